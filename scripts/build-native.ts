@@ -1,0 +1,266 @@
+/**
+ * Compiles the two native add-ons with the system's C++ compiler, and nothing else: no node-gyp, no Python, no headers
+ * from the network.
+ *
+ *     bun scripts/build-native.ts               every build of them, for the executable
+ *     bun scripts/build-native.ts --host-only   only what running from source needs on this machine
+ *
+ * hnswlib-node comes as source only and leaves the distance functions to the compiler's flags, so there is one build per
+ * level of the instruction set. lmdb comes with a binary, but the LMDB in it writes 108 characters into a buffer of 100
+ * when a write fails, which ends the process on a full disk; ours is the same source with a buffer of 512, in one
+ * compilation unit, which halves the time. Both carry their own libstdc++, so that they need no library but glibc.
+ *
+ * A build is kept under `native/<architecture>/` next to a key made from its sources, its flags and the compiler, and
+ * done again only when the key differs. The ones for this machine are also put where `import "lmdb"` and
+ * `import "hnswlib-node"` look first, so that running from source needs no preload.
+ *
+ * @module
+ */
+import { createHash, randomUUID } from "node:crypto";
+import {
+  copyFileSync,
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { availableParallelism } from "node:os";
+import { dirname, join, relative } from "node:path";
+import { bestSimdLevel, cpuFlags } from "../src/lib/native.ts";
+import { Failure, runScript } from "./failure.ts";
+
+/** The processors Cairn is built for, as `process.arch` names them. */
+export type Architecture = "x64" | "arm64";
+
+interface Recipe {
+  readonly name: string;
+  /** Directories under node_modules that are compiled or included. */
+  readonly sources: readonly string[];
+  /** All that decides the result besides the sources and the compiler. */
+  readonly flags: readonly string[];
+  compile(compiler: string, output: string): Promise<void>;
+}
+
+const root = dirname(import.meta.dir);
+const modules = join(root, "node_modules");
+
+// Both packages use the stable C interface of Node 18.12 and later; NAPI_VERSION keeps them to what Bun has of it.
+const COMMON_FLAGS = ["-O3", "-fPIC", "-DNAPI_VERSION=8", "-DNAPI_DISABLE_CPP_EXCEPTIONS"];
+const LINK_FLAGS = ["-shared", "-pthread", "-static-libstdc++", "-static-libgcc", "-s"];
+
+const HNSW_FLAGS: Record<Architecture, Record<string, readonly string[]>> = {
+  x64: { "hnsw-sse": [], "hnsw-v3": ["-march=x86-64-v3"], "hnsw-v4": ["-march=x86-64-v4"] },
+  // hnswlib has no NEON code of its own: only when sums may be reordered does the compiler turn its loops into vector
+  // instructions. Not -ffast-math: linked with it, a library sets tiny numbers to zero in all that loads it.
+  arm64: { "hnsw-neon": ["-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno", "-ffp-contract=fast"] },
+};
+
+const LMDB_C = ["lmdb/libraries/liblmdb/mdb.c", "lmdb/libraries/liblmdb/midl.c", "lmdb/libraries/liblmdb/chacha8.c", "lz4/lib/lz4.c"];
+const LMDB_CPP = ["lmdb-js", "writer", "env", "compression", "ordered-binary", "misc", "txn", "dbi", "cursor", "v8-functions"];
+const LMDB_DEFINES = ["-DMDB_MAXKEYSIZE=0", "-DMDB_USE_ROBUST", "-DNODE_GYP_MODULE_NAME=lmdb"];
+const LMDB_NARROW_BUFFER = "last_error = malloc(100)";
+const LMDB_WIDE_BUFFER = "last_error = malloc(512)";
+
+/** Paths of the add-ons for an architecture, by name, whether they are built yet or not. */
+export function addonPaths(architecture: Architecture): Record<string, string> {
+  const names = ["lmdb", ...Object.keys(HNSW_FLAGS[architecture])];
+  return Object.fromEntries(names.map((name) => [name, join(root, "native", architecture, `${name}.node`)]));
+}
+
+/** Builds what is missing or out of date, and says so on standard error. */
+export async function buildNative(options: { architecture: Architecture; hostOnly: boolean }): Promise<void> {
+  const { architecture, hostOnly } = options;
+  const compiler = compilerFor(architecture);
+  const version = compilerVersion(compiler);
+  const wanted = recipes(architecture).filter((recipe) => !hostOnly || ["lmdb", hostHnsw()].includes(recipe.name));
+  const outdated = wanted.filter((recipe) => !isCurrent(recipe, architecture, version));
+  if (outdated.length > 0) {
+    if (version === null) throw new Failure(missingCompiler(compiler));
+    console.error(`Compiling the native add-ons (${outdated.map((recipe) => recipe.name).join(", ")}) …`);
+    await inParallel(outdated, (recipe) => build(recipe, { architecture, compiler, version }));
+  }
+  if (architecture === process.arch) installForSourceMode();
+}
+
+function recipes(architecture: Architecture): Recipe[] {
+  return [lmdbRecipe(), ...Object.entries(HNSW_FLAGS[architecture]).map(([name, flags]) => hnswRecipe(name, flags))];
+}
+
+function hnswRecipe(name: string, variantFlags: readonly string[]): Recipe {
+  const flags = ["-std=c++17", ...COMMON_FLAGS, ...variantFlags, "-fvisibility=hidden", "-DNODE_GYP_MODULE_NAME=addon", ...LINK_FLAGS];
+  const includes = ["node-addon-api", "node-api-headers/include"].map((directory) => `-I${join(modules, directory)}`);
+  return {
+    name,
+    sources: ["hnswlib-node/src", "node-addon-api", "node-api-headers/include"],
+    flags,
+    compile: (compiler, output) =>
+      run([compiler, ...flags, ...includes, hidingPath(modules), join(modules, "hnswlib-node/src/addon.cc"), "-o", output]),
+  };
+}
+
+function lmdbRecipe(): Recipe {
+  const compileFlags = [...COMMON_FLAGS, ...LMDB_DEFINES, "-w"];
+  const cppFlags = ["-std=c++17", "-fvisibility=hidden"];
+  return {
+    name: "lmdb",
+    sources: ["lmdb/src", "lmdb/dependencies", "lmdb/node_modules/node-addon-api", "node-api-headers/include"],
+    flags: [...compileFlags, ...cppFlags, ...LINK_FLAGS, LMDB_WIDE_BUFFER],
+    async compile(compiler, output) {
+      await inScratchDirectory(async (scratch) => {
+        prepareLmdbSource(scratch);
+        const includes = [...lmdbIncludes(scratch), hidingPath(scratch), hidingPath(modules)];
+        // g++ takes `-x c` for the next file only.
+        const sources = LMDB_C.flatMap((path) => ["-x", "c", join(scratch, "dependencies", path)]);
+        await run([compiler, ...compileFlags, ...includes, "-c", ...sources], scratch);
+        const objects = LMDB_C.map((path) => join(scratch, path.replace(/^.*\/(.*)\.c$/, "$1.o")));
+        await run([compiler, ...cppFlags, ...compileFlags, ...includes, join(scratch, "all.cpp"), ...objects, ...LINK_FLAGS, "-o", output]);
+      });
+    },
+  };
+}
+
+/** Assertions keep the path of their source: this cuts it to what is the same on every machine. */
+function hidingPath(directory: string): string {
+  return `-ffile-prefix-map=${directory}=.`;
+}
+
+/** A patched copy of lmdb's source, with one file that includes all of its C++ and the header it wants from Node. */
+function prepareLmdbSource(scratch: string): void {
+  for (const directory of ["src", "dependencies"]) cpSync(join(modules, "lmdb", directory), join(scratch, directory), { recursive: true });
+  const mdb = join(scratch, "dependencies/lmdb/libraries/liblmdb/mdb.c");
+  const original = readFileSync(mdb, "utf8");
+  if (!original.includes(LMDB_NARROW_BUFFER))
+    throw new Failure(`lmdb's source no longer has "${LMDB_NARROW_BUFFER}": see whether the patch is still needed.`);
+  writeFileSync(mdb, original.replaceAll(LMDB_NARROW_BUFFER, LMDB_WIDE_BUFFER));
+  writeFileSync(join(scratch, "all.cpp"), LMDB_CPP.map((name) => `#include "src/${name}.cpp"\n`).join(""));
+  // Only compared with Node's own version to switch on V8 calls, which Bun does not have.
+  writeFileSync(
+    join(scratch, "node_version.h"),
+    "#define NODE_MAJOR_VERSION 22\n#define NODE_MINOR_VERSION 0\n#define NODE_PATCH_VERSION 0\n",
+  );
+}
+
+function lmdbIncludes(scratch: string): string[] {
+  const own = ["", "src", "dependencies/lz4/lib", "dependencies/lmdb/libraries/liblmdb"].map((path) => join(scratch, path));
+  // lmdb is written against version 6 of node-addon-api and brings it along; ours, 8, belongs to hnswlib-node.
+  return [...own, join(modules, "lmdb/node_modules/node-addon-api"), join(modules, "node-api-headers/include")].map((path) => `-I${path}`);
+}
+
+async function build(recipe: Recipe, target: { architecture: Architecture; compiler: string; version: string }): Promise<void> {
+  const output = artifactPath(recipe, target.architecture);
+  mkdirSync(dirname(output), { recursive: true });
+  const temporary = `${output}.${randomUUID()}`;
+  try {
+    await recipe.compile(target.compiler, temporary);
+    renameSync(temporary, output);
+  } finally {
+    rmSync(temporary, { force: true });
+  }
+  writeFileSync(`${output}.key`, `${sourceKey(recipe)} ${target.version}\n`);
+}
+
+/** A compiler that is gone since does not matter: an image may be made with one and run without. */
+function isCurrent(recipe: Recipe, architecture: Architecture, version: string | null): boolean {
+  const output = artifactPath(recipe, architecture);
+  if (!existsSync(output) || !existsSync(`${output}.key`)) return false;
+  const key = readFileSync(`${output}.key`, "utf8");
+  return version === null ? key.startsWith(`${sourceKey(recipe)} `) : key === `${sourceKey(recipe)} ${version}\n`;
+}
+
+function sourceKey(recipe: Recipe): string {
+  const hash = createHash("sha256").update(JSON.stringify(recipe.flags));
+  for (const source of recipe.sources) {
+    const directory = join(modules, source);
+    if (!existsSync(directory)) throw new Failure(`node_modules/${source} is missing: run scripts/setup.`);
+    for (const path of filesBelow(directory)) hash.update(`${relative(modules, path)}\0`).update(readFileSync(path));
+  }
+  return hash.digest("hex");
+}
+
+/** Every file in a directory and those inside it, in an order that is the same everywhere. */
+export function filesBelow(directory: string): string[] {
+  const entries = readdirSync(directory, { recursive: true, withFileTypes: true });
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => join(entry.parentPath, entry.name))
+    .toSorted();
+}
+
+function artifactPath(recipe: Recipe, architecture: Architecture): string {
+  return join(root, "native", architecture, `${recipe.name}.node`);
+}
+
+/** Both packages look into their own `build/Release` before anywhere else. */
+function installForSourceMode(): void {
+  const built = join(root, "native", process.arch);
+  installFile(join(built, "lmdb.node"), join(modules, "lmdb/build/Release/lmdb.node"));
+  installFile(join(built, `${hostHnsw()}.node`), join(modules, "hnswlib-node/build/Release/addon.node"));
+}
+
+/** By rename: a running process may have the old file mapped, and writing into it would change its code. */
+function installFile(source: string, destination: string): void {
+  if (existsSync(destination) && readFileSync(source).equals(readFileSync(destination))) return;
+  mkdirSync(dirname(destination), { recursive: true });
+  const temporary = `${destination}.${randomUUID()}`;
+  copyFileSync(source, temporary);
+  renameSync(temporary, destination);
+}
+
+function hostHnsw(): string {
+  return process.arch === "x64" ? `hnsw-${bestSimdLevel(cpuFlags())}` : "hnsw-neon";
+}
+
+function compilerFor(architecture: Architecture): string {
+  const cross = { x64: "x86_64-linux-gnu-g++", arm64: "aarch64-linux-gnu-g++" }[architecture];
+  return process.env["CXX"] ?? (architecture === process.arch ? "c++" : cross);
+}
+
+function compilerVersion(compiler: string): string | null {
+  if (Bun.which(compiler) === null) return null;
+  return Bun.spawnSync([compiler, "--version"]).stdout.toString().split("\n")[0] ?? "";
+}
+
+function missingCompiler(compiler: string): string {
+  const advice = "Install one (Debian, Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++ libstdc++-static), or name yours in CXX.";
+  return (
+    `There is no C++ compiler (${compiler}), and the native add-ons have to be compiled once.\n` +
+    (compiler === "c++" ? advice : "Install it, or name another one in CXX.")
+  );
+}
+
+async function run(command: string[], cwd = root): Promise<void> {
+  const child = Bun.spawn(command, { cwd, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
+  const [output, code] = await Promise.all([new Response(child.stderr).text(), child.exited]);
+  if (code === 0) return;
+  const ended = child.signalCode ? `was ended by ${child.signalCode} (out of memory?)` : `ended with code ${code}`;
+  throw new Failure(`${command[0]} ${ended}:\n  ${command.join(" ")}\n${output.split("\n").slice(0, 20).join("\n")}`);
+}
+
+async function inScratchDirectory(work: (directory: string) => Promise<void>): Promise<void> {
+  mkdirSync(join(root, "native"), { recursive: true });
+  const directory = mkdtempSync(join(root, "native/scratch-"));
+  try {
+    await work(directory);
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+/** Waits for all of them even when one fails, so that none is left running. */
+async function inParallel<Item>(items: readonly Item[], work: (item: Item) => Promise<void>): Promise<void> {
+  const queue = [...items];
+  const lanes = Array.from({ length: availableParallelism() }, async () => {
+    for (let item = queue.shift(); item !== undefined; item = queue.shift()) await work(item);
+  });
+  for (const lane of await Promise.allSettled(lanes)) if (lane.status === "rejected") throw lane.reason;
+}
+
+if (import.meta.main) {
+  const architecture = process.arch === "arm64" ? "arm64" : "x64";
+  await runScript(() => buildNative({ architecture, hostOnly: process.argv.includes("--host-only") }));
+}

@@ -1,0 +1,90 @@
+/**
+ * The gate: everything that has to hold before a change goes in.
+ *
+ *     bun scripts/check.ts          types, lint, format, unused code, the executable, then every test
+ *     bun scripts/check.ts --fix    puts the format right instead, and what the linter can mend
+ *
+ * Says one line for what passes and everything for what fails. The last line sums up the tests.
+ *
+ * @module
+ */
+import { dirname } from "node:path";
+
+interface Check {
+  readonly name: string;
+  /** Arguments for this same Bun, which also runs the tools: their own first line asks for Node. */
+  readonly command: readonly string[];
+}
+
+interface Outcome {
+  readonly passed: boolean;
+  readonly output: string;
+}
+
+const root = dirname(import.meta.dir);
+
+const CODE = ["src", "test", "scripts"];
+const FORMAT = [...tool("oxfmt"), "-c", "scripts/oxfmt.json", ...CODE];
+const LINT = [
+  ...tool("oxlint"),
+  "-c",
+  "scripts/oxlint.json",
+  "--type-aware",
+  "--deny-warnings",
+  "--report-unused-disable-directives",
+  ...CODE,
+];
+
+const CHECKS: readonly Check[] = [
+  { name: "types", command: [...tool("tsc"), "--noEmit"] },
+  { name: "lint", command: LINT },
+  { name: "format", command: [...FORMAT, "--check"] },
+  { name: "unused code", command: [...tool("knip"), "-c", "scripts/knip.json", "--no-config-hints"] },
+  { name: "executable", command: ["scripts/build.ts", "--if-changed"] },
+];
+
+function tool(name: string): string[] {
+  return [`node_modules/.bin/${name}`];
+}
+
+/** All at once, then the tests alone: those measure time, and some use the executable. */
+async function check(): Promise<boolean> {
+  const outcomes = await Promise.all(CHECKS.map(runCheck));
+  const testsPassed = await runTests();
+  return testsPassed && outcomes.every((outcome) => outcome.passed);
+}
+
+async function runCheck({ name, command }: Check): Promise<Outcome> {
+  const outcome = await run(command);
+  console.log(outcome.passed ? `${name}: ok` : `${name}: FAILED\n${outcome.output}`);
+  return outcome;
+}
+
+async function runTests(): Promise<boolean> {
+  const { passed, output } = await run(["test", "--randomize", "--only-failures"]);
+  if (!passed) console.log(`tests: FAILED\n${output}`);
+  // What fails outside of any test, like a file that cannot be read, ends the run without being counted.
+  const failed = Math.max(countIn(output, "fail"), passed ? 0 : 1);
+  console.log(`${countIn(output, "pass")} passed, ${failed} failed`);
+  return passed;
+}
+
+/** From Bun's summary, which has a line for each: ` 12 pass`. */
+function countIn(output: string, what: "pass" | "fail"): number {
+  return Number(new RegExp(`^\\s*(\\d+) ${what}$`, "m").exec(output)?.[1] ?? 0);
+}
+
+async function fix(): Promise<boolean> {
+  const lint = await runCheck({ name: "lint", command: [...LINT, "--fix"] });
+  const format = await runCheck({ name: "format", command: FORMAT });
+  return lint.passed && format.passed;
+}
+
+async function run(command: readonly string[]): Promise<Outcome> {
+  const child = Bun.spawn([process.execPath, ...command], { cwd: root, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
+  return { passed: code === 0, output: stdout + stderr };
+}
+
+const passed = process.argv.includes("--fix") ? await fix() : await check();
+process.exit(passed ? 0 : 1);

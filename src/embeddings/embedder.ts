@@ -1,0 +1,88 @@
+/**
+ * What turns text into something that can be compared: the promise every provider keeps.
+ *
+ * A memory is stored as a vector and its distinct terms; a query becomes a vector and its terms with what each weighs.
+ * The vector finds candidates by meaning and words together; the terms decide between them (`memories/relevance.ts`),
+ * so a name, a date or an id counts even where two vectors lie close. No text is read again at search time.
+ *
+ * @module
+ */
+
+/** Numbers in every vector, whatever the provider. */
+export const DIMENSION = 1536;
+
+/** What is stored for one memory. */
+export interface Embedding {
+  /** `DIMENSION` floats, unit length. */
+  readonly vector: Float32Array;
+  /**
+   * Ids of the distinct terms, ascending, without duplicates; see `TermId` for what an id says. The last one is the
+   * text's fingerprint. Empty for a text without a letter or digit.
+   */
+  readonly terms: Uint32Array;
+}
+
+/** A query ready to be compared with memories. */
+export interface EmbeddedQuery {
+  readonly vector: Float32Array;
+  readonly lexical: QueryTerms;
+}
+
+/**
+ * The id of a term, an unsigned 32-bit number whose top bits say its kind:
+ *
+ * ```
+ * 0xxx…  a stem of the table: its row
+ * 10xx…  a word the table does not know (a name, an id, another language): 30 bits of its hash. Two words of a scope with
+ *        10,000 such words share an id with a chance of 1 in 100,000 for each word asked; they then count as one word.
+ * 110x…  the fingerprint of a whole text: 29 bits over all its words in order, stop words too
+ * 1111…  `NO_TERM`, never given out
+ * ```
+ */
+export type TermId = number;
+
+export const UNKNOWN_WORD = 0x80000000;
+export const FINGERPRINT = 0xc0000000;
+export const NO_TERM: TermId = 0xffffffff;
+
+/**
+ * The words of a query as `memories/relevance.ts` needs them: a hash table of every term that would answer to one of the
+ * query's words. Built once per query; a candidate's terms are then looked up one by one.
+ */
+export interface QueryTerms {
+  /** The query itself, for `explain`. */
+  readonly text: string;
+  /** Number of distinct terms; 0 for a text without a letter or digit, which finds nothing. */
+  readonly size: number;
+  readonly ids: Uint32Array;
+  /** What each term weighs, 0 to 1: rare words more than common ones. */
+  readonly weights: Float64Array;
+  readonly fingerprint: TermId;
+  /**
+   * Open addressing, a power of two long: a term that answers, or `NO_TERM`. It is looked for from `probeStart` upwards
+   * to the first `NO_TERM`, and may be there several times, once for each of the query's terms that it answers to.
+   */
+  readonly keys: Uint32Array;
+  /** Beside each key: 256 × index of the query's term + worth, where `WHOLE_WORTH` is the word itself. */
+  readonly answers: Uint32Array;
+}
+
+/** What the word itself is worth; a word near in meaning is worth less. */
+export const WHOLE_WORTH = 255;
+
+/** Where the search for a term begins in a table of `mask + 1` places. Fibonacci hashing spreads rows and hashes alike. */
+export function probeStart(id: TermId, mask: number): number {
+  return (Math.imul(id, 0x9e3779b1) >>> 12) & mask;
+}
+
+/**
+ * Turns texts into vectors and terms. Both methods take any string, never throw for its content, and give the same answer
+ * for the same text as long as `version` stays the same.
+ */
+export interface Embedder {
+  readonly provider: string;
+  /** Changes whenever the vector or the terms of the same text would change, so that stored ones are made anew. */
+  readonly version: string;
+  embedMemory(text: string): Embedding | Promise<Embedding>;
+  embedQuery(text: string): EmbeddedQuery | Promise<EmbeddedQuery>;
+}

@@ -1,0 +1,216 @@
+/**
+ * The built-in provider: embeds text in microseconds, without a network, a model file or a key.
+ *
+ * A vector has three parts. Words are hashed into places, so texts that share a rare word are near whatever its meaning;
+ * the meanings of the words are summed, so texts about the same thing are near without sharing a word; and a long memory
+ * gives up a little of its length to the last place, because it has a word in common with everything:
+ *
+ * ```
+ * [0, 1279)  words, two signed places each  |  [1279, 1535)  meaning  |  [1535]  length; always 0 in a query
+ * ```
+ *
+ * Deterministic: sums are exact, `Math.sqrt` is rounded correctly everywhere, and the few values of `Math.log` and
+ * `Math.pow` are rounded to 20 bits before use, so that an engine's last bit cannot show. Nothing depends on other
+ * memories; the same text has the same vector for ever, or `version` changes.
+ *
+ * @module
+ */
+import { DIMENSION, type EmbeddedQuery, type Embedder, type Embedding, NO_TERM, probeStart, type QueryTerms, type TermId, WHOLE_WORTH } from "./embedder.ts";
+import { MEANING_DIMENSION, mix, type Semantics, semantics } from "./semantics.ts";
+import { type Cut, type Term, type TermCutter, termCutter } from "./terms.ts";
+
+const WORD_PLACES = 1279;
+const LENGTH_PLACE = DIMENSION - 1;
+
+/** Share of meaning in the square of a vector's length; words have the rest. */
+const MEANING_SHARE = 0.35;
+const WORD_LENGTH = Math.sqrt(1 - MEANING_SHARE);
+const MEANING_LENGTH = Math.sqrt(MEANING_SHARE);
+
+/** What makes two places of one hash. */
+const FIRST_PLACE = 0x2545f491;
+const SECOND_PLACE = 0x51ed270b;
+
+/** A word that occurs n times counts 1 + 0.5 × ln n times. */
+const REPEAT = 0.5;
+const repeats = Float64Array.from({ length: 64 }, (_, count) => (count === 0 ? 0 : 1 + REPEAT * rounded(Math.log(count))));
+
+function rounded(value: number): number {
+  return Math.round(value * 2 ** 20) / 2 ** 20;
+}
+
+/** Scratch of one embedding, all zero between two: embedding is synchronous, so one of each is enough. */
+const words = new Float64Array(WORD_PLACES);
+const meaning = new Float64Array(MEANING_DIMENSION);
+
+/** The vector of at least one term. */
+function vectorOf(table: Semantics, terms: readonly Term[], isQuery: boolean): Float32Array {
+  const rows = new Int32Array(terms.length);
+  const weights = new Float64Array(terms.length);
+  let wordSquares = 0;
+  for (let i = 0; i < terms.length; i++) {
+    const term = terms[i]!;
+    const weight = term.weight * repeats[term.count < repeats.length ? term.count : repeats.length - 1]!;
+    wordSquares += addWord(mix(term.hash ^ FIRST_PLACE), weight) + addWord(mix(term.hash ^ SECOND_PLACE), weight);
+    rows[i] = term.row;
+    weights[i] = weight;
+  }
+  table.sum(rows, weights, meaning);
+  let meaningSquares = 0;
+  for (let i = 0; i < MEANING_DIMENSION; i++) meaningSquares += meaning[i]! * meaning[i]!;
+
+  // Meaning is brought half the way (in squares) to the length of the words: what has little meaning keeps saying little.
+  const meaningScale = meaningSquares > 0 ? MEANING_LENGTH * Math.sqrt(Math.sqrt(wordSquares / meaningSquares)) : 0;
+  const square = wordSquares * WORD_LENGTH * WORD_LENGTH + meaningSquares * meaningScale * meaningScale;
+  const length = isQuery ? 1 : lengthOf(square);
+  const scale = length / Math.sqrt(square);
+  const vector = new Float32Array(DIMENSION);
+  for (let i = 0; i < terms.length; i++) {
+    const { hash } = terms[i]!;
+    moveWord(mix(hash ^ FIRST_PLACE), WORD_LENGTH * scale, vector);
+    moveWord(mix(hash ^ SECOND_PLACE), WORD_LENGTH * scale, vector);
+  }
+  for (let i = 0; i < MEANING_DIMENSION; i++) vector[WORD_PLACES + i] = meaning[i]! * meaningScale * scale;
+  meaning.fill(0);
+  vector[LENGTH_PLACE] = isQuery ? 0 : Math.sqrt(1 - length * length);
+  return vector;
+}
+
+/** A hash's place: its upper 16 bits spread over them. The lowest bit is the sign. */
+function placeOf(hash: number): number {
+  return ((hash >>> 16) * WORD_PLACES) >>> 16;
+}
+
+/** Adds a word to its place and answers by how much the sum of squares grew, for two words may share a place. */
+function addWord(hash: number, weight: number): number {
+  const place = placeOf(hash);
+  const signed = (hash & 1) === 0 ? weight * Math.SQRT1_2 : -weight * Math.SQRT1_2;
+  const before = words[place]!;
+  words[place] = before + signed;
+  return signed * (2 * before + signed);
+}
+
+/** Moves a place's sum into the vector and leaves the scratch zero; a second word of the same place moves nothing. */
+function moveWord(hash: number, scale: number, vector: Float32Array): void {
+  const place = placeOf(hash);
+  if (words[place] === 0) return;
+  vector[place] = words[place]! * scale;
+  words[place] = 0;
+}
+
+/** What a memory keeps of its length 1: the more words it has, the more it has to be about to come near. */
+function lengthOf(square: number): number {
+  return Math.min(1, rounded(Math.sqrt(square) / Math.pow(square + 3, 0.4) / 1.688));
+}
+
+/** Ids and fingerprint as they are stored: ascending. */
+function termsOf({ terms, fingerprint }: Cut): Uint32Array {
+  if (terms.length === 0) return new Uint32Array(0);
+  const ids = new Uint32Array(terms.length + 1);
+  for (let i = 0; i < terms.length; i++) ids[i] = terms[i]!.id;
+  ids[terms.length] = fingerprint;
+  return ids.sort();
+}
+
+/** A neighbour worth less than this (of 255) decides nothing; without them a query is a third quicker to prepare. */
+const NEIGHBOUR_WORTH_MIN = 40;
+
+function queryTermsOf(table: Semantics, text: string, { terms, fingerprint }: Cut): QueryTerms {
+  const { neighboursPerRow, neighbourRows, neighbourWorths } = table;
+  const ids = new Uint32Array(terms.length);
+  const weights = new Float64Array(terms.length);
+  let answerCount = terms.length;
+  for (const term of terms) if (term.row >= 0) answerCount += neighboursPerRow;
+  let places = 16;
+  while (places < 2 * answerCount) places *= 2;
+  const mask = places - 1;
+  const keys = new Uint32Array(places).fill(NO_TERM);
+  const answers = new Uint32Array(places);
+  for (let index = 0; index < terms.length; index++) {
+    const { id, row, weight } = terms[index]!;
+    ids[index] = id;
+    weights[index] = weight;
+    put(keys, answers, mask, id, index * 256 + WHOLE_WORTH);
+    if (row < table.wordsFrom) continue; // Only the number itself will do: 1912 is not 1913, however near in meaning.
+    for (let i = row * neighboursPerRow, end = i + neighboursPerRow; i < end && neighbourWorths[i]! >= NEIGHBOUR_WORTH_MIN; i++) {
+      put(keys, answers, mask, neighbourRows[i]!, index * 256 + neighbourWorths[i]!);
+    }
+  }
+  return { text, size: terms.length, ids, weights, fingerprint, keys, answers };
+}
+
+function put(keys: Uint32Array, answers: Uint32Array, mask: number, id: number, answer: number): void {
+  let place = probeStart(id, mask);
+  while (keys[place] !== NO_TERM) place = (place + 1) & mask;
+  keys[place] = id;
+  answers[place] = answer;
+}
+
+/** The vector of a text that says nothing: near to no query, since a query's last place is 0. */
+function emptyVector(): Float32Array {
+  const vector = new Float32Array(DIMENSION);
+  vector[LENGTH_PLACE] = 1;
+  return vector;
+}
+
+let cutter: TermCutter | undefined;
+
+function theCutter(): TermCutter {
+  cutter ??= termCutter(semantics());
+  return cutter;
+}
+
+/** The terms of a memory, as `Embedding.terms`; for providers that bring a vector of their own. */
+export function memoryTerms(text: string): Uint32Array {
+  return termsOf(theCutter().memory(text));
+}
+
+/** The terms of a query, as `EmbeddedQuery.lexical`; for providers that bring a vector of their own. */
+export function queryTerms(text: string): QueryTerms {
+  return queryTermsOf(semantics(), text, theCutter().query(text));
+}
+
+/**
+ * How a text writes its terms, for readers: `Caroline's` → "Caroline's" for the term `carolin`; the first spelling of each.
+ * A piece of several terms gives each its own characters.
+ */
+export function spellings(text: string, kind: "memory" | "query"): Map<TermId, string> {
+  const spelled = new Map<TermId, string>();
+  theCutter()[kind](text, (term, surface) => {
+    if (!spelled.has(term.id)) spelled.set(term.id, surface);
+  });
+  const original = new Set<TermId>();
+  for (const [piece] of text.matchAll(WRITTEN_PIECE)) {
+    const { terms } = theCutter().query(piece);
+    const id = terms[0]?.id;
+    if (terms.length !== 1 || id === undefined || original.has(id) || !spelled.has(id)) continue;
+    spelled.set(id, piece);
+    original.add(id);
+  }
+  return spelled;
+}
+
+/** From the first to the last letter or digit of what stands between spaces. */
+const WRITTEN_PIECE = /[\p{L}\p{N}](?:[^\s]{0,80}[\p{L}\p{N}\p{M}])?/gu;
+
+export interface LocalEmbedder extends Embedder {
+  embedMemory(text: string): Embedding;
+  embedQuery(text: string): EmbeddedQuery;
+}
+
+/** The built-in embedder. The table is read with the first text, once per process. */
+export function localEmbedder(): LocalEmbedder {
+  return {
+    provider: "local",
+    version: "local-1",
+    embedMemory(text) {
+      const cut = theCutter().memory(text);
+      return { vector: cut.terms.length === 0 ? emptyVector() : vectorOf(semantics(), cut.terms, false), terms: termsOf(cut) };
+    },
+    embedQuery(text) {
+      const cut = theCutter().query(text);
+      const vector = cut.terms.length === 0 ? emptyVector() : vectorOf(semantics(), cut.terms, true);
+      return { vector, lexical: queryTermsOf(semantics(), text, cut) };
+    },
+  };
+}

@@ -1,0 +1,96 @@
+/**
+ * Ids: a prefix, an underscore and 12 base62 characters that sort by time.
+ *
+ * ```
+ * sess_0VQk3aB4x1Zq
+ *      └──┬──┘└─┬─┘
+ *   Unix ms (7)  5 that start at random in each millisecond and rise within it
+ * ```
+ * So an id is its own sort key and its own page cursor, and the time of a record can be read from its id. The source
+ * never goes back: when the system's clock does, ids go on from the last millisecond until the clock has caught up.
+ *
+ * @module
+ */
+import { fromBase62, toBase62 } from "./base62.ts";
+import type { Clock } from "./clock.ts";
+
+export const ID_PREFIXES = ["sess", "mem", "turn", "trace", "emb", "evt", "whk", "dlv", "key", "req"] as const;
+export type IdPrefix = (typeof ID_PREFIXES)[number];
+export type Id<Prefix extends IdPrefix = IdPrefix> = `${Prefix}_${string}`;
+export type SessionId = Id<"sess">;
+export type MemoryId = Id<"mem">;
+export type TurnId = Id<"turn">;
+export type TraceId = Id<"trace">;
+export type KeyId = Id<"key">;
+
+/** The 12 characters after the prefix: what ids are in keys of the store. */
+export type BareId = string & { readonly __bare?: never };
+
+const TIME_WIDTH = 7;
+const COUNTER_WIDTH = 5;
+const COUNTERS = 62 ** COUNTER_WIDTH;
+export const BARE_ID_LENGTH = TIME_WIDTH + COUNTER_WIDTH;
+
+/** Where new ids come from. One per process, handed down; `startAfter` is the newest id that the store knows. */
+export class IdSource {
+  #lastMs = 0;
+  #counter = 0;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+
+  constructor(clock: Clock, options: { startAfter?: BareId | undefined; random?: () => number } = {}) {
+    this.#clock = clock;
+    this.#random = options.random ?? Math.random;
+    if (options.startAfter !== undefined) {
+      this.#lastMs = bareIdTime(options.startAfter);
+      this.#counter = fromBase62(options.startAfter.slice(TIME_WIDTH));
+    }
+  }
+
+  /** The next id's 12 characters, greater than every one given before. */
+  bare(): BareId {
+    const now = this.#clock.now();
+    if (now > this.#lastMs) {
+      this.#lastMs = now;
+      // Starting in the lower half leaves at least 458 million ids for the millisecond.
+      this.#counter = Math.floor((this.#random() * COUNTERS) / 2);
+    } else if (++this.#counter === COUNTERS) {
+      this.#lastMs += 1;
+      this.#counter = 0;
+    }
+    return toBase62(this.#lastMs, TIME_WIDTH) + toBase62(this.#counter, COUNTER_WIDTH);
+  }
+
+  /** Unix milliseconds that never go back: the clock's, or the last id's if the clock has stepped back behind it. */
+  now(): number {
+    return Math.max(this.#lastMs, this.#clock.now());
+  }
+
+  next<Prefix extends IdPrefix>(prefix: Prefix): Id<Prefix> {
+    return `${prefix}_${this.bare()}`;
+  }
+}
+
+/** Unix milliseconds at which an id was made. */
+export function bareIdTime(bare: BareId): number {
+  return fromBase62(bare.slice(0, TIME_WIDTH));
+}
+
+/** The smallest 12 characters an id of this millisecond can have: a bound for ranges. Times outside the range of ids are clamped. */
+export function firstBareIdAt(ms: number): BareId {
+  return toBase62(Math.min(Math.max(0, ms), 62 ** TIME_WIDTH - 1), TIME_WIDTH) + "0".repeat(COUNTER_WIDTH);
+}
+
+const SHAPES = Object.fromEntries(ID_PREFIXES.map((prefix) => [prefix, new RegExp(`^${prefix}_[0-9A-Za-z]{12}$`)])) as Record<IdPrefix, RegExp>;
+
+export function isId<Prefix extends IdPrefix>(prefix: Prefix, text: string): text is Id<Prefix> {
+  return SHAPES[prefix].test(text);
+}
+
+export function bare(id: Id): BareId {
+  return id.slice(id.indexOf("_") + 1);
+}
+
+export function withPrefix<Prefix extends IdPrefix>(prefix: Prefix, id: BareId): Id<Prefix> {
+  return `${prefix}_${id}`;
+}

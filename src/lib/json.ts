@@ -1,0 +1,52 @@
+/**
+ * JSON that is kept and passed on as text.
+ *
+ * State, turns and answers are stored as the text that goes over the wire, so that reading one is copying it. A
+ * `JsonText` is always one complete JSON value written by `JSON.stringify`: it has no raw line feed, no lone surrogate,
+ * and its objects keep keys such as `__proto__` as they came.
+ *
+ * @module
+ */
+export type JsonText = string & { readonly __json: true };
+export type JsonValue = null | boolean | number | string | JsonValue[] | { [key: string]: JsonValue };
+export type JsonObject = { [key: string]: JsonValue };
+
+export function toJson(value: unknown): JsonText {
+  return JSON.stringify(value) as JsonText;
+}
+
+export const EMPTY_OBJECT = "{}" as JsonText;
+
+/** One JSON object from members that are JSON already; a member that is undefined is left out. */
+export function jsonObject(members: Record<string, JsonText | undefined>): JsonText {
+  let text = "";
+  for (const [name, value] of Object.entries(members)) {
+    if (value !== undefined) text += `${text === "" ? "{" : ","}"${name}":${value}`;
+  }
+  return (text === "" ? "{}" : `${text}}`) as JsonText;
+}
+
+export function jsonArray(items: readonly JsonText[]): JsonText {
+  return `[${items.join(",")}]` as JsonText;
+}
+
+/** Objects and arrays inside each other; a scalar is 0. Iterative, so that no input can exhaust the stack. */
+export function jsonDepth(value: unknown): number {
+  let depth = 0;
+  let level: unknown[] = [value];
+  while ((level = level.filter((item) => typeof item === "object" && item !== null)).length > 0) {
+    depth += 1;
+    level = level.flatMap((item) => (Array.isArray(item) ? item : Object.values(item as object)));
+  }
+  return depth;
+}
+
+/** `changes` laid over `base`, key by key at the top level; a null removes the key. Own keys only, so `__proto__` is a key like any other. */
+export function mergeObjects(base: JsonObject, changes: JsonObject): JsonObject {
+  const merged = new Map(Object.entries(base));
+  for (const [key, value] of Object.entries(changes)) {
+    if (value === null) merged.delete(key);
+    else merged.set(key, value);
+  }
+  return Object.fromEntries(merged);
+}

@@ -1,0 +1,40 @@
+/**
+ * Every limit of the API, with its unit in its name.
+ *
+ * @module
+ */
+export const LIMITS = {
+  ttlSecondsDefault: 86_400,
+  ttlSecondsMax: 2_592_000,
+
+  bodyBytesMax: 1_048_576,
+  /** Objects and arrays inside each other in a caller's own JSON: state, metadata, snapshots. */
+  jsonDepthMax: 64,
+  metadataBytesMax: 65_536,
+
+  /** Lengths count Unicode code points. */
+  agentIdLengthMax: 256,
+  userIdLengthMax: 256,
+  memoryContentLengthMax: 10_000,
+  memoryTypeLengthMax: 64,
+  tagLengthMax: 128,
+  tagsMax: 64,
+  reasonLengthMax: 10_000,
+  queryLengthMax: 10_000,
+  keyNameLengthMax: 256,
+  idempotencyKeyLengthMax: 255,
+
+  listDefault: 20,
+  listMax: 100,
+  contextMemoriesDefault: 5,
+  contextMemoriesMax: 20,
+  contextTurnsDefault: 10,
+  contextTurnsMax: 50,
+  searchDefault: 10,
+  searchMax: 50,
+  searchThresholdDefault: 0.7,
+
+  idempotencyHours: 24,
+  outboxDays: 7,
+  contentPreviewLength: 100,
+} as const;

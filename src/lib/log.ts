@@ -1,0 +1,44 @@
+/**
+ * The operator's log: one JSON object a line on standard error, or plain lines on a terminal.
+ *
+ * It is given names and numbers, never bodies, contents, keys or secrets.
+ *
+ * @module
+ */
+import { toIso } from "./time.ts";
+
+export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+export type LogFields = Record<string, string | number | boolean | null | undefined>;
+
+export interface Log {
+  debug(message: string, fields?: LogFields): void;
+  info(message: string, fields?: LogFields): void;
+  warn(message: string, fields?: LogFields): void;
+  error(message: string, fields?: LogFields): void;
+  enabled(level: LogLevel): boolean;
+}
+
+export function createLog(options: { level: LogLevel; pretty: boolean; now: () => number; write: (line: string) => void }): Log {
+  const lowest = LOG_LEVELS.indexOf(options.level);
+  const enabled = (level: LogLevel) => LOG_LEVELS.indexOf(level) >= lowest;
+  const line = (level: LogLevel, message: string, fields: LogFields): string => {
+    const time = toIso(options.now());
+    if (!options.pretty) return JSON.stringify({ time, level, message, ...fields });
+    const shown = Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${JSON.stringify(value)}`]));
+    return [time.slice(11, 23), level.padEnd(5), message, ...shown].join(" ");
+  };
+  const at = (level: LogLevel) => (message: string, fields: LogFields = {}) => {
+    if (enabled(level)) options.write(`${line(level, message, fields)}\n`);
+  };
+  return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), enabled };
+}
+
+export const silentLog: Log = createLog({ level: "silent", pretty: false, now: () => 0, write: () => undefined });
+
+/** What an unknown thrown value says, with its causes. */
+export function describeError(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const cause = error.cause === undefined ? "" : ` (cause: ${describeError(error.cause)})`;
+  return `${error.name}: ${error.message}${cause}`;
+}

@@ -1,0 +1,164 @@
+/**
+ * Loads the native add-ons inside the executable.
+ *
+ * The system loads a shared library from a file only, and the executable carries its add-ons inside itself. So each is
+ * written out once and checked against the SHA-256 known at build time on every start: a file that was cut short or
+ * changed is replaced, never loaded. It goes only into a directory that nobody else can write to, since whoever can
+ * change the file runs code as this process.
+ *
+ * From source nothing here runs: `import "lmdb"` finds its add-on under node_modules. In the executable the bundler
+ * plugin (`scripts/native-plugin.ts`) puts calls of `loadNative` in place of those look-ups, and they happen while the
+ * importing module is evaluated. Settings therefore have to be in place before a module that needs an add-on is
+ * imported. They travel as environment data, which every Worker receives a copy of.
+ *
+ * @module
+ */
+import { createHash, randomUUID } from "node:crypto";
+import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { getEnvironmentData, setEnvironmentData } from "node:worker_threads";
+
+const SETTINGS_KEY = "cairn.native";
+
+/** What each build of the vector add-on expects of the processor, fastest first (names as in /proc/cpuinfo). */
+const SIMD_REQUIREMENTS = {
+  v4: ["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"],
+  v3: ["avx2", "fma", "bmi2", "f16c", "movbe", "abm"],
+} as const;
+
+/** Builds of the vector add-on for x86-64, by the level of the instruction set; `sse` runs everywhere. */
+export type SimdLevel = keyof typeof SIMD_REQUIREMENTS | "sse";
+
+/** Every level there is, for checking a setting. */
+export const SIMD_LEVELS: readonly SimdLevel[] = ["v4", "v3", "sse"];
+
+/** What an operator can say about loading add-ons. */
+export interface NativeSettings {
+  /** Where to unpack, tried before all others. */
+  readonly directory?: string | undefined;
+  /** The data directory; its `.native` is tried next. It has to exist by then: only one level is created. */
+  readonly dataDirectory?: string | undefined;
+  /** The level to use instead of the best one the processor knows. */
+  readonly simd?: SimdLevel | undefined;
+}
+
+/** An add-on inside the executable. */
+export interface EmbeddedAddon {
+  readonly name: string;
+  /** Path inside the executable, as given by an import with `{ type: "file" }`. */
+  readonly path: string;
+  /** SHA-256 of its bytes in hexadecimal. */
+  readonly sha256: string;
+}
+
+/** Keeps the settings for this thread and for every Worker started after the call. */
+export function configureNative(settings: NativeSettings): void {
+  setEnvironmentData(SETTINGS_KEY, { ...settings });
+}
+
+/**
+ * Unpacks an add-on where needed and loads it.
+ *
+ * @throws {Error} naming every directory tried, and why it would not do
+ * @public called by what `scripts/native-plugin.ts` generates
+ */
+export function loadNative(addon: EmbeddedAddon): unknown {
+  const refusals: string[] = [];
+  for (const directory of candidateDirectories(settings())) {
+    try {
+      return open(unpack(addon, directory));
+    } catch (error) {
+      refusals.push(`  ${directory}: ${error instanceof Error ? error.message : String(error)}`);
+    }
+  }
+  const advice = "Set CAIRN_NATIVE_DIR to a directory of this user that allows writing and executing.";
+  throw new Error(`The add-on ${addon.name} could not be unpacked and loaded.\n${refusals.join("\n")}\n${advice}`);
+}
+
+/**
+ * The level of the vector add-on to load: the setting, else the best one this processor knows.
+ *
+ * @public called by what `scripts/native-plugin.ts` generates
+ */
+export function chosenSimdLevel(): SimdLevel {
+  return settings().simd ?? bestSimdLevel(cpuFlags());
+}
+
+/** The best level for a processor with these flags. */
+export function bestSimdLevel(flags: ReadonlySet<string>): SimdLevel {
+  if (SIMD_REQUIREMENTS.v4.every((flag) => flags.has(flag)) && SIMD_REQUIREMENTS.v3.every((flag) => flags.has(flag))) return "v4";
+  return SIMD_REQUIREMENTS.v3.every((flag) => flags.has(flag)) ? "v3" : "sse";
+}
+
+/** Flags of the first processor; none where /proc is not mounted, which leads to the level that runs everywhere. */
+export function cpuFlags(): ReadonlySet<string> {
+  try {
+    const line = /^flags\s*:(.*)$/m.exec(readFileSync("/proc/cpuinfo", "utf8"));
+    return new Set(line?.[1]?.trim().split(" "));
+  } catch {
+    return new Set();
+  }
+}
+
+function settings(): NativeSettings {
+  const value: unknown = getEnvironmentData(SETTINGS_KEY);
+  return typeof value === "object" && value !== null ? value : {};
+}
+
+/** /dev/shm comes last: it is lost with the machine's memory, but is often writable where nothing else is. */
+function candidateDirectories({ directory, dataDirectory }: NativeSettings): string[] {
+  const ownName = `cairn-${process.geteuid?.()}`;
+  const shared = [join(tmpdir(), ownName), join("/dev/shm", ownName)];
+  return [...(directory ? [directory] : []), ...(dataDirectory ? [join(dataDirectory, ".native")] : []), ...shared];
+}
+
+/** Path of the add-on's verified file inside `directory`. */
+function unpack(addon: EmbeddedAddon, directory: string): string {
+  ensurePrivateDirectory(directory);
+  const path = join(directory, `${addon.name}-${addon.sha256.slice(0, 16)}.node`);
+  if (!hasHash(path, addon.sha256)) writeAtomically(path, readFileSync(addon.path));
+  return path;
+}
+
+function ensurePrivateDirectory(directory: string): void {
+  try {
+    mkdirSync(directory, { mode: 0o700 });
+  } catch (error) {
+    if (!isSystemError(error, "EEXIST")) throw error;
+  }
+  const stats = lstatSync(directory);
+  if (!stats.isDirectory()) throw new Error("not a directory");
+  if (stats.uid !== process.geteuid?.()) throw new Error("belongs to another user");
+  if ((stats.mode & 0o022) !== 0) throw new Error("other users can write to it");
+}
+
+function hasHash(path: string, sha256: string): boolean {
+  try {
+    return createHash("sha256").update(readFileSync(path)).digest("hex") === sha256;
+  } catch (error) {
+    if (isSystemError(error, "ENOENT")) return false;
+    throw error;
+  }
+}
+
+/** Two processes may do this at once: each writes its own file, and the rename leaves one whole file either way. */
+function writeAtomically(path: string, bytes: Uint8Array): void {
+  const temporaryPath = `${path}.${randomUUID()}`;
+  try {
+    writeFileSync(temporaryPath, bytes, { mode: 0o500, flag: "wx" });
+    renameSync(temporaryPath, path);
+  } finally {
+    rmSync(temporaryPath, { force: true });
+  }
+}
+
+function open(path: string): unknown {
+  const loaded: { exports: unknown } = { exports: {} };
+  process.dlopen(loaded, path);
+  return loaded.exports;
+}
+
+function isSystemError(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}

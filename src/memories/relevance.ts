@@ -1,0 +1,172 @@
+/**
+ * How relevant a memory is for a query: one score from 0 to 1 out of meaning and words, and the reasons for it.
+ *
+ * ```
+ * semantic  cosine of the two vectors, stretched so that what counts as the same subject reaches 1
+ * lexical   share of the query's weight that the memory covers: a word itself whole, its nearest in meaning in part
+ * score     calibrated(half semantic, half lexical): 0.7 says "this is about it", for every provider
+ * ```
+ *
+ * A score depends on the two texts and on nothing else: not on how many memories there are, nor on what they say, so a
+ * threshold keeps its meaning as memories come and go. A text scores exactly 1 for itself, known by its fingerprint and
+ * all its words; no other text reaches 1, since its cosine is below 1. Pure: no clock, no storage, no embedding.
+ *
+ * @module
+ */
+import { type EmbeddedQuery, NO_TERM, probeStart, type QueryTerms, WHOLE_WORTH } from "../embeddings/embedder.ts";
+import { spellings } from "../embeddings/local.ts";
+
+/** What a provider's cosines mean. */
+export interface Calibration {
+  /** How much words count beside meaning, 0 to 1. */
+  readonly lexicalShare: number;
+  /** The cosine of texts that have nothing to do with each other, and that of texts about the same thing. */
+  readonly cosineOfUnrelated: number;
+  readonly cosineOfSame: number;
+  /** The mean of semantic and lexical that is shown as 0.7, between 0 and 0.7. */
+  readonly relevant: number;
+}
+
+/** The built-in provider's, measured on public sets of conversations, questions and sentence pairs. */
+export const LOCAL_CALIBRATION: Calibration = { lexicalShare: 0.5, cosineOfUnrelated: 0, cosineOfSame: 0.4, relevant: 0.5 };
+
+/** Why a memory was found, as the API answers it. */
+export interface Explanation {
+  /** 0 to 1: how near the two are in meaning and wording as a whole. */
+  semantic: number;
+  /** 0 to 1: how much of the query's words the memory has. */
+  lexical: number;
+  /** The query's words that the memory answers to, in the query's order. */
+  matches: WordMatch[];
+}
+
+export interface WordMatch {
+  /** As the query writes it. */
+  word: string;
+  matched_by: "word" | "meaning";
+  /** As the memory writes it, where it is another word. */
+  matched_word?: string;
+  /** What it adds to `lexical`, 0 to 1: its share of the query's weight times what the match is worth. */
+  share: number;
+}
+
+/** A memory of more than 60 terms covers a query by chance; each doubling takes off 0.15 of the divisor 1. */
+const LONG_FROM = 60;
+const LONG_PENALTY = 0.15;
+
+/** What is left of the way to 1 beyond `cosineOfSame`: little, so that only order changes there. */
+const REST = 0.03;
+
+/** For each of the query's terms, what the memory's best answer is worth (of 255) and which term that is. Scratch. */
+let worths = new Uint8Array(64);
+let answerers = new Uint32Array(64);
+
+/**
+ * Scores one memory for a query.
+ *
+ * @param cosine - of the query's vector and the memory's, -1 to 1
+ * @param terms - the memory's, as stored beside its vector
+ * @returns 0 to 1, to six decimals; 0 where either text has no letter or digit. O(terms).
+ */
+export function relevance(query: EmbeddedQuery, cosine: number, terms: Uint32Array, calibration = LOCAL_CALIBRATION): number {
+  const { lexical } = query;
+  if (lexical.size === 0 || terms.length === 0) return 0;
+  if (answer(lexical, terms) && terms[terms.length - 1] === lexical.fingerprint) return 1;
+  const { lexicalShare } = calibration;
+  const both = lexicalShare * coverage(lexical, terms) + (1 - lexicalShare) * nearness(cosine, calibration);
+  return roundTo(calibrated(both, calibration.relevant), 6);
+}
+
+/**
+ * Says what `relevance` scored: its two parts, and which of the query's words were met by what.
+ *
+ * @param content - the memory's text, for the spelling of its words
+ */
+export function explain(
+  query: EmbeddedQuery,
+  cosine: number,
+  terms: Uint32Array,
+  content: string,
+  calibration = LOCAL_CALIBRATION,
+): Explanation {
+  const { lexical } = query;
+  if (lexical.size === 0 || terms.length === 0) return { semantic: 0, lexical: 0, matches: [] };
+  answer(lexical, terms);
+  const asked = spellings(lexical.text, "query");
+  const written = spellings(content, "memory");
+  const total = lexical.weights.reduce((sum, weight) => sum + weight, 0);
+  const matches: WordMatch[] = [];
+  for (let i = 0; i < lexical.size; i++) {
+    const worth = worths[i]!;
+    if (worth === 0) continue;
+    const word = asked.get(lexical.ids[i]!) ?? "";
+    const share = roundTo(((lexical.weights[i]! / total) * worth) / WHOLE_WORTH, 4);
+    const other = written.get(answerers[i]!);
+    const isSame = worth === WHOLE_WORTH;
+    const match: WordMatch = { word, matched_by: isSame ? "word" : "meaning", share };
+    if (other !== undefined && other.toLowerCase() !== word.toLowerCase()) match.matched_word = other;
+    matches.push(match);
+  }
+  return { semantic: roundTo(nearness(cosine, calibration), 4), lexical: roundTo(coverage(lexical, terms), 4), matches };
+}
+
+/** A smooth rising map of 0 … 1 onto itself that takes `relevant` to 0.7. */
+export function calibrated(both: number, relevant: number): number {
+  const bend = (0.3 * relevant) / (0.7 - relevant);
+  return (both * (1 + bend)) / (both + bend);
+}
+
+/** Fills `worths` and `answerers`; true if the memory has every word of the query itself. */
+function answer(lexical: QueryTerms, terms: Uint32Array): boolean {
+  const { keys, answers, size } = lexical;
+  if (worths.length < size) {
+    worths = new Uint8Array(2 * size);
+    answerers = new Uint32Array(2 * size);
+  }
+  for (let i = 0; i < size; i++) worths[i] = 0;
+  const mask = keys.length - 1;
+  let whole = 0;
+  // The last one is the fingerprint.
+  for (let i = 0; i < terms.length - 1; i++) {
+    const term = terms[i]!;
+    for (let place = probeStart(term, mask); ; place = (place + 1) & mask) {
+      const key = keys[place]!;
+      if (key === NO_TERM) break;
+      if (key !== term) continue;
+      const found = answers[place]!;
+      const index = found >>> 8;
+      const worth = found & 255;
+      if (worth <= worths[index]!) continue;
+      worths[index] = worth;
+      answerers[index] = term;
+      if (worth === WHOLE_WORTH) whole++;
+    }
+  }
+  return whole === size;
+}
+
+/** Share of the query's weight that `worths` covers, less for a long memory. */
+function coverage(lexical: QueryTerms, terms: Uint32Array): number {
+  const { size, weights } = lexical;
+  let have = 0;
+  let all = 0;
+  for (let i = 0; i < size; i++) {
+    const weight = weights[i]!;
+    all += weight;
+    have += weight * worths[i]!;
+  }
+  const length = terms.length - 1;
+  const penalty = length > LONG_FROM ? LONG_PENALTY * roundTo(Math.log2(length / LONG_FROM), 6) : 0;
+  return have / WHOLE_WORTH / all / (1 + penalty);
+}
+
+function nearness(cosine: number, { cosineOfUnrelated, cosineOfSame }: Calibration): number {
+  const stretched = (cosine - cosineOfUnrelated) / (cosineOfSame - cosineOfUnrelated);
+  return Math.max(0, Math.min(stretched, 1 - REST + REST * Math.min(1, cosine)));
+}
+
+/** Hides the last bits, in which machines may differ: how a cosine is summed up, how an engine takes a logarithm. */
+function roundTo(value: number, decimals: number): number {
+  const unit = 10 ** decimals;
+  return Math.round(value * unit) / unit;
+}

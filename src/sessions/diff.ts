@@ -1,0 +1,38 @@
+/**
+ * What changed between two JSON objects, key by key at the top level.
+ *
+ * @module
+ */
+import { toJson, type JsonObject, type JsonValue } from "../lib/json.ts";
+
+/** `modified` holds what a key was and what it is; a value counts as the same when its JSON is. */
+export interface Diff {
+  added: JsonObject;
+  removed: JsonObject;
+  modified: { [key: string]: { from: JsonValue; to: JsonValue } };
+}
+
+export function diffObjects(before: JsonObject, after: JsonObject): Diff {
+  const added: [string, JsonValue][] = [];
+  const removed: [string, JsonValue][] = [];
+  const modified: [string, { from: JsonValue; to: JsonValue }][] = [];
+  for (const [key, to] of Object.entries(after)) {
+    const from = Object.hasOwn(before, key) ? before[key] : undefined;
+    if (from === undefined) added.push([key, to]);
+    else if (toJson(from) !== toJson(to)) modified.push([key, { from, to }]);
+  }
+  for (const [key, from] of Object.entries(before)) {
+    if (!Object.hasOwn(after, key)) removed.push([key, from]);
+  }
+  // Built from entries, so that `__proto__` becomes a key like any other.
+  return { added: Object.fromEntries(added), removed: Object.fromEntries(removed), modified: Object.fromEntries(modified) };
+}
+
+/** The inverse: `applyDiff(before, diffObjects(before, after))` has the keys and values of `after`. */
+export function applyDiff(before: JsonObject, { added, removed, modified }: Diff): JsonObject {
+  const after = new Map(Object.entries(before));
+  for (const key of Object.keys(removed)) after.delete(key);
+  for (const [key, value] of Object.entries(added)) after.set(key, value);
+  for (const [key, { to }] of Object.entries(modified)) after.set(key, to);
+  return Object.fromEntries(after);
+}

@@ -1,0 +1,56 @@
+/**
+ * Removes sessions whose time has passed.
+ *
+ * A session is gone for readers the moment `ttl_expires_at` is reached: `liveSession` says so. This task only cleans up, so
+ * running late or twice changes no answer; only the `session.expired` trace waits for it. What a session knew stays: its
+ * memories are kept, its states and turns go.
+ *
+ * @module
+ */
+import { withPrefix } from "../lib/ids.ts";
+import { toJson } from "../lib/json.ts";
+import { toIso } from "../lib/time.ts";
+import { numberKey } from "../storage/keys.ts";
+import type { Tx } from "../storage/store.ts";
+import { sessions, sessionsByExpiry } from "../storage/tables.ts";
+import type { Task } from "../tasks/task.ts";
+import { record, type Caller, type Records } from "../traces/record.ts";
+import { removeSession } from "./removal.ts";
+import { sessionJson } from "./sessions.ts";
+import { readState } from "./versions.ts";
+
+/** One commit holds the request thread for a few milliseconds at most. */
+const SESSIONS_PER_COMMIT = 20;
+const POLL_MS = 1_000;
+const MS_WIDTH = numberKey(0).length;
+
+export function sessionExpiry(records: Records, timer: Caller): Task {
+  return {
+    name: "session expiry",
+    async run() {
+      const { store, clock } = records;
+      const due = store.keys(sessionsByExpiry, { from: "", to: numberKey(clock.now() + 1), limit: SESSIONS_PER_COMMIT });
+      if (due.length === 0) return POLL_MS;
+      await store.commit((tx) => {
+        for (const key of due) expire(tx, records, timer, key);
+      });
+      return due.length === SESSIONS_PER_COMMIT ? 0 : POLL_MS;
+    },
+  };
+}
+
+function expire(tx: Tx, records: Records, timer: Caller, expiryKey: string): void {
+  const key = expiryKey.slice(MS_WIDTH);
+  const row = tx.get(sessions, key);
+  // Between the look at the index and this commit the session may have been deleted or given more time.
+  if (row === undefined || numberKey(row.expiresAt) + key !== expiryKey) return;
+  const id = withPrefix("sess", key);
+  record(tx, records, timer, {
+    action: "session.expired",
+    sessionId: id,
+    userId: row.userId,
+    details: { ttl_seconds: toJson(row.ttlSeconds), last_activity: toJson(toIso(row.updatedAt)) },
+    record: sessionJson(id, row, readState(tx, key, row.version)),
+  });
+  removeSession(tx, key, row, { memories: false });
+}

@@ -1,0 +1,77 @@
+/**
+ * What goes when a session goes: its row at once, then its states and turns, and its memories unless it expired.
+ *
+ * A session can hold more than one commit should remove. So the row goes first, in the commit of the change, with as
+ * many of its records as fit; a note in `removals` says that there are more, and the task takes them in pieces. Readers
+ * see nothing of them meanwhile: states and turns hang on the row, and `isBeingRemoved` hides the memories.
+ *
+ * @module
+ */
+import { bare, type BareId, type SessionId } from "../lib/ids.ts";
+import { AFTER_ALL, hashKey, numberKey } from "../storage/keys.ts";
+import { removeMemoryRecords } from "../storage/memory-records.ts";
+import type { Reader, Tx } from "../storage/store.ts";
+import {
+  memoriesBySession,
+  removals,
+  sessions,
+  sessionsByAgent,
+  sessionsByExpiry,
+  sessionsByUser,
+  turns,
+  versions,
+  type AnyTable,
+  type RemovalRow,
+  type SessionRow,
+} from "../storage/tables.ts";
+import type { Records } from "../traces/record.ts";
+import type { Task } from "../tasks/task.ts";
+
+const RECORDS_PER_COMMIT = 200;
+const IDLE_MS = 60_000;
+
+/** Removes the session's row and what fits of its records; the caller has written the trace. */
+export function removeSession(tx: Tx, session: BareId, row: SessionRow, removal: RemovalRow): void {
+  tx.remove(sessions, session);
+  tx.remove(sessionsByAgent, hashKey(row.agentId) + session);
+  if (row.userId !== null) tx.remove(sessionsByUser, hashKey(row.userId) + session);
+  tx.remove(sessionsByExpiry, numberKey(row.expiresAt) + session);
+  if (!removeSomeRecords(tx, session, removal)) tx.put(removals, session, removal);
+}
+
+/** Whether a memory of this session is gone although its records may still be there. */
+export function isBeingRemoved(reader: Reader, session: SessionId): boolean {
+  return reader.get(removals, bare(session))?.memories === true;
+}
+
+/** Takes the next piece of what removed sessions left. */
+export function sessionRemoval({ store }: Records): Task {
+  return {
+    name: "session removal",
+    async run() {
+      const [next] = store.rows(removals, { from: "", to: AFTER_ALL, limit: 1 });
+      if (next === undefined) return IDLE_MS;
+      await store.commit((tx) => {
+        if (removeSomeRecords(tx, next.key, next.row)) tx.remove(removals, next.key);
+      });
+      return 0;
+    },
+  };
+}
+
+/** @returns whether nothing is left */
+function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolean {
+  let budget = RECORDS_PER_COMMIT;
+  const owned = (table: AnyTable) => {
+    const keys = budget === 0 ? [] : tx.keys(table, { from: session, to: session + AFTER_ALL, limit: budget });
+    budget -= keys.length;
+    return keys;
+  };
+  for (const table of [versions, turns]) {
+    for (const key of owned(table)) tx.remove(table, key);
+  }
+  if (removal.memories) {
+    for (const key of owned(memoriesBySession)) removeMemoryRecords(tx, key.slice(session.length));
+  }
+  return budget > 0;
+}

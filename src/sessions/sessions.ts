@@ -1,0 +1,207 @@
+/**
+ * Sessions: the container of one agent's conversation.
+ *
+ * A session is gone for readers the moment its `ttl_expires_at` is reached: `liveSession` says so, and everything that
+ * concerns a session asks it first. Its states are in `versions.ts`; what removing one takes with it is in `removal.ts`.
+ *
+ * @module
+ */
+import { ApiError } from "../lib/errors.ts";
+import { bare, isId, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
+import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { toIso } from "../lib/time.ts";
+import { hashKey, numberKey } from "../storage/keys.ts";
+import { listOf, type Page } from "../storage/page.ts";
+import type { Reader, Tx } from "../storage/store.ts";
+import { sessions, sessionsByAgent, sessionsByExpiry, sessionsByUser, type SessionRow } from "../storage/tables.ts";
+import { posting, walk } from "../storage/walk.ts";
+import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
+import { diffObjects } from "./diff.ts";
+import { removeSession } from "./removal.ts";
+import { putVersion, readState, resolveVersion } from "./versions.ts";
+
+/** A session that has not expired. */
+export interface LiveSession {
+  id: SessionId;
+  key: BareId;
+  row: SessionRow;
+}
+
+/** @throws {ApiError} `session_not_found` for an id that was never given, is deleted or has expired */
+export function liveSession(reader: Reader, now: number, id: string): LiveSession {
+  if (isId("sess", id)) {
+    const key = bare(id);
+    const row = reader.get(sessions, key);
+    if (row !== undefined && row.expiresAt > now) return { id, key, row };
+  }
+  throw new ApiError("session_not_found", `There is no session ${id.slice(0, 64)}; it may have expired or been deleted.`, { param: "session_id" });
+}
+
+/** A session as the wire has it. */
+export function sessionJson(id: SessionId, row: SessionRow, state: JsonText): JsonText {
+  return `{"object":"session","id":"${id}","agent_id":${toJson(row.agentId)},"user_id":${toJson(row.userId)},"created_at":"${toIso(row.createdAt)}","updated_at":"${toIso(row.updatedAt)}","state":${state},"state_version":${row.version},"metadata":${toJson(row.metadata)},"memory_count":${row.memoryCount},"turn_count":${row.turnCount},"ttl_expires_at":"${toIso(row.expiresAt)}"}` as JsonText;
+}
+
+export interface NewSession {
+  agentId: string;
+  userId: string | null;
+  initialState: JsonText;
+  metadata: JsonObject;
+  ttlSeconds: number;
+}
+
+export function createSession(records: Records, caller: Caller, input: NewSession): Promise<JsonText> {
+  return commitFor(records, caller, (tx) => {
+    const { id, row, json } = putNewSession(tx, records, caller, input);
+    record(tx, records, caller, {
+      action: "session.created",
+      sessionId: id,
+      userId: row.userId,
+      details: { agent_id: toJson(row.agentId), user_id: toJson(row.userId), initial_state: input.initialState },
+      record: json,
+    });
+    return json;
+  });
+}
+
+function putNewSession(tx: Tx, records: Records, caller: Caller, input: NewSession): { id: SessionId; row: SessionRow; json: JsonText } {
+  const id = records.ids.next("sess");
+  const key = bare(id);
+  const now = records.ids.now();
+  const row: SessionRow = {
+    agentId: input.agentId,
+    userId: input.userId,
+    createdAt: now,
+    updatedAt: now,
+    metadata: input.metadata,
+    memoryCount: 0,
+    turnCount: 0,
+    ttlSeconds: input.ttlSeconds,
+    expiresAt: now + input.ttlSeconds * 1000,
+    version: 0,
+  };
+  tx.put(sessions, key, row);
+  tx.put(sessionsByAgent, hashKey(row.agentId) + key, "");
+  if (row.userId !== null) tx.put(sessionsByUser, hashKey(row.userId) + key, "");
+  tx.put(sessionsByExpiry, numberKey(row.expiresAt) + key, "");
+  putVersion(tx, key, 0, { createdAt: now, actor: caller.actor, source: "initial", body: input.initialState });
+  return { id, row, json: sessionJson(id, row, input.initialState) };
+}
+
+export function getSession({ store, clock }: Records, id: string): JsonText {
+  const session = liveSession(store, clock.now(), id);
+  return sessionJson(session.id, session.row, readState(store, session.key, session.row.version));
+}
+
+export function listSessions(
+  { store, clock }: Records,
+  filter: { agentId?: string | undefined; userId?: string | undefined },
+  page: Page<SessionId>,
+): JsonText {
+  const postings = [
+    ...(filter.agentId === undefined ? [] : [posting(sessionsByAgent, hashKey(filter.agentId))]),
+    ...(filter.userId === undefined ? [] : [posting(sessionsByUser, hashKey(filter.userId))]),
+  ];
+  const before = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
+  const now = clock.now();
+  const found: { id: SessionId; json: JsonText }[] = [];
+  for (const key of walk(store, sessions, postings, { before })) {
+    const row = store.get(sessions, key);
+    if (row === undefined || row.expiresAt <= now) continue;
+    if (found.length === page.limit) return listOf(found, true);
+    const id = withPrefix("sess", key);
+    found.push({ id, json: sessionJson(id, row, readState(store, key, row.version)) });
+  }
+  return listOf(found, false);
+}
+
+/** Merges metadata (a null removes the key) and sets a new time to live, counted from now. */
+export function updateSession(
+  records: Records,
+  caller: Caller,
+  id: string,
+  changes: { metadata?: JsonObject | undefined; ttlSeconds?: number | undefined },
+): Promise<JsonText> {
+  return commitFor(records, caller, (tx) => {
+    const session = liveSession(tx, records.clock.now(), id);
+    const metadata = changes.metadata === undefined ? session.row.metadata : mergeObjects(session.row.metadata, changes.metadata);
+    refuseLargeMetadata(metadata);
+    const now = records.ids.now();
+    const row: SessionRow = { ...session.row, metadata, updatedAt: now };
+    if (changes.ttlSeconds !== undefined) {
+      row.ttlSeconds = changes.ttlSeconds;
+      row.expiresAt = now + changes.ttlSeconds * 1000;
+      tx.remove(sessionsByExpiry, numberKey(session.row.expiresAt) + session.key);
+      tx.put(sessionsByExpiry, numberKey(row.expiresAt) + session.key, "");
+    }
+    tx.put(sessions, session.key, row);
+    const json = sessionJson(session.id, row, readState(tx, session.key, row.version));
+    record(tx, records, caller, {
+      action: "session.updated",
+      sessionId: session.id,
+      userId: row.userId,
+      details: {
+        metadata_diff: toJson(diffObjects(session.row.metadata, metadata)),
+        ttl_seconds: changes.ttlSeconds === undefined ? undefined : toJson(changes.ttlSeconds),
+      },
+      record: json,
+    });
+    return json;
+  });
+}
+
+/** A new session that starts from a version of another one, which stays as it is. Turns and memories are not copied. */
+export function forkSession(records: Records, caller: Caller, id: string, version: number | undefined): Promise<JsonText> {
+  return commitFor(records, caller, (tx) => {
+    const source = liveSession(tx, records.clock.now(), id);
+    const forkVersion = resolveVersion(source, version ?? source.row.version);
+    const fork = putNewSession(tx, records, caller, {
+      agentId: source.row.agentId,
+      userId: source.row.userId,
+      initialState: readState(tx, source.key, forkVersion),
+      metadata: mergeObjects(source.row.metadata, { forked_from: source.id, forked_version: forkVersion }),
+      ttlSeconds: source.row.ttlSeconds,
+    });
+    record(tx, records, caller, {
+      action: "session.forked",
+      sessionId: fork.id,
+      userId: fork.row.userId,
+      details: { source_session_id: toJson(source.id), source_session: toJson(source.id), fork_version: toJson(forkVersion) },
+      record: fork.json,
+    });
+    return fork.json;
+  });
+}
+
+/** Removes a session with its states, turns and memories; what a commit cannot hold is gone for readers and removed later. */
+export function deleteSession(records: Records, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
+  return commitFor(records, caller, (tx) => {
+    const session = liveSession(tx, records.clock.now(), id);
+    const { row } = session;
+    record(tx, records, caller, {
+      action: "session.deleted",
+      sessionId: session.id,
+      userId: row.userId,
+      details: {
+        session_id: toJson(session.id),
+        reason: toJson(reason ?? null),
+        turn_count: toJson(row.turnCount),
+        memory_count: toJson(row.memoryCount),
+      },
+      record: sessionJson(session.id, row, readState(tx, session.key, row.version)),
+    });
+    removeSession(tx, session.key, row, { memories: true });
+    return jsonObject({ object: toJson("session"), id: toJson(session.id), deleted: toJson(true) });
+  });
+}
+
+/** @throws {ApiError} `invalid_request` when metadata has grown over its limit by merging */
+export function refuseLargeMetadata(metadata: JsonObject): void {
+  const bytes = Buffer.byteLength(toJson(metadata));
+  if (bytes > LIMITS.metadataBytesMax) {
+    throw new ApiError("invalid_request", `metadata must be at most ${LIMITS.metadataBytesMax} bytes of JSON; merged it would have ${bytes}.`, {
+      param: "metadata",
+    });
+  }
+}

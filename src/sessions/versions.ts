@@ -1,0 +1,169 @@
+/**
+ * The versions of a session's state: 0, 1, 2 … without gaps, none ever changed.
+ *
+ * An update and a rollback both add one; the current state is the one with the highest number, which the session's row
+ * names. Whoever gives `expected_version` changes nothing unless that is still the current one.
+ *
+ * @module
+ */
+import { ApiError } from "../lib/errors.ts";
+import type { BareId } from "../lib/ids.ts";
+import { jsonObject, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { invariant } from "../lib/invariant.ts";
+import { toIso } from "../lib/time.ts";
+import { fromBase62 } from "../lib/base62.ts";
+import { versionKey } from "../storage/keys.ts";
+import { listOf } from "../storage/page.ts";
+import type { Reader, Tx } from "../storage/store.ts";
+import { sessions, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
+import { commitFor, record, type Caller, type Records, type TraceEntry } from "../traces/record.ts";
+import { diffObjects } from "./diff.ts";
+import { liveSession, sessionJson, type LiveSession } from "./sessions.ts";
+
+export function putVersion(tx: Tx, session: BareId, version: number, row: VersionRow): void {
+  tx.put(versions, versionKey(session, version), row);
+}
+
+/** The state of a version that exists. */
+export function readState(reader: Reader, session: BareId, version: number): JsonText {
+  const row = reader.get(versions, versionKey(session, version));
+  invariant(row !== undefined, "a session without the state of its version");
+  return row.body;
+}
+
+/**
+ * The version meant by a number of the caller's: a negative one counts back from the current one, -1 is the one before.
+ *
+ * @throws {ApiError} `version_not_found`
+ */
+export function resolveVersion({ id, row }: LiveSession, version: number): number {
+  const resolved = version < 0 ? row.version + version : version;
+  if (resolved < 0 || resolved > row.version) {
+    throw new ApiError("version_not_found", `Session ${id} has no version ${version}; its versions are 0 to ${row.version}.`, { param: "version" });
+  }
+  return resolved;
+}
+
+export interface StateUpdate {
+  state: JsonObject;
+  reasoning?: string | undefined;
+  expectedVersion?: number | undefined;
+}
+
+/** Replaces the state; the one before stays as its version. */
+export function updateState(records: Records, caller: Caller, id: string, update: StateUpdate): Promise<JsonText> {
+  const body = toJson(update.state);
+  return commitFor(records, caller, (tx) => {
+    const session = liveSession(tx, records.clock.now(), id);
+    refuseOtherVersion(session, update.expectedVersion);
+    const before = readState(tx, session.key, session.row.version);
+    return addVersion(tx, records, caller, session, {
+      body,
+      source: "update",
+      reasoning: update.reasoning,
+      trace: (version) => ({
+        action: "state.updated",
+        details: {
+          reasoning: update.reasoning === undefined ? undefined : toJson(update.reasoning),
+          state_diff: toJson(diffObjects(JSON.parse(before) as JsonObject, update.state)),
+          version: toJson(version),
+        },
+      }),
+    });
+  });
+}
+
+export interface Rollback {
+  version: number;
+  reason?: string | undefined;
+  expectedVersion?: number | undefined;
+}
+
+/** Brings back the state of a version, as a new version. */
+export function rollbackSession(records: Records, caller: Caller, id: string, rollback: Rollback): Promise<JsonText> {
+  return commitFor(records, caller, (tx) => {
+    const session = liveSession(tx, records.clock.now(), id);
+    refuseOtherVersion(session, rollback.expectedVersion);
+    const version = resolveVersion(session, rollback.version);
+    return addVersion(tx, records, caller, session, {
+      body: readState(tx, session.key, version),
+      source: "rollback",
+      reasoning: rollback.reason,
+      trace: () => ({
+        action: "state.rolled_back",
+        details: { from_version: toJson(session.row.version), to_version: toJson(version), reason: toJson(rollback.reason ?? null) },
+      }),
+    });
+  });
+}
+
+interface NewVersion {
+  body: JsonText;
+  source: "update" | "rollback";
+  reasoning: string | undefined;
+  trace(version: number): Pick<TraceEntry, "action" | "details">;
+}
+
+function addVersion(tx: Tx, records: Records, caller: Caller, { id, key, row: before }: LiveSession, added: NewVersion): JsonText {
+  const now = records.ids.now();
+  const row: SessionRow = { ...before, version: before.version + 1, updatedAt: now };
+  tx.put(sessions, key, row);
+  putVersion(tx, key, row.version, {
+    createdAt: now,
+    actor: caller.actor,
+    source: added.source,
+    ...(added.reasoning === undefined ? {} : { reasoning: added.reasoning }),
+    body: added.body,
+  });
+  const json = sessionJson(id, row, added.body);
+  record(tx, records, caller, { sessionId: id, userId: row.userId, record: json, ...added.trace(row.version) });
+  return json;
+}
+
+function refuseOtherVersion({ id, row }: LiveSession, expected: number | undefined): void {
+  if (expected !== undefined && expected !== row.version) {
+    throw new ApiError("version_conflict", `Session ${id} is at version ${row.version}, not ${expected}. Nothing was changed.`, {
+      param: "expected_version",
+    });
+  }
+}
+
+/** Newest first; a version's number is its cursor. */
+export function listVersions({ store, clock }: Records, id: string, page: { limit: number; startingAfter?: number | undefined }): JsonText {
+  const session = liveSession(store, clock.now(), id);
+  const rows = store.rows(versions, {
+    from: session.key,
+    to: versionKey(session.key, Math.min(page.startingAfter ?? session.row.version + 1, session.row.version + 1)),
+    limit: page.limit + 1,
+    descending: true,
+  });
+  const items = rows.slice(0, page.limit).map(({ key, row }) => {
+    const version = fromBase62(key.slice(session.key.length));
+    return { id: String(version), json: versionJson(version, row) };
+  });
+  return listOf(items, rows.length > page.limit);
+}
+
+export function getVersion({ store, clock }: Records, id: string, version: string): JsonText {
+  const session = liveSession(store, clock.now(), id);
+  const number = /^(0|[1-9]\d{0,11})$/.test(version) ? Number(version) : undefined;
+  const row = number === undefined ? undefined : store.get(versions, versionKey(session.key, number));
+  if (number === undefined || row === undefined) {
+    throw new ApiError("version_not_found", `Session ${session.id} has no version ${version.slice(0, 20)}; its versions are 0 to ${session.row.version}.`, {
+      param: "version",
+    });
+  }
+  return versionJson(number, row, row.body);
+}
+
+function versionJson(version: number, row: VersionRow, state?: JsonText): JsonText {
+  return jsonObject({
+    object: toJson("version"),
+    version: toJson(version),
+    created_at: toJson(toIso(row.createdAt)),
+    reasoning: row.reasoning === undefined ? undefined : toJson(row.reasoning),
+    actor: toJson(row.actor),
+    source: toJson(row.source),
+    state,
+  });
+}

@@ -1,0 +1,61 @@
+/**
+ * The records of one memory: its row, its four indexes, its vector. Here because deleting a session removes them too.
+ *
+ * Labels are numbers that rise with every vector ever made and are never given twice. That is all the vector index needs
+ * to keep up: what is above the last label it knows is new, and a point whose label is gone is deleted.
+ *
+ * @module
+ */
+import type { BareId } from "../lib/ids.ts";
+import { hashKey, numberKey } from "./keys.ts";
+import type { Tx } from "./store.ts";
+import {
+  labels,
+  memories,
+  memoriesBySession,
+  memoriesByTag,
+  memoriesByType,
+  memoriesByUser,
+  meta,
+  type Index,
+  type MemoryRow,
+} from "./tables.ts";
+
+export function putMemory(tx: Tx, memory: BareId, row: MemoryRow, before?: MemoryRow): void {
+  const now = new Map(indexKeys(memory, row).map((entry) => [entry.table.name + entry.key, entry]));
+  const old = new Map(before === undefined ? [] : indexKeys(memory, before).map((entry) => [entry.table.name + entry.key, entry]));
+  for (const [name, { table, key }] of old) if (!now.has(name)) tx.remove(table, key);
+  for (const [name, { table, key }] of now) if (!old.has(name)) tx.put(table, key, "");
+  tx.put(memories, memory, row);
+}
+
+/** Stores a vector under a new label and gives that. */
+export function putVector(tx: Tx, memory: BareId, bytes: Uint8Array): number {
+  const label = Number(tx.get(meta, "nextLabel") ?? "0");
+  tx.put(meta, "nextLabel", String(label + 1));
+  tx.put(labels, numberKey(label), memory);
+  tx.putVector(memory, bytes);
+  return label;
+}
+
+export function removeVector(tx: Tx, memory: BareId, label: number): void {
+  tx.remove(labels, numberKey(label));
+  tx.removeVector(memory);
+}
+
+export function removeMemoryRecords(tx: Tx, memory: BareId): void {
+  const row = tx.get(memories, memory);
+  if (row === undefined) return;
+  for (const { table, key } of indexKeys(memory, row)) tx.remove(table, key);
+  if (row.embedding !== undefined) removeVector(tx, memory, row.embedding.label);
+  tx.remove(memories, memory);
+}
+
+function indexKeys(memory: BareId, row: MemoryRow): { table: Index; key: string }[] {
+  return [
+    { table: memoriesBySession, key: row.sessionId.slice("sess_".length) + memory },
+    ...(row.userId === null ? [] : [{ table: memoriesByUser, key: hashKey(row.userId) + memory }]),
+    { table: memoriesByType, key: hashKey(row.type) + memory },
+    ...row.tags.map((tag) => ({ table: memoriesByTag, key: hashKey(tag) + memory })),
+  ];
+}

@@ -1,0 +1,227 @@
+/**
+ * Every table of the store: its key, its row, and what else is written whenever a row is.
+ *
+ * ```
+ * table                key                          row
+ * meta                 name                         text: schema, nextLabel
+ * sessions             session                      SessionRow
+ *   sessionsByAgent    #agent session               -
+ *   sessionsByUser     #user session                -
+ *   sessionsByExpiry   ms session                   -
+ * versions             session number               VersionRow: one of the session's states
+ * turns                session turn                 TurnRow
+ * memories             memory                       MemoryRow
+ *   memoriesBySession  session memory               -
+ *   memoriesByUser     #user memory                 -
+ *   memoriesByType     #type memory                 -
+ *   memoriesByTag      #tag memory                  -
+ * vectors              memory                       1536 float32, then the terms as uint32, little endian
+ * labels               label                        memory: which vector a point of the index is
+ * traces               trace                        TraceRow
+ *   tracesBySession    session trace                -
+ *   tracesByUser       #user trace                  -
+ *   tracesByAction     action / trace               -
+ *   tracesByExpiry     day trace                    -
+ * outbox               event                        OutboxRow: an event not yet handed to its receivers
+ * idempotency          #(key id, idempotency key)   IdempotencyRow
+ *   idempotencyByTime  ms #(...)                    -
+ * apiKeys              SHA-256 of the key, hex      ApiKeyRow
+ *   apiKeysById        key                          SHA-256 of the key, hex
+ * removals             session                      RemovalRow: what is left of a removed session
+ * ```
+ * Ids stand without their prefix (12 characters), `#x` is `hashKey(x)`, `ms`, `day` and numbers are `numberKey`.
+ *
+ * @module
+ */
+import type { JsonObject, JsonText } from "../lib/json.ts";
+
+/** Any table, for what concerns keys alone. */
+export interface AnyTable {
+  readonly name: string;
+}
+
+/** A table and how its rows become text. */
+export interface Table<Row> extends AnyTable {
+  encode(row: Row): string;
+  decode(text: string): Row;
+}
+
+/** An index: only its keys say something. */
+export type Index = Table<"">;
+
+export const SCHEMA_VERSION = 1;
+
+const json = <Row>(name: string): Table<Row> => ({
+  name,
+  encode: (row) => JSON.stringify(row),
+  decode: (value) => JSON.parse(value) as Row,
+});
+const text = (name: string): Table<string> => ({ name, encode: (row) => row, decode: (value) => value });
+const index = (name: string): Index => ({ name, encode: () => "", decode: () => "" });
+/** A row of which a part is ready JSON: first line the rest of the row, then that part as it is. `JSON.stringify` writes no line feed. */
+const withBody = <Head, Body extends string>(name: string): Table<Head & { body: Body }> => ({
+  name,
+  encode: ({ body, ...head }) => `${JSON.stringify(head)}\n${body}`,
+  decode: (value) => {
+    const end = value.indexOf("\n");
+    return { ...(JSON.parse(value.slice(0, end)) as Head), body: value.slice(end + 1) as Body };
+  },
+});
+
+export interface SessionRow {
+  agentId: string;
+  userId: string | null;
+  createdAt: number;
+  updatedAt: number;
+  metadata: JsonObject;
+  memoryCount: number;
+  turnCount: number;
+  /** Length the session was given, for forks and the trace of its expiry. */
+  ttlSeconds: number;
+  expiresAt: number;
+  /** Number of the current state version. */
+  version: number;
+}
+
+export type VersionSource = "initial" | "update" | "rollback";
+
+export interface VersionRow {
+  createdAt: number;
+  reasoning?: string;
+  actor: string;
+  source: VersionSource;
+  /** The state, as it goes over the wire. */
+  body: JsonText;
+}
+
+/** A turn never changes: it is kept as the two halves of its JSON object, because the context shows only the first. */
+export interface TurnRow {
+  /** `"id":…,"input":…,"output":…,"created_at":…` */
+  shown: string;
+  /** `"session_id":…` and all other members. */
+  rest: string;
+}
+
+export interface MemoryRow {
+  sessionId: string;
+  userId: string | null;
+  content: string;
+  type: string;
+  tags: string[];
+  metadata: JsonObject;
+  createdAt: number;
+  /** false when the caller asked for none: then a new content gets none either. */
+  embed: boolean;
+  /** Set while there is a vector. */
+  embedding?: {
+    /** `emb_…`, for clients. */
+    id: string;
+    /** Its point in the index; never given twice. */
+    label: number;
+    /** Version of the method that made it. */
+    version: string;
+  };
+}
+
+export interface TraceRow {
+  expiresAt: number;
+  body: JsonText;
+}
+
+export interface OutboxRow {
+  type: string;
+  createdAt: number;
+  sessionId: string | null;
+  /** Trace events carry the trace's id: its record is in `traces`. */
+  traceId?: string;
+  /** The affected record as it was, with `object` and `id`; `null` for trace events. */
+  body: JsonText;
+}
+
+export interface IdempotencyRow {
+  /** Hash of method, path and body: another request under the same key is refused. */
+  fingerprint: string;
+  status: number;
+  createdAt: number;
+  body: JsonText;
+}
+
+export interface ApiKeyRow {
+  id: string;
+  name: string | null;
+  /** First 8 characters of the key: the actor in traces. */
+  prefix: string;
+  scopes: string[];
+  tier: string;
+  perMinute: number;
+  burst: number;
+  createdAt: number;
+  expiresAt: number | null;
+}
+
+export interface RemovalRow {
+  /** Whether the memories go too. */
+  memories: boolean;
+}
+
+export const meta = text("meta");
+export const sessions = json<SessionRow>("sessions");
+export const sessionsByAgent = index("sessions_by_agent");
+export const sessionsByUser = index("sessions_by_user");
+export const sessionsByExpiry = index("sessions_by_expiry");
+export const versions: Table<VersionRow> = withBody<Omit<VersionRow, "body">, JsonText>("versions");
+export const turns: Table<TurnRow> = {
+  name: "turns",
+  encode: (row) => `${row.shown}\n${row.rest}`,
+  decode: (value) => {
+    const end = value.indexOf("\n");
+    return { shown: value.slice(0, end), rest: value.slice(end + 1) };
+  },
+};
+export const memories = json<MemoryRow>("memories");
+export const memoriesBySession = index("memories_by_session");
+export const memoriesByUser = index("memories_by_user");
+export const memoriesByType = index("memories_by_type");
+export const memoriesByTag = index("memories_by_tag");
+export const labels = text("labels");
+export const traces: Table<TraceRow> = withBody<Omit<TraceRow, "body">, JsonText>("traces");
+export const tracesBySession = index("traces_by_session");
+export const tracesByUser = index("traces_by_user");
+export const tracesByAction = index("traces_by_action");
+export const tracesByExpiry = index("traces_by_expiry");
+export const outbox: Table<OutboxRow> = withBody<Omit<OutboxRow, "body">, JsonText>("outbox");
+export const idempotency: Table<IdempotencyRow> = withBody<Omit<IdempotencyRow, "body">, JsonText>("idempotency");
+export const idempotencyByTime = index("idempotency_by_time");
+export const apiKeys = json<ApiKeyRow>("api_keys");
+export const apiKeysById = text("api_keys_by_id");
+export const removals = json<RemovalRow>("removals");
+
+/** Its rows are bytes, not text: `Store` has calls of their own for them. */
+export const vectors: AnyTable = { name: "vectors" };
+
+export const TABLES: readonly AnyTable[] = [
+  meta,
+  sessions,
+  sessionsByAgent,
+  sessionsByUser,
+  sessionsByExpiry,
+  versions,
+  turns,
+  memories,
+  memoriesBySession,
+  memoriesByUser,
+  memoriesByType,
+  memoriesByTag,
+  labels,
+  traces,
+  tracesBySession,
+  tracesByUser,
+  tracesByAction,
+  tracesByExpiry,
+  outbox,
+  idempotency,
+  idempotencyByTime,
+  apiKeys,
+  apiKeysById,
+  removals,
+];

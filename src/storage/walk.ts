@@ -1,0 +1,135 @@
+/**
+ * Walks records newest first through any combination of indexes.
+ *
+ * A filter is a conjunction of postings; a posting is a union of ranges of one index ("tag is a or b"). All of them are
+ * in the order of ids, so that the walk can leapfrog: whoever is ahead waits, the others jump to it. It reads the keys of
+ * the rarest condition and about as many of each other one, never a record, and holds no cursor open between steps.
+ *
+ * @module
+ */
+import { AFTER_ALL } from "./keys.ts";
+import type { BareId } from "../lib/ids.ts";
+import type { Reader } from "./store.ts";
+import type { AnyTable } from "./tables.ts";
+
+/** Ids under any of the prefixes of an index. Plain data: it can be sent to another thread. */
+export interface Posting {
+  table: string;
+  prefixes: readonly string[];
+}
+
+/** All postings must have the id; none at all means every record. */
+export type Filter = readonly Posting[];
+
+export function posting(table: AnyTable, ...prefixes: string[]): Posting {
+  return { table: table.name, prefixes: [...new Set(prefixes)] };
+}
+
+/** Whether one id passes a filter: a look-up per condition. */
+export function matches(reader: Reader, filter: Filter, id: BareId): boolean {
+  return filter.every(({ table, prefixes }) => prefixes.some((prefix) => reader.has({ name: table }, prefix + id)));
+}
+
+/**
+ * The ids that pass a filter, newest first.
+ *
+ * @param records - the table whose keys are the ids: what is walked when there is no filter
+ * @param bounds - ids from `from` (included) to `before` (excluded)
+ */
+export function* walk(
+  reader: Reader,
+  records: AnyTable,
+  filter: Filter,
+  bounds: { from?: BareId | undefined; before?: BareId | undefined } = {},
+): Generator<BareId, void, undefined> {
+  const streams =
+    filter.length === 0
+      ? [new Stream(reader, records, "", bounds)]
+      : filter.map(({ table, prefixes }) => unionOf(prefixes.map((prefix) => new Stream(reader, { name: table }, prefix, bounds))));
+  for (;;) {
+    let target: BareId | undefined = AFTER_ALL;
+    for (const stream of streams) {
+      const head = stream.head();
+      if (head === undefined) return;
+      if (head < target) target = head;
+    }
+    if (streams.every((stream) => stream.head() === target)) {
+      yield target;
+      for (const stream of streams) stream.skipTo(target, "past");
+    } else {
+      for (const stream of streams) stream.skipTo(target, "at");
+    }
+  }
+}
+
+interface IdStream {
+  head(): BareId | undefined;
+  /** Moves on to the first id that is not newer than `target`, or `past` it. */
+  skipTo(target: BareId, where: "at" | "past"): void;
+}
+
+const CHUNK_FIRST = 32;
+const CHUNK_MAX = 512;
+
+/** One range of one index, read in chunks that grow while it is read in order. */
+class Stream implements IdStream {
+  #chunk: string[] = [];
+  #position = 0;
+  #size = CHUNK_FIRST;
+  /** Where the next chunk starts (excluded); undefined when the range is read to its end. */
+  #next: string | undefined;
+  readonly #reader: Reader;
+  readonly #table: AnyTable;
+  readonly #prefix: string;
+  readonly #from: string;
+
+  constructor(reader: Reader, table: AnyTable, prefix: string, bounds: { from?: BareId | undefined; before?: BareId | undefined }) {
+    this.#reader = reader;
+    this.#table = table;
+    this.#prefix = prefix;
+    this.#from = prefix + (bounds.from ?? "");
+    this.#next = prefix + (bounds.before ?? AFTER_ALL);
+  }
+
+  head(): BareId | undefined {
+    if (this.#position === this.#chunk.length && this.#next !== undefined) this.#read(this.#next);
+    return this.#chunk[this.#position]?.slice(this.#prefix.length);
+  }
+
+  skipTo(target: BareId, where: "at" | "past"): void {
+    const key = this.#prefix + target;
+    const done = (candidate: string) => (where === "at" ? candidate <= key : candidate < key);
+    while (this.#position < this.#chunk.length && !done(this.#chunk[this.#position] as string)) this.#position++;
+    if (this.#position < this.#chunk.length || this.#next === undefined) return;
+    // Beyond this chunk: jump there instead of reading what lies between.
+    if (!done(this.#next)) {
+      this.#size = CHUNK_FIRST;
+      this.#next = where === "at" ? key + AFTER_ALL : key;
+    }
+  }
+
+  #read(to: string): void {
+    this.#chunk = this.#reader.keys(this.#table, { from: this.#from, to, limit: this.#size, descending: true });
+    this.#position = 0;
+    this.#next = this.#chunk.length < this.#size ? undefined : this.#chunk.at(-1);
+    this.#size = Math.min(CHUNK_MAX, this.#size * 2);
+  }
+}
+
+function unionOf(streams: Stream[]): IdStream {
+  const [only] = streams;
+  if (streams.length === 1 && only !== undefined) return only;
+  return {
+    head: () => {
+      let newest: BareId | undefined;
+      for (const stream of streams) {
+        const head = stream.head();
+        if (head !== undefined && (newest === undefined || head > newest)) newest = head;
+      }
+      return newest;
+    },
+    skipTo: (target, where) => {
+      for (const stream of streams) stream.skipTo(target, where);
+    },
+  };
+}

@@ -1,0 +1,57 @@
+/**
+ * Which events follow from which trace.
+ *
+ * @module
+ */
+export const TRACE_ACTIONS = [
+  "session.created",
+  "session.updated",
+  "session.deleted",
+  "session.forked",
+  "session.expired",
+  "state.updated",
+  "state.rolled_back",
+  "turn.added",
+  "memory.created",
+  "memory.updated",
+  "memory.deleted",
+] as const;
+export type TraceAction = (typeof TRACE_ACTIONS)[number];
+
+export const EVENT_TYPES = [
+  "session.created",
+  "session.updated",
+  "session.deleted",
+  "session.expired",
+  "turn.added",
+  "memory.created",
+  "trace.created",
+  "trace.rollback",
+  "trace.error",
+] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+const RECORD_EVENT: Partial<Record<TraceAction, EventType>> = {
+  "session.created": "session.created",
+  "session.forked": "session.created",
+  "session.updated": "session.updated",
+  "state.updated": "session.updated",
+  "state.rolled_back": "session.updated",
+  "session.deleted": "session.deleted",
+  "session.expired": "session.expired",
+  "turn.added": "turn.added",
+  "memory.created": "memory.created",
+};
+
+/** The event that carries the affected record, if the action has one. */
+export function recordEventOf(action: TraceAction): EventType | undefined {
+  return RECORD_EVENT[action];
+}
+
+/** The events that carry the trace itself. */
+export function traceEventsOf(action: TraceAction, isError: boolean): EventType[] {
+  const events: EventType[] = ["trace.created"];
+  if (action === "state.rolled_back") events.push("trace.rollback");
+  if (isError) events.push("trace.error");
+  return events;
+}

@@ -1,0 +1,104 @@
+/**
+ * What every change leaves behind: a trace, the events that follow from it, and the answer to an idempotent request.
+ *
+ * All of it is written inside the transaction of the change, so that it stands or falls with it. Nothing is sent from
+ * here: events wait in the outbox for their receivers.
+ *
+ * @module
+ */
+import type { Clock } from "../lib/clock.ts";
+import { bare, bareIdTime, type IdSource, type KeyId, type SessionId } from "../lib/ids.ts";
+import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { toIso } from "../lib/time.ts";
+import { hashKey, numberKey } from "../storage/keys.ts";
+import type { Store, Tx } from "../storage/store.ts";
+import { outbox, traces, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser, type OutboxRow } from "../storage/tables.ts";
+import { recordEventOf, traceEventsOf, type EventType, type TraceAction } from "./events.ts";
+
+/** What every operation on records is given. */
+export interface Records {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly ids: IdSource;
+}
+
+/** Who asks for a change, as far as its record needs to know. */
+export interface Caller {
+  /** First 8 characters of the API key, or `system` for a timer. */
+  readonly actor: string;
+  readonly keyId: KeyId | null;
+  /** How long the traces of this caller are kept. */
+  readonly retentionDays: number;
+  readonly requestId: string | null;
+  /** `clock.elapsed()` when the request came in; null for a timer. */
+  readonly startedAt: number | null;
+  /** Writes down the answer of a request with an idempotency key. */
+  readonly keep?: (tx: Tx, answer: JsonText) => void;
+}
+
+export interface TraceEntry {
+  action: TraceAction;
+  sessionId: SessionId | string;
+  userId: string | null;
+  /** Members that are undefined are left out. */
+  details: Record<string, JsonText | undefined>;
+  /** The affected record, for the event that carries it. */
+  record?: JsonText;
+  /** Whether this is the trace of something that failed. */
+  isError?: boolean;
+}
+
+export const DAY_MS = 86_400_000;
+
+/** One change asked for by a caller: commits what `work` writes together with the answer it returns. */
+export function commitFor(records: Records, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {
+  return records.store.commit((tx) => {
+    const answer = work(tx);
+    caller.keep?.(tx, answer);
+    return answer;
+  });
+}
+
+/** Writes the trace of a change and the events that follow from it. */
+export function record(tx: Tx, records: Records, caller: Caller, entry: TraceEntry): void {
+  const id = records.ids.next("trace");
+  const timestamp = bareIdTime(bare(id));
+  const body = jsonObject({
+    object: toJson("trace"),
+    id: toJson(id),
+    session_id: toJson(entry.sessionId),
+    user_id: entry.userId === null ? undefined : toJson(entry.userId),
+    action: toJson(entry.action),
+    actor: toJson(caller.actor),
+    timestamp: toJson(toIso(timestamp)),
+    details: jsonObject(entry.details),
+    metadata: toJson(
+      caller.startedAt === null
+        ? {}
+        : { request_id: caller.requestId, latency_ms: Math.round((records.clock.elapsed() - caller.startedAt) * 100) / 100 },
+    ),
+  });
+  const expiresAt = timestamp + caller.retentionDays * DAY_MS;
+  const key = bare(id);
+  tx.put(traces, key, { expiresAt, body });
+  tx.put(tracesBySession, entry.sessionId.slice("sess_".length) + key, "");
+  if (entry.userId !== null) tx.put(tracesByUser, hashKey(entry.userId) + key, "");
+  tx.put(tracesByAction, actionPrefix(entry.action) + key, "");
+  tx.put(tracesByExpiry, expiryDayKey(expiresAt) + key, "");
+
+  const emit = (type: EventType, content: Pick<OutboxRow, "traceId" | "body">) =>
+    tx.put(outbox, records.ids.bare(), { type, createdAt: timestamp, sessionId: entry.sessionId, ...content });
+  const recordEvent = recordEventOf(entry.action);
+  if (recordEvent !== undefined && entry.record !== undefined) emit(recordEvent, { body: entry.record });
+  for (const type of traceEventsOf(entry.action, entry.isError === true)) emit(type, { traceId: id, body: toJson(null) });
+}
+
+/** The slash ends the name, so that one action is never a prefix of another. */
+export function actionPrefix(action: TraceAction): string {
+  return `${action}/`;
+}
+
+/** The day at whose end a trace is certainly past its time. */
+export function expiryDayKey(expiresAt: number): string {
+  return numberKey(Math.floor(expiresAt / DAY_MS));
+}

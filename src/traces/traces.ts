@@ -1,0 +1,54 @@
+/**
+ * Reading the audit trail. Traces are written by `record.ts` alone and never change.
+ *
+ * @module
+ */
+import { ApiError } from "../lib/errors.ts";
+import { bare, firstBareIdAt, isId, withPrefix, type TraceId } from "../lib/ids.ts";
+import type { JsonText } from "../lib/json.ts";
+import { listOf, type Page } from "../storage/page.ts";
+import { hashKey } from "../storage/keys.ts";
+import { traces, tracesByAction, tracesBySession, tracesByUser } from "../storage/tables.ts";
+import { posting, walk, type Filter } from "../storage/walk.ts";
+import type { TraceAction } from "./events.ts";
+import { actionPrefix, type Records } from "./record.ts";
+
+export interface TraceFilter {
+  sessionId?: string | undefined;
+  userId?: string | undefined;
+  action?: TraceAction | undefined;
+  /** Unix milliseconds; both ends are excluded. */
+  createdAfter?: number | undefined;
+  createdBefore?: number | undefined;
+}
+
+export function listTraces({ store, clock }: Records, filter: TraceFilter, page: Page<TraceId>): JsonText {
+  const { sessionId, userId, action, createdAfter, createdBefore } = filter;
+  if (sessionId !== undefined && !isId("sess", sessionId)) return listOf([], false);
+  const postings: Filter = [
+    ...(sessionId === undefined ? [] : [posting(tracesBySession, sessionId.slice("sess_".length))]),
+    ...(userId === undefined ? [] : [posting(tracesByUser, hashKey(userId))]),
+    ...(action === undefined ? [] : [posting(tracesByAction, actionPrefix(action))]),
+  ];
+  const from = createdAfter === undefined ? undefined : firstBareIdAt(createdAfter + 1);
+  const until = createdBefore === undefined ? undefined : firstBareIdAt(createdBefore);
+  const cursor = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
+  const before = cursor === undefined ? until : until === undefined || cursor < until ? cursor : until;
+  const now = clock.now();
+  const found: { id: TraceId; json: JsonText }[] = [];
+  for (const key of walk(store, traces, postings, { from, before })) {
+    const row = store.get(traces, key);
+    if (row === undefined || row.expiresAt <= now) continue;
+    if (found.length === page.limit) return listOf(found, true);
+    found.push({ id: withPrefix("trace", key), json: row.body });
+  }
+  return listOf(found, false);
+}
+
+export function getTrace({ store, clock }: Records, id: string): JsonText {
+  const row = isId("trace", id) ? store.get(traces, bare(id)) : undefined;
+  if (row === undefined || row.expiresAt <= clock.now()) {
+    throw new ApiError("trace_not_found", `There is no trace ${id}; it may have been kept for as long as its key's tier allows.`);
+  }
+  return row.body;
+}

@@ -1,0 +1,92 @@
+/**
+ * Turns: what went in and what came out, in order. A turn never changes; its number is the count of turns when it was added.
+ *
+ * @module
+ */
+import { ApiError } from "../lib/errors.ts";
+import { bare, bareIdTime, isId, withPrefix, type BareId, type TurnId } from "../lib/ids.ts";
+import { jsonArray, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { toIso } from "../lib/time.ts";
+import { AFTER_ALL, turnKey } from "../storage/keys.ts";
+import { listOf, type Page } from "../storage/page.ts";
+import type { Reader } from "../storage/store.ts";
+import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
+import { liveSession } from "../sessions/sessions.ts";
+import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
+
+export interface NewTurn {
+  input: { type: string; content: string };
+  output: { type: string; content: string };
+  reasoning?: string | undefined;
+  metadata: JsonObject;
+  stateBefore: JsonObject | null;
+  stateAfter: JsonObject | null;
+}
+
+export function addTurn(records: Records, caller: Caller, sessionId: string, turn: NewTurn): Promise<JsonText> {
+  // Written out before the transaction, which other requests wait for.
+  const input = toJson({ type: turn.input.type, content: turn.input.content });
+  const output = toJson({ type: turn.output.type, content: turn.output.content });
+  const reasoning = turn.reasoning === undefined ? "" : `,"reasoning":${toJson(turn.reasoning)}`;
+  const rest = `${reasoning},"metadata":${toJson(turn.metadata)},"state_before":${toJson(turn.stateBefore)},"state_after":${toJson(turn.stateAfter)}`;
+  return commitFor(records, caller, (tx) => {
+    const session = liveSession(tx, records.clock.now(), sessionId);
+    const id = records.ids.next("turn");
+    const createdAt = bareIdTime(bare(id));
+    const row: SessionRow = { ...session.row, turnCount: session.row.turnCount + 1, updatedAt: createdAt };
+    const stored: TurnRow = {
+      shown: `"id":"${id}","input":${input},"output":${output},"created_at":"${toIso(createdAt)}"`,
+      rest: `"session_id":"${session.id}","turn_number":${row.turnCount}${rest}`,
+    };
+    tx.put(sessions, session.key, row);
+    tx.put(turns, turnKey(session.key, bare(id)), stored);
+    const json = turnJson(stored);
+    record(tx, records, caller, {
+      action: "turn.added",
+      sessionId: session.id,
+      userId: row.userId,
+      details: {
+        turn_number: toJson(row.turnCount),
+        input_type: toJson(turn.input.type),
+        output_type: toJson(turn.output.type),
+        reasoning: turn.reasoning === undefined ? undefined : toJson(turn.reasoning),
+      },
+      record: json,
+      isError: turn.output.type === "error",
+    });
+    return json;
+  });
+}
+
+function turnJson({ shown, rest }: TurnRow): JsonText {
+  return `{"object":"turn",${shown},${rest}}` as JsonText;
+}
+
+export function getTurn({ store, clock }: Records, sessionId: string, turnId: string): JsonText {
+  const session = liveSession(store, clock.now(), sessionId);
+  const row = isId("turn", turnId) ? store.get(turns, turnKey(session.key, bare(turnId))) : undefined;
+  if (row === undefined) throw new ApiError("turn_not_found", `Session ${session.id} has no turn ${turnId.slice(0, 64)}.`, { param: "turn_id" });
+  return turnJson(row);
+}
+
+export function listTurns({ store, clock }: Records, sessionId: string, page: Page<TurnId> & { order: "asc" | "desc" }): JsonText {
+  const session = liveSession(store, clock.now(), sessionId);
+  const cursor = page.startingAfter === undefined ? undefined : turnKey(session.key, bare(page.startingAfter));
+  const descending = page.order === "desc";
+  const rows = store.rows(turns, {
+    // The cursor is left out: ascending, the range starts behind it.
+    from: descending || cursor === undefined ? session.key : `${cursor}!`,
+    to: descending && cursor !== undefined ? cursor : session.key + AFTER_ALL,
+    limit: page.limit + 1,
+    descending,
+  });
+  const items = rows.slice(0, page.limit).map(({ key, row }) => ({ id: withPrefix("turn", key.slice(session.key.length)), json: turnJson(row) }));
+  return listOf(items, rows.length > page.limit);
+}
+
+/** The newest turns of a session as its context shows them, newest first. */
+export function latestTurns(reader: Reader, session: BareId, limit: number): JsonText {
+  if (limit === 0) return jsonArray([]);
+  const rows = reader.rows(turns, { from: session, to: session + AFTER_ALL, limit, descending: true });
+  return jsonArray(rows.map(({ row }) => `{${row.shown}}` as JsonText));
+}
