@@ -15,7 +15,17 @@
  *
  * @module
  */
-import { DIMENSION, type EmbeddedQuery, type Embedder, type Embedding, NO_TERM, probeStart, type QueryTerms, type TermId, WHOLE_WORTH } from "./embedder.ts";
+import {
+  DIMENSION,
+  type EmbeddedQuery,
+  type Embedder,
+  type Embedding,
+  NO_TERM,
+  probeStart,
+  type QueryTerms,
+  type TermId,
+  WHOLE_WORTH,
+} from "./embedder.ts";
 import { MEANING_DIMENSION, mix, type Semantics, semantics } from "./semantics.ts";
 import { type Cut, type Term, type TermCutter, termCutter } from "./terms.ts";
 
@@ -122,7 +132,7 @@ function queryTermsOf(table: Semantics, text: string, { terms, fingerprint }: Cu
   let answerCount = terms.length;
   for (const term of terms) if (term.row >= 0) answerCount += neighboursPerRow;
   let places = 16;
-  while (places < 2 * answerCount) places *= 2;
+  while (places < 3 * answerCount) places *= 2;
   const mask = places - 1;
   const keys = new Uint32Array(places).fill(NO_TERM);
   const answers = new Uint32Array(places);

@@ -74,7 +74,7 @@ export function relevance(query: EmbeddedQuery, cosine: number, terms: Uint32Arr
   if (answer(lexical, terms) && terms[terms.length - 1] === lexical.fingerprint) return 1;
   const { lexicalShare } = calibration;
   const both = lexicalShare * coverage(lexical, terms) + (1 - lexicalShare) * nearness(cosine, calibration);
-  return roundTo(calibrated(both, calibration.relevant), 6);
+  return rounded(calibrated(both, calibration.relevant), 1e6);
 }
 
 /**
@@ -100,14 +100,14 @@ export function explain(
     const worth = worths[i]!;
     if (worth === 0) continue;
     const word = asked.get(lexical.ids[i]!) ?? "";
-    const share = roundTo(((lexical.weights[i]! / total) * worth) / WHOLE_WORTH, 4);
+    const share = rounded(((lexical.weights[i]! / total) * worth) / WHOLE_WORTH, 1e4);
     const other = written.get(answerers[i]!);
     const isSame = worth === WHOLE_WORTH;
     const match: WordMatch = { word, matched_by: isSame ? "word" : "meaning", share };
     if (other !== undefined && other.toLowerCase() !== word.toLowerCase()) match.matched_word = other;
     matches.push(match);
   }
-  return { semantic: roundTo(nearness(cosine, calibration), 4), lexical: roundTo(coverage(lexical, terms), 4), matches };
+  return { semantic: rounded(nearness(cosine, calibration), 1e4), lexical: rounded(coverage(lexical, terms), 1e4), matches };
 }
 
 /** A smooth rising map of 0 … 1 onto itself that takes `relevant` to 0.7. */
@@ -156,7 +156,7 @@ function coverage(lexical: QueryTerms, terms: Uint32Array): number {
     have += weight * worths[i]!;
   }
   const length = terms.length - 1;
-  const penalty = length > LONG_FROM ? LONG_PENALTY * roundTo(Math.log2(length / LONG_FROM), 6) : 0;
+  const penalty = length > LONG_FROM ? LONG_PENALTY * rounded(Math.log2(length / LONG_FROM), 1e6) : 0;
   return have / WHOLE_WORTH / all / (1 + penalty);
 }
 
@@ -166,7 +166,6 @@ function nearness(cosine: number, { cosineOfUnrelated, cosineOfSame }: Calibrati
 }
 
 /** Hides the last bits, in which machines may differ: how a cosine is summed up, how an engine takes a logarithm. */
-function roundTo(value: number, decimals: number): number {
-  const unit = 10 ** decimals;
+function rounded(value: number, unit: 1e4 | 1e6): number {
   return Math.round(value * unit) / unit;
 }

@@ -1,0 +1,258 @@
+/**
+ * The HTTP application: every route, and the order in which a request is checked, which is written here and only here.
+ *
+ * ```
+ * Host → declared size → key → rate → scope → body → idempotency → schema → operation
+ * 403    413             401   429    403     400 413  replay         400
+ * ```
+ * Elysia finds the route; all else happens in `answer`, the same for every endpoint, so that every response carries the
+ * same headers in the same way, whatever its status.
+ *
+ * @module
+ */
+import { Elysia } from "elysia";
+import type { Clock } from "./lib/clock.ts";
+import { ApiError } from "./lib/errors.ts";
+import type { IdSource, KeyId } from "./lib/ids.ts";
+import { toJson, type JsonText } from "./lib/json.ts";
+import { LIMITS } from "./lib/limits.ts";
+import { describeError, type Log } from "./lib/log.ts";
+import { contextEndpoints } from "./context/routes.ts";
+import { readBody, refuseDeclaredBody } from "./http/body.ts";
+import { mountDocs } from "./http/docs.ts";
+import type { ApiCaller, Endpoint } from "./http/endpoint.ts";
+import { errorJson, statusOf } from "./http/errors.ts";
+import { hostCheck } from "./http/host.ts";
+import { Idempotency, idempotencyKeyOf } from "./http/idempotency.ts";
+import { readQuery } from "./http/query.ts";
+import { RateLimiter, rateLimitHeaders } from "./http/rate-limit.ts";
+import type { Level, Rate } from "./http/bucket.ts";
+import { requestIdOf } from "./http/request-id.ts";
+import { validator } from "./http/validate.ts";
+import { findKey, hasScope } from "./keys/keys.ts";
+import { keyEndpoints } from "./keys/routes.ts";
+import { RATE_LIMITS, TRACE_RETENTION_DAYS, type Tier } from "./keys/tiers.ts";
+import type { MemoryParts } from "./memories/memories.ts";
+import { memoryEndpoints } from "./memories/routes.ts";
+import { sessionEndpoints } from "./sessions/routes.ts";
+import type { ApiKeyRow } from "./storage/tables.ts";
+import { traceEndpoints } from "./traces/routes.ts";
+import { turnEndpoints } from "./turns/routes.ts";
+
+export interface AppParts extends MemoryParts {
+  readonly clock: Clock;
+  readonly ids: IdSource;
+  readonly log: Log;
+  readonly idempotency: Idempotency;
+  /** Address the server listens on, and other names it answers to. */
+  readonly host: string;
+  readonly allowedHosts: readonly string[];
+  readonly region: string | null;
+  readonly version: string;
+}
+
+/** Where a request came from, if the server knows. */
+type Remote = { requestIP(request: Request): { address: string } | null } | null;
+
+interface Exchange {
+  readonly request: Request;
+  readonly remote: Remote;
+  readonly requestId: string;
+  readonly startedAt: number;
+  /** Set as soon as it is known whose rate limit counts. */
+  rate: Rate;
+  level: Level | undefined;
+}
+
+interface Answer {
+  status: number;
+  body: JsonText;
+  replayed?: boolean;
+}
+
+/** Requests without a key share a bucket per address. */
+const ANONYMOUS_RATE = RATE_LIMITS.free;
+
+export function endpointsOf(parts: MemoryParts): Endpoint[] {
+  return [
+    ...sessionEndpoints(parts),
+    ...turnEndpoints(parts),
+    ...memoryEndpoints(parts),
+    ...contextEndpoints(parts),
+    ...traceEndpoints(parts),
+    ...keyEndpoints(parts),
+  ];
+}
+
+export function createApp(parts: AppParts) {
+  const limiter = new RateLimiter(parts.clock);
+  const isOwnHost = hostCheck(parts.host, parts.allowedHosts);
+  const endpoints = endpointsOf(parts);
+  const app = new Elysia({ normalize: false });
+
+  /** Runs `work` and turns what it gives or throws into a response. */
+  async function exchange(request: Request, remote: Remote, work: (open: Exchange) => Answer | Promise<Answer>): Promise<Response> {
+    const open: Exchange = {
+      request,
+      remote,
+      requestId: requestIdOf(request.headers, parts.ids),
+      startedAt: parts.clock.elapsed(),
+      rate: ANONYMOUS_RATE,
+      level: undefined,
+    };
+    try {
+      if (!isOwnHost(request.headers.get("host"))) {
+        throw new ApiError("permission_denied", "This server answers to loopback names only; its operator can allow others (CAIRN_ALLOWED_HOSTS).", {
+          param: "Host",
+        });
+      }
+      return respond(open, await work(open));
+    } catch (error) {
+      return refuse(open, error);
+    }
+  }
+
+  function respond(open: Exchange, { status, body, replayed }: Answer, more?: Record<string, string>): Response {
+    open.level ??= limiter.take(addressOf(open), ANONYMOUS_RATE, 0);
+    const [limit, remaining, reset] = rateLimitHeaders(open.rate, open.level, parts.clock.now());
+    const headers: Record<string, string> = {
+      "Content-Type": "application/json",
+      "X-Request-Id": open.requestId,
+      "X-RateLimit-Limit": limit,
+      "X-RateLimit-Remaining": remaining,
+      "X-RateLimit-Reset": reset,
+      "X-Content-Type-Options": "nosniff",
+      ...more,
+    };
+    if (replayed === true) headers["Idempotency-Replayed"] = "true";
+    return new Response(body, { status, headers });
+  }
+
+  function refuse(open: Exchange, thrown: unknown): Response {
+    const error =
+      thrown instanceof ApiError ? thrown : new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown });
+    const status = statusOf(error);
+    if (status >= 500) parts.log.error(error.message, { request_id: open.requestId, cause: describeError(error.detail.cause) });
+    const more: Record<string, string> = {};
+    if (error.detail.allow !== undefined) more["Allow"] = error.detail.allow;
+    if (error.detail.retryAfterSeconds !== undefined) more["Retry-After"] = String(error.detail.retryAfterSeconds);
+    return respond(open, { status, body: errorJson(error, open.requestId) }, more);
+  }
+
+  /** The key that was presented, with a token taken from its bucket; without one, from the address's. */
+  function authenticate(open: Exchange): ApiKeyRow {
+    const presented = presentedKey(open.request.headers);
+    const key = presented === null ? undefined : findKey(parts.store, parts.clock.now(), presented);
+    open.rate = key ?? ANONYMOUS_RATE;
+    open.level = limiter.take(key?.id ?? addressOf(open), open.rate, 1);
+    if (!open.level.allowed) {
+      const seconds = Math.max(1, Math.ceil(open.level.nextInMs / 1000));
+      throw new ApiError("rate_limit_exceeded", `Too many requests: ${open.rate.perMinute} per minute. Try again in ${seconds} s.`, {
+        retryAfterSeconds: seconds,
+      });
+    }
+    if (key === undefined) {
+      throw new ApiError(
+        "authentication_failed",
+        presented === null ? "An API key is required, in the header X-API-Key." : "The API key is not valid, has expired or was revoked.",
+      );
+    }
+    return key;
+  }
+
+  function callerOf(open: Exchange, key: ApiKeyRow): ApiCaller {
+    return {
+      actor: key.prefix,
+      keyId: key.id as KeyId,
+      scopes: key.scopes,
+      retentionDays: TRACE_RETENTION_DAYS[key.tier as Tier],
+      requestId: open.requestId,
+      startedAt: open.startedAt,
+    };
+  }
+
+  function handlerOf(endpoint: Endpoint) {
+    const checkQuery = validator(endpoint.query);
+    const checkBody = endpoint.body === null ? null : validator(endpoint.body);
+    const takesQuery = Object.keys(endpoint.query.properties).length > 0;
+    return async (open: Exchange, params: Record<string, string>): Promise<Answer> => {
+      const { request } = open;
+      refuseDeclaredBody(request.headers, LIMITS.bodyBytesMax);
+      const key = authenticate(open);
+      if (!hasScope(key.scopes, endpoint.scope)) {
+        throw new ApiError("permission_denied", `This needs a key with the scope ${endpoint.scope}; this one has ${key.scopes.join(", ")}.`);
+      }
+      const query = takesQuery ? checkQuery(readQuery(request.url, endpoint.query)) : {};
+      const caller = callerOf(open, key);
+      if (checkBody === null) {
+        const call = { params, query, body: {}, caller };
+        return { status: endpoint.status, body: await endpoint.run(call as never) };
+      }
+      const idempotencyKey = idempotencyKeyOf(request.headers);
+      const body = await readBody(request, LIMITS.bodyBytesMax);
+      const run = (from: ApiCaller) => endpoint.run({ params, query, body: checkBody(body.value), caller: from } as never);
+      if (idempotencyKey === undefined) return { status: endpoint.status, body: await run(caller) };
+      const identity = { keyId: key.id, idempotencyKey, method: endpoint.method, path: pathOf(request.url), body: body.bytes };
+      const { status, answer, replayed } = await parts.idempotency.run(identity, endpoint.status, (keep) => run({ ...caller, keep }));
+      return { status, body: answer, replayed };
+    };
+  }
+
+  const methods = new Map<string, string[]>();
+  for (const endpoint of endpoints) {
+    const handle = handlerOf(endpoint);
+    const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ":$1");
+    methods.set(path, [...(methods.get(path) ?? []), endpoint.method]);
+    app.route(endpoint.method, path, ({ request, params, server }) =>
+      exchange(request, server, (open) => handle(open, params as Record<string, string>)),
+    );
+  }
+  for (const [path, known] of methods) {
+    const allow = known.join(", ");
+    app.all(path, ({ request, server }) =>
+      exchange(request, server, (open) => {
+        authenticate(open);
+        throw new ApiError("method_not_allowed", `${request.method} is not known here; ${allow} are.`, { allow });
+      }),
+    );
+  }
+
+  const health = toJson({ status: "ready", version: parts.version, region: parts.region ?? undefined });
+  for (const path of ["/health", "/health/ready", "/health/live"]) {
+    app.get(path, ({ request, server }) => exchange(request, server, () => ({ status: 200, body: health })));
+  }
+
+  mountDocs(app, endpoints, parts.version);
+
+  app.all("/*", ({ request, server }) =>
+    exchange(request, server, (open) => {
+      if (pathOf(request.url).startsWith("/v1/")) authenticate(open);
+      throw new ApiError("resource_not_found", `There is nothing at ${pathOf(request.url).slice(0, 200)}.`);
+    }),
+  );
+  // What reaches this has gone around `exchange`: a fault of the router's own.
+  app.onError(({ error, request, server }) =>
+    exchange(request, server, () => {
+      throw error;
+    }),
+  );
+  return app;
+}
+
+function presentedKey(headers: Headers): string | null {
+  const key = headers.get("x-api-key");
+  if (key !== null) return key;
+  const authorization = headers.get("authorization");
+  return authorization !== null && /^bearer /i.test(authorization) ? authorization.slice("bearer ".length).trim() : null;
+}
+
+function addressOf({ request, remote }: Exchange): string {
+  return `address ${remote?.requestIP(request)?.address ?? "unknown"}`;
+}
+
+/** Path and query, without parsing the address. */
+function pathOf(url: string): string {
+  const start = url.indexOf("/", url.indexOf("//") + 2);
+  return start === -1 ? "/" : url.slice(start);
+}
+

@@ -1,0 +1,107 @@
+/**
+ * What the operator decided: flags, else `CAIRN_*` variables, else defaults. The only reader of the environment.
+ *
+ * @module
+ */
+import { parseArgs } from "node:util";
+import { KEY_SHAPE } from "./keys/keys.ts";
+import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
+import { SIMD_LEVELS, type SimdLevel } from "./lib/native.ts";
+
+export interface Config {
+  host: string;
+  /** 0 takes any free one. */
+  port: number;
+  dataDirectory: string;
+  logLevel: LogLevel;
+  /** Names the server answers to beside its address. */
+  allowedHosts: string[];
+  /** An admin key to register at start. */
+  apiKey: string | undefined;
+  region: string | null;
+  nativeDirectory: string | undefined;
+  simd: SimdLevel | undefined;
+}
+
+/** A command line or environment that makes no sense; the message is for whoever typed it. */
+export class UsageError extends Error {
+  override name = "UsageError";
+}
+
+interface Option {
+  flag: string;
+  variable: string;
+  value: string;
+  fallback: string;
+  says: string;
+}
+
+/** In the order of `cairn --help`. */
+export const OPTIONS = {
+  host: { flag: "host", variable: "CAIRN_HOST", value: "ADDRESS", fallback: "127.0.0.1", says: "address to listen on" },
+  port: { flag: "port", variable: "CAIRN_PORT", value: "N", fallback: "8700", says: "port to listen on; 0 takes any free one" },
+  dataDirectory: { flag: "data-dir", variable: "CAIRN_DATA_DIR", value: "DIR", fallback: "./data", says: "where everything is kept" },
+  logLevel: { flag: "log-level", variable: "CAIRN_LOG_LEVEL", value: "LEVEL", fallback: "info", says: LOG_LEVELS.join(", ") },
+} as const satisfies Record<string, Option>;
+
+/** Only in the environment: secrets do not belong on a command line, the others are rarely needed. */
+export const VARIABLES = {
+  CAIRN_API_KEY: "an admin key to register at start (crn_ and 24 letters or digits)",
+  CAIRN_ALLOWED_HOSTS: "names a loopback listener answers to beside its own, separated by commas",
+  CAIRN_REGION: "a label for this deployment, shown in /health",
+  CAIRN_NATIVE_DIR: "where the executable unpacks its native parts first",
+  CAIRN_SIMD: `instruction set of the vector index: ${SIMD_LEVELS.join(", ")}`,
+} as const;
+
+type Environment = Record<string, string | undefined>;
+
+/**
+ * @param args - what follows the command
+ * @throws {UsageError} naming the flag or variable that is wrong
+ */
+export function readConfig(args: readonly string[], environment: Environment = process.env): Config {
+  const flags = parseFlags(args, Object.values(OPTIONS));
+  const text = (option: Option) => flags[option.flag] ?? nonEmpty(environment[option.variable]) ?? option.fallback;
+  const port = Number(text(OPTIONS.port));
+  if (!/^\d{1,5}$/.test(text(OPTIONS.port)) || port > 65_535) throw new UsageError(`--port must be a number from 0 to 65535; got ${text(OPTIONS.port)}`);
+  const logLevel = LOG_LEVELS.find((level) => level === text(OPTIONS.logLevel));
+  if (logLevel === undefined) throw new UsageError(`--log-level must be one of ${LOG_LEVELS.join(", ")}; got ${text(OPTIONS.logLevel)}`);
+  const apiKey = nonEmpty(environment["CAIRN_API_KEY"]);
+  if (apiKey !== undefined && !KEY_SHAPE.test(apiKey)) throw new UsageError("CAIRN_API_KEY must be crn_ and 24 letters or digits");
+  const simdText = nonEmpty(environment["CAIRN_SIMD"]);
+  const simd = SIMD_LEVELS.find((level) => level === simdText);
+  if (simdText !== undefined && simd === undefined) throw new UsageError(`CAIRN_SIMD must be one of ${SIMD_LEVELS.join(", ")}; got ${simdText}`);
+  return {
+    host: text(OPTIONS.host),
+    port,
+    dataDirectory: text(OPTIONS.dataDirectory),
+    logLevel,
+    allowedHosts: (environment["CAIRN_ALLOWED_HOSTS"] ?? "")
+      .split(",")
+      .map((name) => name.trim())
+      .filter((name) => name !== ""),
+    apiKey,
+    region: nonEmpty(environment["CAIRN_REGION"]) ?? null,
+    nativeDirectory: nonEmpty(environment["CAIRN_NATIVE_DIR"]),
+    simd,
+  };
+}
+
+/** @throws {UsageError} for a flag that is not known or lacks its value */
+export function parseFlags(args: readonly string[], options: readonly { flag: string }[]): Record<string, string | undefined> {
+  try {
+    const { values } = parseArgs({
+      args: [...args],
+      options: Object.fromEntries(options.map(({ flag }) => [flag, { type: "string" as const }])),
+      strict: true,
+      allowPositionals: false,
+    });
+    return values as Record<string, string | undefined>;
+  } catch (error) {
+    throw new UsageError(error instanceof Error ? error.message : String(error));
+  }
+}
+
+function nonEmpty(text: string | undefined): string | undefined {
+  return text === undefined || text === "" ? undefined : text;
+}

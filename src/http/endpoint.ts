@@ -1,0 +1,71 @@
+/**
+ * An endpoint: a line of the API's table. Its schemas validate what comes in and are its documentation.
+ *
+ * @module
+ */
+import type { Static, TObject, TSchema } from "@sinclair/typebox";
+import type { ErrorCode } from "../lib/errors.ts";
+import type { JsonText } from "../lib/json.ts";
+import type { Keep } from "./idempotency.ts";
+
+export type Method = "GET" | "POST" | "PATCH" | "DELETE";
+export type EndpointScope = "read" | "write" | "admin";
+
+/** Who calls, as the key that was presented says. */
+export interface ApiCaller {
+  readonly actor: string;
+  readonly keyId: `key_${string}`;
+  readonly scopes: readonly string[];
+  readonly retentionDays: number;
+  readonly requestId: string;
+  readonly startedAt: number;
+  readonly keep?: Keep;
+}
+
+export interface Call<Query, Body> {
+  params: Record<string, string>;
+  query: Query;
+  body: Body;
+  caller: ApiCaller;
+}
+
+export interface Example {
+  request?: unknown;
+  response: unknown;
+}
+
+export interface Endpoint {
+  method: Method;
+  /** As in the specification: `/v1/sessions/{session_id}`. */
+  path: string;
+  tag: string;
+  scope: EndpointScope;
+  /** Status of a success. */
+  status: 200 | 201;
+  summary: string;
+  description?: string;
+  query: TObject;
+  /** null: takes none. */
+  body: TObject | null;
+  response: TSchema;
+  /** Codes beside those that any endpoint can answer. */
+  errors: readonly ErrorCode[];
+  example: Example;
+  run(call: Call<never, never>): JsonText | Promise<JsonText>;
+}
+
+type Typed<Query extends TObject, Body extends TObject | null> = Omit<Endpoint, "query" | "body" | "run"> & {
+  query: Query;
+  body: Body;
+  run(call: Call<Static<Query>, Body extends TObject ? Static<Body> : Record<string, never>>): JsonText | Promise<JsonText>;
+};
+
+/** Gives `run` the types of the schemas beside it. */
+export function endpoint<Query extends TObject, Body extends TObject | null>(definition: Typed<Query, Body>): Endpoint {
+  return definition as unknown as Endpoint;
+}
+
+/** The parameters in a path: `/v1/sessions/{session_id}` has `session_id`. */
+export function pathParameters(path: string): string[] {
+  return Array.from(path.matchAll(/\{(\w+)\}/g), (match) => match[1] as string);
+}

@@ -1,0 +1,21 @@
+/**
+ * Which names a listener answers to.
+ *
+ * A page on the web can have its own name resolve to 127.0.0.1 and so reach a server that listens on loopback only (DNS
+ * rebinding). Its requests carry that name as their Host; such a listener therefore answers to loopback names alone, and
+ * to those that were configured.
+ *
+ * @module
+ */
+const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+export function isLoopback(address: string): boolean {
+  return address === "localhost" || address === "::1" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(address);
+}
+
+/** @returns a test of the Host header; null is what HTTP/1.0 sends */
+export function hostCheck(listening: string, configured: readonly string[]): (host: string | null) => boolean {
+  if (!isLoopback(listening)) return () => true;
+  const names = new Set([...LOOPBACK_NAMES, listening, ...configured.map((name) => name.toLowerCase())]);
+  return (host) => host === null || names.has(host.toLowerCase().replace(/:\d+$/, "")) || names.has(host.toLowerCase());
+}

@@ -1,0 +1,105 @@
+/**
+ * Checks input against its schema and says of the first thing that is wrong: where, what was expected, what came.
+ *
+ * A null for an optional field counts as left out. Unknown fields are ignored. Types are strict: `"5"` is no integer.
+ *
+ * @module
+ */
+import { Kind, OptionalKind, type TObject, type TSchema } from "@sinclair/typebox";
+import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
+import { ApiError } from "../lib/errors.ts";
+import { isId, type Id, type IdPrefix } from "../lib/ids.ts";
+import { jsonDepth, toJson } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { codePointLength } from "../lib/text.ts";
+import { parseInstant } from "../lib/time.ts";
+import { OBJECT_KIND, ONE_OF } from "./types.ts";
+
+export type Validate = (input: Record<string, unknown>) => Record<string, unknown>;
+
+/** Compiles once per endpoint. The result gives the input back without its nulls, or throws `invalid_request`. */
+export function validator(schema: TObject): Validate {
+  const check: TypeCheck<TObject> = TypeCompiler.Compile(schema);
+  const optional = Object.entries(schema.properties).flatMap(([name, property]) => (OptionalKind in property ? [name] : []));
+  return (input) => {
+    const value = optional.some((name) => input[name] === null)
+      ? Object.fromEntries(Object.entries(input).filter(([name, member]) => member !== null || !optional.includes(name)))
+      : input;
+    if (!check.Check(value)) throw explain(check, value);
+    return value;
+  };
+}
+
+function explain(check: TypeCheck<TObject>, input: unknown): ApiError {
+  const error = check.Errors(input).First();
+  const param = (error?.path ?? "").split("/").slice(1).map(decodePointer).join(".");
+  if (error === undefined) return new ApiError("invalid_request", "The request is not valid.");
+  if (error.value === undefined) return new ApiError("invalid_request", `${param} is required: ${expected(error.schema)}.`, { param });
+  const subject = param === "" ? "The body" : param;
+  return new ApiError("invalid_request", `${subject} must be ${expected(error.schema)}; got ${got(error.value, error.schema)}.`, { param });
+}
+
+function decodePointer(part: string): string {
+  return part.replaceAll("~1", "/").replaceAll("~0", "~");
+}
+
+function expected(schema: TSchema): string {
+  const oneOf = schema[ONE_OF] as readonly string[] | undefined;
+  if (oneOf !== undefined) return `one of ${oneOf.join(", ")}`;
+  if (schema[Kind] === OBJECT_KIND) {
+    const bytes = schema["x-max-bytes"] as number | undefined;
+    return `an object of at most ${LIMITS.jsonDepthMax} levels${bytes === undefined ? "" : ` and ${bytes} bytes`}`;
+  }
+  const { minimum, maximum, minLength, maxLength, minItems, maxItems } = schema as Record<string, number | undefined>;
+  const range = (from: number | undefined, to: number | undefined, unit: string) =>
+    to === undefined ? (from === undefined || from === 0 ? "" : ` of at least ${from} ${unit}`) : ` of ${from ?? 0} to ${to} ${unit}`;
+  switch (schema["type"]) {
+    case "string":
+      return `a string${range(minLength, maxLength, "characters")}`;
+    case "integer":
+      return `an integer${minimum === undefined && maximum === undefined ? "" : ` from ${minimum ?? "any"} to ${maximum ?? "any"}`}`;
+    case "number":
+      return `a number${minimum === undefined && maximum === undefined ? "" : ` from ${minimum ?? "any"} to ${maximum ?? "any"}`}`;
+    case "boolean":
+      return "true or false";
+    case "array":
+      return `an array${range(minItems, maxItems, "items")}`;
+    default:
+      return "an object";
+  }
+}
+
+const SHOWN_LENGTH = 80;
+
+function got(value: unknown, schema: TSchema): string {
+  if (value === null) return "null";
+  if (Array.isArray(value)) return `an array of ${value.length} items`;
+  if (typeof value === "object") {
+    if (schema[Kind] !== OBJECT_KIND) return "an object";
+    const depth = jsonDepth(value);
+    return depth > LIMITS.jsonDepthMax ? `one of ${depth} levels` : `one of ${Buffer.byteLength(toJson(value))} bytes`;
+  }
+  if (typeof value === "string") {
+    const length = codePointLength(value);
+    return length > SHOWN_LENGTH ? `a string of ${length} characters` : toJson(value);
+  }
+  return String(value);
+}
+
+/** Parses an instant of a query. @throws {ApiError} `invalid_request` naming the parameter */
+export function instantOf(text: string | undefined, param: string): number | undefined {
+  if (text === undefined) return undefined;
+  const ms = parseInstant(text);
+  if (ms === undefined) {
+    throw new ApiError("invalid_request", `${param} must be an ISO 8601 time such as 2026-05-07T08:00:00Z; got ${got(text, {} as TSchema)}.`, { param });
+  }
+  return ms;
+}
+
+/** A cursor of the right shape. @throws {ApiError} `invalid_request`, `param: starting_after` */
+export function cursorOf<Prefix extends IdPrefix>(prefix: Prefix, text: string | undefined): Id<Prefix> | undefined {
+  if (text === undefined || isId(prefix, text)) return text;
+  throw new ApiError("invalid_request", `starting_after must be an id (${prefix}_ and 12 characters); got ${got(text, {} as TSchema)}.`, {
+    param: "starting_after",
+  });
+}

@@ -1,0 +1,24 @@
+/**
+ * What a key of each tier may do, and how long its traces are kept.
+ *
+ * @module
+ */
+export const TIERS = ["free", "pro", "enterprise"] as const;
+export type Tier = (typeof TIERS)[number];
+
+/** Requests per minute, and how many may come at once after a pause. */
+export interface RateLimit {
+  perMinute: number;
+  burst: number;
+}
+
+/** An enterprise key may have limits of its own; these are what it gets otherwise. */
+export const RATE_LIMITS: Record<Tier, RateLimit> = {
+  free: { perMinute: 100, burst: 200 },
+  pro: { perMinute: 1_000, burst: 2_000 },
+  enterprise: { perMinute: 60_000, burst: 120_000 },
+};
+
+export const RATE_LIMIT_MAX = 1_000_000_000;
+
+export const TRACE_RETENTION_DAYS: Record<Tier, number> = { free: 7, pro: 90, enterprise: 365 };

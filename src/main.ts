@@ -1,0 +1,74 @@
+/**
+ * `cairn`: the command line.
+ *
+ * What needs a native part is imported only when that knows where to unpack, because it is loaded on import.
+ *
+ * @module
+ */
+import { mkdirSync } from "node:fs";
+import { OPTIONS, UsageError, VARIABLES, readConfig, type Config } from "./config.ts";
+import { configureNative } from "./lib/native.ts";
+import { commit, version } from "./lib/version.ts";
+
+const HELP = `cairn ${version}: sessions with versioned state, turns, memory and an audit trail for AI agents
+
+  cairn serve [flags]                 serve the API
+  cairn keys create [flags]           make an API key and print it
+  cairn keys list                     list the API keys
+  cairn keys revoke ID                revoke one, at once
+  cairn version                       print the version
+
+Flags of every command, each with its environment variable:
+${Object.values(OPTIONS)
+  .map(({ flag, variable, value, fallback, says }) => `  --${flag} ${value}`.padEnd(24) + `${variable.padEnd(20)} ${says} (${fallback})`)
+  .join("\n")}
+
+Flags of keys create:
+  --name TEXT --scopes read,write,admin --tier free|pro|enterprise
+
+In the environment only:
+${Object.entries(VARIABLES)
+  .map(([name, says]) => `  ${name.padEnd(22)}${says}`)
+  .join("\n")}
+`;
+
+async function main([command, ...args]: readonly string[]): Promise<number> {
+  switch (command) {
+    case "serve": {
+      const config = prepared(args);
+      const { serve } = await import("./cli/serve.ts");
+      return serve(config);
+    }
+    case "keys": {
+      const { keys } = await import("./cli/keys.ts");
+      return keys(args, prepared);
+    }
+    case "version":
+    case "--version":
+      console.log(`cairn ${version}${commit === null ? "" : ` (${commit})`}`);
+      return 0;
+    case "help":
+    case "--help":
+    case "-h":
+      console.log(HELP);
+      return 0;
+    default:
+      throw new UsageError(command === undefined ? "say what to do" : `there is no command ${command}`);
+  }
+}
+
+function prepared(args: readonly string[]): Config {
+  const config = readConfig(args);
+  mkdirSync(config.dataDirectory, { recursive: true, mode: 0o700 });
+  configureNative({ directory: config.nativeDirectory, dataDirectory: config.dataDirectory, simd: config.simd });
+  return config;
+}
+
+process.umask(0o077);
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} catch (error) {
+  const message = error instanceof Error ? error.message : String(error);
+  console.error(error instanceof UsageError ? `cairn: ${message}\nTry: cairn --help` : `cairn: ${message}`);
+  process.exitCode = error instanceof UsageError ? 2 : 1;
+}

@@ -1,0 +1,242 @@
+/**
+ * Memories: what an agent is to remember, with the vector that finds it.
+ *
+ * A memory belongs to its session and to that session's user. It outlives a session that expires, and goes with one that
+ * is deleted. The vector is made before the transaction; what the transaction finds changed meanwhile wins.
+ *
+ * @module
+ */
+import { ApiError } from "../lib/errors.ts";
+import { bare, bareIdTime, isId, withPrefix, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
+import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { codePointLength, firstCodePoints } from "../lib/text.ts";
+import { toIso } from "../lib/time.ts";
+import type { Embedder, Embedding } from "../embeddings/embedder.ts";
+import { isBeingRemoved } from "../sessions/removal.ts";
+import { liveSession, refuseLargeMetadata } from "../sessions/sessions.ts";
+import { hashKey } from "../storage/keys.ts";
+import { putMemory, putVector, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
+import { listOf, type Page } from "../storage/page.ts";
+import type { Reader, Tx } from "../storage/store.ts";
+import { memories, memoriesBySession, memoriesByTag, memoriesByType, memoriesByUser, sessions, type MemoryRow } from "../storage/tables.ts";
+import { posting, walk, type Filter } from "../storage/walk.ts";
+import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
+import type { VectorIndex } from "../vectors/vector-index.ts";
+import { encodeVector } from "../vectors/encoding.ts";
+
+/** What operations on memories need beside the records. */
+export interface MemoryParts extends Records {
+  readonly embedder: Embedder;
+  readonly vectors: VectorIndex;
+}
+
+export interface NewMemory {
+  sessionId: string;
+  content: string;
+  type: string;
+  tags: string[];
+  metadata: JsonObject;
+  embed: boolean;
+}
+
+export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMemory): Promise<JsonText> {
+  liveSession(parts.store, parts.clock.now(), input.sessionId);
+  refuseLongContent(input.content);
+  const embedding = input.embed ? await parts.embedder.embedMemory(input.content) : undefined;
+  const answer = await commitFor(parts, caller, (tx) => {
+    const session = liveSession(tx, parts.clock.now(), input.sessionId);
+    const id = parts.ids.next("mem");
+    const key = bare(id);
+    const createdAt = bareIdTime(key);
+    const row: MemoryRow = {
+      sessionId: session.id,
+      userId: session.row.userId,
+      content: input.content,
+      type: input.type,
+      tags: input.tags,
+      metadata: input.metadata,
+      createdAt,
+      embed: input.embed,
+    };
+    if (embedding !== undefined) row.embedding = newEmbedding(tx, parts, key, embedding);
+    putMemory(tx, key, row);
+    tx.put(sessions, session.key, { ...session.row, memoryCount: session.row.memoryCount + 1, updatedAt: createdAt });
+    const json = memoryJson(id, row);
+    record(tx, parts, caller, {
+      action: "memory.created",
+      sessionId: session.id,
+      userId: row.userId,
+      details: {
+        memory_id: toJson(id),
+        content_preview: preview(row.content),
+        type: toJson(row.type),
+        tags: toJson(row.tags),
+        embedded: toJson(embedding !== undefined),
+      },
+      record: json,
+    });
+    return json;
+  });
+  if (embedding !== undefined) parts.vectors.changed();
+  return answer;
+}
+
+function newEmbedding(tx: Tx, parts: MemoryParts, memory: BareId, embedding: Embedding): NonNullable<MemoryRow["embedding"]> {
+  return { id: parts.ids.next("emb"), label: putVector(tx, memory, encodeVector(embedding)), version: parts.embedder.version };
+}
+
+/** A memory as the wire has it. */
+export function memoryJson(id: MemoryId, row: MemoryRow): JsonText {
+  return jsonObject({
+    object: toJson("memory"),
+    id: toJson(id),
+    session_id: toJson(row.sessionId),
+    content: toJson(row.content),
+    type: toJson(row.type),
+    tags: toJson(row.tags),
+    metadata: toJson(row.metadata),
+    created_at: toJson(toIso(row.createdAt)),
+    embedding_id: row.embedding === undefined ? undefined : toJson(row.embedding.id),
+    vector_available: toJson(row.embedding !== undefined),
+  });
+}
+
+/** The row of a memory that is not gone, for one whose session is being removed is. */
+export function visibleMemory(reader: Reader, key: BareId): MemoryRow | undefined {
+  const row = reader.get(memories, key);
+  return row === undefined || isBeingRemoved(reader, row.sessionId as SessionId) ? undefined : row;
+}
+
+function findMemory(reader: Reader, id: string): { id: MemoryId; key: BareId; row: MemoryRow } {
+  if (isId("mem", id)) {
+    const row = visibleMemory(reader, bare(id));
+    if (row !== undefined) return { id, key: bare(id), row };
+  }
+  throw new ApiError("memory_not_found", `There is no memory ${id.slice(0, 64)}.`, { param: "memory_id" });
+}
+
+export function getMemory({ store }: Records, id: string): JsonText {
+  const memory = findMemory(store, id);
+  return memoryJson(memory.id, memory.row);
+}
+
+export interface MemoryFilter {
+  sessionId?: string | undefined;
+  userId?: string | undefined;
+  type?: string | undefined;
+  /** Any of them. */
+  tags?: readonly string[] | undefined;
+}
+
+/** @throws {ApiError} `session_not_found` when the filter names no live session */
+export function memoryPostings({ store, clock }: Records, filter: MemoryFilter): Filter {
+  const postings = [];
+  if (filter.sessionId !== undefined) postings.push(posting(memoriesBySession, liveSession(store, clock.now(), filter.sessionId).key));
+  if (filter.userId !== undefined) postings.push(posting(memoriesByUser, hashKey(filter.userId)));
+  if (filter.type !== undefined) postings.push(posting(memoriesByType, hashKey(filter.type)));
+  if (filter.tags !== undefined && filter.tags.length > 0) postings.push(posting(memoriesByTag, ...filter.tags.map(hashKey)));
+  return postings;
+}
+
+export function listMemories(records: Records, filter: MemoryFilter, page: Page<MemoryId>): JsonText {
+  const before = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
+  const found: { id: MemoryId; json: JsonText }[] = [];
+  for (const { key, row } of newestMemories(records.store, memoryPostings(records, filter), before)) {
+    if (found.length === page.limit) return listOf(found, true);
+    const id = withPrefix("mem", key);
+    found.push({ id, json: memoryJson(id, row) });
+  }
+  return listOf(found, false);
+}
+
+export function* newestMemories(reader: Reader, filter: Filter, before?: BareId): Generator<{ key: BareId; row: MemoryRow }> {
+  for (const key of walk(reader, memories, filter, { before })) {
+    const row = visibleMemory(reader, key);
+    if (row !== undefined) yield { key, row };
+  }
+}
+
+export interface MemoryChanges {
+  content?: string | undefined;
+  type?: string | undefined;
+  tags?: string[] | undefined;
+  metadata?: JsonObject | undefined;
+}
+
+export async function updateMemory(parts: MemoryParts, caller: Caller, id: string, changes: MemoryChanges): Promise<JsonText> {
+  const current = findMemory(parts.store, id);
+  if (changes.content !== undefined) refuseLongContent(changes.content);
+  const embedding =
+    changes.content === undefined || changes.content === current.row.content || !current.row.embed
+      ? undefined
+      : await parts.embedder.embedMemory(changes.content);
+  const answer = await commitFor(parts, caller, (tx) => {
+    const { id: memoryId, key, row: before } = findMemory(tx, id);
+    const row: MemoryRow = {
+      ...before,
+      content: changes.content ?? before.content,
+      type: changes.type ?? before.type,
+      tags: changes.tags ?? before.tags,
+      metadata: changes.metadata === undefined ? before.metadata : mergeObjects(before.metadata, changes.metadata),
+    };
+    refuseLargeMetadata(row.metadata);
+    const contentChanged = row.content !== before.content;
+    if (contentChanged && embedding !== undefined) {
+      if (before.embedding !== undefined) removeVector(tx, key, before.embedding.label);
+      row.embedding = newEmbedding(tx, parts, key, embedding);
+    }
+    putMemory(tx, key, row, before);
+    touchSession(tx, parts, row.sessionId, 0);
+    record(tx, parts, caller, {
+      action: "memory.updated",
+      sessionId: row.sessionId,
+      userId: row.userId,
+      details: {
+        memory_id: toJson(memoryId),
+        content_changed: toJson(contentChanged),
+        tags_changed: toJson(toJson(row.tags) !== toJson(before.tags)),
+      },
+    });
+    return memoryJson(memoryId, row);
+  });
+  parts.vectors.changed();
+  return answer;
+}
+
+export async function deleteMemory(parts: MemoryParts, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
+  const answer = await commitFor(parts, caller, (tx) => {
+    const memory = findMemory(tx, id);
+    removeMemoryRecords(tx, memory.key);
+    touchSession(tx, parts, memory.row.sessionId, -1);
+    record(tx, parts, caller, {
+      action: "memory.deleted",
+      sessionId: memory.row.sessionId,
+      userId: memory.row.userId,
+      details: { memory_id: toJson(memory.id), content_preview: preview(memory.row.content), reason: toJson(reason ?? null) },
+    });
+    return jsonObject({ object: toJson("memory"), id: toJson(memory.id), deleted: toJson(true) });
+  });
+  parts.vectors.changed();
+  return answer;
+}
+
+/** A memory's session may have expired: then nobody counts any more. */
+function touchSession(tx: Tx, { ids }: Records, sessionId: string, memories: number): void {
+  const key = bare(sessionId as SessionId);
+  const row = tx.get(sessions, key);
+  if (row !== undefined) tx.put(sessions, key, { ...row, memoryCount: row.memoryCount + memories, updatedAt: ids.now() });
+}
+
+function refuseLongContent(content: string): void {
+  const length = codePointLength(content);
+  if (length > LIMITS.memoryContentLengthMax) {
+    throw new ApiError("content_too_large", `content must be at most ${LIMITS.memoryContentLengthMax} characters; it has ${length}.`, {
+      param: "content",
+    });
+  }
+}
+
+function preview(content: string): JsonText {
+  return toJson(firstCodePoints(content, LIMITS.contentPreviewLength));
+}

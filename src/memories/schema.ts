@@ -1,0 +1,115 @@
+/**
+ * Memories on the wire.
+ *
+ * @module
+ */
+import { Type } from "@sinclair/typebox";
+import { Cursor, Limit, Metadata, RecordId, Text, Timestamp } from "../http/types.ts";
+import { LIMITS } from "../lib/limits.ts";
+
+/** The standard ones; any other text is accepted too. */
+export const MEMORY_TYPES = ["fact", "preference", "event", "policy", "observation", "general"] as const;
+export const MEMORY_TYPE_DEFAULT = "general";
+
+const Content = Text(1, undefined, {
+  description: `What to remember: 1 to ${LIMITS.memoryContentLengthMax} characters; more is 413 \`content_too_large\`.`,
+  examples: ["The customer prefers e-mail to phone calls."],
+});
+const MemoryType = Text(1, LIMITS.memoryTypeLengthMax, {
+  description: `Standard types: ${MEMORY_TYPES.join(", ")}; others are accepted. Default \`${MEMORY_TYPE_DEFAULT}\`.`,
+  examples: ["preference"],
+});
+const Tag = Text(1, LIMITS.tagLengthMax);
+const Tags = (description: string) => Type.Array(Tag, { maxItems: LIMITS.tagsMax, description, examples: [["contact"]] });
+const UserId = Text(1, LIMITS.userIdLengthMax, { description: "Only memories of this user's sessions." });
+const SessionFilter = Text(1, undefined, { description: "Only memories of this session." });
+
+/** What `explain` adds to a result. */
+export const Explanation = Type.Object(
+  {
+    semantic: Type.Number({ description: "The part of nearness in meaning, 0.0 to 1.0." }),
+    lexical: Type.Number({ description: "The share of the query that the memory covers, 0.0 to 1.0." }),
+    matches: Type.Array(
+      Type.Object({
+        word: Type.String({ description: "A word of the query." }),
+        matched_by: Type.String({ description: "`word`: it stands in the memory. `meaning`: another one stood for it." }),
+        matched_word: Type.Optional(Type.String({ description: "The word of the memory." })),
+        share: Type.Number({ description: "Share of the query that it covers." }),
+      }),
+    ),
+  },
+  { description: "Why this was found." },
+);
+
+export const Memory = Type.Object(
+  {
+    object: Type.Literal("memory"),
+    id: RecordId("mem", "`mem_` and 12 characters."),
+    session_id: RecordId("sess", "The session it was added to; that may have expired since."),
+    content: Content,
+    type: MemoryType,
+    tags: Tags("Tags."),
+    metadata: Metadata("Custom metadata."),
+    created_at: Timestamp("When the memory was added."),
+    embedding_id: Type.Optional(RecordId("emb", "The vector; a new one for a new content. Left out when there is none.")),
+    vector_available: Type.Boolean({ description: "Whether semantic search finds it." }),
+  },
+  { description: "A memory." },
+);
+
+export const MemoryResult = Type.Object(
+  {
+    id: RecordId("mem", "The memory."),
+    session_id: RecordId("sess", "Its session."),
+    content: Content,
+    type: MemoryType,
+    tags: Tags("Tags."),
+    score: Type.Number({ minimum: 0, maximum: 1, description: "0.0 to 1.0, higher is more relevant; 0.7 and more is about the query." }),
+    created_at: Timestamp("When the memory was added."),
+    explanation: Type.Optional(Explanation),
+  },
+  { description: "A memory that a search found." },
+);
+
+export const SearchAnswer = Type.Object(
+  { object: Type.Literal("list"), query: Type.String({ description: "The query, as it was sent." }), data: Type.Array(MemoryResult) },
+  { description: "What a search found, best first." },
+);
+
+export const NewMemory = Type.Object({
+  session_id: Text(1, undefined, { description: "The session it belongs to." }),
+  content: Content,
+  type: Type.Optional(MemoryType),
+  tags: Type.Optional(Tags("Tags, for filters.")),
+  metadata: Type.Optional(Metadata("Custom metadata; default `{}`.")),
+  embed: Type.Optional(Type.Boolean({ default: true, description: "false: keep it out of semantic search." })),
+});
+
+export const MemoryChanges = Type.Object({
+  content: Type.Optional(Content),
+  type: Type.Optional(MemoryType),
+  tags: Type.Optional(Tags("Replaces the tags.")),
+  metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
+});
+
+export const Search = Type.Object({
+  query: Text(0, LIMITS.queryLengthMax, { description: "What to look for, in words.", examples: ["How does the customer want to be contacted?"] }),
+  session_id: Type.Optional(SessionFilter),
+  user_id: Type.Optional(UserId),
+  type: Type.Optional(MemoryType),
+  tags: Type.Optional(Tags("Memories with ANY of them.")),
+  limit: Limit(LIMITS.searchMax, LIMITS.searchDefault),
+  threshold: Type.Optional(
+    Type.Number({ minimum: 0, maximum: 1, default: LIMITS.searchThresholdDefault, description: "Lowest score; default 0.7." }),
+  ),
+  explain: Type.Optional(Type.Boolean({ default: false, description: "Add to each result why it was found." })),
+});
+
+export const MemoryFilter = Type.Object({
+  limit: Limit(),
+  starting_after: Cursor("mem"),
+  session_id: Type.Optional(SessionFilter),
+  user_id: Type.Optional(UserId),
+  type: Type.Optional(MemoryType),
+  tags: Type.Optional(Text(1, undefined, { description: "Comma-separated; memories with ANY of them." })),
+});

@@ -1,0 +1,95 @@
+/**
+ * Finds the memories a query is about.
+ *
+ * Two steps. The index gives the `CANDIDATES` memories nearest by cosine among those that the filter lets through; then each
+ * is scored from the two texts alone, by what of the query it covers. The context endpoint ranks by the same function.
+ *
+ * @module
+ */
+import { withPrefix, type BareId } from "../lib/ids.ts";
+import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { toIso } from "../lib/time.ts";
+import type { EmbeddedQuery } from "../embeddings/embedder.ts";
+import type { MemoryRow } from "../storage/tables.ts";
+import type { Filter } from "../storage/walk.ts";
+import { storedTerms } from "../vectors/encoding.ts";
+import { memoryPostings, visibleMemory, type MemoryFilter, type MemoryParts } from "./memories.ts";
+import { explain, relevance } from "./relevance.ts";
+
+/** How many of the nearest are looked at closely. */
+const CANDIDATES = 100;
+
+export interface Match {
+  key: BareId;
+  row: MemoryRow;
+  /** 0.0 to 1.0, higher is more relevant; 0.7 and more is about the query. */
+  score: number;
+  cosine: number;
+}
+
+/**
+ * The best memories for a query, best first; of equal ones the newer first.
+ *
+ * @throws {ApiError} `service_unavailable` while the provider or the index cannot answer
+ */
+export async function rank(
+  parts: MemoryParts,
+  query: EmbeddedQuery,
+  filter: Filter,
+  options: { threshold: number; limit: number },
+): Promise<Match[]> {
+  if (query.lexical.size === 0 || options.limit === 0) return [];
+  const candidates = await parts.vectors.nearest(query.vector, filter, CANDIDATES);
+  const scored: { key: BareId; score: number; cosine: number }[] = [];
+  for (const { memory, cosine } of candidates) {
+    const bytes = parts.store.vectorBytes(memory);
+    if (bytes === undefined) continue;
+    const score = relevance(query, cosine, storedTerms(bytes));
+    if (score >= options.threshold) scored.push({ key: memory, score, cosine });
+  }
+  scored.sort((a, b) => b.score - a.score || (a.key < b.key ? 1 : -1));
+  const matches: Match[] = [];
+  for (const candidate of scored) {
+    const row = visibleMemory(parts.store, candidate.key);
+    if (row === undefined) continue;
+    matches.push({ ...candidate, row });
+    if (matches.length === options.limit) break;
+  }
+  return matches;
+}
+
+export interface Search extends MemoryFilter {
+  query: string;
+  limit: number;
+  threshold: number;
+  explain: boolean;
+}
+
+export async function searchMemories(parts: MemoryParts, search: Search): Promise<JsonText> {
+  const filter = memoryPostings(parts, search);
+  const query = await parts.embedder.embedQuery(search.query);
+  const matches = await rank(parts, query, filter, search);
+  return jsonObject({
+    object: toJson("list"),
+    query: toJson(search.query),
+    data: jsonArray(
+      matches.map((match) =>
+        jsonObject({
+          id: toJson(withPrefix("mem", match.key)),
+          session_id: toJson(match.row.sessionId),
+          content: toJson(match.row.content),
+          type: toJson(match.row.type),
+          tags: toJson(match.row.tags),
+          score: toJson(match.score),
+          created_at: toJson(toIso(match.row.createdAt)),
+          explanation: search.explain ? explanationJson(parts, query, match) : undefined,
+        }),
+      ),
+    ),
+  });
+}
+
+export function explanationJson(parts: MemoryParts, query: EmbeddedQuery, match: Match): JsonText | undefined {
+  const bytes = parts.store.vectorBytes(match.key);
+  return bytes === undefined ? undefined : toJson(explain(query, match.cosine, storedTerms(bytes), match.row.content));
+}

@@ -1,0 +1,122 @@
+/**
+ * Opens every part on a data directory, and closes them again.
+ *
+ * @module
+ */
+import { Database } from "bun:sqlite";
+import { chmodSync, mkdirSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { localEmbedder } from "./embeddings/local.ts";
+import { Idempotency } from "./http/idempotency.ts";
+import type { Clock } from "./lib/clock.ts";
+import { IdSource } from "./lib/ids.ts";
+import type { Log } from "./lib/log.ts";
+import type { MemoryParts } from "./memories/memories.ts";
+import { sessionExpiry } from "./sessions/expiry.ts";
+import { sessionRemoval } from "./sessions/removal.ts";
+import { AFTER_ALL } from "./storage/keys.ts";
+import { Store } from "./storage/store.ts";
+import { apiKeysById, memories, outbox, sessions, traces } from "./storage/tables.ts";
+import { Driver } from "./tasks/driver.ts";
+import type { Task } from "./tasks/task.ts";
+import type { Caller, Records } from "./traces/record.ts";
+import { outboxRetention, traceRetention } from "./traces/retention.ts";
+import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
+import { VectorIndex } from "./vectors/vector-index.ts";
+
+export interface Service extends MemoryParts {
+  readonly log: Log;
+  readonly idempotency: Idempotency;
+  readonly tasks: readonly Task[];
+  /** Starts the timers. */
+  start(): void;
+  close(): Promise<void>;
+}
+
+/** Another process has this data directory open for serving. */
+export class DirectoryInUseError extends Error {
+  override name = "DirectoryInUseError";
+}
+
+/** Opens the records of a data directory, beside a running server too. */
+export async function openRecords(dataDirectory: string, clock: Clock): Promise<Records> {
+  const directory = prepareDirectory(dataDirectory);
+  const store = await Store.open(directory, clock);
+  return { store, clock, ids: new IdSource(clock, { startAfter: newestId(store) }) };
+}
+
+/**
+ * Opens everything for serving; nobody else can serve from the directory until `close`.
+ *
+ * @throws {DirectoryInUseError}
+ */
+export async function openService(dataDirectory: string, clock: Clock, log: Log): Promise<Service> {
+  const release = claim(prepareDirectory(dataDirectory));
+  try {
+    const records = await openRecords(dataDirectory, clock);
+    const vectors = new VectorIndex(records.store, log);
+    const idempotency = new Idempotency(records.store, clock);
+    const timer: Caller = { actor: "system", keyId: null, retentionDays: TRACE_RETENTION_DAYS.enterprise, requestId: null, startedAt: null };
+    const tasks = [
+      sessionExpiry(records, timer),
+      sessionRemoval(records),
+      traceRetention(records),
+      outboxRetention(records),
+      idempotency.retention(),
+    ];
+    const driver = new Driver(tasks, log);
+    await vectors.open();
+    return {
+      ...records,
+      log,
+      embedder: localEmbedder(),
+      vectors,
+      idempotency,
+      tasks,
+      start: () => driver.start(),
+      async close() {
+        await driver.stop();
+        await vectors.close();
+        await records.store.close();
+        release();
+      },
+    };
+  } catch (error) {
+    release();
+    throw error;
+  }
+}
+
+function prepareDirectory(dataDirectory: string): string {
+  const directory = resolve(dataDirectory);
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  chmodSync(directory, 0o700);
+  return directory;
+}
+
+/**
+ * Claims a directory for one process, by an exclusive lock of an empty SQLite database: the system gives it back whatever
+ * way the process ends, so that nothing stale is ever left.
+ */
+function claim(directory: string): () => void {
+  const path = join(directory, "serve.lock");
+  const lock = new Database(path, { create: true, readwrite: true });
+  try {
+    chmodSync(path, 0o600);
+    lock.run("PRAGMA locking_mode = EXCLUSIVE");
+    lock.run("BEGIN EXCLUSIVE");
+  } catch (error) {
+    lock.close();
+    throw new DirectoryInUseError(`Another Cairn is serving from ${directory}. Stop it first, or give this one a --data-dir of its own.`, { cause: error });
+  }
+  return () => lock.close();
+}
+
+/** Ids go on after the newest one stored, even when the clock has been set back. */
+function newestId(store: Store): string | undefined {
+  const newest = [sessions, memories, traces, outbox, apiKeysById].flatMap((table) =>
+    store.keys(table, { from: "", to: AFTER_ALL, limit: 1, descending: true }),
+  );
+  return newest.sort().at(-1);
+}
+

@@ -1,0 +1,96 @@
+/**
+ * Sessions on the wire.
+ *
+ * @module
+ */
+import { Type } from "@sinclair/typebox";
+import { LIMITS } from "../lib/limits.ts";
+import { Cursor, Limit, Metadata, OneOf, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+
+const AgentId = Text(1, LIMITS.agentIdLengthMax, { description: "Identifies the agent.", examples: ["support-bot"] });
+const UserId = Text(1, LIMITS.userIdLengthMax, { description: "The user the agent acts for; isolates and filters.", examples: ["user-42"] });
+const TtlSeconds = Type.Integer({
+  minimum: 1,
+  maximum: LIMITS.ttlSecondsMax,
+  default: LIMITS.ttlSecondsDefault,
+  description: `Seconds until the session expires; default ${LIMITS.ttlSecondsDefault}, at most 30 days. Activity does not extend it.`,
+});
+const State = (description: string) => UserObject({ description, examples: [{ step: 1 }] });
+const ExpectedVersion = Type.Integer({
+  minimum: 0,
+  description: "Change nothing unless this is the current version (409 `version_conflict` otherwise).",
+});
+
+export const Session = Type.Object(
+  {
+    object: Type.Literal("session"),
+    id: RecordId("sess", "`sess_` and 12 characters."),
+    agent_id: AgentId,
+    user_id: Type.Unsafe<string | null>({ type: "string", nullable: true, description: "null when none was given." }),
+    created_at: Timestamp("When the session was created."),
+    updated_at: Timestamp("Moves on state, metadata, turn and memory changes."),
+    state: State("The current state."),
+    state_version: Type.Integer({ description: "Version of `state`; 0 is the initial state." }),
+    metadata: Metadata("Custom metadata. A fork has `forked_from` and `forked_version` here."),
+    memory_count: Type.Integer({ description: "Memories attached to the session." }),
+    turn_count: Type.Integer({ description: "Turns in the session." }),
+    ttl_expires_at: Timestamp("When the session expires."),
+  },
+  { description: "A session." },
+);
+
+export const StateVersion = Type.Object(
+  {
+    object: Type.Literal("version"),
+    version: Type.Integer({ description: "0, 1, 2 … without gaps." }),
+    created_at: Timestamp("When the version was made."),
+    reasoning: Type.Optional(Type.String({ description: "Why, if it was said." })),
+    actor: Type.String({ description: "First 8 characters of the API key that made it." }),
+    source: OneOf(["initial", "update", "rollback"], { description: "What made it." }),
+    state: Type.Optional(State("The state; left out in lists.")),
+  },
+  { description: "A version of a session's state." },
+);
+
+export const NewSession = Type.Object({
+  agent_id: AgentId,
+  user_id: Type.Optional(UserId),
+  initial_state: Type.Optional(State("Becomes version 0; default `{}`.")),
+  metadata: Type.Optional(Metadata("Custom metadata; default `{}`.")),
+  ttl_seconds: Type.Optional(TtlSeconds),
+});
+
+export const SessionChanges = Type.Object({
+  metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
+  ttl_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.ttlSecondsMax, description: "A new time to live, counted from now." })),
+});
+
+export const StateUpdate = Type.Object({
+  state: State("Replaces the current state entirely."),
+  reasoning: Type.Optional(Type.String({ description: "Why, for the trace." })),
+  expected_version: Type.Optional(ExpectedVersion),
+});
+
+export const Rollback = Type.Object({
+  version: Type.Integer({ description: "The version whose state comes back; 0 is the initial state, -1 the one before the current." }),
+  reason: Type.Optional(Text(0, LIMITS.reasonLengthMax, { description: "Why, for the trace." })),
+  expected_version: Type.Optional(ExpectedVersion),
+});
+
+export const Fork = Type.Object({
+  version: Type.Optional(Type.Integer({ description: "The version to start from; default the current one. A negative one counts back from it." })),
+});
+
+export const SessionFilter = Type.Object({
+  limit: Limit(),
+  starting_after: Cursor("sess"),
+  agent_id: Type.Optional(AgentId),
+  user_id: Type.Optional(UserId),
+});
+
+export const VersionPage = Type.Object({
+  limit: Limit(),
+  starting_after: Type.Optional(Type.Integer({ minimum: 0, description: "The last version of the page before." })),
+});
+
+export const Nothing = Type.Object({});

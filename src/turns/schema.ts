@@ -1,0 +1,53 @@
+/**
+ * Turns on the wire.
+ *
+ * @module
+ */
+import { Type } from "@sinclair/typebox";
+import { Cursor, Limit, Metadata, OneOf, RecordId, Timestamp, UserObject } from "../http/types.ts";
+
+export const INPUT_TYPES = ["text", "audio", "image", "tool_call"] as const;
+export const OUTPUT_TYPES = ["text", "audio", "image", "tool_result", "error"] as const;
+/** Another name of `tool_result` that clients send. */
+export const TOOL_RESPONSE = "tool_response";
+
+const Content = Type.String({ description: "The text, a transcription, a description or what a tool was given or gave." });
+
+const Input = Type.Object({ type: OneOf(INPUT_TYPES, { description: "What came in." }), content: Content });
+const Output = Type.Object({ type: OneOf(OUTPUT_TYPES, { description: "What went out." }), content: Content });
+const Snapshot = (when: string) => Type.Unsafe<Record<string, unknown> | null>({ type: "object", nullable: true, description: `The state ${when} the turn, if given.` });
+
+export const Turn = Type.Object(
+  {
+    object: Type.Literal("turn"),
+    id: RecordId("turn", "`turn_` and 12 characters."),
+    session_id: RecordId("sess", "The session."),
+    turn_number: Type.Integer({ description: "1, 2, 3 … in the order of the session." }),
+    created_at: Timestamp("When the turn was logged."),
+    input: Input,
+    output: Output,
+    reasoning: Type.Optional(Type.String({ description: "Left out when none was given." })),
+    metadata: Metadata("Custom metadata."),
+    state_before: Snapshot("before"),
+    state_after: Snapshot("after"),
+  },
+  { description: "A turn: what came in and what went out." },
+);
+
+export const NewTurn = Type.Object({
+  input: Input,
+  output: Type.Object({
+    type: OneOf([...OUTPUT_TYPES, TOOL_RESPONSE], { description: "What went out; `tool_response` is read as `tool_result`." }),
+    content: Content,
+  }),
+  reasoning: Type.Optional(Type.String({ description: "Why the agent answered so." })),
+  metadata: Type.Optional(Metadata("Custom metadata; default `{}`.")),
+  state_before: Type.Optional(UserObject({ description: "A snapshot; logging a turn never changes the state." })),
+  state_after: Type.Optional(UserObject({ description: "A snapshot; logging a turn never changes the state." })),
+});
+
+export const TurnPage = Type.Object({
+  limit: Limit(),
+  starting_after: Cursor("turn"),
+  order: Type.Optional(OneOf(["asc", "desc"], { description: "`desc` (newest first) unless given.", default: "desc" })),
+});

@@ -1,0 +1,69 @@
+/**
+ * The exact answer: compare with each vector. For small sets it is faster than any index, and it is what the index is
+ * measured against.
+ *
+ * @module
+ */
+import { DIMENSION } from "../embeddings/embedder.ts";
+import type { BareId } from "../lib/ids.ts";
+import type { Reader } from "../storage/store.ts";
+import { storedVector } from "./encoding.ts";
+
+export interface Neighbour {
+  memory: BareId;
+  /** -1 to 1; vectors have unit length. */
+  cosine: number;
+}
+
+export function dot(a: Float32Array, b: Float32Array): number {
+  // Four sums, so that the processor need not wait for one addition before the next.
+  let s0 = 0;
+  let s1 = 0;
+  let s2 = 0;
+  let s3 = 0;
+  for (let i = 0; i < DIMENSION; i += 4) {
+    s0 += (a[i] as number) * (b[i] as number);
+    s1 += (a[i + 1] as number) * (b[i + 1] as number);
+    s2 += (a[i + 2] as number) * (b[i + 2] as number);
+    s3 += (a[i + 3] as number) * (b[i + 3] as number);
+  }
+  return s0 + s1 + s2 + s3;
+}
+
+/** Keeps the best of what it is shown. */
+export class Nearest {
+  #kept: Neighbour[] = [];
+  #worst = Number.NEGATIVE_INFINITY;
+  readonly #limit: number;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  offer(memory: BareId, cosine: number): void {
+    if (cosine <= this.#worst) return;
+    this.#kept.push({ memory, cosine });
+    // Cut rarely: sorting twice the limit once beats keeping order all the time.
+    if (this.#kept.length >= this.#limit * 2) this.#cut();
+  }
+
+  /** Best first; of equal ones the newer first. */
+  best(): Neighbour[] {
+    this.#cut();
+    return this.#kept;
+  }
+
+  #cut(): void {
+    this.#kept.sort((a, b) => b.cosine - a.cosine || (a.memory < b.memory ? 1 : -1));
+    this.#kept.length = Math.min(this.#kept.length, this.#limit);
+    if (this.#kept.length === this.#limit) this.#worst = this.#kept.at(-1)?.cosine ?? Number.NEGATIVE_INFINITY;
+  }
+}
+
+/** Shows `nearest` the vectors of these memories; one without a vector is passed over. */
+export function scan(reader: Reader, memories: Iterable<BareId>, query: Float32Array, nearest: Nearest): void {
+  for (const memory of memories) {
+    const bytes = reader.vectorBytes(memory);
+    if (bytes !== undefined) nearest.offer(memory, dot(query, storedVector(bytes)));
+  }
+}

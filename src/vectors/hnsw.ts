@@ -1,0 +1,92 @@
+/**
+ * hnswlib, and the only file that knows it: a graph of unit vectors by label.
+ *
+ * What hnswlib-node 3.0.0 needs from its caller, each seen to crash or corrupt otherwise:
+ * - nothing but finite numbers in a vector (anything else ends the process, NaN poisons the graph);
+ * - no filter callback, and never a point added twice: a changed vector gets a new label;
+ * - while `save` runs, no other call but `nearest`, and the object kept alive;
+ * - `load` only from a file that was checked byte for byte before, into a fresh object.
+ *
+ * @module
+ */
+import hnswlib from "hnswlib-node";
+import { DIMENSION } from "../embeddings/embedder.ts";
+import { invariant } from "../lib/invariant.ts";
+
+/** Links per point and how widely to look for them: measured, more costs twice the time and finds no more. */
+const LINKS = 16;
+const EF_CONSTRUCTION = 100;
+/** How widely to look at least when searching. */
+const EF_SEARCH_MIN = 128;
+const CAPACITY_FIRST = 1024;
+const GROWTH = 1.2;
+
+export interface GraphNeighbour {
+  label: number;
+  cosine: number;
+}
+
+export class Graph {
+  readonly #index: hnswlib.HierarchicalNSW;
+  /** hnswlib takes plain arrays only; filling the same one again is 25 times faster than making one. */
+  readonly #scratch: number[] = Array.from({ length: DIMENSION }, () => 0);
+
+  private constructor(index: hnswlib.HierarchicalNSW) {
+    this.#index = index;
+  }
+
+  static empty(): Graph {
+    const index = new hnswlib.HierarchicalNSW("ip", DIMENSION);
+    index.initIndex({ maxElements: CAPACITY_FIRST, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
+    return new Graph(index);
+  }
+
+  static load(file: string): Graph {
+    const index = new hnswlib.HierarchicalNSW("ip", DIMENSION);
+    index.readIndexSync(file);
+    return new Graph(index);
+  }
+
+  /** Points, deleted ones included. */
+  get size(): number {
+    return this.#index.getCurrentCount();
+  }
+
+  labels(): number[] {
+    return this.#index.getIdsList();
+  }
+
+  add(label: number, vector: Float32Array): void {
+    if (this.size === this.#index.getMaxElements()) this.#index.resizeIndex(Math.ceil(Math.max(CAPACITY_FIRST, this.size * GROWTH)));
+    this.#index.addPoint(this.#checked(vector), label);
+  }
+
+  /** The point is no longer found; its memory comes back when the graph is built anew. */
+  remove(label: number): void {
+    this.#index.markDelete(label);
+  }
+
+  /** Up to `count` points near the query, nearest first. */
+  nearest(query: Float32Array, count: number): GraphNeighbour[] {
+    const wanted = Math.min(count, this.size);
+    if (wanted === 0) return [];
+    this.#index.setEf(Math.max(EF_SEARCH_MIN, wanted));
+    const { neighbors, distances } = this.#index.searchKnn(this.#checked(query), wanted);
+    return neighbors.map((label, i) => ({ label, cosine: 1 - (distances[i] as number) }));
+  }
+
+  async save(file: string): Promise<void> {
+    await this.#index.writeIndex(file);
+  }
+
+  #checked(vector: Float32Array): number[] {
+    let sum = 0;
+    for (let i = 0; i < DIMENSION; i++) {
+      const value = vector[i] as number;
+      this.#scratch[i] = value;
+      sum += value;
+    }
+    invariant(vector.length === DIMENSION && Number.isFinite(sum), "a vector that is not all finite numbers");
+    return this.#scratch;
+  }
+}

@@ -1,0 +1,172 @@
+/**
+ * A whole Cairn in this process, on a directory of its own, with a clock that the test moves. Requests go through the
+ * front door: the HTTP application, without a socket.
+ *
+ * @module
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createApp } from "../../src/app.ts";
+import { createFirstKey, createKey, type NewKey } from "../../src/keys/keys.ts";
+import { createLog, type Log } from "../../src/lib/log.ts";
+import { openService, type Service } from "../../src/service.ts";
+import { FakeClock } from "./clock.ts";
+
+export interface Options {
+  /** Where to open; one that is given is not removed at the end. */
+  directory?: string;
+  clock?: FakeClock;
+  allowedHosts?: string[];
+  host?: string;
+  region?: string;
+}
+
+export interface Answer<Body = any> {
+  status: number;
+  headers: Headers;
+  body: Body;
+}
+
+export interface RequestOptions {
+  body?: unknown;
+  /** Sent as it is, with whatever content type the headers say. */
+  raw?: BodyInit;
+  headers?: Record<string, string>;
+  /** null presents none. */
+  key?: string | null;
+}
+
+export class Cairn implements AsyncDisposable {
+  /** The lines of the operator's log. */
+  readonly logged: string[] = [];
+  readonly clock: FakeClock;
+  readonly directory: string;
+  #service!: Service;
+  #app!: ReturnType<typeof createApp>;
+  /** An enterprise key with all scopes. */
+  key = "";
+  readonly #options: Options;
+
+  constructor(options: Options) {
+    this.#options = options;
+    this.clock = options.clock ?? new FakeClock();
+    this.directory = options.directory ?? mkdtempSync(join(tmpdir(), "cairn-test-"));
+  }
+
+  async open(): Promise<this> {
+    const log: Log = createLog({ level: "debug", pretty: false, now: () => this.clock.now(), write: (line) => void this.logged.push(line) });
+    this.#service = await openService(this.directory, this.clock, log);
+    this.key = (await createFirstKey(this.#service)) ?? this.key;
+    this.#app = createApp({
+      ...this.#service,
+      host: this.#options.host ?? "127.0.0.1",
+      allowedHosts: this.#options.allowedHosts ?? [],
+      region: this.#options.region ?? null,
+      version: "test",
+    });
+    return this;
+  }
+
+  /** The parts themselves, for what cannot be seen from outside. */
+  get service(): Service {
+    return this.#service;
+  }
+
+  /** Ends the process's hold on the directory, as a stop does. */
+  async close(): Promise<void> {
+    await this.#service.close();
+  }
+
+  async restart(): Promise<void> {
+    await this.close();
+    await this.open();
+  }
+
+  /** Runs a timer's work until there is no more of it now. */
+  async runTask(name: string): Promise<void> {
+    const task = this.#service.tasks.find((candidate) => candidate.name === name);
+    if (task === undefined) throw new Error(`no task ${name}`);
+    while ((await task.run()) === 0);
+  }
+
+  /** Another key; the answer is its secret. */
+  async newKey(input: Partial<NewKey> = {}): Promise<string> {
+    const caller = { actor: "system", keyId: null, scopes: ["admin"], retentionDays: 0, requestId: null, startedAt: null };
+    const made = await createKey(this.#service, caller, { name: null, scopes: ["read", "write"], tier: "enterprise", ...input });
+    return JSON.parse(made).key as string;
+  }
+
+  async request(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+    const headers = new Headers(options.headers);
+    const key = options.key === undefined ? this.key : options.key;
+    if (key !== null && !headers.has("x-api-key")) headers.set("x-api-key", key);
+    if (!headers.has("host")) headers.set("host", "localhost");
+    if (options.body !== undefined && !headers.has("content-type")) headers.set("content-type", "application/json");
+    const body = options.raw ?? (options.body === undefined ? null : JSON.stringify(options.body));
+    const response = await this.#app.handle(new Request(`http://localhost${path}`, { method, headers, body }));
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
+  }
+
+  get(path: string, options?: RequestOptions) {
+    return this.request("GET", path, options);
+  }
+  post(path: string, body?: unknown, options: RequestOptions = {}) {
+    return this.request("POST", path, { ...options, body });
+  }
+  patch(path: string, body?: unknown, options: RequestOptions = {}) {
+    return this.request("PATCH", path, { ...options, body });
+  }
+  delete(path: string, options?: RequestOptions) {
+    return this.request("DELETE", path, options);
+  }
+
+  /** The body of an answer of success; anything else fails the test with what was answered. */
+  async ok(answer: Promise<Answer>): Promise<any> {
+    const { status, body } = await answer;
+    if (status < 200 || status > 299) throw new Error(`answered ${status} ${JSON.stringify(body)}`);
+    return body;
+  }
+
+  createSession(body: Record<string, unknown> = {}) {
+    return this.ok(this.post("/v1/sessions", { agent_id: "agent", ...body }));
+  }
+  session(id: string) {
+    return this.ok(this.get(`/v1/sessions/${id}`));
+  }
+  setState(id: string, state: unknown, more: Record<string, unknown> = {}) {
+    return this.ok(this.post(`/v1/sessions/${id}/state`, { state, ...more }));
+  }
+  rollback(id: string, version: number, more: Record<string, unknown> = {}) {
+    return this.ok(this.post(`/v1/sessions/${id}/rollback`, { version, ...more }));
+  }
+  addTurn(id: string, input = "in", output = "out", more: Record<string, unknown> = {}) {
+    return this.ok(
+      this.post(`/v1/sessions/${id}/turns`, { input: { type: "text", content: input }, output: { type: "text", content: output }, ...more }),
+    );
+  }
+  addMemory(sessionId: string, content: string, more: Record<string, unknown> = {}) {
+    return this.ok(this.post("/v1/memory", { session_id: sessionId, content, ...more }));
+  }
+  search(query: string, more: Record<string, unknown> = {}) {
+    return this.ok(this.post("/v1/memory/search", { query, ...more }));
+  }
+  context(id: string, more: Record<string, unknown> = {}) {
+    return this.ok(this.post(`/v1/sessions/${id}/context`, more));
+  }
+  /** Traces of a session, newest first. */
+  async traces(sessionId: string, action?: string): Promise<any[]> {
+    const list = await this.ok(this.get(`/v1/traces?limit=100&session_id=${sessionId}${action === undefined ? "" : `&action=${action}`}`));
+    return list.data;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+    if (this.#options.directory === undefined) rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+export function startCairn(options: Options = {}): Promise<Cairn> {
+  return new Cairn(options).open();
+}

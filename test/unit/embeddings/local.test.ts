@@ -1,0 +1,95 @@
+import { expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { DIMENSION, FINGERPRINT, UNKNOWN_WORD } from "../../../src/embeddings/embedder.ts";
+import { localEmbedder, memoryTerms, queryTerms, spellings } from "../../../src/embeddings/local.ts";
+
+const embedder = localEmbedder();
+const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * b[i]!, 0);
+const cosine = (query: string, memory: string) => dot(embedder.embedQuery(query).vector, embedder.embedMemory(memory).vector);
+
+const anyText = fc.oneof(
+  fc.string({ unit: "binary", maxLength: 200 }),
+  fc.string({ unit: "grapheme", maxLength: 200 }),
+  fc
+    .array(fc.constantFrom("tea", "user", "Zbigniew", "2024-05-07", "getUserName", "the", "猫", "é", "'", "-", ".", "\ud800", " "), {
+      maxLength: 80,
+    })
+    .map((parts) => parts.join("")),
+);
+
+test("every text has a vector of unit length and ascending terms", () => {
+  fc.assert(
+    fc.property(anyText, (text) => {
+      const { vector, terms } = embedder.embedMemory(text);
+      expect(vector.length).toBe(DIMENSION);
+      expect(dot(vector, vector)).toBeCloseTo(1, 5);
+      expect(terms).toEqual(Uint32Array.from(new Set(terms)).sort());
+      const query = embedder.embedQuery(text);
+      expect(dot(query.vector, query.vector)).toBeCloseTo(1, 5);
+      expect(query.lexical.size === 0).toBe(terms.length === 0);
+      expect(terms.at(-1) ?? 0).toBe(query.lexical.fingerprint);
+    }),
+  );
+});
+
+test("ids say their kind: rows of the table, unknown words, and the fingerprint last", () => {
+  const [tea, name, fingerprint] = embedder.embedMemory("tea Zbigniew").terms;
+  expect(tea).toBeLessThan(UNKNOWN_WORD);
+  expect(name).toBeGreaterThanOrEqual(UNKNOWN_WORD);
+  expect(name).toBeLessThan(FINGERPRINT);
+  expect(fingerprint).toBeGreaterThanOrEqual(FINGERPRINT);
+});
+
+test("a text without a letter or digit is near to no query and asks for nothing", () => {
+  for (const text of ["", " ", "?!", "\0", "\ud800", "🎉"]) {
+    expect(embedder.embedMemory(text).terms.length).toBe(0);
+    expect(embedder.embedQuery(text).lexical.size).toBe(0);
+    expect(cosine("tea", text)).toBe(0);
+  }
+});
+
+test("texts about the same thing are nearer than others, with and without a word in common", () => {
+  expect(cosine("When does her physician have time?", "The doctor sees patients on Mondays.")).toBeGreaterThan(0.1);
+  expect(cosine("When does her physician have time?", "The car needs new tyres.")).toBeLessThan(0.06);
+  expect(cosine("Zbigniew", "Zbigniew prefers tea")).toBeGreaterThan(0.2);
+  expect(cosine("Zbigniew", "Ludmila prefers tea")).toBeLessThan(0.1);
+});
+
+test("a long memory comes less near to one word than a short one", () => {
+  const long = `tea ${Array.from({ length: 200 }, (_, i) => `w${i}`).join(" ")}`;
+  expect(cosine("tea", long)).toBeLessThan(cosine("tea", "tea with milk"));
+});
+
+test("a text's vector and terms stay what they were: a change needs a new version", () => {
+  const texts = ["The user prefers tea to coffee.", "Caroline's flight BA-2490 leaves on 2024-05-07 at 9:30", "我喜欢猫 кошка Straße", ""];
+  const digest = new Bun.CryptoHasher("sha256");
+  for (const text of texts) {
+    const { vector, terms } = embedder.embedMemory(text);
+    digest.update(vector).update(terms).update(embedder.embedQuery(text).vector);
+  }
+  expect([embedder.version, digest.digest("hex").slice(0, 16)]).toEqual(["local-1", "DIGEST"]);
+});
+
+test("embedding one text leaves nothing behind in the next", () => {
+  const first = embedder.embedMemory("tea").vector.slice();
+  embedder.embedMemory("a wholly different text about trains in Norway");
+  embedder.embedQuery("and another one");
+  expect(embedder.embedMemory("tea").vector).toEqual(first);
+});
+
+test("other providers get the same terms as the built-in one", () => {
+  const text = "Order ORD-4471 for Zoë";
+  expect(memoryTerms(text)).toEqual(embedder.embedMemory(text).terms);
+  expect(queryTerms(text)).toEqual(embedder.embedQuery(text).lexical);
+});
+
+test("terms are spelled as the text spells them", () => {
+  const [id] = embedder.embedQuery("Élodie").lexical.ids;
+  expect(spellings("Then (Élodie's) train left", "memory").get(id!)).toBe("Élodie's");
+});
+
+test("a query of ten thousand words is prepared and the table of its answers stays within bounds", () => {
+  const { lexical } = embedder.embedQuery(Array.from({ length: 10_000 }, (_, i) => `w${i}`).join(" "));
+  expect(lexical.size).toBe(10_000);
+  expect(lexical.keys.length).toBeLessThanOrEqual(6 * lexical.size);
+});

@@ -1,0 +1,129 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { type EmbeddedQuery, WHOLE_WORTH } from "../../../src/embeddings/embedder.ts";
+import { localEmbedder } from "../../../src/embeddings/local.ts";
+import { calibrated, type Calibration, explain, relevance } from "../../../src/memories/relevance.ts";
+
+const embedder = localEmbedder();
+
+function compare(query: string, memory: string, calibration?: Calibration) {
+  const asked = embedder.embedQuery(query);
+  const { vector, terms } = embedder.embedMemory(memory);
+  const cosine = asked.vector.reduce((sum, value, i) => sum + value * vector[i]!, 0);
+  return { score: relevance(asked, cosine, terms, calibration), reasons: explain(asked, cosine, terms, memory, calibration) };
+}
+
+describe("a text scores exactly 1 for itself:", () => {
+  const long = Array.from({ length: 400 }, (_, i) => `word${i}`).join(" ");
+  for (const text of ["tea", "user", "the", "to be or not to be", "I like tea, tea, tea!", "ORD-4471", "猫", "我喜欢猫", "9:30", long]) {
+    test(text.slice(0, 30), () => {
+      expect(compare(text, text).score).toBe(1);
+    });
+  }
+});
+
+test("no other text scores 1, however alike", () => {
+  expect(compare("dog bites man", "man bites dog").score).toBeLessThan(1);
+  expect(compare("I like tea", "I do not like tea").score).toBeLessThan(1);
+  expect(compare("tea", "tea tea").score).toBeLessThan(1);
+});
+
+test("every score is between 0 and 1", () => {
+  const text = fc
+    .array(fc.constantFrom("tea", "coffee", "cup", "user", "doctor", "Zoë", "2024-05-07", "猫", "the", "?"), { maxLength: 12 })
+    .map((words) => words.join(" "));
+  fc.assert(
+    fc.property(text, text, fc.double({ min: -1, max: 1, noNaN: true }), (query, memory, cosine) => {
+      const score = relevance(embedder.embedQuery(query), cosine, embedder.embedMemory(memory).terms);
+      expect(score).toBeGreaterThanOrEqual(0);
+      expect(score).toBeLessThanOrEqual(1);
+    }),
+  );
+});
+
+test("a greater cosine never scores less, up to the end of the scale", () => {
+  const query = embedder.embedQuery("tea for the doctor");
+  const { terms } = embedder.embedMemory("the physician drinks tea");
+  const scores = Array.from({ length: 101 }, (_, i) => relevance(query, i / 100, terms));
+  for (let i = 1; i < scores.length; i++) expect(scores[i]).toBeGreaterThan(scores[i - 1]!);
+});
+
+test("the covered share is what each word's best answer is worth, found by trying every pair", () => {
+  const words = ["tea", "coffee", "cup", "doctor", "physician", "nurse", "train", "car", "Zoë", "1912", "1913"];
+  const some = fc.array(fc.constantFrom(...words), { minLength: 1, maxLength: 8 });
+  fc.assert(
+    fc.property(some, some, (query, memory) => {
+      const asked = embedder.embedQuery(query.join(" "));
+      const { terms } = embedder.embedMemory(memory.join(" "));
+      const { lexical } = explain(asked, 0, terms, memory.join(" "));
+      expect(lexical).toBeCloseTo(slowCoverage(asked, terms), 4);
+    }),
+  );
+});
+
+/** Every answer in the query's table against every term of the memory. */
+function slowCoverage({ lexical }: EmbeddedQuery, terms: Uint32Array): number {
+  const best = Array.from<number>({ length: lexical.size }).fill(0);
+  lexical.keys.forEach((key, place) => {
+    const answer = lexical.answers[place]!;
+    if (terms.subarray(0, -1).includes(key)) best[answer >>> 8] = Math.max(best[answer >>> 8]!, (answer & 255) / WHOLE_WORTH);
+  });
+  const all = lexical.weights.reduce((sum, weight) => sum + weight, 0);
+  return best.reduce((sum, worth, i) => sum + worth * lexical.weights[i]!, 0) / all;
+}
+
+test("a text without a letter or digit has no relevance, either way", () => {
+  for (const [query, memory] of [
+    ["", "tea"],
+    ["tea", ""],
+    ["?!", "?!"],
+    ["", ""],
+  ] as const) {
+    expect(compare(query, memory)).toEqual({ score: 0, reasons: { semantic: 0, lexical: 0, matches: [] } });
+  }
+});
+
+test("0.7 parts what is about it from what is not", () => {
+  const query = "Which doctor does Caroline see?";
+  expect(compare(query, "Caroline sees Dr. Webb, a doctor for skin.").score).toBeGreaterThanOrEqual(0.7);
+  expect(compare(query, "Caroline likes long walks by the river.").score).toBeLessThan(0.7);
+  expect(compare(query, "The printer is out of paper.").score).toBeLessThan(0.3);
+});
+
+test("an id outweighs everything around it", () => {
+  const right = compare("What about ORD-4471?", "ORD-4471 was sent on Monday.").score;
+  const wrong = compare("What about ORD-4471?", "ORD-4472 was sent on Monday.").score;
+  expect(right).toBeGreaterThan(0.9);
+  expect(wrong).toBeLessThan(0.7);
+});
+
+test("a number is answered by itself alone, however near another is in meaning", () => {
+  expect(compare("1912", "It was built in 1913.").reasons.matches).toEqual([]);
+});
+
+test("the reasons name the query's words, what met them, and shares that add up to the lexical part", () => {
+  const { reasons } = compare("When did Caroline's physician move to Zürich?", "Caroline's doctor moved to Zurich.");
+  expect(reasons.matches.map(({ share, ...match }) => share > 0 && match)).toEqual([
+    { word: "Caroline's", matched_by: "word" },
+    { word: "physician", matched_by: "meaning", matched_word: "doctor" },
+    { word: "move", matched_by: "word", matched_word: "moved" },
+    { word: "Zürich", matched_by: "word", matched_word: "Zurich" },
+  ]);
+  expect(reasons.matches.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(reasons.lexical, 3);
+});
+
+test("a provider's own calibration decides what its cosines mean", () => {
+  const query = embedder.embedQuery("tea");
+  const { terms } = embedder.embedMemory("a cup");
+  const narrow: Calibration = { lexicalShare: 0.2, cosineOfUnrelated: 0.7, cosineOfSame: 0.9, relevant: 0.5 };
+  expect(relevance(query, 0.7, terms, narrow)).toBeLessThan(0.4);
+  expect(relevance(query, 0.9, terms, narrow)).toBeGreaterThan(0.85);
+});
+
+test("the calibration keeps 0 and 1, rises, and shows the relevant mean as 0.7", () => {
+  for (const relevant of [0.2, 0.35, 0.5, 0.65]) {
+    expect(calibrated(0, relevant)).toBe(0);
+    expect(calibrated(relevant, relevant)).toBeCloseTo(0.7, 12);
+    expect(calibrated(1, relevant)).toBeCloseTo(1, 12);
+  }
+});
