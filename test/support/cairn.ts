@@ -31,7 +31,7 @@ export interface Answer<Body = any> {
 export interface RequestOptions {
   body?: unknown;
   /** Sent as it is, with whatever content type the headers say. */
-  raw?: BodyInit;
+  raw?: string | Uint8Array<ArrayBuffer> | ReadableStream<Uint8Array>;
   headers?: Record<string, string>;
   /** null presents none. */
   key?: string | null;
