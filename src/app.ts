@@ -23,7 +23,7 @@ import { mountDocs } from "./http/docs.ts";
 import type { ApiCaller, Endpoint } from "./http/endpoint.ts";
 import { errorJson, statusOf } from "./http/errors.ts";
 import { hostCheck } from "./http/host.ts";
-import { Idempotency, idempotencyKeyOf } from "./http/idempotency.ts";
+import { type Idempotency, idempotencyKeyOf } from "./http/idempotency.ts";
 import { readQuery } from "./http/query.ts";
 import { RateLimiter, rateLimitHeaders } from "./http/rate-limit.ts";
 import type { Level, Rate } from "./http/bucket.ts";
@@ -102,9 +102,13 @@ export function createApp(parts: AppParts) {
     };
     try {
       if (!isOwnHost(request.headers.get("host"))) {
-        throw new ApiError("permission_denied", "This server answers to loopback names only; its operator can allow others (CAIRN_ALLOWED_HOSTS).", {
-          param: "Host",
-        });
+        throw new ApiError(
+          "permission_denied",
+          "This server answers to loopback names only; its operator can allow others (CAIRN_ALLOWED_HOSTS).",
+          {
+            param: "Host",
+          },
+        );
       }
       return respond(open, await work(open));
     } catch (error) {
@@ -130,7 +134,9 @@ export function createApp(parts: AppParts) {
 
   function refuse(open: Exchange, thrown: unknown): Response {
     const error =
-      thrown instanceof ApiError ? thrown : new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown });
+      thrown instanceof ApiError
+        ? thrown
+        : new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown });
     const status = statusOf(error);
     if (status >= 500) parts.log.error(error.message, { request_id: open.requestId, cause: describeError(error.detail.cause) });
     const more: Record<string, string> = {};
@@ -180,7 +186,10 @@ export function createApp(parts: AppParts) {
       refuseDeclaredBody(request.headers, LIMITS.bodyBytesMax);
       const key = authenticate(open);
       if (!hasScope(key.scopes, endpoint.scope)) {
-        throw new ApiError("permission_denied", `This needs a key with the scope ${endpoint.scope}; this one has ${key.scopes.join(", ")}.`);
+        throw new ApiError(
+          "permission_denied",
+          `This needs a key with the scope ${endpoint.scope}; this one has ${key.scopes.join(", ")}.`,
+        );
       }
       const query = takesQuery ? checkQuery(readQuery(request.url, endpoint.query)) : {};
       const caller = callerOf(open, key);
@@ -203,9 +212,7 @@ export function createApp(parts: AppParts) {
     const handle = handlerOf(endpoint);
     const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ":$1");
     methods.set(path, [...(methods.get(path) ?? []), endpoint.method]);
-    app.route(endpoint.method, path, ({ request, params, server }) =>
-      exchange(request, server, (open) => handle(open, params as Record<string, string>)),
-    );
+    app.route(endpoint.method, path, ({ request, params, server }) => exchange(request, server, (open) => handle(open, params)));
   }
   for (const [path, known] of methods) {
     const allow = known.join(", ");
@@ -233,7 +240,7 @@ export function createApp(parts: AppParts) {
   // What reaches this has gone around `exchange`: a fault of the router's own.
   app.onError(({ error, request, server }) =>
     exchange(request, server, () => {
-      throw error;
+      throw error instanceof Error ? error : new Error(String(error));
     }),
   );
   return app;
@@ -255,4 +262,3 @@ function pathOf(url: string): string {
   const start = url.indexOf("/", url.indexOf("//") + 2);
   return start === -1 ? "/" : url.slice(start);
 }
-

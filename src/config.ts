@@ -63,14 +63,16 @@ export function readConfig(args: readonly string[], environment: Environment = p
   const flags = parseFlags(args, Object.values(OPTIONS));
   const text = (option: Option) => flags[option.flag] ?? nonEmpty(environment[option.variable]) ?? option.fallback;
   const port = Number(text(OPTIONS.port));
-  if (!/^\d{1,5}$/.test(text(OPTIONS.port)) || port > 65_535) throw new UsageError(`--port must be a number from 0 to 65535; got ${text(OPTIONS.port)}`);
+  if (!/^\d{1,5}$/.test(text(OPTIONS.port)) || port > 65_535)
+    throw new UsageError(`--port must be a number from 0 to 65535; got ${text(OPTIONS.port)}`);
   const logLevel = LOG_LEVELS.find((level) => level === text(OPTIONS.logLevel));
   if (logLevel === undefined) throw new UsageError(`--log-level must be one of ${LOG_LEVELS.join(", ")}; got ${text(OPTIONS.logLevel)}`);
   const apiKey = nonEmpty(environment["CAIRN_API_KEY"]);
   if (apiKey !== undefined && !KEY_SHAPE.test(apiKey)) throw new UsageError("CAIRN_API_KEY must be crn_ and 24 letters or digits");
   const simdText = nonEmpty(environment["CAIRN_SIMD"]);
   const simd = SIMD_LEVELS.find((level) => level === simdText);
-  if (simdText !== undefined && simd === undefined) throw new UsageError(`CAIRN_SIMD must be one of ${SIMD_LEVELS.join(", ")}; got ${simdText}`);
+  if (simdText !== undefined && simd === undefined)
+    throw new UsageError(`CAIRN_SIMD must be one of ${SIMD_LEVELS.join(", ")}; got ${simdText}`);
   return {
     host: text(OPTIONS.host),
     port,
@@ -96,7 +98,7 @@ export function parseFlags(args: readonly string[], options: readonly { flag: st
       strict: true,
       allowPositionals: false,
     });
-    return values as Record<string, string | undefined>;
+    return values;
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }

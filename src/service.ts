@@ -56,7 +56,13 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log)
     const records = await openRecords(dataDirectory, clock);
     const vectors = new VectorIndex(records.store, log);
     const idempotency = new Idempotency(records.store, clock);
-    const timer: Caller = { actor: "system", keyId: null, retentionDays: TRACE_RETENTION_DAYS.enterprise, requestId: null, startedAt: null };
+    const timer: Caller = {
+      actor: "system",
+      keyId: null,
+      retentionDays: TRACE_RETENTION_DAYS.enterprise,
+      requestId: null,
+      startedAt: null,
+    };
     const tasks = [
       sessionExpiry(records, timer),
       sessionRemoval(records),
@@ -107,7 +113,9 @@ function claim(directory: string): () => void {
     lock.run("BEGIN EXCLUSIVE");
   } catch (error) {
     lock.close();
-    throw new DirectoryInUseError(`Another Cairn is serving from ${directory}. Stop it first, or give this one a --data-dir of its own.`, { cause: error });
+    throw new DirectoryInUseError(`Another Cairn is serving from ${directory}. Stop it first, or give this one a --data-dir of its own.`, {
+      cause: error,
+    });
   }
   return () => lock.close();
 }
@@ -119,4 +127,3 @@ function newestId(store: Store): string | undefined {
   );
   return newest.sort().at(-1);
 }
-

@@ -69,7 +69,7 @@ function create(args: readonly string[], prepare: (args: readonly string[]) => C
 }
 
 function* allKeys(records: Records): Generator<ListedKey> {
-  for (let startingAfter: KeyId | undefined; ; ) {
+  for (let startingAfter: KeyId | undefined; ;) {
     const page = JSON.parse(listKeys(records, { limit: LIMITS.listMax, startingAfter })) as { data: ListedKey[]; has_more: boolean };
     yield* page.data;
     startingAfter = page.data.at(-1)?.id;

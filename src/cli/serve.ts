@@ -31,7 +31,9 @@ export async function serve(config: Config): Promise<number> {
   const firstKey = await createFirstKey(service);
 
   // A commit that fails rejects once more in a promise inside lmdb-js that nobody holds; the request has its answer already.
-  process.on("unhandledRejection", (reason) => log.error("a promise was rejected and nobody waited for it", { reason: describeError(reason) }));
+  process.on("unhandledRejection", (reason) =>
+    log.error("a promise was rejected and nobody waited for it", { reason: describeError(reason) }),
+  );
 
   const app = createApp({ ...service, host: config.host, allowedHosts: config.allowedHosts, region: config.region, version });
   // Bun refuses what is larger without a body of an answer: far above our own limit, which answers in full.
@@ -39,7 +41,8 @@ export async function serve(config: Config): Promise<number> {
   service.start();
 
   const address = `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${app.server?.port}`;
-  if (!isLoopback(config.host)) log.warn("listening beyond loopback without TLS: put a proxy that speaks HTTPS in front", { host: config.host });
+  if (!isLoopback(config.host))
+    log.warn("listening beyond loopback without TLS: put a proxy that speaks HTTPS in front", { host: config.host });
   log.info("serving", {
     version,
     address,

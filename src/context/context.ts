@@ -11,7 +11,7 @@ import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { newestMemories, type MemoryParts } from "../memories/memories.ts";
 import { explanationJson, rank } from "../memories/search.ts";
-import { liveSession, type LiveSession } from "../sessions/sessions.ts";
+import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { readState } from "../sessions/versions.ts";
 import { hashKey } from "../storage/keys.ts";
 import { memoriesBySession, memoriesByUser, type MemoryRow } from "../storage/tables.ts";

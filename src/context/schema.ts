@@ -11,7 +11,9 @@ import { Turn } from "../turns/schema.ts";
 
 export const ContextRequest = Type.Object({
   query: Type.Optional(
-    Text(0, LIMITS.queryLengthMax, { description: "What the agent is about to do or was asked; finds memories by meaning. Without one the newest come." }),
+    Text(0, LIMITS.queryLengthMax, {
+      description: "What the agent is about to do or was asked; finds memories by meaning. Without one the newest come.",
+    }),
   ),
   memory_limit: Type.Optional(
     Type.Integer({

@@ -10,7 +10,7 @@ const DOTTED_DATE = /(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)/y;
 const SLASHED_DATE = /(\d{1,2})\/(\d{1,2})\/(\d{4})(?!\d)/y;
 /** Hours and minutes, with what else may belong to a clock time. */
 export const CLOCK_TIME = /(\d{1,2}):(\d\d)(?::\d\d)?(?!\d)(?:\s*[ap]m(?![a-z0-9]))?/y;
-/** 1,250 and 3.5: one number each. The pence of 40.00 say nothing. */
+/** 1,250 and 3.5: one number each. What follows the point in 40.00 says nothing. */
 export const GROUPED_NUMBER = /\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])/y;
 export const DECIMAL_NUMBER = /\d+\.\d+(?![\d.]*\d)/y;
 export const WHOLE_AMOUNT = /\.00?$/;

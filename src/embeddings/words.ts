@@ -13,8 +13,8 @@ import { type Semantics } from "./semantics.ts";
 /** Longer words are ids, hashes or addresses: they have no stem, and the stemmer's patterns would take long. */
 const STEMMED_LENGTH_MAX = 30;
 
-/** Porter's rules only change words that end in one of these letters; for half of all words that saves the stemmer. */
 const ASCII_WORD = /^[a-z]+$/;
+/** Porter's rules only change words that end in one of these letters; the others are spared the stemmer. */
 const MAY_HAVE_SUFFIX = /[cdeglmnrstyi]$|ou$/;
 
 export const STOP_WORDS = new Set(

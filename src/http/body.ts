@@ -26,15 +26,21 @@ export async function readBody(request: Request, maxBytes: number): Promise<Body
   if (request.body === null) return EMPTY;
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding.toLowerCase() !== "identity") {
-    throw new ApiError("invalid_request", `A body must not be compressed; Content-Encoding is ${encoding.slice(0, 40)}.`, { param: "Content-Encoding" });
+    throw new ApiError("invalid_request", `A body must not be compressed; Content-Encoding is ${encoding.slice(0, 40)}.`, {
+      param: "Content-Encoding",
+    });
   }
   const bytes = await readBytes(request, maxBytes);
   if (bytes.byteLength === 0) return EMPTY;
   const type = request.headers.get("content-type") ?? "";
   if (!/^application\/json\s*(;|$)/i.test(type)) {
-    throw new ApiError("invalid_request", `The body must be JSON with Content-Type: application/json; got ${type === "" ? "none" : type.slice(0, 80)}.`, {
-      param: "Content-Type",
-    });
+    throw new ApiError(
+      "invalid_request",
+      `The body must be JSON with Content-Type: application/json; got ${type === "" ? "none" : type.slice(0, 80)}.`,
+      {
+        param: "Content-Type",
+      },
+    );
   }
   return { bytes, value: parse(bytes) };
 }
@@ -64,10 +70,16 @@ function parse(bytes: Uint8Array): Record<string, unknown> {
   try {
     value = JSON.parse(text);
   } catch (error) {
-    throw new ApiError("invalid_request", `The body must be JSON: ${error instanceof Error ? error.message : "it is not"}.`.replace(/\.\.$/, "."));
+    throw new ApiError(
+      "invalid_request",
+      `The body must be JSON: ${error instanceof Error ? error.message : "it is not"}.`.replace(/\.\.$/, "."),
+    );
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new ApiError("invalid_request", `The body must be a JSON object; got ${Array.isArray(value) ? "an array" : value === null ? "null" : `a ${typeof value}`}.`);
+    throw new ApiError(
+      "invalid_request",
+      `The body must be a JSON object; got ${Array.isArray(value) ? "an array" : value === null ? "null" : `a ${typeof value}`}.`,
+    );
   }
   const object = value as Record<string, unknown>;
   if (deep) refuseDeepField(object);
@@ -97,7 +109,9 @@ function refuseDeepField(object: Record<string, unknown>): void {
     .map(([name, value]) => ({ name, depth: jsonDepth(value) }))
     .find(({ depth }) => depth > LIMITS.jsonDepthMax);
   if (deepest === undefined) return;
-  throw new ApiError("invalid_request", `${deepest.name} must nest at most ${LIMITS.jsonDepthMax} levels; got ${deepest.depth}.`, { param: deepest.name });
+  throw new ApiError("invalid_request", `${deepest.name} must nest at most ${LIMITS.jsonDepthMax} levels; got ${deepest.depth}.`, {
+    param: deepest.name,
+  });
 }
 
 /** Only a number of hundreds of digits or a large exponent can be read as infinite. */

@@ -62,7 +62,7 @@ type Typed<Query extends TObject, Body extends TObject | null> = Omit<Endpoint, 
 
 /** Gives `run` the types of the schemas beside it. */
 export function endpoint<Query extends TObject, Body extends TObject | null>(definition: Typed<Query, Body>): Endpoint {
-  return definition as unknown as Endpoint;
+  return definition;
 }
 
 /** The parameters in a path: `/v1/sessions/{session_id}` has `session_id`. */

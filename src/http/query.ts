@@ -14,7 +14,7 @@ export function readQuery(url: string, schema: TObject): Record<string, unknown>
   if (start === -1) return {};
   const sent = new URLSearchParams(url.slice(start + 1));
   const query: Record<string, unknown> = {};
-  for (const [name, property] of Object.entries(schema.properties) as [string, TSchema][]) {
+  for (const [name, property] of Object.entries<TSchema>(schema.properties)) {
     const text = sent.get(name);
     if (text !== null) query[name] = property["type"] === "integer" && INTEGER.test(text) ? Number(text) : text;
   }

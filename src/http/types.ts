@@ -75,7 +75,14 @@ export function OneOf<const Value extends string>(values: readonly Value[], opti
 export const ONE_OF = "x-one-of";
 
 export function Timestamp(description: string): TUnsafe<string> {
-  return Type.Unsafe<string>({ [Kind]: TEXT_KIND, type: "string", format: "date-time", minLength: 1, description, examples: ["2026-05-07T08:00:00.000Z"] });
+  return Type.Unsafe<string>({
+    [Kind]: TEXT_KIND,
+    type: "string",
+    format: "date-time",
+    minLength: 1,
+    description,
+    examples: ["2026-05-07T08:00:00.000Z"],
+  });
 }
 
 /** An id in an answer. */
@@ -91,7 +98,9 @@ export function RecordId(prefix: string, description: string): TUnsafe<string> {
 
 /** `limit` of a list. */
 export function Limit(max: number = LIMITS.listMax, fallback: number = LIMITS.listDefault) {
-  return Type.Optional(Type.Integer({ minimum: 1, maximum: max, default: fallback, description: `How many at most; default ${fallback}.` }));
+  return Type.Optional(
+    Type.Integer({ minimum: 1, maximum: max, default: fallback, description: `How many at most; default ${fallback}.` }),
+  );
 }
 
 export function Cursor(prefix: string) {

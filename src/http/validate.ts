@@ -83,7 +83,7 @@ function got(value: unknown, schema: TSchema): string {
     const length = codePointLength(value);
     return length > SHOWN_LENGTH ? `a string of ${length} characters` : toJson(value);
   }
-  return String(value);
+  return toJson(value);
 }
 
 /** Parses an instant of a query. @throws {ApiError} `invalid_request` naming the parameter */
@@ -91,7 +91,11 @@ export function instantOf(text: string | undefined, param: string): number | und
   if (text === undefined) return undefined;
   const ms = parseInstant(text);
   if (ms === undefined) {
-    throw new ApiError("invalid_request", `${param} must be an ISO 8601 time such as 2026-05-07T08:00:00Z; got ${got(text, {} as TSchema)}.`, { param });
+    throw new ApiError(
+      "invalid_request",
+      `${param} must be an ISO 8601 time such as 2026-05-07T08:00:00Z; got ${got(text, {} as TSchema)}.`,
+      { param },
+    );
   }
   return ms;
 }

@@ -121,7 +121,8 @@ export function deleteKey(records: Records, caller: Caller, id: string): Promise
 function findById(reader: Reader, id: string): { hash: string; row: ApiKeyRow } {
   const hash = isId("key", id) ? reader.get(apiKeysById, bare(id)) : undefined;
   const row = hash === undefined ? undefined : reader.get(apiKeys, hash);
-  if (hash === undefined || row === undefined) throw new ApiError("resource_not_found", `There is no API key ${id.slice(0, 64)}.`, { param: "key_id" });
+  if (hash === undefined || row === undefined)
+    throw new ApiError("resource_not_found", `There is no API key ${id.slice(0, 64)}.`, { param: "key_id" });
   return { hash, row };
 }
 

@@ -70,7 +70,8 @@ export function keyEndpoints(records: Records): Endpoint[] {
       response: ListOf(ApiKey, "A page of API keys."),
       errors: [],
       example: { response: { object: "list", data: [EXAMPLE], has_more: false, first_id: EXAMPLE.id, last_id: EXAMPLE.id } },
-      run: ({ query }) => listKeys(records, { limit: query.limit ?? LIMITS.listDefault, startingAfter: cursorOf("key", query.starting_after) }),
+      run: ({ query }) =>
+        listKeys(records, { limit: query.limit ?? LIMITS.listDefault, startingAfter: cursorOf("key", query.starting_after) }),
     }),
     endpoint({
       method: "GET",

@@ -81,7 +81,10 @@ export function firstBareIdAt(ms: number): BareId {
   return toBase62(Math.min(Math.max(0, ms), 62 ** TIME_WIDTH - 1), TIME_WIDTH) + "0".repeat(COUNTER_WIDTH);
 }
 
-const SHAPES = Object.fromEntries(ID_PREFIXES.map((prefix) => [prefix, new RegExp(`^${prefix}_[0-9A-Za-z]{12}$`)])) as Record<IdPrefix, RegExp>;
+const SHAPES = Object.fromEntries(ID_PREFIXES.map((prefix) => [prefix, new RegExp(`^${prefix}_[0-9A-Za-z]{12}$`)])) as Record<
+  IdPrefix,
+  RegExp
+>;
 
 export function isId<Prefix extends IdPrefix>(prefix: Prefix, text: string): text is Id<Prefix> {
   return SHAPES[prefix].test(text);

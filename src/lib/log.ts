@@ -28,9 +28,11 @@ export function createLog(options: { level: LogLevel; pretty: boolean; now: () =
     const shown = Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${JSON.stringify(value)}`]));
     return [time.slice(11, 23), level.padEnd(5), message, ...shown].join(" ");
   };
-  const at = (level: LogLevel) => (message: string, fields: LogFields = {}) => {
-    if (enabled(level)) options.write(`${line(level, message, fields)}\n`);
-  };
+  const at =
+    (level: LogLevel) =>
+    (message: string, fields: LogFields = {}) => {
+      if (enabled(level)) options.write(`${line(level, message, fields)}\n`);
+    };
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), enabled };
 }
 

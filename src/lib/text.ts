@@ -16,5 +16,9 @@ export function codePointLength(text: string): number {
 
 /** The beginning of a text, never half of a surrogate pair. */
 export function firstCodePoints(text: string, count: number): string {
-  return text.length <= count ? text : [...text.slice(0, count * 2)].slice(0, count).join("");
+  return text.length <= count
+    ? text
+    : Array.from(text.slice(0, count * 2))
+        .slice(0, count)
+        .join("");
 }

@@ -25,7 +25,10 @@ export function parseInstant(text: string): number | undefined {
   const leap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
   if (day < 1 || day > (month === 2 && !leap ? 28 : (DAYS_IN_MONTH[month - 1] ?? 0))) return undefined;
   const offset = match[1] === undefined ? "Z" : match[1].toUpperCase().replace(/^([+-]\d\d):?(\d\d)$/, "$1:$2");
-  const local = text.slice(0, text.length - (match[1]?.length ?? 0)).toUpperCase().replace(",", ".");
+  const local = text
+    .slice(0, text.length - (match[1]?.length ?? 0))
+    .toUpperCase()
+    .replace(",", ".");
   const ms = Date.parse(local + offset);
   return Number.isNaN(ms) ? undefined : ms;
 }

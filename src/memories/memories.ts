@@ -14,7 +14,7 @@ import { codePointLength, firstCodePoints } from "../lib/text.ts";
 import { toIso } from "../lib/time.ts";
 import type { Embedder, Embedding } from "../embeddings/embedder.ts";
 import { isBeingRemoved } from "../sessions/removal.ts";
-import { liveSession, refuseLargeMetadata } from "../sessions/sessions.ts";
+import { liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
 import { hashKey } from "../storage/keys.ts";
 import { putMemory, putVector, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
 import { listOf, type Page } from "../storage/page.ts";

@@ -107,7 +107,12 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
       run: ({ query }) =>
         listMemories(
           parts,
-          { sessionId: query.session_id, userId: query.user_id, type: query.type, tags: query.tags === undefined ? undefined : tagsOf(query.tags) },
+          {
+            sessionId: query.session_id,
+            userId: query.user_id,
+            type: query.type,
+            tags: query.tags === undefined ? undefined : tagsOf(query.tags),
+          },
           { limit: query.limit ?? LIMITS.listDefault, startingAfter: cursorOf("mem", query.starting_after) },
         ),
     }),

@@ -93,7 +93,10 @@ export const MemoryChanges = Type.Object({
 });
 
 export const Search = Type.Object({
-  query: Text(0, LIMITS.queryLengthMax, { description: "What to look for, in words.", examples: ["How does the customer want to be contacted?"] }),
+  query: Text(0, LIMITS.queryLengthMax, {
+    description: "What to look for, in words.",
+    examples: ["How does the customer want to be contacted?"],
+  }),
   session_id: Type.Optional(SessionFilter),
   user_id: Type.Optional(UserId),
   type: Type.Optional(MemoryType),

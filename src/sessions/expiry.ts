@@ -16,7 +16,7 @@ import { sessions, sessionsByExpiry } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { record, type Caller, type Records } from "../traces/record.ts";
 import { removeSession } from "./removal.ts";
-import { sessionJson } from "./sessions.ts";
+import { sessionJson } from "./live-session.ts";
 import { readState } from "./versions.ts";
 
 /** One commit holds the request thread for a few milliseconds at most. */

@@ -9,7 +9,18 @@ import { cursorOf } from "../http/validate.ts";
 import { EMPTY_OBJECT, toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Records } from "../traces/record.ts";
-import { Fork, NewSession, Nothing, Rollback, Session, SessionChanges, SessionFilter, StateUpdate, StateVersion, VersionPage } from "./schema.ts";
+import {
+  Fork,
+  NewSession,
+  Nothing,
+  Rollback,
+  Session,
+  SessionChanges,
+  SessionFilter,
+  StateUpdate,
+  StateVersion,
+  VersionPage,
+} from "./schema.ts";
 import { createSession, deleteSession, forkSession, getSession, listSessions, updateSession } from "./sessions.ts";
 import { getVersion, listVersions, rollbackSession, updateState } from "./versions.ts";
 
@@ -51,7 +62,10 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       body: NewSession,
       response: Session,
       errors: [],
-      example: { request: { agent_id: "support-bot", user_id: "user-42", initial_state: { step: 0 }, metadata: { channel: "chat" } }, response: SESSION_EXAMPLE },
+      example: {
+        request: { agent_id: "support-bot", user_id: "user-42", initial_state: { step: 0 }, metadata: { channel: "chat" } },
+        response: SESSION_EXAMPLE,
+      },
       run: ({ body, caller }) =>
         createSession(records, caller, {
           agentId: body.agent_id,
@@ -182,7 +196,11 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       errors: ["session_not_found", "version_not_found"],
       example: {
         request: { version: 0 },
-        response: { ...SESSION_EXAMPLE, id: "sess_0VQk3aC7y2Xp", metadata: { channel: "chat", forked_from: SESSION_EXAMPLE.id, forked_version: 0 } },
+        response: {
+          ...SESSION_EXAMPLE,
+          id: "sess_0VQk3aC7y2Xp",
+          metadata: { channel: "chat", forked_from: SESSION_EXAMPLE.id, forked_version: 0 },
+        },
       },
       run: ({ params, body, caller }) => forkSession(records, caller, params["session_id"] ?? "", body.version),
     }),
@@ -200,7 +218,10 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       errors: ["session_not_found"],
       example: { response: page([VERSION_EXAMPLE], "1") },
       run: ({ params, query }) =>
-        listVersions(records, params["session_id"] ?? "", { limit: query.limit ?? LIMITS.listDefault, startingAfter: query.starting_after }),
+        listVersions(records, params["session_id"] ?? "", {
+          limit: query.limit ?? LIMITS.listDefault,
+          startingAfter: query.starting_after,
+        }),
     }),
     endpoint({
       method: "GET",

@@ -8,7 +8,10 @@ import { LIMITS } from "../lib/limits.ts";
 import { Cursor, Limit, Metadata, OneOf, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
 
 const AgentId = Text(1, LIMITS.agentIdLengthMax, { description: "Identifies the agent.", examples: ["support-bot"] });
-const UserId = Text(1, LIMITS.userIdLengthMax, { description: "The user the agent acts for; isolates and filters.", examples: ["user-42"] });
+const UserId = Text(1, LIMITS.userIdLengthMax, {
+  description: "The user the agent acts for; isolates and filters.",
+  examples: ["user-42"],
+});
 const TtlSeconds = Type.Integer({
   minimum: 1,
   maximum: LIMITS.ttlSecondsMax,
@@ -62,7 +65,9 @@ export const NewSession = Type.Object({
 
 export const SessionChanges = Type.Object({
   metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
-  ttl_seconds: Type.Optional(Type.Integer({ minimum: 1, maximum: LIMITS.ttlSecondsMax, description: "A new time to live, counted from now." })),
+  ttl_seconds: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: LIMITS.ttlSecondsMax, description: "A new time to live, counted from now." }),
+  ),
 });
 
 export const StateUpdate = Type.Object({
@@ -78,7 +83,9 @@ export const Rollback = Type.Object({
 });
 
 export const Fork = Type.Object({
-  version: Type.Optional(Type.Integer({ description: "The version to start from; default the current one. A negative one counts back from it." })),
+  version: Type.Optional(
+    Type.Integer({ description: "The version to start from; default the current one. A negative one counts back from it." }),
+  ),
 });
 
 export const SessionFilter = Type.Object({

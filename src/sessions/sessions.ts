@@ -1,47 +1,22 @@
 /**
  * Sessions: the container of one agent's conversation.
  *
- * A session is gone for readers the moment its `ttl_expires_at` is reached: `liveSession` says so, and everything that
- * concerns a session asks it first. Its states are in `versions.ts`; what removing one takes with it is in `removal.ts`.
+ * Its states are in `versions.ts`; what removing one takes with it is in `removal.ts`.
  *
  * @module
  */
-import { ApiError } from "../lib/errors.ts";
-import { bare, isId, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
+import { bare, withPrefix, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
-import { LIMITS } from "../lib/limits.ts";
-import { toIso } from "../lib/time.ts";
 import { hashKey, numberKey } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
-import type { Reader, Tx } from "../storage/store.ts";
+import type { Tx } from "../storage/store.ts";
 import { sessions, sessionsByAgent, sessionsByExpiry, sessionsByUser, type SessionRow } from "../storage/tables.ts";
 import { posting, walk } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 import { diffObjects } from "./diff.ts";
+import { liveSession, refuseLargeMetadata, sessionJson } from "./live-session.ts";
 import { removeSession } from "./removal.ts";
 import { putVersion, readState, resolveVersion } from "./versions.ts";
-
-/** A session that has not expired. */
-export interface LiveSession {
-  id: SessionId;
-  key: BareId;
-  row: SessionRow;
-}
-
-/** @throws {ApiError} `session_not_found` for an id that was never given, is deleted or has expired */
-export function liveSession(reader: Reader, now: number, id: string): LiveSession {
-  if (isId("sess", id)) {
-    const key = bare(id);
-    const row = reader.get(sessions, key);
-    if (row !== undefined && row.expiresAt > now) return { id, key, row };
-  }
-  throw new ApiError("session_not_found", `There is no session ${id.slice(0, 64)}; it may have expired or been deleted.`, { param: "session_id" });
-}
-
-/** A session as the wire has it. */
-export function sessionJson(id: SessionId, row: SessionRow, state: JsonText): JsonText {
-  return `{"object":"session","id":"${id}","agent_id":${toJson(row.agentId)},"user_id":${toJson(row.userId)},"created_at":"${toIso(row.createdAt)}","updated_at":"${toIso(row.updatedAt)}","state":${state},"state_version":${row.version},"metadata":${toJson(row.metadata)},"memory_count":${row.memoryCount},"turn_count":${row.turnCount},"ttl_expires_at":"${toIso(row.expiresAt)}"}` as JsonText;
-}
 
 export interface NewSession {
   agentId: string;
@@ -194,14 +169,4 @@ export function deleteSession(records: Records, caller: Caller, id: string, reas
     removeSession(tx, session.key, row, { memories: true });
     return jsonObject({ object: toJson("session"), id: toJson(session.id), deleted: toJson(true) });
   });
-}
-
-/** @throws {ApiError} `invalid_request` when metadata has grown over its limit by merging */
-export function refuseLargeMetadata(metadata: JsonObject): void {
-  const bytes = Buffer.byteLength(toJson(metadata));
-  if (bytes > LIMITS.metadataBytesMax) {
-    throw new ApiError("invalid_request", `metadata must be at most ${LIMITS.metadataBytesMax} bytes of JSON; merged it would have ${bytes}.`, {
-      param: "metadata",
-    });
-  }
 }

@@ -18,7 +18,7 @@ import type { Reader, Tx } from "../storage/store.ts";
 import { sessions, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
 import { commitFor, record, type Caller, type Records, type TraceEntry } from "../traces/record.ts";
 import { diffObjects } from "./diff.ts";
-import { liveSession, sessionJson, type LiveSession } from "./sessions.ts";
+import { liveSession, sessionJson, type LiveSession } from "./live-session.ts";
 
 export function putVersion(tx: Tx, session: BareId, version: number, row: VersionRow): void {
   tx.put(versions, versionKey(session, version), row);
@@ -39,7 +39,9 @@ export function readState(reader: Reader, session: BareId, version: number): Jso
 export function resolveVersion({ id, row }: LiveSession, version: number): number {
   const resolved = version < 0 ? row.version + version : version;
   if (resolved < 0 || resolved > row.version) {
-    throw new ApiError("version_not_found", `Session ${id} has no version ${version}; its versions are 0 to ${row.version}.`, { param: "version" });
+    throw new ApiError("version_not_found", `Session ${id} has no version ${version}; its versions are 0 to ${row.version}.`, {
+      param: "version",
+    });
   }
   return resolved;
 }
@@ -149,9 +151,13 @@ export function getVersion({ store, clock }: Records, id: string, version: strin
   const number = /^(0|[1-9]\d{0,11})$/.test(version) ? Number(version) : undefined;
   const row = number === undefined ? undefined : store.get(versions, versionKey(session.key, number));
   if (number === undefined || row === undefined) {
-    throw new ApiError("version_not_found", `Session ${session.id} has no version ${version.slice(0, 20)}; its versions are 0 to ${session.row.version}.`, {
-      param: "version",
-    });
+    throw new ApiError(
+      "version_not_found",
+      `Session ${session.id} has no version ${version.slice(0, 20)}; its versions are 0 to ${session.row.version}.`,
+      {
+        param: "version",
+      },
+    );
   }
   return versionJson(number, row, row.body);
 }

@@ -184,7 +184,10 @@ export class Store implements Reader {
       this.#spaceRefusal =
         bavail * bsize >= FREE_BYTES_MIN
           ? undefined
-          : new ApiError("service_unavailable", "The disk is nearly full (less than 64 MiB free). Nothing was changed; reading still works.");
+          : new ApiError(
+              "service_unavailable",
+              "The disk is nearly full (less than 64 MiB free). Nothing was changed; reading still works.",
+            );
     }
     if (this.#spaceRefusal !== undefined) throw this.#spaceRefusal;
   }
@@ -197,6 +200,7 @@ export class Store implements Reader {
 }
 
 function toRange({ from, to, limit, descending }: Span) {
-  const bounds = descending === true ? { start: to, end: from, reverse: true, exclusiveStart: true, inclusiveEnd: true } : { start: from, end: to };
+  const bounds =
+    descending === true ? { start: to, end: from, reverse: true, exclusiveStart: true, inclusiveEnd: true } : { start: from, end: to };
   return limit === undefined ? bounds : { ...bounds, limit };
 }

@@ -59,12 +59,12 @@ const json = <Row>(name: string): Table<Row> => ({
 const text = (name: string): Table<string> => ({ name, encode: (row) => row, decode: (value) => value });
 const index = (name: string): Index => ({ name, encode: () => "", decode: () => "" });
 /** A row of which a part is ready JSON: first line the rest of the row, then that part as it is. `JSON.stringify` writes no line feed. */
-const withBody = <Head, Body extends string>(name: string): Table<Head & { body: Body }> => ({
+const withBody = <Row extends { body: JsonText }>(name: string): Table<Row> => ({
   name,
   encode: ({ body, ...head }) => `${JSON.stringify(head)}\n${body}`,
   decode: (value) => {
     const end = value.indexOf("\n");
-    return { ...(JSON.parse(value.slice(0, end)) as Head), body: value.slice(end + 1) as Body };
+    return { ...JSON.parse(value.slice(0, end)), body: value.slice(end + 1) } as Row;
   },
 });
 
@@ -169,7 +169,7 @@ export const sessions = json<SessionRow>("sessions");
 export const sessionsByAgent = index("sessions_by_agent");
 export const sessionsByUser = index("sessions_by_user");
 export const sessionsByExpiry = index("sessions_by_expiry");
-export const versions: Table<VersionRow> = withBody<Omit<VersionRow, "body">, JsonText>("versions");
+export const versions = withBody<VersionRow>("versions");
 export const turns: Table<TurnRow> = {
   name: "turns",
   encode: (row) => `${row.shown}\n${row.rest}`,
@@ -184,13 +184,13 @@ export const memoriesByUser = index("memories_by_user");
 export const memoriesByType = index("memories_by_type");
 export const memoriesByTag = index("memories_by_tag");
 export const labels = text("labels");
-export const traces: Table<TraceRow> = withBody<Omit<TraceRow, "body">, JsonText>("traces");
+export const traces = withBody<TraceRow>("traces");
 export const tracesBySession = index("traces_by_session");
 export const tracesByUser = index("traces_by_user");
 export const tracesByAction = index("traces_by_action");
 export const tracesByExpiry = index("traces_by_expiry");
-export const outbox: Table<OutboxRow> = withBody<Omit<OutboxRow, "body">, JsonText>("outbox");
-export const idempotency: Table<IdempotencyRow> = withBody<Omit<IdempotencyRow, "body">, JsonText>("idempotency");
+export const outbox = withBody<OutboxRow>("outbox");
+export const idempotency = withBody<IdempotencyRow>("idempotency");
 export const idempotencyByTime = index("idempotency_by_time");
 export const apiKeys = json<ApiKeyRow>("api_keys");
 export const apiKeysById = text("api_keys_by_id");

@@ -38,15 +38,18 @@ export class Driver {
     const tasks = [...this.#tasks.values()];
     this.#tasks.clear();
     for (const running of tasks) clearTimeout(running.timer);
-    await Promise.all(tasks.map((running) => running.current));
+    await Promise.all(tasks.flatMap((running) => running.current ?? []));
   }
 
   #schedule(running: Running, ms: number): void {
     clearTimeout(running.timer);
     if (!this.#tasks.has(running.task.name)) return;
-    running.timer = setTimeout(() => {
-      running.current = this.#run(running);
-    }, Math.max(YIELD_MS, ms));
+    running.timer = setTimeout(
+      () => {
+        running.current = this.#run(running);
+      },
+      Math.max(YIELD_MS, ms),
+    );
   }
 
   async #run(running: Running): Promise<void> {

@@ -7,7 +7,7 @@
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
-import { bare, bareIdTime, type IdSource, type KeyId, type SessionId } from "../lib/ids.ts";
+import { bare, bareIdTime, type IdSource, type KeyId } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { hashKey, numberKey } from "../storage/keys.ts";
@@ -38,7 +38,7 @@ export interface Caller {
 
 export interface TraceEntry {
   action: TraceAction;
-  sessionId: SessionId | string;
+  sessionId: string;
   userId: string | null;
   /** Members that are undefined are left out. */
   details: Record<string, JsonText | undefined>;

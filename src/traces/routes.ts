@@ -20,7 +20,11 @@ const EXAMPLE = {
   action: "state.updated",
   actor: "crn_9fK2",
   timestamp: "2026-05-07T08:00:03.000Z",
-  details: { reasoning: "The customer gave the order number.", state_diff: { added: {}, removed: {}, modified: { step: { from: 0, to: 1 } } }, version: 1 },
+  details: {
+    reasoning: "The customer gave the order number.",
+    state_diff: { added: {}, removed: {}, modified: { step: { from: 0, to: 1 } } },
+    version: 1,
+  },
   metadata: { request_id: "req_0VQk3bD4w8Vu", latency_ms: 0.42 },
 };
 const tag = "Traces";

@@ -15,7 +15,8 @@ const Content = Type.String({ description: "The text, a transcription, a descrip
 
 const Input = Type.Object({ type: OneOf(INPUT_TYPES, { description: "What came in." }), content: Content });
 const Output = Type.Object({ type: OneOf(OUTPUT_TYPES, { description: "What went out." }), content: Content });
-const Snapshot = (when: string) => Type.Unsafe<Record<string, unknown> | null>({ type: "object", nullable: true, description: `The state ${when} the turn, if given.` });
+const Snapshot = (when: string) =>
+  Type.Unsafe<Record<string, unknown> | null>({ type: "object", nullable: true, description: `The state ${when} the turn, if given.` });
 
 export const Turn = Type.Object(
   {

@@ -11,7 +11,7 @@ import { AFTER_ALL, turnKey } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
 import type { Reader } from "../storage/store.ts";
 import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
-import { liveSession } from "../sessions/sessions.ts";
+import { liveSession } from "../sessions/live-session.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 
 export interface NewTurn {
@@ -65,7 +65,8 @@ function turnJson({ shown, rest }: TurnRow): JsonText {
 export function getTurn({ store, clock }: Records, sessionId: string, turnId: string): JsonText {
   const session = liveSession(store, clock.now(), sessionId);
   const row = isId("turn", turnId) ? store.get(turns, turnKey(session.key, bare(turnId))) : undefined;
-  if (row === undefined) throw new ApiError("turn_not_found", `Session ${session.id} has no turn ${turnId.slice(0, 64)}.`, { param: "turn_id" });
+  if (row === undefined)
+    throw new ApiError("turn_not_found", `Session ${session.id} has no turn ${turnId.slice(0, 64)}.`, { param: "turn_id" });
   return turnJson(row);
 }
 
@@ -80,7 +81,9 @@ export function listTurns({ store, clock }: Records, sessionId: string, page: Pa
     limit: page.limit + 1,
     descending,
   });
-  const items = rows.slice(0, page.limit).map(({ key, row }) => ({ id: withPrefix("turn", key.slice(session.key.length)), json: turnJson(row) }));
+  const items = rows
+    .slice(0, page.limit)
+    .map(({ key, row }) => ({ id: withPrefix("turn", key.slice(session.key.length)), json: turnJson(row) }));
   return listOf(items, rows.length > page.limit);
 }
 

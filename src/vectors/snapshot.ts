@@ -57,7 +57,7 @@ export type Loaded = { graph: Graph } | { reason: string };
 export async function loadSnapshot(directory: string): Promise<Loaded> {
   const manifestFile = Bun.file(join(directory, MANIFEST));
   if (!(await manifestFile.exists())) return { reason: "there is no snapshot" };
-  const manifest = await manifestFile.json().catch(() => undefined);
+  const manifest: unknown = await manifestFile.json().catch(() => undefined);
   if (!isManifest(manifest)) return { reason: "the manifest of the snapshot cannot be read" };
   if (manifest.format !== FORMAT || manifest.dimension !== DIMENSION) return { reason: "the snapshot is of another format" };
   const path = join(directory, manifest.file);

@@ -1,0 +1,53 @@
+/**
+ * What a session is to whoever works with one: there or not, and how it looks on the wire.
+ *
+ * A session is gone for readers the moment its `ttl_expires_at` is reached, whether or not it has been removed yet.
+ * Everything that concerns a session asks `liveSession` first.
+ *
+ * @module
+ */
+import { ApiError } from "../lib/errors.ts";
+import { bare, isId, type BareId, type SessionId } from "../lib/ids.ts";
+import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { toIso } from "../lib/time.ts";
+import type { Reader } from "../storage/store.ts";
+import { sessions, type SessionRow } from "../storage/tables.ts";
+
+/** A session that has not expired. */
+export interface LiveSession {
+  id: SessionId;
+  key: BareId;
+  row: SessionRow;
+}
+
+/** @throws {ApiError} `session_not_found` for an id that was never given, is deleted or has expired */
+export function liveSession(reader: Reader, now: number, id: string): LiveSession {
+  if (isId("sess", id)) {
+    const key = bare(id);
+    const row = reader.get(sessions, key);
+    if (row !== undefined && row.expiresAt > now) return { id, key, row };
+  }
+  throw new ApiError("session_not_found", `There is no session ${id.slice(0, 64)}; it may have expired or been deleted.`, {
+    param: "session_id",
+  });
+}
+
+/** A session as the wire has it. */
+export function sessionJson(id: SessionId, row: SessionRow, state: JsonText): JsonText {
+  return `{"object":"session","id":"${id}","agent_id":${toJson(row.agentId)},"user_id":${toJson(row.userId)},"created_at":"${toIso(row.createdAt)}","updated_at":"${toIso(row.updatedAt)}","state":${state},"state_version":${row.version},"metadata":${toJson(row.metadata)},"memory_count":${row.memoryCount},"turn_count":${row.turnCount},"ttl_expires_at":"${toIso(row.expiresAt)}"}` as JsonText;
+}
+
+/** @throws {ApiError} `invalid_request` when metadata has grown over its limit by merging */
+export function refuseLargeMetadata(metadata: JsonObject): void {
+  const bytes = Buffer.byteLength(toJson(metadata));
+  if (bytes > LIMITS.metadataBytesMax) {
+    throw new ApiError(
+      "invalid_request",
+      `metadata must be at most ${LIMITS.metadataBytesMax} bytes of JSON; merged it would have ${bytes}.`,
+      {
+        param: "metadata",
+      },
+    );
+  }
+}
