@@ -240,7 +240,7 @@ export function createApp(parts: AppParts) {
   // What reaches this has gone around `exchange`: a fault of the router's own.
   app.onError(({ error, request, server }) =>
     exchange(request, server, () => {
-      throw error instanceof Error ? error : new Error(String(error));
+      throw new ApiError("internal_error", "Something went wrong before your request was understood.", { cause: error });
     }),
   );
   return app;

@@ -1,7 +1,7 @@
 /**
  * BM25 over stems without stop words: what any search without meaning would do, as the mark to be above.
  *
- * k1 and b are the values of Lucene's and Anserini's published baselines for short texts. It needs all memories at once to
+ * k1 and b are the values of Anserini's published baselines. It needs all memories at once to
  * know how rare a word is among them, which the product's score does without.
  *
  * @module

@@ -1,0 +1,147 @@
+/**
+ * The rules of the house, as far as a machine can see them. When the same slip shows up twice, it gets a line here.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { dirname, join, normalize } from "node:path";
+import { Glob } from "bun";
+
+const ROOT = dirname(import.meta.dir);
+
+interface Source {
+  path: string;
+  text: string;
+  /** Without comments. */
+  code: string;
+}
+
+function sources(pattern: string): Source[] {
+  return Array.from(new Glob(pattern).scanSync(ROOT))
+    .sort()
+    .map((path) => {
+      const text = readFileSync(join(ROOT, path), "utf8");
+      return { path, text, code: text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "") };
+    });
+}
+
+const PRODUCT = sources("src/**/*.ts");
+const ALL = [...PRODUCT, ...sources("test/**/*.ts"), ...sources("scripts/**/*.ts")];
+
+/** Who may write what; everyone else goes through them. */
+const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
+  { what: "elysia", pattern: /from "(elysia|@elysiajs\/[\w-]+)"/, allowed: /^src\/(app\.ts|http\/|[\w-]+\/(routes|schema)\.ts)/ },
+  { what: "TypeBox", pattern: /from "@sinclair\/typebox/, allowed: /^src\/(app\.ts|http\/|[\w-]+\/(routes|schema)\.ts)/ },
+  { what: "lmdb", pattern: /from "lmdb"/, allowed: /^src\/storage\/store\.ts$/ },
+  { what: "hnswlib-node", pattern: /from "hnswlib-node"/, allowed: /^src\/vectors\/hnsw\.ts$/ },
+  { what: "outbound calls", pattern: /\bfetch\(/, allowed: /^src\/(webhooks\/delivery|embeddings\/openai)\.ts$/ },
+  { what: "the time", pattern: /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(/, allowed: /^src\/lib\/clock\.ts$/ },
+  { what: "chance", pattern: /\bMath\.random\b/, allowed: /^src\/lib\/ids\.ts$/ },
+  {
+    what: "timers",
+    pattern: /\b(setTimeout|setInterval|setImmediate)\(|\bBun\.sleep\(/,
+    allowed: /^src\/(lib\/clock|tasks\/driver|vectors\/worker|vectors\/vector-index|cli\/serve)\.ts$/,
+  },
+  { what: "the environment", pattern: /\bprocess\.env\b|\bBun\.env\b/, allowed: /^src\/config\.ts$/ },
+  { what: "synchronous writes of LMDB", pattern: /\b(transactionSync|putSync|removeSync)\(/, allowed: /^$/ },
+  { what: "for-in, which visits inherited keys", pattern: /\bfor \((const|let) \w+ in /, allowed: /^$/ },
+];
+
+for (const { what, pattern, allowed } of FENCES) {
+  test(`only those who own it touch: ${what}`, () => {
+    const outside = PRODUCT.filter(({ path, code }) => pattern.test(code) && !allowed.test(path)).map(({ path }) => path);
+    expect(outside).toEqual([]);
+  });
+}
+
+/** Lower layers first; a module imports from its own layer's folder or from lower ones. `main.ts` may import anything. */
+const LAYERS: readonly (readonly RegExp[])[] = [
+  [/^src\/lib\//],
+  [/^src\/tasks\//],
+  [/^src\/storage\//],
+  [/^src\/embeddings\//],
+  [/^src\/vectors\//],
+  [/^src\/http\//],
+  [/^src\/traces\//],
+  [/^src\/keys\//, /^src\/sessions\//],
+  [/^src\/turns\//, /^src\/memories\//],
+  [/^src\/context\//],
+  [/^src\/service\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],
+  [/^src\/cli\//],
+  [/^src\/main\.ts$/],
+];
+
+function importsOf({ path, text }: Source): string[] {
+  return Array.from(text.matchAll(/(?:from|import\()\s*"(\.{1,2}\/[^"]+\.ts)"/g), (match) => normalize(join(dirname(path), match[1] as string)));
+}
+
+const layerOf = (path: string) => LAYERS.findIndex((patterns) => patterns.some((pattern) => pattern.test(path)));
+
+test("imports point down", () => {
+  const wrong = PRODUCT.flatMap((source) =>
+    importsOf(source)
+      .filter((target) => target.startsWith("src/") && layerOf(target) > layerOf(source.path))
+      .map((target) => `${source.path} -> ${target}`),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test("every module of the product has its place in the layers", () => {
+  expect(PRODUCT.map(({ path }) => path).filter((path) => layerOf(path) === -1)).toEqual([]);
+});
+
+test("operations know nothing of HTTP: only routes, schemas and the application import it", () => {
+  const wrong = PRODUCT.flatMap((source) =>
+    importsOf(source)
+      .filter((target) => target.startsWith("src/http/"))
+      .filter(() => !/^src\/(http\/|app\.ts|service\.ts|cli\/|[\w-]+\/(routes|schema)\.ts)/.test(source.path))
+      .map((target) => `${source.path} -> ${target}`),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test("a concept's routes are imported by the application alone", () => {
+  const wrong = PRODUCT.filter(({ path }) => path !== "src/app.ts").flatMap((source) =>
+    importsOf(source)
+      .filter((target) => target.endsWith("/routes.ts"))
+      .map((target) => `${source.path} -> ${target}`),
+  );
+  expect(wrong).toEqual([]);
+});
+
+test("every module of the product says at its head what it is for", () => {
+  const silent = PRODUCT.filter(({ path, text }) => !path.endsWith(".d.ts") && !/^\/\*\*[\s\S]*?@module\s*\n? \*\//.test(text));
+  expect(silent.map(({ path }) => path)).toEqual([]);
+});
+
+test("files and folders are named in kebab-case", () => {
+  expect(ALL.map(({ path }) => path).filter((path) => !/^([a-z0-9-]+\/)*[a-z0-9-]+(\.[a-z]+)+$/.test(path))).toEqual([]);
+});
+
+test("no test is switched off, alone, or unable to fail", () => {
+  const pattern = /\b(test|it|describe)\.(skip|todo|only|if|skipIf|todoIf)\(|expect\(true\)\.toBe\(true\)/;
+  expect(ALL.filter(({ path, code }) => path !== "test/tidy.test.ts" && pattern.test(code)).map(({ path }) => path)).toEqual([]);
+});
+
+test("nothing in the project points to one machine or to a package registry", () => {
+  const pattern = /(^|[^\w.~/-])\/(work|root|farm|home)\/|registry\.npm|npmjs\.|deb\.debian/;
+  const documents = ["README.md", "CHANGELOG.md", "NOTICE", "package.json", "bun.lock", "src/ARCHITECTURE.md"].map((path) => ({
+    path,
+    text: readFileSync(join(ROOT, path), "utf8"),
+  }));
+  expect([...ALL, ...documents].filter(({ path, text }) => path !== "test/tidy.test.ts" && pattern.test(text)).map(({ path }) => path)).toEqual([]);
+});
+
+test("every variable that is read stands in the README", () => {
+  const config = readFileSync(join(ROOT, "src/config.ts"), "utf8");
+  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+  const variables = new Set(Array.from(config.matchAll(/CAIRN_[A-Z_]+/g), (match) => match[0]));
+  expect([...variables].filter((name) => name !== "CAIRN_" && !readme.includes(name))).toEqual([]);
+});
+
+test("the map names every folder of the product", () => {
+  const map = readFileSync(join(ROOT, "src/ARCHITECTURE.md"), "utf8");
+  const folders = new Set(PRODUCT.map(({ path }) => path.split("/")[1] as string).filter((name) => !name.includes(".")));
+  expect([...folders].filter((folder) => !map.includes(`${folder}/`))).toEqual([]);
+});

@@ -1,0 +1,26 @@
+import { test, expect } from "bun:test";
+import { startCairn } from "./support/cairn.ts";
+test("speed", async () => {
+  await using cairn = await startCairn();
+  let t = performance.now();
+  const s = await cairn.createSession({user_id:"u"});
+  const o = await cairn.createSession({user_id:"u"});
+  console.log("create", performance.now()-t); t = performance.now();
+  await Promise.all(Array.from({length:300},(_,i)=>cairn.addMemory(s.id, `coffee number ${i}`)));
+  const m = await cairn.addMemory(o.id, `I like to drink coffee in the morning with milk and sugar`);
+  console.log("300 mem", performance.now()-t); t = performance.now();
+  for (let i=0;i<50;i++) await cairn.addTurn(s.id);
+  console.log("50 turns seq", performance.now()-t); t = performance.now();
+  console.log((await cairn.search("coffee", {user_id:"u", threshold: 0, limit: 50})).data.length);
+  await cairn.delete(`/v1/sessions/${s.id}`);
+  console.log("delete", performance.now()-t); t = performance.now();
+  console.log((await cairn.search("coffee", {user_id:"u", threshold: 0})).data.map((x:any)=>x.content));
+  console.log((await cairn.context(o.id, {query:"coffee"})).memories.length);
+  console.log((await cairn.get("/v1/memory?user_id=u")).body.data.length);
+  await cairn.runTask("session removal").catch(()=>0);
+  console.log((await cairn.search("coffee", {user_id:"u", threshold: 0})).data.map((x:any)=>x.content));
+  console.log("rest", performance.now()-t);
+  t = performance.now();
+  await Promise.all(Array.from({length:300},(_,i)=>cairn.addMemory(o.id, `coffee number ${i}`, {embed:false})));
+  console.log("300 no embed", performance.now()-t);
+}, 60000);
