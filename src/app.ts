@@ -2,8 +2,8 @@
  * The HTTP application: every route, and the order in which a request is checked, which is written here and only here.
  *
  * ```
- * Host → declared size → key → rate → scope → body → idempotency → schema → operation
- * 403    413             401   429    403     400 413  replay         400
+ * Host → rate → key → scope → declared size → body → idempotency → schema → operation
+ * 403    429    401   403     413             400 413  replay        400
  * ```
  * Elysia finds the route; all else happens in `answer`, the same for every endpoint, so that every response carries the
  * same headers in the same way, whatever its status.
@@ -19,7 +19,7 @@ import { LIMITS } from "./lib/limits.ts";
 import { describeError, type Log } from "./lib/log.ts";
 import { contextEndpoints } from "./context/routes.ts";
 import { readBody, refuseDeclaredBody } from "./http/body.ts";
-import { mountDocs } from "./http/docs.ts";
+import { docsPages } from "./http/docs.ts";
 import type { ApiCaller, Endpoint } from "./http/endpoint.ts";
 import { errorJson, statusOf } from "./http/errors.ts";
 import { hostCheck } from "./http/host.ts";
@@ -66,7 +66,9 @@ interface Exchange {
 
 interface Answer {
   status: number;
-  body: JsonText;
+  body: JsonText | Blob;
+  /** Beside those that every response has, or instead of them. */
+  headers?: Record<string, string>;
   replayed?: boolean;
 }
 
@@ -116,8 +118,8 @@ export function createApp(parts: AppParts) {
     }
   }
 
-  function respond(open: Exchange, { status, body, replayed }: Answer, more?: Record<string, string>): Response {
-    open.level ??= limiter.take(addressOf(open), ANONYMOUS_RATE, 0);
+  function respond(open: Exchange, { status, body, headers: more, replayed }: Answer): Response {
+    open.level ??= limiter.takeOfAddress(addressOf(open), ANONYMOUS_RATE, 0);
     const [limit, remaining, reset] = rateLimitHeaders(open.rate, open.level, parts.clock.now());
     const headers: Record<string, string> = {
       "Content-Type": "application/json",
@@ -139,10 +141,10 @@ export function createApp(parts: AppParts) {
         : new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown });
     const status = statusOf(error);
     if (status >= 500) parts.log.error(error.message, { request_id: open.requestId, cause: describeError(error.detail.cause) });
-    const more: Record<string, string> = {};
-    if (error.detail.allow !== undefined) more["Allow"] = error.detail.allow;
-    if (error.detail.retryAfterSeconds !== undefined) more["Retry-After"] = String(error.detail.retryAfterSeconds);
-    return respond(open, { status, body: errorJson(error, open.requestId) }, more);
+    const headers: Record<string, string> = {};
+    if (error.detail.allow !== undefined) headers["Allow"] = error.detail.allow;
+    if (error.detail.retryAfterSeconds !== undefined) headers["Retry-After"] = String(error.detail.retryAfterSeconds);
+    return respond(open, { status, body: errorJson(error, open.requestId), headers });
   }
 
   /** The key that was presented, with a token taken from its bucket; without one, from the address's. */
@@ -150,7 +152,7 @@ export function createApp(parts: AppParts) {
     const presented = presentedKey(open.request.headers);
     const key = presented === null ? undefined : findKey(parts.store, parts.clock.now(), presented);
     open.rate = key ?? ANONYMOUS_RATE;
-    open.level = limiter.take(key?.id ?? addressOf(open), open.rate, 1);
+    open.level = key === undefined ? limiter.takeOfAddress(addressOf(open), open.rate, 1) : limiter.takeOfKey(key.id, key);
     if (!open.level.allowed) {
       const seconds = Math.max(1, Math.ceil(open.level.nextInMs / 1000));
       throw new ApiError("rate_limit_exceeded", `Too many requests: ${open.rate.perMinute} per minute. Try again in ${seconds} s.`, {
@@ -183,7 +185,6 @@ export function createApp(parts: AppParts) {
     const takesQuery = Object.keys(endpoint.query.properties).length > 0;
     return async (open: Exchange, params: Record<string, string>): Promise<Answer> => {
       const { request } = open;
-      refuseDeclaredBody(request.headers, LIMITS.bodyBytesMax);
       const key = authenticate(open);
       if (!hasScope(key.scopes, endpoint.scope)) {
         throw new ApiError(
@@ -191,6 +192,7 @@ export function createApp(parts: AppParts) {
           `This needs a key with the scope ${endpoint.scope}; this one has ${key.scopes.join(", ")}.`,
         );
       }
+      refuseDeclaredBody(request.headers, LIMITS.bodyBytesMax);
       const query = takesQuery ? checkQuery(readQuery(request.url, endpoint.query)) : {};
       const caller = callerOf(open, key);
       if (checkBody === null) {
@@ -211,7 +213,7 @@ export function createApp(parts: AppParts) {
   for (const endpoint of endpoints) {
     const handle = handlerOf(endpoint);
     const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ":$1");
-    methods.set(path, [...(methods.get(path) ?? []), endpoint.method]);
+    methods.set(path, [...(methods.get(path) ?? []), ...(endpoint.method === "GET" ? ["GET", "HEAD"] : [endpoint.method])]);
     app.route(endpoint.method, path, ({ request, params, server }) => exchange(request, server, (open) => handle(open, params)));
   }
   for (const [path, known] of methods) {
@@ -219,22 +221,30 @@ export function createApp(parts: AppParts) {
     app.all(path, ({ request, server }) =>
       exchange(request, server, (open) => {
         authenticate(open);
-        throw new ApiError("method_not_allowed", `${request.method} is not known here; ${allow} are.`, { allow });
+        throw wrongMethod(request, allow);
+      }),
+    );
+  }
+
+  /** What is for everyone: no key, no bucket. */
+  function servePage(path: string, page: () => Answer | Promise<Answer>): void {
+    app.get(path, ({ request, server }) => exchange(request, server, page));
+    app.all(path, ({ request, server }) =>
+      exchange(request, server, () => {
+        throw wrongMethod(request, "GET, HEAD");
       }),
     );
   }
 
   const health = toJson({ status: "ready", version: parts.version, region: parts.region ?? undefined });
-  for (const path of ["/health", "/health/ready", "/health/live"]) {
-    app.get(path, ({ request, server }) => exchange(request, server, () => ({ status: 200, body: health })));
-  }
-
-  mountDocs(app, endpoints, parts.version);
+  for (const path of ["/health", "/health/ready", "/health/live"]) servePage(path, () => ({ status: 200, body: health }));
+  for (const [path, page] of Object.entries(docsPages(endpoints, parts.version))) servePage(path, page);
 
   app.all("/*", ({ request, server }) =>
     exchange(request, server, (open) => {
-      if (pathOf(request.url).startsWith("/v1/")) authenticate(open);
-      throw new ApiError("resource_not_found", `There is nothing at ${pathOf(request.url).slice(0, 200)}.`);
+      const [path = ""] = pathOf(request.url).split("?");
+      if (path.startsWith("/v1/")) authenticate(open);
+      throw new ApiError("resource_not_found", `There is nothing at ${path.slice(0, 200)}.`);
     }),
   );
   // What reaches this has gone around `exchange`: a fault of the router's own.
@@ -246,6 +256,10 @@ export function createApp(parts: AppParts) {
   return app;
 }
 
+function wrongMethod(request: Request, allow: string): ApiError {
+  return new ApiError("method_not_allowed", `${request.method} is not known here; what is: ${allow}.`, { allow });
+}
+
 function presentedKey(headers: Headers): string | null {
   const key = headers.get("x-api-key");
   if (key !== null) return key;
@@ -254,11 +268,12 @@ function presentedKey(headers: Headers): string | null {
 }
 
 function addressOf({ request, remote }: Exchange): string {
-  return `address ${remote?.requestIP(request)?.address ?? "unknown"}`;
+  return remote?.requestIP(request)?.address ?? "unknown";
 }
 
-/** Path and query, without parsing the address. */
+/** Path and query, without parsing the address: HTTP/1.0 without a Host gives no more than these. */
 function pathOf(url: string): string {
+  if (url.startsWith("/")) return url;
   const start = url.indexOf("/", url.indexOf("//") + 2);
   return start === -1 ? "/" : url.slice(start);
 }

@@ -62,11 +62,14 @@ type Environment = Record<string, string | undefined>;
 export function readConfig(args: readonly string[], environment: Environment = process.env): Config {
   const flags = parseFlags(args, Object.values(OPTIONS));
   const text = (option: Option) => flags[option.flag] ?? nonEmpty(environment[option.variable]) ?? option.fallback;
+  const wrong = (option: Option, expected: string) => {
+    const name = flags[option.flag] === undefined ? option.variable : `--${option.flag}`;
+    return new UsageError(`${name} must be ${expected}; got ${text(option)}`);
+  };
   const port = Number(text(OPTIONS.port));
-  if (!/^\d{1,5}$/.test(text(OPTIONS.port)) || port > 65_535)
-    throw new UsageError(`--port must be a number from 0 to 65535; got ${text(OPTIONS.port)}`);
+  if (!/^\d{1,5}$/.test(text(OPTIONS.port)) || port > 65_535) throw wrong(OPTIONS.port, "a number from 0 to 65535");
   const logLevel = LOG_LEVELS.find((level) => level === text(OPTIONS.logLevel));
-  if (logLevel === undefined) throw new UsageError(`--log-level must be one of ${LOG_LEVELS.join(", ")}; got ${text(OPTIONS.logLevel)}`);
+  if (logLevel === undefined) throw wrong(OPTIONS.logLevel, `one of ${LOG_LEVELS.join(", ")}`);
   const apiKey = nonEmpty(environment["CAIRN_API_KEY"]);
   if (apiKey !== undefined && !KEY_SHAPE.test(apiKey)) throw new UsageError("CAIRN_API_KEY must be crn_ and 24 letters or digits");
   const simdText = nonEmpty(environment["CAIRN_SIMD"]);
@@ -91,17 +94,21 @@ export function readConfig(args: readonly string[], environment: Environment = p
 
 /** @throws {UsageError} for a flag that is not known or lacks its value */
 export function parseFlags(args: readonly string[], options: readonly { flag: string }[]): Record<string, string | undefined> {
+  let flags: Record<string, string | undefined>;
   try {
-    const { values } = parseArgs({
+    flags = parseArgs({
       args: [...args],
       options: Object.fromEntries(options.map(({ flag }) => [flag, { type: "string" as const }])),
       strict: true,
       allowPositionals: false,
-    });
-    return values;
+    }).values;
   } catch (error) {
     throw new UsageError(error instanceof Error ? error.message : String(error));
   }
+  // `--data-dir "$UNSET"` must not mean the directory one happens to be in.
+  const empty = Object.keys(flags).find((flag) => flags[flag] === "");
+  if (empty !== undefined) throw new UsageError(`--${empty} must not be empty`);
+  return flags;
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

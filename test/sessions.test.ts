@@ -1,11 +1,508 @@
 import { expect, test } from "bun:test";
+import { memories, memoriesBySession, sessionsByAgent, sessionsByExpiry, sessionsByUser, turns, vectors, versions } from "../src/storage/tables.ts";
+import { idsOf, nested, neverGiven, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 
-test("rolling back to version 1 restores its state as version 3", async () => {
+test("a session made from an agent_id alone has every other field at its default", async () => {
   await using cairn = await startCairn();
-  const session = await cairn.createSession({ initial_state: { step: 0 } });
-  await cairn.setState(session.id, { step: 1 });
-  await cairn.setState(session.id, { step: 2 });
-  expect(await cairn.rollback(session.id, 1)).toMatchObject({ state: { step: 1 }, state_version: 3 });
-  expect(await cairn.traces(session.id, "state.rolled_back")).toMatchObject([{ details: { from_version: 2, to_version: 1 } }]);
+  const made = await cairn.post("/v1/sessions", { agent_id: "support-bot" });
+  expect(made.status).toBe(201);
+  expect(made.body).toEqual({
+    object: "session",
+    id: expect.stringMatching(/^sess_[0-9A-Za-z]{12}$/),
+    agent_id: "support-bot",
+    user_id: null,
+    created_at: "2026-05-07T08:00:00.000Z",
+    updated_at: "2026-05-07T08:00:00.000Z",
+    state: {},
+    state_version: 0,
+    metadata: {},
+    memory_count: 0,
+    turn_count: 0,
+    ttl_expires_at: "2026-05-08T08:00:00.000Z",
+  });
+});
+
+test("a session keeps every field it is made with, and is read as it was answered", async () => {
+  await using cairn = await startCairn();
+  const made = await cairn.createSession({
+    agent_id: "support-bot",
+    user_id: "user-42",
+    initial_state: { step: 0, cart: ["tea", { amount: 2 }], note: null },
+    metadata: { channel: "chat", nested: { deep: [1.5, true] } },
+    ttl_seconds: 60,
+  });
+  expect(made).toMatchObject({
+    agent_id: "support-bot",
+    user_id: "user-42",
+    state: { step: 0, cart: ["tea", { amount: 2 }], note: null },
+    state_version: 0,
+    metadata: { channel: "chat", nested: { deep: [1.5, true] } },
+    ttl_expires_at: "2026-05-07T08:01:00.000Z",
+  });
+  expect(await cairn.get(`/v1/sessions/${made.id}`)).toMatchObject({ status: 200, body: made });
+  await cairn.restart();
+  expect(await cairn.session(made.id)).toEqual(made);
+});
+
+test("null for an optional field of a session is the same as leaving it out", async () => {
+  await using cairn = await startCairn();
+  const made = await cairn.createSession({ user_id: null, initial_state: null, metadata: null, ttl_seconds: null });
+  expect(made).toMatchObject({ user_id: null, state: {}, metadata: {}, ttl_expires_at: "2026-05-08T08:00:00.000Z" });
+});
+
+test("what a session decides itself cannot be set: id, counters, versions and times sent along are ignored", async () => {
+  await using cairn = await startCairn();
+  const made = await cairn.createSession({
+    id: neverGiven("sess"),
+    object: "memory",
+    created_at: "2001-01-01T00:00:00.000Z",
+    ttl_expires_at: "2099-01-01T00:00:00.000Z",
+    state: { step: 9 },
+    state_version: 7,
+    memory_count: 7,
+    turn_count: 7,
+    colour: "green",
+  });
+  expect(made).toEqual({
+    ...made,
+    object: "session",
+    id: expect.not.stringContaining(neverGiven("sess")),
+    created_at: "2026-05-07T08:00:00.000Z",
+    ttl_expires_at: "2026-05-08T08:00:00.000Z",
+    state: {},
+    state_version: 0,
+    memory_count: 0,
+    turn_count: 0,
+  });
+  expect(made).not.toHaveProperty("colour");
+});
+
+test("the largest values that a session takes are taken", async () => {
+  await using cairn = await startCairn();
+  const agentId = "🫖".repeat(256);
+  const metadata = { note: "x".repeat(65_536 - '{"note":""}'.length) };
+  const made = await cairn.createSession({
+    agent_id: agentId,
+    user_id: "é".repeat(256),
+    initial_state: nested(64),
+    metadata,
+    ttl_seconds: 2_592_000,
+  });
+  expect(await cairn.session(made.id)).toMatchObject({
+    agent_id: agentId,
+    user_id: "é".repeat(256),
+    state: nested(64),
+    metadata,
+    ttl_expires_at: "2026-06-06T08:00:00.000Z",
+  });
+  expect(await cairn.createSession({ ttl_seconds: 1 })).toMatchObject({ ttl_expires_at: "2026-05-07T08:00:01.000Z" });
+});
+
+const REFUSED_SESSIONS = [
+  { name: "no agent_id", body: {}, param: "agent_id" },
+  { name: "agent_id null", body: { agent_id: null }, param: "agent_id" },
+  { name: "agent_id empty", body: { agent_id: "" }, param: "agent_id" },
+  { name: "agent_id a number", body: { agent_id: 5 }, param: "agent_id" },
+  { name: "agent_id of 257 characters", body: { agent_id: "🫖".repeat(257) }, param: "agent_id" },
+  { name: "user_id empty", body: { agent_id: "a", user_id: "" }, param: "user_id" },
+  { name: "user_id of 257 characters", body: { agent_id: "a", user_id: "x".repeat(257) }, param: "user_id" },
+  { name: "initial_state an array", body: { agent_id: "a", initial_state: [] }, param: "initial_state" },
+  { name: "initial_state text", body: { agent_id: "a", initial_state: "{}" }, param: "initial_state" },
+  { name: "initial_state of 65 levels", body: { agent_id: "a", initial_state: nested(65) }, param: "initial_state" },
+  { name: "metadata an array", body: { agent_id: "a", metadata: [] }, param: "metadata" },
+  { name: "metadata of 65 levels", body: { agent_id: "a", metadata: nested(65) }, param: "metadata" },
+  {
+    name: "metadata of 65,537 bytes",
+    body: { agent_id: "a", metadata: { note: "x".repeat(65_537 - '{"note":""}'.length) } },
+    param: "metadata",
+  },
+  { name: "ttl_seconds 0", body: { agent_id: "a", ttl_seconds: 0 }, param: "ttl_seconds" },
+  { name: "ttl_seconds of 30 days and a second", body: { agent_id: "a", ttl_seconds: 2_592_001 }, param: "ttl_seconds" },
+  { name: "ttl_seconds with a fraction", body: { agent_id: "a", ttl_seconds: 1.5 }, param: "ttl_seconds" },
+  { name: "ttl_seconds as text", body: { agent_id: "a", ttl_seconds: "60" }, param: "ttl_seconds" },
+];
+
+test("a session that cannot be is refused with the field that is wrong, and none is made", async () => {
+  await using cairn = await startCairn();
+  const outcomes = [];
+  for (const { name, body } of REFUSED_SESSIONS) outcomes.push({ name, ...refusal(await cairn.post("/v1/sessions", body)) });
+  expect(outcomes).toEqual(REFUSED_SESSIONS.map(({ name, param }) => ({ name, status: 400, code: "invalid_request", param })));
+  expect((await cairn.get("/v1/sessions")).body.data).toEqual([]);
+});
+
+test("keys such as __proto__ in a caller's JSON come back as they went in and touch nothing", async () => {
+  await using cairn = await startCairn();
+  const odd = '{"__proto__":{"polluted":true},"constructor":{"prototype":1},"toString":2,"":3,"10":4,"2":5,"é\\ud800":6}';
+  const raw = `{"agent_id":"a","initial_state":${odd},"metadata":${odd},"__proto__":{"user_id":"nobody"}}`;
+  const made = await cairn.ok(cairn.request("POST", "/v1/sessions", { raw, headers: { "content-type": "application/json" } }));
+  const kept = JSON.stringify(JSON.parse(odd));
+  const read = await cairn.session(made.id);
+  expect([JSON.stringify(read.state), JSON.stringify(read.metadata), read.user_id]).toEqual([kept, kept, null]);
+  expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+});
+
+test("sessions are listed newest first, and filters combine with AND", async () => {
+  await using cairn = await startCairn();
+  const a = await cairn.createSession({ agent_id: "bot", user_id: "ada" });
+  const b = await cairn.createSession({ agent_id: "bot", user_id: "bo" });
+  const c = await cairn.createSession({ agent_id: "other", user_id: "ada" });
+  const d = await cairn.createSession({ agent_id: "bot" });
+  const list = async (query: string) => idsOf((await cairn.ok(cairn.get(`/v1/sessions?${query}`))).data);
+  expect(await list("")).toEqual([d.id, c.id, b.id, a.id]);
+  expect(await list("agent_id=bot")).toEqual([d.id, b.id, a.id]);
+  expect(await list("user_id=ada")).toEqual([c.id, a.id]);
+  expect(await list("agent_id=bot&user_id=ada")).toEqual([a.id]);
+  expect(await list("agent_id=bot&user_id=nobody")).toEqual([]);
+  expect((await cairn.get("/v1/sessions?agent_id=other")).body).toEqual({
+    object: "list",
+    data: [c],
+    has_more: false,
+    first_id: c.id,
+    last_id: c.id,
+  });
+});
+
+test("a list of nothing has neither a first nor a last id", async () => {
+  await using cairn = await startCairn();
+  expect(await cairn.get("/v1/sessions")).toMatchObject({
+    status: 200,
+    body: { object: "list", data: [], has_more: false, first_id: null, last_id: null },
+  });
+});
+
+test("a page of sessions has 20 unless it is asked for up to 100, and the last id leads to the next", async () => {
+  await using cairn = await startCairn();
+  const made = [];
+  for (let i = 0; i < 101; i++) made.push(await cairn.createSession());
+  const newestFirst = idsOf(made).reverse();
+  const pageOf = (from: number, to: number, more: boolean) => ({
+    ids: newestFirst.slice(from, to),
+    has_more: more,
+    first_id: newestFirst[from],
+    last_id: newestFirst[to - 1],
+  });
+  const page = async (query: string) => {
+    const { data, has_more, first_id, last_id } = (await cairn.get(`/v1/sessions?${query}`)).body;
+    return { ids: idsOf(data), has_more, first_id, last_id };
+  };
+  expect(await page("")).toEqual(pageOf(0, 20, true));
+  expect(await page(`starting_after=${newestFirst[19]}`)).toEqual(pageOf(20, 40, true));
+  expect(await page("limit=100")).toEqual(pageOf(0, 100, true));
+  expect(await page(`limit=100&starting_after=${newestFirst[0]}`)).toEqual(pageOf(1, 101, false));
+  expect(await page(`limit=1&starting_after=${newestFirst[99]}`)).toEqual(pageOf(100, 101, false));
+  expect((await pagesOf(cairn, "/v1/sessions?limit=40")).map(({ data }) => data.length)).toEqual([40, 40, 21]);
+});
+
+test("a cursor goes on working when its session has been deleted", async () => {
+  await using cairn = await startCairn();
+  const oldest = await cairn.createSession();
+  const cursor = await cairn.createSession();
+  await cairn.createSession();
+  await cairn.delete(`/v1/sessions/${cursor.id}`);
+  expect(idsOf((await cairn.get(`/v1/sessions?starting_after=${cursor.id}`)).body.data)).toEqual([oldest.id]);
+});
+
+const REFUSED_LISTS = [
+  { query: "limit=0", param: "limit" },
+  { query: "limit=101", param: "limit" },
+  { query: "limit=-1", param: "limit" },
+  { query: "limit=2.0", param: "limit" },
+  { query: "limit=ten", param: "limit" },
+  { query: "limit=", param: "limit" },
+  { query: "starting_after=", param: "starting_after" },
+  { query: "starting_after=sess_short", param: "starting_after" },
+  { query: "starting_after=mem_0VQk3aB4x1Zq", param: "starting_after" },
+  { query: "agent_id=", param: "agent_id" },
+  { query: `agent_id=${"x".repeat(257)}`, param: "agent_id" },
+  { query: "user_id=", param: "user_id" },
+];
+
+test("a list of sessions asked for with a wrong parameter is refused with its name", async () => {
+  await using cairn = await startCairn();
+  const outcomes = [];
+  for (const { query } of REFUSED_LISTS) outcomes.push({ query, ...refusal(await cairn.get(`/v1/sessions?${query}`)) });
+  expect(outcomes).toEqual(REFUSED_LISTS.map(({ query, param }) => ({ query, status: 400, code: "invalid_request", param })));
+});
+
+test("PATCH merges metadata key by key, and a null removes a key", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ metadata: { channel: "chat", tags: { vip: true }, old: 1 } });
+  cairn.clock.advance({ seconds: 5 });
+  const changed = await cairn.patch(`/v1/sessions/${session.id}`, { metadata: { tags: { new: true }, old: null, added: [] } });
+  expect(changed).toMatchObject({ status: 200 });
+  expect(changed.body).toEqual({
+    ...session,
+    metadata: { channel: "chat", tags: { new: true }, added: [] },
+    updated_at: "2026-05-07T08:00:05.000Z",
+  });
+  expect(await cairn.session(session.id)).toEqual(changed.body);
+});
+
+test("PATCH sets a new time to live, counted from now, and leaves the rest as it is", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ metadata: { channel: "chat" }, initial_state: { step: 1 }, ttl_seconds: 60 });
+  cairn.clock.advance({ seconds: 30 });
+  expect(await cairn.ok(cairn.patch(`/v1/sessions/${session.id}`, { ttl_seconds: 3600 }))).toEqual({
+    ...session,
+    updated_at: "2026-05-07T08:00:30.000Z",
+    ttl_expires_at: "2026-05-07T09:00:30.000Z",
+  });
+});
+
+test("PATCH refuses what a session cannot have and changes nothing", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ metadata: { note: "x".repeat(60_000) } });
+  const cases = [
+    { body: { metadata: [] }, param: "metadata" },
+    { body: { metadata: "channel" }, param: "metadata" },
+    { body: { metadata: nested(65) }, param: "metadata" },
+    // Within the limit by itself, over it together with what is there.
+    { body: { metadata: { more: "x".repeat(6_000) } }, param: "metadata" },
+    { body: { ttl_seconds: 0 }, param: "ttl_seconds" },
+    { body: { ttl_seconds: 2_592_001 }, param: "ttl_seconds" },
+    { body: { ttl_seconds: "60" }, param: "ttl_seconds" },
+  ];
+  for (const { body, param } of cases) {
+    expect(refusal(await cairn.patch(`/v1/sessions/${session.id}`, body))).toEqual({ status: 400, code: "invalid_request", param });
+  }
+  expect(await cairn.session(session.id)).toEqual(session);
+  expect(await cairn.traces(session.id, "session.updated")).toEqual([]);
+});
+
+test("updated_at moves with every change of state, metadata, turns and memories, and reading does not move it", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  let memory = "";
+  const changes = {
+    "state update": () => cairn.setState(id, { step: 1 }),
+    rollback: () => cairn.rollback(id, 0),
+    metadata: () => cairn.ok(cairn.patch(`/v1/sessions/${id}`, { metadata: { channel: "chat" } })),
+    turn: () => cairn.addTurn(id),
+    "memory added": async () => (memory = (await cairn.addMemory(id, "Likes tea.")).id),
+    "memory changed": () => cairn.ok(cairn.patch(`/v1/memory/${memory}`, { tags: ["drink"] })),
+    "memory deleted": () => cairn.ok(cairn.delete(`/v1/memory/${memory}`)),
+  };
+  for (const [name, change] of Object.entries(changes)) {
+    cairn.clock.advance({ seconds: 1 });
+    const at = new Date(cairn.clock.now()).toISOString();
+    await change();
+    cairn.clock.advance({ seconds: 1 });
+    await cairn.context(id);
+    expect([name, (await cairn.session(id)).updated_at]).toEqual([name, at]);
+  }
+});
+
+test("turn_count and memory_count follow what is added and deleted", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  await Promise.all([cairn.addTurn(id), cairn.addTurn(id), cairn.addTurn(id)]);
+  const [first] = await Promise.all([cairn.addMemory(id, "Likes tea."), cairn.addMemory(id, "Lives in Oslo.")]);
+  expect(await cairn.session(id)).toMatchObject({ turn_count: 3, memory_count: 2 });
+  await cairn.ok(cairn.delete(`/v1/memory/${first.id}`));
+  expect(await cairn.session(id)).toMatchObject({ turn_count: 3, memory_count: 1 });
+});
+
+test("deleting a session answers what was deleted, and from then on it is not found", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const turn = await cairn.addTurn(session.id);
+  const deleted = await cairn.delete(`/v1/sessions/${session.id}?reason=done`);
+  expect(deleted.status).toBe(200);
+  expect(deleted.body).toEqual({ object: "session", id: session.id, deleted: true });
+  await expectNoSession(cairn, session.id, turn.id);
+});
+
+test("an id that no session has, or that none could have, is not found", async () => {
+  await using cairn = await startCairn();
+  for (const id of [neverGiven("sess"), "sess_short", "mem_0VQk3aB4x1Zq", "sess_0VQk3aB4x1Zq0", "..%2f..%2fetc", "%00", "🫖"]) {
+    await expectNoSession(cairn, id, neverGiven("turn"));
+  }
+});
+
+/** Everything that concerns a session answers 404 session_not_found. */
+async function expectNoSession(cairn: Awaited<ReturnType<typeof startCairn>>, id: string, turnId: string): Promise<void> {
+  const path = `/v1/sessions/${id}`;
+  const turn = { input: { type: "text", content: "in" }, output: { type: "text", content: "out" } };
+  const requests: [method: string, path: string, body?: unknown][] = [
+    ["GET", path],
+    ["PATCH", path, { metadata: {} }],
+    ["DELETE", path],
+    ["POST", `${path}/state`, { state: {} }],
+    ["POST", `${path}/rollback`, { version: 0 }],
+    ["POST", `${path}/fork`],
+    ["POST", `${path}/context`],
+    ["GET", `${path}/versions`],
+    ["GET", `${path}/versions/0`],
+    ["POST", `${path}/turns`, turn],
+    ["GET", `${path}/turns`],
+    ["GET", `${path}/turns/${turnId}`],
+    ["POST", "/v1/memory", { session_id: decodeURIComponent(id), content: "Likes tea." }],
+    ["GET", `/v1/memory?session_id=${id}`],
+    ["POST", "/v1/memory/search", { query: "tea", session_id: decodeURIComponent(id) }],
+  ];
+  for (const [method, target, body] of requests) {
+    const answer = refusal(await cairn.request(method, target, { body }));
+    expect([method, target, answer]).toEqual([method, target, { status: 404, code: "session_not_found", param: "session_id" }]);
+  }
+}
+
+test("deleting a session removes its states, turns and memories, and nobody else's", async () => {
+  await using cairn = await startCairn();
+  const gone = await cairn.createSession({ user_id: "ada", agent_id: "bot" });
+  const stays = await cairn.createSession({ user_id: "ada", agent_id: "bot" });
+  for (const session of [gone, stays]) {
+    await cairn.setState(session.id, { step: 1 });
+    await cairn.addTurn(session.id);
+    await cairn.addMemory(session.id, "Likes green tea.", { tags: ["drink"] });
+  }
+  const [memoryGone] = (await cairn.get(`/v1/memory?session_id=${gone.id}`)).body.data;
+  const [memoryStays] = (await cairn.get(`/v1/memory?session_id=${stays.id}`)).body.data;
+  await cairn.ok(cairn.delete(`/v1/sessions/${gone.id}`));
+
+  expect(refusal(await cairn.get(`/v1/memory/${memoryGone.id}`))).toMatchObject({ status: 404, code: "memory_not_found" });
+  expect((await cairn.get("/v1/memory?user_id=ada")).body.data).toEqual([memoryStays]);
+  expect(idsOf((await cairn.search("green tea")).data)).toEqual([memoryStays.id]);
+  expect(await cairn.session(stays.id)).toMatchObject({ state: { step: 1 }, turn_count: 1, memory_count: 1 });
+  // Nothing is left behind in the store: two versions, a turn, a memory and its vector are those of the session that stays.
+  const { store } = cairn.service;
+  expect(
+    [versions, turns, memories, memoriesBySession, vectors, sessionsByAgent, sessionsByUser, sessionsByExpiry].map((table) => store.count(table)),
+  ).toEqual([2, 1, 1, 1, 1, 1, 1, 1]);
+});
+
+test("the memories of a large session are gone the moment its deletion is answered, by id, list, search and context", async () => {
+  await using cairn = await startCairn();
+  const large = await cairn.createSession({ user_id: "ada" });
+  const other = await cairn.createSession({ user_id: "ada" });
+  const kept = await cairn.addMemory(other.id, "Ada asked once whether there is coffee in the office kitchen on Fridays.");
+  const added = await Promise.all(Array.from({ length: 450 }, () => cairn.addMemory(large.id, "coffee", { tags: ["drink"] })));
+  await cairn.ok(cairn.delete(`/v1/sessions/${large.id}`));
+
+  const look = async () => ({
+    byId: await Promise.all(added.map(async ({ id }) => (await cairn.get(`/v1/memory/${id}`)).status)),
+    changed: refusal(await cairn.patch(`/v1/memory/${added[449].id}`, { tags: [] })).code,
+    deleted: refusal(await cairn.delete(`/v1/memory/${added[448].id}`)).code,
+    listed: idsOf((await cairn.get("/v1/memory?limit=100")).body.data),
+    listedOfUser: idsOf((await cairn.get("/v1/memory?user_id=ada&limit=100")).body.data),
+    listedByTag: idsOf((await cairn.get("/v1/memory?tags=drink")).body.data),
+    found: idsOf((await cairn.search("coffee", { threshold: 0 })).data),
+    inContext: idsOf((await cairn.context(other.id, { query: "coffee" })).memories),
+    newest: idsOf((await cairn.context(other.id)).memories),
+  });
+  const gone = {
+    byId: added.map(() => 404),
+    changed: "memory_not_found",
+    deleted: "memory_not_found",
+    listed: [kept.id],
+    listedOfUser: [kept.id],
+    listedByTag: [],
+    found: [kept.id],
+    inContext: [kept.id],
+    newest: [kept.id],
+  };
+  expect(await look()).toEqual(gone);
+
+  // What one commit could not hold is removed later, after a restart too.
+  const { store } = cairn.service;
+  expect(store.count(memories)).toBeGreaterThan(1);
+  await cairn.restart();
+  expect(await look()).toEqual(gone);
+  await cairn.runTask("session removal");
+  expect([memories, memoriesBySession, vectors].map((table) => cairn.service.store.count(table))).toEqual([1, 1, 1]);
+  expect(await look()).toEqual(gone);
+});
+
+test("deleting a session with hundreds of states and turns removes them all", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  await Promise.all(Array.from({ length: 250 }, (_, step) => cairn.setState(id, { step })));
+  await Promise.all(Array.from({ length: 250 }, () => cairn.addTurn(id)));
+  const count = () => [versions, turns].map((table) => cairn.service.store.count(table));
+  expect(count()).toEqual([251, 250]);
+  await cairn.ok(cairn.delete(`/v1/sessions/${id}`));
+  await cairn.runTask("session removal");
+  expect(count()).toEqual([0, 0]);
+});
+
+test("a fork starts from the current state with agent, user, metadata and time to live of its source, and no turns or memories", async () => {
+  await using cairn = await startCairn();
+  const source = await cairn.createSession({
+    agent_id: "bot",
+    user_id: "ada",
+    initial_state: { step: 0 },
+    metadata: { channel: "chat" },
+    ttl_seconds: 3600,
+  });
+  await cairn.setState(source.id, { step: 1 });
+  await cairn.addTurn(source.id);
+  await cairn.addMemory(source.id, "Likes tea.");
+  const before = await cairn.session(source.id);
+  cairn.clock.advance({ seconds: 600 });
+
+  const fork = await cairn.post(`/v1/sessions/${source.id}/fork`);
+  expect(fork.status).toBe(201);
+  expect(fork.body).toEqual({
+    object: "session",
+    id: expect.stringMatching(/^sess_[0-9A-Za-z]{12}$/),
+    agent_id: "bot",
+    user_id: "ada",
+    created_at: "2026-05-07T08:10:00.000Z",
+    updated_at: "2026-05-07T08:10:00.000Z",
+    state: { step: 1 },
+    state_version: 0,
+    metadata: { channel: "chat", forked_from: source.id, forked_version: 1 },
+    memory_count: 0,
+    turn_count: 0,
+    ttl_expires_at: "2026-05-07T09:10:00.000Z",
+  });
+  expect(fork.body.id).not.toBe(source.id);
+  expect(await cairn.session(source.id)).toEqual(before);
+  expect((await cairn.get(`/v1/sessions/${fork.body.id}/turns`)).body.data).toEqual([]);
+  expect((await cairn.get(`/v1/memory?session_id=${fork.body.id}`)).body.data).toEqual([]);
+  expect((await cairn.get(`/v1/sessions/${fork.body.id}/versions`)).body.data).toMatchObject([{ version: 0, source: "initial" }]);
+});
+
+test("a fork takes any version of its source, and the two go their own ways", async () => {
+  await using cairn = await startCairn();
+  const source = await cairn.createSession({ initial_state: { step: 0 } });
+  await cairn.setState(source.id, { step: 1 });
+  await cairn.setState(source.id, { step: 2 });
+  const forkAt = async (version: number | null) => cairn.ok(cairn.post(`/v1/sessions/${source.id}/fork`, { version }));
+  const first = await forkAt(0);
+  expect(first).toMatchObject({ state: { step: 0 }, metadata: { forked_from: source.id, forked_version: 0 } });
+  expect(await forkAt(1)).toMatchObject({ state: { step: 1 }, metadata: { forked_version: 1 } });
+  expect(await forkAt(null)).toMatchObject({ state: { step: 2 }, metadata: { forked_version: 2 } });
+  expect(await forkAt(-2)).toMatchObject({ state: { step: 0 }, metadata: { forked_version: 0 } });
+
+  await cairn.setState(first.id, { mine: true });
+  expect(await cairn.session(source.id)).toMatchObject({ state: { step: 2 }, state_version: 2 });
+  await cairn.ok(cairn.delete(`/v1/sessions/${source.id}`));
+  expect(await cairn.session(first.id)).toMatchObject({ state: { mine: true }, state_version: 1 });
+  const second = await cairn.ok(cairn.post(`/v1/sessions/${first.id}/fork`));
+  expect(second.metadata).toEqual({ forked_from: first.id, forked_version: 1 });
+});
+
+test("a fork of a version that does not exist is 404 version_not_found, and none is made", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  for (const version of [1, 99, -1, Number.MAX_SAFE_INTEGER]) {
+    const answer = refusal(await cairn.post(`/v1/sessions/${id}/fork`, { version }));
+    expect(answer).toEqual({ status: 404, code: "version_not_found", param: "version" });
+  }
+  for (const version of ["0", 0.5, true]) {
+    const answer = refusal(await cairn.post(`/v1/sessions/${id}/fork`, { version }));
+    expect(answer).toEqual({ status: 400, code: "invalid_request", param: "version" });
+  }
+  expect(idsOf((await cairn.get("/v1/sessions")).body.data)).toEqual([id]);
+});
+
+test("a fork of a session whose metadata is as large as can be is made, and its time to live can be changed", async () => {
+  await using cairn = await startCairn();
+  const source = await cairn.createSession({ metadata: { note: "x".repeat(65_536 - '{"note":""}'.length) } });
+  const fork = await cairn.ok(cairn.post(`/v1/sessions/${source.id}/fork`));
+  expect(fork.metadata).toEqual({ ...source.metadata, forked_from: source.id, forked_version: 0 });
+  expect(await cairn.ok(cairn.patch(`/v1/sessions/${fork.id}`, { ttl_seconds: 60 }))).toMatchObject({
+    ttl_expires_at: "2026-05-07T08:01:00.000Z",
+  });
 });

@@ -64,7 +64,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/vectors\//],
   [/^src\/http\//],
   [/^src\/traces\//],
-  [/^src\/keys\//, /^src\/sessions\//],
+  [/^src\/keys\//, /^src\/settings\//, /^src\/sessions\//],
   [/^src\/turns\//, /^src\/memories\//],
   [/^src\/context\//],
   [/^src\/service\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],

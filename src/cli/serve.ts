@@ -6,9 +6,9 @@
 import { createApp } from "../app.ts";
 import type { Config } from "../config.ts";
 import { isLoopback } from "../http/host.ts";
+import { LISTENING } from "../http/listening.ts";
 import { createFirstKey, registerKey } from "../keys/keys.ts";
 import { systemClock } from "../lib/clock.ts";
-import { LIMITS } from "../lib/limits.ts";
 import { createLog, describeError } from "../lib/log.ts";
 import { version } from "../lib/version.ts";
 import { openService } from "../service.ts";
@@ -16,8 +16,7 @@ import { memories, sessions } from "../storage/tables.ts";
 
 /** Requests under way when a stop is asked for have this long to finish. */
 const STOP_SECONDS = 10;
-/** Bun closes a connection that has been silent for so long. */
-const IDLE_SECONDS = 60;
+const STOP_LOOK_MS = 5;
 
 export async function serve(config: Config): Promise<number> {
   const log = createLog({
@@ -36,8 +35,22 @@ export async function serve(config: Config): Promise<number> {
   );
 
   const app = createApp({ ...service, host: config.host, allowedHosts: config.allowedHosts, region: config.region, version });
-  // Bun refuses what is larger without a body of an answer: far above our own limit, which answers in full.
-  app.listen({ hostname: config.host, port: config.port, maxRequestBodySize: LIMITS.bodyBytesMax * 64, idleTimeout: IDLE_SECONDS });
+  // Listened for before anyone can know that the server is there.
+  const signal = new Promise<string>((resolve) => {
+    for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve(name));
+  });
+  try {
+    app.listen({
+      hostname: config.host,
+      port: config.port,
+      // Elysia's default lets a second server share the port, each getting some of the requests.
+      reusePort: false,
+      ...LISTENING,
+    });
+  } catch (error) {
+    await service.close();
+    throw error;
+  }
   service.start();
 
   const address = `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${app.server?.port}`;
@@ -54,11 +67,11 @@ export async function serve(config: Config): Promise<number> {
   console.log(`API docs: ${address}/docs`);
   if (firstKey !== undefined) console.log(`Admin key, shown only this once: ${firstKey}`);
 
-  const signal = await new Promise<string>((resolve) => {
-    for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve(name));
-  });
-  log.info("stopping", { signal });
-  await Promise.race([app.server?.stop(), Bun.sleep(STOP_SECONDS * 1000)]);
+  log.info("stopping", { signal: await signal });
+  // No new connections; the promise of `stop` also waits for those that clients keep open without asking anything.
+  void app.server?.stop();
+  const deadline = systemClock.elapsed() + STOP_SECONDS * 1000;
+  while ((app.server?.pendingRequests ?? 0) > 0 && systemClock.elapsed() < deadline) await Bun.sleep(STOP_LOOK_MS);
   await app.server?.stop(true);
   await service.close();
   log.info("stopped");

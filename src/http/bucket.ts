@@ -1,11 +1,16 @@
 /**
  * A token bucket, without a clock: `burst` deep, refilled at `perMinute`.
  *
+ * It counts in parts of a token, 60,000 to one: then a millisecond refills `perMinute` parts, and nothing is ever rounded
+ * as long as milliseconds are whole.
+ *
  * @module
  */
+const PARTS_PER_TOKEN = 60_000;
+
 export interface Bucket {
-  tokens: number;
-  /** Milliseconds of the clock that only rises, at which `tokens` was right. */
+  parts: number;
+  /** Milliseconds of the clock that only rises, at which `parts` was right. */
   at: number;
 }
 
@@ -17,23 +22,28 @@ export interface Rate {
 export interface Level {
   /** Whether there was a token to take. */
   allowed: boolean;
+  /** Whole tokens left. */
   remaining: number;
   /** Milliseconds until the bucket is full, and until it holds a token. */
   fullInMs: number;
   nextInMs: number;
 }
 
+export function fullBucket({ burst }: Rate, now: number): Bucket {
+  return { parts: burst * PARTS_PER_TOKEN, at: now };
+}
+
 /** Takes `count` tokens (0 only looks); a bucket that is empty gives none and loses none. */
 export function take(bucket: Bucket, { perMinute, burst }: Rate, now: number, count: 0 | 1): Level {
-  const msPerToken = 60_000 / perMinute;
-  bucket.tokens = Math.min(burst, bucket.tokens + (now - bucket.at) / msPerToken);
+  const full = burst * PARTS_PER_TOKEN;
+  bucket.parts = Math.min(full, bucket.parts + (now - bucket.at) * perMinute);
   bucket.at = now;
-  const allowed = bucket.tokens >= count;
-  if (allowed) bucket.tokens -= count;
+  const allowed = bucket.parts >= count * PARTS_PER_TOKEN;
+  if (allowed) bucket.parts -= count * PARTS_PER_TOKEN;
   return {
     allowed,
-    remaining: Math.floor(bucket.tokens),
-    fullInMs: (burst - bucket.tokens) * msPerToken,
-    nextInMs: Math.max(0, 1 - bucket.tokens) * msPerToken,
+    remaining: Math.floor(bucket.parts / PARTS_PER_TOKEN),
+    fullInMs: (full - bucket.parts) / perMinute,
+    nextInMs: Math.max(0, PARTS_PER_TOKEN - bucket.parts) / perMinute,
   };
 }

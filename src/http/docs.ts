@@ -1,3 +1,95 @@
-import type { Elysia } from "elysia";
+/**
+ * The docs: a page for people at `/docs`, the OpenAPI document for programs at `/openapi.json`.
+ *
+ * The page is Swagger UI as @elysiajs/swagger writes it, an application of its own that is asked for its page once. It would
+ * have the browser fetch its script from elsewhere; here the script and the style are files of ours, inside the executable
+ * too, and the page may load nothing else, so that it works without any network. All of it is made when it is first asked
+ * for, so that a start does not wait for it.
+ *
+ * @module
+ */
+import bundlePath from "swagger-ui-dist/swagger-ui-bundle.js" with { type: "file" };
+import stylePath from "swagger-ui-dist/swagger-ui.css" with { type: "file" };
+import { version as uiVersion } from "swagger-ui-dist/package.json";
+import { toJson, type JsonText } from "../lib/json.ts";
 import type { Endpoint } from "./endpoint.ts";
-export function mountDocs(_app: Elysia, _endpoints: readonly Endpoint[], _version: string): void {}
+import { openApiDocument, SUMMARY, TITLE } from "./openapi.ts";
+
+export interface Page {
+  status: 200;
+  body: JsonText | Blob;
+  headers: Record<string, string>;
+}
+
+const PAGE = "/docs";
+const DOCUMENT = "/openapi.json";
+/** The version in the name lets a browser keep them for good. */
+const SCRIPT = `/docs/swagger-ui-bundle-${uiVersion}.js`;
+const STYLE = `/docs/swagger-ui-${uiVersion}.css`;
+const FOR_GOOD = "public, max-age=31536000, immutable";
+
+/** What is at which path; all of it is for everyone. */
+export function docsPages(endpoints: readonly Endpoint[], version: string): Record<string, () => Page | Promise<Page>> {
+  let page: Promise<Page> | undefined;
+  let document: JsonText | undefined;
+  return {
+    [PAGE]: () => (page ??= renderPage()),
+    [DOCUMENT]: () => ({
+      status: 200,
+      body: (document ??= toJson(openApiDocument(endpoints, version))),
+      headers: { "Cache-Control": "no-cache" },
+    }),
+    [SCRIPT]: () => uiFile(bundlePath, "text/javascript; charset=utf-8"),
+    [STYLE]: () => uiFile(stylePath, "text/css; charset=utf-8"),
+  };
+}
+
+function uiFile(path: string, type: string): Page {
+  return { status: 200, body: Bun.file(path), headers: { "Content-Type": type, "Cache-Control": FOR_GOOD } };
+}
+
+async function renderPage(): Promise<Page> {
+  const { swagger } = await import("@elysiajs/swagger");
+  const swaggerOptions = {
+    // The plugin would write its path without the slash, which is another one below `/docs/`.
+    url: DOCUMENT,
+    // By default the page has the document checked by a public server.
+    validatorUrl: "none",
+    deepLinking: true,
+    displayRequestDuration: true,
+  };
+  const documentation = { info: { title: `${TITLE} API`, description: SUMMARY, version: "" } };
+  const plugin = swagger({ provider: "swagger-ui", path: PAGE, theme: STYLE, documentation, swaggerOptions });
+  const written = await plugin.handle(new Request(`http://localhost${PAGE}`));
+  const html = withOwnScript(await written.text());
+  return {
+    status: 200,
+    body: new Blob([html]),
+    headers: { "Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-cache", "Content-Security-Policy": policyFor(html) },
+  };
+}
+
+function withOwnScript(html: string): string {
+  const script = {
+    element: (element: HTMLRewriterTypes.Element) => void element.setAttribute("src", SCRIPT).removeAttribute("crossorigin"),
+  };
+  return new HTMLRewriter().on("script[src]", script).transform(html);
+}
+
+/** Allows our own files and what stands in the page itself, by its hash. */
+function policyFor(html: string): string {
+  const hashes = (tag: string) =>
+    Array.from(html.matchAll(new RegExp(`<${tag}>(.*?)</${tag}>`, "gs")), ([, text = ""]) => {
+      return ` 'sha256-${new Bun.CryptoHasher("sha256").update(text).digest("base64")}'`;
+    }).join("");
+  return [
+    "default-src 'none'",
+    `script-src 'self'${hashes("script")}`,
+    `style-src 'self'${hashes("style")}`,
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ].join("; ");
+}

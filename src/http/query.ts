@@ -8,6 +8,9 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 /** A plain decimal integer; anything else stays text, which the schema then refuses. */
 const INTEGER = /^-?\d{1,15}$/;
 
+/** In a query a plus is a space: an offset that was not escaped is meant all the same. */
+const UNESCAPED_OFFSET = /(T.*) (\d\d:?\d\d)$/i;
+
 /** Only what the schema knows is read; of a repeated parameter the first counts. */
 export function readQuery(url: string, schema: TObject): Record<string, unknown> {
   const start = url.indexOf("?");
@@ -16,7 +19,12 @@ export function readQuery(url: string, schema: TObject): Record<string, unknown>
   const query: Record<string, unknown> = {};
   for (const [name, property] of Object.entries<TSchema>(schema.properties)) {
     const text = sent.get(name);
-    if (text !== null) query[name] = property["type"] === "integer" && INTEGER.test(text) ? Number(text) : text;
+    if (text !== null) query[name] = valueOf(text, property);
   }
   return query;
+}
+
+function valueOf(text: string, property: TSchema): string | number {
+  if (property["type"] === "integer" && INTEGER.test(text)) return Number(text);
+  return property["format"] === "date-time" ? text.replace(UNESCAPED_OFFSET, "$1+$2") : text;
 }

@@ -4,40 +4,51 @@
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
-import { take, type Bucket, type Level, type Rate } from "./bucket.ts";
+import { fullBucket, take, type Bucket, type Level, type Rate } from "./bucket.ts";
 
-/** Beyond this many buckets those that are full again are forgotten, which changes nothing for their owners. */
-const BUCKETS_MAX = 10_000;
+/** Buckets of keys are as many as there are keys. Of addresses there is no end: beyond this many, some are forgotten. */
+const ADDRESSES_MAX = 10_000;
 
 export class RateLimiter {
   readonly #clock: Clock;
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #keys = new Map<string, Bucket>();
+  readonly #addresses = new Map<string, Bucket>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
-  /** Takes a token from the bucket of `owner`, or with `count` 0 only looks. */
-  take(owner: string, rate: Rate, count: 0 | 1): Level {
-    const now = this.#clock.elapsed();
-    let bucket = this.#buckets.get(owner);
-    if (bucket === undefined) {
-      bucket = { tokens: rate.burst, at: now };
-      if (count === 1) {
-        if (this.#buckets.size >= BUCKETS_MAX) this.#forgetFull(now, rate);
-        this.#buckets.set(owner, bucket);
-      }
-    }
-    return take(bucket, rate, now, count);
+  /** Takes a token from the bucket of a key. */
+  takeOfKey(keyId: string, rate: Rate): Level {
+    return take(this.#bucket(this.#keys, keyId, rate), rate, this.#clock.elapsed(), 1);
   }
 
-  #forgetFull(now: number, { perMinute, burst }: Rate): void {
+  /** Takes a token from the bucket that an address shares among its requests without a key, or with `count` 0 only looks. */
+  takeOfAddress(address: string, rate: Rate, count: 0 | 1): Level {
+    const now = this.#clock.elapsed();
+    if (count === 0) return take(this.#addresses.get(address) ?? fullBucket(rate, now), rate, now, 0);
+    if (this.#addresses.size >= ADDRESSES_MAX && !this.#addresses.has(address)) this.#forgetSome(rate);
+    return take(this.#bucket(this.#addresses, address, rate), rate, now, 1);
+  }
+
+  #bucket(buckets: Map<string, Bucket>, owner: string, rate: Rate): Bucket {
+    let bucket = buckets.get(owner);
+    if (bucket === undefined) {
+      bucket = fullBucket(rate, this.#clock.elapsed());
+      buckets.set(owner, bucket);
+    }
+    return bucket;
+  }
+
+  /** Those that are full again, which changes nothing for their owners; when nobody is idle, the older half. */
+  #forgetSome({ perMinute, burst }: Rate): void {
+    const now = this.#clock.elapsed();
     const fullAfterMs = (burst * 60_000) / perMinute;
-    for (const [owner, { at }] of this.#buckets) if (now - at >= fullAfterMs) this.#buckets.delete(owner);
-    // Nobody is idle: the oldest go, rather than memory without bound.
-    for (const owner of this.#buckets.keys()) {
-      if (this.#buckets.size < BUCKETS_MAX) break;
-      this.#buckets.delete(owner);
+    for (const [address, { at }] of this.#addresses) if (now - at >= fullAfterMs) this.#addresses.delete(address);
+    if (this.#addresses.size < ADDRESSES_MAX) return;
+    for (const address of this.#addresses.keys()) {
+      if (this.#addresses.size <= ADDRESSES_MAX / 2) break;
+      this.#addresses.delete(address);
     }
   }
 }

@@ -8,7 +8,7 @@
 import { Kind, Type, TypeRegistry, type TSchema, type TUnsafe } from "@sinclair/typebox";
 import { jsonDepth, toJson, type JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { codePointLength } from "../lib/text.ts";
+import { codePointLength, pascalCase } from "../lib/text.ts";
 
 export const TEXT_KIND = "Cairn:Text";
 export const OBJECT_KIND = "Cairn:Object";
@@ -123,12 +123,15 @@ export function ListOf(item: TSchema, description: string) {
       first_id: Type.Unsafe<string | null>({ ...Type.String(), nullable: true }),
       last_id: Type.Unsafe<string | null>({ ...Type.String(), nullable: true, description: "The next page's `starting_after`." }),
     },
-    { description },
+    { ...(item.title === undefined ? {} : { title: `${item.title}List` }), description },
   );
 }
 
 export function Deleted(object: string) {
-  return Type.Object({ object: Type.Literal(object), id: Type.String(), deleted: Type.Literal(true) });
+  return Type.Object(
+    { object: Type.Literal(object), id: Type.String(), deleted: Type.Literal(true) },
+    { title: `Deleted${pascalCase(object)}`, description: "What was deleted." },
+  );
 }
 
 /** `reason` of a DELETE. */

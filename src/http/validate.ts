@@ -57,9 +57,9 @@ function expected(schema: TSchema): string {
     case "string":
       return `a string${range(minLength, maxLength, "characters")}`;
     case "integer":
-      return `an integer${minimum === undefined && maximum === undefined ? "" : ` from ${minimum ?? "any"} to ${maximum ?? "any"}`}`;
+      return `an integer${between(minimum, maximum)}`;
     case "number":
-      return `a number${minimum === undefined && maximum === undefined ? "" : ` from ${minimum ?? "any"} to ${maximum ?? "any"}`}`;
+      return `a number${between(minimum, maximum)}`;
     case "boolean":
       return "true or false";
     case "array":
@@ -67,6 +67,11 @@ function expected(schema: TSchema): string {
     default:
       return "an object";
   }
+}
+
+function between(minimum: number | undefined, maximum: number | undefined): string {
+  if (minimum === undefined) return maximum === undefined ? "" : ` of at most ${maximum}`;
+  return maximum === undefined ? ` of at least ${minimum}` : ` from ${minimum} to ${maximum}`;
 }
 
 const SHOWN_LENGTH = 80;

@@ -14,7 +14,7 @@ const RateLimit = Type.Object(
     per_minute: Type.Integer({ minimum: 1, maximum: RATE_LIMIT_MAX, description: "Requests per minute." }),
     burst: Type.Integer({ minimum: 1, maximum: RATE_LIMIT_MAX, description: "How many may come at once after a pause." }),
   },
-  { description: "Requests that the key may make." },
+  { title: "RateLimit", description: "Requests that the key may make." },
 );
 const Scopes = Type.Array(OneOf(SCOPES), {
   minItems: 1,
@@ -36,15 +36,18 @@ export const ApiKey = Type.Object(
     created_at: Timestamp("When the key was made."),
     expires_at: Type.Unsafe<string | null>({ type: "string", format: "date-time", nullable: true }),
   },
-  { description: "An API key, without its secret." },
+  { title: "ApiKey", description: "An API key, without its secret." },
 );
 
-export const NewKey = Type.Object({
-  name: Type.Optional(Text(1, LIMITS.keyNameLengthMax, { description: "What it is for." })),
-  scopes: Type.Optional(Scopes),
-  tier: Type.Optional(OneOf(TIERS, { description: "Decides rate limit and trace retention; default `free`.", default: "free" })),
-  rate_limit: Type.Optional(RateLimit),
-  expires_at: Type.Optional(Timestamp("When it stops working; default never.")),
-});
+export const NewKey = Type.Object(
+  {
+    name: Type.Optional(Text(1, LIMITS.keyNameLengthMax, { description: "What it is for." })),
+    scopes: Type.Optional(Scopes),
+    tier: Type.Optional(OneOf(TIERS, { description: "Decides rate limit and trace retention; default `free`.", default: "free" })),
+    rate_limit: Type.Optional(RateLimit),
+    expires_at: Type.Optional(Timestamp("When it stops working; default never.")),
+  },
+  { title: "NewApiKey", description: "An API key to make." },
+);
 
 export const KeyPage = Type.Object({ limit: Limit(), starting_after: Cursor("key") });

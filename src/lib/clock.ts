@@ -1,5 +1,5 @@
 /**
- * The only place that reads the time, so that a test can move it.
+ * The only place that reads the time and waits for it to pass, so that a test can move it.
  *
  * @module
  */
@@ -14,3 +14,18 @@ export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
 };
+
+/** Resolves after so many milliseconds, or sooner when the signal aborts: never rejects. */
+export type Wait = (ms: number, signal?: AbortSignal) => Promise<void>;
+
+export const wait: Wait = (ms, signal) =>
+  new Promise((resolve) => {
+    if (signal?.aborted === true) return resolve();
+    const done = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener("abort", done);
+  });

@@ -22,3 +22,8 @@ export function firstCodePoints(text: string, count: number): string {
         .slice(0, count)
         .join("");
 }
+
+/** `api_key` is `ApiKey`. */
+export function pascalCase(snakeCase: string): string {
+  return snakeCase.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
+}

@@ -38,7 +38,7 @@ export const Explanation = Type.Object(
       }),
     ),
   },
-  { description: "Why this was found." },
+  { title: "Explanation", description: "Why this was found." },
 );
 
 export const Memory = Type.Object(
@@ -54,7 +54,7 @@ export const Memory = Type.Object(
     embedding_id: Type.Optional(RecordId("emb", "The vector; a new one for a new content. Left out when there is none.")),
     vector_available: Type.Boolean({ description: "Whether semantic search finds it." }),
   },
-  { description: "A memory." },
+  { title: "Memory", description: "A memory." },
 );
 
 export const MemoryResult = Type.Object(
@@ -68,45 +68,54 @@ export const MemoryResult = Type.Object(
     created_at: Timestamp("When the memory was added."),
     explanation: Type.Optional(Explanation),
   },
-  { description: "A memory that a search found." },
+  { title: "MemoryResult", description: "A memory that a search found." },
 );
 
 export const SearchAnswer = Type.Object(
   { object: Type.Literal("list"), query: Type.String({ description: "The query, as it was sent." }), data: Type.Array(MemoryResult) },
-  { description: "What a search found, best first." },
+  { title: "MemoryResults", description: "What a search found, best first." },
 );
 
-export const NewMemory = Type.Object({
-  session_id: Text(1, undefined, { description: "The session it belongs to." }),
-  content: Content,
-  type: Type.Optional(MemoryType),
-  tags: Type.Optional(Tags("Tags, for filters.")),
-  metadata: Type.Optional(Metadata("Custom metadata; default `{}`.")),
-  embed: Type.Optional(Type.Boolean({ default: true, description: "false: keep it out of semantic search." })),
-});
+export const NewMemory = Type.Object(
+  {
+    session_id: Text(1, undefined, { description: "The session it belongs to." }),
+    content: Content,
+    type: Type.Optional(MemoryType),
+    tags: Type.Optional(Tags("Tags, for filters.")),
+    metadata: Type.Optional(Metadata("Custom metadata; default `{}`.")),
+    embed: Type.Optional(Type.Boolean({ default: true, description: "false: keep it out of semantic search." })),
+  },
+  { title: "NewMemory", description: "A memory to add." },
+);
 
-export const MemoryChanges = Type.Object({
-  content: Type.Optional(Content),
-  type: Type.Optional(MemoryType),
-  tags: Type.Optional(Tags("Replaces the tags.")),
-  metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
-});
+export const MemoryChanges = Type.Object(
+  {
+    content: Type.Optional(Content),
+    type: Type.Optional(MemoryType),
+    tags: Type.Optional(Tags("Replaces the tags.")),
+    metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
+  },
+  { title: "MemoryChanges", description: "What changes; the rest stays." },
+);
 
-export const Search = Type.Object({
-  query: Text(0, LIMITS.queryLengthMax, {
-    description: "What to look for, in words.",
-    examples: ["How does the customer want to be contacted?"],
-  }),
-  session_id: Type.Optional(SessionFilter),
-  user_id: Type.Optional(UserId),
-  type: Type.Optional(MemoryType),
-  tags: Type.Optional(Tags("Memories with ANY of them.")),
-  limit: Limit(LIMITS.searchMax, LIMITS.searchDefault),
-  threshold: Type.Optional(
-    Type.Number({ minimum: 0, maximum: 1, default: LIMITS.searchThresholdDefault, description: "Lowest score; default 0.7." }),
-  ),
-  explain: Type.Optional(Type.Boolean({ default: false, description: "Add to each result why it was found." })),
-});
+export const Search = Type.Object(
+  {
+    query: Text(0, LIMITS.queryLengthMax, {
+      description: "What to look for, in words.",
+      examples: ["How does the customer want to be contacted?"],
+    }),
+    session_id: Type.Optional(SessionFilter),
+    user_id: Type.Optional(UserId),
+    type: Type.Optional(MemoryType),
+    tags: Type.Optional(Tags("Memories with ANY of them.")),
+    limit: Limit(LIMITS.searchMax, LIMITS.searchDefault),
+    threshold: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 1, default: LIMITS.searchThresholdDefault, description: "Lowest score; default 0.7." }),
+    ),
+    explain: Type.Optional(Type.Boolean({ default: false, description: "Add to each result why it was found." })),
+  },
+  { title: "MemorySearch", description: "What to look for." },
+);
 
 export const MemoryFilter = Type.Object({
   limit: Limit(),

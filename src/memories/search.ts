@@ -10,9 +10,11 @@ import { withPrefix, type BareId } from "../lib/ids.ts";
 import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
+import { isAnyBeingRemoved } from "../sessions/removal.ts";
 import type { MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import { storedTerms } from "../vectors/encoding.ts";
+import type { Neighbour } from "../vectors/exact.ts";
 import { memoryPostings, visibleMemory, type MemoryFilter, type MemoryParts } from "./memories.ts";
 import { explain, relevance } from "./relevance.ts";
 
@@ -39,7 +41,7 @@ export async function rank(
   options: { threshold: number; limit: number },
 ): Promise<Match[]> {
   if (query.lexical.size === 0 || options.limit === 0) return [];
-  const candidates = await parts.vectors.nearest(query.vector, filter, CANDIDATES);
+  const candidates = await candidatesFor(parts, query.vector, filter);
   const scored: { key: BareId; score: number; cosine: number }[] = [];
   for (const { memory, cosine } of candidates) {
     const bytes = parts.store.vectorBytes(memory);
@@ -56,6 +58,16 @@ export async function rank(
     if (matches.length === options.limit) break;
   }
   return matches;
+}
+
+/** While a large session is being removed its memories can be nearer than all others: then more are asked for. */
+async function candidatesFor(parts: MemoryParts, query: Float32Array, filter: Filter): Promise<Neighbour[]> {
+  for (let asked = CANDIDATES; ; asked *= 4) {
+    const found = await parts.vectors.nearest(query, filter, asked);
+    if (found.length < asked || !isAnyBeingRemoved(parts.store)) return found;
+    const visible = found.filter(({ memory }) => visibleMemory(parts.store, memory) !== undefined);
+    if (visible.length >= CANDIDATES) return visible.slice(0, CANDIDATES);
+  }
 }
 
 export interface Search extends MemoryFilter {

@@ -44,6 +44,11 @@ export function isBeingRemoved(reader: Reader, session: SessionId): boolean {
   return reader.get(removals, bare(session))?.memories === true;
 }
 
+/** Whether there are such memories at all. */
+export function isAnyBeingRemoved(reader: Reader): boolean {
+  return reader.rows(removals, { from: "", to: AFTER_ALL }).some(({ row }) => row.memories);
+}
+
 /** Takes the next piece of what removed sessions left. */
 export function sessionRemoval({ store }: Records): Task {
   return {

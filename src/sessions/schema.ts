@@ -39,7 +39,7 @@ export const Session = Type.Object(
     turn_count: Type.Integer({ description: "Turns in the session." }),
     ttl_expires_at: Timestamp("When the session expires."),
   },
-  { description: "A session." },
+  { title: "Session", description: "A session." },
 );
 
 export const StateVersion = Type.Object(
@@ -52,41 +52,56 @@ export const StateVersion = Type.Object(
     source: OneOf(["initial", "update", "rollback"], { description: "What made it." }),
     state: Type.Optional(State("The state; left out in lists.")),
   },
-  { description: "A version of a session's state." },
+  { title: "StateVersion", description: "A version of a session's state." },
 );
 
-export const NewSession = Type.Object({
-  agent_id: AgentId,
-  user_id: Type.Optional(UserId),
-  initial_state: Type.Optional(State("Becomes version 0; default `{}`.")),
-  metadata: Type.Optional(Metadata("Custom metadata; default `{}`.")),
-  ttl_seconds: Type.Optional(TtlSeconds),
-});
+export const NewSession = Type.Object(
+  {
+    agent_id: AgentId,
+    user_id: Type.Optional(UserId),
+    initial_state: Type.Optional(State("Becomes version 0; default `{}`.")),
+    metadata: Type.Optional(Metadata("Custom metadata; default `{}`.")),
+    ttl_seconds: Type.Optional(TtlSeconds),
+  },
+  { title: "NewSession", description: "A session to create." },
+);
 
-export const SessionChanges = Type.Object({
-  metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
-  ttl_seconds: Type.Optional(
-    Type.Integer({ minimum: 1, maximum: LIMITS.ttlSecondsMax, description: "A new time to live, counted from now." }),
-  ),
-});
+export const SessionChanges = Type.Object(
+  {
+    metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
+    ttl_seconds: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: LIMITS.ttlSecondsMax, description: "A new time to live, counted from now." }),
+    ),
+  },
+  { title: "SessionChanges", description: "What changes; the rest stays." },
+);
 
-export const StateUpdate = Type.Object({
-  state: State("Replaces the current state entirely."),
-  reasoning: Type.Optional(Type.String({ description: "Why, for the trace." })),
-  expected_version: Type.Optional(ExpectedVersion),
-});
+export const StateUpdate = Type.Object(
+  {
+    state: State("Replaces the current state entirely."),
+    reasoning: Type.Optional(Type.String({ description: "Why, for the trace." })),
+    expected_version: Type.Optional(ExpectedVersion),
+  },
+  { title: "StateUpdate", description: "A new state." },
+);
 
-export const Rollback = Type.Object({
-  version: Type.Integer({ description: "The version whose state comes back; 0 is the initial state, -1 the one before the current." }),
-  reason: Type.Optional(Text(0, LIMITS.reasonLengthMax, { description: "Why, for the trace." })),
-  expected_version: Type.Optional(ExpectedVersion),
-});
+export const Rollback = Type.Object(
+  {
+    version: Type.Integer({ description: "The version whose state comes back; 0 is the initial state, -1 the one before the current." }),
+    reason: Type.Optional(Text(0, LIMITS.reasonLengthMax, { description: "Why, for the trace." })),
+    expected_version: Type.Optional(ExpectedVersion),
+  },
+  { title: "Rollback", description: "Where to go back to." },
+);
 
-export const Fork = Type.Object({
-  version: Type.Optional(
-    Type.Integer({ description: "The version to start from; default the current one. A negative one counts back from it." }),
-  ),
-});
+export const Fork = Type.Object(
+  {
+    version: Type.Optional(
+      Type.Integer({ description: "The version to start from; default the current one. A negative one counts back from it." }),
+    ),
+  },
+  { title: "Fork", description: "Where to fork." },
+);
 
 export const SessionFilter = Type.Object({
   limit: Limit(),

@@ -126,7 +126,9 @@ export class Store implements Reader {
   }
 
   vectorBytes(memory: string): Uint8Array | undefined {
-    return this.#vectors.getBinaryFast(memory);
+    const bytes = this.#vectors.getBinaryFast(memory);
+    // lmdb's buffer is longer than what it holds, and of its properties only `length` says how much that is.
+    return bytes && new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
   }
 
   /** How many rows a table has; read from its root page. */

@@ -28,6 +28,7 @@
  * apiKeys              SHA-256 of the key, hex      ApiKeyRow
  *   apiKeysById        key                          SHA-256 of the key, hex
  * removals             session                      RemovalRow: what is left of a removed session
+ * settings             current                      SettingsRow
  * ```
  * Ids stand without their prefix (12 characters), `#x` is `hashKey(x)`, `ms`, `day` and numbers are `numberKey`.
  *
@@ -159,6 +160,23 @@ export interface ApiKeyRow {
   expiresAt: number | null;
 }
 
+/** Members as in the API; one that is not set is left out. */
+export interface EmbeddingSettings {
+  provider?: string;
+  base_url?: string;
+  model?: string;
+  /** The only secret that stands here in clear: it has to be sent. */
+  api_key?: string;
+  query_prefix?: string;
+  document_prefix?: string;
+  relevant_cosine?: number;
+}
+
+export interface SettingsRow {
+  values: { memories_on_expiry?: "keep" | "delete"; trace_retention_days?: number; max_body_bytes?: number };
+  embedding?: EmbeddingSettings;
+}
+
 export interface RemovalRow {
   /** Whether the memories go too. */
   memories: boolean;
@@ -195,6 +213,7 @@ export const idempotencyByTime = index("idempotency_by_time");
 export const apiKeys = json<ApiKeyRow>("api_keys");
 export const apiKeysById = text("api_keys_by_id");
 export const removals = json<RemovalRow>("removals");
+export const settings = json<SettingsRow>("settings");
 
 /** Its rows are bytes, not text: `Store` has calls of their own for them. */
 export const vectors: AnyTable = { name: "vectors" };
@@ -224,4 +243,5 @@ export const TABLES: readonly AnyTable[] = [
   apiKeys,
   apiKeysById,
   removals,
+  settings,
 ];

@@ -6,7 +6,26 @@
 import { Type } from "@sinclair/typebox";
 import { Cursor, Limit, OneOf, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { TRACE_ACTIONS } from "./events.ts";
+import { TRACE_ACTIONS, type TraceAction } from "./events.ts";
+
+/** The fields of `details`. */
+const DETAILS: Record<TraceAction, readonly string[]> = {
+  "session.created": ["agent_id", "user_id", "initial_state"],
+  "session.updated": ["metadata_diff", "ttl_seconds"],
+  "session.deleted": ["session_id", "reason", "turn_count", "memory_count"],
+  "session.forked": ["source_session_id", "source_session", "fork_version"],
+  "session.expired": ["ttl_seconds", "last_activity"],
+  "state.updated": ["reasoning", "state_diff", "version"],
+  "state.rolled_back": ["from_version", "to_version", "reason"],
+  "turn.added": ["turn_number", "input_type", "output_type", "reasoning"],
+  "memory.created": ["memory_id", "content_preview", "type", "tags", "embedded"],
+  "memory.updated": ["memory_id", "content_changed", "tags_changed"],
+  "memory.deleted": ["memory_id", "content_preview", "reason"],
+};
+const DETAILS_TEXT = [
+  "What depends on the action. A diff has `added`, `removed` and `modified`, which holds `from` and `to` for each key.\n",
+  ...TRACE_ACTIONS.map((action) => `- \`${action}\`: ${DETAILS[action].join(", ")}`),
+].join("\n");
 
 export const Trace = Type.Object(
   {
@@ -17,10 +36,10 @@ export const Trace = Type.Object(
     action: OneOf(TRACE_ACTIONS, { description: "What happened." }),
     actor: Type.String({ description: "First 8 characters of the API key that did it, or `system`." }),
     timestamp: Timestamp("When it happened."),
-    details: UserObject({ description: "Depends on the action." }),
+    details: UserObject({ description: DETAILS_TEXT }),
     metadata: UserObject({ description: "`request_id` and `latency_ms` of the request." }),
   },
-  { description: "A trace: one change and who made it." },
+  { title: "Trace", description: "A trace: one change and who made it." },
 );
 
 export const TraceFilter = Type.Object({

@@ -13,8 +13,8 @@ export const TOOL_RESPONSE = "tool_response";
 
 const Content = Type.String({ description: "The text, a transcription, a description or what a tool was given or gave." });
 
-const Input = Type.Object({ type: OneOf(INPUT_TYPES, { description: "What came in." }), content: Content });
-const Output = Type.Object({ type: OneOf(OUTPUT_TYPES, { description: "What went out." }), content: Content });
+const Input = Type.Object({ type: OneOf(INPUT_TYPES, { description: "What came in." }), content: Content }, { title: "TurnInput" });
+const Output = Type.Object({ type: OneOf(OUTPUT_TYPES, { description: "What went out." }), content: Content }, { title: "TurnOutput" });
 const Snapshot = (when: string) =>
   Type.Unsafe<Record<string, unknown> | null>({ type: "object", nullable: true, description: `The state ${when} the turn, if given.` });
 
@@ -32,20 +32,23 @@ export const Turn = Type.Object(
     state_before: Snapshot("before"),
     state_after: Snapshot("after"),
   },
-  { description: "A turn: what came in and what went out." },
+  { title: "Turn", description: "A turn: what came in and what went out." },
 );
 
-export const NewTurn = Type.Object({
-  input: Input,
-  output: Type.Object({
-    type: OneOf([...OUTPUT_TYPES, TOOL_RESPONSE], { description: "What went out; `tool_response` is read as `tool_result`." }),
-    content: Content,
-  }),
-  reasoning: Type.Optional(Type.String({ description: "Why the agent answered so." })),
-  metadata: Type.Optional(Metadata("Custom metadata; default `{}`.")),
-  state_before: Type.Optional(UserObject({ description: "A snapshot; logging a turn never changes the state." })),
-  state_after: Type.Optional(UserObject({ description: "A snapshot; logging a turn never changes the state." })),
-});
+export const NewTurn = Type.Object(
+  {
+    input: Input,
+    output: Type.Object({
+      type: OneOf([...OUTPUT_TYPES, TOOL_RESPONSE], { description: "What went out; `tool_response` is read as `tool_result`." }),
+      content: Content,
+    }),
+    reasoning: Type.Optional(Type.String({ description: "Why the agent answered so." })),
+    metadata: Type.Optional(Metadata("Custom metadata; default `{}`.")),
+    state_before: Type.Optional(UserObject({ description: "A snapshot; logging a turn never changes the state." })),
+    state_after: Type.Optional(UserObject({ description: "A snapshot; logging a turn never changes the state." })),
+  },
+  { title: "NewTurn", description: "A turn to log." },
+);
 
 export const TurnPage = Type.Object({
   limit: Limit(),

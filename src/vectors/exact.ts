@@ -30,33 +30,40 @@ export function dot(a: Float32Array, b: Float32Array): number {
   return s0 + s1 + s2 + s3;
 }
 
-/** Keeps the best of what it is shown. */
+/** Best first; of equal ones the newer first. */
+export function byNearness(a: Neighbour, b: Neighbour): number {
+  return b.cosine - a.cosine || (a.memory < b.memory ? 1 : -1);
+}
+
+/** Keeps the best of what it is shown. No memory may be shown twice. */
 export class Nearest {
   #kept: Neighbour[] = [];
-  #worst = Number.NEGATIVE_INFINITY;
+  /** The last of the best; what is not before it need not be kept. */
+  #bar: Neighbour | undefined;
   readonly #limit: number;
 
   constructor(limit: number) {
     this.#limit = limit;
   }
 
+  /** A cosine that is no number is not kept. */
   offer(memory: BareId, cosine: number): void {
-    if (cosine <= this.#worst) return;
-    this.#kept.push({ memory, cosine });
+    const candidate = { memory, cosine };
+    if (Number.isNaN(cosine) || (this.#bar !== undefined && byNearness(candidate, this.#bar) > 0)) return;
+    this.#kept.push(candidate);
     // Cut rarely: sorting twice the limit once beats keeping order all the time.
     if (this.#kept.length >= this.#limit * 2) this.#cut();
   }
 
-  /** Best first; of equal ones the newer first. */
   best(): Neighbour[] {
     this.#cut();
     return this.#kept;
   }
 
   #cut(): void {
-    this.#kept.sort((a, b) => b.cosine - a.cosine || (a.memory < b.memory ? 1 : -1));
+    this.#kept.sort(byNearness);
     this.#kept.length = Math.min(this.#kept.length, this.#limit);
-    if (this.#kept.length === this.#limit) this.#worst = this.#kept.at(-1)?.cosine ?? Number.NEGATIVE_INFINITY;
+    if (this.#kept.length === this.#limit) this.#bar = this.#kept.at(-1);
   }
 }
 

@@ -6,35 +6,55 @@
  * like any other: until a vector is in the graph it is compared exactly, and what the graph says is checked against the
  * store before it counts.
  *
+ * ```
+ * store's labels ──catchUp──▶ pending ──step──▶ points, live ──sweep──▶ points, removed ──rebuild──▶ none
+ * ```
+ *
  * @module
  */
 import { fromBase62 } from "../lib/base62.ts";
 import type { BareId } from "../lib/ids.ts";
+import { InvariantError } from "../lib/invariant.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import type { Store } from "../storage/store.ts";
-import { labels, memories } from "../storage/tables.ts";
+import { labels, memories, meta } from "../storage/tables.ts";
 import { matches, walk, type Filter } from "../storage/walk.ts";
 import { storedVector } from "./encoding.ts";
 import { Nearest, scan, type Neighbour } from "./exact.ts";
 import { Graph } from "./hnsw.ts";
-import { loadSnapshot, saveSnapshot } from "./snapshot.ts";
+import { loadSnapshot, saveSnapshot, type Snapshot } from "./snapshot.ts";
 
-/** A filter that lets this many through is answered by comparing with each, a few milliseconds at most. */
-const SCAN_MAX = 2_000;
-/** The graph is asked for more and more until enough pass the filter, up to this many; beyond, a scan is cheaper. */
-const OVERSAMPLE_MAX = 3_200;
-const OVERSAMPLE_STEP = 4;
+export interface IndexerOptions {
+  /** A filter that lets this many through is answered by comparing with each: 4 µs apiece. */
+  scanMax: number;
+  /** The graph is asked for more and more until enough pass the filter, up to this many; beyond, a scan is cheaper. */
+  oversampleMax: number;
+  /** A graph is built anew when at least so many of its points are removed ones, and such a share of it. */
+  removedMin: number;
+  removedShareMax: number;
+  /** Is told what an operator should know. */
+  warn: (message: string) => void;
+}
+
+const DEFAULTS: IndexerOptions = { scanMax: 2_000, oversampleMax: 6_400, removedMin: 100, removedShareMax: 0.3, warn: () => undefined };
+
+/** hnswlib searches this widely anyway; what it finds beyond the limit shows whether the last places are tied. */
+const ASKED_FIRST = 128;
+/** Asked for more than what the share that passed so far calls for, as it varies. */
+const OVERSAMPLE_MARGIN = 1.25;
+/** Cosines out of the graph are sums of single precision. */
+const COSINE_ERROR = 1e-5;
 const LABELS_PER_READ = 10_000;
-/** A graph is built anew when so much of it is deleted points. */
-const DELETED_SHARE_MAX = 0.3;
-const DELETED_MIN = 1_000;
+const LABELS_PER_SWEEP_STEP = 500;
+/** Points of a snapshot that are compared with the store's vectors, to be sure that it is of this store. */
+const POINTS_COMPARED = 16;
 
 export interface IndexStatus {
   /** Vectors in the graph, and those not yet in it. */
   indexed: number;
   pending: number;
   /** Points of deleted vectors that still take room. */
-  deleted: number;
+  removed: number;
   /** Changes of the graph since it was last written to disk. */
   unsaved: number;
 }
@@ -42,39 +62,53 @@ export interface IndexStatus {
 export class Indexer {
   readonly #store: Store;
   readonly #directory: string;
+  readonly #options: IndexerOptions;
   #graph = Graph.empty();
-  /** Labels whose points can be found. */
+  /** Labels of points that can be found, and of those that cannot any more. */
   #live = new Set<number>();
+  #removed = new Set<number>();
+  /** Labels not yet in the graph, from `#pendingAt` on. */
   #pending: number[] = [];
+  #pendingAt = 0;
   #lastLabel = -1;
   #unsaved = 0;
   /** While a snapshot is written the graph may only be read. */
   #saving: Promise<void> | undefined;
-  #rebuild: { graph: Graph; live: Set<number>; queue: number[] } | undefined;
+  /** What is left to look at of the labels that were live when the sweep began. */
+  #sweeping: number[] = [];
+  #rebuilding: { graph: Graph; live: Set<number>; queue: number[] } | undefined;
 
-  constructor(store: Store, directory: string) {
+  constructor(store: Store, directory: string, options: Partial<IndexerOptions> = {}) {
     this.#store = store;
     this.#directory = directory;
+    this.#options = { ...DEFAULTS, ...options };
   }
 
-  /** Loads the snapshot and finds what has changed since. @returns why there was none, if so */
-  async start(): Promise<string | undefined> {
-    const loaded = await loadSnapshot(this.#directory);
-    if ("graph" in loaded) {
-      this.#graph = loaded.graph;
-      this.#live = new Set(loaded.graph.labels());
-    }
+  /** Loads the snapshot and finds what has changed since. @returns why the graph has to be built anew, if so */
+  async start(options: { useSnapshot: boolean } = { useSnapshot: true }): Promise<string | undefined> {
+    const loaded = options.useSnapshot ? await loadSnapshot(this.#directory) : { reason: "the index failed with it" };
     this.catchUp();
-    this.#pending = this.#pending.filter((label) => !this.#live.has(label));
-    this.sweep();
-    return "reason" in loaded ? loaded.reason : undefined;
+    if ("reason" in loaded) return loaded.reason;
+    if (!this.#isOfThisStore(loaded)) {
+      loaded.graph.release();
+      return "the snapshot is of another store";
+    }
+    const { graph, live, removed } = loaded;
+    this.#graph = graph;
+    this.#live = live;
+    this.#removed = removed;
+    const stored = new Set(this.#pending);
+    for (const label of [...live]) if (!stored.has(label)) this.#remove(label);
+    this.#pending = this.#pending.filter((label) => !live.has(label));
+    this.#rebuildIfHollow();
+    return undefined;
   }
 
   get status(): IndexStatus {
     return {
       indexed: this.#live.size,
-      pending: this.#pending.length + (this.#rebuild?.queue.length ?? 0),
-      deleted: this.#graph.size - this.#live.size,
+      pending: this.#pendingCount + (this.#rebuilding?.queue.length ?? 0),
+      removed: this.#removed.size,
       unsaved: this.#unsaved,
     };
   }
@@ -85,7 +119,7 @@ export class Indexer {
     for (;;) {
       const keys = this.#store.keys(labels, { from: numberKey(this.#lastLabel + 1), to: AFTER_ALL, limit: LABELS_PER_READ });
       for (const key of keys) this.#pending.push(fromBase62(key));
-      this.#lastLabel = Math.max(this.#lastLabel, this.#pending.at(-1) ?? -1);
+      if (keys.length > 0) this.#lastLabel = this.#pending.at(-1) as number;
       if (keys.length < LABELS_PER_READ) return;
     }
   }
@@ -95,8 +129,8 @@ export class Indexer {
     this.catchUp();
     const nearest = new Nearest(limit);
     if (filter.length > 0) {
-      const passing = firstOf(walk(this.#store, memories, filter), SCAN_MAX + 1);
-      if (passing.length <= SCAN_MAX) {
+      const passing = firstOf(walk(this.#store, memories, filter), this.#options.scanMax + 1);
+      if (passing.length <= this.#options.scanMax) {
         scan(this.#store, passing, query, nearest);
         return nearest.best();
       }
@@ -114,31 +148,19 @@ export class Indexer {
   /** Does a bounded piece of work on the graph. @returns whether there is more */
   step(): boolean {
     if (this.#saving !== undefined) return false;
-    const label = this.#pending.shift();
-    if (label !== undefined) {
-      if (this.#insert(this.#graph, label)) {
-        this.#live.add(label);
-        this.#rebuild?.queue.push(label);
-      }
-      return true;
-    }
-    return this.#stepRebuild();
+    return this.#stepPending() || this.#stepSweep() || this.#stepRebuild();
   }
 
-  /** Takes the points of deleted vectors out of the graph, and builds it anew when too many are. */
+  /** Has later steps take the points of deleted vectors out of the graph, if there are any. */
   sweep(): void {
-    if (this.#saving !== undefined) return;
-    this.#store.refresh();
-    for (const label of this.#live) {
-      if (this.#store.has(labels, numberKey(label))) continue;
-      this.#graph.remove(label);
-      this.#live.delete(label);
-      this.#unsaved++;
-    }
-    const { deleted } = this.status;
-    if (deleted >= DELETED_MIN && deleted > this.#graph.size * DELETED_SHARE_MAX) {
-      this.#rebuild ??= { graph: Graph.empty(), live: new Set(), queue: [...this.#live] };
-    }
+    this.catchUp();
+    const deleted = this.#live.size + this.#pendingCount - this.#store.count(labels);
+    if (deleted > 0 && this.#pendingCount === 0 && this.#sweeping.length === 0) this.#sweeping = [...this.#live];
+  }
+
+  /** Has later steps build the graph anew, without the points of deleted vectors. */
+  rebuild(): void {
+    this.#rebuilding ??= { graph: Graph.empty(), live: new Set(), queue: [...this.#live] };
   }
 
   /** Writes the graph to disk if it has changed. */
@@ -146,7 +168,7 @@ export class Indexer {
     if (this.#saving !== undefined) return this.#saving;
     if (this.#unsaved === 0) return;
     const unsaved = this.#unsaved;
-    this.#saving = saveSnapshot(this.#directory, this.#graph);
+    this.#saving = saveSnapshot(this.#directory, { graph: this.#graph, live: this.#live, removed: this.#removed });
     try {
       await this.#saving;
       this.#unsaved -= unsaved;
@@ -155,47 +177,145 @@ export class Indexer {
     }
   }
 
+  /** @returns undefined when the graph cannot tell: too few of the nearest pass */
   #throughGraph(query: Float32Array, filter: Filter, limit: number): Neighbour[] | undefined {
-    for (let asked = limit; ; asked *= OVERSAMPLE_STEP) {
-      const found: Neighbour[] = [];
+    const { oversampleMax } = this.#options;
+    const looked = new Map<number, BareId | undefined>();
+    let asked = Math.min(oversampleMax, Math.max(ASKED_FIRST, limit));
+    for (let round = 1; ; round++) {
       const near = this.#graph.nearest(query, asked);
+      const removedBefore = this.#removed.size;
+      const found: Neighbour[] = [];
       for (const { label, cosine } of near) {
-        const memory = this.#store.get(labels, numberKey(label));
-        if (memory !== undefined && matches(this.#store, filter, memory)) found.push({ memory, cosine });
+        if (!looked.has(label)) looked.set(label, this.#passing(label, filter));
+        const memory = looked.get(label);
+        if (memory !== undefined) found.push({ memory, cosine });
       }
-      if (found.length >= limit || asked >= this.#graph.size) return found;
-      if (asked >= OVERSAMPLE_MAX) return filter.length === 0 ? found : undefined;
+      if (near.length < asked) return found;
+      const last = found[limit - 1];
+      if (last !== undefined) {
+        // Of equal ones the newest count, so all of those have to be seen.
+        const isTied = last.cosine - (near.at(-1)?.cosine ?? -1) < COSINE_ERROR;
+        if (!isTied || asked === oversampleMax) return found;
+        asked = Math.min(oversampleMax, 4 * asked);
+      } else if (this.#removed.size > removedBefore) {
+        // Points of deleted vectors stood in the way.
+        asked = Math.min(oversampleMax, 2 * asked);
+      } else {
+        const wanted = found.length === 0 ? Number.POSITIVE_INFINITY : (limit / found.length) * asked * OVERSAMPLE_MARGIN;
+        if (asked === oversampleMax || (wanted > oversampleMax && round > 1)) return undefined;
+        asked = Math.min(oversampleMax, Math.max(2 * asked, Math.ceil(wanted)));
+      }
     }
   }
 
+  /** The memory of a point, if it passes. A point whose label is gone is removed when it is met. */
+  #passing(label: number, filter: Filter): BareId | undefined {
+    const memory = this.#store.get(labels, numberKey(label));
+    if (memory === undefined && this.#saving === undefined) this.#remove(label);
+    return memory !== undefined && matches(this.#store, filter, memory) ? memory : undefined;
+  }
+
   *#pendingMemories(filter: Filter): Generator<BareId> {
-    for (const label of this.#pending) {
-      const memory = this.#store.get(labels, numberKey(label));
+    for (let i = this.#pendingAt; i < this.#pending.length; i++) {
+      const memory = this.#store.get(labels, numberKey(this.#pending[i] as number));
       if (memory !== undefined && matches(this.#store, filter, memory)) yield memory;
     }
   }
 
-  #stepRebuild(): boolean {
-    const rebuild = this.#rebuild;
-    if (rebuild === undefined) return false;
-    const label = rebuild.queue.pop();
-    if (label === undefined) {
-      this.#graph = rebuild.graph;
-      this.#live = rebuild.live;
-      this.#rebuild = undefined;
-      return false;
+  get #pendingCount(): number {
+    return this.#pending.length - this.#pendingAt;
+  }
+
+  #stepPending(): boolean {
+    const label = this.#pending[this.#pendingAt];
+    if (label === undefined) return false;
+    this.#pendingAt++;
+    if (this.#pendingCount === 0) {
+      this.#pending = [];
+      this.#pendingAt = 0;
     }
-    if (this.#insert(rebuild.graph, label)) rebuild.live.add(label);
+    if (this.#insert(this.#graph, label)) {
+      this.#live.add(label);
+      this.#rebuilding?.queue.push(label);
+      this.#unsaved++;
+    }
     return true;
   }
 
-  /** @returns false when the vector has been deleted meanwhile */
+  #stepSweep(): boolean {
+    if (this.#sweeping.length === 0) return false;
+    for (const label of this.#sweeping.splice(-LABELS_PER_SWEEP_STEP)) {
+      if (this.#live.has(label) && !this.#store.has(labels, numberKey(label))) this.#remove(label);
+    }
+    if (this.#sweeping.length === 0) this.#rebuildIfHollow();
+    return true;
+  }
+
+  #stepRebuild(): boolean {
+    const rebuilding = this.#rebuilding;
+    if (rebuilding === undefined) return false;
+    const label = rebuilding.queue.pop();
+    if (label !== undefined) {
+      if (this.#insert(rebuilding.graph, label)) rebuilding.live.add(label);
+      return true;
+    }
+    // Whatever was deleted since it went in is found by the next search or sweep, like any other.
+    this.#graph.release();
+    this.#graph = rebuilding.graph;
+    this.#live = rebuilding.live;
+    this.#removed = new Set();
+    this.#unsaved = this.#graph.size + 1;
+    this.#rebuilding = undefined;
+    return true;
+  }
+
+  #rebuildIfHollow(): void {
+    const { removedMin, removedShareMax } = this.#options;
+    if (this.#removed.size >= removedMin && this.#removed.size > this.#graph.size * removedShareMax) this.rebuild();
+  }
+
+  /** The vector is no longer in the store. */
+  #remove(label: number): void {
+    this.#graph.remove(label);
+    this.#live.delete(label);
+    this.#removed.add(label);
+    this.#unsaved++;
+  }
+
+  /** @returns false when the vector has been deleted meanwhile, or is none that can be compared */
   #insert(graph: Graph, label: number): boolean {
     const memory = this.#store.get(labels, numberKey(label));
     const bytes = memory === undefined ? undefined : this.#store.vectorBytes(memory);
     if (bytes === undefined) return false;
-    graph.add(label, storedVector(bytes));
-    this.#unsaved++;
+    try {
+      graph.add(label, storedVector(bytes));
+      return true;
+    } catch (error) {
+      if (!(error instanceof InvariantError)) throw error;
+      this.#options.warn(`The memory mem_${memory} cannot be found by meaning: ${error.message}.`);
+      return false;
+    }
+  }
+
+  /**
+   * Labels are never given twice in one store, so each must mean here what it meant when the snapshot was written. They do
+   * not when the store was put back from a backup, or the snapshot was copied from elsewhere.
+   */
+  #isOfThisStore({ graph, live, removed }: Snapshot): boolean {
+    const nextLabel = Number(this.#store.get(meta, "nextLabel") ?? "0");
+    for (const label of live) if (label >= nextLabel) return false;
+    for (const label of removed) if (label >= nextLabel || this.#store.has(labels, numberKey(label))) return false;
+    const newest = [...live].sort((a, b) => b - a);
+    for (let i = 0, compared = 0; i < newest.length && compared < POINTS_COMPARED; i++) {
+      const label = newest[i] as number;
+      const memory = this.#store.get(labels, numberKey(label));
+      const bytes = memory === undefined ? undefined : this.#store.vectorBytes(memory);
+      if (bytes === undefined) continue;
+      const stored = storedVector(bytes);
+      if (graph.vector(label).some((value, k) => value !== stored[k])) return false;
+      compared++;
+    }
     return true;
   }
 }

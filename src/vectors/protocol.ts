@@ -3,12 +3,13 @@
  *
  * @module
  */
+import type { BareId } from "../lib/ids.ts";
 import type { Filter } from "../storage/walk.ts";
-import type { Neighbour } from "./exact.ts";
 import type { IndexStatus } from "./indexer.ts";
 
 export type ToWorker =
-  | { kind: "start"; dataDirectory: string }
+  /** Without the snapshot when the worker before failed: the snapshot may be why. */
+  | { kind: "start"; dataDirectory: string; useSnapshot: boolean }
   | { kind: "nearest"; call: number; query: Float32Array; filter: Filter; limit: number }
   /** Something was stored or deleted. */
   | { kind: "changed" }
@@ -18,9 +19,13 @@ export type ToWorker =
 
 export type FromWorker =
   | { kind: "ready"; rebuilding: string | undefined; status: IndexStatus }
-  | { kind: "answer"; call: number; neighbours: Neighbour[] }
+  | { kind: "answer"; call: number; memories: BareId[] }
   | { kind: "saved"; call: number }
-  | { kind: "failed"; call: number; reason: string }
-  | { kind: "status"; status: IndexStatus }
+  /** This call only. */
+  | { kind: "refused"; call: number; reason: string }
+  /** The worker cannot go on. */
+  | { kind: "failed"; reason: string }
+  /** Told now and then during long work, and when there is none left. */
+  | { kind: "status"; status: IndexStatus; idle: boolean }
   | { kind: "warning"; message: string }
   | { kind: "closed" };

@@ -16,31 +16,55 @@ import type { FromWorker, ToWorker } from "./protocol.ts";
 declare const self: Worker;
 
 const STEP_BUDGET_MS = 3;
-const SWEEP_MS = 30_000;
-/** Written when this share of the graph is new, or after a while if anything is. */
-const SAVE_SHARE = 0.1;
+/** Time for what nobody asks for: the points of deleted vectors, snapshots. */
+const TICK_MS = 10_000;
+const STATUS_MS = 500;
+/** A snapshot is written when so much of the graph is new, or after a while if anything is; seldom in the midst of work. */
 const SAVE_MIN = 1_000;
-const SAVE_MS = 600_000;
+const SAVE_SHARE = 0.1;
+const SAVE_GAP_IDLE_MS = 10_000;
+const SAVE_GAP_BUSY_MS = 60_000;
+const SAVE_GAP_MAX_MS = 600_000;
+/** A few new vectors go into the graph at the next start as quickly as into a snapshot now. */
+const SAVE_AT_CLOSE_SHARE = 0.01;
+/** After so long, deleted vectors leave memory and disk even when they are too few to be in the way. */
+const PURGE_MS = 86_400_000;
 
-let indexer: Indexer | undefined;
 let store: Store | undefined;
+let indexer: Indexer | undefined;
 let working = false;
+let saving: Promise<void> | undefined;
 let savedAt = systemClock.elapsed();
-let sweepTimer: ReturnType<typeof setInterval> | undefined;
+let toldAt = 0;
+/** When the oldest point of a deleted vector was noticed. */
+let removedAt: number | undefined;
+let ticking: ReturnType<typeof setInterval> | undefined;
 
 const tell = (message: FromWorker) => self.postMessage(message);
+const warn = (message: string) => tell({ kind: "warning", message });
 
-async function start(dataDirectory: string): Promise<void> {
+async function start(dataDirectory: string, useSnapshot: boolean): Promise<void> {
   store = await Store.open(dataDirectory, systemClock);
-  const opened = new Indexer(store, join(dataDirectory, "vectors"));
-  const rebuilding = await opened.start();
+  const opened = new Indexer(store, join(dataDirectory, "vectors"), { warn });
+  const rebuilding = await opened.start({ useSnapshot });
   indexer = opened;
   tell({ kind: "ready", rebuilding, status: opened.status });
-  sweepTimer = setInterval(() => {
-    opened.sweep();
-    work();
-  }, SWEEP_MS);
+  ticking = setInterval(tick, TICK_MS);
   work();
+}
+
+function tick(): void {
+  orFail(() => {
+    if (indexer === undefined) return;
+    indexer.sweep();
+    const now = systemClock.elapsed();
+    removedAt = indexer.status.removed === 0 ? undefined : (removedAt ?? now);
+    if (removedAt !== undefined && now - removedAt > PURGE_MS) {
+      removedAt = undefined;
+      indexer.rebuild();
+    }
+    work();
+  });
 }
 
 /** Works off what is pending, a few milliseconds at a time with messages in between. */
@@ -51,30 +75,39 @@ function work(): void {
 }
 
 function step(): void {
-  if (indexer === undefined) return;
-  const until = systemClock.elapsed() + STEP_BUDGET_MS;
-  indexer.catchUp();
-  let more = true;
-  while (more && systemClock.elapsed() < until) more = indexer.step();
-  const { indexed, unsaved } = indexer.status;
-  const due = unsaved >= Math.max(SAVE_MIN, indexed * SAVE_SHARE) || (unsaved > 0 && systemClock.elapsed() - savedAt > SAVE_MS);
-  if (due) void save();
-  if (more) {
-    setImmediate(step);
-  } else {
-    working = false;
-    tell({ kind: "status", status: indexer.status });
-  }
+  orFail(() => {
+    if (indexer === undefined) return;
+    const until = systemClock.elapsed() + STEP_BUDGET_MS;
+    indexer.catchUp();
+    let more = true;
+    while (more && systemClock.elapsed() < until) more = indexer.step();
+    if (isSaveDue(indexer, more)) void save();
+    tellStatus(indexer, !more);
+    working = more;
+    if (more) setImmediate(step);
+  });
 }
 
-let saving: Promise<void> | undefined;
+function tellStatus({ status }: Indexer, idle: boolean): void {
+  const now = systemClock.elapsed();
+  if (!idle && now - toldAt < STATUS_MS) return;
+  toldAt = now;
+  tell({ kind: "status", status, idle });
+}
 
+function isSaveDue({ status: { indexed, unsaved } }: Indexer, busy: boolean): boolean {
+  const gap = systemClock.elapsed() - savedAt;
+  if (unsaved >= Math.max(SAVE_MIN, indexed * SAVE_SHARE)) return gap > (busy ? SAVE_GAP_BUSY_MS : SAVE_GAP_IDLE_MS);
+  return unsaved > 0 && gap > SAVE_GAP_MAX_MS;
+}
+
+/** One that fails is tried again after the same gap as one that succeeds. */
 function save(): Promise<void> {
   saving ??= (async () => {
     try {
       await indexer?.save();
     } catch (error) {
-      tell({ kind: "warning", message: `The snapshot of the vector index could not be written: ${describeError(error)}` });
+      warn(`The snapshot of the vector index could not be written: ${describeError(error)}`);
     }
     savedAt = systemClock.elapsed();
     saving = undefined;
@@ -84,27 +117,45 @@ function save(): Promise<void> {
 }
 
 async function close(): Promise<void> {
-  clearInterval(sweepTimer);
-  const last = indexer;
-  indexer = undefined;
+  clearInterval(ticking);
   await saving;
-  await last?.save().catch((error: unknown) => tell({ kind: "warning", message: describeError(error) }));
+  const { indexed, unsaved } = indexer?.status ?? { indexed: 0, unsaved: 0 };
+  if (unsaved > indexed * SAVE_AT_CLOSE_SHARE) await save();
+  indexer = undefined;
   await store?.close();
   tell({ kind: "closed" });
+}
+
+/** Whatever the index did that it should not: it is given up, and a new worker will build another one. */
+function orFail(action: () => void): void {
+  try {
+    action();
+  } catch (error) {
+    void fail(error);
+  }
+}
+
+async function fail(error: unknown): Promise<void> {
+  clearInterval(ticking);
+  indexer = undefined;
+  // Without this its view of the store would be kept open for good, and with it the pages that the view can see.
+  await store?.close().catch(() => undefined);
+  tell({ kind: "failed", reason: describeError(error) });
 }
 
 self.addEventListener("message", (event: MessageEvent<ToWorker>) => {
   const message = event.data;
   switch (message.kind) {
     case "start":
-      start(message.dataDirectory).catch((error: unknown) => tell({ kind: "failed", call: 0, reason: describeError(error) }));
+      void start(message.dataDirectory, message.useSnapshot).catch(fail);
       break;
     case "nearest":
       try {
         if (indexer === undefined) throw new Error("the index is not open");
-        tell({ kind: "answer", call: message.call, neighbours: indexer.nearest(message.query, message.filter, message.limit) });
+        const neighbours = indexer.nearest(message.query, message.filter, message.limit);
+        tell({ kind: "answer", call: message.call, memories: neighbours.map(({ memory }) => memory) });
       } catch (error) {
-        tell({ kind: "failed", call: message.call, reason: describeError(error) });
+        tell({ kind: "refused", call: message.call, reason: describeError(error) });
       }
       work();
       break;
@@ -115,7 +166,7 @@ self.addEventListener("message", (event: MessageEvent<ToWorker>) => {
       void save().then(() => tell({ kind: "saved", call: message.call }));
       break;
     case "close":
-      void close();
+      void close().catch(fail);
       break;
   }
 });

@@ -1,0 +1,44 @@
+/**
+ * What can go wrong between us and a server that embeds, told apart by what is to be done about it.
+ *
+ * @module
+ */
+export type ProviderErrorKind =
+  /** No connection, or a server that answers 5xx: it may pass. */
+  | "unreachable"
+  /** It did not answer in time. */
+  | "timeout"
+  /** It answers 429, or more is waiting for it than we keep. */
+  | "rate_limited"
+  /** It does not take the API key. */
+  | "unauthorized"
+  /** It will not do what is asked: an unknown model, a text it refuses, options that cannot be. */
+  | "rejected"
+  /** Its answer cannot be used. */
+  | "bad_answer";
+
+export interface ProviderErrorFacts {
+  readonly status?: number;
+  /** How long the server asked us to wait. */
+  readonly retryAfterMs?: number | undefined;
+  /** The same request may succeed a little later. */
+  readonly isTransient?: boolean;
+  /** It may lie in the texts that were sent, so that others would have been embedded. */
+  readonly mayBeTheTexts?: boolean;
+  /** It is said to be about the length of a text. */
+  readonly isAboutLength?: boolean;
+  readonly cause?: unknown;
+}
+
+/** The message is for people; it never holds the API key. */
+export class ProviderError extends Error {
+  override name = "ProviderError";
+  readonly kind: ProviderErrorKind;
+  readonly facts: ProviderErrorFacts;
+
+  constructor(kind: ProviderErrorKind, message: string, facts: ProviderErrorFacts = {}) {
+    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
+    this.kind = kind;
+    this.facts = facts;
+  }
+}

@@ -1,0 +1,128 @@
+/**
+ * What the docs say of each error: when it comes, and what it looks like.
+ *
+ * @module
+ */
+import { Type } from "@sinclair/typebox";
+import { ApiError, ERRORS, type ErrorCode, type ErrorDetail } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { errorJson } from "./errors.ts";
+import { OneOf } from "./types.ts";
+
+interface ErrorDoc {
+  when: string;
+  /** As an answer might have it. */
+  message: string;
+  detail?: ErrorDetail;
+}
+
+const ERROR_DOCS: Record<ErrorCode, ErrorDoc> = {
+  invalid_request: {
+    when: "a parameter or a field is missing or not valid; `param` says which.",
+    message: "limit must be an integer from 1 to 100; got 500.",
+    detail: { param: "limit" },
+  },
+  method_not_allowed: {
+    when: "the path does not know the method; the header `Allow` has those it knows.",
+    message: "PUT is not known here; GET, PATCH, DELETE are.",
+  },
+  authentication_failed: {
+    when: "no API key came with the request, or one that is not valid, has expired or was revoked.",
+    message: "The API key is not valid, has expired or was revoked.",
+  },
+  permission_denied: {
+    when: "the key lacks the scope, or the server does not answer to the name in `Host`.",
+    message: "This needs a key with the scope write; this one has read.",
+  },
+  resource_not_found: { when: "there is no such record.", message: "There is no API key key_0VQk39zYxWvU.", detail: { param: "key_id" } },
+  session_not_found: {
+    when: "there is no such session: it never was, has expired or was deleted.",
+    message: "There is no session sess_0VQk3aB4x1Zq; it may have expired or been deleted.",
+    detail: { param: "session_id" },
+  },
+  memory_not_found: {
+    when: "there is no such memory.",
+    message: "There is no memory mem_0VQk3cF8g9Hi.",
+    detail: { param: "memory_id" },
+  },
+  turn_not_found: {
+    when: "the session has no such turn.",
+    message: "Session sess_0VQk3aB4x1Zq has no turn turn_0VQk3bD5c6Ef.",
+    detail: { param: "turn_id" },
+  },
+  trace_not_found: {
+    when: "there is no such trace: it never was, or was kept for as long as the tier of its key allows.",
+    message: "There is no trace trace_0VQk3bD4z9Xw; it may have been kept for as long as its key's tier allows.",
+  },
+  version_not_found: {
+    when: "the session has no such version.",
+    message: "Session sess_0VQk3aB4x1Zq has no version 7; its versions are 0 to 2.",
+    detail: { param: "version" },
+  },
+  version_conflict: {
+    when: "the session is not at `expected_version`; nothing was changed.",
+    message: "Session sess_0VQk3aB4x1Zq is at version 2, not 1. Nothing was changed.",
+    detail: { param: "expected_version" },
+  },
+  payload_too_large: {
+    when: `the body is larger than ${LIMITS.bodyBytesMax} bytes.`,
+    message: `The body must be at most ${LIMITS.bodyBytesMax} bytes.`,
+  },
+  content_too_large: {
+    when: `\`content\` has more than ${LIMITS.memoryContentLengthMax} characters.`,
+    message: `content must be at most ${LIMITS.memoryContentLengthMax} characters; it has 12345.`,
+    detail: { param: "content" },
+  },
+  rate_limit_exceeded: {
+    when: "the key has made more requests than its rate allows; wait for `retry_after` seconds.",
+    message: "Too many requests: 100 per minute. Try again in 1 s.",
+    detail: { retryAfterSeconds: 1 },
+  },
+  internal_error: {
+    when: "a fault of the server; its log has the request id.",
+    message: "Something went wrong on our side; the operator's log has the request id.",
+  },
+  service_unavailable: {
+    when: "the server cannot do this at the moment, and nothing was changed. Try again, waiting longer each time.",
+    message: "The change could not be written to the disk. Nothing was changed.",
+  },
+};
+
+/** What any endpoint can answer. */
+export const COMMON_ERRORS = [
+  "invalid_request",
+  "authentication_failed",
+  "permission_denied",
+  "payload_too_large",
+  "rate_limit_exceeded",
+  "internal_error",
+  "service_unavailable",
+] as const satisfies readonly ErrorCode[];
+
+const CODES = Object.keys(ERRORS).filter((code) => code !== "method_not_allowed");
+const TYPES = [...new Set(Object.values(ERRORS).map(({ type }) => type))];
+
+export const ErrorBody = Type.Object(
+  {
+    error: Type.Object({
+      code: OneOf(CODES, { description: "What went wrong, for a program." }),
+      message: Type.String({ description: "What went wrong, for a person." }),
+      type: OneOf(TYPES, { description: "The kind of error." }),
+      param: Type.Optional(Type.String({ description: "The parameter, field or header at fault: `input.type`." })),
+      retry_after: Type.Optional(Type.Integer({ minimum: 1, description: "With status 429: seconds to wait." })),
+      request_id: Type.String({ description: "The header `X-Request-Id` of this response." }),
+    }),
+  },
+  { title: "Error", description: "An error." },
+);
+
+export function errorDescription(code: ErrorCode): string {
+  return `\`${code}\`: ${ERROR_DOCS[code].when}`;
+}
+
+/** An answer with the error, in exactly the form that the server gives it. */
+export function errorExample(code: ErrorCode): JsonObject {
+  const { message, detail } = ERROR_DOCS[code];
+  return JSON.parse(errorJson(new ApiError(code, message, detail), "req_0VQk3bD4w8Vu")) as JsonObject;
+}

@@ -1,0 +1,68 @@
+/**
+ * TypeBox schemas in the words of OpenAPI 3.0.
+ *
+ * What TypeBox makes is JSON Schema; 3.0 has no `const`, no null type, and one example instead of several. A schema with a
+ * title becomes a component of that name and is referred to wherever it stands; one without is written out in place.
+ *
+ * @module
+ */
+import type { TSchema } from "@sinclair/typebox";
+import { invariant } from "../lib/invariant.ts";
+import { toJson, type JsonObject, type JsonValue } from "../lib/json.ts";
+
+/** The schemas with a title, by title. */
+export type SchemaComponents = Map<string, JsonObject>;
+
+/** What stands for `schema` in the document; its components are added to `components`. */
+export function openApiSchema(schema: TSchema, components: SchemaComponents): JsonObject {
+  const translated = translate(schema, components);
+  const { title } = schema;
+  if (title === undefined) return translated;
+  const known = components.get(title);
+  invariant(known === undefined || toJson(known) === toJson(translated), `two schemas have the title ${title}`);
+  components.set(title, translated);
+  return { $ref: `#/components/schemas/${title}` };
+}
+
+function translate(schema: TSchema, components: SchemaComponents): JsonObject {
+  const translated: JsonObject = {};
+  for (const [keyword, value] of Object.entries(schema) as [string, JsonValue][]) {
+    switch (keyword) {
+      case "properties":
+        translated["properties"] = Object.fromEntries(
+          Object.entries(value as unknown as Record<string, TSchema>).map(([name, property]) => [
+            name,
+            openApiSchema(property, components),
+          ]),
+        );
+        break;
+      case "items":
+        translated["items"] = openApiSchema(value as unknown as TSchema, components);
+        break;
+      case "anyOf":
+        Object.assign(translated, union(value as unknown as TSchema[], components));
+        break;
+      case "const":
+        translated["enum"] = [value];
+        break;
+      case "examples":
+        translated["example"] = (value as JsonValue[])[0] ?? null;
+        break;
+      default:
+        if (keyword !== "title" && !keyword.startsWith("x-")) translated[keyword] = value;
+    }
+  }
+  const maxBytes = schema["x-max-bytes"] as number | undefined;
+  if (maxBytes !== undefined) translated["description"] = `${schema.description ?? ""} At most ${maxBytes / 1024} KiB as JSON.`.trim();
+  return translated;
+}
+
+/** Literals are an `enum`; null is `nullable`. */
+function union(members: readonly TSchema[], components: SchemaComponents): JsonObject {
+  const present = members.filter((member) => member["type"] !== "null");
+  const nullable: JsonObject = present.length < members.length ? { nullable: true } : {};
+  if (present.every((member) => "const" in member)) {
+    return { type: present[0]?.["type"] as string, enum: present.map((member) => member["const"] as JsonValue), ...nullable };
+  }
+  return { anyOf: present.map((member) => openApiSchema(member, components)), ...nullable };
+}

@@ -1,0 +1,224 @@
+/**
+ * The OpenAPI document, made from the table of endpoints: the schemas that validate are the schemas that it shows.
+ *
+ * OpenAPI 3.0.3, because every generator of clients reads it. What several operations share is a component: schemas with a
+ * title, error responses, headers.
+ *
+ * @module
+ */
+import { Type, type TSchema } from "@sinclair/typebox";
+import { ERRORS, type ErrorCode } from "../lib/errors.ts";
+import type { JsonObject, JsonValue } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { pascalCase } from "../lib/text.ts";
+import { pathParameters, type Endpoint } from "./endpoint.ts";
+import { COMMON_ERRORS, ErrorBody, errorDescription, errorExample } from "./error-docs.ts";
+import { openApiSchema, type SchemaComponents } from "./openapi-schema.ts";
+import { RecordId } from "./types.ts";
+
+export const TITLE = "Cairn";
+export const SUMMARY = "Sessions with versioned state, turns, memories with semantic search, and traces, for AI agents.";
+
+const DESCRIPTION = `${SUMMARY}
+
+- **Keys.** Every request under \`/v1\` needs an API key, in the header \`X-API-Key\` or as \`Authorization: Bearer\`. A key has
+  scopes: \`read\`, \`write\` and \`admin\`, which implies the others.
+- **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most ${LIMITS.bodyBytesMax / 1024 / 1024} MiB. Types are strict, unknown
+  fields are ignored, and a null for an optional field is the same as leaving it out. Objects of your own (state, metadata, snapshots)
+  nest at most ${LIMITS.jsonDepthMax} levels. Lengths of text count code points.
+- **Times** are ISO 8601 in UTC with milliseconds. **Ids** are a prefix, an underscore and 12 letters or digits, and sort by time.
+- **Lists** are newest first. The next page starts after the last id of this one: \`starting_after\`.
+- **Errors** have a \`code\` and a \`message\` that says what was expected and what came. A path that does not exist is 404
+  \`resource_not_found\`; a method that a path does not know is 405 \`invalid_request\`, and the header \`Allow\` has those it knows.
+- **Retries** are safe with an \`Idempotency-Key\`: one change and one answer, for ${LIMITS.idempotencyHours} hours.
+- **Rates** are limited for each key. Every response says how much is left.`;
+
+const TAGS: Record<string, string> = {
+  Sessions: "A session is one conversation of an agent. Its state has versions: it can be rolled back and forked.",
+  Turns: "What came in and what went out, in the order of the session.",
+  Memories: "What outlasts a conversation, found by meaning and by words.",
+  Context: "All an agent needs for its next step, in one call.",
+  Traces: "Who changed what, and when.",
+  "API keys": "Who may do what, and how often.",
+  Health: "Whether the server is there. Needs no key.",
+};
+
+const PATH_PARAMETERS: Record<string, TSchema> = {
+  session_id: RecordId("sess", "The session."),
+  turn_id: RecordId("turn", "The turn."),
+  memory_id: RecordId("mem", "The memory."),
+  trace_id: RecordId("trace", "The trace."),
+  key_id: RecordId("key", "The API key."),
+  version: Type.Integer({ minimum: 0, description: "The version; 0 is the initial state.", examples: [1] }),
+};
+
+const HEADERS: Record<string, JsonObject> = {
+  "X-Request-Id": {
+    description: "Id of the request, also in the trace and in errors: your own header `X-Request-Id` if you sent one, else a new one.",
+    schema: { type: "string", example: "req_0VQk3bD4w8Vu" },
+  },
+  "X-RateLimit-Limit": { description: "Requests per minute.", schema: { type: "integer", example: 1000 } },
+  "X-RateLimit-Remaining": { description: "Requests that could be made at once now.", schema: { type: "integer", example: 1999 } },
+  "X-RateLimit-Reset": {
+    description: "Unix time in seconds at which all of them can be made again.",
+    schema: { type: "integer", example: 1778140801 },
+  },
+  "Retry-After": { description: "Seconds to wait.", schema: { type: "integer", example: 1 } },
+  "Idempotency-Replayed": {
+    description: "`true`: the answer that an earlier request with this `Idempotency-Key` got; nothing was changed.",
+    schema: { type: "string", enum: ["true"] },
+  },
+};
+const ON_EVERY_RESPONSE = ["X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
+
+const IDEMPOTENCY_KEY: JsonObject = {
+  name: "Idempotency-Key",
+  in: "header",
+  description: `1 to ${LIMITS.idempotencyKeyLengthMax} printable ASCII characters. The same request with the same key is done once: within ${LIMITS.idempotencyHours} hours it gets the first answer again. The same key on another request is 400 \`invalid_request\`.`,
+  schema: { type: "string", minLength: 1, maxLength: LIMITS.idempotencyKeyLengthMax },
+};
+
+const Health = Type.Object(
+  {
+    status: Type.Literal("ready"),
+    version: Type.String({ description: "Version of Cairn." }),
+    region: Type.Optional(Type.String({ description: "Label of this deployment, if it has one." })),
+  },
+  { title: "Health", description: "The server is there." },
+);
+const HEALTH = [
+  { path: "/health", operationId: "getHealth", summary: "Is the server ready?" },
+  { path: "/health/ready", operationId: "getReadiness", summary: "Is the server ready? For probes." },
+  { path: "/health/live", operationId: "getLiveness", summary: "Is the process alive? For probes." },
+];
+
+/** What operations refer to, filled as they are written. */
+interface Components {
+  schemas: SchemaComponents;
+  responses: Map<string, JsonObject>;
+}
+
+export function openApiDocument(endpoints: readonly Endpoint[], version: string): JsonObject {
+  const components: Components = { schemas: new Map(), responses: new Map() };
+  const paths: Record<string, JsonObject> = {};
+  for (const endpoint of endpoints) {
+    paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operationOf(endpoint, components) };
+  }
+  for (const { path, operationId, summary } of HEALTH) {
+    const response = success(summary, Health, { status: "ready", version }, [], components);
+    const responses = { 200: response, ...errorResponses(["permission_denied", "internal_error"], components) };
+    paths[path] = { get: { operationId, tags: ["Health"], summary, security: [], responses } };
+  }
+  const tags = [...new Set(endpoints.map(({ tag }) => tag)), "Health"];
+  return {
+    openapi: "3.0.3",
+    info: { title: TITLE, description: DESCRIPTION, version, license: { name: "Apache-2.0" } },
+    servers: [{ url: "/" }],
+    security: [{ ApiKey: [] }, { Bearer: [] }],
+    tags: tags.map((name) => (TAGS[name] === undefined ? { name } : { name, description: TAGS[name] })),
+    paths,
+    components: {
+      securitySchemes: {
+        ApiKey: { type: "apiKey", in: "header", name: "X-API-Key", description: "`crn_` and 24 letters or digits." },
+        Bearer: { type: "http", scheme: "bearer", description: "The API key, as a bearer token." },
+      },
+      parameters: { IdempotencyKey: IDEMPOTENCY_KEY },
+      headers: HEADERS,
+      schemas: sorted(components.schemas),
+      responses: sorted(components.responses),
+    },
+  };
+}
+
+function operationOf(endpoint: Endpoint, components: Components): JsonObject {
+  const { tag, scope, summary, description, body, example } = endpoint;
+  const required = new Set(endpoint.query.required);
+  const parameters = [
+    ...pathParameters(endpoint.path).map((name) => parameter("path", name, PATH_PARAMETERS[name] ?? Type.String(), true, components)),
+    ...Object.entries<TSchema>(endpoint.query.properties).map(([name, schema]) =>
+      parameter("query", name, schema, required.has(name), components),
+    ),
+    ...(body === null ? [] : [{ $ref: "#/components/parameters/IdempotencyKey" }]),
+  ];
+  return {
+    operationId: operationId(summary),
+    tags: [tag],
+    summary,
+    description: [description, `Needs a key with the scope \`${scope}\`.`].filter((part) => part !== undefined).join("\n\n"),
+    "x-scope": scope,
+    parameters,
+    ...(body === null
+      ? {}
+      : {
+          requestBody: {
+            required: (body.required ?? []).length > 0,
+            content: content(body, { example: example.request as JsonValue }, components),
+          },
+        }),
+    responses: {
+      [endpoint.status]: success(
+        endpoint.response.description ?? summary,
+        endpoint.response,
+        example.response as JsonValue,
+        body === null ? [] : ["Idempotency-Replayed"],
+        components,
+      ),
+      ...errorResponses([...COMMON_ERRORS, ...endpoint.errors], components),
+    },
+  };
+}
+
+/** `Create a session` is `createSession`, `List the turns of a session` is `listTurns`. */
+function operationId(summary: string): string {
+  const words = summary
+    .replace(/ of .*/, "")
+    .toLowerCase()
+    .split(" ")
+    .filter((word) => word !== "a" && word !== "an" && word !== "the");
+  return words.map((word, index) => (index === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1))).join("");
+}
+
+function parameter(place: "path" | "query", name: string, schema: TSchema, required: boolean, { schemas }: Components): JsonObject {
+  const { description = `The ${name.replace(/_id$/, "")}.`, ...rest } = openApiSchema(schema, schemas);
+  return { name, in: place, required, description, schema: rest };
+}
+
+function success(description: string, schema: TSchema, example: JsonValue, headers: string[], components: Components): JsonObject {
+  return {
+    description,
+    headers: headerReferences([...ON_EVERY_RESPONSE, ...headers]),
+    content: content(schema, { example }, components),
+  };
+}
+
+/** One response for each status, with all the codes it can carry. */
+function errorResponses(codes: readonly ErrorCode[], components: Components): Record<string, JsonObject> {
+  const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
+  return Object.fromEntries(
+    Array.from(byStatus, ([status, ofStatus]) => {
+      const name = ofStatus.map(pascalCase).join("Or");
+      components.responses.set(name, {
+        description: ofStatus.map(errorDescription).join("\n\n"),
+        headers: headerReferences(status === 429 ? [...ON_EVERY_RESPONSE, "Retry-After"] : ON_EVERY_RESPONSE),
+        content: content(
+          ErrorBody,
+          { examples: Object.fromEntries(ofStatus.map((code) => [code, { value: errorExample(code) }])) },
+          components,
+        ),
+      });
+      return [String(status), { $ref: `#/components/responses/${name}` }];
+    }),
+  );
+}
+
+function content(schema: TSchema, examples: JsonObject, { schemas }: Components): JsonObject {
+  return { "application/json": { schema: openApiSchema(schema, schemas), ...examples } };
+}
+
+function headerReferences(names: readonly string[]): JsonObject {
+  return Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
+}
+
+function sorted(components: ReadonlyMap<string, JsonObject>): JsonObject {
+  return Object.fromEntries([...components].sort(([a], [b]) => (a < b ? -1 : 1)));
+}

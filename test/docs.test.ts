@@ -1,0 +1,534 @@
+/**
+ * The docs: `/docs` for people, `/openapi.json` for programs.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { Type } from "@sinclair/typebox";
+import Ajv from "ajv";
+import { createApp, endpointsOf } from "../src/app.ts";
+import { openApiSchema, type SchemaComponents } from "../src/http/openapi-schema.ts";
+import { OneOf, UserObject } from "../src/http/types.ts";
+import { validator } from "../src/http/validate.ts";
+import { ERRORS, type ErrorCode } from "../src/lib/errors.ts";
+import { startCairn, type Answer, type Cairn } from "./support/cairn.ts";
+import { scratchDirectory, startProcess } from "./support/process.ts";
+
+const COMMON: ErrorCode[] = [
+  "invalid_request",
+  "authentication_failed",
+  "permission_denied",
+  "payload_too_large",
+  "rate_limit_exceeded",
+  "internal_error",
+  "service_unavailable",
+];
+
+/** The application of a Cairn, for answers that are no JSON. */
+function appOf(cairn: Cairn) {
+  const app = createApp({ ...cairn.service, host: "127.0.0.1", allowedHosts: [], region: "eu", version: "1.2.3" });
+  return {
+    routes: app.routes,
+    fetch: (path: string, headers: Record<string, string> = {}) =>
+      app.handle(new Request(`http://localhost${path}`, { headers: { host: "localhost", ...headers } })),
+  };
+}
+
+interface Reference {
+  $ref?: string;
+}
+interface Parameter extends Reference {
+  name: string;
+  in: string;
+  required?: boolean;
+  description?: string;
+}
+interface Body extends Reference {
+  required?: boolean;
+  description: string;
+  headers: Record<string, unknown>;
+  content: {
+    "application/json": {
+      schema: Schema;
+      example?: Record<string, unknown>;
+      examples?: Record<string, { value: { error: { code: string; type: string } } }>;
+    };
+  };
+}
+interface Schema extends Reference {
+  required?: string[];
+  properties: Record<string, Record<string, unknown>>;
+}
+interface Operation {
+  operationId: string;
+  summary: string;
+  parameters?: Parameter[];
+  requestBody?: Body;
+  responses: Record<string, Body>;
+}
+interface OpenApi extends Record<string, unknown> {
+  paths: Record<string, Record<string, Operation>>;
+  components: { schemas: Record<string, Schema> };
+}
+
+async function documentOf(cairn: Cairn): Promise<OpenApi> {
+  const response = await appOf(cairn).fetch("/openapi.json");
+  return (await response.json()) as OpenApi;
+}
+
+/** All operations, each with its name: `GET /v1/sessions`. */
+function operationsOf({ paths }: OpenApi): { name: string; path: string; method: string; operation: Operation }[] {
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => {
+      return { name: `${method.toUpperCase()} ${path}`, path, method: method.toUpperCase(), operation };
+    }),
+  );
+}
+
+function operationOf({ paths }: OpenApi, method: string, path: string): Operation {
+  const operation = paths[path]?.[method.toLowerCase()];
+  if (operation === undefined) throw new Error(`the document has no ${method} ${path}`);
+  return operation;
+}
+
+/** What stands at a reference, or the thing itself. */
+function resolved<Thing extends Reference>(document: OpenApi, thing: Thing): Thing {
+  if (thing.$ref === undefined) return thing;
+  const names = thing.$ref.slice("#/".length).split("/");
+  return names.reduce<unknown>((found, name) => (found as Record<string, unknown>)[name], document) as Thing;
+}
+
+/** Says what is wrong with a value; a field that the document does not know is wrong too. */
+function checker(document: OpenApi): (schema: Schema, value: unknown) => string[] {
+  const ajv = new Ajv({ strict: false, allErrors: true, validateSchema: false });
+  ajv.addFormat("date-time", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  ajv.addSchema({ $id: "document", components: closed(document.components) });
+  return (schema, value) => {
+    const check = ajv.compile({ $ref: `document${schema.$ref}` });
+    check(value);
+    return (check.errors ?? []).map(({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`);
+  };
+}
+
+/** Objects that say which fields they have may have no others. */
+function closed(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closed);
+  if (typeof schema !== "object" || schema === null) return schema;
+  const members = Object.fromEntries(Object.entries(schema).map(([name, member]) => [name, closed(member)]));
+  return members["type"] === "object" && "properties" in members ? { additionalProperties: false, ...members } : members;
+}
+
+test("/openapi.json is a valid OpenAPI 3.0 document of this version", async () => {
+  await using cairn = await startCairn();
+  const document = await documentOf(cairn);
+  expect(await new Validator().validate(structuredClone(document))).toEqual({ valid: true });
+  expect(document).toMatchObject({
+    openapi: "3.0.3",
+    info: { title: "Cairn", version: "1.2.3" },
+    servers: [{ url: "/" }],
+    security: [{ ApiKey: [] }, { Bearer: [] }],
+    components: {
+      securitySchemes: { ApiKey: { type: "apiKey", in: "header", name: "X-API-Key" }, Bearer: { type: "http", scheme: "bearer" } },
+    },
+  });
+});
+
+test("the document describes every route of the application, and no other", async () => {
+  await using cairn = await startCairn();
+  const app = appOf(cairn);
+  const ofTheDocs = /^\/(docs|openapi\.json)(\/|$)/;
+  // Those for all methods are the refusals: 404 and 405.
+  const routes = app.routes
+    .filter(({ method, path }) => method !== "ALL" && !ofTheDocs.test(path))
+    .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`);
+  const described = operationsOf(await documentOf(cairn)).map(({ name }) => name);
+  expect(described.toSorted()).toEqual(routes.toSorted());
+});
+
+test("every operation has a name of its own, which generated clients can rely on", async () => {
+  await using cairn = await startCairn();
+  const operations = operationsOf(await documentOf(cairn));
+  const names = operations.map(({ operation }) => operation.operationId);
+  expect(names.filter((name, index) => !/^[a-z][A-Za-z]+$/.test(name) || names.indexOf(name) !== index)).toEqual([]);
+  expect(Object.fromEntries(operations.map(({ name, operation }) => [name, operation.operationId]))).toMatchObject({
+    "POST /v1/sessions": "createSession",
+    "GET /v1/sessions": "listSessions",
+    "GET /v1/sessions/{session_id}": "getSession",
+    "PATCH /v1/sessions/{session_id}": "updateSession",
+    "DELETE /v1/sessions/{session_id}": "deleteSession",
+    "POST /v1/sessions/{session_id}/state": "updateState",
+    "POST /v1/sessions/{session_id}/rollback": "rollBackSession",
+    "POST /v1/sessions/{session_id}/fork": "forkSession",
+    "GET /v1/sessions/{session_id}/versions": "listVersions",
+    "GET /v1/sessions/{session_id}/versions/{version}": "getVersion",
+    "POST /v1/sessions/{session_id}/turns": "addTurn",
+    "GET /v1/sessions/{session_id}/turns": "listTurns",
+    "GET /v1/sessions/{session_id}/turns/{turn_id}": "getTurn",
+    "POST /v1/memory": "addMemory",
+    "GET /v1/memory": "listMemories",
+    "POST /v1/memory/search": "searchMemories",
+    "GET /v1/memory/{memory_id}": "getMemory",
+    "PATCH /v1/memory/{memory_id}": "updateMemory",
+    "DELETE /v1/memory/{memory_id}": "deleteMemory",
+    "POST /v1/sessions/{session_id}/context": "getContext",
+    "GET /v1/traces": "listTraces",
+    "GET /v1/traces/{trace_id}": "getTrace",
+    "POST /v1/api_keys": "createApiKey",
+    "GET /v1/api_keys": "listApiKeys",
+    "GET /v1/api_keys/{key_id}": "getApiKey",
+    "DELETE /v1/api_keys/{key_id}": "revokeApiKey",
+    "GET /health": "getHealth",
+    "GET /health/ready": "getReadiness",
+    "GET /health/live": "getLiveness",
+  });
+});
+
+test("the document has the defaults and limits of every parameter", async () => {
+  await using cairn = await startCairn();
+  const document = await documentOf(cairn);
+  const limit = { in: "query", required: false, schema: { type: "integer", minimum: 1, maximum: 100, default: 20 } };
+  for (const path of ["/v1/sessions", "/v1/sessions/{session_id}/turns", "/v1/memory", "/v1/traces"]) {
+    expect(operationOf(document, "GET", path).parameters).toContainEqual(expect.objectContaining({ name: "limit", ...limit }));
+  }
+  const fields: [schema: string, field: string, expected: Record<string, unknown>][] = [
+    ["NewSession", "ttl_seconds", { type: "integer", minimum: 1, maximum: 2_592_000, default: 86_400 }],
+    ["NewSession", "agent_id", { type: "string", minLength: 1, maxLength: 256 }],
+    ["ContextRequest", "memory_limit", { type: "integer", maximum: 20, default: 5 }],
+    ["ContextRequest", "turn_limit", { type: "integer", maximum: 50, default: 10 }],
+    ["MemorySearch", "limit", { type: "integer", minimum: 1, maximum: 50, default: 10 }],
+    ["MemorySearch", "threshold", { type: "number", minimum: 0, maximum: 1, default: 0.7 }],
+    ["NewMemory", "embed", { type: "boolean", default: true }],
+    ["NewMemory", "tags", { type: "array", maxItems: 64, items: { type: "string", minLength: 1, maxLength: 128 } }],
+    ["Session", "user_id", { type: "string", nullable: true }],
+    ["Turn", "state_before", { type: "object", nullable: true }],
+    ["TurnInput", "type", { type: "string", enum: ["text", "audio", "image", "tool_call"] }],
+    ["TurnOutput", "type", { type: "string", enum: ["text", "audio", "image", "tool_result", "error"] }],
+  ];
+  for (const [schema, field, expected] of fields) {
+    expect({ schema, field, ...document.components.schemas[schema]?.properties[field] }).toMatchObject({ schema, field, ...expected });
+  }
+  expect(document.components.schemas["NewSession"]?.required).toEqual(["agent_id"]);
+  expect(operationOf(document, "POST", "/v1/sessions").requestBody?.required).toBe(true);
+  expect(operationOf(document, "POST", "/v1/sessions/{session_id}/fork").requestBody?.required).toBe(false);
+});
+
+test("every path parameter, every parameter and every body is described, and bodies are components", async () => {
+  await using cairn = await startCairn();
+  const document = await documentOf(cairn);
+  const missing = operationsOf(document).flatMap(({ name, path, operation: { summary, parameters = [], requestBody, responses } }) => {
+    const known = parameters.map((parameter) => resolved(document, parameter));
+    const inPath = Array.from(path.matchAll(/\{(\w+)\}/g), (match) => match[1] as string);
+    const bodies = [...(requestBody === undefined ? [] : [requestBody]), ...Object.values(responses)];
+    return [
+      ...(summary === "" ? [`${name}: a summary`] : []),
+      ...inPath.filter((it) => !known.some((one) => one.name === it && one.in === "path" && one.required)).map((it) => `${name}: ${it}`),
+      ...known.filter(({ description = "" }) => description === "").map((it) => `${name}: what ${it.name} is`),
+      ...bodies
+        .map((body) => resolved(document, body).content["application/json"].schema)
+        .filter(({ $ref = "" }) => !$ref.startsWith("#/components/schemas/"))
+        .map(() => `${name}: a title for the schema of a body`),
+    ];
+  });
+  expect(missing).toEqual([]);
+});
+
+test("changes take an Idempotency-Key and say when they are replayed; reads do not", async () => {
+  await using cairn = await startCairn();
+  const document = await documentOf(cairn);
+  const operations = operationsOf(document);
+  const takes = ({ parameters = [] }: Operation) => parameters.some((it) => resolved(document, it).name === "Idempotency-Key");
+  const says = ({ responses }: Operation) =>
+    Object.values(responses).some((it) => "Idempotency-Replayed" in resolved(document, it).headers);
+  const changing = operations.filter(({ method }) => method === "POST" || method === "PATCH").map(({ name }) => name);
+  expect(operations.filter(({ operation }) => takes(operation)).map(({ name }) => name)).toEqual(changing);
+  expect(operations.filter(({ operation }) => says(operation)).map(({ name }) => name)).toEqual(changing);
+});
+
+test("an example request passes the validator of its endpoint, an example answer its schema", async () => {
+  await using cairn = await startCairn();
+  const document = await documentOf(cairn);
+  const check = checker(document);
+  for (const { method, path, body, status } of endpointsOf(cairn.service)) {
+    const name = `${method} ${path}`;
+    const { requestBody, responses } = operationOf(document, method, path);
+    const answer = responses[status]?.content["application/json"];
+    if (answer === undefined) throw new Error(`${name} has no answer of status ${status}`);
+    expect({ name, problems: check(answer.schema, answer.example) }).toEqual({ name, problems: [] });
+    expect({ name, takesBody: requestBody !== undefined }).toEqual({ name, takesBody: body !== null });
+    if (requestBody !== undefined && body !== null) {
+      const { schema, example = {} } = requestBody.content["application/json"];
+      expect({ name, request: validator(body)(example) }).toEqual({ name, request: example });
+      expect({ name, problems: check(schema, example) }).toEqual({ name, problems: [] });
+    }
+  }
+});
+
+test("every error that an endpoint can answer stands under its status, with an example of its own", async () => {
+  await using cairn = await startCairn();
+  const document = await documentOf(cairn);
+  const check = checker(document);
+  for (const { method, path, errors } of endpointsOf(cairn.service)) {
+    const documented = Object.entries(operationOf(document, method, path).responses)
+      .filter(([status]) => Number(status) >= 400)
+      .flatMap(([status, reference]) => {
+        const { description, content } = resolved(document, reference);
+        const { schema, examples = {} } = content["application/json"];
+        return Object.entries(examples).map(([code, { value }]) => ({
+          code,
+          status: Number(status),
+          type: value.error.type,
+          described: description.includes(`\`${code}\`: `),
+          problems: check(schema, value),
+        }));
+      });
+    const expected = [...COMMON, ...errors].map((code) => ({ code, ...ERRORS[code], described: true, problems: [] }));
+    const byCode = (a: { code: string }, b: { code: string }) => (a.code < b.code ? -1 : 1);
+    expect({ method, path, errors: documented.toSorted(byCode) }).toEqual({ method, path, errors: expected.toSorted(byCode) });
+  }
+});
+
+/** Records for the names in paths. */
+async function recordsIn(cairn: Cairn): Promise<Record<string, string>> {
+  const session = await cairn.createSession({ user_id: "user-42" });
+  const turn = await cairn.addTurn(session.id);
+  const memory = await cairn.addMemory(session.id, "The customer prefers e-mail to phone calls.");
+  const [trace] = await cairn.traces(session.id);
+  const key = await cairn.ok(cairn.post("/v1/api_keys", { name: "another" }));
+  return { session_id: session.id, turn_id: turn.id, memory_id: memory.id, trace_id: trace.id, key_id: key.id, version: "0" };
+}
+
+test("what the server answers to each example is what the document says", async () => {
+  await using cairn = await startCairn({ region: "eu" });
+  const document = await documentOf(cairn);
+  const check = checker(document);
+  for (const { name, method, path, operation } of operationsOf(document)) {
+    const records = await recordsIn(cairn);
+    const target = path.replaceAll(/\{(\w+)\}/g, (_, parameter: string) => records[parameter] ?? `no-${parameter}-known`);
+    const example = operation.requestBody?.content["application/json"].example;
+    const body = example?.["session_id"] === undefined ? example : { ...example, session_id: records["session_id"] };
+    const answer = await cairn.request(method, target, { body });
+    const response = operation.responses[answer.status];
+    if (response === undefined) throw new Error(`${name} answered ${answer.status}: ${JSON.stringify(answer.body)}`);
+    expect({
+      name,
+      success: answer.status < 300,
+      problems: check(response.content["application/json"].schema, answer.body),
+      headersMissing: Object.keys(response.headers).filter((header) => !answer.headers.has(header)),
+    }).toEqual({ name, success: true, problems: [], headersMissing: body === undefined ? [] : ["Idempotency-Replayed"] });
+  }
+});
+
+test("the details of every action's trace have the fields that the document names", async () => {
+  await using cairn = await startCairn();
+  const document = await documentOf(cairn);
+  const text = String(document.components.schemas["Trace"]?.properties["details"]?.["description"]);
+  const documented = Array.from(text.matchAll(/^- `([\w.]+)`: (.+)$/gm), ([, action = "", fields = ""]) => [
+    action,
+    fields.split(", ").sort(),
+  ]);
+
+  const { id } = await cairn.createSession({ ttl_seconds: 60 });
+  await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { metadata: { channel: "chat" }, ttl_seconds: 120 }));
+  await cairn.setState(id, { step: 1 }, { reasoning: "because" });
+  await cairn.rollback(id, 0, { reason: "a slip" });
+  await cairn.addTurn(id, "in", "out", { reasoning: "because" });
+  const memory = await cairn.addMemory(id, "The customer prefers e-mail.");
+  await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { tags: ["contact"] }));
+  await cairn.ok(cairn.delete(`/v1/memory/${memory.id}?reason=wrong`));
+  const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, {}));
+  await cairn.ok(cairn.delete(`/v1/sessions/${fork.id}?reason=done`));
+  cairn.clock.advance({ seconds: 121 });
+  await cairn.runTask("session expiry");
+  const traces = [...(await cairn.traces(id)), ...(await cairn.traces(fork.id))];
+  const fields = new Map(traces.map(({ action, details }) => [action, Object.keys(details).sort()]));
+
+  expect(Object.fromEntries(documented)).toEqual(Object.fromEntries(fields));
+});
+
+test("what the server refuses, it refuses as the document says", async () => {
+  await using cairn = await startCairn();
+  const document = await documentOf(cairn);
+  const check = checker(document);
+  const { id } = await cairn.createSession();
+  const reader = await cairn.newKey({ scopes: ["read"] });
+  const slow = await cairn.newKey({ rateLimit: { perMinute: 1, burst: 1 } });
+  await cairn.get("/v1/sessions", { key: slow });
+  const long = "x".repeat(10_001);
+  const cases: [operation: string, answer: Promise<Answer>, status: number, code: string][] = [
+    ["GET /v1/sessions", cairn.get("/v1/sessions?limit=0"), 400, "invalid_request"],
+    ["GET /v1/sessions", cairn.get("/v1/sessions", { key: null }), 401, "authentication_failed"],
+    ["POST /v1/sessions", cairn.post("/v1/sessions", {}, { key: reader }), 403, "permission_denied"],
+    ["POST /v1/sessions/{session_id}/fork", cairn.post(`/v1/sessions/${id}/fork`, { version: 9 }), 404, "version_not_found"],
+    [
+      "POST /v1/sessions/{session_id}/state",
+      cairn.post(`/v1/sessions/${id}/state`, { state: {}, expected_version: 9 }),
+      409,
+      "version_conflict",
+    ],
+    ["POST /v1/memory", cairn.post("/v1/memory", { session_id: id, content: long }), 413, "content_too_large"],
+    ["GET /v1/traces", cairn.get("/v1/traces", { key: slow }), 429, "rate_limit_exceeded"],
+  ];
+  for (const [name, answer, status, code] of cases) {
+    const [method = "", path = ""] = name.split(" ");
+    const { status: answered, headers, body } = await answer;
+    const reference = operationOf(document, method, path).responses[answered];
+    if (reference === undefined) throw new Error(`${name} answered ${answered}: ${JSON.stringify(body)}`);
+    const response = resolved(document, reference);
+    const { schema, examples = {} } = response.content["application/json"];
+    expect({
+      name,
+      status: answered,
+      code: body.error.code,
+      documented: code in examples,
+      problems: check(schema, body),
+      headersMissing: Object.keys(response.headers).filter((header) => !headers.has(header)),
+    }).toEqual({ name, status, code, documented: true, problems: [], headersMissing: [] });
+  }
+});
+
+/** What a page has a browser fetch. */
+function loadedBy(html: string): string[] {
+  return Array.from(html.matchAll(/(?:src|href)\s*=\s*["']?([^"'\s>]+)/g), (match) => match[1] as string);
+}
+
+test("/docs is a page that loads its own files and nothing from elsewhere", async () => {
+  await using cairn = await startCairn();
+  const app = appOf(cairn);
+  const page = await app.fetch("/docs");
+  const html = await page.text();
+  expect(html).not.toMatch(/https?:|\/\/\w/);
+  expect(html).toContain('"url":"/openapi.json"');
+  const files = await Promise.all(loadedBy(html).map(async (path) => ({ path, response: await app.fetch(path) })));
+  expect(
+    files.map(({ path, response: { status, headers } }) => ({
+      file: path.replace(/\d+\.\d+\.\d+/, "1.0.0"),
+      status,
+      type: headers.get("content-type"),
+      kept: headers.get("cache-control"),
+    })),
+  ).toEqual([
+    {
+      file: "/docs/swagger-ui-1.0.0.css",
+      status: 200,
+      type: "text/css; charset=utf-8",
+      kept: "public, max-age=31536000, immutable",
+    },
+    {
+      file: "/docs/swagger-ui-bundle-1.0.0.js",
+      status: 200,
+      type: "text/javascript; charset=utf-8",
+      kept: "public, max-age=31536000, immutable",
+    },
+  ]);
+  const [style, script] = await Promise.all(files.map(({ response }) => response.text()));
+  expect(style).toContain(".swagger-ui");
+  expect(style).not.toMatch(/@import|url\(["']?(https?:)?\/\//);
+  expect(script).toContain("SwaggerUIBundle");
+});
+
+test("the page may run its own scripts and styles, and reach this server alone", async () => {
+  await using cairn = await startCairn();
+  const page = await appOf(cairn).fetch("/docs");
+  const html = await page.text();
+  const hash = (tag: string) => {
+    const [, text = ""] = new RegExp(`<${tag}>([^<]*)</${tag}>`).exec(html) ?? [];
+    expect(text).not.toBe("");
+    return `'sha256-${new Bun.CryptoHasher("sha256").update(text).digest("base64")}'`;
+  };
+  expect(page.headers.get("content-security-policy")?.split("; ")).toEqual([
+    "default-src 'none'",
+    `script-src 'self' ${hash("script")}`,
+    `style-src 'self' ${hash("style")}`,
+    "img-src 'self' data:",
+    "connect-src 'self'",
+    "base-uri 'none'",
+    "form-action 'none'",
+    "frame-ancestors 'none'",
+  ]);
+});
+
+test("the docs need no key, cost nothing of anybody's rate, and carry the headers of every response", async () => {
+  await using cairn = await startCairn();
+  const app = appOf(cairn);
+  const page = await app.fetch("/docs");
+  for (const path of ["/docs", "/openapi.json", ...loadedBy(await page.text())]) {
+    const { status, headers } = await app.fetch(path, { "x-request-id": "mine" });
+    expect({
+      path,
+      status,
+      id: headers.get("x-request-id"),
+      limit: headers.get("x-ratelimit-limit"),
+      remaining: headers.get("x-ratelimit-remaining"),
+      reset: headers.get("x-ratelimit-reset"),
+      sniffing: headers.get("x-content-type-options"),
+    }).toEqual({
+      path,
+      status: 200,
+      id: "mine",
+      limit: "100",
+      remaining: "200",
+      reset: String(Math.ceil(cairn.clock.now() / 1000)),
+      sniffing: "nosniff",
+    });
+    const elsewhere = await app.fetch(path, { host: "docs.example" });
+    expect({ path, status: elsewhere.status, body: await elsewhere.json() }).toMatchObject({
+      path,
+      status: 403,
+      body: { error: { code: "permission_denied", param: "Host" } },
+    });
+  }
+});
+
+test("the executable has the docs inside, as they are from source", async () => {
+  await using cairn = await startCairn();
+  const app = appOf(cairn);
+  using directory = scratchDirectory();
+  await using server = await startProcess({ dataDirectory: `${directory.path}/data`, directory: directory.path });
+  const html = await (await app.fetch("/docs")).text();
+  for (const path of ["/docs", ...loadedBy(html)]) {
+    const [fromSource, fromExecutable] = await Promise.all([app.fetch(path), server.get(path)]);
+    expect({ path, type: fromExecutable.headers.get("content-type"), same: fromExecutable.text === (await fromSource.text()) }).toEqual({
+      path,
+      type: fromSource.headers.get("content-type"),
+      same: true,
+    });
+  }
+  const { paths, components } = await documentOf(cairn);
+  expect(await server.ok(server.get("/openapi.json"))).toMatchObject({ paths: { "/v1/sessions": paths["/v1/sessions"] }, components });
+});
+
+test("TypeBox schemas become OpenAPI 3.0", () => {
+  const Named = Type.Object({ a: Type.String() }, { title: "Named", description: "A thing." });
+  const cases: [name: string, schema: Parameters<typeof openApiSchema>[0], expected: unknown][] = [
+    ["a literal", Type.Literal("list"), { type: "string", enum: ["list"] }],
+    ["one of", OneOf(["a", "b"], { default: "a" }), { type: "string", enum: ["a", "b"], default: "a" }],
+    [
+      "one of, or null",
+      Type.Union([Type.Literal("a"), Type.Literal("b"), Type.Null()]),
+      { type: "string", enum: ["a", "b"], nullable: true },
+    ],
+    ["or null", Type.Union([Type.Integer(), Type.Null()]), { anyOf: [{ type: "integer" }], nullable: true }],
+    ["an example", Type.Integer({ examples: [0, 1] }), { type: "integer", example: 0 }],
+    [
+      "a limit in bytes",
+      UserObject({ maxBytes: 2048, description: "Yours." }),
+      { type: "object", additionalProperties: true, description: "Yours. At most 2 KiB as JSON." },
+    ],
+    ["a field with a title", Type.Array(Named), { type: "array", items: { $ref: "#/components/schemas/Named" } }],
+    [
+      "fields that may be left out",
+      Type.Object({ a: Type.Boolean(), b: Type.Optional(Type.Boolean()) }),
+      { type: "object", required: ["a"], properties: { a: { type: "boolean" }, b: { type: "boolean" } } },
+    ],
+  ];
+  const components: SchemaComponents = new Map();
+  for (const [name, schema, expected] of cases) {
+    // As it is sent: what only TypeBox sees is not in the text.
+    expect({ name, schema: JSON.parse(JSON.stringify(openApiSchema(schema, components))) as unknown }).toEqual({ name, schema: expected });
+  }
+  expect(Object.fromEntries(components)).toEqual({
+    Named: { type: "object", description: "A thing.", required: ["a"], properties: { a: { type: "string" } } },
+  });
+  expect(() => openApiSchema(Type.Object({}, { title: "Named" }), components)).toThrow("two schemas have the title Named");
+});

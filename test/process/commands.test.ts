@@ -1,0 +1,121 @@
+import { expect, test } from "bun:test";
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { KEY, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
+
+const TIMEOUT_MS = 30_000;
+
+test(
+  "in an empty directory with an empty environment it serves, and prints an admin key at the first start only",
+  async () => {
+    using directory = scratchDirectory();
+    const options = { dataDirectory: "data", directory: directory.path, environment: {} };
+    await using first = await startProcess(options);
+    const [, key = ""] = await until("the key to be printed", () => /^Admin key, shown only this once: (\S+)$/m.exec(first.stdout));
+    first.key = key;
+    const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 0 } }));
+    expect(await first.stop()).toBe(0);
+
+    await using second = await startProcess(options);
+    second.key = key;
+    expect(await second.ok(second.get(`/v1/sessions/${session.id}`))).toEqual(session);
+    expect(await second.stop()).toBe(0);
+    expect(second.stdout).not.toContain("crn_");
+    expect(readdirSync(directory.path)).toEqual(["data"]);
+  },
+  TIMEOUT_MS,
+);
+
+const COMMANDS: { args: string[]; code: number; stdout: RegExp; stderr: RegExp }[] = [
+  { args: ["--help"], code: 0, stdout: /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve[^]*--data-dir DIR +CAIRN_DATA_DIR/, stderr: /^$/ },
+  { args: ["version"], code: 0, stdout: /^cairn \d+\.\d+\.\d+( \([0-9a-f]{12}(-modified)?\))?\n$/, stderr: /^$/ },
+  { args: [], code: 2, stdout: /^$/, stderr: /^cairn: say what to do\nTry: cairn --help\n$/ },
+  { args: ["srve"], code: 2, stdout: /^$/, stderr: /^cairn: there is no command srve\nTry: cairn --help\n$/ },
+  { args: ["serve", "--prot", "1"], code: 2, stdout: /^$/, stderr: /^cairn: .*--prot.*\nTry: cairn --help\n$/ },
+  { args: ["serve", "--port", "65536"], code: 2, stdout: /^$/, stderr: /^cairn: --port must be .* got 65536\n/ },
+  { args: ["keys", "revoke"], code: 2, stdout: /^$/, stderr: /^cairn: cairn keys revoke needs the id of a key/ },
+  { args: ["keys", "revoke", "key_000000000000"], code: 1, stdout: /^$/, stderr: /^cairn: There is no API key key_000000000000\.\n$/ },
+];
+
+for (const { args, code, stdout, stderr } of COMMANDS) {
+  test(
+    `cairn ${args.join(" ")} ends with code ${code}`,
+    async () => {
+      using directory = scratchDirectory();
+      expect(await runCairn(args, { directory: directory.path })).toEqual({
+        code,
+        stdout: expect.stringMatching(stdout),
+        stderr: expect.stringMatching(stderr),
+      });
+    },
+    TIMEOUT_MS,
+  );
+}
+
+test(
+  "a key made beside a running server works at once, is listed without its secret, and is refused once revoked",
+  async () => {
+    using directory = scratchDirectory();
+    await using server = await startProcess({ dataDirectory: directory.path });
+    const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
+
+    const made = await keys("create", "--name", "helper", "--scopes", "read", "--tier", "pro");
+    expect(made).toEqual({ code: 0, stdout: expect.stringMatching(/^crn_[0-9A-Za-z]{24}\n$/), stderr: "" });
+    server.key = made.stdout.trim();
+    const { status, headers } = await server.get("/v1/sessions");
+    expect({ status, limit: headers.get("x-ratelimit-limit") }).toEqual({ status: 200, limit: "1000" });
+    expect((await server.post("/v1/sessions", { agent_id: "agent" })).body.error.code).toBe("permission_denied");
+
+    const listed = await keys("list");
+    const [line = ""] = listed.stdout.split("\n");
+    const [id = "", ...rest] = line.split("  ");
+    expect(rest).toEqual([`${server.key.slice(0, 8)}…`, "read", "pro", expect.stringMatching(/^\d{4}-.*Z$/), "helper"]);
+    expect(listed.stdout).not.toContain(server.key);
+    expect(listed.stdout).toContain(`${KEY.slice(0, 8)}…  admin  enterprise`);
+
+    expect(await keys("revoke", id)).toEqual({ code: 0, stdout: `Revoked ${id}\n`, stderr: "" });
+    expect((await server.get("/v1/sessions")).status).toBe(401);
+    expect(await keys("revoke", id)).toMatchObject({ code: 1, stderr: `cairn: There is no API key ${id}.\n` });
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "no key stands in the data directory or in the log",
+  async () => {
+    using directory = scratchDirectory();
+    await using server = await startProcess({ dataDirectory: directory.path, flags: ["--log-level", "debug"] });
+    const made = await server.ok(server.post("/v1/api_keys", { scopes: ["read", "write"] }, { "Idempotency-Key": "k" }));
+    await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    expect(await server.stop()).toBe(0);
+    const holds = (secret: string) => Bun.spawnSync(["grep", "-rlaF", secret, directory.path]).stdout.toString();
+    expect({ ofTheKeys: [KEY, made.key].map(holds), ofThePrefix: holds(KEY.slice(0, 8)) }).toEqual({
+      ofTheKeys: ["", ""],
+      ofThePrefix: `${join(directory.path, "store/data.mdb")}\n`,
+    });
+    expect([KEY, made.key].filter((secret) => (server.stderr + server.stdout).includes(secret))).toEqual([]);
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "the docs and the OpenAPI document come out of the executable and name no other host",
+  async () => {
+    using directory = scratchDirectory();
+    await using server = await startProcess({ dataDirectory: directory.path, directory: directory.path });
+    const docs = await server.get("/docs");
+    expect({ status: docs.status, type: docs.headers.get("content-type")?.split(";")[0] }).toEqual({ status: 200, type: "text/html" });
+    const assets = Array.from(docs.text.matchAll(/(?:src|href)="([^"#]+)"/g), (match) => match[1] as string);
+    expect(assets.filter((asset) => /^(https?:)?\/\//.test(asset))).toEqual([]);
+    for (const asset of assets.filter((path) => !path.startsWith("data:"))) {
+      expect((await server.get(new URL(asset, "http://localhost/docs").pathname)).status).toBe(200);
+    }
+    const { status, body } = await server.get("/openapi.json");
+    expect({ status, openapi: body.openapi, paths: Object.keys(body.paths).includes("/v1/sessions/{session_id}/context") }).toEqual({
+      status: 200,
+      openapi: expect.stringMatching(/^3\./),
+      paths: true,
+    });
+  },
+  TIMEOUT_MS,
+);

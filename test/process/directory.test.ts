@@ -1,0 +1,115 @@
+import { expect, test } from "bun:test";
+import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { systemClock } from "../../src/lib/clock.ts";
+import { Store } from "../../src/storage/store.ts";
+import { meta } from "../../src/storage/tables.ts";
+import { runCairn, scratchDirectory, startProcess } from "../support/process.ts";
+
+const TIMEOUT_MS = 30_000;
+
+test(
+  "a second server on a directory ends with a message and the first goes on; after a kill -9 of the first the next one starts",
+  async () => {
+    using directory = scratchDirectory();
+    const dataDirectory = directory.path;
+    await using first = await startProcess({ dataDirectory });
+    const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent" }));
+    expect(await runCairn(["serve", "--port", "0", "--data-dir", dataDirectory])).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `cairn: Another Cairn is serving from ${dataDirectory}. Stop it first, or give this one a --data-dir of its own.\n`,
+    });
+    expect(await first.ok(first.post(`/v1/sessions/${session.id}/state`, { state: { step: 1 } }))).toMatchObject({ state_version: 1 });
+    await first.kill();
+
+    await using second = await startProcess({ dataDirectory });
+    expect(await second.ok(second.get(`/v1/sessions/${session.id}`))).toMatchObject({ state: { step: 1 }, state_version: 1 });
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "a port that is taken ends the start with a message that names it",
+  async () => {
+    using directory = scratchDirectory();
+    await using first = await startProcess({ dataDirectory: join(directory.path, "first") });
+    const port = new URL(first.address).port;
+    const second = await runCairn(["serve", "--port", port, "--data-dir", join(directory.path, "second")]);
+    expect(second).toEqual({ code: 1, stdout: "", stderr: expect.stringMatching(new RegExp(`^cairn: .*\\b${port}\\b.*\\n$`)) });
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "only its owner can read what Cairn keeps, whatever the umask: directories are 0700, files 0600, native parts 0500",
+  async () => {
+    using directory = scratchDirectory();
+    const dataDirectory = join(directory.path, "data");
+    mkdirSync(dataDirectory, { mode: 0o755 });
+    chmodSync(dataDirectory, 0o755);
+    await using server = await startProcess({ dataDirectory, through: ["sh", "-c", 'umask 000; exec "$0" "$@"'] });
+    const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    // More than are compared one by one, so that there is an index to write.
+    const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
+    await Promise.all(contents.map((content) => server.ok(server.post("/v1/memory", { session_id: session.id, content }))));
+    await server.ok(server.post("/v1/memory/search", { query: "parcel" }));
+    expect(await server.stop()).toBe(0);
+
+    const modes = readdirSync(dataDirectory, { recursive: true, withFileTypes: true }).map((entry) => {
+      const kind = entry.isDirectory() ? "directory" : entry.name.endsWith(".node") ? "native part" : "file";
+      return { name: entry.name, kind, mode: (statSync(join(entry.parentPath, entry.name)).mode & 0o777).toString(8) };
+    });
+    expect((statSync(dataDirectory).mode & 0o777).toString(8)).toBe("700");
+    expect(modes.filter(({ kind, mode }) => mode !== { directory: "700", file: "600", "native part": "500" }[kind])).toEqual([]);
+    expect(modes.map(({ name }) => name)).toEqual(expect.arrayContaining(["data.mdb", "lock.mdb", "serve.lock", "manifest.json"]));
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "a store of a newer schema version is refused with a message that says so, and left as it is",
+  async () => {
+    using directory = scratchDirectory();
+    const store = await Store.open(directory.path, systemClock);
+    await store.commit((tx) => tx.put(meta, "schema", "99"));
+    await store.close();
+    for (const command of [
+      ["serve", "--port", "0"],
+      ["keys", "list"],
+    ]) {
+      expect(await runCairn([...command, "--data-dir", directory.path])).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: expect.stringMatching(/^cairn: The store in .* has schema version 99; this Cairn reads version \d+\. .*newer.*\n$/),
+      });
+    }
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "a data directory that cannot be written ends the start with one line that names it",
+  async () => {
+    using directory = scratchDirectory();
+    const dataDirectory = join(directory.path, "data");
+    // Root may write anywhere except where nobody may; others not where they are not allowed to.
+    const isRoot = process.geteuid?.() === 0;
+    if (isRoot) {
+      await using server = await startProcess({ dataDirectory });
+      expect(await server.stop()).toBe(0);
+      expect(Bun.spawnSync(["mount", "--bind", "-o", "ro", dataDirectory, dataDirectory]).exitCode).toBe(0);
+    } else {
+      chmodSync(directory.path, 0o500);
+    }
+    try {
+      const refused = await runCairn(["serve", "--port", "0", "--data-dir", dataDirectory]);
+      expect(refused).toEqual({ code: 1, stdout: "", stderr: expect.stringMatching(/^cairn: [^\n]*\n$/) });
+      expect(refused.stderr).toContain(dataDirectory);
+    } finally {
+      if (isRoot) Bun.spawnSync(["umount", dataDirectory]);
+      else chmodSync(directory.path, 0o700);
+    }
+  },
+  TIMEOUT_MS,
+);

@@ -1,0 +1,164 @@
+import { expect, spyOn, test } from "bun:test";
+import * as fs from "node:fs";
+import { join } from "node:path";
+import { startCairn } from "../support/cairn.ts";
+import { scratchDirectory, startProcess, until, type Scratch } from "../support/process.ts";
+
+const TIMEOUT_MS = 60_000;
+const WRITABLE_AGAIN_SECONDS = 10;
+
+test(
+  "a write that the disk refuses is answered 503 and leaves nothing; reading goes on, and writing once the disk takes it",
+  async () => {
+    using directory = scratchDirectory();
+    await using server = await startProcess({ dataDirectory: directory.path });
+    const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 0 } }));
+    const update = (step: number) => server.post(`/v1/sessions/${id}/state`, { state: { step, text: "x".repeat(20_000) } });
+    await server.ok(update(1));
+    const before = await server.ok(server.get(`/v1/sessions/${id}`));
+
+    // From here on no file of the server's may grow, as on a disk that is full to the last byte.
+    const limitFiles = (bytes: number | "unlimited") =>
+      expect(Bun.spawnSync(["prlimit", "--pid", `${server.pid}`, `--fsize=${bytes}:unlimited`]).exitCode).toBe(0);
+    limitFiles(fs.statSync(join(directory.path, "store/data.mdb")).size);
+    const written = await until("a write to be refused", async () => {
+      const answers = await Promise.all(Array.from({ length: 20 }, (_, step) => update(step)));
+      return answers.some(({ status }) => status === 503) && answers;
+    });
+    const refused = await Promise.all([update(7), server.post("/v1/sessions", { agent_id: "agent" }), update(8)]);
+    expect([...written, ...refused].map(({ status }) => status).filter((status) => status !== 200 && status !== 503)).toEqual([]);
+    expect(refused.map(({ status, body }) => [status, body.error?.code, body.error?.type])).toEqual(
+      refused.map(() => [503, "service_unavailable", "api_error"]),
+    );
+    const acknowledged = written.filter(({ status }) => status === 200).length;
+    const { state_version } = await server.ok(server.get(`/v1/sessions/${id}`));
+    expect((await server.all(`/v1/traces?session_id=${id}&action=state.updated`)).length).toBe(state_version);
+    expect(state_version).toBeGreaterThanOrEqual(before.state_version + acknowledged);
+    expect((await server.all("/v1/sessions")).map((session) => session.id)).toEqual([id]);
+
+    limitFiles("unlimited");
+    expect(await server.ok(update(99))).toMatchObject({ state: { step: 99 }, state_version: state_version + 1 });
+    await server.kill();
+    await using again = await startProcess({ dataDirectory: directory.path });
+    expect(await again.ok(again.get(`/v1/sessions/${id}`))).toMatchObject({ state: { step: 99 }, state_version: state_version + 1 });
+    const versions = await again.all(`/v1/sessions/${id}/versions`);
+    expect(versions.map(({ version }) => version)).toEqual(Array.from(versions, (_, index) => state_version + 1 - index));
+  },
+  TIMEOUT_MS,
+);
+
+/** A disk that can be filled, and a Cairn on it. */
+interface SmallDisk extends AsyncDisposable {
+  fill(): void;
+  empty(): void;
+  /** Starts Cairn, anew if it is running. */
+  start(): Promise<Pick<Awaited<ReturnType<typeof startCairn>>, "get" | "post" | "ok">>;
+}
+
+test(
+  "on a full disk writes are answered 503 and reads go on, a start succeeds, and writing works again when there is room",
+  async () => {
+    using directory = scratchDirectory();
+    await using disk = (await mountedDisk(directory)) ?? simulatedDisk(directory);
+    const cairn = await disk.start();
+    const session = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "agent", user_id: "user" }));
+    const memory = await cairn.ok(cairn.post("/v1/memory", { session_id: session.id, content: "The boat is moored at pier nine." }));
+    const kept = await cairn.ok(cairn.get(`/v1/sessions/${session.id}`));
+
+    const expectFull = async ({ get, post }: Pick<typeof cairn, "get" | "post">) => {
+      const refused = await until("a write to be refused", async () => {
+        const answer = await post(`/v1/sessions/${session.id}/state`, { state: { step: 1 } });
+        return answer.status === 503 && answer;
+      });
+      expect(refused.body.error).toMatchObject({ code: "service_unavailable", type: "api_error" });
+      expect((await post("/v1/sessions", { agent_id: "agent" })).status).toBe(503);
+      expect((await get(`/v1/memory/${memory.id}`)).body).toEqual(memory);
+      expect((await post("/v1/memory/search", { query: memory.content })).body.data).toMatchObject([{ id: memory.id, score: 1 }]);
+      expect((await post(`/v1/sessions/${session.id}/context`, { query: "boat" })).body.memories).toMatchObject([{ id: memory.id }]);
+    };
+    disk.fill();
+    await expectFull(cairn);
+    const restarted = await disk.start();
+    await expectFull(restarted);
+
+    disk.empty();
+    const updated = await until(
+      "a write to be taken",
+      async () => {
+        const answer = await restarted.post(`/v1/sessions/${session.id}/state`, { state: { step: 2 } });
+        return answer.status === 200 && answer;
+      },
+      WRITABLE_AGAIN_SECONDS,
+    );
+    // Writes between the filling and its notice may have been taken; none was after.
+    const versions = (await restarted.get(`/v1/sessions/${session.id}/versions`)).body.data;
+    expect(updated.body).toMatchObject({ state: { step: 2 }, state_version: versions.length - 1, memory_count: kept.memory_count });
+    expect((await restarted.get("/v1/sessions")).body.data).toEqual([updated.body]);
+  },
+  TIMEOUT_MS,
+);
+
+/** A tmpfs in a mount namespace of its own, which goes with the process that holds it; undefined where that is not allowed. */
+async function mountedDisk(directory: Scratch): Promise<SmallDisk | undefined> {
+  const path = join(directory.path, "disk");
+  fs.mkdirSync(path);
+  const namespaces = process.geteuid?.() === 0 ? ["--mount"] : ["--user", "--map-root-user", "--mount"];
+  const holder = Bun.spawn(["unshare", ...namespaces, "sh", "-c", 'mount -t tmpfs -o size=100m tmpfs "$0" && echo mounted && exec cat', path], {
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "ignore",
+  });
+  const { value } = await holder.stdout.getReader().read();
+  if (value === undefined) return undefined;
+  const inside = ["nsenter", "--target", `${holder.pid}`, ...(namespaces.length === 1 ? [] : ["--user", "--preserve-credentials"]), "--mount"];
+  const filler = join(path, "filler");
+  let server: Awaited<ReturnType<typeof startProcess>> | undefined;
+  return {
+    fill: () => void Bun.spawnSync([...inside, "dd", "if=/dev/zero", `of=${filler}`, "bs=1M"]),
+    empty: () => void Bun.spawnSync([...inside, "rm", filler]),
+    async start() {
+      await server?.kill();
+      server = await startProcess({ dataDirectory: join(path, "data"), through: inside });
+      const running = server;
+      return {
+        get: (path) => running.get(path),
+        post: (path, body) => running.post(path, body),
+        ok: (answer) => running.ok(answer as never),
+      };
+    },
+    async [Symbol.asyncDispose]() {
+      await server?.kill();
+      holder.kill();
+      await holder.exited;
+    },
+  };
+}
+
+/** What a full disk says of itself, said to a Cairn in this process. */
+function simulatedDisk(directory: Scratch): SmallDisk {
+  const real = fs.statfsSync;
+  let isFull = false;
+  const said = spyOn(fs, "statfsSync").mockImplementation(((path: string) => ({ ...real(path), ...(isFull ? { bavail: 0 } : {}) })) as never);
+  let cairn: Awaited<ReturnType<typeof startCairn>> | undefined;
+  return {
+    fill: () => void (isFull = true),
+    empty: () => void (isFull = false),
+    async start() {
+      const key = cairn?.key ?? "";
+      await cairn?.close();
+      cairn = await startCairn({ directory: join(directory.path, "data") });
+      if (key !== "") cairn.key = key;
+      const running = cairn;
+      const later = () => running.clock.advance({ seconds: 1 });
+      return {
+        get: (path) => running.get(path),
+        post: (path, body) => (later(), running.post(path, body)),
+        ok: (answer) => running.ok(answer),
+      };
+    },
+    async [Symbol.asyncDispose]() {
+      await cairn?.close();
+      said.mockRestore();
+    },
+  };
+}

@@ -1,0 +1,230 @@
+/**
+ * Cairn as it is run: the executable in a process of its own, with nothing of this process's environment.
+ *
+ * Requests go over real sockets. Nothing waits for a time: what a test needs is waited for by looking, and a look that
+ * never succeeds fails with what it was looking for.
+ *
+ * @module
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { buildBinary } from "./binary.ts";
+
+/** An admin key that tests register, so that it is known. */
+export const KEY = "crn_ProcessTestsAdminKey0001";
+
+const LOOK_MS = 5;
+const LOOK_SECONDS = 30;
+
+export interface Scratch extends Disposable {
+  path: string;
+}
+
+/** A directory that goes with its block. */
+export function scratchDirectory(): Scratch {
+  const path = mkdtempSync(join(tmpdir(), "cairn-process-"));
+  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** Looks until there is something to see, and gives that. */
+export async function until<Found>(
+  what: string,
+  look: () => Found | Promise<Found>,
+  seconds: number = LOOK_SECONDS,
+): Promise<NonNullable<Found>> {
+  const end = performance.now() + seconds * 1000;
+  for (;;) {
+    const found = await look();
+    if (found !== undefined && found !== null && found !== false) return found;
+    if (performance.now() > end) throw new Error(`waited ${seconds} s for ${what}`);
+    await Bun.sleep(LOOK_MS);
+  }
+}
+
+export interface Ended {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+export interface RunOptions {
+  directory?: string;
+  environment?: Record<string, string>;
+  /** A command that starts the executable: `["prlimit", "--fsize=1000000"]`. */
+  through?: readonly string[];
+}
+
+/** Runs the executable to its end, with an empty environment unless given one. */
+export async function runCairn(args: readonly string[], options: RunOptions = {}): Promise<Ended> {
+  const child = await spawnCairn(args, options);
+  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
+  return { code, stdout, stderr };
+}
+
+async function spawnCairn(args: readonly string[], { directory, environment = {}, through = [] }: RunOptions) {
+  return Bun.spawn([...through, await buildBinary(), ...args], {
+    ...(directory === undefined ? {} : { cwd: directory }),
+    // The starting command is looked for where this process looks.
+    env: through.length === 0 ? environment : { PATH: process.env["PATH"] ?? "", ...environment },
+    stdin: "ignore",
+    stdout: "pipe",
+    stderr: "pipe",
+  });
+}
+
+export interface Answer {
+  status: number;
+  headers: Headers;
+  /** As it came. */
+  text: string;
+  body: any;
+}
+
+export class CairnProcess implements AsyncDisposable {
+  readonly #child: Awaited<ReturnType<typeof spawnCairn>>;
+  readonly #read: Promise<unknown>;
+  address = "";
+  key = KEY;
+  stdout = "";
+  stderr = "";
+
+  constructor(child: Awaited<ReturnType<typeof spawnCairn>>) {
+    this.#child = child;
+    this.#read = Promise.all([
+      collect(child.stdout, (text) => (this.stdout += text)),
+      collect(child.stderr, (text) => (this.stderr += text)),
+    ]);
+  }
+
+  get pid(): number {
+    return this.#child.pid;
+  }
+
+  /** Entries of the log with this message. */
+  logged(message: string): any[] {
+    return this.stderr
+      .split("\n")
+      .filter((line) => line.startsWith("{") && line.endsWith("}"))
+      .map((line) => JSON.parse(line))
+      .filter((entry) => entry.message === message);
+  }
+
+  async listening(): Promise<this> {
+    this.address = await until("the server to listen", () => {
+      if (this.#child.exitCode !== null) throw new Error(`ended with code ${this.#child.exitCode}: ${this.stderr}${this.stdout}`);
+      return /is serving on (http:\S+)/.exec(this.stdout)?.[1];
+    });
+    return this;
+  }
+
+  async request(method: string, path: string, body?: unknown, headers: Record<string, string> = {}): Promise<Answer> {
+    const init: RequestInit = { method, headers: { "X-API-Key": this.key, ...headers } };
+    if (body !== undefined) {
+      init.headers = { "Content-Type": "application/json", ...(init.headers as Record<string, string>) };
+      init.body = JSON.stringify(body);
+    }
+    const response = await fetch(this.address + path, init);
+    const text = await response.text();
+    return { status: response.status, headers: response.headers, text, body: text.startsWith("{") ? JSON.parse(text) : undefined };
+  }
+
+  get(path: string) {
+    return this.request("GET", path);
+  }
+  post(path: string, body: unknown, headers?: Record<string, string>) {
+    return this.request("POST", path, body, headers);
+  }
+  delete(path: string) {
+    return this.request("DELETE", path);
+  }
+
+  /** The body of an answer of success; anything else fails with what was answered. */
+  async ok(answer: Promise<Answer>): Promise<any> {
+    const { status, text, body } = await answer;
+    if (status < 200 || status > 299) throw new Error(`answered ${status} ${text}`);
+    return body;
+  }
+
+  /** All records of a list, page by page. */
+  async all(path: string): Promise<any[]> {
+    const records: any[] = [];
+    for (let after = ""; ; ) {
+      const page = await this.ok(this.get(`${path}${path.includes("?") ? "&" : "?"}limit=100${after}`));
+      records.push(...page.data);
+      if (!page.has_more) return records;
+      after = `&starting_after=${page.last_id}`;
+    }
+  }
+
+  /** Asks for an orderly end. @returns the exit code */
+  stop(): Promise<number> {
+    return this.#end("SIGTERM");
+  }
+
+  /** Ends the process as a crash does. */
+  async kill(): Promise<void> {
+    await this.#end("SIGKILL");
+  }
+
+  async #end(signal: "SIGTERM" | "SIGKILL"): Promise<number> {
+    this.#child.kill(signal);
+    const code = await this.#child.exited;
+    await this.#read;
+    return code;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.kill();
+  }
+}
+
+async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) => void): Promise<void> {
+  const decoder = new TextDecoder();
+  for await (const chunk of stream) take(decoder.decode(chunk, { stream: true }));
+}
+
+export interface ServeOptions extends RunOptions {
+  dataDirectory: string;
+  flags?: readonly string[];
+}
+
+/** Starts `cairn serve` on any free port; `KEY` is an admin key of it unless an environment is given. */
+export async function startProcess({ dataDirectory, flags = [], ...options }: ServeOptions): Promise<CairnProcess> {
+  const { environment = { CAIRN_API_KEY: KEY } } = options;
+  const child = await spawnCairn(["serve", "--port", "0", "--data-dir", dataDirectory, ...flags], { ...options, environment });
+  const server = new CairnProcess(child);
+  try {
+    return await server.listening();
+  } catch (error) {
+    await server.kill();
+    throw error;
+  }
+}
+
+/** Numbers that a seed decides (mulberry32). */
+export class Chance {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed >>> 0;
+  }
+
+  /** 0 to 1, 1 excluded. */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) >>> 0;
+    let t = this.#state;
+    t = Math.imul(t ^ (t >>> 15), t | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  /** A whole number below `end`. */
+  below(end: number): number {
+    return Math.floor(this.next() * end);
+  }
+
+  pick<Item>(items: readonly Item[]): Item | undefined {
+    return items[this.below(items.length)];
+  }
+}
