@@ -90,7 +90,8 @@ export function createApp(parts: AppParts) {
   const limiter = new RateLimiter(parts.clock);
   const isOwnHost = hostCheck(parts.host, parts.allowedHosts);
   const endpoints = endpointsOf(parts);
-  const app = new Elysia({ normalize: false });
+  // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.
+  const app = new Elysia({ normalize: false, systemRouter: false });
 
   /** Runs `work` and turns what it gives or throws into a response. */
   async function exchange(request: Request, remote: Remote, work: (open: Exchange) => Answer | Promise<Answer>): Promise<Response> {

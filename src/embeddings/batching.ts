@@ -17,6 +17,9 @@ export interface BatchLimits {
  */
 const TOKENS_BY_BYTES = [0, 0.4, 0.8, 1.5, 3] as const;
 
+/** Sums of decimal fractions are a hair off. */
+const HAIR = 1e-6;
+
 export function estimateTokens(text: string): number {
   let tokens = 0;
   for (let i = 0; i < text.length; i++) {
@@ -24,7 +27,7 @@ export function estimateTokens(text: string): number {
     tokens += tokensOf(code);
     if (code > 0xffff) i++;
   }
-  return Math.ceil(tokens);
+  return Math.max(0, Math.ceil(tokens - HAIR));
 }
 
 /** The beginning of a text that is estimated at no more than so many tokens, cut between two code points. */
@@ -33,8 +36,7 @@ export function firstTokens(text: string, tokensMax: number): string {
   for (let i = 0; i < text.length; i++) {
     const code = text.codePointAt(i)!;
     tokens += tokensOf(code);
-    // Sums of decimal fractions are a hair off; a limit that is met exactly is met.
-    if (tokens > tokensMax + 1e-6) return text.slice(0, i);
+    if (tokens > tokensMax + HAIR) return text.slice(0, i);
     if (code > 0xffff) i++;
   }
   return text;

@@ -9,14 +9,14 @@
 import type { Wait } from "../lib/clock.ts";
 import { type BatchLimits, takeBatch } from "./batching.ts";
 
-export const LANES = ["query", "memory"] as const;
+const LANES = ["query", "memory"] as const;
 export type Lane = (typeof LANES)[number];
 
 const GATHER_MS = 3;
 const UNDER_WAY_MAX = 4;
 const UNDER_WAY_OF_LANE_MAX = 3;
 /** Enough for ten requests; beyond that the caller is better told than kept waiting. */
-export const WAITING_MAX = 1000;
+const WAITING_MAX = 1000;
 
 export interface Waiting {
   readonly tokens: number;

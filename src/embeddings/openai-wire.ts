@@ -170,7 +170,7 @@ function vectorFrom(embedding: unknown): Received {
   }
   if (!Array.isArray(embedding) || embedding.length === 0) return unusable("is missing");
   if (!embedding.every((value) => typeof value === "number")) return unusable("holds something that is no number");
-  return Float64Array.from(embedding as number[]);
+  return Float64Array.from(embedding);
 }
 
 function bytesFrom(text: string): Uint8Array | undefined {

@@ -1,24 +1,17 @@
 /**
  * Embeds by asking a server that speaks `/v1/embeddings`: OpenAI, Ollama, llama.cpp, vLLM, LM Studio and others.
  *
- * ```
- * embedQuery ─► cache ─┐                ┌─ four requests at most ─ retry ─ halve what is refused ─► answers
- * embedMemory ─────────┴► two lanes ────┘
- * ```
- *
- * Every call ends: with a vector, or with a `ProviderError` before its deadline. When the server itself fails, not a text,
- * it counts as down: calls then fail at once, until `probe` finds it well again. When a text is to blame is found out by
- * asking for a plain one: if that is embedded, those that were sent are halved until the bad one stands alone.
- *
- * Stores nothing but the vectors of recent queries. Nothing here decides when to probe.
+ * Here are its options, the request itself, and the memory of recent queries. Which texts travel together, what is tried
+ * again and when the server counts as down is decided in `dispatch.ts`; what the bytes mean in `openai-wire.ts`.
  *
  * @module
  */
 import { createHash } from "node:crypto";
 import type { Clock, Wait } from "../lib/clock.ts";
-import { estimateTokens, firstTokens, halves } from "./batching.ts";
+import { firstTokens } from "./batching.ts";
+import { Dispatcher } from "./dispatch.ts";
 import { DIMENSION, type EmbeddedQuery, type Embedder, type Embedding } from "./embedder.ts";
-import { type Lane, Lanes } from "./lanes.ts";
+import type { Lane } from "./lanes.ts";
 import { localEmbedder, memoryTerms, queryTerms } from "./local.ts";
 import {
   badAnswer,
@@ -32,32 +25,14 @@ import {
   type RequestForm,
   unitVector,
 } from "./openai-wire.ts";
-import { ProviderError } from "./provider-error.ts";
+import { ProviderError, tooLate } from "./provider-error.ts";
+import { timeLimit } from "./time-limit.ts";
 
 export const OPENAI_BASE_URL = "https://api.openai.com/v1";
 export const OPENAI_MODEL = "text-embedding-3-small";
 
-/** OpenAI takes 8,192 tokens in a text and 300,000 in a request; half of that leaves room for a wrong estimate. */
+/** OpenAI's limit for a text. */
 const INPUT_TOKENS_MAX = 8192;
-const REQUEST_TOKENS_MAX = 150_000;
-const REQUEST_TEXTS_MAX = 96;
-
-/** How long a caller waits at most, and a single request. Whoever stores a memory waits too, so it is no longer. */
-const DEADLINE_MS: Readonly<Record<Lane, number>> = { query: 10_000, memory: 30_000 };
-const ATTEMPT_MS = 30_000;
-/** A local server may have to load the model first, and some begin anew when nobody waits for it. */
-const PROBE_MS = 60_000;
-
-/** Waits 0.5 s, 1 s, 2 s, 4 s, each shortened by up to a half by chance: five attempts in at most 7.5 s. */
-const ATTEMPTS_MAX = 5;
-const BACKOFF_MS = 500;
-/** A 500 is rarely about load; then it is better to find out soon which text it is about. */
-const ATTEMPTS_MAX_OF_500 = 3;
-
-/** When to look again whether a server that is down is back: after 5 s, 10 s, 20 s … 5 min. */
-const PROBE_AFTER_MS = 5_000;
-const PROBE_AFTER_MS_MAX = 300_000;
-const PROBE_TEXT = "The quick brown fox jumps over the lazy dog.";
 
 const CACHED_QUERIES_MAX = 1000;
 
@@ -128,16 +103,6 @@ export function openAiEmbedder(options: OpenAiOptions): OpenAiEmbedder {
   return new Client(options);
 }
 
-/** A text on its way, and its caller. */
-interface Call {
-  text: string;
-  readonly tokens: number;
-  /** By `clock.elapsed()`. */
-  readonly deadline: number;
-  isSettled: boolean;
-  settle(outcome: Float32Array | Error): void;
-}
-
 class Client implements OpenAiEmbedder {
   readonly provider = "openai";
   readonly #options: OpenAiOptions;
@@ -146,16 +111,10 @@ class Client implements OpenAiEmbedder {
   readonly #prefixes: Readonly<Record<Lane, string>>;
   readonly #redact: (text: string) => string;
   readonly #inputTokensMax: number;
-  readonly #lanes: Lanes<Call>;
-  readonly #closing = new AbortController();
+  readonly #dispatcher: Dispatcher;
   readonly #queries = new Map<string, Promise<Float32Array>>();
   #vectorLength: number | undefined;
   #form: RequestForm;
-  /** Texts in a request: what the server is known to take at most, and what it has kept up with lately. */
-  #textsMax = REQUEST_TEXTS_MAX;
-  #textsNow = REQUEST_TEXTS_MAX;
-  #failure: { error: ProviderError; retryAtMs: number } | undefined;
-  #failuresInARow = 0;
 
   constructor(options: OpenAiOptions) {
     const { baseUrl = OPENAI_BASE_URL, model = OPENAI_MODEL, apiKey, vectorLength, inputTokensMax = INPUT_TOKENS_MAX } = options;
@@ -172,11 +131,8 @@ class Client implements OpenAiEmbedder {
     this.#inputTokensMax = inputTokensMax;
     this.#vectorLength = vectorLength;
     this.#form = { dimensions: /(^|\/)text-embedding-3-/.test(model), base64: true };
-    this.#lanes = new Lanes({
-      wait: options.wait,
-      limits: () => ({ textsMax: this.#textsNow, tokensMax: REQUEST_TOKENS_MAX }),
-      serve: (calls) => this.#serve(calls),
-    });
+    const { clock, wait, random } = options;
+    this.#dispatcher = new Dispatcher({ ask: (texts, limitMs, signal) => this.#ask(texts, limitMs, signal), clock, wait, random });
   }
 
   get version(): string {
@@ -188,19 +144,19 @@ class Client implements OpenAiEmbedder {
     return this.#vectorLength;
   }
   get isDown(): boolean {
-    return this.#failure !== undefined;
+    return this.#dispatcher.failure !== undefined;
   }
   get lastError(): ProviderError | undefined {
-    return this.#failure?.error;
+    return this.#dispatcher.failure?.error;
   }
   get retryAtMs(): number | undefined {
-    return this.#failure?.retryAtMs;
+    return this.#dispatcher.failure?.retryAtMs;
   }
 
   async embedMemory(text: string): Promise<Embedding> {
     const terms = memoryTerms(text);
     // What has no letter or digit scores 0 for every query, and servers refuse empty texts.
-    return { vector: terms.length === 0 ? vectorOfNothing() : await this.#enqueue(text, "memory"), terms };
+    return { vector: terms.length === 0 ? vectorOfNothing() : await this.#send(text, "memory"), terms };
   }
 
   async embedQuery(text: string): Promise<EmbeddedQuery> {
@@ -209,30 +165,24 @@ class Client implements OpenAiEmbedder {
   }
 
   embed(texts: readonly string[], kind: Lane): Promise<Float32Array[]> {
-    return Promise.all(texts.map((text) => this.#enqueue(text, kind)));
+    return Promise.all(texts.map((text) => this.#send(text, kind)));
   }
 
   async probe(): Promise<{ vectorLength: number; latencyMs: number }> {
-    const startedAt = this.#options.clock.elapsed();
-    try {
-      await this.#embedPlainText(PROBE_MS);
-    } catch (error) {
-      if (error instanceof ProviderError) this.#goDown(error);
-      throw error;
-    }
-    this.#failure = undefined;
-    return { vectorLength: this.#vectorLength!, latencyMs: Math.round(this.#options.clock.elapsed() - startedAt) };
+    const { clock } = this.#options;
+    const startedAt = clock.elapsed();
+    await this.#dispatcher.probe();
+    return { vectorLength: this.#vectorLength!, latencyMs: Math.round(clock.elapsed() - startedAt) };
   }
 
   close(): void {
-    this.#closing.abort();
-    for (const call of this.#lanes.clear()) call.settle(closed());
+    this.#dispatcher.close();
   }
 
   /** The newest `CACHED_QUERIES_MAX` are kept, and one that is under way is waited for by all who ask it. */
   #queryVector(text: string): Promise<Float32Array> {
     const known = this.#queries.get(text);
-    const vector = known ?? this.#enqueue(text, "query");
+    const vector = known ?? this.#send(text, "query");
     this.#queries.delete(text);
     this.#queries.set(text, vector);
     if (known !== undefined) return known;
@@ -243,118 +193,9 @@ class Client implements OpenAiEmbedder {
     return vector;
   }
 
-  async #enqueue(text: string, lane: Lane): Promise<Float32Array> {
-    if (this.#closing.signal.aborted) throw closed();
-    if (this.#failure !== undefined) throw this.#failure.error;
-    const { clock, wait } = this.#options;
+  #send(text: string, kind: Lane): Promise<Float32Array> {
     // Half of a surrogate pair has no UTF-8, and some servers fail on it.
-    const sent = firstTokens(`${this.#prefixes[lane]}${text}`.toWellFormed(), this.#inputTokensMax);
-    const settled = new AbortController();
-    const { promise, resolve, reject } = Promise.withResolvers<Float32Array>();
-    const call: Call = {
-      text: sent,
-      tokens: estimateTokens(sent),
-      deadline: clock.elapsed() + DEADLINE_MS[lane],
-      isSettled: false,
-      settle(outcome) {
-        if (call.isSettled) return;
-        call.isSettled = true;
-        settled.abort();
-        if (outcome instanceof Error) reject(outcome);
-        else resolve(outcome);
-      },
-    };
-    if (this.#lanes.add(lane, call)) {
-      void wait(DEADLINE_MS[lane], settled.signal).then(() => call.settle(tooLate(DEADLINE_MS[lane])));
-    } else {
-      call.settle(new ProviderError("rate_limited", "Too many texts are waiting for the embedding provider."));
-    }
-    return promise;
-  }
-
-  /** Settles every call; the server counts as down if it could not. */
-  async #serve(calls: Call[]): Promise<void> {
-    try {
-      await this.#embedCalls(calls, false);
-    } catch (error) {
-      const reason = error instanceof Error ? error : new Error(String(error));
-      if (reason instanceof ProviderError && !this.#closing.signal.aborted && this.#failure === undefined) this.#goDown(reason);
-      for (const call of calls) call.settle(reason);
-    }
-  }
-
-  /**
-   * Embeds in one request, or where texts were refused, in halves.
-   *
-   * @param isServerWell - has embedded a plain text since the trouble began, so what is refused now is refused for itself
-   * @returns true if one request was enough
-   * @throws {ProviderError} when the server is to blame; calls are then left unsettled
-   */
-  async #embedCalls(calls: Call[], isServerWell: boolean): Promise<boolean> {
-    let trouble: ProviderError;
-    try {
-      await this.#embedWithRetries(calls, isServerWell);
-      return true;
-    } catch (error) {
-      if (!(error instanceof ProviderError) || error.facts.mayBeTheTexts !== true) throw error;
-      trouble = error;
-    }
-    if (!isServerWell) {
-      await this.#embedPlainText(DEADLINE_MS.query).catch(() => {
-        throw trouble;
-      });
-    }
-    const open = calls.filter(({ isSettled }) => !isSettled);
-    if (open.length > 1) {
-      const [first, second] = halves(open);
-      const isFirstTaken = await this.#embedCalls(first, true);
-      const isSecondTaken = await this.#embedCalls(second, true);
-      // Nothing was wrong with any of them: there were too many.
-      if (isFirstTaken && isSecondTaken) this.#textsNow = this.#textsMax = Math.min(this.#textsMax, first.length);
-      return false;
-    }
-    const [call] = open;
-    if (call === undefined) return false;
-    const shorter = trouble.facts.isAboutLength === true ? firstTokens(call.text, estimateTokens(call.text) / 2) : "";
-    if (shorter === "") {
-      call.settle(trouble);
-      return false;
-    }
-    call.text = shorter;
-    return this.#embedCalls([call], true).then(() => false);
-  }
-
-  async #embedWithRetries(calls: Call[], isServerWell: boolean): Promise<void> {
-    const { clock, wait, random } = this.#options;
-    for (let attempt = 1; ; attempt++) {
-      const open = calls.filter(({ isSettled }) => !isSettled);
-      if (open.length === 0) return;
-      const deadline = Math.max(...open.map((call) => call.deadline));
-      try {
-        const outcomes = await this.#attempt(
-          open.map(({ text }) => text),
-          Math.min(ATTEMPT_MS, deadline - clock.elapsed()),
-        );
-        open.forEach((call, i) => call.settle(outcomes[i]!));
-        this.#failuresInARow = 0;
-        if (open.length >= this.#textsNow) this.#textsNow = Math.min(this.#textsMax, this.#textsNow + 4);
-        return;
-      } catch (error) {
-        if (!(error instanceof ProviderError)) throw error;
-        // A slow machine may manage half of it in time.
-        if (error.kind === "timeout") this.#textsNow = Math.min(this.#textsNow, Math.ceil(open.length / 2));
-        const { isTransient, status, retryAfterMs = 0 } = error.facts;
-        const attemptsMax = status !== 500 ? ATTEMPTS_MAX : isServerWell ? 1 : ATTEMPTS_MAX_OF_500;
-        const pauseMs = Math.max(retryAfterMs, BACKOFF_MS * 2 ** (attempt - 1) * (0.5 + random() / 2));
-        if (isTransient !== true || attempt >= attemptsMax || clock.elapsed() + pauseMs >= deadline) throw error;
-        await wait(pauseMs, this.#closing.signal);
-      }
-    }
-  }
-
-  async #embedPlainText(limitMs: number): Promise<void> {
-    const [outcome] = await this.#attempt([PROBE_TEXT], limitMs);
-    if (outcome instanceof ProviderError) throw outcome;
+    return this.#dispatcher.embed(firstTokens(`${this.#prefixes[kind]}${text}`.toWellFormed(), this.#inputTokensMax), kind);
   }
 
   /**
@@ -362,8 +203,10 @@ class Client implements OpenAiEmbedder {
    *
    * @returns for each text its vector, or why it has none; at least one vector
    */
-  async #attempt(texts: readonly string[], limitMs: number): Promise<(Float32Array | ProviderError)[]> {
-    const limit = this.#timeLimit(limitMs);
+  async #ask(texts: readonly string[], limitMs: number, outer: AbortSignal): Promise<(Float32Array | ProviderError)[]> {
+    const { clock, wait } = this.#options;
+    const startedAt = clock.elapsed();
+    const limit = timeLimit(wait, limitMs, outer);
     try {
       const tried = new Set([this.#form.dimensions]);
       for (let form = this.#form; ;) {
@@ -392,8 +235,7 @@ class Client implements OpenAiEmbedder {
       }
     } catch (error) {
       if (error instanceof ProviderError) throw error;
-      if (this.#closing.signal.aborted) throw closed();
-      if (limit.signal.aborted) throw tooLate(limitMs);
+      if (limit.signal.aborted) throw tooLate(clock.elapsed() - startedAt);
       throw this.#unreachable(error);
     } finally {
       limit.end();
@@ -416,39 +258,12 @@ class Client implements OpenAiEmbedder {
     return { status, body: await readBody(response), retryAfterMs: parseRetryAfter(response.headers.get("retry-after"), clock.now()) };
   }
 
-  /** A signal that aborts after a time, or when the client is closed. */
-  #timeLimit(ms: number): { signal: AbortSignal; end: () => void } {
-    const limit = new AbortController();
-    const ended = new AbortController();
-    const abort = () => limit.abort();
-    this.#closing.signal.addEventListener("abort", abort);
-    if (this.#closing.signal.aborted) abort();
-    void this.#options.wait(ms, ended.signal).then(() => {
-      if (!ended.signal.aborted) abort();
-    });
-    return {
-      signal: limit.signal,
-      end: () => {
-        ended.abort();
-        this.#closing.signal.removeEventListener("abort", abort);
-      },
-    };
-  }
-
   #unreachable(cause: unknown): ProviderError {
     const { code } = cause instanceof Error ? (cause as Error & { code?: unknown }) : { code: undefined };
     const reason = this.#redact(typeof code === "string" ? code : cause instanceof Error ? cause.message : String(cause)).slice(0, 200);
     return new ProviderError("unreachable", `The embedding provider at ${new URL(this.#endpoint).host} cannot be reached: ${reason}`, {
       isTransient: true,
     });
-  }
-
-  #goDown(error: ProviderError): void {
-    const { clock } = this.#options;
-    const afterMs = Math.min(PROBE_AFTER_MS_MAX, PROBE_AFTER_MS * 2 ** Math.min(this.#failuresInARow, 16));
-    this.#failuresInARow++;
-    this.#failure = { error, retryAtMs: clock.now() + Math.max(afterMs, error.facts.retryAfterMs ?? 0) };
-    for (const call of this.#lanes.clear()) call.settle(error);
   }
 }
 
@@ -469,7 +284,7 @@ async function readBody(response: Response): Promise<string> {
   const decoder = new TextDecoder();
   let text = "";
   let bytes = 0;
-  for await (const chunk of response.body) {
+  for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
     bytes += chunk.length;
     if (bytes > bytesMax) {
       if (!response.ok) break;
@@ -485,12 +300,4 @@ function vectorOfNothing(): Float32Array {
   const vector = new Float32Array(DIMENSION);
   vector[DIMENSION - 1] = 1;
   return vector;
-}
-
-function tooLate(ms: number): ProviderError {
-  return new ProviderError("timeout", `The embedding provider did not answer within ${Math.ceil(ms / 1000)} s`, { isTransient: true });
-}
-
-function closed(): ProviderError {
-  return new ProviderError("unreachable", "The embedding provider is no longer used");
 }

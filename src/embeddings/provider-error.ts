@@ -42,3 +42,13 @@ export class ProviderError extends Error {
     this.facts = facts;
   }
 }
+
+export function tooLate(ms: number): ProviderError {
+  const seconds = Math.max(1, Math.round(ms / 1000));
+  return new ProviderError("timeout", `The embedding provider did not answer within ${seconds} s`, { isTransient: true });
+}
+
+/** For what is asked of a client that was closed. */
+export function closed(): ProviderError {
+  return new ProviderError("unreachable", "The embedding provider is no longer used");
+}

@@ -221,11 +221,13 @@ export async function deleteMemory(parts: MemoryParts, caller: Caller, id: strin
   return answer;
 }
 
-/** A memory's session may have expired: then nobody counts any more. */
-function touchSession(tx: Tx, { ids }: Records, sessionId: string, memories: number): void {
+/** A memory's session may have expired: then nothing happens in it any more, and once it is removed nobody counts either. */
+function touchSession(tx: Tx, { ids, clock }: Records, sessionId: string, memories: number): void {
   const key = bare(sessionId as SessionId);
   const row = tx.get(sessions, key);
-  if (row !== undefined) tx.put(sessions, key, { ...row, memoryCount: row.memoryCount + memories, updatedAt: ids.now() });
+  if (row === undefined) return;
+  const updatedAt = row.expiresAt > clock.now() ? ids.now() : row.updatedAt;
+  tx.put(sessions, key, { ...row, memoryCount: row.memoryCount + memories, updatedAt });
 }
 
 function refuseLongContent(content: string): void {

@@ -13,8 +13,8 @@ import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import { isAnyBeingRemoved } from "../sessions/removal.ts";
 import type { MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
-import { storedTerms } from "../vectors/encoding.ts";
-import type { Neighbour } from "../vectors/exact.ts";
+import { storedTerms, storedVector } from "../vectors/encoding.ts";
+import { dot } from "../vectors/exact.ts";
 import { memoryPostings, visibleMemory, type MemoryFilter, type MemoryParts } from "./memories.ts";
 import { explain, relevance } from "./relevance.ts";
 
@@ -43,11 +43,12 @@ export async function rank(
   if (query.lexical.size === 0 || options.limit === 0) return [];
   const candidates = await candidatesFor(parts, query.vector, filter);
   const scored: { key: BareId; score: number; cosine: number }[] = [];
-  for (const { memory, cosine } of candidates) {
-    const bytes = parts.store.vectorBytes(memory);
+  for (const key of candidates) {
+    const bytes = parts.store.vectorBytes(key);
     if (bytes === undefined) continue;
+    const cosine = dot(query.vector, storedVector(bytes));
     const score = relevance(query, cosine, storedTerms(bytes));
-    if (score >= options.threshold) scored.push({ key: memory, score, cosine });
+    if (score >= options.threshold) scored.push({ key, score, cosine });
   }
   scored.sort((a, b) => b.score - a.score || (a.key < b.key ? 1 : -1));
   const matches: Match[] = [];
@@ -61,11 +62,11 @@ export async function rank(
 }
 
 /** While a large session is being removed its memories can be nearer than all others: then more are asked for. */
-async function candidatesFor(parts: MemoryParts, query: Float32Array, filter: Filter): Promise<Neighbour[]> {
+async function candidatesFor(parts: MemoryParts, query: Float32Array, filter: Filter): Promise<BareId[]> {
   for (let asked = CANDIDATES; ; asked *= 4) {
     const found = await parts.vectors.nearest(query, filter, asked);
     if (found.length < asked || !isAnyBeingRemoved(parts.store)) return found;
-    const visible = found.filter(({ memory }) => visibleMemory(parts.store, memory) !== undefined);
+    const visible = found.filter((memory) => visibleMemory(parts.store, memory) !== undefined);
     if (visible.length >= CANDIDATES) return visible.slice(0, CANDIDATES);
   }
 }

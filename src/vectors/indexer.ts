@@ -20,7 +20,7 @@ import type { Store } from "../storage/store.ts";
 import { labels, memories, meta } from "../storage/tables.ts";
 import { matches, walk, type Filter } from "../storage/walk.ts";
 import { storedVector } from "./encoding.ts";
-import { Nearest, scan, type Neighbour } from "./exact.ts";
+import { byNearness, Nearest, scan, type Neighbour } from "./exact.ts";
 import { Graph } from "./hnsw.ts";
 import { loadSnapshot, saveSnapshot, type Snapshot } from "./snapshot.ts";
 
@@ -42,7 +42,7 @@ const DEFAULTS: IndexerOptions = { scanMax: 2_000, oversampleMax: 6_400, removed
 const ASKED_FIRST = 128;
 /** Asked for more than what the share that passed so far calls for, as it varies. */
 const OVERSAMPLE_MARGIN = 1.25;
-/** Cosines out of the graph are sums of single precision. */
+/** Cosines out of the graph are sums of single precision: this is ten times what was seen. */
 const COSINE_ERROR = 1e-5;
 const LABELS_PER_READ = 10_000;
 const LABELS_PER_SWEEP_STEP = 500;
@@ -98,7 +98,8 @@ export class Indexer {
     this.#live = live;
     this.#removed = removed;
     const stored = new Set(this.#pending);
-    for (const label of [...live]) if (!stored.has(label)) this.#remove(label);
+    // Removing from a set while going through it is well defined.
+    for (const label of live) if (!stored.has(label)) this.#remove(label);
     this.#pending = this.#pending.filter((label) => !live.has(label));
     this.#rebuildIfHollow();
     return undefined;
@@ -140,9 +141,8 @@ export class Indexer {
       scan(this.#store, walk(this.#store, memories, filter), query, nearest);
       return nearest.best();
     }
-    for (const { memory, cosine } of found) nearest.offer(memory, cosine);
     scan(this.#store, this.#pendingMemories(filter), query, nearest);
-    return nearest.best();
+    return this.#best([...found, ...nearest.best()], query, limit);
   }
 
   /** Does a bounded piece of work on the graph. @returns whether there is more */
@@ -207,6 +207,20 @@ export class Indexer {
         asked = Math.min(oversampleMax, Math.max(2 * asked, Math.ceil(wanted)));
       }
     }
+  }
+
+  /** The first `limit`. Where the graph's cosines are too near to the last place to tell, they are computed exactly. */
+  #best(candidates: Neighbour[], query: Float32Array, limit: number): Neighbour[] {
+    candidates.sort(byNearness);
+    const last = candidates[limit - 1];
+    if (last === undefined) return candidates;
+    const isUnsure = ({ cosine }: Neighbour) => Math.abs(cosine - last.cosine) < 2 * COSINE_ERROR;
+    const nearest = new Nearest(limit);
+    for (const candidate of candidates) {
+      if (isUnsure(candidate)) scan(this.#store, [candidate.memory], query, nearest);
+      else nearest.offer(candidate.memory, candidate.cosine);
+    }
+    return nearest.best();
   }
 
   /** The memory of a point, if it passes. A point whose label is gone is removed when it is met. */

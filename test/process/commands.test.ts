@@ -3,7 +3,7 @@ import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { KEY, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 
-const TIMEOUT_MS = 30_000;
+const TIMEOUT_MS = 60_000;
 
 test(
   "in an empty directory with an empty environment it serves, and prints an admin key at the first start only",

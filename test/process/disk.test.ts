@@ -2,7 +2,7 @@ import { expect, spyOn, test } from "bun:test";
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { startCairn } from "../support/cairn.ts";
-import { scratchDirectory, startProcess, until, type Scratch } from "../support/process.ts";
+import { ownMounts, scratchDirectory, startProcess, until, type Scratch } from "../support/process.ts";
 
 const TIMEOUT_MS = 60_000;
 const WRITABLE_AGAIN_SECONDS = 10;
@@ -98,19 +98,17 @@ test(
   TIMEOUT_MS,
 );
 
-/** A tmpfs in a mount namespace of its own, which goes with the process that holds it; undefined where that is not allowed. */
+/** A tmpfs that goes with the process that holds it; undefined where mounting is not allowed. */
 async function mountedDisk(directory: Scratch): Promise<SmallDisk | undefined> {
+  const command = ownMounts();
+  if (command === undefined) return undefined;
   const path = join(directory.path, "disk");
   fs.mkdirSync(path);
-  const namespaces = process.geteuid?.() === 0 ? ["--mount"] : ["--user", "--map-root-user", "--mount"];
-  const holder = Bun.spawn(["unshare", ...namespaces, "sh", "-c", 'mount -t tmpfs -o size=100m tmpfs "$0" && echo mounted && exec cat', path], {
-    stdin: "pipe",
-    stdout: "pipe",
-    stderr: "ignore",
-  });
-  const { value } = await holder.stdout.getReader().read();
-  if (value === undefined) return undefined;
-  const inside = ["nsenter", "--target", `${holder.pid}`, ...(namespaces.length === 1 ? [] : ["--user", "--preserve-credentials"]), "--mount"];
+  const mount = 'mount -t tmpfs -o size=100m tmpfs "$0" && echo mounted && exec cat';
+  const holder = Bun.spawn([...command, "sh", "-c", mount, path], { stdin: "pipe", stdout: "pipe", stderr: "inherit" });
+  await holder.stdout.getReader().read();
+  const user = command.includes("--user") ? ["--user", "--preserve-credentials"] : [];
+  const inside = ["nsenter", "--target", `${holder.pid}`, ...user, "--mount"];
   const filler = join(path, "filler");
   let server: Awaited<ReturnType<typeof startProcess>> | undefined;
   return {
@@ -138,7 +136,10 @@ async function mountedDisk(directory: Scratch): Promise<SmallDisk | undefined> {
 function simulatedDisk(directory: Scratch): SmallDisk {
   const real = fs.statfsSync;
   let isFull = false;
-  const said = spyOn(fs, "statfsSync").mockImplementation(((path: string) => ({ ...real(path), ...(isFull ? { bavail: 0 } : {}) })) as never);
+  const said = spyOn(fs, "statfsSync").mockImplementation(((path: string) => ({
+    ...real(path),
+    ...(isFull ? { bavail: 0 } : {}),
+  })) as never);
   let cairn: Awaited<ReturnType<typeof startCairn>> | undefined;
   return {
     fill: () => void (isFull = true),

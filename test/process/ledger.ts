@@ -108,8 +108,16 @@ export class Ledger {
     const idempotencyKey = this.#chance.below(100) < IDEMPOTENT_SHARE ? `key of ${request}` : undefined;
     const session = this.#chance.pick(sessions)?.answer.id as string;
     const change = (method: "POST" | "DELETE", path: string, target: string | undefined, body?: Record<string, unknown>): Change => ({
-      ...{ kind, request, method, path, target, body, outcome: "unknown", text: "", answer: undefined },
+      kind,
+      request,
+      method,
+      path,
+      body,
       idempotencyKey: method === "POST" ? idempotencyKey : undefined,
+      target,
+      outcome: "unknown",
+      text: "",
+      answer: undefined,
     });
     switch (kind) {
       case "create":
@@ -143,8 +151,9 @@ export class Ledger {
         return change("DELETE", `/v1/memory/${memory ?? "mem_000000000000"}`, memory);
       }
       case "delete":
-        return change("DELETE", `/v1/sessions/${session}`, session);
+        break;
     }
+    return change("DELETE", `/v1/sessions/${session}`, session);
   }
 
   #kind(): Kind {
@@ -191,7 +200,10 @@ export class Ledger {
     for (const change of this.changes) {
       const found = kept.get(change.request) ?? [];
       const expected = { acknowledged: [1], refused: [0], unknown: [0, 1] }[change.outcome];
-      expect({ of: change.request, found: expected.includes(found.length) ? "as expected" : found }).toEqual({ of: change.request, found: "as expected" });
+      expect({ of: change.request, found: expected.includes(found.length) ? "as expected" : found }).toEqual({
+        of: change.request,
+        found: "as expected",
+      });
       if (found.length === 0) continue;
       done.add(change.request);
       expect(found[0].action).toBe(ACTIONS[change.kind]);
@@ -199,11 +211,12 @@ export class Ledger {
     }
     expect([...kept.keys()].filter((request) => !byRequest.has(request))).toEqual([]);
 
-    const isDeleted = (target: string, kind: Kind) => this.changes.some((change) => change.kind === kind && change.target === target && done.has(change.request));
+    const isDeleted = (target: string, kind: Kind) =>
+      this.changes.some((change) => change.kind === kind && change.target === target && done.has(change.request));
     const sessions = await server.all("/v1/sessions");
     const expectedSessions = this.changes.filter(({ kind, request }) => kind === "create" && done.has(request));
     const live = expectedSessions.filter(({ answer }) => answer === undefined || !isDeleted(answer.id, "delete"));
-    expect(sessions.map(({ metadata }) => metadata.request).sort()).toEqual(live.map(({ request }) => request).sort());
+    expect(sorted(sessions.map(({ metadata }) => metadata.request))).toEqual(sorted(live.map(({ request }) => request)));
     for (const { answer } of expectedSessions.filter((change) => change.answer !== undefined && !live.includes(change))) {
       expect((await server.get(`/v1/sessions/${answer.id}`)).status).toBe(404);
     }
@@ -211,10 +224,17 @@ export class Ledger {
     await this.#checkMemories(server, sessions, done, isDeleted);
   }
 
-  async #checkSession(server: CairnProcess, session: any, done: ReadonlySet<string>, byRequest: ReadonlyMap<string, Change>): Promise<void> {
+  async #checkSession(
+    server: CairnProcess,
+    session: any,
+    done: ReadonlySet<string>,
+    byRequest: ReadonlyMap<string, Change>,
+  ): Promise<void> {
     const made = byRequest.get(session.metadata.request) as Change;
     const of = (...kinds: Kind[]) =>
-      this.changes.filter(({ kind, target, request }) => kinds.includes(kind) && target === session.id && done.has(request)).map(({ request }) => request);
+      this.changes
+        .filter(({ kind, target, request }) => kinds.includes(kind) && target === session.id && done.has(request))
+        .map(({ request }) => request);
     const unchanged = ["id", "agent_id", "user_id", "created_at", "metadata", "ttl_expires_at"] as const;
     const expected = { ...made.body, ...made.answer };
     for (const field of unchanged) if (expected[field] !== undefined) expect(session[field]).toEqual(expected[field]);
@@ -222,18 +242,20 @@ export class Ledger {
     const path = `/v1/sessions/${session.id}`;
     const versions = (await server.all(`${path}/versions`)).reverse();
     expect(versions.map(({ version }) => version)).toEqual(Array.from({ length: session.state_version + 1 }, (_, version) => version));
-    expect(versions.slice(1).map(({ reasoning }) => reasoning).sort()).toEqual(of("state", "rollback").sort());
+    expect(sorted(versions.slice(1).map(({ reasoning }) => reasoning))).toEqual(sorted(of("state", "rollback")));
     for (const { version, reasoning } of versions) {
       const { state } = await server.ok(server.get(`${path}/versions/${version}`));
       const change = reasoning === undefined ? made : (byRequest.get(reasoning) as Change);
-      expect(state).toEqual({ create: change.body?.["initial_state"], rollback: made.body?.["initial_state"] }[change.kind as string] ?? change.body?.["state"]);
-      if (change.answer !== undefined) expect({ state, version }).toEqual({ state: change.answer.state, version: change.answer.state_version });
+      // A rollback here always goes back to the initial state.
+      expect(state).toEqual(change.kind === "state" ? change.body?.["state"] : made.body?.["initial_state"]);
+      if (change.answer !== undefined)
+        expect({ state, version }).toEqual({ state: change.answer.state, version: change.answer.state_version });
       if (version === session.state_version) expect(session.state).toEqual(state);
     }
 
     const turns = await server.all(`${path}/turns?order=asc`);
     expect(turns.map(({ turn_number }) => turn_number)).toEqual(Array.from({ length: session.turn_count }, (_, index) => index + 1));
-    expect(turns.map(({ metadata }) => metadata.request).sort()).toEqual(of("turn").sort());
+    expect(sorted(turns.map(({ metadata }) => metadata.request))).toEqual(sorted(of("turn")));
     for (const turn of turns) {
       const { answer, body } = byRequest.get(turn.metadata.request) as Change;
       expect(turn).toEqual(answer ?? expect.objectContaining(body as object));
@@ -254,7 +276,7 @@ export class Ledger {
         !isDeleted(target as string, "delete") &&
         (answer === undefined || !isDeleted(answer.id, "forget")),
     );
-    expect([...listed.keys()].sort()).toEqual(expected.map(({ request }) => request).sort());
+    expect(sorted([...listed.keys()])).toEqual(sorted(expected.map(({ request }) => request)));
     for (const { request, answer, body } of expected) {
       const memory = listed.get(request);
       expect(memory).toEqual(answer ?? expect.objectContaining({ ...body, vector_available: true }));
@@ -274,4 +296,8 @@ export class Ledger {
       expect(found.map(({ id }: { id: string }) => id)).not.toContain(answer.id);
     }
   }
+}
+
+function sorted(texts: string[]): string[] {
+  return texts.sort();
 }

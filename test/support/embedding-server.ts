@@ -40,7 +40,11 @@ export interface EmbeddingAnswer {
 export type Behaviour = (request: EmbeddingRequest, usual: () => Response) => Response | Promise<Response>;
 
 /** An error as OpenAI writes it. */
-export function refuses(status: number, message: string, more: { code?: string; param?: string; headers?: Record<string, string> } = {}): Behaviour {
+export function refuses(
+  status: number,
+  message: string,
+  more: { code?: string; param?: string; headers?: Record<string, string> } = {},
+): Behaviour {
   const error = { message, type: "invalid_request_error", param: more.param ?? null, code: more.code ?? null };
   return () => Response.json({ error }, { status, headers: more.headers ?? {} });
 }
@@ -150,8 +154,10 @@ export class EmbeddingServer implements AsyncDisposable {
     if (path !== "/v1/embeddings") return refuse(404, `Invalid URL (POST ${path})`);
     const presented = headers.get("authorization");
     if (apiKey !== undefined && presented !== `Bearer ${apiKey}`) return refuse(401, `Incorrect API key provided: ${presented?.slice(7)}.`);
-    if (dimensions === "refuse" && body.dimensions !== undefined) return refuse(400, `Model "${body.model}" does not support matryoshka representation`);
-    if (base64 === "refuse" && body.encoding_format !== undefined) return refuse(400, "base64 encoding is not currently supported", "encoding_format");
+    if (dimensions === "refuse" && body.dimensions !== undefined)
+      return refuse(400, `Model "${body.model}" does not support matryoshka representation`);
+    if (base64 === "refuse" && body.encoding_format !== undefined)
+      return refuse(400, "base64 encoding is not currently supported", "encoding_format");
     if (body.input.includes("")) return refuse(400, "Input cannot be an empty string.", "input");
     if (body.input.length > textsMax) return refuse(413, `batch size ${body.input.length} > maximum allowed batch size ${textsMax}`);
     if (body.input.some((text) => text.length > textLengthMax)) return refuse(400, "the input length exceeds the context length", "input");

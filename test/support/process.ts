@@ -32,13 +32,26 @@ export async function until<Found>(
   what: string,
   look: () => Found | Promise<Found>,
   seconds: number = LOOK_SECONDS,
-): Promise<NonNullable<Found>> {
+): Promise<Exclude<Found, false | null | undefined>> {
   const end = performance.now() + seconds * 1000;
   for (;;) {
     const found = await look();
-    if (found !== undefined && found !== null && found !== false) return found;
+    if (found !== undefined && found !== null && found !== false) return found as Exclude<Found, false | null | undefined>;
     if (performance.now() > end) throw new Error(`waited ${seconds} s for ${what}`);
     await Bun.sleep(LOOK_MS);
+  }
+}
+
+/**
+ * The command that runs another one with mounts of its own, which go when it ends; undefined where that is not allowed, as
+ * in many containers.
+ */
+export function ownMounts(): string[] | undefined {
+  const command = process.geteuid?.() === 0 ? ["unshare", "--mount"] : ["unshare", "--user", "--map-root-user", "--mount"];
+  try {
+    return Bun.spawnSync([...command, "mount", "-t", "tmpfs", "tmpfs", tmpdir()]).exitCode === 0 ? command : undefined;
+  } catch {
+    return undefined;
   }
 }
 
@@ -149,7 +162,7 @@ export class CairnProcess implements AsyncDisposable {
   /** All records of a list, page by page. */
   async all(path: string): Promise<any[]> {
     const records: any[] = [];
-    for (let after = ""; ; ) {
+    for (let after = ""; ;) {
       const page = await this.ok(this.get(`${path}${path.includes("?") ? "&" : "?"}limit=100${after}`));
       records.push(...page.data);
       if (!page.has_more) return records;

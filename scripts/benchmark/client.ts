@@ -1,0 +1,102 @@
+/**
+ * The process that asks: fills a server and puts load on one.
+ *
+ * @module
+ */
+import { obey } from "./child.ts";
+import { Connection } from "./connection.ts";
+import { Stopwatch, type Run } from "./timing.ts";
+import { OPERATIONS, createSession, encodeRequest, filling, type OperationName } from "./workload.ts";
+
+export type ClientOrder =
+  | { kind: "fill"; port: number; key: string; sessions: number; connections: number }
+  /** Answers with the bodies that the requests of one operation get. */
+  | { kind: "sample"; port: number; operation: OperationName }
+  | { kind: "load"; port: number; operation: OperationName; concurrency: number; seconds: number };
+
+export type ClientResult = Run | string[];
+
+let key = "";
+const sessions: string[] = [];
+/** For each operation every session's requests, twice with other contents. */
+const prepared = new Map<OperationName, Uint8Array[][]>();
+
+async function fill(order: Extract<ClientOrder, { kind: "fill" }>): Promise<string[]> {
+  key = order.key;
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: order.connections }, async () => {
+      const connection = await Connection.open(order.port);
+      while (next < order.sessions) {
+        const session = next++;
+        const { id } = JSON.parse(await connection.askFor(encodeRequest(createSession(session), key))) as { id: string };
+        sessions[session] = id;
+        for (const request of filling(id, session)) await connection.askFor(encodeRequest(request, key));
+      }
+      connection.close();
+    }),
+  );
+  return sessions;
+}
+
+function requestsOf(operation: OperationName): Uint8Array[][] {
+  let requests = prepared.get(operation);
+  if (requests === undefined) {
+    requests = [0, 1].flatMap((variant) =>
+      sessions.map((id, session) => OPERATIONS[operation].requests(id, session, variant).map((request) => encodeRequest(request, key))),
+    );
+    prepared.clear();
+    prepared.set(operation, requests);
+  }
+  return requests;
+}
+
+async function sample({ port, operation }: Extract<ClientOrder, { kind: "sample" }>): Promise<string[]> {
+  const connection = await Connection.open(port);
+  const bodies: string[] = [];
+  for (const request of requestsOf(operation)[0] ?? []) bodies.push(await connection.askFor(request));
+  connection.close();
+  return bodies;
+}
+
+async function load({ port, operation, concurrency, seconds }: Extract<ClientOrder, { kind: "load" }>): Promise<Run> {
+  const requests = requestsOf(operation);
+  const connections = await Promise.all(Array.from({ length: concurrency }, () => Connection.open(port)));
+  const watch = new Stopwatch(seconds);
+  await Promise.all(connections.map((connection, lane) => drive(connection, requests, Math.floor((lane * requests.length) / concurrency), watch)));
+  for (const connection of connections) connection.close();
+  return watch.result();
+}
+
+/** Asks from `start` on, in turn, until the time is over. No promise for each request: that would be measured too. */
+function drive(connection: Connection, requests: Uint8Array[][], start: number, watch: Stopwatch): Promise<void> {
+  return new Promise((resolve) => {
+    let at = start;
+    const begin = () => {
+      const steps = requests[at] as Uint8Array[];
+      at = (at + 1) % requests.length;
+      const beganAt = performance.now();
+      let step = 0;
+      const answered = (status: number) => {
+        if (status < 200 || status > 299) watch.errors++;
+        if (status === 0) return resolve();
+        if (++step < steps.length) return connection.ask(steps[step] as Uint8Array, answered);
+        if (watch.lap(beganAt)) begin();
+        else resolve();
+      };
+      connection.ask(steps[0] as Uint8Array, answered);
+    };
+    begin();
+  });
+}
+
+obey<ClientOrder, ClientResult>((order) => {
+  switch (order.kind) {
+    case "fill":
+      return fill(order);
+    case "sample":
+      return sample(order);
+    case "load":
+      return load(order);
+  }
+});

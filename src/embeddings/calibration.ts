@@ -1,0 +1,139 @@
+/**
+ * Finds out what a provider's cosines mean, by pairs of texts of which it is known whether they have to do with each other.
+ *
+ * ```
+ *  cosine   0.05        0.20         0.35                 0.60
+ *  pairs    ×××××××××××××××  ×    ○  ○○○○○○○○○○○○○○○○○○○○○○○
+ *                │           │                         │
+ *        of unrelated     relevant                   of same
+ * ```
+ *
+ * One model gives unrelated texts 0.1, another 0.7; a stretch from the one mark to the other makes them alike, and the
+ * cosine that parts the pairs best becomes the score 0.7. Pure but for `embed`; nothing is stored here.
+ *
+ * @module
+ */
+import type { Lane } from "./lanes.ts";
+import { RELATED_PROBES, UNRELATED_PROBES } from "./probes.ts";
+
+export interface MeasuredCosines {
+  /** From here on a text is about the query. May be set by hand. */
+  readonly relevantCosine: number;
+  /** The middle one of unrelated pairs. */
+  readonly cosineOfUnrelated: number;
+  /** What one in ten related pairs reaches: there is little to be told apart beyond it. */
+  readonly cosineOfSame: number;
+  /** Share of the pairs on the right side of `relevantCosine`, 0 to 1; chance gives 0.5, and below 0.8 a model is of little use. */
+  readonly separation: number;
+}
+
+/** @returns vectors of unit length, in the order of the texts */
+export type Embed = (texts: string[], kind: Lane) => Promise<Float32Array[]>;
+
+/** Measures a provider with two calls of `embed`. The same vectors always give the same figures. */
+export async function calibrate(embed: Embed): Promise<MeasuredCosines> {
+  const pairs = [...RELATED_PROBES, ...UNRELATED_PROBES];
+  const distinct = Array.from(new Set(pairs.map(({ query }) => query)));
+  const queries = await embed(distinct, "query");
+  const memories = await embed(
+    pairs.map(({ memory }) => memory),
+    "memory",
+  );
+  const cosines = pairs.map(({ query }, i) => cosine(queries[distinct.indexOf(query)]!, memories[i]!));
+  return measure(cosines.slice(0, RELATED_PROBES.length), cosines.slice(RELATED_PROBES.length));
+}
+
+/** The figures of two sets of cosines, each of at least one. */
+export function measure(related: readonly number[], unrelated: readonly number[]): MeasuredCosines {
+  const relevantCosine = bestBetween(related, unrelated);
+  const right = related.filter((value) => value >= relevantCosine).length + unrelated.filter((value) => value < relevantCosine).length;
+  return {
+    relevantCosine: rounded(relevantCosine),
+    cosineOfUnrelated: rounded(quantile(unrelated, 0.5)),
+    cosineOfSame: rounded(quantile(related, 0.9)),
+    separation: rounded(right / (related.length + unrelated.length)),
+  };
+}
+
+/**
+ * The middle of the gap between two neighbouring cosines that puts the greatest share of each kind on its side: of equally
+ * good gaps the widest, of equally wide ones the lowest.
+ */
+function bestBetween(related: readonly number[], unrelated: readonly number[]): number {
+  const all = Array.from(new Set([...related, ...unrelated])).sort((a, b) => a - b);
+  let best = { accuracy: -1, width: 0, middle: all[0]! };
+  for (let i = 1; i < all.length; i++) {
+    const [below, above] = [all[i - 1]!, all[i]!];
+    const accuracy =
+      related.filter((value) => value >= above).length / related.length +
+      unrelated.filter((value) => value <= below).length / unrelated.length;
+    const width = above - below;
+    if (accuracy > best.accuracy + 1e-9 || (accuracy > best.accuracy - 1e-9 && width > best.width)) {
+      best = { accuracy: Math.max(accuracy, best.accuracy), width, middle: (below + above) / 2 };
+    }
+  }
+  return best.middle;
+}
+
+/**
+ * Words count a quarter beside a model's vectors, which know synonyms and context better than the table does: enough for a
+ * name or an id to decide between near equals, too little to carry a text that only shares words over the line.
+ */
+const LEXICAL_SHARE = 0.25;
+
+/** What a memory on the line covers of the query by its words; with this the probes fall right oftenest, words and all. */
+const COVERED_ON_THE_LINE = 0.2;
+
+/** Where the line may lie between the two marks, so that the score still rises on both sides of it. */
+const LINE_MIN = 0.1;
+const LINE_MAX = 0.8;
+
+/** Marks that fall together are kept this far apart. */
+const APART_MIN = 0.01;
+
+export interface ProviderCalibration {
+  readonly lexicalShare: number;
+  readonly cosineOfUnrelated: number;
+  readonly cosineOfSame: number;
+  readonly relevant: number;
+}
+
+/**
+ * What `memories/relevance.ts` needs to know of a provider. A memory whose cosine is `relevantCosine` scores 0.7 if a fifth
+ * of the query is met by its words; the two marks give way where they leave no room for that.
+ */
+export function calibrationOf({
+  relevantCosine,
+  cosineOfUnrelated,
+  cosineOfSame,
+}: Omit<MeasuredCosines, "separation">): ProviderCalibration {
+  const above = Math.max((relevantCosine - cosineOfUnrelated) * (1 / LINE_MAX - 1), APART_MIN);
+  const high = Math.max(cosineOfSame, relevantCosine + above);
+  const low = Math.min(cosineOfUnrelated, relevantCosine - ((high - relevantCosine) * LINE_MIN) / (1 - LINE_MIN));
+  const line = (relevantCosine - low) / (high - low);
+  return {
+    lexicalShare: LEXICAL_SHARE,
+    cosineOfUnrelated: low,
+    cosineOfSame: high,
+    relevant: (1 - LEXICAL_SHARE) * line + LEXICAL_SHARE * COVERED_ON_THE_LINE,
+  };
+}
+
+/** @param share - 0.5 is the middle; between two values they are mixed */
+function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const place = share * (sorted.length - 1);
+  const below = sorted[Math.floor(place)]!;
+  return below + (sorted[Math.ceil(place)]! - below) * (place - Math.floor(place));
+}
+
+function cosine(a: Float32Array, b: Float32Array): number {
+  let sum = 0;
+  for (let i = 0; i < a.length; i++) sum += a[i]! * b[i]!;
+  return sum;
+}
+
+/** Four decimals: more would be noise, and are no pleasure to read in settings. */
+function rounded(value: number): number {
+  return Math.round(value * 1e4) / 1e4;
+}

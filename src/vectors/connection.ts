@@ -1,0 +1,115 @@
+/**
+ * One worker from its start to its end, as promises: every question is answered or refused, whatever becomes of it.
+ *
+ * The worker does not keep the process alive: who has nothing else to do may exit.
+ *
+ * @module
+ */
+import type { BareId } from "../lib/ids.ts";
+import type { FromWorker, ToWorker } from "./protocol.ts";
+
+/** What the other side says on its own. */
+export type Notice = Extract<FromWorker, { kind: "ready" | "status" | "warning" }>;
+
+interface Call {
+  resolve(memories: BareId[]): void;
+  reject(error: Error): void;
+}
+
+export class Connection {
+  /** Resolves when the worker can be asked; rejects when it never will. */
+  readonly ready: Promise<void>;
+  /** Resolves when the worker is gone: with what went wrong, or undefined after `close`. */
+  readonly ended: Promise<string | undefined>;
+  readonly #worker: Worker;
+  readonly #calls = new Map<number, Call>();
+  readonly #ready = Promise.withResolvers<void>();
+  readonly #ended = Promise.withResolvers<string | undefined>();
+  #lastCall = 0;
+  #isOver = false;
+
+  constructor(worker: Worker, start: Extract<ToWorker, { kind: "start" }>, onNotice: (notice: Notice) => void) {
+    this.#worker = worker;
+    this.ready = this.#ready.promise;
+    this.ended = this.#ended.promise;
+    // Whoever asks is told; nobody has to.
+    this.ready.catch(() => undefined);
+    worker.addEventListener("message", ({ data }: MessageEvent<FromWorker>) => this.#receive(data, onNotice));
+    worker.addEventListener("error", ({ message }) => this.#end(message));
+    worker.addEventListener("close", () => this.#end("the worker has ended"));
+    worker.unref();
+    this.send(start);
+  }
+
+  send(message: ToWorker): void {
+    if (!this.#isOver) this.#worker.postMessage(message);
+  }
+
+  async call(message: (call: number) => ToWorker): Promise<BareId[]> {
+    await this.ready;
+    if (this.#isOver) throw new Error("the worker has ended");
+    const call = ++this.#lastCall;
+    return new Promise((resolve, reject) => {
+      this.#calls.set(call, { resolve, reject });
+      this.send(message(call));
+    });
+  }
+
+  /** Lets the worker finish: what is new in the graph is written to disk. */
+  async close(): Promise<void> {
+    this.#worker.ref();
+    await this.ready.catch(() => undefined);
+    this.send({ kind: "close" });
+    await this.ended;
+  }
+
+  /** Ends the worker, whatever it is doing. */
+  end(reason: string): void {
+    this.#end(reason);
+  }
+
+  #receive(message: FromWorker, onNotice: (notice: Notice) => void): void {
+    switch (message.kind) {
+      case "ready":
+        this.#ready.resolve();
+        onNotice(message);
+        break;
+      case "status":
+      case "warning":
+        onNotice(message);
+        break;
+      case "answer":
+        this.#take(message.call)?.resolve(message.memories);
+        break;
+      case "saved":
+        this.#take(message.call)?.resolve([]);
+        break;
+      case "refused":
+        this.#take(message.call)?.reject(new Error(message.reason));
+        break;
+      case "failed":
+        this.#end(message.reason);
+        break;
+      case "closed":
+        this.#end(undefined);
+        break;
+    }
+  }
+
+  #take(call: number): Call | undefined {
+    const found = this.#calls.get(call);
+    this.#calls.delete(call);
+    return found;
+  }
+
+  #end(reason: string | undefined): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    this.#worker.terminate();
+    const error = new Error(reason ?? "the worker was closed");
+    this.#ready.reject(error);
+    for (const call of this.#calls.values()) call.reject(error);
+    this.#calls.clear();
+    this.#ended.resolve(reason);
+  }
+}

@@ -1,0 +1,224 @@
+import { expect, test } from "bun:test";
+import { Glob } from "bun";
+import { endpointsOf } from "../src/app.ts";
+import { refusal } from "./support/answers.ts";
+import { startCairn, type RequestOptions } from "./support/cairn.ts";
+
+const UNKNOWN = "crn_000000000000000000000000";
+
+/** An answer's error without what differs from request to request. */
+function errorOf(body: any) {
+  const { request_id: _, ...error } = body.error;
+  return error;
+}
+
+for (const { name, headers } of [
+  { name: "X-API-Key", headers: (key: string) => ({ "x-api-key": key }) },
+  { name: "a bearer token", headers: (key: string) => ({ authorization: `Bearer ${key}` }) },
+  { name: "a bearer token, whatever the case of its scheme", headers: (key: string) => ({ authorization: `bearer  ${key}` }) },
+  { name: "X-API-Key, whatever else Authorization says", headers: (key: string) => ({ "x-api-key": key, authorization: "Basic dTpw" }) },
+]) {
+  test(`a key is taken from ${name}`, async () => {
+    await using cairn = await startCairn();
+    expect((await cairn.get("/v1/sessions", { key: null, headers: headers(cairn.key) })).status).toBe(200);
+  });
+}
+
+test("the actor of a trace is the beginning of the key, however it came", async () => {
+  await using cairn = await startCairn();
+  const bearer = await cairn.ok(
+    cairn.post("/v1/sessions", { agent_id: "a" }, { key: null, headers: { authorization: `Bearer ${cairn.key}` } }),
+  );
+  const header = await cairn.createSession();
+  const actor = cairn.key.slice(0, 8);
+  expect(await cairn.traces(bearer.id)).toMatchObject([{ actor }]);
+  expect(await cairn.traces(header.id)).toMatchObject([{ actor }]);
+});
+
+const missing: { name: string; path?: string; options: (key: string) => RequestOptions }[] = [
+  { name: "nothing", options: () => ({}) },
+  { name: "another scheme", options: (key) => ({ headers: { authorization: `Basic ${btoa(`user:${key}`)}` } }) },
+  { name: "a key without a scheme", options: (key) => ({ headers: { authorization: key } }) },
+  { name: "a scheme without a key", options: () => ({ headers: { authorization: "Bearer" } }) },
+  { name: "a cookie", options: (key) => ({ headers: { cookie: `x-api-key=${key}` } }) },
+];
+
+for (const { name, options } of missing) {
+  test(`a request without a key is refused: ${name}`, async () => {
+    await using cairn = await startCairn();
+    const { status, body } = await cairn.get("/v1/sessions", { key: null, ...options(cairn.key) });
+    expect(status).toBe(401);
+    expect(errorOf(body)).toEqual({
+      code: "authentication_failed",
+      message: "An API key is required, in the header X-API-Key.",
+      type: "authentication_error",
+    });
+  });
+}
+
+for (const parameter of ["api_key", "X-API-Key", "x-api-key", "key", "token", "access_token", "authorization"]) {
+  test(`a key in the query is no key: ${parameter}`, async () => {
+    await using cairn = await startCairn();
+    const answer = await cairn.get(`/v1/sessions?${parameter}=${cairn.key}`, { key: null });
+    expect(refusal(answer)).toEqual({ status: 401, code: "authentication_failed" });
+  });
+}
+
+const invalid: { name: string; key: (valid: string) => string }[] = [
+  { name: "one that was never given", key: () => UNKNOWN },
+  { name: "empty", key: () => "" },
+  { name: "only the prefix", key: () => "crn_" },
+  { name: "one character short", key: (valid) => valid.slice(0, -1) },
+  { name: "one character more", key: (valid) => `${valid}a` },
+  { name: "in quotes", key: (valid) => `"${valid}"` },
+  { name: "twice", key: (valid) => `${valid}, ${valid}` },
+  { name: "another prefix", key: (valid) => `sk_${valid.slice(4)}` },
+  { name: "its prefix in capitals", key: (valid) => `CRN_${valid.slice(4)}` },
+  { name: "what traces show of it", key: (valid) => valid.slice(0, 8) },
+  { name: "its hash", key: (valid) => Bun.CryptoHasher.hash("sha256", valid, "hex") },
+  { name: "a scheme before it", key: (valid) => `Bearer ${valid}` },
+  { name: "long", key: () => "crn_".padEnd(10_000, "a") },
+  { name: "letters beyond ASCII", key: () => "crn_\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9" },
+  { name: "a wildcard", key: () => "*" },
+];
+
+for (const { name, key } of invalid) {
+  test(`an invalid key is refused: ${name}`, async () => {
+    await using cairn = await startCairn();
+    const { status, body } = await cairn.get("/v1/sessions", { key: null, headers: { "x-api-key": key(cairn.key) } });
+    expect(status).toBe(401);
+    expect(errorOf(body)).toEqual({
+      code: "authentication_failed",
+      message: "The API key is not valid, has expired or was revoked.",
+      type: "authentication_error",
+    });
+  });
+}
+
+test("every character of a key counts", async () => {
+  await using cairn = await startCairn();
+  const statuses = new Set<number>();
+  for (let i = 0; i < cairn.key.length; i++) {
+    const other = cairn.key.slice(0, i) + (cairn.key[i] === "A" ? "B" : "A") + cairn.key.slice(i + 1);
+    statuses.add((await cairn.get("/v1/sessions", { key: other })).status);
+  }
+  expect([...statuses]).toEqual([401]);
+});
+
+test("a key stops working at the millisecond it expires", async () => {
+  await using cairn = await startCairn();
+  const key = await cairn.newKey({ expiresAt: cairn.clock.now() + 60_000 });
+  cairn.clock.advance({ ms: 59_999 });
+  expect((await cairn.get("/v1/sessions", { key })).status).toBe(200);
+  cairn.clock.advance({ ms: 1 });
+  expect(refusal(await cairn.get("/v1/sessions", { key }))).toEqual({ status: 401, code: "authentication_failed" });
+});
+
+test("from the answer to its DELETE on, no request with a key passes, after a restart either", async () => {
+  await using cairn = await startCairn();
+  const made = await cairn.ok(cairn.post("/v1/api_keys", { name: "short" }));
+  expect((await cairn.get("/v1/sessions", { key: made.key })).status).toBe(200);
+  await cairn.ok(cairn.delete(`/v1/api_keys/${made.id}`));
+  const statuses = await Promise.all(Array.from({ length: 50 }, async () => (await cairn.get("/v1/sessions", { key: made.key })).status));
+  expect(new Set(statuses)).toEqual(new Set([401]));
+  await cairn.restart();
+  expect((await cairn.get("/v1/sessions", { key: made.key })).status).toBe(401);
+});
+
+test("a key that was never given, one that expired and one that was revoked are refused with the same words", async () => {
+  await using cairn = await startCairn();
+  const expired = await cairn.newKey({ expiresAt: cairn.clock.now() + 1 });
+  const revoked = await cairn.ok(cairn.post("/v1/api_keys", {}));
+  await cairn.ok(cairn.delete(`/v1/api_keys/${revoked.id}`));
+  cairn.clock.advance({ ms: 1 });
+  const answers = await Promise.all([UNKNOWN, expired, revoked.key].map((key) => cairn.get("/v1/sessions", { key })));
+  const [first, ...others] = answers.map(({ status, headers, body }) => ({ status, names: [...headers.keys()], error: errorOf(body) }));
+  expect(first?.status).toBe(401);
+  expect(others).toEqual([first!, first!]);
+});
+
+test("without a key nothing can be told apart: what exists, what does not, what is wrong", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const requests: [method: string, path: string, options?: RequestOptions][] = [
+    ["GET", `/v1/sessions/${session.id}`],
+    ["GET", "/v1/sessions/sess_000000000000"],
+    ["GET", "/v1/sessions?limit=-1"],
+    ["PUT", "/v1/sessions"],
+    ["GET", "/v1/nothing"],
+    ["POST", "/v1/sessions", { raw: "{", headers: { "content-type": "text/plain" } }],
+    ["POST", "/v1/sessions", { body: {}, headers: { "idempotency-key": "" } }],
+    ["DELETE", `/v1/sessions/${session.id}`],
+  ];
+  const answers = await Promise.all(requests.map(([method, path, options]) => cairn.request(method, path, { ...options, key: null })));
+  const [first, ...others] = answers.map(({ status, body }) => ({ status, error: errorOf(body) }));
+  expect(first).toMatchObject({ status: 401, error: { code: "authentication_failed" } });
+  for (const other of others) expect(other).toEqual(first!);
+  expect((await cairn.get(`/v1/sessions/${session.id}`)).status).toBe(200);
+});
+
+test("the state of the server and its docs are for everyone", async () => {
+  await using cairn = await startCairn();
+  for (const path of ["/health", "/health/live", "/health/ready", "/openapi.json"]) {
+    expect((await cairn.get(path, { key: null })).status).toBe(200);
+    expect((await cairn.get(path, { key: UNKNOWN })).status).toBe(200);
+  }
+});
+
+/** What a call needs, by the words of the promise: reading, writing, or managing. */
+function neededScope(method: string, path: string): "read" | "write" | "admin" {
+  if (/^\/v1\/(api_keys|webhooks|settings|metrics)\b/.test(path)) return "admin";
+  return method === "GET" || /\/(search|context)$/.test(path) ? "read" : "write";
+}
+
+test("a key may do what its scopes say, on every endpoint, and admin implies the others", async () => {
+  await using cairn = await startCairn();
+  const endpoints = endpointsOf(cairn.service).map(({ method, path }) => ({ method, path }));
+  expect(endpoints.length).toBeGreaterThan(20);
+  for (const scopes of [["read"], ["write"], ["read", "write"], ["admin"]] as const) {
+    const key = await cairn.newKey({ scopes });
+    for (const { method, path } of endpoints) {
+      const needed = neededScope(method, path);
+      const allowed = (scopes as readonly string[]).includes(needed) || scopes[0] === "admin";
+      // Nothing has such an id, so that nothing comes of it.
+      const answer = await cairn.request(method, path.replaceAll(/\{\w+\}/g, "none"), { key, ...(method === "GET" ? {} : { body: {} }) });
+      const name = `${scopes.join("+")} ${method} ${path}`;
+      if (allowed) expect(`${name} ${answer.status}`).not.toBe(`${name} 403`);
+      else expect({ name, ...refusal(answer) }).toEqual({ name, status: 403, code: "permission_denied" });
+    }
+  }
+});
+
+test("a key without the scope is told which one it needs, before its request is looked at", async () => {
+  await using cairn = await startCairn();
+  const key = await cairn.newKey({ scopes: ["read"] });
+  const { status, body } = await cairn.request("POST", "/v1/sessions", { key, raw: "{", headers: { "content-type": "text/plain" } });
+  expect(status).toBe(403);
+  expect(errorOf(body)).toEqual({
+    code: "permission_denied",
+    message: "This needs a key with the scope write; this one has read.",
+    type: "permission_error",
+  });
+});
+
+test("a key is shown once: no list, no log and no file of the data directory has it", async () => {
+  await using cairn = await startCairn();
+  const made = await cairn.ok(cairn.post("/v1/api_keys", { name: "secret" }, { headers: { "idempotency-key": "k" } }));
+  const replayed = await cairn.post("/v1/api_keys", { name: "secret" }, { headers: { "idempotency-key": "k" } });
+  const session = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "a" }, { key: made.key }));
+  await cairn.get("/v1/sessions", { key: `${made.key}x` });
+  const shown = [
+    replayed.body,
+    (await cairn.get("/v1/api_keys")).body,
+    (await cairn.get(`/v1/api_keys/${made.id}`)).body,
+    await cairn.traces(session.id),
+  ];
+  await cairn.close();
+  const files = await Promise.all(
+    Array.from(new Glob("**/*").scanSync({ cwd: cairn.directory, absolute: true, dot: true }), (path) => Bun.file(path).bytes()),
+  );
+  expect(files.some((bytes) => Buffer.from(bytes).includes(made.prefix))).toBe(true);
+  const places = [JSON.stringify(shown), cairn.logged.join(""), ...files.map((bytes) => Buffer.from(bytes).toString("latin1"))];
+  for (const secret of [made.key, cairn.key]) expect(places.filter((text) => text.includes(secret))).toEqual([]);
+  await cairn.open();
+});

@@ -1,0 +1,265 @@
+/**
+ * What only a connection shows: clients that are slow, rude or broken.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { refusal } from "./support/answers.ts";
+import { startServer, type Server } from "./support/server.ts";
+
+const JSON_TYPE = "Content-Type: application/json";
+const MAX = 1_048_576;
+/** Sent by Bun itself, before there is a request. */
+const UNREADABLE = "HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n";
+
+/** Serves somebody else, changes something, and has no fault to report. */
+async function expectHealthy(server: Server): Promise<void> {
+  const body = '{"agent_id":"healthy"}';
+  expect((await server.ask(server.head("GET /health"))).body).toMatchObject({ status: "ready" });
+  const made = await server.ask(server.head("POST /v1/sessions", JSON_TYPE, `Content-Length: ${body.length}`), body);
+  expect(made).toMatchObject({ status: 201, body: { agent_id: "healthy" } });
+  expect(server.cairn.logged.filter((line) => /"level":"(warn|error)"/.test(line))).toEqual([]);
+}
+
+/** One chunk of a chunked body. */
+const chunk = (length: number) => `${length.toString(16)}\r\n${"x".repeat(length)}\r\n`;
+
+test("a body that declares more than the limit is refused before any of it is sent, however large", async () => {
+  await using server = await startServer();
+  for (const length of [MAX + 1, 2_000_000_000, 9_000_000_000_000_000]) {
+    const answer = await server.ask(server.head("POST /v1/sessions", JSON_TYPE, `Content-Length: ${length}`));
+    expect(refusal(answer)).toEqual({ status: 413, code: "payload_too_large", param: undefined });
+    expect(answer.headers.get("x-ratelimit-limit")).toBe("60000");
+  }
+  await expectHealthy(server);
+});
+
+test("a client that sends a refused body all the same can go on with its connection", async () => {
+  await using server = await startServer();
+  const connection = await server.connect();
+  connection.send(server.head("POST /v1/sessions", JSON_TYPE, `Content-Length: ${MAX * 3}`));
+  expect((await connection.answer()).status).toBe(413);
+  connection.send("x".repeat(MAX * 3));
+  connection.send(server.head("GET /v1/sessions"));
+  expect((await connection.answer()).body).toMatchObject({ object: "list", data: [] });
+});
+
+test("a chunked body is refused at the limit, without waiting for its end", async () => {
+  await using server = await startServer();
+  const connection = await server.connect();
+  connection.send(server.head("POST /v1/sessions", JSON_TYPE, "Transfer-Encoding: chunked"));
+  for (let sent = 0; sent <= MAX; sent += 65_536) connection.send(chunk(65_536));
+  expect(refusal(await connection.answer())).toEqual({ status: 413, code: "payload_too_large", param: undefined });
+  connection.send("0\r\n\r\n");
+  connection.send(server.head("GET /v1/sessions"));
+  expect((await connection.answer()).body).toMatchObject({ object: "list", data: [] });
+});
+
+test("a body of exactly the limit is accepted, declared or in chunks", async () => {
+  await using server = await startServer();
+  const frame = JSON.stringify({ agent_id: "a", initial_state: { text: "" } });
+  const body = JSON.stringify({ agent_id: "a", initial_state: { text: "x".repeat(MAX - frame.length) } });
+  const declared = await server.ask(server.head("POST /v1/sessions", JSON_TYPE, `Content-Length: ${MAX}`), body);
+  const inChunks = await server.ask(
+    server.head("POST /v1/sessions", JSON_TYPE, "Transfer-Encoding: chunked"),
+    `${MAX.toString(16)}\r\n${body}\r\n0\r\n\r\n`,
+  );
+  expect([declared.status, inChunks.status]).toEqual([201, 201]);
+});
+
+test("a body of one byte more than the limit is refused in chunks too", async () => {
+  await using server = await startServer();
+  const head = server.head("POST /v1/sessions", JSON_TYPE, "Transfer-Encoding: chunked");
+  expect(refusal(await server.ask(head, `${chunk(MAX + 1)}0\r\n\r\n`))).toMatchObject({ status: 413, code: "payload_too_large" });
+});
+
+test("bodies that nobody reads leave the connection fit for the next request", async () => {
+  await using server = await startServer();
+  const connection = await server.connect();
+  const unread = [
+    { head: server.head("GET /v1/sessions", JSON_TYPE, "Content-Length: 3"), status: 200 },
+    { head: server.head("GET /v1/sessions/sess_000000000000", JSON_TYPE, "Content-Length: 3"), status: 404 },
+    { head: server.head("PUT /v1/sessions", JSON_TYPE, "Content-Length: 3"), status: 405 },
+    { head: server.head("POST /nowhere", JSON_TYPE, "Content-Length: 3"), status: 404 },
+    { head: "POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\n", status: 401 },
+    { head: server.head("POST /v1/sessions", "Content-Encoding: gzip", "Content-Length: 3"), status: 400 },
+  ];
+  for (const { head, status } of unread) {
+    connection.send(`${head}abc`);
+    expect((await connection.answer()).status).toBe(status);
+  }
+});
+
+test("requests sent without waiting are answered in their order", async () => {
+  await using server = await startServer();
+  const { id } = await server.cairn.createSession();
+  const connection = await server.connect();
+  connection.send(["GET /v1/sessions", "GET /v1/sessions/x", `GET /v1/sessions/${id}`, "PUT /v1/sessions"].map((line) => server.head(line)).join(""));
+  const answers = [await connection.answer(), await connection.answer(), await connection.answer(), await connection.answer()];
+  expect(answers.map(({ status, body }) => [status, body.id ?? body.object ?? body.error.code])).toEqual([
+    [200, "list"],
+    [404, "session_not_found"],
+    [200, id],
+    [405, "invalid_request"],
+  ]);
+});
+
+test("a HEAD is a GET without the body, so that the next answer is in its place", async () => {
+  await using server = await startServer();
+  const connection = await server.connect();
+  for (const { path, status } of [
+    { path: "/v1/sessions", status: 200 },
+    { path: "/v1/sessions/x", status: 404 },
+    { path: "/health", status: 200 },
+  ]) {
+    connection.send(server.head(`GET ${path}`));
+    connection.send(server.head(`HEAD ${path}`));
+    const [full, head] = [await connection.answer(), await connection.answer({ hasBody: false })];
+    expect([full.status, head.status]).toEqual([status, status]);
+    expect(head.headers.get("content-length")).toBe(full.headers.get("content-length"));
+    expect(head.headers.get("x-ratelimit-limit")).toBe(full.headers.get("x-ratelimit-limit"));
+  }
+});
+
+test("HTTP/1.0 needs no Host, and its paths and queries are read like any other", async () => {
+  await using server = await startServer();
+  const ask = (line: string) => server.ask(`${line} HTTP/1.0\r\nX-API-Key: ${server.cairn.key}\r\n\r\n`);
+  expect((await ask("GET /v1/sessions?limit=1")).body).toMatchObject({ object: "list" });
+  expect(refusal(await ask("GET /v1/sessions?limit=0"))).toEqual({ status: 400, code: "invalid_request", param: "limit" });
+  expect((await ask("GET /v1/none?x=1")).body.error.message).toBe("There is nothing at /v1/none.");
+  expect(refusal(await server.ask("GET /v1/none HTTP/1.0\r\n\r\n"))).toMatchObject({ status: 401 });
+});
+
+test("an idempotency key stands for one path in HTTP/1.0 too", async () => {
+  await using server = await startServer();
+  const ask = (path: string) =>
+    server.ask(
+      `POST ${path} HTTP/1.0\r\nX-API-Key: ${server.cairn.key}\r\n${JSON_TYPE}\r\nIdempotency-Key: k\r\nContent-Length: 16\r\n\r\n`,
+      '{"agent_id":"a"}',
+    );
+  expect((await ask("/v1/sessions")).status).toBe(201);
+  expect((await ask("/v1/sessions")).headers.get("idempotency-replayed")).toBe("true");
+  expect(refusal(await ask("/v1/sessions?x=1"))).toEqual({ status: 400, code: "invalid_request", param: "Idempotency-Key" });
+});
+
+test("a page that made its name point to this machine is refused", async () => {
+  await using server = await startServer({ allowedHosts: ["cairn.example"] });
+  const ask = (host: string) => server.ask(`GET /v1/sessions HTTP/1.1\r\nHost: ${host}\r\nX-API-Key: ${server.cairn.key}\r\n\r\n`);
+  for (const host of ["evil.example", `evil.example:${server.port}`, "x", "localhost.evil.example"]) {
+    expect(refusal(await ask(host))).toEqual({ status: 403, code: "permission_denied", param: "Host" });
+  }
+  for (const host of [`localhost:${server.port}`, "127.0.0.1", "[::1]", "cairn.example:443"]) expect((await ask(host)).status).toBe(200);
+});
+
+test("requests without a key share one rate limit per address, and no client with a key is held up by them", async () => {
+  await using server = await startServer();
+  const connection = await server.connect();
+  const keyless = "GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  connection.send(keyless.repeat(201));
+  const statuses: number[] = [];
+  for (let i = 0; i < 201; i++) statuses.push((await connection.answer()).status);
+  expect(statuses).toEqual([...Array.from({ length: 200 }, () => 401), 429]);
+  expect((await server.ask(keyless)).status).toBe(429);
+  expect((await server.ask(server.head("GET /v1/sessions"))).status).toBe(200);
+});
+
+test("many clients that stop in the middle of a request hold nobody up", async () => {
+  await using server = await startServer();
+  for (let i = 0; i < 60; i++) {
+    const connection = await server.connect();
+    if (i % 3 === 0) connection.send("POST /v1/sess");
+    else if (i % 3 === 1) connection.send(server.head("POST /v1/sessions", JSON_TYPE, "Content-Length: 100") + '{"agent_id":');
+    else connection.send(`${server.head("POST /v1/sessions", JSON_TYPE, "Idempotency-Key: k", "Transfer-Encoding: chunked")}5\r\n{"age`);
+  }
+  await expectHealthy(server);
+});
+
+test("a body that comes a byte at a time is read to its end while others are served", async () => {
+  await using server = await startServer();
+  const body = JSON.stringify({ agent_id: "slow" });
+  const connection = await server.connect();
+  connection.send(server.head("POST /v1/sessions", JSON_TYPE, `Content-Length: ${body.length}`));
+  for (const byte of body) {
+    connection.send(byte);
+    expect((await server.ask(server.head("GET /health"))).status).toBe(200);
+  }
+  expect(await connection.answer()).toMatchObject({ status: 201, body: { agent_id: "slow" } });
+});
+
+test("clients that hang up in the middle of a body change nothing and are no fault of ours", async () => {
+  await using server = await startServer();
+  for (const length of ["Content-Length: 100", "Transfer-Encoding: chunked"]) {
+    for (const leave of ["end", "close"] as const) {
+      const connection = await server.connect();
+      connection.send(server.head("POST /v1/sessions", JSON_TYPE, length, "Expect: 100-continue"));
+      expect((await connection.answer()).status).toBe(100);
+      connection.send('a\r\n{"agent_id');
+      connection[leave]();
+      await connection.ended();
+    }
+  }
+  await expectHealthy(server);
+  expect((await server.cairn.get("/v1/sessions")).body.data).toHaveLength(1);
+});
+
+test("a client that hangs up before its answer has its change made, once", async () => {
+  await using server = await startServer();
+  const connection = await server.connect();
+  connection.send(`${server.head("POST /v1/sessions", JSON_TYPE, "Idempotency-Key: gone", "Content-Length: 16")}{"agent_id":"a"}`);
+  connection.end();
+  await connection.ended();
+  const again = await server.ask(server.head("POST /v1/sessions", JSON_TYPE, "Idempotency-Key: gone", "Content-Length: 16"), '{"agent_id":"a"}');
+  expect(again.status).toBe(201);
+  expect((await server.cairn.get("/v1/sessions")).body.data.map(({ id }: { id: string }) => id)).toEqual([again.body.id]);
+});
+
+const unreadable: { name: string; bytes: (head: Server["head"]) => string }[] = [
+  { name: "no Host in HTTP/1.1", bytes: () => "GET /health HTTP/1.1\r\n\r\n" },
+  { name: "a TLS greeting", bytes: () => "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" },
+  { name: "two different lengths", bytes: (head) => head("POST /v1/sessions", "Content-Length: 2", "Content-Length: 3") + "{} " },
+  { name: "a length and chunks", bytes: (head) => head("POST /v1/sessions", "Content-Length: 2", "Transfer-Encoding: chunked") + "0\r\n\r\n" },
+  { name: "a negative length", bytes: (head) => head("POST /v1/sessions", "Content-Length: -1") },
+  { name: "a length that is no number", bytes: (head) => head("POST /v1/sessions", "Content-Length: 1e3") },
+  { name: "a space before the colon", bytes: (head) => head("GET /health", "X-Odd : 1") },
+];
+
+for (const { name, bytes } of unreadable) {
+  test(`what is no request is refused and the connection closed: ${name}`, async () => {
+    await using server = await startServer();
+    const connection = await server.connect();
+    connection.send(bytes((line, ...headers) => server.head(line, ...headers)));
+    expect(await connection.ended()).toBe(UNREADABLE);
+    await expectHealthy(server);
+  });
+}
+
+test("headers without end are refused by 431", async () => {
+  await using server = await startServer();
+  const connection = await server.connect();
+  connection.send(server.head("GET /health", `X-Long: ${"a".repeat(100_000)}`));
+  expect(await connection.ended()).toStartWith("HTTP/1.1 431 ");
+  await expectHealthy(server);
+});
+
+test("bytes of any kind, and requests with any of their bytes changed, do no harm", async () => {
+  await using server = await startServer();
+  const request = Buffer.from(`${server.head("POST /v1/sessions/x/turns?limit=1", JSON_TYPE, "Content-Length: 16")}{"agent_id":"a"}`);
+  const garbage = fc.uint8Array({ minLength: 1, maxLength: 2_000 });
+  const damaged = fc.array(fc.record({ at: fc.nat(request.length - 1), byte: fc.nat(255) }), { minLength: 1, maxLength: 8 }).map((changes) => {
+    const bytes = Uint8Array.from(request);
+    for (const { at, byte } of changes) bytes[at] = byte;
+    return bytes;
+  });
+  const cut = fc.nat(request.length - 1).map((length) => Uint8Array.from(request.subarray(0, length)));
+  const property = fc.asyncProperty(fc.oneof(garbage, damaged, cut), async (bytes) => {
+    const connection = await server.connect();
+    connection.send(bytes);
+    connection.end();
+    // 505 is Bun's word for a version of HTTP that is none.
+    const statuses = Array.from((await connection.ended()).matchAll(/HTTP\/1\.1 (\d+) /g), (match) => match[1]);
+    expect(statuses.filter((status) => !/^([1-4]\d\d|505)$/.test(status ?? ""))).toEqual([]);
+  });
+  await fc.assert(property, { numRuns: 300 });
+  await expectHealthy(server);
+}, 30_000);

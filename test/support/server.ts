@@ -1,0 +1,150 @@
+/**
+ * A Cairn that listens on a free port of the loopback address, and connections to it that send bytes as they are: for what
+ * an HTTP client would never do, and for what only a socket shows.
+ *
+ * @module
+ */
+import type { Socket } from "bun";
+import { createApp } from "../../src/app.ts";
+import { LISTENING } from "../../src/http/listening.ts";
+import { startCairn, type Answer, type Cairn, type Options } from "./cairn.ts";
+
+const HOST = "127.0.0.1";
+
+export class Server implements AsyncDisposable {
+  readonly cairn: Cairn;
+  readonly #app: ReturnType<typeof createApp>;
+  readonly #connections: Connection[] = [];
+
+  constructor(cairn: Cairn, options: Options) {
+    this.cairn = cairn;
+    this.#app = createApp({
+      ...cairn.service,
+      host: HOST,
+      allowedHosts: options.allowedHosts ?? [],
+      region: options.region ?? null,
+      version: "test",
+    });
+    this.#app.listen({ hostname: HOST, port: 0, ...LISTENING });
+  }
+
+  get port(): number {
+    const port = this.#app.server?.port;
+    if (port === undefined) throw new Error("the server does not listen");
+    return port;
+  }
+
+  async connect(): Promise<Connection> {
+    const connection = new Connection();
+    await connection.open(this.port);
+    this.#connections.push(connection);
+    return connection;
+  }
+
+  /** One request on a connection of its own. */
+  async ask(head: string, body = ""): Promise<Answer> {
+    const connection = await this.connect();
+    connection.send(head + body);
+    return connection.answer({ hasBody: !head.startsWith("HEAD ") });
+  }
+
+  /** Lines of a request's head, with the key of the Cairn and its end. */
+  head(line: string, ...headers: string[]): string {
+    return [`${line} HTTP/1.1`, "Host: localhost", `X-API-Key: ${this.cairn.key}`, ...headers, "", ""].join("\r\n");
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const connection of this.#connections) connection.close();
+    await this.#app.server?.stop(true);
+    await this.cairn[Symbol.asyncDispose]();
+  }
+}
+
+export async function startServer(options: Options = {}): Promise<Server> {
+  return new Server(await startCairn(options), options);
+}
+
+export class Connection {
+  /** Set when either side has closed it. */
+  closed = false;
+  #received = Buffer.alloc(0);
+  #unsent: Buffer[] = [];
+  #socket!: Socket;
+  #wake: () => void = () => undefined;
+
+  async open(port: number): Promise<void> {
+    this.#socket = await Bun.connect({
+      hostname: HOST,
+      port,
+      socket: {
+        data: (_, chunk) => {
+          this.#received = Buffer.concat([this.#received, chunk]);
+          this.#wake();
+        },
+        drain: () => this.#flush(),
+        close: () => {
+          this.closed = true;
+          this.#wake();
+        },
+        error: () => undefined,
+      },
+    });
+  }
+
+  /** Text is sent a byte a character. */
+  send(data: string | Uint8Array): void {
+    this.#unsent.push(typeof data === "string" ? Buffer.from(data, "latin1") : Buffer.from(data));
+    this.#flush();
+  }
+
+  /** Nothing more will come from this side; the other may still answer. */
+  end(): void {
+    this.#socket.shutdown();
+  }
+
+  close(): void {
+    this.#socket.terminate();
+  }
+
+  /** The next answer, once it is there as a whole. @throws when the connection ends without one */
+  async answer({ hasBody = true } = {}): Promise<Answer> {
+    for (;;) {
+      const end = this.#received.indexOf("\r\n\r\n");
+      if (end !== -1) {
+        const [status = "", ...lines] = this.#received.toString("latin1", 0, end).split("\r\n");
+        const headers = new Headers(lines.map((line) => line.split(/: ?(.*)/s, 2) as [string, string]));
+        const length = hasBody ? Number(headers.get("content-length") ?? 0) : 0;
+        if (this.#received.length >= end + 4 + length) {
+          const body = this.#received.toString("utf8", end + 4, end + 4 + length);
+          this.#received = this.#received.subarray(end + 4 + length);
+          return { status: Number(status.split(" ")[1]), headers, body: body === "" ? undefined : JSON.parse(body) };
+        }
+      }
+      if (this.closed) throw new Error(`the connection ended after ${JSON.stringify(this.#received.toString("latin1"))}`);
+      await this.#change();
+    }
+  }
+
+  /** Resolves when the connection is closed, with what came that no `answer` has taken. */
+  async ended(): Promise<string> {
+    while (!this.closed) await this.#change();
+    return this.#received.toString("latin1");
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  #flush(): void {
+    for (let next = this.#unsent[0]; next !== undefined && !this.closed; next = this.#unsent[0]) {
+      const written = this.#socket.write(next);
+      if (written < next.length) {
+        if (written > 0) this.#unsent[0] = next.subarray(written);
+        return;
+      }
+      this.#unsent.shift();
+    }
+  }
+}

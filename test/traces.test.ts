@@ -1,0 +1,487 @@
+import { expect, test } from "bun:test";
+import { traces, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser } from "../src/storage/tables.ts";
+import { idsOf, neverGiven, pagesOf, refusal } from "./support/answers.ts";
+import { startCairn } from "./support/cairn.ts";
+import { FakeClock } from "./support/clock.ts";
+
+type Cairn = Awaited<ReturnType<typeof startCairn>>;
+
+test("a trace says what happened, to what, by whom and when, and under which request id", async () => {
+  await using cairn = await startCairn();
+  const made = await cairn.post("/v1/sessions", { agent_id: "bot", user_id: "ada" }, { headers: { "x-request-id": "from-the-client-7" } });
+  const [trace] = await cairn.traces(made.body.id);
+  expect(trace).toEqual({
+    object: "trace",
+    id: expect.stringMatching(/^trace_[0-9A-Za-z]{12}$/),
+    session_id: made.body.id,
+    user_id: "ada",
+    action: "session.created",
+    actor: cairn.key.slice(0, 8),
+    timestamp: "2026-05-07T08:00:00.000Z",
+    details: { agent_id: "bot", user_id: "ada", initial_state: {} },
+    metadata: { request_id: "from-the-client-7", latency_ms: 0 },
+  });
+  const read = await cairn.get(`/v1/traces/${trace.id}`);
+  expect(read.status).toBe(200);
+  expect(read.body).toEqual(trace);
+});
+
+test("latency_ms is how long the request had taken when its trace was written", async () => {
+  class TickingClock extends FakeClock {
+    override elapsed(): number {
+      this.advance({ ms: 1.25 });
+      return super.elapsed();
+    }
+  }
+  await using cairn = await startCairn({ clock: new TickingClock() });
+  const { id } = await cairn.createSession();
+  const [trace] = await cairn.traces(id);
+  expect(trace.metadata.latency_ms).toBeGreaterThan(0);
+  expect(trace.metadata.latency_ms % 1.25).toBe(0);
+});
+
+test("a trace has no user_id when its session has none", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const [trace] = await cairn.traces(id);
+  expect(trace).not.toHaveProperty("user_id");
+  expect(trace).toMatchObject({ session_id: id, details: { user_id: null } });
+});
+
+test("the actor of a trace is the first 8 characters of the key that acted", async () => {
+  await using cairn = await startCairn();
+  const first = await cairn.newKey({ tier: "free" });
+  const second = await cairn.newKey({ tier: "pro" });
+  const { id } = await cairn.createSession();
+  for (const key of [first, second]) await cairn.ok(cairn.post(`/v1/sessions/${id}/state`, { state: {} }, { key }));
+  expect((await cairn.traces(id)).map(({ actor }) => actor)).toEqual([second, first, cairn.key].map((key) => key.slice(0, 8)));
+});
+
+const SESSION = { agent_id: "bot", user_id: "ada", initial_state: { step: 0, old: [1] }, metadata: { channel: "chat", old: 1 } };
+/** 119 characters, of which the preview has the first hundred. */
+const LONG_CONTENT = `${"🫖 tea ".repeat(17)}`;
+
+/** Each does one thing to a session of `SESSION` and says what its trace must have. */
+const ACTIONS: { name: string; action: string; run(cairn: Cairn, id: string): Promise<{ details: unknown; traced?: string }> }[] = [
+  {
+    name: "create",
+    action: "session.created",
+    run: () => Promise.resolve({ details: { agent_id: "bot", user_id: "ada", initial_state: { step: 0, old: [1] } } }),
+  },
+  {
+    name: "PATCH of metadata",
+    action: "session.updated",
+    async run(cairn, id) {
+      await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { metadata: { channel: "mail", old: null, added: { a: 1 } } }));
+      return {
+        details: {
+          metadata_diff: { added: { added: { a: 1 } }, removed: { old: 1 }, modified: { channel: { from: "chat", to: "mail" } } },
+        },
+      };
+    },
+  },
+  {
+    name: "PATCH of the time to live",
+    action: "session.updated",
+    async run(cairn, id) {
+      await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { ttl_seconds: 60 }));
+      return { details: { metadata_diff: { added: {}, removed: {}, modified: {} }, ttl_seconds: 60 } };
+    },
+  },
+  {
+    name: "delete with a reason",
+    action: "session.deleted",
+    async run(cairn, id) {
+      await cairn.addTurn(id);
+      await cairn.addTurn(id);
+      await cairn.addMemory(id, "Likes tea.");
+      await cairn.ok(cairn.delete(`/v1/sessions/${id}?reason=asked%20for`));
+      return { details: { session_id: id, reason: "asked for", turn_count: 2, memory_count: 1 } };
+    },
+  },
+  {
+    name: "delete without a reason",
+    action: "session.deleted",
+    async run(cairn, id) {
+      await cairn.ok(cairn.delete(`/v1/sessions/${id}`));
+      return { details: { session_id: id, reason: null, turn_count: 0, memory_count: 0 } };
+    },
+  },
+  {
+    name: "fork",
+    action: "session.forked",
+    async run(cairn, id) {
+      await cairn.setState(id, { step: 1 });
+      const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`));
+      return { traced: fork.id, details: { source_session_id: id, source_session: id, fork_version: 1 } };
+    },
+  },
+  {
+    name: "state update with reasoning",
+    action: "state.updated",
+    async run(cairn, id) {
+      await cairn.setState(id, { step: 1, added: null }, { reasoning: "The order came in." });
+      return {
+        details: {
+          reasoning: "The order came in.",
+          state_diff: { added: { added: null }, removed: { old: [1] }, modified: { step: { from: 0, to: 1 } } },
+          version: 1,
+        },
+      };
+    },
+  },
+  {
+    name: "state update to the same state",
+    action: "state.updated",
+    async run(cairn, id) {
+      await cairn.setState(id, SESSION.initial_state);
+      return { details: { state_diff: { added: {}, removed: {}, modified: {} }, version: 1 } };
+    },
+  },
+  {
+    name: "rollback with a reason",
+    action: "state.rolled_back",
+    async run(cairn, id) {
+      await cairn.setState(id, { step: 1 });
+      await cairn.setState(id, { step: 2 });
+      await cairn.rollback(id, -2, { reason: "Counted twice." });
+      return { details: { from_version: 2, to_version: 0, reason: "Counted twice." } };
+    },
+  },
+  {
+    name: "rollback without a reason",
+    action: "state.rolled_back",
+    async run(cairn, id) {
+      await cairn.rollback(id, 0);
+      return { details: { from_version: 0, to_version: 0, reason: null } };
+    },
+  },
+  {
+    name: "turn with reasoning",
+    action: "turn.added",
+    async run(cairn, id) {
+      await cairn.addTurn(id);
+      await cairn.addTurn(id, "", "", {
+        input: { type: "tool_call", content: "{}" },
+        output: { type: "error", content: "no answer" },
+        reasoning: "Timed out.",
+      });
+      return { details: { turn_number: 2, input_type: "tool_call", output_type: "error", reasoning: "Timed out." } };
+    },
+  },
+  {
+    name: "turn without reasoning",
+    action: "turn.added",
+    async run(cairn, id) {
+      await cairn.addTurn(id);
+      return { details: { turn_number: 1, input_type: "text", output_type: "text" } };
+    },
+  },
+  {
+    name: "memory with a vector",
+    action: "memory.created",
+    async run(cairn, id) {
+      const memory = await cairn.addMemory(id, LONG_CONTENT, { type: "fact", tags: ["drink", "tea"] });
+      const content_preview = [...LONG_CONTENT].slice(0, 100).join("");
+      return { details: { memory_id: memory.id, content_preview, type: "fact", tags: ["drink", "tea"], embedded: true } };
+    },
+  },
+  {
+    name: "memory without a vector",
+    action: "memory.created",
+    async run(cairn, id) {
+      const memory = await cairn.addMemory(id, "Likes tea.", { embed: false });
+      return { details: { memory_id: memory.id, content_preview: "Likes tea.", type: "general", tags: [], embedded: false } };
+    },
+  },
+  {
+    name: "memory with a new content",
+    action: "memory.updated",
+    async run(cairn, id) {
+      const memory = await cairn.addMemory(id, "Likes tea.", { tags: ["drink"] });
+      await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: "Likes coffee.", tags: ["drink"] }));
+      return { details: { memory_id: memory.id, content_changed: true, tags_changed: false } };
+    },
+  },
+  {
+    name: "memory with new tags",
+    action: "memory.updated",
+    async run(cairn, id) {
+      const memory = await cairn.addMemory(id, "Likes tea.", { tags: ["drink"] });
+      await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: "Likes tea.", tags: [] }));
+      return { details: { memory_id: memory.id, content_changed: false, tags_changed: true } };
+    },
+  },
+  {
+    name: "memory deleted with a reason",
+    action: "memory.deleted",
+    async run(cairn, id) {
+      const memory = await cairn.addMemory(id, LONG_CONTENT);
+      await cairn.ok(cairn.delete(`/v1/memory/${memory.id}?reason=outdated`));
+      return { details: { memory_id: memory.id, content_preview: [...LONG_CONTENT].slice(0, 100).join(""), reason: "outdated" } };
+    },
+  },
+  {
+    name: "memory deleted without a reason",
+    action: "memory.deleted",
+    async run(cairn, id) {
+      const memory = await cairn.addMemory(id, "Likes tea.");
+      await cairn.ok(cairn.delete(`/v1/memory/${memory.id}`));
+      return { details: { memory_id: memory.id, content_preview: "Likes tea.", reason: null } };
+    },
+  },
+  {
+    name: "expiry",
+    action: "session.expired",
+    async run(cairn, id) {
+      cairn.clock.advance({ seconds: 10 });
+      await cairn.addTurn(id);
+      cairn.clock.advance({ days: 1 });
+      await cairn.runTask("session expiry");
+      return { details: { ttl_seconds: 86_400, last_activity: "2026-05-07T08:00:10.000Z" } };
+    },
+  },
+];
+
+for (const { name, action, run } of ACTIONS) {
+  test(`the trace of ${action} has its details: ${name}`, async () => {
+    await using cairn = await startCairn();
+    const { id } = await cairn.createSession(SESSION);
+    const { details, traced } = await run(cairn, id);
+    const [newest] = await cairn.traces(traced ?? id);
+    expect(newest).toMatchObject({ session_id: traced ?? id, user_id: "ada", action });
+    expect(newest.details).toEqual(details);
+  });
+}
+
+test("a state_diff tells keys such as __proto__ from others", async () => {
+  await using cairn = await startCairn();
+  const headers = { "content-type": "application/json" };
+  const { id } = await cairn.createSession({ initial_state: { constructor: 1 } });
+  await cairn.ok(cairn.request("POST", `/v1/sessions/${id}/state`, { raw: '{"state":{"__proto__":{"a":1},"toString":2}}', headers }));
+  const [{ details }] = await cairn.traces(id, "state.updated");
+  expect(JSON.stringify(details.state_diff)).toBe('{"added":{"__proto__":{"a":1},"toString":2},"removed":{"constructor":1},"modified":{}}');
+});
+
+test("reading, a refused change and a replayed one leave no trace", async () => {
+  await using cairn = await startCairn();
+  const headers = { "idempotency-key": "once" };
+  const { id } = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "bot" }, { headers }));
+  await cairn.ok(cairn.post("/v1/sessions", { agent_id: "bot" }, { headers }));
+  await cairn.get(`/v1/sessions/${id}`);
+  await cairn.get("/v1/sessions");
+  await cairn.get(`/v1/sessions/${id}/turns`);
+  await cairn.get("/v1/traces");
+  await cairn.context(id, { query: "tea" });
+  await cairn.search("tea");
+  await cairn.post(`/v1/sessions/${id}/rollback`, { version: 5 });
+  await cairn.post(`/v1/sessions/${id}/state`, { state: {}, expected_version: 5 });
+  await cairn.post(`/v1/sessions/${id}/turns`, {});
+  await cairn.post("/v1/memory", { session_id: id, content: "x".repeat(10_001) });
+  expect((await cairn.get("/v1/traces")).body.data.map(({ action }: { action: string }) => action)).toEqual(["session.created"]);
+});
+
+test("traces are read only", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const [trace] = await cairn.traces(id);
+  for (const [method, path] of [
+    ["DELETE", `/v1/traces/${trace.id}`],
+    ["PATCH", `/v1/traces/${trace.id}`],
+    ["POST", "/v1/traces"],
+  ] as const) {
+    const answer = await cairn.request(method, path);
+    expect([method, refusal(answer)]).toEqual([method, { status: 405, code: "invalid_request" }]);
+  }
+  expect((await cairn.get(`/v1/traces/${trace.id}`)).body).toEqual(trace);
+});
+
+test("traces are listed newest first, and session, user and action filters combine with AND", async () => {
+  await using cairn = await startCairn();
+  const ada = await cairn.createSession({ user_id: "ada" });
+  const bo = await cairn.createSession({ user_id: "bo" });
+  const ada2 = await cairn.createSession({ user_id: "ada" });
+  await cairn.setState(ada.id, { step: 1 });
+  await cairn.addTurn(bo.id);
+  await cairn.setState(ada2.id, { step: 1 });
+  const list = async (query: string) =>
+    (await cairn.ok(cairn.get(`/v1/traces?${query}`))).data.map((trace: any) => [trace.session_id, trace.action]);
+  const madeAda = [ada.id, "session.created"];
+  const madeBo = [bo.id, "session.created"];
+  const madeAda2 = [ada2.id, "session.created"];
+  const stateAda = [ada.id, "state.updated"];
+  const turnBo = [bo.id, "turn.added"];
+  const stateAda2 = [ada2.id, "state.updated"];
+  expect(await list("")).toEqual([stateAda2, turnBo, stateAda, madeAda2, madeBo, madeAda]);
+  expect(await list(`session_id=${ada.id}`)).toEqual([stateAda, madeAda]);
+  expect(await list("user_id=ada")).toEqual([stateAda2, stateAda, madeAda2, madeAda]);
+  expect(await list("action=session.created")).toEqual([madeAda2, madeBo, madeAda]);
+  expect(await list("action=state.updated&user_id=ada")).toEqual([stateAda2, stateAda]);
+  expect(await list(`action=state.updated&user_id=ada&session_id=${ada.id}`)).toEqual([stateAda]);
+  expect(await list(`session_id=${bo.id}&user_id=ada`)).toEqual([]);
+  expect(await list("action=memory.deleted")).toEqual([]);
+});
+
+test("created_after and created_before leave out the very time they name, and combine with the other filters", async () => {
+  await using cairn = await startCairn();
+  const at: Record<string, string> = {};
+  for (const ms of [0, 1, 2, 3]) {
+    const { id } = await cairn.createSession({ user_id: ms % 2 === 0 ? "even" : "odd" });
+    at[id] = `+${ms}`;
+    cairn.clock.advance({ ms: 1 });
+  }
+  const list = async (query: string) => (await cairn.ok(cairn.get(`/v1/traces?${query}`))).data.map((trace: any) => at[trace.session_id]);
+  expect(await list("created_after=2026-05-07T08:00:00.001Z")).toEqual(["+3", "+2"]);
+  expect(await list("created_before=2026-05-07T08:00:00.001Z")).toEqual(["+0"]);
+  expect(await list("created_after=2026-05-07T08:00:00.000Z&created_before=2026-05-07T08:00:00.003Z")).toEqual(["+2", "+1"]);
+  expect(await list("created_after=2026-05-07T08:00:00.001Z&created_before=2026-05-07T08:00:00.002Z")).toEqual([]);
+  expect(await list("created_after=2026-05-07T08:00:00.003Z&created_before=2026-05-07T08:00:00.000Z")).toEqual([]);
+  expect(await list("created_after=2026-05-07T08:00:00Z&user_id=odd")).toEqual(["+3", "+1"]);
+  expect(await list("created_before=2026-05-07T08:00:00.003Z&user_id=odd&action=session.created")).toEqual(["+1"]);
+  expect(await list("created_after=1969-12-31T23:59:59Z&created_before=2999-01-01T00:00:00Z")).toEqual(["+3", "+2", "+1", "+0"]);
+});
+
+test("an instant may have an offset or none, which is UTC", async () => {
+  await using cairn = await startCairn();
+  const { id: before } = await cairn.createSession();
+  cairn.clock.advance({ seconds: 2 });
+  const { id: after } = await cairn.createSession();
+  for (const instant of [
+    "2026-05-07T08:00:01.000Z",
+    "2026-05-07T08:00:01Z",
+    "2026-05-07T08:00:01",
+    "2026-05-07T10:00:01+02:00",
+    "2026-05-07T02:30:01-05:30",
+  ]) {
+    const list = async (name: string) =>
+      (await cairn.ok(cairn.get(`/v1/traces?${name}=${encodeURIComponent(instant)}`))).data.map((trace: any) => trace.session_id);
+    expect([instant, await list("created_after"), await list("created_before")]).toEqual([instant, [after], [before]]);
+  }
+});
+
+test("a list of traces asked for with a wrong parameter is refused with its name", async () => {
+  await using cairn = await startCairn();
+  for (const [query, param] of [
+    ["limit=0", "limit"],
+    ["limit=101", "limit"],
+    ["limit=all", "limit"],
+    ["starting_after=trace_short", "starting_after"],
+    ["starting_after=sess_0VQk3aB4x1Zq", "starting_after"],
+    ["action=session.read", "action"],
+    ["action=", "action"],
+    ["user_id=", "user_id"],
+    ["created_after=yesterday", "created_after"],
+    ["created_after=2026-05-07", "created_after"],
+    ["created_after=1778140800", "created_after"],
+    ["created_after=2026-02-30T00:00:00Z", "created_after"],
+    ["created_before=2026-05-07T25:00:00Z", "created_before"],
+    ["created_before=", "created_before"],
+  ]) {
+    const answer = refusal(await cairn.get(`/v1/traces?${query}`));
+    expect([query, answer]).toEqual([query, { status: 400, code: "invalid_request", param }]);
+  }
+});
+
+test("a page of traces has 20 unless it is asked for up to 100, and the cursor keeps to the bounds of time", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  await Promise.all(Array.from({ length: 50 }, () => cairn.addTurn(id)));
+  cairn.clock.advance({ seconds: 1 });
+  const boundary = new Date(cairn.clock.now()).toISOString();
+  await Promise.all(Array.from({ length: 50 }, () => cairn.addTurn(id)));
+  const all = (await pagesOf(cairn, "/v1/traces?limit=30")).flatMap(({ data }) => data);
+  expect(all.map(({ details }) => details.turn_number)).toEqual([...Array.from({ length: 100 }, (_, i) => 100 - i), undefined]);
+  const newestFirst = idsOf(all);
+  const page = async (query: string) => {
+    const { object, data, has_more, first_id, last_id } = (await cairn.get(`/v1/traces?${query}`)).body;
+    return { object, ids: idsOf(data), has_more, first_id, last_id };
+  };
+  const pageOf = (from: number, to: number, has_more: boolean) => {
+    const ids = newestFirst.slice(from, to);
+    return { object: "list", ids, has_more, first_id: ids[0] ?? null, last_id: ids.at(-1) ?? null };
+  };
+  expect(await page("")).toEqual(pageOf(0, 20, true));
+  expect(await page("limit=100")).toEqual(pageOf(0, 100, true));
+  expect(await page(`limit=100&starting_after=${newestFirst[0]}`)).toEqual(pageOf(1, 101, false));
+  // Fifty are before the boundary with the session's creation: a newer cursor changes nothing, an older one does.
+  const early = all.findIndex(({ timestamp }) => timestamp < boundary);
+  expect(early).toBe(50);
+  expect(await page(`created_before=${boundary}&starting_after=${newestFirst[3]}&limit=1`)).toEqual(pageOf(50, 51, true));
+  expect(await page(`created_before=${boundary}&starting_after=${newestFirst[60]}&limit=100`)).toEqual(pageOf(61, 101, false));
+  expect(await page(`created_after=2026-05-07T08:00:00Z&starting_after=${newestFirst[40]}&limit=100`)).toEqual(pageOf(41, 50, false));
+  expect(await page(`starting_after=${newestFirst[100]}`)).toEqual(pageOf(0, 0, false));
+});
+
+test("a trace that was never there is 404 trace_not_found", async () => {
+  await using cairn = await startCairn();
+  for (const id of [neverGiven("trace"), "trace_short", "sess_0VQk3aB4x1Zq", "%00", "🫖"]) {
+    const answer = refusal(await cairn.get(`/v1/traces/${id}`));
+    expect([id, { ...answer, param: undefined }]).toEqual([id, { status: 404, code: "trace_not_found", param: undefined }]);
+  }
+});
+
+test("traces outlive their session; for them session_id is only a filter", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ user_id: "ada" });
+  await cairn.addTurn(id);
+  await cairn.ok(cairn.delete(`/v1/sessions/${id}`));
+  const actions = ["session.deleted", "turn.added", "session.created"];
+  expect((await cairn.traces(id)).map(({ action }) => action)).toEqual(actions);
+  await cairn.restart();
+  expect((await cairn.traces(id)).map(({ action }) => action)).toEqual(actions);
+  for (const other of [neverGiven("sess"), "sess_short", "nonsense", "%00"]) {
+    const listed = await cairn.get(`/v1/traces?session_id=${other}`);
+    expect([other, listed.status, listed.body.data]).toEqual([other, 200, []]);
+  }
+});
+
+const RETENTION = [
+  { tier: "free", days: 7 },
+  { tier: "pro", days: 90 },
+  { tier: "enterprise", days: 365 },
+] as const;
+
+for (const { tier, days } of RETENTION) {
+  test(`a trace left by a key of the tier ${tier} is gone after ${days} days, and not before`, async () => {
+    await using cairn = await startCairn();
+    const key = await cairn.newKey({ tier });
+    const { id } = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "bot", user_id: "ada" }, { key }));
+    const [trace] = await cairn.traces(id);
+    const visible = async () => [
+      (await cairn.get(`/v1/traces/${trace.id}`)).status,
+      idsOf((await cairn.get("/v1/traces")).body.data).length,
+      idsOf((await cairn.get(`/v1/traces?user_id=ada&action=session.created&session_id=${id}`)).body.data).length,
+    ];
+    cairn.clock.advance({ days, ms: -1 });
+    await cairn.runTask("trace retention");
+    expect(await visible()).toEqual([200, 1, 1]);
+    cairn.clock.advance({ ms: 1 });
+    expect(await visible()).toEqual([404, 0, 0]);
+    // The rows go with the day that has passed.
+    cairn.clock.advance({ days: 1 });
+    await cairn.runTask("trace retention");
+    const { store } = cairn.service;
+    expect([traces, tracesBySession, tracesByUser, tracesByAction, tracesByExpiry].map((table) => store.count(table))).toEqual([0, 0, 0, 0, 0]);
+    expect(await visible()).toEqual([404, 0, 0]);
+  });
+}
+
+test("what is past its time goes in pieces and takes nothing else along", async () => {
+  await using cairn = await startCairn();
+  const free = await cairn.newKey({ tier: "free" });
+  const { id } = await cairn.createSession({ user_id: "ada", ttl_seconds: 2_592_000 });
+  const turn = { input: { type: "text", content: "in" }, output: { type: "text", content: "out" } };
+  const add = (count: number) =>
+    Promise.all(Array.from({ length: count }, () => cairn.ok(cairn.post(`/v1/sessions/${id}/turns`, turn, { key: free }))));
+  await add(200);
+  cairn.clock.advance({ days: 5 });
+  await add(150);
+  cairn.clock.advance({ days: 3 });
+  await cairn.runTask("trace retention");
+  const numbers = (await pagesOf(cairn, "/v1/traces?limit=100")).flatMap(({ data }) => data.map((trace: any) => trace.details.turn_number));
+  expect(numbers).toEqual([...Array.from({ length: 150 }, (_, i) => 350 - i), undefined]);
+  const { store } = cairn.service;
+  expect([traces, tracesBySession, tracesByUser, tracesByAction, tracesByExpiry].map((table) => store.count(table))).toEqual([
+    151, 151, 151, 151, 151,
+  ]);
+});

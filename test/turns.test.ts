@@ -1,0 +1,222 @@
+import { expect, test } from "bun:test";
+import { idsOf, nested, neverGiven, pagesOf, refusal } from "./support/answers.ts";
+import { startCairn } from "./support/cairn.ts";
+
+const TEXT = { type: "text", content: "Where is my order?" };
+const REPLY = { type: "text", content: "It arrives tomorrow." };
+
+test("a turn with input and output alone has every other field at its default", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const added = await cairn.post(`/v1/sessions/${session.id}/turns`, { input: TEXT, output: REPLY });
+  expect(added.status).toBe(201);
+  expect(added.body).toEqual({
+    object: "turn",
+    id: expect.stringMatching(/^turn_[0-9A-Za-z]{12}$/),
+    session_id: session.id,
+    turn_number: 1,
+    created_at: "2026-05-07T08:00:00.000Z",
+    input: TEXT,
+    output: REPLY,
+    metadata: {},
+    state_before: null,
+    state_after: null,
+  });
+});
+
+test("a turn keeps every field it is added with, and is read as it was answered", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const fields = {
+    input: { type: "tool_call", content: '{"name":"orders","arguments":{}}' },
+    output: { type: "tool_result", content: "[]\u2028🫖" },
+    reasoning: "The carrier says so.",
+    metadata: { model: "large", usage: { tokens: [12, 3.5] } },
+    state_before: { step: 0 },
+    state_after: { step: 1, done: null },
+  };
+  const turn = await cairn.addTurn(session.id, "", "", fields);
+  expect(turn).toMatchObject(fields);
+  const read = await cairn.get(`/v1/sessions/${session.id}/turns/${turn.id}`);
+  expect(read.status).toBe(200);
+  expect(read.body).toEqual(turn);
+  expect((await cairn.get(`/v1/sessions/${session.id}/turns`)).body.data).toEqual([turn]);
+  await cairn.restart();
+  expect((await cairn.get(`/v1/sessions/${session.id}/turns/${turn.id}`)).body).toEqual(turn);
+});
+
+test("null for an optional field of a turn is the same as leaving it out, and unknown fields are ignored", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const plain = await cairn.addTurn(session.id);
+  const turn = await cairn.addTurn(session.id, "in", "out", {
+    input: { type: "text", content: "in", mood: "good" },
+    reasoning: null,
+    metadata: null,
+    state_before: null,
+    state_after: null,
+    id: neverGiven("turn"),
+    turn_number: 17,
+    created_at: "2001-01-01T00:00:00.000Z",
+    session_id: neverGiven("sess"),
+  });
+  expect(turn).toEqual({ ...plain, id: turn.id, turn_number: 2 });
+  expect(turn.id).not.toBe(neverGiven("turn"));
+});
+
+test("turns are numbered from 1 in the order of their ids, however many arrive at once", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const other = await cairn.createSession();
+  const added = await Promise.all(Array.from({ length: 40 }, () => cairn.addTurn(id)));
+  added.sort((a, b) => (a.id < b.id ? -1 : 1));
+  expect(added.map(({ turn_number }) => turn_number)).toEqual(Array.from({ length: 40 }, (_, i) => i + 1));
+  expect(await cairn.addTurn(other.id)).toMatchObject({ turn_number: 1 });
+});
+
+test("adding a turn never changes the state: its snapshots are only kept", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ initial_state: { step: 0 } });
+  await cairn.addTurn(session.id, "in", "out", { state_before: { step: 5 }, state_after: { step: 6 } });
+  expect(await cairn.session(session.id)).toEqual({ ...session, turn_count: 1 });
+});
+
+test("every type of input and output is accepted, and tool_response is read as tool_result", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  for (const type of ["text", "audio", "image", "tool_call"]) {
+    expect(await cairn.addTurn(id, "", "", { input: { type, content: "in" } })).toMatchObject({ input: { type, content: "in" } });
+  }
+  for (const type of ["text", "audio", "image", "tool_result", "error"]) {
+    expect(await cairn.addTurn(id, "", "", { output: { type, content: "" } })).toMatchObject({ output: { type, content: "" } });
+  }
+  const alias = await cairn.addTurn(id, "", "", { output: { type: "tool_response", content: "3 °C" } });
+  expect(alias.output).toEqual({ type: "tool_result", content: "3 °C" });
+  expect((await cairn.get(`/v1/sessions/${id}/turns/${alias.id}`)).body).toEqual(alias);
+  expect((await cairn.traces(id, "turn.added"))[0].details).toMatchObject({ output_type: "tool_result" });
+});
+
+const REFUSED = [
+  { name: "no input", body: { output: REPLY }, param: "input" },
+  { name: "no output", body: { input: TEXT }, param: "output" },
+  { name: "input null", body: { input: null, output: REPLY }, param: "input" },
+  { name: "input text", body: { input: "hello", output: REPLY }, param: "input" },
+  { name: "output an array", body: { input: TEXT, output: [REPLY] }, param: "output" },
+  { name: "no input.type", body: { input: { content: "a" }, output: REPLY }, param: "input.type" },
+  { name: "no input.content", body: { input: { type: "text" }, output: REPLY }, param: "input.content" },
+  { name: "input.content an object", body: { input: { type: "text", content: {} }, output: REPLY }, param: "input.content" },
+  { name: "no output.type", body: { input: TEXT, output: { content: "a" } }, param: "output.type" },
+  { name: "output.content a number", body: { input: TEXT, output: { type: "text", content: 5 } }, param: "output.content" },
+  { name: "an input type of outputs", body: { input: { type: "tool_result", content: "a" }, output: REPLY }, param: "input.type" },
+  { name: "an input type of another case", body: { input: { type: "Text", content: "a" }, output: REPLY }, param: "input.type" },
+  { name: "the alias as an input type", body: { input: { type: "tool_response", content: "a" }, output: REPLY }, param: "input.type" },
+  { name: "an output type of inputs", body: { input: TEXT, output: { type: "tool_call", content: "a" } }, param: "output.type" },
+  { name: "an unknown output type", body: { input: TEXT, output: { type: "video", content: "a" } }, param: "output.type" },
+  { name: "reasoning a number", body: { input: TEXT, output: REPLY, reasoning: 1 }, param: "reasoning" },
+  { name: "metadata an array", body: { input: TEXT, output: REPLY, metadata: [] }, param: "metadata" },
+  { name: "metadata over 64 KiB", body: { input: TEXT, output: REPLY, metadata: { a: "x".repeat(65_536) } }, param: "metadata" },
+  { name: "state_before text", body: { input: TEXT, output: REPLY, state_before: "{}" }, param: "state_before" },
+  { name: "state_before of 65 levels", body: { input: TEXT, output: REPLY, state_before: nested(65) }, param: "state_before" },
+  { name: "state_after a list", body: { input: TEXT, output: REPLY, state_after: [] }, param: "state_after" },
+];
+
+test("a turn that cannot be is refused with the field that is wrong, and none is counted", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const outcomes = [];
+  for (const { name, body } of REFUSED) outcomes.push({ name, ...refusal(await cairn.post(`/v1/sessions/${session.id}/turns`, body)) });
+  expect(outcomes).toEqual(REFUSED.map(({ name, param }) => ({ name, status: 400, code: "invalid_request", param })));
+  expect(await cairn.session(session.id)).toEqual(session);
+});
+
+test("a turn is found in its own session only", async () => {
+  await using cairn = await startCairn();
+  const mine = await cairn.createSession();
+  const other = await cairn.createSession();
+  const turn = await cairn.addTurn(mine.id);
+  for (const id of [neverGiven("turn"), "turn_short", "mem_0VQk3aB4x1Zq", "%00", "🫖"]) {
+    const answer = refusal(await cairn.get(`/v1/sessions/${mine.id}/turns/${id}`));
+    expect([id, answer]).toEqual([id, { status: 404, code: "turn_not_found", param: "turn_id" }]);
+  }
+  expect(refusal(await cairn.get(`/v1/sessions/${other.id}/turns/${turn.id}`))).toMatchObject({ status: 404, code: "turn_not_found" });
+  expect(refusal(await cairn.get(`/v1/sessions/${neverGiven("sess")}/turns/${turn.id}`)).code).toBe("session_not_found");
+  expect((await cairn.get(`/v1/sessions/${other.id}/turns`)).body.data).toEqual([]);
+});
+
+test("turns are listed newest first unless order is asc", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const turns = [];
+  for (let i = 0; i < 3; i++) turns.push(await cairn.addTurn(id, `in ${i}`));
+  const list = async (query: string) => (await cairn.get(`/v1/sessions/${id}/turns${query}`)).body;
+  const [a, b, c] = turns;
+  expect(await list("")).toEqual({ object: "list", data: [c, b, a], has_more: false, first_id: c.id, last_id: a.id });
+  expect(await list("?order=desc")).toEqual(await list(""));
+  expect(await list("?order=asc")).toEqual({ object: "list", data: [a, b, c], has_more: false, first_id: a.id, last_id: c.id });
+  const { id: empty } = await cairn.createSession();
+  expect((await cairn.get(`/v1/sessions/${empty}/turns`)).body).toEqual({
+    object: "list",
+    data: [],
+    has_more: false,
+    first_id: null,
+    last_id: null,
+  });
+});
+
+test("a page of turns has 20 unless it is asked for up to 100, and the cursor works in both orders", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const oldestFirst = [];
+  for (let i = 0; i < 101; i++) oldestFirst.push((await cairn.addTurn(id)).id as string);
+  const newestFirst = oldestFirst.toReversed();
+  const path = `/v1/sessions/${id}/turns`;
+  const page = async (query: string) => {
+    const { data, has_more } = (await cairn.get(`${path}?${query}`)).body;
+    return { ids: idsOf(data), has_more };
+  };
+  expect(await page("")).toEqual({ ids: newestFirst.slice(0, 20), has_more: true });
+  expect(await page("order=asc")).toEqual({ ids: oldestFirst.slice(0, 20), has_more: true });
+  expect(await page("limit=100")).toEqual({ ids: newestFirst.slice(0, 100), has_more: true });
+  expect(await page(`limit=100&starting_after=${newestFirst[0]}`)).toEqual({ ids: newestFirst.slice(1), has_more: false });
+  expect(await page(`limit=2&order=asc&starting_after=${oldestFirst[49]}`)).toEqual({ ids: oldestFirst.slice(50, 52), has_more: true });
+  expect(await page(`order=asc&starting_after=${oldestFirst[100]}`)).toEqual({ ids: [], has_more: false });
+  for (const [order, expected] of [
+    ["asc", oldestFirst],
+    ["desc", newestFirst],
+  ] as const) {
+    const pages = await pagesOf(cairn, `${path}?limit=34&order=${order}`);
+    expect([order, pages.flatMap(({ data }) => idsOf(data))]).toEqual([order, expected]);
+  }
+});
+
+test("a cursor that no turn of the session has still says where to go on", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const other = await cairn.createSession();
+  const a = await cairn.addTurn(id);
+  const between = await cairn.addTurn(other.id);
+  const b = await cairn.addTurn(id);
+  const list = async (query: string) => idsOf((await cairn.get(`/v1/sessions/${id}/turns?${query}`)).body.data);
+  expect(await list(`starting_after=${between.id}`)).toEqual([a.id]);
+  expect(await list(`starting_after=${between.id}&order=asc`)).toEqual([b.id]);
+  expect(await list("starting_after=turn_zzzzzzzzzzzz")).toEqual([b.id, a.id]);
+  expect(await list("starting_after=turn_000000000000&order=asc")).toEqual([a.id, b.id]);
+});
+
+test("a list of turns asked for with a wrong parameter is refused with its name", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  for (const [query, param] of [
+    ["limit=0", "limit"],
+    ["limit=101", "limit"],
+    ["limit=two", "limit"],
+    ["order=newest", "order"],
+    ["order=ASC", "order"],
+    ["order=", "order"],
+    ["starting_after=turn_short", "starting_after"],
+    ["starting_after=sess_0VQk3aB4x1Zq", "starting_after"],
+  ]) {
+    const answer = refusal(await cairn.get(`/v1/sessions/${id}/turns?${query}`));
+    expect([query, answer]).toEqual([query, { status: 400, code: "invalid_request", param }]);
+  }
+});

@@ -1,0 +1,151 @@
+import { expect, test } from "bun:test";
+import { Type } from "@sinclair/typebox";
+import * as fc from "fast-check";
+import { Metadata, OneOf, Text, UserObject } from "../../../src/http/types.ts";
+import { cursorOf, instantOf, validator } from "../../../src/http/validate.ts";
+import { ApiError } from "../../../src/lib/errors.ts";
+import { nested } from "../../support/answers.ts";
+
+const check = validator(
+  Type.Object({
+    name: Text(1, 3),
+    state: Type.Optional(UserObject()),
+    metadata: Type.Optional(Metadata("Any.")),
+    tags: Type.Optional(Type.Array(Text(1, 3), { maxItems: 2 })),
+    limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+    from: Type.Optional(Type.Integer({ minimum: 0 })),
+    share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
+    embed: Type.Optional(Type.Boolean()),
+    input: Type.Optional(Type.Object({ type: OneOf(["text", "audio"]), content: Type.String() })),
+  }),
+);
+
+function refusalOf(work: () => unknown): { code: string; param: string | undefined; message: string } {
+  try {
+    work();
+  } catch (error) {
+    if (error instanceof ApiError) return { code: error.code, param: error.detail.param, message: error.message };
+    throw error;
+  }
+  throw new Error("was not refused");
+}
+
+const refused: { body: string; param: string; message: string }[] = [
+  { body: "{}", param: "name", message: "name is required: a string of 1 to 3 characters." },
+  { body: '{"name":null}', param: "name", message: "name must be a string of 1 to 3 characters; got null." },
+  { body: '{"name":5}', param: "name", message: "name must be a string of 1 to 3 characters; got 5." },
+  { body: '{"name":""}', param: "name", message: 'name must be a string of 1 to 3 characters; got "".' },
+  { body: '{"name":"abcd"}', param: "name", message: 'name must be a string of 1 to 3 characters; got "abcd".' },
+  { body: '{"name":"😀😀😀😀"}', param: "name", message: 'name must be a string of 1 to 3 characters; got "😀😀😀😀".' },
+  {
+    body: JSON.stringify({ name: "x".repeat(100) }),
+    param: "name",
+    message: "name must be a string of 1 to 3 characters; got a string of 100 characters.",
+  },
+  { body: '{"name":["a"]}', param: "name", message: "name must be a string of 1 to 3 characters; got an array of 1 items." },
+  { body: '{"name":{"a":1}}', param: "name", message: "name must be a string of 1 to 3 characters; got an object." },
+  { body: '{"__proto__":{"name":"a"}}', param: "name", message: "name is required: a string of 1 to 3 characters." },
+  { body: '{"name":"a","limit":"5"}', param: "limit", message: 'limit must be an integer from 1 to 100; got "5".' },
+  { body: '{"name":"a","limit":5.5}', param: "limit", message: "limit must be an integer from 1 to 100; got 5.5." },
+  { body: '{"name":"a","limit":101}', param: "limit", message: "limit must be an integer from 1 to 100; got 101." },
+  { body: '{"name":"a","limit":true}', param: "limit", message: "limit must be an integer from 1 to 100; got true." },
+  { body: '{"name":"a","from":-1}', param: "from", message: "from must be an integer of at least 0; got -1." },
+  { body: '{"name":"a","share":1.01}', param: "share", message: "share must be a number from 0 to 1; got 1.01." },
+  { body: '{"name":"a","embed":"true"}', param: "embed", message: 'embed must be true or false; got "true".' },
+  { body: '{"name":"a","embed":0}', param: "embed", message: "embed must be true or false; got 0." },
+  { body: '{"name":"a","tags":"b"}', param: "tags", message: 'tags must be an array of 0 to 2 items; got "b".' },
+  { body: '{"name":"a","tags":["b","c","d"]}', param: "tags", message: "tags must be an array of 0 to 2 items; got an array of 3 items." },
+  { body: '{"name":"a","tags":["b",""]}', param: "tags.1", message: 'tags.1 must be a string of 1 to 3 characters; got "".' },
+  { body: '{"name":"a","tags":[null]}', param: "tags.0", message: "tags.0 must be a string of 1 to 3 characters; got null." },
+  { body: '{"name":"a","state":[]}', param: "state", message: "state must be an object of at most 64 levels; got an array of 0 items." },
+  { body: '{"name":"a","state":"{}"}', param: "state", message: 'state must be an object of at most 64 levels; got "{}".' },
+  {
+    body: JSON.stringify({ name: "a", state: nested(65) }),
+    param: "state",
+    message: "state must be an object of at most 64 levels; got one of 65 levels.",
+  },
+  {
+    body: JSON.stringify({ name: "a", metadata: { text: "x".repeat(65_526) } }),
+    param: "metadata",
+    message: "metadata must be an object of at most 64 levels and 65536 bytes; got one of 65537 bytes.",
+  },
+  { body: '{"name":"a","input":{"type":"text"}}', param: "input.content", message: "input.content is required: a string." },
+  {
+    body: '{"name":"a","input":{"type":"smoke","content":""}}',
+    param: "input.type",
+    message: 'input.type must be one of text, audio; got "smoke".',
+  },
+  { body: '{"name":"a","input":{"content":""}}', param: "input.type", message: "input.type is required: one of text, audio." },
+  { body: '{"name":"a","input":"text"}', param: "input", message: 'input must be an object; got "text".' },
+];
+
+for (const { body, param, message } of refused) {
+  test(`${body.slice(0, 60)} is refused: ${message}`, () => {
+    expect(refusalOf(() => check(JSON.parse(body)))).toEqual({ code: "invalid_request", param, message });
+  });
+}
+
+const accepted: { body: string; value: unknown }[] = [
+  { body: '{"name":"a"}', value: { name: "a" } },
+  { body: '{"name":"😀😀😀"}', value: { name: "😀😀😀" } },
+  { body: '{"name":"\\ud800\\u0000"}', value: { name: "\ud800\u0000" } },
+  { body: '{"name":"a","state":null,"tags":null,"limit":null,"embed":null,"input":null}', value: { name: "a" } },
+  { body: '{"name":"a","limit":5.0,"from":1e1}', value: { name: "a", limit: 5, from: 10 } },
+  { body: '{"name":"a","share":0,"embed":false,"tags":[]}', value: { name: "a", share: 0, embed: false, tags: [] } },
+  { body: JSON.stringify({ name: "a", state: nested(64) }), value: { name: "a", state: nested(64) } },
+  {
+    body: JSON.stringify({ name: "a", metadata: { text: "x".repeat(65_525) } }),
+    value: { name: "a", metadata: { text: "x".repeat(65_525) } },
+  },
+  { body: '{"name":"a","later":[[1]]}', value: { name: "a", later: [[1]] } },
+];
+
+for (const { body, value } of accepted) {
+  test(`${body.slice(0, 60)} (${body.length}) is accepted`, () => {
+    expect(check(JSON.parse(body))).toEqual(value as Record<string, unknown>);
+  });
+}
+
+test("a null that stands for nothing takes no other member away, `__proto__` included", () => {
+  const checked = check(JSON.parse('{"name":"a","limit":null,"__proto__":{"admin":true},"state":{"__proto__":1}}'));
+  expect(JSON.stringify(checked)).toBe('{"name":"a","__proto__":{"admin":true},"state":{"__proto__":1}}');
+  expect(Object.getPrototypeOf(checked)).toBe(Object.prototype);
+});
+
+test("whatever the body is, it is accepted or refused with a message and the name of a field", () => {
+  const schemaField = fc.constantFrom("name", "state", "metadata", "tags", "limit", "from", "share", "embed", "input");
+  fc.assert(
+    fc.property(fc.dictionary(fc.oneof(schemaField, fc.string()), fc.jsonValue({ maxDepth: 4 })), (body) => {
+      try {
+        check(body);
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        expect(error.code).toBe("invalid_request");
+        expect(error.message.length).toBeLessThan(400);
+        expect(error.detail.param).not.toBe("");
+      }
+    }),
+  );
+});
+
+test("an instant that is none is refused by the name of its parameter", () => {
+  expect(instantOf(undefined, "created_after")).toBeUndefined();
+  expect(instantOf("2026-05-07T10:00:00+02:00", "created_after")).toBe(Date.UTC(2026, 4, 7, 8));
+  expect(refusalOf(() => instantOf("yesterday", "created_after"))).toEqual({
+    code: "invalid_request",
+    param: "created_after",
+    message: 'created_after must be an ISO 8601 time such as 2026-05-07T08:00:00Z; got "yesterday".',
+  });
+});
+
+test("a cursor that is no id of its kind is refused", () => {
+  expect(cursorOf("sess", undefined)).toBeUndefined();
+  expect(cursorOf("sess", "sess_0VQk3aB4x1Zq")).toBe("sess_0VQk3aB4x1Zq");
+  for (const cursor of ["", "x", "sess_", "sess_0VQk3aB4x1Z", "sess_0VQk3aB4x1Zqq", "sess_0VQk3aB4x1Z-", "turn_0VQk3aB4x1Zq", "sess_0VQk3aB4x1Zq\n"]) {
+    expect(refusalOf(() => cursorOf("sess", cursor))).toEqual({
+      code: "invalid_request",
+      param: "starting_after",
+      message: `starting_after must be an id (sess_ and 12 characters); got ${JSON.stringify(cursor)}.`,
+    });
+  }
+});

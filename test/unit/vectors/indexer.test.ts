@@ -1,0 +1,256 @@
+import { expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { BareId } from "../../../src/lib/ids.ts";
+import { labels, memories } from "../../../src/storage/tables.ts";
+import type { Filter } from "../../../src/storage/walk.ts";
+import { Indexer } from "../../../src/vectors/indexer.ts";
+import { chance, ofType, ofUser, storedVectors, unitVector, withAnyTag, type StoredVectors } from "./stored-vectors.ts";
+
+const NO_FILTER: Filter = [];
+
+const snapshots = ({ directory }: StoredVectors) => join(directory, "vectors");
+
+function finish(indexer: Indexer): void {
+  while (indexer.step());
+}
+
+function ask(indexer: Indexer, query: Float32Array, filter: Filter, limit: number): BareId[] {
+  return indexer.nearest(query, filter, limit).map(({ memory }) => memory);
+}
+
+test("nearest finds at least 95 of 100 of the ten nearest, with any filter: few pass or many, near the query or far from it", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(1);
+  const topics = Array.from({ length: 40 }, () => unitVector(random));
+  const topicOf = Array.from({ length: 4_000 }, () => Math.floor(random() * topics.length));
+  await vectors.add(
+    topicOf.map((topic) => unitVector(random, topics[topic], 1.2)),
+    (index) => ({
+      user: `user-${index % 10}`,
+      type: index % 2 === 0 ? "fact" : "event",
+      tags: [`topic-${topicOf[index]}`, `hundredth-${index % 100}`],
+    }),
+  );
+  // Small enough that all filters but the most selective ones go through the graph.
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { scanMax: 60, oversampleMax: 1_600 });
+  await indexer.start();
+  finish(indexer);
+  expect(indexer.status).toMatchObject({ indexed: 4_000, pending: 0 });
+
+  const far = (topic: number) => withAnyTag(...[7, 17, 27].map((away) => `topic-${(topic + away) % topics.length}`));
+  const filters: { name: string; of: (topic: number) => Filter }[] = [
+    { name: "none", of: () => NO_FILTER },
+    { name: "half pass", of: () => [ofType("fact")] },
+    { name: "a tenth passes", of: () => [ofUser("user-3")] },
+    { name: "a hundredth passes", of: () => [withAnyTag("hundredth-42")] },
+    { name: "a twentieth passes: two conditions", of: () => [ofUser("user-4"), ofType("fact")] },
+    { name: "only what is near passes", of: (topic) => [withAnyTag(`topic-${topic}`)] },
+    { name: "only what is far passes", of: (topic) => [far(topic)] },
+    { name: "only what is far passes: two conditions", of: (topic) => [far(topic), ofType("event")] },
+    { name: "none passes", of: () => [ofUser("nobody")] },
+  ];
+  const queries = Array.from({ length: 25 }, (_, i) => ({ topic: i, query: unitVector(random, topics[i], 1.2) }));
+  const recalls = filters.map(({ name, of }) => {
+    let found = 0;
+    let wanted = 0;
+    for (const { topic, query } of queries) {
+      const expected = vectors.exact(query, of(topic), 10);
+      const answer = new Set(ask(indexer, query, of(topic), 100).slice(0, 10));
+      wanted += expected.length;
+      found += expected.filter((memory) => answer.has(memory)).length;
+    }
+    return { name, recall: wanted === 0 ? 1 : found / wanted };
+  });
+  expect(recalls.filter(({ recall }) => recall < 0.95)).toEqual([]);
+}, 60_000);
+
+type Change =
+  | { kind: "add"; count: number; user: number }
+  | { kind: "remove" | "replace"; which: number; count: number }
+  | { kind: "step"; count: number }
+  | { kind: "sweep" | "rebuild" | "save" | "restart" };
+
+const anyChange: fc.Arbitrary<Change> = fc.oneof(
+  fc.record({ kind: fc.constant("add" as const), count: fc.integer({ min: 1, max: 5 }), user: fc.integer({ min: 0, max: 1 }) }),
+  fc.record({ kind: fc.constantFrom("remove" as const, "replace" as const), which: fc.nat(), count: fc.integer({ min: 1, max: 8 }) }),
+  fc.record({ kind: fc.constant("step" as const), count: fc.integer({ min: 1, max: 40 }) }),
+  fc.record({ kind: fc.constantFrom("sweep" as const, "rebuild" as const, "save" as const, "restart" as const) }),
+);
+
+test("whatever is added, deleted, changed, built, saved and restarted in any order, the answer is that of brute force", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyChange, { minLength: 5, maxLength: 25 }), fc.integer(), async (changes, seed) => {
+      await using vectors = await storedVectors();
+      const random = chance(seed);
+      const options = { scanMax: 5, removedMin: 4 };
+      let indexer = new Indexer(vectors.store, snapshots(vectors), options);
+      await indexer.start();
+      for (const change of changes) {
+        switch (change.kind) {
+          case "add":
+            await vectors.add(
+              Array.from({ length: change.count }, () => unitVector(random)),
+              () => ({ user: `user-${change.user}` }),
+            );
+            break;
+          case "remove":
+          case "replace": {
+            const at = change.which % Math.max(1, vectors.stored.length);
+            const chosen = vectors.stored.slice(at, at + change.count);
+            if (change.kind === "remove") await vectors.remove(chosen);
+            else for (const one of chosen) await vectors.replace(one, unitVector(random));
+            break;
+          }
+          case "step":
+            for (let i = 0; i < change.count; i++) indexer.step();
+            break;
+          case "sweep":
+            indexer.sweep();
+            break;
+          case "rebuild":
+            indexer.rebuild();
+            break;
+          case "save":
+            await indexer.save();
+            break;
+          case "restart":
+            indexer = new Indexer(vectors.store, snapshots(vectors), options);
+            await indexer.start();
+            break;
+        }
+        const query = unitVector(random);
+        const filter = random() < 0.5 ? NO_FILTER : [ofUser("user-0")];
+        expect(new Set(ask(indexer, query, filter, 10))).toEqual(new Set(vectors.exact(query, filter, 10)));
+      }
+      finish(indexer);
+      indexer.sweep();
+      finish(indexer);
+      expect(indexer.status).toMatchObject({ indexed: vectors.stored.length, pending: 0 });
+    }),
+    { numRuns: 40 },
+  );
+}, 60_000);
+
+test("of equal vectors the newest come first, in the graph as out of it", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(3);
+  const same = unitVector(random);
+  await vectors.add(Array.from({ length: 300 }, () => unitVector(random)));
+  const equals = await vectors.add(Array.from({ length: 700 }, () => same));
+  const indexer = new Indexer(vectors.store, snapshots(vectors));
+  await indexer.start();
+  const newest = equals.map(({ memory }) => memory).reverse();
+  expect(ask(indexer, same, NO_FILTER, 100)).toEqual(newest.slice(0, 100));
+  for (let i = 0; i < 600; i++) indexer.step();
+  expect(ask(indexer, same, NO_FILTER, 100)).toEqual(newest.slice(0, 100));
+  finish(indexer);
+  expect(ask(indexer, same, NO_FILTER, 100)).toEqual(newest.slice(0, 100));
+});
+
+test("points of deleted vectors do not stand in the way of others, before anything has swept them", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(4);
+  const topic = unitVector(random);
+  const near = await vectors.add(Array.from({ length: 900 }, () => unitVector(random, topic, 0.5)));
+  await vectors.add(Array.from({ length: 300 }, () => unitVector(random)));
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { oversampleMax: 200 });
+  await indexer.start();
+  finish(indexer);
+  await vectors.remove(near);
+  const found = ask(indexer, topic, NO_FILTER, 100);
+  expect(found).toHaveLength(100);
+  expect(vectors.exact(topic, NO_FILTER, 100).filter((memory) => found.includes(memory)).length).toBeGreaterThanOrEqual(95);
+});
+
+test("while a snapshot is written searches see what is added and deleted meanwhile, and the snapshot is none the worse", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(5);
+  const topic = unitVector(random);
+  const old = await vectors.add(Array.from({ length: 150 }, () => unitVector(random, topic, 1)));
+  const indexer = new Indexer(vectors.store, snapshots(vectors));
+  await indexer.start();
+  finish(indexer);
+  await vectors.remove(old.slice(0, 60));
+  await vectors.add(Array.from({ length: 20 }, () => unitVector(random, topic, 0.5)));
+  const expected = new Set(vectors.exact(topic, NO_FILTER, 50));
+  let isSaving = true;
+  const saving = indexer.save().finally(() => (isSaving = false));
+  while (isSaving) {
+    expect(new Set(ask(indexer, topic, NO_FILTER, 50))).toEqual(expected);
+    indexer.sweep();
+    expect(indexer.step()).toBe(false);
+    expect(indexer.status).toMatchObject({ indexed: 150, pending: 20, removed: 0 });
+    await new Promise(setImmediate);
+  }
+  await saving;
+  finish(indexer);
+  expect(new Set(ask(indexer, topic, NO_FILTER, 50))).toEqual(expected);
+  const restarted = new Indexer(vectors.store, snapshots(vectors));
+  expect(await restarted.start()).toBeUndefined();
+  expect(restarted.status).toMatchObject({ indexed: 90, pending: 20, removed: 60 });
+  expect(new Set(ask(restarted, topic, NO_FILTER, 50))).toEqual(expected);
+});
+
+test("a deleted vector is not found at once, leaves the store with its memory, and leaves graph and disk when the graph is built anew", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(6);
+  const [secret, ...others] = await vectors.add(Array.from({ length: 200 }, () => unitVector(random)));
+  const bytes = Buffer.from(secret!.vector.buffer);
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { removedMin: 50 });
+  await indexer.start();
+  finish(indexer);
+  await indexer.save();
+  const onDisk = () =>
+    readFileSync(join(snapshots(vectors), JSON.parse(readFileSync(join(snapshots(vectors), "manifest.json"), "utf8")).file));
+  expect(onDisk().includes(bytes)).toBe(true);
+
+  await vectors.remove([secret!]);
+  expect(ask(indexer, secret!.vector, NO_FILTER, 200)).not.toContain(secret!.memory);
+  expect(vectors.store.vectorBytes(secret!.memory)).toBeUndefined();
+  expect([labels, memories].map((table) => vectors.store.count(table))).toEqual([199, 199]);
+
+  await vectors.remove(others.slice(0, 60));
+  indexer.sweep();
+  finish(indexer);
+  await indexer.save();
+  expect(indexer.status).toEqual({ indexed: 139, pending: 0, removed: 0, unsaved: 0 });
+  expect(onDisk().includes(bytes)).toBe(false);
+  expect(onDisk().length).toBeLessThan(140 * 6_400);
+});
+
+test("a graph is not built anew for a few deleted vectors, and is as soon as they are more than 30 of 100", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(7);
+  const stored = await vectors.add(Array.from({ length: 400 }, () => unitVector(random)));
+  const indexer = new Indexer(vectors.store, snapshots(vectors));
+  await indexer.start();
+  finish(indexer);
+  for (const [from, to, removed] of [
+    [0, 99, 99],
+    [99, 120, 120],
+    [120, 121, 0],
+  ] as const) {
+    await vectors.remove(stored.slice(from, to));
+    indexer.sweep();
+    finish(indexer);
+    expect(indexer.status).toMatchObject({ indexed: 400 - to, removed });
+  }
+});
+
+test("a vector that is no vector is named and passed over; all others are found", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(8);
+  const good = await vectors.add(Array.from({ length: 130 }, () => unitVector(random)));
+  const [bad] = await vectors.add([unitVector(random).fill(Number.NaN, 5, 6)]);
+  vectors.stored = good;
+  const warnings: string[] = [];
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { warn: (message) => void warnings.push(message) });
+  await indexer.start();
+  const query = unitVector(random);
+  expect(ask(indexer, query, NO_FILTER, 200)).toEqual(vectors.exact(query, NO_FILTER, 200));
+  finish(indexer);
+  expect(ask(indexer, query, NO_FILTER, 200)).toEqual(vectors.exact(query, NO_FILTER, 200));
+  expect(warnings).toEqual([`The memory mem_${bad!.memory} cannot be found by meaning: a vector that is not all finite numbers.`]);
+});

@@ -1,0 +1,251 @@
+import { describe, expect, test } from "bun:test";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+import { Indexer } from "../../../src/vectors/indexer.ts";
+import { chance, storedVectors, unitVector, type StoredVectors } from "./stored-vectors.ts";
+
+const COUNT = 150;
+
+const directoryOf = ({ directory }: StoredVectors) => join(directory, "vectors");
+const manifestOf = (vectors: StoredVectors) => join(directoryOf(vectors), "manifest.json");
+const readManifest = (vectors: StoredVectors) => JSON.parse(readFileSync(manifestOf(vectors), "utf8"));
+const graphOf = (vectors: StoredVectors) => join(directoryOf(vectors), readManifest(vectors).file);
+
+/** A store with an index that was built and saved. */
+async function saved(seed: number): Promise<{ vectors: StoredVectors; random: () => number; indexer: Indexer }> {
+  const vectors = await storedVectors();
+  const random = chance(seed);
+  await vectors.add(Array.from({ length: COUNT }, () => unitVector(random)));
+  const indexer = new Indexer(vectors.store, directoryOf(vectors));
+  await indexer.start();
+  while (indexer.step());
+  await indexer.save();
+  return { vectors, random, indexer };
+}
+
+/** Starts another indexer on the same files, and checks that it finds what brute force finds, before and after it is built. */
+async function restartFrom(vectors: StoredVectors, random: () => number): Promise<{ reason: string | undefined; pending: number }> {
+  const indexer = new Indexer(vectors.store, directoryOf(vectors));
+  const reason = await indexer.start();
+  const { pending } = indexer.status;
+  const check = () => {
+    for (let i = 0; i < 5; i++) {
+      const query = unitVector(random);
+      const found = indexer.nearest(query, [], 20).map(({ memory }) => memory);
+      expect(new Set(found)).toEqual(new Set(vectors.exact(query, [], 20)));
+    }
+  };
+  check();
+  while (indexer.step());
+  check();
+  expect(indexer.status).toMatchObject({ indexed: vectors.stored.length, pending: 0 });
+  return { reason, pending };
+}
+
+function change(file: string, at: (length: number) => number): void {
+  const bytes = readFileSync(file);
+  const position = at(bytes.length);
+  bytes[position]! ^= 0x10;
+  writeFileSync(file, bytes);
+}
+
+function rewriteManifest(vectors: StoredVectors, changes: Record<string, unknown>): void {
+  writeFileSync(manifestOf(vectors), JSON.stringify({ ...readManifest(vectors), ...changes }));
+}
+
+const DAMAGED = "the snapshot is damaged";
+const UNREADABLE = "the manifest of the snapshot cannot be read";
+
+const DAMAGES: { name: string; damage(vectors: StoredVectors): void; reason: string }[] = [
+  { name: "the directory is gone", damage: (v) => rmSync(directoryOf(v), { recursive: true }), reason: "there is no snapshot" },
+  {
+    name: "the directory is a file",
+    damage: (v) => (rmSync(directoryOf(v), { recursive: true }), writeFileSync(directoryOf(v), "")),
+    reason: "there is no snapshot",
+  },
+  { name: "the manifest is gone", damage: (v) => rmSync(manifestOf(v)), reason: "there is no snapshot" },
+  { name: "the manifest is empty", damage: (v) => writeFileSync(manifestOf(v), ""), reason: UNREADABLE },
+  { name: "the manifest is no JSON", damage: (v) => writeFileSync(manifestOf(v), '{"format":1,'), reason: UNREADABLE },
+  { name: "the manifest is null", damage: (v) => writeFileSync(manifestOf(v), "null"), reason: UNREADABLE },
+  { name: "the manifest is zeros", damage: (v) => writeFileSync(manifestOf(v), Buffer.alloc(300)), reason: UNREADABLE },
+  { name: "the manifest names a file elsewhere", damage: (v) => rewriteManifest(v, { file: "../store/data.mdb" }), reason: UNREADABLE },
+  { name: "the manifest says nothing of removed points", damage: (v) => rewriteManifest(v, { removed: undefined }), reason: UNREADABLE },
+  {
+    name: "the manifest is of another format",
+    damage: (v) => rewriteManifest(v, { format: 2 }),
+    reason: "the snapshot is of another format",
+  },
+  {
+    name: "the manifest is of another dimension",
+    damage: (v) => rewriteManifest(v, { dimension: 768 }),
+    reason: "the snapshot is of another format",
+  },
+  { name: "the manifest has another hash", damage: (v) => rewriteManifest(v, { sha256: "0".repeat(64) }), reason: DAMAGED },
+  { name: "the file is gone", damage: (v) => rmSync(graphOf(v)), reason: "the file of the snapshot cannot be read" },
+  { name: "the file is empty", damage: (v) => truncateSync(graphOf(v), 0), reason: DAMAGED },
+  { name: "the file is cut short", damage: (v) => truncateSync(graphOf(v), 100_000), reason: DAMAGED },
+  { name: "the file lacks its last byte", damage: (v) => truncateSync(graphOf(v), statSync(graphOf(v)).size - 1), reason: DAMAGED },
+  { name: "the file has one byte more", damage: (v) => writeFileSync(graphOf(v), "x", { flag: "a" }), reason: DAMAGED },
+  { name: "a byte of the header is changed", damage: (v) => change(graphOf(v), () => 17), reason: DAMAGED },
+  { name: "a byte in the middle is changed", damage: (v) => change(graphOf(v), (length) => length >> 1), reason: DAMAGED },
+  { name: "the last byte is changed", damage: (v) => change(graphOf(v), (length) => length - 1), reason: DAMAGED },
+];
+
+describe("a start goes on from the store alone when", () => {
+  for (const { name, damage, reason } of DAMAGES) {
+    test(name, async () => {
+      const { vectors, random } = await saved(1);
+      await using _ = vectors;
+      damage(vectors);
+      expect(await restartFrom(vectors, random)).toEqual({ reason, pending: COUNT });
+    });
+  }
+});
+
+test("a whole snapshot is all that a start needs", async () => {
+  const { vectors, random } = await saved(2);
+  await using _ = vectors;
+  expect(await restartFrom(vectors, random)).toEqual({ reason: undefined, pending: 0 });
+});
+
+test("a start builds only the difference to what was added, deleted and changed since the snapshot", async () => {
+  const { vectors, random } = await saved(3);
+  await using _ = vectors;
+  const removed = vectors.stored.slice(10, 30);
+  await vectors.remove(removed);
+  await vectors.add(Array.from({ length: 7 }, () => unitVector(random)));
+  for (const one of vectors.stored.slice(50, 55)) await vectors.replace(one, unitVector(random));
+  expect(await restartFrom(vectors, random)).toEqual({ reason: undefined, pending: 12 });
+});
+
+test("points that were removed before the snapshot stay removed, start after start", async () => {
+  const { vectors, random, indexer } = await saved(4);
+  await using _ = vectors;
+  await vectors.remove(vectors.stored.slice(0, 20));
+  indexer.sweep();
+  while (indexer.step());
+  await indexer.save();
+  await vectors.remove(vectors.stored.slice(0, 20));
+  const next = new Indexer(vectors.store, directoryOf(vectors));
+  expect(await next.start()).toBeUndefined();
+  expect(next.status).toEqual({ indexed: 110, pending: 0, removed: 40, unsaved: 20 });
+  await next.save();
+  expect(await restartFrom(vectors, random)).toEqual({ reason: undefined, pending: 0 });
+});
+
+test("the snapshot of an empty graph can be gone on from", async () => {
+  const { vectors, random, indexer } = await saved(5);
+  await using _ = vectors;
+  await vectors.remove(vectors.stored);
+  indexer.sweep();
+  while (indexer.step());
+  await indexer.save();
+  expect(indexer.status).toEqual({ indexed: 0, pending: 0, removed: 0, unsaved: 0 });
+  await vectors.add(Array.from({ length: 5 }, () => unitVector(random)));
+  expect(await restartFrom(vectors, random)).toEqual({ reason: undefined, pending: 5 });
+});
+
+test("a snapshot of another store is not taken for one of this", async () => {
+  const one = await saved(6);
+  const other = await saved(7);
+  await using _ = one.vectors;
+  await using __ = other.vectors;
+  rmSync(directoryOf(one.vectors), { recursive: true });
+  cpSync(directoryOf(other.vectors), directoryOf(one.vectors), { recursive: true });
+  expect(await restartFrom(one.vectors, one.random)).toEqual({ reason: "the snapshot is of another store", pending: COUNT });
+});
+
+test("a snapshot that knows more than the store, as after putting a backup back, is not gone on from", async () => {
+  const { vectors, random, indexer } = await saved(8);
+  await using _ = vectors;
+  const backup = join(vectors.directory, "backup");
+  await vectors.store.close();
+  cpSync(join(vectors.directory, "store"), backup, { recursive: true });
+  const before = [...vectors.stored];
+  await vectors.open();
+  const later = new Indexer(vectors.store, directoryOf(vectors));
+  await later.start();
+  await vectors.add(Array.from({ length: 10 }, () => unitVector(random)));
+  later.catchUp();
+  while (later.step());
+  await later.save();
+  await vectors.store.close();
+  rmSync(join(vectors.directory, "store"), { recursive: true });
+  renameSync(backup, join(vectors.directory, "store"));
+  await vectors.open();
+  vectors.stored = before;
+  expect(indexer.status.indexed).toBe(COUNT);
+  expect(await restartFrom(vectors, random)).toEqual({ reason: "the snapshot is of another store", pending: COUNT });
+});
+
+test("a snapshot that cannot be written leaves the one before, and the next one is written whole", async () => {
+  const { vectors, random, indexer } = await saved(9);
+  await using _ = vectors;
+  const before = readManifest(vectors);
+  await vectors.add(Array.from({ length: 5 }, () => unitVector(random)));
+  indexer.catchUp();
+  while (indexer.step());
+  const aside = join(vectors.directory, "aside");
+  renameSync(directoryOf(vectors), aside);
+  writeFileSync(directoryOf(vectors), "in the way");
+  await expect(indexer.save()).rejects.toThrow("EEXIST");
+  expect(indexer.status.unsaved).toBe(5);
+  rmSync(directoryOf(vectors));
+  renameSync(aside, directoryOf(vectors));
+  expect(readManifest(vectors)).toEqual(before);
+  expect(await restartFrom(vectors, random)).toEqual({ reason: undefined, pending: 5 });
+  await indexer.save();
+  expect(indexer.status.unsaved).toBe(0);
+  expect(await restartFrom(vectors, random)).toEqual({ reason: undefined, pending: 0 });
+});
+
+test("a manifest that cannot be put in place leaves no half of a snapshot behind", async () => {
+  const { vectors, random, indexer } = await saved(10);
+  await using _ = vectors;
+  const { file } = readManifest(vectors);
+  await vectors.add([unitVector(random)]);
+  indexer.catchUp();
+  while (indexer.step());
+  const manifest = readFileSync(manifestOf(vectors));
+  rmSync(manifestOf(vectors));
+  // Nothing can be renamed onto a directory that has something in it.
+  mkdirSync(join(manifestOf(vectors), "something"), { recursive: true });
+  await expect(indexer.save()).rejects.toThrow("EISDIR");
+  expect(readdirSync(directoryOf(vectors)).sort()).toEqual([file, "manifest.json"].sort());
+  rmSync(manifestOf(vectors), { recursive: true });
+  writeFileSync(manifestOf(vectors), manifest);
+  expect(await restartFrom(vectors, random)).toEqual({ reason: undefined, pending: 1 });
+});
+
+test("nothing is left of earlier snapshots and attempts once a new one counts", async () => {
+  const { vectors, random, indexer } = await saved(11);
+  await using _ = vectors;
+  writeFileSync(join(directoryOf(vectors), "0000.hnsw"), "an attempt that a crash cut short");
+  const { file: before } = readManifest(vectors);
+  await vectors.add([unitVector(random)]);
+  indexer.catchUp();
+  while (indexer.step());
+  await indexer.save();
+  const { file } = readManifest(vectors);
+  expect(file).not.toBe(before);
+  expect(readdirSync(directoryOf(vectors)).sort()).toEqual([file, "manifest.json"].sort());
+});
+
+test("nothing is written when nothing has changed", async () => {
+  const { vectors, indexer } = await saved(12);
+  await using _ = vectors;
+  rmSync(directoryOf(vectors), { recursive: true });
+  await indexer.save();
+  expect(existsSync(directoryOf(vectors))).toBe(false);
+});

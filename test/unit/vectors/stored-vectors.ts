@@ -1,0 +1,147 @@
+/**
+ * A store with vectors in it and nothing else of a service, for tests of the index alone; and the exact answer to compare
+ * with.
+ *
+ * @module
+ */
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DIMENSION } from "../../../src/embeddings/embedder.ts";
+import { IdSource, type BareId } from "../../../src/lib/ids.ts";
+import { hashKey } from "../../../src/storage/keys.ts";
+import { putMemory, putVector, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
+import { Store } from "../../../src/storage/store.ts";
+import { memories, memoriesByTag, memoriesByType, memoriesByUser } from "../../../src/storage/tables.ts";
+import { matches, posting, type Filter } from "../../../src/storage/walk.ts";
+import { encodeVector } from "../../../src/vectors/encoding.ts";
+import { FakeClock } from "../../support/clock.ts";
+
+export interface Stored {
+  memory: BareId;
+  vector: Float32Array;
+}
+
+/** What filters look at. */
+export interface Traits {
+  user?: string;
+  type?: string;
+  tags?: string[];
+}
+
+export class StoredVectors implements AsyncDisposable {
+  readonly directory = mkdtempSync(join(tmpdir(), "cairn-vectors-"));
+  readonly clock = new FakeClock();
+  readonly ids = new IdSource(this.clock);
+  store!: Store;
+  /** What is stored, oldest first. */
+  stored: Stored[] = [];
+
+  async open(): Promise<this> {
+    this.store = await Store.open(this.directory, this.clock);
+    return this;
+  }
+
+  /** One memory for each vector, in one commit. */
+  async add(vectors: readonly Float32Array[], traitsOf: (index: number) => Traits = () => ({})): Promise<Stored[]> {
+    const added = await this.store.commit((tx) =>
+      vectors.map((vector, index) => {
+        const { user = "user", type = "general", tags = [] } = traitsOf(index);
+        const memory = this.ids.bare();
+        const label = putVector(tx, memory, encodeVector({ vector, terms: new Uint32Array(0) }));
+        const content = "";
+        const embedding = { id: "emb_000000000000", label, version: "test" };
+        putMemory(tx, memory, {
+          sessionId: "sess_000000000000",
+          userId: user,
+          content,
+          type,
+          tags,
+          metadata: {},
+          createdAt: 0,
+          embed: true,
+          embedding,
+        });
+        return { memory, vector };
+      }),
+    );
+    this.stored.push(...added);
+    return added;
+  }
+
+  async remove(removed: readonly Stored[]): Promise<void> {
+    await this.store.commit((tx) => {
+      for (const { memory } of removed) removeMemoryRecords(tx, memory);
+    });
+    const gone = new Set(removed);
+    this.stored = this.stored.filter((one) => !gone.has(one));
+  }
+
+  /** Another vector for the same memory, as a changed content gets. */
+  async replace(one: Stored, vector: Float32Array): Promise<void> {
+    await this.store.commit((tx) => {
+      const row = tx.get(memories, one.memory);
+      if (row?.embedding === undefined) throw new Error(`${one.memory} has no vector`);
+      removeVector(tx, one.memory, row.embedding.label);
+      const label = putVector(tx, one.memory, encodeVector({ vector, terms: new Uint32Array(0) }));
+      putMemory(tx, one.memory, { ...row, embedding: { ...row.embedding, label } }, row);
+    });
+    one.vector = vector;
+  }
+
+  /** Brute force: the nearest among those that pass, best first, the newer first of equals. */
+  exact(query: Float32Array, filter: Filter, limit: number): BareId[] {
+    return this.stored
+      .filter(({ memory }) => matches(this.store, filter, memory))
+      .map(({ memory, vector }) => ({ memory, cosine: dot(query, vector) }))
+      .sort((a, b) => b.cosine - a.cosine || (a.memory < b.memory ? 1 : -1))
+      .slice(0, limit)
+      .map(({ memory }) => memory);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.store.close();
+    rmSync(this.directory, { recursive: true, force: true });
+  }
+}
+
+export function storedVectors(): Promise<StoredVectors> {
+  return new StoredVectors().open();
+}
+
+export const ofUser = (user: string) => posting(memoriesByUser, hashKey(user));
+export const ofType = (type: string) => posting(memoriesByType, hashKey(type));
+export const withAnyTag = (...tags: string[]) => posting(memoriesByTag, ...tags.map(hashKey));
+
+function dot(a: Float32Array, b: Float32Array): number {
+  let sum = 0;
+  for (let i = 0; i < DIMENSION; i++) sum += a[i]! * b[i]!;
+  return sum;
+}
+
+/** Chance that a seed repeats: Mulberry32. */
+export function chance(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let bits = Math.imul(state ^ (state >>> 15), state | 1);
+    bits ^= bits + Math.imul(bits ^ (bits >>> 7), bits | 61);
+    return ((bits ^ (bits >>> 14)) >>> 0) / 2 ** 32;
+  };
+}
+
+/** A vector of unit length in any direction, or in that of `centre` with so much of any other added. */
+export function unitVector(random: () => number, centre?: Float32Array, spread = 1): Float32Array {
+  const vector = new Float32Array(DIMENSION);
+  let squares = 0;
+  for (let i = 0; i < DIMENSION; i++) {
+    // Uniform in a cube: with 1536 dimensions nothing tells it from a ball. Length 1 on average.
+    const noise = (random() - 0.5) * Math.sqrt(12 / DIMENSION);
+    const value = centre === undefined ? noise : centre[i]! + spread * noise;
+    vector[i] = value;
+    squares += value * value;
+  }
+  const length = Math.sqrt(squares);
+  for (let i = 0; i < DIMENSION; i++) vector[i]! /= length;
+  return vector;
+}

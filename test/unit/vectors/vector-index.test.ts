@@ -1,0 +1,277 @@
+import { expect, test } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { createLog } from "../../../src/lib/log.ts";
+import type { Filter } from "../../../src/storage/walk.ts";
+import type { IndexStatus } from "../../../src/vectors/indexer.ts";
+import type { FromWorker, ToWorker } from "../../../src/vectors/protocol.ts";
+import { VectorIndex } from "../../../src/vectors/vector-index.ts";
+import { chance, ofUser, storedVectors, unitVector, type StoredVectors } from "./stored-vectors.ts";
+
+const NO_FILTER: Filter = [];
+const STATUS: IndexStatus = { indexed: 150, pending: 0, removed: 0, unsaved: 0 };
+const IDLE: FromWorker = { kind: "status", status: STATUS, idle: true };
+
+/** A worker that says what the test has it say, and keeps what it is told. */
+class FakeWorker {
+  readonly told: ToWorker[] = [];
+  isTerminated = false;
+  readonly #listeners = new Map<string, (event: unknown) => void>();
+
+  addEventListener(name: string, listener: (event: unknown) => void): void {
+    this.#listeners.set(name, listener);
+  }
+  postMessage(message: ToWorker): void {
+    this.told.push(message);
+  }
+  terminate(): void {
+    this.isTerminated = true;
+  }
+  ref(): void {}
+  unref(): void {}
+
+  say(message: FromWorker): void {
+    this.#listeners.get("message")?.({ data: message });
+  }
+  crash(message: string): void {
+    this.#listeners.get("error")?.({ message });
+  }
+  exit(): void {
+    this.#listeners.get("close")?.({ code: 1 });
+  }
+  /** Comes up and has nothing to do. */
+  up(): void {
+    this.say({ kind: "ready", rebuilding: undefined, status: STATUS });
+    this.say(IDLE);
+  }
+  get kinds(): string[] {
+    return this.told.map(({ kind }) => kind);
+  }
+}
+
+/** An index over so many vectors, on workers of the test. */
+async function withFakes(count: number) {
+  const vectors = await storedVectors();
+  const random = chance(1);
+  await vectors.add(Array.from({ length: count }, () => unitVector(random)));
+  const workers: FakeWorker[] = [];
+  const logged: string[] = [];
+  const log = createLog({ level: "info", pretty: false, now: () => 0, write: (line) => void logged.push(JSON.parse(line).message) });
+  const index = new VectorIndex(vectors.store, log, () => {
+    const worker = new FakeWorker();
+    workers.push(worker);
+    return worker as unknown as Worker;
+  });
+  const current = () => workers.at(-1) as FakeWorker;
+  return { vectors, index, workers, current, logged, query: unitVector(random) };
+}
+
+/** Lets what has been promised so far be told. */
+const turn = () => new Promise(setImmediate);
+
+const UNAVAILABLE = { code: "service_unavailable" };
+
+test("a hundred vectors are compared without a worker, one more has one started", async () => {
+  const { vectors, index, workers, query } = await withFakes(100);
+  await using _ = vectors;
+  await index.open();
+  index.changed();
+  expect(new Set(await index.nearest(query, NO_FILTER, 100))).toEqual(new Set(vectors.exact(query, NO_FILTER, 100)));
+  expect(await index.nearest(query, NO_FILTER, 10)).toEqual(vectors.exact(query, NO_FILTER, 10));
+  expect(await index.nearest(query, [ofUser("nobody")], 10)).toEqual([]);
+  expect(workers).toEqual([]);
+  await vectors.add([query]);
+  index.changed();
+  expect(workers.length).toBe(1);
+});
+
+test("a filter that a hundred memories pass needs no worker, however many there are", async () => {
+  const { vectors, index, workers, query } = await withFakes(150);
+  await using _ = vectors;
+  const random = chance(2);
+  await vectors.add(
+    Array.from({ length: 100 }, () => unitVector(random)),
+    () => ({ user: "few" }),
+  );
+  const filter = [ofUser("few")];
+  expect(await index.nearest(query, filter, 10)).toEqual(vectors.exact(query, filter, 10));
+  expect(workers).toEqual([]);
+});
+
+test("questions wait for the worker to come up, and each gets its own answer whatever the order", async () => {
+  const { vectors, index, current, query } = await withFakes(150);
+  await using _ = vectors;
+  const [first, second] = [index.nearest(query, NO_FILTER, 3), index.nearest(query, [], 4)];
+  await turn();
+  expect(current().told).toEqual([{ kind: "start", dataDirectory: vectors.directory, useSnapshot: true }]);
+  current().up();
+  await turn();
+  expect(current().told.slice(1)).toEqual([
+    { kind: "nearest", call: 1, query, filter: [], limit: 3 },
+    { kind: "nearest", call: 2, query, filter: [], limit: 4 },
+  ]);
+  current().say({ kind: "answer", call: 2, memories: ["b"] });
+  current().say({ kind: "answer", call: 1, memories: ["a"] });
+  expect([await first, await second]).toEqual([["a"], ["b"]]);
+});
+
+test("a question that the worker refuses is unavailable, and nothing else is", async () => {
+  const { vectors, index, workers, current, query } = await withFakes(150);
+  await using _ = vectors;
+  const [first, second] = [index.nearest(query, NO_FILTER, 3), index.nearest(query, NO_FILTER, 3)];
+  current().up();
+  await turn();
+  current().say({ kind: "refused", call: 1, reason: "the store could not be read" });
+  current().say({ kind: "answer", call: 2, memories: ["b"] });
+  await expect(first).rejects.toMatchObject(UNAVAILABLE);
+  expect(await second).toEqual(["b"]);
+  expect(workers.length).toBe(1);
+});
+
+const ENDS: { name: string; end(worker: FakeWorker): void }[] = [
+  { name: "says that it cannot go on", end: (worker) => worker.say({ kind: "failed", reason: "of the test" }) },
+  { name: "throws", end: (worker) => worker.crash("of the test") },
+  { name: "exits", end: (worker) => worker.exit() },
+];
+
+for (const { name, end } of ENDS) {
+  test(`a worker that ${name} before it is up makes no start fail; the next question has another one, which builds the graph anew`, async () => {
+    const { vectors, index, workers, current, logged, query } = await withFakes(150);
+    await using _ = vectors;
+    const opened = index.open();
+    const asked = index.nearest(query, NO_FILTER, 3);
+    end(current());
+    await opened;
+    await expect(asked).rejects.toMatchObject(UNAVAILABLE);
+    expect(logged).toEqual(["vector index failed"]);
+    const again = index.nearest(query, NO_FILTER, 3);
+    expect(workers.map(({ isTerminated }) => isTerminated)).toEqual([true, false]);
+    expect(current().told).toEqual([{ kind: "start", dataDirectory: vectors.directory, useSnapshot: false }]);
+    current().up();
+    await turn();
+    current().say({ kind: "answer", call: 1, memories: ["a"] });
+    expect(await again).toEqual(["a"]);
+  });
+
+  test(`a worker that ${name} leaves no question unanswered, and takes nothing from the next one`, async () => {
+    const { vectors, index, workers, current, query } = await withFakes(150);
+    await using _ = vectors;
+    const asked = [index.nearest(query, NO_FILTER, 3), index.nearest(query, NO_FILTER, 3)];
+    current().up();
+    await turn();
+    end(current());
+    for (const question of asked) await expect(question).rejects.toMatchObject(UNAVAILABLE);
+    const again = index.nearest(query, NO_FILTER, 3);
+    workers[0]!.exit();
+    workers[0]!.say({ kind: "answer", call: 1, memories: ["of the old one"] });
+    current().up();
+    await turn();
+    current().say({ kind: "answer", call: 1, memories: ["of the new one"] });
+    expect(await again).toEqual(["of the new one"]);
+    expect(workers.length).toBe(2);
+  });
+}
+
+test("the worker is told of changes once while it is busy, and of one that it may have overlooked when it is idle", async () => {
+  const { vectors, index, current } = await withFakes(150);
+  await using _ = vectors;
+  index.changed();
+  current().up();
+  for (let i = 0; i < 5; i++) index.changed();
+  expect(current().kinds).toEqual(["start", "changed"]);
+  current().say({ ...IDLE, idle: false });
+  expect(current().kinds).toEqual(["start", "changed"]);
+  current().say(IDLE);
+  expect(current().kinds).toEqual(["start", "changed", "changed"]);
+  current().say(IDLE);
+  expect(current().kinds).toEqual(["start", "changed", "changed"]);
+});
+
+test("closing lets the worker finish, and nothing starts another one", async () => {
+  const { vectors, index, workers, current, query } = await withFakes(150);
+  await using _ = vectors;
+  void index.open();
+  const closed = index.close();
+  index.changed();
+  await turn();
+  expect(current().kinds).toEqual(["start"]);
+  current().up();
+  await turn();
+  expect(current().kinds.at(-1)).toBe("close");
+  expect(current().isTerminated).toBe(false);
+  current().say({ kind: "closed" });
+  await closed;
+  index.changed();
+  await expect(index.nearest(query, NO_FILTER, 3)).rejects.toMatchObject(UNAVAILABLE);
+  await index.close();
+  expect(workers.map(({ isTerminated }) => isTerminated)).toEqual([true]);
+});
+
+for (const { name, end } of ENDS) {
+  test(`closing does not wait for a worker that ${name}`, async () => {
+    const { vectors, index, current } = await withFakes(150);
+    await using _ = vectors;
+    void index.open();
+    const closed = index.close();
+    end(current());
+    await closed;
+    expect(current().isTerminated).toBe(true);
+  });
+}
+
+/** The real thing, with its workers within reach. */
+function withWorkers({ store }: StoredVectors) {
+  const workers: Worker[] = [];
+  const logged: { message: string }[] = [];
+  const log = createLog({ level: "info", pretty: false, now: () => 0, write: (line) => void logged.push(JSON.parse(line)) });
+  const index = new VectorIndex(store, log, () => {
+    const worker = new Worker(new URL("../../../src/vectors/worker.ts", import.meta.url).href);
+    workers.push(worker);
+    return worker;
+  });
+  return { index, workers, logged };
+}
+
+test("a worker that is gone is replaced, the store is whole for both threads, and the graph is built anew", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(20);
+  await vectors.add(Array.from({ length: 120 }, () => unitVector(random)));
+  const { index, workers, logged } = withWorkers(vectors);
+  await index.open();
+  const query = unitVector(random);
+  const expected = () => new Set(vectors.exact(query, NO_FILTER, 20));
+  expect(new Set(await index.nearest(query, NO_FILTER, 20))).toEqual(expected());
+  workers[0]!.terminate();
+  await vectors.add(Array.from({ length: 5 }, () => unitVector(random)));
+  const first = await index.nearest(query, NO_FILTER, 20).catch((error: { code: string }) => error.code);
+  // The end of the first worker is noticed before or after the question.
+  if (first !== "service_unavailable") expect(new Set(first)).toEqual(expected());
+  expect(new Set(await index.nearest(query, NO_FILTER, 20))).toEqual(expected());
+  expect(workers.length).toBe(2);
+  await vectors.remove(vectors.stored.slice(0, 10));
+  await vectors.add([unitVector(random, query, 0.1)]);
+  expect(new Set(await index.nearest(query, NO_FILTER, 20))).toEqual(expected());
+  await index.close();
+  expect(logged).toMatchObject([
+    { message: "vector index ready", rebuilding: "there is no snapshot" },
+    { message: "vector index failed" },
+    { message: "vector index ready", rebuilding: "the index failed with it" },
+  ]);
+});
+
+test("closing writes a snapshot, with which the next start has nothing to build", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(21);
+  await vectors.add(Array.from({ length: 120 }, () => unitVector(random)));
+  const first = withWorkers(vectors);
+  await first.index.open();
+  await first.index.save();
+  await first.index.close();
+  expect(existsSync(join(vectors.directory, "vectors/manifest.json"))).toBe(true);
+  const second = withWorkers(vectors);
+  await second.index.open();
+  const [ready] = second.logged;
+  expect(ready).toMatchObject({ message: "vector index ready" });
+  expect(ready).not.toHaveProperty("rebuilding");
+  await second.index.close();
+});

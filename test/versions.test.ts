@@ -1,0 +1,276 @@
+import { expect, test } from "bun:test";
+import { nested, neverGiven, pagesOf, refusal } from "./support/answers.ts";
+import { startCairn } from "./support/cairn.ts";
+
+test("a state update replaces the state entirely, as the next version, and answers the session", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ initial_state: { step: 0, cart: ["tea"] } });
+  cairn.clock.advance({ seconds: 1 });
+  const updated = await cairn.post(`/v1/sessions/${session.id}/state`, { state: { step: 1 }, reasoning: "The order came in." });
+  expect(updated.status).toBe(200);
+  expect(updated.body).toEqual({ ...session, state: { step: 1 }, state_version: 1, updated_at: "2026-05-07T08:00:01.000Z" });
+  expect(await cairn.session(session.id)).toEqual(updated.body);
+  await cairn.restart();
+  expect(await cairn.session(session.id)).toEqual(updated.body);
+});
+
+test("rolling back to version 1 restores its state as version 3", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ initial_state: { step: 0 } });
+  await cairn.setState(session.id, { step: 1 });
+  await cairn.setState(session.id, { step: 2 });
+  expect(await cairn.rollback(session.id, 1)).toMatchObject({ state: { step: 1 }, state_version: 3 });
+  expect(await cairn.traces(session.id, "state.rolled_back")).toMatchObject([{ details: { from_version: 2, to_version: 1 } }]);
+});
+
+test("a rollback answers 200 with the whole session", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ initial_state: { step: 0 }, metadata: { channel: "chat" } });
+  await cairn.setState(session.id, { step: 1 });
+  cairn.clock.advance({ seconds: 1 });
+  const back = await cairn.post(`/v1/sessions/${session.id}/rollback`, { version: 0, reason: "The order was cancelled." });
+  expect(back.status).toBe(200);
+  expect(back.body).toEqual({ ...session, state_version: 2, updated_at: "2026-05-07T08:00:01.000Z" });
+  expect(await cairn.session(session.id)).toEqual(back.body);
+});
+
+test("a rollback takes any version there is: the initial one, the current one, or one counted back from it", async () => {
+  const cases = [
+    { name: "the initial state", version: 0, state: { step: 0 } },
+    { name: "one that was itself a rollback", version: 4, state: { step: 1 } },
+    { name: "the current one", version: 5, state: { step: 5 } },
+    { name: "-1 is undo", version: -1, state: { step: 1 } },
+    { name: "-2 skips one", version: -2, state: { step: 3 } },
+    { name: "-5 is the initial state", version: -5, state: { step: 0 } },
+  ];
+  await using cairn = await startCairn();
+  for (const { name, version, state } of cases) {
+    const { id } = await cairn.createSession({ initial_state: { step: 0 } });
+    for (const step of [1, 2, 3]) await cairn.setState(id, { step });
+    await cairn.rollback(id, 1);
+    await cairn.setState(id, { step: 5 });
+    const { state: restored, state_version } = await cairn.rollback(id, version);
+    expect({ name, restored, state_version }).toEqual({ name, restored: state, state_version: 6 });
+  }
+});
+
+test("undo twice goes back and forth, since a rollback is a version too", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ initial_state: { step: 0 } });
+  await cairn.setState(id, { step: 1 });
+  expect(await cairn.rollback(id, -1)).toMatchObject({ state: { step: 0 }, state_version: 2 });
+  expect(await cairn.rollback(id, -1)).toMatchObject({ state: { step: 1 }, state_version: 3 });
+});
+
+test("a rollback to a version that does not exist is 404 version_not_found, and nothing changes", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ initial_state: { step: 0 } });
+  const before = await cairn.setState(id, { step: 1 });
+  for (const version of [2, 1_000_000, Number.MAX_SAFE_INTEGER, -2, -1_000_000]) {
+    const answer = await cairn.post(`/v1/sessions/${id}/rollback`, { version });
+    expect([version, answer.status, answer.body.error]).toEqual([
+      version,
+      404,
+      {
+        code: "version_not_found",
+        message: `Session ${id} has no version ${version}; its versions are 0 to 1.`,
+        type: "invalid_request_error",
+        param: "version",
+        request_id: expect.stringMatching(/^req_/),
+      },
+    ]);
+  }
+  expect(await cairn.session(id)).toEqual(before);
+  expect(await cairn.traces(id, "state.rolled_back")).toEqual([]);
+});
+
+const REFUSED = [
+  { name: "no state", to: "state", body: {}, param: "state" },
+  { name: "state null", to: "state", body: { state: null }, param: "state" },
+  { name: "state an array", to: "state", body: { state: [1] }, param: "state" },
+  { name: "state text", to: "state", body: { state: "{}" }, param: "state" },
+  { name: "state of 65 levels", to: "state", body: { state: nested(65) }, param: "state" },
+  { name: "reasoning a number", to: "state", body: { state: {}, reasoning: 1 }, param: "reasoning" },
+  { name: "expected_version below 0", to: "state", body: { state: {}, expected_version: -1 }, param: "expected_version" },
+  { name: "expected_version as text", to: "state", body: { state: {}, expected_version: "0" }, param: "expected_version" },
+  { name: "no version", to: "rollback", body: {}, param: "version" },
+  { name: "version null", to: "rollback", body: { version: null }, param: "version" },
+  { name: "version as text", to: "rollback", body: { version: "0" }, param: "version" },
+  { name: "version with a fraction", to: "rollback", body: { version: 0.5 }, param: "version" },
+  { name: "reason a list", to: "rollback", body: { version: 0, reason: [] }, param: "reason" },
+  { name: "reason of 10,001 characters", to: "rollback", body: { version: 0, reason: "x".repeat(10_001) }, param: "reason" },
+  { name: "expected_version with a fraction", to: "rollback", body: { version: 0, expected_version: 0.5 }, param: "expected_version" },
+];
+
+test("a state update or rollback that makes no sense is refused with the field that is wrong, and makes no version", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const outcomes = [];
+  for (const { name, to, body } of REFUSED) outcomes.push({ name, ...refusal(await cairn.post(`/v1/sessions/${session.id}/${to}`, body)) });
+  expect(outcomes).toEqual(REFUSED.map(({ name, param }) => ({ name, status: 400, code: "invalid_request", param })));
+  expect(await cairn.session(session.id)).toEqual(session);
+});
+
+test("the deepest state there may be is kept, and a null reasoning or expected_version is none", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const updated = await cairn.setState(id, nested(64), { reasoning: null, expected_version: null });
+  expect(updated).toMatchObject({ state: nested(64), state_version: 1 });
+  expect((await cairn.get(`/v1/sessions/${id}/versions/1`)).body).not.toHaveProperty("reasoning");
+});
+
+test("expected_version lets an update or rollback through only from that version; otherwise 409 version_conflict and nothing changes", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ initial_state: { step: 0 } });
+  expect(await cairn.setState(id, { step: 1 }, { expected_version: 0 })).toMatchObject({ state_version: 1 });
+  expect(await cairn.rollback(id, 0, { expected_version: 1 })).toMatchObject({ state: { step: 0 }, state_version: 2 });
+  const before = { session: await cairn.session(id), traces: await cairn.traces(id) };
+  for (const request of [
+    () => cairn.post(`/v1/sessions/${id}/state`, { state: { step: 9 }, expected_version: 1 }),
+    () => cairn.post(`/v1/sessions/${id}/rollback`, { version: 0, expected_version: 1 }),
+  ]) {
+    const { status, body } = await request();
+    expect([status, body.error]).toEqual([
+      409,
+      {
+        code: "version_conflict",
+        message: `Session ${id} is at version 2, not 1. Nothing was changed.`,
+        type: "invalid_request_error",
+        param: "expected_version",
+        request_id: expect.stringMatching(/^req_/),
+      },
+    ]);
+  }
+  expect({ session: await cairn.session(id), traces: await cairn.traces(id) }).toEqual(before);
+});
+
+test("of many agents that update from the same version at once exactly one succeeds", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const answers = await Promise.all(
+    Array.from({ length: 20 }, (_, agent) => cairn.post(`/v1/sessions/${id}/state`, { state: { agent }, expected_version: 0 })),
+  );
+  expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 409)]);
+  const winner = answers.find(({ status }) => status === 200);
+  expect(await cairn.session(id)).toEqual(winner?.body);
+});
+
+test("versions are numbered 0, 1, 2 … without gaps, in whatever order updates arrive", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const answers = await Promise.all(Array.from({ length: 30 }, (_, step) => cairn.setState(id, { step })));
+  expect(answers.map(({ state_version }) => state_version).sort((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, i) => i + 1));
+  for (const { state, state_version } of answers) {
+    expect((await cairn.get(`/v1/sessions/${id}/versions/${state_version}`)).body.state).toEqual(state);
+  }
+});
+
+test("the versions of a session are listed newest first, with who made each and why, without their states", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ initial_state: { step: 0 } });
+  const otherKey = await cairn.newKey();
+  cairn.clock.advance({ seconds: 1 });
+  await cairn.ok(cairn.post(`/v1/sessions/${id}/state`, { state: { step: 1 }, reasoning: "The order came in." }, { key: otherKey }));
+  cairn.clock.advance({ seconds: 1 });
+  await cairn.setState(id, { step: 2 });
+  cairn.clock.advance({ seconds: 1 });
+  await cairn.rollback(id, 1, { reason: "Counted twice." });
+  const actor = cairn.key.slice(0, 8);
+  const listed = await cairn.get(`/v1/sessions/${id}/versions`);
+  expect(listed.status).toBe(200);
+  expect(listed.body).toEqual({
+    object: "list",
+    data: [
+      { object: "version", version: 3, created_at: "2026-05-07T08:00:03.000Z", reasoning: "Counted twice.", actor, source: "rollback" },
+      { object: "version", version: 2, created_at: "2026-05-07T08:00:02.000Z", actor, source: "update" },
+      {
+        object: "version",
+        version: 1,
+        created_at: "2026-05-07T08:00:01.000Z",
+        reasoning: "The order came in.",
+        actor: otherKey.slice(0, 8),
+        source: "update",
+      },
+      { object: "version", version: 0, created_at: "2026-05-07T08:00:00.000Z", actor, source: "initial" },
+    ],
+    has_more: false,
+    first_id: "3",
+    last_id: "0",
+  });
+});
+
+test("a version is read with its state, which no later change touches", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ initial_state: { cart: { tea: 1 } } });
+  await cairn.setState(id, { cart: { tea: 2 } }, { reasoning: "One more." });
+  await cairn.rollback(id, 0);
+  const actor = cairn.key.slice(0, 8);
+  const created_at = "2026-05-07T08:00:00.000Z";
+  const read = async (version: number) => (await cairn.get(`/v1/sessions/${id}/versions/${version}`)).body;
+  expect([await read(0), await read(1), await read(2)]).toEqual([
+    { object: "version", version: 0, created_at, actor, source: "initial", state: { cart: { tea: 1 } } },
+    { object: "version", version: 1, created_at, reasoning: "One more.", actor, source: "update", state: { cart: { tea: 2 } } },
+    { object: "version", version: 2, created_at, actor, source: "rollback", state: { cart: { tea: 1 } } },
+  ]);
+});
+
+test("a version that does not exist is 404 version_not_found, whatever stands in its place", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  for (const version of ["1", "-1", "00", "0.0", "one", "9".repeat(30), "%00", "🫖"]) {
+    const answer = refusal(await cairn.get(`/v1/sessions/${id}/versions/${version}`));
+    expect([version, answer]).toEqual([version, { status: 404, code: "version_not_found", param: "version" }]);
+  }
+  expect(refusal(await cairn.get(`/v1/sessions/${neverGiven("sess")}/versions/0`)).code).toBe("session_not_found");
+});
+
+test("versions are paged by number", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  for (let step = 1; step <= 25; step++) await cairn.setState(id, { step });
+  const pages = async (query: string) =>
+    (await pagesOf(cairn, `/v1/sessions/${id}/versions${query}`)).map(({ data, has_more, first_id, last_id }) => ({
+      versions: data.map(({ version }: { version: number }) => version),
+      has_more,
+      first_id,
+      last_id,
+    }));
+  const down = (from: number, to: number) => Array.from({ length: from - to + 1 }, (_, i) => from - i);
+  expect(await pages("")).toEqual([
+    { versions: down(25, 6), has_more: true, first_id: "25", last_id: "6" },
+    { versions: down(5, 0), has_more: false, first_id: "5", last_id: "0" },
+  ]);
+  expect(await pages("?limit=13")).toEqual([
+    { versions: down(25, 13), has_more: true, first_id: "25", last_id: "13" },
+    { versions: down(12, 0), has_more: false, first_id: "12", last_id: "0" },
+  ]);
+  const page = async (query: string) => (await cairn.get(`/v1/sessions/${id}/versions?${query}`)).body;
+  expect(await page("starting_after=0")).toEqual({ object: "list", data: [], has_more: false, first_id: null, last_id: null });
+  expect((await page("starting_after=999999999999&limit=1")).first_id).toBe("25");
+});
+
+test("a list of versions asked for with a wrong parameter is refused with its name", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  for (const [query, param] of [
+    ["limit=0", "limit"],
+    ["limit=101", "limit"],
+    ["starting_after=-1", "starting_after"],
+    ["starting_after=1.5", "starting_after"],
+    ["starting_after=latest", "starting_after"],
+  ]) {
+    const answer = refusal(await cairn.get(`/v1/sessions/${id}/versions?${query}`));
+    expect([query, answer]).toEqual([query, { status: 400, code: "invalid_request", param }]);
+  }
+});
+
+test("keys such as __proto__ go through an update, a rollback and a version as they came", async () => {
+  await using cairn = await startCairn();
+  const odd = '{"__proto__":{"polluted":true},"constructor":null,"a":{"__proto__":1}}';
+  const { id } = await cairn.createSession();
+  const headers = { "content-type": "application/json" };
+  await cairn.ok(cairn.request("POST", `/v1/sessions/${id}/state`, { raw: `{"state":${odd}}`, headers }));
+  await cairn.setState(id, {});
+  expect(JSON.stringify((await cairn.rollback(id, 1)).state)).toBe(odd);
+  expect(JSON.stringify((await cairn.get(`/v1/sessions/${id}/versions/1`)).body.state)).toBe(odd);
+});
