@@ -35,6 +35,9 @@ const LINT = [
   ...CODE,
 ];
 
+/** Long, because machines can be slow: it only ends what hangs. */
+const TEST_TIMEOUT_MS = "120000";
+
 const CHECKS: readonly Check[] = [
   { name: "types", command: [...tool("tsc"), "--noEmit"] },
   { name: "lint", command: LINT },
@@ -61,7 +64,7 @@ async function runCheck({ name, command }: Check): Promise<Outcome> {
 }
 
 async function runTests(): Promise<boolean> {
-  const { passed, output } = await run(["test", "--randomize", "--only-failures"]);
+  const { passed, output } = await run(["test", "--randomize", "--only-failures", "--timeout", TEST_TIMEOUT_MS]);
   if (!passed) console.log(`tests: FAILED\n${output}`);
   // What fails outside of any test, like a file that cannot be read, ends the run without being counted.
   const failed = Math.max(countIn(output, "fail"), passed ? 0 : 1);

@@ -15,7 +15,6 @@ import type { Clock } from "./lib/clock.ts";
 import { ApiError } from "./lib/errors.ts";
 import type { IdSource, KeyId } from "./lib/ids.ts";
 import { toJson, type JsonText } from "./lib/json.ts";
-import { LIMITS } from "./lib/limits.ts";
 import { describeError, type Log } from "./lib/log.ts";
 import { contextEndpoints } from "./context/routes.ts";
 import { readBody, refuseDeclaredBody } from "./http/body.ts";
@@ -34,12 +33,14 @@ import { keyEndpoints } from "./keys/routes.ts";
 import { RATE_LIMITS, TRACE_RETENTION_DAYS, type Tier } from "./keys/tiers.ts";
 import type { MemoryParts } from "./memories/memories.ts";
 import { memoryEndpoints } from "./memories/routes.ts";
+import { settingsEndpoints } from "./settings/routes.ts";
+import type { SettingsParts } from "./settings/operations.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
 import type { ApiKeyRow } from "./storage/tables.ts";
 import { traceEndpoints } from "./traces/routes.ts";
 import { turnEndpoints } from "./turns/routes.ts";
 
-export interface AppParts extends MemoryParts {
+export interface AppParts extends MemoryParts, SettingsParts {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly log: Log;
@@ -75,7 +76,7 @@ interface Answer {
 /** Requests without a key share a bucket per address. */
 const ANONYMOUS_RATE = RATE_LIMITS.free;
 
-export function endpointsOf(parts: MemoryParts): Endpoint[] {
+export function endpointsOf(parts: MemoryParts & SettingsParts): Endpoint[] {
   return [
     ...sessionEndpoints(parts),
     ...turnEndpoints(parts),
@@ -83,6 +84,7 @@ export function endpointsOf(parts: MemoryParts): Endpoint[] {
     ...contextEndpoints(parts),
     ...traceEndpoints(parts),
     ...keyEndpoints(parts),
+    ...settingsEndpoints(parts),
   ];
 }
 
@@ -174,7 +176,7 @@ export function createApp(parts: AppParts) {
       actor: key.prefix,
       keyId: key.id as KeyId,
       scopes: key.scopes,
-      retentionDays: TRACE_RETENTION_DAYS[key.tier as Tier],
+      retentionDays: key.tier === "enterprise" ? parts.settings.values.trace_retention_days : TRACE_RETENTION_DAYS[key.tier as Tier],
       requestId: open.requestId,
       startedAt: open.startedAt,
     };
@@ -193,7 +195,7 @@ export function createApp(parts: AppParts) {
           `This needs a key with the scope ${endpoint.scope}; this one has ${key.scopes.join(", ")}.`,
         );
       }
-      refuseDeclaredBody(request.headers, LIMITS.bodyBytesMax);
+      refuseDeclaredBody(request.headers, parts.settings.values.max_body_bytes);
       const query = takesQuery ? checkQuery(readQuery(request.url, endpoint.query)) : {};
       const caller = callerOf(open, key);
       if (checkBody === null) {
@@ -201,7 +203,7 @@ export function createApp(parts: AppParts) {
         return { status: endpoint.status, body: await endpoint.run(call as never) };
       }
       const idempotencyKey = idempotencyKeyOf(request.headers);
-      const body = await readBody(request, LIMITS.bodyBytesMax);
+      const body = await readBody(request, parts.settings.values.max_body_bytes);
       const run = (from: ApiCaller) => endpoint.run({ params, query, body: checkBody(body.value), caller: from } as never);
       if (idempotencyKey === undefined) return { status: endpoint.status, body: await run(caller) };
       const identity = { keyId: key.id, idempotencyKey, method: endpoint.method, path: pathOf(request.url), body: body.bytes };

@@ -4,9 +4,12 @@
  * @module
  */
 import { parseArgs } from "node:util";
+import { apiKeyProblem, baseUrlProblem } from "./embeddings/openai.ts";
+import { PROVIDERS } from "./embeddings/embeddings.ts";
 import { KEY_SHAPE } from "./keys/keys.ts";
 import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { SIMD_LEVELS, type SimdLevel } from "./lib/native.ts";
+import type { EmbeddingSettings } from "./storage/tables.ts";
 
 export interface Config {
   host: string;
@@ -19,6 +22,8 @@ export interface Config {
   /** An admin key to register at start. */
   apiKey: string | undefined;
   region: string | null;
+  /** What the environment says of the embedding provider; settings made through the API win. */
+  embedding: EmbeddingSettings;
   nativeDirectory: string | undefined;
   simd: SimdLevel | undefined;
 }
@@ -49,6 +54,10 @@ export const VARIABLES = {
   CAIRN_API_KEY: "an admin key to register at start (crn_ and 24 letters or digits)",
   CAIRN_ALLOWED_HOSTS: "names a loopback listener answers to beside its own, separated by commas",
   CAIRN_REGION: "a label for this deployment, shown in /health",
+  CAIRN_EMBEDDING_PROVIDER: "local (default), or openai: any server that speaks /v1/embeddings",
+  CAIRN_EMBEDDING_BASE_URL: "where that server is",
+  CAIRN_EMBEDDING_MODEL: "its model",
+  CAIRN_EMBEDDING_API_KEY: "its key; OPENAI_API_KEY serves too",
   CAIRN_NATIVE_DIR: "where the executable unpacks its native parts first",
   CAIRN_SIMD: `instruction set of the vector index: ${SIMD_LEVELS.join(", ")}`,
 } as const;
@@ -87,6 +96,7 @@ export function readConfig(args: readonly string[], environment: Environment = p
       .filter((name) => name !== ""),
     apiKey,
     region: nonEmpty(environment["CAIRN_REGION"]) ?? null,
+    embedding: embeddingIn(environment),
     nativeDirectory: nonEmpty(environment["CAIRN_NATIVE_DIR"]),
     simd,
   };
@@ -109,6 +119,26 @@ export function parseFlags(args: readonly string[], options: readonly { flag: st
   const empty = Object.keys(flags).find((flag) => flags[flag] === "");
   if (empty !== undefined) throw new UsageError(`--${empty} must not be empty`);
   return flags;
+}
+
+function embeddingIn(environment: Environment): EmbeddingSettings {
+  const provider = nonEmpty(environment["CAIRN_EMBEDDING_PROVIDER"]);
+  if (provider !== undefined && !PROVIDERS.some((known) => known === provider)) {
+    throw new UsageError(`CAIRN_EMBEDDING_PROVIDER must be one of ${PROVIDERS.join(", ")}; got ${provider}`);
+  }
+  const base_url = nonEmpty(environment["CAIRN_EMBEDDING_BASE_URL"]);
+  const urlProblem = base_url === undefined ? undefined : baseUrlProblem(base_url);
+  if (urlProblem !== undefined) throw new UsageError(`CAIRN_EMBEDDING_BASE_URL cannot be used. ${urlProblem}`);
+  const model = nonEmpty(environment["CAIRN_EMBEDDING_MODEL"]);
+  const api_key = nonEmpty(environment["CAIRN_EMBEDDING_API_KEY"]) ?? nonEmpty(environment["OPENAI_API_KEY"]);
+  const keyProblem = api_key === undefined ? undefined : apiKeyProblem(api_key);
+  if (keyProblem !== undefined) throw new UsageError(`CAIRN_EMBEDDING_API_KEY cannot be used. ${keyProblem}`);
+  return {
+    ...(provider === undefined ? {} : { provider }),
+    ...(base_url === undefined ? {} : { base_url }),
+    ...(model === undefined ? {} : { model }),
+    ...(api_key === undefined ? {} : { api_key }),
+  };
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

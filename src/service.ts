@@ -6,17 +6,20 @@
 import { Database } from "bun:sqlite";
 import { chmodSync, mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { localEmbedder } from "./embeddings/local.ts";
+import { Embeddings } from "./embeddings/embeddings.ts";
 import { Idempotency } from "./http/idempotency.ts";
-import type { Clock } from "./lib/clock.ts";
+import { chance } from "./lib/chance.ts";
+import { wait, type Clock, type Wait } from "./lib/clock.ts";
 import { IdSource } from "./lib/ids.ts";
 import type { Log } from "./lib/log.ts";
+import { BACKFILL, backfill } from "./memories/backfill.ts";
 import type { MemoryParts } from "./memories/memories.ts";
+import { Settings } from "./settings/settings.ts";
 import { sessionExpiry } from "./sessions/expiry.ts";
 import { sessionRemoval } from "./sessions/removal.ts";
 import { AFTER_ALL } from "./storage/keys.ts";
 import { Store } from "./storage/store.ts";
-import { apiKeysById, memories, outbox, sessions, traces } from "./storage/tables.ts";
+import { type EmbeddingSettings, apiKeysById, memories, outbox, sessions, traces } from "./storage/tables.ts";
 import { Driver } from "./tasks/driver.ts";
 import type { Task } from "./tasks/task.ts";
 import type { Caller, Records } from "./traces/record.ts";
@@ -24,8 +27,14 @@ import { outboxRetention, traceRetention } from "./traces/retention.ts";
 import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
 import { VectorIndex } from "./vectors/vector-index.ts";
 
+export interface ServiceOptions {
+  /** What the environment says of the embedding provider. */
+  embedding?: EmbeddingSettings;
+  wait?: Wait;
+}
+
 export interface Service extends MemoryParts {
-  readonly log: Log;
+  readonly settings: Settings;
   readonly idempotency: Idempotency;
   readonly tasks: readonly Task[];
   /** Starts the timers. */
@@ -50,10 +59,12 @@ export async function openRecords(dataDirectory: string, clock: Clock): Promise<
  *
  * @throws {DirectoryInUseError}
  */
-export async function openService(dataDirectory: string, clock: Clock, log: Log): Promise<Service> {
+export async function openService(dataDirectory: string, clock: Clock, log: Log, options: ServiceOptions = {}): Promise<Service> {
   const release = claim(prepareDirectory(dataDirectory));
   try {
     const records = await openRecords(dataDirectory, clock);
+    const settings = new Settings(records.store, options.embedding ?? {});
+    const embeddings = await Embeddings.open(records.store, settings.embedding, { clock, wait: options.wait ?? wait, random: chance });
     const vectors = new VectorIndex(records.store, log);
     const idempotency = new Idempotency(records.store, clock);
     const timer: Caller = {
@@ -63,25 +74,27 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log)
       requestId: null,
       startedAt: null,
     };
+    let driver: Driver | undefined;
+    const parts = { ...records, log, embeddings, vectors, settings, wakeBackfill: () => driver?.wake(BACKFILL) };
     const tasks = [
-      sessionExpiry(records, timer),
+      sessionExpiry(parts, timer),
       sessionRemoval(records),
       traceRetention(records),
       outboxRetention(records),
       idempotency.retention(),
+      backfill(parts),
     ];
-    const driver = new Driver(tasks, log);
+    driver = new Driver(tasks, log);
+    const timers = driver;
     await vectors.open();
     return {
-      ...records,
-      log,
-      embedder: localEmbedder(),
-      vectors,
+      ...parts,
       idempotency,
       tasks,
-      start: () => driver.start(),
+      start: () => timers.start(),
       async close() {
-        await driver.stop();
+        embeddings.close();
+        await timers.stop();
         await vectors.close();
         await records.store.close();
         release();

@@ -28,7 +28,7 @@ const SESSION = { agent_id: "bot", user_id: "ada", initial_state: { step: 0 } };
 /** Each does one thing to a session of `SESSION`; `record` is what its event must carry, if it has one. */
 const CHANGES: {
   name: string;
-  run(cairn: Cairn, id: string): Promise<{ sessionId: string; record?: unknown }>;
+  run: (cairn: Cairn, id: string) => Promise<{ sessionId: string; record?: unknown }>;
   events: string[];
 }[] = [
   {
@@ -176,7 +176,9 @@ test("events are in the order of the changes, also when these come all at once a
   await Promise.all(Array.from({ length: 30 }, () => cairn.addTurn(id)));
   await cairn.restart();
   await Promise.all(Array.from({ length: 30 }, () => cairn.addTurn(id)));
-  const numbers = eventsOf(cairn).flatMap(({ type, record }) => (type === "turn.added" ? [(record as { turn_number: number }).turn_number] : []));
+  const numbers = eventsOf(cairn).flatMap(({ type, record }) =>
+    type === "turn.added" ? [(record as { turn_number: number }).turn_number] : [],
+  );
   expect(numbers).toEqual(Array.from({ length: 60 }, (_, i) => i + 1));
 });
 

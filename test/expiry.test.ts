@@ -1,5 +1,15 @@
 import { expect, test } from "bun:test";
-import { memories, outbox, removals, sessions, sessionsByAgent, sessionsByExpiry, sessionsByUser, turns, versions } from "../src/storage/tables.ts";
+import {
+  memories,
+  outbox,
+  removals,
+  sessions,
+  sessionsByAgent,
+  sessionsByExpiry,
+  sessionsByUser,
+  turns,
+  versions,
+} from "../src/storage/tables.ts";
 import { idsOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 
@@ -144,7 +154,12 @@ test("the trace of an expiry is the system's, with the time to live and the last
     { type: "session.expired", sessionId: id },
     { type: "trace.created", traceId: trace.id },
   ]);
-  expect(JSON.parse(events.at(-2)?.body ?? "")).toMatchObject({ object: "session", id, turn_count: 1, updated_at: "2026-05-07T08:00:20.000Z" });
+  expect(JSON.parse(events.at(-2)?.body ?? "")).toMatchObject({
+    object: "session",
+    id,
+    turn_count: 1,
+    updated_at: "2026-05-07T08:00:20.000Z",
+  });
 });
 
 test("last_activity is from before the expiry, even when a memory was changed between it and the removal", async () => {

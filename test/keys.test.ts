@@ -67,7 +67,11 @@ const REFUSED = [
   { name: "a name of 257 characters", body: { name: "x".repeat(257) }, param: "name" },
   { name: "expires_at without a time", body: { expires_at: "2026-05-08" }, param: "expires_at" },
   { name: "expires_at as a number", body: { expires_at: 1_778_227_200 }, param: "expires_at" },
-  { name: "a rate limit of nothing", body: { tier: "enterprise", rate_limit: { per_minute: 0, burst: 1 } }, param: "rate_limit.per_minute" },
+  {
+    name: "a rate limit of nothing",
+    body: { tier: "enterprise", rate_limit: { per_minute: 0, burst: 1 } },
+    param: "rate_limit.per_minute",
+  },
   { name: "a rate limit without a burst", body: { tier: "enterprise", rate_limit: { per_minute: 1 } }, param: "rate_limit.burst" },
 ];
 
@@ -272,7 +276,8 @@ test("no key stands in full in any file of the data directory or line of the log
   const files = readdirSync(cairn.directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
   expect(files.length).toBeGreaterThan(1);
   // The prefix is there, so what is searched is what is stored.
-  const found = (text: string) => files.filter((file) => readFileSync(join(file.parentPath, file.name)).includes(text)).map(({ name }) => name);
+  const found = (text: string) =>
+    files.filter((file) => readFileSync(join(file.parentPath, file.name)).includes(text)).map(({ name }) => name);
   expect(found(key.slice(0, 8))).toContain("data.mdb");
   for (const secret of [key, key.slice(4), cairn.key, cairn.key.slice(4)]) expect(found(secret)).toEqual([]);
   expect(cairn.logged.filter((line) => line.includes(key.slice(8)) || line.includes(cairn.key.slice(8)))).toEqual([]);

@@ -1,5 +1,14 @@
 import { expect, test } from "bun:test";
-import { memories, memoriesBySession, sessionsByAgent, sessionsByExpiry, sessionsByUser, turns, vectors, versions } from "../src/storage/tables.ts";
+import {
+  memories,
+  memoriesBySession,
+  sessionsByAgent,
+  sessionsByExpiry,
+  sessionsByUser,
+  turns,
+  vectors,
+  versions,
+} from "../src/storage/tables.ts";
 import { idsOf, nested, neverGiven, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 
@@ -367,7 +376,9 @@ test("deleting a session removes its states, turns and memories, and nobody else
   // Nothing is left behind in the store: two versions, a turn, a memory and its vector are those of the session that stays.
   const { store } = cairn.service;
   expect(
-    [versions, turns, memories, memoriesBySession, vectors, sessionsByAgent, sessionsByUser, sessionsByExpiry].map((table) => store.count(table)),
+    [versions, turns, memories, memoriesBySession, vectors, sessionsByAgent, sessionsByUser, sessionsByExpiry].map((table) =>
+      store.count(table),
+    ),
   ).toEqual([2, 1, 1, 1, 1, 1, 1, 1]);
 });
 

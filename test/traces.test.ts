@@ -58,11 +58,11 @@ test("the actor of a trace is the first 8 characters of the key that acted", asy
 });
 
 const SESSION = { agent_id: "bot", user_id: "ada", initial_state: { step: 0, old: [1] }, metadata: { channel: "chat", old: 1 } };
-/** 119 characters, of which the preview has the first hundred. */
-const LONG_CONTENT = `${"🫖 tea ".repeat(17)}`;
+/** 102 characters, of which the preview has the first hundred. */
+const LONG_CONTENT = "🫖 tea ".repeat(17);
 
 /** Each does one thing to a session of `SESSION` and says what its trace must have. */
-const ACTIONS: { name: string; action: string; run(cairn: Cairn, id: string): Promise<{ details: unknown; traced?: string }> }[] = [
+const ACTIONS: { name: string; action: string; run: (cairn: Cairn, id: string) => Promise<{ details: unknown; traced?: string }> }[] = [
   {
     name: "create",
     action: "session.created",
@@ -461,7 +461,9 @@ for (const { tier, days } of RETENTION) {
     cairn.clock.advance({ days: 1 });
     await cairn.runTask("trace retention");
     const { store } = cairn.service;
-    expect([traces, tracesBySession, tracesByUser, tracesByAction, tracesByExpiry].map((table) => store.count(table))).toEqual([0, 0, 0, 0, 0]);
+    expect([traces, tracesBySession, tracesByUser, tracesByAction, tracesByExpiry].map((table) => store.count(table))).toEqual([
+      0, 0, 0, 0, 0,
+    ]);
     expect(await visible()).toEqual([404, 0, 0]);
   });
 }

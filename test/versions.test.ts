@@ -150,7 +150,7 @@ test("of many agents that update from the same version at once exactly one succe
   const answers = await Promise.all(
     Array.from({ length: 20 }, (_, agent) => cairn.post(`/v1/sessions/${id}/state`, { state: { agent }, expected_version: 0 })),
   );
-  expect(answers.map(({ status }) => status).sort()).toEqual([200, ...Array.from({ length: 19 }, () => 409)]);
+  expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([200, ...Array.from({ length: 19 }, () => 409)]);
   const winner = answers.find(({ status }) => status === 200);
   expect(await cairn.session(id)).toEqual(winner?.body);
 });

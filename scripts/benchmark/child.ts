@@ -19,7 +19,7 @@ interface Done<Result> {
 /** The side that tells. */
 export class Child<Order, Result> {
   readonly #process: Bun.Subprocess;
-  readonly #waiting = new Map<number, { resolve(result: Result): void; reject(error: Error): void }>();
+  readonly #waiting = new Map<number, { resolve: (result: Result) => void; reject: (error: Error) => void }>();
   #calls = 0;
 
   /** @param script - a file beside this one that calls `obey` */
@@ -62,11 +62,12 @@ export class Child<Order, Result> {
 }
 
 /** The side that is told, one thing at a time. */
-export function obey<Order, Result>(carryOut: (order: Order) => Promise<Result>): void {
-  process.on("message", ({ call, order }: Told<Order>) => {
+export function obey(carryOut: (order: never) => Promise<unknown>): void {
+  const done = (message: Done<unknown>) => process.send?.(message);
+  process.on("message", ({ call, order }: Told<never>) => {
     carryOut(order).then(
-      (result) => process.send?.({ call, result } satisfies Done<Result>),
-      (error: unknown) => process.send?.({ call, failure: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
+      (result) => done({ call, result }),
+      (error: unknown) => done({ call, failure: error instanceof Error ? (error.stack ?? error.message) : String(error) }),
     );
   });
 }

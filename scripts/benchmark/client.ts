@@ -63,7 +63,9 @@ async function load({ port, operation, concurrency, seconds }: Extract<ClientOrd
   const requests = requestsOf(operation);
   const connections = await Promise.all(Array.from({ length: concurrency }, () => Connection.open(port)));
   const watch = new Stopwatch(seconds);
-  await Promise.all(connections.map((connection, lane) => drive(connection, requests, Math.floor((lane * requests.length) / concurrency), watch)));
+  await Promise.all(
+    connections.map((connection, lane) => drive(connection, requests, Math.floor((lane * requests.length) / concurrency), watch)),
+  );
   for (const connection of connections) connection.close();
   return watch.result();
 }
@@ -90,13 +92,4 @@ function drive(connection: Connection, requests: Uint8Array[][], start: number, 
   });
 }
 
-obey<ClientOrder, ClientResult>((order) => {
-  switch (order.kind) {
-    case "fill":
-      return fill(order);
-    case "sample":
-      return sample(order);
-    case "load":
-      return load(order);
-  }
-});
+obey((order: ClientOrder) => (order.kind === "fill" ? fill(order) : order.kind === "sample" ? sample(order) : load(order)));

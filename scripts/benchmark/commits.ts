@@ -27,10 +27,13 @@ export type CommitsOrder =
 
 export type CommitsResult = Run & { puts: number; bytes: number };
 
-/** A write of a commit: its key in pieces of which some are new each time. */
+/** A piece of a key: the same each time, a session or its user, a number never used before, or the operation's nth new id. */
+type Piece = { kind: "text"; text: string } | { kind: "session" } | { kind: "user" } | { kind: "number" } | { kind: "id"; index: number };
+
+/** A write of a commit; without a value it removes. */
 interface Write {
   table: string;
-  key: (string | "session" | "user" | "number" | { fresh: number })[];
+  key: Piece[];
   value: string | Uint8Array | undefined;
 }
 
@@ -38,6 +41,8 @@ const ids = new IdSource(systemClock);
 let env: RootDatabase<string, string>;
 const databases = new Map<string, Database<string | Uint8Array, string>>();
 let sessions: string[] = [];
+/** `hashKey` of each user. */
+let users: string[] = [];
 let recorder: Recorder;
 const recordings = new Map<OperationName, Write[][]>();
 let number = 1e9;
@@ -47,6 +52,7 @@ async function start(order: Extract<CommitsOrder, { kind: "open" }>): Promise<vo
   for (const { name } of TABLES) databases.set(name, env.openDB({ name, encoding: "string" }));
   databases.set(vectors.name, env.openDB({ name: vectors.name, encoding: "binary" }));
   sessions = order.sessions.map((id) => id.slice("sess_".length));
+  users = Array.from({ length: Math.ceil(sessions.length / SESSIONS_PER_USER) }, (_, user) => hashKey(`user-${user}`));
   recorder = await Recorder.start(mkdtempSync(join(order.scratch, "recorded-")));
 }
 
@@ -55,7 +61,7 @@ class Recorder {
   readonly #cairn: Cairn;
   #session = "";
   #commits: Write[][] = [];
-  #fresh: string[] = [];
+  #newIds: string[] = [];
 
   private constructor(cairn: Cairn) {
     this.#cairn = cairn;
@@ -68,7 +74,7 @@ class Recorder {
     const bare = source.bare.bind(source);
     source.bare = () => {
       const id = bare();
-      recorder.#fresh.push(id);
+      recorder.#newIds.push(id);
       return id;
     };
     const commit = store.commit.bind(store);
@@ -78,14 +84,15 @@ class Recorder {
         recorder.#commits.push(writes);
         return work(recorder.#listening(tx, writes));
       });
-    recorder.#session = (await cairn.ok(cairn.post("/v1/sessions", createSession(0).body))).id.slice("sess_".length);
+    const { id } = (await cairn.ok(cairn.post("/v1/sessions", createSession(0).body))) as { id: string };
+    recorder.#session = id.slice("sess_".length);
     for (const { path, body } of filling(`sess_${recorder.#session}`, 0)) await cairn.ok(cairn.post(path, body));
     return recorder;
   }
 
   async record(operation: OperationName): Promise<Write[][]> {
     this.#commits = [];
-    this.#fresh = [];
+    this.#newIds = [];
     for (const { path, body, method } of OPERATIONS[operation].requests(`sess_${this.#session}`, 0, 1)) {
       await this.#cairn.ok(this.#cairn.request(method, path, body === undefined ? {} : { body }));
     }
@@ -121,33 +128,30 @@ class Recorder {
   }
 
   /** Finds in a key what changes from one operation to the next. */
-  #pieces(table: string, key: string): Write["key"] {
-    if (table === "labels") return ["number"];
-    const known = new Map<string, Write["key"][number]>([
-      [this.#session, "session"],
-      [hashKey("user-0"), "user"],
-      ...this.#fresh.map((id, index) => [id, { fresh: index }] as const),
-    ]);
-    const pieces: Write["key"] = [];
-    for (let rest = key; rest !== ""; ) {
-      const found = [...known].find(([text]) => rest.startsWith(text));
-      if (found !== undefined) {
-        pieces.push(found[1]);
-        rest = rest.slice(found[0].length);
-        // A version's number stands behind its session.
-        if (table === "versions" && found[1] === "session") {
-          pieces.push("number");
-          rest = "";
-        }
-      } else if (typeof pieces.at(-1) === "string" && pieces.at(-1) !== "session" && pieces.at(-1) !== "user") {
-        pieces.push((pieces.pop() as string) + rest.charAt(0));
-        rest = rest.slice(1);
-      } else {
-        pieces.push(rest.charAt(0));
-        rest = rest.slice(1);
+  #pieces(table: string, key: string): Piece[] {
+    if (table === "labels") return [{ kind: "number" }];
+    const known: [string, Piece][] = [
+      [this.#session, { kind: "session" }],
+      [hashKey("user-0"), { kind: "user" }],
+      ...this.#newIds.map((id, index): [string, Piece] => [id, { kind: "id", index }]),
+    ];
+    const pieces: Piece[] = [];
+    for (let at = 0; at < key.length;) {
+      const [text, piece] = known.find(([id]) => key.startsWith(id, at)) ?? [key.charAt(at), { kind: "text", text: key.charAt(at) }];
+      pieces.push(piece);
+      at += text.length;
+      // The rest of a version's key is its number.
+      if (table === "versions" && piece.kind === "session") {
+        pieces.push({ kind: "number" });
+        break;
       }
     }
-    return pieces;
+    return pieces.reduce<Piece[]>((merged, piece) => {
+      const last = merged.at(-1);
+      if (last?.kind === "text" && piece.kind === "text") last.text += piece.text;
+      else merged.push(piece);
+      return merged;
+    }, []);
   }
 }
 
@@ -158,23 +162,35 @@ async function load({ operation, concurrency, seconds }: Extract<CommitsOrder, {
   const spread = Math.max(1, Math.floor(sessions.length / concurrency));
   const run = await measure(concurrency, seconds, async (index) => {
     const session = ((index % concurrency) * spread + Math.floor(index / concurrency)) % sessions.length;
-    const fresh: string[] = [];
-    for (const writes of recorded) await env.transaction(() => write(writes, session, fresh));
+    const newIds: string[] = [];
+    for (const writes of recorded) await env.transaction(() => write(writes, session, newIds));
   });
   const all = recorded.flat();
   const bytes = all.reduce((sum, { value }) => sum + (value === undefined ? 0 : Buffer.byteLength(value)), 0);
   return { ...run, puts: all.length, bytes };
 }
 
-function write(writes: readonly Write[], session: number, fresh: string[]): void {
+function write(writes: readonly Write[], session: number, newIds: string[]): void {
   for (const { table, key, value } of writes) {
     let text = "";
     for (const piece of key) {
-      if (piece === "session") text += sessions[session] as string;
-      else if (piece === "user") text += users[Math.floor(session / SESSIONS_PER_USER)] ??= hashKey(`user-${Math.floor(session / SESSIONS_PER_USER)}`);
-      else if (piece === "number") text += numberKey(number++);
-      else if (typeof piece === "string") text += piece;
-      else text += fresh[piece.fresh] ??= ids.bare();
+      switch (piece.kind) {
+        case "text":
+          text += piece.text;
+          break;
+        case "session":
+          text += sessions[session];
+          break;
+        case "user":
+          text += users[Math.floor(session / SESSIONS_PER_USER)];
+          break;
+        case "number":
+          text += numberKey(number++);
+          break;
+        case "id":
+          text += newIds[piece.index] ??= ids.bare();
+          break;
+      }
     }
     const database = databases.get(table) as Database<string | Uint8Array, string>;
     if (value === undefined) void database.remove(text);
@@ -182,9 +198,7 @@ function write(writes: readonly Write[], session: number, fresh: string[]): void
   }
 }
 
-const users: string[] = [];
-
-obey<CommitsOrder, CommitsResult | undefined>(async (order) => {
+obey(async (order: CommitsOrder) => {
   if (order.kind === "load") return load(order);
   await start(order);
   return undefined;

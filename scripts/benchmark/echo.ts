@@ -24,7 +24,7 @@ const server = Bun.serve({
   },
 });
 
-obey<EchoOrder, number>((order) => {
+obey((order: EchoOrder) => {
   answers = order.answers;
   return Promise.resolve(server.port as number);
 });

@@ -25,8 +25,11 @@ const WORDS = `account address afternoon agreed airport allergic anniversary ans
   promised quiet received recipe refund rent repair report reserved restaurant returned river salad school season seat shoes signed
   sister size slept station street student subscription summer teacher team theatre ticket train travel unusual vegetarian visited
   waiting warranty website wedding weekend window winter work wrote yesterday`.split(/\s+/);
-const NAMES = "Amara Bruno Chiara Dmitri Elif Farid Greta Hiro Ines Jonas Kofi Leila Marta Nadia Oscar Priya Quentin Rosa Sven Tomas".split(" ");
-const PLACES = "Antwerp Bergen Cairo Dakar Edinburgh Florence Ghent Hanoi Izmir Kyoto Lisbon Madrid Naples Oslo Porto Riga Seville Turin".split(" ");
+const NAMES = "Amara Bruno Chiara Dmitri Elif Farid Greta Hiro Ines Jonas Kofi Leila Marta Nadia Oscar Priya Quentin Rosa Sven Tomas".split(
+  " ",
+);
+const PLACES =
+  "Antwerp Bergen Cairo Dakar Edinburgh Florence Ghent Hanoi Izmir Kyoto Lisbon Madrid Naples Oslo Porto Riga Seville Turin".split(" ");
 
 export interface Request {
   method: "GET" | "POST";
@@ -138,24 +141,42 @@ export { createSession };
 
 export interface Operation {
   title: string;
-  /** Commits of the store that one of it makes. */
-  writes: boolean;
+  writes?: true;
+  /** Leaves work for the index behind it. */
+  indexes?: true;
   /** The requests of one, in order, for the session at this index; `variant` is 0 or 1. */
   requests(id: string, session: number, variant: number): Request[];
 }
 
 /** In the order of measuring: what writes comes after what reads, and what adds memories last. */
-export const OPERATIONS = {
-  "get-session": { title: "get session", writes: false, requests: (id) => [{ method: "GET", path: `/v1/sessions/${id}` }] },
-  "list-turns": { title: "list 20 turns", writes: false, requests: (id) => [{ method: "GET", path: `/v1/sessions/${id}/turns` }] },
+export const OPERATION_NAMES = [
+  "get-session",
+  "list-turns",
+  "search-session",
+  "search-user",
+  "search-all",
+  "context",
+  "set-state",
+  "rollback",
+  "fork",
+  "create-session",
+  "add-turn",
+  "add-memory",
+  "agent-loop",
+] as const;
+export type OperationName = (typeof OPERATION_NAMES)[number];
+
+export const OPERATIONS: Record<OperationName, Operation> = {
+  "get-session": { title: "get session", requests: (id) => [{ method: "GET", path: `/v1/sessions/${id}` }] },
+  "list-turns": { title: "list 20 turns", requests: (id) => [{ method: "GET", path: `/v1/sessions/${id}/turns` }] },
   "search-session": {
     title: "search in a session",
-    writes: false,
+
     requests: (id, session) => [search(session, { session_id: id })],
   },
-  "search-user": { title: "search of a user", writes: false, requests: (_, session) => [search(session, { user_id: user(session) })] },
-  "search-all": { title: "search of everything", writes: false, requests: (_, session) => [search(session, {})] },
-  context: { title: "context", writes: false, requests: (id, session) => [getContext(id, session)] },
+  "search-user": { title: "search of a user", requests: (_, session) => [search(session, { user_id: user(session) })] },
+  "search-all": { title: "search of everything", requests: (_, session) => [search(session, {})] },
+  context: { title: "context", requests: (id, session) => [getContext(id, session)] },
   "set-state": { title: "set state", writes: true, requests: (id, session, variant) => [setState(id, session, 10 + variant)] },
   rollback: {
     title: "roll back",
@@ -165,10 +186,16 @@ export const OPERATIONS = {
   fork: { title: "fork", writes: true, requests: (id) => [{ method: "POST", path: `/v1/sessions/${id}/fork`, body: {} }] },
   "create-session": { title: "create session", writes: true, requests: (_, session) => [createSession(session)] },
   "add-turn": { title: "add turn", writes: true, requests: (id, session) => [addTurn(id, session)] },
-  "add-memory": { title: "add memory", writes: true, requests: (id, session, variant) => [addMemory(id, session * 2 + variant)] },
+  "add-memory": {
+    title: "add memory",
+    writes: true,
+    indexes: true,
+    requests: (id, session, variant) => [addMemory(id, session * 2 + variant)],
+  },
   "agent-loop": {
     title: "agent loop",
     writes: true,
+    indexes: true,
     requests: (id, session, variant) => [
       getContext(id, session),
       addTurn(id, session),
@@ -176,10 +203,7 @@ export const OPERATIONS = {
       addMemory(id, session * 2 + variant),
     ],
   },
-} as const satisfies Record<string, Operation>;
-
-export type OperationName = keyof typeof OPERATIONS;
-export const OPERATION_NAMES = Object.keys(OPERATIONS) as OperationName[];
+};
 
 const encoder = new TextEncoder();
 

@@ -22,7 +22,9 @@ export function found(relevant: readonly number[], ranked: Ranked): Found {
 
 /** Share of what is relevant that is among the first `count`. */
 export function recall(asked: readonly Found[], count: number): number {
-  return mean(asked.map(({ relevant, ranked }) => ranked.slice(0, count).filter(({ index }) => relevant.has(index)).length / relevant.size));
+  return mean(
+    asked.map(({ relevant, ranked }) => ranked.slice(0, count).filter(({ index }) => relevant.has(index)).length / relevant.size),
+  );
 }
 
 /** Mean of 1 / the place of the first that is relevant. */
@@ -38,7 +40,10 @@ export function meanReciprocalRank(asked: readonly Found[]): number {
 export function retrievalFigures(all: readonly Found[]): string {
   const asked = all.filter(({ relevant }) => relevant.size > 0);
   const aboutNothing = all.filter(({ relevant }) => relevant.size === 0);
-  const shown = asked.map(({ relevant, ranked }) => ({ relevant, ranked: ranked.slice(0, LIMIT).filter(({ score }) => score >= THRESHOLD) }));
+  const shown = asked.map(({ relevant, ranked }) => ({
+    relevant,
+    ranked: ranked.slice(0, LIMIT).filter(({ score }) => score >= THRESHOLD),
+  }));
   const right = mean(shown.map(({ relevant, ranked }) => (ranked.some(({ index }) => relevant.has(index)) ? 1 : 0)));
   const firstRight = mean(asked.map(({ relevant, ranked }) => (ranked[0] !== undefined && relevant.has(ranked[0].index) ? 1 : 0)));
   const alarms = mean(aboutNothing.map(({ ranked }) => ((ranked[0]?.score ?? 0) >= THRESHOLD ? 1 : 0)));
@@ -63,7 +68,7 @@ export function sentencePairFigures(human: readonly number[], scores: readonly n
 function ranks(values: readonly number[]): number[] {
   const order = values.map((value, index) => ({ value, index })).sort((a, b) => a.value - b.value);
   const places: number[] = [];
-  for (let start = 0; start < order.length; ) {
+  for (let start = 0; start < order.length;) {
     let end = start;
     while (end < order.length && order[end]?.value === order[start]?.value) end++;
     for (const { index } of order.slice(start, end)) places[index] = (start + end - 1) / 2;

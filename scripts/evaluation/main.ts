@@ -46,7 +46,14 @@ function apiOf(url: string, key: string): Api {
     addMemory: async (session, content) =>
       (await post<{ id: string }>("/v1/memory", { session_id: session, content: content.slice(0, CONTENT_MAX) || " " })).id,
     search: async (session, query) =>
-      (await post<{ data: { id: string; score: number }[] }>("/v1/memory/search", { query, session_id: session, limit: RESULTS, threshold: 0 })).data,
+      (
+        await post<{ data: { id: string; score: number }[] }>("/v1/memory/search", {
+          query,
+          session_id: session,
+          limit: RESULTS,
+          threshold: 0,
+        })
+      ).data,
   };
 }
 
@@ -69,7 +76,10 @@ async function evaluateCorpus(api: Api, { memories, queries }: Corpus): Promise<
   const asked = queries.filter(({ category }) => category !== "adversarial");
   return inParallel(asked, async ({ text, relevant }) => {
     const ranked: Ranked = (await api.search(session, text)).map(({ id, score }) => ({ index: indexOf.get(id) ?? -1, score }));
-    return found(relevant.flatMap((id) => indexOfText.get(id) ?? []), ranked);
+    return found(
+      relevant.flatMap((id) => indexOfText.get(id) ?? []),
+      ranked,
+    );
   });
 }
 
@@ -96,7 +106,11 @@ if (directory === undefined) {
   console.error("scripts/evaluate DATA_DIR [set,set …] [--url URL --key KEY]");
   process.exit(2);
 }
-const names = only?.split(",") ?? readdirSync(directory).filter((name) => name.endsWith(".json")).map((name) => basename(name, ".json"));
+const names =
+  only?.split(",") ??
+  readdirSync(directory)
+    .filter((name) => name.endsWith(".json"))
+    .map((name) => basename(name, ".json"));
 const scratch = mkdtempSync(join(tmpdir(), "cairn-evaluation-"));
 const server = values.url === undefined ? await startExecutable(scratch) : undefined;
 try {

@@ -25,7 +25,7 @@ export async function serve(config: Config): Promise<number> {
     now: () => systemClock.now(),
     write: (line) => process.stderr.write(line),
   });
-  const service = await openService(config.dataDirectory, systemClock, log);
+  const service = await openService(config.dataDirectory, systemClock, log, { embedding: config.embedding });
   if (config.apiKey !== undefined) await registerKey(service, config.apiKey);
   const firstKey = await createFirstKey(service);
 

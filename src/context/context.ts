@@ -56,12 +56,12 @@ function newest(parts: MemoryParts, scope: Filter, limit: number): JsonText[] {
 }
 
 async function relevant(parts: MemoryParts, scope: Filter, text: string, request: ContextRequest): Promise<JsonText[]> {
-  const query = await parts.embedder.embedQuery(text);
+  if (request.memoryLimit === 0) return [];
+  const ranking = await rank(parts, text, scope, { threshold: 0, limit: request.memoryLimit });
   // Nothing to look for in signs alone: then the newest, as without a query.
-  if (query.lexical.size === 0) return newest(parts, scope, request.memoryLimit);
-  const matches = await rank(parts, query, scope, { threshold: 0, limit: request.memoryLimit });
-  return matches.map((match) =>
-    itemJson(match.key, match.row, match.score, request.explain ? explanationJson(parts, query, match) : undefined),
+  if (ranking.query.lexical.size === 0) return newest(parts, scope, request.memoryLimit);
+  return ranking.matches.map((match) =>
+    itemJson(match.key, match.row, match.score, request.explain ? explanationJson(parts, ranking, match) : undefined),
   );
 }
 

@@ -12,6 +12,7 @@
  * @module
  */
 import { fromBase62, toBase62 } from "./base62.ts";
+import { chance, type Chance } from "./chance.ts";
 import type { Clock } from "./clock.ts";
 
 export const ID_PREFIXES = ["sess", "mem", "turn", "trace", "emb", "evt", "whk", "dlv", "key", "req"] as const;
@@ -36,11 +37,11 @@ export class IdSource {
   #lastMs = 0;
   #counter = 0;
   readonly #clock: Clock;
-  readonly #random: () => number;
+  readonly #random: Chance;
 
-  constructor(clock: Clock, options: { startAfter?: BareId | undefined; random?: () => number } = {}) {
+  constructor(clock: Clock, options: { startAfter?: BareId | undefined; random?: Chance } = {}) {
     this.#clock = clock;
-    this.#random = options.random ?? Math.random;
+    this.#random = options.random ?? chance;
     if (options.startAfter !== undefined) {
       this.#lastMs = bareIdTime(options.startAfter);
       this.#counter = fromBase62(options.startAfter.slice(TIME_WIDTH));

@@ -3,7 +3,7 @@
  *
  * @module
  */
-const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(Z|[+-]\d\d:?\d\d)?$/i;
+const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(Z|[+-]\d\d(?::?\d\d)?)?$/i;
 const DAYS_IN_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
 export function toIso(ms: number): string {
@@ -24,7 +24,13 @@ export function parseInstant(text: string): number | undefined {
   const year = Number(text.slice(0, 4));
   const leap = year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0);
   if (day < 1 || day > (month === 2 && !leap ? 28 : (DAYS_IN_MONTH[month - 1] ?? 0))) return undefined;
-  const offset = match[1] === undefined ? "Z" : match[1].toUpperCase().replace(/^([+-]\d\d):?(\d\d)$/, "$1:$2");
+  const offset =
+    match[1] === undefined
+      ? "Z"
+      : match[1]
+          .toUpperCase()
+          .replace(/^([+-]\d\d)$/, "$1:00")
+          .replace(/^([+-]\d\d)(\d\d)$/, "$1:$2");
   const local = text
     .slice(0, text.length - (match[1]?.length ?? 0))
     .toUpperCase()

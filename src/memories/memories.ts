@@ -10,16 +10,27 @@ import { ApiError } from "../lib/errors.ts";
 import { bare, bareIdTime, isId, withPrefix, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
+import type { Log } from "../lib/log.ts";
 import { codePointLength, firstCodePoints } from "../lib/text.ts";
 import { toIso } from "../lib/time.ts";
-import type { Embedder, Embedding } from "../embeddings/embedder.ts";
+import type { Embedding } from "../embeddings/embedder.ts";
+import type { Active, Embeddings } from "../embeddings/embeddings.ts";
 import { isBeingRemoved } from "../sessions/removal.ts";
 import { liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
 import { hashKey } from "../storage/keys.ts";
-import { putMemory, putVector, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
+import { firstLabelOf, putMemory, putVector, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
 import { listOf, type Page } from "../storage/page.ts";
 import type { Reader, Tx } from "../storage/store.ts";
-import { memories, memoriesBySession, memoriesByTag, memoriesByType, memoriesByUser, sessions, type MemoryRow } from "../storage/tables.ts";
+import {
+  memories,
+  memoriesBySession,
+  memoriesByTag,
+  memoriesByType,
+  memoriesByUser,
+  owed,
+  sessions,
+  type MemoryRow,
+} from "../storage/tables.ts";
 import { posting, walk, type Filter } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 import type { VectorIndex } from "../vectors/vector-index.ts";
@@ -27,8 +38,11 @@ import { encodeVector } from "../vectors/encoding.ts";
 
 /** What operations on memories need beside the records. */
 export interface MemoryParts extends Records {
-  readonly embedder: Embedder;
+  readonly embeddings: Embeddings;
   readonly vectors: VectorIndex;
+  readonly log: Log;
+  /** Has owed vectors made soon. */
+  readonly wakeBackfill: () => void;
 }
 
 export interface NewMemory {
@@ -43,7 +57,8 @@ export interface NewMemory {
 export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMemory): Promise<JsonText> {
   liveSession(parts.store, parts.clock.now(), input.sessionId);
   refuseLongContent(input.content);
-  const embedding = input.embed ? await parts.embedder.embedMemory(input.content) : undefined;
+  const { active } = parts.embeddings;
+  const embedding = input.embed ? await parts.embeddings.embedMemory(active, input.content) : undefined;
   const answer = await commitFor(parts, caller, (tx) => {
     const session = liveSession(tx, parts.clock.now(), input.sessionId);
     const id = parts.ids.next("mem");
@@ -59,7 +74,7 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
       createdAt,
       embed: input.embed,
     };
-    if (embedding !== undefined) row.embedding = newEmbedding(tx, parts, key, embedding);
+    if (input.embed) embed(tx, parts, active, key, row, embedding);
     putMemory(tx, key, row);
     tx.put(sessions, session.key, { ...session.row, memoryCount: session.row.memoryCount + 1, updatedAt: createdAt });
     const json = memoryJson(id, row);
@@ -72,18 +87,30 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
         content_preview: preview(row.content),
         type: toJson(row.type),
         tags: toJson(row.tags),
-        embedded: toJson(embedding !== undefined),
+        embedded: toJson(row.embedding !== undefined),
       },
       record: json,
     });
     return json;
   });
-  if (embedding !== undefined) parts.vectors.changed();
+  if (input.embed) noteVectors(parts, embedding);
   return answer;
 }
 
-function newEmbedding(tx: Tx, parts: MemoryParts, memory: BareId, embedding: Embedding): NonNullable<MemoryRow["embedding"]> {
-  return { id: parts.ids.next("emb"), label: putVector(tx, memory, encodeVector(embedding)), version: parts.embedder.version };
+/** Gives a memory its vector; when there is none, or none of the provider that is set by now, it is owed. */
+function embed(tx: Tx, parts: MemoryParts, active: Active, memory: BareId, row: MemoryRow, embedding: Embedding | undefined): void {
+  if (embedding !== undefined && firstLabelOf(tx) === active.firstLabel) row.embedding = newEmbedding(tx, parts, memory, embedding);
+  else tx.put(owed, memory, "");
+}
+
+/** To be called after a commit that stored a vector or owes one. */
+function noteVectors(parts: MemoryParts, embedding: Embedding | undefined): void {
+  if (embedding === undefined) parts.wakeBackfill();
+  else parts.vectors.changed();
+}
+
+export function newEmbedding(tx: Tx, { ids }: Records, memory: BareId, embedding: Embedding): NonNullable<MemoryRow["embedding"]> {
+  return { id: ids.next("emb"), label: putVector(tx, memory, encodeVector(embedding)) };
 }
 
 /** A memory as the wire has it. */
@@ -167,10 +194,11 @@ export interface MemoryChanges {
 export async function updateMemory(parts: MemoryParts, caller: Caller, id: string, changes: MemoryChanges): Promise<JsonText> {
   const current = findMemory(parts.store, id);
   if (changes.content !== undefined) refuseLongContent(changes.content);
+  const { active } = parts.embeddings;
   const embedding =
     changes.content === undefined || changes.content === current.row.content || !current.row.embed
       ? undefined
-      : await parts.embedder.embedMemory(changes.content);
+      : await parts.embeddings.embedMemory(active, changes.content);
   const answer = await commitFor(parts, caller, (tx) => {
     const { id: memoryId, key, row: before } = findMemory(tx, id);
     const row: MemoryRow = {
@@ -182,9 +210,10 @@ export async function updateMemory(parts: MemoryParts, caller: Caller, id: strin
     };
     refuseLargeMetadata(row.metadata);
     const contentChanged = row.content !== before.content;
-    if (contentChanged && embedding !== undefined) {
+    if (contentChanged && row.embed) {
       if (before.embedding !== undefined) removeVector(tx, key, before.embedding.label);
-      row.embedding = newEmbedding(tx, parts, key, embedding);
+      delete row.embedding;
+      embed(tx, parts, active, key, row, embedding);
     }
     putMemory(tx, key, row, before);
     touchSession(tx, parts, row.sessionId, 0);
@@ -200,7 +229,7 @@ export async function updateMemory(parts: MemoryParts, caller: Caller, id: strin
     });
     return memoryJson(memoryId, row);
   });
-  parts.vectors.changed();
+  if (changes.content !== undefined) noteVectors(parts, embedding);
   return answer;
 }
 

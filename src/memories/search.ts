@@ -10,10 +10,11 @@ import { withPrefix, type BareId } from "../lib/ids.ts";
 import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
+import type { Active } from "../embeddings/embeddings.ts";
 import { isAnyBeingRemoved } from "../sessions/removal.ts";
 import type { MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
-import { storedTerms, storedVector } from "../vectors/encoding.ts";
+import { storedLabel, storedTerms, storedVector } from "../vectors/encoding.ts";
 import { dot } from "../vectors/exact.ts";
 import { memoryPostings, visibleMemory, type MemoryFilter, type MemoryParts } from "./memories.ts";
 import { explain, relevance } from "./relevance.ts";
@@ -29,34 +30,57 @@ export interface Match {
   cosine: number;
 }
 
+/** What was found, and what it was found with. */
+export interface Ranking {
+  query: EmbeddedQuery;
+  active: Active;
+  /** Best first; of equal ones the newer first. */
+  matches: Match[];
+}
+
 /**
- * The best memories for a query, best first; of equal ones the newer first.
+ * The best memories for a query.
  *
  * @throws {ApiError} `service_unavailable` while the provider or the index cannot answer
  */
 export async function rank(
   parts: MemoryParts,
-  query: EmbeddedQuery,
+  text: string,
   filter: Filter,
   options: { threshold: number; limit: number },
-): Promise<Match[]> {
-  if (query.lexical.size === 0 || options.limit === 0) return [];
-  const candidates = await candidatesFor(parts, query.vector, filter);
+): Promise<Ranking> {
+  for (;;) {
+    const { active } = parts.embeddings;
+    const query = await parts.embeddings.embedQuery(active, text);
+    const candidates = query.lexical.size === 0 ? [] : await candidatesFor(parts, query.vector, filter);
+    // When another provider was set meanwhile, its vectors may be among them: they mean something else.
+    if (parts.embeddings.active.firstLabel === active.firstLabel)
+      return { query, active, matches: best(parts, query, active, candidates, options) };
+  }
+}
+
+function best(
+  { store }: MemoryParts,
+  query: EmbeddedQuery,
+  { firstLabel, calibration }: Active,
+  candidates: readonly BareId[],
+  { threshold, limit }: { threshold: number; limit: number },
+): Match[] {
   const scored: { key: BareId; score: number; cosine: number }[] = [];
   for (const key of candidates) {
-    const bytes = parts.store.vectorBytes(key);
-    if (bytes === undefined) continue;
+    const bytes = store.vectorBytes(key);
+    if (bytes === undefined || storedLabel(bytes) < firstLabel) continue;
     const cosine = dot(query.vector, storedVector(bytes));
-    const score = relevance(query, cosine, storedTerms(bytes));
-    if (score >= options.threshold) scored.push({ key, score, cosine });
+    const score = relevance(query, cosine, storedTerms(bytes), calibration);
+    if (score >= threshold) scored.push({ key, score, cosine });
   }
   scored.sort((a, b) => b.score - a.score || (a.key < b.key ? 1 : -1));
   const matches: Match[] = [];
   for (const candidate of scored) {
-    const row = visibleMemory(parts.store, candidate.key);
+    const row = visibleMemory(store, candidate.key);
     if (row === undefined) continue;
     matches.push({ ...candidate, row });
-    if (matches.length === options.limit) break;
+    if (matches.length === limit) break;
   }
   return matches;
 }
@@ -80,13 +104,12 @@ export interface Search extends MemoryFilter {
 
 export async function searchMemories(parts: MemoryParts, search: Search): Promise<JsonText> {
   const filter = memoryPostings(parts, search);
-  const query = await parts.embedder.embedQuery(search.query);
-  const matches = await rank(parts, query, filter, search);
+  const ranking = await rank(parts, search.query, filter, search);
   return jsonObject({
     object: toJson("list"),
     query: toJson(search.query),
     data: jsonArray(
-      matches.map((match) =>
+      ranking.matches.map((match) =>
         jsonObject({
           id: toJson(withPrefix("mem", match.key)),
           session_id: toJson(match.row.sessionId),
@@ -95,14 +118,14 @@ export async function searchMemories(parts: MemoryParts, search: Search): Promis
           tags: toJson(match.row.tags),
           score: toJson(match.score),
           created_at: toJson(toIso(match.row.createdAt)),
-          explanation: search.explain ? explanationJson(parts, query, match) : undefined,
+          explanation: search.explain ? explanationJson(parts, ranking, match) : undefined,
         }),
       ),
     ),
   });
 }
 
-export function explanationJson(parts: MemoryParts, query: EmbeddedQuery, match: Match): JsonText | undefined {
-  const bytes = parts.store.vectorBytes(match.key);
-  return bytes === undefined ? undefined : toJson(explain(query, match.cosine, storedTerms(bytes), match.row.content));
+export function explanationJson({ store }: MemoryParts, { query, active }: Ranking, match: Match): JsonText | undefined {
+  const bytes = store.vectorBytes(match.key);
+  return bytes === undefined ? undefined : toJson(explain(query, match.cosine, storedTerms(bytes), match.row.content, active.calibration));
 }

@@ -3,10 +3,11 @@
  *
  * A session is gone for readers the moment `ttl_expires_at` is reached: `liveSession` says so. This task only cleans up, so
  * running late or twice changes no answer; only the `session.expired` trace waits for it. What a session knew stays: its
- * memories are kept, its states and turns go.
+ * memories are kept, unless the setting `memories_on_expiry` says otherwise; its states and turns go.
  *
  * @module
  */
+import type { Settings } from "../settings/settings.ts";
 import { withPrefix } from "../lib/ids.ts";
 import { toJson } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
@@ -24,7 +25,7 @@ const SESSIONS_PER_COMMIT = 20;
 const POLL_MS = 1_000;
 const MS_WIDTH = numberKey(0).length;
 
-export function sessionExpiry(records: Records, timer: Caller): Task {
+export function sessionExpiry(records: Records & { settings: Pick<Settings, "values"> }, timer: Caller): Task {
   return {
     name: "session expiry",
     async run() {
@@ -39,7 +40,7 @@ export function sessionExpiry(records: Records, timer: Caller): Task {
   };
 }
 
-function expire(tx: Tx, records: Records, timer: Caller, expiryKey: string): void {
+function expire(tx: Tx, records: Parameters<typeof sessionExpiry>[0], timer: Caller, expiryKey: string): void {
   const key = expiryKey.slice(MS_WIDTH);
   const row = tx.get(sessions, key);
   // Between the look at the index and this commit the session may have been deleted or given more time.
@@ -52,5 +53,5 @@ function expire(tx: Tx, records: Records, timer: Caller, expiryKey: string): voi
     details: { ttl_seconds: toJson(row.ttlSeconds), last_activity: toJson(toIso(row.updatedAt)) },
     record: sessionJson(id, row, readState(tx, key, row.version)),
   });
-  removeSession(tx, key, row, { memories: false });
+  removeSession(tx, key, row, { memories: records.settings.values.memories_on_expiry === "delete" });
 }

@@ -35,16 +35,14 @@ export class Settings {
   readonly #store: Store;
   readonly #environment: EmbeddingSettings;
   #row: SettingsRow;
+  /** The values in force. */
+  values: Values;
 
   constructor(store: Store, environment: EmbeddingSettings) {
     this.#store = store;
     this.#environment = environment;
     this.#row = readRow(store);
-  }
-
-  /** The values in force. */
-  get values(): Values {
-    return { ...DEFAULTS, ...this.#row.values };
+    this.values = valuesOf(this.#row);
   }
 
   /** What is set of the embedding provider, through the API or the environment. */
@@ -63,10 +61,7 @@ export class Settings {
   }
 
   /** Writes changes; `besides` writes what belongs to them in the same commit. */
-  async change(
-    changes: { values?: Partial<Values>; embedding?: EmbeddingSettings | undefined },
-    besides: (tx: Tx) => void,
-  ): Promise<void> {
+  async change(changes: { values?: Partial<Values>; embedding?: EmbeddingSettings | undefined }, besides: (tx: Tx) => void): Promise<void> {
     this.#row = await this.#store.commit((tx) => {
       const before = readRow(tx);
       const embedding = changes.embedding === undefined ? before.embedding : merged(before.embedding, changes.embedding);
@@ -75,6 +70,7 @@ export class Settings {
       besides(tx);
       return row;
     });
+    this.values = valuesOf(this.#row);
   }
 
   /** Each simple value with its default and source. */
@@ -91,6 +87,10 @@ export class Settings {
       max_body_bytes: described("max_body_bytes"),
     };
   }
+}
+
+function valuesOf(row: SettingsRow): Values {
+  return { ...DEFAULTS, ...row.values };
 }
 
 function readRow(reader: Reader): SettingsRow {

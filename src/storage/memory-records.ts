@@ -2,13 +2,14 @@
  * The records of one memory: its row, its four indexes, its vector. Here because deleting a session removes them too.
  *
  * Labels are numbers that rise with every vector ever made and are never given twice. That is all the vector index needs
- * to keep up: what is above the last label it knows is new, and a point whose label is gone is deleted.
+ * to keep up: what is above the last label it knows is new, and a point whose label is gone is deleted. It is also what
+ * tells vectors of different providers apart: a change of provider sets `firstLabel`, and what lies below is of one before.
  *
  * @module
  */
 import type { BareId } from "../lib/ids.ts";
 import { hashKey, numberKey } from "./keys.ts";
-import type { Tx } from "./store.ts";
+import type { Reader, Tx } from "./store.ts";
 import {
   labels,
   memories,
@@ -17,6 +18,7 @@ import {
   memoriesByType,
   memoriesByUser,
   meta,
+  owed,
   type Index,
   type MemoryRow,
 } from "./tables.ts";
@@ -29,13 +31,21 @@ export function putMemory(tx: Tx, memory: BareId, row: MemoryRow, before?: Memor
   tx.put(memories, memory, row);
 }
 
-/** Stores a vector under a new label and gives that. */
+/** Stores a vector under a new label, which goes into the last four of its bytes, and gives that. */
 export function putVector(tx: Tx, memory: BareId, bytes: Uint8Array): number {
   const label = Number(tx.get(meta, "nextLabel") ?? "0");
   tx.put(meta, "nextLabel", String(label + 1));
   tx.put(labels, numberKey(label), memory);
+  new DataView(bytes.buffer, bytes.byteOffset).setUint32(bytes.byteLength - LABEL_BYTES, label, true);
   tx.putVector(memory, bytes);
   return label;
+}
+
+export const LABEL_BYTES = 4;
+
+/** Vectors with smaller labels are of a provider that is no longer set, and compare with nothing. */
+export function firstLabelOf(reader: Reader): number {
+  return Number(reader.get(meta, "firstLabel") ?? "0");
 }
 
 export function removeVector(tx: Tx, memory: BareId, label: number): void {
@@ -48,6 +58,7 @@ export function removeMemoryRecords(tx: Tx, memory: BareId): void {
   if (row === undefined) return;
   for (const { table, key } of indexKeys(memory, row)) tx.remove(table, key);
   if (row.embedding !== undefined) removeVector(tx, memory, row.embedding.label);
+  tx.remove(owed, memory);
   tx.remove(memories, memory);
 }
 

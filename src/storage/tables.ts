@@ -3,7 +3,7 @@
  *
  * ```
  * table                key                          row
- * meta                 name                         text: schema, nextLabel
+ * meta                 name                         text: schema, nextLabel, firstLabel, lookThroughFrom
  * sessions             session                      SessionRow
  *   sessionsByAgent    #agent session               -
  *   sessionsByUser     #user session                -
@@ -15,7 +15,9 @@
  *   memoriesByUser     #user memory                 -
  *   memoriesByType     #type memory                 -
  *   memoriesByTag      #tag memory                  -
- * vectors              memory                       1536 float32, then the terms as uint32, little endian
+ * vectors              memory                       1536 float32, the terms as uint32, the label as uint32, little endian
+ * owed                 memory                       -: a vector is to be made
+ * provider             current                      ProviderRow: what the vectors are of
  * labels               label                        memory: which vector a point of the index is
  * traces               trace                        TraceRow
  *   tracesBySession    session trace                -
@@ -119,8 +121,6 @@ export interface MemoryRow {
     id: string;
     /** Its point in the index; never given twice. */
     label: number;
-    /** Version of the method that made it. */
-    version: string;
   };
 }
 
@@ -172,6 +172,14 @@ export interface EmbeddingSettings {
   relevant_cosine?: number;
 }
 
+export interface ProviderRow {
+  /** Everything that decides what a vector means. */
+  identity: string;
+  /** Of another provider than the built-in one, once it has answered: the length of its vectors, what its cosines mean. */
+  vectorLength?: number;
+  measured?: { relevantCosine: number; cosineOfUnrelated: number; cosineOfSame: number; separation: number };
+}
+
 export interface SettingsRow {
   values: { memories_on_expiry?: "keep" | "delete"; trace_retention_days?: number; max_body_bytes?: number };
   embedding?: EmbeddingSettings;
@@ -214,6 +222,8 @@ export const apiKeys = json<ApiKeyRow>("api_keys");
 export const apiKeysById = text("api_keys_by_id");
 export const removals = json<RemovalRow>("removals");
 export const settings = json<SettingsRow>("settings");
+export const provider = json<ProviderRow>("provider");
+export const owed = index("owed");
 
 /** Its rows are bytes, not text: `Store` has calls of their own for them. */
 export const vectors: AnyTable = { name: "vectors" };
@@ -244,4 +254,6 @@ export const TABLES: readonly AnyTable[] = [
   apiKeysById,
   removals,
   settings,
+  provider,
+  owed,
 ];

@@ -6,8 +6,9 @@
  */
 import { DIMENSION } from "../embeddings/embedder.ts";
 import type { BareId } from "../lib/ids.ts";
+import { firstLabelOf } from "../storage/memory-records.ts";
 import type { Reader } from "../storage/store.ts";
-import { storedVector } from "./encoding.ts";
+import { storedLabel, storedVector } from "./encoding.ts";
 
 export interface Neighbour {
   memory: BareId;
@@ -67,10 +68,11 @@ export class Nearest {
   }
 }
 
-/** Shows `nearest` the vectors of these memories; one without a vector is passed over. */
+/** Shows `nearest` the vectors of these memories; one without a vector, or with one of another provider, is passed over. */
 export function scan(reader: Reader, memories: Iterable<BareId>, query: Float32Array, nearest: Nearest): void {
+  const firstLabel = firstLabelOf(reader);
   for (const memory of memories) {
     const bytes = reader.vectorBytes(memory);
-    if (bytes !== undefined) nearest.offer(memory, dot(query, storedVector(bytes)));
+    if (bytes !== undefined && storedLabel(bytes) >= firstLabel) nearest.offer(memory, dot(query, storedVector(bytes)));
   }
 }

@@ -16,6 +16,7 @@ import { fromBase62 } from "../lib/base62.ts";
 import type { BareId } from "../lib/ids.ts";
 import { InvariantError } from "../lib/invariant.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
+import { firstLabelOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
 import { labels, memories, meta } from "../storage/tables.ts";
 import { matches, walk, type Filter } from "../storage/walk.ts";
@@ -71,6 +72,8 @@ export class Indexer {
   #pending: number[] = [];
   #pendingAt = 0;
   #lastLabel = -1;
+  /** Vectors with smaller labels are of a provider that is no longer set. */
+  #firstLabel = 0;
   #unsaved = 0;
   /** While a snapshot is written the graph may only be read. */
   #saving: Promise<void> | undefined;
@@ -117,6 +120,8 @@ export class Indexer {
   /** Notes the vectors that were stored since the last look. */
   catchUp(): void {
     this.#store.refresh();
+    const firstLabel = firstLabelOf(this.#store);
+    if (firstLabel > this.#firstLabel) this.#startOver(firstLabel);
     for (;;) {
       const keys = this.#store.keys(labels, { from: numberKey(this.#lastLabel + 1), to: AFTER_ALL, limit: LABELS_PER_READ });
       for (const key of keys) this.#pending.push(fromBase62(key));
@@ -171,7 +176,7 @@ export class Indexer {
     this.#saving = saveSnapshot(this.#directory, { graph: this.#graph, live: this.#live, removed: this.#removed });
     try {
       await this.#saving;
-      this.#unsaved -= unsaved;
+      this.#unsaved = Math.max(0, this.#unsaved - unsaved);
     } finally {
       this.#saving = undefined;
     }
@@ -235,6 +240,23 @@ export class Indexer {
       const memory = this.#store.get(labels, numberKey(this.#pending[i] as number));
       if (memory !== undefined && matches(this.#store, filter, memory)) yield memory;
     }
+  }
+
+  /** Another provider was set: nothing that is in the graph can be compared any more. */
+  #startOver(firstLabel: number): void {
+    const labels = [...this.#live, ...this.#pending.slice(this.#pendingAt)].filter((label) => label >= firstLabel);
+    // While it is being written to disk the graph is needed; then it goes when that is done.
+    if (this.#saving === undefined) this.#graph.release();
+    this.#graph = Graph.empty();
+    this.#live = new Set();
+    this.#removed = new Set();
+    this.#pending = labels.sort((a, b) => a - b);
+    this.#pendingAt = 0;
+    this.#firstLabel = firstLabel;
+    this.#lastLabel = Math.max(this.#lastLabel, firstLabel - 1);
+    this.#unsaved = 1;
+    this.#sweeping = [];
+    this.#rebuilding = undefined;
   }
 
   get #pendingCount(): number {

@@ -10,7 +10,8 @@
 import { ApiError } from "../lib/errors.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { AFTER_ALL, numberKey } from "../storage/keys.ts";
+import { firstLabelOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
 import { labels, memories } from "../storage/tables.ts";
 import { matches, walk, type Filter } from "../storage/walk.ts";
@@ -103,7 +104,7 @@ export class VectorIndex {
   /** The memories that pass, when there are few or when few of them all have vectors. */
   #few(filter: Filter): BareId[] | undefined {
     if (!this.#needsWorker()) {
-      const embedded = this.#store.rows(labels, { from: "", to: AFTER_ALL }).map(({ row }) => row);
+      const embedded = this.#store.rows(labels, { from: numberKey(firstLabelOf(this.#store)), to: AFTER_ALL }).map(({ row }) => row);
       return embedded.filter((memory) => matches(this.#store, filter, memory));
     }
     if (filter.length === 0) return undefined;

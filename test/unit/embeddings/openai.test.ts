@@ -188,6 +188,16 @@ describe("an answer that cannot be used", () => {
     });
   });
 
+  test("vectors of different lengths in one answer are refused", async () => {
+    await using server = startEmbeddingServer();
+    server.next(answers('{"data":[{"embedding":[1,2,3]},{"embedding":[1,2]}]}'));
+    const { embedder } = client(server);
+    expect(await failure(embedder.embed(["tea", "coffee"], "memory"))).toEqual({
+      kind: "bad_answer",
+      message: "The embedding provider's answer has vectors of 2 numbers, and before they had 3. Is it another model?",
+    });
+  });
+
   const data = (change: (items: Record<string, unknown>[]) => unknown): Behaviour =>
     changes((answer) => ({ ...answer, data: change(answer.data) }));
   const wrong: { name: string; behaviour: Behaviour; message: string }[] = [
@@ -341,6 +351,16 @@ describe("batches", () => {
       expect(embedder.isDown).toBe(false);
     });
   }
+
+  test("a text that makes the server fail is tried three times in all, and not again by itself", async () => {
+    await using server = startEmbeddingServer();
+    server.always(when(({ body }) => body.input.includes("bad"), refuses(500, "NaN")));
+    const { embedder } = client(server);
+    const outcomes = await Promise.allSettled([embedder.embedMemory("good"), embedder.embedMemory("bad")]);
+    expect(outcomes.map(({ status }) => status)).toEqual(["fulfilled", "rejected"]);
+    const both = ["good", "bad"];
+    expect(server.batches).toEqual([both, both, both, ["The quick brown fox jumps over the lazy dog."], ["good"], ["bad"]]);
+  });
 
   test("a server that takes fewer texts at once gets fewer from then on", async () => {
     await using server = startEmbeddingServer({ textsMax: 32 });
@@ -648,6 +668,12 @@ describe("a server that is down", () => {
       waits.push((embedder.retryAtMs! - clock.now()) / 1000);
     }
     expect(waits).toEqual([5, 10, 20, 40, 80, 160, 300, 300, 300]);
+    server.always(undefined);
+    await embedder.probe();
+    await embedder.embedMemory("tea");
+    server.next(refuses(404, "gone"));
+    await failure(embedder.embedMemory("coffee"));
+    expect((embedder.retryAtMs! - clock.now()) / 1000).toBe(5);
   });
 
   test("still answers for the queries it has embedded", async () => {

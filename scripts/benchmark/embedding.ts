@@ -1,0 +1,97 @@
+/**
+ * What the built-in embedding costs beside the least that anything can do with a text: find its words once.
+ *
+ * @module
+ */
+import { measure } from "mitata";
+import { localEmbedder } from "../../src/embeddings/local.ts";
+import { relevance } from "../../src/memories/relevance.ts";
+import { dot } from "../../src/vectors/exact.ts";
+import { obey } from "./child.ts";
+import { median } from "./timing.ts";
+import { memoryContent, prose, question } from "./workload.ts";
+
+export interface EmbeddingOrder {
+  rounds: number;
+}
+
+/** Microseconds of processor time of one. */
+export interface EmbeddingCost {
+  title: string;
+  microseconds: number;
+  beside: string;
+  besideMicroseconds: number;
+  ratio: number;
+}
+
+const WORD = /[\p{L}\p{N}]+/gu;
+const TEXTS = 256;
+const CANDIDATES = 100;
+
+const embedder = localEmbedder();
+
+/** The two in turn, so that both see the same machine; medians of each. */
+async function compare(title: string, beside: string, rounds: number, work: (index: number) => unknown, other: (index: number) => unknown) {
+  const [own, theirs]: [number[], number[]] = [[], []];
+  const once = async (measured: (index: number) => unknown) => {
+    let index = 0;
+    const { p50 } = await measure(() => measured(index++ % TEXTS), { min_cpu_time: 50e6, batch_samples: 64, inner_gc: false });
+    return p50 / 1000;
+  };
+  for (let round = 0; round < rounds; round++) {
+    own.push(await once(work));
+    theirs.push(await once(other));
+  }
+  const [microseconds, besideMicroseconds] = [median(own), median(theirs)];
+  return { title, microseconds, beside, besideMicroseconds, ratio: microseconds / besideMicroseconds };
+}
+
+async function run({ rounds }: EmbeddingOrder): Promise<EmbeddingCost[]> {
+  const texts = (make: (seed: number) => string) => Array.from({ length: TEXTS }, (_, seed) => make(seed));
+  const kinds = [
+    { title: "embed a memory of 200 characters", texts: texts(memoryContent), embed: (text: string) => embedder.embedMemory(text) },
+    { title: "embed a query", texts: texts(question), embed: (text: string) => embedder.embedQuery(text) },
+    {
+      title: "embed a memory of 10,000 characters",
+      texts: texts((seed) => prose(10_000, seed)),
+      embed: (text: string) => embedder.embedMemory(text),
+    },
+  ];
+  const costs: EmbeddingCost[] = [];
+  for (const { title, texts: all, embed } of kinds) {
+    const pass = "one pass of /[\\p{L}\\p{N}]+/gu";
+    costs.push(
+      await compare(
+        title,
+        pass,
+        rounds,
+        (index) => embed(all[index] as string),
+        (index) => (all[index] as string).match(WORD),
+      ),
+    );
+  }
+  const memories = texts(memoryContent)
+    .slice(0, CANDIDATES)
+    .map((text) => embedder.embedMemory(text));
+  const queries = texts(question).map((text) => {
+    const query = embedder.embedQuery(text);
+    return { query, cosines: memories.map(({ vector }) => dot(query.vector, vector)) };
+  });
+  costs.push(
+    await compare(
+      `score ${CANDIDATES} candidates`,
+      "embed a memory of 200 characters",
+      rounds,
+      (index) => {
+        const { query, cosines } = queries[index] as (typeof queries)[number];
+        let sum = 0;
+        for (let i = 0; i < CANDIDATES; i++) sum += relevance(query, cosines[i] as number, memories[i]!.terms);
+        return sum;
+      },
+      (index) => embedder.embedMemory(kinds[0]!.texts[index] as string),
+    ),
+  );
+  return costs;
+}
+
+obey(run);

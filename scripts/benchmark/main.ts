@@ -1,0 +1,248 @@
+/**
+ * `scripts/bench`: what the executable does on this machine, beside what the machine can do.
+ *
+ * Each operation is measured in short turns with its limits: a bare HTTP server that answers the same bytes, and lmdb-js
+ * alone writing the same bytes; the medians of the turns count, for machines change their mind within seconds.
+ *
+ * @module
+ */
+import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { cpus } from "node:os";
+import { dirname, join } from "node:path";
+import { parseArgs } from "node:util";
+import { Failure, runScript } from "../failure.ts";
+import { Child } from "./child.ts";
+import type { ClientOrder, ClientResult } from "./client.ts";
+import type { CommitsOrder, CommitsResult } from "./commits.ts";
+import type { EchoOrder } from "./echo.ts";
+import type { EmbeddingCost, EmbeddingOrder } from "./embedding.ts";
+import type { NeighboursOrder } from "./neighbours.ts";
+import { printReport, type Measured, type Report } from "./report.ts";
+import { Subject } from "./subject.ts";
+import { median, type Run } from "./timing.ts";
+import { MEMORIES_PER_SESSION, OPERATIONS, OPERATION_NAMES, TURNS_PER_SESSION, type OperationName } from "./workload.ts";
+
+const HELP = `scripts/bench: measures Cairn against the limits of this machine
+
+  --quick                  small and short: a first impression in half a minute
+  --sessions N             sessions stored before measuring (1000)
+  --only NAME,NAME         ${OPERATION_NAMES.join(", ")}, embedding
+  --concurrency N,N        requests at once (1,16,64)
+  --seconds N              measuring time of each, in turns (1.5)
+  --turns N                so many turns (3)
+  --profile                no limits, only Cairn
+  --binary FILE            another executable (dist/cairn)
+  --json                   everything as JSON on standard output
+`;
+
+const root = dirname(dirname(import.meta.dir));
+const ADMIN_KEY = "crn_BenchmarkAdminKey0000001";
+const FILL_CONNECTIONS = 64;
+const WARM_UP_SECONDS = 0.15;
+const UNLIMITED = { per_minute: 1_000_000_000, burst: 1_000_000_000 };
+
+interface Options {
+  sessions: number;
+  operations: OperationName[];
+  embedding: boolean;
+  concurrency: number[];
+  seconds: number;
+  turns: number;
+  limits: boolean;
+  binary: string;
+  json: boolean;
+}
+
+function readOptions(): Options | undefined {
+  const { values } = parseArgs({
+    options: {
+      quick: { type: "boolean", default: false },
+      sessions: { type: "string" },
+      only: { type: "string" },
+      concurrency: { type: "string" },
+      seconds: { type: "string" },
+      turns: { type: "string" },
+      profile: { type: "boolean", default: false },
+      binary: { type: "string" },
+      json: { type: "boolean", default: false },
+      help: { type: "boolean", default: false },
+    },
+  });
+  if (values.help) return undefined;
+  const number = (name: string, text: string) => {
+    if (!(Number(text) > 0)) throw new Failure(`--${name} must be a number above 0; got ${text}.`);
+    return Number(text);
+  };
+  const names = values.only?.split(",") ?? [...OPERATION_NAMES, "embedding"];
+  const unknown = names.find((name) => name !== "embedding" && !isOperation(name));
+  if (unknown !== undefined) throw new Failure(`There is no ${unknown}; there are ${OPERATION_NAMES.join(", ")} and embedding.`);
+  return {
+    sessions: number("sessions", values.sessions ?? (values.quick ? "100" : "1000")),
+    operations: OPERATION_NAMES.filter((name) => names.includes(name)),
+    embedding: names.includes("embedding"),
+    concurrency: (values.concurrency ?? (values.quick ? "1,64" : "1,16,64")).split(",").map((text) => number("concurrency", text)),
+    seconds: number("seconds", values.seconds ?? (values.quick ? "0.4" : "1.5")),
+    turns: number("turns", values.turns ?? (values.quick ? "2" : "3")),
+    limits: !values.profile,
+    binary: values.binary ?? join(root, "dist/cairn"),
+    json: values.json,
+  };
+}
+
+function isOperation(name: string): name is OperationName {
+  return Object.hasOwn(OPERATIONS, name);
+}
+
+/** Everything that takes part, and the directory it works in. */
+class Bench implements AsyncDisposable {
+  readonly #options: Options;
+  readonly #directory: string;
+  readonly #client = new Child<ClientOrder, ClientResult>("client.ts");
+  readonly #echo = new Child<EchoOrder, number>("echo.ts");
+  readonly #commits = new Child<CommitsOrder, CommitsResult>("commits.ts");
+  readonly #neighbours = new Child<NeighboursOrder, Run>("neighbours.ts");
+  #subject: Subject | undefined;
+
+  constructor(options: Options) {
+    this.#options = options;
+    // Beside the repository's own files: a temporary directory may be in RAM, where a flush costs nothing.
+    mkdirSync(join(root, "dist"), { recursive: true });
+    this.#directory = mkdtempSync(join(root, "dist/bench-"));
+  }
+
+  async run(): Promise<Report> {
+    const { sessions, operations, concurrency, limits, embedding } = this.#options;
+    const data = join(this.#directory, "data");
+    this.#subject = await Subject.start(this.#options.binary, data, ADMIN_KEY);
+    const started = this.#subject.memory();
+    const key = await createKey(this.#subject.port);
+    say(`storing ${sessions} sessions, each with ${TURNS_PER_SESSION} turns and ${MEMORIES_PER_SESSION} memories …`);
+    const fillStartedAt = performance.now();
+    const fill = { kind: "fill", port: this.#subject.port, key, sessions, connections: FILL_CONNECTIONS } as const;
+    const ids = (await this.#client.tell(fill)) as string[];
+    const fillSeconds = (performance.now() - fillStartedAt) / 1000;
+    const indexMs = await this.#subject.settled();
+    const filled = this.#subject.memory();
+    const stopStartedAt = performance.now();
+    if ((await this.#subject.stop()) !== 0) throw new Failure("The server did not stop as it should.");
+    const stopMs = performance.now() - stopStartedAt;
+
+    const copy = join(this.#directory, "copy");
+    cpSync(data, copy, { recursive: true });
+    this.#subject = await Subject.start(this.#options.binary, data, ADMIN_KEY);
+    const { startMs } = this.#subject;
+    if (limits) {
+      say("recording what each operation writes …");
+      await this.#commits.tell({ kind: "open", store: join(copy, "store"), scratch: this.#directory, sessions: ids });
+      await this.#neighbours.tell({ kind: "open", vectors: join(copy, "vectors") });
+    }
+    await this.#subject.settled();
+
+    const measured: Measured[] = [];
+    for (const operation of operations) {
+      for (const at of concurrency) {
+        say(`${OPERATIONS[operation].title}, ${at} at once …`);
+        measured.push(await this.#measure(this.#subject, operation, at));
+      }
+    }
+    const memory = { started, filled, measured: this.#subject.memory() };
+    const costs = embedding ? await this.#embeddingCosts() : [];
+    return {
+      machine: { cpus: cpus().length, model: cpus()[0]?.model ?? "", bun: Bun.version },
+      sessions,
+      fill: { seconds: fillSeconds, writesPerSecond: (sessions * (2 + TURNS_PER_SESSION + MEMORIES_PER_SESSION)) / fillSeconds, indexMs },
+      startMs,
+      stopMs,
+      memory,
+      measured,
+      embedding: costs,
+    };
+  }
+
+  async #measure(subject: Subject, operation: OperationName, concurrency: number): Promise<Measured> {
+    const { turns, limits } = this.#options;
+    const seconds = this.#options.seconds / turns;
+    const { writes, indexes, title } = OPERATIONS[operation];
+    const load = (port: number, length: number) =>
+      this.#client.tell({ kind: "load", port, operation, concurrency, seconds: length }) as Promise<Run>;
+    const bodies = (await this.#client.tell({ kind: "sample", port: subject.port, operation })) as string[];
+    const paths = operation === "agent-loop" ? ["/context", "/turns", "/state", "/memory"] : [""];
+    const echoPort = await this.#echo.tell({ answers: bodies.map((body, index) => ({ path: paths[index] as string, body })) });
+    await load(subject.port, WARM_UP_SECONDS);
+
+    const runs = { cairn: [] as Run[], echo: [] as Run[], commits: [] as CommitsResult[], neighbours: [] as Run[] };
+    let cpuMs = 0;
+    for (let turn = 0; turn < turns; turn++) {
+      const before = subject.cpuMs();
+      runs.cairn.push(await load(subject.port, seconds));
+      if (indexes) await subject.settled();
+      cpuMs += subject.cpuMs() - before;
+      if (!limits) continue;
+      runs.echo.push(await load(echoPort, seconds));
+      if (writes) runs.commits.push(await this.#commits.tell({ kind: "load", operation, concurrency, seconds }));
+      if (operation === "search-all") runs.neighbours.push(await this.#neighbours.tell({ kind: "load", seconds }));
+    }
+    const count = runs.cairn.reduce((sum, run) => sum + run.count, 0);
+    const commits = middle(runs.commits);
+    return {
+      operation,
+      title,
+      concurrency,
+      cairn: { ...(middle(runs.cairn) as Run), errors: runs.cairn.reduce((sum, { errors }) => sum + errors, 0) },
+      cpuMsEach: cpuMs / count,
+      bytes: bodies.reduce((sum, body) => sum + Buffer.byteLength(body), 0),
+      echo: middle(runs.echo),
+      commits: commits && { ...commits, puts: runs.commits[0]?.puts ?? 0, bytes: runs.commits[0]?.bytes ?? 0 },
+      neighbours: middle(runs.neighbours),
+    };
+  }
+
+  async #embeddingCosts(): Promise<EmbeddingCost[]> {
+    say("embedding …");
+    const child = new Child<EmbeddingOrder, EmbeddingCost[]>("embedding.ts");
+    try {
+      return await child.tell({ rounds: this.#options.turns });
+    } finally {
+      child.end();
+    }
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    for (const child of [this.#client, this.#echo, this.#commits, this.#neighbours]) child.end();
+    this.#subject?.kill();
+    rmSync(this.#directory, { recursive: true, force: true });
+    return Promise.resolve();
+  }
+}
+
+/** Of each figure the median over the turns. */
+function middle(runs: readonly Run[]): Run | undefined {
+  if (runs.length === 0) return undefined;
+  const of = (figure: keyof Run) => median(runs.map((run) => run[figure]));
+  return { count: of("count"), errors: of("errors"), perSecond: of("perSecond"), p50: of("p50"), p95: of("p95"), p99: of("p99") };
+}
+
+async function createKey(port: number): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${port}/v1/api_keys`, {
+    method: "POST",
+    headers: { "X-API-Key": ADMIN_KEY, "Content-Type": "application/json" },
+    body: JSON.stringify({ tier: "enterprise", scopes: ["read", "write"], rate_limit: UNLIMITED }),
+  });
+  const { key } = (await response.json()) as { key?: string };
+  if (key === undefined) throw new Failure(`No key could be made: ${response.status}.`);
+  return key;
+}
+
+function say(line: string): void {
+  console.error(line);
+}
+
+await runScript(async () => {
+  const options = readOptions();
+  if (options === undefined) return console.log(HELP);
+  await using bench = new Bench(options);
+  const report = await bench.run();
+  if (options.json) console.log(JSON.stringify(report, null, 2));
+  else console.log(printReport(report));
+});
+process.exit();

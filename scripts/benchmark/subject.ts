@@ -1,0 +1,84 @@
+/**
+ * The executable being measured, and what the system says it uses.
+ *
+ * @module
+ */
+import { readFileSync } from "node:fs";
+import { Failure } from "../failure.ts";
+
+const TICKS_PER_SECOND = 100;
+const START_SECONDS = 60;
+const LOOK_MS = 100;
+/** Used processor time per look below which it counts as idle. */
+const IDLE_CPU_MS = 10;
+
+export interface Memory {
+  /** Megabytes in RAM, with pages of the store that the system can drop, and without. */
+  rss: number;
+  rssAnon: number;
+}
+
+export class Subject {
+  readonly #process: Bun.Subprocess;
+  readonly port: number;
+  /** From the start of the process to the moment it listens. */
+  readonly startMs: number;
+
+  private constructor(process: Bun.Subprocess, port: number, startMs: number) {
+    this.#process = process;
+    this.port = port;
+    this.startMs = startMs;
+  }
+
+  static async start(binary: string, dataDirectory: string, key: string): Promise<Subject> {
+    const startedAt = performance.now();
+    const child = Bun.spawn([binary, "serve", "--port", "0", "--data-dir", dataDirectory, "--log-level", "error"], {
+      env: { CAIRN_API_KEY: key },
+      stdin: "ignore",
+      stdout: "pipe",
+      stderr: "inherit",
+    });
+    let said = "";
+    const decoder = new TextDecoder();
+    for await (const chunk of child.stdout) {
+      said += decoder.decode(chunk, { stream: true });
+      const port = /is serving on http:\S+:(\d+)/.exec(said)?.[1];
+      if (port !== undefined) return new Subject(child, Number(port), performance.now() - startedAt);
+    }
+    throw new Failure(`${binary} did not start: it ended with code ${await child.exited}.`);
+  }
+
+  /** Milliseconds of processor time that all its threads have used, to 10 ms. */
+  cpuMs(): number {
+    const stat = readFileSync(`/proc/${this.#process.pid}/stat`, "utf8");
+    // The name in brackets may hold spaces; user and system time are fields 14 and 15.
+    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+    return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
+  }
+
+  memory(): Memory {
+    const status = readFileSync(`/proc/${this.#process.pid}/status`, "utf8");
+    const megabytes = (name: string) => Math.round(Number(new RegExp(`^${name}:\\s*(\\d+) kB$`, "m").exec(status)?.[1]) / 1024);
+    return { rss: megabytes("VmRSS"), rssAnon: megabytes("RssAnon") };
+  }
+
+  /** Waits until it has nothing to do any more: vectors not yet in the index, say. @returns how long that took */
+  async settled(maxSeconds = START_SECONDS): Promise<number> {
+    const startedAt = performance.now();
+    for (let quiet = 0; quiet < 3 && performance.now() - startedAt < maxSeconds * 1000;) {
+      const before = this.cpuMs();
+      await Bun.sleep(LOOK_MS);
+      quiet = this.cpuMs() - before <= IDLE_CPU_MS ? quiet + 1 : 0;
+    }
+    return performance.now() - startedAt;
+  }
+
+  async stop(): Promise<number> {
+    this.#process.kill("SIGTERM");
+    return this.#process.exited;
+  }
+
+  kill(): void {
+    this.#process.kill("SIGKILL");
+  }
+}

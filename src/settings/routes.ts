@@ -1,0 +1,78 @@
+/**
+ * Settings: the table of URLs.
+ *
+ * @module
+ */
+import { Type } from "@sinclair/typebox";
+import { endpoint, type Endpoint } from "../http/endpoint.ts";
+import { changeSettings, getSettings, type SettingsParts } from "./operations.ts";
+import { SettingsAnswer, SettingsChanges } from "./schema.ts";
+
+const described = (value: unknown, fallback: unknown = value) => ({
+  value,
+  default: fallback,
+  source: value === fallback ? "default" : "setting",
+});
+const EXAMPLE = {
+  object: "settings",
+  memories_on_expiry: described("keep"),
+  trace_retention_days: described(400, 365),
+  max_body_bytes: described(1_048_576),
+  embedding: {
+    provider: described("local"),
+    base_url: described("https://api.openai.com/v1"),
+    model: described("text-embedding-3-small"),
+    api_key: { set: false, source: "default" },
+    query_prefix: described(""),
+    document_prefix: described(""),
+    relevant_cosine: { value: null, source: "built-in" },
+    separation: null,
+    vector_length: null,
+    state: { available: true },
+    vectors: { ready: 20, owed: 0, looking_through: false },
+  },
+};
+const path = "/v1/settings";
+const tag = "Settings";
+
+export function settingsEndpoints(parts: SettingsParts): Endpoint[] {
+  return [
+    endpoint({
+      method: "GET",
+      path,
+      tag,
+      scope: "admin",
+      status: 200,
+      summary: "Get the settings",
+      query: Type.Object({}),
+      body: null,
+      response: SettingsAnswer,
+      errors: [],
+      example: { response: EXAMPLE },
+      run: () => getSettings(parts),
+    }),
+    endpoint({
+      method: "PATCH",
+      path,
+      tag,
+      scope: "admin",
+      status: 200,
+      summary: "Change the settings",
+      description: "Takes effect at once. An embedding provider is tried first; one that does not work is refused with the reason.",
+      query: Type.Object({}),
+      body: SettingsChanges,
+      response: SettingsAnswer,
+      errors: [],
+      example: { request: { trace_retention_days: 400 }, response: EXAMPLE },
+      run: ({ body: { embedding, ...values }, caller }) =>
+        changeSettings(parts, caller, {
+          values: Object.fromEntries(
+            (["memories_on_expiry", "trace_retention_days", "max_body_bytes"] as const).flatMap((name) =>
+              values[name] === undefined ? [] : [[name, values[name]]],
+            ),
+          ),
+          embedding,
+        }),
+    }),
+  ];
+}

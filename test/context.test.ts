@@ -1,0 +1,214 @@
+import { expect, test } from "bun:test";
+import { idsOf, neverGiven, refusal } from "./support/answers.ts";
+import { startCairn } from "./support/cairn.ts";
+
+test("the context of a new session is its state and nothing else, with or without a body", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ initial_state: { step: 0 } });
+  const expected = { state: { step: 0 }, memories: [], recent_turns: [] };
+  for (const body of [undefined, {}, { query: null, memory_limit: null, turn_limit: null }, { query: "tea" }]) {
+    const answer = await cairn.post(`/v1/sessions/${id}/context`, body);
+    expect([answer.status, answer.body]).toEqual([200, expected]);
+  }
+});
+
+test("a context holds the current state, the memories and the latest turns, with these fields and no others", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  await cairn.setState(id, { step: 1 });
+  const memory = await cairn.addMemory(id, "The customer prefers tea.", { type: "preference", tags: ["a"], metadata: { k: 1 } });
+  const first = await cairn.addTurn(id, "Hello", "Hi", { reasoning: "polite", metadata: { k: 1 }, state_after: { step: 9 } });
+  cairn.clock.advance({ seconds: 1 });
+  const second = await cairn.addTurn(id, "Where is my order?", "On its way");
+  expect(await cairn.context(id, { query: "The customer prefers tea." })).toEqual({
+    state: { step: 1 },
+    memories: [
+      { id: memory.id, content: "The customer prefers tea.", type: "preference", score: 1, created_at: "2026-05-07T08:00:00.000Z" },
+    ],
+    recent_turns: [
+      {
+        id: second.id,
+        input: { type: "text", content: "Where is my order?" },
+        output: { type: "text", content: "On its way" },
+        created_at: "2026-05-07T08:00:01.000Z",
+      },
+      {
+        id: first.id,
+        input: { type: "text", content: "Hello" },
+        output: { type: "text", content: "Hi" },
+        created_at: "2026-05-07T08:00:00.000Z",
+      },
+    ],
+  });
+});
+
+test("five memories and ten turns come unless others are asked for: up to 20 and 50, and as few as none", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  for (let i = 0; i < 51; i++) await cairn.addTurn(id, `${i}`);
+  for (let i = 0; i < 21; i++) await cairn.addMemory(id, `The customer prefers tea number ${i}.`);
+  const counts = async (more: Record<string, unknown>) => {
+    const { memories, recent_turns } = await cairn.context(id, more);
+    return [memories.length, recent_turns.length];
+  };
+  for (const query of [undefined, "tea"]) {
+    expect(await counts({ query })).toEqual([5, 10]);
+    expect(await counts({ query, memory_limit: 20, turn_limit: 50 })).toEqual([20, 50]);
+    expect(await counts({ query, memory_limit: 1, turn_limit: 1 })).toEqual([1, 1]);
+    expect(await counts({ query, memory_limit: 0, turn_limit: 0 })).toEqual([0, 0]);
+  }
+});
+
+test("turns come newest first", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const turns = [];
+  for (let i = 0; i < 12; i++) turns.push(await cairn.addTurn(id, `${i}`));
+  expect(idsOf((await cairn.context(id)).recent_turns)).toEqual(idsOf(turns).reverse().slice(0, 10));
+});
+
+test("with a query the best memories come first and none is too far; without one, or with signs alone, the newest with score 0", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const added = [];
+  for (const content of ["The harbour is closed.", "green tea", "The green door", "coffee", "tea"])
+    added.push(await cairn.addMemory(id, content));
+  const unembedded = await cairn.addMemory(id, "green tea", { embed: false });
+  const asked = await cairn.context(id, { query: "green tea" });
+  expect(asked.memories[0]).toMatchObject({ id: added[1].id, score: 1 });
+  expect(idsOf(asked.memories).sort()).toEqual(idsOf(added).sort());
+  const scores = asked.memories.map(({ score }: { score: number }) => score);
+  expect(scores).toEqual(scores.toSorted((a: number, b: number) => b - a));
+  expect(scores[4]).toBeLessThan(0.3);
+
+  const newest = [unembedded, ...added.toReversed()].slice(0, 5);
+  for (const query of [undefined, null, "", " ", "?!", "🫖"]) {
+    const { memories } = await cairn.context(id, { query });
+    expect(memories).toEqual(
+      newest.map(({ id: memory, content, type, created_at }) => ({ id: memory, content, type, score: 0, created_at })),
+    );
+  }
+});
+
+test("of equally good memories the newest come first", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const added = [];
+  for (let i = 0; i < 7; i++) added.push(await cairn.addMemory(id, "The customer prefers tea."));
+  expect(idsOf((await cairn.context(id, { query: "customer tea" })).memories)).toEqual(idsOf(added).reverse().slice(0, 5));
+});
+
+test("a session with a user sees all memories of that user, and never another's", async () => {
+  await using cairn = await startCairn();
+  const ada = await cairn.createSession({ user_id: "ada" });
+  const adaBefore = await cairn.createSession({ user_id: "ada", ttl_seconds: 60, agent_id: "other" });
+  const bo = await cairn.createSession({ user_id: "bo" });
+  const noUser = await cairn.createSession();
+  const noUserEither = await cairn.createSession();
+  const content = "The customer prefers tea.";
+  const ofAda = await cairn.addMemory(ada.id, content);
+  const ofAdaBefore = await cairn.addMemory(adaBefore.id, content);
+  const ofBo = await cairn.addMemory(bo.id, content);
+  const ofNoUser = await cairn.addMemory(noUser.id, content);
+  // The earlier session has expired: what it knew stays with the user.
+  cairn.clock.advance({ seconds: 60 });
+  await cairn.runTask("session expiry");
+  const cases = [
+    { session: ada, sees: [ofAdaBefore, ofAda] },
+    { session: bo, sees: [ofBo] },
+    { session: noUser, sees: [ofNoUser] },
+    { session: noUserEither, sees: [] },
+  ];
+  for (const { session, sees } of cases) {
+    for (const query of [undefined, "customer tea", content]) {
+      const { memories } = await cairn.context(session.id, { query, memory_limit: 20 });
+      expect([session.user_id, query, idsOf(memories)]).toEqual([session.user_id, query, idsOf(sees)]);
+    }
+  }
+});
+
+test("a fork sees its user's memories; one without a user starts with none", async () => {
+  await using cairn = await startCairn();
+  const ada = await cairn.createSession({ user_id: "ada" });
+  const noUser = await cairn.createSession();
+  const memory = await cairn.addMemory(ada.id, "tea");
+  await cairn.addMemory(noUser.id, "tea");
+  const memoriesOf = async ({ id }: { id: string }) => {
+    const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`));
+    return idsOf((await cairn.context(fork.id)).memories);
+  };
+  expect([await memoriesOf(ada), await memoriesOf(noUser)]).toEqual([[memory.id], []]);
+});
+
+test("explain adds why to each memory that a query found, and changes nothing else", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  await cairn.addMemory(id, "The doctor was late.");
+  const plain = await cairn.context(id, { query: "doctor" });
+  const explained = await cairn.context(id, { query: "doctor", explain: true });
+  const [{ explanation, ...rest }] = explained.memories;
+  expect({ ...explained, memories: [rest] }).toEqual(plain);
+  expect(explanation).toMatchObject({ matches: [{ word: "doctor", matched_by: "word" }] });
+  expect(await cairn.context(id, { explain: true })).toEqual(await cairn.context(id));
+});
+
+test("the score of a memory in a context is that of a search", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  for (const content of ["green tea", "The customer prefers tea.", "The harbour is closed."]) await cairn.addMemory(id, content);
+  const scores = (found: { id: string; score: number }[]) => found.map((one) => [one.id, one.score]);
+  const [context, search] = [await cairn.context(id, { query: "tea" }), await cairn.search("tea", { threshold: 0 })];
+  expect(scores(context.memories)).toEqual(scores(search.data));
+});
+
+test("a state is what it is now: after updates and rollbacks", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ initial_state: { step: 0 } });
+  await cairn.setState(id, { step: 1 });
+  expect((await cairn.context(id)).state).toEqual({ step: 1 });
+  await cairn.rollback(id, 0);
+  expect((await cairn.context(id)).state).toEqual({ step: 0 });
+});
+
+const REFUSED_CONTEXTS = [
+  { name: "query a number", body: { query: 5 }, param: "query" },
+  { name: "query of 10,001 characters", body: { query: "🫖".repeat(10_001) }, param: "query" },
+  { name: "memory_limit 21", body: { memory_limit: 21 }, param: "memory_limit" },
+  { name: "memory_limit below 0", body: { memory_limit: -1 }, param: "memory_limit" },
+  { name: "memory_limit with a fraction", body: { memory_limit: 2.5 }, param: "memory_limit" },
+  { name: "memory_limit as text", body: { memory_limit: "5" }, param: "memory_limit" },
+  { name: "turn_limit 51", body: { turn_limit: 51 }, param: "turn_limit" },
+  { name: "turn_limit below 0", body: { turn_limit: -1 }, param: "turn_limit" },
+  { name: "explain a number", body: { explain: 1 }, param: "explain" },
+];
+
+test("a context that cannot be given is refused with the field that is wrong", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const outcomes = [];
+  for (const { name, body } of REFUSED_CONTEXTS) outcomes.push({ name, ...refusal(await cairn.post(`/v1/sessions/${id}/context`, body)) });
+  expect(outcomes).toEqual(REFUSED_CONTEXTS.map(({ name, param }) => ({ name, status: 400, code: "invalid_request", param })));
+});
+
+test("there is no context of a session that is not there, has expired or was deleted", async () => {
+  await using cairn = await startCairn();
+  const expired = await cairn.createSession({ ttl_seconds: 60 });
+  const deleted = await cairn.createSession();
+  await cairn.ok(cairn.delete(`/v1/sessions/${deleted.id}`));
+  cairn.clock.advance({ seconds: 60 });
+  for (const id of [neverGiven("sess"), "nonsense", expired.id, deleted.id]) {
+    for (const body of [{}, { query: "tea" }]) {
+      const answer = refusal(await cairn.post(`/v1/sessions/${id}/context`, body));
+      expect([id, answer]).toEqual([id, { status: 404, code: "session_not_found", param: "session_id" }]);
+    }
+  }
+});
+
+test("reading a context leaves no trace and changes nothing", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const traces = await cairn.traces(session.id);
+  cairn.clock.advance({ seconds: 5 });
+  await cairn.context(session.id, { query: "tea" });
+  expect([await cairn.session(session.id), await cairn.traces(session.id)]).toEqual([session, traces]);
+});

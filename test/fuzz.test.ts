@@ -1,0 +1,406 @@
+/**
+ * Requests that nobody would write: for every endpoint one that would be accepted, then spoiled in a few places.
+ *
+ * Whatever comes, the answer is one of those that were promised, whole and with all its headers, and a refusal has changed
+ * nothing. When it fails, the seed and path that fast-check prints bring the request back.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { Kind, OptionalKind, type TObject, type TSchema } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import * as fc from "fast-check";
+import { endpointsOf } from "../src/app.ts";
+import type { Endpoint } from "../src/http/endpoint.ts";
+import { OBJECT_KIND, ONE_OF, TEXT_KIND } from "../src/http/types.ts";
+import { TABLES, traces, vectors } from "../src/storage/tables.ts";
+import { startCairn, type Answer, type Cairn } from "./support/cairn.ts";
+
+const SECONDS = 12;
+
+/** Every refusal there is: code, statuses, type. */
+const REFUSALS: Record<string, { statuses: number[]; type: string }> = {
+  invalid_request: { statuses: [400, 405], type: "invalid_request_error" },
+  authentication_failed: { statuses: [401], type: "authentication_error" },
+  permission_denied: { statuses: [403], type: "permission_error" },
+  resource_not_found: { statuses: [404], type: "invalid_request_error" },
+  session_not_found: { statuses: [404], type: "invalid_request_error" },
+  memory_not_found: { statuses: [404], type: "invalid_request_error" },
+  turn_not_found: { statuses: [404], type: "invalid_request_error" },
+  trace_not_found: { statuses: [404], type: "invalid_request_error" },
+  version_not_found: { statuses: [404], type: "invalid_request_error" },
+  version_conflict: { statuses: [409], type: "invalid_request_error" },
+  payload_too_large: { statuses: [413], type: "invalid_request_error" },
+  content_too_large: { statuses: [413], type: "invalid_request_error" },
+  rate_limit_exceeded: { statuses: [429], type: "rate_limit_error" },
+};
+
+/** Stand for ids of records that exist when the request is sent. */
+const NAMES = ["SESSION", "EXPIRED", "TURN", "MEMORY", "TRACE", "KEY"] as const;
+type Name = (typeof NAMES)[number];
+
+/** These would call another server, or change how the rest is answered: only nonsense is sent for them. */
+const NEVER_IN_EARNEST = new Set(["embedding", "max_body_bytes", "url"]);
+
+interface Sent {
+  endpoint: Endpoint;
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  body: string | Uint8Array<ArrayBuffer> | null;
+}
+
+// What a caller might send.
+
+const oddText = fc.oneof(
+  fc.constantFrom(
+    "",
+    " ",
+    "__proto__",
+    "constructor",
+    "\u0000",
+    "\ud800",
+    "\ude00\ud83d",
+    "😀",
+    "null",
+    "-1",
+    "1e999",
+    "../..",
+    "%00",
+    "a,b",
+    '"',
+    "\\",
+  ),
+  fc.constantFrom("sess_000000000000", "mem_zzzzzzzzzzzz", "sess_0VQk3aB4x1Zq ", "turn_", "trace_\u0000", ...NAMES),
+  fc.constantFrom(
+    "2026-05-07T08:00:00Z",
+    "2026-02-30T00:00:00Z",
+    "0000-01-01T00:00:00Z",
+    "+275760-09-13T00:00:00Z",
+    "2026-05-07T08:00:00+99:99",
+  ),
+  fc.string({ unit: "binary", maxLength: 40 }),
+  fc.constantFrom(65, 129, 257, 10_001, 70_000).map((length) => "x".repeat(length)),
+);
+const oddNumber = fc.oneof(
+  fc.constantFrom(0, -0, -1, 0.5, 101, 2_592_001, 2 ** 31, 2 ** 53, -(2 ** 53) - 2, 1e21, 1e308, -1e308, 5e-324),
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+);
+const deep = fc.constantFrom(63, 64, 65, 66, 1_000, 20_000).map((levels) => "[".repeat(levels) + "]".repeat(levels));
+/** JSON text, since some of it has no value in JavaScript. */
+const oddJson = fc.oneof(
+  fc.constantFrom(
+    "null",
+    "true",
+    "false",
+    "{}",
+    "[]",
+    "[[]]",
+    '[null,""]',
+    '{"__proto__":{"polluted":1}}',
+    '{"a":1,"a":2}',
+    "1e999",
+    "-1e400",
+  ),
+  oddText.map((text) => JSON.stringify(text)),
+  oddNumber.map((number) => JSON.stringify(number)),
+  fc.jsonValue({ maxDepth: 5 }).map((value) => JSON.stringify(value)),
+  fc.array(oddText, { maxLength: 80 }).map((texts) => JSON.stringify(texts)),
+  deep,
+  deep.map((text) => `{"a":${text}}`),
+);
+
+const plainText = fc.string({ unit: "grapheme", minLength: 1, maxLength: 30 });
+const json = (value: unknown) => JSON.stringify(value);
+
+/** JSON text that fits a schema, most of the time. */
+function fitting(schema: TSchema, name: string): fc.Arbitrary<string> {
+  if (NEVER_IN_EARNEST.has(name)) return oddJson;
+  if (name === "session_id") return fc.constantFrom("SESSION", "SESSION", "EXPIRED").map(json);
+  const oneOf = schema[ONE_OF] as readonly string[] | undefined;
+  if (oneOf !== undefined) return fc.constantFrom(...oneOf).map(json);
+  if (schema["format"] === "date-time") return fc.constantFrom("2026-05-07T08:00:00Z", "2027-01-01T00:00:00+02:00").map(json);
+  if (schema[Kind] === OBJECT_KIND) return fc.dictionary(plainText, fc.jsonValue({ maxDepth: 3 }), { maxKeys: 4 }).map(json);
+  if (schema[Kind] === TEXT_KIND)
+    return plainText.map((text) => json(text.slice(0, (schema["maxLength"] as number | undefined) ?? 30) || "x"));
+  switch (schema["type"]) {
+    case "object":
+      return objectOf(schema as TObject).map((members) => `{${members.map(([key, value]) => `${json(key)}:${value}`).join(",")}}`);
+    case "array":
+      return fc.array(fitting(schema["items"] as TSchema, name), { maxLength: 4 }).map((items) => `[${items.join(",")}]`);
+    case "integer": {
+      const [min, max] = [(schema["minimum"] as number | undefined) ?? -2, (schema["maximum"] as number | undefined) ?? 3];
+      return fc.integer({ min, max: Math.max(min, max) }).map(json);
+    }
+    case "number":
+      return fc.double({ min: 0, max: 1, noNaN: true }).map(json);
+    case "boolean":
+      return fc.boolean().map(json);
+    default:
+      return plainText.map(json);
+  }
+}
+
+type Members = [name: string, json: string][];
+
+function objectOf(schema: TObject): fc.Arbitrary<Members> {
+  const members = Object.entries(schema.properties).map(([name, property]) => {
+    const member = fitting(property, name).map((value): Members => [[name, value]]);
+    return OptionalKind in property ? fc.oneof(member, fc.constant<Members>([]), fc.constant<Members>([[name, "null"]])) : member;
+  });
+  return fc.tuple(...members).map((parts) => parts.flat());
+}
+
+// What can be wrong with it.
+
+const oddSegment = fc.oneof(
+  oddText.filter((text) => text.isWellFormed()).map((text) => encodeURIComponent(text)),
+  fc.constantFrom("%ZZ", "%", "..", ".", ";", "a%2Fb", ":id", "*", "%F0%9F", "sess_0VQk3aB4x1Zq%00"),
+);
+const oddMembers = fc.array(fc.tuple(fc.oneof(oddText, fc.constantFrom("id", "object", "created_at", "state", "reason")), oddJson), {
+  maxLength: 3,
+});
+const oddBody = fc.oneof(
+  oddJson,
+  fc.uint8Array({ maxLength: 60 }).map((bytes) => Uint8Array.from(bytes)),
+  fc.constantFrom(
+    "",
+    "{",
+    '{"agent_id":',
+    "agent_id=a",
+    '{"agent_id":"a"}{}',
+    "\ufeff{}",
+    "NaN",
+    "[".repeat(200_000),
+    `"${"x".repeat(1_100_000)}"`,
+  ),
+);
+const oddHeader = fc.oneof(
+  fc.tuple(
+    fc.constant("content-type"),
+    fc.constantFrom("", "text/plain", "application/json; charset=utf-16", "multipart/form-data", "a".repeat(5_000)),
+  ),
+  fc.tuple(fc.constant("content-encoding"), fc.constantFrom("gzip", "identity", "br", "\u00ff")),
+  fc.tuple(fc.constant("content-length"), fc.constantFrom("9999999", "1048577", "99999999999999999999")),
+  fc.tuple(fc.constant("idempotency-key"), fc.constantFrom("", "k", "k2", "\u00e9", "x".repeat(256), "x".repeat(255))),
+  fc.tuple(fc.constant("x-request-id"), fc.constantFrom("", "mine", "a b", "x".repeat(500), "\u00e9")),
+  fc.tuple(fc.constant("x-api-key"), fc.constantFrom("", "crn_000000000000000000000000", "\u00ff", "x".repeat(5_000))),
+  fc.tuple(fc.constant("authorization"), fc.constantFrom("", "Bearer", "Bearer crn_", "Basic dTpw")),
+  fc.tuple(fc.constant("host"), fc.constantFrom("evil.example", "localhost:1", "", "[::1]")),
+);
+
+type Spoil =
+  | { kind: "replace"; at: number; with: string }
+  | { kind: "drop"; at: number }
+  | { kind: "add"; members: Members }
+  | { kind: "body"; body: string | Uint8Array<ArrayBuffer> }
+  | { kind: "method"; method: string }
+  | { kind: "segment"; at: number; with: string }
+  | { kind: "query"; name: string; text: string }
+  | { kind: "header"; name: string; text: string };
+
+const spoil: fc.Arbitrary<Spoil> = fc.oneof(
+  { weight: 5, arbitrary: fc.record({ kind: fc.constant("replace" as const), at: fc.nat(20), with: oddJson }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("drop" as const), at: fc.nat(20) }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("add" as const), members: oddMembers }) },
+  { weight: 1, arbitrary: fc.record({ kind: fc.constant("body" as const), body: oddBody }) },
+  {
+    weight: 1,
+    arbitrary: fc.record({
+      kind: fc.constant("method" as const),
+      method: fc.constantFrom("GET", "HEAD", "PUT", "PATCH", "OPTIONS", "DELETE", "POST"),
+    }),
+  },
+  { weight: 2, arbitrary: fc.record({ kind: fc.constant("segment" as const), at: fc.nat(5), with: oddSegment }) },
+  {
+    weight: 2,
+    arbitrary: fc.record({
+      kind: fc.constant("query" as const),
+      name: fc.constantFrom(
+        "limit",
+        "starting_after",
+        "order",
+        "tags",
+        "type",
+        "user_id",
+        "session_id",
+        "action",
+        "created_after",
+        "reason",
+        "__proto__",
+      ),
+      text: oddSegment,
+    }),
+  },
+  { weight: 2, arbitrary: oddHeader.map(([name, text]) => ({ kind: "header" as const, name, text })) },
+);
+
+function requestTo(endpoint: Endpoint): fc.Arbitrary<Sent> {
+  const members = endpoint.body === null ? fc.constant<Members | null>(null) : objectOf(endpoint.body);
+  return fc
+    .record({
+      members,
+      query: objectOf(endpoint.query),
+      idempotent: fc.option(fc.constantFrom("k", "k2")),
+      spoils: fc.array(spoil, { maxLength: 3 }),
+    })
+    .map(({ members, query, idempotent, spoils }) => {
+      let method: string = endpoint.method;
+      let segments = endpoint.path.split("/");
+      let body: Members | string | Uint8Array<ArrayBuffer> | null = members;
+      const search = new Map<string, string>(
+        query.filter(([, value]) => value !== "null").map(([name, value]) => [name, queryText(value)]),
+      );
+      const headers: Record<string, string> = { "content-type": "application/json" };
+      if (idempotent !== null) headers["idempotency-key"] = idempotent;
+      for (const change of spoils) {
+        switch (change.kind) {
+          case "replace":
+            if (Array.isArray(body)) body = body.map(([name, value], i, all) => [name, i === change.at % all.length ? change.with : value]);
+            break;
+          case "drop":
+            if (Array.isArray(body)) body = body.filter((_, i, all) => i !== change.at % all.length);
+            break;
+          case "add":
+            if (Array.isArray(body)) body = [...body, ...change.members];
+            break;
+          case "body":
+            body = change.body;
+            break;
+          case "method":
+            method = change.method;
+            break;
+          case "segment":
+            segments = segments.map((segment, i) => (i === 1 + (change.at % (segments.length - 1)) ? change.with : segment));
+            break;
+          case "query":
+            search.set(change.name, change.text);
+            break;
+          case "header":
+            headers[change.name] = change.text;
+            break;
+        }
+      }
+      const path = `${segments.join("/")}${search.size === 0 ? "" : "?"}${[...search].map(([name, text]) => `${name}=${text}`).join("&")}`;
+      const text = Array.isArray(body) ? `{${body.map(([name, value]) => `${json(name)}:${value}`).join(",")}}` : body;
+      return { endpoint, method, path, headers, body: method === "GET" || method === "HEAD" ? null : text };
+    });
+}
+
+/** A value as it stands in a query. */
+function queryText(value: string): string {
+  const parsed = JSON.parse(value) as unknown;
+  return encodeURIComponent(typeof parsed === "string" ? parsed.toWellFormed() : value);
+}
+
+// Where it is sent.
+
+class World {
+  readonly cairn: Cairn;
+  #ids = {} as Record<Name, string>;
+
+  constructor(cairn: Cairn) {
+    this.cairn = cairn;
+  }
+
+  /** One record of each kind; anew when a request has deleted one. */
+  async fill(): Promise<void> {
+    const { cairn } = this;
+    const expired = await cairn.createSession({ ttl_seconds: 1 });
+    cairn.clock.advance({ seconds: 1 });
+    const session = await cairn.createSession({ user_id: "u", initial_state: { a: 1 }, metadata: { a: 1 } });
+    const turn = await cairn.addTurn(session.id);
+    const memory = await cairn.addMemory(session.id, "They like tea.", { tags: ["drink"] });
+    const [trace] = await cairn.traces(session.id);
+    const key = await cairn.ok(cairn.post("/v1/api_keys", {}));
+    this.#ids = { SESSION: session.id, EXPIRED: expired.id, TURN: turn.id, MEMORY: memory.id, TRACE: trace.id, KEY: key.id };
+  }
+
+  named(text: string): string {
+    return text
+      .replace(/\{(\w+)_id\}/g, (_, name: string) => this.#ids[name.toUpperCase() as Name] ?? "none")
+      .replace("{version}", "0")
+      .replace(/\b(SESSION|EXPIRED|TURN|MEMORY|TRACE|KEY)\b/g, (name) => this.#ids[name as Name]);
+  }
+
+  send({ method, path, headers, body }: Sent): Promise<Answer> {
+    const raw = typeof body === "string" ? this.named(body) : body;
+    return this.cairn.request(method, this.named(path), { headers, ...(raw === null ? {} : { raw }) });
+  }
+
+  /** Rows of every table. */
+  counts(): Record<string, number> {
+    const { store } = this.cairn.service;
+    return Object.fromEntries([...TABLES, vectors].map((table) => [table.name, store.count(table)]));
+  }
+}
+
+function expectWhole({ headers, body }: Answer, method: string): void {
+  expect(Object.fromEntries(headers)).toMatchObject({
+    "content-type": "application/json",
+    "x-content-type-options": "nosniff",
+    "x-ratelimit-limit": expect.stringMatching(/^\d+$/),
+    "x-ratelimit-remaining": expect.stringMatching(/^\d+$/),
+    "x-ratelimit-reset": expect.stringMatching(/^\d+$/),
+    "x-request-id": expect.stringMatching(/^[\w.:/+=-]{1,128}$/),
+  });
+  if (method !== "HEAD") expect(typeof body).toBe("object");
+}
+
+function expectRefusal({ status, headers, body }: Answer): void {
+  const { error, ...rest } = body;
+  const { statuses, type } = REFUSALS[error.code] ?? { statuses: [], type: "" };
+  expect(rest).toEqual({});
+  expect(statuses).toContain(status);
+  expect(error).toEqual({
+    code: error.code,
+    message: expect.stringMatching(/^.{5,600}$/s),
+    type,
+    request_id: headers.get("x-request-id"),
+    ...(error.param === undefined ? {} : { param: expect.stringMatching(/./s) }),
+    ...(status === 429 ? { retry_after: expect.any(Number) } : {}),
+  });
+  expect(headers.has("allow")).toBe(status === 405);
+  expect(error.message).not.toMatch(/\bat [\w.<]+ \(|\/src\/|\.ts:|node_modules|\bundefined\b/);
+}
+
+function expectSuccess(endpoint: Endpoint, { status, body }: Answer): void {
+  expect(status).toBe(endpoint.status);
+  const wrong = Value.Errors(endpoint.response, body).First();
+  expect(wrong === undefined ? "fits" : `${wrong.path} ${wrong.message}`).toBe("fits");
+}
+
+test(
+  "whatever is sent, the answer is one that was promised, and a refusal has changed nothing",
+  async () => {
+    await using cairn = await startCairn();
+    const world = new World(cairn);
+    await world.fill();
+    const endpoints = endpointsOf(cairn.service);
+    const outcomes = { accepted: 0, refused: 0 };
+    const property = fc.asyncProperty(fc.oneof(...endpoints.map(requestTo)), async (sent) => {
+      const before = world.counts();
+      const answer = await world.send(sent);
+      const after = world.counts();
+      expectWhole(answer, sent.method);
+      if (answer.status >= 400) {
+        outcomes.refused += 1;
+        if (sent.method !== "HEAD") expectRefusal(answer);
+        expect(after).toEqual(before);
+        return;
+      }
+      outcomes.accepted += 1;
+      const reached = endpoints.find(({ method, path }) => method === sent.method && path === sent.endpoint.path);
+      if (reached === sent.endpoint && sent.path.startsWith(reached.path)) expectSuccess(reached, answer);
+      if (sent.method === "GET" || sent.method === "HEAD" || answer.headers.has("idempotency-replayed")) expect(after).toEqual(before);
+      else if (reached === sent.endpoint) expect(after[traces.name]! - before[traces.name]!).toBe(reached.scope === "write" ? 1 : 0);
+      if (sent.method === "DELETE") await world.fill();
+    });
+    await fc.assert(property, { numRuns: 5_000, interruptAfterTimeLimit: SECONDS * 1_000 });
+    expect(outcomes.accepted).toBeGreaterThan(0);
+    expect(outcomes.refused).toBeGreaterThan(0);
+    expect(cairn.logged.filter((line) => /"level":"(warn|error)"/.test(line))).toEqual([]);
+    expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
+  },
+  SECONDS * 5_000,
+);

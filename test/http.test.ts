@@ -1,0 +1,356 @@
+import { expect, spyOn, test } from "bun:test";
+import { endpointsOf } from "../src/app.ts";
+import { ApiError } from "../src/lib/errors.ts";
+import { refusal } from "./support/answers.ts";
+import { startCairn, type Answer, type Cairn, type RequestOptions } from "./support/cairn.ts";
+
+interface Case {
+  status: number;
+  code: string;
+  type: string;
+  param?: string;
+  ask: (cairn: Cairn, sessionId: string) => Promise<Answer>;
+}
+
+const errors: Case[] = [
+  {
+    status: 400,
+    code: "invalid_request",
+    type: "invalid_request_error",
+    param: "agent_id",
+    ask: (cairn) => cairn.post("/v1/sessions", {}),
+  },
+  { status: 401, code: "authentication_failed", type: "authentication_error", ask: (cairn) => cairn.get("/v1/sessions", { key: null }) },
+  {
+    status: 403,
+    code: "permission_denied",
+    type: "permission_error",
+    ask: async (cairn) => cairn.get("/v1/api_keys", { key: await cairn.newKey({ scopes: ["read"] }) }),
+  },
+  { status: 404, code: "resource_not_found", type: "invalid_request_error", ask: (cairn) => cairn.get("/v1/none") },
+  {
+    status: 404,
+    code: "session_not_found",
+    type: "invalid_request_error",
+    param: "session_id",
+    ask: (cairn) => cairn.get("/v1/sessions/none"),
+  },
+  {
+    status: 404,
+    code: "turn_not_found",
+    type: "invalid_request_error",
+    param: "turn_id",
+    ask: (cairn, id) => cairn.get(`/v1/sessions/${id}/turns/none`),
+  },
+  { status: 404, code: "memory_not_found", type: "invalid_request_error", param: "memory_id", ask: (cairn) => cairn.get("/v1/memory/none") },
+  { status: 404, code: "trace_not_found", type: "invalid_request_error", param: "trace_id", ask: (cairn) => cairn.get("/v1/traces/none") },
+  {
+    status: 404,
+    code: "version_not_found",
+    type: "invalid_request_error",
+    param: "version",
+    ask: (cairn, id) => cairn.post(`/v1/sessions/${id}/rollback`, { version: 7 }),
+  },
+  { status: 405, code: "invalid_request", type: "invalid_request_error", ask: (cairn) => cairn.request("PUT", "/v1/sessions") },
+  {
+    status: 409,
+    code: "version_conflict",
+    type: "invalid_request_error",
+    param: "expected_version",
+    ask: (cairn, id) => cairn.post(`/v1/sessions/${id}/state`, { state: {}, expected_version: 1 }),
+  },
+  {
+    status: 413,
+    code: "payload_too_large",
+    type: "invalid_request_error",
+    ask: (cairn) => cairn.post("/v1/sessions", { agent_id: "x".repeat(1_048_576) }),
+  },
+  {
+    status: 413,
+    code: "content_too_large",
+    type: "invalid_request_error",
+    param: "content",
+    ask: (cairn, id) => cairn.post("/v1/memory", { session_id: id, content: "x".repeat(10_001) }),
+  },
+  {
+    status: 500,
+    code: "internal_error",
+    type: "api_error",
+    ask: async (cairn) => {
+      using _ = spyOn(cairn.service.store, "commit").mockRejectedValue(new TypeError("a fault of ours"));
+      return await cairn.post("/v1/sessions", { agent_id: "a" });
+    },
+  },
+  {
+    status: 503,
+    code: "service_unavailable",
+    type: "api_error",
+    ask: async (cairn) => {
+      using _ = spyOn(cairn.service.store, "commit").mockRejectedValue(new ApiError("service_unavailable", "The disk is full."));
+      return await cairn.post("/v1/sessions", { agent_id: "a" });
+    },
+  },
+];
+
+for (const { status, code, type, param, ask } of errors) {
+  test(`an error is told in one shape: ${status} ${code}`, async () => {
+    await using cairn = await startCairn();
+    const { id } = await cairn.createSession();
+    const answer = await ask(cairn, id);
+    expect(answer).toMatchObject({
+      status,
+      body: {
+        error: {
+          code,
+          message: expect.stringMatching(/^\S.+\.$/s),
+          type,
+          request_id: answer.headers.get("x-request-id"),
+        },
+      },
+    });
+    expect(answer.body.error.param).toBe(param);
+    expect(Object.keys(answer.body)).toEqual(["error"]);
+    expect(answer.headers.get("content-type")).toBe("application/json");
+    expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+  });
+}
+
+test("a fault of ours is told to the operator, and to the client only that there was one", async () => {
+  await using cairn = await startCairn();
+  using _ = spyOn(cairn.service.store, "commit").mockRejectedValue(new TypeError("undefined is not an object (evaluating 'secret.path')"));
+  const answer = await cairn.post("/v1/sessions", { agent_id: "private" }, { headers: { "x-request-id": "mine" } });
+  expect(answer.body).toEqual({
+    error: {
+      code: "internal_error",
+      message: "Something went wrong on our side; the operator's log has the request id.",
+      type: "api_error",
+      request_id: "mine",
+    },
+  });
+  expect(cairn.logged.map((line) => JSON.parse(line))).toEqual([
+    {
+      time: "2026-05-07T08:00:00.000Z",
+      level: "error",
+      message: "Something went wrong on our side; the operator's log has the request id.",
+      request_id: "mine",
+      cause: "TypeError: undefined is not an object (evaluating 'secret.path')",
+    },
+  ]);
+});
+
+test("every answer has a request id: the client's own, or a new one", async () => {
+  await using cairn = await startCairn();
+  const own = { headers: { "x-request-id": "trace-7:1" } };
+  for (const answer of [await cairn.get("/v1/sessions", own), await cairn.get("/v1/none", own), await cairn.get("/health", own)]) {
+    expect(answer.headers.get("x-request-id")).toBe("trace-7:1");
+  }
+  const { id } = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "a" }, own));
+  expect(await cairn.traces(id)).toMatchObject([{ metadata: { request_id: "trace-7:1" } }]);
+
+  const odd = await cairn.get("/v1/none", { headers: { "x-request-id": 'a"b' } });
+  expect(odd.headers.get("x-request-id")).toMatch(/^req_[0-9A-Za-z]{12}$/);
+  expect(odd.body.error.request_id).toBe(odd.headers.get("x-request-id"));
+});
+
+test("no answer of the API is taken for anything but JSON", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  for (const answer of [
+    await cairn.get(`/v1/sessions/${id}`),
+    await cairn.post("/v1/sessions", { agent_id: "<script>alert(1)</script>" }),
+    await cairn.get("/v1/<script>alert(1)</script>"),
+    await cairn.get("/health"),
+  ]) {
+    expect(answer.headers.get("content-type")).toBe("application/json");
+    expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+  }
+});
+
+const paths: { path: (id: string) => string; status: number; code?: string }[] = [
+  { path: () => "/", status: 404, code: "resource_not_found" },
+  { path: () => "/v1", status: 404, code: "resource_not_found" },
+  { path: () => "/v1/", status: 404, code: "resource_not_found" },
+  { path: () => "/v2/sessions", status: 404, code: "resource_not_found" },
+  { path: () => "/V1/sessions", status: 404, code: "resource_not_found" },
+  { path: () => "/v1/Sessions", status: 404, code: "resource_not_found" },
+  { path: () => "/v1/sessions.json", status: 404, code: "resource_not_found" },
+  { path: () => "//v1/sessions", status: 404, code: "resource_not_found" },
+  { path: () => "/v1//sessions", status: 404, code: "resource_not_found" },
+  { path: () => "/v1/sessions//", status: 404, code: "resource_not_found" },
+  { path: (id) => `/v1/sessions/${id}/none`, status: 404, code: "resource_not_found" },
+  { path: (id) => `/v1/sessions/${id}/turns/x/y`, status: 404, code: "resource_not_found" },
+  { path: () => "/v1/sessions/", status: 200 },
+  { path: (id) => `/v1/sessions/${id}/`, status: 200 },
+  { path: (id) => `/v1/sessions/${id}/turns/`, status: 200 },
+  { path: (id) => `/v1/sessions/${id}?unknown=1&unknown=2`, status: 200 },
+  { path: (id) => `/v1/sessions/${id.replace("_", "%5F")}`, status: 200 },
+  { path: () => "/v1/sessions/%ZZ", status: 404, code: "session_not_found" },
+  { path: () => "/v1/sessions/%", status: 404, code: "session_not_found" },
+  { path: () => "/v1/sessions/%E0%A4%A", status: 404, code: "session_not_found" },
+  { path: () => "/v1/sessions/%FF%FE", status: 404, code: "session_not_found" },
+  { path: () => "/v1/sessions/%00", status: 404, code: "session_not_found" },
+  { path: () => "/v1/sessions/..%2f..%2fetc%2fpasswd", status: 404, code: "session_not_found" },
+  { path: () => "/v1/sessions/__proto__", status: 404, code: "session_not_found" },
+  { path: () => "/v1/sessions/constructor", status: 404, code: "session_not_found" },
+  { path: () => "/v1/sessions/:session_id", status: 404, code: "session_not_found" },
+  { path: (id) => `/v1/sessions/${id}%20`, status: 404, code: "session_not_found" },
+  { path: (id) => `/v1/sessions/${id}%0A`, status: 404, code: "session_not_found" },
+  { path: (id) => `/v1/sessions/${id.toUpperCase()}`, status: 404, code: "session_not_found" },
+  { path: (id) => `/v1/sessions/${id.slice(5)}`, status: 404, code: "session_not_found" },
+  { path: (id) => `/v1/sessions/${id}x`, status: 404, code: "session_not_found" },
+  { path: () => `/v1/sessions/${"x".repeat(10_000)}`, status: 404, code: "session_not_found" },
+  { path: (id) => `/v1/memory/${id}`, status: 404, code: "memory_not_found" },
+  { path: (id) => `/v1/sessions/${id}/turns/${id}`, status: 404, code: "turn_not_found" },
+  { path: (id) => `/v1/sessions/${id}/versions/${"9".repeat(400)}`, status: 404, code: "version_not_found" },
+  { path: (id) => `/v1/sessions/${id}/versions/-1`, status: 404, code: "version_not_found" },
+  { path: (id) => `/v1/sessions/${id}/versions/0.0`, status: 404, code: "version_not_found" },
+  { path: () => "/v1/traces/trace_%F0%9F%98%80", status: 404, code: "trace_not_found" },
+];
+
+for (const { path, status, code } of paths) {
+  test(`a GET of ${path("sess_0VQk3aB4x1Zq").slice(0, 60)} is ${status}${code === undefined ? "" : ` ${code}`}`, async () => {
+    await using cairn = await startCairn();
+    const { id } = await cairn.createSession();
+    const answer = await cairn.get(path(id));
+    expect({ status: answer.status, code: answer.body.error?.code }).toEqual({ status, code });
+    expect(JSON.stringify(answer.body).length).toBeLessThan(1_000);
+  });
+}
+
+test("what a path without anything is told, repeats neither query nor key", async () => {
+  await using cairn = await startCairn();
+  const { body } = await cairn.get(`/v1/none?api_key=${cairn.key}`);
+  expect(body.error.message).toBe("There is nothing at /v1/none.");
+});
+
+test("a method that a path does not know is 405 with those it knows, on every path", async () => {
+  await using cairn = await startCairn();
+  const known = new Map<string, string[]>([["/health", ["GET"]]]);
+  for (const { method, path } of endpointsOf(cairn.service)) known.set(path, [...(known.get(path) ?? []), method]);
+  expect(known.size).toBeGreaterThan(15);
+  for (const [path, methods] of known) {
+    const allow = methods.flatMap((method) => (method === "GET" ? ["GET", "HEAD"] : [method]));
+    for (const method of ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"].filter((each) => !allow.includes(each))) {
+      const answer = await cairn.request(method, path.replaceAll(/\{\w+\}/g, "none"));
+      const name = `${method} ${path}`;
+      const code = answer.body?.error.code;
+      expect({ name, status: answer.status, code }).toEqual({ name, status: 405, code: method === "HEAD" ? code : "invalid_request" });
+      expect({ name, allow: answer.headers.get("allow")?.split(", ").sort() }).toEqual({ name, allow: allow.sort() });
+    }
+  }
+});
+
+test("a name that is a path of its own is no id: GET /v1/memory/search is 405", async () => {
+  await using cairn = await startCairn();
+  for (const method of ["GET", "HEAD", "PATCH", "DELETE"]) {
+    const answer = await cairn.request(method, "/v1/memory/search");
+    expect({ status: answer.status, allow: answer.headers.get("allow") }).toEqual({ status: 405, allow: "POST" });
+  }
+});
+
+test("a HEAD is answered as the GET would be", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  for (const path of [`/v1/sessions/${id}`, "/v1/sessions/none", "/v1/sessions?limit=0", "/v1/traces", "/health"]) {
+    const [head, get] = [await cairn.request("HEAD", path), await cairn.get(path)];
+    expect(head.status).toBe(get.status);
+    expect(head.headers.get("content-type")).toBe("application/json");
+  }
+});
+
+const contents: { name: string; options: RequestOptions; status: number; param?: string }[] = [
+  { name: "JSON", options: { raw: '{"agent_id":"a"}', headers: { "content-type": "application/json" } }, status: 201 },
+  {
+    name: "JSON with a charset",
+    options: { raw: '{"agent_id":"a"}', headers: { "content-type": "application/json; charset=utf-8" } },
+    status: 201,
+  },
+  {
+    name: "a form",
+    options: { raw: "agent_id=a", headers: { "content-type": "application/x-www-form-urlencoded" } },
+    status: 400,
+    param: "Content-Type",
+  },
+  { name: "JSON called text", options: { raw: '{"agent_id":"a"}', headers: { "content-type": "text/plain" } }, status: 400, param: "Content-Type" },
+  { name: "JSON called nothing", options: { raw: new TextEncoder().encode('{"agent_id":"a"}') }, status: 400, param: "Content-Type" },
+  {
+    name: "compressed JSON",
+    options: {
+      raw: Uint8Array.from(Bun.gzipSync('{"agent_id":"a"}')),
+      headers: { "content-type": "application/json", "content-encoding": "gzip" },
+    },
+    status: 400,
+    param: "Content-Encoding",
+  },
+  { name: "an array", options: { body: [{ agent_id: "a" }] }, status: 400 },
+  { name: "no JSON", options: { raw: "agent", headers: { "content-type": "application/json" } }, status: 400 },
+  { name: "nothing, where something is required", options: {}, status: 400, param: "agent_id" },
+];
+
+for (const { name, options, status, param } of contents) {
+  test(`a body of ${name} is ${status}`, async () => {
+    await using cairn = await startCairn();
+    const answer = await cairn.request("POST", "/v1/sessions", options);
+    expect({ status: answer.status, param: answer.body.error?.param }).toEqual({ status, param });
+    expect((await cairn.get("/v1/sessions")).body.data).toHaveLength(status === 201 ? 1 : 0);
+  });
+}
+
+test("where everything is optional, no body, an empty one and an empty object are the same", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ initial_state: { a: 1 } });
+  const memory = await cairn.addMemory(session.id, "tea");
+  const paths: [method: string, path: string][] = [
+    ["POST", `/v1/sessions/${session.id}/context`],
+    ["POST", `/v1/sessions/${session.id}/fork`],
+    ["PATCH", `/v1/sessions/${session.id}`],
+    ["PATCH", `/v1/memory/${memory.id}`],
+  ];
+  for (const [method, path] of paths) {
+    const statuses = [
+      (await cairn.request(method, path)).status,
+      (await cairn.request(method, path, { raw: "" })).status,
+      (await cairn.request(method, path, { raw: "", headers: { "content-type": "text/plain" } })).status,
+      (await cairn.request(method, path, { body: {} })).status,
+    ];
+    expect({ path, statuses: new Set(statuses) }).toEqual({ path, statuses: new Set([path.endsWith("/fork") ? 201 : 200]) });
+  }
+});
+
+test("the Host has to be a name of the server's, or one that its operator added", async () => {
+  await using cairn = await startCairn({ allowedHosts: ["cairn.example"] });
+  const ask = (host: string) => cairn.get("/v1/sessions", { headers: { host } });
+  for (const host of ["localhost", "localhost:8700", "127.0.0.1:8700", "[::1]:8700", "cairn.example", "Cairn.Example:443"]) {
+    expect((await ask(host)).status).toBe(200);
+  }
+  for (const host of ["evil.example", "evil.example:8700", "localhost.evil.example", "192.168.0.1"]) {
+    expect(refusal(await ask(host))).toEqual({ status: 403, code: "permission_denied", param: "Host" });
+    expect(refusal(await cairn.get("/health", { headers: { host }, key: null }))).toMatchObject({ status: 403 });
+  }
+});
+
+test("a server beyond loopback answers to any Host", async () => {
+  await using cairn = await startCairn({ host: "0.0.0.0" });
+  expect((await cairn.get("/v1/sessions", { headers: { host: "cairn.example" } })).status).toBe(200);
+});
+
+test("the log holds neither contents nor keys, whatever happens and whatever its level", async () => {
+  await using cairn = await startCairn();
+  const secret = "a-word-nobody-may-read";
+  const { id } = await cairn.createSession({ agent_id: secret, user_id: secret, initial_state: { [secret]: secret }, metadata: { secret } });
+  await cairn.setState(id, { secret }, { reasoning: secret });
+  await cairn.addTurn(id, secret, secret);
+  await cairn.addMemory(id, secret, { tags: [secret] });
+  await cairn.search(secret);
+  await cairn.get(`/v1/${secret}?${secret}=1`);
+  await cairn.request("POST", "/v1/sessions", { raw: `{"${secret}`, headers: { "content-type": "application/json" } });
+  await cairn.post("/v1/memory", { content: { secret } }, { headers: { "idempotency-key": secret } });
+  {
+    using _ = spyOn(cairn.service.store, "commit").mockRejectedValue(new TypeError("a fault of ours"));
+    await cairn.post("/v1/sessions", { agent_id: secret, metadata: { secret } });
+  }
+  await cairn.ok(cairn.delete(`/v1/sessions/${id}?reason=${secret}`));
+  const log = cairn.logged.join("");
+  expect(log).toContain("a fault of ours");
+  for (const word of [secret, cairn.key, cairn.key.slice(8)]) expect(log).not.toContain(word);
+});

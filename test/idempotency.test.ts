@@ -1,0 +1,336 @@
+import { expect, test } from "bun:test";
+import { refusal } from "./support/answers.ts";
+import { startCairn, type Answer, type Cairn, type RequestOptions } from "./support/cairn.ts";
+import { idempotency, idempotencyByTime, outbox, sessions, traces } from "../src/storage/tables.ts";
+
+const keyed = (idempotencyKey: string, more: RequestOptions = {}): RequestOptions => ({
+  ...more,
+  headers: { "idempotency-key": idempotencyKey, ...more.headers },
+});
+
+const isReplay = ({ headers }: Answer) => headers.get("idempotency-replayed") === "true";
+
+/** What can be seen of changes: records, their audit trail, and what waits for webhooks. */
+function counts({ service: { store } }: Cairn) {
+  return { sessions: store.count(sessions), traces: store.count(traces), outbox: store.count(outbox), kept: store.count(idempotency) };
+}
+
+interface Case {
+  name: string;
+  status: number;
+  /** Whether the request changes records: reads by POST do not. */
+  changes: boolean;
+  prepare: (cairn: Cairn) => Promise<{ method: string; path: string; body?: unknown }>;
+}
+
+const cases: Case[] = [
+  {
+    name: "create a session",
+    status: 201,
+    changes: true,
+    prepare: async () => ({ method: "POST", path: "/v1/sessions", body: { agent_id: "a", initial_state: { n: 1 } } }),
+  },
+  {
+    name: "update a session",
+    status: 200,
+    changes: true,
+    prepare: async (cairn) => ({
+      method: "PATCH",
+      path: `/v1/sessions/${(await cairn.createSession()).id}`,
+      body: { metadata: { a: 1 }, ttl_seconds: 60 },
+    }),
+  },
+  {
+    name: "update a state",
+    status: 200,
+    changes: true,
+    prepare: async (cairn) => ({ method: "POST", path: `/v1/sessions/${(await cairn.createSession()).id}/state`, body: { state: { a: 1 } } }),
+  },
+  {
+    name: "roll a state back",
+    status: 200,
+    changes: true,
+    prepare: async (cairn) => {
+      const { id } = await cairn.createSession();
+      await cairn.setState(id, { a: 1 });
+      return { method: "POST", path: `/v1/sessions/${id}/rollback`, body: { version: -1 } };
+    },
+  },
+  {
+    name: "fork a session, without a body",
+    status: 201,
+    changes: true,
+    prepare: async (cairn) => ({ method: "POST", path: `/v1/sessions/${(await cairn.createSession()).id}/fork` }),
+  },
+  {
+    name: "add a turn",
+    status: 201,
+    changes: true,
+    prepare: async (cairn) => ({
+      method: "POST",
+      path: `/v1/sessions/${(await cairn.createSession()).id}/turns`,
+      body: { input: { type: "text", content: "in" }, output: { type: "error", content: "out" } },
+    }),
+  },
+  {
+    name: "add a memory",
+    status: 201,
+    changes: true,
+    prepare: async (cairn) => ({ method: "POST", path: "/v1/memory", body: { session_id: (await cairn.createSession()).id, content: "tea" } }),
+  },
+  {
+    name: "update a memory",
+    status: 200,
+    changes: true,
+    prepare: async (cairn) => {
+      const memory = await cairn.addMemory((await cairn.createSession()).id, "tea");
+      return { method: "PATCH", path: `/v1/memory/${memory.id}`, body: { content: "coffee", tags: ["drink"] } };
+    },
+  },
+  {
+    name: "search memories",
+    status: 200,
+    changes: false,
+    prepare: async (cairn) => {
+      await cairn.addMemory((await cairn.createSession()).id, "They like tea in the morning.");
+      return { method: "POST", path: "/v1/memory/search", body: { query: "tea in the morning" } };
+    },
+  },
+  {
+    name: "get a context",
+    status: 200,
+    changes: false,
+    prepare: async (cairn) => ({ method: "POST", path: `/v1/sessions/${(await cairn.createSession()).id}/context`, body: {} }),
+  },
+];
+
+for (const { name, status, changes, prepare } of cases) {
+  test(`sent again, it is answered again and nothing changes: ${name}`, async () => {
+    await using cairn = await startCairn();
+    const { method, path, body } = await prepare(cairn);
+    const before = counts(cairn);
+    const first = await cairn.request(method, path, keyed("k", { body }));
+    expect({ status: first.status, replay: isReplay(first) }).toEqual({ status, replay: false });
+    const after = counts(cairn);
+    expect(after).toMatchObject({ traces: before.traces + (changes ? 1 : 0), kept: before.kept + 1 });
+
+    cairn.clock.advance({ hours: 23 });
+    const again = await cairn.request(method, path, keyed("k", { body }));
+    expect({ status: again.status, replay: isReplay(again), body: again.body }).toEqual({ status, replay: true, body: first.body });
+    expect(counts(cairn)).toEqual(after);
+  });
+}
+
+test("a replay is the first answer byte for byte, under the new request's own id", async () => {
+  await using cairn = await startCairn();
+  const body = JSON.stringify({ agent_id: "a", initial_state: JSON.parse('{"__proto__":1,"é":"\\ud800","n":1e21}') });
+  const send = (requestId: string) =>
+    cairn.request("POST", "/v1/sessions", keyed("k", { raw: body, headers: { "content-type": "application/json", "x-request-id": requestId } }));
+  const [first, again] = [await send("first"), await send("again")];
+  expect(JSON.stringify(again.body)).toBe(JSON.stringify(first.body));
+  const headers = ({ headers: all }: Answer) =>
+    Object.fromEntries([...all].filter(([name]) => !/^(x-request-id|x-ratelimit-remaining|x-ratelimit-reset|idempotency-replayed)$/.test(name)));
+  expect(headers(again)).toEqual(headers(first));
+  expect(again.headers.get("x-request-id")).toBe("again");
+});
+
+const others: { name: string; method: string; path: string; body?: unknown; raw?: string }[] = [
+  { name: "another body", method: "POST", path: "/v1/sessions", body: { agent_id: "b" } },
+  { name: "the same body with other white space", method: "POST", path: "/v1/sessions", raw: '{ "agent_id": "a" }' },
+  { name: "no body", method: "POST", path: "/v1/sessions" },
+  { name: "another path", method: "POST", path: "/v1/memory", body: { agent_id: "a" } },
+  { name: "another query", method: "POST", path: "/v1/sessions?x=1", body: { agent_id: "a" } },
+  { name: "another method", method: "PATCH", path: "/v1/sessions/none", body: { agent_id: "a" } },
+];
+
+for (const { name, ...request } of others) {
+  test(`a key that was used cannot be used for another request: ${name}`, async () => {
+    await using cairn = await startCairn();
+    await cairn.ok(cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k")));
+    const before = counts(cairn);
+    const { method, path, ...content } = request;
+    const answer = await cairn.request(method, path, keyed("k", { ...content, headers: { "content-type": "application/json" } }));
+    expect(answer).toMatchObject({
+      status: 400,
+      body: { error: { code: "invalid_request", message: 'Idempotency-Key "k" was used for another method, path or body.', param: "Idempotency-Key" } },
+    });
+    expect(counts(cairn)).toEqual(before);
+  });
+}
+
+test("a request of another method on the same path is another request", async () => {
+  await using cairn = await startCairn();
+  const memory = await cairn.addMemory((await cairn.createSession()).id, "tea");
+  await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, {}, keyed("k")));
+  expect(refusal(await cairn.post("/v1/memory/search", {}, keyed("k")))).toEqual({
+    status: 400,
+    code: "invalid_request",
+    param: "Idempotency-Key",
+  });
+});
+
+test("a hundred copies sent at once are one change with one answer", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const before = counts(cairn);
+  const body = { session_id: session.id, content: "They like tea." };
+  const answers = await Promise.all(Array.from({ length: 100 }, () => cairn.post("/v1/memory", body, keyed("k"))));
+  expect(new Set(answers.map((answer) => JSON.stringify([answer.status, answer.body]))).size).toBe(1);
+  expect(answers[0]?.status).toBe(201);
+  expect(answers.filter((answer) => !isReplay(answer))).toHaveLength(1);
+  expect(counts(cairn)).toMatchObject({ traces: before.traces + 1, kept: before.kept + 1 });
+  expect(await cairn.session(session.id)).toMatchObject({ memory_count: 1 });
+});
+
+test("copies with different keys are different requests", async () => {
+  await using cairn = await startCairn();
+  const answers = await Promise.all(Array.from({ length: 20 }, (_, i) => cairn.post("/v1/sessions", { agent_id: "a" }, keyed(`k${i}`))));
+  expect(new Set(answers.map(({ body }) => body.id)).size).toBe(20);
+});
+
+test("another request that comes while the first is under way waits, and is refused", async () => {
+  await using cairn = await startCairn();
+  const [first, other] = await Promise.all([
+    cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k")),
+    cairn.post("/v1/sessions", { agent_id: "b" }, keyed("k")),
+  ]);
+  expect(first.status).toBe(201);
+  expect(refusal(other)).toEqual({ status: 400, code: "invalid_request", param: "Idempotency-Key" });
+  expect((await cairn.get("/v1/sessions")).body.data).toHaveLength(1);
+});
+
+test("failures are not kept: the key may be tried again, with another body too", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const failures: Answer[] = [
+    await cairn.post("/v1/sessions", {}, keyed("k")),
+    await cairn.post("/v1/memory", { session_id: "none", content: "x" }, keyed("k")),
+    await cairn.post("/v1/memory", { session_id: session.id, content: "x".repeat(10_001) }, keyed("k")),
+    await cairn.post(`/v1/sessions/${session.id}/state`, { state: {}, expected_version: 3 }, keyed("k")),
+    await cairn.request("POST", "/v1/sessions", keyed("k", { raw: "{", headers: { "content-type": "application/json" } })),
+    await cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k", { key: await cairn.newKey({ scopes: ["read"] }) })),
+  ];
+  expect(failures.map(({ status }) => status)).toEqual([400, 404, 413, 409, 400, 403]);
+  expect(counts(cairn).kept).toBe(0);
+  const answer = await cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k"));
+  expect({ status: answer.status, replay: isReplay(answer) }).toEqual({ status: 201, replay: false });
+});
+
+test("of copies sent at once to something that fails, each fails for itself", async () => {
+  await using cairn = await startCairn();
+  const answers = await Promise.all(
+    Array.from({ length: 10 }, () => cairn.post("/v1/memory", { session_id: "none", content: "x" }, keyed("k"))),
+  );
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([404]));
+  expect(counts(cairn).kept).toBe(0);
+});
+
+test("an answer is kept for 24 hours to the millisecond; then the key is free", async () => {
+  await using cairn = await startCairn();
+  const first = await cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k"));
+  cairn.clock.advance({ hours: 24, ms: -1 });
+  expect(isReplay(await cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k")))).toBe(true);
+  cairn.clock.advance({ ms: 1 });
+  const later = await cairn.post("/v1/sessions", { agent_id: "another" }, keyed("k"));
+  expect({ status: later.status, replay: isReplay(later) }).toEqual({ status: 201, replay: false });
+  expect(later.body.id).not.toBe(first.body.id);
+  cairn.clock.advance({ hours: 23 });
+  expect((await cairn.post("/v1/sessions", { agent_id: "another" }, keyed("k"))).body).toEqual(later.body);
+});
+
+test("an answer is kept across a restart", async () => {
+  await using cairn = await startCairn();
+  const first = await cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k"));
+  await cairn.restart();
+  const again = await cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k"));
+  expect({ replay: isReplay(again), body: again.body }).toEqual({ replay: true, body: first.body });
+});
+
+test("an answer is given again although what it tells of is gone", async () => {
+  await using cairn = await startCairn();
+  const made = await cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k"));
+  await cairn.ok(cairn.delete(`/v1/sessions/${made.body.id}`));
+  expect(await cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k"))).toMatchObject({ status: 201, body: made.body });
+});
+
+test("a key belongs to the API key it came with: others neither see nor block it", async () => {
+  await using cairn = await startCairn();
+  const other = await cairn.newKey();
+  const mine = await cairn.post("/v1/sessions", { agent_id: "a", metadata: { secret: 1 } }, keyed("k"));
+  const theirs = await cairn.post("/v1/sessions", { agent_id: "b" }, keyed("k", { key: other }));
+  expect({ status: theirs.status, replay: isReplay(theirs) }).toEqual({ status: 201, replay: false });
+  expect(theirs.body.id).not.toBe(mine.body.id);
+  expect((await cairn.post("/v1/sessions", { agent_id: "b" }, keyed("k", { key: other }))).body).toEqual(theirs.body);
+});
+
+test("a revoked API key gets no replay", async () => {
+  await using cairn = await startCairn();
+  const made = await cairn.ok(cairn.post("/v1/api_keys", {}));
+  await cairn.ok(cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k", { key: made.key })));
+  await cairn.ok(cairn.delete(`/v1/api_keys/${made.id}`));
+  expect((await cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k", { key: made.key }))).status).toBe(401);
+});
+
+test("an API key is made once, and shown in the first answer only", async () => {
+  await using cairn = await startCairn();
+  const first = await cairn.post("/v1/api_keys", { name: "n" }, keyed("k"));
+  const again = await cairn.post("/v1/api_keys", { name: "n" }, keyed("k"));
+  const { key, ...shown } = first.body;
+  expect(key).toMatch(/^crn_[0-9A-Za-z]{24}$/);
+  expect({ replay: isReplay(again), body: again.body }).toEqual({ replay: true, body: shown });
+});
+
+test("GET and DELETE take no notice of a key", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  expect((await cairn.get("/v1/sessions", keyed("x".repeat(300)))).status).toBe(200);
+  expect((await cairn.delete(`/v1/sessions/${id}`, keyed("k"))).status).toBe(200);
+  expect((await cairn.delete(`/v1/sessions/${id}`, keyed("k"))).status).toBe(404);
+  expect(counts(cairn).kept).toBe(0);
+});
+
+for (const key of ["a", "a ~", "x".repeat(255), "8e03978e-40d5-43e8-bc93-6894a57f9324", 'q"uote\\', "{}", "../..", "__proto__"]) {
+  test(`a key may be any printable text: ${JSON.stringify(key.slice(0, 40))} (${key.length})`, async () => {
+    await using cairn = await startCairn();
+    const first = await cairn.post("/v1/sessions", { agent_id: "a" }, keyed(key));
+    const again = await cairn.post("/v1/sessions", { agent_id: "a" }, keyed(key));
+    expect({ status: first.status, replay: isReplay(again), body: again.body }).toEqual({ status: 201, replay: true, body: first.body });
+  });
+}
+
+for (const key of ["", "x".repeat(256), "tab\there", "\u00e9", "\u0080"]) {
+  test(`a key may be nothing else: ${JSON.stringify(key.slice(0, 40))} (${key.length})`, async () => {
+    await using cairn = await startCairn();
+    const before = counts(cairn);
+    expect(await cairn.post("/v1/sessions", { agent_id: "a" }, keyed(key))).toMatchObject({
+      status: 400,
+      body: {
+        error: {
+          code: "invalid_request",
+          message: "Idempotency-Key must be 1 to 255 printable ASCII characters.",
+          param: "Idempotency-Key",
+        },
+      },
+    });
+    expect(counts(cairn)).toEqual(before);
+  });
+}
+
+test("what was kept for 24 hours is removed, and nothing else", async () => {
+  await using cairn = await startCairn();
+  await Promise.all(Array.from({ length: 600 }, (_, i) => cairn.post("/v1/memory/search", { query: "" }, keyed(`old ${i}`))));
+  cairn.clock.advance({ hours: 12 });
+  await cairn.ok(cairn.post("/v1/memory/search", { query: "" }, keyed("new")));
+  cairn.clock.advance({ hours: 12 });
+  // One of the old ones is used again before it is removed.
+  await cairn.ok(cairn.post("/v1/memory/search", { query: "again" }, keyed("old 0")));
+  cairn.clock.advance({ ms: 1 });
+  await cairn.runTask("idempotency retention");
+  const { store } = cairn.service;
+  expect([store.count(idempotency), store.count(idempotencyByTime)]).toEqual([2, 2]);
+  expect(isReplay(await cairn.post("/v1/memory/search", { query: "" }, keyed("new")))).toBe(true);
+  expect(isReplay(await cairn.post("/v1/memory/search", { query: "again" }, keyed("old 0")))).toBe(true);
+  cairn.clock.advance({ days: 2 });
+  await cairn.runTask("idempotency retention");
+  expect([store.count(idempotency), store.count(idempotencyByTime)]).toEqual([0, 0]);
+});

@@ -1,0 +1,538 @@
+import { expect, test } from "bun:test";
+import {
+  labels,
+  memories,
+  memoriesBySession,
+  memoriesByTag,
+  memoriesByType,
+  memoriesByUser,
+  removals,
+  vectors,
+} from "../src/storage/tables.ts";
+import { idsOf, nested, neverGiven, pagesOf, refusal } from "./support/answers.ts";
+import { startCairn, type Cairn } from "./support/cairn.ts";
+
+const MEMORY_ID = expect.stringMatching(/^mem_[0-9A-Za-z]{12}$/);
+const EMBEDDING_ID = expect.stringMatching(/^emb_[0-9A-Za-z]{12}$/);
+
+/** What the store holds of memories: what is not seen any more must also go. */
+function rowsOf({ service: { store } }: Cairn) {
+  const tables = { memories, memoriesBySession, memoriesByUser, memoriesByType, memoriesByTag, labels, vectors };
+  return Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, store.count(table)]));
+}
+
+const NO_ROWS = { memories: 0, memoriesBySession: 0, memoriesByUser: 0, memoriesByType: 0, memoriesByTag: 0, labels: 0, vectors: 0 };
+
+test("a memory of a content alone has every other field at its default, and a vector", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const added = await cairn.post("/v1/memory", { session_id: session.id, content: "The customer prefers tea." });
+  expect(added.status).toBe(201);
+  expect(added.body).toEqual({
+    object: "memory",
+    id: MEMORY_ID,
+    session_id: session.id,
+    content: "The customer prefers tea.",
+    type: "general",
+    tags: [],
+    metadata: {},
+    created_at: "2026-05-07T08:00:00.000Z",
+    embedding_id: EMBEDDING_ID,
+    vector_available: true,
+  });
+});
+
+test("a memory keeps every field it is added with, and is read as it was answered", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const fields = {
+    content: " Ünïcode 🫖\u2028\n and \ud800 half of a pair ",
+    type: "preference",
+    tags: ["drinks", "a, b", "🫖", "drinks"],
+    metadata: { source: "chat", nested: { deep: [1.5, null, true] } },
+  };
+  const memory = await cairn.addMemory(session.id, fields.content, fields);
+  expect(memory).toMatchObject(fields);
+  expect(await cairn.get(`/v1/memory/${memory.id}`)).toMatchObject({ status: 200, body: memory });
+  expect((await cairn.get("/v1/memory")).body.data).toEqual([memory]);
+  await cairn.restart();
+  expect((await cairn.get(`/v1/memory/${memory.id}`)).body).toEqual(memory);
+});
+
+test("null for an optional field of a memory is the same as leaving it out, and what it decides itself cannot be set", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const memory = await cairn.addMemory(session.id, "tea", {
+    type: null,
+    tags: null,
+    metadata: null,
+    embed: null,
+    id: neverGiven("mem"),
+    object: "session",
+    created_at: "2001-01-01T00:00:00.000Z",
+    embedding_id: neverGiven("emb"),
+    vector_available: false,
+    user_id: "somebody",
+    colour: "green",
+  });
+  expect(memory).toEqual({
+    object: "memory",
+    id: MEMORY_ID,
+    session_id: session.id,
+    content: "tea",
+    type: "general",
+    tags: [],
+    metadata: {},
+    created_at: "2026-05-07T08:00:00.000Z",
+    embedding_id: EMBEDDING_ID,
+    vector_available: true,
+  });
+  expect([memory.id, memory.embedding_id]).not.toEqual([neverGiven("mem"), neverGiven("emb")]);
+  expect((await cairn.get("/v1/memory?user_id=somebody")).body.data).toEqual([]);
+});
+
+test("the largest values that a memory takes are taken, counted in code points", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const fields = {
+    content: "🫖".repeat(10_000),
+    type: "🫖".repeat(64),
+    tags: Array.from({ length: 64 }, (_, i) => String.fromCodePoint(0x1f300 + i).repeat(128)),
+    metadata: { note: "x".repeat(65_536 - '{"note":""}'.length) },
+  };
+  const memory = await cairn.addMemory(session.id, fields.content, fields);
+  expect((await cairn.get(`/v1/memory/${memory.id}`)).body).toMatchObject(fields);
+  const deep = await cairn.addMemory(session.id, "x", { metadata: nested(64) });
+  expect(deep.metadata).toEqual(nested(64));
+});
+
+test("the six standard types are taken, and any other of 1 to 64 characters", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  for (const type of ["fact", "preference", "event", "policy", "observation", "general", "x", "to do", "Fact"]) {
+    const { id } = await cairn.addMemory(session.id, "tea", { type });
+    expect(idsOf((await cairn.get(`/v1/memory?type=${encodeURIComponent(type)}`)).body.data)).toEqual([id]);
+  }
+});
+
+const CONTENT = { content: "tea" };
+const REFUSED_MEMORIES = [
+  { name: "no session_id", body: { session_id: undefined }, param: "session_id" },
+  { name: "session_id null", body: { session_id: null }, param: "session_id" },
+  { name: "session_id a number", body: { session_id: 5 }, param: "session_id" },
+  { name: "no content", body: { content: undefined }, param: "content" },
+  { name: "content null", body: { content: null }, param: "content" },
+  { name: "content empty", body: { content: "" }, param: "content" },
+  { name: "content a number", body: { content: 5 }, param: "content" },
+  { name: "content an array", body: { content: ["tea"] }, param: "content" },
+  { name: "type empty", body: { type: "" }, param: "type" },
+  { name: "type of 65 characters", body: { type: "🫖".repeat(65) }, param: "type" },
+  { name: "type a number", body: { type: 1 }, param: "type" },
+  { name: "tags text", body: { tags: "a,b" }, param: "tags" },
+  { name: "tags with a number", body: { tags: ["a", 1] }, param: "tags.1" },
+  { name: "tags with an empty one", body: { tags: [""] }, param: "tags.0" },
+  { name: "tags with one of 129 characters", body: { tags: ["a", "x".repeat(129)] }, param: "tags.1" },
+  { name: "65 tags", body: { tags: Array.from({ length: 65 }, (_, i) => `${i}`) }, param: "tags" },
+  { name: "metadata an array", body: { metadata: [] }, param: "metadata" },
+  { name: "metadata of 65 levels", body: { metadata: nested(65) }, param: "metadata" },
+  { name: "metadata of 65,537 bytes", body: { metadata: { note: "x".repeat(65_537 - '{"note":""}'.length) } }, param: "metadata" },
+  { name: "embed text", body: { embed: "true" }, param: "embed" },
+  { name: "embed a number", body: { embed: 1 }, param: "embed" },
+];
+
+test("a memory that cannot be is refused with the field that is wrong, and nothing is added", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const outcomes = [];
+  for (const { name, body } of REFUSED_MEMORIES) {
+    outcomes.push({ name, ...refusal(await cairn.post("/v1/memory", { session_id: session.id, ...CONTENT, ...body })) });
+  }
+  expect(outcomes).toEqual(REFUSED_MEMORIES.map(({ name, param }) => ({ name, status: 400, code: "invalid_request", param })));
+  expect(rowsOf(cairn)).toEqual(NO_ROWS);
+  expect(await cairn.session(session.id)).toEqual(session);
+});
+
+test("content over 10,000 characters is too large, added or changed to", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const tooLarge = { status: 413, code: "content_too_large", param: "content" };
+  for (const content of ["x".repeat(10_001), "🫖".repeat(10_001)]) {
+    expect(refusal(await cairn.post("/v1/memory", { session_id: session.id, content }))).toEqual(tooLarge);
+  }
+  const memory = await cairn.addMemory(session.id, "tea");
+  expect(refusal(await cairn.patch(`/v1/memory/${memory.id}`, { content: "x".repeat(10_001), type: "fact" }))).toEqual(tooLarge);
+  expect((await cairn.get(`/v1/memory/${memory.id}`)).body).toEqual(memory);
+  expect((await cairn.patch(`/v1/memory/${memory.id}`, { content: "🫖".repeat(10_000) })).status).toBe(200);
+});
+
+test("a memory belongs to a live session: to none, a malformed one or one that was deleted nothing can be added", async () => {
+  await using cairn = await startCairn();
+  const deleted = await cairn.createSession();
+  await cairn.ok(cairn.delete(`/v1/sessions/${deleted.id}`));
+  for (const id of [neverGiven("sess"), deleted.id, "sess_", "nonsense", "../..", neverGiven("mem")]) {
+    const answer = await cairn.post("/v1/memory", { session_id: id, content: "tea" });
+    expect([id, refusal(answer)]).toEqual([id, { status: 404, code: "session_not_found", param: "session_id" }]);
+  }
+  expect(rowsOf(cairn)).toEqual(NO_ROWS);
+});
+
+test("a memory that is not there is not found, whatever its id looks like", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const notFound = { status: 404, code: "memory_not_found", param: "memory_id" };
+  for (const id of [neverGiven("mem"), "mem_", "nonsense", session.id, "mem_0VQk3aB4x1Zq1", "mem_0VQk3aB4x1Z%20", "%00"]) {
+    expect([id, refusal(await cairn.get(`/v1/memory/${id}`))]).toEqual([id, notFound]);
+    expect([id, refusal(await cairn.patch(`/v1/memory/${id}`, { type: "fact" }))]).toEqual([id, notFound]);
+    expect([id, refusal(await cairn.delete(`/v1/memory/${id}`))]).toEqual([id, notFound]);
+  }
+});
+
+test("a session counts its memories, and its updated_at moves when one is added, changed or deleted", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const seen = async () => {
+    const { memory_count, updated_at, turn_count, state_version } = await cairn.session(id);
+    return { memory_count, updated_at, turn_count, state_version };
+  };
+  const expected = (memory_count: number, minute: number) => ({
+    memory_count,
+    updated_at: `2026-05-07T08:0${minute}:00.000Z`,
+    turn_count: 0,
+    state_version: 0,
+  });
+  cairn.clock.advance({ seconds: 60 });
+  const memory = await cairn.addMemory(id, "tea");
+  expect(await seen()).toEqual(expected(1, 1));
+  cairn.clock.advance({ seconds: 60 });
+  await cairn.addMemory(id, "coffee", { embed: false });
+  expect(await seen()).toEqual(expected(2, 2));
+  cairn.clock.advance({ seconds: 60 });
+  await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { type: "fact" }));
+  expect(await seen()).toEqual(expected(2, 3));
+  cairn.clock.advance({ seconds: 60 });
+  await cairn.ok(cairn.delete(`/v1/memory/${memory.id}`));
+  expect(await seen()).toEqual(expected(1, 4));
+});
+
+test("changing a content makes a new vector under a new embedding_id, and keeps everything else", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const memory = await cairn.addMemory(session.id, "The customer prefers tea.", { type: "fact", tags: ["a"], metadata: { k: 1 } });
+  const changed = await cairn.patch(`/v1/memory/${memory.id}`, { content: "The train leaves at nine." });
+  expect(changed.status).toBe(200);
+  expect(changed.body).toEqual({ ...memory, content: "The train leaves at nine.", embedding_id: EMBEDDING_ID });
+  expect(changed.body.embedding_id).not.toBe(memory.embedding_id);
+  expect((await cairn.get(`/v1/memory/${memory.id}`)).body).toEqual(changed.body);
+  expect(rowsOf(cairn)).toMatchObject({ labels: 1, vectors: 1 });
+  expect((await cairn.search("The train leaves at nine.")).data).toMatchObject([{ id: memory.id, score: 1 }]);
+  expect((await cairn.search("The customer prefers tea.")).data).toEqual([]);
+});
+
+test("a change that leaves the content as it is leaves its vector as it is", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const memory = await cairn.addMemory(session.id, "tea", { tags: ["a"] });
+  for (const [changes, expected] of [
+    [{ content: "tea" }, memory],
+    [{}, memory],
+    [{ content: null, type: null, tags: null, metadata: null }, memory],
+    [
+      { id: neverGiven("mem"), session_id: neverGiven("sess"), embedding_id: neverGiven("emb"), created_at: "2001-01-01T00:00:00Z" },
+      memory,
+    ],
+    [{ type: "fact" }, { ...memory, type: "fact" }],
+    [{ tags: ["b", "c"] }, { ...memory, type: "fact", tags: ["b", "c"] }],
+    [
+      { tags: [], type: "event" },
+      { ...memory, type: "event", tags: [] },
+    ],
+  ]) {
+    cairn.clock.advance({ seconds: 1 });
+    expect((await cairn.patch(`/v1/memory/${memory.id}`, changes)).body).toEqual(expected);
+  }
+});
+
+test("metadata is merged key by key at its top level; a null removes the key", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const { id } = await cairn.addMemory(session.id, "tea", { metadata: { kept: 1, replaced: { a: 1, b: 2 }, removed: true } });
+  const patch = async (metadata: unknown) => (await cairn.ok(cairn.patch(`/v1/memory/${id}`, { metadata }))).metadata;
+  expect(await patch({ replaced: { a: 3 }, removed: null, added: [null], absent: null })).toEqual({
+    kept: 1,
+    replaced: { a: 3 },
+    added: [null],
+  });
+  expect(await patch({})).toEqual({ kept: 1, replaced: { a: 3 }, added: [null] });
+  expect(await patch({ kept: null, replaced: null, added: null })).toEqual({});
+});
+
+test("metadata that would grow too large by merging is refused, and nothing changes", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const memory = await cairn.addMemory(session.id, "tea", { metadata: { a: "x".repeat(40_000) } });
+  const answer = await cairn.patch(`/v1/memory/${memory.id}`, { content: "coffee", metadata: { b: "x".repeat(40_000) } });
+  expect(refusal(answer)).toEqual({ status: 400, code: "invalid_request", param: "metadata" });
+  expect((await cairn.get(`/v1/memory/${memory.id}`)).body).toEqual(memory);
+  expect((await cairn.patch(`/v1/memory/${memory.id}`, { metadata: { a: null, b: "x".repeat(40_000) } })).status).toBe(200);
+});
+
+const REFUSED_CHANGES = REFUSED_MEMORIES.filter(
+  ({ name, param }) => param !== "session_id" && param !== "embed" && !/no content|null/.test(name),
+);
+
+test("a change to what cannot be is refused with the field that is wrong, and nothing changes", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const memory = await cairn.addMemory(session.id, "tea", { tags: ["a"] });
+  const outcomes = [];
+  for (const { name, body } of REFUSED_CHANGES) {
+    outcomes.push({ name, ...refusal(await cairn.patch(`/v1/memory/${memory.id}`, { metadata: { k: 1 }, ...body })) });
+  }
+  expect(outcomes).toEqual(REFUSED_CHANGES.map(({ name, param }) => ({ name, status: 400, code: "invalid_request", param })));
+  expect((await cairn.get(`/v1/memory/${memory.id}`)).body).toEqual(memory);
+});
+
+test("a memory that is not to be embedded has no vector, is found by list and id but not by search, and stays so", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const memory = await cairn.addMemory(session.id, "The customer prefers tea.", { embed: false });
+  expect(memory).toMatchObject({ vector_available: false });
+  expect(memory).not.toHaveProperty("embedding_id");
+  const { body: changed } = await cairn.patch(`/v1/memory/${memory.id}`, { content: "The customer prefers green tea." });
+  expect(changed).toEqual({ ...memory, content: "The customer prefers green tea." });
+  expect((await cairn.search("The customer prefers green tea.", { threshold: 0 })).data).toEqual([]);
+  expect((await cairn.get(`/v1/memory?session_id=${session.id}`)).body.data).toEqual([changed]);
+  expect(rowsOf(cairn)).toMatchObject({ memories: 1, labels: 0, vectors: 0 });
+  expect((await cairn.delete(`/v1/memory/${memory.id}`)).status).toBe(200);
+});
+
+test("a deleted memory is gone: from its id, lists, search and the store", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ user_id: "ada" });
+  const memory = await cairn.addMemory(session.id, "The customer prefers tea.", { tags: ["a", "b"] });
+  const deleted = await cairn.delete(`/v1/memory/${memory.id}`);
+  expect(deleted.status).toBe(200);
+  expect(deleted.body).toEqual({ object: "memory", id: memory.id, deleted: true });
+  expect(refusal(await cairn.get(`/v1/memory/${memory.id}`)).code).toBe("memory_not_found");
+  expect(refusal(await cairn.delete(`/v1/memory/${memory.id}`)).code).toBe("memory_not_found");
+  for (const query of ["", "?user_id=ada", `?session_id=${session.id}`, "?type=general", "?tags=a"]) {
+    expect([query, (await cairn.get(`/v1/memory${query}`)).body.data]).toEqual([query, []]);
+  }
+  expect((await cairn.search("The customer prefers tea.", { threshold: 0 })).data).toEqual([]);
+  expect(rowsOf(cairn)).toEqual(NO_ROWS);
+});
+
+test("the trace of a memory says what was done: added, changed in what, deleted for which reason", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ user_id: "ada" });
+  const content = "🫖".repeat(101);
+  const preview = "🫖".repeat(100);
+  const { id } = await cairn.addMemory(session.id, content, { type: "fact", tags: ["a"] });
+  await cairn.addMemory(session.id, "short", { embed: false });
+  await cairn.patch(`/v1/memory/${id}`, { tags: ["b"] });
+  await cairn.patch(`/v1/memory/${id}`, { content: `${content}!`, tags: ["b"] });
+  await cairn.patch(`/v1/memory/${id}`, { metadata: { k: 1 }, content: `${content}!` });
+  await cairn.delete(`/v1/memory/${id}?reason=asked%20to`);
+  const traces = (await cairn.traces(session.id)).filter(({ action }) => action !== "session.created");
+  expect(traces.map(({ action, user_id, details }) => ({ action, user_id, details })).reverse()).toEqual([
+    {
+      action: "memory.created",
+      user_id: "ada",
+      details: { memory_id: id, content_preview: preview, type: "fact", tags: ["a"], embedded: true },
+    },
+    {
+      action: "memory.created",
+      user_id: "ada",
+      details: { memory_id: MEMORY_ID, content_preview: "short", type: "general", tags: [], embedded: false },
+    },
+    { action: "memory.updated", user_id: "ada", details: { memory_id: id, content_changed: false, tags_changed: true } },
+    { action: "memory.updated", user_id: "ada", details: { memory_id: id, content_changed: true, tags_changed: false } },
+    { action: "memory.updated", user_id: "ada", details: { memory_id: id, content_changed: false, tags_changed: false } },
+    { action: "memory.deleted", user_id: "ada", details: { memory_id: id, content_preview: preview, reason: "asked to" } },
+  ]);
+});
+
+test("memories are listed newest first; filters combine with AND, tags with OR among themselves", async () => {
+  await using cairn = await startCairn();
+  const ada = await cairn.createSession({ user_id: "ada" });
+  const bo = await cairn.createSession({ user_id: "bo" });
+  const nobody = await cairn.createSession();
+  const a = await cairn.addMemory(ada.id, "a", { type: "fact", tags: ["x"] });
+  const b = await cairn.addMemory(bo.id, "b", { type: "fact", tags: ["y"] });
+  const c = await cairn.addMemory(nobody.id, "c", { tags: ["x", "y"] });
+  const d = await cairn.addMemory(ada.id, "d", { tags: ["z", "a,b", " padded "] });
+  const list = async (query: string) => idsOf((await cairn.ok(cairn.get(`/v1/memory?${query}`))).data);
+  const cases: { query: string; found: { id: string }[] }[] = [
+    { query: "", found: [d, c, b, a] },
+    { query: `session_id=${ada.id}`, found: [d, a] },
+    { query: "user_id=ada", found: [d, a] },
+    { query: "user_id=nobody", found: [] },
+    { query: "type=fact", found: [b, a] },
+    { query: "type=general", found: [d, c] },
+    { query: "tags=x", found: [c, a] },
+    { query: "tags=x,y", found: [c, b, a] },
+    { query: "tags=x,y,x", found: [c, b, a] },
+    { query: "tags=%20x%20,%20z", found: [d, c, a] },
+    { query: "tags=nothing,y", found: [c, b] },
+    { query: "tags=nothing", found: [] },
+    { query: "tags=x,y&type=fact", found: [b, a] },
+    { query: "tags=x,y&type=fact&user_id=bo", found: [b] },
+    { query: `tags=z&session_id=${ada.id}&user_id=ada&type=general`, found: [d] },
+    { query: `user_id=bo&session_id=${ada.id}`, found: [] },
+  ];
+  for (const { query, found } of cases) expect([query, await list(query)]).toEqual([query, idsOf(found)]);
+  expect((await cairn.get("/v1/memory?type=fact")).body).toEqual({
+    object: "list",
+    data: [b, a],
+    has_more: false,
+    first_id: b.id,
+    last_id: a.id,
+  });
+});
+
+test("a changed type or tag is what the list goes by from then on", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const { id } = await cairn.addMemory(session.id, "tea", { type: "fact", tags: ["old", "both"] });
+  await cairn.patch(`/v1/memory/${id}`, { type: "event", tags: ["both", "new"] });
+  const found = async (query: string) => idsOf((await cairn.get(`/v1/memory?${query}`)).body.data);
+  for (const query of ["type=fact", "tags=old"]) expect([query, await found(query)]).toEqual([query, []]);
+  for (const query of ["type=event", "tags=new", "tags=both", "tags=old,new"]) expect([query, await found(query)]).toEqual([query, [id]]);
+});
+
+test("a list of no memories has neither a first nor a last id", async () => {
+  await using cairn = await startCairn();
+  expect(await cairn.get("/v1/memory")).toMatchObject({
+    status: 200,
+    body: { object: "list", data: [], has_more: false, first_id: null, last_id: null },
+  });
+});
+
+test("a page of memories has 20 unless it is asked for up to 100; the last id leads on, also when it is deleted", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const added = [];
+  for (let i = 0; i < 101; i++)
+    added.push(await cairn.addMemory(session.id, `${i}`, { embed: false, tags: [i % 2 === 0 ? "even" : "odd"] }));
+  const newestFirst = idsOf(added).reverse();
+  const sizes = async (query: string) => (await pagesOf(cairn, `/v1/memory?${query}`)).map(({ data }) => data.length);
+  expect(await sizes("")).toEqual([20, 20, 20, 20, 20, 1]);
+  expect(await sizes("limit=100")).toEqual([100, 1]);
+  expect(await sizes("tags=odd&limit=25")).toEqual([25, 25]);
+  expect((await pagesOf(cairn, "/v1/memory?limit=40")).flatMap(({ data }) => idsOf(data))).toEqual(newestFirst);
+  await cairn.ok(cairn.delete(`/v1/memory/${newestFirst[4]}`));
+  expect(idsOf((await cairn.get(`/v1/memory?limit=2&starting_after=${newestFirst[4]}`)).body.data)).toEqual(newestFirst.slice(5, 7));
+});
+
+const REFUSED_LISTS = [
+  { query: "limit=0", param: "limit" },
+  { query: "limit=101", param: "limit" },
+  { query: "limit=ten", param: "limit" },
+  { query: "limit=1.5", param: "limit" },
+  { query: "limit=", param: "limit" },
+  { query: "starting_after=nonsense", param: "starting_after" },
+  { query: `starting_after=${neverGiven("sess")}`, param: "starting_after" },
+  { query: "user_id=", param: "user_id" },
+  { query: `user_id=${"x".repeat(257)}`, param: "user_id" },
+  { query: "type=", param: "type" },
+  { query: `type=${"x".repeat(65)}`, param: "type" },
+  { query: "tags=", param: "tags" },
+  { query: "tags=,%20,", param: "tags" },
+  { query: `tags=a,${"x".repeat(129)}`, param: "tags" },
+  { query: `tags=${Array.from({ length: 65 }, (_, i) => i).join(",")}`, param: "tags" },
+];
+
+test("a list that cannot be given is refused with the parameter that is wrong", async () => {
+  await using cairn = await startCairn();
+  const outcomes = [];
+  for (const { query } of REFUSED_LISTS) outcomes.push({ query, ...refusal(await cairn.get(`/v1/memory?${query}`)) });
+  expect(outcomes).toEqual(REFUSED_LISTS.map(({ query, param }) => ({ query, status: 400, code: "invalid_request", param })));
+});
+
+test("a list of a session that is not there is not found", async () => {
+  await using cairn = await startCairn();
+  for (const id of [neverGiven("sess"), "nonsense"]) {
+    const answer = refusal(await cairn.get(`/v1/memory?session_id=${id}`));
+    expect([id, answer]).toEqual([id, { status: 404, code: "session_not_found", param: "session_id" }]);
+  }
+});
+
+test("memories outlive a session that expires: by id, list and search, to be changed and deleted", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ user_id: "ada", ttl_seconds: 60 });
+  const memory = await cairn.addMemory(session.id, "The customer prefers tea.", { tags: ["a"] });
+  const check = async () => {
+    expect((await cairn.get(`/v1/memory/${memory.id}`)).body).toEqual(memory);
+    expect((await cairn.get("/v1/memory?user_id=ada&tags=a")).body.data).toEqual([memory]);
+    expect(idsOf((await cairn.search("customer tea", { user_id: "ada" })).data)).toEqual([memory.id]);
+    const dead = { status: 404, code: "session_not_found", param: "session_id" };
+    expect(refusal(await cairn.get(`/v1/memory?session_id=${session.id}`))).toEqual(dead);
+    expect(refusal(await cairn.post("/v1/memory", { session_id: session.id, content: "coffee" }))).toEqual(dead);
+  };
+  cairn.clock.advance({ seconds: 60 });
+  await check();
+  await cairn.runTask("session expiry");
+  await cairn.runTask("session removal");
+  await check();
+  await cairn.restart();
+  await check();
+  const changed = await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: "The customer prefers coffee." }));
+  expect(idsOf((await cairn.search("customer coffee")).data)).toEqual([memory.id]);
+  expect(changed.session_id).toBe(session.id);
+  expect((await cairn.delete(`/v1/memory/${memory.id}`)).status).toBe(200);
+  expect(rowsOf(cairn)).toEqual(NO_ROWS);
+  expect((await cairn.traces(session.id)).map(({ action }) => action)).toEqual([
+    "memory.deleted",
+    "memory.updated",
+    "session.expired",
+    "memory.created",
+    "session.created",
+  ]);
+});
+
+test("deleting a session takes all its memories at once, however many, and no other's", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ user_id: "ada" });
+  const other = await cairn.createSession({ user_id: "ada" });
+  const kept = await cairn.addMemory(other.id, "The customer prefers green tea with milk.");
+  const first = await cairn.addMemory(session.id, "The customer prefers green tea.");
+  await Promise.all(Array.from({ length: 299 }, () => cairn.addMemory(session.id, "The customer prefers green tea.")));
+  await cairn.ok(cairn.delete(`/v1/sessions/${session.id}`));
+  const check = async () => {
+    expect(refusal(await cairn.get(`/v1/memory/${first.id}`)).code).toBe("memory_not_found");
+    expect(refusal(await cairn.patch(`/v1/memory/${first.id}`, { type: "fact" })).code).toBe("memory_not_found");
+    expect(refusal(await cairn.delete(`/v1/memory/${first.id}`)).code).toBe("memory_not_found");
+    expect((await cairn.get("/v1/memory?user_id=ada")).body).toMatchObject({ data: [kept], has_more: false });
+    expect(idsOf((await cairn.search("The customer prefers green tea.")).data)).toEqual([kept.id]);
+    expect(idsOf((await cairn.context(other.id)).memories)).toEqual([kept.id]);
+    expect(idsOf((await cairn.context(other.id, { query: "green tea" })).memories)).toEqual([kept.id]);
+  };
+  expect(cairn.service.store.count(removals)).toBe(1);
+  await check();
+  await cairn.runTask("session removal");
+  await check();
+  expect(rowsOf(cairn)).toMatchObject({ memories: 1, memoriesBySession: 1, memoriesByUser: 1, memoriesByType: 1, labels: 1, vectors: 1 });
+});
+
+test("a key for reading reads memories and changes none; one for writing does not read", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const memory = await cairn.addMemory(session.id, "tea");
+  const reader = await cairn.newKey({ scopes: ["read"] });
+  const writer = await cairn.newKey({ scopes: ["write"] });
+  const path = `/v1/memory/${memory.id}`;
+  const requests: { scope: "read" | "write"; ask: (key: string) => Promise<{ status: number }> }[] = [
+    { scope: "read", ask: (key) => cairn.get(path, { key }) },
+    { scope: "read", ask: (key) => cairn.get("/v1/memory", { key }) },
+    { scope: "read", ask: (key) => cairn.post("/v1/memory/search", { query: "tea" }, { key }) },
+    { scope: "read", ask: (key) => cairn.post(`/v1/sessions/${session.id}/context`, {}, { key }) },
+    { scope: "write", ask: (key) => cairn.post("/v1/memory", { session_id: session.id, content: "x" }, { key }) },
+    { scope: "write", ask: (key) => cairn.patch(path, { type: "fact" }, { key }) },
+    { scope: "write", ask: (key) => cairn.delete(path, { key }) },
+  ];
+  for (const { scope, ask } of requests) {
+    const [allowed, refused] = scope === "read" ? [reader, writer] : [writer, reader];
+    expect((await ask(refused)).status).toBe(403);
+    expect([200, 201]).toContain((await ask(allowed)).status);
+  }
+});

@@ -1,0 +1,93 @@
+/** `applyDiff(before, diffObjects(before, after))` is `after`, whatever the keys are called. */
+import { expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { applyDiff, diffObjects } from "../../src/sessions/diff.ts";
+import { toJson, type JsonObject, type JsonValue } from "../../src/lib/json.ts";
+
+const ODD_KEYS = [
+  "__proto__",
+  "constructor",
+  "prototype",
+  "toString",
+  "hasOwnProperty",
+  "added",
+  "from",
+  "",
+  "0",
+  "10",
+  "é",
+  "\ud800",
+  "a.b",
+];
+const key = fc.oneof(
+  { weight: 4, arbitrary: fc.constantFrom(...ODD_KEYS) },
+  { weight: 1, arbitrary: fc.string({ unit: "binary", maxLength: 3 }) },
+);
+const value = fc.oneof(
+  fc.jsonValue({ maxDepth: 2, stringUnit: "binary" }) as fc.Arbitrary<JsonValue>,
+  // Few values, so that the same key often has the same one before and after.
+  fc.constantFrom<JsonValue[]>(null, 0, "", [], {}),
+);
+/** As the parser makes it: `__proto__` is an own key. */
+const object = fc
+  .array(fc.tuple(key, value), { maxLength: 8 })
+  .map((entries): JsonObject => JSON.parse(toJson(Object.fromEntries(entries))));
+
+/** Keys in order, since a diff does not say where a key stood. */
+function canonical(object: JsonObject): string {
+  return toJson(Object.entries(object).toSorted(([a], [b]) => (a < b ? -1 : 1)));
+}
+
+test("a diff applied to what was gives what is", () => {
+  fc.assert(
+    fc.property(object, object, (before, after) => {
+      const kept = [toJson(before), toJson(after)];
+      expect(canonical(applyDiff(before, diffObjects(before, after)))).toBe(canonical(after));
+      expect([toJson(before), toJson(after)]).toEqual(kept);
+    }),
+    { numRuns: 2_000 },
+  );
+});
+
+test("a diff that went through JSON still applies", () => {
+  fc.assert(
+    fc.property(object, object, (before, after) => {
+      expect(canonical(applyDiff(before, JSON.parse(toJson(diffObjects(before, after)))))).toBe(canonical(after));
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("each key stands in one part of a diff at most, and only if it changed", () => {
+  fc.assert(
+    fc.property(object, object, (before, after) => {
+      const { added, removed, modified } = diffObjects(before, after);
+      const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
+      for (const name of keys) {
+        const was = Object.hasOwn(before, name) ? toJson(before[name]) : undefined;
+        const is = Object.hasOwn(after, name) ? toJson(after[name]) : undefined;
+        expect([name, Object.hasOwn(added, name), Object.hasOwn(removed, name), Object.hasOwn(modified, name)]).toEqual([
+          name,
+          was === undefined,
+          is === undefined,
+          was !== undefined && is !== undefined && was !== is,
+        ]);
+      }
+      for (const part of [added, removed, modified]) for (const name of Object.keys(part)) expect(keys.has(name)).toBe(true);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test("an object does not differ from itself", () => {
+  fc.assert(
+    fc.property(object, (same) => {
+      expect(JSON.stringify(diffObjects(same, copyOf(same)))).toBe('{"added":{},"removed":{},"modified":{}}');
+    }),
+    { numRuns: 500 },
+  );
+});
+
+function copyOf(object: JsonObject): JsonObject {
+  return JSON.parse(toJson(object)) as JsonObject;
+}

@@ -1,0 +1,321 @@
+import { expect, test } from "bun:test";
+import { localEmbedder } from "../src/embeddings/local.ts";
+import type { MemoryId } from "../src/lib/ids.ts";
+import { hashKey } from "../src/storage/keys.ts";
+import { putMemory, putVector } from "../src/storage/memory-records.ts";
+import { encodeVector } from "../src/vectors/encoding.ts";
+import { idsOf, neverGiven, refusal } from "./support/answers.ts";
+import { startCairn, type Cairn } from "./support/cairn.ts";
+
+/** Puts memories into the store directly: thousands by way of requests would take a while. */
+async function fill(cairn: Cairn, sessionId: string, contents: readonly string[]): Promise<MemoryId[]> {
+  const { store, ids } = cairn.service;
+  const embedder = localEmbedder();
+  const filled: MemoryId[] = [];
+  await store.commit((tx) => {
+    for (const content of contents) {
+      const id = ids.next("mem");
+      const memory = id.slice("mem_".length);
+      const embedding = { id: ids.next("emb"), label: putVector(tx, memory, encodeVector(embedder.embedMemory(content))) };
+      const row = { sessionId, userId: null, content, type: "general", tags: [], metadata: {}, createdAt: cairn.clock.now(), embed: true };
+      putMemory(tx, memory, { ...row, embedding });
+      filled.push(id);
+    }
+  });
+  cairn.service.vectors.changed();
+  return filled;
+}
+
+const NUMBERED = (count: number) =>
+  Array.from({ length: count }, (_, i) => `Entry ${i + 1000}: ${hashKey(`${i}`)} arrived at gate ${i % 97}.`);
+
+test("a search answers the query as it was sent and what it found, with these fields and no others", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const memory = await cairn.addMemory(session.id, "The customer prefers e-mail to phone calls.", {
+    type: "preference",
+    tags: ["contact"],
+    metadata: { source: "chat" },
+  });
+  await cairn.addMemory(session.id, "The train to Oslo leaves at nine.");
+  const query = " How does the customer prefer to be called, by phone or e-mail? ";
+  const answer = await cairn.post("/v1/memory/search", { query });
+  expect(answer.status).toBe(200);
+  expect(answer.body).toEqual({
+    object: "list",
+    query,
+    data: [
+      {
+        id: memory.id,
+        session_id: session.id,
+        content: "The customer prefers e-mail to phone calls.",
+        type: "preference",
+        tags: ["contact"],
+        score: expect.any(Number),
+        created_at: "2026-05-07T08:00:00.000Z",
+      },
+    ],
+  });
+  const [{ score }] = answer.body.data;
+  expect(score).toBeGreaterThanOrEqual(0.7);
+  expect(score).toBeLessThan(1);
+});
+
+test("a memory is found by its own text with score 1, and by what shares its words or its meaning with less", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const { id } = await cairn.addMemory(session.id, "Her physician sees patients on Mondays.");
+  const scores = [];
+  for (const query of [
+    "Her physician sees patients on Mondays.",
+    "physician Mondays",
+    "When does the doctor have time?",
+    "Where is the harbour?",
+  ]) {
+    const [found] = (await cairn.search(query, { threshold: 0 })).data;
+    expect([query, found.id]).toEqual([query, id]);
+    scores.push(found.score);
+  }
+  expect(scores[0]).toBe(1);
+  expect(scores).toEqual(scores.toSorted((a, b) => b - a));
+  expect(new Set(scores).size).toBe(4);
+});
+
+test("the best come first, and of equal ones the newest", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const contents = ["green tea", "tea", "green tea with milk", "tea", "coffee", "tea", "The customer prefers green tea in the morning."];
+  const added = [];
+  for (const content of contents) added.push(await cairn.addMemory(session.id, content));
+  const { data } = await cairn.search("tea", { threshold: 0 });
+  expect(idsOf(data.slice(0, 3))).toEqual([added[5].id, added[3].id, added[1].id]);
+  const scores = data.map(({ score }: { score: number }) => score);
+  expect(scores).toEqual(scores.toSorted((a: number, b: number) => b - a));
+  expect(data.length).toBe(contents.length);
+  // The same again for what another query makes equal.
+  const [first, second] = (await cairn.search("milk", { threshold: 0, limit: 2 })).data;
+  expect([first.id, second.score < first.score]).toEqual([added[2].id, true]);
+});
+
+test("of many equal memories the newest are found", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const ids = await fill(
+    cairn,
+    session.id,
+    Array.from({ length: 250 }, () => "The customer prefers tea."),
+  );
+  expect(idsOf((await cairn.search("The customer prefers tea.", { limit: 50 })).data)).toEqual(ids.slice(-50).reverse());
+});
+
+test("ten are found unless a limit of up to 50 is asked for", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  await Promise.all(Array.from({ length: 60 }, (_, i) => cairn.addMemory(session.id, `The customer prefers tea number ${i}.`)));
+  const count = async (more: Record<string, unknown>) => (await cairn.search("The customer prefers tea.", more)).data.length;
+  expect([await count({}), await count({ limit: 1 }), await count({ limit: 50 }), await count({ limit: null })]).toEqual([10, 1, 50, 10]);
+});
+
+test("nothing below the threshold is found: 0.7 unless another is asked for", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  for (const content of [
+    "green tea with milk",
+    "green tea",
+    "tea",
+    "coffee with milk",
+    "The harbour is closed on Sundays.",
+    "The green door",
+  ]) {
+    await cairn.addMemory(session.id, content);
+  }
+  const all = (await cairn.search("green tea with milk", { threshold: 0 })).data;
+  expect(all.length).toBe(6);
+  expect(all[0].score).toBe(1);
+  const search = async (more: Record<string, unknown>) => (await cairn.search("green tea with milk", more)).data;
+  for (const threshold of [1, all[1].score, 0.7, all[3].score, 0.000001, 0]) {
+    expect(await search({ threshold })).toEqual(all.filter(({ score }: { score: number }) => score >= threshold));
+  }
+  const standard = await search({ threshold: 0.7 });
+  expect(standard.length).toBeGreaterThan(0);
+  expect(standard.length).toBeLessThan(6);
+  expect([await search({}), await search({ threshold: null })]).toEqual([standard, standard]);
+});
+
+test("filters combine with AND, tags with OR among themselves; without any, all memories are searched", async () => {
+  await using cairn = await startCairn();
+  const ada = await cairn.createSession({ user_id: "ada" });
+  const adaAgain = await cairn.createSession({ user_id: "ada" });
+  const bo = await cairn.createSession({ user_id: "bo" });
+  const nobody = await cairn.createSession();
+  const add = (session: { id: string }, more: Record<string, unknown> = {}) =>
+    cairn.addMemory(session.id, "The customer prefers tea.", more);
+  const a = await add(ada, { type: "fact", tags: ["x"] });
+  const b = await add(adaAgain, { type: "event", tags: ["x", "y"] });
+  const c = await add(bo, { type: "fact", tags: ["y"] });
+  const d = await add(nobody, { type: "fact" });
+  const cases: { filter: Record<string, unknown>; found: { id: string }[] }[] = [
+    { filter: {}, found: [d, c, b, a] },
+    { filter: { session_id: null, user_id: null, type: null, tags: null }, found: [d, c, b, a] },
+    { filter: { session_id: ada.id }, found: [a] },
+    { filter: { user_id: "ada" }, found: [b, a] },
+    { filter: { user_id: "nobody" }, found: [] },
+    { filter: { type: "fact" }, found: [d, c, a] },
+    { filter: { tags: ["x"] }, found: [b, a] },
+    { filter: { tags: ["x", "y"] }, found: [c, b, a] },
+    { filter: { tags: ["y", "none"] }, found: [c, b] },
+    { filter: { tags: ["none"] }, found: [] },
+    { filter: { tags: [] }, found: [d, c, b, a] },
+    { filter: { user_id: "ada", type: "fact" }, found: [a] },
+    { filter: { user_id: "ada", type: "event", tags: ["y", "none"], session_id: adaAgain.id }, found: [b] },
+    { filter: { user_id: "bo", session_id: ada.id }, found: [] },
+  ];
+  for (const { filter, found } of cases) {
+    const { data } = await cairn.search("The customer prefers tea.", filter);
+    expect([filter, idsOf(data)]).toEqual([filter, idsOf(found)]);
+  }
+});
+
+test("a changed type or tag is what a search goes by from then on", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const { id } = await cairn.addMemory(session.id, "tea", { type: "fact", tags: ["old"] });
+  await cairn.patch(`/v1/memory/${id}`, { type: "event", tags: ["new"] });
+  const found = async (filter: Record<string, unknown>) =>
+    (await cairn.search("tea", filter)).data.map(({ type, tags }: any) => ({ type, tags }));
+  expect([await found({ type: "fact" }), await found({ tags: ["old"] })]).toEqual([[], []]);
+  const changed = [{ type: "event", tags: ["new"] }];
+  expect([await found({ type: "event" }), await found({ tags: ["new"] })]).toEqual([changed, changed]);
+});
+
+test("a query of nothing, or of signs alone, finds nothing", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  for (const content of ["tea", "?!", "🫖"]) await cairn.addMemory(session.id, content);
+  for (const query of ["", " ", "?!", "🫖", "\n\t…—", "\ud800"]) {
+    expect(await cairn.search(query, { threshold: 0 })).toEqual({ object: "list", query, data: [] });
+  }
+});
+
+test("explain adds why to each result, and changes nothing else", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  await cairn.addMemory(session.id, "Her physician sees patients on Mondays.");
+  await cairn.addMemory(session.id, "The doctor was late.");
+  const plain = await cairn.search("doctor Monday", { threshold: 0 });
+  expect(await cairn.search("doctor Monday", { threshold: 0, explain: false })).toEqual(plain);
+  const explained = await cairn.search("doctor Monday", { threshold: 0, explain: true });
+  const without = explained.data.map(({ explanation: _, ...rest }: any) => rest);
+  expect({ ...explained, data: without }).toEqual(plain);
+  const byContent = Object.fromEntries(explained.data.map(({ content, explanation }: any) => [content, explanation]));
+  expect(byContent["Her physician sees patients on Mondays."]).toEqual({
+    semantic: expect.any(Number),
+    lexical: expect.any(Number),
+    matches: [
+      { word: "doctor", matched_by: "meaning", matched_word: "physician", share: expect.any(Number) },
+      { word: "Monday", matched_by: "word", matched_word: "Mondays", share: expect.any(Number) },
+    ],
+  });
+  expect(byContent["The doctor was late."].matches).toEqual([{ word: "doctor", matched_by: "word", share: expect.any(Number) }]);
+});
+
+test("a pair of query and memory has the same score among one, a hundred and fifty and five thousand memories", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const pairs = [
+    { query: "How does the customer want to be contacted?", content: "The customer prefers e-mail to phone calls." },
+    { query: "doctor's appointment", content: "Her physician sees patients on Mondays." },
+    { query: "ORD-4471", content: "The order ORD-4471 was sent on 2024-05-07." },
+  ];
+  const scoreOf = async (query: string, id: string) => {
+    const { data } = await cairn.search(query, { threshold: 0, limit: 50, explain: true });
+    const { score, explanation } = data.find((found: { id: string }) => found.id === id);
+    return { score, explanation };
+  };
+  const alone = [];
+  for (const { query, content } of pairs) {
+    const { id } = await cairn.addMemory(session.id, content);
+    alone.push(await scoreOf(query, id));
+    await cairn.ok(cairn.delete(`/v1/memory/${id}`));
+  }
+  const ids: string[] = [];
+  for (const { content } of pairs) ids.push((await cairn.addMemory(session.id, content)).id);
+  const scores = () => Promise.all(pairs.map(({ query }, i) => scoreOf(query, ids[i] as string)));
+  await fill(cairn, session.id, NUMBERED(147));
+  expect(await scores()).toEqual(alone);
+  await fill(cairn, session.id, NUMBERED(5_000).slice(150));
+  expect(await scores()).toEqual(alone);
+});
+
+test("a memory is found as soon as it is answered, changed as soon as it is changed and gone as soon as it is deleted, while the index is being built", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  await fill(cairn, session.id, NUMBERED(2_500));
+  for (let i = 0; i < 10; i++) {
+    const [before, after] = [`Zoltan left samovar ${i} on the ferry.`, `Ludmila took accordion ${i} to the opera.`];
+    const { id } = await cairn.addMemory(session.id, before);
+    expect((await cairn.search(before, { limit: 1 })).data).toMatchObject([{ id, score: 1, content: before }]);
+    await cairn.ok(cairn.patch(`/v1/memory/${id}`, { content: after }));
+    expect((await cairn.search(after, { limit: 1 })).data).toMatchObject([{ id, score: 1, content: after }]);
+    expect(idsOf((await cairn.search(before, { threshold: 0, limit: 50 })).data.filter(({ score }: any) => score === 1))).toEqual([]);
+    await cairn.ok(cairn.delete(`/v1/memory/${id}`));
+    expect(idsOf((await cairn.search(after, { threshold: 0, limit: 50 })).data)).not.toContain(id);
+  }
+  expect(cairn.service.vectors.status.vectors).toBe(2_500);
+});
+
+const QUERY = { query: "tea" };
+const REFUSED_SEARCHES = [
+  { name: "no query", body: { query: undefined }, param: "query" },
+  { name: "query null", body: { query: null }, param: "query" },
+  { name: "query a number", body: { query: 5 }, param: "query" },
+  { name: "query of 10,001 characters", body: { query: "🫖".repeat(10_001) }, param: "query" },
+  { name: "limit 0", body: { limit: 0 }, param: "limit" },
+  { name: "limit 51", body: { limit: 51 }, param: "limit" },
+  { name: "limit with a fraction", body: { limit: 1.5 }, param: "limit" },
+  { name: "limit as text", body: { limit: "5" }, param: "limit" },
+  { name: "threshold below 0", body: { threshold: -0.1 }, param: "threshold" },
+  { name: "threshold above 1", body: { threshold: 1.01 }, param: "threshold" },
+  { name: "threshold as text", body: { threshold: "0.7" }, param: "threshold" },
+  { name: "type empty", body: { type: "" }, param: "type" },
+  { name: "type of 65 characters", body: { type: "x".repeat(65) }, param: "type" },
+  { name: "user_id empty", body: { user_id: "" }, param: "user_id" },
+  { name: "user_id of 257 characters", body: { user_id: "x".repeat(257) }, param: "user_id" },
+  { name: "session_id a number", body: { session_id: 5 }, param: "session_id" },
+  { name: "tags text", body: { tags: "a" }, param: "tags" },
+  { name: "tags with an empty one", body: { tags: ["a", ""] }, param: "tags.1" },
+  { name: "65 tags", body: { tags: Array.from({ length: 65 }, (_, i) => `${i}`) }, param: "tags" },
+  { name: "explain text", body: { explain: "true" }, param: "explain" },
+];
+
+test("a search that cannot be made is refused with the field that is wrong", async () => {
+  await using cairn = await startCairn();
+  const outcomes = [];
+  for (const { name, body } of REFUSED_SEARCHES)
+    outcomes.push({ name, ...refusal(await cairn.post("/v1/memory/search", { ...QUERY, ...body })) });
+  expect(outcomes).toEqual(REFUSED_SEARCHES.map(({ name, param }) => ({ name, status: 400, code: "invalid_request", param })));
+  expect((await cairn.post("/v1/memory/search", { query: "🫖 tea ".repeat(1_666) })).status).toBe(200);
+});
+
+test("a search in a session that is not there, has expired or was deleted is not found", async () => {
+  await using cairn = await startCairn();
+  const expired = await cairn.createSession({ ttl_seconds: 60 });
+  const deleted = await cairn.createSession();
+  await cairn.addMemory(expired.id, "tea");
+  await cairn.ok(cairn.delete(`/v1/sessions/${deleted.id}`));
+  cairn.clock.advance({ seconds: 60 });
+  for (const id of [neverGiven("sess"), "nonsense", expired.id, deleted.id]) {
+    const answer = refusal(await cairn.post("/v1/memory/search", { query: "tea", session_id: id }));
+    expect([id, answer]).toEqual([id, { status: 404, code: "session_not_found", param: "session_id" }]);
+  }
+});
+
+test("a search leaves no trace and changes nothing", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  await cairn.addMemory(session.id, "tea");
+  const [before, traces] = [await cairn.session(session.id), await cairn.traces(session.id)];
+  cairn.clock.advance({ seconds: 5 });
+  expect((await cairn.search("tea", { session_id: session.id })).data.length).toBe(1);
+  expect([await cairn.session(session.id), await cairn.traces(session.id)]).toEqual([before, traces]);
+});

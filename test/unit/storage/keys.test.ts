@@ -1,0 +1,39 @@
+import { expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { AFTER_ALL, hashKey, numberKey, versionKey } from "../../../src/storage/keys.ts";
+
+test("a text of any length and kind becomes 22 characters, and texts that differ become others", () => {
+  const texts = [
+    "",
+    "a",
+    "A",
+    "a ",
+    "é",
+    "e\u0301",
+    "\ud800",
+    "\ud801",
+    "\udc00",
+    "\ufffd",
+    "🫖",
+    "x".repeat(1_000_000),
+    "\u0000",
+    "null",
+    '"a"',
+  ];
+  const keys = texts.map(hashKey);
+  expect(keys.filter((key) => !/^[\w-]{22}$/.test(key))).toEqual([]);
+  expect(new Set(keys).size).toBe(texts.length);
+  expect(texts.map(hashKey)).toEqual(keys);
+});
+
+test("number keys are in the order of their numbers, and everything is before the end of a span", () => {
+  const number = fc.integer({ min: 0, max: 62 ** 7 - 1 });
+  fc.assert(
+    fc.property(number, number, (a, b) => {
+      expect(numberKey(a) < numberKey(b)).toBe(a < b);
+      expect(versionKey("0VQk3aB4x1Zq", a) < versionKey("0VQk3aB4x1Zq", b)).toBe(a < b);
+      expect(versionKey("0VQk3aB4x1Zq", a) < `0VQk3aB4x1Zq${AFTER_ALL}`).toBe(true);
+      expect(versionKey("0VQk3aB4x1Zq", a) < versionKey("0VQk3aB4x1Zr", 0)).toBe(true);
+    }),
+  );
+});

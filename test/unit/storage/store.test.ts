@@ -1,0 +1,167 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import * as fc from "fast-check";
+import { toJson } from "../../../src/lib/json.ts";
+import { Store, StoreError } from "../../../src/storage/store.ts";
+import { meta, outbox, turns, vectors, versions } from "../../../src/storage/tables.ts";
+import { FakeClock } from "../../support/clock.ts";
+
+let directory: string;
+let store: Store;
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), "cairn-store-"));
+  store = await Store.open(directory, new FakeClock());
+});
+
+afterEach(async () => {
+  await store.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const text = (body: string) => ({ shown: body, rest: "" });
+
+test("a span is read from its start to before its end, either way round, up to its limit, inside a commit and outside", async () => {
+  const key = fc.string({ unit: fc.constantFrom("0", "5", "A", "z"), minLength: 1, maxLength: 3 });
+  const end = fc.oneof(key, fc.constantFrom("", "~", "z~"));
+  const span = fc.record({
+    from: end,
+    to: end,
+    limit: fc.option(fc.integer({ min: 1, max: 5 }), { nil: undefined }),
+    descending: fc.boolean(),
+  });
+  await fc.assert(
+    fc.asyncProperty(fc.uniqueArray(key, { maxLength: 25 }), fc.array(span, { minLength: 1, maxLength: 10 }), async (keys, spans) => {
+      const expected = spans.map(({ from, to, limit, descending }) => {
+        const within = keys.filter((one) => one >= from && one < to).toSorted();
+        return (descending ? within.reverse() : within).slice(0, limit);
+      });
+      const look = (reader: Pick<Store, "keys" | "rows">) => {
+        const bounds = spans.map(({ limit, ...rest }) => (limit === undefined ? rest : { ...rest, limit }));
+        const rows = bounds.map((one) => reader.rows(turns, one));
+        expect(bounds.map((one) => reader.keys(turns, one))).toEqual(expected);
+        expect(rows).toEqual(expected.map((within) => within.map((one) => ({ key: one, row: text(`row of ${one}`) }))));
+      };
+      await store.commit((tx) => {
+        for (const one of keys) tx.put(turns, one, text(`row of ${one}`));
+        look(tx);
+      });
+      look(store);
+      expect(store.count(turns)).toBe(keys.length);
+      await store.commit((tx) => {
+        for (const one of keys) tx.remove(turns, one);
+      });
+      expect(store.count(turns)).toBe(0);
+    }),
+    { numRuns: 40 },
+  );
+});
+
+test("a commit whose work throws keeps nothing of it, passes on what was thrown, and hinders no other", async () => {
+  await store.commit((tx) => tx.put(turns, "before", text("there")));
+  const thrown = new Error("no");
+  const outcomes = await Promise.allSettled([
+    store.commit((tx) => tx.put(turns, "beside", text("there"))),
+    store.commit((tx) => {
+      tx.put(turns, "a", text("never"));
+      tx.remove(turns, "before");
+      tx.put(meta, "nextLabel", "7");
+      throw thrown;
+    }),
+    store.commit((tx) => (tx.put(turns, "after", text("there")), tx.has(turns, "a"))),
+  ]);
+  expect(outcomes).toEqual([
+    { status: "fulfilled", value: undefined },
+    { status: "rejected", reason: thrown },
+    { status: "fulfilled", value: false },
+  ]);
+  expect(store.keys(turns, { from: "", to: "~" })).toEqual(["after", "before", "beside"]);
+  expect(store.get(meta, "nextLabel")).toBeUndefined();
+});
+
+test("a read inside a commit sees what was written before it in the same commit", async () => {
+  await store.commit((tx) => {
+    tx.put(turns, "a", text("first"));
+    tx.put(turns, "a", text("second"));
+    expect(tx.get(turns, "a")).toEqual(text("second"));
+    tx.remove(turns, "a");
+    expect([tx.get(turns, "a"), tx.has(turns, "a")]).toEqual([undefined, false]);
+  });
+  expect(store.has(turns, "a")).toBe(false);
+});
+
+test("commits that count each see the one before, however many are sent at once", async () => {
+  const seen = await Promise.all(
+    Array.from({ length: 100 }, () =>
+      store.commit((tx) => {
+        const next = Number(tx.get(meta, "counter") ?? "0") + 1;
+        tx.put(meta, "counter", String(next));
+        return next;
+      }),
+    ),
+  );
+  expect(seen.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
+  expect(store.get(meta, "counter")).toBe("100");
+});
+
+test("what was committed is there after the store was closed and opened again", async () => {
+  await store.commit((tx) => tx.put(turns, "a", text("there")));
+  await store.close();
+  store = await Store.open(directory, new FakeClock());
+  expect(store.get(turns, "a")).toEqual(text("there"));
+});
+
+test("rows come back as they were put, whatever is in them", async () => {
+  const body = toJson({ __proto__: null, "\ud800": "\n\r\u2028\u0000", "🫖": ["\\n", '"'], n: -0.5 });
+  const version = { createdAt: 5, actor: "crn_1234", source: "update" as const, reasoning: "two\nlines", body };
+  const event = { type: "turn.added", createdAt: 5, sessionId: null, body: toJson("a\nb") };
+  await store.commit((tx) => {
+    tx.put(versions, "v", version);
+    tx.put(outbox, "e", event);
+    tx.put(turns, "t", { shown: '"id":"t"', rest: '"line":"a\\nb"' });
+  });
+  expect([store.get(versions, "v"), store.get(outbox, "e"), store.get(turns, "t")]).toEqual([
+    version,
+    event,
+    { shown: '"id":"t"', rest: '"line":"a\\nb"' },
+  ]);
+});
+
+test("a vector's bytes are exactly those that were stored, also after longer and shorter ones", async () => {
+  const bytesOf = (length: number) => Uint8Array.from({ length }, (_, i) => (i * 31 + length) % 256);
+  const lengths = [6_160, 6_148, 46_144, 8, 6_160, 200_000, 4];
+  await store.commit((tx) => {
+    for (const length of lengths) tx.putVector(`v${length}`, bytesOf(length));
+  });
+  for (const length of lengths) {
+    const read = store.vectorBytes(`v${length}`);
+    expect([length, read?.length, read?.byteLength, Bun.hash(Uint8Array.from(read ?? []))]).toEqual([
+      length,
+      length,
+      length,
+      Bun.hash(bytesOf(length)),
+    ]);
+  }
+  await store.commit((tx) => tx.removeVector("v8"));
+  expect([store.vectorBytes("v8"), store.count(vectors)]).toEqual([undefined, new Set(lengths).size - 1]);
+});
+
+test("a store of a newer version is refused with what to do, and left as it is", async () => {
+  await store.commit((tx) => tx.put(meta, "schema", "2"));
+  await store.close();
+  const refused: unknown = await Store.open(directory, new FakeClock()).catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(StoreError);
+  expect(String(refused)).toMatch(/schema version 2.*written by a newer Cairn: start that one/);
+  const again: unknown = await Store.open(directory, new FakeClock()).catch((error: unknown) => error);
+  expect(again).toBeInstanceOf(StoreError);
+  const path = join(directory, "store");
+  rmSync(path, { recursive: true });
+  store = await Store.open(directory, new FakeClock());
+  expect(store.get(meta, "schema")).toBe("1");
+});
+
+test("nobody but the owner can read the files", () => {
+  for (const file of ["data.mdb", "lock.mdb"]) expect([file, statSync(join(directory, "store", file)).mode & 0o777]).toEqual([file, 0o600]);
+});
