@@ -43,7 +43,7 @@ export interface Service extends MemoryParts {
 }
 
 /** Another process has this data directory open for serving. */
-export class DirectoryInUseError extends Error {
+class DirectoryInUseError extends Error {
   override name = "DirectoryInUseError";
 }
 
@@ -74,8 +74,9 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
       requestId: null,
       startedAt: null,
     };
-    let driver: Driver | undefined;
-    const parts = { ...records, log, embeddings, vectors, settings, wakeBackfill: () => driver?.wake(BACKFILL) };
+    // Tasks are made of the parts, and some parts wake a task.
+    const timers: { driver?: Driver } = {};
+    const parts = { ...records, log, embeddings, vectors, settings, wakeBackfill: () => timers.driver?.wake(BACKFILL) };
     const tasks = [
       sessionExpiry(parts, timer),
       sessionRemoval(records),
@@ -84,17 +85,17 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
       idempotency.retention(),
       backfill(parts),
     ];
-    driver = new Driver(tasks, log);
-    const timers = driver;
+    const driver = new Driver(tasks, log);
+    timers.driver = driver;
     await vectors.open();
     return {
       ...parts,
       idempotency,
       tasks,
-      start: () => timers.start(),
+      start: () => driver.start(),
       async close() {
         embeddings.close();
-        await timers.stop();
+        await driver.stop();
         await vectors.close();
         await records.store.close();
         release();

@@ -8,10 +8,11 @@
  */
 import { expect, test } from "bun:test";
 import { Kind, OptionalKind, type TObject, type TSchema } from "@sinclair/typebox";
-import { Value } from "@sinclair/typebox/value";
+import Ajv from "ajv";
 import * as fc from "fast-check";
 import { endpointsOf } from "../src/app.ts";
 import type { Endpoint } from "../src/http/endpoint.ts";
+import { openApiSchema, type SchemaComponents } from "../src/http/openapi-schema.ts";
 import { OBJECT_KIND, ONE_OF, TEXT_KIND } from "../src/http/types.ts";
 import { TABLES, traces, vectors } from "../src/storage/tables.ts";
 import { startCairn, type Answer, type Cairn } from "./support/cairn.ts";
@@ -43,7 +44,6 @@ type Name = (typeof NAMES)[number];
 const NEVER_IN_EARNEST = new Set(["embedding", "max_body_bytes", "url"]);
 
 interface Sent {
-  endpoint: Endpoint;
   method: string;
   path: string;
   headers: Record<string, string>;
@@ -283,7 +283,7 @@ function requestTo(endpoint: Endpoint): fc.Arbitrary<Sent> {
       }
       const path = `${segments.join("/")}${search.size === 0 ? "" : "?"}${[...search].map(([name, text]) => `${name}=${text}`).join("&")}`;
       const text = Array.isArray(body) ? `{${body.map(([name, value]) => `${json(name)}:${value}`).join(",")}}` : body;
-      return { endpoint, method, path, headers, body: method === "GET" || method === "HEAD" ? null : text };
+      return { method, path, headers, body: method === "GET" || method === "HEAD" ? null : text };
     });
 }
 
@@ -364,10 +364,19 @@ function expectRefusal({ status, headers, body }: Answer): void {
   expect(error.message).not.toMatch(/\bat [\w.<]+ \(|\/src\/|\.ts:|node_modules|\bundefined\b/);
 }
 
-function expectSuccess(endpoint: Endpoint, { status, body }: Answer): void {
-  expect(status).toBe(endpoint.status);
-  const wrong = Value.Errors(endpoint.response, body).First();
-  expect(wrong === undefined ? "fits" : `${wrong.path} ${wrong.message}`).toBe("fits");
+/** Compares an answer of success with what the documentation says of it. */
+function documented({ status: promised, response }: Endpoint): (answer: Answer) => void {
+  const components: SchemaComponents = new Map();
+  const schema = openApiSchema(response, components);
+  const check = new Ajv({ strict: false, validateFormats: false }).compile({
+    ...schema,
+    components: { schemas: Object.fromEntries(components) },
+  });
+  return ({ status, body }) => {
+    expect(status).toBe(promised);
+    check(body);
+    expect((check.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)).toEqual([]);
+  };
 }
 
 test(
@@ -377,6 +386,11 @@ test(
     const world = new World(cairn);
     await world.fill();
     const endpoints = endpointsOf(cairn.service);
+    const known = endpoints.map((endpoint) => ({
+      ...endpoint,
+      pattern: new RegExp(`^${endpoint.path.replaceAll(/\{\w+\}/g, "[^/]+")}/?$`),
+      expectDocumented: documented(endpoint),
+    }));
     const outcomes = { accepted: 0, refused: 0 };
     const property = fc.asyncProperty(fc.oneof(...endpoints.map(requestTo)), async (sent) => {
       const before = world.counts();
@@ -390,10 +404,12 @@ test(
         return;
       }
       outcomes.accepted += 1;
-      const reached = endpoints.find(({ method, path }) => method === sent.method && path === sent.endpoint.path);
-      if (reached === sent.endpoint && sent.path.startsWith(reached.path)) expectSuccess(reached, answer);
+      // Not always the one that was meant: `..` is a segment, and a method may have become another.
+      const { pathname } = new URL(`http://localhost${sent.path}`);
+      const endpoint = known.find(({ method, pattern }) => method === sent.method && pattern.test(pathname));
+      endpoint?.expectDocumented(answer);
       if (sent.method === "GET" || sent.method === "HEAD" || answer.headers.has("idempotency-replayed")) expect(after).toEqual(before);
-      else if (reached === sent.endpoint) expect(after[traces.name]! - before[traces.name]!).toBe(reached.scope === "write" ? 1 : 0);
+      else if (endpoint !== undefined) expect(after[traces.name]! - before[traces.name]!).toBe(endpoint.scope === "write" ? 1 : 0);
       if (sent.method === "DELETE") await world.fill();
     });
     await fc.assert(property, { numRuns: 5_000, interruptAfterTimeLimit: SECONDS * 1_000 });

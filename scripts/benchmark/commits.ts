@@ -70,24 +70,28 @@ class Recorder {
   static async start(directory: string): Promise<Recorder> {
     const cairn = await startCairn({ directory });
     const recorder = new Recorder(cairn);
-    const { store, ids: source } = cairn.service;
+    const { id } = (await cairn.ok(cairn.post("/v1/sessions", createSession(0).body))) as { id: string };
+    for (const { path, body } of filling(id, 0)) await cairn.ok(cairn.post(path, body));
+    recorder.#session = id.slice("sess_".length);
+    recorder.#listen();
+    return recorder;
+  }
+
+  #listen(): void {
+    const { store, ids: source } = this.#cairn.service;
     const bare = source.bare.bind(source);
     source.bare = () => {
       const id = bare();
-      recorder.#newIds.push(id);
+      this.#newIds.push(id);
       return id;
     };
     const commit = store.commit.bind(store);
     store.commit = (work) =>
       commit((tx) => {
         const writes: Write[] = [];
-        recorder.#commits.push(writes);
-        return work(recorder.#listening(tx, writes));
+        this.#commits.push(writes);
+        return work(this.#listening(tx, writes));
       });
-    const { id } = (await cairn.ok(cairn.post("/v1/sessions", createSession(0).body))) as { id: string };
-    recorder.#session = id.slice("sess_".length);
-    for (const { path, body } of filling(`sess_${recorder.#session}`, 0)) await cairn.ok(cairn.post(path, body));
-    return recorder;
   }
 
   async record(operation: OperationName): Promise<Write[][]> {

@@ -21,14 +21,14 @@ export function found(relevant: readonly number[], ranked: Ranked): Found {
 }
 
 /** Share of what is relevant that is among the first `count`. */
-export function recall(asked: readonly Found[], count: number): number {
+function recall(asked: readonly Found[], count: number): number {
   return mean(
     asked.map(({ relevant, ranked }) => ranked.slice(0, count).filter(({ index }) => relevant.has(index)).length / relevant.size),
   );
 }
 
 /** Mean of 1 / the place of the first that is relevant. */
-export function meanReciprocalRank(asked: readonly Found[]): number {
+function meanReciprocalRank(asked: readonly Found[]): number {
   return mean(
     asked.map(({ relevant, ranked }) => {
       const place = ranked.findIndex(({ index }) => relevant.has(index));

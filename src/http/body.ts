@@ -6,6 +6,7 @@
 import { ApiError } from "../lib/errors.ts";
 import { jsonDepth } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { firstCodePoints } from "../lib/text.ts";
 
 export interface Body {
   /** As they came, for the fingerprint of an idempotent request. */
@@ -131,10 +132,15 @@ function refuseDeepField(object: Record<string, unknown>): void {
     .map(([name, value]) => ({ name, depth: jsonDepth(value) }))
     .find(({ depth }) => depth > LIMITS.jsonDepthMax);
   if (deepest === undefined) return;
-  throw new ApiError("invalid_request", `${deepest.name} must nest at most ${LIMITS.jsonDepthMax} levels; got ${deepest.depth}.`, {
-    param: deepest.name,
-  });
+  const param = shown(deepest.name);
+  throw new ApiError("invalid_request", `${param} must nest at most ${LIMITS.jsonDepthMax} levels; got ${deepest.depth}.`, { param });
 }
+
+/** A field of the caller's own can have a name of any length. */
+function shown(name: string): string {
+  return name.length <= SHOWN_LENGTH ? name : `${firstCodePoints(name, SHOWN_LENGTH)}…`;
+}
+const SHOWN_LENGTH = 64;
 
 /** JSON has no infinity: such a number would come back as null. */
 function refuseInfinity(object: Record<string, unknown>): void {
@@ -142,7 +148,7 @@ function refuseInfinity(object: Record<string, unknown>): void {
     let level: unknown[] = [member];
     while (level.length > 0) {
       if (level.some((item) => typeof item === "number" && !Number.isFinite(item))) {
-        throw new ApiError("invalid_request", `${name} has a number too large for JSON to keep.`, { param: name });
+        throw new ApiError("invalid_request", `${shown(name)} has a number too large for JSON to keep.`, { param: shown(name) });
       }
       level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item) : []));
     }

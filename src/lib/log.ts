@@ -36,8 +36,6 @@ export function createLog(options: { level: LogLevel; pretty: boolean; now: () =
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), enabled };
 }
 
-export const silentLog: Log = createLog({ level: "silent", pretty: false, now: () => 0, write: () => undefined });
-
 /** What an unknown thrown value says, with its causes. */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);

@@ -58,7 +58,7 @@ export function backfill(parts: MemoryParts): Task {
 }
 
 /** How many memories have a vector of the provider that is set, and how many are to get one. */
-export function progress({ store }: MemoryParts): { ready: number; owed: number; looking_through: boolean } {
+function progress({ store }: MemoryParts): { ready: number; owed: number; looking_through: boolean } {
   return {
     ready: store.count(labels),
     owed: store.count(owed),

@@ -114,7 +114,7 @@ export function newEmbedding(tx: Tx, { ids }: Records, memory: BareId, embedding
 }
 
 /** A memory as the wire has it. */
-export function memoryJson(id: MemoryId, row: MemoryRow): JsonText {
+function memoryJson(id: MemoryId, row: MemoryRow): JsonText {
   return jsonObject({
     object: toJson("memory"),
     id: toJson(id),

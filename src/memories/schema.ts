@@ -8,7 +8,7 @@ import { Cursor, Limit, Metadata, RecordId, Text, Timestamp } from "../http/type
 import { LIMITS } from "../lib/limits.ts";
 
 /** The standard ones; any other text is accepted too. */
-export const MEMORY_TYPES = ["fact", "preference", "event", "policy", "observation", "general"] as const;
+const MEMORY_TYPES = ["fact", "preference", "event", "policy", "observation", "general"] as const;
 export const MEMORY_TYPE_DEFAULT = "general";
 
 const Content = Text(1, undefined, {
@@ -57,7 +57,7 @@ export const Memory = Type.Object(
   { title: "Memory", description: "A memory." },
 );
 
-export const MemoryResult = Type.Object(
+const MemoryResult = Type.Object(
   {
     id: RecordId("mem", "The memory."),
     session_id: RecordId("sess", "Its session."),

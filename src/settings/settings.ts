@@ -21,7 +21,7 @@ export interface Values {
   max_body_bytes: number;
 }
 
-export const DEFAULTS: Values = {
+const DEFAULTS: Values = {
   memories_on_expiry: "keep",
   trace_retention_days: 365,
   max_body_bytes: LIMITS.bodyBytesMax,

@@ -101,8 +101,8 @@ class Stream implements IdStream {
     const done = (candidate: string) => (where === "at" ? candidate <= key : candidate < key);
     while (this.#position < this.#chunk.length && !done(this.#chunk[this.#position] as string)) this.#position++;
     if (this.#position < this.#chunk.length || this.#next === undefined) return;
-    // Beyond this chunk: jump there instead of reading what lies between.
-    if (!done(this.#next)) {
+    // Beyond this chunk: jump there instead of reading what lies between. Right after it, reading on is all there is to do.
+    if (this.#next > key) {
       this.#size = CHUNK_FIRST;
       this.#next = where === "at" ? key + AFTER_ALL : key;
     }

@@ -6,8 +6,8 @@
 import { Type } from "@sinclair/typebox";
 import { Cursor, Limit, Metadata, OneOf, RecordId, Timestamp, UserObject } from "../http/types.ts";
 
-export const INPUT_TYPES = ["text", "audio", "image", "tool_call"] as const;
-export const OUTPUT_TYPES = ["text", "audio", "image", "tool_result", "error"] as const;
+const INPUT_TYPES = ["text", "audio", "image", "tool_call"] as const;
+const OUTPUT_TYPES = ["text", "audio", "image", "tool_result", "error"] as const;
 /** Another name of `tool_result` that clients send. */
 export const TOOL_RESPONSE = "tool_response";
 

@@ -149,6 +149,12 @@ const refused: { name: string; body: string | Uint8Array<ArrayBuffer>; message: 
   { name: "250 digits and e99", body: `{"a":${"9".repeat(250)}e99}`, message: "a has a number too large for JSON to keep.", param: "a" },
   { name: "65 levels in a field", body: JSON.stringify({ a: nested(65) }), message: "a must nest at most 64 levels; got 65.", param: "a" },
   {
+    name: "65 levels in a field with a long name",
+    body: JSON.stringify({ ["😀".repeat(1_000)]: nested(65) }),
+    message: `${"😀".repeat(64)}… must nest at most 64 levels; got 65.`,
+    param: `${"😀".repeat(64)}…`,
+  },
+  {
     name: "100,000 nested arrays in a field",
     body: `{"a":1,"b":${"[".repeat(100_000)}${"]".repeat(100_000)}}`,
     message: "b must nest at most 64 levels; got 100000.",
