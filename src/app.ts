@@ -14,15 +14,18 @@ import { Elysia } from "elysia";
 import type { Clock } from "./lib/clock.ts";
 import { ApiError } from "./lib/errors.ts";
 import type { IdSource, KeyId } from "./lib/ids.ts";
-import { toJson, type JsonText } from "./lib/json.ts";
+import { toJson } from "./lib/json.ts";
 import { describeError, type Log } from "./lib/log.ts";
 import { contextEndpoints } from "./context/routes.ts";
 import { readBody, refuseDeclaredBody } from "./http/body.ts";
 import { docsPages } from "./http/docs.ts";
+import { corsHeaders, preflightHeaders } from "./http/cors.ts";
 import type { ApiCaller, Endpoint } from "./http/endpoint.ts";
 import { errorJson, statusOf } from "./http/errors.ts";
-import { hostCheck } from "./http/host.ts";
+import { hostCheck, isLoopback } from "./http/host.ts";
+import { httpsLocation } from "./http/https.ts";
 import { type Idempotency, idempotencyKeyOf } from "./http/idempotency.ts";
+import { Metrics } from "./http/metrics.ts";
 import { readQuery } from "./http/query.ts";
 import { RateLimiter, rateLimitHeaders } from "./http/rate-limit.ts";
 import type { Level, Rate } from "./http/bucket.ts";
@@ -35,6 +38,7 @@ import type { MemoryParts } from "./memories/memories.ts";
 import { memoryEndpoints } from "./memories/routes.ts";
 import { settingsEndpoints } from "./settings/routes.ts";
 import type { SettingsParts } from "./settings/operations.ts";
+import { readingsOf } from "./readings.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
 import type { ApiKeyRow } from "./storage/tables.ts";
 import { traceEndpoints } from "./traces/routes.ts";
@@ -48,6 +52,10 @@ export interface AppParts extends MemoryParts, SettingsParts {
   /** Address the server listens on, and other names it answers to. */
   readonly host: string;
   readonly allowedHosts: readonly string[];
+  /** Pages of these origins may call from a browser. */
+  readonly corsOrigins?: readonly string[];
+  /** Behind a proxy that says how a request reached it: what came over plain HTTP is sent to HTTPS. */
+  readonly requireHttps?: boolean;
   readonly region: string | null;
   readonly version: string;
 }
@@ -58,16 +66,20 @@ type Remote = { requestIP(request: Request): { address: string } | null } | null
 interface Exchange {
   readonly request: Request;
   readonly remote: Remote;
+  /** Path of the endpoint, with the names of its parameters. */
+  readonly route: string;
   readonly requestId: string;
   readonly startedAt: number;
   /** Set as soon as it is known whose rate limit counts. */
   rate: Rate;
   level: Level | undefined;
+  /** First characters of the key, once it is known. */
+  actor?: string;
 }
 
 interface Answer {
   status: number;
-  body: JsonText | Blob;
+  body: string | Blob;
   /** Beside those that every response has, or instead of them. */
   headers?: Record<string, string>;
   replayed?: boolean;
@@ -91,15 +103,23 @@ export function endpointsOf(parts: MemoryParts & SettingsParts): Endpoint[] {
 export function createApp(parts: AppParts) {
   const limiter = new RateLimiter(parts.clock);
   const isOwnHost = hostCheck(parts.host, parts.allowedHosts);
+  const metrics = new Metrics(readingsOf(parts));
+  const corsOrigins = parts.corsOrigins ?? [];
   const endpoints = endpointsOf(parts);
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.
   const app = new Elysia({ normalize: false, systemRouter: false });
 
   /** Runs `work` and turns what it gives or throws into a response. */
-  async function exchange(request: Request, remote: Remote, work: (open: Exchange) => Answer | Promise<Answer>): Promise<Response> {
+  async function exchange(
+    route: string,
+    request: Request,
+    remote: Remote,
+    work: (open: Exchange) => Answer | Promise<Answer>,
+  ): Promise<Response> {
     const open: Exchange = {
       request,
       remote,
+      route,
       requestId: requestIdOf(request.headers, parts.ids),
       startedAt: parts.clock.elapsed(),
       rate: ANONYMOUS_RATE,
@@ -115,10 +135,19 @@ export function createApp(parts: AppParts) {
           },
         );
       }
+      const location = parts.requireHttps === true ? httpsLocation(request.headers, pathOf(request.url)) : undefined;
+      if (location !== undefined) return respond(open, { status: 308, body: "", headers: { Location: location } });
       return respond(open, await work(open));
     } catch (error) {
       return refuse(open, error);
     }
+  }
+
+  /** What an operator sees of a request: never its content, its key or its query. */
+  function note({ request, route, requestId, startedAt, actor }: Exchange, status: number): void {
+    const ms = Math.round((parts.clock.elapsed() - startedAt) * 100) / 100;
+    metrics.observe(route, request.method, status, ms);
+    if (parts.log.enabled("info")) parts.log.info("request", { method: request.method, route, status, ms, request_id: requestId, key: actor });
   }
 
   function respond(open: Exchange, { status, body, headers: more, replayed }: Answer): Response {
@@ -134,6 +163,8 @@ export function createApp(parts: AppParts) {
       ...more,
     };
     if (replayed === true) headers["Idempotency-Replayed"] = "true";
+    if (corsOrigins.length > 0) Object.assign(headers, corsHeaders(corsOrigins, open.request.headers));
+    note(open, status);
     return new Response(body, { status, headers });
   }
 
@@ -155,6 +186,7 @@ export function createApp(parts: AppParts) {
     const presented = presentedKey(open.request.headers);
     const key = presented === null ? undefined : findKey(parts.store, parts.clock.now(), presented);
     open.rate = key ?? ANONYMOUS_RATE;
+    if (key !== undefined) open.actor = key.prefix;
     open.level = key === undefined ? limiter.takeOfAddress(addressOf(open), open.rate, 1) : limiter.takeOfKey(key.id, key);
     if (!open.level.allowed) {
       const seconds = Math.max(1, Math.ceil(open.level.nextInMs / 1000));
@@ -217,12 +249,14 @@ export function createApp(parts: AppParts) {
     const handle = handlerOf(endpoint);
     const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ":$1");
     methods.set(path, [...(methods.get(path) ?? []), ...(endpoint.method === "GET" ? ["GET", "HEAD"] : [endpoint.method])]);
-    app.route(endpoint.method, path, ({ request, params, server }) => exchange(request, server, (open) => handle(open, params)));
+    app.route(endpoint.method, path, ({ request, params, server }) => exchange(endpoint.path, request, server, (open) => handle(open, params)));
   }
   for (const [path, known] of methods) {
     const allow = known.join(", ");
     app.all(path, ({ request, server }) =>
-      exchange(request, server, (open) => {
+      exchange("other", request, server, (open) => {
+        const preflight = preflightHeaders(corsOrigins, request, allow);
+        if (preflight !== undefined) return { status: 204, body: "", headers: preflight };
         authenticate(open);
         throw wrongMethod(request, allow);
       }),
@@ -230,10 +264,10 @@ export function createApp(parts: AppParts) {
   }
 
   /** What is for everyone: no key, no bucket. */
-  function servePage(path: string, page: () => Answer | Promise<Answer>): void {
-    app.get(path, ({ request, server }) => exchange(request, server, page));
+  function servePage(path: string, page: (open: Exchange) => Answer | Promise<Answer>): void {
+    app.get(path, ({ request, server }) => exchange(path, request, server, page));
     app.all(path, ({ request, server }) =>
-      exchange(request, server, () => {
+      exchange("other", request, server, () => {
         throw wrongMethod(request, "GET, HEAD");
       }),
     );
@@ -243,8 +277,15 @@ export function createApp(parts: AppParts) {
   for (const path of ["/health", "/health/ready", "/health/live"]) servePage(path, () => ({ status: 200, body: health }));
   for (const [path, page] of Object.entries(docsPages(endpoints, parts.version))) servePage(path, page);
 
+  servePage("/metrics", async (open) => {
+    if (!isOfThisMachine(open) && !hasScope(authenticate(open).scopes, "admin")) {
+      throw new ApiError("permission_denied", "This needs a key with the scope admin, or to be asked from the same machine.");
+    }
+    return { status: 200, body: await metrics.text(), headers: { "Content-Type": metrics.contentType } };
+  });
+
   app.all("/*", ({ request, server }) =>
-    exchange(request, server, (open) => {
+    exchange("other", request, server, (open) => {
       const [path = ""] = pathOf(request.url).split("?");
       if (path.startsWith("/v1/")) authenticate(open);
       throw new ApiError("resource_not_found", `There is nothing at ${path.slice(0, 200)}.`);
@@ -252,7 +293,7 @@ export function createApp(parts: AppParts) {
   );
   // What reaches this has gone around `exchange`: a fault of the router's own.
   app.onError(({ error, request, server }) =>
-    exchange(request, server, () => {
+    exchange("other", request, server, () => {
       throw new ApiError("internal_error", "Something went wrong before your request was understood.", { cause: error });
     }),
   );
@@ -268,6 +309,11 @@ function presentedKey(headers: Headers): string | null {
   if (key !== null) return key;
   const authorization = headers.get("authorization");
   return authorization !== null && /^bearer /i.test(authorization) ? authorization.slice("bearer ".length).trim() : null;
+}
+
+/** Asked without a proxy in between. */
+function isOfThisMachine(open: Exchange): boolean {
+  return isLoopback(addressOf(open)) && !open.request.headers.has("x-forwarded-for");
 }
 
 function addressOf({ request, remote }: Exchange): string {

@@ -22,6 +22,12 @@ export interface Config {
   /** An admin key to register at start. */
   apiKey: string | undefined;
   region: string | null;
+  /** Files with a certificate and its key: then the server speaks HTTPS. */
+  tls: { certificate: string; key: string } | undefined;
+  /** Plain HTTP is answered here with where HTTPS is. */
+  httpRedirectPort: number | undefined;
+  requireHttps: boolean;
+  corsOrigins: string[];
   /** What the environment says of the embedding provider; settings made through the API win. */
   embedding: EmbeddingSettings;
   nativeDirectory: string | undefined;
@@ -46,6 +52,9 @@ export const OPTIONS = {
   host: { flag: "host", variable: "CAIRN_HOST", value: "ADDRESS", fallback: "127.0.0.1", says: "address to listen on" },
   port: { flag: "port", variable: "CAIRN_PORT", value: "N", fallback: "8700", says: "port to listen on; 0 takes any free one" },
   dataDirectory: { flag: "data-dir", variable: "CAIRN_DATA_DIR", value: "DIR", fallback: "./data", says: "where everything is kept" },
+  tlsCertificate: { flag: "tls-cert", variable: "CAIRN_TLS_CERT", value: "FILE", fallback: "", says: "certificate (PEM); with --tls-key the server speaks HTTPS" },
+  tlsKey: { flag: "tls-key", variable: "CAIRN_TLS_KEY", value: "FILE", fallback: "", says: "its private key (PEM)" },
+  httpRedirectPort: { flag: "http-redirect-port", variable: "CAIRN_HTTP_REDIRECT_PORT", value: "N", fallback: "", says: "with TLS: redirect plain HTTP from this port" },
   logLevel: { flag: "log-level", variable: "CAIRN_LOG_LEVEL", value: "LEVEL", fallback: "info", says: LOG_LEVELS.join(", ") },
 } as const satisfies Record<string, Option>;
 
@@ -53,6 +62,8 @@ export const OPTIONS = {
 export const VARIABLES = {
   CAIRN_API_KEY: "an admin key to register at start (crn_ and 24 letters or digits)",
   CAIRN_ALLOWED_HOSTS: "names a loopback listener answers to beside its own, separated by commas",
+  CAIRN_REQUIRE_HTTPS: "1: behind a proxy, redirect what arrives with X-Forwarded-Proto: http",
+  CAIRN_CORS_ORIGINS: "origins whose pages may call from a browser, separated by commas",
   CAIRN_REGION: "a label for this deployment, shown in /health",
   CAIRN_EMBEDDING_PROVIDER: "local (default), or openai: any server that speaks /v1/embeddings",
   CAIRN_EMBEDDING_BASE_URL: "where that server is",
@@ -75,8 +86,18 @@ export function readConfig(args: readonly string[], environment: Environment = p
     const name = flags[option.flag] === undefined ? option.variable : `--${option.flag}`;
     return new UsageError(`${name} must be ${expected}; got ${text(option)}`);
   };
-  const port = Number(text(OPTIONS.port));
-  if (!/^\d{1,5}$/.test(text(OPTIONS.port)) || port > 65_535) throw wrong(OPTIONS.port, "a number from 0 to 65535");
+  const portOf = (option: Option) => {
+    const port = Number(text(option));
+    if (!/^\d{1,5}$/.test(text(option)) || port > 65_535) throw wrong(option, "a number from 0 to 65535");
+    return port;
+  };
+  const certificate = nonEmpty(text(OPTIONS.tlsCertificate));
+  const key = nonEmpty(text(OPTIONS.tlsKey));
+  if ((certificate === undefined) !== (key === undefined)) throw new UsageError("--tls-cert and --tls-key go together");
+  const redirects = nonEmpty(text(OPTIONS.httpRedirectPort)) !== undefined;
+  if (redirects && key === undefined) throw new UsageError("--http-redirect-port needs --tls-cert and --tls-key");
+  const requireHttps = environment["CAIRN_REQUIRE_HTTPS"] ?? "0";
+  if (!["", "0", "1"].includes(requireHttps)) throw new UsageError(`CAIRN_REQUIRE_HTTPS must be 0 or 1; got ${requireHttps}`);
   const logLevel = LOG_LEVELS.find((level) => level === text(OPTIONS.logLevel));
   if (logLevel === undefined) throw wrong(OPTIONS.logLevel, `one of ${LOG_LEVELS.join(", ")}`);
   const apiKey = nonEmpty(environment["CAIRN_API_KEY"]);
@@ -87,13 +108,14 @@ export function readConfig(args: readonly string[], environment: Environment = p
     throw new UsageError(`CAIRN_SIMD must be one of ${SIMD_LEVELS.join(", ")}; got ${simdText}`);
   return {
     host: text(OPTIONS.host),
-    port,
+    port: portOf(OPTIONS.port),
     dataDirectory: text(OPTIONS.dataDirectory),
     logLevel,
-    allowedHosts: (environment["CAIRN_ALLOWED_HOSTS"] ?? "")
-      .split(",")
-      .map((name) => name.trim())
-      .filter((name) => name !== ""),
+    allowedHosts: listIn(environment["CAIRN_ALLOWED_HOSTS"]),
+    tls: certificate === undefined || key === undefined ? undefined : { certificate, key },
+    httpRedirectPort: redirects ? portOf(OPTIONS.httpRedirectPort) : undefined,
+    requireHttps: requireHttps === "1",
+    corsOrigins: listIn(environment["CAIRN_CORS_ORIGINS"]),
     apiKey,
     region: nonEmpty(environment["CAIRN_REGION"]) ?? null,
     embedding: embeddingIn(environment),
@@ -139,6 +161,13 @@ function embeddingIn(environment: Environment): EmbeddingSettings {
     ...(model === undefined ? {} : { model }),
     ...(api_key === undefined ? {} : { api_key }),
   };
+}
+
+function listIn(text: string | undefined): string[] {
+  return (text ?? "")
+    .split(",")
+    .map((item) => item.trim())
+    .filter((item) => item !== "");
 }
 
 function nonEmpty(text: string | undefined): string | undefined {

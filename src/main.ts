@@ -20,7 +20,7 @@ const HELP = `cairn ${version}: sessions with versioned state, turns, memory and
 
 Flags of every command, each with its environment variable:
 ${Object.values(OPTIONS)
-  .map(({ flag, variable, value, fallback, says }) => `  --${flag} ${value}`.padEnd(24) + `${variable.padEnd(20)} ${says} (${fallback})`)
+  .map(({ flag, variable, value, fallback, says }) => `  --${flag} ${value}`.padEnd(24) + `${variable.padEnd(25)} ${says}${fallback === "" ? "" : ` (${fallback})`}`)
   .join("\n")}
 
 Flags of keys create:

@@ -3,9 +3,6 @@
  *
  * @module
  */
-import { Database } from "bun:sqlite";
-import { chmodSync, mkdirSync } from "node:fs";
-import { join, resolve } from "node:path";
 import { Embeddings } from "./embeddings/embeddings.ts";
 import { Idempotency } from "./http/idempotency.ts";
 import { chance } from "./lib/chance.ts";
@@ -17,6 +14,7 @@ import type { MemoryParts } from "./memories/memories.ts";
 import { Settings } from "./settings/settings.ts";
 import { sessionExpiry } from "./sessions/expiry.ts";
 import { sessionRemoval } from "./sessions/removal.ts";
+import { claim, prepareDirectory } from "./storage/claim.ts";
 import { AFTER_ALL } from "./storage/keys.ts";
 import { Store } from "./storage/store.ts";
 import { type EmbeddingSettings, apiKeysById, memories, outbox, sessions, traces } from "./storage/tables.ts";
@@ -40,11 +38,6 @@ export interface Service extends MemoryParts {
   /** Starts the timers. */
   start(): void;
   close(): Promise<void>;
-}
-
-/** Another process has this data directory open for serving. */
-class DirectoryInUseError extends Error {
-  override name = "DirectoryInUseError";
 }
 
 /** Opens the records of a data directory, beside a running server too. */
@@ -105,33 +98,6 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
     release();
     throw error;
   }
-}
-
-function prepareDirectory(dataDirectory: string): string {
-  const directory = resolve(dataDirectory);
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  chmodSync(directory, 0o700);
-  return directory;
-}
-
-/**
- * Claims a directory for one process, by an exclusive lock of an empty SQLite database: the system gives it back whatever
- * way the process ends, so that nothing stale is ever left.
- */
-function claim(directory: string): () => void {
-  const path = join(directory, "serve.lock");
-  const lock = new Database(path, { create: true, readwrite: true });
-  try {
-    chmodSync(path, 0o600);
-    lock.run("PRAGMA locking_mode = EXCLUSIVE");
-    lock.run("BEGIN EXCLUSIVE");
-  } catch (error) {
-    lock.close();
-    throw new DirectoryInUseError(`Another Cairn is serving from ${directory}. Stop it first, or give this one a --data-dir of its own.`, {
-      cause: error,
-    });
-  }
-  return () => lock.close();
 }
 
 /** Ids go on after the newest one stored, even when the clock has been set back. */

@@ -78,7 +78,11 @@ const invalid: { name: string; key: (valid: string) => string }[] = [
   { name: "its hash", key: (valid) => Bun.CryptoHasher.hash("sha256", valid, "hex") },
   { name: "a scheme before it", key: (valid) => `Bearer ${valid}` },
   { name: "long", key: () => "crn_".padEnd(10_000, "a") },
-  { name: "letters beyond ASCII", key: () => "crn_\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9" },
+  {
+    name: "letters beyond ASCII",
+    key: () =>
+      "crn_\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9\u00e9",
+  },
   { name: "a wildcard", key: () => "*" },
 ];
 

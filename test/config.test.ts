@@ -23,13 +23,21 @@ const read: { name: string; args?: string[]; environment?: Record<string, string
   { name: "a variable", environment: { CAIRN_HOST: "::1" }, config: { host: "::1" } },
   { name: "a flag before its variable", args: ["--port", "9000"], environment: { CAIRN_PORT: "9001" }, config: { port: 9000 } },
   { name: "the last of two", args: ["--port", "1", "--port", "2"], config: { port: 2 } },
-  { name: "an empty variable as none", environment: { CAIRN_PORT: "", CAIRN_API_KEY: "", CAIRN_REGION: "", CAIRN_SIMD: "" }, config: { port: 8700, apiKey: undefined, region: null, simd: undefined } },
+  {
+    name: "an empty variable as none",
+    environment: { CAIRN_PORT: "", CAIRN_API_KEY: "", CAIRN_REGION: "", CAIRN_SIMD: "" },
+    config: { port: 8700, apiKey: undefined, region: null, simd: undefined },
+  },
   { name: "port 0", args: ["--port", "0"], config: { port: 0 } },
   { name: "port 65535", environment: { CAIRN_PORT: "65535" }, config: { port: 65_535 } },
   { name: "a log level", environment: { CAIRN_LOG_LEVEL: "silent" }, config: { logLevel: "silent" } },
   { name: "a key", environment: { CAIRN_API_KEY: KEY }, config: { apiKey: KEY } },
   { name: "a region", environment: { CAIRN_REGION: "eu" }, config: { region: "eu" } },
-  { name: "hosts", environment: { CAIRN_ALLOWED_HOSTS: " a.example, b.example:8443,," }, config: { allowedHosts: ["a.example", "b.example:8443"] } },
+  {
+    name: "hosts",
+    environment: { CAIRN_ALLOWED_HOSTS: " a.example, b.example:8443,," },
+    config: { allowedHosts: ["a.example", "b.example:8443"] },
+  },
   { name: "an instruction set", environment: { CAIRN_SIMD: "sse" }, config: { simd: "sse" } },
   { name: "a directory for native parts", environment: { CAIRN_NATIVE_DIR: "/opt/n" }, config: { nativeDirectory: "/opt/n" } },
   { name: "no other variable", environment: { PORT: "1", HOST: "0.0.0.0", CAIRN_NOTHING: "x" }, config: { port: 8700, host: "127.0.0.1" } },
@@ -85,5 +93,6 @@ test("a secret has no flag, which everyone on the machine could read", () => {
 });
 
 test("every flag has the variable of the same name", () => {
-  for (const { flag, variable } of Object.values(OPTIONS)) expect(variable as string).toBe(`CAIRN_${flag.toUpperCase().replaceAll("-", "_")}`);
+  for (const { flag, variable } of Object.values(OPTIONS))
+    expect(variable as string).toBe(`CAIRN_${flag.toUpperCase().replaceAll("-", "_")}`);
 });

@@ -249,6 +249,26 @@ test("a large session that expires is removed in pieces, across a restart, and k
   expect((await cairn.get(`/v1/sessions/${other.id}/turns`)).body.data).toHaveLength(1);
 });
 
+test("with memories_on_expiry set to delete, the memories of a session go when it is removed, however many", async () => {
+  await using cairn = await startCairn();
+  await cairn.ok(cairn.patch("/v1/settings", { memories_on_expiry: "delete" }));
+  const { id } = await cairn.createSession({ ttl_seconds: 60, user_id: "ada" });
+  const other = await cairn.createSession({ user_id: "ada" });
+  const kept = await cairn.addMemory(other.id, "Likes tea.");
+  const added = await Promise.all(Array.from({ length: 250 }, () => cairn.addMemory(id, "Likes coffee.")));
+  cairn.clock.advance({ seconds: 60 });
+  await cairn.runTask("session expiry");
+  const expectGone = async () => {
+    for (const memory of [added[0], added[249]]) expect((await cairn.get(`/v1/memory/${memory.id}`)).status).toBe(404);
+    expect(idsOf((await cairn.get("/v1/memory?user_id=ada&limit=100")).body.data)).toEqual([kept.id]);
+    expect(idsOf((await cairn.context(other.id, { query: "coffee" })).memories)).toEqual([kept.id]);
+  };
+  await expectGone();
+  await cairn.runTask("session removal");
+  await expectGone();
+  expect(rowsOf(cairn)).toMatchObject({ memories: 1, removals: 0 });
+});
+
 test("a session whose time passed while the server was down is gone at the start and removed after it", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession({ ttl_seconds: 60 });

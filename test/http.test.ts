@@ -42,7 +42,13 @@ const errors: Case[] = [
     param: "turn_id",
     ask: (cairn, id) => cairn.get(`/v1/sessions/${id}/turns/none`),
   },
-  { status: 404, code: "memory_not_found", type: "invalid_request_error", param: "memory_id", ask: (cairn) => cairn.get("/v1/memory/none") },
+  {
+    status: 404,
+    code: "memory_not_found",
+    type: "invalid_request_error",
+    param: "memory_id",
+    ask: (cairn) => cairn.get("/v1/memory/none"),
+  },
   { status: 404, code: "trace_not_found", type: "invalid_request_error", param: "trace_id", ask: (cairn) => cairn.get("/v1/traces/none") },
   {
     status: 404,
@@ -271,7 +277,12 @@ const contents: { name: string; options: RequestOptions; status: number; param?:
     status: 400,
     param: "Content-Type",
   },
-  { name: "JSON called text", options: { raw: '{"agent_id":"a"}', headers: { "content-type": "text/plain" } }, status: 400, param: "Content-Type" },
+  {
+    name: "JSON called text",
+    options: { raw: '{"agent_id":"a"}', headers: { "content-type": "text/plain" } },
+    status: 400,
+    param: "Content-Type",
+  },
   { name: "JSON called nothing", options: { raw: new TextEncoder().encode('{"agent_id":"a"}') }, status: 400, param: "Content-Type" },
   {
     name: "compressed JSON",
@@ -337,7 +348,12 @@ test("a server beyond loopback answers to any Host", async () => {
 test("the log holds neither contents nor keys, whatever happens and whatever its level", async () => {
   await using cairn = await startCairn();
   const secret = "a-word-nobody-may-read";
-  const { id } = await cairn.createSession({ agent_id: secret, user_id: secret, initial_state: { [secret]: secret }, metadata: { secret } });
+  const { id } = await cairn.createSession({
+    agent_id: secret,
+    user_id: secret,
+    initial_state: { [secret]: secret },
+    metadata: { secret },
+  });
   await cairn.setState(id, { secret }, { reasoning: secret });
   await cairn.addTurn(id, secret, secret);
   await cairn.addMemory(id, secret, { tags: [secret] });

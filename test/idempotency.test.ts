@@ -44,7 +44,11 @@ const cases: Case[] = [
     name: "update a state",
     status: 200,
     changes: true,
-    prepare: async (cairn) => ({ method: "POST", path: `/v1/sessions/${(await cairn.createSession()).id}/state`, body: { state: { a: 1 } } }),
+    prepare: async (cairn) => ({
+      method: "POST",
+      path: `/v1/sessions/${(await cairn.createSession()).id}/state`,
+      body: { state: { a: 1 } },
+    }),
   },
   {
     name: "roll a state back",
@@ -76,7 +80,11 @@ const cases: Case[] = [
     name: "add a memory",
     status: 201,
     changes: true,
-    prepare: async (cairn) => ({ method: "POST", path: "/v1/memory", body: { session_id: (await cairn.createSession()).id, content: "tea" } }),
+    prepare: async (cairn) => ({
+      method: "POST",
+      path: "/v1/memory",
+      body: { session_id: (await cairn.createSession()).id, content: "tea" },
+    }),
   },
   {
     name: "update a memory",
@@ -125,11 +133,17 @@ test("a replay is the first answer byte for byte, under the new request's own id
   await using cairn = await startCairn();
   const body = JSON.stringify({ agent_id: "a", initial_state: JSON.parse('{"__proto__":1,"é":"\\ud800","n":1e21}') });
   const send = (requestId: string) =>
-    cairn.request("POST", "/v1/sessions", keyed("k", { raw: body, headers: { "content-type": "application/json", "x-request-id": requestId } }));
+    cairn.request(
+      "POST",
+      "/v1/sessions",
+      keyed("k", { raw: body, headers: { "content-type": "application/json", "x-request-id": requestId } }),
+    );
   const [first, again] = [await send("first"), await send("again")];
   expect(JSON.stringify(again.body)).toBe(JSON.stringify(first.body));
   const headers = ({ headers: all }: Answer) =>
-    Object.fromEntries([...all].filter(([name]) => !/^(x-request-id|x-ratelimit-remaining|x-ratelimit-reset|idempotency-replayed)$/.test(name)));
+    Object.fromEntries(
+      [...all].filter(([name]) => !/^(x-request-id|x-ratelimit-remaining|x-ratelimit-reset|idempotency-replayed)$/.test(name)),
+    );
   expect(headers(again)).toEqual(headers(first));
   expect(again.headers.get("x-request-id")).toBe("again");
 });
@@ -152,7 +166,13 @@ for (const { name, ...request } of others) {
     const answer = await cairn.request(method, path, keyed("k", { ...content, headers: { "content-type": "application/json" } }));
     expect(answer).toMatchObject({
       status: 400,
-      body: { error: { code: "invalid_request", message: 'Idempotency-Key "k" was used for another method, path or body.', param: "Idempotency-Key" } },
+      body: {
+        error: {
+          code: "invalid_request",
+          message: 'Idempotency-Key "k" was used for another method, path or body.',
+          param: "Idempotency-Key",
+        },
+      },
     });
     expect(counts(cairn)).toEqual(before);
   });

@@ -95,7 +95,9 @@ test("requests sent without waiting are answered in their order", async () => {
   await using server = await startServer();
   const { id } = await server.cairn.createSession();
   const connection = await server.connect();
-  connection.send(["GET /v1/sessions", "GET /v1/sessions/x", `GET /v1/sessions/${id}`, "PUT /v1/sessions"].map((line) => server.head(line)).join(""));
+  connection.send(
+    ["GET /v1/sessions", "GET /v1/sessions/x", `GET /v1/sessions/${id}`, "PUT /v1/sessions"].map((line) => server.head(line)).join(""),
+  );
   const answers = [await connection.answer(), await connection.answer(), await connection.answer(), await connection.answer()];
   expect(answers.map(({ status, body }) => [status, body.id ?? body.object ?? body.error.code])).toEqual([
     [200, "list"],
@@ -103,6 +105,23 @@ test("requests sent without waiting are answered in their order", async () => {
     [200, id],
     [405, "invalid_request"],
   ]);
+});
+
+test("requests sent behind a write that is under way may lose the connection, but the write is made once, as its key tells", async () => {
+  await using server = await startServer();
+  const write = `${server.head("POST /v1/sessions", JSON_TYPE, "Idempotency-Key: k", "Content-Length: 16")}{"agent_id":"a"}`;
+  for (let i = 0; i < 20; i++) {
+    const connection = await server.connect();
+    connection.send(write + server.head("GET /v1/sessions") + write);
+    connection.end();
+    await connection.ended();
+  }
+  const connection = await server.connect();
+  connection.send(write);
+  const { body, headers } = await connection.answer();
+  expect(headers.get("idempotency-replayed")).toBe("true");
+  expect((await server.cairn.get("/v1/sessions")).body.data).toEqual([body]);
+  await expectHealthy(server);
 });
 
 test("a HEAD is a GET without the body, so that the next answer is in its place", async () => {
@@ -209,7 +228,10 @@ test("a client that hangs up before its answer has its change made, once", async
   connection.send(`${server.head("POST /v1/sessions", JSON_TYPE, "Idempotency-Key: gone", "Content-Length: 16")}{"agent_id":"a"}`);
   connection.end();
   await connection.ended();
-  const again = await server.ask(server.head("POST /v1/sessions", JSON_TYPE, "Idempotency-Key: gone", "Content-Length: 16"), '{"agent_id":"a"}');
+  const again = await server.ask(
+    server.head("POST /v1/sessions", JSON_TYPE, "Idempotency-Key: gone", "Content-Length: 16"),
+    '{"agent_id":"a"}',
+  );
   expect(again.status).toBe(201);
   expect((await server.cairn.get("/v1/sessions")).body.data.map(({ id }: { id: string }) => id)).toEqual([again.body.id]);
 });
@@ -218,7 +240,10 @@ const unreadable: { name: string; bytes: (head: Server["head"]) => string }[] = 
   { name: "no Host in HTTP/1.1", bytes: () => "GET /health HTTP/1.1\r\n\r\n" },
   { name: "a TLS greeting", bytes: () => "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" },
   { name: "two different lengths", bytes: (head) => head("POST /v1/sessions", "Content-Length: 2", "Content-Length: 3") + "{} " },
-  { name: "a length and chunks", bytes: (head) => head("POST /v1/sessions", "Content-Length: 2", "Transfer-Encoding: chunked") + "0\r\n\r\n" },
+  {
+    name: "a length and chunks",
+    bytes: (head) => head("POST /v1/sessions", "Content-Length: 2", "Transfer-Encoding: chunked") + "0\r\n\r\n",
+  },
   { name: "a negative length", bytes: (head) => head("POST /v1/sessions", "Content-Length: -1") },
   { name: "a length that is no number", bytes: (head) => head("POST /v1/sessions", "Content-Length: 1e3") },
   { name: "a space before the colon", bytes: (head) => head("GET /health", "X-Odd : 1") },
@@ -246,11 +271,13 @@ test("bytes of any kind, and requests with any of their bytes changed, do no har
   await using server = await startServer();
   const request = Buffer.from(`${server.head("POST /v1/sessions/x/turns?limit=1", JSON_TYPE, "Content-Length: 16")}{"agent_id":"a"}`);
   const garbage = fc.uint8Array({ minLength: 1, maxLength: 2_000 });
-  const damaged = fc.array(fc.record({ at: fc.nat(request.length - 1), byte: fc.nat(255) }), { minLength: 1, maxLength: 8 }).map((changes) => {
-    const bytes = Uint8Array.from(request);
-    for (const { at, byte } of changes) bytes[at] = byte;
-    return bytes;
-  });
+  const damaged = fc
+    .array(fc.record({ at: fc.nat(request.length - 1), byte: fc.nat(255) }), { minLength: 1, maxLength: 8 })
+    .map((changes) => {
+      const bytes = Uint8Array.from(request);
+      for (const { at, byte } of changes) bytes[at] = byte;
+      return bytes;
+    });
   const cut = fc.nat(request.length - 1).map((length) => Uint8Array.from(request.subarray(0, length)));
   const property = fc.asyncProperty(fc.oneof(garbage, damaged, cut), async (bytes) => {
     const connection = await server.connect();

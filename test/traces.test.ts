@@ -468,6 +468,24 @@ for (const { tier, days } of RETENTION) {
   });
 }
 
+test("traces that enterprise keys leave are kept as long as trace_retention_days says when they are left", async () => {
+  await using cairn = await startCairn();
+  const { id: before } = await cairn.createSession();
+  await cairn.ok(cairn.patch("/v1/settings", { trace_retention_days: 10 }));
+  const { id: after } = await cairn.createSession();
+  const pro = await cairn.newKey({ tier: "pro" });
+  const { id: ofPro } = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "bot" }, { key: pro }));
+  const visible = async () => (await cairn.get("/v1/traces")).body.data.map((trace: any) => trace.session_id);
+  cairn.clock.advance({ days: 10, ms: -1 });
+  expect(await visible()).toEqual([ofPro, after, before]);
+  cairn.clock.advance({ ms: 1 });
+  expect(await visible()).toEqual([ofPro, before]);
+  cairn.clock.advance({ days: 80 });
+  expect(await visible()).toEqual([before]);
+  cairn.clock.advance({ days: 275 });
+  expect(await visible()).toEqual([]);
+});
+
 test("what is past its time goes in pieces and takes nothing else along", async () => {
   await using cairn = await startCairn();
   const free = await cairn.newKey({ tier: "free" });

@@ -3,13 +3,16 @@
  *
  * @module
  */
+import { readFileSync } from "node:fs";
+import type { Server } from "bun";
 import { createApp } from "../app.ts";
 import type { Config } from "../config.ts";
 import { isLoopback } from "../http/host.ts";
+import { redirectTo } from "../http/https.ts";
 import { LISTENING } from "../http/listening.ts";
 import { createFirstKey, registerKey } from "../keys/keys.ts";
 import { systemClock } from "../lib/clock.ts";
-import { createLog, describeError } from "../lib/log.ts";
+import { bufferedWriter, createLog, describeError } from "../lib/log.ts";
 import { version } from "../lib/version.ts";
 import { openService } from "../service.ts";
 import { memories, sessions } from "../storage/tables.ts";
@@ -17,13 +20,15 @@ import { memories, sessions } from "../storage/tables.ts";
 /** Requests under way when a stop is asked for have this long to finish. */
 const STOP_SECONDS = 10;
 const STOP_LOOK_MS = 5;
+/** Lines about requests are written together, so that writing them costs none. */
+const LOG_FLUSH_MS = 50;
 
 export async function serve(config: Config): Promise<number> {
   const log = createLog({
     level: config.logLevel,
     pretty: process.stderr.isTTY,
     now: () => systemClock.now(),
-    write: (line) => process.stderr.write(line),
+    write: bufferedWriter((lines) => process.stderr.write(lines), (flush) => setTimeout(flush, LOG_FLUSH_MS)),
   });
   const service = await openService(config.dataDirectory, systemClock, log, { embedding: config.embedding });
   if (config.apiKey !== undefined) await registerKey(service, config.apiKey);
@@ -34,7 +39,8 @@ export async function serve(config: Config): Promise<number> {
     log.error("a promise was rejected and nobody waited for it", { reason: describeError(reason) }),
   );
 
-  const app = createApp({ ...service, host: config.host, allowedHosts: config.allowedHosts, region: config.region, version });
+  const { host, allowedHosts, corsOrigins, requireHttps, region } = config;
+  const app = createApp({ ...service, host, allowedHosts, corsOrigins, requireHttps, region, version });
   // Listened for before anyone can know that the server is there.
   const signal = new Promise<string>((resolve) => {
     for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve(name));
@@ -45,6 +51,7 @@ export async function serve(config: Config): Promise<number> {
       port: config.port,
       // Elysia's default lets a second server share the port, each getting some of the requests.
       reusePort: false,
+      ...(config.tls === undefined ? {} : { tls: { cert: readPem(config.tls.certificate), key: readPem(config.tls.key) } }),
       ...LISTENING,
     });
   } catch (error) {
@@ -52,9 +59,10 @@ export async function serve(config: Config): Promise<number> {
     throw error;
   }
   service.start();
+  const redirect = config.httpRedirectPort === undefined ? undefined : redirectListener(config.host, config.httpRedirectPort, app.server?.port ?? 0);
 
-  const address = `http://${config.host.includes(":") ? `[${config.host}]` : config.host}:${app.server?.port}`;
-  if (!isLoopback(config.host))
+  const address = `${config.tls === undefined ? "http" : "https"}://${config.host.includes(":") ? `[${config.host}]` : config.host}:${app.server?.port}`;
+  if (config.tls === undefined && !requireHttps && !isLoopback(config.host))
     log.warn("listening beyond loopback without TLS: put a proxy that speaks HTTPS in front", { host: config.host });
   log.info("serving", {
     version,
@@ -70,10 +78,32 @@ export async function serve(config: Config): Promise<number> {
   log.info("stopping", { signal: await signal });
   // No new connections; the promise of `stop` also waits for those that clients keep open without asking anything.
   void app.server?.stop();
+  void redirect?.stop(true);
   const deadline = systemClock.elapsed() + STOP_SECONDS * 1000;
   while ((app.server?.pendingRequests ?? 0) > 0 && systemClock.elapsed() < deadline) await Bun.sleep(STOP_LOOK_MS);
   await app.server?.stop(true);
   await service.close();
   log.info("stopped");
   return 0;
+}
+
+/** Plain HTTP, for those who type an address without https. */
+function redirectListener(hostname: string, port: number, httpsPort: number): Server<undefined> {
+  return Bun.serve({
+    hostname,
+    port,
+    fetch(request) {
+      const { pathname, search } = new URL(request.url);
+      const location = redirectTo(request.headers.get("host"), httpsPort, pathname + search);
+      return location === undefined ? new Response(null, { status: 400 }) : Response.redirect(location, 308);
+    },
+  });
+}
+
+function readPem(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new Error(`${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  }
 }

@@ -19,7 +19,7 @@ export interface Log {
   enabled(level: LogLevel): boolean;
 }
 
-export function createLog(options: { level: LogLevel; pretty: boolean; now: () => number; write: (line: string) => void }): Log {
+export function createLog(options: { level: LogLevel; pretty: boolean; now: () => number; write: (line: string, level: LogLevel) => void }): Log {
   const lowest = LOG_LEVELS.indexOf(options.level);
   const enabled = (level: LogLevel) => LOG_LEVELS.indexOf(level) >= lowest;
   const line = (level: LogLevel, message: string, fields: LogFields): string => {
@@ -31,9 +31,28 @@ export function createLog(options: { level: LogLevel; pretty: boolean; now: () =
   const at =
     (level: LogLevel) =>
     (message: string, fields: LogFields = {}) => {
-      if (enabled(level)) options.write(`${line(level, message, fields)}\n`);
+      if (enabled(level)) options.write(`${line(level, message, fields)}\n`, level);
     };
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), enabled };
+}
+
+/**
+ * Writes what is said together after a short while; a warning or an error at once, with what was said before it.
+ *
+ * @param later - calls back after that while, and once when the process ends
+ */
+export function bufferedWriter(write: (lines: string) => void, later: (flush: () => void) => void): (line: string, level: LogLevel) => void {
+  let lines = "";
+  const flush = () => {
+    if (lines !== "") write(lines);
+    lines = "";
+  };
+  process.once("exit", flush);
+  return (line, level) => {
+    if (lines === "") later(flush);
+    lines += line;
+    if (level === "warn" || level === "error") flush();
+  };
 }
 
 /** What an unknown thrown value says, with its causes. */

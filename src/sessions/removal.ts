@@ -28,7 +28,7 @@ import type { Records } from "../traces/record.ts";
 import type { Task } from "../tasks/task.ts";
 
 const RECORDS_PER_COMMIT = 200;
-const IDLE_MS = 60_000;
+const IDLE_MS = 1_000;
 
 /** Removes the session's row and what fits of its records; the caller has written the trace. */
 export function removeSession(tx: Tx, session: BareId, row: SessionRow, removal: RemovalRow): void {

@@ -24,8 +24,8 @@ import {
 } from "./tables.ts";
 
 export function putMemory(tx: Tx, memory: BareId, row: MemoryRow, before?: MemoryRow): void {
-  const now = new Map(indexKeys(memory, row).map((entry) => [entry.table.name + entry.key, entry]));
-  const old = new Map(before === undefined ? [] : indexKeys(memory, before).map((entry) => [entry.table.name + entry.key, entry]));
+  const now = new Map(memoryIndexKeys(memory, row).map((entry) => [entry.table.name + entry.key, entry]));
+  const old = new Map(before === undefined ? [] : memoryIndexKeys(memory, before).map((entry) => [entry.table.name + entry.key, entry]));
   for (const [name, { table, key }] of old) if (!now.has(name)) tx.remove(table, key);
   for (const [name, { table, key }] of now) if (!old.has(name)) tx.put(table, key, "");
   tx.put(memories, memory, row);
@@ -56,13 +56,14 @@ export function removeVector(tx: Tx, memory: BareId, label: number): void {
 export function removeMemoryRecords(tx: Tx, memory: BareId): void {
   const row = tx.get(memories, memory);
   if (row === undefined) return;
-  for (const { table, key } of indexKeys(memory, row)) tx.remove(table, key);
+  for (const { table, key } of memoryIndexKeys(memory, row)) tx.remove(table, key);
   if (row.embedding !== undefined) removeVector(tx, memory, row.embedding.label);
   tx.remove(owed, memory);
   tx.remove(memories, memory);
 }
 
-function indexKeys(memory: BareId, row: MemoryRow): { table: Index; key: string }[] {
+/** What the four indexes hold of a memory. */
+export function memoryIndexKeys(memory: BareId, row: MemoryRow): { table: Index; key: string }[] {
   return [
     { table: memoriesBySession, key: row.sessionId.slice("sess_".length) + memory },
     ...(row.userId === null ? [] : [{ table: memoriesByUser, key: hashKey(row.userId) + memory }]),

@@ -14,7 +14,7 @@
  */
 import { chmodSync, mkdirSync, statfsSync } from "node:fs";
 import { join } from "node:path";
-import { open, type Database, type RootDatabase } from "lmdb";
+import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import { SCHEMA_VERSION, TABLES, meta, vectors, type AnyTable, type Table } from "./tables.ts";
@@ -43,6 +43,14 @@ export interface Tx extends Reader {
   remove(table: AnyTable, key: string): void;
   putVector(memory: string, bytes: Uint8Array): void;
   removeVector(memory: string): void;
+}
+
+/** The whole store as it is at one moment, whatever is committed meanwhile. As long as it is held the disk keeps what it shows. */
+export interface Snapshot extends Reader, Disposable {
+  /** Every row as the text it is stored as, in the order of keys; across awaits too. */
+  entries(table: AnyTable, from?: string): Iterable<{ key: string; text: string }>;
+  /** Every key, in order. */
+  allKeys(table: AnyTable): Iterable<string>;
 }
 
 /** Below this a commit is refused: LMDB has to be able to write the pages of everything that waits (64 MiB). */
@@ -126,9 +134,38 @@ export class Store implements Reader {
   }
 
   vectorBytes(memory: string): Uint8Array | undefined {
-    const bytes = this.#vectors.getBinaryFast(memory);
-    // lmdb's buffer is longer than what it holds, and of its properties only `length` says how much that is.
-    return bytes && new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length);
+    return viewOf(this.#vectors.getBinaryFast(memory));
+  }
+
+  /** Everything as it is now. To be disposed of soon: what is deleted meanwhile frees no room on the disk. */
+  snapshot(): Snapshot {
+    this.refresh();
+    const transaction: Transaction = this.#env.useReadTransaction();
+    const range = (span: Span) => ({ ...toRange(span), transaction });
+    return {
+      get: (table, key) => {
+        const text = this.#database(table).get(key, { transaction });
+        return text === undefined ? undefined : table.decode(text);
+      },
+      has: (table, key) => this.#database(table).get(key, { transaction }) !== undefined,
+      keys: (table, span) => Array.from(this.#database(table).getKeys(range(span))),
+      rows: (table, span) => Array.from(this.#database(table).getRange(range(span)), ({ key, value }) => ({ key, row: table.decode(value) })),
+      vectorBytes: (memory) => viewOf(this.#vectors.getBinaryFast(memory, { transaction })),
+      entries: (table, from = "") =>
+        this.#database(table)
+          .getRange({ start: from, transaction })
+          .map(({ key, value }) => ({ key, text: value })),
+      allKeys: (table) => (table === vectors ? this.#vectors : this.#database(table)).getKeys({ start: "", transaction }),
+      [Symbol.dispose]: () => transaction.done(),
+    };
+  }
+
+  /**
+   * Writes a consistent copy of the store to `data.mdb` in a directory that exists, while commits go on, here and in
+   * other processes. What deleted records left free is not copied.
+   */
+  async backup(directory: string): Promise<void> {
+    await this.#env.backup(directory, true);
   }
 
   /** How many rows a table has; read from its root page. */
@@ -199,6 +236,11 @@ export class Store implements Reader {
     if (database === undefined) throw new StoreError(`no table ${table.name}`);
     return database;
   }
+}
+
+/** lmdb's buffer is longer than what it holds, and of its properties only `length` says how much that is. */
+function viewOf(bytes: Uint8Array | undefined): Uint8Array | undefined {
+  return bytes && new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length);
 }
 
 function toRange({ from, to, limit, descending }: Span) {

@@ -1,7 +1,8 @@
 /**
  * One worker from its start to its end, as promises: every question is answered or refused, whatever becomes of it.
  *
- * The worker does not keep the process alive: who has nothing else to do may exit.
+ * The worker does not keep the process alive: who has nothing else to do may exit. It is never terminated, it ends by
+ * itself: hnswlib-node aborts the whole process when its thread is taken away in the midst of a call (5 times of 25).
  *
  * @module
  */
@@ -63,8 +64,8 @@ export class Connection {
     await this.ended;
   }
 
-  /** Ends the worker, whatever it is doing. */
-  end(reason: string): void {
+  /** Waits for the worker no longer. It may still be at work, and ends with the process at the latest. */
+  abandon(reason: string): void {
     this.#end(reason);
   }
 
@@ -105,7 +106,7 @@ export class Connection {
   #end(reason: string | undefined): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    this.#worker.terminate();
+    this.#worker.unref();
     const error = new Error(reason ?? "the worker was closed");
     this.#ready.reject(error);
     for (const call of this.#calls.values()) call.reject(error);

@@ -39,19 +39,27 @@ export function byNearness(a: Neighbour, b: Neighbour): number {
 /** Keeps the best of what it is shown. No memory may be shown twice. */
 export class Nearest {
   #kept: Neighbour[] = [];
-  /** The last of the best; what is not before it need not be kept. */
-  #bar: Neighbour | undefined;
+  /** The last of the best; what comes after it need not be kept. */
+  #last: Neighbour | undefined;
   readonly #limit: number;
+  readonly #floor: number;
 
-  constructor(limit: number) {
+  /** @param floor - nothing less near than this is kept */
+  constructor(limit: number, floor = Number.NEGATIVE_INFINITY) {
     this.#limit = limit;
+    this.#floor = floor;
   }
 
-  /** A cosine that is no number is not kept. */
+  /** Whether anything so near might be kept. What is no number is not. */
+  accepts(cosine: number): boolean {
+    return cosine >= (this.#last?.cosine ?? this.#floor);
+  }
+
   offer(memory: BareId, cosine: number): void {
-    const candidate = { memory, cosine };
-    if (Number.isNaN(cosine) || (this.#bar !== undefined && byNearness(candidate, this.#bar) > 0)) return;
-    this.#kept.push(candidate);
+    if (!this.accepts(cosine)) return;
+    const neighbour = { memory, cosine };
+    if (this.#last !== undefined && byNearness(neighbour, this.#last) > 0) return;
+    this.#kept.push(neighbour);
     // Cut rarely: sorting twice the limit once beats keeping order all the time.
     if (this.#kept.length >= this.#limit * 2) this.#cut();
   }
@@ -64,7 +72,7 @@ export class Nearest {
   #cut(): void {
     this.#kept.sort(byNearness);
     this.#kept.length = Math.min(this.#kept.length, this.#limit);
-    if (this.#kept.length === this.#limit) this.#bar = this.#kept.at(-1);
+    if (this.#kept.length === this.#limit) this.#last = this.#kept.at(-1);
   }
 }
 

@@ -23,6 +23,7 @@ import { matches, walk, type Filter } from "../storage/walk.ts";
 import { storedVector } from "./encoding.ts";
 import { byNearness, Nearest, scan, type Neighbour } from "./exact.ts";
 import { Graph } from "./hnsw.ts";
+import { Pending } from "./pending.ts";
 import { loadSnapshot, saveSnapshot, type Snapshot } from "./snapshot.ts";
 
 export interface IndexerOptions {
@@ -68,9 +69,7 @@ export class Indexer {
   /** Labels of points that can be found, and of those that cannot any more. */
   #live = new Set<number>();
   #removed = new Set<number>();
-  /** Labels not yet in the graph, from `#pendingAt` on. */
-  #pending: number[] = [];
-  #pendingAt = 0;
+  readonly #pending = new Pending();
   #lastLabel = -1;
   /** Vectors with smaller labels are of a provider that is no longer set. */
   #firstLabel = 0;
@@ -100,10 +99,11 @@ export class Indexer {
     this.#graph = graph;
     this.#live = live;
     this.#removed = removed;
-    const stored = new Set(this.#pending);
+    const stored = this.#pending.labels();
+    this.#pending.replace(stored.filter((label) => !live.has(label)));
+    const known = new Set(stored);
     // Removing from a set while going through it is well defined.
-    for (const label of live) if (!stored.has(label)) this.#remove(label);
-    this.#pending = this.#pending.filter((label) => !live.has(label));
+    for (const label of live) if (!known.has(label)) this.#remove(label);
     this.#rebuildIfHollow();
     return undefined;
   }
@@ -111,7 +111,7 @@ export class Indexer {
   get status(): IndexStatus {
     return {
       indexed: this.#live.size,
-      pending: this.#pendingCount + (this.#rebuilding?.queue.length ?? 0),
+      pending: this.#pending.count + (this.#rebuilding?.queue.length ?? 0),
       removed: this.#removed.size,
       unsaved: this.#unsaved,
     };
@@ -124,8 +124,10 @@ export class Indexer {
     if (firstLabel > this.#firstLabel) this.#startOver(firstLabel);
     for (;;) {
       const keys = this.#store.keys(labels, { from: numberKey(this.#lastLabel + 1), to: AFTER_ALL, limit: LABELS_PER_READ });
-      for (const key of keys) this.#pending.push(fromBase62(key));
-      if (keys.length > 0) this.#lastLabel = this.#pending.at(-1) as number;
+      for (const key of keys) {
+        this.#lastLabel = fromBase62(key);
+        this.#pending.push(this.#lastLabel);
+      }
       if (keys.length < LABELS_PER_READ) return;
     }
   }
@@ -146,8 +148,13 @@ export class Indexer {
       scan(this.#store, walk(this.#store, memories, filter), query, nearest);
       return nearest.best();
     }
-    scan(this.#store, this.#pendingMemories(filter), query, nearest);
-    return this.#best([...found, ...nearest.best()], query, limit);
+    const last = found[limit - 1];
+    const waiting = last === undefined ? nearest : new Nearest(limit, last.cosine - 2 * COSINE_ERROR);
+    this.#pending.scan(query, waiting, {
+      read: (label) => this.#storedVector(label),
+      passing: (label) => this.#passing(label, filter),
+    });
+    return this.#best([...found, ...waiting.best()], query, limit);
   }
 
   /** Does a bounded piece of work on the graph. @returns whether there is more */
@@ -159,8 +166,8 @@ export class Indexer {
   /** Has later steps take the points of deleted vectors out of the graph, if there are any. */
   sweep(): void {
     this.catchUp();
-    const deleted = this.#live.size + this.#pendingCount - this.#store.count(labels);
-    if (deleted > 0 && this.#pendingCount === 0 && this.#sweeping.length === 0) this.#sweeping = [...this.#live];
+    const deleted = this.#live.size + this.#pending.count - this.#store.count(labels);
+    if (deleted > 0 && this.#pending.count === 0 && this.#sweeping.length === 0) this.#sweeping = [...this.#live];
   }
 
   /** Has later steps build the graph anew, without the points of deleted vectors. */
@@ -228,30 +235,29 @@ export class Indexer {
     return nearest.best();
   }
 
-  /** The memory of a point, if it passes. A point whose label is gone is removed when it is met. */
+  /** The memory that a label means, if it passes. */
   #passing(label: number, filter: Filter): BareId | undefined {
     const memory = this.#store.get(labels, numberKey(label));
-    if (memory === undefined && this.#saving === undefined) this.#remove(label);
+    if (memory === undefined && this.#live.has(label) && this.#saving === undefined) this.#remove(label);
     return memory !== undefined && matches(this.#store, filter, memory) ? memory : undefined;
   }
 
-  *#pendingMemories(filter: Filter): Generator<BareId> {
-    for (let i = this.#pendingAt; i < this.#pending.length; i++) {
-      const memory = this.#store.get(labels, numberKey(this.#pending[i] as number));
-      if (memory !== undefined && matches(this.#store, filter, memory)) yield memory;
-    }
+  /** The vector that a label means, good until the next read. */
+  #storedVector(label: number): Float32Array | undefined {
+    const memory = this.#store.get(labels, numberKey(label));
+    const bytes = memory === undefined ? undefined : this.#store.vectorBytes(memory);
+    return bytes === undefined ? undefined : storedVector(bytes);
   }
 
   /** Another provider was set: nothing that is in the graph can be compared any more. */
   #startOver(firstLabel: number): void {
-    const labels = [...this.#live, ...this.#pending.slice(this.#pendingAt)].filter((label) => label >= firstLabel);
+    const current = [...this.#live, ...this.#pending.labels()].filter((label) => label >= firstLabel);
     // While it is being written to disk the graph is needed; then it goes when that is done.
     if (this.#saving === undefined) this.#graph.release();
     this.#graph = Graph.empty();
     this.#live = new Set();
     this.#removed = new Set();
-    this.#pending = labels.sort((a, b) => a - b);
-    this.#pendingAt = 0;
+    this.#pending.replace(current.sort((a, b) => a - b));
     this.#firstLabel = firstLabel;
     this.#lastLabel = Math.max(this.#lastLabel, firstLabel - 1);
     this.#unsaved = 1;
@@ -259,18 +265,9 @@ export class Indexer {
     this.#rebuilding = undefined;
   }
 
-  get #pendingCount(): number {
-    return this.#pending.length - this.#pendingAt;
-  }
-
   #stepPending(): boolean {
-    const label = this.#pending[this.#pendingAt];
+    const label = this.#pending.shift();
     if (label === undefined) return false;
-    this.#pendingAt++;
-    if (this.#pendingCount === 0) {
-      this.#pending = [];
-      this.#pendingAt = 0;
-    }
     if (this.#insert(this.#graph, label)) {
       this.#live.add(label);
       this.#rebuilding?.queue.push(label);
@@ -321,15 +318,14 @@ export class Indexer {
 
   /** @returns false when the vector has been deleted meanwhile, or is none that can be compared */
   #insert(graph: Graph, label: number): boolean {
-    const memory = this.#store.get(labels, numberKey(label));
-    const bytes = memory === undefined ? undefined : this.#store.vectorBytes(memory);
-    if (bytes === undefined) return false;
+    const vector = this.#storedVector(label);
+    if (vector === undefined) return false;
     try {
-      graph.add(label, storedVector(bytes));
+      graph.add(label, vector);
       return true;
     } catch (error) {
       if (!(error instanceof InvariantError)) throw error;
-      this.#options.warn(`The memory mem_${memory} cannot be found by meaning: ${error.message}.`);
+      this.#options.warn(`The memory mem_${this.#store.get(labels, numberKey(label))} cannot be found by meaning: ${error.message}.`);
       return false;
     }
   }
@@ -341,14 +337,14 @@ export class Indexer {
   #isOfThisStore({ graph, live, removed }: Snapshot): boolean {
     const nextLabel = Number(this.#store.get(meta, "nextLabel") ?? "0");
     for (const label of live) if (label >= nextLabel) return false;
-    for (const label of removed) if (label >= nextLabel || this.#store.has(labels, numberKey(label))) return false;
+    for (const label of removed) {
+      if (label >= nextLabel || (label >= this.#firstLabel && this.#store.has(labels, numberKey(label)))) return false;
+    }
     const newest = [...live].sort((a, b) => b - a);
     for (let i = 0, compared = 0; i < newest.length && compared < POINTS_COMPARED; i++) {
       const label = newest[i] as number;
-      const memory = this.#store.get(labels, numberKey(label));
-      const bytes = memory === undefined ? undefined : this.#store.vectorBytes(memory);
-      if (bytes === undefined) continue;
-      const stored = storedVector(bytes);
+      const stored = this.#storedVector(label);
+      if (stored === undefined) continue;
       if (graph.vector(label).some((value, k) => value !== stored[k])) return false;
       compared++;
     }

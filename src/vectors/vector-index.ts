@@ -21,7 +21,7 @@ import type { IndexStatus } from "./indexer.ts";
 
 /** So many are handled on the request thread: 0.2 ms. */
 const HERE_MAX = 100;
-/** A worker that has not finished by then is stopped; at worst the next start builds what is new in the graph. */
+/** A worker that has not finished by then is left alone; at worst the next start builds what is new in the graph. */
 const CLOSE_MAX_MS = 10_000;
 
 const NO_STATUS: IndexStatus = { indexed: 0, pending: 0, removed: 0, unsaved: 0 };
@@ -92,7 +92,7 @@ export class VectorIndex {
     this.#isClosed = true;
     const connection = this.#connection;
     if (connection === undefined) return;
-    const deadline = setTimeout(() => connection.end(`the worker did not finish within ${CLOSE_MAX_MS} ms`), CLOSE_MAX_MS);
+    const deadline = setTimeout(() => connection.abandon(`the worker did not finish within ${CLOSE_MAX_MS} ms`), CLOSE_MAX_MS);
     await connection.close();
     clearTimeout(deadline);
   }

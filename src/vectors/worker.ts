@@ -15,7 +15,9 @@ import type { FromWorker, ToWorker } from "./protocol.ts";
 
 declare const self: Worker;
 
-const STEP_BUDGET_MS = 3;
+/** How long the work goes on before messages are looked at; longer after long searches, or it would never be done. */
+const STEP_MIN_MS = 3;
+const STEP_MAX_MS = 12;
 /** Time for what nobody asks for: the points of deleted vectors, snapshots. */
 const TICK_MS = 10_000;
 const STATUS_MS = 500;
@@ -33,6 +35,8 @@ const PURGE_MS = 86_400_000;
 let store: Store | undefined;
 let indexer: Indexer | undefined;
 let working = false;
+/** Time that searches took since the last step. */
+let searchedMs = 0;
 let saving: Promise<void> | undefined;
 let savedAt = systemClock.elapsed();
 let toldAt = 0;
@@ -67,6 +71,18 @@ function tick(): void {
   });
 }
 
+function nearest({ call, query, filter, limit }: Extract<ToWorker, { kind: "nearest" }>): FromWorker {
+  const began = systemClock.elapsed();
+  try {
+    if (indexer === undefined) throw new Error("the index is not open");
+    return { kind: "answer", call, memories: indexer.nearest(query, filter, limit).map(({ memory }) => memory) };
+  } catch (error) {
+    return { kind: "refused", call, reason: describeError(error) };
+  } finally {
+    searchedMs += systemClock.elapsed() - began;
+  }
+}
+
 /** Works off what is pending, a few milliseconds at a time with messages in between. */
 function work(): void {
   if (working || indexer === undefined) return;
@@ -77,7 +93,8 @@ function work(): void {
 function step(): void {
   orFail(() => {
     if (indexer === undefined) return;
-    const until = systemClock.elapsed() + STEP_BUDGET_MS;
+    const until = systemClock.elapsed() + Math.min(STEP_MAX_MS, Math.max(STEP_MIN_MS, searchedMs));
+    searchedMs = 0;
     indexer.catchUp();
     let more = true;
     while (more && systemClock.elapsed() < until) more = indexer.step();
@@ -124,6 +141,7 @@ async function close(): Promise<void> {
   indexer = undefined;
   await store?.close();
   tell({ kind: "closed" });
+  process.exit(0);
 }
 
 /** Whatever the index did that it should not: it is given up, and a new worker will build another one. */
@@ -141,6 +159,7 @@ async function fail(error: unknown): Promise<void> {
   // Without this its view of the store would be kept open for good, and with it the pages that the view can see.
   await store?.close().catch(() => undefined);
   tell({ kind: "failed", reason: describeError(error) });
+  process.exit(1);
 }
 
 self.addEventListener("message", (event: MessageEvent<ToWorker>) => {
@@ -150,13 +169,7 @@ self.addEventListener("message", (event: MessageEvent<ToWorker>) => {
       void start(message.dataDirectory, message.useSnapshot).catch(fail);
       break;
     case "nearest":
-      try {
-        if (indexer === undefined) throw new Error("the index is not open");
-        const neighbours = indexer.nearest(message.query, message.filter, message.limit);
-        tell({ kind: "answer", call: message.call, memories: neighbours.map(({ memory }) => memory) });
-      } catch (error) {
-        tell({ kind: "refused", call: message.call, reason: describeError(error) });
-      }
+      tell(nearest(message));
       work();
       break;
     case "changed":

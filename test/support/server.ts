@@ -64,7 +64,7 @@ export async function startServer(options: Options = {}): Promise<Server> {
   return new Server(await startCairn(options), options);
 }
 
-export class Connection {
+class Connection {
   /** Set when either side has closed it. */
   closed = false;
   #received = Buffer.alloc(0);

@@ -37,17 +37,21 @@ async function refusalOf(work: Promise<unknown>): Promise<{ code: string; param:
 }
 
 test("a body is the same however it is cut into chunks", async () => {
-  const property = fc.asyncProperty(fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()), fc.array(fc.nat()), async (value, cuts) => {
-    const text = JSON.stringify(value);
-    const bytes = bytesOf(text);
-    const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort((a, b) => a - b);
-    const chunks = places.slice(1).map((place, i) => bytes.slice(places[i], place));
-    const expected = { text, value: JSON.parse(text) as Record<string, unknown> };
-    for (const request of [chunked(...chunks), declared(text)]) {
-      const read = await readBody(request, MAX);
-      expect({ text: new TextDecoder().decode(read.bytes), value: read.value }).toEqual(expected);
-    }
-  });
+  const property = fc.asyncProperty(
+    fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()),
+    fc.array(fc.nat()),
+    async (value, cuts) => {
+      const text = JSON.stringify(value);
+      const bytes = bytesOf(text);
+      const places = [0, ...cuts.map((cut) => cut % (bytes.length + 1)), bytes.length].sort((a, b) => a - b);
+      const chunks = places.slice(1).map((place, i) => bytes.slice(places[i], place));
+      const expected = { text, value: JSON.parse(text) as Record<string, unknown> };
+      for (const request of [chunked(...chunks), declared(text)]) {
+        const read = await readBody(request, MAX);
+        expect({ text: new TextDecoder().decode(read.bytes), value: read.value }).toEqual(expected);
+      }
+    },
+  );
   await fc.assert(property);
 });
 
@@ -160,7 +164,11 @@ const refused: { name: string; body: string | Uint8Array<ArrayBuffer>; message: 
     message: "b must nest at most 64 levels; got 100000.",
     param: "b",
   },
-  { name: "100,000 nested arrays", body: "[".repeat(100_000) + "]".repeat(100_000), message: "The body must be a JSON object; got an array." },
+  {
+    name: "100,000 nested arrays",
+    body: "[".repeat(100_000) + "]".repeat(100_000),
+    message: "The body must be a JSON object; got an array.",
+  },
   { name: "100,000 arrays that are never closed", body: "[".repeat(100_000), message: "The body must be JSON: Unexpected EOF." },
 ];
 

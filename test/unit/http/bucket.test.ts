@@ -3,7 +3,9 @@ import * as fc from "fast-check";
 import { fullBucket, take, type Rate } from "../../../src/http/bucket.ts";
 
 const rates = fc.record({ perMinute: fc.integer({ min: 1, max: 100_000 }), burst: fc.integer({ min: 1, max: 200 }) });
-const pauses = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 2_000 }), fc.integer({ min: 1, max: 600_000 })), { maxLength: 300 });
+const pauses = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 2_000 }), fc.integer({ min: 1, max: 600_000 })), {
+  maxLength: 300,
+});
 
 /** The same in whole numbers without any limit, kept as what was taken and what was lost to a full bucket. */
 class ExactBucket {

@@ -141,7 +141,16 @@ test("an instant that is none is refused by the name of its parameter", () => {
 test("a cursor that is no id of its kind is refused", () => {
   expect(cursorOf("sess", undefined)).toBeUndefined();
   expect(cursorOf("sess", "sess_0VQk3aB4x1Zq")).toBe("sess_0VQk3aB4x1Zq");
-  for (const cursor of ["", "x", "sess_", "sess_0VQk3aB4x1Z", "sess_0VQk3aB4x1Zqq", "sess_0VQk3aB4x1Z-", "turn_0VQk3aB4x1Zq", "sess_0VQk3aB4x1Zq\n"]) {
+  for (const cursor of [
+    "",
+    "x",
+    "sess_",
+    "sess_0VQk3aB4x1Z",
+    "sess_0VQk3aB4x1Zqq",
+    "sess_0VQk3aB4x1Z-",
+    "turn_0VQk3aB4x1Zq",
+    "sess_0VQk3aB4x1Zq\n",
+  ]) {
     expect(refusalOf(() => cursorOf("sess", cursor))).toEqual({
       code: "invalid_request",
       param: "starting_after",

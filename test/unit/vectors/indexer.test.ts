@@ -175,9 +175,9 @@ test("while a snapshot is written searches see what is added and deleted meanwhi
   await vectors.remove(old.slice(0, 60));
   await vectors.add(Array.from({ length: 20 }, () => unitVector(random, topic, 0.5)));
   const expected = new Set(vectors.exact(topic, NO_FILTER, 50));
-  let isSaving = true;
-  const saving = indexer.save().finally(() => (isSaving = false));
-  while (isSaving) {
+  const state = { isSaving: true };
+  const saving = indexer.save().finally(() => (state.isSaving = false));
+  while (state.isSaving) {
     expect(new Set(ask(indexer, topic, NO_FILTER, 50))).toEqual(expected);
     indexer.sweep();
     expect(indexer.step()).toBe(false);

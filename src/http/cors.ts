@@ -1,0 +1,29 @@
+/**
+ * Which pages of other origins may call the API from a browser. None, unless the operator names them; never with cookies,
+ * of which there are none: a page needs a key.
+ *
+ * @module
+ */
+const EXPOSED = "X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Idempotency-Replayed";
+const ACCEPTED = "X-API-Key, Authorization, Content-Type, Idempotency-Key, X-Request-Id";
+const PREFLIGHT_SECONDS = 600;
+
+/** @param origins - such as `https://app.example.com`; `*` is any */
+export function corsHeaders(origins: readonly string[], headers: Headers): Record<string, string> {
+  const origin = headers.get("origin");
+  if (origin === null || !(origins.includes(origin) || origins.includes("*"))) return {};
+  return { "Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": EXPOSED, Vary: "Origin" };
+}
+
+/** What a browser asks before it sends a request of another origin; undefined when this is not that question. */
+export function preflightHeaders(origins: readonly string[], request: Request, allow: string): Record<string, string> | undefined {
+  if (request.method !== "OPTIONS" || !request.headers.has("access-control-request-method")) return undefined;
+  const allowed = corsHeaders(origins, request.headers);
+  if (Object.keys(allowed).length === 0) return undefined;
+  return {
+    ...allowed,
+    "Access-Control-Allow-Methods": allow,
+    "Access-Control-Allow-Headers": ACCEPTED,
+    "Access-Control-Max-Age": String(PREFLIGHT_SECONDS),
+  };
+}

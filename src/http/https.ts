@@ -1,0 +1,24 @@
+/**
+ * Sends what comes over plain HTTP to HTTPS.
+ *
+ * @module
+ */
+
+/**
+ * Where a request that reached a proxy over plain HTTP belongs; undefined when it came over HTTPS, or through no proxy.
+ */
+export function httpsLocation(headers: Headers, path: string): string | undefined {
+  const host = headers.get("x-forwarded-host") ?? headers.get("host");
+  const [protocol] = (headers.get("x-forwarded-proto") ?? "").split(",");
+  return protocol?.trim().toLowerCase() === "http" && host !== null && HOST.test(host) ? `https://${host}${path}` : undefined;
+}
+
+/** A name or address with an optional port: nothing that could make the location another one. */
+const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?$/i;
+
+/** Where a request to the listener for plain HTTP belongs: the same host, on the port for HTTPS. */
+export function redirectTo(host: string | null, httpsPort: number, path: string): string | undefined {
+  if (host === null || !HOST.test(host)) return undefined;
+  const name = host.replace(/:\d+$/, "");
+  return `https://${name}${httpsPort === 443 ? "" : `:${httpsPort}`}${path}`;
+}

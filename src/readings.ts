@@ -1,0 +1,59 @@
+/**
+ * The figures of the store and the index for `/metrics`.
+ *
+ * @module
+ */
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { fromBase62 } from "./lib/base62.ts";
+import type { Reading } from "./http/metrics.ts";
+import type { MemoryParts } from "./memories/memories.ts";
+import { AFTER_ALL, numberKey } from "./storage/keys.ts";
+import { apiKeys, memories, outbox, owed, sessions, sessionsByExpiry, traces, turns, versions } from "./storage/tables.ts";
+
+const MS_WIDTH = numberKey(0).length;
+
+export function readingsOf({ store, vectors, clock }: MemoryParts): Reading[] {
+  return [
+    {
+      name: "cairn_records",
+      help: "Records in the store, by kind.",
+      label: "kind",
+      read: () =>
+        Object.fromEntries([sessions, versions, turns, memories, traces, apiKeys].map((table) => [table.name, store.count(table)])),
+    },
+    {
+      name: "cairn_store_bytes",
+      help: "Size of the store on disk.",
+      read: () => statSync(join(store.directory, "store", "data.mdb")).size,
+    },
+    {
+      name: "cairn_vectors",
+      help: "Vectors by where they are: in the graph, not yet in it, deleted but still taking room in it.",
+      label: "state",
+      read: () => {
+        const { indexed, pending, removed } = vectors.status;
+        return { indexed, pending, removed };
+      },
+    },
+    { name: "cairn_vectors_owed", help: "Vectors still to be made.", read: () => store.count(owed) },
+    { name: "cairn_outbox_events", help: "Events not yet handed to their receivers.", read: () => store.count(outbox) },
+    {
+      name: "cairn_expiry_lag_seconds",
+      help: "How long the session that is overdue longest has been waiting to be removed.",
+      read: () => {
+        const [first] = store.keys(sessionsByExpiry, { from: "", to: AFTER_ALL, limit: 1 });
+        return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, MS_WIDTH))) / 1000;
+      },
+    },
+    { name: "process_resident_memory_bytes", help: "Memory of the process, the mapped store included.", read: () => process.memoryUsage.rss() },
+    {
+      name: "process_cpu_seconds_total",
+      help: "Processor time of the process.",
+      read: () => {
+        const { user, system } = process.cpuUsage();
+        return (user + system) / 1e6;
+      },
+    },
+  ];
+}
