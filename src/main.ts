@@ -16,15 +16,28 @@ const HELP = `cairn ${version}: sessions with versioned state, turns, memory and
   cairn keys create [flags]           make an API key and print it
   cairn keys list                     list the API keys
   cairn keys revoke ID                revoke one, at once
+  cairn backup FILE [--force]         write the whole store to one file, while it is served too
+  cairn restore FILE [--force]        put a backup in the place of the store
+  cairn export [FILE] [flags]         write everything as lines of JSON, while it is served too
+  cairn import [FILE]                 read an export into a data directory without a store
+  cairn doctor [--fix]                check every index and counter, and mend them
+  cairn rebuild-index                 build the vector index anew
   cairn version                       print the version
 
 Flags of every command, each with its environment variable:
 ${Object.values(OPTIONS)
-  .map(({ flag, variable, value, fallback, says }) => `  --${flag} ${value}`.padEnd(24) + `${variable.padEnd(25)} ${says}${fallback === "" ? "" : ` (${fallback})`}`)
+  .map(
+    ({ flag, variable, value, fallback, says }) =>
+      `  --${flag} ${value}`.padEnd(24) + `${variable.padEnd(25)} ${says}${fallback === "" ? "" : ` (${fallback})`}`,
+  )
   .join("\n")}
 
 Flags of keys create:
   --name TEXT --scopes read,write,admin --tier free|pro|enterprise
+
+Flags of export:
+  --with-secrets        those of webhooks and of the embedding provider too
+  --force               replace FILE if it is there
 
 In the environment only:
 ${Object.entries(VARIABLES)
@@ -42,6 +55,30 @@ async function main([command, ...args]: readonly string[]): Promise<number> {
     case "keys": {
       const { keys } = await import("./cli/keys.ts");
       return keys(args, prepared);
+    }
+    case "backup": {
+      const { backup } = await import("./cli/backup.ts");
+      return backup(args, prepared);
+    }
+    case "restore": {
+      const { restore } = await import("./cli/restore.ts");
+      return restore(args, prepared);
+    }
+    case "export": {
+      const { exportAll } = await import("./cli/export.ts");
+      return exportAll(args, prepared);
+    }
+    case "import": {
+      const { importAll } = await import("./cli/import.ts");
+      return importAll(args, prepared);
+    }
+    case "doctor": {
+      const { doctor } = await import("./cli/doctor.ts");
+      return doctor(args, prepared);
+    }
+    case "rebuild-index": {
+      const { rebuildIndex } = await import("./cli/rebuild-index.ts");
+      return rebuildIndex(args, prepared);
     }
     case "version":
     case "--version":

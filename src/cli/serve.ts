@@ -19,6 +19,8 @@ import { memories, sessions } from "../storage/tables.ts";
 
 /** Requests under way when a stop is asked for have this long to finish. */
 const STOP_SECONDS = 10;
+/** And so long those among them that wait for the embedding provider. */
+const STOP_PROVIDER_SECONDS = 2;
 const STOP_LOOK_MS = 5;
 /** Lines about requests are written together, so that writing them costs none. */
 const LOG_FLUSH_MS = 50;
@@ -28,9 +30,19 @@ export async function serve(config: Config): Promise<number> {
     level: config.logLevel,
     pretty: process.stderr.isTTY,
     now: () => systemClock.now(),
-    write: bufferedWriter((lines) => process.stderr.write(lines), (flush) => setTimeout(flush, LOG_FLUSH_MS)),
+    write: bufferedWriter(
+      (lines) => process.stderr.write(lines),
+      (flush) => setTimeout(flush, LOG_FLUSH_MS),
+    ),
   });
-  const service = await openService(config.dataDirectory, systemClock, log, { embedding: config.embedding });
+  const service = await openService(config.dataDirectory, systemClock, log, {
+    embedding: config.embedding,
+    webhooks: {
+      rules: { loopback: isLoopback(config.host), private: config.webhooks.allowPrivate },
+      timeoutMs: config.webhooks.timeoutMs,
+      schedule: config.webhooks.schedule,
+    },
+  });
   if (config.apiKey !== undefined) await registerKey(service, config.apiKey);
   const firstKey = await createFirstKey(service);
 
@@ -59,7 +71,8 @@ export async function serve(config: Config): Promise<number> {
     throw error;
   }
   service.start();
-  const redirect = config.httpRedirectPort === undefined ? undefined : redirectListener(config.host, config.httpRedirectPort, app.server?.port ?? 0);
+  const redirect =
+    config.httpRedirectPort === undefined ? undefined : redirectListener(config.host, config.httpRedirectPort, app.server?.port ?? 0);
 
   const address = `${config.tls === undefined ? "http" : "https"}://${config.host.includes(":") ? `[${config.host}]` : config.host}:${app.server?.port}`;
   if (config.tls === undefined && !requireHttps && !isLoopback(config.host))
@@ -79,8 +92,12 @@ export async function serve(config: Config): Promise<number> {
   // No new connections; the promise of `stop` also waits for those that clients keep open without asking anything.
   void app.server?.stop();
   void redirect?.stop(true);
-  const deadline = systemClock.elapsed() + STOP_SECONDS * 1000;
-  while ((app.server?.pendingRequests ?? 0) > 0 && systemClock.elapsed() < deadline) await Bun.sleep(STOP_LOOK_MS);
+  const stoppingAt = systemClock.elapsed();
+  const isWithin = (seconds: number) => systemClock.elapsed() - stoppingAt < seconds * 1000;
+  while ((app.server?.pendingRequests ?? 0) > 0 && isWithin(STOP_SECONDS)) {
+    if (!isWithin(STOP_PROVIDER_SECONDS)) service.embeddings.close();
+    await Bun.sleep(STOP_LOOK_MS);
+  }
   await app.server?.stop(true);
   await service.close();
   log.info("stopped");
@@ -92,7 +109,7 @@ function redirectListener(hostname: string, port: number, httpsPort: number): Se
   return Bun.serve({
     hostname,
     port,
-    fetch(request) {
+    fetch: (request) => {
       const { pathname, search } = new URL(request.url);
       const location = redirectTo(request.headers.get("host"), httpsPort, pathname + search);
       return location === undefined ? new Response(null, { status: 400 }) : Response.redirect(location, 308);

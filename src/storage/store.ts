@@ -149,8 +149,9 @@ export class Store implements Reader {
       },
       has: (table, key) => this.#database(table).get(key, { transaction }) !== undefined,
       keys: (table, span) => Array.from(this.#database(table).getKeys(range(span))),
-      rows: (table, span) => Array.from(this.#database(table).getRange(range(span)), ({ key, value }) => ({ key, row: table.decode(value) })),
-      vectorBytes: (memory) => viewOf(this.#vectors.getBinaryFast(memory, { transaction })),
+      rows: (table, span) =>
+        Array.from(this.#database(table).getRange(range(span)), ({ key, value }) => ({ key, row: table.decode(value) })),
+      vectorBytes: (memory) => viewOf(this.#vectors.get(memory, { transaction })),
       entries: (table, from = "") =>
         this.#database(table)
           .getRange({ start: from, transaction })

@@ -3,7 +3,7 @@
  *
  * ```
  * table                key                          row
- * meta                 name                         text: schema, nextLabel, firstLabel, lookThroughFrom
+ * meta                 name                         text: schema, nextLabel, firstLabel
  * sessions             session                      SessionRow
  *   sessionsByAgent    #agent session               -
  *   sessionsByUser     #user session                -
@@ -16,7 +16,7 @@
  *   memoriesByType     #type memory                 -
  *   memoriesByTag      #tag memory                  -
  * vectors              memory                       1536 float32, the terms as uint32, the label as uint32, little endian
- * owed                 memory                       -: a vector is to be made
+ * owed                 memory                       text: empty, or the firstLabel of the provider that refuses it
  * provider             current                      ProviderRow: what the vectors are of
  * labels               label                        memory: which vector a point of the index is
  * traces               trace                        TraceRow
@@ -25,6 +25,11 @@
  *   tracesByAction     action / trace               -
  *   tracesByExpiry     day trace                    -
  * outbox               event                        OutboxRow: an event not yet handed to its receivers
+ * webhooks             webhook                      WebhookRow: who wants which events
+ * payloads             payload                      what is posted to receivers, as text
+ * deliveries           webhook delivery             DeliveryRow: one event for one webhook
+ *   deliveriesDue      webhook ms delivery          -, while it is pending
+ *   deliveriesBySession webhook session delivery    -, while it is pending
  * idempotency          #(key id, idempotency key)   IdempotencyRow
  *   idempotencyByTime  ms #(...)                    -
  * apiKeys              SHA-256 of the key, hex      ApiKeyRow
@@ -139,6 +144,55 @@ export interface OutboxRow {
   body: JsonText;
 }
 
+export interface WebhookRow {
+  url: string;
+  events: string[];
+  description: string | null;
+  enabled: boolean;
+  /** Why it was disabled by itself. */
+  disabledReason: string | null;
+  /** Has to stand here in clear: it signs. */
+  secret: string;
+  /** Those before it that are still valid, newest first. */
+  previousSecrets: { secret: string; until: number }[];
+  createdAt: number;
+  updatedAt: number;
+  /** Events with smaller ids are from before it was there, or enabled, and are not for it. */
+  since: string;
+  /** The first attempt that failed since the last one that did not. */
+  failingSince: number | null;
+}
+
+export type DeliveryStatus = "pending" | "delivered" | "failed";
+
+export interface DeliveryRow {
+  /** Key of what is posted. */
+  payload: string;
+  eventId: string;
+  type: string;
+  sessionId: string | null;
+  createdAt: number;
+  status: DeliveryStatus;
+  /** Made in all. */
+  attempts: number;
+  /** Failed ones of the present schedule, which a retry by hand begins anew. */
+  failures: number;
+  /** Set while it is pending. */
+  nextAttemptAt: number | null;
+  /** Set for a delivery that is not tried again. */
+  once?: true;
+  last: {
+    at: number;
+    durationMs: number;
+    /** HTTP status; null without an answer. */
+    status: number | null;
+    /** How the answer began. */
+    body: string | null;
+    /** Why it does not count as delivered. */
+    error: string | null;
+  } | null;
+}
+
 export interface IdempotencyRow {
   /** Hash of method, path and body: another request under the same key is refused. */
   fingerprint: string;
@@ -216,6 +270,11 @@ export const tracesByUser = index("traces_by_user");
 export const tracesByAction = index("traces_by_action");
 export const tracesByExpiry = index("traces_by_expiry");
 export const outbox = withBody<OutboxRow>("outbox");
+export const webhooks = json<WebhookRow>("webhooks");
+export const payloads = text("payloads");
+export const deliveries = json<DeliveryRow>("deliveries");
+export const deliveriesDue = index("deliveries_due");
+export const deliveriesBySession = index("deliveries_by_session");
 export const idempotency = withBody<IdempotencyRow>("idempotency");
 export const idempotencyByTime = index("idempotency_by_time");
 export const apiKeys = json<ApiKeyRow>("api_keys");
@@ -223,7 +282,8 @@ export const apiKeysById = text("api_keys_by_id");
 export const removals = json<RemovalRow>("removals");
 export const settings = json<SettingsRow>("settings");
 export const provider = json<ProviderRow>("provider");
-export const owed = index("owed");
+/** Memories whose vector is to be made. */
+export const owed = text("owed");
 
 /** Its rows are bytes, not text: `Store` has calls of their own for them. */
 export const vectors: AnyTable = { name: "vectors" };
@@ -248,6 +308,11 @@ export const TABLES: readonly AnyTable[] = [
   tracesByAction,
   tracesByExpiry,
   outbox,
+  webhooks,
+  payloads,
+  deliveries,
+  deliveriesDue,
+  deliveriesBySession,
   idempotency,
   idempotencyByTime,
   apiKeys,

@@ -1,0 +1,22 @@
+/**
+ * `cairn import`: reads an export, from a file or standard input, into a data directory that has no store.
+ *
+ * @module
+ */
+import { statSync } from "node:fs";
+import { systemClock } from "../lib/clock.ts";
+import { readCommandLine, type Prepare } from "./command-line.ts";
+import { showProgress } from "./progress.ts";
+
+export async function importAll(args: readonly string[], prepare: Prepare): Promise<number> {
+  const { config, file } = readCommandLine({ command: "import", file: "optional", needsStore: false }, args, prepare);
+  const { importLines } = await import("../operations/import.ts");
+  const total = file === undefined ? undefined : statSync(file).size;
+  const source = file === undefined ? Bun.stdin.stream() : Bun.file(file).stream();
+  using progress = showProgress("Importing", "lines");
+  const count = await importLines(source, config.dataDirectory, systemClock, (lines, bytes) =>
+    total === undefined ? progress.show(lines) : progress.show(bytes, total),
+  );
+  console.log(`Imported ${count} records to ${config.dataDirectory}`);
+  return 0;
+}

@@ -1,0 +1,22 @@
+/**
+ * `cairn rebuild-index`: builds the vector index anew, which a server would do too, but while it serves.
+ *
+ * @module
+ */
+import { systemClock } from "../lib/clock.ts";
+import { readCommandLine, type Prepare } from "./command-line.ts";
+import { showProgress } from "./progress.ts";
+
+export async function rebuildIndex(args: readonly string[], prepare: Prepare): Promise<number> {
+  const { config } = readCommandLine({ command: "rebuild-index", file: "none", needsStore: true }, args, prepare);
+  const { rebuildGraph } = await import("../operations/graph.ts");
+  const { withClaimedStore } = await import("../operations/with-store.ts");
+  using progress = showProgress("Building", "vectors");
+  const { indexed, warnings } = await withClaimedStore(config.dataDirectory, systemClock, (store) =>
+    rebuildGraph(store, (done, total) => progress.show(done, total)),
+  );
+  progress.clear();
+  for (const warning of warnings) console.error(warning);
+  console.log(`Built the vector index of ${indexed} vectors`);
+  return 0;
+}

@@ -1,0 +1,342 @@
+/**
+ * What must hold in a store, and how to put it right where the records say how.
+ *
+ * A check goes once through tables in the order of keys and keeps nothing of what it has seen, so that a store of any size
+ * can be checked. It reads one snapshot; what mends a problem is done later, in a commit, and looks again before it writes.
+ *
+ * @module
+ */
+import { fromBase62 } from "../lib/base62.ts";
+import { BARE_ID_LENGTH, withPrefix, type BareId } from "../lib/ids.ts";
+import { numberKey } from "../storage/keys.ts";
+import { firstLabelOf, LABEL_BYTES, removeVector } from "../storage/memory-records.ts";
+import type { Reader, Snapshot, Tx } from "../storage/store.ts";
+import {
+  labels,
+  memories,
+  memoriesBySession,
+  meta,
+  owed,
+  removals,
+  sessions,
+  turns,
+  vectors,
+  versions,
+  type AnyTable,
+  type MemoryRow,
+  type SessionRow,
+} from "../storage/tables.ts";
+import { storedLabel, storedVector, VECTOR_BYTES } from "../vectors/encoding.ts";
+import { RECORDS, rowProblem, stored, type RecordTable } from "./records.ts";
+
+export interface Problem {
+  /** The same words for all problems of a kind. */
+  what: string;
+  /** Which record or entry it is. */
+  example: string;
+  /** Absent when the records do not say what would be right. */
+  mend?: (tx: Tx) => void;
+}
+
+/** undefined says only that one more row was looked at. */
+export type Check = (reader: Snapshot) => Generator<Problem | undefined>;
+
+/** In the order in which they are mended: counters are counted by way of indexes. */
+export const CHECKS: readonly Check[] = [
+  ...RECORDS.map(
+    (of): Check =>
+      (reader) =>
+        checkRows(reader, of),
+  ),
+  ...RECORDS.flatMap((of) =>
+    of.indexes.map(
+      (index): Check =>
+        (reader) =>
+          checkIndex(reader, of, index),
+    ),
+  ),
+  checkSessions,
+  checkOrphans,
+  checkMemories,
+  checkVectors,
+  checkLabels,
+  checkOwed,
+];
+
+/** Every row can be read, and every entry it should have is there. */
+function* checkRows(reader: Snapshot, of: RecordTable): Generator<Problem | undefined> {
+  for (const { key, text } of reader.entries(of.table)) {
+    yield undefined;
+    const problem = problemOf(of, key, text);
+    if (problem !== undefined) {
+      yield { what: `${of.table.name}: rows that cannot be read`, example: `${key}: ${problem}` };
+      continue;
+    }
+    for (const entry of of.entries(key, text)) {
+      if (reader.get(stored(entry.table), entry.key) === entry.text) continue;
+      yield {
+        what: `${entry.table.name}: entries missing or wrong`,
+        example: entry.key,
+        mend: (tx) => {
+          const now = tx.get(stored(of.table), key);
+          if (now === undefined) return;
+          for (const missing of of.entries(key, now)) tx.put(stored(missing.table), missing.key, missing.text);
+        },
+      };
+    }
+  }
+}
+
+function problemOf(of: RecordTable, key: string, text: string): string | undefined {
+  try {
+    return rowProblem(of, key, JSON.parse(of.write(text)));
+  } catch {
+    return "it is no JSON";
+  }
+}
+
+/** Every entry is one of a row's. Of rows that cannot be read nobody knows. */
+function* checkIndex(reader: Snapshot, of: RecordTable, index: AnyTable): Generator<Problem | undefined> {
+  for (const { key, text } of reader.entries(index)) {
+    yield undefined;
+    if (isOfARow(reader, of, index, { key, text })) continue;
+    yield {
+      what: `${index.name}: entries of nothing`,
+      example: key,
+      mend: (tx) => {
+        const now = tx.get(stored(index), key);
+        if (now !== undefined && !isOfARow(tx, of, index, { key, text: now })) tx.remove(index, key);
+      },
+    };
+  }
+}
+
+function isOfARow(reader: Reader, of: RecordTable, index: AnyTable, entry: { key: string; text: string }): boolean {
+  const record = of.recordOf(entry);
+  const row = reader.get(stored(of.table), record);
+  if (row === undefined) return false;
+  if (problemOf(of, record, row) !== undefined) return true;
+  return of.entries(record, row).some(({ table, key, text }) => table === index && key === entry.key && text === entry.text);
+}
+
+/** Versions count from 0 and turns from 1 without gaps; the session's row says how many there are, and how many memories. */
+function* checkSessions(reader: Snapshot): Generator<Problem | undefined> {
+  for (const { key: session } of reader.entries(sessions)) {
+    yield undefined;
+    const row = read(() => reader.get(sessions, session));
+    if (row === undefined) continue;
+    const example = withPrefix("sess", session);
+    const versionNumbers = numbers(reader, versions, session, ({ key }) => fromBase62(key.slice(BARE_ID_LENGTH)));
+    const turnNumbers = numbers(reader, turns, session, ({ text }) => turnNumber(text) - 1);
+    const memoryCount = numbers(reader, memoriesBySession, session, () => 0).count;
+    if (versionNumbers.hasGap || versionNumbers.count === 0) yield { what: "sessions: versions of the state are missing", example };
+    else if (versionNumbers.count !== row.version + 1) {
+      yield counter("sessions: the current version is not the last one", session, { version: versionNumbers.count - 1 });
+    }
+    if (turnNumbers.hasGap) yield { what: "sessions: turns are missing or numbered wrong", example };
+    else if (turnNumbers.count !== row.turnCount) {
+      yield counter("sessions: the count of turns is wrong", session, { turnCount: turnNumbers.count });
+    }
+    if (memoryCount !== row.memoryCount) yield counter("sessions: the count of memories is wrong", session, { memoryCount });
+    if (reader.has(removals, session)) {
+      yield { what: "removals: notes of sessions that are there", example, mend: (tx) => tx.remove(removals, session) };
+    }
+  }
+}
+
+function counter(what: string, session: BareId, right: Partial<SessionRow>): Problem {
+  return {
+    what,
+    example: withPrefix("sess", session),
+    mend: (tx) => {
+      const row = tx.get(sessions, session);
+      if (row !== undefined) tx.put(sessions, session, { ...row, ...right });
+    },
+  };
+}
+
+/** How many rows a session has in a table, and whether their numbers are not 0, 1, 2 … */
+function numbers(
+  reader: Snapshot,
+  table: AnyTable,
+  session: BareId,
+  numberOf: (entry: { key: string; text: string }) => number,
+): { count: number; hasGap: boolean } {
+  let count = 0;
+  let hasGap = false;
+  for (const entry of reader.entries(table, session)) {
+    if (!entry.key.startsWith(session)) break;
+    if (numberOf(entry) !== count++) hasGap = true;
+  }
+  return { count, hasGap };
+}
+
+/** Where `turns.ts` writes it. */
+function turnNumber(text: string): number {
+  return Number(/\n"session_id":"[^"]*","turn_number":(\d+)/.exec(text)?.[1]);
+}
+
+/** Versions and turns have a session, or are noted as left over from one. */
+function* checkOrphans(reader: Snapshot): Generator<Problem | undefined> {
+  for (const table of [versions, turns]) {
+    let last = "";
+    for (const key of reader.allKeys(table)) {
+      yield undefined;
+      const session = key.slice(0, BARE_ID_LENGTH);
+      if (session === last) continue;
+      last = session;
+      if (reader.has(sessions, session) || reader.has(removals, session)) continue;
+      yield {
+        what: `${table.name}: rows of a session that is gone`,
+        example: withPrefix("sess", session),
+        mend: (tx) => {
+          if (!tx.has(sessions, session)) tx.put(removals, session, { memories: false });
+        },
+      };
+    }
+  }
+}
+
+/** A memory that says it has a vector has one, under its label; one that should have and has not is owed it. */
+function* checkMemories(reader: Snapshot): Generator<Problem | undefined> {
+  for (const { key } of reader.entries(memories)) {
+    yield undefined;
+    const row = read(() => reader.get(memories, key));
+    if (row === undefined) continue;
+    const example = withPrefix("mem", key);
+    if (row.embedding === undefined) {
+      if (row.embed && !reader.has(owed, key)) {
+        yield { what: "owed: memories without a vector that are not owed one", example, mend: (tx) => oweVector(tx, key) };
+      }
+      continue;
+    }
+    const { label } = row.embedding;
+    const bytes = reader.vectorBytes(key);
+    if (bytes === undefined || !isVector(bytes)) {
+      yield { what: "vectors: missing or damaged", example, mend: (tx) => oweVector(tx, key) };
+      continue;
+    }
+    if (storedLabel(bytes) !== label) {
+      yield { what: "vectors: another label than the memory's", example, mend: (tx) => writeLabel(tx, key, label) };
+    }
+    if (reader.get(labels, numberKey(label)) !== key) {
+      yield {
+        what: "labels: missing or of another memory",
+        example,
+        mend: (tx) => {
+          const holder = tx.get(labels, numberKey(label));
+          if (holder !== undefined && holder !== key && memoryAt(tx, holder)?.embedding?.label === label) oweVector(tx, key);
+          else tx.put(labels, numberKey(label), key);
+        },
+      };
+    }
+  }
+}
+
+export function isVector(bytes: Uint8Array): boolean {
+  if (bytes.byteLength < VECTOR_BYTES + LABEL_BYTES || bytes.byteLength % Float32Array.BYTES_PER_ELEMENT !== 0) return false;
+  return storedVector(bytes).every(Number.isFinite);
+}
+
+/** Takes what is there of a memory's vector away, so that the server makes it anew. */
+function oweVector(tx: Tx, memory: BareId): void {
+  const row = memoryAt(tx, memory);
+  if (row === undefined) return;
+  const { embedding, ...rest } = row;
+  if (embedding !== undefined) {
+    if (tx.get(labels, numberKey(embedding.label)) === memory) removeVector(tx, memory, embedding.label);
+    else tx.removeVector(memory);
+    tx.put(memories, memory, rest);
+  }
+  if (row.embed) tx.put(owed, memory, "");
+}
+
+function writeLabel(tx: Tx, memory: BareId, label: number): void {
+  const bytes = tx.vectorBytes(memory)?.slice();
+  if (bytes === undefined) return;
+  new DataView(bytes.buffer).setUint32(bytes.byteLength - LABEL_BYTES, label, true);
+  tx.putVector(memory, bytes);
+}
+
+/** Every vector is of a memory that says so. */
+function* checkVectors(reader: Snapshot): Generator<Problem | undefined> {
+  for (const memory of reader.allKeys(vectors)) {
+    yield undefined;
+    if (memoryAt(reader, memory)?.embedding !== undefined || isUnreadable(reader, memory)) continue;
+    yield {
+      what: "vectors: of no memory",
+      example: withPrefix("mem", memory),
+      mend: (tx) => {
+        if (memoryAt(tx, memory)?.embedding === undefined) tx.removeVector(memory);
+      },
+    };
+  }
+}
+
+/** Every label is of a vector, and smaller than the next one. */
+function* checkLabels(reader: Snapshot): Generator<Problem | undefined> {
+  const next = nextLabelOf(reader);
+  let highest = -1;
+  for (const { key, text: memory } of reader.entries(labels)) {
+    yield undefined;
+    const label = fromBase62(key);
+    const holder = memoryAt(reader, memory);
+    if (holder?.embedding?.label !== label) {
+      if (isUnreadable(reader, memory)) continue;
+      yield {
+        what: "labels: of no vector",
+        example: String(label),
+        mend: (tx) => {
+          if (memoryAt(tx, tx.get(labels, key) ?? "")?.embedding?.label !== label) tx.remove(labels, key);
+        },
+      };
+      continue;
+    }
+    highest = label;
+  }
+  const right = Math.max(highest + 1, firstLabelOf(reader));
+  if (next < right) {
+    yield {
+      what: "meta: the next label was given already",
+      example: `${next} instead of ${right}`,
+      mend: (tx) => tx.put(meta, "nextLabel", String(Math.max(right, nextLabelOf(tx)))),
+    };
+  }
+}
+
+function nextLabelOf(reader: Reader): number {
+  return Number(reader.get(meta, "nextLabel") ?? "0");
+}
+
+/** One whose vector was made meanwhile may stand there still: the server finds that out when it comes by. */
+function* checkOwed(reader: Snapshot): Generator<Problem | undefined> {
+  for (const memory of reader.allKeys(owed)) {
+    yield undefined;
+    if (memoryAt(reader, memory)?.embed === true || isUnreadable(reader, memory)) continue;
+    yield {
+      what: "owed: of no memory that wants a vector",
+      example: withPrefix("mem", memory),
+      mend: (tx) => {
+        if (memoryAt(tx, memory)?.embed !== true) tx.remove(owed, memory);
+      },
+    };
+  }
+}
+
+function memoryAt(reader: Reader, memory: BareId): MemoryRow | undefined {
+  return read(() => reader.get(memories, memory));
+}
+
+/** There, but nobody can say what it is: what belongs to it stays. */
+function isUnreadable(reader: Reader, memory: BareId): boolean {
+  return reader.has(memories, memory) && memoryAt(reader, memory) === undefined;
+}
+
+/** undefined for a row that is no JSON: `checkRows` has said so. */
+function read<Row>(get: () => Row | undefined): Row | undefined {
+  try {
+    return get();
+  } catch {
+    return undefined;
+  }
+}

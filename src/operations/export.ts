@@ -1,0 +1,101 @@
+/**
+ * An export: everything in the store as lines of JSON, for other programs and other versions.
+ *
+ * ```
+ * {"cairn_export":1,"cairn":"0.1.0","schema":1}
+ * {"table":"sessions","key":"0VQk3aB4x1Zq","row":{…}}
+ * {"table":"memories","key":"0VQk3aB4x1Zr","row":{…},"vector":"…","terms":"…"}
+ * {"end":2}
+ * ```
+ * Tables, keys and rows are those of `storage/tables.ts`, with `body` and the halves of a turn as JSON; `vector` and `terms` are
+ * base64 of little-endian float32 and uint32. Indexes are left out: they follow from the records. The last line says how
+ * many there are between it and the first, so that a file that was cut short is noticed. The same store gives the same lines.
+ *
+ * Secrets are left out unless asked for: the API key of an embedding provider, and those that webhooks sign with, which for
+ * that are disabled. API keys of Cairn's own are in it as the store has them, as hashes.
+ *
+ * @module
+ */
+import { version } from "../lib/version.ts";
+import type { Snapshot, Store } from "../storage/store.ts";
+import {
+  memories,
+  meta,
+  settings,
+  webhooks,
+  SCHEMA_VERSION,
+  type AnyTable,
+  type MemoryRow,
+  type SettingsRow,
+  type WebhookRow,
+} from "../storage/tables.ts";
+import { storedTerms, storedVector } from "../vectors/encoding.ts";
+import { isVector } from "./checks.ts";
+import { OperationError, type OnProgress } from "./report.ts";
+import { RECORDS, type RecordTable } from "./records.ts";
+
+export const EXPORT_FORMAT = 1;
+
+export interface ExportOptions {
+  secrets: boolean;
+}
+
+const WITHOUT_SECRET = "It was exported without its secret: rotate that, then enable it.";
+
+/** Each line, without its line feed. Everything is as it was when the first was asked for. */
+export function* exportLines(store: Store, options: ExportOptions, onProgress?: OnProgress): Generator<string, void, undefined> {
+  using reader = store.snapshot();
+  yield JSON.stringify({ cairn_export: EXPORT_FORMAT, cairn: version, schema: SCHEMA_VERSION });
+  const total = RECORDS.reduce((sum, { table }) => sum + store.count(table), 0);
+  let done = 0;
+  for (const of of RECORDS) {
+    for (const { key, text } of reader.entries(of.table)) {
+      if (of.table === meta && key === "schema") continue;
+      yield lineOf(reader, of, key, text, options);
+      done++;
+      onProgress?.(done, total);
+    }
+  }
+  yield JSON.stringify({ end: done });
+}
+
+function lineOf(reader: Snapshot, of: RecordTable, key: string, text: string, { secrets }: ExportOptions): string {
+  try {
+    if (of.table === memories) return memoryLine(reader, key, JSON.parse(text) as MemoryRow);
+    if (!secrets && of.table === settings) return line(settings, key, settingsWithoutSecret(JSON.parse(text) as SettingsRow));
+    if (!secrets && of.table === webhooks) return line(webhooks, key, webhookWithoutSecret(JSON.parse(text) as WebhookRow));
+    const row = of.write(text);
+    JSON.parse(row);
+    return line(of.table, key, row);
+  } catch (error) {
+    throw new OperationError(`The row ${key} of ${of.table.name} cannot be read. cairn doctor says what else is wrong.`, { cause: error });
+  }
+}
+
+function line({ name }: AnyTable, key: string, row: string, more = ""): string {
+  return `{"table":"${name}","key":${JSON.stringify(key)},"row":${row}${more}}`;
+}
+
+/** A vector that is lost is owed where the lines are read. */
+function memoryLine(reader: Snapshot, key: string, row: MemoryRow): string {
+  const { embedding, ...rest } = row;
+  const bytes = embedding === undefined ? undefined : reader.vectorBytes(key);
+  if (embedding === undefined || bytes === undefined || !isVector(bytes)) return line(memories, key, JSON.stringify(rest));
+  const vector = base64(storedVector(bytes));
+  const terms = base64(storedTerms(bytes));
+  return line(memories, key, JSON.stringify(row), `,"vector":"${vector}","terms":"${terms}"`);
+}
+
+function settingsWithoutSecret({ embedding, ...rest }: SettingsRow): string {
+  if (embedding === undefined) return JSON.stringify(rest);
+  const { api_key: _secret, ...shown } = embedding;
+  return JSON.stringify({ ...rest, embedding: shown });
+}
+
+function webhookWithoutSecret({ secret: _secret, previousSecrets: _previous, ...shown }: WebhookRow): string {
+  return JSON.stringify({ ...shown, enabled: false, disabledReason: WITHOUT_SECRET, previousSecrets: [] });
+}
+
+function base64(numbers: Float32Array | Uint32Array): string {
+  return Buffer.from(numbers.buffer, numbers.byteOffset, numbers.byteLength).toString("base64");
+}

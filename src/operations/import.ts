@@ -1,0 +1,199 @@
+/**
+ * Reads an export into a store of its own, which becomes the data directory's when the last line has been found right.
+ *
+ * Every line is checked before it is written, so that whatever is in the file, the code that reads the store finds what it
+ * expects. Indexes are written from the records.
+ *
+ * @module
+ */
+import type { Clock } from "../lib/clock.ts";
+import { numberKey } from "../storage/keys.ts";
+import { LABEL_BYTES } from "../storage/memory-records.ts";
+import { Store, type Tx } from "../storage/store.ts";
+import { labels, memories, meta, owed, SCHEMA_VERSION, webhooks, type MemoryRow, type WebhookRow } from "../storage/tables.ts";
+import { VECTOR_BYTES } from "../vectors/encoding.ts";
+import { isVector } from "./checks.ts";
+import { newSecret } from "../webhooks/signature.ts";
+import { EXPORT_FORMAT } from "./export.ts";
+import { putStore } from "./new-store.ts";
+import { OperationError } from "./report.ts";
+import { RECORDS, rowProblem, stored, type RecordTable } from "./records.ts";
+
+const LINES_PER_COMMIT = 500;
+const BYTES_PER_COMMIT = 8 * 1024 * 1024;
+/** Longer than any that was ever written: what is longer is no export, and must not fill the memory. */
+const LINE_BYTES_MAX = 256 * 1024 * 1024;
+
+const BY_NAME = new Map(RECORDS.map((of) => [of.table.name, of]));
+
+/** Is told how many lines were read, and how many bytes of the file. */
+export type OnRead = (lines: number, bytes: number) => void;
+
+/**
+ * @returns how many records there are now
+ * @throws {OperationError} naming the line that is wrong; then nothing was changed
+ */
+export async function importLines(
+  source: AsyncIterable<Uint8Array>,
+  dataDirectory: string,
+  clock: Clock,
+  onRead?: OnRead,
+): Promise<number> {
+  const refusal = `There is a store in ${dataDirectory} already. An import needs a data directory without one.`;
+  let count = 0;
+  await putStore(dataDirectory, refusal, async (draft) => {
+    const store = await Store.open(draft, clock);
+    try {
+      count = await readInto(store, source, onRead);
+    } finally {
+      await store.close();
+    }
+  });
+  return count;
+}
+
+async function readInto(store: Store, source: AsyncIterable<Uint8Array>, onRead: OnRead | undefined): Promise<number> {
+  let number = 0;
+  let end: number | undefined;
+  let batch: Line[] = [];
+  let batchBytes = 0;
+  let highestLabel = -1;
+  const flush = async () => {
+    const lines = batch;
+    batch = [];
+    batchBytes = 0;
+    await store.commit((tx) => {
+      for (const line of lines) put(tx, line);
+    });
+  };
+  for await (const { bytes, readBytes } of linesOf(source)) {
+    number++;
+    const value = parse(bytes, number);
+    if (end !== undefined) throw wrong(number, "nothing may come after the end");
+    if (number === 1) checkHeader(value);
+    else if (Object.hasOwn(value, "end")) end = value["end"] as number;
+    else {
+      const line = checkLine(value, number);
+      highestLabel = Math.max(highestLabel, line.vector?.label ?? -1);
+      batch.push(line);
+      batchBytes += bytes.byteLength;
+    }
+    if (batch.length === LINES_PER_COMMIT || batchBytes > BYTES_PER_COMMIT) await flush();
+    onRead?.(number, readBytes);
+  }
+  await flush();
+  if (number === 0) throw new OperationError("There is nothing to import.");
+  if (end === undefined) throw wrong(number, "the end is missing, so the file was cut short");
+  if (end !== number - 2) throw wrong(number, `there should be ${end} records, and there are ${number - 2}`);
+  if (Number(store.get(meta, "nextLabel") ?? "0") <= highestLabel) {
+    throw new OperationError(`The next label must be above ${highestLabel}, which a vector has. Nothing was changed.`);
+  }
+  return end;
+}
+
+/** The lines of a stream of bytes, each with how much had been read by then. */
+async function* linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<{ bytes: Uint8Array; readBytes: number }> {
+  let pieces: Uint8Array[] = [];
+  let length = 0;
+  let readBytes = 0;
+  let number = 1;
+  for await (const chunk of source) {
+    readBytes += chunk.byteLength;
+    let start = 0;
+    for (let end = chunk.indexOf(LINE_FEED); end !== -1; end = chunk.indexOf(LINE_FEED, start)) {
+      const last = chunk.subarray(start, end);
+      yield { bytes: pieces.length === 0 ? last : Buffer.concat([...pieces, last]), readBytes };
+      number++;
+      pieces = [];
+      length = 0;
+      start = end + 1;
+    }
+    if (start === chunk.byteLength) continue;
+    // Copied, because whoever reads may fill the same buffer again.
+    pieces.push(chunk.slice(start));
+    length += chunk.byteLength - start;
+    if (length > LINE_BYTES_MAX) throw wrong(number, `it is longer than ${LINE_BYTES_MAX} bytes`);
+  }
+  if (pieces.length > 0) yield { bytes: Buffer.concat(pieces), readBytes };
+}
+
+const LINE_FEED = 0x0a;
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+function parse(bytes: Uint8Array, number: number): Record<string, unknown> {
+  let value: unknown;
+  try {
+    value = JSON.parse(utf8.decode(bytes));
+  } catch {
+    throw wrong(number, "it is no JSON");
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw wrong(number, "it is no JSON object");
+  return value as Record<string, unknown>;
+}
+
+function checkHeader(value: Record<string, unknown>): void {
+  const { cairn_export: format, schema, cairn } = value;
+  if (typeof format !== "number" || typeof schema !== "number") throw wrong(1, "it is not the first line of an export of Cairn's");
+  if (format !== EXPORT_FORMAT || schema !== SCHEMA_VERSION) {
+    throw wrong(
+      1,
+      `this Cairn reads format ${EXPORT_FORMAT}, schema ${SCHEMA_VERSION}, not format ${format}, schema ${schema} of Cairn ${String(cairn)}`,
+    );
+  }
+}
+
+interface Line {
+  number: number;
+  of: RecordTable;
+  key: string;
+  text: string;
+  vector: { bytes: Uint8Array; label: number } | undefined;
+}
+
+function checkLine(value: Record<string, unknown>, number: number): Line {
+  const { table, key, row } = value;
+  const of = typeof table === "string" ? BY_NAME.get(table) : undefined;
+  if (of === undefined) throw wrong(number, `there is no table ${JSON.stringify(table)?.slice(0, 80)}`);
+  if (typeof key !== "string") throw wrong(number, "key is not text");
+  const problem = rowProblem(of, key, row);
+  if (problem !== undefined) throw wrong(number, problem);
+  const label = of.table === memories ? (row as MemoryRow).embedding?.label : undefined;
+  return {
+    number,
+    of,
+    key,
+    text: of.read(of.table === webhooks ? withSecret(row as WebhookRow) : row),
+    vector: label === undefined ? undefined : { bytes: readVector(value, label, number), label },
+  };
+}
+
+/** One that nobody knows, for a webhook that was exported without: it is disabled until it is given another. */
+function withSecret(row: WebhookRow): WebhookRow {
+  return (row as Partial<WebhookRow>).secret === undefined ? { ...row, secret: newSecret() } : row;
+}
+
+/** The bytes of a vector as the store has them. */
+function readVector({ vector, terms }: Record<string, unknown>, label: number, number: number): Uint8Array {
+  if (typeof vector !== "string" || typeof terms !== "string") throw wrong(number, "vector and terms must be base64");
+  const values = Buffer.from(vector, "base64");
+  const bytes = new Uint8Array(Buffer.concat([values, Buffer.from(terms, "base64"), new Uint8Array(LABEL_BYTES)]));
+  if (values.byteLength !== VECTOR_BYTES || !isVector(bytes)) throw wrong(number, "vector and terms are not those of a memory");
+  new DataView(bytes.buffer).setUint32(bytes.byteLength - LABEL_BYTES, label, true);
+  return bytes;
+}
+
+function put(tx: Tx, { number, of, key, text, vector }: Line): void {
+  if (tx.has(of.table, key)) throw wrong(number, `there was a row ${key} of ${of.table.name} before`);
+  tx.put(stored(of.table), key, text);
+  for (const entry of of.entries(key, text)) tx.put(stored(entry.table), entry.key, entry.text);
+  if (vector !== undefined) {
+    const label = numberKey(vector.label);
+    if (tx.has(labels, label)) throw wrong(number, `another vector has the label ${vector.label}`);
+    tx.put(labels, label, key);
+    tx.putVector(key, vector.bytes);
+  } else if (of.table === memories && memories.decode(text).embed) tx.put(owed, key, "");
+}
+
+function wrong(number: number, reason: string): OperationError {
+  return new OperationError(`Line ${number} cannot be imported: ${reason}. Nothing was changed.`);
+}

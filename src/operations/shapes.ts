@@ -1,0 +1,65 @@
+/**
+ * What a row must look like for the code that reads it. Members that are not named are left alone.
+ *
+ * @module
+ */
+import { isId, type IdPrefix } from "../lib/ids.ts";
+
+/** Says which member is wrong and what it should be; undefined when nothing is. */
+export type Shape = (value: unknown, path: string) => string | undefined;
+
+const simple =
+  (expected: string, fits: (value: unknown) => boolean): Shape =>
+  (value, path) =>
+    fits(value) ? undefined : `${path} is not ${expected}`;
+
+export const text = simple("text", (value) => typeof value === "string");
+export const truth = simple("true or false", (value) => typeof value === "boolean");
+export const number = simple("a number", (value) => typeof value === "number");
+/** What keys of the store can hold: times until 2081, and any count or limit. */
+export const whole = simple("a whole number from 0 to 3.5e12", (value) => isWholeBelow(value, 62 ** 7));
+export const uint32 = simple("a whole number below 2^32", (value) => isWholeBelow(value, 2 ** 32));
+export const isoTime = simple("a time", (value) => typeof value === "string" && !Number.isNaN(Date.parse(value)));
+
+export function id(prefix: IdPrefix): Shape {
+  return simple(`an id (${prefix}_…)`, (value) => typeof value === "string" && isId(prefix, value));
+}
+
+export function oneOf(...values: readonly string[]): Shape {
+  return simple(`one of ${values.join(", ")}`, (value) => values.some((known) => known === value));
+}
+
+export function nullOr(shape: Shape): Shape {
+  return (value, path) => (value === null ? undefined : shape(value, path));
+}
+
+/** A member that may be left out. */
+export function maybe(shape: Shape): Shape {
+  return (value, path) => (value === undefined ? undefined : shape(value, path));
+}
+
+export function listOf(shape: Shape): Shape {
+  return (value, path) => {
+    if (!Array.isArray(value)) return `${path} is not a list`;
+    return firstOf(value.map((item, i) => shape(item, `${path}[${i}]`)));
+  };
+}
+
+export function object(members: Record<string, Shape>): Shape {
+  return (value, path) => {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return `${path} is not an object`;
+    return firstOf(
+      Object.entries(members).map(([name, shape]) =>
+        shape(Object.hasOwn(value, name) ? (value as Record<string, unknown>)[name] : undefined, `${path}.${name}`),
+      ),
+    );
+  };
+}
+
+function isWholeBelow(value: unknown, end: number): boolean {
+  return Number.isSafeInteger(value) && (value as number) >= 0 && (value as number) < end;
+}
+
+function firstOf(problems: readonly (string | undefined)[]): string | undefined {
+  return problems.find((problem) => problem !== undefined);
+}

@@ -1,0 +1,159 @@
+import { afterEach, beforeEach, expect, test } from "bun:test";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { restoreBackup, writeBackup } from "../../src/operations/backup.ts";
+import { examineAll } from "../../src/operations/doctor.ts";
+import { exportLines } from "../../src/operations/export.ts";
+import { rebuildGraph } from "../../src/operations/graph.ts";
+import { Store } from "../../src/storage/store.ts";
+import { meta } from "../../src/storage/tables.ts";
+import { startCairn } from "../support/cairn.ts";
+import { FakeClock } from "../support/clock.ts";
+import { answersOf, startFilled, refusalOf } from "./everything.ts";
+
+let scratch: string;
+let file: string;
+let target: string;
+const clock = new FakeClock();
+
+beforeEach(() => {
+  scratch = mkdtempSync(join(tmpdir(), "cairn-backup-"));
+  file = join(scratch, "backup");
+  target = join(scratch, "target");
+});
+
+afterEach(() => rmSync(scratch, { recursive: true, force: true }));
+
+const exported = (store: Store) => Array.from(exportLines(store, { secrets: true }));
+
+test("a restored backup answers as the store did that it was taken of, to the same key, and has nothing wrong with it", async () => {
+  const filled = await startFilled();
+  await using cairn = filled.cairn;
+  const [answers, lines] = [await answersOf(cairn, filled), exported(cairn.service.store)];
+  const description = await writeBackup(cairn.service.store, clock, file, { force: false });
+  expect({ mode: (statSync(file).mode & 0o777).toString(8), others: readdirSync(scratch) }).toEqual({ mode: "600", others: ["backup"] });
+
+  const restored = await restoreBackup(file, target, clock, { force: false });
+  expect(restored).toMatchObject({ ...description, created_at: "2026-05-07T08:00:00.000Z" });
+  await using again = await startCairn({ directory: target, clock: cairn.clock });
+  again.key = cairn.key;
+  expect(await answersOf(again, filled)).toEqual(answers);
+  expect(exported(again.service.store)).toEqual(lines);
+  expect((await examineAll(again.service.store)).findings).toEqual([]);
+});
+
+test("a backup taken while agents write is one moment: nothing is wrong with it, and all that was acknowledged before is in it", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const acknowledged: string[] = [];
+  const done = new AbortController();
+  const writer = async () => {
+    while (!done.signal.aborted) acknowledged.push((await cairn.addMemory(session.id, `Memory ${acknowledged.length}`)).id);
+  };
+  const writers = [writer(), writer(), writer()];
+  while (acknowledged.length < 50) await writersGoOn();
+  const before = [...acknowledged];
+  await writeBackup(cairn.service.store, clock, file, { force: false });
+  done.abort();
+  await Promise.all(writers);
+
+  await restoreBackup(file, target, clock, { force: false });
+  await using again = await startCairn({ directory: target, clock: cairn.clock });
+  again.key = cairn.key;
+  expect((await examineAll(again.service.store)).findings).toEqual([]);
+  const lines = exported(again.service.store).join("\n");
+  expect(before.filter((id) => !lines.includes(`"key":"${id.slice("mem_".length)}"`))).toEqual([]);
+});
+
+/** Lets the others have their turn. */
+function writersGoOn(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
+test("a backup does not replace a file unless told to, and then whole", async () => {
+  await using cairn = await startCairn();
+  writeFileSync(file, "something else");
+  expect(await refusalOf(writeBackup(cairn.service.store, clock, file, { force: false }))).toContain("is there already");
+  expect(readFileSync(file, "utf8")).toBe("something else");
+  await writeBackup(cairn.service.store, clock, file, { force: true });
+  expect(readdirSync(scratch)).toEqual(["backup"]);
+  await restoreBackup(file, target, clock, { force: false });
+});
+
+test("a backup into a directory that is not there is refused, and says which", async () => {
+  await using cairn = await startCairn();
+  expect(await refusalOf(writeBackup(cairn.service.store, clock, join(scratch, "none", "backup"), { force: false }))).toContain(
+    `There is no directory ${join(scratch, "none")}.`,
+  );
+});
+
+const DAMAGED: { name: string; damage: (bytes: Buffer) => Uint8Array; says: string }[] = [
+  { name: "is empty", damage: () => new Uint8Array(), says: "is no backup of Cairn's, or it was cut short" },
+  { name: "is something else", damage: () => Buffer.from("x".repeat(10_000)), says: "is no backup of Cairn's, or it was cut short" },
+  { name: "was cut short", damage: (bytes) => bytes.subarray(0, -1), says: "is no backup of Cairn's, or it was cut short" },
+  { name: "was cut short by a page", damage: (bytes) => bytes.subarray(0, -4096), says: "is no backup of Cairn's, or it was cut short" },
+  { name: "lacks its beginning", damage: (bytes) => bytes.subarray(4096), says: "is damaged: its length is wrong" },
+  {
+    name: "has one bit changed",
+    damage: (bytes) => bytes.fill((bytes[5000] ?? 0) ^ 1, 5000, 5001),
+    says: "is damaged: it is not what was written",
+  },
+  {
+    name: "is of a newer Cairn",
+    damage: (bytes) => Buffer.from(bytes.toString("latin1").replace('"schema":1', '"schema":9'), "latin1"),
+    says: "which is newer",
+  },
+];
+
+for (const { name, damage, says } of DAMAGED) {
+  test(`a backup that ${name} is not restored, and the store that is there stays`, async () => {
+    const cairn = await startCairn({ directory: target });
+    const session = await cairn.createSession();
+    await writeBackup(cairn.service.store, clock, file, { force: false });
+    await cairn.close();
+    writeFileSync(file, damage(readFileSync(file)));
+    expect(await refusalOf(restoreBackup(file, target, clock, { force: true }))).toContain(says);
+    expect(existsSync(join(target, "incoming"))).toBe(false);
+    await using after = await startCairn({ directory: target, clock: cairn.clock });
+    after.key = cairn.key;
+    expect(await after.session(session.id)).toEqual(session);
+  });
+}
+
+test("a restore replaces a store only when told to, never one that is served, and takes its vector index along", async () => {
+  const filled = await startFilled();
+  await using cairn = filled.cairn;
+  await writeBackup(cairn.service.store, clock, file, { force: false });
+  const lines = exported(cairn.service.store);
+
+  const other = await startCairn({ directory: target });
+  const session = await other.createSession();
+  await other.addMemory(session.id, "A memory of the other store");
+  expect(await refusalOf(restoreBackup(file, target, clock, { force: true }))).toContain("Another Cairn is serving from");
+  await other.close();
+  const store = await Store.open(target, clock);
+  await rebuildGraph(store);
+  await store.close();
+  expect(await refusalOf(restoreBackup(file, target, clock, { force: false }))).toContain("There is a store in");
+  expect(existsSync(join(target, "vectors"))).toBe(true);
+
+  await restoreBackup(file, target, clock, { force: true });
+  expect(existsSync(join(target, "vectors"))).toBe(false);
+  const restored = await Store.open(target, clock);
+  expect(exported(restored)).toEqual(lines);
+  await restored.close();
+});
+
+test("a restore that was killed leaves nothing that the next one minds", async () => {
+  const cairn = await startCairn();
+  await writeBackup(cairn.service.store, clock, file, { force: false });
+  await cairn[Symbol.asyncDispose]();
+  await restoreBackup(file, target, clock, { force: false });
+  // As it is in the middle of one.
+  const draft = await Store.open(join(target, "incoming"), clock);
+  await draft.commit((tx) => tx.put(meta, "nextLabel", "7"));
+  await draft.close();
+  await restoreBackup(file, target, clock, { force: true });
+  expect(readdirSync(target).toSorted()).toEqual(["serve.lock", "store"]);
+});

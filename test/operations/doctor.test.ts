@@ -1,0 +1,388 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
+import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { examineAll, mendAll } from "../../src/operations/doctor.ts";
+import { rebuildGraph } from "../../src/operations/graph.ts";
+import { RECORDS, stored } from "../../src/operations/records.ts";
+import { withClaimedStore } from "../../src/operations/with-store.ts";
+import { AFTER_ALL, numberKey } from "../../src/storage/keys.ts";
+import { LABEL_BYTES } from "../../src/storage/memory-records.ts";
+import { Store, type Tx } from "../../src/storage/store.ts";
+import {
+  labels,
+  memories,
+  memoriesBySession,
+  meta,
+  owed,
+  removals,
+  sessions,
+  TABLES,
+  traces,
+  turns,
+  vectors,
+  versions,
+  type AnyTable,
+  type MemoryRow,
+} from "../../src/storage/tables.ts";
+import { startCairn } from "../support/cairn.ts";
+import { FakeClock } from "../support/clock.ts";
+import { startFilled, refusalOf } from "./everything.ts";
+
+const NO_ID = "000000000000";
+
+let template: string;
+let key: string;
+let directory: string;
+let store: Store;
+
+/** Filled once; each test damages a copy. */
+beforeAll(async () => {
+  template = mkdtempSync(join(tmpdir(), "cairn-doctor-template-"));
+  const { cairn } = await startFilled(template);
+  key = cairn.key;
+  await cairn.close();
+});
+
+afterAll(() => rmSync(template, { recursive: true, force: true }));
+
+beforeEach(async () => {
+  directory = mkdtempSync(join(tmpdir(), "cairn-doctor-"));
+  cpSync(join(template, "store", "data.mdb"), join(directory, "store", "data.mdb"));
+  store = await Store.open(directory, new FakeClock());
+});
+
+afterEach(async () => {
+  await store.close();
+  rmSync(directory, { recursive: true, force: true });
+});
+
+const all = { from: "", to: AFTER_ALL };
+const kinds = (findings: readonly { what: string }[]) => findings.map(({ what }) => what).toSorted();
+
+/** Every table, text for text, and the bytes of every vector. */
+function contents(): Record<string, unknown> {
+  using reader = store.snapshot();
+  return {
+    ...Object.fromEntries(TABLES.map((table) => [table.name, Array.from(reader.entries(table))])),
+    vectors: Array.from(reader.allKeys(vectors), (memory) => [memory, reader.vectorBytes(memory)?.toHex()]),
+  };
+}
+
+function firstKey(reader: Pick<Tx, "keys">, table: AnyTable): string {
+  const [first] = reader.keys(table, { ...all, limit: 1 });
+  if (first === undefined) throw new Error(`no row in ${table.name}`);
+  return first;
+}
+
+/** A memory with a vector. */
+function embedded(tx: Tx): { id: string; row: MemoryRow; label: number } {
+  for (const { key: id, row } of tx.rows(memories, all)) if (row.embedding !== undefined) return { id, row, label: row.embedding.label };
+  throw new Error("no memory has a vector");
+}
+
+test("a store that came about through the API has nothing wrong with it, and mending changes nothing", async () => {
+  const before = contents();
+  const { findings, rows } = await examineAll(store);
+  expect({ findings, hasRows: rows > 1_000 }).toEqual({ findings: [], hasRows: true });
+  expect(await mendAll(store)).toEqual({ found: [], left: [] });
+  expect(contents()).toEqual(before);
+});
+
+interface Damage {
+  name: string;
+  damage: (tx: Tx) => void;
+  finds: string[];
+}
+
+const INDEXES = RECORDS.flatMap(({ indexes }) => indexes);
+
+/** What the records say how to mend, to the last byte. */
+const MENDED: Damage[] = [
+  ...INDEXES.flatMap((index): Damage[] => [
+    {
+      name: `an entry missing from ${index.name}`,
+      damage: (tx) => tx.remove(index, firstKey(tx, index)),
+      finds: [
+        `${index.name}: entries missing or wrong`,
+        // Memories are counted by way of it.
+        ...(index === memoriesBySession ? ["sessions: the count of memories is wrong"] : []),
+      ],
+    },
+    {
+      name: `an entry of nothing in ${index.name}`,
+      damage: (tx) => tx.put(stored(index), `!${firstKey(tx, index).slice(1, -1)}!`, ""),
+      finds: [`${index.name}: entries of nothing`],
+    },
+  ]),
+  {
+    name: "an entry of a session under another agent",
+    damage: (tx) => tx.put(stored({ name: "sessions_by_agent" }), "a".repeat(22) + firstKey(tx, sessions), ""),
+    finds: ["sessions_by_agent: entries of nothing"],
+  },
+  {
+    name: "an API key's entry with another hash",
+    damage: (tx) => tx.put(stored({ name: "api_keys_by_id" }), firstKey(tx, { name: "api_keys_by_id" }), "0".repeat(64)),
+    finds: ["api_keys_by_id: entries missing or wrong", "api_keys_by_id: entries of nothing"],
+  },
+  ...(["memoryCount", "turnCount", "version"] as const).map((counter): Damage => ({
+    name: `a wrong ${counter}`,
+    damage: (tx) => {
+      const session = firstKey(tx, sessions);
+      const row = tx.get(sessions, session);
+      if (row !== undefined) tx.put(sessions, session, { ...row, [counter]: row[counter] + (counter === "version" ? -1 : 7) });
+    },
+    finds: [
+      {
+        memoryCount: "sessions: the count of memories is wrong",
+        turnCount: "sessions: the count of turns is wrong",
+        version: "sessions: the current version is not the last one",
+      }[counter],
+    ],
+  })),
+  {
+    name: "a note of removal for a session that is there",
+    damage: (tx) => tx.put(removals, firstKey(tx, sessions), { memories: true }),
+    finds: ["removals: notes of sessions that are there"],
+  },
+  {
+    name: "another label in a vector",
+    damage: (tx) => {
+      const { id } = embedded(tx);
+      const bytes = tx.vectorBytes(id)?.slice() ?? new Uint8Array();
+      bytes.fill(0xff, -LABEL_BYTES);
+      tx.putVector(id, bytes);
+    },
+    finds: ["vectors: another label than the memory's"],
+  },
+  {
+    name: "a missing label",
+    damage: (tx) => tx.remove(labels, numberKey(embedded(tx).label)),
+    finds: ["labels: missing or of another memory"],
+  },
+  {
+    name: "a label of another memory",
+    damage: (tx) => tx.put(labels, numberKey(embedded(tx).label), NO_ID),
+    finds: ["labels: missing or of another memory", "labels: of no vector"],
+  },
+  {
+    name: "a label of no vector",
+    damage: (tx) => tx.put(labels, numberKey(1_000_000), NO_ID),
+    finds: ["labels: of no vector"],
+  },
+  {
+    name: "a vector of no memory",
+    damage: (tx) => tx.putVector(NO_ID, new Uint8Array(6148)),
+    finds: ["vectors: of no memory"],
+  },
+  {
+    name: "a memory that is not owed its vector",
+    damage: (tx) => tx.remove(owed, firstKey(tx, owed)),
+    finds: ["owed: memories without a vector that are not owed one"],
+  },
+  {
+    name: "a vector owed to no memory",
+    damage: (tx) => tx.put(owed, NO_ID, ""),
+    finds: ["owed: of no memory that wants a vector"],
+  },
+];
+
+for (const { name, damage, finds } of MENDED) {
+  test(`${name} is found, and mended to what it was`, async () => {
+    const before = contents();
+    await store.commit(damage);
+    expect(kinds((await examineAll(store)).findings)).toEqual(finds.toSorted());
+    const { found, left } = await mendAll(store);
+    // What was mended on the way is no longer found.
+    expect({ found: kinds(found).filter((kind) => !finds.includes(kind)), left }).toEqual({ found: [], left: [] });
+    expect(contents()).toEqual(before);
+  });
+}
+
+/** The server makes such a vector anew. */
+const VECTOR_LOST: Damage[] = [
+  { name: "a missing vector", damage: (tx) => tx.removeVector(embedded(tx).id), finds: ["vectors: missing or damaged"] },
+  { name: "a short vector", damage: (tx) => tx.putVector(embedded(tx).id, new Uint8Array(100)), finds: ["vectors: missing or damaged"] },
+  {
+    name: "a vector of no numbers",
+    damage: (tx) => tx.putVector(embedded(tx).id, new Uint8Array(6148).fill(0xff)),
+    finds: ["vectors: missing or damaged"],
+  },
+  {
+    name: "a label that two memories have",
+    damage: (tx) => {
+      const { row, label } = embedded(tx);
+      const other = tx.rows(memories, all).findLast(({ row: { embedding } }) => embedding !== undefined && embedding.label !== label);
+      if (other?.row.embedding === undefined || row.embedding === undefined) throw new Error("one memory has a vector");
+      tx.remove(labels, numberKey(other.row.embedding.label));
+      tx.put(memories, other.key, { ...other.row, embedding: { ...other.row.embedding, label } });
+    },
+    finds: ["labels: missing or of another memory", "vectors: another label than the memory's"],
+  },
+];
+
+for (const { name, damage, finds } of VECTOR_LOST) {
+  test(`${name} is found and owed; then the server makes it anew`, async () => {
+    await store.commit(damage);
+    expect(kinds((await examineAll(store)).findings)).toEqual(finds);
+    expect((await mendAll(store)).left).toEqual([]);
+    const owedBefore = store.count(owed);
+    await store.close();
+
+    await using cairn = await startCairn({ directory });
+    cairn.key = key;
+    expect(owedBefore).toBe(2);
+    await cairn.runTask("embeddings");
+    expect({ owed: cairn.service.store.count(owed), ...(await examineAll(cairn.service.store)) }).toMatchObject({ owed: 0, findings: [] });
+  });
+}
+
+test("a next label that was given already is put above all that are there", async () => {
+  const next = Number(store.get(meta, "nextLabel"));
+  await store.commit((tx) => tx.put(meta, "nextLabel", "0"));
+  expect(kinds((await examineAll(store)).findings)).toEqual(["meta: the next label was given already"]);
+  expect((await mendAll(store)).left).toEqual([]);
+  const highest = Math.max(...store.rows(memories, all).map(({ row }) => row.embedding?.label ?? -1));
+  expect({ label: Number(store.get(meta, "nextLabel")), isAtMostWhatItWas: highest < next }).toEqual({
+    label: highest + 1,
+    isAtMostWhatItWas: true,
+  });
+});
+
+test("versions and turns of a session that is gone are noted, and the server removes them", async () => {
+  await store.commit((tx) => {
+    const session = firstKey(tx, sessions);
+    const [version] = tx.rows(stored(versions), { from: session, to: session + AFTER_ALL, limit: 1 });
+    const [turn] = tx.rows(stored(turns), { from: session, to: session + AFTER_ALL, limit: 1 });
+    if (version === undefined || turn === undefined) throw new Error("no version or turn");
+    tx.put(stored(versions), NO_ID + version.key.slice(12), version.row);
+    tx.put(stored(turns), NO_ID + turn.key.slice(12), turn.row.replace(session, NO_ID));
+  });
+  expect(kinds((await examineAll(store)).findings)).toEqual([
+    "turns: rows of a session that is gone",
+    "versions: rows of a session that is gone",
+  ]);
+  expect((await mendAll(store)).left).toEqual([]);
+  await store.close();
+
+  await using cairn = await startCairn({ directory });
+  await cairn.runTask("session removal");
+  const ofNone = { from: NO_ID, to: NO_ID + AFTER_ALL };
+  expect([versions, turns, removals].map((table) => cairn.service.store.keys(table, ofNone))).toEqual([[], [], []]);
+});
+
+/** What no record says how to mend. */
+const NOT_MENDED: Damage[] = [
+  {
+    name: "a missing version",
+    damage: (tx) => tx.remove(versions, firstKey(tx, sessions) + numberKey(1)),
+    finds: ["sessions: versions of the state are missing"],
+  },
+  {
+    name: "a missing turn",
+    damage: (tx) => tx.remove(turns, firstKey(tx, turns)),
+    finds: ["sessions: turns are missing or numbered wrong"],
+  },
+  ...RECORDS.filter(({ table }) => table !== meta).map(({ table }): Damage => ({
+    name: `a row of ${table.name} that is cut short`,
+    damage: (tx) => {
+      const first = firstKey(tx, table);
+      tx.put(stored(table), first, (tx.get(stored(table), first) ?? "").slice(0, -3));
+    },
+    finds: [`${table.name}: rows that cannot be read`],
+  })),
+  {
+    name: "a trace under another id",
+    damage: (tx) => {
+      const first = firstKey(tx, traces);
+      tx.put(stored(traces), first, (tx.get(stored(traces), first) ?? "").replace(first, NO_ID));
+    },
+    finds: ["traces: rows that cannot be read"],
+  },
+];
+
+for (const { name, damage, finds } of NOT_MENDED) {
+  test(`${name} is found, and said to be still wrong after mending, which changes nothing`, async () => {
+    await store.commit(damage);
+    const before = contents();
+    const { findings } = await examineAll(store);
+    expect({ kinds: kinds(findings), canBeMended: findings.some(({ canBeMended }) => canBeMended) }).toEqual({
+      kinds: finds,
+      canBeMended: false,
+    });
+    expect((await mendAll(store)).left).toEqual(findings);
+    expect(contents()).toEqual(before);
+  });
+}
+
+test("a finding counts all and shows the first five", async () => {
+  const count = store.count(traces);
+  await store.commit((tx) => {
+    for (const entry of tx.keys({ name: "traces_by_action" }, all)) tx.remove({ name: "traces_by_action" }, entry);
+  });
+  const { findings } = await examineAll(store);
+  expect(findings.map(({ what, count: found, examples }) => ({ what, found, examples: examples.length }))).toEqual([
+    { what: "traces_by_action: entries missing or wrong", found: count, examples: 5 },
+  ]);
+  expect((await mendAll(store)).left).toEqual([]);
+});
+
+const INDEX_DAMAGE: { name: string; damage: (path: string) => void | Promise<void>; finds: string }[] = [
+  {
+    name: "is cut short",
+    damage: (path) => truncateSync(join(path, readdirSync(path).find((name) => name.endsWith(".hnsw")) ?? ""), 1_000),
+    finds: "vector index on disk: the snapshot is damaged",
+  },
+  {
+    name: "has an unreadable manifest",
+    damage: (path) => truncateSync(join(path, "manifest.json"), 10),
+    finds: "vector index on disk: the manifest of the snapshot cannot be read",
+  },
+  {
+    name: "is of other vectors",
+    damage: () =>
+      store.commit((tx) => {
+        const { id } = embedded(tx);
+        const bytes = tx.vectorBytes(id)?.slice() ?? new Uint8Array();
+        const values = new Float32Array(bytes.buffer, 0, 1536);
+        values[0] = (values[0] ?? 0) + 0.5;
+        tx.putVector(id, bytes);
+      }),
+    finds: "vector index on disk: points that are not the store's vectors",
+  },
+];
+
+for (const { name, damage, finds } of INDEX_DAMAGE) {
+  test(`a vector index on disk that ${name} is found, and removed, since it is built anew`, async () => {
+    const { indexed } = await rebuildGraph(store);
+    expect(await examineAll(store)).toMatchObject({ findings: [], points: indexed });
+    await damage(join(directory, "vectors"));
+    expect(kinds((await examineAll(store)).findings)).toEqual([finds]);
+    expect(kinds((await mendAll(store)).found)).toEqual([finds]);
+    expect(existsSync(join(directory, "vectors"))).toBe(false);
+    expect((await examineAll(store)).findings).toEqual([]);
+  });
+}
+
+test("vectors stored or deleted since the index was written are nothing wrong", async () => {
+  await rebuildGraph(store);
+  await store.close();
+  const cairn = await startCairn({ directory });
+  cairn.key = key;
+  const session = await cairn.createSession();
+  await cairn.addMemory(session.id, "A new one");
+  const { data } = await cairn.ok(cairn.get("/v1/memory?limit=100"));
+  await cairn.ok(cairn.delete(`/v1/memory/${data.at(-1).id}`));
+  await cairn.close();
+  store = await Store.open(directory, new FakeClock());
+  expect((await examineAll(store)).findings).toEqual([]);
+});
+
+test("who mends has the directory for itself", async () => {
+  await store.close();
+  const cairn = await startCairn({ directory });
+  expect(await refusalOf(withClaimedStore(directory, new FakeClock(), (one) => mendAll(one)))).toContain("Another Cairn is serving from");
+  await cairn.close();
+  store = await Store.open(directory, new FakeClock());
+  expect(await withClaimedStore(directory, new FakeClock(), (one) => mendAll(one))).toEqual({ found: [], left: [] });
+});

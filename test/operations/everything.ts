@@ -1,0 +1,117 @@
+/**
+ * A store with something in every table, made through the front door, and the answers that show it.
+ *
+ * @module
+ */
+import { removeVector } from "../../src/storage/memory-records.ts";
+import { memories as memoryTable, owed } from "../../src/storage/tables.ts";
+import { type Cairn, startCairn } from "../support/cairn.ts";
+
+/** Texts that have gone wrong somewhere: halves of surrogate pairs, NUL, line ends, names of the language's own. */
+const ODD_TEXTS = ["\ud800", "\udfff x", "a\u0000b", "line\nfeed\r\u2028", "__proto__", "constructor", '"\\', "😀", "~", "\u007f"];
+
+/** As a client sends it: `__proto__` is a member like any other. */
+const ODD_OBJECT = JSON.parse('{"__proto__":{"a":1},"2":"two","1":"one","constructor":null,"number":1e-7}') as Record<string, unknown>;
+
+export interface Filled {
+  cairn: Cairn;
+  sessions: string[];
+  memories: string[];
+}
+
+export async function startFilled(directory?: string): Promise<Filled> {
+  const cairn = await startCairn(directory === undefined ? {} : { directory });
+  const sessions: string[] = [];
+  const memories: string[] = [];
+  for (const [i, text] of ODD_TEXTS.entries()) {
+    const session = await cairn.createSession({
+      agent_id: `agent ${text}`,
+      ...(i % 3 === 0 ? {} : { user_id: `user ${text}` }),
+      initial_state: { ...ODD_OBJECT, text },
+      metadata: { [text]: ODD_OBJECT },
+      ttl_seconds: 1000 + i,
+    });
+    sessions.push(session.id);
+    await cairn.setState(session.id, { [text]: text }, { reasoning: text });
+    await cairn.rollback(session.id, 0, { reason: text });
+    await cairn.addTurn(session.id, text, text, { metadata: { text }, state_before: ODD_OBJECT, reasoning: text });
+    await cairn.addTurn(session.id, "in", "out");
+    const memory = await cairn.addMemory(session.id, `The parcel number ${i} ${text} is blue.`, {
+      type: `type ${text}`,
+      tags: [text, "common", "common"],
+      metadata: ODD_OBJECT,
+    });
+    const plain = await cairn.addMemory(session.id, `Nobody embeds ${text}`, { embed: false });
+    memories.push(memory.id, plain.id);
+    cairn.clock.advance({ ms: 7 });
+  }
+  const [first = "", second = ""] = sessions;
+  sessions.push((await cairn.ok(cairn.post(`/v1/sessions/${first}/fork`, {}))).id);
+  await cairn.ok(cairn.patch(`/v1/memory/${memories[0]}`, { content: "Changed, with another vector.", tags: ["changed"] }));
+  await cairn.ok(cairn.delete(`/v1/memory/${memories.pop()}`));
+  await cairn.ok(cairn.delete(`/v1/sessions/${second}?reason=gone`));
+  sessions.splice(1, 1);
+  memories.splice(2, 2);
+  await cairn.ok(cairn.post("/v1/sessions", { agent_id: "once" }, { headers: { "Idempotency-Key": "once" } }));
+  await cairn.ok(cairn.post("/v1/webhooks", { url: "https://hooks.example.com/in", events: ["session.created", "turn.added"] }));
+  sessions.push((await cairn.createSession({ agent_id: "after the webhook" })).id);
+  await cairn.runTask("webhook outbox");
+  await cairn.addTurn(first, "an event", "that stays in the outbox");
+  await cairn.ok(cairn.patch("/v1/settings", { memories_on_expiry: "delete", trace_retention_days: 30 }));
+  // More than a commit removes: a note says that some is left.
+  const large = await cairn.createSession();
+  await Promise.all(Array.from({ length: 210 }, (_, i) => cairn.setState(large.id, { i })));
+  await cairn.ok(cairn.delete(`/v1/sessions/${large.id}`));
+  // One that is owed its vector, as when a provider does not answer.
+  const late = await cairn.addMemory(first, "Not embedded in time.");
+  memories.push(late.id);
+  await makeOwed(cairn, late.id);
+  return { cairn, sessions, memories };
+}
+
+async function makeOwed({ service: { store } }: Cairn, id: string): Promise<void> {
+  const key = id.slice("mem_".length);
+  await store.commit((tx) => {
+    const row = tx.get(memoryTable, key);
+    if (row?.embedding === undefined) throw new Error("there is no vector to take away");
+    const { embedding, ...rest } = row;
+    removeVector(tx, key, embedding.label);
+    tx.put(memoryTable, key, rest);
+    tx.put(owed, key, "");
+  });
+}
+
+/** Everything that a client can read, as it reads it. */
+export async function answersOf(cairn: Cairn, { sessions, memories }: Pick<Filled, "sessions" | "memories">): Promise<unknown> {
+  const read = async (path: string) => (await cairn.get(path)).body as unknown;
+  return {
+    lists: await Promise.all(["sessions", "memory", "traces", "api_keys", "webhooks"].map((list) => read(`/v1/${list}?limit=100`))),
+    sessions: await Promise.all(
+      sessions.map(async (id) => [
+        await read(`/v1/sessions/${id}`),
+        await read(`/v1/sessions/${id}/versions?limit=100`),
+        await read(`/v1/sessions/${id}/versions/0`),
+        await read(`/v1/sessions/${id}/turns?limit=100`),
+        await read(`/v1/memory?limit=100&session_id=${id}`),
+        await read(`/v1/traces?limit=100&session_id=${id}`),
+        await cairn.context(id, { query: "What colour is the parcel?" }),
+      ]),
+    ),
+    memories: await Promise.all(memories.map((id) => read(`/v1/memory/${id}`))),
+    byTag: await Promise.all(
+      [...ODD_TEXTS.filter((text) => text.isWellFormed()), "common"].map((tag) =>
+        read(`/v1/memory?limit=100&tags=${encodeURIComponent(tag)}`),
+      ),
+    ),
+    search: (await cairn.search("What colour is the parcel?", { threshold: 0, limit: 50 })).data,
+    settings: await read("/v1/settings"),
+  };
+}
+
+/** What somebody was told who asked for what is refused. */
+export function refusalOf(refused: Promise<unknown>): Promise<string> {
+  return refused.then(
+    () => "it was not refused",
+    (error: unknown) => String(error),
+  );
+}

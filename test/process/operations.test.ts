@@ -1,0 +1,211 @@
+import { expect, test } from "bun:test";
+import { existsSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { buildBinary } from "../support/binary.ts";
+import { runCairn, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
+
+const TIMEOUT_MS = 120_000;
+
+/** Agents that write until told to stop. */
+function writing(server: CairnProcess, sessionId: string): { written: string[]; stop(): Promise<void> } {
+  const written: string[] = [];
+  const over = new AbortController();
+  const agent = async () => {
+    while (!over.signal.aborted) {
+      const content = `Parcel ${written.length} waits.`;
+      const [memory] = await Promise.all([
+        server.ok(server.post("/v1/memory", { session_id: sessionId, content, tags: ["parcel"] })),
+        server.ok(server.post(`/v1/sessions/${sessionId}/state`, { state: { content } })),
+      ]);
+      written.push(memory.id);
+    }
+  };
+  const agents = [agent(), agent(), agent()];
+  return {
+    written,
+    async stop() {
+      over.abort();
+      await Promise.all(agents);
+    },
+  };
+}
+
+const cairn = (...args: string[]) => runCairn(args);
+
+test(
+  "beside a server that is written to: backup, export and doctor; and what they made has nothing wrong with it and all that was acknowledged",
+  async () => {
+    using directory = scratchDirectory();
+    const at = (name: string) => join(directory.path, name);
+    await using server = await startProcess({ dataDirectory: at("data") });
+    const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    const agents = writing(server, session.id);
+    while (agents.written.length < 150) await server.get(`/v1/sessions/${session.id}`);
+
+    const before = [...agents.written];
+    const backup = await cairn("backup", at("backup"), "--data-dir", at("data"));
+    expect(backup).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^Wrote .*: [\d,]+ bytes of store, SHA-256 [0-9a-f]{64}\n$/),
+      stderr: "",
+    });
+    const exported = await cairn("export", "--data-dir", at("data"));
+    expect({ code: exported.code, stderr: exported.stderr }).toEqual({ code: 0, stderr: "" });
+    const looked = await cairn("doctor", "--data-dir", at("data"));
+    expect(looked).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^Nothing is wrong: \d+ rows, \d+ vectors in the index on disk\.\n$/),
+      stderr: "",
+    });
+    await agents.stop();
+
+    writeFileSync(at("export"), exported.stdout);
+    expect(await cairn("restore", at("backup"), "--data-dir", at("restored"))).toMatchObject({ code: 0, stderr: "" });
+    expect(await cairn("import", at("export"), "--data-dir", at("imported"))).toMatchObject({ code: 0, stderr: "" });
+    for (const name of ["restored", "imported"]) {
+      expect(await cairn("doctor", "--data-dir", at(name))).toMatchObject({ code: 0, stderr: "" });
+      await using copy = await startProcess({ dataDirectory: at(name), environment: {} });
+      // It presents the key of the first server: its hash came along.
+      const memories = new Set((await copy.all("/v1/memory?tags=parcel")).map(({ id }) => id));
+      expect({ name, lost: before.filter((id) => !memories.has(id)) }).toEqual({ name, lost: [] });
+      const found = await copy.ok(copy.post("/v1/memory/search", { query: "Which parcel waits?", limit: 5, threshold: 0 }));
+      expect(found.data).toHaveLength(5);
+    }
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "an export piped into an import is the same store; a file is made for its owner only, and not replaced unasked",
+  async () => {
+    using directory = scratchDirectory();
+    const at = (name: string) => join(directory.path, name);
+    await using server = await startProcess({ dataDirectory: at("first") });
+    const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { text: "\ud800" } }));
+    await server.ok(server.post("/v1/memory", { session_id: session.id, content: "The parcel is blue." }));
+    expect(await server.stop()).toBe(0);
+
+    const pipe = `"$0" export --data-dir ${at("first")} | "$0" import - --data-dir ${at("second")}`;
+    const piped = Bun.spawnSync(["sh", "-c", pipe, await buildBinary()], { env: {} });
+    expect({ code: piped.exitCode, stdout: piped.stdout.toString(), stderr: piped.stderr.toString() }).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^Imported \d+ records to /),
+      stderr: "",
+    });
+    expect(await cairn("export", at("export"), "--data-dir", at("second"))).toEqual({
+      code: 0,
+      stdout: "",
+      stderr: `Wrote ${at("export")}\n`,
+    });
+    expect({ mode: (statSync(at("export")).mode & 0o777).toString(8), text: readFileSync(at("export"), "utf8") }).toEqual({
+      mode: "600",
+      text: (await cairn("export", "--data-dir", at("first"))).stdout,
+    });
+    expect(await cairn("export", at("export"), "--data-dir", at("second"))).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("is there already"),
+    });
+    expect(await cairn("export", at("export"), "--force", "--data-dir", at("second"))).toMatchObject({ code: 0 });
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "what needs the directory for itself is refused beside a server, and changes nothing",
+  async () => {
+    using directory = scratchDirectory();
+    const at = (name: string) => join(directory.path, name);
+    await using server = await startProcess({ dataDirectory: at("data") });
+    const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    expect(await cairn("backup", at("backup"), "--data-dir", at("data"))).toMatchObject({ code: 0 });
+    for (const args of [["restore", at("backup"), "--force"], ["import", at("backup")], ["doctor", "--fix"], ["rebuild-index"]]) {
+      expect(await cairn(...args, "--data-dir", at("data"))).toEqual({
+        code: 1,
+        stdout: "",
+        stderr: `cairn: Another Cairn is serving from ${at("data")}. Stop it first, or give this one a --data-dir of its own.\n`,
+      });
+    }
+    expect(await server.ok(server.get(`/v1/sessions/${session.id}`))).toEqual(session);
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "the vector index is built anew before a start, which then need not",
+  async () => {
+    using directory = scratchDirectory();
+    const dataDirectory = directory.path;
+    const first = await startProcess({ dataDirectory });
+    const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent" }));
+    const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
+    await Promise.all(contents.map((content) => first.ok(first.post("/v1/memory", { session_id: session.id, content }))));
+    await first.kill();
+
+    expect(await cairn("rebuild-index", "--data-dir", dataDirectory)).toEqual({
+      code: 0,
+      stdout: "Built the vector index of 120 vectors\n",
+      stderr: "",
+    });
+    expect(await cairn("doctor", "--data-dir", dataDirectory)).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(" 120 vectors in the index"),
+    });
+    await using second = await startProcess({ dataDirectory });
+    const ready = await until("the index to be ready", () => second.logged("vector index ready")[0]);
+    expect({ indexed: ready.indexed, pending: ready.pending, rebuilding: ready.rebuilding }).toEqual({
+      indexed: 120,
+      pending: 0,
+      rebuilding: undefined,
+    });
+  },
+  TIMEOUT_MS,
+);
+
+const REFUSED: { args: string[]; code: number; stderr: RegExp }[] = [
+  { args: ["backup", "--data-dir", "none"], code: 2, stderr: /^cairn: cairn backup needs the name of a file\nTry: cairn --help\n$/ },
+  { args: ["restore", "-"], code: 2, stderr: /^cairn: cairn restore needs the name of a file\n/ },
+  { args: ["export", "a", "b"], code: 2, stderr: /^cairn: cairn export takes one file\n/ },
+  { args: ["doctor", "a"], code: 2, stderr: /^cairn: cairn doctor takes no file\n/ },
+  { args: ["doctor", "--mend"], code: 2, stderr: /^cairn: .*--mend.*\nTry: cairn --help\n$/ },
+  ...[["backup", "x"], ["export"], ["doctor"], ["doctor", "--fix"], ["rebuild-index"]].map((command) => ({
+    args: [...command, "--data-dir", "none"],
+    code: 1,
+    stderr: /^cairn: There is no store in none\. Say where it is with --data-dir\.\n$/,
+  })),
+  { args: ["restore", "none", "--data-dir", "new"], code: 1, stderr: /^cairn: [^\n]*none[^\n]*\n$/ },
+  { args: ["import", "none", "--data-dir", "new"], code: 1, stderr: /^cairn: [^\n]*none[^\n]*\n$/ },
+  { args: ["import", "--data-dir", "new"], code: 1, stderr: /^cairn: There is nothing to import\.\n$/ },
+];
+
+for (const { args, code, stderr } of REFUSED) {
+  test(
+    `cairn ${args.join(" ")} ends with code ${code} and makes no store`,
+    async () => {
+      using directory = scratchDirectory();
+      expect(await runCairn(args, { directory: directory.path })).toEqual({ code, stdout: "", stderr: expect.stringMatching(stderr) });
+      const made = ["none", "new/store", "data/store", "x"].filter((name) => existsSync(join(directory.path, name)));
+      expect(made).toEqual([]);
+    },
+    TIMEOUT_MS,
+  );
+}
+
+test(
+  "a reader who leaves early ends an export without noise",
+  async () => {
+    using directory = scratchDirectory();
+    const dataDirectory = join(directory.path, "data");
+    await using server = await startProcess({ dataDirectory });
+    const large = "x".repeat(500_000);
+    await Promise.all(
+      Array.from({ length: 10 }, () => server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { large } }))),
+    );
+    const pipe = `"$0" export --data-dir ${dataDirectory} | head -c 100`;
+    const piped = Bun.spawnSync(["sh", "-c", pipe, await buildBinary()], { env: { PATH: process.env["PATH"] ?? "" } });
+    expect({ stdout: piped.stdout.toString(), stderr: piped.stderr.toString() }).toEqual({
+      stdout: expect.stringMatching(/^\{"cairn_export":1,/),
+      stderr: "",
+    });
+  },
+  TIMEOUT_MS,
+);
