@@ -43,8 +43,10 @@ import { sessionEndpoints } from "./sessions/routes.ts";
 import type { ApiKeyRow } from "./storage/tables.ts";
 import { traceEndpoints } from "./traces/routes.ts";
 import { turnEndpoints } from "./turns/routes.ts";
+import { webhookEndpoints } from "./webhooks/routes.ts";
+import type { WebhookParts } from "./webhooks/subscriptions.ts";
 
-export interface AppParts extends MemoryParts, SettingsParts {
+export interface AppParts extends MemoryParts, SettingsParts, WebhookParts {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly log: Log;
@@ -88,7 +90,7 @@ interface Answer {
 /** Requests without a key share a bucket per address. */
 const ANONYMOUS_RATE = RATE_LIMITS.free;
 
-export function endpointsOf(parts: MemoryParts & SettingsParts): Endpoint[] {
+export function endpointsOf(parts: MemoryParts & SettingsParts & WebhookParts): Endpoint[] {
   return [
     ...sessionEndpoints(parts),
     ...turnEndpoints(parts),
@@ -96,6 +98,7 @@ export function endpointsOf(parts: MemoryParts & SettingsParts): Endpoint[] {
     ...contextEndpoints(parts),
     ...traceEndpoints(parts),
     ...keyEndpoints(parts),
+    ...webhookEndpoints(parts),
     ...settingsEndpoints(parts),
   ];
 }

@@ -10,6 +10,7 @@ import { KEY_SHAPE } from "./keys/keys.ts";
 import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { SIMD_LEVELS, type SimdLevel } from "./lib/native.ts";
 import type { EmbeddingSettings } from "./storage/tables.ts";
+import { parseDuration, parseSchedule } from "./webhooks/backoff.ts";
 
 export interface Config {
   host: string;
@@ -30,6 +31,13 @@ export interface Config {
   corsOrigins: string[];
   /** What the environment says of the embedding provider; settings made through the API win. */
   embedding: EmbeddingSettings;
+  webhooks: {
+    /** Whether they may lead to this machine and into private networks, wherever the server listens. */
+    allowPrivate: boolean;
+    /** Milliseconds; undefined for what is usual. */
+    timeoutMs: number | undefined;
+    schedule: readonly number[] | undefined;
+  };
   nativeDirectory: string | undefined;
   simd: SimdLevel | undefined;
 }
@@ -69,6 +77,9 @@ export const VARIABLES = {
   CAIRN_EMBEDDING_BASE_URL: "where that server is",
   CAIRN_EMBEDDING_MODEL: "its model",
   CAIRN_EMBEDDING_API_KEY: "its key; OPENAI_API_KEY serves too",
+  CAIRN_WEBHOOK_ALLOW_PRIVATE: "1: webhooks may lead into private networks",
+  CAIRN_WEBHOOK_TIMEOUT: "how long a receiver has to answer: 15s (default)",
+  CAIRN_WEBHOOK_RETRY_SCHEDULE: "waits before each further attempt: 5s,5m,30m,2h,5h,10h,10h (default)",
   CAIRN_NATIVE_DIR: "where the executable unpacks its native parts first",
   CAIRN_SIMD: `instruction set of the vector index: ${SIMD_LEVELS.join(", ")}`,
 } as const;
@@ -119,6 +130,7 @@ export function readConfig(args: readonly string[], environment: Environment = p
     apiKey,
     region: nonEmpty(environment["CAIRN_REGION"]) ?? null,
     embedding: embeddingIn(environment),
+    webhooks: webhooksIn(environment),
     nativeDirectory: nonEmpty(environment["CAIRN_NATIVE_DIR"]),
     simd,
   };
@@ -161,6 +173,20 @@ function embeddingIn(environment: Environment): EmbeddingSettings {
     ...(model === undefined ? {} : { model }),
     ...(api_key === undefined ? {} : { api_key }),
   };
+}
+
+function webhooksIn(environment: Environment): Config["webhooks"] {
+  const allowPrivate = environment["CAIRN_WEBHOOK_ALLOW_PRIVATE"] ?? "0";
+  if (!["", "0", "1"].includes(allowPrivate)) throw new UsageError(`CAIRN_WEBHOOK_ALLOW_PRIVATE must be 0 or 1; got ${allowPrivate}`);
+  const timeout = nonEmpty(environment["CAIRN_WEBHOOK_TIMEOUT"]);
+  const timeoutMs = timeout === undefined ? undefined : parseDuration(timeout);
+  if (timeout !== undefined && timeoutMs === undefined)
+    throw new UsageError(`CAIRN_WEBHOOK_TIMEOUT must be a time such as 15s or 500ms; got ${timeout}`);
+  const waits = nonEmpty(environment["CAIRN_WEBHOOK_RETRY_SCHEDULE"]);
+  const schedule = waits === undefined ? undefined : parseSchedule(waits);
+  if (waits !== undefined && schedule === undefined)
+    throw new UsageError(`CAIRN_WEBHOOK_RETRY_SCHEDULE must be times such as 200ms,5s,5m,2h; got ${waits}`);
+  return { allowPrivate: allowPrivate === "1", timeoutMs, schedule };
 }
 
 function listIn(text: string | undefined): string[] {

@@ -17,21 +17,24 @@ import { sessionRemoval } from "./sessions/removal.ts";
 import { claim, prepareDirectory } from "./storage/claim.ts";
 import { AFTER_ALL } from "./storage/keys.ts";
 import { Store } from "./storage/store.ts";
-import { type EmbeddingSettings, apiKeysById, memories, outbox, sessions, traces } from "./storage/tables.ts";
+import { type EmbeddingSettings, apiKeysById, memories, outbox, payloads, sessions, traces, webhooks } from "./storage/tables.ts";
 import { Driver } from "./tasks/driver.ts";
 import type { Task } from "./tasks/task.ts";
 import type { Caller, Records } from "./traces/record.ts";
-import { outboxRetention, traceRetention } from "./traces/retention.ts";
+import { traceRetention } from "./traces/retention.ts";
 import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
 import { VectorIndex } from "./vectors/vector-index.ts";
+import type { WebhookParts } from "./webhooks/subscriptions.ts";
+import { openWebhooks, type WebhookOptions } from "./webhooks/webhooks.ts";
 
 export interface ServiceOptions {
   /** What the environment says of the embedding provider. */
   embedding?: EmbeddingSettings;
+  webhooks?: WebhookOptions;
   wait?: Wait;
 }
 
-export interface Service extends MemoryParts {
+export interface Service extends MemoryParts, WebhookParts {
   readonly settings: Settings;
   readonly idempotency: Idempotency;
   readonly tasks: readonly Task[];
@@ -57,7 +60,11 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
   try {
     const records = await openRecords(dataDirectory, clock);
     const settings = new Settings(records.store, options.embedding ?? {});
-    const embeddings = await Embeddings.open(records.store, settings.embedding, { clock, wait: options.wait ?? wait, random: chance });
+    // Tasks are made of the parts, and some parts wake a task.
+    const timers: { driver?: Driver } = {};
+    const wakeBackfill = () => timers.driver?.wake(BACKFILL);
+    const means = { clock, wait: options.wait ?? wait, random: chance, onFailure: wakeBackfill };
+    const embeddings = await Embeddings.open(records.store, settings.inForce.embedding, means);
     const vectors = new VectorIndex(records.store, log);
     const idempotency = new Idempotency(records.store, clock);
     const timer: Caller = {
@@ -67,14 +74,15 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
       requestId: null,
       startedAt: null,
     };
-    // Tasks are made of the parts, and some parts wake a task.
-    const timers: { driver?: Driver } = {};
-    const parts = { ...records, log, embeddings, vectors, settings, wakeBackfill: () => timers.driver?.wake(BACKFILL) };
+    const wakeTask = (name: string) => timers.driver?.wake(name);
+    const hooks = openWebhooks(records, { log, wait: means.wait, random: chance }, options.webhooks ?? {}, wakeTask);
+    const { wakeOutbox, parts: webhookParts } = hooks;
+    const parts = { ...records, log, embeddings, vectors, settings, wakeBackfill, wakeOutbox, wait: means.wait, webhooks: webhookParts };
     const tasks = [
       sessionExpiry(parts, timer),
       sessionRemoval(records),
       traceRetention(records),
-      outboxRetention(records),
+      ...hooks.tasks,
       idempotency.retention(),
       backfill(parts),
     ];
@@ -88,6 +96,7 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
       start: () => driver.start(),
       async close() {
         embeddings.close();
+        await hooks.stop();
         await driver.stop();
         await vectors.close();
         await records.store.close();
@@ -102,7 +111,7 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
 
 /** Ids go on after the newest one stored, even when the clock has been set back. */
 function newestId(store: Store): string | undefined {
-  const newest = [sessions, memories, traces, outbox, apiKeysById].flatMap((table) =>
+  const newest = [sessions, memories, traces, outbox, apiKeysById, webhooks, payloads].flatMap((table) =>
     store.keys(table, { from: "", to: AFTER_ALL, limit: 1, descending: true }),
   );
   return newest.sort().at(-1);

@@ -12,6 +12,12 @@ test("without flags and variables Cairn serves this machine alone, from a direct
     allowedHosts: [],
     apiKey: undefined,
     region: null,
+    tls: undefined,
+    httpRedirectPort: undefined,
+    requireHttps: false,
+    corsOrigins: [],
+    embedding: {},
+    webhooks: { allowPrivate: false, timeoutMs: undefined, schedule: undefined },
     nativeDirectory: undefined,
     simd: undefined,
   });
@@ -39,7 +45,44 @@ const read: { name: string; args?: string[]; environment?: Record<string, string
     config: { allowedHosts: ["a.example", "b.example:8443"] },
   },
   { name: "an instruction set", environment: { CAIRN_SIMD: "sse" }, config: { simd: "sse" } },
+  { name: "nothing of webhooks", config: { webhooks: { allowPrivate: false, timeoutMs: undefined, schedule: undefined } } },
+  {
+    name: "what is said of webhooks",
+    environment: { CAIRN_WEBHOOK_ALLOW_PRIVATE: "1", CAIRN_WEBHOOK_TIMEOUT: "500ms", CAIRN_WEBHOOK_RETRY_SCHEDULE: "200ms,1s,5m" },
+    config: { webhooks: { allowPrivate: true, timeoutMs: 500, schedule: [200, 1_000, 300_000] } },
+  },
   { name: "a directory for native parts", environment: { CAIRN_NATIVE_DIR: "/opt/n" }, config: { nativeDirectory: "/opt/n" } },
+  {
+    name: "a certificate and its key",
+    args: ["--tls-cert", "cert.pem"],
+    environment: { CAIRN_TLS_KEY: "key.pem" },
+    config: { tls: { certificate: "cert.pem", key: "key.pem" }, httpRedirectPort: undefined },
+  },
+  {
+    name: "a port for plain HTTP",
+    args: ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--http-redirect-port", "80"],
+    config: { httpRedirectPort: 80 },
+  },
+  { name: "a proxy that speaks HTTPS", environment: { CAIRN_REQUIRE_HTTPS: "1" }, config: { requireHttps: true } },
+  { name: "none that does", environment: { CAIRN_REQUIRE_HTTPS: "0" }, config: { requireHttps: false } },
+  { name: "origins", environment: { CAIRN_CORS_ORIGINS: "https://a.example, *" }, config: { corsOrigins: ["https://a.example", "*"] } },
+  {
+    name: "an embedding provider",
+    environment: {
+      CAIRN_EMBEDDING_PROVIDER: "openai",
+      CAIRN_EMBEDDING_BASE_URL: "http://127.0.0.1:1234/v1",
+      CAIRN_EMBEDDING_MODEL: "m",
+      CAIRN_EMBEDDING_API_KEY: "own",
+      OPENAI_API_KEY: "common",
+    },
+    config: { embedding: { provider: "openai", base_url: "http://127.0.0.1:1234/v1", model: "m", api_key: "own" } },
+  },
+  {
+    name: "webhooks",
+    environment: { CAIRN_WEBHOOK_ALLOW_PRIVATE: "1", CAIRN_WEBHOOK_TIMEOUT: "500ms", CAIRN_WEBHOOK_RETRY_SCHEDULE: "200ms,1s,5m" },
+    config: { webhooks: { allowPrivate: true, timeoutMs: 500, schedule: [200, 1_000, 300_000] } },
+  },
+  { name: "the key many tools share", environment: { OPENAI_API_KEY: "common" }, config: { embedding: { api_key: "common" } } },
   { name: "no other variable", environment: { PORT: "1", HOST: "0.0.0.0", CAIRN_NOTHING: "x" }, config: { port: 8700, host: "127.0.0.1" } },
 ];
 
@@ -59,6 +102,28 @@ const refused: { args?: string[]; environment?: Record<string, string>; message:
   { environment: { CAIRN_LOG_LEVEL: "INFO" }, message: "CAIRN_LOG_LEVEL must be one of debug, info, warn, error, silent; got INFO" },
   { args: ["--data-dir", ""], message: "--data-dir must not be empty" },
   { args: ["--host", ""], message: "--host must not be empty" },
+  { args: ["--tls-cert", "cert.pem"], message: "--tls-cert and --tls-key go together" },
+  { environment: { CAIRN_TLS_KEY: "key.pem" }, message: "--tls-cert and --tls-key go together" },
+  { args: ["--http-redirect-port", "80"], message: "--http-redirect-port needs --tls-cert and --tls-key" },
+  {
+    args: ["--tls-cert", "c", "--tls-key", "k"],
+    environment: { CAIRN_HTTP_REDIRECT_PORT: "http" },
+    message: "CAIRN_HTTP_REDIRECT_PORT must be a number from 0 to 65535; got http",
+  },
+  { environment: { CAIRN_REQUIRE_HTTPS: "yes" }, message: "CAIRN_REQUIRE_HTTPS must be 0 or 1; got yes" },
+  { environment: { CAIRN_EMBEDDING_PROVIDER: "x" }, message: "CAIRN_EMBEDDING_PROVIDER must be one of local, openai; got x" },
+  { environment: { CAIRN_WEBHOOK_ALLOW_PRIVATE: "yes" }, message: "CAIRN_WEBHOOK_ALLOW_PRIVATE must be 0 or 1; got yes" },
+  { environment: { CAIRN_WEBHOOK_TIMEOUT: "15" }, message: "CAIRN_WEBHOOK_TIMEOUT must be a time such as 15s or 500ms; got 15" },
+  {
+    environment: { CAIRN_WEBHOOK_RETRY_SCHEDULE: "1s,,2s" },
+    message: "CAIRN_WEBHOOK_RETRY_SCHEDULE must be times such as 200ms,5s,5m,2h; got 1s,,2s",
+  },
+  { environment: { CAIRN_WEBHOOK_ALLOW_PRIVATE: "yes" }, message: "CAIRN_WEBHOOK_ALLOW_PRIVATE must be 0 or 1; got yes" },
+  { environment: { CAIRN_WEBHOOK_TIMEOUT: "15" }, message: "CAIRN_WEBHOOK_TIMEOUT must be a time such as 15s or 500ms; got 15" },
+  {
+    environment: { CAIRN_WEBHOOK_RETRY_SCHEDULE: "5s;1m" },
+    message: "CAIRN_WEBHOOK_RETRY_SCHEDULE must be times such as 200ms,5s,5m,2h; got 5s;1m",
+  },
   { environment: { CAIRN_SIMD: "avx" }, message: "CAIRN_SIMD must be one of v4, v3, sse; got avx" },
 ];
 
@@ -79,6 +144,13 @@ for (const key of [KEY.slice(0, -1), `${KEY}x`, ` ${KEY}`, KEY.replace("crn_", "
     expect(() => readConfig([], { CAIRN_API_KEY: key })).toThrow(new UsageError("CAIRN_API_KEY must be crn_ and 24 letters or digits"));
   });
 }
+
+test("what is wrong with the provider's address or key is said, and the key is not", () => {
+  expect(() => readConfig([], { CAIRN_EMBEDDING_BASE_URL: "ftp://x" })).toThrow(/^CAIRN_EMBEDDING_BASE_URL cannot be used\. .+/);
+  expect(() => readConfig([], { CAIRN_EMBEDDING_API_KEY: "se\ncret" })).toThrow(
+    /^CAIRN_EMBEDDING_API_KEY cannot be used\. (?!.*se\ncret).+/s,
+  );
+});
 
 test("commands of their own may know other flags", () => {
   expect(parseFlags(["--name", "n"], [{ flag: "name" }])).toEqual({ name: "n" });

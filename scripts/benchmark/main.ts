@@ -18,8 +18,8 @@ import type { EchoOrder } from "./echo.ts";
 import type { EmbeddingCost, EmbeddingOrder } from "./embedding.ts";
 import type { NeighboursOrder } from "./neighbours.ts";
 import { printReport, type Measured, type Report } from "./report.ts";
-import { Subject } from "./subject.ts";
-import { median, type Run } from "./timing.ts";
+import { Subject, cpuMs } from "./subject.ts";
+import { median, type Costed, type Run } from "./timing.ts";
 import { MEMORIES_PER_SESSION, OPERATIONS, OPERATION_NAMES, TURNS_PER_SESSION, type OperationName } from "./workload.ts";
 
 const HELP = `scripts/bench: measures Cairn against the limits of this machine
@@ -29,8 +29,8 @@ const HELP = `scripts/bench: measures Cairn against the limits of this machine
   --only NAME,NAME         ${OPERATION_NAMES.join(", ")}, embedding
   --concurrency N,N        requests at once (1,16,64)
   --seconds N              measuring time of each, in turns (1.5)
-  --turns N                so many turns (3)
-  --profile                no limits, only Cairn
+  --turns N                how many turns (3)
+  --no-limits              only Cairn
   --binary FILE            another executable (dist/cairn)
   --json                   everything as JSON on standard output
 `;
@@ -38,7 +38,7 @@ const HELP = `scripts/bench: measures Cairn against the limits of this machine
 const root = dirname(dirname(import.meta.dir));
 const ADMIN_KEY = "crn_BenchmarkAdminKey0000001";
 const FILL_CONNECTIONS = 64;
-const WARM_UP_SECONDS = 0.15;
+const WARM_UP_SECONDS = 0.1;
 const UNLIMITED = { per_minute: 1_000_000_000, burst: 1_000_000_000 };
 
 interface Options {
@@ -62,7 +62,7 @@ function readOptions(): Options | undefined {
       concurrency: { type: "string" },
       seconds: { type: "string" },
       turns: { type: "string" },
-      profile: { type: "boolean", default: false },
+      "no-limits": { type: "boolean", default: false },
       binary: { type: "string" },
       json: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
@@ -81,9 +81,9 @@ function readOptions(): Options | undefined {
     operations: OPERATION_NAMES.filter((name) => names.includes(name)),
     embedding: names.includes("embedding"),
     concurrency: (values.concurrency ?? (values.quick ? "1,64" : "1,16,64")).split(",").map((text) => number("concurrency", text)),
-    seconds: number("seconds", values.seconds ?? (values.quick ? "0.4" : "1.5")),
+    seconds: number("seconds", values.seconds ?? (values.quick ? "0.25" : "1.5")),
     turns: number("turns", values.turns ?? (values.quick ? "2" : "3")),
-    limits: !values.profile,
+    limits: !values["no-limits"],
     binary: values.binary ?? join(root, "dist/cairn"),
     json: values.json,
   };
@@ -170,26 +170,30 @@ class Bench implements AsyncDisposable {
     const echoPort = await this.#echo.tell({ answers: bodies.map((body, index) => ({ path: paths[index] as string, body })) });
     await load(subject.port, WARM_UP_SECONDS);
 
-    const runs = { cairn: [] as Run[], echo: [] as Run[], commits: [] as CommitsResult[], neighbours: [] as Run[] };
-    let cpuMs = 0;
+    const runs = { cairn: [] as Costed[], echo: [] as Costed[], commits: [] as (CommitsResult & Costed)[], neighbours: [] as Costed[] };
     for (let turn = 0; turn < turns; turn++) {
-      const before = subject.cpuMs();
-      runs.cairn.push(await load(subject.port, seconds));
-      if (indexes) await subject.settled();
-      cpuMs += subject.cpuMs() - before;
+      const withIndex = async () => {
+        const run = await load(subject.port, seconds);
+        if (indexes) await subject.settled();
+        return run;
+      };
+      runs.cairn.push(await costed(subject.pid, withIndex));
       if (!limits) continue;
-      runs.echo.push(await load(echoPort, seconds));
-      if (writes) runs.commits.push(await this.#commits.tell({ kind: "load", operation, concurrency, seconds }));
-      if (operation === "search-all") runs.neighbours.push(await this.#neighbours.tell({ kind: "load", seconds }));
+      runs.echo.push(await costed(this.#echo.pid, () => load(echoPort, seconds)));
+      if (writes) {
+        const commit = () => this.#commits.tell({ kind: "load", operation, concurrency, seconds });
+        runs.commits.push(await costed(this.#commits.pid, commit));
+      }
+      if (operation === "search-all") {
+        runs.neighbours.push(await costed(this.#neighbours.pid, () => this.#neighbours.tell({ kind: "load", seconds })));
+      }
     }
-    const count = runs.cairn.reduce((sum, run) => sum + run.count, 0);
     const commits = middle(runs.commits);
     return {
       operation,
       title,
       concurrency,
-      cairn: { ...(middle(runs.cairn) as Run), errors: runs.cairn.reduce((sum, { errors }) => sum + errors, 0) },
-      cpuMsEach: cpuMs / count,
+      cairn: middle(runs.cairn) as Costed,
       bytes: bodies.reduce((sum, body) => sum + Buffer.byteLength(body), 0),
       echo: middle(runs.echo),
       commits: commits && { ...commits, puts: runs.commits[0]?.puts ?? 0, bytes: runs.commits[0]?.bytes ?? 0 },
@@ -215,11 +219,26 @@ class Bench implements AsyncDisposable {
   }
 }
 
-/** Of each figure the median over the turns. */
-function middle(runs: readonly Run[]): Run | undefined {
+async function costed<AnyRun extends Run>(pid: number, run: () => Promise<AnyRun>): Promise<AnyRun & Costed> {
+  const before = cpuMs(pid);
+  const result = await run();
+  return { ...result, cpuMsEach: (cpuMs(pid) - before) / result.count };
+}
+
+/** Of each figure the median over the turns; counts are summed up. */
+function middle(runs: readonly Costed[]): Costed | undefined {
   if (runs.length === 0) return undefined;
-  const of = (figure: keyof Run) => median(runs.map((run) => run[figure]));
-  return { count: of("count"), errors: of("errors"), perSecond: of("perSecond"), p50: of("p50"), p95: of("p95"), p99: of("p99") };
+  const of = (figure: keyof Costed) => median(runs.map((run) => run[figure]));
+  const sum = (figure: "count" | "errors") => runs.reduce((total, run) => total + run[figure], 0);
+  return {
+    count: sum("count"),
+    errors: sum("errors"),
+    perSecond: of("perSecond"),
+    p50: of("p50"),
+    p95: of("p95"),
+    p99: of("p99"),
+    cpuMsEach: of("cpuMsEach"),
+  };
 }
 
 async function createKey(port: number): Promise<string> {

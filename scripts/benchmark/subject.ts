@@ -18,6 +18,14 @@ export interface Memory {
   rssAnon: number;
 }
 
+/** Milliseconds of processor time that all threads of a process have used, to 10 ms. */
+export function cpuMs(pid: number): number {
+  const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
+  // The name in brackets may hold spaces; user and system time are fields 14 and 15.
+  const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+  return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
+}
+
 export class Subject {
   readonly #process: Bun.Subprocess;
   readonly port: number;
@@ -48,12 +56,8 @@ export class Subject {
     throw new Failure(`${binary} did not start: it ended with code ${await child.exited}.`);
   }
 
-  /** Milliseconds of processor time that all its threads have used, to 10 ms. */
-  cpuMs(): number {
-    const stat = readFileSync(`/proc/${this.#process.pid}/stat`, "utf8");
-    // The name in brackets may hold spaces; user and system time are fields 14 and 15.
-    const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-    return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
+  get pid(): number {
+    return this.#process.pid;
   }
 
   memory(): Memory {
@@ -66,9 +70,9 @@ export class Subject {
   async settled(maxSeconds = START_SECONDS): Promise<number> {
     const startedAt = performance.now();
     for (let quiet = 0; quiet < 3 && performance.now() - startedAt < maxSeconds * 1000;) {
-      const before = this.cpuMs();
+      const before = cpuMs(this.pid);
       await Bun.sleep(LOOK_MS);
-      quiet = this.cpuMs() - before <= IDLE_CPU_MS ? quiet + 1 : 0;
+      quiet = cpuMs(this.pid) - before <= IDLE_CPU_MS ? quiet + 1 : 0;
     }
     return performance.now() - startedAt;
   }

@@ -52,6 +52,11 @@ export class Stopwatch {
   }
 }
 
+/** A run and the processor time that the process measured used for it, all its threads together. */
+export interface Costed extends Run {
+  cpuMsEach: number;
+}
+
 /** Does `work` so many times at once, each again as soon as it is done. */
 export async function measure(concurrency: number, seconds: number, work: (index: number) => Promise<void>): Promise<Run> {
   const watch = new Stopwatch(seconds);

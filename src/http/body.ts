@@ -96,8 +96,8 @@ function whatParserSays(error: Error): string {
   return `: ${error.message.replace("JSON Parse error: ", "").slice(0, 120)}`;
 }
 
-/** Shorter runs of digits stay finite with an exponent of two digits, which is at most 99. */
-const LARGE_NUMBER_DIGITS = 200;
+/** The largest number there is, 1.8e308, has so many; without an exponent no shorter one is infinite. */
+const LARGE_NUMBER_DIGITS = 309;
 
 /**
  * One pass over the bytes for what needs a closer look, which nearly no body does: how deep objects and arrays are nested,

@@ -13,7 +13,7 @@ export interface Reading {
   name: string;
   help: string;
   label?: string;
-  read(): number | Record<string, number>;
+  readonly read: () => number | Record<string, number>;
 }
 
 export class Metrics {
@@ -29,17 +29,18 @@ export class Metrics {
       registers: [this.#registry],
     });
     for (const { name, help, label, read } of readings) {
-      new Gauge({
+      const gauge = new Gauge({
         name,
         help,
         labelNames: label === undefined ? [] : [label],
-        registers: [this.#registry],
+        registers: [],
         collect() {
           const value = read();
-          if (typeof value === "number") this.set(value);
-          else for (const [of, number] of Object.entries(value)) this.set({ [label ?? ""]: of }, number);
+          if (typeof value === "number") gauge.set(value);
+          else for (const [of, number] of Object.entries(value)) gauge.set({ [label ?? ""]: of }, number);
         },
       });
+      this.#registry.registerMetric(gauge);
     }
   }
 

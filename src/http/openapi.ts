@@ -40,6 +40,7 @@ const TAGS: Record<string, string> = {
   Context: "All an agent needs for its next step, in one call.",
   Traces: "Who changed what, and when.",
   "API keys": "Who may do what, and how often.",
+  Webhooks: "Who hears of what happens, and where. Events are delivered at least once, in the order of each session as far as retries allow.",
   Health: "Whether the server is there. Needs no key.",
 };
 
@@ -49,6 +50,8 @@ const PATH_PARAMETERS: Record<string, TSchema> = {
   memory_id: RecordId("mem", "The memory."),
   trace_id: RecordId("trace", "The trace."),
   key_id: RecordId("key", "The API key."),
+  webhook_id: RecordId("whk", "The webhook."),
+  delivery_id: RecordId("dlv", "The delivery."),
   version: Type.Integer({ minimum: 0, description: "The version; 0 is the initial state.", examples: [1] }),
 };
 

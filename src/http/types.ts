@@ -12,6 +12,7 @@ import { codePointLength, pascalCase } from "../lib/text.ts";
 
 export const TEXT_KIND = "Cairn:Text";
 export const OBJECT_KIND = "Cairn:Object";
+const NUMBER_OR_NULL_KIND = "Cairn:NumberOrNull";
 
 interface TextSchema extends TSchema {
   minLength: number;
@@ -33,6 +34,11 @@ TypeRegistry.Set<ObjectSchema>(OBJECT_KIND, (schema, value) => {
   const max = schema["x-max-bytes"];
   return max === undefined || Buffer.byteLength(toJson(value)) <= max;
 });
+
+TypeRegistry.Set<TSchema>(
+  NUMBER_OR_NULL_KIND,
+  ({ minimum, maximum }, value) => value === null || (typeof value === "number" && value >= minimum && value <= maximum),
+);
 
 type Options = { description?: string; examples?: unknown[]; default?: unknown };
 
@@ -61,6 +67,11 @@ export function UserObject(options: Options & { maxBytes?: number } = {}): TUnsa
 
 export function Metadata(description: string): TUnsafe<JsonObject> {
   return UserObject({ maxBytes: LIMITS.metadataBytesMax, description, examples: [{ channel: "chat" }] });
+}
+
+/** A number, or a null that says something other than leaving it out. */
+export function NumberOrNull(minimum: number, maximum: number, options: Options = {}): TUnsafe<number | null> {
+  return Type.Unsafe<number | null>({ [Kind]: NUMBER_OR_NULL_KIND, type: "number", nullable: true, minimum, maximum, ...options });
 }
 
 /** One of a few texts. */

@@ -20,14 +20,28 @@ export type Validate = (input: Record<string, unknown>) => Record<string, unknow
 /** Compiles once per endpoint. The result gives the input back without its nulls, or throws `invalid_request`. */
 export function validator(schema: TObject): Validate {
   const check: TypeCheck<TObject> = TypeCompiler.Compile(schema);
-  const optional = Object.entries(schema.properties).flatMap(([name, property]) => (OptionalKind in property ? [name] : []));
   return (input) => {
-    const value = optional.some((name) => input[name] === null)
-      ? Object.fromEntries(Object.entries(input).filter(([name, member]) => member !== null || !optional.includes(name)))
-      : input;
+    const value = withoutNulls(schema, input);
     if (!check.Check(value)) throw explain(check, value);
     return value;
   };
+}
+
+/** Without the nulls of optional members, as deep as the schema describes; the same object when there are none. */
+function withoutNulls(schema: TObject, input: Record<string, unknown>): Record<string, unknown> {
+  const changes = new Map<string, unknown>();
+  for (const [name, property] of Object.entries(schema.properties)) {
+    const member = Object.hasOwn(input, name) ? input[name] : undefined;
+    if (member === null) {
+      if (OptionalKind in property && property["nullable"] !== true) changes.set(name, undefined);
+    } else if (property[Kind] === "Object" && typeof member === "object" && !Array.isArray(member)) {
+      const inner = withoutNulls(property as TObject, member as Record<string, unknown>);
+      if (inner !== member) changes.set(name, inner);
+    }
+  }
+  if (changes.size === 0) return input;
+  const members = Object.entries(input).map(([name, member]): [string, unknown] => [name, changes.has(name) ? changes.get(name) : member]);
+  return Object.fromEntries(members.filter(([, member]) => member !== undefined));
 }
 
 function explain(check: TypeCheck<TObject>, input: unknown): ApiError {

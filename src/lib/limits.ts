@@ -35,6 +35,11 @@ export const LIMITS = {
   searchThresholdDefault: 0.7,
 
   idempotencyHours: 24,
-  outboxDays: 7,
+  webhooksMax: 100,
+  webhookDescriptionLengthMax: 256,
+  webhookSecretLengthMin: 16,
+  webhookSecretLengthMax: 255,
+  webhookSecretOverlapHours: 24,
+  deliveryDays: 7,
   contentPreviewLength: 100,
 } as const;

@@ -20,6 +20,8 @@ export interface Records {
   readonly store: Store;
   readonly clock: Clock;
   readonly ids: IdSource;
+  /** Called after a commit that may have left events. */
+  readonly wakeOutbox?: () => void;
 }
 
 /** Who asks for a change, as far as its record needs to know. */
@@ -51,12 +53,14 @@ export interface TraceEntry {
 export const DAY_MS = 86_400_000;
 
 /** One change asked for by a caller: commits what `work` writes together with the answer it returns. */
-export function commitFor(records: Records, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {
-  return records.store.commit((tx) => {
-    const answer = work(tx);
-    caller.keep?.(tx, answer);
-    return answer;
+export async function commitFor(records: Records, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {
+  const answer = await records.store.commit((tx) => {
+    const given = work(tx);
+    caller.keep?.(tx, given);
+    return given;
   });
+  records.wakeOutbox?.();
+  return answer;
 }
 
 /** Writes the trace of a change and the events that follow from it. */

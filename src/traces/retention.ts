@@ -1,22 +1,20 @@
 /**
- * Removes traces whose time has passed, and events nobody has fetched for a week.
+ * Removes traces whose time has passed.
  *
  * Readers hide an expired trace at once, so this task only frees space; it may run late or twice. It removes whole days,
  * a bounded number of traces per commit.
  *
  * @module
  */
-import { LIMITS } from "../lib/limits.ts";
-import { BARE_ID_LENGTH, firstBareIdAt } from "../lib/ids.ts";
+import { BARE_ID_LENGTH } from "../lib/ids.ts";
 import { hashKey } from "../storage/keys.ts";
 import type { Tx } from "../storage/store.ts";
-import { outbox, traces, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser } from "../storage/tables.ts";
+import { traces, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import type { TraceAction } from "./events.ts";
-import { DAY_MS, actionPrefix, expiryDayKey, type Records } from "./record.ts";
+import { actionPrefix, expiryDayKey, type Records } from "./record.ts";
 
 const TRACES_PER_COMMIT = 200;
-const EVENTS_PER_COMMIT = 500;
 const IDLE_MS = 60_000;
 
 export function traceRetention(records: Records): Task {
@@ -26,22 +24,6 @@ export function traceRetention(records: Records): Task {
       const keys = records.store.keys(tracesByExpiry, { from: "", to: expiryDayKey(records.clock.now()), limit: TRACES_PER_COMMIT });
       if (keys.length > 0) await records.store.commit((tx) => removeTraces(tx, keys));
       return keys.length === TRACES_PER_COMMIT ? 0 : IDLE_MS;
-    },
-  };
-}
-
-export function outboxRetention(records: Records): Task {
-  return {
-    name: "outbox retention",
-    async run() {
-      const to = firstBareIdAt(records.clock.now() - LIMITS.outboxDays * DAY_MS);
-      const keys = records.store.keys(outbox, { from: "", to, limit: EVENTS_PER_COMMIT });
-      if (keys.length > 0) {
-        await records.store.commit((tx) => {
-          for (const key of keys) tx.remove(outbox, key);
-        });
-      }
-      return keys.length === EVENTS_PER_COMMIT ? 0 : IDLE_MS;
     },
   };
 }

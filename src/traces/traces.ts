@@ -48,9 +48,13 @@ export function listTraces({ store, clock }: Records, filter: TraceFilter, page:
 export function getTrace({ store, clock }: Records, id: string): JsonText {
   const row = isId("trace", id) ? store.get(traces, bare(id)) : undefined;
   if (row === undefined || row.expiresAt <= clock.now()) {
-    throw new ApiError("trace_not_found", `There is no trace ${id.slice(0, 64)}; it may have been kept for as long as its key's tier allows.`, {
-      param: "trace_id",
-    });
+    throw new ApiError(
+      "trace_not_found",
+      `There is no trace ${id.slice(0, 64)}; it may have been kept for as long as its key's tier allows.`,
+      {
+        param: "trace_id",
+      },
+    );
   }
   return row.body;
 }

@@ -9,8 +9,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApp } from "../../src/app.ts";
 import { createFirstKey, createKey, type NewKey } from "../../src/keys/keys.ts";
+import type { Wait } from "../../src/lib/clock.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
 import { openService, type Service } from "../../src/service.ts";
+import type { EmbeddingSettings } from "../../src/storage/tables.ts";
+import type { WebhookOptions } from "../../src/webhooks/webhooks.ts";
 import { FakeClock } from "./clock.ts";
 
 export interface Options {
@@ -20,7 +23,16 @@ export interface Options {
   allowedHosts?: string[];
   host?: string;
   region?: string;
+  corsOrigins?: string[];
+  requireHttps?: boolean;
+  /** What the environment says of the embedding provider. */
+  embedding?: EmbeddingSettings;
+  wait?: Wait;
+  webhooks?: WebhookOptions;
 }
+
+/** No test looks a name up outside: every name is the same public address. */
+const resolve = () => Promise.resolve(["93.184.215.14"]);
 
 export interface Answer<Body = any> {
   status: number;
@@ -55,14 +67,23 @@ export class Cairn implements AsyncDisposable {
   }
 
   async open(): Promise<this> {
-    const log: Log = createLog({ level: "debug", pretty: false, now: () => this.clock.now(), write: (line) => void this.logged.push(line) });
-    this.#service = await openService(this.directory, this.clock, log);
+    const log: Log = createLog({
+      level: "debug",
+      pretty: false,
+      now: () => this.clock.now(),
+      write: (line) => void this.logged.push(line),
+    });
+    const { embedding = {}, wait } = this.#options;
+    const webhooks = { resolve, ...this.#options.webhooks };
+    this.#service = await openService(this.directory, this.clock, log, { embedding, webhooks, ...(wait === undefined ? {} : { wait }) });
     this.key = (await createFirstKey(this.#service)) ?? this.key;
     this.#app = createApp({
       ...this.#service,
       host: this.#options.host ?? "127.0.0.1",
       allowedHosts: this.#options.allowedHosts ?? [],
       region: this.#options.region ?? null,
+      corsOrigins: this.#options.corsOrigins ?? [],
+      requireHttps: this.#options.requireHttps ?? false,
       version: "test",
     });
     return this;
@@ -85,9 +106,14 @@ export class Cairn implements AsyncDisposable {
 
   /** Runs a timer's work until there is no more of it now. */
   async runTask(name: string): Promise<void> {
+    while ((await this.runTaskOnce(name)) === 0);
+  }
+
+  /** Runs one piece of a timer's work. @returns the milliseconds until the next one */
+  async runTaskOnce(name: string): Promise<number> {
     const task = this.#service.tasks.find((candidate) => candidate.name === name);
     if (task === undefined) throw new Error(`no task ${name}`);
-    while ((await task.run()) === 0);
+    return task.run();
   }
 
   /** Another key; the answer is its secret. */
@@ -98,6 +124,12 @@ export class Cairn implements AsyncDisposable {
   }
 
   async request(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
+    const { text, ...answer } = await this.plain(method, path, options);
+    return { ...answer, body: text === "" ? undefined : JSON.parse(text) };
+  }
+
+  /** A request whose answer need not be JSON. */
+  async plain(method: string, path: string, options: RequestOptions = {}): Promise<{ status: number; headers: Headers; text: string }> {
     const headers = new Headers(options.headers);
     const key = options.key === undefined ? this.key : options.key;
     if (key !== null && !headers.has("x-api-key")) headers.set("x-api-key", key);
@@ -105,8 +137,7 @@ export class Cairn implements AsyncDisposable {
     if (options.body !== undefined && !headers.has("content-type")) headers.set("content-type", "application/json");
     const body = options.raw ?? (options.body === undefined ? null : JSON.stringify(options.body));
     const response = await this.#app.handle(new Request(`http://localhost${path}`, { method, headers, body }));
-    const text = await response.text();
-    return { status: response.status, headers: response.headers, body: text === "" ? undefined : JSON.parse(text) };
+    return { status: response.status, headers: response.headers, text: await response.text() };
   }
 
   get(path: string, options?: RequestOptions) {
@@ -143,7 +174,11 @@ export class Cairn implements AsyncDisposable {
   }
   addTurn(id: string, input = "in", output = "out", more: Record<string, unknown> = {}) {
     return this.ok(
-      this.post(`/v1/sessions/${id}/turns`, { input: { type: "text", content: input }, output: { type: "text", content: output }, ...more }),
+      this.post(`/v1/sessions/${id}/turns`, {
+        input: { type: "text", content: input },
+        output: { type: "text", content: output },
+        ...more,
+      }),
     );
   }
   addMemory(sessionId: string, content: string, more: Record<string, unknown> = {}) {
@@ -154,6 +189,9 @@ export class Cairn implements AsyncDisposable {
   }
   context(id: string, more: Record<string, unknown> = {}) {
     return this.ok(this.post(`/v1/sessions/${id}/context`, more));
+  }
+  settings() {
+    return this.ok(this.get("/v1/settings"));
   }
   /** Traces of a session, newest first. */
   async traces(sessionId: string, action?: string): Promise<any[]> {

@@ -126,7 +126,7 @@ export class CairnProcess implements AsyncDisposable {
   async listening(): Promise<this> {
     this.address = await until("the server to listen", () => {
       if (this.#child.exitCode !== null) throw new Error(`ended with code ${this.#child.exitCode}: ${this.stderr}${this.stdout}`);
-      return /is serving on (http:\S+)/.exec(this.stdout)?.[1];
+      return /is serving on (https?:\S+)/.exec(this.stdout)?.[1];
     });
     return this;
   }

@@ -170,7 +170,7 @@ const events = namesOf("events.test.ts", {
   none: "reading, a refused change, a replayed one and the management of keys leave no event",
   order: "events are in the order of the changes, also when these come all at once and after a restart",
   together: "a change that is not committed leaves neither trace nor event",
-  dropped: "events that nobody has fetched for 7 days are dropped",
+  unwanted: "events that nobody wants do not pile up",
 });
 const eventsOf = (change: string, ...types: string[]) =>
   `events.test.ts › ${change} leaves the events ${types.join(", ")}, with the affected record and the trace`;
@@ -179,6 +179,51 @@ const CREATED = [
   eventsOf("fork", "session.created", "trace.created"),
 ] as const;
 const ROLLED_BACK = eventsOf("rollback", "session.updated", "trace.created", "trace.rollback");
+
+const webhooks = namesOf("webhooks.test.ts", {
+  wanted: "a webhook gets the events it wants, from its creation on, and every webhook that wants one gets it with the same id",
+  order: "events are delivered in the order of the changes, one at a time",
+  woken: "a commit wakes the delivery; nothing is asked for and no time passes",
+  unwanted: "what nobody wants leaves no delivery behind, and a disabled webhook gets nothing of what happens meanwhile",
+  schedule: "what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h, with the same id, and then given up",
+  ownSchedule: "the operator's schedule takes the place of ours",
+  held: "while an event waits for a retry that is near, later ones of its session wait too; other sessions go on",
+  keepsOrder: "a retry that succeeds keeps the order of its session",
+  retryAfter: "Retry-After puts off everything for a receiver that is overloaded",
+  gone: "410 disables a webhook at once; what it is still owed waits until it is enabled again",
+  failing: "a webhook with nothing but failures for 5 days is disabled and says so; one that delivers in between is not",
+  redirect: "a redirect is a failure and is not followed",
+  hanging: "a receiver that does not answer within 15 s has failed, and holds up neither requests nor other receivers",
+  stopped: "a stop ends attempts under way at once; they are made again after the start, with the same id",
+  restarts: "a restart at any point loses nothing: between commit and outbox, outbox and attempt, attempt and retry",
+  targetsHere: "on loopback: a URL that leads where it must not is refused when it is set and when it is changed",
+  targetsOutside: "beyond loopback: a URL that leads where it must not is refused when it is set and when it is changed",
+  targetsAnywhere: "where private targets are allowed: a URL that leads where it must not is refused when it is set and when it is changed",
+  moved: "a name that leads elsewhere later is not followed there",
+  kept: "a webhook keeps what it is made with; the secret is in that answer only",
+  patch: "a PATCH changes what it names and nothing else",
+  refused: "a webhook that cannot be is refused with the field that is wrong, and none is made",
+  listed: "webhooks and deliveries are listed newest first, in pages",
+  notFound: "what is not there is 404, and a delivery is its own webhook's alone",
+  scopes: "all of it needs the scope admin",
+  deleted: "a deleted webhook gets nothing more, and what it was owed is removed",
+  test: "a test sends the webhook itself, once, whether it arrives or not; the deliveries show what came back",
+  retry: "a retry by hand is made at once, with all its retries, under the same id, whatever became of the delivery",
+  disabled: "nothing is sent to a disabled webhook, by hand neither",
+  rotation: "after a rotation both secrets verify for 24 hours, then the new one alone",
+  ownSecret: "a rotation to a secret of one's own; one that cannot be used changes nothing",
+  replay: "a replay makes no second webhook, rotation or test, and shows no secret",
+  most: "there can be 100 webhooks and no more",
+  secret: "a secret stands in no other answer, no log, no trace, no kept answer and no other file than the store",
+  retention: "deliveries are kept for 7 days, made or not, and what they posted goes with them",
+});
+const toldAs = (change: string, ...types: string[]) =>
+  `webhooks.test.ts › ${change} is told as ${types.join(", ")}: the affected record, signed twice`;
+const signatures = namesOf("unit/webhooks/signature.test.ts", {
+  plain: "the plain signature is the hex HMAC-SHA256 of the body, keyed with the secret's text as it stands",
+  example: "the signature that Standard Webhooks has as its example is ours too",
+  verified: "somebody else's library verifies it, for a secret of either form",
+});
 
 const keys = namesOf("keys.test.ts", {
   defaults: "a key made without fields reads and writes, is of the tier free and never ends",
@@ -323,6 +368,8 @@ export const SPECIFICATION: readonly Section[] = [
       "trace: trace_ and 12 characters": [traces.fields, idShape],
       "emb: emb_ and 12 characters": [memories.defaults, idShape],
       "evt: 12 characters in the outbox": [CREATED[0], idShape],
+      "whk: whk_ and 12 characters": [webhooks.kept, idShape],
+      "dlv: dlv_ and 12 characters": [webhooks.test, idShape],
       "key: key_ and 12 characters": [keys.defaults, idShape],
       "req: req_ and 12 characters": [http.requestId, idShape],
       "order: by time, rising, never twice": models.ids,
@@ -503,6 +550,42 @@ export const SPECIFICATION: readonly Section[] = [
       "rate_limit: by tier": keys.tiers,
       "created_at: when it was made": keys.defaults,
       "expires_at: when it ends, null for never": [keys.kept, keys.defaults],
+    },
+  },
+  {
+    title: "Webhook",
+    rows: {
+      "object: webhook": webhooks.kept,
+      "id: whk_ and 12 characters": webhooks.kept,
+      "url: as given": [webhooks.kept, webhooks.patch],
+      "events: as given, each once": webhooks.kept,
+      "description: as given, null when none was": webhooks.kept,
+      "enabled: as given, true unless said": webhooks.kept,
+      "disabled_reason: why it was disabled by itself": [webhooks.gone, webhooks.failing],
+      "failing_since: the first failure since the last success": webhooks.failing,
+      "secret: in the answer that made it and nowhere else": [webhooks.kept, webhooks.rotation, webhooks.replay, webhooks.secret],
+      "created_at: when it was made": webhooks.kept,
+      "updated_at: when it was last changed": webhooks.patch,
+    },
+  },
+  {
+    title: "WebhookDelivery",
+    rows: {
+      "object: webhook_delivery": webhooks.test,
+      "id: dlv_ and 12 characters": webhooks.test,
+      "webhook_id: the webhook": webhooks.test,
+      "event_id: the event, the same in every attempt": [webhooks.test, webhooks.retry],
+      "event_type: the event's type": [webhooks.test, toldAs("a turn", "turn.added", "trace.created")],
+      "session_id: of an event of a session": [webhooks.test, toldAs("a turn", "turn.added", "trace.created")],
+      "status: pending, delivered, failed": [webhooks.schedule, webhooks.retry],
+      "attempts: made in all": [webhooks.schedule, webhooks.retry],
+      "created_at: when the event was taken up": webhooks.test,
+      "last_attempt_at: null before the first": webhooks.test,
+      "next_attempt_at: null when there is none": [webhooks.test, webhooks.schedule],
+      "response_code: null without an answer": [webhooks.test, webhooks.hanging],
+      "response_body: 2 KiB at most": webhooks.test,
+      "duration_ms: of the last attempt": webhooks.test,
+      "error: why it does not count as delivered": [webhooks.test, webhooks.hanging, webhooks.redirect],
     },
   },
   {
@@ -789,6 +872,75 @@ export const SPECIFICATION: readonly Section[] = [
     },
   },
   {
+    title: "POST /v1/webhooks",
+    rows: {
+      "answer: 201 with the webhook, and its secret this once": webhooks.kept,
+      "url: required": [webhooks.refused, webhooks.targetsHere],
+      "events: required, one or more of the nine": webhooks.refused,
+      "description: optional, at most 256 characters": [webhooks.kept, webhooks.refused],
+      "enabled: true unless said": [webhooks.kept, webhooks.unwanted],
+      "secret: made unless given": [webhooks.kept, webhooks.refused],
+      "replay: without the secret": webhooks.replay,
+      "scope: admin": webhooks.scopes,
+    },
+  },
+  {
+    title: "GET /v1/webhooks",
+    rows: {
+      "answer: 200 with a page, newest first, without secrets": [webhooks.listed, webhooks.kept],
+      "limit: 20, at most 100": webhooks.listed,
+      "starting_after: a webhook id": webhooks.listed,
+    },
+  },
+  {
+    title: "GET /v1/webhooks/{webhook_id}",
+    rows: { "answer: 200 with the webhook, without its secret": webhooks.kept, "none: 404 resource_not_found": webhooks.notFound },
+  },
+  {
+    title: "PATCH /v1/webhooks/{webhook_id}",
+    rows: {
+      "answer: 200 with the webhook": webhooks.patch,
+      "url: checked as at creation": [webhooks.patch, webhooks.targetsHere],
+      "events: replaced": webhooks.patch,
+      "description: replaced": webhooks.patch,
+      "enabled: begins anew": [webhooks.unwanted, webhooks.gone],
+      "none: 404 resource_not_found": webhooks.notFound,
+    },
+  },
+  {
+    title: "DELETE /v1/webhooks/{webhook_id}",
+    rows: { "answer: 200 with what was deleted": webhooks.deleted, "none: 404 resource_not_found": webhooks.notFound },
+  },
+  {
+    title: "POST /v1/webhooks/{webhook_id}/rotate_secret",
+    rows: {
+      "answer: 200 with the webhook and its new secret": webhooks.rotation,
+      "secret: made unless given": [webhooks.rotation, webhooks.ownSecret],
+      "overlap: both are valid for 24 hours": webhooks.rotation,
+      "replay: without the secret": webhooks.replay,
+    },
+  },
+  {
+    title: "POST /v1/webhooks/{webhook_id}/test",
+    rows: { "answer: 201 with the delivery": webhooks.test, "disabled: 400": webhooks.disabled },
+  },
+  {
+    title: "GET /v1/webhooks/{webhook_id}/deliveries",
+    rows: {
+      "answer: 200 with a page, newest first": [webhooks.listed, webhooks.test],
+      "limit: 20, at most 100": webhooks.listed,
+      "starting_after: a delivery id": webhooks.listed,
+    },
+  },
+  {
+    title: "POST /v1/webhooks/{webhook_id}/deliveries/{delivery_id}/retry",
+    rows: {
+      "answer: 200 with the delivery": webhooks.retry,
+      "disabled: 400": webhooks.disabled,
+      "none: 404 resource_not_found": webhooks.notFound,
+    },
+  },
+  {
     title: "Health",
     rows: {
       "/health: needs no key": authentication.open,
@@ -895,7 +1047,29 @@ export const SPECIFICATION: readonly Section[] = [
       "transaction: that of the change": events.together,
       "order: that of the changes": events.order,
       "nothing else: leaves one": events.none,
-      "unfetched: dropped after 7 days": events.dropped,
+      "unwanted: do not pile up": [events.unwanted, webhooks.unwanted],
+      "delivery: to every webhook that wants it, from its creation on": [webhooks.wanted, webhooks.woken],
+      "payload: id, type, created_at, data": toldAs("a turn", "turn.added", "trace.created"),
+      "signatures: plain and Standard Webhooks": [signatures.plain, signatures.example, signatures.verified],
+      "at least once: across a kill at any moment, with the same id": [
+        webhooks.restarts,
+        "process/webhooks.test.ts › what was not delivered before a kill -9 is delivered after it, with the same id, by the operator's schedule",
+      ],
+      "order of delivery: that of the changes, per session as far as retries allow": [webhooks.order, webhooks.held, webhooks.keepsOrder],
+      "retries: after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h, or as the operator says": [webhooks.schedule, webhooks.ownSchedule],
+      "Retry-After: is honoured": webhooks.retryAfter,
+      "time limit: 15 s, and nobody else waits": webhooks.hanging,
+      "410: disables at once": webhooks.gone,
+      "redirects: are failures": webhooks.redirect,
+      "5 days of failures: disable, with the reason": webhooks.failing,
+      "stop: ends attempts under way": webhooks.stopped,
+      "targets: no private ones, checked when set and before every attempt": [
+        webhooks.targetsHere,
+        webhooks.targetsOutside,
+        webhooks.targetsAnywhere,
+        webhooks.moved,
+        "unit/webhooks/delivery.test.ts › the address that was checked is the one that is dialled: the name is looked up once for each attempt",
+      ],
     },
   },
   {
@@ -1019,7 +1193,12 @@ export const SPECIFICATION: readonly Section[] = [
       "searchMax: 50": [search.limit, badInput.bodies],
       "searchThresholdDefault: 0.7": search.threshold,
       "idempotencyHours: 24": idempotency.hours,
-      "outboxDays: 7": events.dropped,
+      "webhooksMax: 100": webhooks.most,
+      "webhookDescriptionLengthMax: 256": webhooks.refused,
+      "webhookSecretLengthMin: 16": webhooks.refused,
+      "webhookSecretLengthMax: 255": webhooks.refused,
+      "webhookSecretOverlapHours: 24": webhooks.rotation,
+      "deliveryDays: 7": webhooks.retention,
       "contentPreviewLength: 100 characters": traceOf("memory.created", "memory with a vector"),
     },
   },

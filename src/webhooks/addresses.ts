@@ -1,0 +1,105 @@
+/**
+ * What kind of place an IP address is. Pure.
+ *
+ * IPv6 has several ways to write an IPv4 address (mapped, NAT64, 6to4); each counts as what it leads to. What is not
+ * known to be public is not.
+ *
+ * @module
+ */
+import { isIPv4, isIPv6 } from "node:net";
+
+/**
+ * - `metadata`: hands out the machine's credentials in a cloud; never a receiver
+ * - `reserved`: leads nowhere, or to many at once; never a receiver
+ */
+export type Place = "public" | "loopback" | "private" | "metadata" | "reserved";
+
+/** Addresses of cloud metadata services: link-local ones, Azure's, Alibaba's, Oracle's. */
+const METADATA = new Set(["169.254.169.254", "169.254.170.2", "169.254.170.23", "168.63.129.16", "100.100.100.200", "192.0.0.192"]);
+const METADATA_IPV6 = new Set(["fd00:0ec2:0000:0000:0000:0000:0000:0254", "fd00:0ec2:0000:0000:0000:0000:0000:0023"]);
+
+const IPV4: readonly [network: string, bits: number, place: Place][] = [
+  ["0.0.0.0", 8, "reserved"],
+  ["10.0.0.0", 8, "private"],
+  ["100.64.0.0", 10, "private"],
+  ["127.0.0.0", 8, "loopback"],
+  ["169.254.0.0", 16, "private"],
+  ["172.16.0.0", 12, "private"],
+  ["192.0.0.0", 24, "private"],
+  ["192.0.2.0", 24, "reserved"],
+  ["192.88.99.0", 24, "reserved"],
+  ["192.168.0.0", 16, "private"],
+  ["198.18.0.0", 15, "private"],
+  ["198.51.100.0", 24, "reserved"],
+  ["203.0.113.0", 24, "reserved"],
+  ["224.0.0.0", 4, "reserved"],
+  ["240.0.0.0", 4, "reserved"],
+];
+
+/** Prefixes of the address written out in full: 32 hex digits in groups of four. */
+const IPV6: readonly [prefix: RegExp, place: Place][] = [
+  [/^0000:0000:0000:0000:0000:0000:0000:0001$/, "loopback"],
+  [/^0064:ff9b:0001:/, "private"],
+  [/^f[cd]/, "private"],
+  [/^fe[89a-f]/, "private"],
+  [/^2001:0db8:/, "reserved"],
+  [/^2001:00/, "reserved"],
+  [/^3fff:0/, "reserved"],
+  [/^[23]/, "public"],
+];
+
+/** Where an IPv4 address stands inside an IPv6 one: the groups that hold it. */
+const EMBEDDED: readonly [prefix: RegExp, group: number][] = [
+  [/^0000:0000:0000:0000:0000:(?:ffff|0000):(?!0000:000[01]$)/, 6],
+  [/^0000:0000:0000:0000:ffff:0000:/, 6],
+  [/^0064:ff9b:0000:0000:0000:0000:/, 6],
+  [/^2002:/, 1],
+];
+
+/** Text that is no address counts as `reserved`. */
+export function placeOf(address: string): Place {
+  if (isIPv4(address)) return placeOfIPv4(address);
+  const [bare = ""] = address.split("%");
+  if (!isIPv6(bare)) return "reserved";
+  const full = inFull(bare);
+  for (const [prefix, group] of EMBEDDED) {
+    if (prefix.test(full)) return placeOfIPv4(embeddedIn(full, group));
+  }
+  if (METADATA_IPV6.has(full)) return "metadata";
+  return IPV6.find(([prefix]) => prefix.test(full))?.[1] ?? "reserved";
+}
+
+function placeOfIPv4(address: string): Place {
+  if (METADATA.has(address)) return "metadata";
+  const number = toNumber(address);
+  const found = IPV4.find(([network, bits]) => number >>> (32 - bits) === toNumber(network) >>> (32 - bits));
+  return found?.[2] ?? "public";
+}
+
+function toNumber(address: string): number {
+  return address.split(".").reduce((number, part) => ((number << 8) | Number(part)) >>> 0, 0);
+}
+
+/** `::1` is `0000:0000:0000:0000:0000:0000:0000:0001`. */
+function inFull(address: string): string {
+  const hex = address.toLowerCase().replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...parts: string[]) => {
+    const [a = 0, b = 0, c = 0, d = 0] = parts.slice(0, 4).map(Number);
+    return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
+  });
+  const [head = "", tail] = hex.split("::");
+  const groups = (text: string | undefined) => (text === undefined || text === "" ? [] : text.split(":"));
+  const before = groups(head);
+  const after = groups(tail);
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => "0");
+  return [...before, ...(tail === undefined ? [] : zeros), ...after].map((group) => group.padStart(4, "0")).join(":");
+}
+
+function embeddedIn(full: string, group: number): string {
+  const groups = full.split(":");
+  return [group, group + 1]
+    .flatMap((index) => {
+      const value = Number.parseInt(groups[index] ?? "0", 16);
+      return [value >>> 8, value & 255];
+    })
+    .join(".");
+}

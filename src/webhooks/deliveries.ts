@@ -1,0 +1,100 @@
+/**
+ * Looking at what a webhook was sent, sending it again, and sending a test.
+ *
+ * @module
+ */
+import { ApiError } from "../lib/errors.ts";
+import { bare, bareIdTime, isId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { toIso } from "../lib/time.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import { listOf, type Page } from "../storage/page.ts";
+import { deliveries, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
+import { commitFor, type Caller, type Records } from "../traces/record.ts";
+import { newDelivery, payloadJson, putEvent } from "./outbox.ts";
+import { putDelivery } from "./queue.ts";
+import { findWebhook, webhookJson, type WebhookParts } from "./subscriptions.ts";
+
+export type DeliveryId = Id<"dlv">;
+
+/** The type of the event that a test sends; nobody subscribes to it. */
+const TEST_EVENT = "webhook.test";
+
+/** Newest first. */
+export function listDeliveries({ store }: Records, webhookId: string, page: Page<DeliveryId>): JsonText {
+  const { key } = findWebhook(store, webhookId);
+  const rows = store.rows(deliveries, {
+    from: key,
+    to: key + (page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter)),
+    limit: page.limit + 1,
+    descending: true,
+  });
+  const items = rows.slice(0, page.limit).map(({ key: rowKey, row }) => {
+    const delivery = rowKey.slice(key.length);
+    return { id: withPrefix("dlv", delivery), json: deliveryJson(key, delivery, row) };
+  });
+  return listOf(items, rows.length > page.limit);
+}
+
+/** Has a delivery made again, at once and with all its retries, whatever became of it before. Its event keeps its id. */
+export async function retryDelivery(parts: WebhookParts, caller: Caller, webhookId: string, id: string): Promise<JsonText> {
+  const answer = await commitFor(parts, caller, (tx) => {
+    const { key, row: webhook } = findWebhook(tx, webhookId);
+    const delivery = isId("dlv", id) ? bare(id) : undefined;
+    const before = delivery === undefined ? undefined : tx.get(deliveries, key + delivery);
+    if (delivery === undefined || before === undefined) {
+      throw new ApiError("resource_not_found", `Webhook ${webhookId} has no delivery ${id.slice(0, 64)}; they are kept for 7 days.`, {
+        param: "delivery_id",
+      });
+    }
+    refuseDisabled(webhookId, webhook);
+    const row: DeliveryRow = { ...before, status: "pending", failures: 0, nextAttemptAt: parts.clock.now() };
+    putDelivery(tx, { webhook: key, delivery, row });
+    return deliveryJson(key, delivery, row);
+  });
+  parts.webhooks.wake();
+  return answer;
+}
+
+/** Sends the webhook itself, once: an event of the type `webhook.test`. */
+export async function testWebhook(parts: WebhookParts, caller: Caller, webhookId: string): Promise<JsonText> {
+  const answer = await commitFor(parts, caller, (tx) => {
+    const { key, row: webhook } = findWebhook(tx, webhookId);
+    refuseDisabled(webhookId, webhook);
+    const eventId = parts.ids.bare();
+    const event = newDelivery(eventId, TEST_EVENT, null, parts.clock.now());
+    const payload = payloadJson(eventId, { type: TEST_EVENT, createdAt: bareIdTime(eventId) }, webhookJson(key, webhook));
+    const row = { ...event, once: true as const };
+    const [delivery = ""] = putEvent(tx, parts, payload, [{ webhook: key, row }]);
+    return deliveryJson(key, delivery, row);
+  });
+  parts.webhooks.wake();
+  return answer;
+}
+
+function refuseDisabled(id: string, { enabled, disabledReason }: WebhookRow): void {
+  if (enabled) return;
+  const why = disabledReason === null ? "" : ` ${disabledReason}`;
+  throw new ApiError("invalid_request", `Webhook ${id} is disabled.${why} Enable it first.`, { param: "webhook_id" });
+}
+
+function deliveryJson(webhook: BareId, delivery: BareId, row: Omit<DeliveryRow, "payload">): JsonText {
+  const { last } = row;
+  return jsonObject({
+    object: toJson("webhook_delivery"),
+    id: toJson(withPrefix("dlv", delivery)),
+    webhook_id: toJson(withPrefix("whk", webhook)),
+    event_id: toJson(withPrefix("evt", row.eventId)),
+    event_type: toJson(row.type),
+    session_id: row.sessionId === null ? undefined : toJson(row.sessionId),
+    status: toJson(row.status),
+    attempts: toJson(row.attempts),
+    created_at: toJson(toIso(row.createdAt)),
+    last_attempt_at: toJson(last === null ? null : toIso(last.at)),
+    next_attempt_at: toJson(row.nextAttemptAt === null ? null : toIso(row.nextAttemptAt)),
+    response_code: toJson(last?.status ?? null),
+    response_body: toJson(last?.body ?? null),
+    duration_ms: toJson(last?.durationMs ?? null),
+    error: toJson(last?.error ?? null),
+  });
+}

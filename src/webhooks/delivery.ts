@@ -1,0 +1,161 @@
+/**
+ * One attempt to deliver: a POST to an address that was checked, and what came back. The only place that calls out.
+ *
+ * It follows no redirect and takes no proxy from the environment: each attempt dials the address it is given, or goes on
+ * with a connection to that address that is still open. Of the answer at most 64 KiB are read and 2 KiB kept, and one limit
+ * of time holds for everything.
+ *
+ * @module
+ */
+import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { isIP } from "node:net";
+import { resolveTarget, type Resolve, type TargetRules } from "./target.ts";
+
+const READ_BYTES_MAX = 64 * 1024;
+const KEPT_BYTES_MAX = 2 * 1024;
+
+/** How long a connection stays open for the next delivery. */
+const IDLE_CONNECTION_MS = 4_000;
+
+/** Connections that are still open, by address: what follows soon needs no new one. */
+export class Connections {
+  readonly #options = { keepAlive: true, maxFreeSockets: 1, timeout: IDLE_CONNECTION_MS };
+  readonly plain = new HttpAgent(this.#options);
+  readonly secure = new HttpsAgent(this.#options);
+
+  close(): void {
+    this.plain.destroy();
+    this.secure.destroy();
+  }
+}
+
+export interface Network {
+  readonly rules: TargetRules;
+  readonly resolve: Resolve;
+  /** Without them every attempt makes a connection of its own. */
+  readonly connections?: Connections;
+  /** Certificates to trust instead of the system's. */
+  readonly ca?: string;
+}
+
+export interface Post {
+  readonly url: URL;
+  readonly headers: Record<string, string>;
+  readonly body: string;
+}
+
+export type Answer =
+  | { kind: "answered"; status: number; retryAfter: string | undefined; body: string }
+  /** Without an answer: why, in words for the operator. */
+  | { kind: "unanswered"; reason: string };
+
+/**
+ * Posts to where the URL leads now. Never rejects.
+ *
+ * @param signal - ends the attempt; what has come of an answer by then counts
+ */
+export async function deliver(network: Network, post: Post, signal: AbortSignal): Promise<Answer> {
+  const target = await unlessAborted(resolveTarget(post.url, network.rules, network.resolve), signal);
+  if (target === undefined) return { kind: "unanswered", reason: "No answer within the time limit: the name was not looked up in time." };
+  if (target.kind !== "dial") return { kind: "unanswered", reason: target.reason };
+  let last: Answer | undefined;
+  for (const address of target.addresses) {
+    let attempt = await postTo(address, network, post, signal);
+    // The receiver closed an old connection just as it was used again.
+    if (attempt.wasStale) attempt = await postTo(address, { ...network, connections: undefined }, post, signal);
+    last = attempt.answer;
+    // Only where nobody listens may the next address be tried: any other receiver may have the delivery already.
+    if (!attempt.refused || signal.aborted) break;
+  }
+  return last ?? { kind: "unanswered", reason: "There was no address to dial." };
+}
+
+interface Attempted {
+  answer: Answer;
+  /** Nobody listens there. */
+  refused: boolean;
+  /** It failed on a connection from before, without an answer. */
+  wasStale: boolean;
+}
+
+function postTo(
+  address: string,
+  network: Omit<Network, "connections"> & { connections?: Connections | undefined },
+  { url, headers, body }: Post,
+  signal: AbortSignal,
+): Promise<Attempted> {
+  return new Promise((resolve) => {
+    let response: IncomingMessage | undefined;
+    let bytes = 0;
+    let kept: Buffer = Buffer.alloc(0);
+    const end = (reason: string, refused = false, wasStale = false) => {
+      signal.removeEventListener("abort", onAbort);
+      // What is not read to its end is of no use for another delivery.
+      if (response?.complete !== true) request.destroy();
+      const status = response?.statusCode;
+      resolve({
+        answer:
+          response === undefined || status === undefined
+            ? { kind: "unanswered", reason }
+            : { kind: "answered", status, retryAfter: headerOf(response, "retry-after"), body: textOf(kept) },
+        refused,
+        wasStale: wasStale && response === undefined && !signal.aborted,
+      });
+    };
+    const onAbort = () => end("No answer within the time limit.");
+    const secure = url.protocol === "https:";
+    const name = url.hostname.replace(/^\[(.*)\]$/, "$1");
+    const request = (secure ? httpsRequest : httpRequest)({
+      method: "POST",
+      host: address,
+      port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
+      path: url.pathname + url.search,
+      agent: (secure ? network.connections?.secure : network.connections?.plain) ?? false,
+      // The certificate must be of the name in the URL, not of the address. An address is no name to ask for.
+      ...(secure && isIP(name) === 0 ? { servername: name } : {}),
+      ...(network.ca === undefined ? {} : { ca: network.ca }),
+      headers: { ...headers, Host: url.host, "Content-Length": String(Buffer.byteLength(body)) },
+    });
+    request.on("response", (message) => {
+      response = message;
+      message.on("data", (chunk: Buffer) => {
+        bytes += chunk.length;
+        if (kept.length < KEPT_BYTES_MAX) kept = Buffer.concat([kept, chunk.subarray(0, KEPT_BYTES_MAX - kept.length)]);
+        if (bytes >= READ_BYTES_MAX) end("");
+      });
+      for (const event of ["end", "aborted", "error", "close"]) message.on(event, () => end(""));
+    });
+    request.on("error", (error: Error & { code?: string }) => {
+      const refused = error.code === "ECONNREFUSED" || error.code === "ENETUNREACH";
+      end(`The connection failed: ${error.code ?? error.message}.`, refused, request.reusedSocket);
+    });
+    request.on("upgrade", (_, socket) => {
+      socket.destroy();
+      end("The receiver wanted to speak another protocol.");
+    });
+    request.on("close", () => end("The connection was closed without an answer."));
+    signal.addEventListener("abort", onAbort);
+    if (signal.aborted) onAbort();
+    else request.end(body);
+  });
+}
+
+function headerOf(message: IncomingMessage, name: string): string | undefined {
+  const value = message.headers[name];
+  return Array.isArray(value) ? value[0] : value;
+}
+
+/** Bytes that are no UTF-8 become U+FFFD; a character that was cut through at the end goes. */
+function textOf(bytes: Buffer): string {
+  return new TextDecoder().decode(bytes, { stream: true });
+}
+
+function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value | undefined> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => resolve(undefined);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}

@@ -1,0 +1,110 @@
+/**
+ * Turns events into deliveries: one for each webhook that wants the event.
+ *
+ * `traces/record.ts` writes an event in the transaction of its change; here it leaves the outbox in the transaction that
+ * writes its deliveries, so that it becomes all of them or none. The task is woken after a commit. Where there is no
+ * webhook nobody wakes it, and it clears the outbox now and then: what happened before a webhook was there is not for it.
+ *
+ * @module
+ */
+import { withPrefix, type BareId } from "../lib/ids.ts";
+import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { toIso } from "../lib/time.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import type { Reader, Tx } from "../storage/store.ts";
+import { outbox, payloads, traces, webhooks, type DeliveryRow, type OutboxRow, type WebhookRow } from "../storage/tables.ts";
+import type { Task } from "../tasks/task.ts";
+import type { Records } from "../traces/record.ts";
+import { putDelivery } from "./queue.ts";
+
+export const OUTBOX = "webhook outbox";
+
+const EVENTS_PER_COMMIT = 200;
+/** Records can be large: a commit ends early when it has copied so much. */
+const BYTES_PER_COMMIT = 4 * 1024 * 1024;
+const DROPPED_PER_COMMIT = 2_000;
+const IDLE_MS = 10_000;
+
+/** @param delivered - called when there are new deliveries */
+export function outboxDrain(records: Records, delivered: () => void): Task {
+  const { store } = records;
+  return {
+    name: OUTBOX,
+    async run() {
+      const isWanted = enabledWebhooks(store).length > 0;
+      const limit = isWanted ? EVENTS_PER_COMMIT : DROPPED_PER_COMMIT;
+      const keys = store.keys(outbox, { from: "", to: AFTER_ALL, limit });
+      if (keys.length === 0) return IDLE_MS;
+      const done = await store.commit((tx) => drain(tx, records, keys));
+      if (done.deliveries > 0) delivered();
+      return done.events === limit || done.events < keys.length ? 0 : IDLE_MS;
+    },
+  };
+}
+
+function drain(tx: Tx, records: Records, keys: readonly BareId[]): { events: number; deliveries: number } {
+  const receivers = enabledWebhooks(tx);
+  const done = { events: 0, deliveries: 0 };
+  let bytes = 0;
+  for (const key of keys) {
+    if (receivers.length > 0) {
+      const row = tx.get(outbox, key);
+      const wanting = row === undefined ? [] : receivers.filter((one) => one.row.since < key && one.row.events.includes(row.type));
+      const data = row === undefined || wanting.length === 0 ? undefined : dataOf(tx, row);
+      if (row !== undefined && data !== undefined) {
+        const payload = payloadJson(key, row, data);
+        const now = records.clock.now();
+        putEvent(
+          tx,
+          records,
+          payload,
+          wanting.map(({ key: webhook }) => ({ webhook, row: newDelivery(key, row.type, row.sessionId, now) })),
+        );
+        done.deliveries += wanting.length;
+        bytes += payload.length;
+      }
+    }
+    tx.remove(outbox, key);
+    done.events++;
+    if (bytes >= BYTES_PER_COMMIT) break;
+  }
+  return done;
+}
+
+/** Writes a payload and its deliveries. @returns the ids of these */
+export function putEvent(
+  tx: Tx,
+  { ids }: Records,
+  body: JsonText,
+  receivers: readonly { webhook: BareId; row: Omit<DeliveryRow, "payload"> }[],
+): BareId[] {
+  const given = receivers.map(() => ids.bare());
+  // The last of these ids: its key is the newest that a start finds, so that none of them is given again.
+  const payload = ids.bare();
+  tx.put(payloads, payload, body);
+  receivers.forEach(({ webhook, row }, index) => putDelivery(tx, { webhook, delivery: given[index] as BareId, row: { ...row, payload } }));
+  return given;
+}
+
+export function newDelivery(eventId: BareId, type: string, sessionId: string | null, now: number): Omit<DeliveryRow, "payload"> {
+  return { eventId, type, sessionId, createdAt: now, status: "pending", attempts: 0, failures: 0, nextAttemptAt: now, last: null };
+}
+
+/** What a receiver gets. */
+export function payloadJson(eventId: BareId, { type, createdAt }: { type: string; createdAt: number }, data: JsonText): JsonText {
+  return jsonObject({
+    id: toJson(withPrefix("evt", eventId)),
+    type: toJson(type),
+    created_at: toJson(toIso(createdAt)),
+    data,
+  });
+}
+
+/** A trace event has its record in the traces; undefined when that has been removed, after its time. */
+function dataOf(reader: Reader, row: OutboxRow): JsonText | undefined {
+  return row.traceId === undefined ? row.body : reader.get(traces, row.traceId.slice("trace_".length))?.body;
+}
+
+export function enabledWebhooks(reader: Reader): { key: BareId; row: WebhookRow }[] {
+  return reader.rows(webhooks, { from: "", to: AFTER_ALL }).filter(({ row }) => row.enabled);
+}

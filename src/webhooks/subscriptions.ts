@@ -1,0 +1,207 @@
+/**
+ * Webhooks: who wants to hear of what, and where.
+ *
+ * A secret is shown once, when it is made: at creation and at rotation. A replay of such a request answers without it.
+ *
+ * @module
+ */
+import type { Wait } from "../lib/clock.ts";
+import { ApiError } from "../lib/errors.ts";
+import { bare, bareIdTime, isId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { toIso } from "../lib/time.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import { listOf, type Page } from "../storage/page.ts";
+import type { Reader } from "../storage/store.ts";
+import { webhooks, type WebhookRow } from "../storage/tables.ts";
+import type { EventType } from "../traces/events.ts";
+import { commitFor, type Caller, type Records } from "../traces/record.ts";
+import type { Network } from "./delivery.ts";
+import { newSecret, secretProblem } from "./signature.ts";
+import { checkUrl, resolveTarget } from "./target.ts";
+
+export type WebhookId = Id<"whk">;
+
+/** What the operations on webhooks need. */
+export interface WebhookParts extends Records {
+  readonly wait: Wait;
+  readonly webhooks: {
+    readonly network: Network;
+    /** Has new deliveries made soon. */
+    wake(): void;
+  };
+}
+
+export interface NewWebhook {
+  url: string;
+  events: readonly EventType[];
+  description: string | null;
+  enabled: boolean;
+  /** One is made when none is given. */
+  secret?: string | undefined;
+}
+
+export interface WebhookChanges {
+  url?: string | undefined;
+  events?: readonly EventType[] | undefined;
+  description?: string | undefined;
+  enabled?: boolean | undefined;
+}
+
+/** A rotated secret goes on signing beside the new one for this long. */
+const OVERLAP_MS = LIMITS.webhookSecretOverlapHours * 3_600_000;
+/** However often it is rotated: a header has to hold a signature for each. */
+const PREVIOUS_SECRETS_MAX = 4;
+/** Looking a name up must not hold a request for longer; every attempt looks again. */
+const LOOK_UP_MS = 2_000;
+
+/** @throws {ApiError} `invalid_request` for a URL that leads where it must not, a secret that cannot be used, or too many webhooks */
+export async function createWebhook(parts: WebhookParts, caller: Caller, input: NewWebhook): Promise<JsonText> {
+  refuseBadSecret(input.secret);
+  const secret = input.secret ?? newSecret();
+  const url = await allowedUrl(parts, input.url);
+  return parts.store.commit((tx) => {
+    if (tx.keys(webhooks, { from: "", to: AFTER_ALL }).length >= LIMITS.webhooksMax) {
+      throw new ApiError("invalid_request", `There can be at most ${LIMITS.webhooksMax} webhooks. Delete one first.`);
+    }
+    const key = parts.ids.bare();
+    const now = bareIdTime(key);
+    const row: WebhookRow = {
+      url,
+      events: [...new Set(input.events)],
+      description: input.description,
+      enabled: input.enabled,
+      disabledReason: null,
+      secret,
+      previousSecrets: [],
+      createdAt: now,
+      updatedAt: now,
+      since: key,
+      failingSince: null,
+    };
+    tx.put(webhooks, key, row);
+    caller.keep?.(tx, webhookJson(key, row));
+    return webhookJson(key, row, secret);
+  });
+}
+
+/** Newest first. */
+export function listWebhooks({ store }: Records, page: Page<WebhookId>): JsonText {
+  const rows = store.rows(webhooks, {
+    from: "",
+    to: page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter),
+    limit: page.limit + 1,
+    descending: true,
+  });
+  const items = rows.slice(0, page.limit).map(({ key, row }) => ({ id: withPrefix("whk", key), json: webhookJson(key, row) }));
+  return listOf(items, rows.length > page.limit);
+}
+
+export function getWebhook({ store }: Records, id: string): JsonText {
+  const { key, row } = findWebhook(store, id);
+  return webhookJson(key, row);
+}
+
+/** Enabling begins anew: what happened while it was disabled is not for it, and what failed before is forgotten. */
+export async function updateWebhook(parts: WebhookParts, caller: Caller, id: string, changes: WebhookChanges): Promise<JsonText> {
+  findWebhook(parts.store, id);
+  const url = changes.url === undefined ? undefined : await allowedUrl(parts, changes.url);
+  const answer = await commitFor(parts, caller, (tx) => {
+    const { key, row: before } = findWebhook(tx, id);
+    const enabled = changes.enabled ?? before.enabled;
+    const isEnabledAnew = enabled && !before.enabled;
+    const row: WebhookRow = {
+      ...before,
+      url: url ?? before.url,
+      events: changes.events === undefined ? before.events : [...new Set(changes.events)],
+      description: changes.description ?? before.description,
+      enabled,
+      updatedAt: parts.ids.now(),
+      ...(isEnabledAnew ? { since: parts.ids.bare(), failingSince: null, disabledReason: null } : {}),
+    };
+    tx.put(webhooks, key, row);
+    return webhookJson(key, row);
+  });
+  // What it was still owed when it was disabled goes on.
+  parts.webhooks.wake();
+  return answer;
+}
+
+/** What was not delivered yet is not delivered any more; a task removes it. */
+export function deleteWebhook(parts: WebhookParts, caller: Caller, id: string): Promise<JsonText> {
+  return commitFor(parts, caller, (tx) => {
+    const { key } = findWebhook(tx, id);
+    tx.remove(webhooks, key);
+    return jsonObject({ object: toJson("webhook"), id: toJson(id), deleted: toJson(true) });
+  });
+}
+
+/** Gives a webhook another secret; the one before signs beside it for a day. */
+export function rotateSecret(parts: WebhookParts, caller: Caller, id: string, chosen: string | undefined): Promise<JsonText> {
+  refuseBadSecret(chosen);
+  const secret = chosen ?? newSecret();
+  return parts.store.commit((tx) => {
+    const { key, row: before } = findWebhook(tx, id);
+    const now = parts.clock.now();
+    const previous = [{ secret: before.secret, until: now + OVERLAP_MS }, ...before.previousSecrets];
+    const row: WebhookRow = {
+      ...before,
+      secret,
+      previousSecrets: previous.filter(({ until, secret: old }) => until > now && old !== secret).slice(0, PREVIOUS_SECRETS_MAX),
+      updatedAt: parts.ids.now(),
+    };
+    tx.put(webhooks, key, row);
+    caller.keep?.(tx, webhookJson(key, row));
+    return webhookJson(key, row, secret);
+  });
+}
+
+/** @throws {ApiError} `resource_not_found` */
+export function findWebhook(reader: Reader, id: string): { key: BareId; row: WebhookRow } {
+  const key = isId("whk", id) ? bare(id) : undefined;
+  const row = key === undefined ? undefined : reader.get(webhooks, key);
+  if (key === undefined || row === undefined) {
+    throw new ApiError("resource_not_found", `There is no webhook ${id.slice(0, 64)}.`, { param: "webhook_id" });
+  }
+  return { key, row };
+}
+
+export function webhookJson(key: BareId, row: WebhookRow, secret?: string): JsonText {
+  return jsonObject({
+    object: toJson("webhook"),
+    id: toJson(withPrefix("whk", key)),
+    url: toJson(row.url),
+    events: toJson(row.events),
+    description: toJson(row.description),
+    enabled: toJson(row.enabled),
+    disabled_reason: toJson(row.disabledReason),
+    failing_since: toJson(row.failingSince === null ? null : toIso(row.failingSince)),
+    secret: secret === undefined ? undefined : toJson(secret),
+    created_at: toJson(toIso(row.createdAt)),
+    updated_at: toJson(toIso(row.updatedAt)),
+  });
+}
+
+function refuseBadSecret(secret: string | undefined): void {
+  const problem = secret === undefined ? undefined : secretProblem(secret);
+  if (problem !== undefined) throw new ApiError("invalid_request", `secret cannot be used. ${problem}`, { param: "secret" });
+}
+
+/** The URL as it was given. A name that is not known now is let through: every attempt looks again. */
+async function allowedUrl({ wait, webhooks: { network } }: WebhookParts, text: string): Promise<string> {
+  const checked = checkUrl(text);
+  if ("problem" in checked) throw refusedUrl(checked.problem);
+  const found = new AbortController();
+  const target = await Promise.race([
+    resolveTarget(checked.url, network.rules, network.resolve),
+    wait(LOOK_UP_MS, found.signal).then(() => undefined),
+  ]);
+  found.abort();
+  if (target?.kind === "forbidden") throw refusedUrl(target.reason);
+  return text;
+}
+
+function refusedUrl(reason: string): ApiError {
+  return new ApiError("invalid_request", `url cannot be used. ${reason}`, { param: "url" });
+}

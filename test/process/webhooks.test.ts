@@ -1,0 +1,55 @@
+import { expect, test } from "bun:test";
+import { KEY, scratchDirectory, startProcess, until } from "../support/process.ts";
+import { startReceiver } from "../support/receiver.ts";
+
+const SUBSCRIPTION = { events: ["session.created"] };
+
+test("what was not delivered before a kill -9 is delivered after it, with the same id, by the operator's schedule", async () => {
+  using directory = scratchDirectory();
+  const environment = { CAIRN_API_KEY: KEY, CAIRN_WEBHOOK_RETRY_SCHEDULE: "200ms,200ms,200ms", CAIRN_WEBHOOK_TIMEOUT: "30s" };
+  await using receiver = startReceiver((_, count) => (count === 1 ? new Response(null, { status: 500 }) : new Promise(() => undefined)));
+  await using server = await startProcess({ dataDirectory: directory.path, environment });
+  const { id } = await server.ok(server.post("/v1/webhooks", { ...SUBSCRIPTION, url: receiver.url }));
+  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  // The first attempt has failed, the second is under way.
+  await receiver.got(2);
+  await server.kill();
+  receiver.reply = () => new Response("ok");
+  await using again = await startProcess({ dataDirectory: directory.path, environment });
+  const delivered = await until("the delivery", async () => {
+    const [delivery] = await again.all(`/v1/webhooks/${id}/deliveries`);
+    return delivery.status === "delivered" && delivery;
+  });
+  expect(delivered).toMatchObject({ attempts: 2, response_code: 200, response_body: "ok" });
+  expect(receiver.events).toMatchObject(
+    Array.from({ length: 3 }, () => ({ id: delivered.event_id, type: "session.created", data: { id: session.id } })),
+  );
+});
+
+test("a stop does not wait for a receiver that hangs", async () => {
+  using directory = scratchDirectory();
+  await using receiver = startReceiver(() => new Promise(() => undefined));
+  await using server = await startProcess({
+    dataDirectory: directory.path,
+    environment: { CAIRN_API_KEY: KEY, CAIRN_WEBHOOK_TIMEOUT: "1d" },
+  });
+  await server.ok(server.post("/v1/webhooks", { ...SUBSCRIPTION, url: receiver.url }));
+  await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  await receiver.got(1);
+  expect(await server.stop()).toBe(0);
+});
+
+test("a server that is reached from outside does not call this machine, unless the operator allows it", async () => {
+  using directory = scratchDirectory();
+  const flags = ["--host", "0.0.0.0"];
+  await using server = await startProcess({ dataDirectory: directory.path, flags });
+  server.address = server.address.replace("0.0.0.0", "127.0.0.1");
+  const url = "http://127.0.0.1:3000/hook";
+  const refused = await server.post("/v1/webhooks", { ...SUBSCRIPTION, url });
+  expect([refused.status, refused.body.error.param]).toEqual([400, "url"]);
+  await server.stop();
+  await using allowing = await startProcess({ dataDirectory: directory.path, flags, environment: { CAIRN_WEBHOOK_ALLOW_PRIVATE: "1" } });
+  allowing.address = allowing.address.replace("0.0.0.0", "127.0.0.1");
+  expect((await allowing.post("/v1/webhooks", { ...SUBSCRIPTION, url })).status).toBe(201);
+  expect((await allowing.post("/v1/webhooks", { ...SUBSCRIPTION, url: "http://169.254.169.254/" })).status).toBe(400);
+});

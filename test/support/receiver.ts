@@ -1,0 +1,116 @@
+/**
+ * Receivers of webhooks on the loopback address, and the patience of those that wait for them.
+ *
+ * @module
+ */
+import type { Socket } from "bun";
+import type { Wait } from "../../src/lib/clock.ts";
+
+export interface Received {
+  method: string;
+  path: string;
+  headers: Record<string, string>;
+  /** As it came. */
+  body: string;
+  event: any;
+}
+
+/** How a receiver answers the n-th request, counted from 1. */
+export type Reply = (received: Received, count: number) => Response | Promise<Response>;
+
+export class Receiver implements AsyncDisposable {
+  readonly received: Received[] = [];
+  reply: Reply;
+  readonly #server: Bun.Server<undefined>;
+  #looks: (() => void)[] = [];
+
+  constructor(reply: Reply) {
+    this.reply = reply;
+    this.#server = Bun.serve({
+      hostname: "127.0.0.1",
+      port: 0,
+      idleTimeout: 0,
+      fetch: async (request) => {
+        const body = await request.text();
+        const received: Received = {
+          method: request.method,
+          path: new URL(request.url).pathname,
+          headers: Object.fromEntries(request.headers),
+          body,
+          event: JSON.parse(body),
+        };
+        this.received.push(received);
+        for (const look of this.#looks) look();
+        return this.reply(received, this.received.length);
+      },
+    });
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#server.port}/hook`;
+  }
+
+  /** The records that came, in their order. */
+  get events(): any[] {
+    return this.received.map(({ event }) => event);
+  }
+
+  /** Resolves when so many requests have come. */
+  async got(count: number): Promise<void> {
+    while (this.received.length < count) await new Promise<void>((resolve) => this.#looks.push(resolve));
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.stop(true);
+  }
+}
+
+export function startReceiver(reply: Reply = () => new Response("ok")): Receiver {
+  return new Receiver(reply);
+}
+
+/** A receiver that answers with bytes of its own, and goes on writing when there is room. */
+export function startRawReceiver(answer: (socket: Socket) => void, more: (socket: Socket) => void = () => undefined) {
+  const listener = Bun.listen({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: { data: answer, drain: more, error: () => undefined },
+  });
+  return {
+    url: `http://127.0.0.1:${listener.port}/hook`,
+    [Symbol.dispose]: () => listener.stop(true),
+  };
+}
+
+/** Waits that end when the test says so, by how long they were meant to be. */
+export class Patience {
+  readonly #waiting = new Set<{ ms: number; end: () => void }>();
+  #looks: (() => void)[] = [];
+
+  readonly wait: Wait = (ms, signal) =>
+    new Promise((resolve) => {
+      const waiting = {
+        ms,
+        end: () => {
+          this.#waiting.delete(waiting);
+          resolve();
+        },
+      };
+      this.#waiting.add(waiting);
+      if (signal?.aborted === true) waiting.end();
+      signal?.addEventListener("abort", waiting.end);
+      for (const look of this.#looks) look();
+    });
+
+  /** Ends the waits of this length. @returns how many there were */
+  end(ms: number): number {
+    const due = [...this.#waiting].filter((waiting) => waiting.ms === ms);
+    for (const { end } of due) end();
+    return due.length;
+  }
+
+  /** Resolves when somebody waits for so long. */
+  async waiting(ms: number): Promise<void> {
+    while (![...this.#waiting].some((waiting) => waiting.ms === ms)) await new Promise<void>((resolve) => this.#looks.push(resolve));
+  }
+}

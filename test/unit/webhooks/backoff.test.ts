@@ -1,0 +1,66 @@
+import { expect, test } from "bun:test";
+import { RETRY_SCHEDULE_MS, parseDuration, parseSchedule, retryAfterMs, retryDelayMs } from "../../../src/webhooks/backoff.ts";
+
+test("an attempt that failed is made again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h, 10 h, and then no more", () => {
+  const waits = [1, 2, 3, 4, 5, 6, 7, 8].map((failures) => retryDelayMs(RETRY_SCHEDULE_MS, failures, undefined, 0));
+  expect(waits).toEqual([5_000, 300_000, 1_800_000, 7_200_000, 18_000_000, 36_000_000, 36_000_000, undefined]);
+});
+
+test("chance makes a wait up to a fifth longer, never shorter", () => {
+  expect([0, 0.5, 0.999999].map((random) => retryDelayMs([10_000], 1, undefined, random))).toEqual([10_000, 11_000, 12_000]);
+});
+
+test("what the receiver asks for can lengthen a wait, not shorten it, and not go on for ever", () => {
+  expect(retryDelayMs([5_000], 1, 60_000, 0.5)).toBe(60_000);
+  expect(retryDelayMs([5_000], 1, 1_000, 0)).toBe(5_000);
+  expect(retryDelayMs([5_000], 2, 60_000, 0)).toBeUndefined();
+});
+
+const NOW = Date.parse("2026-05-07T08:00:00.000Z");
+const HOURS = 3_600_000;
+
+for (const [header, ms] of [
+  [undefined, undefined],
+  ["120", 120_000],
+  [" 3 ", 3_000],
+  ["0", 0],
+  ["999999999999", 12 * HOURS],
+  ["Thu, 07 May 2026 08:00:30 GMT", 30_000],
+  ["Thu, 07 May 2026 07:00:00 GMT", 0],
+  ["Thu, 07 May 2099 07:00:00 GMT", 12 * HOURS],
+  ["soon", undefined],
+  ["", undefined],
+] as const) {
+  test(`Retry-After ${JSON.stringify(header)} asks for ${ms} ms`, () => {
+    expect(retryAfterMs(header, NOW)).toBe(ms);
+  });
+}
+
+test("a duration is a whole number and a unit, of at most a week", () => {
+  const texts = ["200ms", "15s", "5m", "2h", "1d", " 1s ", "7d", "8d", "0s", "-1s", "1.5s", "15", "s", "", "1w", "1 s", "9999999999s"];
+  expect(Object.fromEntries(texts.map((text) => [text, parseDuration(text)]))).toEqual({
+    "200ms": 200,
+    "15s": 15_000,
+    "5m": 300_000,
+    "2h": 2 * HOURS,
+    "1d": 24 * HOURS,
+    " 1s ": 1_000,
+    "7d": 168 * HOURS,
+    "8d": undefined,
+    "0s": undefined,
+    "-1s": undefined,
+    "1.5s": undefined,
+    "15": undefined,
+    s: undefined,
+    "": undefined,
+    "1w": undefined,
+    "1 s": undefined,
+    "9999999999s": undefined,
+  });
+});
+
+test("a schedule is durations between commas; one that makes no sense spoils it", () => {
+  expect(parseSchedule("200ms,1s, 5m")).toEqual([200, 1_000, 300_000]);
+  expect(parseSchedule("5s")).toEqual([5_000]);
+  expect(["", "5s,", "5s,,1m", "5s;1m", "soon"].map(parseSchedule)).toEqual(Array.from({ length: 5 }, () => undefined));
+});

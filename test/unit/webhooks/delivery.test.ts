@@ -1,0 +1,247 @@
+import { expect, test } from "bun:test";
+import { createServer } from "node:tls";
+import { Connections, deliver, type Answer, type Network } from "../../../src/webhooks/delivery.ts";
+import { startRawReceiver, startReceiver } from "../../support/receiver.ts";
+
+const HERE: Network = { rules: { loopback: true, private: false }, resolve: () => Promise.reject(new Error("nothing is looked up")) };
+/** Of agents.example.com, signed by itself, until 2126; for nothing but this test. */
+const CERTIFICATE = `-----BEGIN CERTIFICATE-----
+MIIBrzCCAVagAwIBAgIUAf3xEvBNJG4XsJnqnhDQGQyGtcMwCgYIKoZIzj0EAwIw
+HTEbMBkGA1UEAwwSYWdlbnRzLmV4YW1wbGUuY29tMCAXDTI2MTEyMTE2NTgyNVoY
+DzIxMjYxMDI4MTY1ODI1WjAdMRswGQYDVQQDDBJhZ2VudHMuZXhhbXBsZS5jb20w
+WTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASjpNIBc1+yByHZp/qfyylI4FBolKPj
+FgYrjTPR/0wOMXtZJQhoKOA3pSKSVsbfLSIwmlFplzGpqX0ZIeS+LghJo3IwcDAd
+BgNVHQ4EFgQUQfcFdjGMv0+UXVkXphjgNzTM5wwwHwYDVR0jBBgwFoAUQfcFdjGM
+v0+UXVkXphjgNzTM5wwwDwYDVR0TAQH/BAUwAwEB/zAdBgNVHREEFjAUghJhZ2Vu
+dHMuZXhhbXBsZS5jb20wCgYIKoZIzj0EAwIDRwAwRAIgRgfBaA6AAHSjDS9Ze3vb
+J+ilf4FhkYZOdaenUlJInScCIB2BrspcPVk4EpAtx3fiQATwJZ+LfiM4mvS1Y5ff
+J3BY
+-----END CERTIFICATE-----
+`;
+const CERTIFICATE_KEY = `-----BEGIN PRIVATE KEY-----
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg+nQ0vj08s5GpwfJf
+RVzg1j7n9+wpjMji4QNt8kG2c1WhRANCAASjpNIBc1+yByHZp/qfyylI4FBolKPj
+FgYrjTPR/0wOMXtZJQhoKOA3pSKSVsbfLSIwmlFplzGpqX0ZIeS+LghJ
+-----END PRIVATE KEY-----
+`;
+
+const never = new AbortController().signal;
+
+function post(url: string, network: Partial<Network> = {}, signal = never): Promise<Answer> {
+  const headers = { "Content-Type": "application/json", "X-One": "1" };
+  return deliver({ ...HERE, ...network }, { url: new URL(url), headers, body: '{"text":"Grüße 😀"}' }, signal);
+}
+
+test("a delivery is a POST of the body as it is, with its headers and the Host of the URL", async () => {
+  await using receiver = startReceiver((_, count) => new Response(`heard ${count}`, { status: 202 }));
+  const { port } = new URL(receiver.url);
+  const resolve = () => Promise.resolve(["127.0.0.1"]);
+  expect(await post(`http://agents.example.com:${port}/hook?a=%20b`, { resolve })).toEqual({
+    kind: "answered",
+    status: 202,
+    retryAfter: undefined,
+    body: "heard 1",
+  });
+  expect(receiver.received).toMatchObject([
+    {
+      method: "POST",
+      path: "/hook",
+      body: '{"text":"Grüße 😀"}',
+      headers: { host: `agents.example.com:${port}`, "content-type": "application/json", "x-one": "1", "content-length": "23" },
+    },
+  ]);
+});
+
+test("the address that was checked is the one that is dialled: the name is looked up once for each attempt", async () => {
+  await using receiver = startReceiver();
+  const { port } = new URL(receiver.url);
+  // The first answer may be dialled, the second must never be asked for.
+  const answers = [["127.0.0.1"], ["169.254.169.254"]];
+  const asked: string[] = [];
+  const resolve = (name: string) => {
+    asked.push(name);
+    return Promise.resolve(answers[asked.length - 1] ?? []);
+  };
+  const url = `http://rebinding.example.com:${port}/hook`;
+  expect(await post(url, { resolve })).toMatchObject({ kind: "answered", status: 200 });
+  expect([asked, receiver.received.length]).toEqual([["rebinding.example.com"], 1]);
+  expect(await post(url, { resolve })).toEqual({
+    kind: "unanswered",
+    reason: "rebinding.example.com (169.254.169.254) is not an address that can be a receiver's.",
+  });
+  expect([asked.length, receiver.received.length]).toEqual([2, 1]);
+});
+
+test("over TLS the certificate has to be of the name in the URL, though an address is dialled", async () => {
+  const names: (string | false | null)[] = [];
+  const server = createServer({ key: CERTIFICATE_KEY, cert: CERTIFICATE }, (socket) => {
+    names.push(socket.servername);
+    socket.on("error", () => undefined);
+    socket.once("data", () => socket.end("HTTP/1.1 204 No Content\r\n\r\n"));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  const network = { ca: CERTIFICATE, resolve: () => Promise.resolve(["127.0.0.1"]) };
+  expect(await post(`https://agents.example.com:${port}/`, network)).toMatchObject({ kind: "answered", status: 204 });
+  expect(names).toEqual(["agents.example.com"]);
+  expect(await post(`https://other.example.com:${port}/`, network)).toMatchObject({ reason: expect.stringContaining("ALTNAME") });
+  expect(await post(`https://agents.example.com:${port}/`, { resolve: network.resolve })).toMatchObject({
+    reason: expect.stringContaining("CERT"),
+  });
+  server.close();
+});
+
+test("a redirect is not followed, and a proxy of the environment not used", async () => {
+  await using elsewhere = startReceiver();
+  await using receiver = startReceiver(() => Response.redirect(elsewhere.url, 307));
+  expect(await post(receiver.url)).toMatchObject({ kind: "answered", status: 307 });
+  expect(elsewhere.received).toEqual([]);
+  const before = process.env["http_proxy"];
+  process.env["http_proxy"] = elsewhere.url;
+  expect(await post(receiver.url)).toMatchObject({ kind: "answered", status: 307 });
+  if (before === undefined) delete process.env["http_proxy"];
+  else process.env["http_proxy"] = before;
+  expect([receiver.received.length, elsewhere.received.length]).toEqual([2, 0]);
+});
+
+test("of an answer without end 64 KiB are read and 2 KiB kept, cut between two characters", async () => {
+  let chunks = 0;
+  const endless = () =>
+    new ReadableStream<Uint8Array>({
+      pull(controller) {
+        chunks++;
+        controller.enqueue(new TextEncoder().encode("é".repeat(8_192)));
+      },
+    });
+  await using receiver = startReceiver(() => new Response(endless(), { status: 500, headers: { "retry-after": "7" } }));
+  expect(await post(receiver.url)).toEqual({ kind: "answered", status: 500, retryAfter: "7", body: "é".repeat(1_024) });
+  expect(chunks).toBeLessThan(10_000);
+});
+
+test("an answer of bytes that are no text, and one that pretends to be compressed, are shown as they can be", async () => {
+  await using receiver = startReceiver((_, count) =>
+    count === 1 ? new Response(new Uint8Array([0x61, 0xff, 0x62])) : new Response("plain", { headers: { "content-encoding": "gzip" } }),
+  );
+  expect(await post(receiver.url)).toMatchObject({ status: 200, body: "a\ufffdb" });
+  expect(await post(receiver.url)).toMatchObject({ status: 200, body: "plain" });
+});
+
+const line = `X-Filler: ${"y".repeat(1_000)}\r\n`;
+const OUTCOMES: { name: string; bytes: string; filler?: string; closes: boolean; outcome: unknown }[] = [
+  { name: "hangs up without a word", bytes: "", closes: true, outcome: { kind: "unanswered" } },
+  { name: "speaks something else", bytes: "220 mail.example.com ESMTP\r\n", closes: true, outcome: { kind: "unanswered" } },
+  { name: "never ends its headers", bytes: "HTTP/1.1 200 OK\r\n", filler: line, closes: false, outcome: { kind: "unanswered" } },
+  { name: "never ends its status line", bytes: "HTTP/1.1 200 ", filler: "y".repeat(1_000), closes: false, outcome: { kind: "unanswered" } },
+  {
+    name: "wants another protocol",
+    bytes: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
+    closes: false,
+    outcome: { kind: "unanswered" },
+  },
+  {
+    name: "dies in the middle of its answer",
+    bytes: "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
+    closes: true,
+    outcome: { kind: "answered", status: 200, body: "half" },
+  },
+  {
+    name: "gives early hints first",
+    bytes: "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
+    closes: true,
+    outcome: { kind: "answered", status: 204, body: "" },
+  },
+  {
+    name: "ends its answer by hanging up",
+    bytes: "HTTP/1.1 500 No\r\n\r\nuntil the end",
+    closes: true,
+    outcome: { kind: "answered", status: 500, body: "until the end" },
+  },
+];
+
+for (const { name, bytes, filler = "", closes, outcome } of OUTCOMES) {
+  test(`a receiver that ${name} is dealt with`, async () => {
+    const pour = (socket: { write(text: string): number }) => {
+      if (filler !== "") while (socket.write(filler) === filler.length);
+    };
+    using receiver = startRawReceiver((socket) => {
+      socket.write(bytes);
+      if (closes) socket.end();
+      else pour(socket);
+    }, pour);
+    expect(await post(receiver.url)).toMatchObject(outcome as object);
+  });
+}
+
+test("an attempt ends when its signal says so, wherever it is; a status that has come counts", async () => {
+  for (const [bytes, outcome] of [
+    ["", { kind: "unanswered", reason: "No answer within the time limit." }],
+    ["HTTP/1.1 200 OK\r\n", { kind: "unanswered", reason: "No answer within the time limit." }],
+    ["HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", { kind: "answered", status: 200 }],
+  ] as const) {
+    const time = new AbortController();
+    let isAsked: () => void = () => undefined;
+    const asked = new Promise<void>((resolve) => (isAsked = resolve));
+    using receiver = startRawReceiver((socket) => {
+      socket.write(bytes);
+      isAsked();
+    });
+    const attempt = post(receiver.url, {}, time.signal);
+    await asked;
+    if (bytes.includes("half")) await untilRead();
+    time.abort();
+    expect(await attempt).toMatchObject(outcome);
+  }
+  const looking = post("http://slow.example.com/", { resolve: () => new Promise(() => undefined) }, AbortSignal.abort());
+  expect(await looking).toMatchObject({ kind: "unanswered" });
+});
+
+/** Several rounds over loopback: bytes sent before them have arrived. */
+async function untilRead(): Promise<void> {
+  await using echo = startReceiver();
+  for (let i = 0; i < 20; i++) await post(echo.url);
+}
+
+test("a connection serves several deliveries to its address; when the receiver has closed it, another is made", async () => {
+  const connections = new Connections();
+  const sockets = new Set<unknown>();
+  let ending = false;
+  using receiver = startRawReceiver((socket) => {
+    // Closed by the second request on it, without an answer.
+    const isOld = sockets.has(socket);
+    sockets.add(socket);
+    if (ending && isOld) socket.end();
+    else socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+  });
+  for (let i = 0; i < 5; i++) expect(await post(receiver.url, { connections })).toMatchObject({ status: 200, body: "ok" });
+  expect(sockets.size).toBe(1);
+  ending = true;
+  expect(await post(receiver.url, { connections })).toMatchObject({ status: 200, body: "ok" });
+  expect(sockets.size).toBe(2);
+  connections.close();
+});
+
+test("a connection is for the address that was checked, not for the name", async () => {
+  await using receiver = startReceiver();
+  const connections = new Connections();
+  const url = `http://rebinding.example.com:${new URL(receiver.url).port}/hook`;
+  expect(await post(url, { connections, resolve: () => Promise.resolve(["127.0.0.1"]) })).toMatchObject({ status: 200 });
+  expect(await post(url, { connections, resolve: () => Promise.resolve(["127.0.0.2"]) })).toMatchObject({
+    reason: expect.stringContaining("ECONNREFUSED"),
+  });
+  expect(await post(url, { connections, resolve: () => Promise.resolve(["10.0.0.1"]) })).toMatchObject({
+    reason: expect.stringContaining("private network"),
+  });
+  expect(receiver.received).toHaveLength(1);
+  connections.close();
+});
+
+test("where nobody listens the next address of the name is tried; where somebody does it is not", async () => {
+  await using receiver = startReceiver(() => new Response(null, { status: 500 }));
+  const { port } = new URL(receiver.url);
+  const url = `http://agents.example.com:${port}/hook`;
+  const of = (...addresses: string[]) => ({ resolve: () => Promise.resolve(addresses) });
+  expect(await post(url, of("127.0.0.2", "127.0.0.1"))).toMatchObject({ status: 500 });
+  expect(await post(url, of("127.0.0.1", "127.0.0.2"))).toMatchObject({ status: 500 });
+  expect(receiver.received.length).toBe(2);
+  expect(await post(url, of("127.0.0.2", "127.0.0.3"))).toEqual({ kind: "unanswered", reason: "The connection failed: ECONNREFUSED." });
+});

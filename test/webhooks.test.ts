@@ -1,0 +1,974 @@
+import { createHmac } from "node:crypto";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { expect, test } from "bun:test";
+import { Webhook } from "standardwebhooks";
+import { EVENT_TYPES } from "../src/traces/events.ts";
+import { deliveries, deliveriesBySession, deliveriesDue, outbox, payloads } from "../src/storage/tables.ts";
+import { idsOf, neverGiven, pagesOf, refusal } from "./support/answers.ts";
+import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
+import { FakeClock } from "./support/clock.ts";
+import { until } from "./support/process.ts";
+import { Patience, startReceiver, type Received } from "./support/receiver.ts";
+
+const SECRET = "a secret of my own choice";
+
+/** Signatures are verified against the real time by the library that verifies them. */
+function startToday(options: Options = {}): Promise<Cairn> {
+  return startCairn({ clock: new FakeClock(new Date().toISOString()), ...options });
+}
+
+function subscribe(cairn: Cairn, url: string, more: Record<string, unknown> = {}): Promise<any> {
+  return cairn.ok(cairn.post("/v1/webhooks", { url, events: EVENT_TYPES, secret: SECRET, ...more }));
+}
+
+/** What the tasks do when they are woken: events become deliveries, and those that are due are made. */
+async function deliverAll(cairn: Cairn): Promise<void> {
+  await cairn.runTask("webhook outbox");
+  await cairn.runTask("webhook deliveries");
+}
+
+async function deliveriesOf(cairn: Cairn, id: string): Promise<any[]> {
+  return (await cairn.ok(cairn.get(`/v1/webhooks/${id}/deliveries?limit=100`))).data;
+}
+
+function webhook(cairn: Cairn, id: string): Promise<any> {
+  return cairn.ok(cairn.get(`/v1/webhooks/${id}`));
+}
+
+// Events
+
+/** Each does one thing; `events` are those that follow, with their records: `null` stands for the trace. */
+const CHANGES: { name: string; run: (cairn: Cairn, id: string) => Promise<{ sessionId: string; record: any }>; events: string[] }[] = [
+  {
+    name: "creating a session",
+    async run(cairn) {
+      const record = await cairn.createSession({ user_id: "ada" });
+      return { sessionId: record.id, record };
+    },
+    events: ["session.created", "trace.created"],
+  },
+  {
+    name: "a fork",
+    async run(cairn, id) {
+      const record = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`));
+      return { sessionId: record.id, record };
+    },
+    events: ["session.created", "trace.created"],
+  },
+  {
+    name: "a state update",
+    run: async (cairn, sessionId) => ({ sessionId, record: await cairn.setState(sessionId, { text: "Grüße 😀" }) }),
+    events: ["session.updated", "trace.created"],
+  },
+  {
+    name: "a rollback",
+    run: async (cairn, sessionId) => ({ sessionId, record: await cairn.rollback(sessionId, 0) }),
+    events: ["session.updated", "trace.created", "trace.rollback"],
+  },
+  {
+    name: "a PATCH of a session",
+    run: async (cairn, sessionId) => ({
+      sessionId,
+      record: await cairn.ok(cairn.patch(`/v1/sessions/${sessionId}`, { metadata: { a: 1 } })),
+    }),
+    events: ["session.updated", "trace.created"],
+  },
+  {
+    name: "deleting a session",
+    async run(cairn, sessionId) {
+      const record = await cairn.session(sessionId);
+      await cairn.ok(cairn.delete(`/v1/sessions/${sessionId}`));
+      return { sessionId, record };
+    },
+    events: ["session.deleted", "trace.created"],
+  },
+  {
+    name: "the expiry of a session",
+    async run(cairn, sessionId) {
+      const record = await cairn.session(sessionId);
+      cairn.clock.advance({ seconds: 60 });
+      await cairn.runTask("session expiry");
+      return { sessionId, record };
+    },
+    events: ["session.expired", "trace.created"],
+  },
+  {
+    name: "a turn",
+    run: async (cairn, sessionId) => ({ sessionId, record: await cairn.addTurn(sessionId) }),
+    events: ["turn.added", "trace.created"],
+  },
+  {
+    name: "a turn whose output is an error",
+    run: async (cairn, sessionId) => ({
+      sessionId,
+      record: await cairn.addTurn(sessionId, "", "", { output: { type: "error", content: "no answer" } }),
+    }),
+    events: ["turn.added", "trace.created", "trace.error"],
+  },
+  {
+    name: "a memory",
+    run: async (cairn, sessionId) => ({ sessionId, record: await cairn.addMemory(sessionId, "Likes tea.") }),
+    events: ["memory.created", "trace.created"],
+  },
+  {
+    name: "a change of a memory",
+    async run(cairn, sessionId) {
+      const { id } = await cairn.addMemory(sessionId, "Likes tea.");
+      await deliverAll(cairn);
+      return { sessionId, record: await cairn.ok(cairn.patch(`/v1/memory/${id}`, { tags: ["drink"] })) };
+    },
+    events: ["trace.created"],
+  },
+];
+
+for (const { name, run, events } of CHANGES) {
+  test(`${name} is told as ${events.join(", ")}: the affected record, signed twice`, async () => {
+    await using cairn = await startToday();
+    await using receiver = startReceiver();
+    const { id } = await cairn.createSession({ ttl_seconds: 60 });
+    const { secret } = await subscribe(cairn, receiver.url, { secret: undefined });
+    const before = receiver.received;
+    const { sessionId, record } = await run(cairn, id);
+    before.splice(0);
+    await deliverAll(cairn);
+    const [trace] = await cairn.traces(sessionId);
+    expect(receiver.events).toEqual(
+      events.map((type) => ({
+        id: expect.stringMatching(/^evt_[0-9A-Za-z]{12}$/),
+        type,
+        created_at: trace.timestamp,
+        data: type.startsWith("trace.") ? trace : record,
+      })),
+    );
+    expect(receiver.events.map((event) => Object.keys(event))).toEqual(events.map(() => ["id", "type", "created_at", "data"]));
+    for (const { method, headers, body, event } of receiver.received) {
+      expect({ method, headers }).toMatchObject({
+        method: "POST",
+        headers: {
+          "content-type": "application/json",
+          "user-agent": expect.stringMatching(/^Cairn\/\d+\.\d+\.\d+/),
+          "webhook-id": event.id,
+          "webhook-timestamp": String(Math.floor(cairn.clock.now() / 1000)),
+          "x-webhook-signature": createHmac("sha256", secret).update(body).digest("hex"),
+        },
+      });
+      expect(new Webhook(secret).verify(body, headers)).toEqual(event);
+    }
+    expect((await deliveriesOf(cairn, (await cairn.get("/v1/webhooks")).body.data[0].id))[0]).toMatchObject({
+      status: "delivered",
+      attempts: 1,
+      event_type: events.at(-1),
+      session_id: sessionId,
+      next_attempt_at: null,
+      response_code: 200,
+      response_body: "ok",
+      error: null,
+    });
+  });
+}
+
+test("a webhook gets the events it wants, from its creation on, and every webhook that wants one gets it with the same id", async () => {
+  await using cairn = await startCairn();
+  await using turns = startReceiver();
+  await using all = startReceiver();
+  const { id } = await cairn.createSession();
+  await subscribe(cairn, turns.url, { events: ["turn.added", "turn.added"] });
+  await cairn.addTurn(id);
+  await subscribe(cairn, all.url);
+  await cairn.addTurn(id);
+  await deliverAll(cairn);
+  expect(
+    [turns, all].map(({ events }) => events.map(({ type, data }) => `${type} ${data.turn_number ?? data.details.turn_number}`)),
+  ).toEqual([
+    ["turn.added 1", "turn.added 2"],
+    ["turn.added 2", "trace.created 2"],
+  ]);
+  expect(turns.events[1]).toEqual(all.events[0]);
+});
+
+test("events are delivered in the order of the changes, one at a time", async () => {
+  await using cairn = await startCairn();
+  let underWay = 0;
+  let most = 0;
+  await using receiver = startReceiver(async () => {
+    most = Math.max(most, ++underWay);
+    await Promise.resolve();
+    underWay--;
+    return new Response();
+  });
+  await subscribe(cairn, receiver.url, { events: ["turn.added"] });
+  const sessions = await Promise.all([1, 2, 3].map(() => cairn.createSession()));
+  await Promise.all(Array.from({ length: 60 }, (_, i) => cairn.addTurn(sessions[i % 3].id)));
+  await deliverAll(cairn);
+  const numbers = (id: string) => receiver.events.filter(({ data }) => data.session_id === id).map(({ data }) => data.turn_number);
+  expect(sessions.map(({ id }) => numbers(id))).toEqual(sessions.map(() => Array.from({ length: 20 }, (_, i) => i + 1)));
+  expect(receiver.events.map(({ id }) => id)).toEqual(idsOf(receiver.events).toSorted());
+  expect(most).toBe(1);
+});
+
+test("a commit wakes the delivery; nothing is asked for and no time passes", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver();
+  await subscribe(cairn, receiver.url, { events: ["turn.added"] });
+  cairn.service.start();
+  const { id } = await cairn.createSession();
+  for (const number of [1, 2, 3]) {
+    await cairn.addTurn(id);
+    await receiver.got(number);
+  }
+  expect(receiver.events.map(({ data }) => data.turn_number)).toEqual([1, 2, 3]);
+});
+
+test("what nobody wants leaves no delivery behind, and a disabled webhook gets nothing of what happens meanwhile", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver();
+  const { store } = cairn.service;
+  const { id } = await subscribe(cairn, receiver.url, { events: ["memory.created"], enabled: false });
+  const session = await cairn.createSession();
+  await cairn.addMemory(session.id, "one");
+  await deliverAll(cairn);
+  await cairn.addMemory(session.id, "two");
+  await cairn.ok(cairn.patch(`/v1/webhooks/${id}`, { enabled: true }));
+  await cairn.addMemory(session.id, "three");
+  await cairn.addTurn(session.id);
+  await deliverAll(cairn);
+  expect(receiver.events.map(({ data }) => data.content)).toEqual(["three"]);
+  expect([outbox, deliveries, payloads].map((table) => store.count(table))).toEqual([0, 1, 1]);
+});
+
+// Retries
+
+test("what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h, with the same id, and then given up", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver(() => new Response("not today", { status: 500 }));
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  await cairn.createSession();
+  const waits: number[] = [];
+  for (let attempt = 1; attempt <= 8; attempt++) {
+    await deliverAll(cairn);
+    const [delivery] = await deliveriesOf(cairn, id);
+    expect(delivery).toMatchObject({
+      attempts: attempt,
+      response_code: 500,
+      response_body: "not today",
+      error: "The receiver answered 500.",
+    });
+    if (delivery.next_attempt_at === null) {
+      expect(delivery.status).toBe("failed");
+      break;
+    }
+    expect(delivery.status).toBe("pending");
+    const wait = Date.parse(delivery.next_attempt_at) - cairn.clock.now();
+    waits.push(wait);
+    cairn.clock.advance({ ms: wait - 1 });
+    await cairn.runTask("webhook deliveries");
+    expect(receiver.received).toHaveLength(attempt);
+    cairn.clock.advance({ ms: 1 });
+  }
+  expect(receiver.received).toHaveLength(8);
+  expect(new Set(receiver.received.map(({ headers }) => headers["webhook-id"])).size).toBe(1);
+  expect(new Set(receiver.received.map(({ body }) => body)).size).toBe(1);
+  expect(new Set(receiver.received.map(({ headers }) => headers["webhook-timestamp"])).size).toBe(8);
+  const schedule = [5, 300, 1_800, 7_200, 18_000, 36_000, 36_000].map((seconds) => seconds * 1000);
+  expect(waits.filter((wait, index) => wait < (schedule[index] ?? 0) || wait > (schedule[index] ?? 0) * 1.2)).toEqual([]);
+  expect(waits).toHaveLength(7);
+});
+
+test("the operator's schedule takes the place of ours", async () => {
+  await using cairn = await startCairn({ webhooks: { schedule: [200, 1_000] } });
+  await using receiver = startReceiver(() => new Response(null, { status: 500 }));
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  await cairn.createSession();
+  for (let i = 0; i < 5; i++) {
+    await deliverAll(cairn);
+    cairn.clock.advance({ ms: 1_200 });
+  }
+  expect(receiver.received).toHaveLength(3);
+  expect(await deliveriesOf(cairn, id)).toMatchObject([{ status: "failed", attempts: 3 }]);
+});
+
+test("while an event waits for a retry that is near, later ones of its session wait too; other sessions go on", async () => {
+  await using cairn = await startCairn();
+  const [one, other] = [await cairn.createSession(), await cairn.createSession()];
+  const tell = ({ event }: Received) => `${event.data.session_id === one.id ? "one" : "other"} ${event.data.turn_number}`;
+  await using receiver = startReceiver(
+    (received, count) => new Response(null, { status: tell(received) === "one 1" && count < 6 ? 500 : 200 }),
+  );
+  await subscribe(cairn, receiver.url, { events: ["turn.added"] });
+  const told = () => receiver.received.splice(0).map(tell);
+  for (const { id } of [one, other, one, other]) await cairn.addTurn(id);
+  await deliverAll(cairn);
+  expect(told()).toEqual(["one 1", "other 1", "other 2"]);
+  cairn.clock.advance({ seconds: 6 });
+  await deliverAll(cairn);
+  // The next retry is 5 minutes away: nobody waits for that.
+  expect(told()).toEqual(["one 1", "one 2"]);
+  await cairn.addTurn(one.id);
+  await deliverAll(cairn);
+  expect(told()).toEqual(["one 3"]);
+  cairn.clock.advance({ seconds: 360 });
+  receiver.reply = () => new Response();
+  await deliverAll(cairn);
+  expect(told()).toEqual(["one 1"]);
+});
+
+test("a retry that succeeds keeps the order of its session", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  await using receiver = startReceiver((_, count) => new Response(null, { status: count === 1 ? 503 : 200 }));
+  await subscribe(cairn, receiver.url, { events: ["turn.added"] });
+  for (let i = 0; i < 4; i++) await cairn.addTurn(id);
+  await deliverAll(cairn);
+  await cairn.addTurn(id);
+  cairn.clock.advance({ seconds: 6 });
+  await deliverAll(cairn);
+  expect(receiver.events.map(({ data }) => data.turn_number)).toEqual([1, 1, 2, 3, 4, 5]);
+});
+
+test("Retry-After puts off everything for a receiver that is overloaded", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver((_, count) =>
+    count === 1 ? new Response(null, { status: 429, headers: { "retry-after": "120" } }) : new Response(),
+  );
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  await cairn.createSession();
+  await deliverAll(cairn);
+  expect((await deliveriesOf(cairn, id))[0].next_attempt_at).toBe(new Date(cairn.clock.now() + 120_000).toISOString());
+  await cairn.createSession();
+  cairn.clock.advance({ ms: 119_999 });
+  await deliverAll(cairn);
+  expect(receiver.received).toHaveLength(1);
+  cairn.clock.advance({ ms: 1 });
+  await deliverAll(cairn);
+  expect(receiver.received).toHaveLength(3);
+  expect((await deliveriesOf(cairn, id)).map(({ status }) => status)).toEqual(["delivered", "delivered"]);
+});
+
+test("410 disables a webhook at once; what it is still owed waits until it is enabled again", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver(() => new Response(null, { status: 410 }));
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  const [first, second] = [await cairn.createSession(), await cairn.createSession()];
+  await deliverAll(cairn);
+  expect(idsOf(receiver.events.map(({ data }) => data))).toEqual([first.id]);
+  expect(await webhook(cairn, id)).toMatchObject({
+    enabled: false,
+    disabled_reason: "The receiver answered 410 Gone at 2026-05-07T08:00:00.000Z.",
+  });
+  expect((await deliveriesOf(cairn, id)).map(({ status }) => status)).toEqual(["pending", "failed"]);
+  expect(cairn.logged.map((line) => JSON.parse(line))).toContainEqual(
+    expect.objectContaining({ level: "warn", message: "webhook disabled", webhook: id }),
+  );
+  await cairn.createSession();
+  cairn.clock.advance({ days: 1 });
+  await deliverAll(cairn);
+  receiver.reply = () => new Response();
+  expect(await cairn.ok(cairn.patch(`/v1/webhooks/${id}`, { enabled: true }))).toMatchObject({
+    enabled: true,
+    disabled_reason: null,
+    failing_since: null,
+  });
+  await deliverAll(cairn);
+  expect(idsOf(receiver.events.map(({ data }) => data))).toEqual([first.id, second.id]);
+});
+
+test("a webhook with nothing but failures for 5 days is disabled and says so; one that delivers in between is not", async () => {
+  await using cairn = await startCairn();
+  await using dead = startReceiver(() => new Response(null, { status: 500 }));
+  await using shaky = startReceiver((_, count) => new Response(null, { status: count % 3 === 0 ? 200 : 500 }));
+  const [deadId, shakyId] = [
+    (await subscribe(cairn, dead.url, { events: ["session.created"] })).id,
+    (await subscribe(cairn, shaky.url, { events: ["session.created"] })).id,
+  ];
+  for (let hour = 0; hour <= 5 * 24; hour += 6) {
+    if (hour > 0) cairn.clock.advance({ hours: 6 });
+    expect([hour, (await webhook(cairn, deadId)).enabled]).toEqual([hour, true]);
+    await cairn.createSession();
+    await deliverAll(cairn);
+  }
+  expect(await webhook(cairn, deadId)).toMatchObject({
+    enabled: false,
+    failing_since: "2026-05-07T08:00:00.000Z",
+    disabled_reason: "Every attempt since 2026-05-07T08:00:00.000Z has failed. The last: The receiver answered 500.",
+  });
+  expect(await webhook(cairn, shakyId)).toMatchObject({ enabled: true, disabled_reason: null });
+});
+
+test("a redirect is a failure and is not followed", async () => {
+  await using cairn = await startCairn();
+  await using elsewhere = startReceiver();
+  await using receiver = startReceiver(() => Response.redirect(elsewhere.url, 307));
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  await cairn.createSession();
+  await deliverAll(cairn);
+  expect(elsewhere.received).toEqual([]);
+  expect(await deliveriesOf(cairn, id)).toMatchObject([
+    { status: "pending", response_code: 307, error: "The receiver answered 307; redirects are not followed." },
+  ]);
+});
+
+test("a receiver that does not answer within 15 s has failed, and holds up neither requests nor other receivers", async () => {
+  const patience = new Patience();
+  await using cairn = await startCairn({ wait: patience.wait });
+  const hanging = Array.from({ length: 9 }, () => startReceiver(() => new Promise(() => undefined)));
+  await using well = startReceiver();
+  const ids: string[] = [];
+  for (const { url } of hanging) ids.push((await subscribe(cairn, url, { events: ["session.created"] })).id);
+  const wellId = (await subscribe(cairn, well.url, { events: ["session.created"] })).id;
+  await cairn.createSession();
+  await cairn.runTask("webhook outbox");
+  const running = cairn.runTask("webhook deliveries");
+  // Eight at once: nobody knows yet that they hang.
+  await Promise.all(hanging.slice(0, 8).map((receiver) => receiver.got(1)));
+  expect([hanging[8]?.received.length, well.received.length]).toEqual([0, 0]);
+  await cairn.createSession();
+  expect(patience.end(15_000)).toBe(8);
+  await hanging[8]?.got(1);
+  await until("the delivery to the one that is well", async () => (await deliveriesOf(cairn, wellId))[0].status === "delivered");
+  patience.end(15_000);
+  await running;
+  expect((await deliveriesOf(cairn, ids[0] ?? ""))[0]).toMatchObject({
+    status: "pending",
+    response_code: null,
+    error: "No answer within the time limit.",
+  });
+
+  // From now on those that hang share half of the places.
+  await cairn.runTask("webhook outbox");
+  cairn.clock.advance({ seconds: 6 });
+  const again = cairn.runTask("webhook deliveries");
+  await well.got(2);
+  await cairn.createSession();
+  await cairn.runTask("webhook outbox");
+  await well.got(3);
+  expect(hanging.filter(({ received }) => received.length > 1)).toHaveLength(4);
+  const closing = cairn.close();
+  await Promise.all([again, closing]);
+  await cairn.open();
+  for (const receiver of hanging) await receiver[Symbol.asyncDispose]();
+});
+
+// Restarts
+
+test("a stop ends attempts under way at once; they are made again after the start, with the same id", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver(() => new Promise(() => undefined));
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  await cairn.createSession();
+  await cairn.runTask("webhook outbox");
+  const running = cairn.runTask("webhook deliveries");
+  await receiver.got(1);
+  await cairn.close();
+  await running;
+  await cairn.open();
+  expect(await deliveriesOf(cairn, id)).toMatchObject([{ status: "pending", attempts: 0, error: null }]);
+  receiver.reply = () => new Response();
+  await deliverAll(cairn);
+  expect(new Set(idsOf(receiver.events)).size).toBe(1);
+  expect(receiver.received).toHaveLength(2);
+  expect(await deliveriesOf(cairn, id)).toMatchObject([{ status: "delivered", attempts: 1 }]);
+});
+
+test("a restart at any point loses nothing: between commit and outbox, outbox and attempt, attempt and retry", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver(() => new Response(null, { status: 500 }));
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  const session = await cairn.createSession();
+  await cairn.restart();
+  await cairn.runTask("webhook outbox");
+  await cairn.restart();
+  await cairn.runTask("webhook deliveries");
+  await cairn.restart();
+  await cairn.runTask("webhook deliveries");
+  expect(await deliveriesOf(cairn, id)).toMatchObject([{ status: "pending", attempts: 1 }]);
+  cairn.clock.advance({ seconds: 6 });
+  receiver.reply = () => new Response();
+  await cairn.runTask("webhook deliveries");
+  expect(receiver.events.map(({ data }) => data.id)).toEqual([session.id, session.id]);
+  expect(await deliveriesOf(cairn, id)).toMatchObject([{ status: "delivered", attempts: 2 }]);
+});
+
+test("while results cannot be written nothing more is sent, and what arrived is not sent again", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver();
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  for (let i = 0; i < 3; i++) await cairn.createSession();
+  await cairn.runTask("webhook outbox");
+  const { store } = cairn.service;
+  const commit = store.commit.bind(store);
+  store.commit = () => Promise.reject(new Error("the disk is full"));
+  expect(await cairn.runTask("webhook deliveries").catch(String)).toBe("Error: the disk is full");
+  const sent = receiver.received.length;
+  expect(await cairn.runTask("webhook deliveries").catch(String)).toBe("Error: the disk is full");
+  expect(receiver.received).toHaveLength(sent);
+  store.commit = commit;
+  await cairn.runTask("webhook deliveries");
+  expect(receiver.received).toHaveLength(3);
+  expect(new Set(idsOf(receiver.events)).size).toBe(3);
+  expect((await deliveriesOf(cairn, id)).map(({ status, attempts }) => [status, attempts])).toEqual(
+    Array.from({ length: 3 }, () => ["delivered", 1]),
+  );
+});
+
+// Targets
+
+const OUTSIDE = { rules: { loopback: false, private: false } };
+const ANYWHERE = { rules: { loopback: false, private: true } };
+const TARGETS: { url: string; status: [here: number, outside: number, anywhere: number] }[] = [
+  { url: "https://agents.example.com/hook", status: [201, 201, 201] },
+  { url: "http://127.0.0.1:3000/hook", status: [201, 400, 201] },
+  { url: "http://2130706433/", status: [201, 400, 201] },
+  { url: "http://[::ffff:127.0.0.1]/", status: [201, 400, 201] },
+  { url: "http://10.1.2.3/", status: [400, 400, 201] },
+  { url: "http://inside.example.com/", status: [400, 400, 201] },
+  { url: "http://169.254.169.254/latest/meta-data/", status: [400, 400, 400] },
+  { url: "http://metadata.example.com/", status: [400, 400, 400] },
+  { url: "http://user:word@agents.example.com/", status: [400, 400, 400] },
+  { url: "ftp://agents.example.com/", status: [400, 400, 400] },
+  { url: "http://unknown.example.com/", status: [201, 201, 201] },
+];
+const NAMES: Record<string, string> = {
+  "inside.example.com": "192.168.1.1",
+  "metadata.example.com": "169.254.169.254",
+  "agents.example.com": "8.8.8.8",
+};
+const resolve = (name: string) => (NAMES[name] === undefined ? Promise.reject(new Error(name)) : Promise.resolve(["8.8.8.8", NAMES[name]]));
+
+for (const [index, [listening, rules]] of (
+  [
+    ["on loopback", {}],
+    ["beyond loopback", OUTSIDE],
+    ["where private targets are allowed", ANYWHERE],
+  ] as const
+).entries()) {
+  test(`${listening}: a URL that leads where it must not is refused when it is set and when it is changed`, async () => {
+    await using cairn = await startCairn({ webhooks: { resolve, ...rules } });
+    const { id } = await subscribe(cairn, "https://agents.example.com/");
+    for (const { url, status } of TARGETS) {
+      const made = await cairn.post("/v1/webhooks", { url, events: ["turn.added"] });
+      const changed = await cairn.patch(`/v1/webhooks/${id}`, { url });
+      const expected = status[index];
+      expect({ url, made: made.status, changed: changed.status }).toEqual({
+        url,
+        made: expected,
+        changed: expected === 201 ? 200 : 400,
+      } as never);
+      if (expected === 400) expect(refusal(made)).toEqual({ status: 400, code: "invalid_request", param: "url" });
+      else expect([made.body.url, changed.body.url]).toEqual([url, url]);
+    }
+  });
+}
+
+test("a name that leads elsewhere later is not followed there", async () => {
+  let address = "127.0.0.1";
+  await using cairn = await startCairn({ webhooks: { resolve: () => Promise.resolve([address]) } });
+  await using receiver = startReceiver();
+  const { id } = await subscribe(cairn, receiver.url.replace("127.0.0.1", "agents.example.com"), { events: ["session.created"] });
+  await cairn.createSession();
+  await deliverAll(cairn);
+  address = "10.0.0.1";
+  await cairn.createSession();
+  await deliverAll(cairn);
+  expect(receiver.received).toHaveLength(1);
+  expect((await deliveriesOf(cairn, id))[0]).toMatchObject({
+    status: "pending",
+    response_code: null,
+    error: expect.stringContaining("10.0.0.1"),
+  });
+});
+
+test("a name that takes long to be looked up does not hold the request", async () => {
+  const patience = new Patience();
+  await using cairn = await startCairn({ wait: patience.wait, webhooks: { resolve: () => new Promise(() => undefined) } });
+  const making = subscribe(cairn, "https://slow.example.com/");
+  await patience.waiting(2_000);
+  patience.end(2_000);
+  expect(await making).toMatchObject({ url: "https://slow.example.com/" });
+});
+
+// Management
+
+test("a webhook keeps what it is made with; the secret is in that answer only", async () => {
+  await using cairn = await startCairn();
+  const made = await cairn.post("/v1/webhooks", {
+    url: "https://agents.example.com/hook?token=x",
+    events: ["turn.added", "session.created", "turn.added"],
+    description: "the support desk",
+    enabled: false,
+    secret: SECRET,
+  });
+  expect([made.status, made.body]).toEqual([
+    201,
+    {
+      object: "webhook",
+      id: expect.stringMatching(/^whk_[0-9A-Za-z]{12}$/),
+      url: "https://agents.example.com/hook?token=x",
+      events: ["turn.added", "session.created"],
+      description: "the support desk",
+      enabled: false,
+      disabled_reason: null,
+      failing_since: null,
+      secret: SECRET,
+      created_at: "2026-05-07T08:00:00.000Z",
+      updated_at: "2026-05-07T08:00:00.000Z",
+    },
+  ]);
+  const { secret, ...shown } = made.body;
+  expect(await webhook(cairn, shown.id)).toEqual(shown);
+  expect((await cairn.get("/v1/webhooks")).body.data).toEqual([shown]);
+  const other = await cairn.ok(cairn.post("/v1/webhooks", { url: "https://agents.example.com/", events: ["turn.added"] }));
+  expect(other).toMatchObject({ description: null, enabled: true, secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/) });
+  expect(secret).toBe(SECRET);
+});
+
+test("a PATCH changes what it names and nothing else", async () => {
+  await using cairn = await startCairn();
+  const { secret: _, ...made } = await subscribe(cairn, "https://agents.example.com/");
+  cairn.clock.advance({ seconds: 1 });
+  const updated_at = "2026-05-07T08:00:01.000Z";
+  const change = async (body: unknown) => cairn.ok(cairn.patch(`/v1/webhooks/${made.id}`, body));
+  expect(await change({ events: ["turn.added"] })).toEqual({ ...made, events: ["turn.added"], updated_at });
+  expect(await change({ description: "d", url: "https://b.example.com/" })).toMatchObject({
+    description: "d",
+    url: "https://b.example.com/",
+    events: ["turn.added"],
+  });
+  expect(await change({ enabled: false })).toMatchObject({ enabled: false, disabled_reason: null });
+  expect(await change({ secret: "another one of my own", id: "whk_000000000000" })).toMatchObject({ id: made.id });
+});
+
+const REFUSED = [
+  { name: "no url", body: { url: undefined }, param: "url" },
+  { name: "a url that is no text", body: { url: 1 }, param: "url" },
+  { name: "no events", body: { events: undefined }, param: "events" },
+  { name: "an empty list of events", body: { events: [] }, param: "events" },
+  { name: "an unknown event", body: { events: ["turn.added", "memory.deleted"] }, param: "events.1" },
+  { name: "the event of a test", body: { events: ["webhook.test"] }, param: "events.0" },
+  { name: "events as text", body: { events: "turn.added" }, param: "events" },
+  { name: "enabled as text", body: { enabled: "true" }, param: "enabled" },
+  { name: "a long description", body: { description: "x".repeat(257) }, param: "description" },
+  { name: "a secret of 15 characters", body: { secret: "x".repeat(15) }, param: "secret" },
+  { name: "a secret of 256 characters", body: { secret: "x".repeat(256) }, param: "secret" },
+  { name: "a secret that is no ASCII", body: { secret: "ü".repeat(20) }, param: "secret" },
+  { name: "a secret that begins with whsec_ and is no base64", body: { secret: "whsec_my-own_secret" }, param: "secret" },
+];
+
+test("a webhook that cannot be is refused with the field that is wrong, and none is made", async () => {
+  await using cairn = await startCairn();
+  const outcomes = [];
+  for (const { name, body } of REFUSED) {
+    outcomes.push({
+      name,
+      ...refusal(await cairn.post("/v1/webhooks", { url: "https://agents.example.com/", events: ["turn.added"], ...body })),
+    });
+  }
+  expect(outcomes).toEqual(REFUSED.map(({ name, param }) => ({ name, status: 400, code: "invalid_request", param })));
+  expect((await cairn.get("/v1/webhooks")).body.data).toEqual([]);
+});
+
+test("webhooks and deliveries are listed newest first, in pages", async () => {
+  await using cairn = await startCairn();
+  const made: string[] = [];
+  for (let i = 0; i < 23; i++) made.push((await subscribe(cairn, "https://agents.example.com/", { enabled: false })).id);
+  const pages = await pagesOf(cairn, "/v1/webhooks?limit=10");
+  expect(pages.map(({ data, has_more }) => [data.length, has_more])).toEqual([
+    [10, true],
+    [10, true],
+    [3, false],
+  ]);
+  expect(pages.flatMap(({ data }) => idsOf(data))).toEqual(made.toReversed());
+  const id = made[0] ?? "";
+  await cairn.ok(cairn.patch(`/v1/webhooks/${id}`, { enabled: true }));
+  const sent: string[] = [];
+  for (let i = 0; i < 5; i++) sent.push((await cairn.ok(cairn.post(`/v1/webhooks/${id}/test`))).id);
+  expect((await pagesOf(cairn, `/v1/webhooks/${id}/deliveries?limit=2`)).map(({ data }) => idsOf(data))).toEqual([
+    [sent[4], sent[3]],
+    [sent[2], sent[1]],
+    [sent[0]],
+  ] as string[][]);
+  expect(refusal(await cairn.get(`/v1/webhooks/${id}/deliveries?starting_after=${id}`))).toMatchObject({
+    status: 400,
+    param: "starting_after",
+  });
+});
+
+test("what is not there is 404, and a delivery is its own webhook's alone", async () => {
+  await using cairn = await startCairn();
+  const [one, other] = [await subscribe(cairn, "http://127.0.0.1:1/"), await subscribe(cairn, "http://127.0.0.1:1/")];
+  const { id: delivery } = await cairn.ok(cairn.post(`/v1/webhooks/${one.id}/test`));
+  for (const id of [neverGiven("whk"), "whk_short", delivery]) {
+    const answers = [
+      await cairn.get(`/v1/webhooks/${id}`),
+      await cairn.patch(`/v1/webhooks/${id}`, {}),
+      await cairn.delete(`/v1/webhooks/${id}`),
+      await cairn.post(`/v1/webhooks/${id}/rotate_secret`),
+      await cairn.post(`/v1/webhooks/${id}/test`),
+      await cairn.get(`/v1/webhooks/${id}/deliveries`),
+      await cairn.post(`/v1/webhooks/${id}/deliveries/${delivery}/retry`),
+    ];
+    expect(answers.map(refusal)).toEqual(answers.map(() => ({ status: 404, code: "resource_not_found", param: "webhook_id" })));
+  }
+  for (const path of [`${other.id}/deliveries/${delivery}`, `${one.id}/deliveries/${neverGiven("dlv")}`]) {
+    expect(refusal(await cairn.post(`/v1/webhooks/${path}/retry`))).toEqual({
+      status: 404,
+      code: "resource_not_found",
+      param: "delivery_id",
+    });
+  }
+});
+
+test("all of it needs the scope admin", async () => {
+  await using cairn = await startCairn();
+  const { id } = await subscribe(cairn, "http://127.0.0.1:1/");
+  const key = await cairn.newKey({ scopes: ["read", "write"] });
+  const calls: [string, string][] = [
+    ["POST", "/v1/webhooks"],
+    ["GET", "/v1/webhooks"],
+    ["GET", `/v1/webhooks/${id}`],
+    ["PATCH", `/v1/webhooks/${id}`],
+    ["DELETE", `/v1/webhooks/${id}`],
+    ["POST", `/v1/webhooks/${id}/rotate_secret`],
+    ["POST", `/v1/webhooks/${id}/test`],
+    ["GET", `/v1/webhooks/${id}/deliveries`],
+    ["POST", `/v1/webhooks/${id}/deliveries/${neverGiven("dlv")}/retry`],
+  ];
+  for (const [method, path] of calls) {
+    const answer = await cairn.request(method, path, { key, ...(method === "POST" || method === "PATCH" ? { body: {} } : {}) });
+    expect([method, path, answer.status, answer.body.error.code]).toEqual([method, path, 403, "permission_denied"]);
+  }
+});
+
+test("a deleted webhook gets nothing more, and what it was owed is removed", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver();
+  const { id } = await subscribe(cairn, receiver.url);
+  for (let i = 0; i < 150; i++) await cairn.createSession();
+  await cairn.runTask("webhook outbox");
+  expect(await cairn.ok(cairn.delete(`/v1/webhooks/${id}`))).toEqual({ object: "webhook", id, deleted: true });
+  await cairn.createSession();
+  await deliverAll(cairn);
+  await cairn.runTask("webhook retention");
+  expect(receiver.received).toEqual([]);
+  const { store } = cairn.service;
+  expect([outbox, deliveries, deliveriesDue, deliveriesBySession].map((table) => store.count(table))).toEqual([0, 0, 0, 0]);
+});
+
+test("a test sends the webhook itself, once, whether it arrives or not; the deliveries show what came back", async () => {
+  await using cairn = await startToday();
+  await using receiver = startReceiver(() => new Response("x".repeat(5_000), { status: 500 }));
+  const { secret, ...made } = await subscribe(cairn, receiver.url, { events: ["turn.added"] });
+  const sent = await cairn.post(`/v1/webhooks/${made.id}/test`);
+  const now = new Date(cairn.clock.now()).toISOString();
+  expect([sent.status, sent.body]).toEqual([
+    201,
+    {
+      object: "webhook_delivery",
+      id: expect.stringMatching(/^dlv_[0-9A-Za-z]{12}$/),
+      webhook_id: made.id,
+      event_id: expect.stringMatching(/^evt_[0-9A-Za-z]{12}$/),
+      event_type: "webhook.test",
+      status: "pending",
+      attempts: 0,
+      created_at: now,
+      last_attempt_at: null,
+      next_attempt_at: now,
+      response_code: null,
+      response_body: null,
+      duration_ms: null,
+      error: null,
+    },
+  ]);
+  await deliverAll(cairn);
+  expect(receiver.events).toEqual([{ id: sent.body.event_id, type: "webhook.test", created_at: now, data: made }]);
+  expect(new Webhook(secret, { format: "raw" }).verify(receiver.received[0]?.body ?? "", receiver.received[0]?.headers ?? {})).toEqual(
+    receiver.events[0],
+  );
+  expect(await deliveriesOf(cairn, made.id)).toEqual([
+    {
+      ...sent.body,
+      status: "failed",
+      attempts: 1,
+      last_attempt_at: now,
+      next_attempt_at: null,
+      response_code: 500,
+      response_body: "x".repeat(2_048),
+      duration_ms: expect.any(Number),
+      error: "The receiver answered 500.",
+    },
+  ]);
+});
+
+test("a retry by hand is made at once, with all its retries, under the same id, whatever became of the delivery", async () => {
+  await using cairn = await startCairn({ webhooks: { schedule: [1_000] } });
+  await using receiver = startReceiver(() => new Response(null, { status: 500 }));
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  await cairn.createSession();
+  const run = async () => {
+    for (let i = 0; i < 3; i++) {
+      await deliverAll(cairn);
+      cairn.clock.advance({ seconds: 2 });
+    }
+    return (await deliveriesOf(cairn, id))[0];
+  };
+  const failed = await run();
+  expect(failed).toMatchObject({ status: "failed", attempts: 2 });
+  const retried = await cairn.post(`/v1/webhooks/${id}/deliveries/${failed.id}/retry`);
+  expect([retried.status, retried.body]).toEqual([
+    200,
+    { ...failed, status: "pending", next_attempt_at: new Date(cairn.clock.now()).toISOString() },
+  ]);
+  expect(await run()).toMatchObject({ status: "failed", attempts: 4 });
+  receiver.reply = () => new Response();
+  await cairn.ok(cairn.post(`/v1/webhooks/${id}/deliveries/${failed.id}/retry`));
+  expect(await run()).toMatchObject({ status: "delivered", attempts: 5 });
+  await cairn.ok(cairn.post(`/v1/webhooks/${id}/deliveries/${failed.id}/retry`));
+  expect(await run()).toMatchObject({ status: "delivered", attempts: 6 });
+  expect(new Set(idsOf(receiver.events)).size).toBe(1);
+});
+
+test("nothing is sent to a disabled webhook, by hand neither", async () => {
+  await using cairn = await startCairn();
+  const { id } = await subscribe(cairn, "http://127.0.0.1:1/");
+  const delivery = await cairn.ok(cairn.post(`/v1/webhooks/${id}/test`));
+  await cairn.ok(cairn.patch(`/v1/webhooks/${id}`, { enabled: false }));
+  for (const path of [`${id}/test`, `${id}/deliveries/${delivery.id}/retry`]) {
+    expect(refusal(await cairn.post(`/v1/webhooks/${path}`))).toEqual({ status: 400, code: "invalid_request", param: "webhook_id" });
+  }
+});
+
+test("after a rotation both secrets verify for 24 hours, then the new one alone", async () => {
+  const clock = new FakeClock(new Date().toISOString());
+  await using cairn = await startCairn({ clock });
+  await using receiver = startReceiver();
+  const { id, secret: old } = await subscribe(cairn, receiver.url, { secret: undefined, events: ["session.created"] });
+  const rotated = await cairn.post(`/v1/webhooks/${id}/rotate_secret`);
+  const { secret: next, ...shown } = rotated.body;
+  expect([rotated.status, next === old]).toEqual([200, false]);
+  expect(shown).toEqual(await webhook(cairn, id));
+  const verifiedBy = async () => {
+    const end = clock.now();
+    await cairn.createSession();
+    await deliverAll(cairn);
+    const { body = "", headers = {} } = receiver.received.at(-1) ?? {};
+    // The library looks at the real clock: what was signed a day later is moved back to today by signing nothing else anew.
+    const signatures = (headers["webhook-signature"] ?? "").split(" ");
+    const signed = (secret: string) =>
+      signatures.includes(
+        `v1,${createHmac("sha256", Buffer.from(secret.slice("whsec_".length), "base64"))
+          .update(`${headers["webhook-id"]}.${Math.floor(end / 1000)}.${body}`)
+          .digest("base64")}`,
+      );
+    const plain = (secret: string) => createHmac("sha256", secret).update(body).digest("hex");
+    return {
+      signatures: signatures.length,
+      old: signed(old),
+      next: signed(next),
+      plain: headers["x-webhook-signature"] === plain(next),
+      previous: headers["x-webhook-signature-previous"] === plain(old),
+    };
+  };
+  expect(await verifiedBy()).toEqual({ signatures: 2, old: true, next: true, plain: true, previous: true });
+  const { body, headers } = receiver.received[0] as Received;
+  for (const secret of [old, next]) expect(new Webhook(secret).verify(body, headers)).toEqual(receiver.events[0]);
+  clock.advance({ ms: 24 * 3_600_000 - 1 });
+  expect(await verifiedBy()).toEqual({ signatures: 2, old: true, next: true, plain: true, previous: true });
+  clock.advance({ ms: 1 });
+  expect(await verifiedBy()).toEqual({ signatures: 1, old: false, next: true, plain: true, previous: false });
+});
+
+test("a rotation to a secret of one's own; one that cannot be used changes nothing", async () => {
+  await using cairn = await startCairn();
+  const { id } = await subscribe(cairn, "http://127.0.0.1:1/");
+  const before = await webhook(cairn, id);
+  expect(refusal(await cairn.post(`/v1/webhooks/${id}/rotate_secret`, { secret: "whsec_my-own_secret" }))).toMatchObject({
+    status: 400,
+    param: "secret",
+  });
+  expect(await webhook(cairn, id)).toEqual(before);
+  expect(await cairn.ok(cairn.post(`/v1/webhooks/${id}/rotate_secret`, { secret: "the next one of my own" }))).toMatchObject({
+    secret: "the next one of my own",
+  });
+});
+
+test("a replay makes no second webhook, rotation or test, and shows no secret", async () => {
+  await using cairn = await startCairn();
+  const send = async (path: string, body: unknown) => {
+    const options = { headers: { "idempotency-key": path } };
+    const [first, second] = [await cairn.post(path, body, options), await cairn.post(path, body, options)];
+    expect([second.status, second.headers.get("idempotency-replayed")]).toEqual([first.status, "true"]);
+    const { secret, ...rest } = first.body;
+    expect(second.body).toEqual(rest);
+    return { ...rest, secret };
+  };
+  const made = await send("/v1/webhooks", { url: "http://127.0.0.1:1/", events: ["turn.added"] });
+  const rotated = await send(`/v1/webhooks/${made.id}/rotate_secret`, {});
+  await send(`/v1/webhooks/${made.id}/test`, {});
+  expect([made.secret, rotated.secret].filter((secret) => secret.startsWith("whsec_"))).toHaveLength(2);
+  expect((await cairn.get("/v1/webhooks")).body.data).toHaveLength(1);
+  expect(await deliveriesOf(cairn, made.id)).toHaveLength(1);
+});
+
+test("there can be 100 webhooks and no more", async () => {
+  await using cairn = await startCairn();
+  for (let i = 0; i < 100; i++) await subscribe(cairn, "http://127.0.0.1:1/");
+  expect(refusal(await cairn.post("/v1/webhooks", { url: "http://127.0.0.1:1/", events: ["turn.added"] }))).toMatchObject({ status: 400 });
+  expect((await pagesOf(cairn, "/v1/webhooks?limit=100")).flatMap(({ data }) => data)).toHaveLength(100);
+});
+
+test("a secret stands in no other answer, no log, no trace, no kept answer and no other file than the store", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver(() => new Response(null, { status: 500 }));
+  const secret = "the-secret-that-nobody-may-see";
+  const { id } = await cairn.ok(
+    cairn.post("/v1/webhooks", { url: receiver.url, events: EVENT_TYPES, secret }, { headers: { "idempotency-key": "k" } }),
+  );
+  const session = await cairn.createSession();
+  await cairn.ok(cairn.post(`/v1/webhooks/${id}/test`));
+  await deliverAll(cairn);
+  const answers = await Promise.all(
+    [`/v1/webhooks/${id}`, "/v1/webhooks", `/v1/webhooks/${id}/deliveries`, `/v1/traces?session_id=${session.id}`, "/v1/settings"].map(
+      (path) => cairn.get(path),
+    ),
+  );
+  answers.push(
+    await cairn.patch(`/v1/webhooks/${id}`, { description: "d" }),
+    await cairn.post("/v1/webhooks", { url: receiver.url, events: [], secret }),
+  );
+  answers.push(await cairn.post("/v1/webhooks", { url: receiver.url, events: ["turn.added"], secret: `${secret}\n` }));
+  answers.push(
+    await cairn.post("/v1/webhooks", { url: receiver.url, events: EVENT_TYPES, secret }, { headers: { "idempotency-key": "k" } }),
+  );
+  expect(answers.map(({ body }) => JSON.stringify(body)).filter((text) => text.includes(secret))).toEqual([]);
+  expect(cairn.logged.filter((line) => line.includes(secret))).toEqual([]);
+  expect(receiver.received.map((received) => JSON.stringify(received)).filter((text) => text.includes(secret))).toEqual([]);
+  const files = readdirSync(cairn.directory, { recursive: true, encoding: "utf8" }).filter((path) =>
+    statSync(join(cairn.directory, path)).isFile(),
+  );
+  expect(files.filter((path) => readFileSync(join(cairn.directory, path)).includes(secret))).toEqual(["store/data.mdb"]);
+});
+
+test("deliveries are kept for 7 days, made or not, and what they posted goes with them", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver();
+  const { store } = cairn.service;
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  await subscribe(cairn, receiver.url.replace("/hook", "/other"), { events: ["session.created"] });
+  for (let i = 0; i < 250; i++) await cairn.createSession();
+  await deliverAll(cairn);
+  cairn.clock.advance({ days: 1 });
+  await cairn.createSession();
+  await cairn.runTask("webhook outbox");
+  const count = () => [deliveries, deliveriesDue, deliveriesBySession, payloads].map((table) => store.count(table));
+  expect(count()).toEqual([502, 2, 2, 251]);
+  cairn.clock.advance({ days: 6 });
+  await cairn.runTask("webhook retention");
+  expect(count()).toEqual([502, 2, 2, 251]);
+  cairn.clock.advance({ seconds: 61 });
+  await cairn.runTask("webhook retention");
+  expect(count()).toEqual([2, 2, 2, 1]);
+  expect(await deliveriesOf(cairn, id)).toHaveLength(1);
+  cairn.clock.advance({ days: 1 });
+  await cairn.runTask("webhook retention");
+  expect(count()).toEqual([0, 0, 0, 0]);
+});
