@@ -9,14 +9,15 @@
  */
 import type { Clock, Wait } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
+import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf } from "../storage/memory-records.ts";
-import type { Store, Tx } from "../storage/store.ts";
-import { meta, provider, type EmbeddingSettings, type ProviderRow } from "../storage/tables.ts";
+import type { Reader, Store, Tx } from "../storage/store.ts";
+import { labels, meta, owed, provider, type EmbeddingSettings, type ProviderRow } from "../storage/tables.ts";
 import { calibrate, calibrationOf, type ProviderCalibration } from "./calibration.ts";
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
 import { localEmbedder } from "./local.ts";
 import { OPENAI_BASE_URL, OPENAI_MODEL, openAiEmbedder, type OpenAiEmbedder } from "./openai.ts";
-import { ProviderError } from "./provider-error.ts";
+import { closed, ProviderError, tooLate } from "./provider-error.ts";
 
 export const PROVIDERS = ["local", "openai"] as const;
 export const PROVIDER_DEFAULTS = {
@@ -28,7 +29,10 @@ export const PROVIDER_DEFAULTS = {
 } as const;
 
 /** Whoever stores a memory waits for its vector no longer than this; then it is owed. */
-const STORE_WAIT_MS = 2_500;
+export const STORE_WAIT_MS = 2_500;
+
+/** Whoever sets a provider waits no longer than this: a connection that is silent for a minute is closed. */
+const TRIAL_MS = 50_000;
 
 const ROW = "current";
 
@@ -45,6 +49,8 @@ export interface Means {
   readonly clock: Clock;
   readonly wait: Wait;
   readonly random: () => number;
+  /** Is told when a search could not be answered, so that somebody looks when the provider is back. */
+  readonly onFailure: () => void;
 }
 
 /** A provider that was tried and found to work, not yet in use. */
@@ -54,12 +60,21 @@ export interface Prepared {
   readonly row: ProviderRow;
 }
 
+/** How many memories have a vector of the provider that is set, and how many are to get one. */
+export interface Progress {
+  ready: number;
+  owed: number;
+}
+
 export class Embeddings {
   readonly #store: Store;
   readonly #means: Means;
   #settings: EmbeddingSettings;
   #row: ProviderRow;
   #active: Active;
+  /** Providers that are being tried. */
+  readonly #trials = new Set<OpenAiEmbedder>();
+  #isClosed = false;
 
   private constructor(store: Store, means: Means, settings: EmbeddingSettings, row: ProviderRow) {
     this.#store = store;
@@ -90,6 +105,20 @@ export class Embeddings {
     return this.#row;
   }
 
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Vectors of a provider before count as owed, whether or not they were taken out yet. */
+  progress(reader: Reader = this.#store): Progress {
+    const all = this.#store.count(labels);
+    const line = numberKey(firstLabelOf(reader));
+    const isMixed = reader.keys(labels, { from: "", to: line, limit: 1 }).length > 0;
+    // New ones are few as long as there are old ones: those are taken out first.
+    const ready = isMixed ? reader.keys(labels, { from: line, to: AFTER_ALL }).length : all;
+    return { ready, owed: this.#store.count(owed) + all - ready };
+  }
+
   /** The vector of a memory about to be stored; undefined when it has to be owed. Never takes longer than 2.5 s. */
   async embedMemory({ embedder, remote }: Active, text: string): Promise<Embedding | undefined> {
     if (remote === undefined) return embedder.embedMemory(text);
@@ -110,14 +139,12 @@ export class Embeddings {
   async embedQuery({ embedder, remote, calibration }: Active, text: string): Promise<EmbeddedQuery> {
     try {
       const query = await embedder.embedQuery(text);
-      if (remote !== undefined && calibration === undefined && query.lexical.size > 0) {
-        throw new ApiError("service_unavailable", "The embedding provider was not yet reached since it was set. Try again in a moment.");
-      }
-      return query;
+      if (remote === undefined || calibration !== undefined || query.lexical.size === 0) return query;
+      throw new ApiError("service_unavailable", "What the embedding provider's vectors mean was not measured yet. Try again in a moment.");
     } catch (error) {
-      if (error instanceof ProviderError)
-        throw new ApiError("service_unavailable", `The embedding provider failed. ${error.message}`, { cause: error });
-      throw error;
+      this.#means.onFailure();
+      if (!(error instanceof ProviderError)) throw error;
+      throw new ApiError("service_unavailable", `The embedding provider failed. ${error.message}`, { cause: error });
     }
   }
 
@@ -128,17 +155,19 @@ export class Embeddings {
    */
   async recover(): Promise<void> {
     const { remote } = this.#active;
+    const { identity, measured } = this.#row;
     if (remote === undefined) return;
     await remote.probe();
-    if (this.#row.measured !== undefined) return;
-    const row = await measuredBy(remote, this.#row.identity);
-    await this.#store.commit((tx) => tx.put(provider, ROW, row));
-    if (this.#active.remote === remote) this.#use(this.#settings, row, remote);
+    if (measured !== undefined) return;
+    const row = await measuredBy(remote, identity);
+    await this.#store.commit((tx) => putRow(tx, row));
+    if (this.#active.remote === remote) this.#use(this.#settings, remote);
   }
 
   /**
    * Tries a provider: it has to answer, and to answer with what can be used.
    *
+   * @returns what `put` and `use` take, or else `discard`
    * @throws {ProviderError}
    */
   async prepare(settings: EmbeddingSettings): Promise<Prepared> {
@@ -146,33 +175,61 @@ export class Embeddings {
     const known = identity === this.#row.identity ? this.#row : { identity };
     const remote = remoteOf(settings, known, this.#means);
     if (remote === undefined) return { settings, remote, row: known };
+    const done = new AbortController();
+    let isLate = false;
     try {
+      if (this.#isClosed) throw closed();
+      this.#trials.add(remote);
+      void this.#means.wait(TRIAL_MS, done.signal).then(() => {
+        if (done.signal.aborted) return;
+        isLate = true;
+        remote.close();
+      });
       await remote.probe();
-      return { settings, remote, row: known.measured === undefined ? await measuredBy(remote, identity) : known };
+      const row = known.measured === undefined ? await measuredBy(remote, identity) : known;
+      if (this.#isClosed || isLate) throw closed();
+      return { settings, remote, row };
     } catch (error) {
       remote.close();
-      throw error;
+      throw isLate ? tooLate(TRIAL_MS) : error;
+    } finally {
+      done.abort();
+      this.#trials.delete(remote);
     }
   }
 
+  /** The provider that is in use, with settings that do not concern what it is or how it is reached. */
+  inUseWith(settings: EmbeddingSettings): Prepared {
+    return { settings, remote: this.#active.remote, row: this.#row };
+  }
+
   /** Writes what makes a prepared provider the one that is set, as part of the commit of the setting. */
-  put(tx: Tx, { row }: Prepared): void {
-    if (tx.get(provider, ROW)?.identity === row.identity) tx.put(provider, ROW, row);
-    else drawLine(tx, row);
+  put(tx: Tx, { row }: Prepared): ProviderRow {
+    if (tx.get(provider, ROW)?.identity !== row.identity) drawLine(tx, row);
+    return putRow(tx, row);
   }
 
   /** Takes it into use, after that commit. */
-  use({ settings, row, remote }: Prepared): void {
+  use({ settings, remote }: Prepared): void {
     const before = this.#active.remote;
-    this.#use(settings, row, remote);
-    before?.close();
+    this.#use(settings, remote);
+    if (before !== remote) before?.close();
+    if (this.#isClosed) remote?.close();
+  }
+
+  /** Lets go of a prepared provider that is not used after all. */
+  discard({ remote }: Prepared): void {
+    if (remote !== this.#active.remote) remote?.close();
   }
 
   close(): void {
+    this.#isClosed = true;
     this.#active.remote?.close();
+    for (const remote of this.#trials) remote.close();
   }
 
-  #use(settings: EmbeddingSettings, row: ProviderRow, remote: OpenAiEmbedder | undefined): void {
+  #use(settings: EmbeddingSettings, remote: OpenAiEmbedder | undefined): void {
+    const row = this.#store.get(provider, ROW) ?? this.#row;
     this.#settings = settings;
     this.#row = row;
     this.#active = this.#activeOf(settings, row, remote);
@@ -195,7 +252,8 @@ export class Embeddings {
 function identityOf(settings: EmbeddingSettings): string {
   if ((settings.provider ?? PROVIDER_DEFAULTS.provider) === "local") return localEmbedder().version;
   const { base_url, model, query_prefix, document_prefix } = { ...PROVIDER_DEFAULTS, ...settings };
-  return JSON.stringify(["openai", localEmbedder().version, base_url, model, query_prefix, document_prefix]);
+  const server = new URL(base_url).href.replace(/\/+$/, "");
+  return JSON.stringify(["openai", localEmbedder().version, server, model, query_prefix, document_prefix]);
 }
 
 function remoteOf(settings: EmbeddingSettings, { vectorLength }: ProviderRow, means: Means): OpenAiEmbedder | undefined {
@@ -216,11 +274,23 @@ async function measuredBy(remote: OpenAiEmbedder, identity: string): Promise<Pro
   return { identity, measured, ...(remote.vectorLength === undefined ? {} : { vectorLength: remote.vectorLength }) };
 }
 
-/** From here on vectors are of another provider; all memories are to be looked through for those that are not. */
+/**
+ * From here on vectors are of another provider. Those that are not are owed: `memories/backfill.ts` finds them by their labels.
+ *
+ * Every line takes a label for itself. So no two are the same, even if no vector was made between them, and a line says
+ * which provider was set when.
+ */
 function drawLine(tx: Tx, row: ProviderRow): void {
+  const line = String(Number(tx.get(meta, "nextLabel") ?? "0") + 1);
   tx.put(provider, ROW, row);
-  const next = tx.get(meta, "nextLabel");
-  if (next === undefined) return;
-  tx.put(meta, "firstLabel", next);
-  tx.put(meta, "lookThroughFrom", "0");
+  tx.put(meta, "firstLabel", line);
+  tx.put(meta, "nextLabel", line);
+}
+
+/** Notes what is known of the provider, unless another one was set meanwhile or more is known of it. @returns what is now known */
+function putRow(tx: Tx, row: ProviderRow): ProviderRow {
+  const stored = tx.get(provider, ROW);
+  if (stored !== undefined && (stored.identity !== row.identity || row.measured === undefined)) return stored;
+  tx.put(provider, ROW, row);
+  return row;
 }

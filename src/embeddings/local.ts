@@ -64,7 +64,9 @@ function vectorOf(table: Semantics, terms: readonly Term[], isQuery: boolean): F
   for (let i = 0; i < terms.length; i++) {
     const term = terms[i]!;
     const weight = term.weight * repeats[term.count < repeats.length ? term.count : repeats.length - 1]!;
-    wordSquares += addWord(mix(term.hash ^ FIRST_PLACE), weight) + addWord(mix(term.hash ^ SECOND_PLACE), weight);
+    const [first, second] = [mix(term.hash ^ FIRST_PLACE), mix(term.hash ^ SECOND_PLACE)];
+    const place = placeOf(first);
+    wordSquares += addWord(place, first, weight) + addWord(otherPlaceOf(second, place), second, weight);
     rows[i] = term.row;
     weights[i] = weight;
   }
@@ -80,8 +82,9 @@ function vectorOf(table: Semantics, terms: readonly Term[], isQuery: boolean): F
   const vector = new Float32Array(DIMENSION);
   for (let i = 0; i < terms.length; i++) {
     const { hash } = terms[i]!;
-    moveWord(mix(hash ^ FIRST_PLACE), WORD_LENGTH * scale, vector);
-    moveWord(mix(hash ^ SECOND_PLACE), WORD_LENGTH * scale, vector);
+    const place = placeOf(mix(hash ^ FIRST_PLACE));
+    moveWord(place, WORD_LENGTH * scale, vector);
+    moveWord(otherPlaceOf(mix(hash ^ SECOND_PLACE), place), WORD_LENGTH * scale, vector);
   }
   for (let i = 0; i < MEANING_DIMENSION; i++) vector[WORD_PLACES + i] = meaning[i]! * meaningScale * scale;
   meaning.fill(0);
@@ -94,9 +97,14 @@ function placeOf(hash: number): number {
   return ((hash >>> 16) * WORD_PLACES) >>> 16;
 }
 
-/** Adds a word to its place and answers by how much the sum of squares grew, for two words may share a place. */
-function addWord(hash: number, weight: number): number {
+/** A word's second place, never its first: with opposite signs nothing would be left of the word. */
+function otherPlaceOf(hash: number, first: number): number {
   const place = placeOf(hash);
+  return place === first ? (place + 1) % WORD_PLACES : place;
+}
+
+/** Adds a word to its place, with the sign of its hash, and answers by how much the sum of squares grew, for two words may share a place. */
+function addWord(place: number, hash: number, weight: number): number {
   const signed = (hash & 1) === 0 ? weight * Math.SQRT1_2 : -weight * Math.SQRT1_2;
   const before = words[place]!;
   words[place] = before + signed;
@@ -104,8 +112,7 @@ function addWord(hash: number, weight: number): number {
 }
 
 /** Moves a place's sum into the vector and leaves the scratch zero; a second word of the same place moves nothing. */
-function moveWord(hash: number, scale: number, vector: Float32Array): void {
-  const place = placeOf(hash);
+function moveWord(place: number, scale: number, vector: Float32Array): void {
   if (words[place] === 0) return;
   vector[place] = words[place]! * scale;
   words[place] = 0;

@@ -1,139 +1,257 @@
 /**
  * Makes the vectors that are owed: those that a provider could not give in time, and all of them after a change of provider.
  *
- * After a change every memory is looked through once, in pieces: a vector of the provider before goes, and a new one is owed.
- * Owed memories stand in an index of their own, so nothing is forgotten when the process ends, and what changed or went
- * meanwhile is found out in the transaction that stores the vector. While the provider is down it is asked now and then.
+ * After a change the vectors of the provider before, known by their labels, are taken out in pieces, and their memories are
+ * owed new ones. All that is to be done stands in the store, so nothing is forgotten when the process ends; what changed or
+ * went meanwhile is found out in the transaction that stores the vector.
+ *
+ * ```
+ * labels below the line ──takeOut──▶ owed ──make──▶ labels above the line
+ *                                     │ ▲
+ *                       refused for itself: left until an hour later, or until another provider is set
+ * ```
+ * While the provider is down it is asked now and then, and nothing is sent to it.
  *
  * @module
  */
-import type { Embeddings, Active } from "../embeddings/embeddings.ts";
+import type { Active } from "../embeddings/embeddings.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
 import { ProviderError } from "../embeddings/provider-error.ts";
-import type { BareId } from "../lib/ids.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { withPrefix, type BareId } from "../lib/ids.ts";
+import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf, putMemory, removeVector } from "../storage/memory-records.ts";
-import { labels, memories, meta, owed } from "../storage/tables.ts";
-import type { Tx } from "../storage/store.ts";
+import { labels, memories, owed, type MemoryRow } from "../storage/tables.ts";
+import type { Store, Tx } from "../storage/store.ts";
 import type { Task } from "../tasks/task.ts";
 import { newEmbedding, type MemoryParts } from "./memories.ts";
 
-const LOOKED_AT_PER_COMMIT = 200;
-/** The built-in provider makes these in a few milliseconds; another takes them as one request. */
-const MADE_PER_COMMIT = 64;
-const IDLE_MS = 60_000;
 export const BACKFILL = "embeddings";
-/** When the provider refuses some texts, they are offered again after a while. */
-const REFUSED_MS = 60_000;
+
+const TAKEN_OUT_PER_COMMIT = 200;
+/** The built-in provider makes these in a few milliseconds; another takes them as one request, which leaves room for others. */
+const MADE_PER_COMMIT = 64;
+const CHARACTERS_PER_COMMIT = 100_000;
+const LOOKED_AT_PER_RUN = 1_000;
+
+const IDLE_MS = 60_000;
+/** After a failure that is not the texts' own fault, and did not bring the provider down. */
+const AGAIN_MS = 5_000;
+/** A text that the provider refuses may be taken when it is set up in another way, which nobody tells us. */
+const OFFERED_AGAIN_MS = 3_600_000;
 const PROGRESS_MS = 5_000;
 
 export function backfill(parts: MemoryParts): Task {
+  const { store, clock, embeddings } = parts;
+  const watch = new Watch(parts);
+  /** Where in the owed ones this pass is, and what it came to. */
   let from = "";
-  let toldAt = Number.NEGATIVE_INFINITY;
-  const tell = () => {
-    const now = parts.clock.elapsed();
-    if (now - toldAt < PROGRESS_MS) return;
-    toldAt = now;
-    parts.log.info("making vectors", progress(parts));
-  };
+  let made = 0;
+  let failed = 0;
+  /** Whether this pass offers again what was refused before, and when the next one does. */
+  let isOfferingAll = false;
+  let offerAllAt = Number.NEGATIVE_INFINITY;
   return {
     name: BACKFILL,
     async run() {
-      if (await lookThrough(parts)) return 0;
-      const waiting = await recovered(parts.embeddings, parts.clock.now());
-      if (waiting > 0) return waiting;
-      const keys = parts.store.keys(owed, { from, to: AFTER_ALL, limit: MADE_PER_COMMIT });
-      if (keys.length === 0) {
-        // The end: those left are what was refused on the way.
-        from = "";
-        return parts.store.count(owed) === 0 ? IDLE_MS : REFUSED_MS;
+      if (await takeOut(parts)) {
+        watch.tellProgress();
+        return 0;
       }
-      tell();
-      from = `${keys.at(-1)}!`;
-      await make(parts, keys);
-      if (parts.store.count(owed) === 0) parts.log.info("all vectors are made", progress(parts));
-      return 0;
+      const waiting = await recovered(parts, watch);
+      if (waiting > 0) return waiting;
+      if (from === "") {
+        made = failed = 0;
+        isOfferingAll = clock.elapsed() >= offerAllAt;
+        if (isOfferingAll) offerAllAt = clock.elapsed() + OFFERED_AGAIN_MS;
+      }
+      const { active } = embeddings;
+      const batch = nextBatch(store, active, from, isOfferingAll);
+      if (batch.owed.length > 0) {
+        if (batch.next !== undefined) watch.tellProgress();
+        const outcomes = await make(parts, active, batch.owed);
+        made += outcomes.filter((outcome) => outcome === "made").length;
+        failed += outcomes.filter((outcome) => outcome === "failed").length;
+        watch.noteRefused(batch.owed.filter((_, i) => outcomes[i] === "refused").map(({ key }) => key));
+      }
+      from = batch.next ?? "";
+      if (batch.next !== undefined) return 0;
+      // The end of a pass. Memories changed meanwhile may be owed again, so only one that makes nothing is the last.
+      if (made > 0) return 0;
+      watch.tellEnd();
+      return failed > 0 ? AGAIN_MS : IDLE_MS;
     },
   };
 }
 
-/** How many memories have a vector of the provider that is set, and how many are to get one. */
-function progress({ store }: MemoryParts): { ready: number; owed: number; looking_through: boolean } {
-  return {
-    ready: store.count(labels),
-    owed: store.count(owed),
-    looking_through: store.get(meta, "lookThroughFrom") !== undefined,
-  };
+/** Tells the operator how it goes, not too often. */
+class Watch {
+  readonly #parts: MemoryParts;
+  #toldAt = Number.NEGATIVE_INFINITY;
+  #hasToldProgress = false;
+  #isDown = false;
+
+  constructor(parts: MemoryParts) {
+    this.#parts = parts;
+  }
+
+  tellProgress(): void {
+    const now = this.#parts.clock.elapsed();
+    if (now - this.#toldAt < PROGRESS_MS) return;
+    this.#toldAt = now;
+    this.#hasToldProgress = true;
+    const { ready, owed: left } = this.#parts.embeddings.progress();
+    this.#parts.log.info("making vectors", { ready, owed: left, percent: Math.floor((100 * ready) / Math.max(1, ready + left)) });
+  }
+
+  tellEnd(): void {
+    if (!this.#hasToldProgress) return;
+    this.#hasToldProgress = false;
+    this.#toldAt = Number.NEGATIVE_INFINITY;
+    const { ready, owed: left } = this.#parts.embeddings.progress();
+    this.#parts.log.info(left === 0 ? "all vectors are made" : "all vectors are made that could be", { ready, owed: left });
+  }
+
+  noteDown(error: ProviderError): void {
+    if (this.#isDown) return;
+    this.#isDown = true;
+    this.#parts.log.warn("the embedding provider does not work", { reason: error.message });
+  }
+
+  noteUp(): void {
+    if (!this.#isDown) return;
+    this.#isDown = false;
+    this.#parts.log.info("the embedding provider works again", { ...this.#parts.embeddings.progress() });
+  }
+
+  /** What the provider says of a text may repeat it, so it is not logged. */
+  noteRefused([first, ...others]: readonly BareId[]): void {
+    if (first === undefined) return;
+    this.#parts.log.warn("the embedding provider refuses a memory for what it says; it is not found by searches", {
+      memory: withPrefix("mem", first),
+      others: others.length,
+    });
+  }
 }
 
-/** @returns whether there may be more to look through */
-async function lookThrough({ store, vectors }: MemoryParts): Promise<boolean> {
-  if (store.get(meta, "lookThroughFrom") === undefined) return false;
+/** Takes out some vectors of a provider before. @returns whether there were any */
+async function takeOut({ store, vectors }: MemoryParts): Promise<boolean> {
+  const old = (line: number) => ({ from: "", to: numberKey(line) });
+  if (store.keys(labels, { ...old(firstLabelOf(store)), limit: 1 }).length === 0) return false;
   await store.commit((tx) => {
-    const from = tx.get(meta, "lookThroughFrom");
-    if (from === undefined) return;
-    const line = firstLabelOf(tx);
-    const rows = tx.rows(memories, { from, to: AFTER_ALL, limit: LOOKED_AT_PER_COMMIT });
-    for (const { key, row } of rows) {
-      if (row.embedding === undefined || row.embedding.label >= line) continue;
-      removeVector(tx, key, row.embedding.label);
-      const { embedding: _gone, ...rest } = row;
-      tx.put(memories, key, rest);
-      tx.put(owed, key, "");
+    for (const { key: label, row: memory } of tx.rows(labels, { ...old(firstLabelOf(tx)), limit: TAKEN_OUT_PER_COMMIT })) {
+      const row = tx.get(memories, memory);
+      if (row?.embedding === undefined || numberKey(row.embedding.label) !== label) {
+        tx.remove(labels, label);
+        continue;
+      }
+      const { embedding, ...rest } = row;
+      removeVector(tx, memory, embedding.label);
+      tx.put(memories, memory, rest);
+      tx.put(owed, memory, "");
     }
-    const last = rows.at(-1);
-    if (last === undefined || rows.length < LOOKED_AT_PER_COMMIT) tx.remove(meta, "lookThroughFrom");
-    else tx.put(meta, "lookThroughFrom", `${last.key}!`);
   });
   vectors.changed();
   return true;
 }
 
 /** Sees to it that the provider can be asked. @returns how long to wait before it makes sense to try; 0: it can be */
-async function recovered(embeddings: Embeddings, now: number): Promise<number> {
+async function recovered({ embeddings, clock }: MemoryParts, watch: Watch): Promise<number> {
   const { remote, calibration } = embeddings.active;
-  if (remote === undefined || (!remote.isDown && calibration !== undefined)) return 0;
-  const wait = (remote.retryAtMs ?? now) - now;
-  if (wait > 0) return Math.min(wait, IDLE_MS);
+  if (remote === undefined || (!remote.isDown && calibration !== undefined)) {
+    watch.noteUp();
+    return 0;
+  }
+  if (remote.lastError !== undefined) watch.noteDown(remote.lastError);
+  const untilRetry = () => (remote.retryAtMs ?? 0) - clock.now();
+  // The clock may have been set back.
+  if (untilRetry() > 0) return Math.min(untilRetry(), IDLE_MS);
   try {
     await embeddings.recover();
+    watch.noteUp();
     return 0;
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
-    return Math.max(1_000, (remote.retryAtMs ?? now) - now);
+    if (embeddings.active.remote === remote && !embeddings.isClosed) watch.noteDown(error);
+    return Math.max(AGAIN_MS, Math.min(untilRetry(), IDLE_MS));
   }
 }
 
-async function make(parts: MemoryParts, keys: readonly BareId[]): Promise<void> {
-  const { active } = parts.embeddings;
-  const texts = keys.map((key) => parts.store.get(memories, key)?.content);
-  const made = await Promise.all(texts.map((text) => (text === undefined ? undefined : embeddingOf(active, text))));
-  await parts.store.commit((tx) => {
-    keys.forEach((key, i) => {
-      settle(tx, parts, active, key, texts[i], made[i]);
-    });
-  });
-  parts.vectors.changed();
+interface Owed {
+  key: BareId;
+  /** undefined: there is nothing to be made after all. */
+  text: string | undefined;
+  wasRefused: boolean;
 }
 
-/** undefined when the provider fails or refuses the text. */
-async function embeddingOf({ embedder }: Active, text: string): Promise<Embedding | undefined> {
+/** What the provider can be asked for at once, and where to go on; no `next` at the end. */
+function nextBatch(store: Store, active: Active, from: string, isOfferingAll: boolean): { owed: Owed[]; next: string | undefined } {
+  const batch: Owed[] = [];
+  let characters = 0;
+  const rows = store.rows(owed, { from, to: AFTER_ALL, limit: LOOKED_AT_PER_RUN });
+  for (const { key, row: mark } of rows) {
+    const wasRefused = mark === markOf(active);
+    if (wasRefused && !isOfferingAll) continue;
+    const text = textOf(store.get(memories, key));
+    batch.push({ key, text, wasRefused });
+    characters += text?.length ?? 0;
+    if (batch.length === MADE_PER_COMMIT || characters >= CHARACTERS_PER_COMMIT) return { owed: batch, next: `${key}!` };
+  }
+  const last = rows.at(-1);
+  return { owed: batch, next: last === undefined || rows.length < LOOKED_AT_PER_RUN ? undefined : `${last.key}!` };
+}
+
+function textOf(row: MemoryRow | undefined): string | undefined {
+  return row === undefined || !row.embed || row.embedding !== undefined ? undefined : row.content;
+}
+
+/** What stands beside an owed memory that this provider refused. */
+function markOf({ firstLabel }: Active): string {
+  return String(firstLabel);
+}
+
+type Outcome = "made" | "refused" | "failed";
+
+async function make(parts: MemoryParts, active: Active, batch: readonly Owed[]): Promise<(Outcome | undefined)[]> {
+  // What cannot be stored need not be paid for: this finds out if the disk is full.
+  if (active.remote !== undefined) await parts.store.commit(() => undefined);
+  const made = await Promise.all(batch.map(({ text }) => (text === undefined ? undefined : embeddingOf(active, text))));
+  const outcomes = await parts.store.commit((tx) => batch.map((item, i) => settle(tx, parts, active, item, made[i])));
+  parts.vectors.changed();
+  return outcomes;
+}
+
+async function embeddingOf({ embedder, remote }: Active, text: string): Promise<Embedding | "refused" | "failed"> {
   try {
     return await embedder.embedMemory(text);
   } catch (error) {
-    if (error instanceof ProviderError) return undefined;
-    throw error;
+    if (!(error instanceof ProviderError)) throw error;
+    return error.facts.mayBeTheTexts === true && remote?.isDown !== true ? "refused" : "failed";
   }
 }
 
-/** Stores a vector, unless the memory or the provider is another one by now. */
-function settle(tx: Tx, parts: MemoryParts, active: Active, key: BareId, text: string | undefined, embedding: Embedding | undefined): void {
+/**
+ * Stores a vector, unless the memory or the provider is another one by now.
+ *
+ * @returns undefined where nothing was to be done, or nothing new is to be said
+ */
+function settle(
+  tx: Tx,
+  parts: MemoryParts,
+  active: Active,
+  { key, text, wasRefused }: Owed,
+  made: Embedding | "refused" | "failed" | undefined,
+): Outcome | undefined {
   const row = tx.get(memories, key);
-  if (row === undefined || !row.embed || row.embedding !== undefined) {
+  if (row === undefined || textOf(row) === undefined) {
     tx.remove(owed, key);
-    return;
+    return undefined;
   }
-  if (embedding === undefined || row.content !== text || firstLabelOf(tx) !== active.firstLabel) return;
+  if (made === undefined || made === "failed" || row.content !== text || firstLabelOf(tx) !== active.firstLabel) return "failed";
+  if (made === "refused") {
+    tx.put(owed, key, markOf(active));
+    return wasRefused ? undefined : "refused";
+  }
   tx.remove(owed, key);
-  putMemory(tx, key, { ...row, embedding: newEmbedding(tx, parts, key, embedding) }, row);
+  putMemory(tx, key, { ...row, embedding: newEmbedding(tx, parts, key, made) }, row);
+  return "made";
 }

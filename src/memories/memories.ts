@@ -77,7 +77,7 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
     if (input.embed) embed(tx, parts, active, key, row, embedding);
     putMemory(tx, key, row);
     tx.put(sessions, session.key, { ...session.row, memoryCount: session.row.memoryCount + 1, updatedAt: createdAt });
-    const json = memoryJson(id, row);
+    const json = memoryJson(id, row, firstLabelOf(tx));
     record(tx, parts, caller, {
       action: "memory.created",
       sessionId: session.id,
@@ -99,8 +99,12 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
 
 /** Gives a memory its vector; when there is none, or none of the provider that is set by now, it is owed. */
 function embed(tx: Tx, parts: MemoryParts, active: Active, memory: BareId, row: MemoryRow, embedding: Embedding | undefined): void {
-  if (embedding !== undefined && firstLabelOf(tx) === active.firstLabel) row.embedding = newEmbedding(tx, parts, memory, embedding);
-  else tx.put(owed, memory, "");
+  if (embedding === undefined || firstLabelOf(tx) !== active.firstLabel) {
+    tx.put(owed, memory, "");
+    return;
+  }
+  row.embedding = newEmbedding(tx, parts, memory, embedding);
+  tx.remove(owed, memory);
 }
 
 /** To be called after a commit that stored a vector or owes one. */
@@ -113,8 +117,9 @@ export function newEmbedding(tx: Tx, { ids }: Records, memory: BareId, embedding
   return { id: ids.next("emb"), label: putVector(tx, memory, encodeVector(embedding)) };
 }
 
-/** A memory as the wire has it. */
-function memoryJson(id: MemoryId, row: MemoryRow): JsonText {
+/** A memory as the wire has it. A vector of a provider before, whose label is below the first, counts as none. */
+function memoryJson(id: MemoryId, row: MemoryRow, firstLabel: number): JsonText {
+  const embedding = row.embedding === undefined || row.embedding.label < firstLabel ? undefined : row.embedding;
   return jsonObject({
     object: toJson("memory"),
     id: toJson(id),
@@ -124,8 +129,8 @@ function memoryJson(id: MemoryId, row: MemoryRow): JsonText {
     tags: toJson(row.tags),
     metadata: toJson(row.metadata),
     created_at: toJson(toIso(row.createdAt)),
-    embedding_id: row.embedding === undefined ? undefined : toJson(row.embedding.id),
-    vector_available: toJson(row.embedding !== undefined),
+    embedding_id: embedding === undefined ? undefined : toJson(embedding.id),
+    vector_available: toJson(embedding !== undefined),
   });
 }
 
@@ -145,7 +150,7 @@ function findMemory(reader: Reader, id: string): { id: MemoryId; key: BareId; ro
 
 export function getMemory({ store }: Records, id: string): JsonText {
   const memory = findMemory(store, id);
-  return memoryJson(memory.id, memory.row);
+  return memoryJson(memory.id, memory.row, firstLabelOf(store));
 }
 
 export interface MemoryFilter {
@@ -169,10 +174,11 @@ export function memoryPostings({ store, clock }: Records, filter: MemoryFilter):
 export function listMemories(records: Records, filter: MemoryFilter, page: Page<MemoryId>): JsonText {
   const before = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
   const found: { id: MemoryId; json: JsonText }[] = [];
+  const firstLabel = firstLabelOf(records.store);
   for (const { key, row } of newestMemories(records.store, memoryPostings(records, filter), before)) {
     if (found.length === page.limit) return listOf(found, true);
     const id = withPrefix("mem", key);
-    found.push({ id, json: memoryJson(id, row) });
+    found.push({ id, json: memoryJson(id, row, firstLabel) });
   }
   return listOf(found, false);
 }
@@ -227,7 +233,7 @@ export async function updateMemory(parts: MemoryParts, caller: Caller, id: strin
         tags_changed: toJson(toJson(row.tags) !== toJson(before.tags)),
       },
     });
-    return memoryJson(memoryId, row);
+    return memoryJson(memoryId, row, firstLabelOf(tx));
   });
   if (changes.content !== undefined) noteVectors(parts, embedding);
   return answer;

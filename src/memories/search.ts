@@ -51,11 +51,17 @@ export async function rank(
 ): Promise<Ranking> {
   for (;;) {
     const { active } = parts.embeddings;
-    const query = await parts.embeddings.embedQuery(active, text);
-    const candidates = query.lexical.size === 0 ? [] : await candidatesFor(parts, query.vector, filter);
-    // When another provider was set meanwhile, its vectors may be among them: they mean something else.
-    if (parts.embeddings.active.firstLabel === active.firstLabel)
-      return { query, active, matches: best(parts, query, active, candidates, options) };
+    try {
+      const query = await parts.embeddings.embedQuery(active, text);
+      const candidates = query.lexical.size === 0 ? [] : await candidatesFor(parts, query, filter);
+      // When another provider was set meanwhile, its vectors may be among them: they mean something else.
+      if (parts.embeddings.active.firstLabel === active.firstLabel) {
+        return { query, active, matches: best(parts, query, active, candidates, options) };
+      }
+    } catch (error) {
+      // What failed may be the provider before, which lets go of what is under way.
+      if (parts.embeddings.active === active) throw error;
+    }
   }
 }
 
@@ -86,7 +92,7 @@ function best(
 }
 
 /** While a large session is being removed its memories can be nearer than all others: then more are asked for. */
-async function candidatesFor(parts: MemoryParts, query: Float32Array, filter: Filter): Promise<BareId[]> {
+async function candidatesFor(parts: MemoryParts, query: EmbeddedQuery, filter: Filter): Promise<BareId[]> {
   for (let asked = CANDIDATES; ; asked *= 4) {
     const found = await parts.vectors.nearest(query, filter, asked);
     if (found.length < asked || !isAnyBeingRemoved(parts.store)) return found;

@@ -35,6 +35,7 @@ export function sessionExpiry(records: Records & { settings: Pick<Settings, "val
       await store.commit((tx) => {
         for (const key of due) expire(tx, records, timer, key);
       });
+      records.wakeOutbox?.();
       return due.length === SESSIONS_PER_COMMIT ? 0 : POLL_MS;
     },
   };

@@ -7,14 +7,15 @@
  * @module
  */
 import { PROVIDER_DEFAULTS, type Embeddings, type Prepared } from "../embeddings/embeddings.ts";
-import { apiKeyProblem, baseUrlProblem } from "../embeddings/openai.ts";
+import { apiKeyProblem, baseUrlProblem, type OpenAiEmbedder } from "../embeddings/openai.ts";
 import { ProviderError } from "../embeddings/provider-error.ts";
 import { ApiError } from "../lib/errors.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
-import { labels, meta, owed, type EmbeddingSettings } from "../storage/tables.ts";
-import type { Caller, Records } from "../traces/record.ts";
-import type { Settings, Values } from "./settings.ts";
+import type { Reader } from "../storage/store.ts";
+import type { ProviderRow } from "../storage/tables.ts";
+import { commitFor, type Caller, type Records } from "../traces/record.ts";
+import type { Changes, EmbeddingChanges, InForce, Settings, Source } from "./settings.ts";
 
 export interface SettingsParts extends Records {
   readonly settings: Settings;
@@ -23,89 +24,128 @@ export interface SettingsParts extends Records {
   readonly wakeBackfill: () => void;
 }
 
-export interface Changes {
-  values: Partial<Values>;
-  /** An empty text takes a setting back to the environment's or the default. */
-  embedding?: EmbeddingSettings | undefined;
-}
-
 /** Below this a provider tells related from unrelated hardly better than words do. */
 const SEPARATION_MIN = 0.8;
 
 export function getSettings({ settings, embeddings, store }: SettingsParts): JsonText {
-  const { remote } = embeddings.active;
-  const { measured } = embeddings.row;
-  const current = settings.embedding;
-  const text = (name: keyof typeof PROVIDER_DEFAULTS) =>
-    toJson({ value: current[name] ?? PROVIDER_DEFAULTS[name], default: PROVIDER_DEFAULTS[name], source: settings.sourceOf(name) });
-  return jsonObject({
-    object: toJson("settings"),
-    ...settings.describe(),
-    embedding: jsonObject({
-      provider: text("provider"),
-      base_url: text("base_url"),
-      model: text("model"),
-      api_key: toJson({ set: current.api_key !== undefined, source: settings.sourceOf("api_key") }),
-      query_prefix: text("query_prefix"),
-      document_prefix: text("document_prefix"),
-      relevant_cosine: toJson(
-        remote === undefined
-          ? { value: null, source: "built-in" }
-          : {
-              value: current.relevant_cosine ?? measured?.relevantCosine ?? null,
-              source: current.relevant_cosine === undefined ? "probes" : settings.sourceOf("relevant_cosine"),
-            },
-      ),
-      separation: toJson(remote === undefined ? null : (measured?.separation ?? null)),
-      vector_length: toJson(remote === undefined ? null : (embeddings.row.vectorLength ?? null)),
-      state: toJson(remote?.lastError === undefined ? { available: true } : { available: false, reason: remote.lastError.message }),
-      vectors: toJson({
-        ready: store.count(labels),
-        owed: store.count(owed),
-        looking_through: store.get(meta, "lookThroughFrom") !== undefined,
-      }),
-    }),
-  });
+  return settingsJson(store, embeddings, settings.inForce, embeddings.active.remote, embeddings.row);
 }
 
 /** @throws {ApiError} `invalid_request` with the reason, when a provider does not work */
 export async function changeSettings(parts: SettingsParts, caller: Caller, changes: Changes): Promise<JsonText> {
-  const { settings, embeddings, log } = parts;
-  const prepared = changes.embedding === undefined ? undefined : await preparedFor(parts, changes.embedding);
-  await settings.change(changes, (tx) => {
-    if (prepared !== undefined) embeddings.put(tx, prepared);
-  });
-  if (prepared !== undefined) {
-    embeddings.use(prepared);
-    parts.wakeBackfill();
-    const separation = prepared.row.measured?.separation;
-    log.info("embedding provider set", { provider: prepared.settings.provider ?? PROVIDER_DEFAULTS.provider, separation });
-    if (separation !== undefined && separation < SEPARATION_MIN) {
-      log.warn("the embedding provider hardly tells what is related from what is not", { separation });
+  const { settings, embeddings } = parts;
+  const { embedding } = changes;
+  if (embedding === undefined) return commitChanges(parts, caller, changes, undefined);
+  return settings.inTurn(async () => {
+    const prepared = await preparedFor(parts, embedding);
+    try {
+      return await commitChanges(parts, caller, changes, prepared);
+    } catch (error) {
+      embeddings.discard(prepared);
+      throw error;
     }
-  }
-  const answer = getSettings(parts);
-  if (caller.keep !== undefined) {
-    const { keep } = caller;
-    await parts.store.commit((tx) => keep(tx, answer));
+  });
+}
+
+async function commitChanges(parts: SettingsParts, caller: Caller, changes: Changes, prepared: Prepared | undefined): Promise<JsonText> {
+  const { settings, embeddings, log } = parts;
+  const answer = await commitFor(parts, caller, (tx) => {
+    const inForce = settings.put(tx, changes);
+    const row = prepared === undefined ? embeddings.row : embeddings.put(tx, prepared);
+    return settingsJson(tx, embeddings, inForce, prepared === undefined ? embeddings.active.remote : prepared.remote, row);
+  });
+  settings.reload();
+  const names = [...Object.keys(changes.values ?? {}), ...Object.keys(changes.embedding ?? {}).map((name) => `embedding.${name}`)];
+  log.info("settings changed", { actor: caller.actor, names: names.join(" ") });
+  if (prepared === undefined) return answer;
+  embeddings.use(prepared);
+  parts.wakeBackfill();
+  const { provider, model } = { ...PROVIDER_DEFAULTS, ...prepared.settings };
+  const separation = embeddings.row.measured?.separation;
+  log.info("embedding provider set", { provider, ...(prepared.remote === undefined ? {} : { model, separation }) });
+  if (separation !== undefined && separation < SEPARATION_MIN) {
+    log.warn("the embedding provider hardly tells what is related from what is not", { separation });
   }
   return answer;
 }
 
-async function preparedFor({ settings, embeddings }: SettingsParts, changes: EmbeddingSettings): Promise<Prepared> {
-  const urlProblem = changes.base_url === undefined || changes.base_url === "" ? undefined : baseUrlProblem(changes.base_url);
-  if (urlProblem !== undefined)
+async function preparedFor({ settings, embeddings }: SettingsParts, changes: EmbeddingChanges): Promise<Prepared> {
+  const { base_url: url = "", api_key: key = "" } = changes;
+  const urlProblem = url === "" ? undefined : baseUrlProblem(url);
+  if (urlProblem !== undefined) {
     throw new ApiError("invalid_request", `embedding.base_url cannot be used. ${urlProblem}`, { param: "embedding.base_url" });
-  const keyProblem = changes.api_key === undefined || changes.api_key === "" ? undefined : apiKeyProblem(changes.api_key);
-  if (keyProblem !== undefined)
+  }
+  const keyProblem = key === "" ? undefined : apiKeyProblem(key);
+  if (keyProblem !== undefined) {
     throw new ApiError("invalid_request", `embedding.api_key cannot be used. ${keyProblem}`, { param: "embedding.api_key" });
+  }
+  const { embedding } = settings.with({ embedding: changes });
+  // What its cosines mean can be said of a provider that is down, too.
+  if (Object.keys(changes).every((name) => name === "relevant_cosine")) return embeddings.inUseWith(embedding);
   try {
-    return await embeddings.prepare(settings.embeddingWith(changes));
+    return await embeddings.prepare(embedding);
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
+    if (embeddings.isClosed) throw new ApiError("service_unavailable", "Cairn is being stopped. Nothing was changed.", { cause: error });
     throw new ApiError("invalid_request", `The embedding provider does not work, and the one before stays. ${error.message}`, {
-      param: error.kind === "unauthorized" ? "embedding.api_key" : "embedding",
+      param: paramOf(error),
       cause: error,
     });
   }
+}
+
+/** The setting that is most likely wrong. */
+function paramOf({ kind, message, facts }: ProviderError): string {
+  if (kind === "unauthorized") return "embedding.api_key";
+  if (kind === "unreachable" || kind === "timeout") return "embedding.base_url";
+  return kind === "rejected" && facts.status !== undefined && /model/i.test(message) ? "embedding.model" : "embedding";
+}
+
+function settingsJson(
+  reader: Reader,
+  embeddings: Embeddings,
+  inForce: InForce,
+  remote: OpenAiEmbedder | undefined,
+  { measured, vectorLength }: ProviderRow,
+): JsonText {
+  const { embedding } = inForce;
+  const text = (name: keyof typeof PROVIDER_DEFAULTS) =>
+    toJson({ value: embedding[name] ?? PROVIDER_DEFAULTS[name], default: PROVIDER_DEFAULTS[name], source: inForce.sourceOf(name) });
+  return jsonObject({
+    object: toJson("settings"),
+    ...inForce.describe(),
+    embedding: jsonObject({
+      provider: text("provider"),
+      base_url: text("base_url"),
+      model: text("model"),
+      api_key: toJson({ set: embedding.api_key !== undefined, source: inForce.sourceOf("api_key") }),
+      query_prefix: text("query_prefix"),
+      document_prefix: text("document_prefix"),
+      relevant_cosine: toJson(relevantCosine(inForce, remote, measured)),
+      separation: toJson(remote === undefined ? null : (measured?.separation ?? null)),
+      vector_length: toJson(remote === undefined ? null : (vectorLength ?? null)),
+      state: toJson(stateOf(remote, measured)),
+      vectors: toJson(embeddings.progress(reader)),
+    }),
+  });
+}
+
+interface DescribedCosine {
+  value: number | null;
+  default: number | null;
+  source: Source | "probes" | "built-in";
+}
+
+function relevantCosine(inForce: InForce, remote: OpenAiEmbedder | undefined, measured: ProviderRow["measured"]): DescribedCosine {
+  if (remote === undefined) return { value: null, default: null, source: "built-in" };
+  const probed = measured?.relevantCosine ?? null;
+  const set = inForce.embedding.relevant_cosine;
+  return { value: set ?? probed, default: probed, source: set === undefined ? "probes" : inForce.sourceOf("relevant_cosine") };
+}
+
+/** Whether a search can be answered. */
+function stateOf(remote: OpenAiEmbedder | undefined, measured: ProviderRow["measured"]): { available: boolean; reason?: string } {
+  if (remote === undefined) return { available: true };
+  if (remote.lastError !== undefined) return { available: false, reason: remote.lastError.message };
+  return measured === undefined ? { available: false, reason: "It was not reached yet since it was set." } : { available: true };
 }

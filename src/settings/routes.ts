@@ -25,13 +25,14 @@ const EXAMPLE = {
     api_key: { set: false, source: "default" },
     query_prefix: described(""),
     document_prefix: described(""),
-    relevant_cosine: { value: null, source: "built-in" },
+    relevant_cosine: { value: null, default: null, source: "built-in" },
     separation: null,
     vector_length: null,
     state: { available: true },
-    vectors: { ready: 20, owed: 0, looking_through: false },
+    vectors: { ready: 20, owed: 0 },
   },
 };
+const EMBEDDING_SETTINGS = ["provider", "base_url", "model", "api_key", "query_prefix", "document_prefix", "relevant_cosine"] as const;
 const path = "/v1/settings";
 const tag = "Settings";
 
@@ -66,13 +67,14 @@ export function settingsEndpoints(parts: SettingsParts): Endpoint[] {
       example: { request: { trace_retention_days: 400 }, response: EXAMPLE },
       run: ({ body: { embedding, ...values }, caller }) =>
         changeSettings(parts, caller, {
-          values: Object.fromEntries(
-            (["memories_on_expiry", "trace_retention_days", "max_body_bytes"] as const).flatMap((name) =>
-              values[name] === undefined ? [] : [[name, values[name]]],
-            ),
-          ),
-          embedding,
+          values: pick(values, ["memories_on_expiry", "trace_retention_days", "max_body_bytes"]),
+          embedding: embedding && pick(embedding, EMBEDDING_SETTINGS),
         }),
     }),
   ];
+}
+
+/** These members alone, as far as they are there: what else a caller sends is ignored. */
+function pick<From extends object, Name extends keyof From>(from: From, names: readonly Name[]): Pick<From, Name> {
+  return Object.fromEntries(names.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]]))) as Pick<From, Name>;
 }

@@ -5,7 +5,7 @@
  */
 import { Type, type TSchema } from "@sinclair/typebox";
 import { PROVIDERS } from "../embeddings/embeddings.ts";
-import { OneOf, Text } from "../http/types.ts";
+import { NumberOrNull, OneOf, Text } from "../http/types.ts";
 import { MEMORIES_ON_EXPIRY } from "./settings.ts";
 
 /** Seven years. */
@@ -34,9 +34,9 @@ export const SettingsAnswer = Type.Object(
         api_key: Type.Object({ set: Type.Boolean(), source: Source }, { description: "Never shown." }),
         query_prefix: Described(Type.String(), "What the model wants to read before a query."),
         document_prefix: Described(Type.String(), "What it wants to read before a memory."),
-        relevant_cosine: Type.Object(
-          { value: Type.Unsafe<number | null>({ type: "number", nullable: true }), source: Source },
-          { description: "The cosine that is shown as a score of 0.7." },
+        relevant_cosine: Described(
+          Type.Unsafe<number | null>({ type: "number", nullable: true }),
+          "The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider.",
         ),
         separation: Type.Unsafe<number | null>({
           type: "number",
@@ -44,16 +44,16 @@ export const SettingsAnswer = Type.Object(
           description: "Share of the probes that the provider puts on the right side: 0.5 is chance, 1 perfect.",
         }),
         vector_length: Type.Unsafe<number | null>({ type: "integer", nullable: true, description: "Of the provider's own vectors." }),
-        state: Type.Object({ available: Type.Boolean(), reason: Type.Optional(Type.String()) }, { description: "Whether it answers." }),
+        state: Type.Object(
+          { available: Type.Boolean(), reason: Type.Optional(Type.String({ description: "What is wrong." })) },
+          { description: "Whether searches can be answered." },
+        ),
         vectors: Type.Object(
           {
-            ready: Type.Integer({ description: "Vectors there are." }),
-            owed: Type.Integer({ description: "Vectors still to be made." }),
-            looking_through: Type.Boolean({
-              description: "Whether memories are still being looked through for vectors of a provider before.",
-            }),
+            ready: Type.Integer({ description: "Memories that searches find." }),
+            owed: Type.Integer({ description: "Memories that wait for a vector." }),
           },
-          { description: "Progress after a change of provider." },
+          { description: "Progress after a change of provider, or while it is down." },
         ),
       },
       { description: "The embedding provider." },
@@ -81,12 +81,14 @@ export const SettingsChanges = Type.Object(
       Type.Object(
         {
           provider: Type.Optional(OneOf(PROVIDERS, { description: "`local`, or `openai` for any server that speaks /v1/embeddings." })),
-          base_url: Type.Optional(SettingText("Where that server is, up to and with /v1.")),
+          base_url: Type.Optional(
+            SettingText("Where that server is, up to and with /v1. A key that was set for another server is not sent to it."),
+          ),
           model: Type.Optional(SettingText("Its model.")),
           api_key: Type.Optional(SettingText("Its key; kept, never shown.")),
           query_prefix: Type.Optional(SettingText("What the model wants to read before a query.")),
           document_prefix: Type.Optional(SettingText("What it wants to read before a memory.")),
-          relevant_cosine: Type.Optional(Type.Number({ minimum: -1, maximum: 1, description: "Sets by hand what the probes measure." })),
+          relevant_cosine: Type.Optional(NumberOrNull(-1, 1, { description: "Sets by hand what the probes measure; null: back to that." })),
         },
         { description: "Tried before it is set; a change of provider, model or prefix makes all vectors anew in the background." },
       ),

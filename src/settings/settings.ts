@@ -8,6 +8,7 @@
  */
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { OPENAI_BASE_URL } from "../embeddings/openai.ts";
 import type { Reader, Store, Tx } from "../storage/store.ts";
 import { settings, type EmbeddingSettings, type SettingsRow } from "../storage/tables.ts";
 
@@ -29,48 +30,36 @@ const DEFAULTS: Values = {
 
 export type Source = "default" | "environment" | "setting";
 
+/** An empty text, and a null for a number, takes a setting back to the environment's or the default. */
+export type EmbeddingChanges = Omit<EmbeddingSettings, "relevant_cosine"> & { relevant_cosine?: number | null };
+
+export interface Changes {
+  values?: Partial<Values>;
+  embedding?: EmbeddingChanges | undefined;
+}
+
 const ROW = "current";
 
-export class Settings {
-  readonly #store: Store;
-  readonly #environment: EmbeddingSettings;
-  #row: SettingsRow;
-  /** The values in force. */
-  values: Values;
-
-  constructor(store: Store, environment: EmbeddingSettings) {
-    this.#store = store;
-    this.#environment = environment;
-    this.#row = readRow(store);
-    this.values = valuesOf(this.#row);
-  }
-
+/** All settings as they stand at one moment; never changes. */
+export class InForce {
+  readonly values: Values;
   /** What is set of the embedding provider, through the API or the environment. */
-  get embedding(): EmbeddingSettings {
-    return { ...this.#environment, ...this.#row.embedding };
-  }
+  readonly embedding: EmbeddingSettings;
+  readonly #row: SettingsRow;
 
-  /** What it would be with these changes. An empty text takes a setting back. */
-  embeddingWith(changes: EmbeddingSettings): EmbeddingSettings {
-    return { ...this.#environment, ...merged(this.#row.embedding, changes) };
+  constructor(environment: EmbeddingSettings, row: SettingsRow) {
+    this.#row = row;
+    this.values = { ...DEFAULTS, ...row.values };
+    const { api_key, ...others } = environment;
+    const embedding = { ...others, ...row.embedding };
+    // A key goes to the server it was given for, and to no other.
+    const isForThisServer = api_key !== undefined && originOf(embedding) === originOf(environment);
+    this.embedding = isForThisServer ? { api_key, ...embedding } : embedding;
   }
 
   sourceOf(name: keyof EmbeddingSettings): Source {
     if (this.#row.embedding?.[name] !== undefined) return "setting";
-    return this.#environment[name] === undefined ? "default" : "environment";
-  }
-
-  /** Writes changes; `besides` writes what belongs to them in the same commit. */
-  async change(changes: { values?: Partial<Values>; embedding?: EmbeddingSettings | undefined }, besides: (tx: Tx) => void): Promise<void> {
-    this.#row = await this.#store.commit((tx) => {
-      const before = readRow(tx);
-      const embedding = changes.embedding === undefined ? before.embedding : merged(before.embedding, changes.embedding);
-      const row: SettingsRow = { values: { ...before.values, ...changes.values }, ...(embedding === undefined ? {} : { embedding }) };
-      tx.put(settings, ROW, row);
-      besides(tx);
-      return row;
-    });
-    this.values = valuesOf(this.#row);
+    return this.embedding[name] === undefined ? "default" : "environment";
   }
 
   /** Each simple value with its default and source. */
@@ -89,14 +78,71 @@ export class Settings {
   }
 }
 
-function valuesOf(row: SettingsRow): Values {
-  return { ...DEFAULTS, ...row.values };
+export class Settings {
+  readonly #store: Store;
+  readonly #environment: EmbeddingSettings;
+  #lastInTurn: Promise<unknown> = Promise.resolve();
+  #inForce: InForce;
+
+  constructor(store: Store, environment: EmbeddingSettings) {
+    this.#store = store;
+    this.#environment = environment;
+    this.#inForce = this.#read(store);
+  }
+
+  get inForce(): InForce {
+    return this.#inForce;
+  }
+
+  /** The simple values in force. */
+  get values(): Values {
+    return this.#inForce.values;
+  }
+
+  /** What would be in force after these changes. */
+  with(changes: Changes, reader: Reader = this.#store): InForce {
+    return new InForce(this.#environment, changed(this.#environment, rowIn(reader), changes));
+  }
+
+  /** Writes changes; `reload` puts them in force once they are committed. */
+  put(tx: Tx, changes: Changes): InForce {
+    const after = this.with(changes, tx);
+    tx.put(settings, ROW, changed(this.#environment, rowIn(tx), changes));
+    return after;
+  }
+
+  reload(): void {
+    this.#inForce = this.#read(this.#store);
+  }
+
+  /** Runs one change of the provider after the other, so that each is tried on top of what the one before has set. */
+  async inTurn<Result>(work: () => Promise<Result>): Promise<Result> {
+    const done = this.#lastInTurn.then(work);
+    this.#lastInTurn = done.catch(() => undefined);
+    return done;
+  }
+
+  #read(reader: Reader): InForce {
+    return new InForce(this.#environment, rowIn(reader));
+  }
 }
 
-function readRow(reader: Reader): SettingsRow {
+function rowIn(reader: Reader): SettingsRow {
   return reader.get(settings, ROW) ?? { values: {} };
 }
 
-function merged(before: EmbeddingSettings | undefined, changes: EmbeddingSettings): EmbeddingSettings {
-  return Object.fromEntries(Object.entries({ ...before, ...changes }).filter(([, value]) => value !== undefined && value !== ""));
+function changed(environment: EmbeddingSettings, before: SettingsRow, { values, embedding }: Changes): SettingsRow {
+  const row: SettingsRow = { ...before, values: { ...before.values, ...values } };
+  if (embedding === undefined) return row;
+  const merged = Object.fromEntries(
+    Object.entries({ ...before.embedding, ...embedding }).filter(([, value]) => value !== undefined && value !== "" && value !== null),
+  ) as EmbeddingSettings;
+  // A key that was given for one server must not be had by naming another one.
+  const isMoved = originOf({ ...environment, ...merged }) !== originOf({ ...environment, ...before.embedding });
+  if (isMoved && embedding.api_key === undefined) delete merged.api_key;
+  return { ...row, embedding: merged };
+}
+
+function originOf({ base_url = OPENAI_BASE_URL }: EmbeddingSettings): string | undefined {
+  return URL.parse(base_url)?.origin;
 }

@@ -15,6 +15,7 @@ const YIELD_MS = 1;
 export class Driver {
   readonly #tasks = new Map<string, Running>();
   readonly #log: Log;
+  #isStarted = false;
 
   constructor(tasks: readonly Task[], log: Log) {
     this.#log = log;
@@ -22,15 +23,17 @@ export class Driver {
   }
 
   start(): void {
+    this.#isStarted = true;
     for (const running of this.#tasks.values()) this.#schedule(running, YIELD_MS);
   }
 
   /** Runs the task soon, whatever it is waiting for. */
   wake(name: string): void {
     const running = this.#tasks.get(name);
-    if (running === undefined) return;
+    // Once is enough: waking it again and again must not put it off.
+    if (running === undefined || !this.#isStarted || running.woken) return;
+    running.woken = true;
     if (running.current === undefined) this.#schedule(running, YIELD_MS);
-    else running.woken = true;
   }
 
   /** Ends all timers and waits for what is under way. */
@@ -53,6 +56,7 @@ export class Driver {
   }
 
   async #run(running: Running): Promise<void> {
+    running.woken = false;
     let ms = RETRY_MS;
     try {
       ms = await running.task.run();
@@ -60,9 +64,7 @@ export class Driver {
       this.#log.error("task failed", { task: running.task.name, error: describeError(error) });
     }
     running.current = undefined;
-    const next = running.woken ? YIELD_MS : ms;
-    running.woken = false;
-    this.#schedule(running, next);
+    this.#schedule(running, running.woken ? YIELD_MS : ms);
   }
 }
 

@@ -1,0 +1,224 @@
+import { expect, test } from "bun:test";
+import { settings } from "../src/storage/tables.ts";
+import { refusal } from "./support/answers.ts";
+import { startCairn, type Cairn } from "./support/cairn.ts";
+
+const DEFAULT = (value: unknown) => ({ value, default: value, source: "default" });
+
+const AT_FIRST = {
+  object: "settings",
+  memories_on_expiry: DEFAULT("keep"),
+  trace_retention_days: DEFAULT(365),
+  max_body_bytes: DEFAULT(1_048_576),
+  embedding: {
+    provider: DEFAULT("local"),
+    base_url: DEFAULT("https://api.openai.com/v1"),
+    model: DEFAULT("text-embedding-3-small"),
+    api_key: { set: false, source: "default" },
+    query_prefix: DEFAULT(""),
+    document_prefix: DEFAULT(""),
+    relevant_cosine: { value: null, default: null, source: "built-in" },
+    separation: null,
+    vector_length: null,
+    state: { available: true },
+    vectors: { ready: 0, owed: 0 },
+  },
+};
+
+const change = (cairn: Cairn, body: Record<string, unknown>) => cairn.ok(cairn.patch("/v1/settings", body));
+
+test("without any setting everything has its default, and says so", async () => {
+  await using cairn = await startCairn();
+  expect(await cairn.settings()).toEqual(AT_FIRST);
+});
+
+test("a change is answered with all settings, leaves the others as they are, and survives a restart", async () => {
+  await using cairn = await startCairn();
+  const first = await change(cairn, { memories_on_expiry: "delete" });
+  expect(first).toEqual({ ...AT_FIRST, memories_on_expiry: { value: "delete", default: "keep", source: "setting" } });
+  const second = await change(cairn, { trace_retention_days: 400, embedding: { model: "some-model" } });
+  const expected = {
+    ...first,
+    trace_retention_days: { value: 400, default: 365, source: "setting" },
+    embedding: { ...first.embedding, model: { value: "some-model", default: "text-embedding-3-small", source: "setting" } },
+  };
+  expect(second).toEqual(expected);
+  expect(await cairn.settings()).toEqual(expected);
+  await cairn.restart();
+  expect(await cairn.settings()).toEqual(expected);
+});
+
+test("changes at the same time all stand", async () => {
+  await using cairn = await startCairn();
+  await Promise.all([
+    change(cairn, { memories_on_expiry: "delete" }),
+    change(cairn, { embedding: { model: "one" } }),
+    change(cairn, { trace_retention_days: 10 }),
+    change(cairn, { embedding: { query_prefix: "q: " } }),
+    change(cairn, { max_body_bytes: 2048 }),
+    change(cairn, { embedding: { document_prefix: "d: " } }),
+  ]);
+  const expected = {
+    memories_on_expiry: { value: "delete" },
+    trace_retention_days: { value: 10 },
+    max_body_bytes: { value: 2048 },
+    embedding: { model: { value: "one" }, query_prefix: { value: "q: " }, document_prefix: { value: "d: " } },
+  };
+  expect(await cairn.settings()).toMatchObject(expected);
+  await cairn.restart();
+  expect(await cairn.settings()).toMatchObject(expected);
+});
+
+test("what is said of the memories of expired sessions holds from then on", async () => {
+  await using cairn = await startCairn();
+  const found = [];
+  for (const memories_on_expiry of ["delete", "keep"]) {
+    await change(cairn, { memories_on_expiry });
+    const session = await cairn.createSession({ ttl_seconds: 10 });
+    const memory = await cairn.addMemory(session.id, "tea");
+    cairn.clock.advance({ seconds: 11 });
+    await cairn.runTask("session expiry");
+    await cairn.runTask("session removal");
+    found.push((await cairn.get(`/v1/memory/${memory.id}`)).status);
+  }
+  expect(found).toEqual([404, 200]);
+});
+
+test("traces are kept as long as was set when they were made", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ ttl_seconds: 2_592_000 });
+  await change(cairn, { trace_retention_days: 2 });
+  await cairn.setState(session.id, { step: 1 });
+  cairn.clock.advance({ days: 3 });
+  expect((await cairn.traces(session.id)).map(({ action }) => action)).toEqual(["session.created"]);
+});
+
+test("a larger or smaller body is taken as soon as it is set", async () => {
+  await using cairn = await startCairn();
+  const statusOf = async (bytes: number) =>
+    (await cairn.post("/v1/sessions", { agent_id: "a", initial_state: { text: "x".repeat(bytes) } })).status;
+  expect([await statusOf(1_000_000), await statusOf(1_100_000)]).toEqual([201, 413]);
+  await change(cairn, { max_body_bytes: 2_000_000 });
+  expect([await statusOf(1_100_000), await statusOf(2_000_000)]).toEqual([201, 413]);
+  await change(cairn, { max_body_bytes: 1024 });
+  expect([await statusOf(500), await statusOf(1024)]).toEqual([201, 413]);
+  await change(cairn, { max_body_bytes: 1_048_576 });
+  expect(await statusOf(1_000_000)).toBe(201);
+});
+
+test("the environment is named where a value comes from it; a setting wins over it, and an empty text goes back to it", async () => {
+  await using cairn = await startCairn({ embedding: { model: "from-outside", api_key: "sk-outside-0123456789abcdef" } });
+  const outside = { value: "from-outside", default: "text-embedding-3-small", source: "environment" };
+  const shown = async () => {
+    const { model, api_key, query_prefix } = (await cairn.settings()).embedding;
+    return { model, api_key, query_prefix };
+  };
+  expect(await shown()).toEqual({ model: outside, api_key: { set: true, source: "environment" }, query_prefix: DEFAULT("") });
+  await change(cairn, { embedding: { model: "mine", api_key: "sk-mine-0123456789abcdef", query_prefix: "search: " } });
+  expect(await shown()).toEqual({
+    model: { ...outside, value: "mine", source: "setting" },
+    api_key: { set: true, source: "setting" },
+    query_prefix: { value: "search: ", default: "", source: "setting" },
+  });
+  await change(cairn, { embedding: { model: "", api_key: "", query_prefix: "" } });
+  expect(await shown()).toEqual({ model: outside, api_key: { set: true, source: "environment" }, query_prefix: DEFAULT("") });
+});
+
+test("a null is as if the setting were not there", async () => {
+  await using cairn = await startCairn();
+  const before = await change(cairn, { trace_retention_days: 30, embedding: { model: "mine", query_prefix: "q: " } });
+  const nulls = { provider: null, base_url: null, model: null, api_key: null, query_prefix: null, document_prefix: null };
+  expect(await change(cairn, { trace_retention_days: null, embedding: nulls })).toEqual(before);
+  expect(await change(cairn, { memories_on_expiry: null, max_body_bytes: null, embedding: null })).toEqual(before);
+});
+
+test("what is no setting is ignored, and not kept either", async () => {
+  await using cairn = await startCairn();
+  expect(await change(cairn, { nothing: 1, embedding: { model: "mine", apikey: "sk-misspelt" } })).toMatchObject({
+    embedding: { model: { value: "mine" }, api_key: { set: false } },
+  });
+  expect(cairn.service.store.get(settings, "current")).toEqual({ values: {}, embedding: { model: "mine" } });
+});
+
+const REFUSED: { body: unknown; param: string }[] = [
+  ...["later", "KEEP", "", 1, true, []].map((value) => ({ body: { memories_on_expiry: value }, param: "memories_on_expiry" })),
+  ...[0, -1, 2558, 1.5, "30", true].map((value) => ({ body: { trace_retention_days: value }, param: "trace_retention_days" })),
+  ...[0, 1023, 64 * 1024 * 1024 + 1, "2048", 4096.5].map((value) => ({ body: { max_body_bytes: value }, param: "max_body_bytes" })),
+  ...["local", 1, true, []].map((value) => ({ body: { embedding: value }, param: "embedding" })),
+  ...["remote", "", 1].map((value) => ({ body: { embedding: { provider: value } }, param: "embedding.provider" })),
+  ...["nowhere", "ftp://127.0.0.1/v1", "http://name:word@127.0.0.1/v1", "http://127.0.0.1/v1#x", "x".repeat(2049), 7].map((value) => ({
+    body: { embedding: { base_url: value } },
+    param: "embedding.base_url",
+  })),
+  ...["x".repeat(2049), 7, {}].map((value) => ({ body: { embedding: { model: value } }, param: "embedding.model" })),
+  ...["two words", "line\nfeed", "schlüssel", 7, "x".repeat(1025)].map((value) => ({
+    body: { embedding: { api_key: value } },
+    param: "embedding.api_key",
+  })),
+  ...[1.1, -1.1, "0.5", true, ""].map((value) => ({ body: { embedding: { relevant_cosine: value } }, param: "embedding.relevant_cosine" })),
+];
+
+test("what cannot be a setting is refused by its name, and nothing of the change is made", async () => {
+  await using cairn = await startCairn();
+  for (const { body, param } of REFUSED) {
+    const whole = { max_body_bytes: 4096, ...(body as Record<string, unknown>) };
+    expect([body, refusal(await cairn.patch("/v1/settings", whole))]).toEqual([body, { status: 400, code: "invalid_request", param }]);
+  }
+  expect(await cairn.settings()).toEqual(AT_FIRST);
+});
+
+test("only an admin key sees and changes settings", async () => {
+  await using cairn = await startCairn();
+  const key = await cairn.newKey({ scopes: ["read", "write"] });
+  expect(refusal(await cairn.get("/v1/settings", { key }))).toMatchObject({ status: 403, code: "permission_denied" });
+  expect(refusal(await cairn.patch("/v1/settings", { max_body_bytes: 4096 }, { key }))).toMatchObject({ status: 403 });
+  expect(await cairn.settings()).toEqual(AT_FIRST);
+});
+
+test("a change with an idempotency key is one commit with its answer, and a replay changes nothing", async () => {
+  await using cairn = await startCairn();
+  const { store } = cairn.service;
+  const commit = store.commit.bind(store);
+  let commits = 0;
+  store.commit = (work) => {
+    commits++;
+    return commit(work);
+  };
+  const again = { headers: { "Idempotency-Key": "once" } };
+  const first = await cairn.patch("/v1/settings", { trace_retention_days: 30, embedding: { model: "mine" } }, again);
+  expect([first.status, commits]).toEqual([200, 1]);
+  await change(cairn, { trace_retention_days: 60 });
+  const replayed = await cairn.patch("/v1/settings", { trace_retention_days: 30, embedding: { model: "mine" } }, again);
+  expect([replayed.status, replayed.headers.get("idempotency-replayed"), replayed.body]).toEqual([200, "true", first.body]);
+  expect((await cairn.settings()).trace_retention_days.value).toBe(60);
+});
+
+test("a change that cannot be written is not in force either", async () => {
+  await using cairn = await startCairn();
+  const { store } = cairn.service;
+  const commit = store.commit.bind(store);
+  store.commit = (work) =>
+    commit((tx) => {
+      work(tx);
+      throw new Error("no space");
+    });
+  const answer = await cairn.patch("/v1/settings", { max_body_bytes: 2048, embedding: { model: "mine" } });
+  store.commit = commit;
+  expect(answer.status).toBe(500);
+  expect(await cairn.settings()).toEqual(AT_FIRST);
+  await change(cairn, { embedding: { query_prefix: "q: " } });
+  expect((await cairn.settings()).embedding.model).toEqual(AT_FIRST.embedding.model);
+});
+
+test("a change stands in the log with who made it and what was changed, without the values", async () => {
+  await using cairn = await startCairn();
+  await change(cairn, { max_body_bytes: 4096, embedding: { api_key: "sk-secret-0123456789abcdef", model: "mine" } });
+  const [line] = cairn.logged.map((text) => JSON.parse(text)).filter(({ message }) => message === "settings changed");
+  expect(line).toEqual({
+    time: "2026-05-07T08:00:00.000Z",
+    level: "info",
+    message: "settings changed",
+    actor: cairn.key.slice(0, 8),
+    names: "max_body_bytes embedding.model embedding.api_key",
+  });
+});

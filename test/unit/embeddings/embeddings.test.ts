@@ -1,0 +1,196 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Embeddings } from "../../../src/embeddings/embeddings.ts";
+import { ApiError } from "../../../src/lib/errors.ts";
+import { firstLabelOf, putVector } from "../../../src/storage/memory-records.ts";
+import { Store } from "../../../src/storage/store.ts";
+import type { EmbeddingSettings } from "../../../src/storage/tables.ts";
+import { hangs, refuses, startEmbeddingServer, when } from "../../support/embedding-server.ts";
+import { FakeTimers } from "../../support/timers.ts";
+
+/** A store with some vectors, and what opens its provider. */
+async function open() {
+  const directory = mkdtempSync(join(tmpdir(), "cairn-embeddings-"));
+  const timers = new FakeTimers();
+  const store = await Store.open(directory, timers.clock);
+  const failures: string[] = [];
+  const opened: Embeddings[] = [];
+  return {
+    store,
+    timers,
+    failures,
+    async embeddings(settings: EmbeddingSettings): Promise<Embeddings> {
+      const { clock, wait } = timers;
+      const embeddings = await Embeddings.open(store, settings, { clock, wait, random: () => 1, onFailure: () => failures.push("failed") });
+      opened.push(embeddings);
+      return embeddings;
+    },
+    async addVectors(count: number): Promise<void> {
+      await store.commit((tx) => {
+        for (let i = 0; i < count; i++) putVector(tx, `memory${store.count({ name: "labels" })}${i}`, new Uint8Array(8));
+      });
+    },
+    async [Symbol.asyncDispose]() {
+      for (const embeddings of opened) embeddings.close();
+      await store.close();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+const REMOTE: EmbeddingSettings = { provider: "openai", base_url: "http://127.0.0.1:1/v1", model: "m", api_key: "a" };
+
+const CHANGES: { name: string; before: EmbeddingSettings; after: EmbeddingSettings; isOther: boolean }[] = [
+  { name: "nothing changed", before: REMOTE, after: REMOTE, isOther: false },
+  { name: "another key", before: REMOTE, after: { ...REMOTE, api_key: "b" }, isOther: false },
+  { name: "another relevant cosine", before: REMOTE, after: { ...REMOTE, relevant_cosine: 0.5 }, isOther: false },
+  { name: "a slash more", before: REMOTE, after: { ...REMOTE, base_url: `${REMOTE.base_url}/` }, isOther: false },
+  {
+    name: "the defaults written out",
+    before: { provider: "openai" },
+    after: { provider: "openai", base_url: "https://api.openai.com/v1", model: "text-embedding-3-small", query_prefix: "" },
+    isOther: false,
+  },
+  { name: "what a provider is told that is not in use", before: {}, after: { ...REMOTE, provider: "local" }, isOther: false },
+  { name: "another server", before: REMOTE, after: { ...REMOTE, base_url: "http://127.0.0.1:2/v1" }, isOther: true },
+  { name: "another model", before: REMOTE, after: { ...REMOTE, model: "n" }, isOther: true },
+  { name: "another prefix of queries", before: REMOTE, after: { ...REMOTE, query_prefix: "q: " }, isOther: true },
+  { name: "another prefix of memories", before: REMOTE, after: { ...REMOTE, document_prefix: "d: " }, isOther: true },
+  { name: "a server in place of the built-in provider", before: {}, after: REMOTE, isOther: true },
+  { name: "the built-in provider in place of a server", before: REMOTE, after: {}, isOther: true },
+];
+
+for (const { name, before, after, isOther } of CHANGES) {
+  test(`vectors are ${isOther ? "made anew" : "kept"} at a start with ${name}`, async () => {
+    await using opened = await open();
+    await opened.embeddings(before);
+    await opened.addVectors(3);
+    const firstLabel = firstLabelOf(opened.store);
+    const embeddings = await opened.embeddings(after);
+    expect(embeddings.active.firstLabel > firstLabel).toBe(isOther);
+    expect(embeddings.progress()).toEqual(isOther ? { ready: 0, owed: 3 } : { ready: 3, owed: 0 });
+  });
+}
+
+test("every change draws a line of its own, also back and where no vector was made between two", async () => {
+  await using opened = await open();
+  const lines = [];
+  for (const [settings, vectors] of [
+    [{}, 0],
+    [REMOTE, 2],
+    [{}, 0],
+    [REMOTE, 0],
+    [REMOTE, 0],
+    [{}, 2],
+    [{}, 1],
+  ] as const) {
+    lines.push((await opened.embeddings(settings)).active.firstLabel);
+    await opened.addVectors(vectors);
+  }
+  expect(lines).toEqual([1, 2, 5, 6, 6, 7, 7]);
+  expect((await opened.embeddings({})).progress()).toEqual({ ready: 3, owed: 2 });
+});
+
+test("a provider that is prepared counts once it is put and used, and what was measured of it is kept", async () => {
+  await using opened = await open();
+  await using server = startEmbeddingServer({ length: 384 });
+  const embeddings = await opened.embeddings({});
+  await opened.addVectors(2);
+  const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
+  expect([firstLabelOf(opened.store), embeddings.active.remote]).toEqual([1, undefined]);
+  const row = await opened.store.commit((tx) => embeddings.put(tx, prepared));
+  embeddings.use(prepared);
+  expect(row).toEqual({ identity: expect.any(String), vectorLength: 384, measured: expect.any(Object) });
+  expect(embeddings.row).toEqual(row);
+  expect(embeddings.active).toMatchObject({ firstLabel: 4, remote: { vectorLength: 384 } });
+  expect((await opened.embeddings({ ...REMOTE, base_url: server.baseUrl })).row).toEqual(row);
+});
+
+test("one that was prepared and is not used after all is let go", async () => {
+  await using opened = await open();
+  await using server = startEmbeddingServer();
+  const embeddings = await opened.embeddings({});
+  const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
+  embeddings.discard(prepared);
+  await expect(prepared.remote!.probe()).rejects.toThrow("no longer used");
+});
+
+test("a server that now gives vectors of another length is not taken for the same provider", async () => {
+  await using opened = await open();
+  await using server = startEmbeddingServer({ length: 384 });
+  const settings = { ...REMOTE, base_url: server.baseUrl };
+  const embeddings = await opened.embeddings(settings);
+  await embeddings.recover();
+  server.always(async (request) => {
+    await using other = startEmbeddingServer({ length: 768 });
+    const body = JSON.stringify(request.body);
+    return new Response(await (await fetch(`${other.baseUrl}/embeddings`, { method: "POST", body })).text());
+  });
+  const later = await opened.embeddings(settings);
+  await expect(later.recover()).rejects.toThrow("has vectors of 768 numbers, and before they had 384");
+});
+
+test("what is measured late of a provider before does not count for the one that is set by then", async () => {
+  await using opened = await open();
+  await using slow = startEmbeddingServer({ length: 384 });
+  await using server = startEmbeddingServer({ length: 768 });
+  const release = Promise.withResolvers<void>();
+  const isMeasuring = ({ body }: { body: { input: string[] } }) => body.input.length > 1;
+  slow.always(
+    when(isMeasuring, async (_request, usual) => {
+      await release.promise;
+      return usual();
+    }),
+  );
+  const embeddings = await opened.embeddings({ ...REMOTE, base_url: slow.baseUrl });
+  const recovering = embeddings.recover().catch(() => undefined);
+  await slow.arrived(2);
+  const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
+  await opened.store.commit((tx) => embeddings.put(tx, prepared));
+  // Between the commit and the use of it.
+  release.resolve();
+  await recovering;
+  embeddings.use(prepared);
+  expect(embeddings.row).toEqual(prepared.row);
+  expect((await opened.embeddings({ ...REMOTE, base_url: server.baseUrl })).row).toEqual(prepared.row);
+});
+
+test("a memory's vector is waited for 2.5 s; without it there is none", async () => {
+  await using opened = await open();
+  await using server = startEmbeddingServer({ length: 384 });
+  const embeddings = await opened.embeddings({ ...REMOTE, base_url: server.baseUrl });
+  expect((await embeddings.embedMemory(embeddings.active, "tea"))?.terms.length).toBeGreaterThan(0);
+  server.always(hangs);
+  const embedding = embeddings.embedMemory(embeddings.active, "coffee");
+  await server.arrived(2);
+  opened.timers.advance(2_500);
+  expect(await embedding).toBeUndefined();
+});
+
+test("a query that cannot be embedded is refused with what is wrong, and somebody is told", async () => {
+  await using opened = await open();
+  await using server = startEmbeddingServer({ length: 384 });
+  const embeddings = await opened.embeddings({ ...REMOTE, base_url: server.baseUrl });
+  const refusal = (text: string) =>
+    embeddings.embedQuery(embeddings.active, text).then(
+      () => undefined,
+      (error: unknown) => (error instanceof ApiError ? [error.code, error.message] : error),
+    );
+  expect(await refusal("tea")).toEqual([
+    "service_unavailable",
+    "What the embedding provider's vectors mean was not measured yet. Try again in a moment.",
+  ]);
+  await embeddings.recover();
+  expect(await refusal("tea")).toBeUndefined();
+  expect(opened.failures.length).toBe(1);
+  server.always(refuses(404, "gone"));
+  expect(await refusal("coffee")).toEqual([
+    "service_unavailable",
+    "The embedding provider failed. The embedding provider answered 404: gone",
+  ]);
+  // Neither what is known nor what has no word is asked for.
+  expect([await refusal("tea"), await refusal("?!")]).toEqual([undefined, undefined]);
+  expect(opened.failures.length).toBe(2);
+});

@@ -1,0 +1,148 @@
+import { expect, test } from "bun:test";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Settings, type Changes } from "../../../src/settings/settings.ts";
+import { Store } from "../../../src/storage/store.ts";
+import type { EmbeddingSettings } from "../../../src/storage/tables.ts";
+import { FakeClock } from "../../support/clock.ts";
+
+interface Opened extends AsyncDisposable {
+  settings: Settings;
+  store: Store;
+  change(changes: Changes): Promise<void>;
+}
+
+async function open(environment: EmbeddingSettings = {}): Promise<Opened> {
+  const directory = mkdtempSync(join(tmpdir(), "cairn-settings-"));
+  const store = await Store.open(directory, new FakeClock());
+  const settings = new Settings(store, environment);
+  return {
+    settings,
+    store,
+    async change(changes) {
+      await store.commit((tx) => settings.put(tx, changes));
+      settings.reload();
+    },
+    async [Symbol.asyncDispose]() {
+      await store.close();
+      rmSync(directory, { recursive: true, force: true });
+    },
+  };
+}
+
+const HERE = "http://127.0.0.1:11434/v1";
+const THERE = "https://models.example/v1";
+const OPENAI = "https://api.openai.com/v1";
+
+/** What is set of the key after some changes of the provider, one after the other. */
+const KEYS: { name: string; environment?: EmbeddingSettings; changes: EmbeddingSettings[]; key: string | undefined }[] = [
+  { name: "is kept for another model of the same server", changes: [{ base_url: HERE, api_key: "a" }, { model: "m" }], key: "a" },
+  {
+    name: "is kept for another path of the same server",
+    changes: [{ base_url: HERE, api_key: "a" }, { base_url: `${HERE}/more` }],
+    key: "a",
+  },
+  { name: "is kept when the server is named again", changes: [{ base_url: HERE, api_key: "a" }, { base_url: HERE }], key: "a" },
+  { name: "is kept when the default is written out", changes: [{ api_key: "a" }, { base_url: OPENAI }], key: "a" },
+  { name: "is dropped for another server", changes: [{ base_url: HERE, api_key: "a" }, { base_url: THERE }], key: undefined },
+  {
+    name: "is dropped for another port",
+    changes: [{ base_url: HERE, api_key: "a" }, { base_url: "http://127.0.0.1:1/v1" }],
+    key: undefined,
+  },
+  {
+    name: "is dropped for the same server without TLS",
+    changes: [{ base_url: THERE, api_key: "a" }, { base_url: "http://models.example/v1" }],
+    key: undefined,
+  },
+  {
+    name: "is not there again when the server is",
+    changes: [{ base_url: HERE, api_key: "a" }, { base_url: THERE }, { base_url: HERE }],
+    key: undefined,
+  },
+  {
+    name: "is the new one where both are given",
+    changes: [
+      { base_url: HERE, api_key: "a" },
+      { base_url: THERE, api_key: "b" },
+    ],
+    key: "b",
+  },
+  {
+    name: "of the environment is for OpenAI unless that names a server",
+    environment: { api_key: "e" },
+    changes: [{ model: "m" }],
+    key: "e",
+  },
+  {
+    name: "of the environment goes to no server of the settings",
+    environment: { api_key: "e" },
+    changes: [{ base_url: HERE }],
+    key: undefined,
+  },
+  {
+    name: "of the environment is there again with its server",
+    environment: { base_url: THERE, api_key: "e" },
+    changes: [{ base_url: HERE }, { base_url: "" }],
+    key: "e",
+  },
+  { name: "of the environment gives way to one that is set", environment: { api_key: "e" }, changes: [{ api_key: "a" }], key: "a" },
+  {
+    name: "of the environment is back when that is taken back",
+    environment: { api_key: "e" },
+    changes: [{ api_key: "a" }, { api_key: "" }],
+    key: "e",
+  },
+];
+
+for (const { name, environment = {}, changes, key } of KEYS) {
+  test(`the provider's key ${name}`, async () => {
+    await using opened = await open(environment);
+    for (const embedding of changes) await opened.change({ embedding });
+    expect(opened.settings.inForce.embedding.api_key).toBe(key);
+    expect(opened.settings.inForce.sourceOf("api_key")).toBe(key === undefined ? "default" : key === "e" ? "environment" : "setting");
+  });
+}
+
+test("changes build on those before; an empty text, or a null for the number, takes one back", async () => {
+  await using opened = await open({ model: "outside" });
+  await opened.change({ embedding: { model: "mine", query_prefix: "q: ", relevant_cosine: 0 } });
+  await opened.change({ embedding: { document_prefix: "d: " }, values: { trace_retention_days: 7 } });
+  expect(opened.settings.inForce.embedding).toEqual({ model: "mine", query_prefix: "q: ", document_prefix: "d: ", relevant_cosine: 0 });
+  await opened.change({ embedding: { model: "", query_prefix: "", relevant_cosine: null } });
+  expect(opened.settings.inForce.embedding).toEqual({ model: "outside", document_prefix: "d: " });
+  expect(opened.settings.values).toEqual({ memories_on_expiry: "keep", trace_retention_days: 7, max_body_bytes: 1_048_576 });
+});
+
+test("what would be in force is told without changing anything", async () => {
+  await using opened = await open();
+  const after = opened.settings.with({ values: { max_body_bytes: 2048 }, embedding: { model: "mine" } });
+  expect([after.values.max_body_bytes, after.embedding.model, after.sourceOf("model")]).toEqual([2048, "mine", "setting"]);
+  expect([opened.settings.values.max_body_bytes, opened.settings.inForce.embedding]).toEqual([1_048_576, {}]);
+});
+
+test("what is in force stays the same object until it is changed, for whoever holds it", async () => {
+  await using opened = await open();
+  const { inForce } = opened.settings;
+  await opened.change({ values: { max_body_bytes: 2048 } });
+  expect([inForce.values.max_body_bytes, opened.settings.inForce.values.max_body_bytes]).toEqual([1_048_576, 2048]);
+});
+
+test("work in turn begins when the one before has ended, well or not", async () => {
+  await using opened = await open();
+  const order: string[] = [];
+  const first = Promise.withResolvers<void>();
+  const results = ["first", "second", "third"].map((name) =>
+    opened.settings.inTurn(async () => {
+      order.push(`${name} begins`);
+      if (name === "first") await first.promise;
+      order.push(`${name} ends`);
+      if (name === "second") throw new Error("no");
+      return name;
+    }),
+  );
+  first.resolve();
+  expect((await Promise.allSettled(results)).map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
+  expect(order).toEqual(["first begins", "first ends", "second begins", "second ends", "third begins", "third ends"]);
+});
