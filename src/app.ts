@@ -20,7 +20,7 @@ import { contextEndpoints } from "./context/routes.ts";
 import { readBody, refuseDeclaredBody } from "./http/body.ts";
 import { docsPages } from "./http/docs.ts";
 import { corsHeaders, preflightHeaders } from "./http/cors.ts";
-import type { ApiCaller, Endpoint } from "./http/endpoint.ts";
+import type { ApiCaller, Call, Endpoint } from "./http/endpoint.ts";
 import { errorJson, statusOf } from "./http/errors.ts";
 import { hostCheck, isLoopback } from "./http/host.ts";
 import { httpsLocation } from "./http/https.ts";
@@ -30,7 +30,7 @@ import { readQuery } from "./http/query.ts";
 import { RateLimiter, rateLimitHeaders } from "./http/rate-limit.ts";
 import type { Level, Rate } from "./http/bucket.ts";
 import { requestIdOf } from "./http/request-id.ts";
-import { validator } from "./http/validate.ts";
+import { validator, type Validate } from "./http/validate.ts";
 import { findKey, hasScope } from "./keys/keys.ts";
 import { keyEndpoints } from "./keys/routes.ts";
 import { RATE_LIMITS, TRACE_RETENTION_DAYS, type Tier } from "./keys/tiers.ts";
@@ -112,13 +112,16 @@ export function createApp(parts: AppParts) {
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.
   const app = new Elysia({ normalize: false, systemRouter: false });
 
-  /** Runs `work` and turns what it gives or throws into a response. */
-  async function exchange(
+  /**
+   * Runs `work` and turns what it gives or throws into a response: at once where nothing is waited for, since a promise costs
+   * the server as much as all the rest of a small answer.
+   */
+  function exchange(
     route: string,
     request: Request,
     remote: Remote,
     work: (open: Exchange) => Answer | Promise<Answer>,
-  ): Promise<Response> {
+  ): Response | Promise<Response> {
     const open: Exchange = {
       request,
       remote,
@@ -129,18 +132,19 @@ export function createApp(parts: AppParts) {
       level: undefined,
     };
     try {
-      if (!isOwnHost(request.headers.get("host"))) {
-        throw new ApiError(
-          "permission_denied",
-          "This server answers to loopback names only; its operator can allow others (CAIRN_ALLOWED_HOSTS).",
-          {
-            param: "Host",
-          },
-        );
-      }
+      if (!isOwnHost(request.headers.get("host"))) throw foreignHost();
       const location = parts.requireHttps === true ? httpsLocation(request.headers, pathOf(request.url)) : undefined;
       if (location !== undefined) return respond(open, { status: 308, body: "", headers: { Location: location } });
-      return respond(open, await work(open));
+      const answer = work(open);
+      return answer instanceof Promise ? finish(open, answer) : respond(open, answer);
+    } catch (error) {
+      return refuse(open, error);
+    }
+  }
+
+  async function finish(open: Exchange, answer: Promise<Answer>): Promise<Response> {
+    try {
+      return respond(open, await answer);
     } catch (error) {
       return refuse(open, error);
     }
@@ -218,10 +222,23 @@ export function createApp(parts: AppParts) {
   }
 
   function handlerOf(endpoint: Endpoint) {
+    const { status } = endpoint;
     const checkQuery = validator(endpoint.query);
     const checkBody = endpoint.body === null ? null : validator(endpoint.body);
     const takesQuery = Object.keys(endpoint.query.properties).length > 0;
-    return async (open: Exchange, params: Record<string, string>): Promise<Answer> => {
+
+    async function withBody(open: Exchange, check: Validate, call: Omit<Call<unknown, unknown>, "body">, keyId: string): Promise<Answer> {
+      const { request } = open;
+      const idempotencyKey = idempotencyKeyOf(request.headers);
+      const body = await readBody(request, parts.settings.values.max_body_bytes);
+      const run = (caller: ApiCaller) => endpoint.run({ ...call, caller, body: check(body.value) } as never);
+      if (idempotencyKey === undefined) return { status, body: await run(call.caller) };
+      const identity = { keyId, idempotencyKey, method: endpoint.method, path: pathOf(request.url), body: body.bytes };
+      const kept = await parts.idempotency.run(identity, status, (keep) => run({ ...call.caller, keep }));
+      return { status: kept.status, body: kept.answer, replayed: kept.replayed };
+    }
+
+    return (open: Exchange, params: Record<string, string>): Answer | Promise<Answer> => {
       const { request } = open;
       const key = authenticate(open);
       if (!hasScope(key.scopes, endpoint.scope)) {
@@ -232,18 +249,10 @@ export function createApp(parts: AppParts) {
       }
       refuseDeclaredBody(request.headers, parts.settings.values.max_body_bytes);
       const query = takesQuery ? checkQuery(readQuery(request.url, endpoint.query)) : {};
-      const caller = callerOf(open, key);
-      if (checkBody === null) {
-        const call = { params, query, body: {}, caller };
-        return { status: endpoint.status, body: await endpoint.run(call as never) };
-      }
-      const idempotencyKey = idempotencyKeyOf(request.headers);
-      const body = await readBody(request, parts.settings.values.max_body_bytes);
-      const run = (from: ApiCaller) => endpoint.run({ params, query, body: checkBody(body.value), caller: from } as never);
-      if (idempotencyKey === undefined) return { status: endpoint.status, body: await run(caller) };
-      const identity = { keyId: key.id, idempotencyKey, method: endpoint.method, path: pathOf(request.url), body: body.bytes };
-      const { status, answer, replayed } = await parts.idempotency.run(identity, endpoint.status, (keep) => run({ ...caller, keep }));
-      return { status, body: answer, replayed };
+      const call = { params, query, caller: callerOf(open, key) };
+      if (checkBody !== null) return withBody(open, checkBody, call, key.id);
+      const body = endpoint.run({ ...call, body: {} } as never);
+      return body instanceof Promise ? body.then((text) => ({ status, body: text })) : { status, body };
     };
   }
 
@@ -301,6 +310,12 @@ export function createApp(parts: AppParts) {
     }),
   );
   return app;
+}
+
+function foreignHost(): ApiError {
+  return new ApiError("permission_denied", "This server answers to loopback names only; its operator can allow others (CAIRN_ALLOWED_HOSTS).", {
+    param: "Host",
+  });
 }
 
 function wrongMethod(request: Request, allow: string): ApiError {

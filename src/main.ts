@@ -41,7 +41,7 @@ Flags of export:
 
 In the environment only:
 ${Object.entries(VARIABLES)
-  .map(([name, says]) => `  ${name.padEnd(22)}${says}`)
+  .map(([name, says]) => `  ${name.padEnd(30)}${says}`)
   .join("\n")}
 `;
 

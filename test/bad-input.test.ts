@@ -10,7 +10,7 @@ import { startCairn, type Cairn } from "./support/cairn.ts";
 
 /** Everything that a store could have changed, in one text. */
 async function everything(cairn: Cairn): Promise<string> {
-  const lists = ["/v1/sessions", "/v1/memory", "/v1/traces", "/v1/api_keys"];
+  const lists = ["/v1/sessions", "/v1/memory", "/v1/traces", "/v1/api_keys", "/v1/webhooks"];
   return JSON.stringify(await Promise.all(lists.map((path) => cairn.ok(cairn.get(`${path}?limit=100`)))));
 }
 
@@ -185,6 +185,7 @@ const lists = [
   { path: "/v1/memory", prefix: "mem" },
   { path: "/v1/traces", prefix: "trace" },
   { path: "/v1/api_keys", prefix: "key" },
+  { path: "/v1/webhooks", prefix: "whk" },
 ];
 
 for (const { path, prefix } of lists) {

@@ -137,10 +137,10 @@ test("/openapi.json is a valid OpenAPI 3.0 document of this version", async () =
 test("the document describes every route of the application, and no other", async () => {
   await using cairn = await startCairn();
   const app = appOf(cairn);
-  const ofTheDocs = /^\/(docs|openapi\.json)(\/|$)/;
+  const noPartOfTheApi = /^\/(docs|metrics|openapi\.json)(\/|$)/;
   // Those for all methods are the refusals: 404 and 405.
   const routes = app.routes
-    .filter(({ method, path }) => method !== "ALL" && !ofTheDocs.test(path))
+    .filter(({ method, path }) => method !== "ALL" && !noPartOfTheApi.test(path))
     .map(({ method, path }) => `${method} ${path.replaceAll(/:(\w+)/g, "{$1}")}`);
   const described = operationsOf(await documentOf(cairn)).map(({ name }) => name);
   expect(described.toSorted()).toEqual(routes.toSorted());

@@ -37,11 +37,11 @@ const REFUSALS: Record<string, { statuses: number[]; type: string }> = {
 };
 
 /** Stand for ids of records that exist when the request is sent. */
-const NAMES = ["SESSION", "EXPIRED", "TURN", "MEMORY", "TRACE", "KEY"] as const;
+const NAMES = ["SESSION", "EXPIRED", "TURN", "MEMORY", "TRACE", "KEY", "WEBHOOK", "DELIVERY"] as const;
 type Name = (typeof NAMES)[number];
 
 /** These would call another server, or change how the rest is answered: only nonsense is sent for them. */
-const NEVER_IN_EARNEST = new Set(["embedding", "max_body_bytes", "url"]);
+const NEVER_IN_EARNEST = new Set(["embedding", "max_body_bytes"]);
 
 interface Sent {
   method: string;
@@ -110,12 +110,29 @@ const oddJson = fc.oneof(
   deep.map((text) => `{"a":${text}}`),
 );
 
+/** No names, which would have to be looked up. */
+const urls = fc.constantFrom(
+  "http://127.0.0.1:9/hook",
+  "http://127.0.0.1:9/hook?a=b#c",
+  "http://169.254.169.254/latest",
+  "http://0x7f.1/",
+  "http://[::1",
+  "http://[::ffff:10.0.0.1]/",
+  "https://user:password@127.0.0.1/",
+  "file:///etc/passwd",
+  "javascript:alert(1)",
+  "http://",
+  "//127.0.0.1/",
+  "http://127.0.0.1:99999/",
+);
+
 const plainText = fc.string({ unit: "grapheme", minLength: 1, maxLength: 30 });
 const json = (value: unknown) => JSON.stringify(value);
 
 /** JSON text that fits a schema, most of the time. */
 function fitting(schema: TSchema, name: string): fc.Arbitrary<string> {
   if (NEVER_IN_EARNEST.has(name)) return oddJson;
+  if (name === "url") return fc.oneof(urls.map(json), oddJson);
   if (name === "session_id") return fc.constantFrom("SESSION", "SESSION", "EXPIRED").map(json);
   const oneOf = schema[ONE_OF] as readonly string[] | undefined;
   if (oneOf !== undefined) return fc.constantFrom(...oneOf).map(json);
@@ -316,14 +333,27 @@ class World {
     const memory = await cairn.addMemory(session.id, "They like tea.", { tags: ["drink"] });
     const [trace] = await cairn.traces(session.id);
     const key = await cairn.ok(cairn.post("/v1/api_keys", {}));
-    this.#ids = { SESSION: session.id, EXPIRED: expired.id, TURN: turn.id, MEMORY: memory.id, TRACE: trace.id, KEY: key.id };
+    // There can only be so many.
+    for (const { id } of (await cairn.ok(cairn.get("/v1/webhooks?limit=100"))).data) await cairn.ok(cairn.delete(`/v1/webhooks/${id}`));
+    const webhook = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/hook", events: ["turn.added"] }));
+    const delivery = await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`));
+    this.#ids = {
+      SESSION: session.id,
+      EXPIRED: expired.id,
+      TURN: turn.id,
+      MEMORY: memory.id,
+      TRACE: trace.id,
+      KEY: key.id,
+      WEBHOOK: webhook.id,
+      DELIVERY: delivery.id,
+    };
   }
 
   named(text: string): string {
     return text
       .replace(/\{(\w+)_id\}/g, (_, name: string) => this.#ids[name.toUpperCase() as Name] ?? "none")
       .replace("{version}", "0")
-      .replace(/\b(SESSION|EXPIRED|TURN|MEMORY|TRACE|KEY)\b/g, (name) => this.#ids[name as Name]);
+      .replace(/\b(SESSION|EXPIRED|TURN|MEMORY|TRACE|KEY|WEBHOOK|DELIVERY)\b/g, (name) => this.#ids[name as Name]);
   }
 
   send({ method, path, headers, body }: Sent): Promise<Answer> {

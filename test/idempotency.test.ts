@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { refusal } from "./support/answers.ts";
 import { startCairn, type Answer, type Cairn, type RequestOptions } from "./support/cairn.ts";
+import { toJson } from "../src/lib/json.ts";
 import { idempotency, idempotencyByTime, outbox, sessions, traces } from "../src/storage/tables.ts";
 
 const keyed = (idempotencyKey: string, more: RequestOptions = {}): RequestOptions => ({
@@ -178,14 +179,16 @@ for (const { name, ...request } of others) {
   });
 }
 
-test("a request of another method on the same path is another request", async () => {
+test("a key stands for one method, whatever methods a path may know one day", async () => {
   await using cairn = await startCairn();
-  const memory = await cairn.addMemory((await cairn.createSession()).id, "tea");
-  await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, {}, keyed("k")));
-  expect(refusal(await cairn.post("/v1/memory/search", {}, keyed("k")))).toEqual({
-    status: 400,
+  const { idempotency: kept } = cairn.service;
+  const request = { keyId: "key_0VQk3aB4x1Zq", idempotencyKey: "k", path: "/v1/things", body: new Uint8Array() };
+  const made = await kept.run({ ...request, method: "POST" }, 201, () => toJson("made"));
+  expect(await kept.run({ ...request, method: "POST" }, 201, () => toJson("made again"))).toEqual({ ...made, replayed: true });
+  const other = kept.run({ ...request, method: "PATCH" }, 200, () => toJson("changed"));
+  expect(await other.catch((error: unknown) => error)).toMatchObject({
     code: "invalid_request",
-    param: "Idempotency-Key",
+    message: 'Idempotency-Key "k" was used for another method, path or body.',
   });
 });
 

@@ -141,6 +141,14 @@ test("a HEAD is a GET without the body, so that the next answer is in its place"
   }
 });
 
+test("a name that is a path of its own is no id for a listening server either", async () => {
+  await using server = await startServer();
+  for (const method of ["GET", "PATCH", "DELETE"]) {
+    const answer = await server.ask(server.head(`${method} /v1/memory/search`));
+    expect({ status: answer.status, allow: answer.headers.get("allow") }).toEqual({ status: 405, allow: "POST" });
+  }
+});
+
 test("HTTP/1.0 needs no Host, and its paths and queries are read like any other", async () => {
   await using server = await startServer();
   const ask = (line: string) => server.ask(`${line} HTTP/1.0\r\nX-API-Key: ${server.cairn.key}\r\n\r\n`);

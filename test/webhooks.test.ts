@@ -393,6 +393,11 @@ test("a webhook with nothing but failures for 5 days is disabled and says so; on
     disabled_reason: "Every attempt since 2026-05-07T08:00:00.000Z has failed. The last: The receiver answered 500.",
   });
   expect(await webhook(cairn, shakyId)).toMatchObject({ enabled: true, disabled_reason: null });
+  const failing = await subscribe(cairn, dead.url, { events: ["session.created"] });
+  await cairn.createSession();
+  await deliverAll(cairn);
+  expect((await webhook(cairn, failing.id)).failing_since).toBe(new Date(cairn.clock.now()).toISOString());
+  expect(await cairn.ok(cairn.patch(`/v1/webhooks/${failing.id}`, { url: shaky.url }))).toMatchObject({ failing_since: null });
 });
 
 test("a redirect is a failure and is not followed", async () => {

@@ -36,6 +36,9 @@ export const BARE_ID_LENGTH = TIME_WIDTH + COUNTER_WIDTH;
 export class IdSource {
   #lastMs = 0;
   #counter = 0;
+  /** The time part of the ids of one millisecond, of which a busy server makes many. */
+  #written = "";
+  #writtenMs = Number.NaN;
   readonly #clock: Clock;
   readonly #random: Chance;
 
@@ -59,7 +62,11 @@ export class IdSource {
       this.#lastMs += 1;
       this.#counter = 0;
     }
-    return toBase62(this.#lastMs, TIME_WIDTH) + toBase62(this.#counter, COUNTER_WIDTH);
+    if (this.#lastMs !== this.#writtenMs) {
+      this.#written = toBase62(this.#lastMs, TIME_WIDTH);
+      this.#writtenMs = this.#lastMs;
+    }
+    return this.#written + toBase62(this.#counter, COUNTER_WIDTH);
   }
 
   /** Unix milliseconds that never go back: the clock's, or the last id's if the clock has stepped back behind it. */

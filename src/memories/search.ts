@@ -53,7 +53,7 @@ export async function rank(
     const { active } = parts.embeddings;
     try {
       const query = await parts.embeddings.embedQuery(active, text);
-      const candidates = query.lexical.size === 0 ? [] : await candidatesFor(parts, query, filter);
+      const candidates = query.lexical.size === 0 ? [] : await candidatesFor(parts, query.vector, filter);
       // When another provider was set meanwhile, its vectors may be among them: they mean something else.
       if (parts.embeddings.active.firstLabel === active.firstLabel) {
         return { query, active, matches: best(parts, query, active, candidates, options) };
@@ -92,7 +92,7 @@ function best(
 }
 
 /** While a large session is being removed its memories can be nearer than all others: then more are asked for. */
-async function candidatesFor(parts: MemoryParts, query: EmbeddedQuery, filter: Filter): Promise<BareId[]> {
+async function candidatesFor(parts: MemoryParts, query: Float32Array, filter: Filter): Promise<BareId[]> {
   for (let asked = CANDIDATES; ; asked *= 4) {
     const found = await parts.vectors.nearest(query, filter, asked);
     if (found.length < asked || !isAnyBeingRemoved(parts.store)) return found;

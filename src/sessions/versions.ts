@@ -15,7 +15,7 @@ import { fromBase62 } from "../lib/base62.ts";
 import { versionKey } from "../storage/keys.ts";
 import { listOf } from "../storage/page.ts";
 import type { Reader, Tx } from "../storage/store.ts";
-import { sessions, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
+import { sessions, states, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
 import { commitFor, record, type Caller, type Records, type TraceEntry } from "../traces/record.ts";
 import { diffObjects } from "./diff.ts";
 import { liveSession, sessionJson, type LiveSession } from "./live-session.ts";
@@ -26,9 +26,9 @@ export function putVersion(tx: Tx, session: BareId, version: number, row: Versio
 
 /** The state of a version that exists. */
 export function readState(reader: Reader, session: BareId, version: number): JsonText {
-  const row = reader.get(versions, versionKey(session, version));
-  invariant(row !== undefined, "a session without the state of its version");
-  return row.body;
+  const state = reader.get(states, versionKey(session, version));
+  invariant(state !== undefined, "a session without the state of its version");
+  return state;
 }
 
 /**

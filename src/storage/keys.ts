@@ -17,6 +17,20 @@ const HASH_BYTES = 16;
 
 /** 22 characters for a text of any length. Hashed as JSON, which tells lone surrogates apart where UTF-8 would not. */
 export function hashKey(text: string): string {
+  let hash = hashes.get(text);
+  if (hash === undefined) {
+    hash = hashOf(text);
+    if (hashes.size >= HASHES_REMEMBERED) hashes.clear();
+    hashes.set(text, hash);
+  }
+  return hash;
+}
+
+/** The same few users, agents and types come again and again. */
+const hashes = new Map<string, string>();
+const HASHES_REMEMBERED = 1_000;
+
+function hashOf(text: string): string {
   return new Bun.CryptoHasher("sha256").update(JSON.stringify(text)).digest().subarray(0, HASH_BYTES).toString("base64url");
 }
 

@@ -29,7 +29,7 @@ export interface Span {
 
 /** What can be read, inside a commit and outside. Reads outside see every commit that has resolved. */
 export interface Reader {
-  get<Row>(table: Table<Row>, key: string): Row | undefined;
+  get<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined;
   has(table: AnyTable, key: string): boolean;
   keys(table: AnyTable, span: Span): string[];
   rows<Row>(table: Table<Row>, span: Span): { key: string; row: Row }[];
@@ -116,7 +116,7 @@ export class Store implements Reader {
     return store;
   }
 
-  get<Row>(table: Table<Row>, key: string): Row | undefined {
+  get<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined {
     const text = this.#database(table).get(key);
     return text === undefined ? undefined : table.decode(text);
   }

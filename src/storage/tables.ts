@@ -76,6 +76,24 @@ const withBody = <Row extends { body: JsonText }>(name: string): Table<Row> => (
   },
 });
 
+/** For the few rows that are read again and again: one that is as it was need not be parsed. Such a row is never changed in place. */
+const remembering = <Row>(table: Table<Row>): Table<Row> => {
+  const rows = new Map<string, Row>();
+  return {
+    ...table,
+    decode(value) {
+      let row = rows.get(value);
+      if (row === undefined) {
+        row = table.decode(value);
+        if (rows.size >= ROWS_REMEMBERED) rows.clear();
+        rows.set(value, row);
+      }
+      return row;
+    },
+  };
+};
+const ROWS_REMEMBERED = 1_000;
+
 export interface SessionRow {
   agentId: string;
   userId: string | null;
@@ -250,6 +268,11 @@ export const sessionsByAgent = index("sessions_by_agent");
 export const sessionsByUser = index("sessions_by_user");
 export const sessionsByExpiry = index("sessions_by_expiry");
 export const versions = withBody<VersionRow>("versions");
+/** The same table, for who wants the states alone. */
+export const states: Pick<Table<JsonText>, "name" | "decode"> = {
+  name: versions.name,
+  decode: (value) => value.slice(value.indexOf("\n") + 1) as JsonText,
+};
 export const turns: Table<TurnRow> = {
   name: "turns",
   encode: (row) => `${row.shown}\n${row.rest}`,
@@ -277,7 +300,7 @@ export const deliveriesDue = index("deliveries_due");
 export const deliveriesBySession = index("deliveries_by_session");
 export const idempotency = withBody<IdempotencyRow>("idempotency");
 export const idempotencyByTime = index("idempotency_by_time");
-export const apiKeys = json<ApiKeyRow>("api_keys");
+export const apiKeys = remembering(json<ApiKeyRow>("api_keys"));
 export const apiKeysById = text("api_keys_by_id");
 export const removals = json<RemovalRow>("removals");
 export const settings = json<SettingsRow>("settings");

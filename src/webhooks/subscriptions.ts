@@ -118,6 +118,8 @@ export async function updateWebhook(parts: WebhookParts, caller: Caller, id: str
       description: changes.description ?? before.description,
       enabled,
       updatedAt: parts.ids.now(),
+      // Another receiver has not failed yet.
+      failingSince: url === undefined || url === before.url ? before.failingSince : null,
       ...(isEnabledAnew ? { since: parts.ids.bare(), failingSince: null, disabledReason: null } : {}),
     };
     tx.put(webhooks, key, row);

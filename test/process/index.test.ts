@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Chance, scratchDirectory, startProcess, type CairnProcess } from "../support/process.ts";
+import { Chance, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 
 const TIMEOUT_MS = 60_000;
 const MEMORIES = 2_500;
@@ -76,7 +76,7 @@ test(
       damage(vectors, join(vectors, file));
       await using server = await startProcess({ dataDirectory: directory.path });
       const answers = await found(server);
-      const [ready] = server.logged("vector index ready");
+      const ready = await until("the index to say how it was loaded", () => server.logged("vector index ready")[0]);
       expect({ name, answers, isRebuilding: "rebuilding" in ready }).toEqual({ name, answers: expected, isRebuilding });
       await server.kill();
     }

@@ -33,6 +33,7 @@ function refusalOf(work: () => unknown): { code: string; param: string | undefin
 const refused: { body: string; param: string; message: string }[] = [
   { body: "{}", param: "name", message: "name is required: a string of 1 to 3 characters." },
   { body: '{"name":null}', param: "name", message: "name must be a string of 1 to 3 characters; got null." },
+  { body: '{"name":null,"limit":null}', param: "name", message: "name must be a string of 1 to 3 characters; got null." },
   { body: '{"name":5}', param: "name", message: "name must be a string of 1 to 3 characters; got 5." },
   { body: '{"name":""}', param: "name", message: 'name must be a string of 1 to 3 characters; got "".' },
   { body: '{"name":"abcd"}', param: "name", message: 'name must be a string of 1 to 3 characters; got "abcd".' },

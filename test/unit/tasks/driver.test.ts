@@ -73,6 +73,18 @@ test("nothing runs before the start; then each task runs, and again after as lon
   await driver.stop();
 });
 
+test("a task that is woken before the start runs at the start, and not before", async () => {
+  const task = counting("task");
+  const driver = new Driver([task], log);
+  driver.wake("task");
+  await pass(100);
+  expect(task.runs).toBe(0);
+  driver.start();
+  await pass(100);
+  expect(task.runs).toBe(1);
+  await driver.stop();
+});
+
 test("a task with more to do goes on at once, with room for others between its pieces", async () => {
   const busy = counting("busy", [0, 0, 0]);
   const driver = new Driver([busy], log);
