@@ -154,7 +154,8 @@ export function createApp(parts: AppParts) {
   function note({ request, route, requestId, startedAt, actor }: Exchange, status: number): void {
     const ms = Math.round((parts.clock.elapsed() - startedAt) * 100) / 100;
     metrics.observe(route, request.method, status, ms);
-    if (parts.log.enabled("info")) parts.log.info("request", { method: request.method, route, status, ms, request_id: requestId, key: actor });
+    if (parts.log.enabled("info"))
+      parts.log.info("request", { method: request.method, route, status, ms, request_id: requestId, key: actor });
   }
 
   function respond(open: Exchange, { status, body, headers: more, replayed }: Answer): Response {
@@ -261,7 +262,9 @@ export function createApp(parts: AppParts) {
     const handle = handlerOf(endpoint);
     const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ":$1");
     methods.set(path, [...(methods.get(path) ?? []), ...(endpoint.method === "GET" ? ["GET", "HEAD"] : [endpoint.method])]);
-    app.route(endpoint.method, path, ({ request, params, server }) => exchange(endpoint.path, request, server, (open) => handle(open, params)));
+    app.route(endpoint.method, path, ({ request, params, server }) =>
+      exchange(endpoint.path, request, server, (open) => handle(open, params)),
+    );
   }
   for (const [path, known] of methods) {
     const allow = known.join(", ");
@@ -313,9 +316,13 @@ export function createApp(parts: AppParts) {
 }
 
 function foreignHost(): ApiError {
-  return new ApiError("permission_denied", "This server answers to loopback names only; its operator can allow others (CAIRN_ALLOWED_HOSTS).", {
-    param: "Host",
-  });
+  return new ApiError(
+    "permission_denied",
+    "This server answers to loopback names only; its operator can allow others (CAIRN_ALLOWED_HOSTS).",
+    {
+      param: "Host",
+    },
+  );
 }
 
 function wrongMethod(request: Request, allow: string): ApiError {

@@ -60,9 +60,21 @@ export const OPTIONS = {
   host: { flag: "host", variable: "CAIRN_HOST", value: "ADDRESS", fallback: "127.0.0.1", says: "address to listen on" },
   port: { flag: "port", variable: "CAIRN_PORT", value: "N", fallback: "8700", says: "port to listen on; 0 takes any free one" },
   dataDirectory: { flag: "data-dir", variable: "CAIRN_DATA_DIR", value: "DIR", fallback: "./data", says: "where everything is kept" },
-  tlsCertificate: { flag: "tls-cert", variable: "CAIRN_TLS_CERT", value: "FILE", fallback: "", says: "certificate (PEM); with --tls-key the server speaks HTTPS" },
+  tlsCertificate: {
+    flag: "tls-cert",
+    variable: "CAIRN_TLS_CERT",
+    value: "FILE",
+    fallback: "",
+    says: "certificate (PEM); with --tls-key the server speaks HTTPS",
+  },
   tlsKey: { flag: "tls-key", variable: "CAIRN_TLS_KEY", value: "FILE", fallback: "", says: "its private key (PEM)" },
-  httpRedirectPort: { flag: "http-redirect-port", variable: "CAIRN_HTTP_REDIRECT_PORT", value: "N", fallback: "", says: "with TLS: redirect plain HTTP from this port" },
+  httpRedirectPort: {
+    flag: "http-redirect-port",
+    variable: "CAIRN_HTTP_REDIRECT_PORT",
+    value: "N",
+    fallback: "",
+    says: "with TLS: redirect plain HTTP from this port",
+  },
   logLevel: { flag: "log-level", variable: "CAIRN_LOG_LEVEL", value: "LEVEL", fallback: "info", says: LOG_LEVELS.join(", ") },
 } as const satisfies Record<string, Option>;
 

@@ -46,7 +46,11 @@ export function readingsOf({ store, vectors, clock }: MemoryParts): Reading[] {
         return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, MS_WIDTH))) / 1000;
       },
     },
-    { name: "process_resident_memory_bytes", help: "Memory of the process, the mapped store included.", read: () => process.memoryUsage.rss() },
+    {
+      name: "process_resident_memory_bytes",
+      help: "Memory of the process, the mapped store included.",
+      read: () => process.memoryUsage.rss(),
+    },
     {
       name: "process_cpu_seconds_total",
       help: "Processor time of the process.",

@@ -298,7 +298,15 @@ async function recordsIn(cairn: Cairn): Promise<Record<string, string>> {
   const webhook = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:1/hook", events: ["turn.added"] }));
   const delivery = await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`, {}));
   const ofWebhooks = { webhook_id: webhook.id, delivery_id: delivery.id };
-  return { ...ofWebhooks, session_id: session.id, turn_id: turn.id, memory_id: memory.id, trace_id: trace.id, key_id: key.id, version: "0" };
+  return {
+    ...ofWebhooks,
+    session_id: session.id,
+    turn_id: turn.id,
+    memory_id: memory.id,
+    trace_id: trace.id,
+    key_id: key.id,
+    version: "0",
+  };
 }
 
 test("what the server answers to each example is what the document says", async () => {

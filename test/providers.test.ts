@@ -507,7 +507,7 @@ describe("while the provider is down", () => {
     await setProvider(cairn, server);
     const [memory] = await addAll(cairn, [TEA]);
     const task = cairn.service.tasks.find(({ name }) => name === BACKFILL)!;
-    const { run } = task;
+    const run = task.run.bind(task);
     let ran = Promise.withResolvers<void>();
     /** After each run it sleeps for good, unless it is woken. */
     Object.assign(task, { run: () => run().then(() => (ran.resolve(), 1_000_000)) });

@@ -40,7 +40,8 @@ const TAGS: Record<string, string> = {
   Context: "All an agent needs for its next step, in one call.",
   Traces: "Who changed what, and when.",
   "API keys": "Who may do what, and how often.",
-  Webhooks: "Who hears of what happens, and where. Events are delivered at least once, in the order of each session as far as retries allow.",
+  Webhooks:
+    "Who hears of what happens, and where. Events are delivered at least once, in the order of each session as far as retries allow.",
   Health: "Whether the server is there. Needs no key.",
 };
 

@@ -19,7 +19,12 @@ export interface Log {
   enabled(level: LogLevel): boolean;
 }
 
-export function createLog(options: { level: LogLevel; pretty: boolean; now: () => number; write: (line: string, level: LogLevel) => void }): Log {
+export function createLog(options: {
+  level: LogLevel;
+  pretty: boolean;
+  now: () => number;
+  write: (line: string, level: LogLevel) => void;
+}): Log {
   const lowest = LOG_LEVELS.indexOf(options.level);
   const enabled = (level: LogLevel) => LOG_LEVELS.indexOf(level) >= lowest;
   const line = (level: LogLevel, message: string, fields: LogFields): string => {
@@ -41,7 +46,10 @@ export function createLog(options: { level: LogLevel; pretty: boolean; now: () =
  *
  * @param later - calls back after that while, and once when the process ends
  */
-export function bufferedWriter(write: (lines: string) => void, later: (flush: () => void) => void): (line: string, level: LogLevel) => void {
+export function bufferedWriter(
+  write: (lines: string) => void,
+  later: (flush: () => void) => void,
+): (line: string, level: LogLevel) => void {
   let lines = "";
   const flush = () => {
     if (lines !== "") write(lines);

@@ -214,7 +214,7 @@ type Outcome = "made" | "refused" | "failed";
 async function make(parts: MemoryParts, active: Active, batch: readonly Owed[]): Promise<(Outcome | undefined)[]> {
   // What cannot be stored need not be paid for: this finds out if the disk is full.
   if (active.remote !== undefined) await parts.store.commit(() => undefined);
-  const made = await Promise.all(batch.map(({ text }) => (text === undefined ? undefined : embeddingOf(active, text))));
+  const made = await Promise.all(batch.map(async ({ text }) => (text === undefined ? undefined : await embeddingOf(active, text))));
   const outcomes = await parts.store.commit((tx) => batch.map((item, i) => settle(tx, parts, active, item, made[i])));
   parts.vectors.changed();
   return outcomes;

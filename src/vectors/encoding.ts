@@ -7,7 +7,7 @@
 import { DIMENSION, type Embedding } from "../embeddings/embedder.ts";
 import { LABEL_BYTES } from "../storage/memory-records.ts";
 
-const VECTOR_BYTES = DIMENSION * Float32Array.BYTES_PER_ELEMENT;
+export const VECTOR_BYTES = DIMENSION * Float32Array.BYTES_PER_ELEMENT;
 
 export function encodeVector({ vector, terms }: Embedding): Uint8Array {
   const bytes = new Uint8Array(VECTOR_BYTES + terms.byteLength + LABEL_BYTES);

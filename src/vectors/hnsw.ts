@@ -9,6 +9,7 @@
  *
  * @module
  */
+import { closeSync, openSync, readSync } from "node:fs";
 import hnswlib from "hnswlib-node";
 import { DIMENSION } from "../embeddings/embedder.ts";
 import { invariant } from "../lib/invariant.ts";
@@ -30,6 +31,10 @@ export interface GraphNeighbour {
   label: number;
   cosine: number;
 }
+
+const HEADER_LABEL_AT = 32;
+
+const HEADER_VECTOR_AT = 40;
 
 export class Graph {
   readonly #index: hnswlib.HierarchicalNSW;
@@ -123,4 +128,30 @@ async function isWhole(file: string, count: number): Promise<boolean> {
     at += 4 + links.getUint32(at, true);
   }
   return at === links.byteLength;
+}
+
+/** Whether a point of a graph is what this vector became. */
+export function isPointOf(point: ArrayLike<number>, vector: Float32Array): boolean {
+  return vector.every((value, i) => value === point[i]);
+}
+
+/** The points in a file that was found whole, one after the other: for who wants to see them and not to search. */
+export function* pointsIn(file: string): Generator<{ label: number; vector: Float32Array }, void, undefined> {
+  const descriptor = openSync(file, "r");
+  try {
+    const header = new DataView(new ArrayBuffer(HEADER_BYTES));
+    readSync(descriptor, header, 0, HEADER_BYTES, 0);
+    const [count, size, labelAt, vectorAt] = [HEADER_COUNT, HEADER_POINT_BYTES, HEADER_LABEL_AT, HEADER_VECTOR_AT].map((at) =>
+      Number(header.getBigUint64(at, true)),
+    ) as [number, number, number, number];
+    const point = new DataView(new ArrayBuffer(size));
+    for (let i = 0; i < count; i++) {
+      readSync(descriptor, point, 0, size, HEADER_BYTES + i * size);
+      // A copy, because where it stands need not be a multiple of four.
+      const vector = new Float32Array(point.buffer.slice(vectorAt, vectorAt + DIMENSION * Float32Array.BYTES_PER_ELEMENT));
+      yield { label: Number(point.getBigUint64(labelAt, true)), vector };
+    }
+  } finally {
+    closeSync(descriptor);
+  }
 }

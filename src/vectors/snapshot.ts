@@ -63,10 +63,25 @@ export async function saveSnapshot(directory: string, { graph, removed }: Snapsh
   await removeOthers(directory, file);
 }
 
+export const NO_SNAPSHOT = "there is no snapshot";
+
 /** The last snapshot, or why there is none to go on from. */
 export async function loadSnapshot(directory: string): Promise<Snapshot | { reason: string }> {
+  const verified = await verifySnapshot(directory);
+  if ("reason" in verified) return verified;
+  try {
+    const graph = Graph.load(verified.path);
+    const { removed } = verified;
+    return { graph, live: new Set(graph.labels().filter((label) => !removed.has(label))), removed };
+  } catch (error) {
+    return { reason: `the snapshot does not load: ${describeError(error)}` };
+  }
+}
+
+/** The file of the last snapshot, found whole, and the labels of its removed points. */
+export async function verifySnapshot(directory: string): Promise<{ path: string; removed: Set<number> } | { reason: string }> {
   const manifestFile = Bun.file(join(directory, MANIFEST));
-  if (!(await manifestFile.exists())) return { reason: "there is no snapshot" };
+  if (!(await manifestFile.exists())) return { reason: NO_SNAPSHOT };
   const manifest: unknown = await manifestFile.json().catch(() => undefined);
   if (!isManifest(manifest)) return { reason: "the manifest of the snapshot cannot be read" };
   if (manifest.format !== FORMAT || manifest.dimension !== DIMENSION) return { reason: "the snapshot is of another format" };
@@ -74,13 +89,7 @@ export async function loadSnapshot(directory: string): Promise<Snapshot | { reas
   const found = await digest(path).catch(() => undefined);
   if (found === undefined) return { reason: "the file of the snapshot cannot be read" };
   if (found.bytes !== manifest.bytes || found.sha256 !== manifest.sha256) return { reason: "the snapshot is damaged" };
-  try {
-    const graph = Graph.load(path);
-    const removed = new Set(manifest.removed);
-    return { graph, live: new Set(graph.labels().filter((label) => !removed.has(label))), removed };
-  } catch (error) {
-    return { reason: `the snapshot does not load: ${describeError(error)}` };
-  }
+  return { path, removed: new Set(manifest.removed) };
 }
 
 function isManifest(value: unknown): value is Manifest {

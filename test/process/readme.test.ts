@@ -7,7 +7,9 @@ const README = readFileSync(join(import.meta.dir, "../../README.md"), "utf8");
 
 /** The commands of the first conversation, as they are printed. */
 function conversation(): string {
-  const block = Array.from(README.matchAll(/```sh\n([\s\S]*?)```/g), (match) => match[1] as string).find((text) => text.includes("KEY=crn_"));
+  const block = Array.from(README.matchAll(/```sh\n([\s\S]*?)```/g), (match) => match[1] as string).find((text) =>
+    text.includes("KEY=crn_"),
+  );
   if (block === undefined) throw new Error("the README has no first conversation");
   return block;
 }

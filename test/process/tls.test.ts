@@ -20,7 +20,10 @@ test("with a certificate it speaks HTTPS alone, and sends plain HTTP there from 
   expect(await health.json()).toMatchObject({ status: "ready" });
   await expect(fetch(`http://localhost:${port}/health`)).rejects.toThrow();
 
-  const redirected = await fetch(`http://127.0.0.1:${redirectPort}/v1/sessions?limit=2`, { redirect: "manual", headers: { Host: "localhost" } });
+  const redirected = await fetch(`http://127.0.0.1:${redirectPort}/v1/sessions?limit=2`, {
+    redirect: "manual",
+    headers: { Host: "localhost" },
+  });
   expect(redirected.status).toBe(308);
   expect(redirected.headers.get("location")).toBe(`https://localhost:${port}/v1/sessions?limit=2`);
 }, 60_000);
@@ -28,7 +31,10 @@ test("with a certificate it speaks HTTPS alone, and sends plain HTTP there from 
 test("a certificate without its key, or one that cannot be read, ends the start with what is wrong", async () => {
   using directory = scratchDirectory();
   const serve = (...flags: string[]) => runCairn(["serve", "--port", "0", "--data-dir", directory.path, ...flags]);
-  expect(await serve("--tls-cert", CERTIFICATE)).toMatchObject({ code: 2, stderr: expect.stringContaining("--tls-cert and --tls-key go together") });
+  expect(await serve("--tls-cert", CERTIFICATE)).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining("--tls-cert and --tls-key go together"),
+  });
   expect(await serve("--http-redirect-port", "8080")).toMatchObject({ code: 2, stderr: expect.stringContaining("needs --tls-cert") });
   const missing = join(directory.path, "none.pem");
   expect(await serve("--tls-cert", missing, "--tls-key", PRIVATE_KEY)).toMatchObject({ code: 1, stderr: expect.stringContaining(missing) });
