@@ -1,33 +1,10 @@
-import { expect, test } from "bun:test";
-import { localEmbedder } from "../src/embeddings/local.ts";
-import type { MemoryId } from "../src/lib/ids.ts";
-import { hashKey } from "../src/storage/keys.ts";
-import { putMemory, putVector } from "../src/storage/memory-records.ts";
-import { encodeVector } from "../src/vectors/encoding.ts";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { idsOf, neverGiven, refusal } from "./support/answers.ts";
-import { startCairn, type Cairn } from "./support/cairn.ts";
+import { startCairn } from "./support/cairn.ts";
+import { fillMemories, numberedTexts } from "./support/fill.ts";
 
-/** Puts memories into the store directly: thousands by way of requests would take a while. */
-async function fill(cairn: Cairn, sessionId: string, contents: readonly string[]): Promise<MemoryId[]> {
-  const { store, ids } = cairn.service;
-  const embedder = localEmbedder();
-  const filled: MemoryId[] = [];
-  await store.commit((tx) => {
-    for (const content of contents) {
-      const id = ids.next("mem");
-      const memory = id.slice("mem_".length);
-      const embedding = { id: ids.next("emb"), label: putVector(tx, memory, encodeVector(embedder.embedMemory(content))) };
-      const row = { sessionId, userId: null, content, type: "general", tags: [], metadata: {}, createdAt: cairn.clock.now(), embed: true };
-      putMemory(tx, memory, { ...row, embedding });
-      filled.push(id);
-    }
-  });
-  cairn.service.vectors.changed();
-  return filled;
-}
-
-const NUMBERED = (count: number) =>
-  Array.from({ length: count }, (_, i) => `Entry ${i + 1000}: ${hashKey(`${i}`)} arrived at gate ${i % 97}.`);
+// What is compared is much, and the machine may be busy with other tests.
+setDefaultTimeout(60_000);
 
 test("a search answers the query as it was sent and what it found, with these fields and no others", async () => {
   await using cairn = await startCairn();
@@ -100,9 +77,9 @@ test("the best come first, and of equal ones the newest", async () => {
 test("of many equal memories the newest are found", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();
-  const ids = await fill(
+  const ids = await fillMemories(
     cairn,
-    session.id,
+    session,
     Array.from({ length: 250 }, () => "The customer prefers tea."),
   );
   expect(idsOf((await cairn.search("The customer prefers tea.", { limit: 50 })).data)).toEqual(ids.slice(-50).reverse());
@@ -241,16 +218,16 @@ test("a pair of query and memory has the same score among one, a hundred and fif
   const ids: string[] = [];
   for (const { content } of pairs) ids.push((await cairn.addMemory(session.id, content)).id);
   const scores = () => Promise.all(pairs.map(({ query }, i) => scoreOf(query, ids[i] as string)));
-  await fill(cairn, session.id, NUMBERED(147));
+  await fillMemories(cairn, session, numberedTexts(147));
   expect(await scores()).toEqual(alone);
-  await fill(cairn, session.id, NUMBERED(5_000).slice(150));
+  await fillMemories(cairn, session, numberedTexts(5_000).slice(150));
   expect(await scores()).toEqual(alone);
 });
 
 test("a memory is found as soon as it is answered, changed as soon as it is changed and gone as soon as it is deleted, while the index is being built", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();
-  await fill(cairn, session.id, NUMBERED(2_500));
+  await fillMemories(cairn, session, numberedTexts(2_500));
   for (let i = 0; i < 10; i++) {
     const [before, after] = [`Zoltan left samovar ${i} on the ferry.`, `Ludmila took accordion ${i} to the opera.`];
     const { id } = await cairn.addMemory(session.id, before);

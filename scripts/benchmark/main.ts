@@ -32,6 +32,7 @@ const HELP = `scripts/bench: measures Cairn against the limits of this machine
   --turns N                how many turns (3)
   --no-limits              only Cairn
   --binary FILE            another executable (dist/cairn)
+  --log-level LEVEL        of the server: info writes a line for each request (error)
   --json                   everything as JSON on standard output
 `;
 
@@ -50,6 +51,7 @@ interface Options {
   turns: number;
   limits: boolean;
   binary: string;
+  logLevel: string;
   json: boolean;
 }
 
@@ -64,6 +66,7 @@ function readOptions(): Options | undefined {
       turns: { type: "string" },
       "no-limits": { type: "boolean", default: false },
       binary: { type: "string" },
+      "log-level": { type: "string", default: "error" },
       json: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
     },
@@ -85,6 +88,7 @@ function readOptions(): Options | undefined {
     turns: number("turns", values.turns ?? (values.quick ? "2" : "3")),
     limits: !values["no-limits"],
     binary: values.binary ?? join(root, "dist/cairn"),
+    logLevel: values["log-level"],
     json: values.json,
   };
 }
@@ -113,7 +117,7 @@ class Bench implements AsyncDisposable {
   async run(): Promise<Report> {
     const { sessions, operations, concurrency, limits, embedding } = this.#options;
     const data = join(this.#directory, "data");
-    this.#subject = await Subject.start(this.#options.binary, data, ADMIN_KEY);
+    this.#subject = await this.#start(data);
     const started = this.#subject.memory();
     const key = await createKey(this.#subject.port);
     say(`storing ${sessions} sessions, each with ${TURNS_PER_SESSION} turns and ${MEMORIES_PER_SESSION} memories …`);
@@ -129,7 +133,7 @@ class Bench implements AsyncDisposable {
 
     const copy = join(this.#directory, "copy");
     cpSync(data, copy, { recursive: true });
-    this.#subject = await Subject.start(this.#options.binary, data, ADMIN_KEY);
+    this.#subject = await this.#start(data);
     const { startMs } = this.#subject;
     if (limits) {
       say("recording what each operation writes …");
@@ -157,6 +161,11 @@ class Bench implements AsyncDisposable {
       measured,
       embedding: costs,
     };
+  }
+
+  #start(data: string): Promise<Subject> {
+    const { binary, logLevel } = this.#options;
+    return Subject.start(binary, { dataDirectory: data, key: ADMIN_KEY, logLevel, log: join(this.#directory, "log") });
   }
 
   async #measure(subject: Subject, operation: OperationName, concurrency: number): Promise<Measured> {

@@ -18,6 +18,15 @@ export interface Memory {
   rssAnon: number;
 }
 
+export interface SubjectOptions {
+  dataDirectory: string;
+  /** An admin key to register. */
+  key: string;
+  logLevel: string;
+  /** The file that its log goes to. */
+  log: string;
+}
+
 /** Milliseconds of processor time that all threads of a process have used, to 10 ms. */
 export function cpuMs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -38,13 +47,14 @@ export class Subject {
     this.startMs = startMs;
   }
 
-  static async start(binary: string, dataDirectory: string, key: string): Promise<Subject> {
+  static async start(binary: string, options: SubjectOptions): Promise<Subject> {
     const startedAt = performance.now();
-    const child = Bun.spawn([binary, "serve", "--port", "0", "--data-dir", dataDirectory, "--log-level", "error"], {
-      env: { CAIRN_API_KEY: key },
+    const args = ["serve", "--port", "0", "--data-dir", options.dataDirectory, "--log-level", options.logLevel];
+    const child = Bun.spawn([binary, ...args], {
+      env: { CAIRN_API_KEY: options.key },
       stdin: "ignore",
       stdout: "pipe",
-      stderr: "inherit",
+      stderr: Bun.file(options.log),
     });
     let said = "";
     const decoder = new TextDecoder();
@@ -53,7 +63,7 @@ export class Subject {
       const port = /is serving on http:\S+:(\d+)/.exec(said)?.[1];
       if (port !== undefined) return new Subject(child, Number(port), performance.now() - startedAt);
     }
-    throw new Failure(`${binary} did not start: it ended with code ${await child.exited}.`);
+    throw new Failure(`${binary} did not start: it ended with code ${await child.exited}.\n${readFileSync(options.log, "utf8")}`);
   }
 
   get pid(): number {

@@ -16,6 +16,12 @@ export interface Neighbour {
   cosine: number;
 }
 
+/** The same of a vector that is known by its label. */
+export interface LabelledCosine {
+  label: number;
+  cosine: number;
+}
+
 export function dot(a: Float32Array, b: Float32Array): number {
   // Four sums, so that the processor need not wait for one addition before the next.
   let s0 = 0;

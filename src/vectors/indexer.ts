@@ -1,13 +1,17 @@
 /**
- * Keeps the graph in step with the store and searches it. Runs in the worker; knows nothing of threads.
+ * Keeps the index in step with the store and searches it. Runs in the worker; knows nothing of threads.
  *
  * All it needs to know stands in the store: every vector has a label that is never given twice. Labels above the last one
- * seen are new; a point whose label is gone is deleted. So nothing can be missed, and a start after a crash is a search
- * like any other: until a vector is in the graph it is compared exactly, and what the graph says is checked against the
- * store before it counts.
+ * seen are new; a point whose label is gone is deleted. So nothing can be missed, and a start after a crash is a search like
+ * any other: every answer is checked against the store before it counts.
+ *
+ * Two things are made of the vectors. `coarse` has all of them and answers while there are not too many to compare with each;
+ * the graph is built along in the background, and answers beyond.
  *
  * ```
- * store's labels ──catchUp──▶ pending ──step──▶ points, live ──sweep──▶ points, removed ──rebuild──▶ none
+ *                           ┌──read──▶ coarse
+ * store's labels ──catchUp──┤
+ *                           └──pending──▶ live points ──sweep──▶ removed points ──rebuild──▶ none     (of the graph)
  * ```
  *
  * @module
@@ -20,16 +24,19 @@ import { firstLabelOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
 import { labels, memories, meta } from "../storage/tables.ts";
 import { matches, walk, type Filter } from "../storage/walk.ts";
+import { Coarse, COARSE_ERROR } from "./coarse.ts";
 import { storedVector } from "./encoding.ts";
-import { byNearness, Nearest, scan, type Neighbour } from "./exact.ts";
+import { dot, Nearest, scan, type Neighbour } from "./exact.ts";
 import { Graph } from "./hnsw.ts";
-import { Pending } from "./pending.ts";
+import { firstOf, passingNearest, type Look } from "./oversample.ts";
 import { loadSnapshot, saveSnapshot, type Snapshot } from "./snapshot.ts";
 
 export interface IndexerOptions {
-  /** A filter that lets this many through is answered by comparing with each: 4 µs apiece. */
+  /** A filter that lets this many through is answered by comparing with each in the store: 4 µs apiece. */
   scanMax: number;
-  /** The graph is asked for more and more until enough pass the filter, up to this many; beyond, a scan is cheaper. */
+  /** Of so many vectors each is compared coarsely, 5 ms or so; of more the graph is asked. */
+  coarseMax: number;
+  /** So many are asked for until enough pass the filter; beyond, those that pass are compared one by one. */
   oversampleMax: number;
   /** A graph is built anew when at least so many of its points are removed ones, and such a share of it. */
   removedMin: number;
@@ -38,15 +45,21 @@ export interface IndexerOptions {
   warn: (message: string) => void;
 }
 
-const DEFAULTS: IndexerOptions = { scanMax: 2_000, oversampleMax: 6_400, removedMin: 100, removedShareMax: 0.3, warn: () => undefined };
+const DEFAULTS: IndexerOptions = {
+  scanMax: 2_000,
+  coarseMax: 100_000,
+  oversampleMax: 6_400,
+  removedMin: 100,
+  removedShareMax: 0.3,
+  warn: () => undefined,
+};
 
-/** hnswlib searches this widely anyway; what it finds beyond the limit shows whether the last places are tied. */
-const ASKED_FIRST = 128;
-/** Asked for more than what the share that passed so far calls for, as it varies. */
-const OVERSAMPLE_MARGIN = 1.25;
 /** Cosines out of the graph are sums of single precision: this is ten times what was seen. */
-const COSINE_ERROR = 1e-5;
-const LABELS_PER_READ = 10_000;
+const GRAPH_ERROR = 1e-5;
+/** The graph is of use when no more than this are to be compared one by one beside it. */
+const PENDING_MAX = 1_000;
+const LABELS_PER_LOOK = 10_000;
+const LABELS_PER_READ_STEP = 100;
 const LABELS_PER_SWEEP_STEP = 500;
 /** Points of a snapshot that are compared with the store's vectors, to be sure that it is of this store. */
 const POINTS_COMPARED = 16;
@@ -55,7 +68,7 @@ export interface IndexStatus {
   /** Vectors in the graph, and those not yet in it. */
   indexed: number;
   pending: number;
-  /** Points of deleted vectors that still take room. */
+  /** Points of deleted vectors that still take room in the graph. */
   removed: number;
   /** Changes of the graph since it was last written to disk. */
   unsaved: number;
@@ -65,18 +78,23 @@ export class Indexer {
   readonly #store: Store;
   readonly #directory: string;
   readonly #options: IndexerOptions;
+  #coarse = new Coarse();
+  /** Labels whose vectors are not yet in it, the newest last. */
+  #unread: number[] = [];
   #graph = Graph.empty();
   /** Labels of points that can be found, and of those that cannot any more. */
   #live = new Set<number>();
   #removed = new Set<number>();
-  readonly #pending = new Pending();
+  /** Labels not yet in the graph, from `#pendingAt` on, oldest first. */
+  #pending: number[] = [];
+  #pendingAt = 0;
   #lastLabel = -1;
   /** Vectors with smaller labels are of a provider that is no longer set. */
   #firstLabel = 0;
   #unsaved = 0;
   /** While a snapshot is written the graph may only be read. */
   #saving: Promise<void> | undefined;
-  /** What is left to look at of the labels that were live when the sweep began. */
+  /** What is left to look at of the labels that were there when the sweep began. */
   #sweeping: number[] = [];
   #rebuilding: { graph: Graph; live: Set<number>; queue: number[] } | undefined;
 
@@ -99,11 +117,10 @@ export class Indexer {
     this.#graph = graph;
     this.#live = live;
     this.#removed = removed;
-    const stored = this.#pending.labels();
-    this.#pending.replace(stored.filter((label) => !live.has(label)));
-    const known = new Set(stored);
+    const stored = new Set(this.#pending);
+    this.#pending = this.#pending.filter((label) => !live.has(label));
     // Removing from a set while going through it is well defined.
-    for (const label of live) if (!known.has(label)) this.#remove(label);
+    for (const label of live) if (!stored.has(label)) this.#forget(label);
     this.#rebuildIfHollow();
     return undefined;
   }
@@ -111,7 +128,7 @@ export class Indexer {
   get status(): IndexStatus {
     return {
       indexed: this.#live.size,
-      pending: this.#pending.count + (this.#rebuilding?.queue.length ?? 0),
+      pending: this.#pendingCount + (this.#rebuilding?.queue.length ?? 0),
       removed: this.#removed.size,
       unsaved: this.#unsaved,
     };
@@ -123,12 +140,13 @@ export class Indexer {
     const firstLabel = firstLabelOf(this.#store);
     if (firstLabel > this.#firstLabel) this.#startOver(firstLabel);
     for (;;) {
-      const keys = this.#store.keys(labels, { from: numberKey(this.#lastLabel + 1), to: AFTER_ALL, limit: LABELS_PER_READ });
+      const keys = this.#store.keys(labels, { from: numberKey(this.#lastLabel + 1), to: AFTER_ALL, limit: LABELS_PER_LOOK });
       for (const key of keys) {
         this.#lastLabel = fromBase62(key);
         this.#pending.push(this.#lastLabel);
+        this.#unread.push(this.#lastLabel);
       }
-      if (keys.length < LABELS_PER_READ) return;
+      if (keys.length < LABELS_PER_LOOK) return;
     }
   }
 
@@ -137,37 +155,30 @@ export class Indexer {
     this.catchUp();
     const nearest = new Nearest(limit);
     if (filter.length > 0) {
-      const passing = firstOf(walk(this.#store, memories, filter), this.#options.scanMax + 1);
+      const passing = take(walk(this.#store, memories, filter), this.#options.scanMax + 1);
       if (passing.length <= this.#options.scanMax) {
         scan(this.#store, passing, query, nearest);
         return nearest.best();
       }
     }
-    const found = this.#throughGraph(query, filter, limit);
-    if (found === undefined) {
-      scan(this.#store, walk(this.#store, memories, filter), query, nearest);
-      return nearest.best();
-    }
-    const last = found[limit - 1];
-    const waiting = last === undefined ? nearest : new Nearest(limit, last.cosine - 2 * COSINE_ERROR);
-    this.#pending.scan(query, waiting, {
-      read: (label) => this.#storedVector(label),
-      passing: (label) => this.#passing(label, filter),
-    });
-    return this.#best([...found, ...waiting.best()], query, limit);
+    const found = this.#isGraphOfUse() ? this.#throughGraph(query, filter, limit) : this.#throughCoarse(query, filter, limit);
+    if (found !== undefined) return found;
+    scan(this.#store, walk(this.#store, memories, filter), query, nearest);
+    return nearest.best();
   }
 
-  /** Does a bounded piece of work on the graph. @returns whether there is more */
+  /** Does a bounded piece of work. @returns whether there is more */
   step(): boolean {
+    if (this.#stepRead()) return true;
     if (this.#saving !== undefined) return false;
     return this.#stepPending() || this.#stepSweep() || this.#stepRebuild();
   }
 
-  /** Has later steps take the points of deleted vectors out of the graph, if there are any. */
+  /** Has later steps take out what has been deleted, if there is any. */
   sweep(): void {
     this.catchUp();
-    const deleted = this.#live.size + this.#pending.count - this.#store.count(labels);
-    if (deleted > 0 && this.#pending.count === 0 && this.#sweeping.length === 0) this.#sweeping = [...this.#live];
+    const deleted = this.#live.size + this.#pendingCount - this.#store.count(labels);
+    if (deleted > 0 && this.#pendingCount === 0 && this.#sweeping.length === 0) this.#sweeping = [...this.#live];
   }
 
   /** Has later steps build the graph anew, without the points of deleted vectors. */
@@ -189,89 +200,81 @@ export class Indexer {
     }
   }
 
-  /** @returns undefined when the graph cannot tell: too few of the nearest pass */
+  /** Not while comparing with all is quick, nor while much is missing from it. */
+  #isGraphOfUse(): boolean {
+    return this.#live.size + this.#pendingCount > this.#options.coarseMax && this.#pendingCount <= PENDING_MAX;
+  }
+
+  #throughCoarse(query: Float32Array, filter: Filter, limit: number): Neighbour[] | undefined {
+    while (this.#stepRead());
+    const max = this.#options.oversampleMax;
+    const found = passingNearest(this.#coarse, query, { limit, max, error: COARSE_ERROR, look: this.#lookFor(filter) });
+    return found && firstOf(found, limit, COARSE_ERROR, (memory) => this.#exactCosine(memory, query));
+  }
+
+  /** What the graph finds, and what is not in it yet. */
   #throughGraph(query: Float32Array, filter: Filter, limit: number): Neighbour[] | undefined {
-    const { oversampleMax } = this.#options;
-    const looked = new Map<number, BareId | undefined>();
-    let asked = Math.min(oversampleMax, Math.max(ASKED_FIRST, limit));
-    for (let round = 1; ; round++) {
-      const near = this.#graph.nearest(query, asked);
-      const removedBefore = this.#removed.size;
-      const found: Neighbour[] = [];
-      for (const { label, cosine } of near) {
-        if (!looked.has(label)) looked.set(label, this.#passing(label, filter));
-        const memory = looked.get(label);
-        if (memory !== undefined) found.push({ memory, cosine });
-      }
-      if (near.length < asked) return found;
-      const last = found[limit - 1];
-      if (last !== undefined) {
-        // Of equal ones the newest count, so all of those have to be seen.
-        const isTied = last.cosine - (near.at(-1)?.cosine ?? -1) < COSINE_ERROR;
-        if (!isTied || asked === oversampleMax) return found;
-        asked = Math.min(oversampleMax, 4 * asked);
-      } else if (this.#removed.size > removedBefore) {
-        // Points of deleted vectors stood in the way.
-        asked = Math.min(oversampleMax, 2 * asked);
-      } else {
-        const wanted = found.length === 0 ? Number.POSITIVE_INFINITY : (limit / found.length) * asked * OVERSAMPLE_MARGIN;
-        if (asked === oversampleMax || (wanted > oversampleMax && round > 1)) return undefined;
-        asked = Math.min(oversampleMax, Math.max(2 * asked, Math.ceil(wanted)));
+    const max = this.#options.oversampleMax;
+    const look = this.#lookFor(filter);
+    const found = passingNearest(this.#graph, query, { limit, max, error: GRAPH_ERROR, look });
+    if (found === undefined) return undefined;
+    const candidates = [...found];
+    for (const label of this.#pending.slice(this.#pendingAt)) {
+      const memory = look(label);
+      const cosine = memory === undefined || memory === "deleted" ? undefined : this.#exactCosine(memory, query);
+      if (memory !== undefined && cosine !== undefined) candidates.push({ memory, cosine });
+    }
+    return firstOf(candidates, limit, GRAPH_ERROR + Math.abs(query.at(-1) ?? 0), (memory) => this.#exactCosine(memory, query));
+  }
+
+  #exactCosine(memory: BareId, query: Float32Array): number | undefined {
+    const bytes = this.#store.vectorBytes(memory);
+    return bytes === undefined ? undefined : dot(query, storedVector(bytes));
+  }
+
+  /** What is found to be deleted is taken out at once. */
+  #lookFor(filter: Filter): Look {
+    return (label) => {
+      const memory = this.#store.get(labels, numberKey(label));
+      if (memory !== undefined) return matches(this.#store, filter, memory) ? memory : undefined;
+      this.#forget(label);
+      return "deleted";
+    };
+  }
+
+  get #pendingCount(): number {
+    return this.#pending.length - this.#pendingAt;
+  }
+
+  #stepRead(): boolean {
+    if (this.#unread.length === 0) return false;
+    for (const label of this.#unread.splice(-LABELS_PER_READ_STEP)) {
+      const bytes = this.#storedBytes(label);
+      if (bytes === undefined) continue;
+      try {
+        this.#coarse.add(label, storedVector(bytes));
+      } catch (error) {
+        if (!(error instanceof InvariantError)) throw error;
+        this.#options.warn(`The memory mem_${this.#store.get(labels, numberKey(label))} cannot be found by meaning: ${error.message}.`);
       }
     }
-  }
-
-  /** The first `limit`. Where the graph's cosines are too near to the last place to tell, they are computed exactly. */
-  #best(candidates: Neighbour[], query: Float32Array, limit: number): Neighbour[] {
-    candidates.sort(byNearness);
-    const last = candidates[limit - 1];
-    if (last === undefined) return candidates;
-    const isUnsure = ({ cosine }: Neighbour) => Math.abs(cosine - last.cosine) < 2 * COSINE_ERROR;
-    const nearest = new Nearest(limit);
-    for (const candidate of candidates) {
-      if (isUnsure(candidate)) scan(this.#store, [candidate.memory], query, nearest);
-      else nearest.offer(candidate.memory, candidate.cosine);
-    }
-    return nearest.best();
-  }
-
-  /** The memory that a label means, if it passes. */
-  #passing(label: number, filter: Filter): BareId | undefined {
-    const memory = this.#store.get(labels, numberKey(label));
-    if (memory === undefined && this.#live.has(label) && this.#saving === undefined) this.#remove(label);
-    return memory !== undefined && matches(this.#store, filter, memory) ? memory : undefined;
-  }
-
-  /** The vector that a label means, good until the next read. */
-  #storedVector(label: number): Float32Array | undefined {
-    const memory = this.#store.get(labels, numberKey(label));
-    const bytes = memory === undefined ? undefined : this.#store.vectorBytes(memory);
-    return bytes === undefined ? undefined : storedVector(bytes);
-  }
-
-  /** Another provider was set: nothing that is in the graph can be compared any more. */
-  #startOver(firstLabel: number): void {
-    const current = [...this.#live, ...this.#pending.labels()].filter((label) => label >= firstLabel);
-    // While it is being written to disk the graph is needed; then it goes when that is done.
-    if (this.#saving === undefined) this.#graph.release();
-    this.#graph = Graph.empty();
-    this.#live = new Set();
-    this.#removed = new Set();
-    this.#pending.replace(current.sort((a, b) => a - b));
-    this.#firstLabel = firstLabel;
-    this.#lastLabel = Math.max(this.#lastLabel, firstLabel - 1);
-    this.#unsaved = 1;
-    this.#sweeping = [];
-    this.#rebuilding = undefined;
+    return true;
   }
 
   #stepPending(): boolean {
-    const label = this.#pending.shift();
+    const label = this.#pending[this.#pendingAt];
     if (label === undefined) return false;
+    this.#pendingAt++;
+    if (this.#pendingCount === 0) {
+      this.#pending = [];
+      this.#pendingAt = 0;
+    }
     if (this.#insert(this.#graph, label)) {
       this.#live.add(label);
       this.#rebuilding?.queue.push(label);
       this.#unsaved++;
+    } else {
+      this.#coarse.remove(label);
     }
     return true;
   }
@@ -279,7 +282,7 @@ export class Indexer {
   #stepSweep(): boolean {
     if (this.#sweeping.length === 0) return false;
     for (const label of this.#sweeping.splice(-LABELS_PER_SWEEP_STEP)) {
-      if (this.#live.has(label) && !this.#store.has(labels, numberKey(label))) this.#remove(label);
+      if (!this.#store.has(labels, numberKey(label))) this.#forget(label);
     }
     if (this.#sweeping.length === 0) this.#rebuildIfHollow();
     return true;
@@ -291,6 +294,7 @@ export class Indexer {
     const label = rebuilding.queue.pop();
     if (label !== undefined) {
       if (this.#insert(rebuilding.graph, label)) rebuilding.live.add(label);
+      else this.#coarse.remove(label);
       return true;
     }
     // Whatever was deleted since it went in is found by the next search or sweep, like any other.
@@ -309,25 +313,50 @@ export class Indexer {
   }
 
   /** The vector is no longer in the store. */
-  #remove(label: number): void {
+  #forget(label: number): void {
+    this.#coarse.remove(label);
+    if (this.#saving !== undefined || !this.#live.delete(label)) return;
     this.#graph.remove(label);
-    this.#live.delete(label);
     this.#removed.add(label);
     this.#unsaved++;
   }
 
+  /** What is stored of the vector that a label means, good until the next read. */
+  #storedBytes(label: number): Uint8Array | undefined {
+    const memory = this.#store.get(labels, numberKey(label));
+    return memory === undefined ? undefined : this.#store.vectorBytes(memory);
+  }
+
   /** @returns false when the vector has been deleted meanwhile, or is none that can be compared */
   #insert(graph: Graph, label: number): boolean {
-    const vector = this.#storedVector(label);
-    if (vector === undefined) return false;
+    const bytes = this.#storedBytes(label);
+    if (bytes === undefined) return false;
     try {
-      graph.add(label, vector);
+      graph.add(label, storedVector(bytes));
       return true;
     } catch (error) {
-      if (!(error instanceof InvariantError)) throw error;
-      this.#options.warn(`The memory mem_${this.#store.get(labels, numberKey(label))} cannot be found by meaning: ${error.message}.`);
-      return false;
+      if (error instanceof InvariantError) return false;
+      throw error;
     }
+  }
+
+  /** Another provider was set: nothing that is here can be compared any more. */
+  #startOver(firstLabel: number): void {
+    // While it is being written to disk the graph is needed; then it goes when that is done.
+    if (this.#saving === undefined) this.#graph.release();
+    const current = [...this.#live, ...this.#pending.slice(this.#pendingAt)].filter((label) => label >= firstLabel).sort((a, b) => a - b);
+    this.#coarse = new Coarse();
+    this.#unread = [...current];
+    this.#graph = Graph.empty();
+    this.#live = new Set();
+    this.#removed = new Set();
+    this.#pending = current;
+    this.#pendingAt = 0;
+    this.#firstLabel = firstLabel;
+    this.#lastLabel = Math.max(this.#lastLabel, firstLabel - 1);
+    this.#unsaved = 1;
+    this.#sweeping = [];
+    this.#rebuilding = undefined;
   }
 
   /**
@@ -343,20 +372,20 @@ export class Indexer {
     const newest = [...live].sort((a, b) => b - a);
     for (let i = 0, compared = 0; i < newest.length && compared < POINTS_COMPARED; i++) {
       const label = newest[i] as number;
-      const stored = this.#storedVector(label);
-      if (stored === undefined) continue;
-      if (graph.vector(label).some((value, k) => value !== stored[k])) return false;
+      const bytes = this.#storedBytes(label);
+      if (bytes === undefined) continue;
+      if (!graph.isPointOf(label, storedVector(bytes))) return false;
       compared++;
     }
     return true;
   }
 }
 
-function firstOf<Item>(items: Iterable<Item>, count: number): Item[] {
-  const first: Item[] = [];
+function take<Item>(items: Iterable<Item>, count: number): Item[] {
+  const taken: Item[] = [];
   for (const item of items) {
-    first.push(item);
-    if (first.length === count) break;
+    taken.push(item);
+    if (taken.length === count) break;
   }
-  return first;
+  return taken;
 }

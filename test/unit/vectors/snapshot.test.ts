@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import {
   cpSync,
   existsSync,
@@ -14,6 +14,9 @@ import {
 import { join } from "node:path";
 import { Indexer } from "../../../src/vectors/indexer.ts";
 import { chance, storedVectors, unitVector, type StoredVectors } from "./stored-vectors.ts";
+
+// What is compared is much, and the machine may be busy with other tests.
+setDefaultTimeout(60_000);
 
 const COUNT = 150;
 

@@ -7,7 +7,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DIMENSION } from "../../../src/embeddings/embedder.ts";
+import { DIMENSION, type Embedding } from "../../../src/embeddings/embedder.ts";
 import { IdSource, type BareId } from "../../../src/lib/ids.ts";
 import { hashKey } from "../../../src/storage/keys.ts";
 import { putMemory, putVector, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
@@ -43,12 +43,19 @@ export class StoredVectors implements AsyncDisposable {
   }
 
   /** One memory for each vector, in one commit. */
-  async add(vectors: readonly Float32Array[], traitsOf: (index: number) => Traits = () => ({})): Promise<Stored[]> {
+  add(vectors: readonly Float32Array[], traitsOf?: (index: number) => Traits): Promise<Stored[]> {
+    return this.addEmbeddings(
+      vectors.map((vector) => ({ vector, terms: new Uint32Array(0) })),
+      traitsOf,
+    );
+  }
+
+  async addEmbeddings(embeddings: readonly Embedding[], traitsOf: (index: number) => Traits = () => ({})): Promise<Stored[]> {
     const added = await this.store.commit((tx) =>
-      vectors.map((vector, index) => {
+      embeddings.map((embedded, index) => {
         const { user = "user", type = "general", tags = [] } = traitsOf(index);
         const memory = this.ids.bare();
-        const label = putVector(tx, memory, encodeVector({ vector, terms: new Uint32Array(0) }));
+        const label = putVector(tx, memory, encodeVector(embedded));
         const content = "";
         const embedding = { id: "emb_000000000000", label, version: "test" };
         putMemory(tx, memory, {
@@ -62,7 +69,7 @@ export class StoredVectors implements AsyncDisposable {
           embed: true,
           embedding,
         });
-        return { memory, vector };
+        return { memory, vector: embedded.vector };
       }),
     );
     this.stored.push(...added);

@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createLog } from "../../../src/lib/log.ts";
@@ -7,6 +7,9 @@ import type { IndexStatus } from "../../../src/vectors/indexer.ts";
 import type { FromWorker, ToWorker } from "../../../src/vectors/protocol.ts";
 import { VectorIndex } from "../../../src/vectors/vector-index.ts";
 import { chance, ofUser, storedVectors, unitVector, type StoredVectors } from "./stored-vectors.ts";
+
+// What is compared is much, and the machine may be busy with other tests.
+setDefaultTimeout(60_000);
 
 const NO_FILTER: Filter = [];
 const STATUS: IndexStatus = { indexed: 150, pending: 0, removed: 0, unsaved: 0 };

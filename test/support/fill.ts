@@ -1,0 +1,51 @@
+/**
+ * Puts memories into the store directly, for tests that need more of them than they would want to send.
+ *
+ * @module
+ */
+import { localEmbedder } from "../../src/embeddings/local.ts";
+import type { MemoryId } from "../../src/lib/ids.ts";
+import { putMemory, putVector } from "../../src/storage/memory-records.ts";
+import { encodeVector } from "../../src/vectors/encoding.ts";
+import type { Cairn } from "./cairn.ts";
+
+/** One memory for each content, in one commit, as adding it to the session would make it; the session does not count them. */
+export async function fillMemories(
+  cairn: Cairn,
+  session: { id: string; user_id: string | null },
+  contents: readonly string[],
+): Promise<MemoryId[]> {
+  const { store, ids } = cairn.service;
+  const embedder = localEmbedder();
+  const filled = await store.commit((tx) =>
+    contents.map((content) => {
+      const id = ids.next("mem");
+      const memory = id.slice("mem_".length);
+      const embedding = { id: ids.next("emb"), label: putVector(tx, memory, encodeVector(embedder.embedMemory(content))) };
+      putMemory(tx, memory, {
+        sessionId: session.id,
+        userId: session.user_id,
+        content,
+        type: "general",
+        tags: [],
+        metadata: {},
+        createdAt: cairn.clock.now(),
+        embed: true,
+        embedding,
+      });
+      return id;
+    }),
+  );
+  cairn.service.vectors.changed();
+  return filled;
+}
+
+/** So many texts of one pattern, each with a number of its own. */
+export function numberedTexts(count: number): string[] {
+  return Array.from(
+    { length: count },
+    (_, i) => `Parcel ${i + 1_000} for ${PEOPLE[i % PEOPLE.length]} arrived at gate ${i % 97} with seal ${(i * 7_919) % 10_007}.`,
+  );
+}
+
+const PEOPLE = ["Anna", "Boris", "Clara", "David", "Elena", "Farid", "Greta", "Hiro"];
