@@ -38,6 +38,7 @@ const HELP = `scripts/bench: measures Cairn against the limits of this machine
 
 const root = dirname(dirname(import.meta.dir));
 const ADMIN_KEY = "crn_BenchmarkAdminKey0000001";
+const SESSIONS_MIN = 10;
 const FILL_CONNECTIONS = 64;
 const WARM_UP_SECONDS = 0.1;
 const UNLIMITED = { per_minute: 1_000_000_000, burst: 1_000_000_000 };
@@ -76,11 +77,13 @@ function readOptions(): Options | undefined {
     if (!(Number(text) > 0)) throw new Failure(`--${name} must be a number above 0; got ${text}.`);
     return Number(text);
   };
+  const sessions = number("sessions", values.sessions ?? (values.quick ? "100" : "1000"));
+  if (sessions < SESSIONS_MIN) throw new Failure(`--sessions must be at least ${SESSIONS_MIN}, so that there is a graph to search.`);
   const names = values.only?.split(",") ?? [...OPERATION_NAMES, "embedding"];
   const unknown = names.find((name) => name !== "embedding" && !isOperation(name));
   if (unknown !== undefined) throw new Failure(`There is no ${unknown}; there are ${OPERATION_NAMES.join(", ")} and embedding.`);
   return {
-    sessions: number("sessions", values.sessions ?? (values.quick ? "100" : "1000")),
+    sessions,
     operations: OPERATION_NAMES.filter((name) => names.includes(name)),
     embedding: names.includes("embedding"),
     concurrency: (values.concurrency ?? (values.quick ? "1,64" : "1,16,64")).split(",").map((text) => number("concurrency", text)),
@@ -269,6 +272,7 @@ await runScript(async () => {
   const options = readOptions();
   if (options === undefined) return console.log(HELP);
   await using bench = new Bench(options);
+  process.once("SIGINT", () => void bench[Symbol.asyncDispose]().then(() => process.exit(130)));
   const report = await bench.run();
   if (options.json) console.log(JSON.stringify(report, null, 2));
   else console.log(printReport(report));

@@ -4,7 +4,7 @@
  * The graph leads from vector to near vector and passes by what lies apart, which is where a text lies that is like no
  * other. Among 3,000 texts of a few patterns and 170 unlike them, of the ten texts nearest to a question about one of the
  * 170 it found 56 %. This misses none, and is as quick as the graph up to some ten thousand vectors: 0.05 µs for each with a
- * query of the built-in provider, 0.15 µs with any. Rounding makes a cosine wrong by 0.001 or so: good enough to find
+ * query of the built-in provider, 0.15 µs with any other. Rounding makes a cosine wrong by 0.001 or so: good enough to find
  * candidates, whose cosines are then computed from the vectors in the store. It is kept in memory only.
  *
  * ```

@@ -1,8 +1,8 @@
 /**
  * The thread that the index lives in, so that building and saving it never hold up a request.
  *
- * A search is answered between two steps of the work, which take a few milliseconds at most. While a snapshot is written
- * new vectors wait and are compared exactly.
+ * A search is answered between two steps of the work, which take a millisecond or so. While a snapshot is written the graph
+ * stays as it is, and what is new is found without it.
  *
  * @module
  */
@@ -16,7 +16,7 @@ import type { FromWorker, ToWorker } from "./protocol.ts";
 declare const self: Worker;
 
 /** How long the work goes on before messages are looked at; longer after long searches, or it would never be done. */
-const STEP_MIN_MS = 3;
+const STEP_MIN_MS = 1;
 const STEP_MAX_MS = 12;
 /** Time for what nobody asks for: the points of deleted vectors, snapshots. */
 const TICK_MS = 10_000;
