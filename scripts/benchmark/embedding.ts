@@ -3,7 +3,6 @@
  *
  * @module
  */
-import { measure } from "mitata";
 import { localEmbedder } from "../../src/embeddings/local.ts";
 import { relevance } from "../../src/memories/relevance.ts";
 import { dot } from "../../src/vectors/exact.ts";
@@ -37,19 +36,30 @@ function asked(seed: number): string {
 }
 
 /** The two in turn, so that both see the same machine; medians of each. */
-async function compare(title: string, beside: string, rounds: number, work: (index: number) => unknown, other: (index: number) => unknown) {
+function compare(title: string, beside: string, rounds: number, work: (index: number) => unknown, other: (index: number) => unknown) {
   const [own, theirs]: [number[], number[]] = [[], []];
-  const once = async (measured: (index: number) => unknown) => {
-    let index = 0;
-    const { p50 } = await measure(() => measured(index++ % TEXTS), { min_cpu_time: 50e6, batch_samples: 64, inner_gc: false });
-    return p50 / 1000;
-  };
-  for (let round = 0; round < rounds; round++) {
-    own.push(await once(work));
-    theirs.push(await once(other));
+  // The first round of each is for the compiler.
+  for (let round = 0; round <= rounds * BATCHES; round++) {
+    const pair = [processorTime(work), processorTime(other)] as const;
+    if (round === 0) continue;
+    own.push(pair[0]);
+    theirs.push(pair[1]);
   }
   const [microseconds, besideMicroseconds] = [median(own), median(theirs)];
   return { title, microseconds, beside, besideMicroseconds, ratio: microseconds / besideMicroseconds };
+}
+
+const BATCHES = 3;
+const BATCH_MS = 60;
+
+/** Of one, in microseconds: of all threads of this process, over all texts again and again. */
+function processorTime(work: (index: number) => unknown): number {
+  const until = performance.now() + BATCH_MS;
+  const before = process.cpuUsage();
+  let count = 0;
+  for (; performance.now() < until; count += TEXTS) for (let index = 0; index < TEXTS; index++) work(index);
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / count;
 }
 
 async function run({ rounds }: EmbeddingOrder): Promise<EmbeddingCost[]> {
@@ -67,7 +77,7 @@ async function run({ rounds }: EmbeddingOrder): Promise<EmbeddingCost[]> {
   for (const { title, texts: all, embed } of kinds) {
     const pass = "one pass of /[\\p{L}\\p{N}]+/gu";
     costs.push(
-      await compare(
+      compare(
         title,
         pass,
         rounds,
@@ -84,7 +94,7 @@ async function run({ rounds }: EmbeddingOrder): Promise<EmbeddingCost[]> {
     return { query, cosines: memories.map(({ vector }) => dot(query.vector, vector)) };
   });
   costs.push(
-    await compare(
+    compare(
       `score ${CANDIDATES} candidates`,
       "embed a memory of 200 characters",
       rounds,
