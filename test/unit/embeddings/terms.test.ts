@@ -118,7 +118,19 @@ test("what was cut before does not change how a text is cut, not even when the c
   expect(cutter.memory("tea at Zbigniew's on 2024-05-07").terms.map(({ id, weight, count }) => ({ id, weight, count }))).toEqual(before);
 });
 
-describe("ten thousand characters are cut in less than 50 ms, whatever they are:", () => {
+describe("ten thousand characters are cut about as quickly, whatever they are:", () => {
+  const shortest = (work: () => unknown) =>
+    Math.min(
+      ...Array.from({ length: 5 }, () => {
+        const start = performance.now();
+        work();
+        return performance.now() - start;
+      }),
+    );
+  // What this machine needs to find the words of plain text; a cut that goes back and forth needs thousands of times as much.
+  const plain = "tea or coffee ".repeat(715);
+  const yardstick = () => shortest(() => plain.match(/[\p{L}\p{N}]+/gu));
+
   const repeated = (text: string) => text.repeat(Math.ceil(10_000 / text.length)).slice(0, 10_000);
   const cases: Record<string, string> = {
     NUL: repeated("\0"),
@@ -145,9 +157,7 @@ describe("ten thousand characters are cut in less than 50 ms, whatever they are:
   };
   for (const [name, text] of Object.entries(cases)) {
     test(name, () => {
-      const start = performance.now();
-      cutter.memory(text);
-      expect(performance.now() - start).toBeLessThan(50);
+      expect(shortest(() => cutter.memory(text)) / yardstick()).toBeLessThan(1000);
     });
   }
 });
