@@ -105,6 +105,8 @@ test("behind a proxy, what reached it over plain HTTP is sent to HTTPS, before i
   const plain = await cairn.plain("GET", "/v1/sessions?limit=2", { key: null, headers: { ...headers, "X-Forwarded-Proto": "http" } });
   expect(plain.status).toBe(308);
   expect(plain.headers.get("location")).toBe("https://cairn.example.com/v1/sessions?limit=2");
+  const odd = { ...headers, "X-Forwarded-Proto": "http", "X-Forwarded-Host": "evil.example.com/path" };
+  expect((await cairn.plain("GET", "/v1/sessions", { headers: odd })).status).toBe(400);
   const safe = await cairn.plain("GET", "/v1/sessions?limit=2", { headers: { ...headers, "X-Forwarded-Proto": "https" } });
   expect(safe.status).toBe(200);
   expect((await cairn.get("/health")).status).toBe(200);

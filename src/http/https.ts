@@ -3,14 +3,19 @@
  *
  * @module
  */
+import { ApiError } from "../lib/errors.ts";
 
 /**
  * Where a request that reached a proxy over plain HTTP belongs; undefined when it came over HTTPS, or through no proxy.
+ *
+ * @throws {ApiError} `invalid_request` when it came over plain HTTP and its host says nowhere to send it
  */
 export function httpsLocation(headers: Headers, path: string): string | undefined {
-  const host = headers.get("x-forwarded-host") ?? headers.get("host");
   const [protocol] = (headers.get("x-forwarded-proto") ?? "").split(",");
-  return protocol?.trim().toLowerCase() === "http" && host !== null && HOST.test(host) ? `https://${host}${path}` : undefined;
+  if (protocol?.trim().toLowerCase() !== "http") return undefined;
+  const host = headers.get("x-forwarded-host") ?? headers.get("host");
+  if (host === null || !HOST.test(host)) throw new ApiError("invalid_request", "This server is to be asked over HTTPS.", { param: "Host" });
+  return `https://${host}${path}`;
 }
 
 /** A name or address with an optional port: nothing that could make the location another one. */
