@@ -1,8 +1,12 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
+import { ApiError } from "../src/lib/errors.ts";
+import { deleteKey, getKey as getKeyOf, rollKey } from "../src/keys/keys.ts";
+import { openRecords } from "../src/service.ts";
+import { apiKeys, apiKeysById } from "../src/storage/tables.ts";
 import { idsOf, neverGiven, pagesOf, refusal } from "./support/answers.ts";
-import { startCairn } from "./support/cairn.ts";
+import { startCairn, type Cairn } from "./support/cairn.ts";
 
 test("a key made without fields reads and writes, is of the tier free and never ends", async () => {
   await using cairn = await startCairn();
@@ -19,6 +23,9 @@ test("a key made without fields reads and writes, is of the tier free and never 
     rate_limit: { per_minute: 100, burst: 200 },
     created_at: "2026-05-07T08:00:00.000Z",
     expires_at: null,
+    last_used_at: null,
+    rolled_from: null,
+    rolled_to: null,
   });
 });
 
@@ -126,7 +133,7 @@ test("a key that is not there is 404 resource_not_found", async () => {
 });
 
 /** One request to every endpoint, on records that are there, and the scope that it needs. */
-async function requestsOf(cairn: Awaited<ReturnType<typeof startCairn>>) {
+async function requestsOf(cairn: Cairn) {
   const session = await cairn.createSession();
   const fodder = await cairn.createSession();
   const turn = await cairn.addTurn(session.id);
@@ -135,6 +142,7 @@ async function requestsOf(cairn: Awaited<ReturnType<typeof startCairn>>) {
   const [trace] = await cairn.traces(session.id);
   const key = await cairn.ok(cairn.post("/v1/api_keys", {}));
   const keyFodder = await cairn.ok(cairn.post("/v1/api_keys", {}));
+  const rollFodder = await cairn.ok(cairn.post("/v1/api_keys", {}));
   const path = `/v1/sessions/${session.id}`;
   const requests: { scope: "read" | "write" | "admin"; method: string; path: string; body?: unknown }[] = [
     { scope: "read", method: "GET", path: "/v1/sessions" },
@@ -167,6 +175,7 @@ async function requestsOf(cairn: Awaited<ReturnType<typeof startCairn>>) {
     { scope: "admin", method: "POST", path: "/v1/api_keys", body: {} },
     { scope: "admin", method: "GET", path: "/v1/api_keys" },
     { scope: "admin", method: "GET", path: `/v1/api_keys/${key.id}` },
+    { scope: "admin", method: "POST", path: `/v1/api_keys/${rollFodder.id}/roll`, body: {} },
     { scope: "admin", method: "DELETE", path: `/v1/api_keys/${keyFodder.id}` },
   ];
   return requests;
@@ -282,4 +291,316 @@ test("no key stands in full in any file of the data directory or line of the log
   for (const secret of [key, key.slice(4), cairn.key, cairn.key.slice(4)]) expect(found(secret)).toEqual([]);
   expect(cairn.logged.filter((line) => line.includes(key.slice(8)) || line.includes(cairn.key.slice(8)))).toEqual([]);
   await cairn.open();
+});
+
+const LAST_USE = "last use of keys";
+
+/** Made by an admin, with what a list shows of it. */
+const newKey = (cairn: Cairn, body: Record<string, unknown> = {}) => cairn.ok(cairn.post("/v1/api_keys", body));
+const shownKey = (cairn: Cairn, id: string) => cairn.ok(cairn.get(`/v1/api_keys/${id}`));
+const roll = (cairn: Cairn, id: string, body: Record<string, unknown> = {}, headers: Record<string, string> = {}) =>
+  cairn.post(`/v1/api_keys/${id}/roll`, body, { headers });
+const statusWith = async (cairn: Cairn, key: string) => (await cairn.get("/v1/sessions", { key })).status;
+
+test("a rolled key has a successor with its name, scopes, tier, rate limit and end, shown in full this once", async () => {
+  await using cairn = await startCairn();
+  const { key: before, ...old } = await newKey(cairn, {
+    name: "support agent",
+    scopes: ["read"],
+    tier: "enterprise",
+    rate_limit: { per_minute: 10, burst: 20 },
+    expires_at: "2026-06-01T00:00:00Z",
+  });
+  expect(await statusWith(cairn, before)).toBe(200);
+  await cairn.runTask(LAST_USE);
+  cairn.clock.advance({ hours: 1 });
+  const answer = await roll(cairn, old.id);
+  expect([answer.status, answer.body]).toEqual([
+    201,
+    {
+      ...old,
+      id: expect.stringMatching(/^key_[0-9A-Za-z]{12}$/),
+      prefix: answer.body.key.slice(0, 8),
+      key: expect.stringMatching(/^crn_[0-9A-Za-z]{24}$/),
+      created_at: "2026-05-07T09:00:00.000Z",
+      last_used_at: null,
+      rolled_from: old.id,
+    },
+  ]);
+  const { key: after, ...successor } = answer.body;
+  expect(after).not.toBe(before);
+  expect(await shownKey(cairn, successor.id)).toEqual(successor);
+  expect(await shownKey(cairn, old.id)).toEqual({
+    ...old,
+    expires_at: "2026-05-08T09:00:00.000Z",
+    last_used_at: "2026-05-07T08:00:00.000Z",
+    rolled_to: successor.id,
+  });
+  expect(idsOf((await cairn.get("/v1/api_keys")).body.data).slice(0, 2)).toEqual([successor.id, old.id]);
+  const { headers } = await cairn.get("/v1/sessions", { key: after });
+  expect([headers.get("x-ratelimit-limit"), headers.get("x-ratelimit-remaining")]).toEqual(["10", "19"]);
+  expect((await cairn.post("/v1/sessions", { agent_id: "bot" }, { key: after })).status).toBe(403);
+});
+
+for (const { says, body, seconds } of [
+  { says: "a day unless it is said", body: {}, seconds: 86_400 },
+  { says: "a day when null is said", body: { overlap_seconds: null }, seconds: 86_400 },
+  { says: "as long as is said", body: { overlap_seconds: 90 }, seconds: 90 },
+  { says: "at most seven days", body: { overlap_seconds: 604_800 }, seconds: 604_800 },
+]) {
+  test(`a rolled key goes on working beside its successor until the overlap is over: ${says}`, async () => {
+    await using cairn = await startCairn();
+    const old = await newKey(cairn);
+    const successor = (await roll(cairn, old.id, body)).body;
+    cairn.clock.advance({ seconds, ms: -1 });
+    expect([await statusWith(cairn, old.key), await statusWith(cairn, successor.key)]).toEqual([200, 200]);
+    await cairn.restart();
+    cairn.clock.advance({ ms: 1 });
+    expect(refusal(await cairn.get("/v1/sessions", { key: old.key }))).toEqual({ status: 401, code: "authentication_failed" });
+    expect(await statusWith(cairn, successor.key)).toBe(200);
+    expect(await shownKey(cairn, successor.id)).toMatchObject({ expires_at: null });
+  });
+}
+
+test("a key rolled without overlap is refused from the answer on, the caller's own too", async () => {
+  await using cairn = await startCairn();
+  const own = await newKey(cairn, { scopes: ["admin"] });
+  const successor = await cairn.ok(cairn.post(`/v1/api_keys/${own.id}/roll`, { overlap_seconds: 0 }, { key: own.key }));
+  expect([await statusWith(cairn, own.key), await statusWith(cairn, successor.key)]).toEqual([401, 200]);
+});
+
+test("an overlap never lets a key work for longer than it would have; the successor ends when it would have, or as is said", async () => {
+  await using cairn = await startCairn();
+  const end = "2026-05-07T08:30:00.000Z";
+  const [same, later] = [await newKey(cairn, { expires_at: end }), await newKey(cairn, { expires_at: end })];
+  const [ofSame, ofLater] = [
+    await cairn.ok(roll(cairn, same.id)),
+    await cairn.ok(roll(cairn, later.id, { expires_at: "2027-01-01T00:00:00Z" })),
+  ];
+  expect([ofSame.expires_at, ofLater.expires_at]).toEqual([end, "2027-01-01T00:00:00.000Z"]);
+  for (const { id } of [same, later]) expect(await shownKey(cairn, id)).toMatchObject({ expires_at: end });
+  cairn.clock.advance({ hours: 0.5 });
+  const statuses = [];
+  for (const { key } of [same, later, ofSame, ofLater]) statuses.push(await statusWith(cairn, key));
+  expect(statuses).toEqual([401, 401, 401, 200]);
+});
+
+test("a roll that cannot be is refused with the field that is wrong, and nothing changes", async () => {
+  await using cairn = await startCairn();
+  const { key, ...shown } = await newKey(cairn);
+  for (const [body, param] of [
+    [{ overlap_seconds: -1 }, "overlap_seconds"],
+    [{ overlap_seconds: 604_801 }, "overlap_seconds"],
+    [{ overlap_seconds: 1.5 }, "overlap_seconds"],
+    [{ overlap_seconds: "24h" }, "overlap_seconds"],
+    [{ expires_at: "tomorrow" }, "expires_at"],
+  ] as const) {
+    expect([body, refusal(await roll(cairn, shown.id, body))]).toEqual([body, { status: 400, code: "invalid_request", param }]);
+  }
+  expect(await shownKey(cairn, shown.id)).toEqual(shown);
+  expect((await cairn.get("/v1/api_keys")).body.data).toHaveLength(2);
+  expect(await statusWith(cairn, key)).toBe(200);
+});
+
+test("a key that is not there, was revoked or has ended cannot be rolled: 404 resource_not_found", async () => {
+  await using cairn = await startCairn();
+  const revoked = await newKey(cairn);
+  await cairn.ok(cairn.delete(`/v1/api_keys/${revoked.id}`));
+  const ended = await newKey(cairn, { expires_at: "2026-05-07T08:01:00Z" });
+  const rolled = await newKey(cairn);
+  await cairn.ok(roll(cairn, rolled.id, { overlap_seconds: 60 }));
+  cairn.clock.advance({ seconds: 60 });
+  const before = (await cairn.get("/v1/api_keys")).body;
+  for (const id of [neverGiven("key"), "key_short", "🫖", revoked.id, ended.id, rolled.id]) {
+    const answer = refusal(await roll(cairn, id));
+    expect([id, answer]).toEqual([id, { status: 404, code: "resource_not_found", param: "key_id" }]);
+  }
+  expect((await cairn.get("/v1/api_keys")).body).toMatchObject({ data: before.data.map(({ id }: { id: string }) => ({ id })) });
+});
+
+test("a key is rolled once, however many ask at once; who comes late is told of its successor, which can be rolled", async () => {
+  await using cairn = await startCairn();
+  const old = await newKey(cairn);
+  const answers = await Promise.all(Array.from({ length: 8 }, () => roll(cairn, old.id)));
+  const made = answers.filter(({ status }) => status === 201);
+  expect(made).toHaveLength(1);
+  const successor = made[0]!.body;
+  for (const answer of answers.filter(({ status }) => status !== 201)) {
+    expect(refusal(answer)).toEqual({ status: 400, code: "invalid_request", param: "key_id" });
+    expect(answer.body.error.message).toContain(successor.id);
+  }
+  expect((await cairn.get("/v1/api_keys")).body.data).toHaveLength(3);
+  const next = await cairn.ok(roll(cairn, successor.id));
+  expect([next.rolled_from, (await shownKey(cairn, successor.id)).rolled_to]).toEqual([successor.id, next.id]);
+});
+
+test("however often and at once a roll is sent with one Idempotency-Key, one key comes of it, and one answer has it in full", async () => {
+  await using cairn = await startCairn();
+  const old = await newKey(cairn);
+  const ask = () => roll(cairn, old.id, { overlap_seconds: 60 }, { "idempotency-key": "roll-it-once" });
+  const answers = [...(await Promise.all([ask(), ask(), ask()])), await ask()];
+  expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
+  const [first, ...replays] = answers.toSorted((a, b) => Number("key" in b.body) - Number("key" in a.body));
+  const { key, ...shown } = first!.body;
+  expect(replays.map(({ body, headers }) => [headers.get("idempotency-replayed"), body])).toEqual(replays.map(() => ["true", shown]));
+  expect((await cairn.get("/v1/api_keys")).body.data).toHaveLength(3);
+  expect(await statusWith(cairn, key)).toBe(200);
+});
+
+test("nobody makes a key with more scopes by rolling one", async () => {
+  await using cairn = await startCairn();
+  const admin = await newKey(cairn, { scopes: ["admin"] });
+  const writer = await newKey(cairn);
+  expect((await cairn.post(`/v1/api_keys/${admin.id}/roll`, {}, { key: writer.key })).status).toBe(403);
+  // Behind the door, where whoever comes in has the scope admin, stands a second one.
+  const caller = { actor: "crn_test", keyId: writer.id, scopes: ["read"], retentionDays: 7, requestId: null, startedAt: null };
+  const refused = await rollKey(cairn.service, caller, admin.id, { overlapMs: 0 }).catch((error: unknown) => error);
+  expect(refused).toBeInstanceOf(ApiError);
+  expect(refused).toMatchObject({ code: "permission_denied", detail: { param: "scopes" } });
+  expect(await shownKey(cairn, admin.id)).toMatchObject({ expires_at: null, rolled_to: null });
+  expect(await statusWith(cairn, admin.key)).toBe(200);
+});
+
+test("last_used_at is null until a request comes with the key, then when the last one did, whatever became of it", async () => {
+  await using cairn = await startCairn();
+  const { id, key } = await newKey(cairn, { scopes: ["read"] });
+  const lastUse = async () => (await shownKey(cairn, id)).last_used_at as string | null;
+  expect(await lastUse()).toBe(null);
+  await cairn.get("/v1/sessions", { key: "crn_000000000000000000000000" });
+  expect(await lastUse()).toBe(null);
+  cairn.clock.advance({ seconds: 5 });
+  await cairn.ok(cairn.get("/v1/sessions", { key }));
+  expect(await lastUse()).toBe("2026-05-07T08:00:05.000Z");
+  cairn.clock.advance({ ms: 250 });
+  expect((await cairn.post("/v1/sessions", { agent_id: "bot" }, { key })).status).toBe(403);
+  expect(await lastUse()).toBe("2026-05-07T08:00:05.250Z");
+  // Written or not, it is the same.
+  await cairn.runTask(LAST_USE);
+  expect(await lastUse()).toBe("2026-05-07T08:00:05.250Z");
+  cairn.clock.advance({ ms: 250 });
+  expect((await cairn.get("/v1/nothing", { key })).status).toBe(404);
+  expect(await lastUse()).toBe("2026-05-07T08:00:05.500Z");
+  const listed = (await cairn.get("/v1/api_keys")).body.data;
+  expect(listed.map((one: { last_used_at: string }) => one.last_used_at)).toEqual(["2026-05-07T08:00:05.500Z", "2026-05-07T08:00:05.500Z"]);
+  // The clock is set back: of what is written the newest time stays.
+  await cairn.runTask(LAST_USE);
+  cairn.clock.set("2026-05-07T07:00:00.000Z");
+  await cairn.ok(cairn.get("/v1/sessions", { key }));
+  expect(await lastUse()).toBe("2026-05-07T08:00:05.500Z");
+  await cairn.runTask(LAST_USE);
+  expect(await lastUse()).toBe("2026-05-07T08:00:05.500Z");
+});
+
+test("last_used_at survives a stop at once, and anything else once the task has come by", async () => {
+  await using cairn = await startCairn();
+  const { id, key } = await newKey(cairn);
+  const onDisk = async () => {
+    const beside = await openRecords(cairn.directory, cairn.clock);
+    try {
+      return JSON.parse(getKeyOf(beside, id)).last_used_at as string | null;
+    } finally {
+      await beside.store.close();
+    }
+  };
+  await cairn.ok(cairn.get("/v1/sessions", { key }));
+  expect(await onDisk()).toBe(null);
+  await cairn.runTask(LAST_USE);
+  expect(await onDisk()).toBe("2026-05-07T08:00:00.000Z");
+  cairn.clock.advance({ seconds: 1 });
+  await cairn.ok(cairn.get("/v1/sessions", { key }));
+  await cairn.restart();
+  expect(await shownKey(cairn, id)).toMatchObject({ last_used_at: "2026-05-07T08:00:01.000Z" });
+});
+
+test("last uses are written together, once a minute, and nothing is written when there were none", async () => {
+  await using cairn = await startCairn();
+  for (let i = 0; i < 3; i++) expect(await statusWith(cairn, await cairn.newKey())).toBe(200);
+  using commits = spyOn(cairn.service.store, "commit");
+  expect([await cairn.runTaskOnce(LAST_USE), commits.mock.calls.length]).toEqual([60_000, 1]);
+  expect([await cairn.runTaskOnce(LAST_USE), commits.mock.calls.length]).toEqual([60_000, 1]);
+  const listed = (await cairn.get("/v1/api_keys")).body.data;
+  const now = "2026-05-07T08:00:00.000Z";
+  expect(listed.map((one: { last_used_at: string }) => one.last_used_at)).toEqual([now, now, now, now]);
+});
+
+test("writing last uses changes nothing else: what was revoked stays so, and what another process changed stays changed", async () => {
+  await using cairn = await startCairn();
+  const [kept, revoked, revokedBeside, rolledBeside] = [
+    await newKey(cairn, { name: "kept" }),
+    await newKey(cairn),
+    await newKey(cairn),
+    await newKey(cairn),
+  ];
+  cairn.clock.advance({ seconds: 1 });
+  for (const { key } of [kept, revoked, revokedBeside, rolledBeside]) expect(await statusWith(cairn, key)).toBe(200);
+  await cairn.ok(cairn.delete(`/v1/api_keys/${revoked.id}`));
+  const beside = await openRecords(cairn.directory, cairn.clock);
+  const operator = { actor: "system", keyId: null, scopes: ["admin"], retentionDays: 0, requestId: null, startedAt: null };
+  await deleteKey(beside, operator, revokedBeside.id);
+  const successor = JSON.parse(await rollKey(beside, operator, rolledBeside.id, { overlapMs: 60_000 }));
+  await beside.store.close();
+
+  await cairn.runTask(LAST_USE);
+  await cairn.restart();
+  const { key: _, ...asMade } = kept;
+  expect(await shownKey(cairn, kept.id)).toEqual({ ...asMade, last_used_at: "2026-05-07T08:00:01.000Z" });
+  expect(await shownKey(cairn, rolledBeside.id)).toMatchObject({
+    last_used_at: "2026-05-07T08:00:01.000Z",
+    expires_at: "2026-05-07T08:01:01.000Z",
+    rolled_to: successor.id,
+  });
+  for (const { id, key } of [revoked, revokedBeside]) {
+    expect([(await cairn.get(`/v1/api_keys/${id}`)).status, await statusWith(cairn, key)]).toEqual([404, 401]);
+  }
+  expect([apiKeys, apiKeysById].map((table) => cairn.service.store.count(table))).toEqual([4, 4]);
+});
+
+test("a last use that the disk does not take is shown all the same, written the next time, and keeps no stop from ending", async () => {
+  await using cairn = await startCairn();
+  const { id, key } = await newKey(cairn);
+  const full = () => spyOn(cairn.service.store, "commit").mockRejectedValue(new ApiError("service_unavailable", "The disk is full."));
+  expect(await statusWith(cairn, key)).toBe(200);
+  {
+    using _ = full();
+    expect(await cairn.runTask(LAST_USE).catch(String)).toContain("The disk is full.");
+    expect(await shownKey(cairn, id)).toMatchObject({ last_used_at: "2026-05-07T08:00:00.000Z" });
+    // One that has to wait, and a newer one meanwhile.
+    cairn.clock.advance({ seconds: 1 });
+    expect(await statusWith(cairn, key)).toBe(200);
+    expect(await cairn.runTask(LAST_USE).catch(String)).toContain("The disk is full.");
+  }
+  expect(await shownKey(cairn, id)).toMatchObject({ last_used_at: "2026-05-07T08:00:01.000Z" });
+  await cairn.runTask(LAST_USE);
+  await cairn.restart();
+  expect(await shownKey(cairn, id)).toMatchObject({ last_used_at: "2026-05-07T08:00:01.000Z" });
+
+  cairn.clock.advance({ seconds: 1 });
+  expect(await statusWith(cairn, key)).toBe(200);
+  {
+    using _ = full();
+    await cairn.close();
+  }
+  expect(cairn.logged.filter((line) => line.includes("the last use of keys was not written"))).toHaveLength(1);
+  await cairn.open();
+  expect(await shownKey(cairn, id)).toMatchObject({ last_used_at: "2026-05-07T08:00:01.000Z" });
+  expect(await statusWith(cairn, key)).toBe(200);
+});
+
+test("more keys than one commit takes are all written: the task comes back for them at once, and a stop does not leave them", async () => {
+  await using cairn = await startCairn();
+  const keys = await Promise.all(Array.from({ length: 501 }, () => cairn.newKey()));
+  const useAll = async () => {
+    for (const key of keys) expect(await statusWith(cairn, key)).toBe(200);
+  };
+  const usesOf = async () => {
+    await cairn.restart();
+    const listed = (await pagesOf(cairn, "/v1/api_keys?limit=100")).flatMap(({ data }) => data);
+    return Array.from(new Set(listed.map(({ last_used_at }) => last_used_at as string | null)));
+  };
+  await useAll();
+  expect([await cairn.runTaskOnce(LAST_USE), await cairn.runTaskOnce(LAST_USE)]).toEqual([0, 60_000]);
+  expect(await usesOf()).toEqual(["2026-05-07T08:00:00.000Z"]);
+  cairn.clock.advance({ seconds: 1 });
+  await useAll();
+  expect(await usesOf()).toEqual(["2026-05-07T08:00:01.000Z"]);
 });

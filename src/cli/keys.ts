@@ -1,17 +1,20 @@
 /**
- * `cairn keys`: makes, lists and revokes API keys in a data directory, beside a running server too.
+ * `cairn keys`: makes, lists, rolls and revokes API keys in a data directory, beside a running server too.
+ *
+ * What is printed to standard output of a new key is the key alone, for scripts.
  *
  * @module
  */
 import { OPTIONS, UsageError, parseFlags, type Config } from "../config.ts";
-import { createKey, deleteKey, listKeys, SCOPES, type Scope } from "../keys/keys.ts";
+import { createKey, deleteKey, getKey, listKeys, rollKey, SCOPES, type KeyMaker } from "../keys/keys.ts";
 import { TIERS } from "../keys/tiers.ts";
 import { systemClock } from "../lib/clock.ts";
+import { parseDuration } from "../lib/duration.ts";
 import type { KeyId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
-import type { Caller, Records } from "../traces/record.ts";
+import type { Records } from "../traces/record.ts";
 
-const OPERATOR: Caller & { scopes: readonly Scope[] } = {
+const OPERATOR: KeyMaker = {
   actor: "system",
   keyId: null,
   scopes: ["admin"],
@@ -28,6 +31,8 @@ interface ListedKey {
   scopes: string[];
   tier: string;
   created_at: string;
+  expires_at: string | null;
+  last_used_at: string | null;
 }
 
 export async function keys([action, ...args]: readonly string[], prepare: (args: readonly string[]) => Config): Promise<number> {
@@ -36,35 +41,69 @@ export async function keys([action, ...args]: readonly string[], prepare: (args:
       return create(args, prepare);
     case "list":
       return withRecords(prepare(args), (records) => {
-        for (const key of allKeys(records)) {
-          console.log([key.id, `${key.prefix}…`, key.scopes.join(","), key.tier, key.created_at, key.name ?? ""].join("  ").trimEnd());
-        }
+        for (const key of allKeys(records)) console.log(lineOf(key));
       });
+    case "roll":
+      return roll(args, prepare);
     case "revoke": {
-      const [id, ...flags] = args;
-      if (id === undefined || id.startsWith("-")) throw new UsageError("cairn keys revoke needs the id of a key (key_…)");
+      const [id, ...flags] = idFirst("revoke", args);
       return withRecords(prepare(flags), async (records) => {
         await deleteKey(records, OPERATOR, id);
         console.log(`Revoked ${id}`);
       });
     }
     default:
-      throw new UsageError("cairn keys knows create, list and revoke");
+      throw new UsageError("cairn keys knows create, list, roll and revoke");
   }
 }
 
+/** Columns stand two spaces apart; the name is last because it can be any text. */
+function lineOf(key: ListedKey): string {
+  const used = key.last_used_at === null ? "never used" : `used ${key.last_used_at}`;
+  const ends = key.expires_at === null ? "no end" : `ends ${key.expires_at}`;
+  return [key.id, `${key.prefix}…`, key.scopes.join(","), key.tier, key.created_at, used, ends, key.name ?? ""].join("  ").trimEnd();
+}
+
+function idFirst(action: string, [id, ...flags]: readonly string[]): [id: string, ...flags: string[]] {
+  if (id === undefined || id.startsWith("-")) throw new UsageError(`cairn keys ${action} needs the id of a key (key_…)`);
+  return [id, ...flags];
+}
+
 function create(args: readonly string[], prepare: (args: readonly string[]) => Config): Promise<number> {
-  const own = ["name", "scopes", "tier"].map((flag) => ({ flag }));
-  const flags = parseFlags(args, [...own, ...Object.values(OPTIONS)]);
+  const flags = parseFlags(args, [...["name", "scopes", "tier"].map((flag) => ({ flag })), ...Object.values(OPTIONS)]);
   const scopes = (flags["scopes"] ?? "read,write").split(",").map((text) => oneOf(SCOPES, text.trim(), "--scopes"));
   const tier = oneOf(TIERS, flags["tier"] ?? "enterprise", "--tier");
-  const common = Object.values(OPTIONS).flatMap(({ flag }) => {
-    const value = flags[flag];
-    return value === undefined ? [] : [`--${flag}`, value];
-  });
-  return withRecords(prepare(common), async (records) => {
+  return withRecords(prepare(commonOf(flags)), async (records) => {
     const answer = JSON.parse(await createKey(records, OPERATOR, { name: flags["name"] ?? null, scopes, tier })) as ListedKey;
     console.log(answer.key);
+  });
+}
+
+function roll(args: readonly string[], prepare: (args: readonly string[]) => Config): Promise<number> {
+  const [id, ...rest] = idFirst("roll", args);
+  const flags = parseFlags(rest, [{ flag: "overlap" }, ...Object.values(OPTIONS)]);
+  const overlapMs = overlapIn(flags["overlap"]);
+  return withRecords(prepare(commonOf(flags)), async (records) => {
+    const answer = JSON.parse(await rollKey(records, OPERATOR, id, { overlapMs })) as ListedKey;
+    console.log(answer.key);
+    const { expires_at: end } = JSON.parse(getKey(records, id)) as ListedKey;
+    console.error(`${answer.id} came in the place of ${id}, which ends ${end}`);
+  });
+}
+
+function overlapIn(text: string | undefined): number {
+  const ms = text === undefined ? LIMITS.keyOverlapSecondsDefault * 1000 : text === "0" ? 0 : parseDuration(text);
+  if (ms === undefined || ms > LIMITS.keyOverlapSecondsMax * 1000) {
+    throw new UsageError(`--overlap must be a time of at most 7d, such as 24h, 30m or 0; got ${text}`);
+  }
+  return ms;
+}
+
+/** The flags of every command among these. */
+function commonOf(flags: Record<string, string | undefined>): string[] {
+  return Object.values(OPTIONS).flatMap(({ flag }) => {
+    const value = flags[flag];
+    return value === undefined ? [] : [`--${flag}`, value];
   });
 }
 

@@ -17,6 +17,7 @@ import { listOf, type Page } from "../storage/page.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import { apiKeys, apiKeysById, type ApiKeyRow } from "../storage/tables.ts";
 import type { Caller, Records } from "../traces/record.ts";
+import type { LastUses } from "./last-use.ts";
 import { RATE_LIMITS, type RateLimit, type Tier } from "./tiers.ts";
 
 export const SCOPES = ["read", "write", "admin"] as const;
@@ -38,11 +39,35 @@ export interface NewKey {
   expiresAt?: number | null | undefined;
 }
 
+/** What the operations on keys need. */
+export interface KeyParts extends Records {
+  /** Uses that no row has yet; a command beside a server knows of none. */
+  readonly lastUses?: LastUses;
+}
+
+/** Who asks for a key, and what that key may do itself. */
+export type KeyMaker = Caller & { scopes: readonly string[] };
+
 /** The key that a request presented, if there is one of that secret and its time has not passed. */
 export function findKey(reader: Reader, now: number, presented: string): ApiKeyRow | undefined {
-  if (!KEY_SHAPE.test(presented)) return undefined;
-  const row = reader.get(apiKeys, hashOf(presented));
-  return row === undefined || (row.expiresAt !== null && row.expiresAt <= now) ? undefined : row;
+  const known = hashes.get(presented);
+  if (known === undefined && !KEY_SHAPE.test(presented)) return undefined;
+  const hash = known ?? hashOf(presented);
+  const row = reader.get(apiKeys, hash);
+  if (row === undefined || hasEnded(row, now)) return undefined;
+  if (known === undefined) {
+    if (hashes.size >= HASHES_REMEMBERED) hashes.clear();
+    hashes.set(presented, hash);
+  }
+  return row;
+}
+
+/** Of keys that were good; whether one still is, is read each time. */
+const hashes = new Map<string, string>();
+const HASHES_REMEMBERED = 1_000;
+
+function hasEnded({ expiresAt }: ApiKeyRow, now: number): boolean {
+  return expiresAt !== null && expiresAt <= now;
 }
 
 /** `admin` implies the others. */
@@ -55,27 +80,69 @@ export function hasScope(scopes: readonly string[], scope: Scope): boolean {
  *
  * @throws {ApiError} `permission_denied` when the caller's key does not have a scope that the new one asks for
  */
-export function createKey(records: Records, caller: Caller & { scopes: readonly string[] }, input: NewKey): Promise<JsonText> {
-  const excess = input.scopes.find((scope) => !hasScope(caller.scopes, scope));
+export function createKey(records: Records, caller: KeyMaker, input: NewKey): Promise<JsonText> {
+  refuseMoreScopes(caller, input.scopes);
+  const secret = newSecret();
+  return records.store.commit((tx) => {
+    const row = putNewKey(tx, records, secret, input);
+    caller.keep?.(tx, keyJson(row, null));
+    return keyJson(row, null, secret);
+  });
+}
+
+/**
+ * Makes a key in the place of another one, which goes on working for a while: as much time as it takes to hand the new one out.
+ * All that the key may do is the new one's; what ends with it is only its secret.
+ *
+ * A key is rolled once. Whoever rolls it a second time has missed the first, and is told of the key that came of it.
+ *
+ * @param overlapMs - 0 ends the key before at once; it never ends later than it would have
+ * @param expiresAt - Unix milliseconds, for the new key; when none is given it ends with the one before, if that has an end
+ * @throws {ApiError} `resource_not_found` for a key that is not there or has ended, `invalid_request` for one that was rolled,
+ * `permission_denied` when the caller's key does not have a scope that it has
+ */
+export function rollKey(
+  records: Records,
+  caller: KeyMaker,
+  id: string,
+  { overlapMs, expiresAt }: { overlapMs: number; expiresAt?: number | undefined },
+): Promise<JsonText> {
+  const secret = newSecret();
+  return records.store.commit((tx) => {
+    const { hash, row: before } = findById(tx, id);
+    const now = records.clock.now();
+    if (hasEnded(before, now)) {
+      throw new ApiError("resource_not_found", `API key ${id} has ended. Make a new one.`, { param: "key_id" });
+    }
+    if (before.rolledTo !== undefined) {
+      throw new ApiError("invalid_request", `API key ${id} has been rolled already; ${before.rolledTo} came in its place.`, {
+        param: "key_id",
+      });
+    }
+    refuseMoreScopes(caller, before.scopes);
+    const { lastUsedAt: _, ...kept } = before;
+    const row = putKey(tx, records, secret, { ...kept, expiresAt: expiresAt ?? before.expiresAt, rolledFrom: before.id });
+    tx.put(apiKeys, hash, { ...before, expiresAt: Math.min(now + overlapMs, before.expiresAt ?? Infinity), rolledTo: row.id });
+    caller.keep?.(tx, keyJson(row, null));
+    return keyJson(row, null, secret);
+  });
+}
+
+function refuseMoreScopes(caller: KeyMaker, scopes: readonly string[]): void {
+  const excess = scopes.find((scope) => !hasScope(caller.scopes, scope as Scope));
   if (excess !== undefined) {
     throw new ApiError("permission_denied", `A key cannot make one with more scopes than it has: it lacks ${excess}.`, { param: "scopes" });
   }
-  const secret = PREFIX + randomBase62(SECRET_LENGTH);
-  return records.store.commit((tx) => {
-    const row = putKey(tx, records, secret, input);
-    caller.keep?.(tx, keyJson(row));
-    return keyJson(row, secret);
-  });
 }
 
 /** Makes the first key, with all scopes, when there is none. @returns it, to be shown once */
 export async function createFirstKey(records: Records): Promise<string | undefined> {
   // Without a commit where there is nothing to do, so that a start needs no space on the disk.
   if (hasKeys(records.store)) return undefined;
-  const secret = PREFIX + randomBase62(SECRET_LENGTH);
+  const secret = newSecret();
   return records.store.commit((tx) => {
     if (hasKeys(tx)) return undefined;
-    putKey(tx, records, secret, { name: "first key", scopes: ["admin"], tier: "enterprise" });
+    putNewKey(tx, records, secret, { name: "first key", scopes: ["admin"], tier: "enterprise" });
     return secret;
   });
 }
@@ -89,13 +156,13 @@ export async function registerKey(records: Records, secret: string): Promise<voi
   if (records.store.get(apiKeys, hashOf(secret)) !== undefined) return;
   await records.store.commit((tx) => {
     if (tx.get(apiKeys, hashOf(secret)) === undefined) {
-      putKey(tx, records, secret, { name: "from the environment", scopes: ["admin"], tier: "enterprise" });
+      putNewKey(tx, records, secret, { name: "from the environment", scopes: ["admin"], tier: "enterprise" });
     }
   });
 }
 
 /** Newest first. */
-export function listKeys({ store }: Records, page: Page<KeyId>): JsonText {
+export function listKeys({ store, lastUses }: KeyParts, page: Page<KeyId>): JsonText {
   const rows = store.rows(apiKeysById, {
     from: "",
     to: page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter),
@@ -104,13 +171,18 @@ export function listKeys({ store }: Records, page: Page<KeyId>): JsonText {
   });
   const items = rows.slice(0, page.limit).flatMap(({ key, row: hash }) => {
     const row = store.get(apiKeys, hash);
-    return row === undefined ? [] : [{ id: withPrefix("key", key), json: keyJson(row) }];
+    return row === undefined ? [] : [{ id: withPrefix("key", key), json: keyJson(row, lastUseOf(row, lastUses)) }];
   });
   return listOf(items, rows.length > page.limit);
 }
 
-export function getKey({ store }: Records, id: string): JsonText {
-  return keyJson(findById(store, id).row);
+export function getKey({ store, lastUses }: KeyParts, id: string): JsonText {
+  const { row } = findById(store, id);
+  return keyJson(row, lastUseOf(row, lastUses));
+}
+
+function lastUseOf(row: ApiKeyRow, lastUses: LastUses | undefined): number | null {
+  return lastUses?.of(row) ?? row.lastUsedAt ?? null;
 }
 
 /** From the commit on, no request with this key passes. */
@@ -133,26 +205,29 @@ function findById(reader: Reader, id: string): { hash: string; row: ApiKeyRow } 
   return { hash, row };
 }
 
-function putKey(tx: Tx, records: Records, secret: string, input: NewKey): ApiKeyRow {
-  const id = records.ids.next("key");
+function putNewKey(tx: Tx, records: Records, secret: string, input: NewKey): ApiKeyRow {
   const { perMinute, burst } = (input.tier === "enterprise" ? input.rateLimit : undefined) ?? RATE_LIMITS[input.tier];
-  const row: ApiKeyRow = {
-    id,
+  return putKey(tx, records, secret, {
     name: input.name,
-    prefix: secret.slice(0, SHOWN_LENGTH),
     scopes: [...new Set(input.scopes)],
     tier: input.tier,
     perMinute,
     burst,
-    createdAt: bareIdTime(bare(id)),
     expiresAt: input.expiresAt ?? null,
-  };
+  });
+}
+
+/** @param input - what does not follow from the secret and the moment */
+function putKey(tx: Tx, records: Records, secret: string, input: Omit<ApiKeyRow, "id" | "prefix" | "createdAt">): ApiKeyRow {
+  const id = records.ids.next("key");
+  const row: ApiKeyRow = { ...input, id, prefix: secret.slice(0, SHOWN_LENGTH), createdAt: bareIdTime(bare(id)) };
   tx.put(apiKeys, hashOf(secret), row);
   tx.put(apiKeysById, bare(id), hashOf(secret));
   return row;
 }
 
-function keyJson(row: ApiKeyRow, secret?: string): JsonText {
+function keyJson(row: ApiKeyRow, lastUsedAt: number | null, secret?: string): JsonText {
+  const time = (at: number | null) => toJson(at === null ? null : toIso(at));
   return jsonObject({
     object: toJson("api_key"),
     id: toJson(row.id),
@@ -162,9 +237,16 @@ function keyJson(row: ApiKeyRow, secret?: string): JsonText {
     scopes: toJson(row.scopes),
     tier: toJson(row.tier),
     rate_limit: toJson({ per_minute: row.perMinute, burst: row.burst }),
-    created_at: toJson(toIso(row.createdAt)),
-    expires_at: toJson(row.expiresAt === null ? null : toIso(row.expiresAt)),
+    created_at: time(row.createdAt),
+    expires_at: time(row.expiresAt),
+    last_used_at: time(lastUsedAt),
+    rolled_from: toJson(row.rolledFrom ?? null),
+    rolled_to: toJson(row.rolledTo ?? null),
   });
+}
+
+function newSecret(): string {
+  return PREFIX + randomBase62(SECRET_LENGTH);
 }
 
 function hashOf(secret: string): string {

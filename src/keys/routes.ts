@@ -9,9 +9,8 @@ import { Deleted, ListOf } from "../http/types.ts";
 import { cursorOf, instantOf } from "../http/validate.ts";
 import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
-import type { Records } from "../traces/record.ts";
-import { createKey, deleteKey, getKey, listKeys, SCOPES } from "./keys.ts";
-import { ApiKey, KeyPage, NewKey } from "./schema.ts";
+import { createKey, deleteKey, getKey, listKeys, rollKey, SCOPES, type KeyParts } from "./keys.ts";
+import { ApiKey, KeyPage, KeyRoll, NewKey } from "./schema.ts";
 
 const EXAMPLE = {
   object: "api_key",
@@ -23,11 +22,23 @@ const EXAMPLE = {
   rate_limit: { per_minute: 1000, burst: 2000 },
   created_at: "2026-05-07T07:59:00.000Z",
   expires_at: null,
+  last_used_at: "2026-05-07T08:00:03.000Z",
+  rolled_from: null,
+  rolled_to: null,
+};
+const ROLLED = {
+  ...EXAMPLE,
+  id: "key_0VQmTz3aXbR2",
+  prefix: "crn_4hT9",
+  key: "crn_4hT9pW2mXs8Kd1Vn6Rb3Jc7Q",
+  created_at: "2026-05-08T09:00:00.000Z",
+  last_used_at: null,
+  rolled_from: EXAMPLE.id,
 };
 const tag = "API keys";
 const path = "/v1/api_keys/{key_id}";
 
-export function keyEndpoints(records: Records): Endpoint[] {
+export function keyEndpoints(records: KeyParts): Endpoint[] {
   return [
     endpoint({
       method: "POST",
@@ -43,7 +54,7 @@ export function keyEndpoints(records: Records): Endpoint[] {
       errors: [],
       example: {
         request: { name: "support agent", scopes: ["read", "write"], tier: "pro" },
-        response: { ...EXAMPLE, key: "crn_9fK2mQ7vXc4Lw8Zs1Tb6Ny3R" },
+        response: { ...EXAMPLE, key: "crn_9fK2mQ7vXc4Lw8Zs1Tb6Ny3R", last_used_at: null },
       },
       run: ({ body, caller }) => {
         if (body.rate_limit !== undefined && body.tier !== "enterprise") {
@@ -86,6 +97,28 @@ export function keyEndpoints(records: Records): Endpoint[] {
       errors: ["resource_not_found"],
       example: { response: EXAMPLE },
       run: ({ params }) => getKey(records, params["key_id"] ?? ""),
+    }),
+    endpoint({
+      method: "POST",
+      path: `${path}/roll`,
+      tag,
+      scope: "admin",
+      status: 201,
+      summary: "Roll an API key",
+      description:
+        "Makes a key with the same name, scopes, tier, rate limit and end in the place of this one, which goes on working for " +
+        "`overlap_seconds`, and never longer than it would have. The new key is in this answer only; a replay with the same " +
+        "Idempotency-Key leaves it out. A key is rolled once: a second time is 400 `invalid_request`. One that has ended is 404.",
+      query: Type.Object({}),
+      body: KeyRoll,
+      response: ApiKey,
+      errors: ["resource_not_found"],
+      example: { request: { overlap_seconds: 3600 }, response: ROLLED },
+      run: ({ params, body, caller }) =>
+        rollKey(records, caller, params["key_id"] ?? "", {
+          overlapMs: (body.overlap_seconds ?? LIMITS.keyOverlapSecondsDefault) * 1000,
+          expiresAt: instantOf(body.expires_at, "expires_at"),
+        }),
     }),
     endpoint({
       method: "DELETE",

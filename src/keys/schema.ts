@@ -34,7 +34,15 @@ export const ApiKey = Type.Object(
     tier: OneOf(TIERS),
     rate_limit: RateLimit,
     created_at: Timestamp("When the key was made."),
-    expires_at: Type.Unsafe<string | null>({ type: "string", format: "date-time", nullable: true }),
+    expires_at: Type.Unsafe<string | null>({ type: "string", format: "date-time", nullable: true, description: "When it stops working." }),
+    last_used_at: Type.Unsafe<string | null>({
+      type: "string",
+      format: "date-time",
+      nullable: true,
+      description: "When a request last came with it; null: never. A crash of the server forgets the last minute at most.",
+    }),
+    rolled_from: Type.Unsafe<string | null>({ type: "string", nullable: true, description: "The key in whose place this one came." }),
+    rolled_to: Type.Unsafe<string | null>({ type: "string", nullable: true, description: "The key that came in the place of this one." }),
   },
   { title: "ApiKey", description: "An API key, without its secret." },
 );
@@ -48,6 +56,21 @@ export const NewKey = Type.Object(
     expires_at: Type.Optional(Timestamp("When it stops working; default never.")),
   },
   { title: "NewApiKey", description: "An API key to make." },
+);
+
+export const KeyRoll = Type.Object(
+  {
+    overlap_seconds: Type.Optional(
+      Type.Integer({
+        minimum: 0,
+        maximum: LIMITS.keyOverlapSecondsMax,
+        default: LIMITS.keyOverlapSecondsDefault,
+        description: `How long the key before goes on working; 0 ends it at once. Default ${LIMITS.keyOverlapSecondsDefault}, a day.`,
+      }),
+    ),
+    expires_at: Type.Optional(Timestamp("When the new key stops working; unless given, when the one before would have.")),
+  },
+  { title: "ApiKeyRoll", description: "How a key is replaced." },
 );
 
 export const KeyPage = Type.Object({ limit: Limit(), starting_after: Cursor("key") });

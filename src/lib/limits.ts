@@ -22,6 +22,8 @@ export const LIMITS = {
   reasonLengthMax: 10_000,
   queryLengthMax: 10_000,
   keyNameLengthMax: 256,
+  keyOverlapSecondsDefault: 86_400,
+  keyOverlapSecondsMax: 604_800,
   idempotencyKeyLengthMax: 255,
 
   listDefault: 20,

@@ -33,6 +33,13 @@ const COMMANDS: { args: string[]; code: number; stdout: RegExp; stderr: RegExp }
   { args: ["srve"], code: 2, stdout: /^$/, stderr: /^cairn: there is no command srve\nTry: cairn --help\n$/ },
   { args: ["serve", "--prot", "1"], code: 2, stdout: /^$/, stderr: /^cairn: .*--prot.*\nTry: cairn --help\n$/ },
   { args: ["serve", "--port", "65536"], code: 2, stdout: /^$/, stderr: /^cairn: --port must be .* got 65536\n/ },
+  { args: ["keys", "roll"], code: 2, stdout: /^$/, stderr: /^cairn: cairn keys roll needs the id of a key/ },
+  {
+    args: ["keys", "roll", "key_0VQk3aB4x1Zq", "--overlap", "8d"],
+    code: 2,
+    stdout: /^$/,
+    stderr: /^cairn: --overlap must be a time .*8d\n/,
+  },
   { args: ["keys", "revoke"], code: 2, stdout: /^$/, stderr: /^cairn: cairn keys revoke needs the id of a key/ },
   { args: ["keys", "revoke", "key_000000000000"], code: 1, stdout: /^$/, stderr: /^cairn: There is no API key key_000000000000\.\n$/ },
 ];
@@ -69,13 +76,62 @@ test(
     const listed = await keys("list");
     const [line = ""] = listed.stdout.split("\n");
     const [id = "", ...rest] = line.split("  ");
-    expect(rest).toEqual([`${server.key.slice(0, 8)}…`, "read", "pro", expect.stringMatching(/^\d{4}-.*Z$/), "helper"]);
+    const time = expect.stringMatching(/^\d{4}-.*Z$/);
+    expect(rest).toEqual([`${server.key.slice(0, 8)}…`, "read", "pro", time, "never used", "no end", "helper"]);
     expect(listed.stdout).not.toContain(server.key);
     expect(listed.stdout).toContain(`${KEY.slice(0, 8)}…  admin  enterprise`);
 
     expect(await keys("revoke", id)).toEqual({ code: 0, stdout: `Revoked ${id}\n`, stderr: "" });
     expect((await server.get("/v1/sessions")).status).toBe(401);
     expect(await keys("revoke", id)).toMatchObject({ code: 1, stderr: `cairn: There is no API key ${id}.\n` });
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "a key rolled beside a running server is printed alone, and the old one works until its overlap is over; the list says when each was used",
+  async () => {
+    using directory = scratchDirectory();
+    await using server = await startProcess({ dataDirectory: directory.path });
+    const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
+    const columnsOf = (listed: string, id: string) =>
+      listed
+        .split("\n")
+        .find((line) => line.startsWith(id))
+        ?.split("  ")
+        .slice(5);
+    const statusWith = async (key: string) => {
+      server.key = key;
+      return (await server.get("/v1/sessions")).status;
+    };
+    const old = await server.ok(server.post("/v1/api_keys", { name: "agent" }));
+    const first = await keys("roll", old.id, "--overlap", "2h");
+    expect(first).toEqual({
+      code: 0,
+      stdout: expect.stringMatching(/^crn_[0-9A-Za-z]{24}\n$/),
+      stderr: expect.stringMatching(new RegExp(`^key_\\w{12} came in the place of ${old.id}, which ends \\d{4}-.*Z\n$`)),
+    });
+    const [successor = ""] = first.stderr.split(" ");
+    const newer = first.stdout.trim();
+    expect([await statusWith(old.key), await statusWith(newer)]).toEqual([200, 200]);
+
+    const second = await keys("roll", successor, "--overlap", "0");
+    expect([second.code, await statusWith(newer), await statusWith(second.stdout.trim())]).toEqual([0, 401, 200]);
+    expect(await keys("roll", old.id)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `cairn: API key ${old.id} has been rolled already; ${successor} came in its place.\n`,
+    });
+    expect(await keys("roll", successor)).toMatchObject({ code: 1, stderr: `cairn: API key ${successor} has ended. Make a new one.\n` });
+
+    expect(await server.stop()).toBe(0);
+    const used = expect.stringMatching(/^used \d{4}-.*Z$/);
+    const ends = expect.stringMatching(/^ends \d{4}-.*Z$/);
+    const listed = (await keys("list")).stdout;
+    expect([old.id, successor].map((id) => columnsOf(listed, id))).toEqual([
+      [used, ends, "agent"],
+      [used, ends, "agent"],
+    ]);
   },
   TIMEOUT_MS,
 );

@@ -1,0 +1,74 @@
+/**
+ * When each key was last used.
+ *
+ * A request only notes the time in memory. A task writes what was noted into the rows of the keys about once a minute, and a
+ * stop writes the rest; so a crash forgets a minute at most. Answers show the newer of memory and row.
+ *
+ * Of the row that is there at that moment only the time is changed: a key that was revoked meanwhile, here or by another
+ * process, stays revoked, and what else was changed stays changed. What could not be written is kept for the next time.
+ *
+ * @module
+ */
+import { bare, type KeyId } from "../lib/ids.ts";
+import type { Store, Tx } from "../storage/store.ts";
+import { apiKeys, apiKeysById, type ApiKeyRow } from "../storage/tables.ts";
+import type { Task } from "../tasks/task.ts";
+
+const WRITE_EVERY_MS = 60_000;
+/** One commit holds the request thread for a few milliseconds at most. */
+const KEYS_PER_COMMIT = 500;
+
+export class LastUses {
+  readonly #store: Store;
+  /** By id of the key, Unix milliseconds: since the last writing began, … */
+  #noted = new Map<string, number>();
+  /** … and what that has yet to write. */
+  #writing = new Map<string, number>();
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Called for every request: no more than an entry in a map. @param now - Unix milliseconds */
+  note(keyId: string, now: number): void {
+    this.#noted.set(keyId, now);
+  }
+
+  /** @returns Unix milliseconds; null when it never was */
+  of(row: ApiKeyRow): number | null {
+    const known = [row.lastUsedAt, this.#writing.get(row.id), this.#noted.get(row.id)].filter((at) => at !== undefined);
+    return known.length === 0 ? null : Math.max(...known);
+  }
+
+  task(): Task {
+    return {
+      name: "last use of keys",
+      run: async () => {
+        await this.#writeSome();
+        return this.#writing.size > 0 ? 0 : WRITE_EVERY_MS;
+      },
+    };
+  }
+
+  /** For a stop, when no request comes any more and the task has ended. */
+  async writeAll(): Promise<void> {
+    while (this.#writing.size + this.#noted.size > 0) await this.#writeSome();
+  }
+
+  async #writeSome(): Promise<void> {
+    if (this.#writing.size === 0) [this.#writing, this.#noted] = [this.#noted, this.#writing];
+    if (this.#writing.size === 0) return;
+    const due = [...this.#writing].slice(0, KEYS_PER_COMMIT);
+    await this.#store.commit((tx) => {
+      for (const [id, at] of due) putLastUse(tx, id, at);
+    });
+    for (const [id] of due) this.#writing.delete(id);
+  }
+}
+
+function putLastUse(tx: Tx, id: string, at: number): void {
+  const hash = tx.get(apiKeysById, bare(id as KeyId));
+  const row = hash === undefined ? undefined : tx.get(apiKeys, hash);
+  if (hash === undefined || row === undefined || at <= (row.lastUsedAt ?? 0)) return;
+  tx.put(apiKeys, hash, { ...row, lastUsedAt: at });
+}

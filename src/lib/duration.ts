@@ -1,0 +1,15 @@
+/**
+ * Lengths of time as an operator writes them. Pure.
+ *
+ * @module
+ */
+const SECOND_MS = 1_000;
+const HOUR_MS = 3_600 * SECOND_MS;
+const UNITS: Record<string, number> = { ms: 1, s: SECOND_MS, m: 60 * SECOND_MS, h: HOUR_MS, d: 24 * HOUR_MS };
+
+/** `200ms`, `15s`, `5m`, `2h`, `1d` in milliseconds; undefined for anything else, and for nothing. */
+export function parseDuration(text: string): number | undefined {
+  const match = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text.trim());
+  const ms = Number(match?.[1]) * (UNITS[match?.[2] ?? ""] ?? 0);
+  return ms > 0 ? ms : undefined;
+}
