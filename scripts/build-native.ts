@@ -6,9 +6,9 @@
  *     bun scripts/build-native.ts --host-only   only what running from source needs on this machine
  *
  * hnswlib-node comes as source only and leaves the distance functions to the compiler's flags, so there is one build per
- * level of the instruction set. lmdb comes with a binary, but the LMDB in it writes 108 characters into a buffer of 100
- * when a write fails, which ends the process on a full disk; ours is the same source with a buffer of 512, in one
- * compilation unit, which halves the time. Both carry their own libstdc++, so that they need no library but glibc.
+ * level of the instruction set. lmdb comes with a binary, but the LMDB in it ends the process where a write could fail
+ * (`LMDB_PATCHES`); ours is the same source with those places mended, in one compilation unit, which halves the time. Both
+ * carry their own libstdc++, so that they need no library but glibc.
  *
  * A build is kept under `native/<architecture>/` next to a key made from its sources, its flags and the compiler, and
  * done again only when the key differs. The ones for this machine are also put where `import "lmdb"` and
@@ -63,8 +63,35 @@ const HNSW_FLAGS: Record<Architecture, Record<string, readonly string[]>> = {
 const LMDB_C = ["lmdb/libraries/liblmdb/mdb.c", "lmdb/libraries/liblmdb/midl.c", "lmdb/libraries/liblmdb/chacha8.c", "lz4/lib/lz4.c"];
 const LMDB_CPP = ["lmdb-js", "writer", "env", "compression", "ordered-binary", "misc", "txn", "dbi", "cursor", "v8-functions"];
 const LMDB_DEFINES = ["-DMDB_MAXKEYSIZE=0", "-DMDB_USE_ROBUST", "-DNODE_GYP_MODULE_NAME=lmdb"];
-const LMDB_NARROW_BUFFER = "last_error = malloc(100)";
-const LMDB_WIDE_BUFFER = "last_error = malloc(512)";
+
+/** What is changed in `mdb.c`, wherever it stands. */
+const LMDB_PATCHES: readonly { why: string; from: string; to: string }[] = [
+  {
+    why: "What is said of a write that failed has 108 characters: on a full disk that ended the process.",
+    from: "last_error = malloc(100)",
+    to: "last_error = malloc(512)",
+  },
+  {
+    why: "A map that cannot grow, where the address space is limited, was gone altogether: the next read ended the process. Now the one there was stays, also for other threads meanwhile.",
+    from: "env->me_map = mmap(addr, env->me_mapsize, prot, mmap_flags,\n\t\tenv->me_fd, 0);\n\tif (env->me_map == MAP_FAILED) {\n\t\tenv->me_map = NULL;\n\t\treturn ErrCode();\n\t}",
+    to: "void *map = mmap(addr, env->me_mapsize, prot, mmap_flags, env->me_fd, 0);\n\tif (map == MAP_FAILED) return ErrCode();\n\tenv->me_map = map;",
+  },
+  {
+    why: "And so does its size.",
+    from: "rc = mdb_env_map(env, old);\n\t\tif (rc)\n\t\t\treturn rc;\n\t\t}",
+    to: "rc = mdb_env_map(env, old);\n\t\tif (rc) { env->me_mapsize = last_map->mapsize; env->me_last_map = last_map->last_map; free(last_map); return rc; }\n\t\t}",
+  },
+  {
+    why: "The same for who needs a larger map: without it a write fails, and is tried with a larger one the next time.",
+    from: "rc = mdb_env_set_mapsize(env, new_size);\n\t/* </lmdb-js addition> */",
+    to: "rc = mdb_env_set_mapsize(env, new_size); if (rc) goto fail;\n\t/* </lmdb-js addition> */",
+  },
+  {
+    why: "And for who begins to read, or to write, what another process has made longer than the map.",
+    from: "mdb_env_set_mapsize(env, new_size);\n\t\t}\n\t\t/* </lmdb-js change> */",
+    to: "rc = mdb_env_set_mapsize(env, new_size); if (rc) { mdb_txn_end(txn, new_notls | MDB_END_FAIL_BEGIN); return rc; }\n\t\t}\n\t\t/* </lmdb-js change> */",
+  },
+];
 
 /** Paths of the add-ons for an architecture, by name, whether they are built yet or not. */
 export function addonPaths(architecture: Architecture): Record<string, string> {
@@ -109,7 +136,7 @@ function lmdbRecipe(): Recipe {
   return {
     name: "lmdb",
     sources: ["lmdb/src", "lmdb/dependencies", "lmdb/node_modules/node-addon-api", "node-api-headers/include"],
-    flags: [...compileFlags, ...cppFlags, ...LINK_FLAGS, LMDB_WIDE_BUFFER],
+    flags: [...compileFlags, ...cppFlags, ...LINK_FLAGS, ...LMDB_PATCHES.flatMap(({ from, to }) => [from, to])],
     async compile(compiler, output) {
       await inScratchDirectory(async (scratch) => {
         prepareLmdbSource(scratch);
@@ -133,10 +160,13 @@ function hidingPath(directory: string): string {
 function prepareLmdbSource(scratch: string): void {
   for (const directory of ["src", "dependencies"]) cpSync(join(modules, "lmdb", directory), join(scratch, directory), { recursive: true });
   const mdb = join(scratch, "dependencies/lmdb/libraries/liblmdb/mdb.c");
-  const original = readFileSync(mdb, "utf8");
-  if (!original.includes(LMDB_NARROW_BUFFER))
-    throw new Failure(`lmdb's source no longer has "${LMDB_NARROW_BUFFER}": see whether the patch is still needed.`);
-  writeFileSync(mdb, original.replaceAll(LMDB_NARROW_BUFFER, LMDB_WIDE_BUFFER));
+  let text = readFileSync(mdb, "utf8");
+  for (const { why, from, to } of LMDB_PATCHES) {
+    const pieces = text.split(from);
+    if (pieces.length === 1) throw new Failure(`lmdb's source no longer has "${from}": see whether the patch is still needed. ${why}`);
+    text = pieces.join(to);
+  }
+  writeFileSync(mdb, text);
   writeFileSync(join(scratch, "all.cpp"), LMDB_CPP.map((name) => `#include "src/${name}.cpp"\n`).join(""));
   // Only compared with Node's own version to switch on V8 calls, which Bun does not have.
   writeFileSync(

@@ -9,11 +9,12 @@ import { fromBase62 } from "./lib/base62.ts";
 import type { Reading } from "./http/metrics.ts";
 import type { MemoryParts } from "./memories/memories.ts";
 import { AFTER_ALL, numberKey } from "./storage/keys.ts";
-import { apiKeys, memories, outbox, owed, sessions, sessionsByExpiry, traces, turns, versions } from "./storage/tables.ts";
+import { apiKeys, deliveriesDue, memories, outbox, owed, sessions, sessionsByExpiry, traces, turns, versions } from "./storage/tables.ts";
+import type { WebhookParts } from "./webhooks/subscriptions.ts";
 
 const MS_WIDTH = numberKey(0).length;
 
-export function readingsOf({ store, vectors, clock }: MemoryParts): Reading[] {
+export function readingsOf({ store, vectors, clock, webhooks }: MemoryParts & WebhookParts): Reading[] {
   return [
     {
       name: "cairn_records",
@@ -27,9 +28,10 @@ export function readingsOf({ store, vectors, clock }: MemoryParts): Reading[] {
       help: "Size of the store on disk.",
       read: () => statSync(join(store.directory, "store", "data.mdb")).size,
     },
+    { name: "cairn_vectors_stored", help: "Vectors in the store.", read: () => vectors.status.vectors },
     {
       name: "cairn_vectors",
-      help: "Vectors by where they are: in the graph, not yet in it, deleted but still taking room in it.",
+      help: "Vectors by where they are: in the graph, not yet in it, deleted but still taking room in it. The first 100 need no graph.",
       label: "state",
       read: () => {
         const { indexed, pending, removed } = vectors.status;
@@ -37,7 +39,28 @@ export function readingsOf({ store, vectors, clock }: MemoryParts): Reading[] {
       },
     },
     { name: "cairn_vectors_owed", help: "Vectors still to be made.", read: () => store.count(owed) },
-    { name: "cairn_outbox_events", help: "Events not yet handed to their receivers.", read: () => store.count(outbox) },
+    { name: "cairn_outbox_events", help: "Events of which no deliveries were made yet.", read: () => store.count(outbox) },
+    {
+      name: "cairn_webhook_deliveries_pending",
+      help: "Deliveries still to be made, those that wait for another attempt included.",
+      read: () => store.count(deliveriesDue),
+    },
+    {
+      name: "cairn_webhook_attempts_total",
+      help: "Attempts to deliver by what came of them: delivered, failed and to be tried again, failed for good.",
+      label: "outcome",
+      counter: true,
+      read: () => {
+        const { delivered, retry, failed } = webhooks.outcomes;
+        return { delivered, retry, failed };
+      },
+    },
+    {
+      name: "cairn_webhooks_disabled_total",
+      help: "Webhooks that were disabled because their receiver is gone or has failed for days.",
+      counter: true,
+      read: () => webhooks.outcomes.disabled,
+    },
     {
       name: "cairn_expiry_lag_seconds",
       help: "How long the session that is overdue longest has been waiting to be removed.",
@@ -54,6 +77,7 @@ export function readingsOf({ store, vectors, clock }: MemoryParts): Reading[] {
     {
       name: "process_cpu_seconds_total",
       help: "Processor time of the process.",
+      counter: true,
       read: () => {
         const { user, system } = process.cpuUsage();
         return (user + system) / 1e6;

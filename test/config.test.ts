@@ -17,9 +17,10 @@ test("without flags and variables Cairn serves this machine alone, from a direct
     requireHttps: false,
     corsOrigins: [],
     embedding: {},
-    webhooks: { allowPrivate: false, timeoutMs: undefined, schedule: undefined },
+    webhooks: {},
     nativeDirectory: undefined,
     simd: undefined,
+    graphFrom: undefined,
   });
 });
 
@@ -45,11 +46,12 @@ const read: { name: string; args?: string[]; environment?: Record<string, string
     config: { allowedHosts: ["a.example", "b.example:8443"] },
   },
   { name: "an instruction set", environment: { CAIRN_SIMD: "sse" }, config: { simd: "sse" } },
-  { name: "nothing of webhooks", config: { webhooks: { allowPrivate: false, timeoutMs: undefined, schedule: undefined } } },
+  { name: "how many vectors get a graph", environment: { CAIRN_GRAPH_FROM: "0" }, config: { graphFrom: 0 } },
+  { name: "nothing of webhooks", config: { webhooks: {} } },
   {
     name: "what is said of webhooks",
     environment: { CAIRN_WEBHOOK_ALLOW_PRIVATE: "1", CAIRN_WEBHOOK_TIMEOUT: "500ms", CAIRN_WEBHOOK_RETRY_SCHEDULE: "200ms,1s,5m" },
-    config: { webhooks: { allowPrivate: true, timeoutMs: 500, schedule: [200, 1_000, 300_000] } },
+    config: { webhooks: { allow_private: true, timeout: "500ms", retry_schedule: "200ms,1s,5m" } },
   },
   { name: "a directory for native parts", environment: { CAIRN_NATIVE_DIR: "/opt/n" }, config: { nativeDirectory: "/opt/n" } },
   {
@@ -80,7 +82,7 @@ const read: { name: string; args?: string[]; environment?: Record<string, string
   {
     name: "webhooks",
     environment: { CAIRN_WEBHOOK_ALLOW_PRIVATE: "1", CAIRN_WEBHOOK_TIMEOUT: "500ms", CAIRN_WEBHOOK_RETRY_SCHEDULE: "200ms,1s,5m" },
-    config: { webhooks: { allowPrivate: true, timeoutMs: 500, schedule: [200, 1_000, 300_000] } },
+    config: { webhooks: { allow_private: true, timeout: "500ms", retry_schedule: "200ms,1s,5m" } },
   },
   { name: "the key many tools share", environment: { OPENAI_API_KEY: "common" }, config: { embedding: { api_key: "common" } } },
   { name: "no other variable", environment: { PORT: "1", HOST: "0.0.0.0", CAIRN_NOTHING: "x" }, config: { port: 8700, host: "127.0.0.1" } },
@@ -113,18 +115,26 @@ const refused: { args?: string[]; environment?: Record<string, string>; message:
   { environment: { CAIRN_REQUIRE_HTTPS: "yes" }, message: "CAIRN_REQUIRE_HTTPS must be 0 or 1; got yes" },
   { environment: { CAIRN_EMBEDDING_PROVIDER: "x" }, message: "CAIRN_EMBEDDING_PROVIDER must be one of local, openai; got x" },
   { environment: { CAIRN_WEBHOOK_ALLOW_PRIVATE: "yes" }, message: "CAIRN_WEBHOOK_ALLOW_PRIVATE must be 0 or 1; got yes" },
-  { environment: { CAIRN_WEBHOOK_TIMEOUT: "15" }, message: "CAIRN_WEBHOOK_TIMEOUT must be a time such as 15s or 500ms; got 15" },
+  {
+    environment: { CAIRN_WEBHOOK_TIMEOUT: "15" },
+    message: "CAIRN_WEBHOOK_TIMEOUT must be a time such as 15s or 500ms, of at most 1h; got 15",
+  },
   {
     environment: { CAIRN_WEBHOOK_RETRY_SCHEDULE: "1s,,2s" },
-    message: "CAIRN_WEBHOOK_RETRY_SCHEDULE must be times such as 200ms,5s,5m,2h; got 1s,,2s",
+    message: "CAIRN_WEBHOOK_RETRY_SCHEDULE must be times such as 200ms,5s,5m,2h: at most 20, and 7d in all; got 1s,,2s",
   },
   { environment: { CAIRN_WEBHOOK_ALLOW_PRIVATE: "yes" }, message: "CAIRN_WEBHOOK_ALLOW_PRIVATE must be 0 or 1; got yes" },
-  { environment: { CAIRN_WEBHOOK_TIMEOUT: "15" }, message: "CAIRN_WEBHOOK_TIMEOUT must be a time such as 15s or 500ms; got 15" },
+  {
+    environment: { CAIRN_WEBHOOK_TIMEOUT: "15" },
+    message: "CAIRN_WEBHOOK_TIMEOUT must be a time such as 15s or 500ms, of at most 1h; got 15",
+  },
   {
     environment: { CAIRN_WEBHOOK_RETRY_SCHEDULE: "5s;1m" },
-    message: "CAIRN_WEBHOOK_RETRY_SCHEDULE must be times such as 200ms,5s,5m,2h; got 5s;1m",
+    message: "CAIRN_WEBHOOK_RETRY_SCHEDULE must be times such as 200ms,5s,5m,2h: at most 20, and 7d in all; got 5s;1m",
   },
   { environment: { CAIRN_SIMD: "avx" }, message: "CAIRN_SIMD must be one of v4, v3, sse; got avx" },
+  { environment: { CAIRN_GRAPH_FROM: "many" }, message: "CAIRN_GRAPH_FROM must be a number from 0 to 999999999; got many" },
+  { environment: { CAIRN_GRAPH_FROM: "-1" }, message: "CAIRN_GRAPH_FROM must be a number from 0 to 999999999; got -1" },
 ];
 
 for (const { args = [], environment = {}, message } of refused) {

@@ -1,5 +1,9 @@
+import { statSync } from "node:fs";
+import { join } from "node:path";
 import { expect, test } from "bun:test";
 import { startCairn, type Cairn } from "./support/cairn.ts";
+import { until } from "./support/process.ts";
+import { startReceiver } from "./support/receiver.ts";
 
 /** The figures that `/metrics` gives, by name and labels. */
 async function figures(cairn: Cairn): Promise<Record<string, number>> {
@@ -40,6 +44,88 @@ test("metrics say what is in the store, and what is overdue", async () => {
   expect((await figures(cairn))["cairn_expiry_lag_seconds"]).toBe(30);
   await cairn.runTask("session expiry");
   expect(await figures(cairn)).toMatchObject({ 'cairn_records{kind="sessions"}': 0, cairn_expiry_lag_seconds: 0 });
+});
+
+test("metrics say what became of deliveries, and what is still to be done", async () => {
+  await using cairn = await startCairn({ webhooks: { retry_schedule: "10s" } });
+  await using receiver = startReceiver();
+  await cairn.ok(cairn.post("/v1/webhooks", { url: receiver.url, events: ["session.created"] }));
+  const told = async () => {
+    const found = await figures(cairn);
+    const attempts = (outcome: string) => found[`cairn_webhook_attempts_total{outcome="${outcome}"}`];
+    return {
+      outbox: found["cairn_outbox_events"],
+      pending: found["cairn_webhook_deliveries_pending"],
+      delivered: attempts("delivered"),
+      retry: attempts("retry"),
+      failed: attempts("failed"),
+      disabled: found["cairn_webhooks_disabled_total"],
+    };
+  };
+  const counts = { outbox: 0, pending: 0, delivered: 0, retry: 0, failed: 0, disabled: 0 };
+  expect(await told()).toEqual(counts);
+  // Two events each: of the session, and of its trace.
+  await cairn.createSession();
+  await cairn.createSession();
+  expect(await told()).toEqual({ ...counts, outbox: 4 });
+  await cairn.runTask("webhook outbox");
+  expect(await told()).toEqual({ ...counts, pending: 2 });
+  await cairn.runTask("webhook deliveries");
+  expect(await told()).toEqual({ ...counts, delivered: 2 });
+
+  const attempt = async (status: number) => {
+    receiver.reply = () => new Response(null, { status });
+    await cairn.runTask("webhook outbox");
+    await cairn.runTask("webhook deliveries");
+    return told();
+  };
+  await cairn.createSession();
+  expect(await attempt(500)).toEqual({ ...counts, delivered: 2, retry: 1, pending: 1 });
+  cairn.clock.advance({ seconds: 12 });
+  expect(await attempt(500)).toEqual({ ...counts, delivered: 2, retry: 1, failed: 1 });
+  await cairn.createSession();
+  expect(await attempt(410)).toEqual({ ...counts, delivered: 2, retry: 1, failed: 2, disabled: 1 });
+  // Counted since the start, as Prometheus expects it.
+  await cairn.restart();
+  expect(await told()).toEqual(counts);
+});
+
+test("metrics are typed: what only rises is a counter", async () => {
+  await using cairn = await startCairn();
+  const { text } = await cairn.plain("GET", "/metrics");
+  const types = Object.fromEntries(Array.from(text.matchAll(/^# TYPE (\S+) (\S+)$/gm), (match) => [match[1], match[2]]));
+  expect(types).toEqual({
+    cairn_http_request_seconds: "histogram",
+    cairn_records: "gauge",
+    cairn_store_bytes: "gauge",
+    cairn_vectors: "gauge",
+    cairn_vectors_owed: "gauge",
+    cairn_vectors_stored: "gauge",
+    cairn_outbox_events: "gauge",
+    cairn_webhook_deliveries_pending: "gauge",
+    cairn_webhook_attempts_total: "counter",
+    cairn_webhooks_disabled_total: "counter",
+    cairn_expiry_lag_seconds: "gauge",
+    process_resident_memory_bytes: "gauge",
+    process_cpu_seconds_total: "counter",
+  });
+});
+
+test("metrics say how far the index is behind the memories, and how large the store is", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const add = (from: number, to: number) =>
+    Promise.all(Array.from({ length: to - from }, (_, i) => cairn.addMemory(session.id, `Box ${from + i} stands in aisle ${i % 7}.`)));
+  const found = async () => {
+    const all = await figures(cairn);
+    const of = (state: string) => all[`cairn_vectors{state="${state}"}`];
+    return { stored: all["cairn_vectors_stored"], indexed: of("indexed"), pending: of("pending") };
+  };
+  await add(0, 100);
+  expect(await found()).toEqual({ stored: 100, indexed: 0, pending: 0 });
+  await add(100, 120);
+  await until("the index to have taken all of them", async () => Bun.deepEquals(await found(), { stored: 120, indexed: 120, pending: 0 }));
+  expect((await figures(cairn))["cairn_store_bytes"]).toBe(statSync(join(cairn.directory, "store", "data.mdb")).size);
 });
 
 test("metrics are for admin keys, and nobody else who is not on the same machine", async () => {

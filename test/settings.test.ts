@@ -10,6 +10,12 @@ const AT_FIRST = {
   memories_on_expiry: DEFAULT("keep"),
   trace_retention_days: DEFAULT(365),
   max_body_bytes: DEFAULT(1_048_576),
+  region: DEFAULT(null),
+  webhooks: {
+    allow_private: DEFAULT(false),
+    timeout: DEFAULT("15s"),
+    retry_schedule: DEFAULT("5s,5m,30m,2h,5h,10h,10h"),
+  },
   embedding: {
     provider: DEFAULT("local"),
     base_url: DEFAULT("https://api.openai.com/v1"),
@@ -36,10 +42,17 @@ test("a change is answered with all settings, leaves the others as they are, and
   await using cairn = await startCairn();
   const first = await change(cairn, { memories_on_expiry: "delete" });
   expect(first).toEqual({ ...AT_FIRST, memories_on_expiry: { value: "delete", default: "keep", source: "setting" } });
-  const second = await change(cairn, { trace_retention_days: 400, embedding: { model: "some-model" } });
+  const second = await change(cairn, {
+    trace_retention_days: 400,
+    region: "eu",
+    webhooks: { timeout: "30s" },
+    embedding: { model: "some-model" },
+  });
   const expected = {
     ...first,
     trace_retention_days: { value: 400, default: 365, source: "setting" },
+    region: { value: "eu", default: null, source: "setting" },
+    webhooks: { ...first.webhooks, timeout: { value: "30s", default: "15s", source: "setting" } },
     embedding: { ...first.embedding, model: { value: "some-model", default: "text-embedding-3-small", source: "setting" } },
   };
   expect(second).toEqual(expected);
@@ -55,6 +68,8 @@ test("changes at the same time all stand", async () => {
     change(cairn, { embedding: { model: "one" } }),
     change(cairn, { trace_retention_days: 10 }),
     change(cairn, { embedding: { query_prefix: "q: " } }),
+    change(cairn, { webhooks: { timeout: "1s" } }),
+    change(cairn, { webhooks: { retry_schedule: "2s" } }),
     change(cairn, { max_body_bytes: 2048 }),
     change(cairn, { embedding: { document_prefix: "d: " } }),
   ]);
@@ -62,6 +77,7 @@ test("changes at the same time all stand", async () => {
     memories_on_expiry: { value: "delete" },
     trace_retention_days: { value: 10 },
     max_body_bytes: { value: 2048 },
+    webhooks: { timeout: { value: "1s" }, retry_schedule: { value: "2s" } },
     embedding: { model: { value: "one" }, query_prefix: { value: "q: " }, document_prefix: { value: "d: " } },
   };
   expect(await cairn.settings()).toMatchObject(expected);
@@ -124,12 +140,78 @@ test("the environment is named where a value comes from it; a setting wins over 
   expect(await shown()).toEqual({ model: outside, api_key: { set: true, source: "environment" }, query_prefix: DEFAULT("") });
 });
 
-test("a null is as if the setting were not there", async () => {
+const ALL_SET = {
+  memories_on_expiry: "delete",
+  trace_retention_days: 30,
+  max_body_bytes: 4096,
+  region: "eu",
+  webhooks: { allow_private: true, timeout: "1s", retry_schedule: "2s" },
+  embedding: { provider: "local", model: "mine", api_key: "sk-mine-0123456789abcdef", query_prefix: "q: ", document_prefix: "d: " },
+};
+const nullsFor = (settings: object): object =>
+  Object.fromEntries(Object.entries(settings).map(([name, value]) => [name, typeof value === "object" ? nullsFor(value) : null]));
+
+test("a null takes a setting back to its default, whichever it is; a group that is null is left as it is", async () => {
   await using cairn = await startCairn();
-  const before = await change(cairn, { trace_retention_days: 30, embedding: { model: "mine", query_prefix: "q: " } });
-  const nulls = { provider: null, base_url: null, model: null, api_key: null, query_prefix: null, document_prefix: null };
-  expect(await change(cairn, { trace_retention_days: null, embedding: nulls })).toEqual(before);
-  expect(await change(cairn, { memories_on_expiry: null, max_body_bytes: null, embedding: null })).toEqual(before);
+  const before = await change(cairn, ALL_SET);
+  expect(before.embedding.api_key).toEqual({ set: true, source: "setting" });
+  expect(await change(cairn, { webhooks: null, embedding: null })).toEqual(before);
+  expect(await change(cairn, { region: null, webhooks: { timeout: null } })).toEqual({
+    ...before,
+    region: AT_FIRST.region,
+    webhooks: { ...before.webhooks, timeout: AT_FIRST.webhooks.timeout },
+  });
+  expect(await change(cairn, nullsFor(ALL_SET) as Record<string, unknown>)).toEqual(AT_FIRST);
+  expect(cairn.service.store.get(settings, "current")).toEqual({ values: {}, webhooks: {}, embedding: {} });
+});
+
+const regionOf = async (cairn: Cairn) => (await cairn.get("/health", { key: null })).body.region;
+
+test("the region is that of the environment unless one is set; /health says at once which it is", async () => {
+  await using cairn = await startCairn({ region: "from-outside" });
+  const outside = { value: "from-outside", default: null, source: "environment" };
+  expect([await regionOf(cairn), (await cairn.settings()).region]).toEqual(["from-outside", outside]);
+  for (const back of [null, ""]) {
+    expect((await change(cairn, { region: "eu-west 🌍" })).region).toEqual({ value: "eu-west 🌍", default: null, source: "setting" });
+    expect(await regionOf(cairn)).toBe("eu-west 🌍");
+    expect((await change(cairn, { region: back })).region).toEqual(outside);
+    expect(await regionOf(cairn)).toBe("from-outside");
+  }
+});
+
+test("without a region /health names none; one that is set is still there after a restart", async () => {
+  await using cairn = await startCairn();
+  expect(await regionOf(cairn)).toBeUndefined();
+  await change(cairn, { region: "x".repeat(64) });
+  await cairn.restart();
+  expect(await regionOf(cairn)).toBe("x".repeat(64));
+});
+
+test("what the environment says of webhooks is shown as its own; a setting wins over it until it is taken back", async () => {
+  await using cairn = await startCairn({ webhooks: { allow_private: true, timeout: "20s", retry_schedule: "1s" } });
+  const outside = {
+    allow_private: { value: true, default: false, source: "environment" },
+    timeout: { value: "20s", default: "15s", source: "environment" },
+    retry_schedule: { value: "1s", default: "5s,5m,30m,2h,5h,10h,10h", source: "environment" },
+  };
+  expect((await cairn.settings()).webhooks).toEqual(outside);
+  // What is the default too is a setting all the same.
+  const set = await change(cairn, { webhooks: { allow_private: false, timeout: "15s" } });
+  expect(set.webhooks).toEqual({
+    ...outside,
+    allow_private: { value: false, default: false, source: "setting" },
+    timeout: { value: "15s", default: "15s", source: "setting" },
+  });
+  expect((await change(cairn, { webhooks: { allow_private: null, timeout: "" } })).webhooks).toEqual(outside);
+});
+
+test("that webhooks may lead into private networks stands in the log as a warning, once", async () => {
+  await using cairn = await startCairn();
+  for (const allow_private of [false, true, true, null, true]) await change(cairn, { webhooks: { allow_private } });
+  const warnings = cairn.logged.map((text) => JSON.parse(text)).filter(({ level }) => level === "warn");
+  expect(warnings.map(({ message }) => message)).toEqual(
+    Array.from({ length: 2 }, () => "webhooks may lead into private networks from now on"),
+  );
 });
 
 test("what is no setting is ignored, and not kept either", async () => {
@@ -144,6 +226,17 @@ const REFUSED: { body: unknown; param: string }[] = [
   ...["later", "KEEP", "", 1, true, []].map((value) => ({ body: { memories_on_expiry: value }, param: "memories_on_expiry" })),
   ...[0, -1, 2558, 1.5, "30", true].map((value) => ({ body: { trace_retention_days: value }, param: "trace_retention_days" })),
   ...[0, 1023, 64 * 1024 * 1024 + 1, "2048", 4096.5].map((value) => ({ body: { max_body_bytes: value }, param: "max_body_bytes" })),
+  ...[7, true, {}, "x".repeat(65), "two\nlines", "\u001b[2J", "half \ud83c"].map((value) => ({ body: { region: value }, param: "region" })),
+  ...["local", 1, true, []].map((value) => ({ body: { webhooks: value }, param: "webhooks" })),
+  ...["true", 1, "", {}].map((value) => ({ body: { webhooks: { allow_private: value } }, param: "webhooks.allow_private" })),
+  ...["15", "soon", "0s", "61m", "-1s", "1.5s", 15, "x".repeat(257), []].map((value) => ({
+    body: { webhooks: { timeout: value } },
+    param: "webhooks.timeout",
+  })),
+  ...["5s,", "5s;1m", "8d", "6d,2d", Array.from({ length: 21 }, () => "1s").join(), ["5s"], 5, `5s,${" ".repeat(254)}`].map((value) => ({
+    body: { webhooks: { retry_schedule: value } },
+    param: "webhooks.retry_schedule",
+  })),
   ...["local", 1, true, []].map((value) => ({ body: { embedding: value }, param: "embedding" })),
   ...["remote", "", 1].map((value) => ({ body: { embedding: { provider: value } }, param: "embedding.provider" })),
   ...["nowhere", "ftp://127.0.0.1/v1", "http://name:word@127.0.0.1/v1", "http://127.0.0.1/v1#x", "x".repeat(2049), 7].map((value) => ({
@@ -212,13 +305,17 @@ test("a change that cannot be written is not in force either", async () => {
 
 test("a change stands in the log with who made it and what was changed, without the values", async () => {
   await using cairn = await startCairn();
-  await change(cairn, { max_body_bytes: 4096, embedding: { api_key: "sk-secret-0123456789abcdef", model: "mine" } });
+  await change(cairn, {
+    max_body_bytes: 4096,
+    webhooks: { timeout: "1s" },
+    embedding: { api_key: "sk-secret-0123456789abcdef", model: "mine" },
+  });
   const [line] = cairn.logged.map((text) => JSON.parse(text)).filter(({ message }) => message === "settings changed");
   expect(line).toEqual({
     time: "2026-05-07T08:00:00.000Z",
     level: "info",
     message: "settings changed",
     actor: cairn.key.slice(0, 8),
-    names: "max_body_bytes embedding.model embedding.api_key",
+    names: "max_body_bytes embedding.model embedding.api_key webhooks.timeout",
   });
 });

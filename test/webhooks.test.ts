@@ -276,7 +276,7 @@ test("what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 
 });
 
 test("the operator's schedule takes the place of ours", async () => {
-  await using cairn = await startCairn({ webhooks: { schedule: [200, 1_000] } });
+  await using cairn = await startCairn({ webhooks: { retry_schedule: "200ms,1s" } });
   await using receiver = startReceiver(() => new Response(null, { status: 500 }));
   const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
   await cairn.createSession();
@@ -286,6 +286,52 @@ test("the operator's schedule takes the place of ours", async () => {
   }
   expect(receiver.received).toHaveLength(3);
   expect(await deliveriesOf(cairn, id)).toMatchObject([{ status: "failed", attempts: 3 }]);
+});
+
+test("a schedule that is set holds from the next failure on, without a restart; a wait that has begun stays as it is", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver(() => new Response(null, { status: 500 }));
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  await cairn.createSession();
+  await deliverAll(cairn);
+  const [waiting] = await deliveriesOf(cairn, id);
+  await cairn.ok(cairn.patch("/v1/settings", { webhooks: { retry_schedule: "1s,2m" } }));
+  expect(await deliveriesOf(cairn, id)).toEqual([waiting]);
+  cairn.clock.advance({ ms: Date.parse(waiting.next_attempt_at) - cairn.clock.now() });
+  await deliverAll(cairn);
+  const [again] = await deliveriesOf(cairn, id);
+  const wait = Date.parse(again.next_attempt_at) - cairn.clock.now();
+  expect([again.status, again.attempts, wait >= 120_000 && wait <= 144_000]).toEqual(["pending", 2, true]);
+  await cairn.ok(cairn.patch("/v1/settings", { webhooks: { retry_schedule: "1s" } }));
+  cairn.clock.advance({ ms: wait });
+  await deliverAll(cairn);
+  expect(await deliveriesOf(cairn, id)).toMatchObject([{ status: "failed", attempts: 3, next_attempt_at: null }]);
+});
+
+test("a time limit that is set holds for the next attempt, without a restart", async () => {
+  const patience = new Patience();
+  await using cairn = await startCairn({ wait: patience.wait });
+  await using receiver = startReceiver(() => new Promise(() => undefined));
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  for (const [timeout, ms] of [
+    ["3s", 3_000],
+    ["250ms", 250],
+    [null, 15_000],
+  ] as const) {
+    await cairn.ok(cairn.patch("/v1/settings", { webhooks: { timeout } }));
+    await cairn.createSession();
+    const delivering = deliverAll(cairn);
+    await patience.waiting(ms);
+    await receiver.got(1);
+    receiver.received.splice(0);
+    patience.end(ms);
+    await delivering;
+    expect((await deliveriesOf(cairn, id))[0]).toMatchObject({
+      attempts: 1,
+      response_code: null,
+      error: "No answer within the time limit.",
+    });
+  }
 });
 
 test("while an event waits for a retry that is near, later ones of its session wait too; other sessions go on", async () => {
@@ -518,8 +564,9 @@ test("while results cannot be written nothing more is sent, and what arrived is 
 
 // Targets
 
-const OUTSIDE = { rules: { loopback: false, private: false } };
-const ANYWHERE = { rules: { loopback: false, private: true } };
+const HERE: Options = {};
+const OUTSIDE: Options = { network: { loopback: false } };
+const ANYWHERE: Options = { network: { loopback: false }, webhooks: { allow_private: true } };
 const TARGETS: { url: string; status: [here: number, outside: number, anywhere: number] }[] = [
   { url: "https://agents.example.com/hook", status: [201, 201, 201] },
   { url: "http://127.0.0.1:3000/hook", status: [201, 400, 201] },
@@ -540,15 +587,15 @@ const NAMES: Record<string, string> = {
 };
 const resolve = (name: string) => (NAMES[name] === undefined ? Promise.reject(new Error(name)) : Promise.resolve(["8.8.8.8", NAMES[name]]));
 
-for (const [index, [listening, rules]] of (
+for (const [index, [listening, options]] of (
   [
-    ["on loopback", {}],
+    ["on loopback", HERE],
     ["beyond loopback", OUTSIDE],
     ["where private targets are allowed", ANYWHERE],
   ] as const
 ).entries()) {
   test(`${listening}: a URL that leads where it must not is refused when it is set and when it is changed`, async () => {
-    await using cairn = await startCairn({ webhooks: { resolve, ...rules } });
+    await using cairn = await startCairn({ ...options, network: { resolve, ...options.network } });
     const { id } = await subscribe(cairn, "https://agents.example.com/");
     for (const { url, status } of TARGETS) {
       const made = await cairn.post("/v1/webhooks", { url, events: ["turn.added"] });
@@ -567,7 +614,7 @@ for (const [index, [listening, rules]] of (
 
 test("a name that leads elsewhere later is not followed there", async () => {
   let address = "127.0.0.1";
-  await using cairn = await startCairn({ webhooks: { resolve: () => Promise.resolve([address]) } });
+  await using cairn = await startCairn({ network: { resolve: () => Promise.resolve([address]) } });
   await using receiver = startReceiver();
   const { id } = await subscribe(cairn, receiver.url.replace("127.0.0.1", "agents.example.com"), { events: ["session.created"] });
   await cairn.createSession();
@@ -583,9 +630,39 @@ test("a name that leads elsewhere later is not followed there", async () => {
   });
 });
 
+test("what is set of private targets holds at once, for a URL that is set and for the next attempt; metadata services stay refused", async () => {
+  await using cairn = await startCairn({ network: { loopback: false, resolve } });
+  await using receiver = startReceiver();
+  const allow = (allow_private: boolean | null) => cairn.ok(cairn.patch("/v1/settings", { webhooks: { allow_private } }));
+  const statusOf = async (url: string) => (await cairn.post("/v1/webhooks", { url, events: ["turn.added"], enabled: false })).status;
+  const statuses = async () => [
+    await statusOf(receiver.url),
+    await statusOf("http://inside.example.com/"),
+    await statusOf("http://metadata.example.com/"),
+    await statusOf("http://[::ffff:169.254.169.254]/"),
+    await statusOf("http://[fd00:ec2::254]/"),
+  ];
+  expect(await statuses()).toEqual([400, 400, 400, 400, 400]);
+  await allow(true);
+  expect(await statuses()).toEqual([201, 201, 400, 400, 400]);
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  for (const [allowed, expected] of [
+    [true, { status: "delivered", error: null }],
+    [false, { status: "pending", response_code: null, error: expect.stringContaining("127.0.0.1 is this machine") }],
+    [true, { status: "delivered", error: null }],
+    [null, { status: "pending", response_code: null, error: expect.stringContaining("webhooks.allow_private") }],
+  ] as const) {
+    await allow(allowed);
+    await cairn.createSession();
+    await deliverAll(cairn);
+    expect((await deliveriesOf(cairn, id))[0]).toMatchObject(expected);
+  }
+  expect(receiver.received).toHaveLength(2);
+});
+
 test("a name that takes long to be looked up does not hold the request", async () => {
   const patience = new Patience();
-  await using cairn = await startCairn({ wait: patience.wait, webhooks: { resolve: () => new Promise(() => undefined) } });
+  await using cairn = await startCairn({ wait: patience.wait, network: { resolve: () => new Promise(() => undefined) } });
   const making = subscribe(cairn, "https://slow.example.com/");
   await patience.waiting(2_000);
   patience.end(2_000);
@@ -804,8 +881,38 @@ test("a test sends the webhook itself, once, whether it arrives or not; the deli
   ]);
 });
 
+test("what a receiver answers is shown to admin keys alone, as text whatever bytes it is of, and stands in no log", async () => {
+  await using cairn = await startCairn();
+  const answers = [
+    {
+      sent: new Uint8Array([0x61, 0x00, 0x1b, 0x5b, 0x32, 0x4a, 0x0d, 0x0a, 0x09, 0x7f, 0xc2, 0x9b]),
+      shown: "a\ufffd\ufffd[2J\r\n\t\ufffd\ufffd",
+    },
+    { sent: new Uint8Array([0xff, 0xc3, 0x28, 0xed, 0xa0, 0x80, 0x62]), shown: "\ufffd\ufffd(\ufffd\ufffd\ufffdb" },
+    { sent: new TextEncoder().encode(`{"object":"list"}</script>\u2028"\\`), shown: `{"object":"list"}</script>\u2028"\\` },
+    // The last character would not fit: none of it is shown.
+    { sent: new TextEncoder().encode(`${"x".repeat(2_047)}🫖 and more`), shown: "x".repeat(2_047) },
+  ];
+  await using receiver = startReceiver((_, count) => new Response(answers[count - 1]?.sent, { status: count % 2 === 0 ? 200 : 400 }));
+  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  for (const _ of answers) {
+    await cairn.createSession();
+    await deliverAll(cairn);
+  }
+  const path = `/v1/webhooks/${id}/deliveries`;
+  const { text } = await cairn.plain("GET", path);
+  expect(text).not.toMatch(/[\p{Cc}]/u);
+  expect(JSON.parse(text).data.map((delivery: any) => delivery.response_body)).toEqual(answers.map(({ shown }) => shown).reverse());
+  const key = await cairn.newKey({ scopes: ["read", "write"] });
+  expect(refusal(await cairn.get(path, { key }))).toMatchObject({ status: 403, code: "permission_denied" });
+  const logged = cairn.logged.join("");
+  for (const telling of ["[2J", "\ufffd", "script", "xxxx"]) expect(logged).not.toContain(telling);
+  await cairn.restart();
+  expect((await cairn.plain("GET", path)).text).toBe(text);
+});
+
 test("a retry by hand is made at once, with all its retries, under the same id, whatever became of the delivery", async () => {
-  await using cairn = await startCairn({ webhooks: { schedule: [1_000] } });
+  await using cairn = await startCairn({ webhooks: { retry_schedule: "1s" } });
   await using receiver = startReceiver(() => new Response(null, { status: 500 }));
   const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
   await cairn.createSession();

@@ -10,7 +10,7 @@
 import type { Clock, Wait } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
-import { firstLabelOf } from "../storage/memory-records.ts";
+import { firstLabelOf, nextLabelOf } from "../storage/memory-records.ts";
 import type { Reader, Store, Tx } from "../storage/store.ts";
 import { labels, meta, owed, provider, type EmbeddingSettings, type ProviderRow } from "../storage/tables.ts";
 import { calibrate, calibrationOf, type ProviderCalibration } from "./calibration.ts";
@@ -74,26 +74,53 @@ export class Embeddings {
   #active: Active;
   /** Providers that are being tried. */
   readonly #trials = new Set<OpenAiEmbedder>();
+  /** Set while the line before the provider in use is not drawn yet: whose vectors the store takes its own for. */
+  #undrawn: { after: string | undefined } | undefined;
   #isClosed = false;
 
   private constructor(store: Store, means: Means, settings: EmbeddingSettings, row: ProviderRow) {
+    const stored = store.get(provider, ROW)?.identity;
     this.#store = store;
     this.#means = means;
     this.#settings = settings;
     this.#row = row;
+    this.#undrawn = stored === row.identity ? undefined : { after: stored };
     this.#active = this.#activeOf(settings, row, remoteOf(settings, row, means));
   }
 
   /**
    * Opens the provider that is set; if it is another one than the vectors in the store are of, they are made anew. The
-   * provider need not be reachable.
+   * provider need not be reachable, and the disk need not have room: then the line is drawn later, and until then no search
+   * looks at any vector.
    */
   static async open(store: Store, settings: EmbeddingSettings, means: Means): Promise<Embeddings> {
     const identity = identityOf(settings);
     const known = store.get(provider, ROW);
-    const row = known?.identity === identity ? known : { identity };
-    if (row !== known) await store.commit((tx) => drawLine(tx, row));
-    return new Embeddings(store, means, settings, row);
+    const embeddings = new Embeddings(store, means, settings, known?.identity === identity ? known : { identity });
+    try {
+      await embeddings.drawOwedLine();
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.code !== "service_unavailable") throw error;
+    }
+    return embeddings;
+  }
+
+  /**
+   * Draws the line that a start could not draw.
+   *
+   * @throws {ApiError} `service_unavailable` while the disk takes nothing
+   */
+  async drawOwedLine(): Promise<void> {
+    const undrawn = this.#undrawn;
+    if (undrawn === undefined) return;
+    const row = this.#row;
+    const isDrawn = await this.#store.commit((tx) => {
+      // Another provider may have been set meanwhile, with a line of its own, and is about to be used.
+      if (tx.get(provider, ROW)?.identity !== undrawn.after) return false;
+      drawLine(tx, row);
+      return true;
+    });
+    if (isDrawn && this.#undrawn === undrawn) this.#use(this.#settings, this.#active.remote);
   }
 
   /** What to embed with now. To be read once per request: it is another object after a change. */
@@ -112,7 +139,7 @@ export class Embeddings {
   /** Vectors of a provider before count as owed, whether or not they were taken out yet. */
   progress(reader: Reader = this.#store): Progress {
     const all = this.#store.count(labels);
-    const line = numberKey(firstLabelOf(reader));
+    const line = numberKey(this.#undrawn === undefined ? firstLabelOf(reader) : nextLabelOf(reader) + 1);
     const isMixed = reader.keys(labels, { from: "", to: line, limit: 1 }).length > 0;
     // New ones are few as long as there are old ones: those are taken out first.
     const ready = isMixed ? reader.keys(labels, { from: line, to: AFTER_ALL }).length : all;
@@ -230,6 +257,7 @@ export class Embeddings {
 
   #use(settings: EmbeddingSettings, remote: OpenAiEmbedder | undefined): void {
     const row = this.#store.get(provider, ROW) ?? this.#row;
+    this.#undrawn = undefined;
     this.#settings = settings;
     this.#row = row;
     this.#active = this.#activeOf(settings, row, remote);
@@ -239,7 +267,8 @@ export class Embeddings {
     return {
       embedder: remote ?? localEmbedder(),
       remote,
-      firstLabel: firstLabelOf(this.#store),
+      // Of a line that is not drawn yet: above every vector there is. None is stored for it, since the store knows another one.
+      firstLabel: this.#undrawn === undefined ? firstLabelOf(this.#store) : nextLabelOf(this.#store) + 1,
       calibration:
         remote === undefined || measured === undefined
           ? undefined
@@ -281,7 +310,7 @@ async function measuredBy(remote: OpenAiEmbedder, identity: string): Promise<Pro
  * which provider was set when.
  */
 function drawLine(tx: Tx, row: ProviderRow): void {
-  const line = String(Number(tx.get(meta, "nextLabel") ?? "0") + 1);
+  const line = String(nextLabelOf(tx) + 1);
   tx.put(provider, ROW, row);
   tx.put(meta, "firstLabel", line);
   tx.put(meta, "nextLabel", line);

@@ -26,7 +26,7 @@ import {
   unitVector,
 } from "./openai-wire.ts";
 import { ProviderError, tooLate } from "./provider-error.ts";
-import { timeLimit } from "./time-limit.ts";
+import { timeLimit } from "../lib/time-limit.ts";
 
 export const OPENAI_BASE_URL = "https://api.openai.com/v1";
 export const OPENAI_MODEL = "text-embedding-3-small";

@@ -85,7 +85,7 @@ const ERROR_DOCS: Record<ErrorCode, ErrorDoc> = {
   },
   service_unavailable: {
     when: "the server cannot do this at the moment, and nothing was changed. Try again, waiting longer each time.",
-    message: "The change could not be written to the disk. Nothing was changed.",
+    message: "The disk is full. Nothing was changed; reading still works.",
   },
 };
 

@@ -12,9 +12,11 @@ import { ProviderError } from "../embeddings/provider-error.ts";
 import { ApiError } from "../lib/errors.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
+import { firstCodePoints } from "../lib/text.ts";
 import type { Reader } from "../storage/store.ts";
 import type { ProviderRow } from "../storage/tables.ts";
 import { commitFor, type Caller, type Records } from "../traces/record.ts";
+import { parseSchedule, parseTimeout, SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
 import type { Changes, EmbeddingChanges, InForce, Settings, Source } from "./settings.ts";
 
 export interface SettingsParts extends Records {
@@ -27,13 +29,17 @@ export interface SettingsParts extends Records {
 /** Below this a provider tells related from unrelated hardly better than words do. */
 const SEPARATION_MIN = 0.8;
 
+/** Characters of a refused value that are said back. */
+const SHOWN_LENGTH = 80;
+
 export function getSettings({ settings, embeddings, store }: SettingsParts): JsonText {
   return settingsJson(store, embeddings, settings.inForce, embeddings.active.remote, embeddings.row);
 }
 
-/** @throws {ApiError} `invalid_request` with the reason, when a provider does not work */
+/** @throws {ApiError} `invalid_request` with the reason, when a value makes no sense or a provider does not work */
 export async function changeSettings(parts: SettingsParts, caller: Caller, changes: Changes): Promise<JsonText> {
   const { settings, embeddings } = parts;
+  refuseSenseless(changes);
   const { embedding } = changes;
   if (embedding === undefined) return commitChanges(parts, caller, changes, undefined);
   return settings.inTurn(async () => {
@@ -54,9 +60,12 @@ async function commitChanges(parts: SettingsParts, caller: Caller, changes: Chan
     const row = prepared === undefined ? embeddings.row : embeddings.put(tx, prepared);
     return settingsJson(tx, embeddings, inForce, prepared === undefined ? embeddings.active.remote : prepared.remote, row);
   });
+  const wasPrivateAllowed = settings.inForce.webhooks.allowPrivate;
   settings.reload();
-  const names = [...Object.keys(changes.values ?? {}), ...Object.keys(changes.embedding ?? {}).map((name) => `embedding.${name}`)];
+  const of = (group: "embedding" | "webhooks") => Object.keys(changes[group] ?? {}).map((name) => `${group}.${name}`);
+  const names = [...Object.keys(changes.values ?? {}), ...of("embedding"), ...of("webhooks")];
   log.info("settings changed", { actor: caller.actor, names: names.join(" ") });
+  if (settings.inForce.webhooks.allowPrivate && !wasPrivateAllowed) log.warn("webhooks may lead into private networks from now on");
   if (prepared === undefined) return answer;
   embeddings.use(prepared);
   parts.wakeBackfill();
@@ -69,8 +78,22 @@ async function commitChanges(parts: SettingsParts, caller: Caller, changes: Chan
   return answer;
 }
 
+/** What a schema cannot say. */
+function refuseSenseless({ values, webhooks }: Changes): void {
+  const refuse = (param: string, expected: string, got: string) => {
+    throw new ApiError("invalid_request", `${param} must be ${expected}; got ${toJson(firstCodePoints(got, SHOWN_LENGTH))}.`, { param });
+  };
+  const region = values?.region ?? "";
+  if (/\p{Cc}|\p{Cs}/u.test(region)) refuse("region", "text without control characters", region);
+  const timeout = webhooks?.timeout ?? "";
+  if (timeout !== "" && parseTimeout(timeout) === undefined) refuse("webhooks.timeout", TIMEOUT_FORM, timeout);
+  const schedule = webhooks?.retry_schedule ?? "";
+  if (schedule !== "" && parseSchedule(schedule) === undefined) refuse("webhooks.retry_schedule", SCHEDULE_FORM, schedule);
+}
+
 async function preparedFor({ settings, embeddings }: SettingsParts, changes: EmbeddingChanges): Promise<Prepared> {
-  const { base_url: url = "", api_key: key = "" } = changes;
+  const url = changes.base_url ?? "";
+  const key = changes.api_key ?? "";
   const urlProblem = url === "" ? undefined : baseUrlProblem(url);
   if (urlProblem !== undefined) {
     throw new ApiError("invalid_request", `embedding.base_url cannot be used. ${urlProblem}`, { param: "embedding.base_url" });
@@ -114,6 +137,7 @@ function settingsJson(
   return jsonObject({
     object: toJson("settings"),
     ...inForce.describe(),
+    webhooks: inForce.describeWebhooks(),
     embedding: jsonObject({
       provider: text("provider"),
       base_url: text("base_url"),

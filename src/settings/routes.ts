@@ -18,6 +18,12 @@ const EXAMPLE = {
   memories_on_expiry: described("keep"),
   trace_retention_days: described(400, 365),
   max_body_bytes: described(1_048_576),
+  region: described("eu", null),
+  webhooks: {
+    allow_private: described(false),
+    timeout: described("30s", "15s"),
+    retry_schedule: described("5s,5m,30m,2h,5h,10h,10h"),
+  },
   embedding: {
     provider: described("local"),
     base_url: described("https://api.openai.com/v1"),
@@ -32,6 +38,8 @@ const EXAMPLE = {
     vectors: { ready: 20, owed: 0 },
   },
 };
+const SIMPLE_SETTINGS = ["memories_on_expiry", "trace_retention_days", "max_body_bytes", "region"] as const;
+const WEBHOOK_SETTINGS = ["allow_private", "timeout", "retry_schedule"] as const;
 const EMBEDDING_SETTINGS = ["provider", "base_url", "model", "api_key", "query_prefix", "document_prefix", "relevant_cosine"] as const;
 const path = "/v1/settings";
 const tag = "Settings";
@@ -59,16 +67,18 @@ export function settingsEndpoints(parts: SettingsParts): Endpoint[] {
       scope: "admin",
       status: 200,
       summary: "Change the settings",
-      description: "Takes effect at once. An embedding provider is tried first; one that does not work is refused with the reason.",
+      description:
+        "Takes effect at once, without a restart. A null takes a setting back to the environment's or the default, and so does an empty text. An embedding provider is tried first; one that does not work is refused with the reason. What is said of webhooks holds from the next attempt on.",
       query: Type.Object({}),
       body: SettingsChanges,
       response: SettingsAnswer,
       errors: [],
-      example: { request: { trace_retention_days: 400 }, response: EXAMPLE },
-      run: ({ body: { embedding, ...values }, caller }) =>
+      example: { request: { trace_retention_days: 400, region: "eu", webhooks: { timeout: "30s" } }, response: EXAMPLE },
+      run: ({ body: { embedding, webhooks, ...values }, caller }) =>
         changeSettings(parts, caller, {
-          values: pick(values, ["memories_on_expiry", "trace_retention_days", "max_body_bytes"]),
+          values: pick(values, SIMPLE_SETTINGS),
           embedding: embedding && pick(embedding, EMBEDDING_SETTINGS),
+          webhooks: webhooks && pick(webhooks, WEBHOOK_SETTINGS),
         }),
     }),
   ];

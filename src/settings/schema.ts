@@ -5,7 +5,8 @@
  */
 import { Type, type TSchema } from "@sinclair/typebox";
 import { PROVIDERS } from "../embeddings/embeddings.ts";
-import { NumberOrNull, OneOf, Text } from "../http/types.ts";
+import { OneOf, OrNull, Text } from "../http/types.ts";
+import { SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
 import { MEMORIES_ON_EXPIRY } from "./settings.ts";
 
 /** Seven years. */
@@ -13,12 +14,15 @@ const RETENTION_DAYS_MAX = 2557;
 const BODY_BYTES_MIN = 1024;
 const BODY_BYTES_MAX = 64 * 1024 * 1024;
 const TEXT_LENGTH_MAX = 2048;
+const REGION_LENGTH_MAX = 64;
+const TIMES_LENGTH_MAX = 256;
 
 const Source = OneOf(["default", "environment", "setting", "probes", "built-in"], { description: "Where the value comes from." });
 const Described = (value: TSchema, description: string) =>
   Type.Object({ value, default: Type.Optional(value), source: Source }, { description });
-const SettingText = (description: string) =>
-  Text(0, TEXT_LENGTH_MAX, { description: `${description} Empty: back to the environment's or the default.` });
+/** A setting that a null, or an empty text, takes back to the environment's or the default. */
+const SettingText = (description: string, max: number = TEXT_LENGTH_MAX) => Type.Optional(OrNull(Text(0, max, { description })));
+const Setting = <Inner extends TSchema>(inner: Inner) => Type.Optional(OrNull(inner));
 
 export const SettingsAnswer = Type.Object(
   {
@@ -26,6 +30,21 @@ export const SettingsAnswer = Type.Object(
     memories_on_expiry: Described(OneOf(MEMORIES_ON_EXPIRY), "What becomes of the memories of a session that expires."),
     trace_retention_days: Described(Type.Integer(), "How long traces of enterprise keys are kept."),
     max_body_bytes: Described(Type.Integer(), "Largest body of a request."),
+    region: Described(
+      Type.Unsafe<string | null>({ type: "string", nullable: true }),
+      "A label for this deployment, shown in /health; null when there is none.",
+    ),
+    webhooks: Type.Object(
+      {
+        allow_private: Described(
+          Type.Boolean(),
+          "Whether webhooks may lead into private networks, and to this machine wherever the server listens. Addresses of cloud metadata services stay refused.",
+        ),
+        timeout: Described(Type.String(), "How long a receiver has to answer an attempt."),
+        retry_schedule: Described(Type.String(), "The waits before each further attempt."),
+      },
+      { description: "How events are delivered." },
+    ),
     embedding: Type.Object(
       {
         provider: Described(OneOf(PROVIDERS), "`local` is built in; `openai` is any server that speaks /v1/embeddings."),
@@ -64,35 +83,53 @@ export const SettingsAnswer = Type.Object(
 
 export const SettingsChanges = Type.Object(
   {
-    memories_on_expiry: Type.Optional(
-      OneOf(MEMORIES_ON_EXPIRY, { description: "What becomes of the memories of a session that expires." }),
-    ),
-    trace_retention_days: Type.Optional(
+    memories_on_expiry: Setting(OneOf(MEMORIES_ON_EXPIRY, { description: "What becomes of the memories of a session that expires." })),
+    trace_retention_days: Setting(
       Type.Integer({
         minimum: 1,
         maximum: RETENTION_DAYS_MAX,
         description: "How long traces of enterprise keys are kept; for traces from now on.",
       }),
     ),
-    max_body_bytes: Type.Optional(
-      Type.Integer({ minimum: BODY_BYTES_MIN, maximum: BODY_BYTES_MAX, description: "Largest body of a request." }),
+    max_body_bytes: Setting(Type.Integer({ minimum: BODY_BYTES_MIN, maximum: BODY_BYTES_MAX, description: "Largest body of a request." })),
+    region: SettingText("A label for this deployment, shown in /health to everybody; without control characters.", REGION_LENGTH_MAX),
+    webhooks: Type.Optional(
+      Type.Object(
+        {
+          allow_private: Setting(
+            Type.Boolean({
+              description:
+                "true: webhooks may lead into private networks, and to this machine wherever the server listens; then whoever has an admin key can have the server call what only it can reach. Addresses of cloud metadata services stay refused.",
+            }),
+          ),
+          timeout: SettingText(`How long a receiver has to answer an attempt: ${TIMEOUT_FORM}.`, TIMES_LENGTH_MAX),
+          retry_schedule: SettingText(
+            `The waits before each further attempt: ${SCHEDULE_FORM}. A wait that has begun stays as it is.`,
+            TIMES_LENGTH_MAX,
+          ),
+        },
+        { description: "How events are delivered, from the next attempt on." },
+      ),
     ),
     embedding: Type.Optional(
       Type.Object(
         {
-          provider: Type.Optional(OneOf(PROVIDERS, { description: "`local`, or `openai` for any server that speaks /v1/embeddings." })),
-          base_url: Type.Optional(
-            SettingText("Where that server is, up to and with /v1. A key that was set for another server is not sent to it."),
+          provider: Setting(OneOf(PROVIDERS, { description: "`local`, or `openai` for any server that speaks /v1/embeddings." })),
+          base_url: SettingText("Where that server is, up to and with /v1. A key that was set for another server is not sent to it."),
+          model: SettingText("Its model."),
+          api_key: SettingText("Its key; kept, never shown."),
+          query_prefix: SettingText("What the model wants to read before a query."),
+          document_prefix: SettingText("What it wants to read before a memory."),
+          relevant_cosine: Setting(
+            Type.Number({ minimum: -1, maximum: 1, description: "Sets by hand what the probes measure; null: back to that." }),
           ),
-          model: Type.Optional(SettingText("Its model.")),
-          api_key: Type.Optional(SettingText("Its key; kept, never shown.")),
-          query_prefix: Type.Optional(SettingText("What the model wants to read before a query.")),
-          document_prefix: Type.Optional(SettingText("What it wants to read before a memory.")),
-          relevant_cosine: Type.Optional(NumberOrNull(-1, 1, { description: "Sets by hand what the probes measure; null: back to that." })),
         },
         { description: "Tried before it is set; a change of provider, model or prefix makes all vectors anew in the background." },
       ),
     ),
   },
-  { title: "SettingsChanges" },
+  {
+    title: "SettingsChanges",
+    description: "What is to be changed. A null takes a setting back to the environment's or the default, and so does an empty text.",
+  },
 );

@@ -2,7 +2,8 @@
  * What an operator can change while Cairn runs. A setting made through the API wins over the environment, that over the
  * default; every one takes effect at once.
  *
- * All of them are one row, written in one commit; the values in force are kept in memory beside it.
+ * All of them are one row, written in one commit; the values in force are kept in memory beside it. What takes a setting
+ * back is the same for all of them: a null, or an empty text.
  *
  * @module
  */
@@ -10,7 +11,8 @@ import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { OPENAI_BASE_URL } from "../embeddings/openai.ts";
 import type { Reader, Store, Tx } from "../storage/store.ts";
-import { settings, type EmbeddingSettings, type SettingsRow } from "../storage/tables.ts";
+import { settings, type EmbeddingSettings, type SettingsRow, type WebhookSettings } from "../storage/tables.ts";
+import { policyOf, WEBHOOK_DEFAULTS, type WebhookPolicy } from "../webhooks/policy.ts";
 
 export const MEMORIES_ON_EXPIRY = ["keep", "delete"] as const;
 export type MemoriesOnExpiry = (typeof MEMORIES_ON_EXPIRY)[number];
@@ -20,22 +22,34 @@ export interface Values {
   memories_on_expiry: MemoriesOnExpiry;
   trace_retention_days: number;
   max_body_bytes: number;
+  region: string | null;
 }
 
 const DEFAULTS: Values = {
   memories_on_expiry: "keep",
   trace_retention_days: 365,
   max_body_bytes: LIMITS.bodyBytesMax,
+  region: null,
 };
+
+/** What the operator's environment says. */
+export interface SettingsEnvironment {
+  readonly embedding?: EmbeddingSettings;
+  readonly region?: string | undefined;
+  readonly webhooks?: WebhookSettings;
+}
 
 export type Source = "default" | "environment" | "setting";
 
-/** An empty text, and a null for a number, takes a setting back to the environment's or the default. */
-export type EmbeddingChanges = Omit<EmbeddingSettings, "relevant_cosine"> & { relevant_cosine?: number | null };
+/** Members that can also be taken back. */
+type ChangesOf<Group> = { [Name in keyof Group]?: Group[Name] | null | undefined };
+
+export type EmbeddingChanges = ChangesOf<EmbeddingSettings>;
 
 export interface Changes {
-  values?: Partial<Values>;
+  values?: ChangesOf<SettingsRow["values"]>;
   embedding?: EmbeddingChanges | undefined;
+  webhooks?: ChangesOf<WebhookSettings> | undefined;
 }
 
 const ROW = "current";
@@ -45,18 +59,23 @@ export class InForce {
   readonly values: Values;
   /** What is set of the embedding provider, through the API or the environment. */
   readonly embedding: EmbeddingSettings;
+  readonly webhooks: WebhookPolicy;
   readonly #row: SettingsRow;
+  readonly #environment: SettingsEnvironment;
 
-  constructor(environment: EmbeddingSettings, row: SettingsRow) {
+  constructor(environment: SettingsEnvironment, row: SettingsRow) {
     this.#row = row;
-    this.values = { ...DEFAULTS, ...row.values };
-    const { api_key, ...others } = environment;
+    this.#environment = environment;
+    this.values = { ...DEFAULTS, ...this.#valuesOutside(), ...row.values };
+    const { api_key, ...others } = environment.embedding ?? {};
     const embedding = { ...others, ...row.embedding };
     // A key goes to the server it was given for, and to no other.
-    const isForThisServer = api_key !== undefined && originOf(embedding) === originOf(environment);
+    const isForThisServer = api_key !== undefined && originOf(embedding) === originOf(others);
     this.embedding = isForThisServer ? { api_key, ...embedding } : embedding;
+    this.webhooks = policyOf(this.#webhookSettings());
   }
 
+  /** Of a setting of the embedding provider. */
   sourceOf(name: keyof EmbeddingSettings): Source {
     if (this.#row.embedding?.[name] !== undefined) return "setting";
     return this.embedding[name] === undefined ? "default" : "environment";
@@ -64,27 +83,51 @@ export class InForce {
 
   /** Each simple value with its default and source. */
   describe(): Record<keyof Values, JsonText> {
+    const outside: Partial<Values> = this.#valuesOutside();
     const described = (name: keyof Values): JsonText =>
-      jsonObject({
-        value: toJson(this.values[name]),
-        default: toJson(DEFAULTS[name]),
-        source: toJson(this.#row.values[name] === undefined ? "default" : "setting"),
-      });
+      describedJson(this.values[name], DEFAULTS[name], this.#row.values[name], outside[name]);
     return {
       memories_on_expiry: described("memories_on_expiry"),
       trace_retention_days: described("trace_retention_days"),
       max_body_bytes: described("max_body_bytes"),
+      region: described("region"),
     };
   }
+
+  describeWebhooks(): JsonText {
+    const inForce = this.#webhookSettings();
+    const described = (name: keyof WebhookSettings): JsonText =>
+      describedJson(inForce[name], WEBHOOK_DEFAULTS[name], this.#row.webhooks?.[name], this.#environment.webhooks?.[name]);
+    return jsonObject({
+      allow_private: described("allow_private"),
+      timeout: described("timeout"),
+      retry_schedule: described("retry_schedule"),
+    });
+  }
+
+  /** The environment knows the region alone. */
+  #valuesOutside(): Partial<Values> {
+    const { region } = this.#environment;
+    return region === undefined ? {} : { region };
+  }
+
+  #webhookSettings(): Required<WebhookSettings> {
+    return { ...WEBHOOK_DEFAULTS, ...this.#environment.webhooks, ...this.#row.webhooks };
+  }
+}
+
+function describedJson(value: unknown, fallback: unknown, set: unknown, outside: unknown): JsonText {
+  const source: Source = set !== undefined ? "setting" : outside !== undefined ? "environment" : "default";
+  return toJson({ value, default: fallback, source });
 }
 
 export class Settings {
   readonly #store: Store;
-  readonly #environment: EmbeddingSettings;
+  readonly #environment: SettingsEnvironment;
   #lastInTurn: Promise<unknown> = Promise.resolve();
   #inForce: InForce;
 
-  constructor(store: Store, environment: EmbeddingSettings) {
+  constructor(store: Store, environment: SettingsEnvironment) {
     this.#store = store;
     this.#environment = environment;
     this.#inForce = this.#read(store);
@@ -101,14 +144,14 @@ export class Settings {
 
   /** What would be in force after these changes. */
   with(changes: Changes, reader: Reader = this.#store): InForce {
-    return new InForce(this.#environment, changed(this.#environment, rowIn(reader), changes));
+    return new InForce(this.#environment, this.#changed(rowIn(reader), changes));
   }
 
   /** Writes changes; `reload` puts them in force once they are committed. */
   put(tx: Tx, changes: Changes): InForce {
-    const after = this.with(changes, tx);
-    tx.put(settings, ROW, changed(this.#environment, rowIn(tx), changes));
-    return after;
+    const row = this.#changed(rowIn(tx), changes);
+    tx.put(settings, ROW, row);
+    return new InForce(this.#environment, row);
   }
 
   reload(): void {
@@ -125,22 +168,37 @@ export class Settings {
   #read(reader: Reader): InForce {
     return new InForce(this.#environment, rowIn(reader));
   }
+
+  #changed(before: SettingsRow, { values = {}, embedding, webhooks }: Changes): SettingsRow {
+    return {
+      ...before,
+      values: changedGroup(before.values, values),
+      ...(embedding === undefined ? {} : { embedding: changedEmbedding(this.#environment.embedding ?? {}, before.embedding, embedding) }),
+      ...(webhooks === undefined ? {} : { webhooks: changedGroup(before.webhooks, webhooks) }),
+    };
+  }
 }
 
 function rowIn(reader: Reader): SettingsRow {
   return reader.get(settings, ROW) ?? { values: {} };
 }
 
-function changed(environment: EmbeddingSettings, before: SettingsRow, { values, embedding }: Changes): SettingsRow {
-  const row: SettingsRow = { ...before, values: { ...before.values, ...values } };
-  if (embedding === undefined) return row;
-  const merged = Object.fromEntries(
-    Object.entries({ ...before.embedding, ...embedding }).filter(([, value]) => value !== undefined && value !== "" && value !== null),
-  ) as EmbeddingSettings;
+/** What is set after some changes: a null or an empty text takes a setting back. */
+function changedGroup<Group extends object>(before: Group | undefined, changes: ChangesOf<Group>): Group {
+  const merged = Object.entries({ ...before, ...changes });
+  return Object.fromEntries(merged.filter(([, value]) => value !== undefined && value !== "" && value !== null)) as Group;
+}
+
+function changedEmbedding(
+  environment: EmbeddingSettings,
+  before: EmbeddingSettings | undefined,
+  changes: EmbeddingChanges,
+): EmbeddingSettings {
+  const after = changedGroup(before, changes);
   // A key that was given for one server must not be had by naming another one.
-  const isMoved = originOf({ ...environment, ...merged }) !== originOf({ ...environment, ...before.embedding });
-  if (isMoved && embedding.api_key === undefined) delete merged.api_key;
-  return { ...row, embedding: merged };
+  const isMoved = originOf({ ...environment, ...after }) !== originOf({ ...environment, ...before });
+  if (isMoved && changes.api_key === undefined) delete after.api_key;
+  return after;
 }
 
 function originOf({ base_url = OPENAI_BASE_URL }: EmbeddingSettings): string | undefined {

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { Database } from "bun:sqlite";
+import { Database, SQLiteError } from "bun:sqlite";
 import { chmodSync, mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 
@@ -18,8 +18,12 @@ class DirectoryInUseError extends Error {
 /** Makes a data directory if there is none, for its owner only. @returns its full path */
 export function prepareDirectory(dataDirectory: string): string {
   const directory = resolve(dataDirectory);
-  mkdirSync(directory, { recursive: true, mode: 0o700 });
-  chmodSync(directory, 0o700);
+  try {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    chmodSync(directory, 0o700);
+  } catch (error) {
+    throw new Error(`The data directory ${directory} cannot be written to: ${messageOf(error)}`, { cause: error });
+  }
   return directory;
 }
 
@@ -27,20 +31,33 @@ export function prepareDirectory(dataDirectory: string): string {
  * Claims a directory that exists for this process.
  *
  * @returns what gives it back
- * @throws {DirectoryInUseError}
+ * @throws {DirectoryInUseError} while another process has it
+ * @throws {Error} when the directory cannot be written to
  */
 export function claim(directory: string): () => void {
   const path = join(directory, "serve.lock");
-  const lock = new Database(path, { create: true, readwrite: true });
+  let lock: Database | undefined;
   try {
+    lock = new Database(path, { create: true, readwrite: true });
     chmodSync(path, 0o600);
     lock.run("PRAGMA locking_mode = EXCLUSIVE");
     lock.run("BEGIN EXCLUSIVE");
   } catch (error) {
-    lock.close();
-    throw new DirectoryInUseError(`Another Cairn is serving from ${directory}. Stop it first, or give this one a --data-dir of its own.`, {
-      cause: error,
-    });
+    lock?.close();
+    if (error instanceof SQLiteError && error.code === "SQLITE_BUSY") throw inUse(directory, error);
+    throw new Error(`${path} cannot be locked: ${messageOf(error)}`, { cause: error });
   }
-  return () => lock.close();
+  const held = lock;
+  return () => held.close();
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
+
+function inUse(directory: string, cause: unknown): DirectoryInUseError {
+  return new DirectoryInUseError(
+    `Another Cairn is using ${directory}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.`,
+    { cause },
+  );
 }

@@ -4,19 +4,7 @@
  * @module
  */
 const SECOND_MS = 1_000;
-const MINUTE_MS = 60 * SECOND_MS;
-const HOUR_MS = 60 * MINUTE_MS;
-
-/** 27 h 35 min in all: long enough to outlive a receiver's bad night. */
-export const RETRY_SCHEDULE_MS: readonly number[] = [
-  5 * SECOND_MS,
-  5 * MINUTE_MS,
-  30 * MINUTE_MS,
-  2 * HOUR_MS,
-  5 * HOUR_MS,
-  10 * HOUR_MS,
-  10 * HOUR_MS,
-];
+const HOUR_MS = 3_600_000;
 
 /** A wait is up to this share longer, so that what failed together does not come back together. */
 const JITTER = 0.2;
@@ -48,19 +36,4 @@ export function retryAfterMs(header: string | undefined, now: number): number | 
   const text = header.trim();
   const ms = /^\d{1,12}$/.test(text) ? Number(text) * SECOND_MS : Date.parse(text) - now;
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), RETRY_AFTER_MAX_MS);
-}
-
-const UNITS: Record<string, number> = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: 24 * HOUR_MS };
-
-/** `200ms`, `15s`, `5m`, `2h`, `1d`; undefined for anything else and for nothing. */
-export function parseDuration(text: string): number | undefined {
-  const match = /^(\d{1,9})(ms|s|m|h|d)$/.exec(text.trim());
-  const ms = Number(match?.[1]) * (UNITS[match?.[2] ?? ""] ?? 0);
-  return ms > 0 && ms <= 7 * 24 * HOUR_MS ? ms : undefined;
-}
-
-/** `200ms,1s,5m`: each wait in turn. */
-export function parseSchedule(text: string): number[] | undefined {
-  const waits = text.split(",").map(parseDuration);
-  return waits.every((wait) => wait !== undefined) ? waits : undefined;
 }

@@ -146,9 +146,12 @@ function headerOf(message: IncomingMessage, name: string): string | undefined {
   return Array.isArray(value) ? value[0] : value;
 }
 
-/** Bytes that are no UTF-8 become U+FFFD; a character that was cut through at the end goes. */
+/**
+ * Bytes that are no UTF-8 become U+FFFD, and so do characters that would have a terminal do something; a character that was
+ * cut through at the end goes.
+ */
 function textOf(bytes: Buffer): string {
-  return new TextDecoder().decode(bytes, { stream: true });
+  return new TextDecoder().decode(bytes, { stream: true }).replaceAll(/(?![\t\n\r])\p{Cc}/gu, "\ufffd");
 }
 
 function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value | undefined> {

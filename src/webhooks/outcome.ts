@@ -23,6 +23,17 @@ export interface Attempt {
   answer: Answer;
 }
 
+/** How often each came of an attempt, since the start. */
+export interface Outcomes {
+  delivered: number;
+  /** Failed, and to be tried again. */
+  retry: number;
+  /** Failed, and not to be tried again. */
+  failed: number;
+  /** Webhooks that were disabled by it, beside one of the others. */
+  disabled: number;
+}
+
 export function isSuccess(answer: Answer): boolean {
   return answer.kind === "answered" && answer.status >= 200 && answer.status <= 299;
 }

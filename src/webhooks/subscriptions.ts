@@ -18,6 +18,7 @@ import { webhooks, type WebhookRow } from "../storage/tables.ts";
 import type { EventType } from "../traces/events.ts";
 import { commitFor, type Caller, type Records } from "../traces/record.ts";
 import type { Network } from "./delivery.ts";
+import type { Outcomes } from "./outcome.ts";
 import { newSecret, secretProblem } from "./signature.ts";
 import { checkUrl, resolveTarget } from "./target.ts";
 
@@ -28,6 +29,7 @@ export interface WebhookParts extends Records {
   readonly wait: Wait;
   readonly webhooks: {
     readonly network: Network;
+    readonly outcomes: Readonly<Outcomes>;
     /** Has new deliveries made soon. */
     wake(): void;
   };

@@ -85,5 +85,5 @@ function refusal(host: string, address: string): string {
   const place = placeOf(address);
   const subject = host === address ? host : `${host} (${address})`;
   if (place === "metadata" || place === "reserved") return `${subject} is not an address that can be a receiver's.`;
-  return `${subject} is ${place === "loopback" ? "this machine" : "in a private network"}; the operator can allow that (CAIRN_WEBHOOK_ALLOW_PRIVATE).`;
+  return `${subject} is ${place === "loopback" ? "this machine" : "in a private network"}; the operator can allow that (webhooks.allow_private in the settings, or CAIRN_WEBHOOK_ALLOW_PRIVATE).`;
 }

@@ -10,21 +10,17 @@ import { AFTER_ALL } from "../storage/keys.ts";
 import { webhooks } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Records } from "../traces/record.ts";
-import { RETRY_SCHEDULE_MS } from "./backoff.ts";
 import { Connections, type Network } from "./delivery.ts";
 import { OUTBOX, outboxDrain } from "./outbox.ts";
+import type { WebhookPolicy } from "./policy.ts";
 import { deliveryRetention } from "./retention.ts";
 import type { WebhookParts } from "./subscriptions.ts";
 import { systemResolve } from "./target.ts";
 import { DELIVERIES, Worker } from "./worker.ts";
 
-const TIMEOUT_MS = 15_000;
-
-export interface WebhookOptions extends Partial<Network> {
-  /** An attempt has this long to be answered. */
-  timeoutMs?: number | undefined;
-  /** Waits before each further attempt. */
-  schedule?: readonly number[] | undefined;
+export interface WebhookOptions extends Partial<Omit<Network, "rules">> {
+  /** Whether they may lead to this machine: unless said otherwise, since only this machine can reach the server. */
+  loopback?: boolean;
 }
 
 export interface Webhooks {
@@ -35,25 +31,43 @@ export interface Webhooks {
   stop(): Promise<void>;
 }
 
-/** @param wakeTask - runs a task soon */
+/**
+ * @param policy - how deliveries are made now; asked at every attempt
+ * @param wakeTask - runs a task soon
+ */
 export function openWebhooks(
   records: Records,
   means: { log: Log; wait: Wait; random: Chance },
-  { timeoutMs = TIMEOUT_MS, schedule = RETRY_SCHEDULE_MS, ...given }: WebhookOptions,
+  policy: () => WebhookPolicy,
+  { loopback = true, ...given }: WebhookOptions,
   wakeTask: (name: string) => void,
 ): Webhooks {
   const connections = new Connections();
-  const network: Network = { rules: { loopback: true, private: false }, resolve: systemResolve, connections, ...given };
-  const worker = new Worker({ ...records, ...means, network, timeoutMs, schedule });
+  const network: Network = {
+    resolve: systemResolve,
+    connections,
+    ...given,
+    get rules() {
+      return { loopback, private: policy().allowPrivate };
+    },
+  };
+  const worker = new Worker({ ...records, ...means, network, policy });
   const wake = () => {
     worker.poke();
     wakeTask(DELIVERIES);
   };
+  let isLooking = false;
   return {
-    parts: { network, wake },
+    parts: { network, wake, outcomes: worker.outcomes },
     tasks: [outboxDrain(records, wake), worker.task, deliveryRetention(records)],
     wakeOutbox: () => {
-      if (records.store.keys(webhooks, { from: "", to: AFTER_ALL, limit: 1 }).length > 0) wakeTask(OUTBOX);
+      // Commits that were flushed together look together.
+      if (isLooking) return;
+      isLooking = true;
+      queueMicrotask(() => {
+        isLooking = false;
+        if (records.store.keys(webhooks, { from: "", to: AFTER_ALL, limit: 1 }).length > 0) wakeTask(OUTBOX);
+      });
     },
     async stop() {
       await worker.stop();

@@ -13,15 +13,16 @@ import type { Chance } from "../lib/chance.ts";
 import type { Wait } from "../lib/clock.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
+import { timeLimit } from "../lib/time-limit.ts";
 import { version } from "../lib/version.ts";
 import type { Tx } from "../storage/store.ts";
-import { deliveries, payloads, webhooks, type WebhookRow } from "../storage/tables.ts";
+import { deliveries, payloads, webhooks, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Records } from "../traces/record.ts";
-import { timeLimit } from "../embeddings/time-limit.ts";
 import { deliver, type Answer, type Network } from "./delivery.ts";
 import { enabledWebhooks } from "./outbox.ts";
-import { afterAttempt, isSuccess, pauseUntil, webhookAfterAttempt, type Attempt } from "./outcome.ts";
+import { afterAttempt, isSuccess, pauseUntil, webhookAfterAttempt, type Attempt, type Outcomes } from "./outcome.ts";
+import type { WebhookPolicy } from "./policy.ts";
 import { nextOf, putDelivery, type Queued } from "./queue.ts";
 import { signatureHeaders } from "./signature.ts";
 
@@ -37,8 +38,7 @@ export interface WorkerParts extends Records {
   readonly network: Network;
   readonly wait: Wait;
   readonly random: Chance;
-  readonly timeoutMs: number;
-  readonly schedule: readonly number[];
+  readonly policy: () => WebhookPolicy;
 }
 
 interface UnderWay {
@@ -49,7 +49,16 @@ interface Ended extends Queued {
   readonly attempt: Attempt;
 }
 
+/** What was written of an attempt. */
+interface Written {
+  readonly webhook: BareId;
+  readonly became: DeliveryRow["status"];
+  /** Set when it has disabled the webhook. */
+  readonly disabled: { reason: string | null } | undefined;
+}
+
 export class Worker {
+  readonly outcomes: Outcomes = { delivered: 0, retry: 0, failed: 0, disabled: 0 };
   readonly #parts: WorkerParts;
   /** Webhooks whose attempt is under way, or whose failed attempt is not written down yet. */
   readonly #busy = new Map<BareId, UnderWay>();
@@ -157,10 +166,10 @@ export class Worker {
 
   /** undefined when the stop ended it. Never rejects. */
   async #attempt(queued: Queued, webhook: WebhookRow): Promise<Attempt | undefined> {
-    const { clock, wait, timeoutMs } = this.#parts;
+    const { clock, wait, policy } = this.#parts;
     const at = clock.now();
     const startedAt = clock.elapsed();
-    const limit = timeLimit(wait, timeoutMs, this.#stop.signal);
+    const limit = timeLimit(wait, policy().timeoutMs, this.#stop.signal);
     let answer: Answer;
     try {
       answer = await this.#send(queued, webhook, at, limit.signal);
@@ -203,7 +212,7 @@ export class Worker {
 
   async #save(): Promise<void> {
     const ended = [...this.#ended];
-    const disabled = await this.#parts.store.commit((tx) => ended.flatMap((one) => this.#write(tx, one)));
+    const written = await this.#parts.store.commit((tx) => ended.flatMap((one) => this.#write(tx, one)));
     this.#ended = this.#ended.filter((one) => !ended.includes(one));
     for (const { webhook, attempt } of ended) {
       if (isSuccess(attempt.answer)) continue;
@@ -211,20 +220,23 @@ export class Worker {
       const until = pauseUntil(attempt.answer, this.#parts.clock.now());
       if (until !== undefined) this.#pausedUntil.set(webhook, until);
     }
-    for (const { webhook, reason } of disabled) {
-      this.#parts.log.warn("webhook disabled", { webhook: withPrefix("whk", webhook), reason });
+    for (const { webhook, became, disabled } of written) {
+      this.outcomes[became === "pending" ? "retry" : became]++;
+      if (disabled === undefined) continue;
+      this.outcomes.disabled++;
+      this.#parts.log.warn("webhook disabled", { webhook: withPrefix("whk", webhook), reason: disabled.reason });
     }
   }
 
-  /** @returns the webhook, if this attempt has disabled it */
-  #write(tx: Tx, { webhook, delivery, attempt }: Ended): { webhook: BareId; reason: string | null }[] {
-    const { clock, schedule, random, log } = this.#parts;
+  /** @returns nothing for a webhook that is gone */
+  #write(tx: Tx, { webhook, delivery, attempt }: Ended): Written[] {
+    const { clock, policy, random, log } = this.#parts;
     const row = tx.get(deliveries, webhook + delivery);
     const before = tx.get(webhooks, webhook);
     // Deleted meanwhile.
     if (row === undefined || before === undefined) return [];
     const now = clock.now();
-    const after = afterAttempt(row, attempt, now, schedule, random());
+    const after = afterAttempt(row, attempt, now, policy().schedule, random());
     putDelivery(tx, { webhook, delivery, row: after });
     log.debug("webhook attempt", {
       delivery: withPrefix("dlv", delivery),
@@ -234,7 +246,8 @@ export class Worker {
     });
     const changed = webhookAfterAttempt(before, attempt, now);
     if (changed !== before) tx.put(webhooks, webhook, changed);
-    return before.enabled && !changed.enabled ? [{ webhook, reason: changed.disabledReason }] : [];
+    const isDisabled = before.enabled && !changed.enabled;
+    return [{ webhook, became: after.status, disabled: isDisabled ? { reason: changed.disabledReason } : undefined }];
   }
 
   /** Resolves at the next poke, or at a time. */

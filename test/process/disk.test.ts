@@ -1,8 +1,9 @@
 import { expect, spyOn, test } from "bun:test";
 import * as fs from "node:fs";
 import { join } from "node:path";
+import type { EmbeddingSettings } from "../../src/storage/tables.ts";
 import { startCairn } from "../support/cairn.ts";
-import { ownMounts, scratchDirectory, startProcess, until, type Scratch } from "../support/process.ts";
+import { KEY, ownMounts, scratchDirectory, startProcess, until, type Scratch } from "../support/process.ts";
 
 const TIMEOUT_MS = 60_000;
 const WRITABLE_AGAIN_SECONDS = 10;
@@ -18,9 +19,7 @@ test(
     const before = await server.ok(server.get(`/v1/sessions/${id}`));
 
     // From here on no file of the server's may grow, as on a disk that is full to the last byte.
-    const limitFiles = (bytes: number | "unlimited") =>
-      expect(Bun.spawnSync(["prlimit", "--pid", `${server.pid}`, `--fsize=${bytes}:unlimited`]).exitCode).toBe(0);
-    limitFiles(fs.statSync(join(directory.path, "store/data.mdb")).size);
+    limit(server.pid, "fsize", fs.statSync(join(directory.path, "store/data.mdb")).size);
     const written = await until("a write to be refused", async () => {
       const answers = await Promise.all(Array.from({ length: 20 }, (_, step) => update(step)));
       return answers.some(({ status }) => status === 503) && answers;
@@ -36,7 +35,7 @@ test(
     expect(state_version).toBeGreaterThanOrEqual(before.state_version + acknowledged);
     expect((await server.all("/v1/sessions")).map((session) => session.id)).toEqual([id]);
 
-    limitFiles("unlimited");
+    limit(server.pid, "fsize", "unlimited");
     expect(await server.ok(update(99))).toMatchObject({ state: { step: 99 }, state_version: state_version + 1 });
     await server.kill();
     await using again = await startProcess({ dataDirectory: directory.path });
@@ -47,12 +46,150 @@ test(
   TIMEOUT_MS,
 );
 
+test(
+  "on a full disk a start succeeds with another embedding provider too, and its vectors are made when there is room",
+  async () => {
+    using directory = scratchDirectory();
+    await using disk = (await mountedDisk(directory)) ?? simulatedDisk(directory);
+    const content = "The boat is moored at pier nine.";
+    const before = await disk.start();
+    const session = await before.ok(before.post("/v1/sessions", { agent_id: "agent" }));
+    const memory = await before.ok(before.post("/v1/memory", { session_id: session.id, content }));
+    expect(memory.vector_available).toBe(true);
+    disk.fill();
+    await until("a write to be refused", async () => (await before.post("/v1/sessions", { agent_id: "agent" })).status === 503);
+
+    const UNREACHABLE = { provider: "openai", base_url: "http://127.0.0.1:1/v1", api_key: "sk-none-0123456789abcdef" };
+    const other = await disk.start(UNREACHABLE);
+    expect((await other.get(`/v1/sessions/${session.id}`)).body).toMatchObject({ id: session.id });
+    expect((await other.get(`/v1/memory/${memory.id}`)).body).toMatchObject({ content });
+    expect((await other.post("/v1/sessions", { agent_id: "agent" })).status).toBe(503);
+    expect((await other.get("/v1/settings")).body.embedding).toMatchObject({
+      provider: { value: "openai", source: "environment" },
+      vectors: { ready: 0, owed: 1 },
+    });
+    disk.empty();
+    await until("the vector of the provider before to be taken out", async () => {
+      await disk.work();
+      return (await other.get(`/v1/memory/${memory.id}`)).body.vector_available === false;
+    });
+
+    disk.fill();
+    await until("a write to be refused", async () => (await other.post("/v1/sessions", { agent_id: "agent" })).status === 503);
+    const again = await disk.start();
+    expect((await again.post("/v1/memory/search", { query: content })).body.data).toEqual([]);
+    disk.empty();
+    await until("the vector to be made again", async () => {
+      await disk.work();
+      return (await again.post("/v1/memory/search", { query: content })).body.data.length === 1;
+    });
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "while no file takes a byte, as on a disk that has become read-only, reads go on and writes are refused with the reason; then they work again",
+  async () => {
+    using directory = scratchDirectory();
+    await using server = await startProcess({ dataDirectory: directory.path });
+    const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 0 } }));
+    const memory = await server.ok(server.post("/v1/memory", { session_id: session.id, content: "The boat is moored at pier nine." }));
+    limit(server.pid, "fsize", 0);
+    const writes = [
+      server.post("/v1/sessions", { agent_id: "agent" }),
+      server.post(`/v1/sessions/${session.id}/state`, { state: { step: 1 } }),
+      server.delete(`/v1/memory/${memory.id}`),
+      server.delete(`/v1/sessions/${session.id}`),
+    ];
+    for (const { status, body } of await Promise.all(writes)) {
+      expect([status, body.error.code, body.error.message]).toEqual([
+        503,
+        "service_unavailable",
+        "The store cannot grow, because the size of files is limited. Nothing was changed; reading still works.",
+      ]);
+    }
+    const reads = async () => [
+      await server.ok(server.get(`/v1/sessions/${session.id}`)),
+      await server.ok(server.get("/v1/sessions")),
+      await server.ok(server.get(`/v1/memory/${memory.id}`)),
+      (await server.ok(server.get(`/v1/traces?session_id=${session.id}`))).data.length,
+      (await server.ok(server.post("/v1/memory/search", { query: memory.content }))).data.length,
+      (await server.ok(server.post(`/v1/sessions/${session.id}/context`, { query: "boat" }))).memories.length,
+      (await server.ok(server.get("/health"))).status,
+    ];
+    const kept = { ...session, memory_count: 1, updated_at: expect.any(String) };
+    expect(await reads()).toEqual([kept, expect.objectContaining({ data: [kept] }), memory, 2, 1, 1, "ready"]);
+    limit(server.pid, "fsize", "unlimited");
+    expect(await server.ok(server.post(`/v1/sessions/${session.id}/state`, { state: { step: 2 } }))).toMatchObject({ state_version: 1 });
+  },
+  TIMEOUT_MS,
+);
+
+const MIB = 1024 * 1024;
+/** From there on the next map is larger than all that the process needs for itself meanwhile. */
+const MAP_BYTES_MIN = 128 * MIB;
+
+test(
+  "where the address space is limited a store that cannot grow refuses writes and goes on reading, and grows again when it may",
+  async () => {
+    using directory = scratchDirectory();
+    await using server = await startProcess({ dataDirectory: directory.path });
+    const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    const update = (step: number) => server.post(`/v1/sessions/${session.id}/state`, { state: { step, text: "x".repeat(900_000) } });
+    let step = 0;
+    while (mapBytes(server.pid) < MAP_BYTES_MIN) await server.ok(update(++step));
+    // The next map is to be twice as large, and would not fit.
+    limit(server.pid, "as", addressBytes(server.pid) + Math.floor(1.5 * mapBytes(server.pid)));
+    const refused = await until("a write to be refused", async () => {
+      const answer = await update(step + 1);
+      if (answer.status === 200) step++;
+      return answer.status !== 200 && answer;
+    });
+    expect([refused.status, refused.body.error]).toMatchObject([
+      503,
+      {
+        code: "service_unavailable",
+        message: "The store cannot grow, because the address space of the process is limited. Nothing was changed; reading still works.",
+      },
+    ]);
+    for (let i = 0; i < 3; i++) {
+      expect((await update(step + 1)).status).toBe(503);
+      expect(await server.ok(server.get(`/v1/sessions/${session.id}`))).toMatchObject({ state: { step }, state_version: step });
+    }
+    limit(server.pid, "as", "unlimited");
+    expect(await server.ok(update(++step))).toMatchObject({ state: { step }, state_version: step });
+    await server.kill();
+    await using again = await startProcess({ dataDirectory: directory.path });
+    expect(await again.ok(again.get(`/v1/sessions/${session.id}`))).toMatchObject({ state: { step }, state_version: step });
+    expect((await again.all(`/v1/sessions/${session.id}/versions`)).length).toBe(step + 1);
+  },
+  2 * TIMEOUT_MS,
+);
+
+function limit(pid: number, what: "fsize" | "as", bytes: number | "unlimited"): void {
+  expect(Bun.spawnSync(["prlimit", "--pid", `${pid}`, `--${what}=${bytes}:unlimited`]).exitCode).toBe(0);
+}
+
+/** All that a process has mapped. */
+function addressBytes(pid: number): number {
+  const kilobytes = /^VmSize:\s+(\d+) kB$/m.exec(fs.readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return Number(kilobytes) * 1024;
+}
+
+/** The largest of the store's maps: LMDB keeps those it has outgrown. */
+function mapBytes(pid: number): number {
+  const maps = fs.readFileSync(`/proc/${pid}/maps`, "utf8").matchAll(/^([0-9a-f]+)-([0-9a-f]+) .*data\.mdb$/gm);
+  return Math.max(0, ...Array.from(maps, ([, from = "", to = ""]) => Number.parseInt(to, 16) - Number.parseInt(from, 16)));
+}
+
 /** A disk that can be filled, and a Cairn on it. */
 interface SmallDisk extends AsyncDisposable {
   fill(): void;
   empty(): void;
-  /** Starts Cairn, anew if it is running. */
-  start(): Promise<Pick<Awaited<ReturnType<typeof startCairn>>, "get" | "post" | "ok">>;
+  /** Has what happens by itself happen, where nothing does. */
+  work(): Promise<void>;
+  /** Starts Cairn, anew if it is running, with this embedding provider in its environment. */
+  start(embedding?: EmbeddingSettings): Promise<Pick<Awaited<ReturnType<typeof startCairn>>, "get" | "post" | "ok">>;
 }
 
 test(
@@ -114,9 +251,16 @@ async function mountedDisk(directory: Scratch): Promise<SmallDisk | undefined> {
   return {
     fill: () => void Bun.spawnSync([...inside, "dd", "if=/dev/zero", `of=${filler}`, "bs=1M"]),
     empty: () => void Bun.spawnSync([...inside, "rm", filler]),
-    async start() {
+    work: () => Promise.resolve(),
+    async start({ provider = "", base_url = "", api_key = "" } = {}) {
       await server?.kill();
-      server = await startProcess({ dataDirectory: join(path, "data"), through: inside });
+      const environment = {
+        CAIRN_API_KEY: KEY,
+        CAIRN_EMBEDDING_PROVIDER: provider,
+        CAIRN_EMBEDDING_BASE_URL: base_url,
+        CAIRN_EMBEDDING_API_KEY: api_key,
+      };
+      server = await startProcess({ dataDirectory: join(path, "data"), through: inside, environment });
       const running = server;
       return {
         get: (path) => running.get(path),
@@ -144,10 +288,14 @@ function simulatedDisk(directory: Scratch): SmallDisk {
   return {
     fill: () => void (isFull = true),
     empty: () => void (isFull = false),
-    async start() {
+    async work() {
+      cairn?.clock.advance({ seconds: 1 });
+      await cairn?.runTaskOnce("embeddings").catch(() => undefined);
+    },
+    async start(embedding = {}) {
       const key = cairn?.key ?? "";
       await cairn?.close();
-      cairn = await startCairn({ directory: join(directory.path, "data") });
+      cairn = await startCairn({ directory: join(directory.path, "data"), embedding });
       if (key !== "") cairn.key = key;
       const running = cairn;
       const later = () => running.clock.advance({ seconds: 1 });

@@ -31,7 +31,7 @@ test("a stop does not wait for a receiver that hangs", async () => {
   await using receiver = startReceiver(() => new Promise(() => undefined));
   await using server = await startProcess({
     dataDirectory: directory.path,
-    environment: { CAIRN_API_KEY: KEY, CAIRN_WEBHOOK_TIMEOUT: "1d" },
+    environment: { CAIRN_API_KEY: KEY, CAIRN_WEBHOOK_TIMEOUT: "1h" },
   });
   await server.ok(server.post("/v1/webhooks", { ...SUBSCRIPTION, url: receiver.url }));
   await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
@@ -52,4 +52,48 @@ test("a server that is reached from outside does not call this machine, unless t
   allowing.address = allowing.address.replace("0.0.0.0", "127.0.0.1");
   expect((await allowing.post("/v1/webhooks", { ...SUBSCRIPTION, url })).status).toBe(201);
   expect((await allowing.post("/v1/webhooks", { ...SUBSCRIPTION, url: "http://169.254.169.254/" })).status).toBe(400);
+});
+
+test("what the environment says is in force and shown as such; what is set through the API wins, at once and after a restart", async () => {
+  using directory = scratchDirectory();
+  const start = async () => {
+    const server = await startProcess({
+      dataDirectory: directory.path,
+      flags: ["--host", "0.0.0.0"],
+      environment: {
+        CAIRN_API_KEY: KEY,
+        CAIRN_REGION: "eu",
+        CAIRN_WEBHOOK_ALLOW_PRIVATE: "0",
+        CAIRN_WEBHOOK_TIMEOUT: "30s",
+        CAIRN_WEBHOOK_RETRY_SCHEDULE: "1s,2s",
+      },
+    });
+    server.address = server.address.replace("0.0.0.0", "127.0.0.1");
+    return server;
+  };
+  await using server = await start();
+  const outside = {
+    region: { value: "eu", default: null, source: "environment" },
+    webhooks: {
+      allow_private: { value: false, default: false, source: "environment" },
+      timeout: { value: "30s", default: "15s", source: "environment" },
+      retry_schedule: { value: "1s,2s", default: "5s,5m,30m,2h,5h,10h,10h", source: "environment" },
+    },
+  };
+  expect(await server.ok(server.get("/v1/settings"))).toMatchObject(outside);
+  expect((await server.ok(server.get("/health"))).region).toBe("eu");
+  await server.ok(server.request("PATCH", "/v1/settings", { region: "us", webhooks: { allow_private: true } }));
+  await using receiver = startReceiver();
+  await server.ok(server.post("/v1/webhooks", { ...SUBSCRIPTION, url: receiver.url }));
+  await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  await receiver.got(1);
+  await server.stop();
+  await using again = await start();
+  expect(await again.ok(again.get("/v1/settings"))).toMatchObject({
+    region: { ...outside.region, value: "us", source: "setting" },
+    webhooks: { ...outside.webhooks, allow_private: { value: true, default: false, source: "setting" } },
+  });
+  expect((await again.ok(again.get("/health"))).region).toBe("us");
+  await again.ok(again.post("/v1/sessions", { agent_id: "agent" }));
+  await receiver.got(2);
 });

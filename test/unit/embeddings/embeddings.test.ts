@@ -93,6 +93,54 @@ test("every change draws a line of its own, also back and where no vector was ma
   expect((await opened.embeddings({})).progress()).toEqual({ ready: 3, owed: 2 });
 });
 
+/** The disk takes nothing until this is disposed of. */
+function fullDisk(store: Store): Disposable {
+  const commit = store.commit.bind(store);
+  store.commit = () => Promise.reject(new ApiError("service_unavailable", "The disk is nearly full."));
+  return { [Symbol.dispose]: () => void (store.commit = commit) };
+}
+
+test("on a full disk another provider is opened all the same: no vector is its own, and the line is drawn when there is room", async () => {
+  await using opened = await open();
+  await opened.embeddings({});
+  await opened.addVectors(3);
+  const line = firstLabelOf(opened.store);
+  let full = fullDisk(opened.store);
+  const embeddings = await opened.embeddings(REMOTE);
+  const before = embeddings.active;
+  expect([before.remote === undefined, embeddings.progress()]).toEqual([false, { ready: 0, owed: 3 }]);
+  await expect(embeddings.drawOwedLine()).rejects.toThrow("nearly full");
+  // Started once more with the provider of before, nothing has happened.
+  const { active } = await opened.embeddings({});
+  expect([active.firstLabel, firstLabelOf(opened.store), before.firstLabel > line + 3]).toEqual([line, line, true]);
+  full[Symbol.dispose]();
+  await embeddings.drawOwedLine();
+  expect(embeddings.active).toMatchObject({ firstLabel: firstLabelOf(opened.store), remote: before.remote });
+  expect([firstLabelOf(opened.store) > line + 3, embeddings.progress()]).toEqual([true, { ready: 0, owed: 3 }]);
+  const drawn = firstLabelOf(opened.store);
+  await embeddings.drawOwedLine();
+  full = fullDisk(opened.store);
+  expect((await opened.embeddings(REMOTE)).active.firstLabel).toBe(drawn);
+  full[Symbol.dispose]();
+});
+
+test("a provider that is set before an owed line was drawn has a line of its own, and the owed one is forgotten", async () => {
+  await using opened = await open();
+  await using server = startEmbeddingServer({ length: 384 });
+  await opened.embeddings({});
+  await opened.addVectors(3);
+  const full = fullDisk(opened.store);
+  const embeddings = await opened.embeddings(REMOTE);
+  full[Symbol.dispose]();
+  const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
+  await opened.store.commit((tx) => embeddings.put(tx, prepared));
+  const line = firstLabelOf(opened.store);
+  await embeddings.drawOwedLine();
+  expect([firstLabelOf(opened.store), embeddings.active.remote === prepared.remote]).toEqual([line, false]);
+  embeddings.use(prepared);
+  expect(embeddings.active).toMatchObject({ firstLabel: line, remote: prepared.remote });
+});
+
 test("a provider that is prepared counts once it is put and used, and what was measured of it is kept", async () => {
   await using opened = await open();
   await using server = startEmbeddingServer({ length: 384 });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Settings, type Changes } from "../../../src/settings/settings.ts";
+import { Settings, type Changes, type SettingsEnvironment } from "../../../src/settings/settings.ts";
 import { Store } from "../../../src/storage/store.ts";
 import type { EmbeddingSettings } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -13,7 +13,7 @@ interface Opened extends AsyncDisposable {
   change(changes: Changes): Promise<void>;
 }
 
-async function open(environment: EmbeddingSettings = {}): Promise<Opened> {
+async function open(environment: SettingsEnvironment = {}): Promise<Opened> {
   const directory = mkdtempSync(join(tmpdir(), "cairn-settings-"));
   const store = await Store.open(directory, new FakeClock());
   const settings = new Settings(store, environment);
@@ -98,21 +98,21 @@ const KEYS: { name: string; environment?: EmbeddingSettings; changes: EmbeddingS
 
 for (const { name, environment = {}, changes, key } of KEYS) {
   test(`the provider's key ${name}`, async () => {
-    await using opened = await open(environment);
+    await using opened = await open({ embedding: environment });
     for (const embedding of changes) await opened.change({ embedding });
     expect(opened.settings.inForce.embedding.api_key).toBe(key);
     expect(opened.settings.inForce.sourceOf("api_key")).toBe(key === undefined ? "default" : key === "e" ? "environment" : "setting");
   });
 }
 
-test("changes build on those before; an empty text, or a null for the number, takes one back", async () => {
-  await using opened = await open({ model: "outside" });
+test("changes build on those before; an empty text, or a null, takes one back", async () => {
+  await using opened = await open({ embedding: { model: "outside" } });
   await opened.change({ embedding: { model: "mine", query_prefix: "q: ", relevant_cosine: 0 } });
   await opened.change({ embedding: { document_prefix: "d: " }, values: { trace_retention_days: 7 } });
   expect(opened.settings.inForce.embedding).toEqual({ model: "mine", query_prefix: "q: ", document_prefix: "d: ", relevant_cosine: 0 });
-  await opened.change({ embedding: { model: "", query_prefix: "", relevant_cosine: null } });
+  await opened.change({ embedding: { model: "", query_prefix: null, relevant_cosine: null } });
   expect(opened.settings.inForce.embedding).toEqual({ model: "outside", document_prefix: "d: " });
-  expect(opened.settings.values).toEqual({ memories_on_expiry: "keep", trace_retention_days: 7, max_body_bytes: 1_048_576 });
+  expect(opened.settings.values).toEqual({ memories_on_expiry: "keep", trace_retention_days: 7, max_body_bytes: 1_048_576, region: null });
 });
 
 test("what would be in force is told without changing anything", async () => {

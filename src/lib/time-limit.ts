@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Wait } from "../lib/clock.ts";
+import type { Wait } from "./clock.ts";
 
 export interface TimeLimit {
   /** Aborts when the time is over, or when the outer signal does. */

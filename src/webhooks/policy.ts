@@ -1,0 +1,60 @@
+/**
+ * How deliveries are made, as far as the operator decides it: from the texts of a setting, or of the environment, to numbers.
+ *
+ * @module
+ */
+import { parseDuration } from "../lib/duration.ts";
+import { invariant } from "../lib/invariant.ts";
+import { LIMITS } from "../lib/limits.ts";
+import type { WebhookSettings } from "../storage/tables.ts";
+
+export interface WebhookPolicy {
+  /** Whether webhooks may lead into private networks, and to this machine wherever the server listens. */
+  readonly allowPrivate: boolean;
+  /** An attempt has this long to be answered. */
+  readonly timeoutMs: number;
+  /** Waits before each further attempt. */
+  readonly schedule: readonly number[];
+}
+
+export const WEBHOOK_DEFAULTS: Required<WebhookSettings> = {
+  allow_private: false,
+  timeout: "15s",
+  // 27 h 35 min in all: long enough to outlive a receiver's bad night.
+  retry_schedule: "5s,5m,30m,2h,5h,10h,10h",
+};
+
+/** What `parseTimeout` and `parseSchedule` take, in words. */
+export const TIMEOUT_FORM = "a time such as 15s or 500ms, of at most 1h";
+export const SCHEDULE_FORM = "times such as 200ms,5s,5m,2h: at most 20, and 7d in all";
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+
+/** One of the few places for attempts must not be lost to one receiver for longer. */
+const TIMEOUT_MS_MAX = HOUR_MS;
+const RETRIES_MAX = 20;
+/** Deliveries are kept for no longer. */
+const SCHEDULE_MS_MAX = LIMITS.deliveryDays * DAY_MS;
+
+/** What no parser takes counts as not said: it may come from the file of an import. */
+export function policyOf(settings: WebhookSettings): WebhookPolicy {
+  const { allow_private, timeout, retry_schedule } = { ...WEBHOOK_DEFAULTS, ...settings };
+  const timeoutMs = parseTimeout(timeout) ?? parseTimeout(WEBHOOK_DEFAULTS.timeout);
+  const schedule = parseSchedule(retry_schedule) ?? parseSchedule(WEBHOOK_DEFAULTS.retry_schedule);
+  invariant(timeoutMs !== undefined && schedule !== undefined, "the defaults of webhooks make sense");
+  return { allowPrivate: allow_private, timeoutMs, schedule };
+}
+
+/** How long an attempt may take, in milliseconds; undefined for what is no such time. */
+export function parseTimeout(text: string): number | undefined {
+  const ms = parseDuration(text);
+  return ms !== undefined && ms <= TIMEOUT_MS_MAX ? ms : undefined;
+}
+
+/** `200ms,1s,5m`: each wait in turn, in milliseconds; undefined for anything else. */
+export function parseSchedule(text: string): number[] | undefined {
+  const waits = text.split(",").map(parseDuration);
+  if (waits.length > RETRIES_MAX || !waits.every((wait) => wait !== undefined)) return undefined;
+  return waits.reduce((sum, wait) => sum + wait, 0) <= SCHEDULE_MS_MAX ? waits : undefined;
+}

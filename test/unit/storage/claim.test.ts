@@ -1,0 +1,30 @@
+import { expect, test } from "bun:test";
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { claim } from "../../../src/storage/claim.ts";
+import { scratchDirectory } from "../../support/process.ts";
+
+const refusalOf = (directory: string): string => {
+  try {
+    claim(directory)();
+  } catch (error) {
+    return String(error);
+  }
+  return "none";
+};
+
+test("a directory is one claimant's at a time; whoever comes second is told what may have it", () => {
+  using directory = scratchDirectory();
+  const release = claim(directory.path);
+  expect(refusalOf(directory.path)).toBe(
+    `DirectoryInUseError: Another Cairn is using ${directory.path}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.`,
+  );
+  release();
+  expect(refusalOf(directory.path)).toBe("none");
+});
+
+test("a directory that cannot be claimed for another reason is not said to be in use", () => {
+  using directory = scratchDirectory();
+  mkdirSync(join(directory.path, "serve.lock"));
+  expect(refusalOf(directory.path)).toStartWith(`Error: ${join(directory.path, "serve.lock")} cannot be locked: `);
+});
