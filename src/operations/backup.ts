@@ -17,7 +17,7 @@ import type { Clock } from "../lib/clock.ts";
 import { toIso } from "../lib/time.ts";
 import { version } from "../lib/version.ts";
 import { Store } from "../storage/store.ts";
-import { memories, meta, sessions, SCHEMA_VERSION } from "../storage/tables.ts";
+import { memories, sessions, SCHEMA_VERSION } from "../storage/tables.ts";
 import { writeWhole, type WriteOptions } from "./files.ts";
 import { putStore } from "./new-store.ts";
 import { OperationError, type OnProgress } from "./report.ts";
@@ -42,7 +42,7 @@ export async function writeBackup(store: Store, clock: Clock, path: string, opti
     await store.backup(directory);
     const copy = join(directory, "data.mdb");
     const { bytes, sha256 } = await digest(copy, Number.POSITIVE_INFINITY, () => undefined);
-    taken.description = { cairn_backup: FORMAT, cairn: version, schema: SCHEMA_VERSION, created_at, bytes, sha256 };
+    taken.description = { cairn_backup: FORMAT, cairn: version, schema: store.schema, created_at, bytes, sha256 };
     await appendFile(copy, `${JSON.stringify(taken.description).padEnd(DESCRIPTION_BYTES - 1)}\n`);
     return copy;
   });
@@ -55,7 +55,8 @@ export interface Restored extends Description {
 }
 
 /**
- * Makes a backup the store of a data directory, after it was found whole and has been opened.
+ * Makes a backup the store of a data directory, after it was found whole and has been opened. One of an older Cairn is
+ * brought up to date when it is served.
  *
  * @throws {OperationError} when the file is no whole backup, or there is a store and `force` is not set
  */
@@ -84,11 +85,11 @@ export async function restoreBackup(
     } finally {
       await copy.close();
     }
-    const store = await Store.open(draft, clock);
+    const store = await Store.open(draft, clock, { older: true });
     counts = { sessions: store.count(sessions), memories: store.count(memories) };
-    const schema = store.get(meta, "schema");
+    const { schema } = store;
     await store.close();
-    if (schema !== String(description.schema)) throw new OperationError(`${path} has another schema than it says. Nothing was changed.`);
+    if (schema !== description.schema) throw new OperationError(`${path} has another schema than it says. Nothing was changed.`);
   });
   return { ...description, ...counts };
 }

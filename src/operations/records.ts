@@ -155,8 +155,10 @@ export const RECORDS: readonly RecordTable[] = [
         memories_on_expiry: maybe(oneOf("keep", "delete")),
         trace_retention_days: maybe(whole),
         max_body_bytes: maybe(whole),
+        region: maybe(text),
       }),
       embedding: maybe(embeddingSettings),
+      webhooks: maybe(object({ allow_private: maybe(truth), timeout: maybe(text), retry_schedule: maybe(text) })),
     }),
   }),
   records({
@@ -178,7 +180,11 @@ export const RECORDS: readonly RecordTable[] = [
       perMinute: number,
       burst: number,
       createdAt: whole,
-      expiresAt: nullOr(whole),
+      // Any time that a caller names: no key of the store is made of it.
+      expiresAt: nullOr(number),
+      lastUsedAt: maybe(whole),
+      rolledFrom: maybe(id("key")),
+      rolledTo: maybe(id("key")),
     }),
     indexes: [apiKeysById],
     entries: (hash, row) => [{ table: apiKeysById, key: row.id.slice("key_".length), text: hash }],

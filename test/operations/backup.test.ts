@@ -130,7 +130,7 @@ test("a restore replaces a store only when told to, never one that is served, an
   const other = await startCairn({ directory: target });
   const session = await other.createSession();
   await other.addMemory(session.id, "A memory of the other store");
-  expect(await refusalOf(restoreBackup(file, target, clock, { force: true }))).toContain("Another Cairn is serving from");
+  expect(await refusalOf(restoreBackup(file, target, clock, { force: true }))).toContain("Another Cairn is using");
   await other.close();
   const store = await Store.open(target, clock);
   await rebuildGraph(store);

@@ -381,7 +381,7 @@ test("vectors stored or deleted since the index was written are nothing wrong", 
 test("who mends has the directory for itself", async () => {
   await store.close();
   const cairn = await startCairn({ directory });
-  expect(await refusalOf(withClaimedStore(directory, new FakeClock(), (one) => mendAll(one)))).toContain("Another Cairn is serving from");
+  expect(await refusalOf(withClaimedStore(directory, new FakeClock(), (one) => mendAll(one)))).toContain("Another Cairn is using");
   await cairn.close();
   store = await Store.open(directory, new FakeClock());
   expect(await withClaimedStore(directory, new FakeClock(), (one) => mendAll(one))).toEqual({ found: [], left: [] });

@@ -183,7 +183,7 @@ test("an import into a directory with a store, or one that is served, is refused
   await using cairn = await startCairn({ directory });
   const session = await cairn.createSession();
   const lines = exported(cairn.service.store);
-  expect(await refusalOf(importLines(asFile(lines), directory, new FakeClock()))).toContain("Another Cairn is serving from");
+  expect(await refusalOf(importLines(asFile(lines), directory, new FakeClock()))).toContain("Another Cairn is using");
   await cairn.close();
   expect(await refusalOf(importLines(asFile(lines), directory, new FakeClock()))).toContain("There is a store in");
   await cairn.open();

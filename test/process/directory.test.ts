@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Store } from "../../src/storage/store.ts";
 import { meta } from "../../src/storage/tables.ts";
-import { ownMounts, runCairn, scratchDirectory, startProcess } from "../support/process.ts";
+import { KEY, ownMounts, runCairn, scratchDirectory, startProcess } from "../support/process.ts";
 
 const TIMEOUT_MS = 60_000;
 
@@ -18,7 +18,7 @@ test(
     expect(await runCairn(["serve", "--port", "0", "--data-dir", dataDirectory])).toEqual({
       code: 1,
       stdout: "",
-      stderr: `cairn: Another Cairn is serving from ${dataDirectory}. Stop it first, or give this one a --data-dir of its own.\n`,
+      stderr: `cairn: Another Cairn is using ${dataDirectory}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.\n`,
     });
     expect(await first.ok(first.post(`/v1/sessions/${session.id}/state`, { state: { step: 1 } }))).toMatchObject({ state_version: 1 });
     await first.kill();
@@ -48,7 +48,8 @@ test(
     const dataDirectory = join(directory.path, "data");
     mkdirSync(dataDirectory, { mode: 0o755 });
     chmodSync(dataDirectory, 0o755);
-    await using server = await startProcess({ dataDirectory, through: ["sh", "-c", 'umask 000; exec "$0" "$@"'] });
+    const environment = { CAIRN_API_KEY: KEY, CAIRN_GRAPH_FROM: "0" };
+    await using server = await startProcess({ dataDirectory, environment, through: ["sh", "-c", 'umask 000; exec "$0" "$@"'] });
     const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
     // More than are compared one by one, so that there is an index to write.
     const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);

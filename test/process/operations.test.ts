@@ -122,7 +122,7 @@ test(
       expect(await cairn(...args, "--data-dir", at("data"))).toEqual({
         code: 1,
         stdout: "",
-        stderr: `cairn: Another Cairn is serving from ${at("data")}. Stop it first, or give this one a --data-dir of its own.\n`,
+        stderr: `cairn: Another Cairn is using ${at("data")}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.\n`,
       });
     }
     expect(await server.ok(server.get(`/v1/sessions/${session.id}`))).toEqual(session);

@@ -1,0 +1,63 @@
+/**
+ * `cairn health`: asks a server whether it is ready, for who has nothing else to ask with, as in a container.
+ *
+ * Without `--url` that is the server of the same settings on this machine. It is this operator's own, so any certificate will
+ * do: it is made out to another name than a loopback address, and nothing secret is sent. No proxy is asked in either case.
+ *
+ * @module
+ */
+import { get as getOverHttp, type IncomingMessage } from "node:http";
+import { get as getOverHttps } from "node:https";
+import { text } from "node:stream/consumers";
+import { OPTIONS, parseFlags, readConfig, UsageError, type Config } from "../config.ts";
+
+const TIMEOUT_MS = 5_000;
+/** Of an answer that is not understood. */
+const SHOWN_LENGTH = 200;
+
+export async function health(args: readonly string[]): Promise<number> {
+  const { url, ...common } = parseFlags(args, [...Object.values(OPTIONS), { flag: "url" }]);
+  const flags = Object.entries(common).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}`, value]));
+  const server = url === undefined ? addressOf(readConfig(flags)) : parseAddress(url);
+  const problem = await problemOf(new URL("/health/ready", server), { anyCertificate: url === undefined });
+  if (problem !== undefined) throw new Error(`${server.origin} is not ready: ${problem}`);
+  console.log("ready");
+  return 0;
+}
+
+function addressOf({ host, port, tls }: Config): URL {
+  if (port === 0) throw new UsageError("with port 0 nobody knows which one the server took: say where it is with --url");
+  // Who listens on every address listens on loopback.
+  const name = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
+  return new URL(`${tls === undefined ? "http" : "https"}://${name.includes(":") ? `[${name}]` : name}:${port}`);
+}
+
+function parseAddress(url: string): URL {
+  const address = URL.parse(url);
+  if (address === null || !["http:", "https:"].includes(address.protocol)) {
+    throw new UsageError(`--url must be an address such as http://127.0.0.1:8700; got ${url}`);
+  }
+  return address;
+}
+
+/** Why it is not ready; undefined when it is. */
+async function problemOf(url: URL, { anyCertificate }: { anyCertificate: boolean }): Promise<string | undefined> {
+  try {
+    const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+      const get = url.protocol === "https:" ? getOverHttps : getOverHttp;
+      get(url, { rejectUnauthorized: !anyCertificate, signal: AbortSignal.timeout(TIMEOUT_MS), agent: false }, resolve).on("error", reject);
+    });
+    const body = await text(answer);
+    return answer.statusCode === 200 && saysReady(body) ? undefined : `it answered ${answer.statusCode} ${body.slice(0, SHOWN_LENGTH)}`;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
+function saysReady(body: string): boolean {
+  try {
+    return (JSON.parse(body) as { status?: unknown } | null)?.status === "ready";
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,42 @@
+/**
+ * Tells systemd how far the server is, when systemd asks for that (`Type=notify`).
+ *
+ * It listens on a datagram socket in the file system, which neither Bun nor Node can send to: hence three calls of libc.
+ *
+ * @see https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
+ * @module
+ */
+import { dlopen } from "bun:ffi";
+
+export type State = "READY=1" | "STOPPING=1";
+
+const AF_UNIX = 1;
+const SOCK_DGRAM_CLOEXEC = 2 | 0o2000000;
+const MSG_NOSIGNAL = 0x4000;
+/** `sockaddr_un`: two bytes of family, 108 of path. */
+const FAMILY_BYTES = 2;
+
+/**
+ * @param socket - what NOTIFY_SOCKET says: a path, or a name that begins with `@` (which stands for NUL)
+ * @throws {Error} when nobody takes it
+ */
+export function notify(socket: string, state: State): void {
+  const path = Buffer.from(socket.replace(/^@/, "\0"));
+  const address = Buffer.alloc(FAMILY_BYTES + path.length);
+  address.writeUInt16LE(AF_UNIX);
+  path.copy(address, FAMILY_BYTES);
+  const text = Buffer.from(`${state}\n`);
+  const libc = dlopen("libc.so.6", {
+    socket: { args: ["i32", "i32", "i32"], returns: "i32" },
+    sendto: { args: ["i32", "ptr", "usize", "i32", "ptr", "u32"], returns: "i64" },
+    close: { args: ["i32"], returns: "i32" },
+  });
+  try {
+    const descriptor = libc.symbols.socket(AF_UNIX, SOCK_DGRAM_CLOEXEC, 0);
+    const sent = libc.symbols.sendto(descriptor, text, text.length, MSG_NOSIGNAL, address, address.length);
+    libc.symbols.close(descriptor);
+    if (sent !== BigInt(text.length)) throw new Error(`${socket} takes no message`);
+  } finally {
+    libc.close();
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * Opens the store for serving, and brings it up to date first when an older Cairn has written it: a backup, then one migration
+ * after the other.
+ *
+ * The newest backup before a version is kept: a start that is tried again and again must not fill the disk.
+ *
+ * @module
+ */
+import { mkdirSync, readdirSync, rmSync, statfsSync } from "node:fs";
+import { join } from "node:path";
+import type { Clock } from "../lib/clock.ts";
+import type { Log } from "../lib/log.ts";
+import { toIso } from "../lib/time.ts";
+import { migrate, MIGRATIONS, migrationsFrom, type Migration } from "../storage/migrate.ts";
+import type { Durability } from "../storage/durability.ts";
+import { FREE_BYTES_MIN, Store } from "../storage/store.ts";
+import { writeBackup } from "./backup.ts";
+import { OperationError } from "./report.ts";
+
+/**
+ * Needs the claim of the directory.
+ *
+ * @throws {OperationError} when it could not be brought up to date; then it is as it was before the step that failed
+ */
+export async function openUpToDate(
+  directory: string,
+  clock: Clock,
+  log: Log,
+  {
+    migrations = MIGRATIONS,
+    durability = "strict",
+  }: { migrations?: readonly Migration[] | undefined; durability?: Durability | undefined } = {},
+): Promise<Store> {
+  const store = await Store.open(directory, clock, { older: true, durability });
+  try {
+    const due = migrationsFrom(store.schema, migrations);
+    const [first] = due;
+    if (first !== undefined) {
+      const backup = await backUpBefore(first, store, clock, log);
+      for (const migration of due) await migrateOrSay(migration, store, backup, log);
+    }
+    return store;
+  } catch (error) {
+    await store.close();
+    throw error;
+  }
+}
+
+/** @returns the path of the backup */
+async function backUpBefore({ to }: Migration, store: Store, clock: Clock, log: Log): Promise<string> {
+  const backups = join(store.directory, "backups");
+  mkdirSync(backups, { recursive: true, mode: 0o700 });
+  // What an attempt before has left when it was killed.
+  for (const name of readdirSync(backups)) {
+    if (name.startsWith(".before-schema-")) rmSync(join(backups, name), { recursive: true });
+  }
+  assertRoom(store, backups);
+  const kind = `before-schema-${to}-`;
+  const name = `${kind}${toIso(clock.now()).replaceAll(/[-:]|\.\d+/g, "")}.cairn`;
+  const path = join(backups, name);
+  log.info("the store is of an older schema: writing a backup before it is changed", { schema: store.schema, backup: path });
+  const { bytes, sha256 } = await writeBackup(store, clock, path, { force: true });
+  log.info("backup written", { backup: path, bytes, sha256 });
+  for (const other of readdirSync(backups)) {
+    if (other.startsWith(kind) && other !== name) rmSync(join(backups, other));
+  }
+  return path;
+}
+
+function assertRoom(store: Store, backups: string): void {
+  const { bavail, bsize } = statfsSync(backups);
+  const needed = store.bytesUsed + FREE_BYTES_MIN;
+  if (bavail * bsize >= needed) return;
+  throw new OperationError(
+    `The store in ${store.directory} has schema version ${store.schema} and is to be changed, after a backup. That needs ${megabytes(needed)} ` +
+      `in ${backups}, and ${megabytes(bavail * bsize)} are free. Nothing was changed. Make room, or make ${backups} a link to a directory where there is.`,
+  );
+}
+
+async function migrateOrSay(migration: Migration, store: Store, backup: string, log: Log): Promise<void> {
+  const { to, says } = migration;
+  try {
+    await migrate(store, migration);
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    throw new OperationError(
+      `The store in ${store.directory} is whole and stays at schema version ${store.schema}: it could not be brought to version ${to} ` +
+        `(${says}). A start tries again; to go back to the Cairn that wrote it, restore ${backup} with that one. The reason: ${reason}`,
+      { cause: error },
+    );
+  }
+  log.info("store migrated", { schema: to, says });
+}
+
+function megabytes(bytes: number): string {
+  return `${Math.ceil(bytes / 1e6).toLocaleString("en")} MB`;
+}

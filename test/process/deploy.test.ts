@@ -1,0 +1,274 @@
+/**
+ * What an operator installs: the systemd unit and the Dockerfile. Neither systemd nor an engine for containers is needed here:
+ * the files are read, held against the product, and what they say of it is done with the executable.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { STOP_SECONDS } from "../../src/cli/serve.ts";
+import { OPTIONS, readConfig, VARIABLES } from "../../src/config.ts";
+import { buildBinary } from "../support/binary.ts";
+import { KEY, ownMounts, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
+import { bindDatagrams } from "../support/unix-datagrams.ts";
+
+const ROOT = join(import.meta.dir, "../..");
+const UNIT = join(ROOT, "scripts/deploy/cairn.service");
+const DOCKERFILE = join(ROOT, "scripts/deploy/Dockerfile");
+const TIMEOUT_MS = 120_000;
+
+const VARIABLE_NAMES = [...Object.values(OPTIONS).map(({ variable }) => variable as string), ...Object.keys(VARIABLES)];
+const linesOf = (path: string) =>
+  readFileSync(path, "utf8")
+    .replaceAll(/\\\n/g, " ")
+    .split("\n")
+    .map((line) => line.trim())
+    .filter((line) => line !== "" && !line.startsWith("#"));
+
+type Directive = { section: string; name: string; value: string };
+
+function directivesOf(path: string): Directive[] {
+  let section = "";
+  return linesOf(path).flatMap((line) => {
+    const [, heading] = /^\[(\w+)\]$/.exec(line) ?? [];
+    if (heading !== undefined) {
+      section = heading;
+      return [];
+    }
+    const [, name = "", value = ""] = /^(\w+)=(.*)$/.exec(line) ?? [];
+    if (name === "") throw new Error(`neither a section nor a directive: ${line}`);
+    return [{ section, name, value }];
+  });
+}
+
+const unit = directivesOf(UNIT);
+const said = (name: string) => unit.filter((directive) => directive.name === name).map(({ value }) => value);
+const environmentOf = (assignments: readonly string[]) =>
+  Object.fromEntries(assignments.map((text) => [text.slice(0, text.indexOf("=")), text.slice(text.indexOf("=") + 1)]));
+
+test("the systemd unit has only directives that systemd knows in their section", () => {
+  let section = "";
+  const known = new Set(
+    linesOf(join(ROOT, "test/support/systemd-directives.txt")).flatMap((line) => {
+      if (line.startsWith("[")) section = line.slice(1, -1);
+      return line.split(" ").map((name) => `${section} ${name}`);
+    }),
+  );
+  expect(known.size).toBeGreaterThan(300);
+  expect(unit.filter(({ section, name }) => !known.has(`${section} ${name}`))).toEqual([]);
+  expect([...new Set(unit.map(({ section }) => section))]).toEqual(["Unit", "Service", "Install"]);
+});
+
+test(
+  "systemd itself finds nothing wrong with the unit, where it is there to be asked",
+  async () => {
+    using directory = scratchDirectory();
+    const path = join(directory.path, "cairn.service");
+    // It looks whether the executable is there.
+    writeFileSync(path, readFileSync(UNIT, "utf8").replace("/usr/local/bin/cairn serve", `${await buildBinary()} serve`));
+    const asked = Bun.which("systemd-analyze") === null ? undefined : Bun.spawnSync(["systemd-analyze", "verify", "--man=no", path]);
+    expect(asked === undefined ? "" : asked.stderr.toString()).toBe("");
+    expect(asked?.exitCode ?? 0).toBe(0);
+  },
+  TIMEOUT_MS,
+);
+
+test("the unit starts a command that there is, with variables that there are, in the directory that systemd makes for it", () => {
+  const environment = environmentOf(said("Environment"));
+  const [executable, command, ...args] = said("ExecStart").join(" ").split(" ");
+  expect({ executable, command, variables: Object.keys(environment).filter((name) => !VARIABLE_NAMES.includes(name)) }).toEqual({
+    executable: "/usr/local/bin/cairn",
+    command: "serve",
+    variables: [],
+  });
+  expect(readConfig(args, environment)).toMatchObject({
+    host: "127.0.0.1",
+    port: 8700,
+    dataDirectory: `/var/lib/${said("StateDirectory").join()}`,
+  });
+  expect([said("StateDirectoryMode"), said("UMask"), said("Type")]).toEqual([["0700"], ["0077"], ["notify"]]);
+});
+
+test("the unit waits longer for a stop than a stop takes, for a migration as long as it takes, and does not try again what cannot be right", () => {
+  expect(Number(said("TimeoutStopSec")[0])).toBeGreaterThanOrEqual(2 * STOP_SECONDS);
+  expect([said("TimeoutStartSec"), said("Restart"), said("RestartPreventExitStatus")]).toEqual([["infinity"], ["on-failure"], ["2"]]);
+});
+
+test("the unit takes every right away that a service can do without, but not those that it needs", () => {
+  const off = ["CapabilityBoundingSet", "AmbientCapabilities"];
+  const strict: Record<string, string> = {
+    ProtectSystem: "strict",
+    ProtectProc: "invisible",
+    User: "cairn",
+    LimitCORE: "0",
+    SystemCallArchitectures: "native",
+  };
+  const yes =
+    "NoNewPrivileges ProtectHome PrivateTmp PrivateDevices ProtectKernelTunables ProtectKernelModules ProtectKernelLogs ProtectClock " +
+    "ProtectControlGroups ProtectHostname RestrictNamespaces RestrictRealtime RestrictSUIDSGID LockPersonality";
+  const expected = [...off.map((name) => [name, ""]), ...Object.entries(strict), ...yes.split(" ").map((name) => [name, "yes"])];
+  expect(expected.map(([name = ""]) => [name, said(name).join()])).toEqual(expected);
+  // Code is compiled while it runs; the kind of processor is read from /proc; the native parts are mapped from the state directory.
+  for (const name of ["MemoryDenyWriteExecute", "ProcSubset", "NoExecPaths"]) expect([name, said(name)]).toEqual([name, []]);
+  expect(said("RestrictAddressFamilies").join(" ").split(" ").toSorted()).toEqual(["AF_INET", "AF_INET6", "AF_UNIX"]);
+});
+
+test(
+  "systemd is told when the server is ready and when it stops, at a path and at an abstract name",
+  async () => {
+    using directory = scratchDirectory();
+    const sockets = [join(directory.path, "notify"), `\0cairn-test-${process.pid}`];
+    for (const name of sockets) {
+      using systemd = bindDatagrams(name);
+      const environment = { CAIRN_API_KEY: KEY, NOTIFY_SOCKET: name.replace("\0", "@") };
+      await using server = await startProcess({ dataDirectory: join(directory.path, "data"), environment });
+      expect(await until("systemd to be told", () => systemd.receive())).toBe("READY=1\n");
+      expect((await server.get("/health/ready")).status).toBe(200);
+      expect(systemd.receive()).toBeUndefined();
+      expect(await server.stop()).toBe(0);
+      expect([systemd.receive(), systemd.receive()]).toEqual(["STOPPING=1\n", undefined]);
+    }
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "a server that systemd cannot be told of says so in its log, and serves",
+  async () => {
+    using directory = scratchDirectory();
+    const socket = join(directory.path, "nobody");
+    await using server = await startProcess({
+      dataDirectory: join(directory.path, "data"),
+      environment: { CAIRN_API_KEY: KEY, NOTIFY_SOCKET: socket },
+    });
+    expect((await server.get("/health/ready")).status).toBe(200);
+    expect(await server.stop()).toBe(0);
+    expect(server.logged("systemd could not be told how far the server is")).toMatchObject([
+      { level: "warn", state: "READY=1", reason: `Error: ${socket} takes no message` },
+      { level: "warn", state: "STOPPING=1" },
+    ]);
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "a user without rights, on a disk that only the data directory of can be written to, is served, searches and stops in order",
+  async () => {
+    using directory = scratchDirectory();
+    chmodSync(directory.path, 0o755);
+    const [dataDirectory, executable] = [join(directory.path, "data"), join(directory.path, "cairn")];
+    mkdirSync(dataDirectory, { mode: 0o700 });
+    copyFileSync(await buildBinary(), executable);
+    const command = ownMounts();
+    const asRoot = process.geteuid?.() === 0;
+    if (asRoot) chownSync(dataDirectory, 10001, 10001);
+    // Nothing else can be written to: not /tmp, not the memory that is shared as files.
+    const mounts = `mount --bind "${dataDirectory}" "${dataDirectory}" && mount -o remount,bind,ro / && mount -t tmpfs -o ro tmpfs /dev/shm`;
+    const rights = asRoot ? "setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all" : "";
+    const script = `${command === undefined ? "" : `${mounts} && `}umask 077 && cd / && exec ${rights} "${executable}" "$@"`;
+    await using server = await startProcess({ dataDirectory, through: [...(command ?? []), "sh", "-c", script] });
+    const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
+    await Promise.all(contents.map((content) => server.ok(server.post("/v1/memory", { session_id: session.id, content }))));
+    expect((await server.ok(server.post("/v1/memory/search", { query: "parcel", limit: 3 }))).data).toHaveLength(3);
+    expect(await server.stop()).toBe(0);
+    expect(server.stderr).not.toMatch(/"level":"(warn|error)"/);
+    const native = readdirSync(join(dataDirectory, ".native"));
+    expect(native.filter((name) => /^(lmdb|hnsw-\w+)-[0-9a-f]{16}\.node$/.test(name))).toHaveLength(2);
+    expect(statSync(join(dataDirectory, "store/data.mdb")).uid).toBe(asRoot ? 10001 : (process.geteuid?.() ?? -1));
+  },
+  TIMEOUT_MS,
+);
+
+interface Instruction {
+  name: string;
+  value: string;
+}
+
+interface Stage {
+  image: string;
+  as: string | undefined;
+  instructions: Instruction[];
+}
+
+/** The stages of the Dockerfile, arguments filled in. */
+function stages(): Stage[] {
+  const found: Stage[] = [];
+  const values: Record<string, string> = {};
+  for (const line of linesOf(DOCKERFILE)) {
+    const [, name = "", value = ""] = /^([A-Z]+) +(.*)$/.exec(line) ?? [];
+    if (name === "ARG" && found.length === 0) Object.assign(values, environmentOf([value]));
+    else if (name === "FROM") {
+      const [, image = "", as] = /^(\S+)(?: AS (\S+))?$/.exec(value) ?? [];
+      found.push({ image: image.replaceAll(/\$\{(\w+)\}/g, (_, variable: string) => values[variable] ?? ""), as, instructions: [] });
+    } else if (name === "") throw new Error(`no instruction: ${line}`);
+    else found.at(-1)?.instructions.push({ name, value: value.replaceAll(/ +/g, " ").trim() });
+  }
+  return found;
+}
+
+const [build, final] = stages() as [Stage, Stage];
+const inFinal = (name: string) => final.instructions.filter((instruction) => instruction.name === name).map(({ value }) => value);
+const copied = ({ instructions }: Stage) =>
+  instructions.flatMap(({ name, value }) => (name === "COPY" && !value.startsWith("--from=") ? value.split(" ").slice(0, -1) : []));
+
+test("the Dockerfile builds in one stage and leaves all of it behind in another, of the same slim Debian, but the executable and the licences", () => {
+  expect(stages().map(({ image, as }) => ({ image, as }))).toEqual([
+    { image: "node:24-trixie-slim", as: "build" },
+    { image: "debian:trixie-slim", as: undefined },
+  ]);
+  expect(inFinal("COPY")).toEqual(["LICENSE NOTICE /usr/share/doc/cairn/", "--from=build /build/dist/cairn /usr/local/bin/cairn"]);
+  expect(inFinal("ADD")).toEqual([]);
+  const known = ["RUN", "COPY", "WORKDIR", "USER", "ENV", "VOLUME", "EXPOSE", "HEALTHCHECK", "ENTRYPOINT", "CMD"];
+  expect([build, final].flatMap(({ instructions }) => instructions).filter(({ name }) => !known.includes(name))).toEqual([]);
+});
+
+test("what the Dockerfile copies is there, is let through by its .dockerignore, and is all that the executable is built from", () => {
+  const [first, ...let_through] = linesOf(`${DOCKERFILE}.dockerignore`);
+  expect(first).toBe("*");
+  expect([...copied(build), ...copied(final)].filter((path) => !existsSync(join(ROOT, path)))).toEqual([]);
+  const wanted = new Set([...copied(build), ...copied(final)].filter((path) => !path.endsWith("/")));
+  expect(let_through.toSorted()).toEqual([...wanted].map((path) => `!${path}`).toSorted());
+  const [, list = ""] = /^const SOURCES = \[([^\]]*)\];/m.exec(readFileSync(join(ROOT, "scripts/build.ts"), "utf8")) ?? [];
+  const sources = Array.from(list.matchAll(/"([^"]+)"/g), (match) => match[1] as string);
+  expect(sources.length).toBeGreaterThan(5);
+  expect(sources.filter((source) => !copied(build).some((path) => source === path || source.startsWith(`${path}/`)))).toEqual([]);
+  expect(build.instructions.at(-1)).toEqual({ name: "RUN", value: "scripts/build" });
+});
+
+test("the container runs as a user with no rights, on what it declares, and its variables are a configuration", () => {
+  const environment = environmentOf(inFinal("ENV").join(" ").split(" "));
+  expect(Object.keys(environment).filter((name) => !VARIABLE_NAMES.includes(name))).toEqual([]);
+  expect(readConfig([], environment)).toMatchObject({
+    host: "0.0.0.0",
+    port: Number(inFinal("EXPOSE")[0]),
+    dataDirectory: inFinal("VOLUME")[0],
+  });
+  const [user = ""] = inFinal("USER");
+  expect(user).toMatch(/^[1-9]\d*:[1-9]\d*$/);
+  expect(inFinal("RUN")).toEqual([`install -d -m 0700 -o ${user.replace(":", " -g ")} /data`]);
+  expect([inFinal("ENTRYPOINT"), inFinal("CMD")]).toEqual([['["cairn"]'], ['["serve"]']]);
+});
+
+test(
+  "the container's health check is a command that says of the container's own server that it is ready",
+  async () => {
+    using directory = scratchDirectory();
+    const environment = environmentOf(inFinal("ENV").join(" ").split(" "));
+    const [, command = "[]"] = /CMD (\[.*\])$/.exec(inFinal("HEALTHCHECK").join()) ?? [];
+    const [executable, ...args] = JSON.parse(command) as string[];
+    expect(executable).toBe("cairn");
+    const within = { ...environment, CAIRN_PORT: "0", CAIRN_DATA_DIR: directory.path };
+    await using server = await startProcess({ dataDirectory: directory.path, environment: within });
+    const asked = await runCairn(args, { environment: { ...environment, CAIRN_PORT: new URL(server.address).port } });
+    expect(asked).toEqual({ code: 0, stdout: "ready\n", stderr: "" });
+  },
+  TIMEOUT_MS,
+);
+
+test("neither file names a registry or one machine", () => {
+  const text = [UNIT, DOCKERFILE, `${DOCKERFILE}.dockerignore`].map((path) => readFileSync(path, "utf8")).join("\n");
+  expect(text.match(/registry|https?:\/\/(?!127\.0\.0\.1)|\w+\.(com|org|io|dev|net)\b/gi)).toBeNull();
+  expect(stages().filter(({ image }) => !/^[a-z]+:[a-z0-9-]+$/.test(image))).toEqual([]);
+});
