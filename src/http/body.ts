@@ -24,7 +24,9 @@ export function refuseDeclaredBody(headers: Headers, maxBytes: number): void {
 }
 
 export async function readBody(request: Request, maxBytes: number): Promise<Body> {
-  if (request.body === null) return EMPTY;
+  // Asking for `body` makes a stream of it, which one that says its length does not need.
+  const declared = request.headers.get("content-length");
+  if (declared === "0" || (declared === null && request.body === null)) return EMPTY;
   const encoding = request.headers.get("content-encoding");
   if (encoding !== null && encoding.toLowerCase() !== "identity") {
     throw new ApiError("invalid_request", `A body must not be compressed; Content-Encoding is ${encoding.slice(0, 40)}.`, {

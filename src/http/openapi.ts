@@ -14,7 +14,8 @@ import { pascalCase } from "../lib/text.ts";
 import { pathParameters, type Endpoint } from "./endpoint.ts";
 import { COMMON_ERRORS, ErrorBody, errorDescription, errorExample } from "./error-docs.ts";
 import { openApiSchema, type SchemaComponents } from "./openapi-schema.ts";
-import { RecordId } from "./types.ts";
+import { DURABILITIES } from "../storage/durability.ts";
+import { OneOf, RecordId } from "./types.ts";
 
 export const TITLE = "Cairn";
 export const SUMMARY = "Sessions with versioned state, turns, memories with semantic search, and traces, for AI agents.";
@@ -86,6 +87,7 @@ const Health = Type.Object(
   {
     status: Type.Literal("ready"),
     version: Type.String({ description: "Version of Cairn." }),
+    durability: OneOf(DURABILITIES, { description: "Whether a write is answered once it is on the disk, or sooner." }),
     region: Type.Optional(Type.String({ description: "Label of this deployment, if it has one." })),
   },
   { title: "Health", description: "The server is there." },
@@ -109,7 +111,7 @@ export function openApiDocument(endpoints: readonly Endpoint[], version: string)
     paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operationOf(endpoint, components) };
   }
   for (const { path, operationId, summary } of HEALTH) {
-    const response = success(summary, Health, { status: "ready", version }, [], components);
+    const response = success(summary, Health, { status: "ready", version, durability: "strict" }, [], components);
     const responses = { 200: response, ...errorResponses(["permission_denied", "internal_error"], components) };
     paths[path] = { get: { operationId, tags: ["Health"], summary, security: [], responses } };
   }

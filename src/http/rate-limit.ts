@@ -55,5 +55,18 @@ export class RateLimiter {
 
 /** The three headers every response carries. */
 export function rateLimitHeaders({ perMinute }: Rate, level: Level, now: number): [limit: string, remaining: string, reset: string] {
-  return [String(perMinute), String(level.remaining), String(Math.ceil((now + level.fullInMs) / 1000))];
+  return [decimal(perMinute), decimal(level.remaining), decimal(Math.ceil((now + level.fullInMs) / 1000))];
 }
+
+/** As text; the same few numbers come again and again. */
+function decimal(number: number): string {
+  let text = decimals.get(number);
+  if (text === undefined) {
+    text = String(number);
+    if (decimals.size >= DECIMALS_REMEMBERED) decimals.clear();
+    decimals.set(number, text);
+  }
+  return text;
+}
+const decimals = new Map<number, string>();
+const DECIMALS_REMEMBERED = 1_000;

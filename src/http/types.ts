@@ -5,14 +5,16 @@
  *
  * @module
  */
-import { Kind, Type, TypeRegistry, type TSchema, type TUnsafe } from "@sinclair/typebox";
-import { jsonDepth, toJson, type JsonObject } from "../lib/json.ts";
+import { Kind, Type, TypeRegistry, type Static, type TSchema, type TUnsafe } from "@sinclair/typebox";
+import { Value } from "@sinclair/typebox/value";
+import { isDeeperThan, toJson, type JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { codePointLength, pascalCase } from "../lib/text.ts";
 
 export const TEXT_KIND = "Cairn:Text";
 export const OBJECT_KIND = "Cairn:Object";
-const NUMBER_OR_NULL_KIND = "Cairn:NumberOrNull";
+const OR_NULL_KIND = "Cairn:OrNull";
+const INNER = Symbol("what it is unless null");
 
 interface TextSchema extends TSchema {
   minLength: number;
@@ -23,6 +25,10 @@ interface ObjectSchema extends TSchema {
   "x-max-bytes"?: number;
 }
 
+interface OrNullSchema extends TSchema {
+  [INNER]: TSchema;
+}
+
 TypeRegistry.Set<TextSchema>(TEXT_KIND, ({ minLength, maxLength }, value) => {
   if (typeof value !== "string" || value.length < minLength) return false;
   return maxLength === undefined || value.length <= maxLength || codePointLength(value) <= maxLength;
@@ -30,15 +36,12 @@ TypeRegistry.Set<TextSchema>(TEXT_KIND, ({ minLength, maxLength }, value) => {
 
 TypeRegistry.Set<ObjectSchema>(OBJECT_KIND, (schema, value) => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
-  if (jsonDepth(value) > LIMITS.jsonDepthMax) return false;
+  if (isDeeperThan(LIMITS.jsonDepthMax, value)) return false;
   const max = schema["x-max-bytes"];
   return max === undefined || Buffer.byteLength(toJson(value)) <= max;
 });
 
-TypeRegistry.Set<TSchema>(
-  NUMBER_OR_NULL_KIND,
-  ({ minimum, maximum }, value) => value === null || (typeof value === "number" && value >= minimum && value <= maximum),
-);
+TypeRegistry.Set<OrNullSchema>(OR_NULL_KIND, (schema, value) => value === null || Value.Check(schema[INNER], value));
 
 type Options = { description?: string; examples?: unknown[]; default?: unknown };
 
@@ -69,9 +72,9 @@ export function Metadata(description: string): TUnsafe<JsonObject> {
   return UserObject({ maxBytes: LIMITS.metadataBytesMax, description, examples: [{ channel: "chat" }] });
 }
 
-/** A number, or a null that says something other than leaving it out. */
-export function NumberOrNull(minimum: number, maximum: number, options: Options = {}): TUnsafe<number | null> {
-  return Type.Unsafe<number | null>({ [Kind]: NUMBER_OR_NULL_KIND, type: "number", nullable: true, minimum, maximum, ...options });
+/** A value, or a null that says something other than leaving it out. */
+export function OrNull<Inner extends TSchema>(inner: Inner): TUnsafe<Static<Inner> | null> {
+  return Type.Unsafe<Static<Inner> | null>({ ...inner, [Kind]: OR_NULL_KIND, [INNER]: inner, nullable: true });
 }
 
 /** One of a few texts. */

@@ -20,26 +20,43 @@ export type Validate = (input: Record<string, unknown>) => Record<string, unknow
 /** Compiles once per endpoint. The result gives the input back without its nulls, or throws `invalid_request`. */
 export function validator(schema: TObject): Validate {
   const check: TypeCheck<TObject> = TypeCompiler.Compile(schema);
+  const properties = propertiesOf(schema);
   return (input) => {
-    const value = withoutNulls(schema, input);
+    const value = withoutNulls(properties, input);
     if (!check.Check(value)) throw explain(check, value);
     return value;
   };
 }
 
+interface Property {
+  name: string;
+  /** Whether a null says the same. */
+  mayBeLeftOut: boolean;
+  /** Of an object that the schema describes. */
+  inner: readonly Property[] | undefined;
+}
+
+function propertiesOf(schema: TObject): Property[] {
+  return Object.entries(schema.properties).map(([name, property]) => ({
+    name,
+    mayBeLeftOut: OptionalKind in property && property["nullable"] !== true,
+    inner: property[Kind] === "Object" ? propertiesOf(property as TObject) : undefined,
+  }));
+}
+
 /** Without the nulls of optional members, as deep as the schema describes; the same object when there are none. */
-function withoutNulls(schema: TObject, input: Record<string, unknown>): Record<string, unknown> {
-  const changes = new Map<string, unknown>();
-  for (const [name, property] of Object.entries(schema.properties)) {
+function withoutNulls(properties: readonly Property[], input: Record<string, unknown>): Record<string, unknown> {
+  let changes: Map<string, unknown> | undefined;
+  for (const { name, mayBeLeftOut, inner } of properties) {
     const member = Object.hasOwn(input, name) ? input[name] : undefined;
     if (member === null) {
-      if (OptionalKind in property && property["nullable"] !== true) changes.set(name, undefined);
-    } else if (property[Kind] === "Object" && typeof member === "object" && !Array.isArray(member)) {
-      const inner = withoutNulls(property as TObject, member as Record<string, unknown>);
-      if (inner !== member) changes.set(name, inner);
+      if (mayBeLeftOut) (changes ??= new Map<string, unknown>()).set(name, undefined);
+    } else if (inner !== undefined && typeof member === "object" && !Array.isArray(member)) {
+      const changed = withoutNulls(inner, member as Record<string, unknown>);
+      if (changed !== member) (changes ??= new Map<string, unknown>()).set(name, changed);
     }
   }
-  if (changes.size === 0) return input;
+  if (changes === undefined) return input;
   const members = Object.entries(input).map(([name, member]): [string, unknown] => [name, changes.has(name) ? changes.get(name) : member]);
   return Object.fromEntries(members.filter(([, member]) => member !== undefined));
 }

@@ -20,7 +20,8 @@ export const EMPTY_OBJECT = "{}" as JsonText;
 /** One JSON object from members that are JSON already; a member that is undefined is left out. */
 export function jsonObject(members: Record<string, JsonText | undefined>): JsonText {
   let text = "";
-  for (const [name, value] of Object.entries(members)) {
+  for (const name of Object.keys(members)) {
+    const value = members[name];
     if (value !== undefined) text += `${text === "" ? "{" : ","}"${name}":${value}`;
   }
   return (text === "" ? "{}" : `${text}}`) as JsonText;
@@ -39,6 +40,14 @@ export function jsonDepth(value: unknown): number {
     level = level.flatMap((item) => (Array.isArray(item) ? item : Object.values(item as object)));
   }
   return depth;
+}
+
+/** Whether `jsonDepth(value) > levels`, without looking any deeper. */
+export function isDeeperThan(levels: number, value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  if (levels === 0) return true;
+  if (Array.isArray(value)) return value.some((item) => isDeeperThan(levels - 1, item));
+  return Object.values(value).some((member) => isDeeperThan(levels - 1, member));
 }
 
 /** `changes` laid over `base`, key by key at the top level; a null removes the key. Own keys only, so `__proto__` is a key like any other. */

@@ -29,7 +29,11 @@ export function createLog(options: {
   const enabled = (level: LogLevel) => LOG_LEVELS.indexOf(level) >= lowest;
   const line = (level: LogLevel, message: string, fields: LogFields): string => {
     const time = toIso(options.now());
-    if (!options.pretty) return JSON.stringify({ time, level, message, ...fields });
+    if (!options.pretty) {
+      // Laid end to end, since there is one for each request: cheaper than an object of all.
+      const rest = JSON.stringify(fields).slice(1);
+      return `{"time":"${time}","level":"${level}","message":${JSON.stringify(message)}${rest === "}" ? "" : ","}${rest}`;
+    }
     const shown = Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${JSON.stringify(value)}`]));
     return [time.slice(11, 23), level.padEnd(5), message, ...shown].join(" ");
   };

@@ -3,9 +3,9 @@
  *
  * @module
  */
-import { toJson, type JsonObject, type JsonValue } from "../lib/json.ts";
+import type { JsonObject, JsonValue } from "../lib/json.ts";
 
-/** `modified` holds what a key was and what it is; a value counts as the same when its JSON is. */
+/** `modified` holds what a key was and what it is; values are the same when their JSON says the same, whatever the order of its keys. */
 export interface Diff {
   added: JsonObject;
   removed: JsonObject;
@@ -19,7 +19,7 @@ export function diffObjects(before: JsonObject, after: JsonObject): Diff {
   for (const [key, to] of Object.entries(after)) {
     const from = Object.hasOwn(before, key) ? before[key] : undefined;
     if (from === undefined) added.push([key, to]);
-    else if (toJson(from) !== toJson(to)) modified.push([key, { from, to }]);
+    else if (from !== to && !Bun.deepEquals(from, to)) modified.push([key, { from, to }]);
   }
   for (const [key, from] of Object.entries(before)) {
     if (!Object.hasOwn(after, key)) removed.push([key, from]);

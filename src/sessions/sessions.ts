@@ -64,9 +64,18 @@ function putNewSession(tx: Tx, records: Records, caller: Caller, input: NewSessi
   return { id, row, json: sessionJson(id, row, input.initialState) };
 }
 
+/** What was answered for a row. It holds for as long as the store gives the same row, since that names its state. */
+const answers = new WeakMap<SessionRow, JsonText>();
+/** Characters. */
+const ANSWER_LENGTH_MAX = 16_384;
+
 export function getSession({ store, clock }: Records, id: string): JsonText {
   const session = liveSession(store, clock.now(), id);
-  return sessionJson(session.id, session.row, readState(store, session.key, session.row.version));
+  const known = answers.get(session.row);
+  if (known !== undefined) return known;
+  const json = sessionJson(session.id, session.row, readState(store, session.key, session.row.version));
+  if (json.length <= ANSWER_LENGTH_MAX) answers.set(session.row, json);
+  return json;
 }
 
 export function listSessions(

@@ -8,7 +8,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import { bare, bareIdTime, type IdSource, type KeyId } from "../lib/ids.ts";
-import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { EMPTY_OBJECT, jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { hashKey, numberKey } from "../storage/keys.ts";
 import type { Store, Tx } from "../storage/store.ts";
@@ -67,24 +67,17 @@ export async function commitFor(records: Records, caller: Caller, work: (tx: Tx)
 export function record(tx: Tx, records: Records, caller: Caller, entry: TraceEntry): void {
   const id = records.ids.next("trace");
   const timestamp = bareIdTime(bare(id));
-  const body = jsonObject({
-    object: toJson("trace"),
-    id: toJson(id),
-    session_id: toJson(entry.sessionId),
-    user_id: entry.userId === null ? undefined : toJson(entry.userId),
-    action: toJson(entry.action),
-    actor: toJson(caller.actor),
-    timestamp: toJson(toIso(timestamp)),
-    details: jsonObject(entry.details),
-    metadata: toJson(
-      caller.startedAt === null
-        ? {}
-        : { request_id: caller.requestId, latency_ms: Math.round((records.clock.elapsed() - caller.startedAt) * 100) / 100 },
-    ),
-  });
+  const user = entry.userId === null ? "" : `,"user_id":${toJson(entry.userId)}`;
+  const metadata =
+    caller.startedAt === null
+      ? EMPTY_OBJECT
+      : `{"request_id":${toJson(caller.requestId)},"latency_ms":${Math.round((records.clock.elapsed() - caller.startedAt) * 100) / 100}}`;
+  const body =
+    `{"object":"trace","id":"${id}","session_id":"${entry.sessionId}"${user},"action":"${entry.action}","actor":${toJson(caller.actor)},` +
+    `"timestamp":"${toIso(timestamp)}","details":${jsonObject(entry.details)},"metadata":${metadata}}`;
   const expiresAt = timestamp + caller.retentionDays * DAY_MS;
   const key = bare(id);
-  tx.put(traces, key, { expiresAt, body });
+  tx.put(traces, key, { expiresAt, body: body as JsonText });
   tx.put(tracesBySession, entry.sessionId.slice("sess_".length) + key, "");
   if (entry.userId !== null) tx.put(tracesByUser, hashKey(entry.userId) + key, "");
   tx.put(tracesByAction, actionPrefix(entry.action) + key, "");

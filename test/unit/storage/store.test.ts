@@ -5,7 +5,7 @@ import { join } from "node:path";
 import * as fc from "fast-check";
 import { toJson } from "../../../src/lib/json.ts";
 import { Store, StoreError } from "../../../src/storage/store.ts";
-import { meta, outbox, turns, vectors, versions } from "../../../src/storage/tables.ts";
+import { meta, outbox, sessions, turns, vectors, versions, type SessionRow } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 let directory: string;
@@ -90,6 +90,142 @@ test("a read inside a commit sees what was written before it in the same commit"
     expect([tx.get(turns, "a"), tx.has(turns, "a")]).toEqual([undefined, false]);
   });
   expect(store.has(turns, "a")).toBe(false);
+});
+
+test("inside a commit every read is of the store with what was written so far laid over it", async () => {
+  const key = fc.string({ unit: fc.constantFrom("0", "5", "A"), minLength: 1, maxLength: 2 });
+  const step = fc.oneof(
+    fc.record({ do: fc.constant("put" as const), key }),
+    fc.record({ do: fc.constant("remove" as const), key }),
+    fc.record({ do: fc.constant("get" as const), key }),
+    fc.record({ do: fc.constant("keys" as const), from: key, to: key, limit: fc.integer({ min: 1, max: 4 }), descending: fc.boolean() }),
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      fc.uniqueArray(key),
+      fc.array(fc.array(step, { maxLength: 15 }), { minLength: 1, maxLength: 4 }),
+      async (stored, works) => {
+        const model = new Map(stored.map((one) => [one, text("stored")]));
+        await store.commit((tx) => {
+          for (const one of tx.keys(turns, { from: "", to: "~" })) tx.remove(turns, one);
+          for (const one of stored) tx.put(turns, one, text("stored"));
+        });
+        // Works that share a transaction: each lays its own over what those before it have left.
+        await Promise.all(
+          works.map((steps, work) =>
+            store.commit((tx) => {
+              for (const [at, one] of steps.entries()) {
+                if (one.do === "put") {
+                  tx.put(turns, one.key, text(`${work} ${at}`));
+                  model.set(one.key, text(`${work} ${at}`));
+                } else if (one.do === "remove") {
+                  tx.remove(turns, one.key);
+                  model.delete(one.key);
+                } else if (one.do === "get") {
+                  expect([tx.get(turns, one.key), tx.has(turns, one.key)]).toEqual([model.get(one.key), model.has(one.key)]);
+                } else {
+                  const within = Array.from(model.keys())
+                    .filter((id) => id >= one.from && id < one.to)
+                    .toSorted();
+                  const expected = (one.descending ? within.reverse() : within).slice(0, one.limit);
+                  expect(tx.keys(turns, one)).toEqual(expected);
+                  expect(tx.rows(turns, one)).toEqual(
+                    expected.map((id) => ({ key: id, row: model.get(id) as { shown: string; rest: string } })),
+                  );
+                }
+              }
+            }),
+          ),
+        );
+        expect(store.rows(turns, { from: "", to: "~" })).toEqual(
+          Array.from(model, ([id, row]) => ({ key: id, row })).toSorted((a, b) => (a.key < b.key ? -1 : 1)),
+        );
+      },
+    ),
+    { numRuns: 60 },
+  );
+});
+
+test("more commits at once than one transaction takes are all there, in order", async () => {
+  const order: number[] = [];
+  await Promise.all(
+    Array.from({ length: 1_000 }, (_, i) =>
+      store.commit((tx) => {
+        tx.put(turns, String(i).padStart(4, "0"), text(String(i)));
+        order.push(i);
+      }),
+    ),
+  );
+  expect(order).toEqual(Array.from({ length: 1_000 }, (_, i) => i));
+  expect(store.count(turns)).toBe(1_000);
+});
+
+test("whoever reads after a commit has resolved sees it, however often the row was read while it was under way", async () => {
+  const row = (turnCount: number): SessionRow => ({
+    agentId: "a",
+    userId: null,
+    createdAt: 1,
+    updatedAt: 1,
+    metadata: {},
+    memoryCount: 0,
+    turnCount,
+    ttlSeconds: 60,
+    expiresAt: 2,
+    version: 0,
+  });
+  for (let count = 1; count <= 30; count++) {
+    let committed = false;
+    const commit = store.commit((tx) => tx.put(sessions, "s", row(count))).then(() => (committed = true));
+    while (!committed) {
+      const seen = store.get(sessions, "s")?.turnCount ?? 0;
+      expect([count - 1, count]).toContain(seen);
+      await new Promise(setImmediate);
+    }
+    await commit;
+    expect(store.get(sessions, "s")).toEqual(row(count));
+    // Inside a commit too what counts is what is stored.
+    expect(await store.commit((tx) => (tx.put(sessions, "s", row(count)), tx.get(sessions, "s")))).toEqual(row(count));
+  }
+  await store.commit((tx) => tx.remove(sessions, "s"));
+  expect(store.get(sessions, "s")).toBeUndefined();
+});
+
+test("a commit that is refused changes nothing of what is read", async () => {
+  const refused = store.commit((tx) => {
+    tx.put(sessions, "s", { agentId: "never" } as SessionRow);
+    throw new Error("no");
+  });
+  expect(await refused.catch(String)).toBe("Error: no");
+  expect(store.get(sessions, "s")).toBeUndefined();
+});
+
+test("a text of any length is stored as it is", async () => {
+  const lengths = [0, 1, 4_095, 80_000, 90_000, 300_000, 2_000_000, 3];
+  await store.commit((tx) => {
+    for (const length of lengths)
+      tx.put(
+        turns,
+        String(length),
+        text(
+          "ü🫖€a"
+            .repeat(length)
+            .slice(0, length * 2)
+            .toWellFormed(),
+        ),
+      );
+  });
+  for (const length of lengths) {
+    const { shown } = store.get(turns, String(length)) ?? text("");
+    expect([length, Bun.hash(shown)]).toEqual([
+      length,
+      Bun.hash(
+        "ü🫖€a"
+          .repeat(length)
+          .slice(0, length * 2)
+          .toWellFormed(),
+      ),
+    ]);
+  }
 });
 
 test("commits that count each see the one before, however many are sent at once", async () => {

@@ -1,0 +1,97 @@
+/**
+ * What one commit's work writes, until all of it is known to hold.
+ *
+ * Nothing reaches the store before the work has ended: one that throws is forgotten, and many works can share a transaction
+ * without one of them spoiling it for the others. Reads see what the same work has written before.
+ *
+ * @module
+ */
+import type { Reader, Span, Tx } from "./access.ts";
+import { vectors, type AnyTable, type Table } from "./tables.ts";
+
+export interface Write {
+  readonly table: string;
+  readonly key: string;
+  /** Undefined removes. */
+  readonly value: string | Uint8Array | undefined;
+}
+
+export class Draft implements Tx {
+  readonly #stored: Reader;
+  #writes: Write[] = [];
+  /** The last write of each key, by table; made when something is read after a write, which most works never do. */
+  #latest = new Map<string, Map<string, Write>>();
+  #indexed = 0;
+
+  constructor(stored: Reader) {
+    this.#stored = stored;
+  }
+
+  /** Gives what was written, in order, and begins anew. */
+  take(): Write[] {
+    const writes = this.#writes;
+    this.#writes = [];
+    this.#indexed = 0;
+    if (this.#latest.size > 0) this.#latest = new Map();
+    return writes;
+  }
+
+  put<Row>(table: Table<Row>, key: string, row: Row): void {
+    this.#writes.push({ table: table.name, key, value: table.encode(row) });
+  }
+
+  remove(table: AnyTable, key: string): void {
+    this.#writes.push({ table: table.name, key, value: undefined });
+  }
+
+  putVector(memory: string, bytes: Uint8Array): void {
+    this.#writes.push({ table: vectors.name, key: memory, value: bytes });
+  }
+
+  removeVector(memory: string): void {
+    this.remove(vectors, memory);
+  }
+
+  get<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined {
+    const write = this.#of(table)?.get(key);
+    if (write === undefined) return this.#stored.get(table, key);
+    return typeof write.value === "string" ? table.decode(write.value) : undefined;
+  }
+
+  has(table: AnyTable, key: string): boolean {
+    const write = this.#of(table)?.get(key);
+    return write === undefined ? this.#stored.has(table, key) : write.value !== undefined;
+  }
+
+  keys(table: AnyTable, span: Span): string[] {
+    const own = this.#of(table);
+    if (own === undefined) return this.#stored.keys(table, span);
+    const { from, to, limit, descending } = span;
+    // As many more as may have been removed: then whatever lies beyond the last of them is beyond the limit too.
+    const stored = this.#stored.keys(table, limit === undefined ? span : { ...span, limit: limit + own.size });
+    const put = Array.from(own).flatMap(([key, { value }]) => (value !== undefined && key >= from && key < to ? [key] : []));
+    const keys = [...stored.filter((key) => !own.has(key)), ...put].toSorted();
+    return (descending === true ? keys.reverse() : keys).slice(0, limit);
+  }
+
+  rows<Row>(table: Table<Row>, span: Span): { key: string; row: Row }[] {
+    if (this.#of(table) === undefined) return this.#stored.rows(table, span);
+    return this.keys(table, span).map((key) => ({ key, row: this.get(table, key) as Row }));
+  }
+
+  vectorBytes(memory: string): Uint8Array | undefined {
+    const write = this.#of(vectors)?.get(memory);
+    if (write === undefined) return this.#stored.vectorBytes(memory);
+    return typeof write.value === "string" ? undefined : write.value;
+  }
+
+  #of({ name }: AnyTable): Map<string, Write> | undefined {
+    for (; this.#indexed < this.#writes.length; this.#indexed++) {
+      const write = this.#writes[this.#indexed] as Write;
+      let table = this.#latest.get(write.table);
+      if (table === undefined) this.#latest.set(write.table, (table = new Map<string, Write>()));
+      table.set(write.key, write);
+    }
+    return this.#latest.get(name);
+  }
+}

@@ -1,0 +1,20 @@
+import { expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { largest } from "../../../src/lib/largest.ts";
+
+test("the nth largest number is the one that sorting puts there, with equal ones and infinities among them", () => {
+  const number = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.double({ noNaN: true }));
+  fc.assert(
+    fc.property(fc.array(number, { minLength: 1, maxLength: 60 }), fc.nat(), (numbers, pick) => {
+      const count = 1 + (pick % numbers.length);
+      const before = Float64Array.from(numbers);
+      const sorted = numbers.toSorted((a, b) => b - a);
+      expect(largest(before, count) === sorted[count - 1]).toBe(true);
+      expect(before).toEqual(Float64Array.from(numbers));
+    }),
+  );
+});
+
+test("of fewer numbers than asked for none is kept out", () => {
+  expect([largest(Float64Array.of(1, 2), 3), largest(new Float64Array(0), 1)]).toEqual([-Infinity, -Infinity]);
+});
