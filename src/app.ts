@@ -31,7 +31,8 @@ import { RateLimiter, rateLimitHeaders } from "./http/rate-limit.ts";
 import type { Level, Rate } from "./http/bucket.ts";
 import { requestIdOf } from "./http/request-id.ts";
 import { validator, type Validate } from "./http/validate.ts";
-import { findKey, hasScope } from "./keys/keys.ts";
+import { findKey, hasScope, type KeyParts } from "./keys/keys.ts";
+import type { LastUses } from "./keys/last-use.ts";
 import { keyEndpoints } from "./keys/routes.ts";
 import { RATE_LIMITS, TRACE_RETENTION_DAYS, type Tier } from "./keys/tiers.ts";
 import type { MemoryParts } from "./memories/memories.ts";
@@ -40,6 +41,7 @@ import { settingsEndpoints } from "./settings/routes.ts";
 import type { SettingsParts } from "./settings/operations.ts";
 import { readingsOf } from "./readings.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
+import type { Durability } from "./storage/durability.ts";
 import type { ApiKeyRow } from "./storage/tables.ts";
 import { traceEndpoints } from "./traces/routes.ts";
 import { turnEndpoints } from "./turns/routes.ts";
@@ -51,6 +53,7 @@ export interface AppParts extends MemoryParts, SettingsParts, WebhookParts {
   readonly ids: IdSource;
   readonly log: Log;
   readonly idempotency: Idempotency;
+  readonly lastUses: LastUses;
   /** Address the server listens on, and other names it answers to. */
   readonly host: string;
   readonly allowedHosts: readonly string[];
@@ -58,7 +61,7 @@ export interface AppParts extends MemoryParts, SettingsParts, WebhookParts {
   readonly corsOrigins?: readonly string[];
   /** Behind a proxy that says how a request reached it: what came over plain HTTP is sent to HTTPS. */
   readonly requireHttps?: boolean;
-  readonly region: string | null;
+  readonly durability: Durability;
   readonly version: string;
 }
 
@@ -90,7 +93,7 @@ interface Answer {
 /** Requests without a key share a bucket per address. */
 const ANONYMOUS_RATE = RATE_LIMITS.free;
 
-export function endpointsOf(parts: MemoryParts & SettingsParts & WebhookParts): Endpoint[] {
+export function endpointsOf(parts: MemoryParts & SettingsParts & WebhookParts & KeyParts): Endpoint[] {
   return [
     ...sessionEndpoints(parts),
     ...turnEndpoints(parts),
@@ -111,6 +114,9 @@ export function createApp(parts: AppParts) {
   const endpoints = endpointsOf(parts);
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.
   const app = new Elysia({ normalize: false, systemRouter: false });
+
+  /** Filled anew for each response, which takes a copy: cheaper than having Bun read them from an object each time. */
+  const common = new Headers({ "Content-Type": "application/json", "X-Content-Type-Options": "nosniff" });
 
   /**
    * Runs `work` and turns what it gives or throws into a response: at once where nothing is waited for, since a promise costs
@@ -161,17 +167,18 @@ export function createApp(parts: AppParts) {
   function respond(open: Exchange, { status, body, headers: more, replayed }: Answer): Response {
     open.level ??= limiter.takeOfAddress(addressOf(open), ANONYMOUS_RATE, 0);
     const [limit, remaining, reset] = rateLimitHeaders(open.rate, open.level, parts.clock.now());
-    const headers: Record<string, string> = {
-      "Content-Type": "application/json",
-      "X-Request-Id": open.requestId,
-      "X-RateLimit-Limit": limit,
-      "X-RateLimit-Remaining": remaining,
-      "X-RateLimit-Reset": reset,
-      "X-Content-Type-Options": "nosniff",
-      ...more,
-    };
-    if (replayed === true) headers["Idempotency-Replayed"] = "true";
-    if (corsOrigins.length > 0) Object.assign(headers, corsHeaders(corsOrigins, open.request.headers));
+    common.set("X-Request-Id", open.requestId);
+    common.set("X-RateLimit-Limit", limit);
+    common.set("X-RateLimit-Remaining", remaining);
+    common.set("X-RateLimit-Reset", reset);
+    let headers = common;
+    if (more !== undefined || replayed === true || corsOrigins.length > 0) {
+      headers = new Headers(common);
+      for (const [name, value] of Object.entries(more ?? {})) headers.set(name, value);
+      if (replayed === true) headers.set("Idempotency-Replayed", "true");
+      if (corsOrigins.length > 0)
+        for (const [name, value] of Object.entries(corsHeaders(corsOrigins, open.request.headers))) headers.set(name, value);
+    }
     note(open, status);
     return new Response(body, { status, headers });
   }
@@ -192,7 +199,8 @@ export function createApp(parts: AppParts) {
   /** The key that was presented, with a token taken from its bucket; without one, from the address's. */
   function authenticate(open: Exchange): ApiKeyRow {
     const presented = presentedKey(open.request.headers);
-    const key = presented === null ? undefined : findKey(parts.store, parts.clock.now(), presented);
+    const now = parts.clock.now();
+    const key = presented === null ? undefined : findKey(parts.store, now, presented);
     open.rate = key ?? ANONYMOUS_RATE;
     if (key !== undefined) open.actor = key.prefix;
     open.level = key === undefined ? limiter.takeOfAddress(addressOf(open), open.rate, 1) : limiter.takeOfKey(key.id, key);
@@ -208,6 +216,7 @@ export function createApp(parts: AppParts) {
         presented === null ? "An API key is required, in the header X-API-Key." : "The API key is not valid, has expired or was revoked.",
       );
     }
+    parts.lastUses.note(key.id, now);
     return key;
   }
 
@@ -288,8 +297,9 @@ export function createApp(parts: AppParts) {
     );
   }
 
-  const health = toJson({ status: "ready", version: parts.version, region: parts.region ?? undefined });
-  for (const path of ["/health", "/health/ready", "/health/live"]) servePage(path, () => ({ status: 200, body: health }));
+  const health = () =>
+    toJson({ status: "ready", version: parts.version, durability: parts.durability, region: parts.settings.values.region ?? undefined });
+  for (const path of ["/health", "/health/ready", "/health/live"]) servePage(path, () => ({ status: 200, body: health() }));
   for (const [path, page] of Object.entries(docsPages(endpoints, parts.version))) servePage(path, page);
 
   servePage("/metrics", async (open) => {

@@ -9,14 +9,16 @@ import { PROVIDERS } from "./embeddings/embeddings.ts";
 import { KEY_SHAPE } from "./keys/keys.ts";
 import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { SIMD_LEVELS, type SimdLevel } from "./lib/native.ts";
-import type { EmbeddingSettings } from "./storage/tables.ts";
-import { parseDuration, parseSchedule } from "./webhooks/backoff.ts";
+import { DURABILITIES, type Durability } from "./storage/durability.ts";
+import type { EmbeddingSettings, WebhookSettings } from "./storage/tables.ts";
+import { parseSchedule, parseTimeout, SCHEDULE_FORM, TIMEOUT_FORM } from "./webhooks/policy.ts";
 
 export interface Config {
   host: string;
   /** 0 takes any free one. */
   port: number;
   dataDirectory: string;
+  durability: Durability;
   logLevel: LogLevel;
   /** Names the server answers to beside its address. */
   allowedHosts: string[];
@@ -31,15 +33,14 @@ export interface Config {
   corsOrigins: string[];
   /** What the environment says of the embedding provider; settings made through the API win. */
   embedding: EmbeddingSettings;
-  webhooks: {
-    /** Whether they may lead to this machine and into private networks, wherever the server listens. */
-    allowPrivate: boolean;
-    /** Milliseconds; undefined for what is usual. */
-    timeoutMs: number | undefined;
-    schedule: readonly number[] | undefined;
-  };
+  /** What it says of webhooks; here too the API's settings win. */
+  webhooks: WebhookSettings;
   nativeDirectory: string | undefined;
   simd: SimdLevel | undefined;
+  /** So many vectors get a graph. */
+  graphFrom: number | undefined;
+  /** Where systemd wants to be told how far the server is. */
+  notifySocket: string | undefined;
 }
 
 /** A command line or environment that makes no sense; the message is for whoever typed it. */
@@ -60,6 +61,13 @@ export const OPTIONS = {
   host: { flag: "host", variable: "CAIRN_HOST", value: "ADDRESS", fallback: "127.0.0.1", says: "address to listen on" },
   port: { flag: "port", variable: "CAIRN_PORT", value: "N", fallback: "8700", says: "port to listen on; 0 takes any free one" },
   dataDirectory: { flag: "data-dir", variable: "CAIRN_DATA_DIR", value: "DIR", fallback: "./data", says: "where everything is kept" },
+  durability: {
+    flag: "durability",
+    variable: "CAIRN_DURABILITY",
+    value: "MODE",
+    fallback: "strict",
+    says: "strict: answers what is on the disk; relaxed: sooner, at most the last second at risk",
+  },
   tlsCertificate: {
     flag: "tls-cert",
     variable: "CAIRN_TLS_CERT",
@@ -94,6 +102,7 @@ export const VARIABLES = {
   CAIRN_WEBHOOK_RETRY_SCHEDULE: "waits before each further attempt: 5s,5m,30m,2h,5h,10h,10h (default)",
   CAIRN_NATIVE_DIR: "where the executable unpacks its native parts first",
   CAIRN_SIMD: `instruction set of the vector index: ${SIMD_LEVELS.join(", ")}`,
+  CAIRN_GRAPH_FROM: "from how many vectors on a graph of them (HNSW) is built; it answers from twice as many on: 100000 (default)",
 } as const;
 
 type Environment = Record<string, string | undefined>;
@@ -123,16 +132,22 @@ export function readConfig(args: readonly string[], environment: Environment = p
   if (!["", "0", "1"].includes(requireHttps)) throw new UsageError(`CAIRN_REQUIRE_HTTPS must be 0 or 1; got ${requireHttps}`);
   const logLevel = LOG_LEVELS.find((level) => level === text(OPTIONS.logLevel));
   if (logLevel === undefined) throw wrong(OPTIONS.logLevel, `one of ${LOG_LEVELS.join(", ")}`);
+  const durability = DURABILITIES.find((mode) => mode === text(OPTIONS.durability));
+  if (durability === undefined) throw wrong(OPTIONS.durability, `one of ${DURABILITIES.join(", ")}`);
   const apiKey = nonEmpty(environment["CAIRN_API_KEY"]);
   if (apiKey !== undefined && !KEY_SHAPE.test(apiKey)) throw new UsageError("CAIRN_API_KEY must be crn_ and 24 letters or digits");
   const simdText = nonEmpty(environment["CAIRN_SIMD"]);
   const simd = SIMD_LEVELS.find((level) => level === simdText);
   if (simdText !== undefined && simd === undefined)
     throw new UsageError(`CAIRN_SIMD must be one of ${SIMD_LEVELS.join(", ")}; got ${simdText}`);
+  const graphFrom = nonEmpty(environment["CAIRN_GRAPH_FROM"]);
+  if (graphFrom !== undefined && !/^\d{1,9}$/.test(graphFrom))
+    throw new UsageError(`CAIRN_GRAPH_FROM must be a number from 0 to 999999999; got ${graphFrom}`);
   return {
     host: text(OPTIONS.host),
     port: portOf(OPTIONS.port),
     dataDirectory: text(OPTIONS.dataDirectory),
+    durability,
     logLevel,
     allowedHosts: listIn(environment["CAIRN_ALLOWED_HOSTS"]),
     tls: certificate === undefined || key === undefined ? undefined : { certificate, key },
@@ -145,6 +160,8 @@ export function readConfig(args: readonly string[], environment: Environment = p
     webhooks: webhooksIn(environment),
     nativeDirectory: nonEmpty(environment["CAIRN_NATIVE_DIR"]),
     simd,
+    graphFrom: graphFrom === undefined ? undefined : Number(graphFrom),
+    notifySocket: nonEmpty(environment["NOTIFY_SOCKET"]),
   };
 }
 
@@ -187,18 +204,21 @@ function embeddingIn(environment: Environment): EmbeddingSettings {
   };
 }
 
-function webhooksIn(environment: Environment): Config["webhooks"] {
-  const allowPrivate = environment["CAIRN_WEBHOOK_ALLOW_PRIVATE"] ?? "0";
-  if (!["", "0", "1"].includes(allowPrivate)) throw new UsageError(`CAIRN_WEBHOOK_ALLOW_PRIVATE must be 0 or 1; got ${allowPrivate}`);
+function webhooksIn(environment: Environment): WebhookSettings {
+  const allowPrivate = nonEmpty(environment["CAIRN_WEBHOOK_ALLOW_PRIVATE"]);
+  if (allowPrivate !== undefined && !["0", "1"].includes(allowPrivate))
+    throw new UsageError(`CAIRN_WEBHOOK_ALLOW_PRIVATE must be 0 or 1; got ${allowPrivate}`);
   const timeout = nonEmpty(environment["CAIRN_WEBHOOK_TIMEOUT"]);
-  const timeoutMs = timeout === undefined ? undefined : parseDuration(timeout);
-  if (timeout !== undefined && timeoutMs === undefined)
-    throw new UsageError(`CAIRN_WEBHOOK_TIMEOUT must be a time such as 15s or 500ms; got ${timeout}`);
-  const waits = nonEmpty(environment["CAIRN_WEBHOOK_RETRY_SCHEDULE"]);
-  const schedule = waits === undefined ? undefined : parseSchedule(waits);
-  if (waits !== undefined && schedule === undefined)
-    throw new UsageError(`CAIRN_WEBHOOK_RETRY_SCHEDULE must be times such as 200ms,5s,5m,2h; got ${waits}`);
-  return { allowPrivate: allowPrivate === "1", timeoutMs, schedule };
+  if (timeout !== undefined && parseTimeout(timeout) === undefined)
+    throw new UsageError(`CAIRN_WEBHOOK_TIMEOUT must be ${TIMEOUT_FORM}; got ${timeout}`);
+  const retry_schedule = nonEmpty(environment["CAIRN_WEBHOOK_RETRY_SCHEDULE"]);
+  if (retry_schedule !== undefined && parseSchedule(retry_schedule) === undefined)
+    throw new UsageError(`CAIRN_WEBHOOK_RETRY_SCHEDULE must be ${SCHEDULE_FORM}; got ${retry_schedule}`);
+  return {
+    ...(allowPrivate === undefined ? {} : { allow_private: allowPrivate === "1" }),
+    ...(timeout === undefined ? {} : { timeout }),
+    ...(retry_schedule === undefined ? {} : { retry_schedule }),
+  };
 }
 
 function listIn(text: string | undefined): string[] {

@@ -14,12 +14,14 @@ const HELP = `cairn ${version}: sessions with versioned state, turns, memory and
 
   cairn serve [flags]                 serve the API
   cairn keys create [flags]           make an API key and print it
-  cairn keys list                     list the API keys
+  cairn keys list                     list the API keys; beside a server, their last use is as of a minute ago
+  cairn keys roll ID [--overlap 24h]  replace one; it goes on working for that long (at most 7d; 0: ends at once)
   cairn keys revoke ID                revoke one, at once
   cairn backup FILE [--force]         write the whole store to one file, while it is served too
   cairn restore FILE [--force]        put a backup in the place of the store
   cairn export [FILE] [flags]         write everything as lines of JSON, while it is served too
   cairn import [FILE]                 read an export into a data directory without a store
+  cairn health [--url URL]            ask the server whether it is ready; ends with 1 if it is not
   cairn doctor [--fix]                check every index and counter, and mend them
   cairn rebuild-index                 build the vector index anew
   cairn version                       print the version
@@ -71,6 +73,10 @@ async function main([command, ...args]: readonly string[]): Promise<number> {
     case "import": {
       const { importAll } = await import("./cli/import.ts");
       return importAll(args, prepared);
+    }
+    case "health": {
+      const { health } = await import("./cli/health.ts");
+      return health(args);
     }
     case "doctor": {
       const { doctor } = await import("./cli/doctor.ts");

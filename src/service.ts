@@ -8,36 +8,45 @@ import { Idempotency } from "./http/idempotency.ts";
 import { chance } from "./lib/chance.ts";
 import { wait, type Clock, type Wait } from "./lib/clock.ts";
 import { IdSource } from "./lib/ids.ts";
-import type { Log } from "./lib/log.ts";
+import { describeError, type Log } from "./lib/log.ts";
 import { BACKFILL, backfill } from "./memories/backfill.ts";
 import type { MemoryParts } from "./memories/memories.ts";
-import { Settings } from "./settings/settings.ts";
+import { openUpToDate } from "./operations/upgrade.ts";
+import { Settings, type SettingsEnvironment } from "./settings/settings.ts";
 import { sessionExpiry } from "./sessions/expiry.ts";
 import { sessionRemoval } from "./sessions/removal.ts";
 import { claim, prepareDirectory } from "./storage/claim.ts";
+import { deadReaders } from "./storage/dead-readers.ts";
+import type { Durability } from "./storage/durability.ts";
 import { AFTER_ALL } from "./storage/keys.ts";
+import type { Migration } from "./storage/migrate.ts";
 import { Store } from "./storage/store.ts";
-import { type EmbeddingSettings, apiKeysById, memories, outbox, payloads, sessions, traces, webhooks } from "./storage/tables.ts";
+import { apiKeysById, memories, outbox, payloads, sessions, traces, webhooks } from "./storage/tables.ts";
 import { Driver } from "./tasks/driver.ts";
 import type { Task } from "./tasks/task.ts";
 import type { Caller, Records } from "./traces/record.ts";
 import { traceRetention } from "./traces/retention.ts";
-import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
-import { VectorIndex } from "./vectors/vector-index.ts";
+import { LastUses } from "./keys/last-use.ts";
+import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
 import type { WebhookParts } from "./webhooks/subscriptions.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/webhooks.ts";
 
-export interface ServiceOptions {
-  /** What the environment says of the embedding provider. */
-  embedding?: EmbeddingSettings;
-  webhooks?: WebhookOptions;
+export interface ServiceOptions extends SettingsEnvironment {
+  /** How receivers of webhooks are reached. */
+  network?: WebhookOptions;
   wait?: Wait;
+  index?: IndexOptions;
+  /** What brings the store of an older Cairn up to date; those there are unless a test has its own. */
+  migrations?: readonly Migration[];
+  durability?: Durability;
 }
 
 export interface Service extends MemoryParts, WebhookParts {
   readonly settings: Settings;
   readonly idempotency: Idempotency;
+  readonly lastUses: LastUses;
   readonly tasks: readonly Task[];
+  readonly durability: Durability;
   /** Starts the timers. */
   start(): void;
   close(): Promise<void>;
@@ -45,37 +54,44 @@ export interface Service extends MemoryParts, WebhookParts {
 
 /** Opens the records of a data directory, beside a running server too. */
 export async function openRecords(dataDirectory: string, clock: Clock): Promise<Records> {
-  const directory = prepareDirectory(dataDirectory);
-  const store = await Store.open(directory, clock);
+  return recordsOf(await Store.open(prepareDirectory(dataDirectory), clock), clock);
+}
+
+function recordsOf(store: Store, clock: Clock): Records {
   return { store, clock, ids: new IdSource(clock, { startAfter: newestId(store) }) };
 }
 
 /**
- * Opens everything for serving; nobody else can serve from the directory until `close`.
+ * Opens everything for serving, an older store brought up to date; nobody else can serve from the directory until `close`.
  *
  * @throws {DirectoryInUseError}
  */
 export async function openService(dataDirectory: string, clock: Clock, log: Log, options: ServiceOptions = {}): Promise<Service> {
-  const release = claim(prepareDirectory(dataDirectory));
+  const directory = prepareDirectory(dataDirectory);
+  const release = claim(directory);
   try {
-    const records = await openRecords(dataDirectory, clock);
-    const settings = new Settings(records.store, options.embedding ?? {});
+    const records = recordsOf(await openUpToDate(directory, clock, log, options), clock);
+    const settings = new Settings(records.store, options);
     // Tasks are made of the parts, and some parts wake a task.
     const timers: { driver?: Driver } = {};
     const wakeBackfill = () => timers.driver?.wake(BACKFILL);
     const means = { clock, wait: options.wait ?? wait, random: chance, onFailure: wakeBackfill };
     const embeddings = await Embeddings.open(records.store, settings.inForce.embedding, means);
-    const vectors = new VectorIndex(records.store, log);
+    const vectors = new VectorIndex(records.store, log, options.index);
     const idempotency = new Idempotency(records.store, clock);
+    const lastUses = new LastUses(records.store);
     const timer: Caller = {
       actor: "system",
       keyId: null,
-      retentionDays: TRACE_RETENTION_DAYS.enterprise,
+      get retentionDays() {
+        return settings.values.trace_retention_days;
+      },
       requestId: null,
       startedAt: null,
     };
     const wakeTask = (name: string) => timers.driver?.wake(name);
-    const hooks = openWebhooks(records, { log, wait: means.wait, random: chance }, options.webhooks ?? {}, wakeTask);
+    const policy = () => settings.inForce.webhooks;
+    const hooks = openWebhooks(records, { log, wait: means.wait, random: chance }, policy, options.network ?? {}, wakeTask);
     const { wakeOutbox, parts: webhookParts } = hooks;
     const parts = { ...records, log, embeddings, vectors, settings, wakeBackfill, wakeOutbox, wait: means.wait, webhooks: webhookParts };
     const tasks = [
@@ -84,6 +100,8 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
       traceRetention(records),
       ...hooks.tasks,
       idempotency.retention(),
+      lastUses.task(),
+      deadReaders(records.store, log),
       backfill(parts),
     ];
     const driver = new Driver(tasks, log);
@@ -92,12 +110,18 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
     return {
       ...parts,
       idempotency,
+      lastUses,
       tasks,
+      durability: options.durability ?? "strict",
       start: () => driver.start(),
       async close() {
         embeddings.close();
         await hooks.stop();
         await driver.stop();
+        // A disk that does not take it must not keep the rest from closing.
+        await lastUses
+          .writeAll()
+          .catch((error: unknown) => log.error("the last use of keys was not written", { error: describeError(error) }));
         await vectors.close();
         await records.store.close();
         release();

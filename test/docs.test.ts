@@ -27,7 +27,7 @@ const COMMON: ErrorCode[] = [
 
 /** The application of a Cairn, for answers that are no JSON. */
 function appOf(cairn: Cairn) {
-  const app = createApp({ ...cairn.service, host: "127.0.0.1", allowedHosts: [], region: "eu", version: "1.2.3" });
+  const app = createApp({ ...cairn.service, host: "127.0.0.1", allowedHosts: [], version: "1.2.3" });
   return {
     routes: app.routes,
     fetch: (path: string, headers: Record<string, string> = {}) =>
@@ -177,6 +177,7 @@ test("every operation has a name of its own, which generated clients can rely on
     "POST /v1/api_keys": "createApiKey",
     "GET /v1/api_keys": "listApiKeys",
     "GET /v1/api_keys/{key_id}": "getApiKey",
+    "POST /v1/api_keys/{key_id}/roll": "rollApiKey",
     "DELETE /v1/api_keys/{key_id}": "revokeApiKey",
     "GET /health": "getHealth",
     "GET /health/ready": "getReadiness",

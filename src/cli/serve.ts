@@ -16,9 +16,10 @@ import { bufferedWriter, createLog, describeError } from "../lib/log.ts";
 import { version } from "../lib/version.ts";
 import { openService } from "../service.ts";
 import { memories, sessions } from "../storage/tables.ts";
+import { notify, type State } from "./notify.ts";
 
 /** Requests under way when a stop is asked for have this long to finish. */
-const STOP_SECONDS = 10;
+export const STOP_SECONDS = 10;
 /** And so long those among them that wait for the embedding provider. */
 const STOP_PROVIDER_SECONDS = 2;
 const STOP_LOOK_MS = 5;
@@ -37,11 +38,11 @@ export async function serve(config: Config): Promise<number> {
   });
   const service = await openService(config.dataDirectory, systemClock, log, {
     embedding: config.embedding,
-    webhooks: {
-      rules: { loopback: isLoopback(config.host), private: config.webhooks.allowPrivate },
-      timeoutMs: config.webhooks.timeoutMs,
-      schedule: config.webhooks.schedule,
-    },
+    durability: config.durability,
+    region: config.region ?? undefined,
+    webhooks: config.webhooks,
+    index: { graphFrom: config.graphFrom },
+    network: { loopback: isLoopback(config.host) },
   });
   if (config.apiKey !== undefined) await registerKey(service, config.apiKey);
   const firstKey = await createFirstKey(service);
@@ -51,8 +52,15 @@ export async function serve(config: Config): Promise<number> {
     log.error("a promise was rejected and nobody waited for it", { reason: describeError(reason) }),
   );
 
-  const { host, allowedHosts, corsOrigins, requireHttps, region } = config;
-  const app = createApp({ ...service, host, allowedHosts, corsOrigins, requireHttps, region, version });
+  const { host, allowedHosts, corsOrigins, requireHttps } = config;
+  const app = createApp({ ...service, host, allowedHosts, corsOrigins, requireHttps, version });
+  const tellSystemd = (state: State) => {
+    try {
+      if (config.notifySocket !== undefined) notify(config.notifySocket, state);
+    } catch (error) {
+      log.warn("systemd could not be told how far the server is", { state, reason: describeError(error) });
+    }
+  };
   // Listened for before anyone can know that the server is there.
   const signal = new Promise<string>((resolve) => {
     for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve(name));
@@ -77,18 +85,23 @@ export async function serve(config: Config): Promise<number> {
   const address = `${config.tls === undefined ? "http" : "https"}://${config.host.includes(":") ? `[${config.host}]` : config.host}:${app.server?.port}`;
   if (config.tls === undefined && !requireHttps && !isLoopback(config.host))
     log.warn("listening beyond loopback without TLS: put a proxy that speaks HTTPS in front", { host: config.host });
+  if (service.durability === "relaxed")
+    log.warn("relaxed durability: a crash or a power cut can lose what was answered in the last second");
   log.info("serving", {
     version,
     address,
     data: service.store.directory,
+    durability: service.durability,
     sessions: service.store.count(sessions),
     memories: service.store.count(memories),
   });
   console.log(`Cairn ${version} is serving on ${address}`);
   console.log(`API docs: ${address}/docs`);
   if (firstKey !== undefined) console.log(`Admin key, shown only this once: ${firstKey}`);
+  tellSystemd("READY=1");
 
   log.info("stopping", { signal: await signal });
+  tellSystemd("STOPPING=1");
   // No new connections; the promise of `stop` also waits for those that clients keep open without asking anything.
   void app.server?.stop();
   void redirect?.stop(true);

@@ -7,7 +7,7 @@
  */
 import { Kind, Type, TypeRegistry, type Static, type TSchema, type TUnsafe } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import { isDeeperThan, toJson, type JsonObject } from "../lib/json.ts";
+import { toJson, type JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { codePointLength, pascalCase } from "../lib/text.ts";
 
@@ -36,7 +36,6 @@ TypeRegistry.Set<TextSchema>(TEXT_KIND, ({ minLength, maxLength }, value) => {
 
 TypeRegistry.Set<ObjectSchema>(OBJECT_KIND, (schema, value) => {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
-  if (isDeeperThan(LIMITS.jsonDepthMax, value)) return false;
   const max = schema["x-max-bytes"];
   return max === undefined || Buffer.byteLength(toJson(value)) <= max;
 });
@@ -56,7 +55,7 @@ export function Text(min: number, max: number | undefined, options: Options = {}
   });
 }
 
-/** A JSON object of the caller's own, at most 64 levels deep. */
+/** A JSON object of the caller's own, at most 64 levels deep: `body.ts` has refused a deeper one. */
 export function UserObject(options: Options & { maxBytes?: number } = {}): TUnsafe<JsonObject> {
   const { maxBytes, ...rest } = options;
   return Type.Unsafe<JsonObject>({

@@ -9,7 +9,7 @@ import { Kind, OptionalKind, type TObject, type TSchema } from "@sinclair/typebo
 import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
 import { ApiError } from "../lib/errors.ts";
 import { isId, type Id, type IdPrefix } from "../lib/ids.ts";
-import { jsonDepth, toJson } from "../lib/json.ts";
+import { toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { codePointLength } from "../lib/text.ts";
 import { parseInstant } from "../lib/time.ts";
@@ -112,8 +112,7 @@ function got(value: unknown, schema: TSchema): string {
   if (Array.isArray(value)) return `an array of ${value.length} items`;
   if (typeof value === "object") {
     if (schema[Kind] !== OBJECT_KIND) return "an object";
-    const depth = jsonDepth(value);
-    return depth > LIMITS.jsonDepthMax ? `one of ${depth} levels` : `one of ${Buffer.byteLength(toJson(value))} bytes`;
+    return `one of ${Buffer.byteLength(toJson(value))} bytes`;
   }
   if (typeof value === "string") {
     const length = codePointLength(value);

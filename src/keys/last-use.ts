@@ -31,7 +31,8 @@ export class LastUses {
 
   /** Called for every request: no more than an entry in a map. @param now - Unix milliseconds */
   note(keyId: string, now: number): void {
-    this.#noted.set(keyId, now);
+    // The clock may have been set back since.
+    if (now > (this.#noted.get(keyId) ?? 0)) this.#noted.set(keyId, now);
   }
 
   /** @returns Unix milliseconds; null when it never was */

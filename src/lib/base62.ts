@@ -8,18 +8,22 @@
 import { invariant } from "./invariant.ts";
 
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+/** Two digits at a time: 62 × 62 of them. */
+const PAIRS = Array.from(DIGITS, (first) => Array.from(DIGITS, (second) => first + second)).flat();
 const VALUES = new Map([...DIGITS].map((digit, value) => [digit, value]));
 
 /** `toBase62(61, 3)` is `00z`. The number must fit in `width` digits. */
 export function toBase62(number: number, width: number): string {
   let rest = number;
   let text = "";
-  for (let i = 0; i < width; i++) {
-    text = DIGITS.charAt(rest % 62) + text;
-    rest = Math.floor(rest / 62);
+  let left = width;
+  for (; left > 1; left -= 2) {
+    const next = Math.floor(rest / 3844);
+    text = `${PAIRS[rest - next * 3844]}${text}`;
+    rest = next;
   }
-  invariant(rest === 0 && number >= 0, "a number outside the width of its base62 text");
-  return text;
+  invariant(rest >= 0 && rest < (left === 1 ? 62 : 1), "a number outside the width of its base62 text");
+  return left === 1 ? `${DIGITS[rest]}${text}` : text;
 }
 
 /** The number that `toBase62` wrote; `text` must be base62. */

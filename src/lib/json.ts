@@ -42,14 +42,6 @@ export function jsonDepth(value: unknown): number {
   return depth;
 }
 
-/** Whether `jsonDepth(value) > levels`, without looking any deeper. */
-export function isDeeperThan(levels: number, value: unknown): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  if (levels === 0) return true;
-  if (Array.isArray(value)) return value.some((item) => isDeeperThan(levels - 1, item));
-  return Object.values(value).some((member) => isDeeperThan(levels - 1, member));
-}
-
 /** `changes` laid over `base`, key by key at the top level; a null removes the key. Own keys only, so `__proto__` is a key like any other. */
 export function mergeObjects(base: JsonObject, changes: JsonObject): JsonObject {
   const merged = new Map(Object.entries(base));

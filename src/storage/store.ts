@@ -5,10 +5,15 @@
  * reads is the latest there is, and what it writes is there altogether or not at all. The promise resolves when the
  * pages are on the disk; commits that wait for the disk at the same time share one flush.
  *
+ * Works that wait at the same time share one transaction of LMDB: what a work writes is a `Draft` until it has ended, so
+ * that one that throws leaves nothing behind, and the transaction's own cost is paid once for all of them.
+ *
  * What lmdb-js needs to be told (seen with lmdb 3.5.6):
- * - `overlappingSync: false`, so that a commit resolves after its flush and a start never trusts unflushed pages;
+ * - `overlappingSync: false`, so that a commit resolves after its flush and a start never trusts unflushed pages
+ *   (`durability.ts` has the exception);
  * - `childTransaction`, because `transaction` keeps the writes of a callback that throws;
- * - no `transactionSync` or `putSync`: they abort the process on a full disk. Hence also the look at the free space first.
+ * - no `transactionSync` or `putSync`: they abort the process on a full disk. Hence also the look at the free space first;
+ * - a value with `start`, `end` and `address` is written from there: one piece of memory serves for all of them.
  *
  * @module
  */
@@ -17,33 +22,13 @@ import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import { SCHEMA_VERSION, TABLES, meta, vectors, type AnyTable, type Table } from "./tables.ts";
+import type { Reader, Span, Tx } from "./access.ts";
+import { Draft, type Write } from "./draft.ts";
+import { isMarked, mark, unmark, type Durability } from "./durability.ts";
+import { refusalOf } from "./refusal.ts";
+import { SCHEMA_VERSION, TABLES, labels, meta, sessions, vectors, type AnyTable, type Table } from "./tables.ts";
 
-/** Keys from `from` (included) to `to` (excluded), ascending unless said otherwise. */
-export interface Span {
-  from: string;
-  to: string;
-  limit?: number;
-  descending?: boolean;
-}
-
-/** What can be read, inside a commit and outside. Reads outside see every commit that has resolved. */
-export interface Reader {
-  get<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined;
-  has(table: AnyTable, key: string): boolean;
-  keys(table: AnyTable, span: Span): string[];
-  rows<Row>(table: Table<Row>, span: Span): { key: string; row: Row }[];
-  /** The bytes stored for a memory's vector. Copy them before the next read: the buffer is used again. */
-  vectorBytes(memory: string): Uint8Array | undefined;
-}
-
-/** What a commit's callback can do. A read sees what the callback wrote before. */
-export interface Tx extends Reader {
-  put<Row>(table: Table<Row>, key: string, row: Row): void;
-  remove(table: AnyTable, key: string): void;
-  putVector(memory: string, bytes: Uint8Array): void;
-  removeVector(memory: string): void;
-}
+export type { Reader, Span, Tx } from "./access.ts";
 
 /** The whole store as it is at one moment, whatever is committed meanwhile. As long as it is held the disk keeps what it shows. */
 export interface Snapshot extends Reader, Disposable {
@@ -53,8 +38,25 @@ export interface Snapshot extends Reader, Disposable {
   allKeys(table: AnyTable): Iterable<string>;
 }
 
+/** One `commit` of a caller's. */
+interface Work {
+  readonly run: (tx: Tx) => unknown;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+  outcome: { result: unknown } | { thrown: unknown } | undefined;
+}
+
+/** Read for nearly every request, and written by nobody but the process that serves. */
+const REMEMBERED: readonly AnyTable[] = [sessions];
+const ROWS_REMEMBERED = 2_000;
+/** Characters. */
+const REMEMBERED_LENGTH_MAX = 4_096;
+
+/** More of them wait for the next transaction, so that requests are heard in between. */
+const WORKS_PER_TRANSACTION = 256;
+
 /** Below this a commit is refused: LMDB has to be able to write the pages of everything that waits (64 MiB). */
-const FREE_BYTES_MIN = 64 * 1024 * 1024;
+export const FREE_BYTES_MIN = 64 * 1024 * 1024;
 const FREE_SPACE_CHECK_MS = 500;
 
 export class StoreError extends Error {
@@ -70,53 +72,98 @@ export class Store implements Reader {
   readonly #env: RootDatabase<string, string>;
   readonly #databases = new Map<string, TextDatabase>();
   readonly #vectors: ByteDatabase;
-  readonly #tx: Tx;
+  /** Whether a commit is done only when a flush is that comes after it. */
+  readonly #flushesLater: boolean;
+  readonly #draft = new Draft({
+    get: (table, key) => this.#stored(table, key),
+    has: (table, key) => this.has(table, key),
+    keys: (table, span) => this.keys(table, span),
+    rows: (table, span) => this.rows(table, span),
+    vectorBytes: (memory) => this.vectorBytes(memory),
+  });
+  /**
+   * Rows as they were last read outside commits, of tables that only this process writes. A commit takes out what it
+   * writes, and once more when it is on the disk: what was read meanwhile was the row of before.
+   */
+  readonly #remembered = new Map<string, Map<string, unknown>>(REMEMBERED.map(({ name }) => [name, new Map()]));
+  /** Works that no transaction has begun to run. */
+  #waiting: Work[] = [];
   #spaceCheckedAt = Number.NEGATIVE_INFINITY;
   #spaceRefusal: ApiError | undefined;
+  /** Is told of the key of each label that a commit removes, while it does: no reader sees that yet, and it may still fail. */
+  onLabelRemoved: (key: string) => void = () => undefined;
 
-  private constructor(directory: string, clock: Clock) {
+  private constructor(directory: string, clock: Clock, durability: Durability) {
     this.directory = directory;
     this.#clock = clock;
-    const path = join(directory, "store");
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    this.#env = open<string, string>({ path, maxDbs: TABLES.length + 4, overlappingSync: false, encoding: "string" });
+    const path = pathIn(directory);
+    // Marked, a start must not trust pages that were never flushed, and a commit resolves before its flush.
+    const sync = isMarked(path) ? { overlappingSync: true, separateFlushed: true, safeRestore: true } : { overlappingSync: false };
+    this.#flushesLater = isMarked(path) && durability === "strict";
+    this.#env = open<string, string>({ path, maxDbs: TABLES.length + 4, encoding: "string", ...sync });
     for (const file of ["data.mdb", "lock.mdb"]) chmodSync(join(path, file), 0o600);
     for (const table of TABLES) this.#databases.set(table.name, this.#env.openDB<string, string>({ name: table.name, encoding: "string" }));
     this.#vectors = this.#env.openDB<Uint8Array, string>({ name: vectors.name, encoding: "binary" });
-    this.#tx = {
-      get: (table, key) => this.get(table, key),
-      has: (table, key) => this.has(table, key),
-      keys: (table, span) => this.keys(table, span),
-      rows: (table, span) => this.rows(table, span),
-      vectorBytes: (memory) => this.vectorBytes(memory),
-      // Inside a transaction these are done at once; their promises say nothing more.
-      put: (table, key, row) => void this.#database(table).put(key, table.encode(row)),
-      remove: (table, key) => void this.#database(table).remove(key),
-      putVector: (memory, bytes) => void this.#vectors.put(memory, bytes),
-      removeVector: (memory) => void this.#vectors.remove(memory),
-    };
   }
 
   /**
    * Opens the store in a data directory, or makes one.
    *
-   * @throws {StoreError} when the store was written by a newer version
+   * @param options - `older`: whether one of an older version will do, whose rows are not those of `tables.ts`; `durability`
+   *   is for the server to say: all others find what it said
+   * @throws {StoreError} when the store was written by another version
    */
-  static async open(directory: string, clock: Clock): Promise<Store> {
-    const store = new Store(directory, clock);
-    const found = store.get(meta, "schema");
-    if (found === undefined) {
-      await store.commit((tx) => tx.put(meta, "schema", String(SCHEMA_VERSION)));
-    } else if (Number(found) !== SCHEMA_VERSION) {
-      await store.close();
-      throw new StoreError(
-        `The store in ${directory} has schema version ${found}; this Cairn reads version ${SCHEMA_VERSION}. It was written by a newer Cairn: start that one.`,
-      );
-    }
-    return store;
+  static async open(
+    directory: string,
+    clock: Clock,
+    { older = false, durability }: { older?: boolean; durability?: Durability | undefined } = {},
+  ): Promise<Store> {
+    const path = pathIn(directory);
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    if (durability === "relaxed") mark(path);
+    else if (durability === "strict" && isMarked(path)) await Store.#flush(directory, clock);
+    const store = new Store(directory, clock, durability ?? "strict");
+    if (!store.has(meta, "schema")) await store.commit((tx) => tx.put(meta, "schema", String(SCHEMA_VERSION)));
+    const { schema } = store;
+    if (schema === SCHEMA_VERSION || (older && schema < SCHEMA_VERSION)) return store;
+    await store.close();
+    const advice =
+      schema < SCHEMA_VERSION
+        ? "It was written by an older Cairn: start `cairn serve`, which makes a backup and brings it up to date."
+        : "It was written by a newer Cairn: start that one.";
+    throw new StoreError(`The store in ${directory} has schema version ${schema}; this Cairn reads version ${SCHEMA_VERSION}. ${advice}`);
+  }
+
+  /** Makes a file that was written relaxed one that is as any other. */
+  static async #flush(directory: string, clock: Clock): Promise<void> {
+    const store = new Store(directory, clock, "strict");
+    // Only a commit settles which state is the last.
+    await store.commit((tx) => tx.put(meta, "schema", tx.get(meta, "schema") ?? String(SCHEMA_VERSION)));
+    await store.close();
+    unmark(pathIn(directory));
+  }
+
+  /** The schema version of its rows. */
+  get schema(): number {
+    return Number(this.get(meta, "schema"));
   }
 
   get<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined {
+    const remembered = this.#remembered.get(table.name) as Map<string, Row> | undefined;
+    if (remembered === undefined) return this.#stored(table, key);
+    const known = remembered.get(key);
+    if (known !== undefined) return known;
+    const text = this.#database(table).get(key);
+    if (text === undefined) return undefined;
+    const row = table.decode(text);
+    if (text.length <= REMEMBERED_LENGTH_MAX) {
+      if (remembered.size >= ROWS_REMEMBERED) remembered.clear();
+      remembered.set(key, row);
+    }
+    return row;
+  }
+
+  #stored<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined {
     const text = this.#database(table).get(key);
     return text === undefined ? undefined : table.decode(text);
   }
@@ -175,6 +222,13 @@ export class Store implements Reader {
     return (database.getStats() as { entryCount: number }).entryCount;
   }
 
+  /** The pages its rows are on, in bytes: about what a backup takes. What deleted records left free is not counted. */
+  get bytesUsed(): number {
+    return [this.#vectors, ...this.#databases.values()]
+      .map((database) => database.getStats() as Record<"pageSize" | "treeBranchPageCount" | "treeLeafPageCount" | "overflowPages", number>)
+      .reduce((sum, pages) => sum + pages.pageSize * (pages.treeBranchPageCount + pages.treeLeafPageCount + pages.overflowPages), 0);
+  }
+
   /** Makes the next read see what other threads and processes have committed by now. */
   refresh(): void {
     this.#env.resetReadTxn();
@@ -190,26 +244,77 @@ export class Store implements Reader {
    */
   async commit<Result>(work: (tx: Tx) => Result): Promise<Result> {
     this.#refuseWithoutSpace();
-    let thrown: { error: unknown } | undefined;
+    return new Promise<Result>((resolve, reject) => {
+      this.#waiting.push({ run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
+      // One that waits has called for a transaction already.
+      if (this.#waiting.length === 1) this.#callForTransaction();
+    });
+  }
+
+  /** Later, since one that is asked for inside another would be a part of that. */
+  #callForTransaction(): void {
+    queueMicrotask(() => void this.#commitWaiting());
+  }
+
+  async #commitWaiting(): Promise<void> {
+    let works: Work[] | undefined;
+    const written: Write[] = [];
     try {
-      return await this.#env.childTransaction(() => {
-        try {
-          return work(this.#tx);
-        } catch (error) {
-          thrown = { error };
-          throw error;
-        }
+      await this.#env.childTransaction(() => {
+        works = this.#waiting.splice(0, WORKS_PER_TRANSACTION);
+        if (this.#waiting.length > 0) this.#callForTransaction();
+        for (const work of works) written.push(...this.#run(work));
       });
+      if (this.#flushesLater) await this.#env.flushed;
+      for (const write of written) this.#forget(write);
+      // Also what was thrown is said only now: its reason may be what another work of the same transaction has written.
+      for (const { outcome, resolve, reject } of works ?? []) {
+        if (outcome !== undefined && "thrown" in outcome) reject(outcome.thrown);
+        else resolve(outcome?.result);
+      }
     } catch (error) {
-      if (thrown !== undefined) throw thrown.error;
       // The reason arrives in a promise of its own, which would end the process if nobody listened.
-      const reason: unknown = await Promise.resolve((error as { commitError?: unknown }).commitError).then(
+      const cause: unknown = await Promise.resolve((error as { commitError?: unknown }).commitError).then(
         () => error,
-        (cause: unknown) => cause,
+        (reason: unknown) => reason,
       );
       this.#spaceCheckedAt = Number.NEGATIVE_INFINITY;
-      throw new ApiError("service_unavailable", "The change could not be written to the disk. Nothing was changed.", { cause: reason });
+      const refusal = refusalOf(cause);
+      for (const { reject } of works ?? this.#waiting.splice(0)) reject(refusal);
     }
+  }
+
+  /** @returns what it has written of what is remembered */
+  #run(work: Work): Write[] {
+    try {
+      work.outcome = { result: work.run(this.#draft) };
+    } catch (thrown) {
+      work.outcome = { thrown };
+      this.#draft.take();
+      return [];
+    }
+    const writes = this.#draft.take();
+    for (const write of writes) this.#write(write);
+    return writes.filter((write) => this.#forget(write));
+  }
+
+  #forget({ table, key }: Write): boolean {
+    const remembered = this.#remembered.get(table);
+    remembered?.delete(key);
+    return remembered !== undefined;
+  }
+
+  /** Inside a transaction this is done at once; the promise says nothing more. */
+  #write({ table, key, value }: Write): void {
+    const database = (table === vectors.name ? this.#vectors : this.#database({ name: table })) as Database<string | Uint8Array, string>;
+    if (value !== undefined) return void database.put(key, bytesOf(value));
+    void database.remove(key);
+    if (table === labels.name) this.onLabelRemoved(key);
+  }
+
+  /** Takes out readers whose process is gone: the disk keeps what they saw. @returns how many there were */
+  removeDeadReaders(): number {
+    return this.#env.readerCheck();
   }
 
   async close(): Promise<void> {
@@ -237,6 +342,26 @@ export class Store implements Reader {
     if (database === undefined) throw new StoreError(`no table ${table.name}`);
     return database;
   }
+}
+
+function pathIn(directory: string): string {
+  return join(directory, "store");
+}
+
+/** Where a text stands as bytes while it is written: lmdb-js would have each of them a buffer of its own. */
+const room: Buffer & { start?: number; end?: number } = Buffer.alloc(256 * 1024);
+const NOTHING = new Uint8Array(0);
+/** No character takes more bytes of UTF-8 for one of UTF-16. */
+const BYTES_PER_CHARACTER_MAX = 3;
+
+/** The bytes of a value, good until the next one is asked for. */
+function bytesOf(value: string | Uint8Array): Uint8Array {
+  if (typeof value !== "string") return value;
+  if (value === "") return NOTHING;
+  if (value.length * BYTES_PER_CHARACTER_MAX > room.length) return Buffer.from(value);
+  room.start = 0;
+  room.end = room.write(value, 0);
+  return room;
 }
 
 /** lmdb's buffer is longer than what it holds, and of its properties only `length` says how much that is. */

@@ -230,6 +230,11 @@ export interface ApiKeyRow {
   burst: number;
   createdAt: number;
   expiresAt: number | null;
+  /** Up to a minute behind while a server runs; left out until the key is used. */
+  lastUsedAt?: number;
+  /** Ids: the key in whose place this one came, and the one that came in its place. */
+  rolledFrom?: string;
+  rolledTo?: string;
 }
 
 /** Members as in the API; one that is not set is left out. */
@@ -252,9 +257,17 @@ export interface ProviderRow {
   measured?: { relevantCosine: number; cosineOfUnrelated: number; cosineOfSame: number; separation: number };
 }
 
+/** Members as in the API; times and waits are texts as the environment has them, too. */
+export interface WebhookSettings {
+  allow_private?: boolean;
+  timeout?: string;
+  retry_schedule?: string;
+}
+
 export interface SettingsRow {
-  values: { memories_on_expiry?: "keep" | "delete"; trace_retention_days?: number; max_body_bytes?: number };
+  values: { memories_on_expiry?: "keep" | "delete"; trace_retention_days?: number; max_body_bytes?: number; region?: string };
   embedding?: EmbeddingSettings;
+  webhooks?: WebhookSettings;
 }
 
 export interface RemovalRow {

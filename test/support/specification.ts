@@ -187,6 +187,11 @@ const webhooks = namesOf("webhooks.test.ts", {
   unwanted: "what nobody wants leaves no delivery behind, and a disabled webhook gets nothing of what happens meanwhile",
   schedule: "what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h, with the same id, and then given up",
   ownSchedule: "the operator's schedule takes the place of ours",
+  setSchedule: "a schedule that is set holds from the next failure on, without a restart; a wait that has begun stays as it is",
+  setTimeout: "a time limit that is set holds for the next attempt, without a restart",
+  setPrivate:
+    "what is set of private targets holds at once, for a URL that is set and for the next attempt; metadata services stay refused",
+  answers: "what a receiver answers is shown to admin keys alone, as text whatever bytes it is of, and stands in no log",
   held: "while an event waits for a retry that is near, later ones of its session wait too; other sessions go on",
   keepsOrder: "a retry that succeeds keeps the order of its session",
   retryAfter: "Retry-After puts off everything for a receiver that is overloaded",
@@ -219,10 +224,57 @@ const webhooks = namesOf("webhooks.test.ts", {
 });
 const toldAs = (change: string, ...types: string[]) =>
   `webhooks.test.ts › ${change} is told as ${types.join(", ")}: the affected record, signed twice`;
+const PROCESS_SETTINGS =
+  "process/webhooks.test.ts › what the environment says is in force and shown as such; what is set through the API wins, at once and after a restart";
 const signatures = namesOf("unit/webhooks/signature.test.ts", {
   plain: "the plain signature is the hex HMAC-SHA256 of the body, keyed with the secret's text as it stands",
   example: "the signature that Standard Webhooks has as its example is ours too",
   verified: "somebody else's library verifies it, for a secret of either form",
+});
+
+const durability = namesOf("process/durability.test.ts", {
+  relaxed:
+    "relaxed: after a kill -9 what was answered a second before is there, whole and without gaps, and a strict start takes it over",
+  back: "a data directory goes from strict to relaxed and back as often as one likes, and keeps everything",
+});
+
+const settings = namesOf("settings.test.ts", {
+  atFirst: "without any setting everything has its default, and says so",
+  changed: "a change is answered with all settings, leaves the others as they are, and survives a restart",
+  together: "changes at the same time all stand",
+  memories: "what is said of the memories of expired sessions holds from then on",
+  traces: "traces are kept as long as was set when they were made",
+  body: "a larger or smaller body is taken as soon as it is set",
+  environment: "the environment is named where a value comes from it; a setting wins over it, and an empty text goes back to it",
+  nulls: "a null takes a setting back to its default, whichever it is; a group that is null is left as it is",
+  region: "the region is that of the environment unless one is set; /health says at once which it is",
+  noRegion: "without a region /health names none; one that is set is still there after a restart",
+  webhooks: "what the environment says of webhooks is shown as its own; a setting wins over it until it is taken back",
+  warned: "that webhooks may lead into private networks stands in the log as a warning, once",
+  unknown: "what is no setting is ignored, and not kept either",
+  refused: "what cannot be a setting is refused by its name, and nothing of the change is made",
+  scope: "only an admin key sees and changes settings",
+  replay: "a change with an idempotency key is one commit with its answer, and a replay changes nothing",
+  unwritten: "a change that cannot be written is not in force either",
+  logged: "a change stands in the log with who made it and what was changed, without the values",
+});
+
+const operating = namesOf("operating.test.ts", {
+  requests: "metrics count requests by route, method and status, and say how long they took",
+  records: "metrics say what is in the store, and what is overdue",
+  deliveries: "metrics say what became of deliveries, and what is still to be done",
+  types: "metrics are typed: what only rises is a counter",
+  index: "metrics say how far the index is behind the memories, and how large the store is",
+  scope: "metrics are for admin keys, and nobody else who is not on the same machine",
+});
+
+const disk = namesOf("process/disk.test.ts", {
+  refuses: "a write that the disk refuses is answered 503 and leaves nothing; reading goes on, and writing once the disk takes it",
+  readOnly:
+    "while no file takes a byte, as on a disk that has become read-only, reads go on and writes are refused with the reason; then they work again",
+  cannotGrow: "where the address space is limited a store that cannot grow refuses writes and goes on reading, and grows again when it may",
+  full: "on a full disk writes are answered 503 and reads go on, a start succeeds, and writing works again when there is room",
+  otherProvider: "on a full disk a start succeeds with another embedding provider too, and its vectors are made when there is room",
 });
 
 const keys = namesOf("keys.test.ts", {
@@ -241,6 +293,23 @@ const keys = namesOf("keys.test.ts", {
   ends: "a key with an end works until that moment and not from it on",
   replay: "a replay of the request that made a key answers the same key without its secret",
   secret: "no key stands in full in any file of the data directory or line of the log, whatever it was used for",
+  rolled: "a rolled key has a successor with its name, scopes, tier, rate limit and end, shown in full this once",
+  overlapDefault: "a rolled key goes on working beside its successor until the overlap is over: a day unless it is said",
+  overlapSaid: "a rolled key goes on working beside its successor until the overlap is over: as long as is said",
+  overlapMost: "a rolled key goes on working beside its successor until the overlap is over: at most seven days",
+  noOverlap: "a key rolled without overlap is refused from the answer on, the caller's own too",
+  rolledEnd: "an overlap never lets a key work for longer than it would have; the successor ends when it would have, or as is said",
+  refusedRoll: "a roll that cannot be is refused with the field that is wrong, and nothing changes",
+  rolledGone: "a key that is not there, was revoked or has ended cannot be rolled: 404 resource_not_found",
+  rolledOnce: "a key is rolled once, however many ask at once; who comes late is told of its successor, which can be rolled",
+  rolledAgain: "however often and at once a roll is sent with one Idempotency-Key, one key comes of it, and one answer has it in full",
+  rolledScopes: "nobody makes a key with more scopes by rolling one",
+  lastUse: "last_used_at is null until a request comes with the key, then when the last one did, whatever became of it",
+  lastUseKept: "last_used_at survives a stop at once, and anything else once the task has come by",
+  lastUseWritten: "last uses are written together, once a minute, and nothing is written when there were none",
+  lastUseAlone: "writing last uses changes nothing else: what was revoked stays so, and what another process changed stays changed",
+  lastUseRefused: "a last use that the disk does not take is shown all the same, written the next time, and keeps no stop from ending",
+  lastUseMany: "more keys than one commit takes are all written: the task comes back for them at once, and a stop does not leave them",
 });
 
 const authentication = namesOf("authentication.test.ts", {
@@ -550,6 +619,11 @@ export const SPECIFICATION: readonly Section[] = [
       "rate_limit: by tier": keys.tiers,
       "created_at: when it was made": keys.defaults,
       "expires_at: when it ends, null for never": [keys.kept, keys.defaults],
+      "last_used_at: when a request last came with it, null for never": [keys.lastUse, keys.lastUseMany],
+      "last_used_at: known after a stop, and a minute late after a crash": [keys.lastUseKept, keys.lastUseWritten, keys.lastUseRefused],
+      "last_used_at: writing it brings no revoked key back": keys.lastUseAlone,
+      "rolled_from: the key in whose place it came": [keys.rolled, keys.rolledOnce],
+      "rolled_to: the key that came in its place": [keys.rolled, keys.rolledOnce],
     },
   },
   {
@@ -583,9 +657,21 @@ export const SPECIFICATION: readonly Section[] = [
       "last_attempt_at: null before the first": webhooks.test,
       "next_attempt_at: null when there is none": [webhooks.test, webhooks.schedule],
       "response_code: null without an answer": [webhooks.test, webhooks.hanging],
-      "response_body: 2 KiB at most": webhooks.test,
+      "response_body: 2 KiB at most, harmless whatever was sent": [webhooks.test, webhooks.answers],
       "duration_ms: of the last attempt": webhooks.test,
       "error: why it does not count as delivered": [webhooks.test, webhooks.hanging, webhooks.redirect],
+    },
+  },
+  {
+    title: "Settings",
+    rows: {
+      "object: settings": settings.atFirst,
+      "memories_on_expiry: with default and source": [settings.atFirst, settings.changed],
+      "trace_retention_days: with default and source": [settings.atFirst, settings.changed],
+      "max_body_bytes: with default and source": [settings.atFirst, settings.changed],
+      "region: with default and source": [settings.atFirst, settings.region],
+      "webhooks: each with default and source": [settings.atFirst, settings.webhooks, PROCESS_SETTINGS],
+      "embedding: each with default and source, the key never shown": [settings.atFirst, settings.environment],
     },
   },
   {
@@ -864,11 +950,76 @@ export const SPECIFICATION: readonly Section[] = [
     rows: { "answer: 200 with the key, without its secret": keys.kept, "none: 404 resource_not_found": keys.notFound },
   },
   {
+    title: "POST /v1/api_keys/{key_id}/roll",
+    rows: {
+      "answer: 201 with a new key like it, in full this once": keys.rolled,
+      "overlap_seconds: 0 to 604800, 86400 unless given": [keys.overlapDefault, keys.overlapSaid, keys.overlapMost, keys.refusedRoll],
+      "overlap_seconds: 0 ends it at once": keys.noOverlap,
+      "overlap_seconds: never beyond its own end": keys.rolledEnd,
+      "expires_at: as the key before unless given": [keys.rolledEnd, keys.refusedRoll],
+      "scopes: no more than the caller has": keys.rolledScopes,
+      "once: 400 for one that was rolled": keys.rolledOnce,
+      "replay: without the secret": keys.rolledAgain,
+      "none, revoked or ended: 404 resource_not_found": keys.rolledGone,
+    },
+  },
+  {
     title: "DELETE /v1/api_keys/{key_id}",
     rows: {
       "answer: 200 with what was deleted": keys.revoked,
       "revocation: at once": keys.revoked,
       "none: 404 resource_not_found": keys.notFound,
+    },
+  },
+  {
+    title: "GET /v1/settings",
+    rows: { "answer: 200 with every setting, its default and its source": settings.atFirst, "scope: admin": settings.scope },
+  },
+  {
+    title: "PATCH /v1/settings",
+    rows: {
+      "answer: 200 with every setting as it is now": [settings.changed, settings.together],
+      "memories_on_expiry: keep or delete, from then on": [settings.memories, settings.refused],
+      "trace_retention_days: 1 to 2557, for traces from then on": [settings.traces, settings.refused],
+      "max_body_bytes: 1 KiB to 64 MiB, at once": [settings.body, settings.refused],
+      "region: at most 64 characters, in /health at once": [settings.region, settings.noRegion, settings.refused],
+      "webhooks: in force from the next attempt on": [
+        webhooks.setSchedule,
+        webhooks.setTimeout,
+        webhooks.setPrivate,
+        settings.warned,
+        settings.refused,
+        PROCESS_SETTINGS,
+      ],
+      "embedding: in force once it was tried": [settings.changed, settings.environment, settings.refused],
+      "null: back to the environment's or the default, like an empty text": [settings.nulls, settings.environment, settings.webhooks],
+      "unknown: ignored": settings.unknown,
+      "replay: changes nothing": settings.replay,
+      "whole: all of a change or nothing": [settings.refused, settings.unwritten],
+      "log: who and what, without the values": settings.logged,
+      "scope: admin": settings.scope,
+    },
+  },
+  {
+    title: "Metrics",
+    rows: {
+      "requests: by route and status, with latency histograms": operating.requests,
+      "store: records by kind, size": [operating.records, operating.index],
+      "index: vectors and lag": operating.index,
+      "webhooks: outbox depth, pending deliveries, outcomes": operating.deliveries,
+      "expiry: lag": operating.records,
+      "types: gauges and counters": operating.types,
+      "scope: admin, or the same machine": operating.scope,
+    },
+  },
+  {
+    title: "Disk",
+    rows: {
+      "full: 503 for writes, reads go on, works again by itself": [disk.refuses, disk.full],
+      "read-only: 503 with the reason, reads go on": disk.readOnly,
+      "map: 503 with the reason where the store may not grow": disk.cannotGrow,
+      "start: succeeds on a full disk, with another provider too": [disk.full, disk.otherProvider],
+      "killed readers: are let go of": "process/readers.test.ts › what a killed export was reading is let go of while the server runs, and its room on the disk is used again",
     },
   },
   {
@@ -946,6 +1097,7 @@ export const SPECIFICATION: readonly Section[] = [
       "/health: needs no key": authentication.open,
       "/health/live: needs no key": authentication.open,
       "/health/ready: needs no key": authentication.open,
+      "durability: strict, or relaxed when that was asked for": [durability.relaxed, durability.back],
     },
   },
   {
@@ -1182,6 +1334,8 @@ export const SPECIFICATION: readonly Section[] = [
       "reasonLengthMax: 10,000": versions.refused,
       "queryLengthMax: 10,000": badInput.bodies,
       "keyNameLengthMax: 256": keys.refused,
+      "keyOverlapSecondsDefault: 86400": keys.overlapDefault,
+      "keyOverlapSecondsMax: 604800": [keys.overlapMost, keys.refusedRoll],
       "idempotencyKeyLengthMax: 255": [idempotency.shape, idempotency.otherShape],
       "listDefault: 20": sessions.pages,
       "listMax: 100": [sessions.pages, badInput.limit],

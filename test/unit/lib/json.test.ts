@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { isDeeperThan, jsonArray, jsonDepth, jsonObject, mergeObjects, toJson, type JsonObject } from "../../../src/lib/json.ts";
+import { jsonArray, jsonDepth, jsonObject, mergeObjects, toJson, type JsonObject } from "../../../src/lib/json.ts";
 
 test("an object is put together from members that are JSON already, without those that are undefined", () => {
   expect(jsonObject({})).toBe(toJson({}));
@@ -25,15 +25,6 @@ test("a value nests as deep as its deepest part", () => {
     [[[], [[]], []], 3],
   ];
   expect(cases.map(([value]) => [value, jsonDepth(value)])).toEqual(cases);
-});
-
-test("whether a value nests deeper than so many levels is what its depth says", () => {
-  fc.assert(
-    fc.property(fc.jsonValue({ maxDepth: 6 }), fc.integer({ min: 0, max: 7 }), (value, levels) => {
-      expect(isDeeperThan(levels, value)).toBe(jsonDepth(value) > levels);
-    }),
-  );
-  expect(isDeeperThan(1, JSON.parse('{"__proto__":{"a":[]}}'))).toBe(true);
 });
 
 test("no depth is too much to be counted", () => {
