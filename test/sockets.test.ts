@@ -6,6 +6,7 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { refusal } from "./support/answers.ts";
+import { until } from "./support/process.ts";
 import { startServer, type Server } from "./support/server.ts";
 
 const JSON_TYPE = "Content-Type: application/json";
@@ -212,6 +213,74 @@ test("a body that comes a byte at a time is read to its end while others are ser
     expect((await server.ask(server.head("GET /health"))).status).toBe(200);
   }
   expect(await connection.answer()).toMatchObject({ status: 201, body: { agent_id: "slow" } });
+});
+
+test("a head that comes a byte at a time is answered at its end while others are served", async () => {
+  await using server = await startServer();
+  const connection = await server.connect();
+  for (const byte of server.head("GET /v1/sessions")) {
+    connection.send(byte);
+    expect((await server.ask(server.head("GET /health"))).status).toBe(200);
+  }
+  expect(await connection.answer()).toMatchObject({ status: 200, body: { object: "list" } });
+});
+
+test("whoever says nothing, sends a request drop by drop or never reads an answer loses the connection when its time is up", async () => {
+  await using server = await startServer({ idleTimeoutSeconds: 4 });
+  const { id } = await server.cairn.createSession();
+  // Far more than the system takes for a client that does not read.
+  for (let turn = 0; turn < 30; turn++) await server.cairn.addTurn(id, "x".repeat(900_000));
+  const post = (...headers: string[]) => server.head("POST /v1/sessions", JSON_TYPE, ...headers);
+  const clients = [
+    { name: "says nothing", sends: "" },
+    { name: "stops in the head", sends: "POST /v1/sess" },
+    { name: "stops in the body", sends: `${post("Content-Length: 100")}{"agent_id":` },
+    { name: "stops between two chunks", sends: `${post("Transfer-Encoding: chunked")}5\r\n{"age\r\n` },
+    { name: "drips its head", sends: "GET /v1/sessions HTTP/1.1\r\nHost: localhost\r\nX-Slow: ", drop: "a" },
+    { name: "drips its body", sends: `${post("Content-Length: 100000")}{"agent_id":"`, drop: "a" },
+    { name: "drips chunks", sends: post("Transfer-Encoding: chunked"), drop: "1\r\n \r\n" },
+  ];
+  const slow: { name: string; drop?: string; connection: Awaited<ReturnType<Server["connect"]>> }[] = [];
+  for (const { sends, ...client } of clients) {
+    const connection = await server.connect();
+    connection.send(sends);
+    slow.push({ ...client, connection });
+  }
+  const quiet = await server.connect();
+  quiet.send(server.head("GET /v1/sessions"));
+  expect((await quiet.answer()).status).toBe(200);
+  const deaf = await server.connect();
+  deaf.pause();
+  deaf.send(server.head(`GET /v1/sessions/${id}/turns?limit=100`));
+  await until("the long answer to begin", () => server.pendingRequests > 0);
+
+  const areDropped = () => {
+    for (const { drop, connection } of slow) if (drop !== undefined && !connection.closed) connection.send(drop);
+    return quiet.closed && slow.every(({ connection }) => connection.closed) && server.pendingRequests === 0;
+  };
+  // Bun has 12 s of its own for a head, whatever it is told.
+  await until("all of them to be dropped", areDropped, 60);
+  for (const { name, connection } of slow) expect({ name, got: await connection.ended() }).toEqual({ name, got: "" });
+  deaf.resume();
+  expect((await deaf.ended()).length).toBeLessThan(30 * 900_000);
+  await expectHealthy(server);
+}, 90_000);
+
+test("clients that vanish while a large answer is sent to them do no harm", async () => {
+  await using server = await startServer();
+  const { id } = await server.cairn.createSession();
+  for (let turn = 0; turn < 10; turn++) await server.cairn.addTurn(id, "x".repeat(900_000));
+  const list = server.head(`GET /v1/sessions/${id}/turns?limit=100`);
+  for (let i = 0; i < 10; i++) {
+    const connection = await server.connect();
+    connection.pause();
+    connection.send(list);
+    await until("the answer to begin", () => server.pendingRequests > 0);
+    connection.close();
+    await until("the client to be given up", () => server.pendingRequests === 0);
+  }
+  await expectHealthy(server);
+  expect((await server.ask(list)).body.data).toHaveLength(10);
 });
 
 test("clients that hang up in the middle of a body change nothing and are no fault of ours", async () => {

@@ -2,20 +2,25 @@ import { expect, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { EVENT_TYPES } from "../../src/traces/events.ts";
-import { Chance, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
+import { Chance, KEY, crashWhileStarting, runCairn, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
+import { audit } from "./audit.ts";
 import { Ledger, SHARES } from "./ledger.ts";
 
-/** What is written and after how many acknowledgements the process ends; when exactly is the machine's doing. */
+/** What is written, when about the process ends and what is looked into; the rest is the machine's doing. */
 const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? 20_260_507);
-const ROUNDS = 8;
+const ROUNDS = 20;
 const WRITERS = 24;
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 240_000;
+const WITHOUT_GRAPH = { CAIRN_API_KEY: KEY };
+/** The graph of a large store, from the first vector on. */
+const WITH_GRAPH = { ...WITHOUT_GRAPH, CAIRN_GRAPH_FROM: "0" };
 
 test(
   `what was acknowledged is there after every kill -9, whole and once; what was not is there once or not at all; every event arrives (seed ${SEED})`,
   async () => {
     using directory = scratchDirectory();
+    const dataDirectory = directory.path;
     const chance = new Chance(SEED);
     const ledger = new Ledger(chance);
     // An event may come twice, with the same id.
@@ -25,29 +30,57 @@ test(
       return new Response();
     });
     for (let round = 0; round < ROUNDS; round++) {
-      await using server = await startProcess({ dataDirectory: directory.path });
+      const isSeldom = round % 4 === 3;
+      const before = ledger.changes.length;
+      const environment = round % 2 === 0 ? WITH_GRAPH : WITHOUT_GRAPH;
+      await using server = await startProcess({ dataDirectory, environment });
       if (round === 0) await server.ok(server.post("/v1/webhooks", { url: receiver.url, events: EVENT_TYPES }));
-      const enough = ledger.acknowledged + 20 + chance.below(400);
-      let killed: Promise<void> | undefined;
-      await ledger.write(server, WRITERS, () => {
-        if (ledger.acknowledged >= enough) killed ??= server.kill();
-        return killed !== undefined;
-      });
-      await killed;
+      await writeAndKill(ledger, server, ledger.acknowledged + 20 + chance.below(120), chance.below(8));
+      if (isSeldom) await expectNothingWrong(dataDirectory);
+      if (isSeldom) await crashWhileStarting(dataDirectory, chance.below(200));
 
-      await using again = await startProcess({ dataDirectory: directory.path });
-      await ledger.retry(again);
-      await ledger.check(again);
+      await using again = await startProcess({ dataDirectory });
+      // What the round was about, and of the rest a tenth.
+      const written = ledger.changes.slice(before);
+      await ledger.retry(again, [...written, ...ledger.changes.slice(0, before).filter(() => chance.below(10) === 0)]);
+      const concerned = new Set(written.map(({ target, answer }) => target ?? answer?.id));
+      await audit(again, ledger.changes, (session) => concerned.has(session) || chance.below(10) === 0);
       await again.kill();
     }
-    await using last = await startProcess({ dataDirectory: directory.path });
-    await ledger.check(last);
+    await using last = await startProcess({ dataDirectory });
+    await ledger.retry(last);
+    await audit(last, ledger.changes, () => true);
     await expectEventOfEveryTrace(last, events);
     expect(await last.stop()).toBe(0);
+    await expectNothingWrong(dataDirectory);
     expect(ledger.changes.filter(({ outcome }) => outcome === "unknown").length).toBeGreaterThan(0);
   },
   TIMEOUT_MS,
 );
+
+/** Ends the process when so many changes are acknowledged and so many milliseconds have passed since, in the middle of others. */
+async function writeAndKill(ledger: Ledger, server: CairnProcess, acknowledged: number, ms: number): Promise<void> {
+  let killed: Promise<void> | undefined;
+  let isOver = false;
+  await ledger.write(server, WRITERS, () => {
+    if (ledger.acknowledged >= acknowledged) {
+      killed ??= Bun.sleep(ms).then(() => {
+        isOver = true;
+        return server.kill();
+      });
+    }
+    return isOver;
+  });
+  await killed;
+}
+
+/** Asks `cairn doctor`. */
+async function expectNothingWrong(dataDirectory: string): Promise<void> {
+  expect(await runCairn(["doctor", "--data-dir", dataDirectory])).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/^Nothing is wrong: \d+ rows, \d+ vectors in the index on disk\.\n$/),
+  });
+}
 
 test(
   `SIGTERM under load ends with code 0 within 15 s, loses nothing that was acknowledged and leaves a snapshot of the index (seed ${SEED})`,
@@ -55,7 +88,7 @@ test(
     using directory = scratchDirectory();
     // Memories enough that there is an index to write.
     const ledger = new Ledger(new Chance(SEED), { ...SHARES, memory: 60, delete: 0 });
-    await using server = await startProcess({ dataDirectory: directory.path });
+    await using server = await startProcess({ dataDirectory: directory.path, environment: WITH_GRAPH });
     let stopped: Promise<number> | undefined;
     let askedAt = 0;
     await ledger.write(server, WRITERS, () => {
@@ -71,11 +104,13 @@ test(
     const manifest = JSON.parse(readFileSync(join(directory.path, "vectors/manifest.json"), "utf8"));
     expect(existsSync(join(directory.path, "vectors", manifest.file))).toBe(true);
 
-    await using again = await startProcess({ dataDirectory: directory.path });
+    await using again = await startProcess({ dataDirectory: directory.path, environment: WITH_GRAPH });
     const loaded = await until("the index to be loaded", () => again.logged("vector index ready")[0]);
     expect({ isRebuilding: "rebuilding" in loaded, isEmpty: !(loaded.indexed > 0) }).toEqual({ isRebuilding: false, isEmpty: false });
     await ledger.retry(again);
-    await ledger.check(again);
+    await audit(again, ledger.changes, () => true);
+    expect(await again.stop()).toBe(0);
+    await expectNothingWrong(directory.path);
   },
   TIMEOUT_MS,
 );
@@ -83,6 +118,8 @@ test(
 /** The event that carries the record, beside `trace.created` for each trace and `trace.rollback` for each rollback. */
 const RECORD_EVENTS: Record<string, string> = {
   "session.created": "session.created",
+  "session.forked": "session.created",
+  "session.updated": "session.updated",
   "state.updated": "session.updated",
   "state.rolled_back": "session.updated",
   "session.deleted": "session.deleted",

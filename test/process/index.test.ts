@@ -1,11 +1,13 @@
 import { expect, test } from "bun:test";
 import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Chance, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
+import { Chance, KEY, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 
 const TIMEOUT_MS = 60_000;
 const MEMORIES = 2_500;
 const ASKED = 40;
+/** The graph of a large store, from the first vector on. */
+const environment = { CAIRN_API_KEY: KEY, CAIRN_GRAPH_FROM: "0" };
 
 const PEOPLE = ["Anna", "Boris", "Chen", "Dalia", "Emeka", "Freya", "Goran", "Hana"];
 const THINGS = ["bicycle", "passport", "telescope", "umbrella", "violin", "kettle", "ladder", "compass", "blanket"];
@@ -45,7 +47,7 @@ test(
     const ids: string[] = [];
     const vectors = join(directory.path, "vectors");
     {
-      await using server = await startProcess({ dataDirectory: directory.path });
+      await using server = await startProcess({ dataDirectory: directory.path, environment });
       const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
       for (let from = 0; from < MEMORIES; from += 100) {
         const made = contents.slice(from, from + 100).map((content) => server.ok(server.post("/v1/memory", { session_id: id, content })));
@@ -53,7 +55,7 @@ test(
       }
       // An orderly end writes the snapshot; the next one ends in the middle of its life.
       expect(await server.stop()).toBe(0);
-      await using crashed = await startProcess({ dataDirectory: directory.path });
+      await using crashed = await startProcess({ dataDirectory: directory.path, environment });
       const late = await crashed.ok(crashed.post("/v1/memory", { session_id: id, content: "Zoltan left a samovar on the ferry." }));
       await crashed.kill();
       contents.push(late.content);
@@ -74,7 +76,7 @@ test(
       await Bun.write(join(vectors, "manifest.json"), whole.manifest);
       await Bun.write(join(vectors, file), whole.graph);
       damage(vectors, join(vectors, file));
-      await using server = await startProcess({ dataDirectory: directory.path });
+      await using server = await startProcess({ dataDirectory: directory.path, environment });
       const answers = await found(server);
       const ready = await until("the index to say how it was loaded", () => server.logged("vector index ready")[0]);
       expect({ name, answers, isRebuilding: "rebuilding" in ready }).toEqual({ name, answers: expected, isRebuilding });

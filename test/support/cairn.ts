@@ -9,26 +9,18 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApp } from "../../src/app.ts";
 import { createFirstKey, createKey, type NewKey } from "../../src/keys/keys.ts";
-import type { Wait } from "../../src/lib/clock.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
-import { openService, type Service } from "../../src/service.ts";
-import type { EmbeddingSettings } from "../../src/storage/tables.ts";
-import type { WebhookOptions } from "../../src/webhooks/webhooks.ts";
+import { openService, type Service, type ServiceOptions } from "../../src/service.ts";
 import { FakeClock } from "./clock.ts";
 
-export interface Options {
+export interface Options extends ServiceOptions {
   /** Where to open; one that is given is not removed at the end. */
   directory?: string;
   clock?: FakeClock;
   allowedHosts?: string[];
   host?: string;
-  region?: string;
   corsOrigins?: string[];
   requireHttps?: boolean;
-  /** What the environment says of the embedding provider. */
-  embedding?: EmbeddingSettings;
-  wait?: Wait;
-  webhooks?: WebhookOptions;
 }
 
 /** No test looks a name up outside: every name is the same public address. */
@@ -73,15 +65,17 @@ export class Cairn implements AsyncDisposable {
       now: () => this.clock.now(),
       write: (line) => void this.logged.push(line),
     });
-    const { embedding = {}, wait } = this.#options;
-    const webhooks = { resolve, ...this.#options.webhooks };
-    this.#service = await openService(this.directory, this.clock, log, { embedding, webhooks, ...(wait === undefined ? {} : { wait }) });
+    this.#service = await openService(this.directory, this.clock, log, {
+      // However few the vectors of a test are, all that becomes of a graph is to become of them.
+      index: { graphFrom: 0 },
+      ...this.#options,
+      network: { resolve, ...this.#options.network },
+    });
     this.key = (await createFirstKey(this.#service)) ?? this.key;
     this.#app = createApp({
       ...this.#service,
       host: this.#options.host ?? "127.0.0.1",
       allowedHosts: this.#options.allowedHosts ?? [],
-      region: this.#options.region ?? null,
       corsOrigins: this.#options.corsOrigins ?? [],
       requireHttps: this.#options.requireHttps ?? false,
       version: "test",

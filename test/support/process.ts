@@ -204,7 +204,8 @@ export interface ServeOptions extends RunOptions {
 
 /** Starts `cairn serve` on any free port; `KEY` is an admin key of it unless an environment is given. */
 export async function startProcess({ dataDirectory, flags = [], ...options }: ServeOptions): Promise<CairnProcess> {
-  const { environment = { CAIRN_API_KEY: KEY } } = options;
+  // A graph is built of however few vectors, so that a test has one on disk.
+  const { environment = { CAIRN_API_KEY: KEY, CAIRN_GRAPH_FROM: "0" } } = options;
   const child = await spawnCairn(["serve", "--port", "0", "--data-dir", dataDirectory, ...flags], { ...options, environment });
   const server = new CairnProcess(child);
   try {
@@ -213,6 +214,25 @@ export async function startProcess({ dataDirectory, flags = [], ...options }: Se
     await server.kill();
     throw error;
   }
+}
+
+/** Starts `cairn serve` and ends it as a crash does after so many milliseconds, wherever its start has got to by then. */
+export async function crashWhileStarting(dataDirectory: string, ms: number): Promise<void> {
+  const options = { environment: { CAIRN_API_KEY: KEY, CAIRN_GRAPH_FROM: "0" } };
+  const child = await spawnCairn(["serve", "--port", "0", "--data-dir", dataDirectory], options);
+  await Bun.sleep(ms);
+  child.kill("SIGKILL");
+  await child.exited;
+}
+
+/** Does `work` for each, so many at once. */
+export async function inTurns<Item>(items: readonly Item[], atOnce: number, work: (item: Item) => Promise<void>): Promise<void> {
+  const left = items.values();
+  await Promise.all(
+    Array.from({ length: atOnce }, async () => {
+      for (const item of left) await work(item);
+    }),
+  );
 }
 
 /** Numbers that a seed decides (mulberry32). */

@@ -11,27 +11,37 @@ import { startCairn, type Answer, type Cairn, type Options } from "./cairn.ts";
 
 const HOST = "127.0.0.1";
 
+interface ServerOptions extends Options {
+  /** Instead of what the executable has. */
+  idleTimeoutSeconds?: number;
+}
+
 export class Server implements AsyncDisposable {
   readonly cairn: Cairn;
   readonly #app: ReturnType<typeof createApp>;
   readonly #connections: Connection[] = [];
 
-  constructor(cairn: Cairn, options: Options) {
+  constructor(cairn: Cairn, options: ServerOptions) {
     this.cairn = cairn;
     this.#app = createApp({
       ...cairn.service,
       host: HOST,
       allowedHosts: options.allowedHosts ?? [],
-      region: options.region ?? null,
       version: "test",
     });
-    this.#app.listen({ hostname: HOST, port: 0, ...LISTENING });
+    const { idleTimeoutSeconds: idleTimeout = LISTENING.idleTimeout } = options;
+    this.#app.listen({ hostname: HOST, port: 0, ...LISTENING, idleTimeout });
   }
 
   get port(): number {
     const port = this.#app.server?.port;
     if (port === undefined) throw new Error("the server does not listen");
     return port;
+  }
+
+  /** Requests that have begun and whose answers are not sent to their end. */
+  get pendingRequests(): number {
+    return this.#app.server?.pendingRequests ?? 0;
   }
 
   async connect(): Promise<Connection> {
@@ -60,11 +70,12 @@ export class Server implements AsyncDisposable {
   }
 }
 
-export async function startServer(options: Options = {}): Promise<Server> {
+export async function startServer(options: ServerOptions = {}): Promise<Server> {
   return new Server(await startCairn(options), options);
 }
 
-class Connection {
+/** A client of a port of the loopback address. */
+export class Connection {
   /** Set when either side has closed it. */
   closed = false;
   #received = Buffer.alloc(0);
@@ -102,6 +113,16 @@ class Connection {
     this.#socket.shutdown();
   }
 
+  /** From here on nothing is taken from the other side. */
+  pause(): void {
+    this.#socket.pause();
+  }
+
+  resume(): void {
+    this.#socket.resume();
+  }
+
+  /** Leaves without a word of farewell. */
   close(): void {
     this.#socket.terminate();
   }
