@@ -4,6 +4,7 @@
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
+import { remembering } from "../lib/remember.ts";
 import { fullBucket, take, type Bucket, type Level, type Rate } from "./bucket.ts";
 
 /** Buckets of keys are as many as there are keys. Of addresses there is no end: beyond this many, some are forgotten. */
@@ -58,15 +59,4 @@ export function rateLimitHeaders({ perMinute }: Rate, level: Level, now: number)
   return [decimal(perMinute), decimal(level.remaining), decimal(Math.ceil((now + level.fullInMs) / 1000))];
 }
 
-/** As text; the same few numbers come again and again. */
-function decimal(number: number): string {
-  let text = decimals.get(number);
-  if (text === undefined) {
-    text = String(number);
-    if (decimals.size >= DECIMALS_REMEMBERED) decimals.clear();
-    decimals.set(number, text);
-  }
-  return text;
-}
-const decimals = new Map<number, string>();
-const DECIMALS_REMEMBERED = 1_000;
+const decimal = remembering(1_000, (number: number) => String(number));

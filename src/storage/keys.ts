@@ -9,6 +9,7 @@
  */
 import { toBase62 } from "../lib/base62.ts";
 import type { BareId } from "../lib/ids.ts";
+import { remembering } from "../lib/remember.ts";
 
 /** Greater than every character that stands in a key. */
 export const AFTER_ALL = "~";
@@ -16,23 +17,9 @@ export const AFTER_ALL = "~";
 const HASH_BYTES = 16;
 
 /** 22 characters for a text of any length. Hashed as JSON, which tells lone surrogates apart where UTF-8 would not. */
-export function hashKey(text: string): string {
-  let hash = hashes.get(text);
-  if (hash === undefined) {
-    hash = hashOf(text);
-    if (hashes.size >= HASHES_REMEMBERED) hashes.clear();
-    hashes.set(text, hash);
-  }
-  return hash;
-}
-
-/** The same few users, agents and types come again and again. */
-const hashes = new Map<string, string>();
-const HASHES_REMEMBERED = 1_000;
-
-function hashOf(text: string): string {
-  return new Bun.CryptoHasher("sha256").update(JSON.stringify(text)).digest().subarray(0, HASH_BYTES).toString("base64url");
-}
+export const hashKey = remembering(1_000, (text: string) =>
+  new Bun.CryptoHasher("sha256").update(JSON.stringify(text)).digest().subarray(0, HASH_BYTES).toString("base64url"),
+);
 
 /** Width 7 holds 3.5 × 10^12: milliseconds until 2081, and more versions than any session will have. */
 export function numberKey(number: number): string {

@@ -42,6 +42,7 @@
  * @module
  */
 import type { JsonObject, JsonText } from "../lib/json.ts";
+import { remembering } from "../lib/remember.ts";
 
 /** Any table, for what concerns keys alone. */
 export interface AnyTable {
@@ -77,22 +78,7 @@ const withBody = <Row extends { body: JsonText }>(name: string): Table<Row> => (
 });
 
 /** For the few rows that are read again and again: one that is as it was need not be parsed. Such a row is never changed in place. */
-const remembering = <Row>(table: Table<Row>): Table<Row> => {
-  const rows = new Map<string, Row>();
-  return {
-    ...table,
-    decode(value) {
-      let row = rows.get(value);
-      if (row === undefined) {
-        row = table.decode(value);
-        if (rows.size >= ROWS_REMEMBERED) rows.clear();
-        rows.set(value, row);
-      }
-      return row;
-    },
-  };
-};
-const ROWS_REMEMBERED = 1_000;
+const rowsRemembered = <Row>(table: Table<Row>): Table<Row> => ({ ...table, decode: remembering(1_000, (value) => table.decode(value)) });
 
 export interface SessionRow {
   agentId: string;
@@ -313,7 +299,7 @@ export const deliveriesDue = index("deliveries_due");
 export const deliveriesBySession = index("deliveries_by_session");
 export const idempotency = withBody<IdempotencyRow>("idempotency");
 export const idempotencyByTime = index("idempotency_by_time");
-export const apiKeys = remembering(json<ApiKeyRow>("api_keys"));
+export const apiKeys = rowsRemembered(json<ApiKeyRow>("api_keys"));
 export const apiKeysById = text("api_keys_by_id");
 export const removals = json<RemovalRow>("removals");
 export const settings = json<SettingsRow>("settings");

@@ -24,9 +24,9 @@ test(
 
     const written = new Map<string, Written[]>();
     for (let i = 0; i < WRITERS; i++) written.set((await server.ok(server.post("/v1/sessions", { agent_id: "agent" }))).id, []);
-    let isKilled = false;
+    const end = { isNear: false };
     const writing = Array.from(written, async ([id, states]) => {
-      while (!isKilled) {
+      while (!end.isNear) {
         const answer = await server.post(`/v1/sessions/${id}/state`, { state: { step: states.length + 1 } }).catch(() => undefined);
         if (answer?.status === 200) states.push({ version: answer.body.state_version, at: performance.now() });
       }
@@ -39,7 +39,7 @@ test(
     // A command that writes beside it.
     const { code, stdout } = await runCairn(["keys", "create", "--name", "beside", "--data-dir", dataDirectory]);
     expect([code, stdout]).toEqual([0, expect.stringMatching(/crn_/)]);
-    isKilled = true;
+    end.isNear = true;
     await server.kill();
     await Promise.all(writing);
     expect(existsSync(join(dataDirectory, "store", "relaxed"))).toBe(true);
