@@ -53,7 +53,7 @@ const ROWS_REMEMBERED = 2_000;
 const REMEMBERED_LENGTH_MAX = 4_096;
 
 /** More of them wait for the next transaction, so that requests are heard in between. */
-const WORKS_PER_TRANSACTION = 256;
+const WORKS_PER_TRANSACTION = 128;
 
 /** Below this a commit is refused: LMDB has to be able to write the pages of everything that waits (64 MiB). */
 export const FREE_BYTES_MIN = 64 * 1024 * 1024;
@@ -74,13 +74,19 @@ export class Store implements Reader {
   readonly #vectors: ByteDatabase;
   /** Whether a commit is done only when a flush is that comes after it. */
   readonly #flushesLater: boolean;
-  readonly #draft = new Draft({
+  /** Reads and writes of the transaction that is open. */
+  readonly #atOnce: Tx = {
     get: (table, key) => this.#stored(table, key),
     has: (table, key) => this.has(table, key),
     keys: (table, span) => this.keys(table, span),
     rows: (table, span) => this.rows(table, span),
     vectorBytes: (memory) => this.vectorBytes(memory),
-  });
+    put: (table, key, row) => this.#write({ table: table.name, key, value: table.encode(row) }),
+    remove: (table, key) => this.#write({ table: table.name, key, value: undefined }),
+    putVector: (memory, bytes) => this.#write({ table: vectors.name, key: memory, value: bytes }),
+    removeVector: (memory) => this.#write({ table: vectors.name, key: memory, value: undefined }),
+  };
+  readonly #draft = new Draft(this.#atOnce);
   /**
    * Rows as they were last read outside commits, of tables that only this process writes. A commit takes out what it
    * writes, and once more when it is on the disk: what was read meanwhile was the row of before.
@@ -260,18 +266,51 @@ export class Store implements Reader {
     let works: Work[] | undefined;
     const written: Write[] = [];
     try {
-      await this.#env.childTransaction(() => {
+      await this.#transaction(() => {
         works = this.#waiting.splice(0, WORKS_PER_TRANSACTION);
         if (this.#waiting.length > 0) this.#callForTransaction();
         for (const work of works) written.push(...this.#run(work));
       });
-      if (this.#flushesLater) await this.#env.flushed;
       for (const write of written) this.#forget(write);
       // Also what was thrown is said only now: its reason may be what another work of the same transaction has written.
       for (const { outcome, resolve, reject } of works ?? []) {
         if (outcome !== undefined && "thrown" in outcome) reject(outcome.thrown);
         else resolve(outcome?.result);
       }
+    } catch (refusal) {
+      for (const { reject } of works ?? this.#waiting.splice(0)) reject(refusal);
+    }
+  }
+
+  /**
+   * A commit too large to be a draft first: what `work` writes goes into the transaction at once, which it shares with nobody.
+   *
+   * @throws {ApiError} as `commit` does
+   */
+  async commitAlone<Result>(work: (tx: Tx) => Result): Promise<Result> {
+    this.#refuseWithoutSpace();
+    let outcome: Work["outcome"];
+    try {
+      await this.#transaction(() => {
+        try {
+          outcome = { result: work(this.#atOnce) };
+        } catch (thrown) {
+          outcome = { thrown };
+          throw thrown;
+        }
+      });
+    } catch (refusal) {
+      throw outcome !== undefined && "thrown" in outcome ? outcome.thrown : refusal;
+    }
+    for (const rows of this.#remembered.values()) rows.clear();
+    return (outcome as { result: unknown } | undefined)?.result as Result;
+  }
+
+  /** @throws {ApiError} when the disk refuses it; then nothing was written */
+  async #transaction(run: () => void): Promise<void> {
+    try {
+      await this.#env.childTransaction(run);
+      if (this.#flushesLater) await this.#env.flushed;
     } catch (error) {
       // The reason arrives in a promise of its own, which would end the process if nobody listened.
       const cause: unknown = await Promise.resolve((error as { commitError?: unknown }).commitError).then(
@@ -279,8 +318,7 @@ export class Store implements Reader {
         (reason: unknown) => reason,
       );
       this.#spaceCheckedAt = Number.NEGATIVE_INFINITY;
-      const refusal = refusalOf(cause);
-      for (const { reject } of works ?? this.#waiting.splice(0)) reject(refusal);
+      throw refusalOf(cause);
     }
   }
 

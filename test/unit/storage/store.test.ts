@@ -174,9 +174,9 @@ test("whoever reads after a commit has resolved sees it, however often the row w
     version: 0,
   });
   for (let count = 1; count <= 30; count++) {
-    let committed = false;
-    const commit = store.commit((tx) => tx.put(sessions, "s", row(count))).then(() => (committed = true));
-    while (!committed) {
+    const under = { way: true };
+    const commit = store.commit((tx) => tx.put(sessions, "s", row(count))).then(() => (under.way = false));
+    while (under.way) {
       const seen = store.get(sessions, "s")?.turnCount ?? 0;
       expect([count - 1, count]).toContain(seen);
       await new Promise(setImmediate);
@@ -300,4 +300,36 @@ test("a store of a newer version is refused with what to do, and left as it is",
 
 test("nobody but the owner can read the files", () => {
   for (const file of ["data.mdb", "lock.mdb"]) expect([file, statSync(join(directory, "store", file)).mode & 0o777]).toEqual([file, 0o600]);
+});
+
+test("a commit of its own is all there, or nothing of it when its work throws, and what was remembered is read again", async () => {
+  const session = { agentId: "before" } as SessionRow;
+  await store.commit((tx) => tx.put(sessions, "s", session));
+  expect(store.get(sessions, "s")).toEqual(session);
+  const thrown = new Error("no");
+  const outcomes = await Promise.allSettled([
+    store.commitAlone((tx) => {
+      tx.put(sessions, "s", { agentId: "never" } as SessionRow);
+      tx.put(turns, "a", text("never"));
+      throw thrown;
+    }),
+    store.commit((tx) => tx.put(turns, "b", text("beside"))),
+    store.commitAlone((tx) => {
+      tx.put(sessions, "s", { agentId: "after" } as SessionRow);
+      for (let i = 0; i < 2_000; i++) tx.put(turns, `c${String(i).padStart(4, "0")}`, text(String(i)));
+      tx.remove(turns, "c0007");
+      return tx.rows(turns, { from: "c0006", to: "c0009" }).map(({ key }) => key);
+    }),
+  ]);
+  expect(outcomes).toEqual([
+    { status: "rejected", reason: thrown },
+    { status: "fulfilled", value: undefined },
+    { status: "fulfilled", value: ["c0006", "c0008"] },
+  ]);
+  expect([store.get(sessions, "s")?.agentId, store.has(turns, "a"), store.has(turns, "b"), store.count(turns)]).toEqual([
+    "after",
+    false,
+    true,
+    2_000,
+  ]);
 });
