@@ -102,7 +102,7 @@ export const VARIABLES = {
   CAIRN_WEBHOOK_RETRY_SCHEDULE: "waits before each further attempt: 5s,5m,30m,2h,5h,10h,10h (default)",
   CAIRN_NATIVE_DIR: "where the executable unpacks its native parts first",
   CAIRN_SIMD: `instruction set of the vector index: ${SIMD_LEVELS.join(", ")}`,
-  CAIRN_GRAPH_FROM: "from how many vectors on a graph of them (HNSW) is built; it answers from twice as many on: 100000 (default)",
+  CAIRN_GRAPH_FROM: "from how many vectors on a graph of them (HNSW) is built; it answers from twice as many on: 200000 (default)",
 } as const;
 
 type Environment = Record<string, string | undefined>;

@@ -31,7 +31,7 @@ export function readingsOf({ store, vectors, clock, webhooks }: MemoryParts & We
     { name: "cairn_vectors_stored", help: "Vectors in the store.", read: () => vectors.status.vectors },
     {
       name: "cairn_vectors",
-      help: "Vectors by where they are: in the graph, not yet in it, deleted but still taking room in it. The first 100 need no graph.",
+      help: "Vectors by where they are: in the index, not yet in it, deleted but still taking room in its graph. The first 100 need no index.",
       label: "state",
       read: () => {
         const { indexed, pending, removed } = vectors.status;

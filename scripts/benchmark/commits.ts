@@ -111,7 +111,11 @@ class Recorder {
   #listening(tx: Tx, writes: Write[]): Tx {
     const note = (table: string, key: string, value: Write["value"]) => writes.push({ table, key: this.#pieces(table, key), value });
     return {
-      ...tx,
+      get: (table, key) => tx.get(table, key),
+      has: (table, key) => tx.has(table, key),
+      keys: (table, span) => tx.keys(table, span),
+      rows: (table, span) => tx.rows(table, span),
+      vectorBytes: (memory) => tx.vectorBytes(memory),
       put: (table, key, row) => {
         note(table.name, key, table.encode(row));
         tx.put(table, key, row);

@@ -16,16 +16,17 @@ import type { ClientOrder, ClientResult } from "./client.ts";
 import type { CommitsOrder, CommitsResult } from "./commits.ts";
 import type { EchoOrder } from "./echo.ts";
 import type { EmbeddingCost, EmbeddingOrder } from "./embedding.ts";
-import type { NeighboursOrder } from "./neighbours.ts";
+import type { Neighbours, NeighboursOrder, NeighboursResult } from "./neighbours.ts";
 import { printReport, type Measured, type Report } from "./report.ts";
 import { Subject, cpuMs } from "./subject.ts";
 import { median, type Costed, type Run } from "./timing.ts";
-import { MEMORIES_PER_SESSION, OPERATIONS, OPERATION_NAMES, TURNS_PER_SESSION, type OperationName } from "./workload.ts";
+import { MEMORIES_PER_SESSION, OPERATIONS, OPERATION_NAMES, TURNS_PER_SESSION, question, type OperationName } from "./workload.ts";
 
 const HELP = `scripts/bench: measures Cairn against the limits of this machine
 
   --quick                  small and short: a first impression in half a minute
   --sessions N             sessions stored before measuring (1000)
+  --vectors N              the same by the number of memories: ${MEMORIES_PER_SESSION} for each session (20000)
   --only NAME,NAME         ${OPERATION_NAMES.join(", ")}, embedding
   --concurrency N,N        requests at once (1,16,64)
   --seconds N              measuring time of each, in turns (1.5)
@@ -61,6 +62,7 @@ function readOptions(): Options | undefined {
     options: {
       quick: { type: "boolean", default: false },
       sessions: { type: "string" },
+      vectors: { type: "string" },
       only: { type: "string" },
       concurrency: { type: "string" },
       seconds: { type: "string" },
@@ -77,7 +79,10 @@ function readOptions(): Options | undefined {
     if (!(Number(text) > 0)) throw new Failure(`--${name} must be a number above 0; got ${text}.`);
     return Number(text);
   };
-  const sessions = number("sessions", values.sessions ?? (values.quick ? "100" : "1000"));
+  const sessions =
+    values.vectors === undefined
+      ? number("sessions", values.sessions ?? (values.quick ? "100" : "1000"))
+      : Math.ceil(number("vectors", values.vectors) / MEMORIES_PER_SESSION);
   if (sessions < SESSIONS_MIN) throw new Failure(`--sessions must be at least ${SESSIONS_MIN}, so that there is a graph to search.`);
   const names = values.only?.split(",") ?? [...OPERATION_NAMES, "embedding"];
   const unknown = names.find((name) => name !== "embedding" && !isOperation(name));
@@ -107,7 +112,7 @@ class Bench implements AsyncDisposable {
   readonly #client = new Child<ClientOrder, ClientResult>("client.ts");
   readonly #echo = new Child<EchoOrder, number>("echo.ts");
   readonly #commits = new Child<CommitsOrder, CommitsResult>("commits.ts");
-  readonly #neighbours = new Child<NeighboursOrder, Run>("neighbours.ts");
+  readonly #neighbours = new Child<NeighboursOrder, NeighboursResult>("neighbours.ts");
   #subject: Subject | undefined;
 
   constructor(options: Options) {
@@ -141,8 +146,8 @@ class Bench implements AsyncDisposable {
     if (limits) {
       say("recording what each operation writes …");
       await this.#commits.tell({ kind: "open", store: join(copy, "store"), scratch: this.#directory, sessions: ids });
-      await this.#neighbours.tell({ kind: "open", vectors: join(copy, "vectors") });
     }
+    const neighbours = limits && operations.includes("search-all") ? await this.#compareNeighbours(copy, key) : undefined;
     await this.#subject.settled();
 
     const measured: Measured[] = [];
@@ -161,6 +166,7 @@ class Bench implements AsyncDisposable {
       startMs,
       stopMs,
       memory,
+      neighbours,
       measured,
       embedding: costs,
     };
@@ -169,6 +175,25 @@ class Bench implements AsyncDisposable {
   #start(data: string): Promise<Subject> {
     const { binary, logLevel } = this.#options;
     return Subject.start(binary, { dataDirectory: data, key: ADMIN_KEY, logLevel, log: join(this.#directory, "log") });
+  }
+
+  /** What share of the right answers Cairn gives, and with how much of them hnswlib is measured. */
+  async #compareNeighbours(copy: string, key: string): Promise<Report["neighbours"]> {
+    say("building a graph with hnswlib alone …");
+    const { right, ef, recall } = (await this.#neighbours.tell({ kind: "open", directory: copy })) as Neighbours;
+    await this.#subject?.settled();
+    let found = 0;
+    for (const [seed, memories] of right.entries()) {
+      const response = await fetch(`http://127.0.0.1:${this.#subject?.port}/v1/memory/search`, {
+        method: "POST",
+        headers: { "X-API-Key": key, "Content-Type": "application/json" },
+        body: JSON.stringify({ query: question(seed), limit: 10, threshold: 0 }),
+      });
+      const { data } = (await response.json()) as { data: { id: string }[] };
+      const answer = new Set(data.map(({ id }) => id.slice("mem_".length)));
+      found += memories.filter((memory) => answer.has(memory)).length;
+    }
+    return { recall: found / right.flat().length, questions: right.length, graphEf: ef, graphRecall: recall };
   }
 
   async #measure(subject: Subject, operation: OperationName, concurrency: number): Promise<Measured> {
@@ -197,7 +222,7 @@ class Bench implements AsyncDisposable {
         runs.commits.push(await costed(this.#commits.pid, commit));
       }
       if (operation === "search-all") {
-        runs.neighbours.push(await costed(this.#neighbours.pid, () => this.#neighbours.tell({ kind: "load", seconds })));
+        runs.neighbours.push(await costed(this.#neighbours.pid, () => this.#neighbours.tell({ kind: "load", seconds }) as Promise<Run>));
       }
     }
     const commits = middle(runs.commits);

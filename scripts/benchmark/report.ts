@@ -26,6 +26,8 @@ export interface Report {
   startMs: number;
   stopMs: number;
   memory: { started: Memory; filled: Memory; measured: Memory };
+  /** Of the ten best of everything: what share Cairn finds, and what share of the ten nearest hnswlib. */
+  neighbours: { recall: number; questions: number; graphEf: number; graphRecall: number } | undefined;
   measured: Measured[];
   embedding: EmbeddingCost[];
 }
@@ -56,16 +58,25 @@ export function printReport(report: Report): string {
     `memory (RSS, of it own): ${Object.entries(memory)
       .map(([when, { rss, rssAnon }]) => `${when} ${rss} MB, ${rssAnon} MB`)
       .join("; ")}`,
+    ...recalls(report),
     "",
     ...table([COLUMNS, ...report.measured.map(row)]),
     "",
     "HTTP   share of what a bare Bun.serve does that answers the same bytes; CPU: how many times its processor time for one",
     "disk   share of what lmdb-js alone commits of the same bytes, as many at once; CPU and p50: how many times its",
-    "graph  share of what hnswlib alone answers, one at a time",
+    "graph  share of what hnswlib alone answers, one at a time, searching as widely as it has to for that recall",
     ...(report.embedding.length === 0
       ? []
       : ["", ...table([["embedding", "µs", "", "µs", "ratio"], ...report.embedding.map(embeddingRow)])]),
   ].join("\n");
+}
+
+function recalls({ neighbours }: Report): string[] {
+  if (neighbours === undefined) return [];
+  const { recall, questions, graphEf, graphRecall } = neighbours;
+  return [
+    `recall@10 of search of everything, ${questions} questions: ${recall.toFixed(3)}; hnswlib alone: ${graphRecall.toFixed(3)} at ef ${graphEf}`,
+  ];
 }
 
 function row({ title, concurrency, cairn, echo, commits, neighbours }: Measured): string[] {

@@ -61,7 +61,7 @@ async function relevant(parts: MemoryParts, scope: Filter, text: string, request
   // Nothing to look for in signs alone: then the newest, as without a query.
   if (ranking.query.lexical.size === 0) return newest(parts, scope, request.memoryLimit);
   return ranking.matches.map((match) =>
-    itemJson(match.key, match.row, match.score, request.explain ? explanationJson(parts, ranking, match) : undefined),
+    itemJson(match.key, match.row, match.score, request.explain ? explanationJson(ranking, match) : undefined),
   );
 }
 

@@ -53,6 +53,7 @@ export function backfill(parts: MemoryParts): Task {
   return {
     name: BACKFILL,
     async run() {
+      await embeddings.drawOwedLine();
       if (await takeOut(parts)) {
         watch.tellProgress();
         return 0;

@@ -7,15 +7,17 @@
  * @module
  */
 import { withPrefix, type BareId } from "../lib/ids.ts";
+import { largest } from "../lib/largest.ts";
 import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
 import { isAnyBeingRemoved } from "../sessions/removal.ts";
+import type { Reader } from "../storage/store.ts";
 import type { MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
-import { storedLabel, storedTerms, storedVector } from "../vectors/encoding.ts";
-import { dot } from "../vectors/exact.ts";
+import type { Candidate } from "../vectors/candidates.ts";
+import { storedLabel } from "../vectors/encoding.ts";
 import { memoryPostings, visibleMemory, type MemoryFilter, type MemoryParts } from "./memories.ts";
 import { explain, relevance } from "./relevance.ts";
 
@@ -28,6 +30,7 @@ export interface Match {
   /** 0.0 to 1.0, higher is more relevant; 0.7 and more is about the query. */
   score: number;
   cosine: number;
+  terms: Uint32Array;
 }
 
 /** What was found, and what it was found with. */
@@ -55,9 +58,9 @@ export async function rank(
       const query = await parts.embeddings.embedQuery(active, text);
       const candidates = query.lexical.size === 0 ? [] : await candidatesFor(parts, query.vector, filter);
       // When another provider was set meanwhile, its vectors may be among them: they mean something else.
-      if (parts.embeddings.active.firstLabel === active.firstLabel) {
-        return { query, active, matches: best(parts, query, active, candidates, options) };
-      }
+      const isSame = parts.embeddings.active.firstLabel === active.firstLabel;
+      const matches = isSame ? best(parts, query, active, candidates, options) : undefined;
+      if (matches !== undefined) return { query, active, matches };
     } catch (error) {
       // What failed may be the provider before, which lets go of what is under way.
       if (parts.embeddings.active === active) throw error;
@@ -65,39 +68,64 @@ export async function rank(
   }
 }
 
+interface Scored {
+  candidate: Candidate;
+  score: number;
+}
+
+/** @returns undefined when one of them has got another vector meanwhile */
 function best(
   { store }: MemoryParts,
   query: EmbeddedQuery,
   { firstLabel, calibration }: Active,
-  candidates: readonly BareId[],
+  candidates: readonly Candidate[],
   { threshold, limit }: { threshold: number; limit: number },
-): Match[] {
-  const scored: { key: BareId; score: number; cosine: number }[] = [];
-  for (const key of candidates) {
-    const bytes = store.vectorBytes(key);
-    if (bytes === undefined || storedLabel(bytes) < firstLabel) continue;
-    const cosine = dot(query.vector, storedVector(bytes));
-    const score = relevance(query, cosine, storedTerms(bytes), calibration);
-    if (score >= threshold) scored.push({ key, score, cosine });
+): Match[] | undefined {
+  const scored: Scored[] = [];
+  for (const candidate of candidates) {
+    // Of a provider before: the store may not say so yet.
+    if (candidate.label < firstLabel) continue;
+    const score = relevance(query, candidate.cosine, candidate.terms, calibration);
+    if (score >= threshold) scored.push({ candidate, score });
   }
-  scored.sort((a, b) => b.score - a.score || (a.key < b.key ? 1 : -1));
   const matches: Match[] = [];
-  for (const candidate of scored) {
-    const row = visibleMemory(store, candidate.key);
+  for (const { candidate, score } of inOrder(scored, limit)) {
+    const { memory, label, cosine, terms } = candidate;
+    const row = visibleMemory(store, memory);
     if (row === undefined) continue;
-    matches.push({ ...candidate, row });
+    if (row.embedding?.label !== label && !isStored(store, candidate)) return undefined;
+    matches.push({ key: memory, row, score, cosine, terms });
     if (matches.length === limit) break;
   }
   return matches;
 }
 
+/** Best first, of equal ones the newer first. Most are never asked for: those that can be among the first `few` are sorted alone. */
+function* inOrder(scored: Scored[], few: number): Generator<Scored> {
+  const scores = new Float64Array(scored.length);
+  for (let i = 0; i < scored.length; i++) scores[i] = (scored[i] as Scored).score;
+  const bar = largest(scores, few);
+  yield* scored.filter(({ score }) => score >= bar).sort(byScore);
+  yield* scored.filter(({ score }) => score < bar).sort(byScore);
+}
+
+function byScore(a: Scored, b: Scored): number {
+  return b.score - a.score || (a.candidate.memory < b.candidate.memory ? 1 : -1);
+}
+
+/** Whether the vector is still there. What a row says of its label can be wrong for good, in a damaged store. */
+function isStored(store: Reader, { memory, label }: Candidate): boolean {
+  const bytes = store.vectorBytes(memory);
+  return bytes !== undefined && storedLabel(bytes) === label;
+}
+
 /** While a large session is being removed its memories can be nearer than all others: then more are asked for. */
-async function candidatesFor(parts: MemoryParts, query: Float32Array, filter: Filter): Promise<BareId[]> {
+async function candidatesFor(parts: MemoryParts, query: Float32Array, filter: Filter): Promise<Candidate[]> {
   for (let asked = CANDIDATES; ; asked *= 4) {
     const found = await parts.vectors.nearest(query, filter, asked);
     if (found.length < asked || !isAnyBeingRemoved(parts.store)) return found;
-    const visible = found.filter((memory) => visibleMemory(parts.store, memory) !== undefined);
-    if (visible.length >= CANDIDATES) return visible.slice(0, CANDIDATES);
+    const visible = found.filter(({ memory }) => visibleMemory(parts.store, memory) !== undefined);
+    if (visible.length >= CANDIDATES) return visible.sort((a, b) => b.cosine - a.cosine).slice(0, CANDIDATES);
   }
 }
 
@@ -124,14 +152,13 @@ export async function searchMemories(parts: MemoryParts, search: Search): Promis
           tags: toJson(match.row.tags),
           score: toJson(match.score),
           created_at: toJson(toIso(match.row.createdAt)),
-          explanation: search.explain ? explanationJson(parts, ranking, match) : undefined,
+          explanation: search.explain ? explanationJson(ranking, match) : undefined,
         }),
       ),
     ),
   });
 }
 
-export function explanationJson({ store }: MemoryParts, { query, active }: Ranking, match: Match): JsonText | undefined {
-  const bytes = store.vectorBytes(match.key);
-  return bytes === undefined ? undefined : toJson(explain(query, match.cosine, storedTerms(bytes), match.row.content, active.calibration));
+export function explanationJson({ query, active }: Ranking, { cosine, terms, row }: Match): JsonText {
+  return toJson(explain(query, cosine, terms, row.content, active.calibration));
 }

@@ -9,7 +9,7 @@
 import { fromBase62 } from "../lib/base62.ts";
 import { BARE_ID_LENGTH, withPrefix, type BareId } from "../lib/ids.ts";
 import { numberKey } from "../storage/keys.ts";
-import { firstLabelOf, LABEL_BYTES, removeVector } from "../storage/memory-records.ts";
+import { firstLabelOf, LABEL_BYTES, nextLabelOf, removeVector } from "../storage/memory-records.ts";
 import type { Reader, Snapshot, Tx } from "../storage/store.ts";
 import {
   labels,
@@ -302,10 +302,6 @@ function* checkLabels(reader: Snapshot): Generator<Problem | undefined> {
       mend: (tx) => tx.put(meta, "nextLabel", String(Math.max(right, nextLabelOf(tx)))),
     };
   }
-}
-
-function nextLabelOf(reader: Reader): number {
-  return Number(reader.get(meta, "nextLabel") ?? "0");
 }
 
 /** One whose vector was made meanwhile may stand there still: the server finds that out when it comes by. */

@@ -33,7 +33,7 @@ export function putMemory(tx: Tx, memory: BareId, row: MemoryRow, before?: Memor
 
 /** Stores a vector under a new label, which goes into the last four of its bytes, and gives that. */
 export function putVector(tx: Tx, memory: BareId, bytes: Uint8Array): number {
-  const label = Number(tx.get(meta, "nextLabel") ?? "0");
+  const label = nextLabelOf(tx);
   tx.put(meta, "nextLabel", String(label + 1));
   tx.put(labels, numberKey(label), memory);
   new DataView(bytes.buffer, bytes.byteOffset).setUint32(bytes.byteLength - LABEL_BYTES, label, true);
@@ -42,6 +42,11 @@ export function putVector(tx: Tx, memory: BareId, bytes: Uint8Array): number {
 }
 
 export const LABEL_BYTES = 4;
+
+/** The label that the next vector gets. */
+export function nextLabelOf(reader: Reader): number {
+  return Number(reader.get(meta, "nextLabel") ?? "0");
+}
 
 /** Vectors with smaller labels are of a provider that is no longer set, and compare with nothing. */
 export function firstLabelOf(reader: Reader): number {

@@ -6,14 +6,14 @@
  *
  * @module
  */
-import type { BareId } from "../lib/ids.ts";
+import { unpack, type Candidate } from "./candidates.ts";
 import type { FromWorker, ToWorker } from "./protocol.ts";
 
 /** What the other side says on its own. */
 export type Notice = Extract<FromWorker, { kind: "ready" | "status" | "warning" }>;
 
 interface Call {
-  resolve(memories: BareId[]): void;
+  resolve(candidates: Candidate[]): void;
   reject(error: Error): void;
 }
 
@@ -46,7 +46,7 @@ export class Connection {
     if (!this.#isOver) this.#worker.postMessage(message);
   }
 
-  async call(message: (call: number) => ToWorker): Promise<BareId[]> {
+  async call(message: (call: number) => ToWorker): Promise<Candidate[]> {
     await this.ready;
     if (this.#isOver) throw new Error("the worker has ended");
     const call = ++this.#lastCall;
@@ -80,7 +80,7 @@ export class Connection {
         onNotice(message);
         break;
       case "answer":
-        this.#take(message.call)?.resolve(message.memories);
+        this.#take(message.call)?.resolve(unpack(message.candidates));
         break;
       case "saved":
         this.#take(message.call)?.resolve([]);

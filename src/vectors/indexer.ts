@@ -6,7 +6,7 @@
  * any other: every answer is checked against the store before it counts.
  *
  * Two things are made of the vectors. `coarse` has all of them and answers while there are not too many to compare with each;
- * the graph is built along in the background, and answers beyond.
+ * the graph is built in the background before there are too many, and answers beyond.
  *
  * ```
  *                           ┌──read──▶ coarse
@@ -17,16 +17,16 @@
  * @module
  */
 import { fromBase62 } from "../lib/base62.ts";
-import type { BareId } from "../lib/ids.ts";
 import { InvariantError } from "../lib/invariant.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
 import { labels, memories, meta } from "../storage/tables.ts";
 import { matches, walk, type Filter } from "../storage/walk.ts";
-import { Coarse, COARSE_ERROR } from "./coarse.ts";
+import { Coarse, COARSE_GAP } from "./coarse.ts";
 import { storedVector } from "./encoding.ts";
-import { dot, Nearest, scan, type Neighbour } from "./exact.ts";
+import { Reading, type Candidate } from "./candidates.ts";
+import { Nearest, scan, type Neighbour } from "./exact.ts";
 import { Graph } from "./hnsw.ts";
 import { firstOf, passingNearest, type Look } from "./oversample.ts";
 import { loadSnapshot, saveSnapshot, type Snapshot } from "./snapshot.ts";
@@ -34,8 +34,10 @@ import { loadSnapshot, saveSnapshot, type Snapshot } from "./snapshot.ts";
 export interface IndexerOptions {
   /** A filter that lets this many through is answered by comparing with each in the store: 4 µs apiece. */
   scanMax: number;
-  /** Of so many vectors each is compared coarsely, 5 ms or so; of more the graph is asked. */
+  /** Of so many vectors each is compared coarsely, 20 ms or so; of more the graph is asked. */
   coarseMax: number;
+  /** A graph is built when there are so many vectors, and kept when they become fewer. */
+  graphFrom: number;
   /** So many are asked for until enough pass the filter; beyond, those that pass are compared one by one. */
   oversampleMax: number;
   /** A graph is built anew when at least so many of its points are removed ones, and such a share of it. */
@@ -47,7 +49,8 @@ export interface IndexerOptions {
 
 const DEFAULTS: IndexerOptions = {
   scanMax: 2_000,
-  coarseMax: 100_000,
+  coarseMax: 400_000,
+  graphFrom: 0,
   oversampleMax: 6_400,
   removedMin: 100,
   removedShareMax: 0.3,
@@ -65,7 +68,7 @@ const LABELS_PER_SWEEP_STEP = 500;
 const POINTS_COMPARED = 16;
 
 export interface IndexStatus {
-  /** Vectors in the graph, and those not yet in it. */
+  /** Vectors in the index, and those not yet in it: in the graph when there is to be one, else among the coarse ones. */
   indexed: number;
   pending: number;
   /** Points of deleted vectors that still take room in the graph. */
@@ -108,10 +111,10 @@ export class Indexer {
   async start(options: { useSnapshot: boolean } = { useSnapshot: true }): Promise<string | undefined> {
     const loaded = options.useSnapshot ? await loadSnapshot(this.#directory) : { reason: "the index failed with it" };
     this.catchUp();
-    if ("reason" in loaded) return loaded.reason;
-    if (!this.#isOfThisStore(loaded)) {
-      loaded.graph.release();
-      return "the snapshot is of another store";
+    const rebuilding = "reason" in loaded ? loaded.reason : this.#isOfThisStore(loaded) ? undefined : "the snapshot is of another store";
+    if ("reason" in loaded || rebuilding !== undefined) {
+      if ("graph" in loaded) loaded.graph.release();
+      return this.#hasGraph ? rebuilding : undefined;
     }
     const { graph, live, removed } = loaded;
     this.#graph = graph;
@@ -127,8 +130,8 @@ export class Indexer {
 
   get status(): IndexStatus {
     return {
-      indexed: this.#live.size,
-      pending: this.#pendingCount + (this.#rebuilding?.queue.length ?? 0),
+      indexed: this.#hasGraph ? this.#live.size : this.#coarse.size,
+      pending: this.#hasGraph ? this.#pendingCount + (this.#rebuilding?.queue.length ?? 0) : this.#unread.length,
       removed: this.#removed.size,
       unsaved: this.#unsaved,
     };
@@ -151,8 +154,13 @@ export class Indexer {
   }
 
   /** The memories nearest to a query among those that pass the filter, best first. */
-  nearest(query: Float32Array, filter: Filter, limit: number): Neighbour[] {
+  nearest(query: Float32Array, filter: Filter, limit: number): Candidate[] {
     this.catchUp();
+    const read = new Reading(this.#store, query);
+    return this.#nearest(query, filter, limit, read).flatMap(({ memory }) => read.candidate(memory) ?? []);
+  }
+
+  #nearest(query: Float32Array, filter: Filter, limit: number, read: Reading): Neighbour[] {
     const nearest = new Nearest(limit);
     if (filter.length > 0) {
       const passing = take(walk(this.#store, memories, filter), this.#options.scanMax + 1);
@@ -161,7 +169,7 @@ export class Indexer {
         return nearest.best();
       }
     }
-    const found = this.#isGraphOfUse() ? this.#throughGraph(query, filter, limit) : this.#throughCoarse(query, filter, limit);
+    const found = this.#isGraphOfUse() ? this.#throughGraph(query, filter, limit, read) : this.#throughCoarse(query, filter, limit, read);
     if (found !== undefined) return found;
     scan(this.#store, walk(this.#store, memories, filter), query, nearest);
     return nearest.best();
@@ -178,7 +186,9 @@ export class Indexer {
   sweep(): void {
     this.catchUp();
     const deleted = this.#live.size + this.#pendingCount - this.#store.count(labels);
-    if (deleted > 0 && this.#pendingCount === 0 && this.#sweeping.length === 0) this.#sweeping = [...this.#live];
+    if (deleted <= 0 || this.#sweeping.length > 0) return;
+    if (!this.#hasGraph) this.#forgetPending();
+    else if (this.#pendingCount === 0) this.#sweeping = [...this.#live];
   }
 
   /** Has later steps build the graph anew, without the points of deleted vectors. */
@@ -200,36 +210,38 @@ export class Indexer {
     }
   }
 
+  /** Whether there is a graph or is to be one. */
+  get #hasGraph(): boolean {
+    return this.#live.size > 0 || this.#pendingCount >= this.#options.graphFrom;
+  }
+
   /** Not while comparing with all is quick, nor while much is missing from it. */
   #isGraphOfUse(): boolean {
     return this.#live.size + this.#pendingCount > this.#options.coarseMax && this.#pendingCount <= PENDING_MAX;
   }
 
-  #throughCoarse(query: Float32Array, filter: Filter, limit: number): Neighbour[] | undefined {
+  #throughCoarse(query: Float32Array, filter: Filter, limit: number, read: Reading): Neighbour[] | undefined {
     while (this.#stepRead());
     const max = this.#options.oversampleMax;
-    const found = passingNearest(this.#coarse, query, { limit, max, error: COARSE_ERROR, look: this.#lookFor(filter) });
-    return found && firstOf(found, limit, COARSE_ERROR, (memory) => this.#exactCosine(memory, query));
+    const found = passingNearest(this.#coarse, query, { limit, max, error: COARSE_GAP, look: this.#lookFor(filter) });
+    return found && firstOf(found, limit, COARSE_GAP / 2, (memory) => read.candidate(memory)?.cosine);
   }
 
   /** What the graph finds, and what is not in it yet. */
-  #throughGraph(query: Float32Array, filter: Filter, limit: number): Neighbour[] | undefined {
+  #throughGraph(query: Float32Array, filter: Filter, limit: number, read: Reading): Neighbour[] | undefined {
     const max = this.#options.oversampleMax;
     const look = this.#lookFor(filter);
-    const found = passingNearest(this.#graph, query, { limit, max, error: GRAPH_ERROR, look });
+    // What the last places add is not in its cosines.
+    const off = GRAPH_ERROR + Math.abs(query.at(-1) ?? 0);
+    const found = passingNearest(this.#graph, query, { limit, max, error: GRAPH_ERROR, reach: 2 * off, look });
     if (found === undefined) return undefined;
     const candidates = [...found];
     for (const label of this.#pending.slice(this.#pendingAt)) {
       const memory = look(label);
-      const cosine = memory === undefined || memory === "deleted" ? undefined : this.#exactCosine(memory, query);
+      const cosine = memory === undefined || memory === "deleted" ? undefined : read.candidate(memory)?.cosine;
       if (memory !== undefined && cosine !== undefined) candidates.push({ memory, cosine });
     }
-    return firstOf(candidates, limit, GRAPH_ERROR + Math.abs(query.at(-1) ?? 0), (memory) => this.#exactCosine(memory, query));
-  }
-
-  #exactCosine(memory: BareId, query: Float32Array): number | undefined {
-    const bytes = this.#store.vectorBytes(memory);
-    return bytes === undefined ? undefined : dot(query, storedVector(bytes));
+    return firstOf(candidates, limit, off, (memory) => read.candidate(memory)?.cosine);
   }
 
   /** What is found to be deleted is taken out at once. */
@@ -263,7 +275,7 @@ export class Indexer {
 
   #stepPending(): boolean {
     const label = this.#pending[this.#pendingAt];
-    if (label === undefined) return false;
+    if (label === undefined || !this.#hasGraph) return false;
     this.#pendingAt++;
     if (this.#pendingCount === 0) {
       this.#pending = [];
@@ -319,6 +331,16 @@ export class Indexer {
     this.#graph.remove(label);
     this.#removed.add(label);
     this.#unsaved++;
+  }
+
+  /** The same of all that are not in the graph: 20 ms where there is none and vectors are many. */
+  #forgetPending(): void {
+    this.#pending = this.#pending.slice(this.#pendingAt).filter((label) => {
+      const isThere = this.#store.has(labels, numberKey(label));
+      if (!isThere) this.#coarse.remove(label);
+      return isThere;
+    });
+    this.#pendingAt = 0;
   }
 
   /** What is stored of the vector that a label means, good until the next read. */

@@ -14,7 +14,7 @@ export interface Points {
 /** A label's memory if that passes, nothing if it does not; `deleted` when there is no such vector any more. */
 export type Look = (label: number) => BareId | "deleted" | undefined;
 
-/** To begin with: the graph looks at so many anyway, and what is beyond the limit shows whether the last places are tied. */
+/** To begin with: what is beyond the limit shows whether the last places are tied. */
 const FIRST = 128;
 /** Asked for more than what the share that passed so far calls for, as it varies. */
 const MARGIN = 1.25;
@@ -22,13 +22,14 @@ const MARGIN = 1.25;
 /**
  * @param max - never asks for more than this many
  * @param error - how far apart two cosines may be that are equal in truth
+ * @param reach - what is further than this behind the last of the first `limit` is not looked at
  * @returns those that pass, nearest first: at least `limit` and all that may be equal to the last of them, or all there
  *   are; undefined when too few of the first `max` pass
  */
 export function passingNearest(
   points: Points,
   query: Float32Array,
-  { limit, max, error, look }: { limit: number; max: number; error: number; look: Look },
+  { limit, max, error, reach = error, look }: { limit: number; max: number; error: number; reach?: number; look: Look },
 ): Neighbour[] | undefined {
   const looked = new Map<number, BareId | "deleted" | undefined>();
   let asked = Math.min(max, Math.max(FIRST, limit));
@@ -37,6 +38,8 @@ export function passingNearest(
     const found: Neighbour[] = [];
     let deleted = 0;
     for (const { label, cosine } of near) {
+      const last = found[limit - 1];
+      if (last !== undefined && last.cosine - cosine >= reach) return found;
       if (!looked.has(label)) {
         const memory = look(label);
         looked.set(label, memory);

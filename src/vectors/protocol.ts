@@ -3,13 +3,13 @@
  *
  * @module
  */
-import type { BareId } from "../lib/ids.ts";
 import type { Filter } from "../storage/walk.ts";
+import type { PackedCandidates } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
 
 export type ToWorker =
   /** Without the snapshot when the worker before failed: the snapshot may be why. */
-  | { kind: "start"; dataDirectory: string; useSnapshot: boolean }
+  | { kind: "start"; dataDirectory: string; useSnapshot: boolean; graphFrom: number }
   | { kind: "nearest"; call: number; query: Float32Array; filter: Filter; limit: number }
   /** Something was stored or deleted. */
   | { kind: "changed" }
@@ -19,7 +19,7 @@ export type ToWorker =
 
 export type FromWorker =
   | { kind: "ready"; rebuilding: string | undefined; status: IndexStatus }
-  | { kind: "answer"; call: number; memories: BareId[] }
+  | { kind: "answer"; call: number; candidates: PackedCandidates }
   | { kind: "saved"; call: number }
   /** This call only. */
   | { kind: "refused"; call: number; reason: string }

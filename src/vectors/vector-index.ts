@@ -1,8 +1,8 @@
 /**
  * The request thread's side of the vector index.
  *
- * A set of a few memories needs no index: all of them are candidates. For anything larger there is a worker with a graph,
- * started when there are enough vectors to need it. The index is derived: the store knows every vector, and whatever the
+ * The memories of a session or a user are compared here, and a set of a few memories needs no index: all of them are
+ * candidates. For anything larger there is a worker, started when there are enough vectors to need it. The index is derived: the store knows every vector, and whatever the
  * worker's state, a memory is found as soon as its commit is on disk.
  *
  * @module
@@ -16,20 +16,39 @@ import type { Store } from "../storage/store.ts";
 import { labels, memories } from "../storage/tables.ts";
 import { matches, walk, type Filter } from "../storage/walk.ts";
 import { Connection, type Notice } from "./connection.ts";
-import { Nearest, scan } from "./exact.ts";
+import { Reading, type Candidate } from "./candidates.ts";
+import { byNearness } from "./exact.ts";
 import type { IndexStatus } from "./indexer.ts";
+import { Scopes } from "./scopes.ts";
 
 /** So many are handled on the request thread: 0.2 ms. */
 const HERE_MAX = 100;
+/** So many filters are known by heart to be for the worker. It answers exactly when few pass by now, too. */
+const WIDE_MAX = 1_000;
 /** A worker that has not finished by then is left alone; at worst the next start builds what is new in the graph. */
 const CLOSE_MAX_MS = 10_000;
+
+export interface IndexOptions {
+  /** A graph is built when there are so many vectors, and answers when there are twice as many; 0: always. */
+  graphFrom?: number | undefined;
+  newWorker?: () => Worker;
+}
+
+/** The graph is there by the time it is needed, and takes no room and time where it never is. */
+const GRAPH_FROM = 200_000;
+
+const theWorker = () => new Worker(new URL("./worker.ts", import.meta.url).href);
 
 const NO_STATUS: IndexStatus = { indexed: 0, pending: 0, removed: 0, unsaved: 0 };
 
 export class VectorIndex {
   readonly #store: Store;
   readonly #log: Log;
+  readonly #graphFrom: number;
   readonly #newWorker: () => Worker;
+  readonly #scopes: Scopes;
+  /** Filters that more than a few passed when that was looked at last. */
+  readonly #wide = new Set<string>();
   #connection: Connection | undefined;
   #status = NO_STATUS;
   /** The worker has said that it is idle, and has not been told of anything since. */
@@ -39,10 +58,12 @@ export class VectorIndex {
   #hasFailed = false;
   #isClosed = false;
 
-  constructor(store: Store, log: Log, newWorker = () => new Worker(new URL("./worker.ts", import.meta.url).href)) {
+  constructor(store: Store, log: Log, { graphFrom = GRAPH_FROM, newWorker = theWorker }: IndexOptions = {}) {
     this.#store = store;
     this.#log = log;
+    this.#graphFrom = graphFrom;
     this.#newWorker = newWorker;
+    this.#scopes = new Scopes(store);
   }
 
   /** Loads the graph if there are vectors enough to need one. Without it everything but search works. */
@@ -56,22 +77,24 @@ export class VectorIndex {
   }
 
   /**
-   * Candidates for a query: the `limit` memories nearest to it among those that pass the filter, best first; or all that
-   * pass, in no order, when they are no more. Every vector committed before the call is taken into account.
+   * Candidates for a query: the `limit` memories nearest to it among those that pass the filter, or all that pass when they
+   * are no more; in no order. Every vector committed before the call is taken into account.
    *
    * @throws {ApiError} `service_unavailable` when the worker has failed; the next call starts a new one
    */
-  async nearest(query: Float32Array, filter: Filter, limit: number): Promise<BareId[]> {
+  async nearest(query: Float32Array, filter: Filter, limit: number): Promise<Candidate[]> {
+    const scope = this.#scopes.for(filter);
+    if (scope !== undefined) return scope.nearest(query, limit);
     const few = this.#few(filter);
     if (few === undefined) return this.#ask(query, filter, limit);
-    if (few.length <= limit) return few;
-    const nearest = new Nearest(limit);
-    scan(this.#store, few, query, nearest);
-    return nearest.best().map(({ memory }) => memory);
+    const read = new Reading(this.#store, query);
+    const candidates = few.flatMap((memory) => read.candidate(memory) ?? []);
+    return candidates.length <= limit ? candidates : candidates.sort(byNearness).slice(0, limit);
   }
 
   /** To be called after a commit that stored or removed vectors. */
   changed(): void {
+    this.#scopes.tidy();
     if (this.#connection === undefined) {
       if (!this.#isClosed && this.#needsWorker()) this.#connect();
     } else if (this.#isIdle) {
@@ -98,7 +121,7 @@ export class VectorIndex {
   }
 
   #needsWorker(): boolean {
-    return this.#store.count(labels) > HERE_MAX;
+    return this.#connection !== undefined || this.#store.count(labels) > HERE_MAX;
   }
 
   /** The memories that pass, when there are few or when few of them all have vectors. */
@@ -108,15 +131,21 @@ export class VectorIndex {
       return embedded.filter((memory) => matches(this.#store, filter, memory));
     }
     if (filter.length === 0) return undefined;
+    const name = JSON.stringify(filter);
+    if (this.#wide.has(name)) return undefined;
     const few: BareId[] = [];
     for (const memory of walk(this.#store, memories, filter)) {
-      if (few.length === HERE_MAX) return undefined;
+      if (few.length === HERE_MAX) {
+        if (this.#wide.size === WIDE_MAX) this.#wide.clear();
+        this.#wide.add(name);
+        return undefined;
+      }
       few.push(memory);
     }
     return few;
   }
 
-  async #ask(query: Float32Array, filter: Filter, limit: number): Promise<BareId[]> {
+  async #ask(query: Float32Array, filter: Filter, limit: number): Promise<Candidate[]> {
     if (this.#isClosed) throw unavailable("the index is closed");
     try {
       return await this.#connect().call((call) => ({ kind: "nearest", call, query, filter, limit }));
@@ -127,7 +156,8 @@ export class VectorIndex {
 
   #connect(): Connection {
     if (this.#connection !== undefined) return this.#connection;
-    const start = { kind: "start", dataDirectory: this.#store.directory, useSnapshot: !this.#hasFailed } as const;
+    const [dataDirectory, useSnapshot, graphFrom] = [this.#store.directory, !this.#hasFailed, this.#graphFrom];
+    const start = { kind: "start", dataDirectory, useSnapshot, graphFrom } as const;
     const connection = new Connection(this.#newWorker(), start, (notice) => this.#note(notice));
     this.#connection = connection;
     this.#isIdle = false;

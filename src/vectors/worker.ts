@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { systemClock } from "../lib/clock.ts";
 import { describeError } from "../lib/log.ts";
 import { Store } from "../storage/store.ts";
+import { pack } from "./candidates.ts";
 import { Indexer } from "./indexer.ts";
 import type { FromWorker, ToWorker } from "./protocol.ts";
 
@@ -18,6 +19,8 @@ declare const self: Worker;
 /** How long the work goes on before messages are looked at; longer after long searches, or it would never be done. */
 const STEP_MIN_MS = 1;
 const STEP_MAX_MS = 12;
+/** New vectors are gathered for so long, as each start of the work costs more than a vector; a search does not wait for it. */
+const GATHER_MS = 20;
 /** Time for what nobody asks for: the points of deleted vectors, snapshots. */
 const TICK_MS = 10_000;
 const STATUS_MS = 500;
@@ -47,9 +50,9 @@ let ticking: ReturnType<typeof setInterval> | undefined;
 const tell = (message: FromWorker) => self.postMessage(message);
 const warn = (message: string) => tell({ kind: "warning", message });
 
-async function start(dataDirectory: string, useSnapshot: boolean): Promise<void> {
+async function start({ dataDirectory, useSnapshot, graphFrom }: Extract<ToWorker, { kind: "start" }>): Promise<void> {
   store = await Store.open(dataDirectory, systemClock);
-  const opened = new Indexer(store, join(dataDirectory, "vectors"), { warn });
+  const opened = new Indexer(store, join(dataDirectory, "vectors"), { graphFrom, coarseMax: 2 * graphFrom, warn });
   const rebuilding = await opened.start({ useSnapshot });
   indexer = opened;
   tell({ kind: "ready", rebuilding, status: opened.status });
@@ -75,7 +78,7 @@ function nearest({ call, query, filter, limit }: Extract<ToWorker, { kind: "near
   const began = systemClock.elapsed();
   try {
     if (indexer === undefined) throw new Error("the index is not open");
-    return { kind: "answer", call, memories: indexer.nearest(query, filter, limit).map(({ memory }) => memory) };
+    return { kind: "answer", call, candidates: pack(indexer.nearest(query, filter, limit)) };
   } catch (error) {
     return { kind: "refused", call, reason: describeError(error) };
   } finally {
@@ -84,10 +87,11 @@ function nearest({ call, query, filter, limit }: Extract<ToWorker, { kind: "near
 }
 
 /** Works off what is pending, a few milliseconds at a time with messages in between. */
-function work(): void {
+function work(afterMs = 0): void {
   if (working || indexer === undefined) return;
   working = true;
-  setImmediate(step);
+  if (afterMs === 0) setImmediate(step);
+  else setTimeout(step, afterMs);
 }
 
 function step(): void {
@@ -166,14 +170,14 @@ self.addEventListener("message", (event: MessageEvent<ToWorker>) => {
   const message = event.data;
   switch (message.kind) {
     case "start":
-      void start(message.dataDirectory, message.useSnapshot).catch(fail);
+      void start(message).catch(fail);
       break;
     case "nearest":
       tell(nearest(message));
       work();
       break;
     case "changed":
-      work();
+      work(GATHER_MS);
       break;
     case "save":
       void save().then(() => tell({ kind: "saved", call: message.call }));

@@ -3,6 +3,8 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createLog } from "../../../src/lib/log.ts";
 import type { Filter } from "../../../src/storage/walk.ts";
+import { byNearness } from "../../../src/vectors/exact.ts";
+import { pack } from "../../../src/vectors/candidates.ts";
 import type { IndexStatus } from "../../../src/vectors/indexer.ts";
 import type { FromWorker, ToWorker } from "../../../src/vectors/protocol.ts";
 import { VectorIndex } from "../../../src/vectors/vector-index.ts";
@@ -56,14 +58,23 @@ async function withFakes(count: number) {
   const workers: FakeWorker[] = [];
   const logged: string[] = [];
   const log = createLog({ level: "info", pretty: false, now: () => 0, write: (line) => void logged.push(JSON.parse(line).message) });
-  const index = new VectorIndex(vectors.store, log, () => {
+  const newWorker = () => {
     const worker = new FakeWorker();
     workers.push(worker);
     return worker as unknown as Worker;
-  });
+  };
+  const index = new VectorIndex(vectors.store, log, { newWorker, graphFrom: 0 });
   const current = () => workers.at(-1) as FakeWorker;
   return { vectors, index, workers, current, logged, query: unitVector(random) };
 }
+
+/** Which memories are found, best first. */
+async function nearest(index: VectorIndex, query: Float32Array, filter: Filter, limit: number): Promise<string[]> {
+  return (await index.nearest(query, filter, limit)).sort(byNearness).map(({ memory }) => memory);
+}
+
+/** The answer of a worker that finds one memory. */
+const packed = (memory: string) => pack([{ memory, label: 1, cosine: 0.5, terms: new Uint32Array(3) }]);
 
 /** Lets what has been promised so far be told. */
 const turn = () => new Promise(setImmediate);
@@ -82,9 +93,9 @@ test("a hundred vectors are compared without a worker, one more has one started"
   await using _ = vectors;
   await index.open();
   index.changed();
-  expect(new Set(await index.nearest(query, NO_FILTER, 100))).toEqual(new Set(vectors.exact(query, NO_FILTER, 100)));
-  expect(await index.nearest(query, NO_FILTER, 10)).toEqual(vectors.exact(query, NO_FILTER, 10));
-  expect(await index.nearest(query, [ofUser("nobody")], 10)).toEqual([]);
+  expect(new Set(await nearest(index, query, NO_FILTER, 100))).toEqual(new Set(vectors.exact(query, NO_FILTER, 100)));
+  expect(await nearest(index, query, NO_FILTER, 10)).toEqual(vectors.exact(query, NO_FILTER, 10));
+  expect(await nearest(index, query, [ofUser("nobody")], 10)).toEqual([]);
   expect(workers).toEqual([]);
   await vectors.add([query]);
   index.changed();
@@ -100,35 +111,35 @@ test("a filter that a hundred memories pass needs no worker, however many there 
     () => ({ user: "few" }),
   );
   const filter = [ofUser("few")];
-  expect(await index.nearest(query, filter, 10)).toEqual(vectors.exact(query, filter, 10));
+  expect(await nearest(index, query, filter, 10)).toEqual(vectors.exact(query, filter, 10));
   expect(workers).toEqual([]);
 });
 
 test("questions wait for the worker to come up, and each gets its own answer whatever the order", async () => {
   const { vectors, index, current, query } = await withFakes(150);
   await using _ = vectors;
-  const [first, second] = [index.nearest(query, NO_FILTER, 3), index.nearest(query, [], 4)];
+  const [first, second] = [nearest(index, query, NO_FILTER, 3), nearest(index, query, [], 4)];
   await turn();
-  expect(current().told).toEqual([{ kind: "start", dataDirectory: vectors.directory, useSnapshot: true }]);
+  expect(current().told).toEqual([{ kind: "start", dataDirectory: vectors.directory, useSnapshot: true, graphFrom: 0 }]);
   current().up();
   await turn();
   expect(current().told.slice(1)).toEqual([
     { kind: "nearest", call: 1, query, filter: [], limit: 3 },
     { kind: "nearest", call: 2, query, filter: [], limit: 4 },
   ]);
-  current().say({ kind: "answer", call: 2, memories: ["b"] });
-  current().say({ kind: "answer", call: 1, memories: ["a"] });
+  current().say({ kind: "answer", call: 2, candidates: packed("b") });
+  current().say({ kind: "answer", call: 1, candidates: packed("a") });
   expect([await first, await second]).toEqual([["a"], ["b"]]);
 });
 
 test("a question that the worker refuses is unavailable, and nothing else is", async () => {
   const { vectors, index, workers, current, query } = await withFakes(150);
   await using _ = vectors;
-  const [first, second] = [index.nearest(query, NO_FILTER, 3), index.nearest(query, NO_FILTER, 3)];
+  const [first, second] = [nearest(index, query, NO_FILTER, 3), nearest(index, query, NO_FILTER, 3)];
   current().up();
   await turn();
   current().say({ kind: "refused", call: 1, reason: "the store could not be read" });
-  current().say({ kind: "answer", call: 2, memories: ["b"] });
+  current().say({ kind: "answer", call: 2, candidates: packed("b") });
   expect(await refused(first)).toMatchObject(UNAVAILABLE);
   expect(await second).toEqual(["b"]);
   expect(workers.length).toBe(1);
@@ -145,34 +156,34 @@ for (const { name, end } of ENDS) {
     const { vectors, index, workers, current, logged, query } = await withFakes(150);
     await using _ = vectors;
     const opened = index.open();
-    const asked = index.nearest(query, NO_FILTER, 3);
+    const asked = nearest(index, query, NO_FILTER, 3);
     end(current());
     await opened;
     expect(await refused(asked)).toMatchObject(UNAVAILABLE);
     expect(logged).toEqual(["vector index failed"]);
-    const again = index.nearest(query, NO_FILTER, 3);
+    const again = nearest(index, query, NO_FILTER, 3);
     expect(workers.length).toBe(2);
-    expect(current().told).toEqual([{ kind: "start", dataDirectory: vectors.directory, useSnapshot: false }]);
+    expect(current().told).toEqual([{ kind: "start", dataDirectory: vectors.directory, useSnapshot: false, graphFrom: 0 }]);
     current().up();
     await turn();
-    current().say({ kind: "answer", call: 1, memories: ["a"] });
+    current().say({ kind: "answer", call: 1, candidates: packed("a") });
     expect(await again).toEqual(["a"]);
   });
 
   test(`a worker that ${name} leaves no question unanswered, and takes nothing from the next one`, async () => {
     const { vectors, index, workers, current, query } = await withFakes(150);
     await using _ = vectors;
-    const asked = [index.nearest(query, NO_FILTER, 3), index.nearest(query, NO_FILTER, 3)];
+    const asked = [nearest(index, query, NO_FILTER, 3), nearest(index, query, NO_FILTER, 3)];
     current().up();
     await turn();
     end(current());
     expect(await Promise.allSettled(asked)).toMatchObject([{ reason: UNAVAILABLE }, { reason: UNAVAILABLE }]);
-    const again = index.nearest(query, NO_FILTER, 3);
+    const again = nearest(index, query, NO_FILTER, 3);
     workers[0]!.exit();
-    workers[0]!.say({ kind: "answer", call: 1, memories: ["of the old one"] });
+    workers[0]!.say({ kind: "answer", call: 1, candidates: packed("of the old one") });
     current().up();
     await turn();
-    current().say({ kind: "answer", call: 1, memories: ["of the new one"] });
+    current().say({ kind: "answer", call: 1, candidates: packed("of the new one") });
     expect(await again).toEqual(["of the new one"]);
     expect(workers.length).toBe(2);
   });
@@ -207,7 +218,7 @@ test("closing lets the worker finish, and nothing starts another one", async () 
   current().say({ kind: "closed" });
   await closed;
   index.changed();
-  expect(await refused(index.nearest(query, NO_FILTER, 3))).toMatchObject(UNAVAILABLE);
+  expect(await refused(nearest(index, query, NO_FILTER, 3))).toMatchObject(UNAVAILABLE);
   await index.close();
   expect(workers.length).toBe(1);
 });
@@ -229,11 +240,12 @@ function withWorkers({ store }: StoredVectors) {
   const workers: Worker[] = [];
   const logged: { message: string }[] = [];
   const log = createLog({ level: "info", pretty: false, now: () => 0, write: (line) => void logged.push(JSON.parse(line)) });
-  const index = new VectorIndex(store, log, () => {
+  const newWorker = () => {
     const worker = new Worker(new URL("../../../src/vectors/worker.ts", import.meta.url).href);
     workers.push(worker);
     return worker;
-  });
+  };
+  const index = new VectorIndex(store, log, { newWorker, graphFrom: 0 });
   return { index, workers, logged };
 }
 
@@ -245,18 +257,18 @@ test("a worker that is gone is replaced, the store is whole for both threads, an
   await index.open();
   const query = unitVector(random);
   const expected = () => new Set(vectors.exact(query, NO_FILTER, 20));
-  expect(new Set(await index.nearest(query, NO_FILTER, 20))).toEqual(expected());
+  expect(new Set(await nearest(index, query, NO_FILTER, 20))).toEqual(expected());
   // No message: the worker throws where nobody catches.
   workers[0]!.postMessage(null);
   await vectors.add(Array.from({ length: 5 }, () => unitVector(random)));
-  const first = await index.nearest(query, NO_FILTER, 20).catch((error: { code: string }) => error.code);
+  const first = await nearest(index, query, NO_FILTER, 20).catch((error: { code: string }) => error.code);
   // The end of the first worker is noticed before or after the question.
   if (first !== "service_unavailable") expect(new Set(first)).toEqual(expected());
-  expect(new Set(await index.nearest(query, NO_FILTER, 20))).toEqual(expected());
+  expect(new Set(await nearest(index, query, NO_FILTER, 20))).toEqual(expected());
   expect(workers.length).toBe(2);
   await vectors.remove(vectors.stored.slice(0, 10));
   await vectors.add([unitVector(random, query, 0.1)]);
-  expect(new Set(await index.nearest(query, NO_FILTER, 20))).toEqual(expected());
+  expect(new Set(await nearest(index, query, NO_FILTER, 20))).toEqual(expected());
   await index.close();
   expect(logged).toMatchObject([
     { message: "vector index ready", rebuilding: "there is no snapshot" },

@@ -1,0 +1,150 @@
+import { expect, setDefaultTimeout, test } from "bun:test";
+import * as fc from "fast-check";
+import { localEmbedder } from "../../../src/embeddings/local.ts";
+import { removeMemoryRecords } from "../../../src/storage/memory-records.ts";
+import { memoriesBySession } from "../../../src/storage/tables.ts";
+import { posting } from "../../../src/storage/walk.ts";
+import { dot } from "../../../src/vectors/exact.ts";
+import { Scope } from "../../../src/vectors/scope.ts";
+import { Scopes } from "../../../src/vectors/scopes.ts";
+import { MEMORIES } from "../../retrieval/memories.ts";
+import { QUESTIONS } from "../../retrieval/questions.ts";
+import { chance, ofType, ofUser, storedVectors, unitVector } from "./stored-vectors.ts";
+
+// What is compared is much, and the machine may be busy with other tests.
+setDefaultTimeout(60_000);
+
+const embedder = localEmbedder();
+const random = chance(1);
+const TEXTS = Object.values(MEMORIES).map((text) => embedder.embedMemory(text).vector);
+const QUERIES = QUESTIONS.slice(0, 20).map(({ text }) => embedder.embedQuery(text).vector);
+const DENSE = Array.from({ length: 200 }, () => unitVector(random));
+const NO_TERMS = new Uint32Array(0);
+
+for (const { name, vectors, queries } of [
+  { name: "vectors of the built-in provider", vectors: TEXTS, queries: QUERIES },
+  { name: "vectors of which every number counts", vectors: DENSE, queries: DENSE.slice(0, 20) },
+  { name: "both together", vectors: [...DENSE.slice(0, 50), ...TEXTS.slice(0, 50), ...DENSE.slice(50, 60)], queries: QUERIES },
+]) {
+  test(`cosines are those of the whole vectors to the last bit: ${name}`, () => {
+    const scope = new Scope();
+    for (const [label, vector] of vectors.entries()) scope.add(`m${label}`, label, vector, Uint32Array.of(label));
+    for (const query of queries) {
+      const found = scope.nearest(query, vectors.length).sort((a, b) => a.label - b.label);
+      expect(found).toEqual(
+        vectors.map((vector, label) => ({ memory: `m${label}`, label, cosine: dot(query, vector), terms: Uint32Array.of(label) })),
+      );
+    }
+  });
+}
+
+test("of equal vectors the newest are among the nearest, and one that is no vector is not", () => {
+  const scope = new Scope();
+  for (let label = 0; label < 30; label++) scope.add(`m${label + 10}`, label, DENSE[0]!, NO_TERMS);
+  scope.add("m00", 30, DENSE[0]!.slice().fill(Number.NaN, 3, 4), NO_TERMS);
+  scope.add("m99", 31, DENSE[1]!, NO_TERMS);
+  scope.remove(29);
+  const found = scope.nearest(DENSE[0]!, 10).map(({ memory }) => memory);
+  expect(found.sort()).toEqual(Array.from({ length: 10 }, (_, i) => `m${29 + i}`));
+});
+
+type Change =
+  | { kind: "add"; count: number; user: number }
+  | { kind: "remove" | "replace"; which: number; count: number }
+  | { kind: "refused"; which: number };
+
+const anyChange: fc.Arbitrary<Change> = fc.oneof(
+  fc.record({ kind: fc.constant("add" as const), count: fc.integer({ min: 1, max: 8 }), user: fc.integer({ min: 0, max: 2 }) }),
+  fc.record({ kind: fc.constantFrom("remove" as const, "replace" as const), which: fc.nat(), count: fc.integer({ min: 1, max: 8 }) }),
+  fc.record({ kind: fc.constant("refused" as const), which: fc.nat() }),
+);
+
+test("whatever is added, deleted and changed, a scope that is kept gives the answer of brute force, and so does one of few bytes", async () => {
+  const small = { sizeMax: 20, readMax: 4, changesMax: 6, bytesMax: 400_000, entriesMax: 2 };
+  let kept = 0;
+  await fc.assert(
+    fc.asyncProperty(fc.array(anyChange, { minLength: 3, maxLength: 25 }), fc.integer(), fc.boolean(), async (changes, seed, isSmall) => {
+      await using vectors = await storedVectors();
+      const pick = chance(seed);
+      const scopes = new Scopes(vectors.store, isSmall ? small : {});
+      for (const change of changes) {
+        const at = change.kind === "add" ? 0 : change.which % Math.max(1, vectors.stored.length);
+        switch (change.kind) {
+          case "add":
+            await vectors.add(
+              Array.from({ length: change.count }, () => unitVector(pick)),
+              () => ({ user: `user-${change.user}` }),
+            );
+            break;
+          case "remove":
+            await vectors.remove(vectors.stored.slice(at, at + change.count));
+            break;
+          case "replace":
+            for (const one of vectors.stored.slice(at, at + change.count)) await vectors.replace(one, unitVector(pick));
+            break;
+          case "refused": {
+            const refused = vectors.store.commit((tx) => {
+              for (const { memory } of vectors.stored.slice(at, at + 1)) removeMemoryRecords(tx, memory);
+              throw new Error("of the test");
+            });
+            expect(await refused.catch((error: Error) => error.message)).toBe("of the test");
+            break;
+          }
+        }
+        const filter = [ofUser(`user-${Math.floor(pick() * 3)}`)];
+        const query = unitVector(pick);
+        const found = scopes.for(filter)?.nearest(query, 5);
+        if (found === undefined) continue;
+        kept++;
+        expect(new Set(found.map(({ memory }) => memory))).toEqual(new Set(vectors.exact(query, filter, 5)));
+      }
+    }),
+    { numRuns: 60 },
+  );
+  expect(kept).toBeGreaterThan(100);
+});
+
+test("while commits are under way a scope holds what readers see, neither more nor less", async () => {
+  await using vectors = await storedVectors();
+  const scopes = new Scopes(vectors.store);
+  const filter = [ofUser("user")];
+  await vectors.add(DENSE.slice(0, 60));
+  const session = [posting(memoriesBySession, "000000000000")];
+  const seen = () => new Set(vectors.store.keys(memoriesBySession, { from: "", to: "~" }).map((key) => key.slice(-12)));
+  for (let i = 0; i < 20; i++) {
+    const state = { isDone: false };
+    const chosen = vectors.stored.slice(i, i + 2);
+    const changed = Promise.all([vectors.remove(chosen), vectors.add([DENSE[60 + i]!])]).then(() => (state.isDone = true));
+    for (let round = 0; !state.isDone || round < 2; round++) {
+      for (const scope of [scopes.for(filter), scopes.for(session)]) {
+        expect(new Set(scope?.nearest(DENSE[0]!, 1_000).map(({ memory }) => memory))).toEqual(seen());
+      }
+      await new Promise(setImmediate);
+    }
+    await changed;
+  }
+});
+
+test("a large scope is kept once it was asked for a few times, one that is too large and other filters never", async () => {
+  await using vectors = await storedVectors();
+  const scopes = new Scopes(vectors.store, { sizeMax: 50, readMax: 20 });
+  await vectors.add(DENSE.slice(0, 50), () => ({ user: "large" }));
+  await vectors.add(DENSE.slice(0, 51), () => ({ user: "too large" }));
+  const sizes = (filter: Parameters<Scopes["for"]>[0]) => Array.from({ length: 4 }, () => scopes.for(filter)?.size);
+  expect(sizes([ofUser("large")])).toEqual([undefined, undefined, 50, 50]);
+  expect(sizes([ofUser("too large")])).toEqual([undefined, undefined, undefined, undefined]);
+  expect(sizes([ofUser("nobody")])).toEqual([0, 0, 0, 0]);
+  for (const filter of [[], [ofType("general")], [ofUser("large"), ofType("general")]]) expect(scopes.for(filter)).toBeUndefined();
+  await vectors.add(DENSE.slice(0, 1), () => ({ user: "large" }));
+  expect(scopes.for([ofUser("large")])).toBeUndefined();
+});
+
+test("a vector that is kept takes at most one and a half times its bytes, one of the built-in provider less than half", () => {
+  const bytesEach = (vectors: readonly Float32Array[]) => {
+    const scope = new Scope();
+    for (let label = 0; label < 1_000; label++) scope.add(`m${label}`, label, vectors[label % vectors.length]!, NO_TERMS);
+    return scope.bytes / 1_000;
+  };
+  expect(bytesEach(DENSE)).toBeLessThan(1.5 * 6_144);
+  expect(bytesEach(TEXTS)).toBeLessThan(0.5 * 6_144);
+});
