@@ -36,7 +36,11 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
   { what: "lmdb", pattern: /from "lmdb"/, allowed: /^src\/storage\/store\.ts$/ },
   { what: "hnswlib-node", pattern: /from "hnswlib-node"/, allowed: /^src\/vectors\/hnsw\.ts$/ },
   { what: "outbound calls", pattern: /\bfetch\(/, allowed: /^src\/(webhooks\/delivery|embeddings\/openai)\.ts$/ },
-  { what: "outbound requests", pattern: /from "node:(http|https|net|tls)"/, allowed: /^src\/(webhooks\/(delivery|target|addresses)|cli\/health)\.ts$/ },
+  {
+    what: "outbound requests",
+    pattern: /from "node:(http|https|net|tls)"/,
+    allowed: /^src\/(webhooks\/(delivery|target|addresses)|cli\/health)\.ts$/,
+  },
   { what: "the time", pattern: /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(/, allowed: /^src\/lib\/clock\.ts$/ },
   { what: "chance", pattern: /\bMath\.random\b/, allowed: /^src\/lib\/chance\.ts$/ },
   {

@@ -12,9 +12,9 @@ const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const PAIRS = Array.from(DIGITS, (first) => Array.from(DIGITS, (second) => first + second)).flat();
 const VALUES = new Map([...DIGITS].map((digit, value) => [digit, value]));
 
-/** `toBase62(61, 3)` is `00z`. The number must fit in `width` digits. */
+/** `toBase62(61, 3)` is `00z`. The number must fit in `width` digits; what it has beyond a whole one is left out. */
 export function toBase62(number: number, width: number): string {
-  let rest = number;
+  let rest = Math.floor(number);
   let text = "";
   let left = width;
   for (; left > 1; left -= 2) {

@@ -233,8 +233,7 @@ const signatures = namesOf("unit/webhooks/signature.test.ts", {
 });
 
 const durability = namesOf("process/durability.test.ts", {
-  relaxed:
-    "relaxed: after a kill -9 what was answered a second before is there, whole and without gaps, and a strict start takes it over",
+  relaxed: "relaxed: after a kill -9 what was answered a second before is there, whole and without gaps, and a strict start takes it over",
   back: "a data directory goes from strict to relaxed and back as often as one likes, and keeps everything",
 });
 
@@ -1019,7 +1018,8 @@ export const SPECIFICATION: readonly Section[] = [
       "read-only: 503 with the reason, reads go on": disk.readOnly,
       "map: 503 with the reason where the store may not grow": disk.cannotGrow,
       "start: succeeds on a full disk, with another provider too": [disk.full, disk.otherProvider],
-      "killed readers: are let go of": "process/readers.test.ts › what a killed export was reading is let go of while the server runs, and its room on the disk is used again",
+      "killed readers: are let go of":
+        "process/readers.test.ts › what a killed export was reading is let go of while the server runs, and its room on the disk is used again",
     },
   },
   {

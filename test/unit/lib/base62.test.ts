@@ -18,6 +18,10 @@ test("a number becomes text of its width and back", () => {
   for (const [number, width, text] of cases) expect([toBase62(number, width), fromBase62(text)]).toEqual([text, number]);
 });
 
+test("a number that is not whole becomes the text of the whole one below it", () => {
+  expect([toBase62(61.75, 3), toBase62(3_844.5, 7)]).toEqual(["00z", toBase62(3_844, 7)]);
+});
+
 test("text order is number order", () => {
   const number = fc.integer({ min: 0, max: 62 ** 7 - 1 });
   fc.assert(
