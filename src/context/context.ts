@@ -8,6 +8,7 @@
  */
 import { withPrefix } from "../lib/ids.ts";
 import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { rememberingFor } from "../lib/remember.ts";
 import { toIso } from "../lib/time.ts";
 import { newestMemories, type MemoryParts } from "../memories/memories.ts";
 import { explanationJson, rank } from "../memories/search.ts";
@@ -66,12 +67,8 @@ async function relevant(parts: MemoryParts, scope: Filter, text: string, request
 }
 
 function itemJson(key: string, row: MemoryRow, score: number, explanation?: JsonText): JsonText {
-  return jsonObject({
-    id: toJson(withPrefix("mem", key)),
-    content: toJson(row.content),
-    type: toJson(row.type),
-    score: toJson(score),
-    created_at: toJson(toIso(row.createdAt)),
-    explanation,
-  });
+  const end = explanation === undefined ? "}" : `,"explanation":${explanation}}`;
+  return `{"id":"${withPrefix("mem", key)}",${aboutMemory(row)},"score":${score},"created_at":"${toIso(row.createdAt)}"${end}` as JsonText;
 }
+
+const aboutMemory = rememberingFor(({ content, type }: MemoryRow) => `"content":${toJson(content)},"type":${toJson(type)}`);

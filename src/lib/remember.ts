@@ -3,6 +3,15 @@
  *
  * @module
  */
+/** What was made of an object, as long as somebody holds it. The object must not change. */
+export function rememberingFor<Subject extends object, Result>(make: (subject: Subject) => Result): (subject: Subject) => Result {
+  const known = new WeakMap<Subject, Result>();
+  return (subject) => {
+    let result = known.get(subject);
+    if (result === undefined) known.set(subject, (result = make(subject)));
+    return result;
+  };
+}
 
 /** @param most - so many results are kept; with one more all are forgotten, which costs less than finding the oldest */
 export function remembering<Argument extends string | number, Result>(

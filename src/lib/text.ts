@@ -6,7 +6,7 @@
 export function codePointLength(text: string): number {
   let length = text.length;
   for (let i = 0; i < text.length - 1; i++) {
-    if ((text.charCodeAt(i) & 0xfc00) === 0xd800 && (text.charCodeAt(i + 1) & 0xfc00) === 0xdc00) {
+    if (isPairAt(text, i)) {
       length--;
       i++;
     }
@@ -16,11 +16,14 @@ export function codePointLength(text: string): number {
 
 /** The beginning of a text, never half of a surrogate pair. */
 export function firstCodePoints(text: string, count: number): string {
-  return text.length <= count
-    ? text
-    : Array.from(text.slice(0, count * 2))
-        .slice(0, count)
-        .join("");
+  if (text.length <= count) return text;
+  let end = 0;
+  for (let left = count; left > 0 && end < text.length; left--) end += isPairAt(text, end) ? 2 : 1;
+  return text.slice(0, end);
+}
+
+function isPairAt(text: string, at: number): boolean {
+  return (text.charCodeAt(at) & 0xfc00) === 0xd800 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00;
 }
 
 /** `api_key` is `ApiKey`. */

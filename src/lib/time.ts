@@ -3,12 +3,13 @@
  *
  * @module
  */
+import { remembering } from "./remember.ts";
+
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(Z|[+-]\d\d(?::?\d\d)?)?$/i;
 const DAYS_IN_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-export function toIso(ms: number): string {
-  return new Date(ms).toISOString();
-}
+/** Remembered, since what is read often is shown often. */
+export const toIso = remembering(1_000, (ms: number): string => new Date(ms).toISOString());
 
 /**
  * Unix milliseconds of an instant with an offset (`Z`, `+02:00`) or without one, which is read as UTC.

@@ -15,7 +15,7 @@ import { codePointLength, firstCodePoints } from "../lib/text.ts";
 import { toIso } from "../lib/time.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
 import type { Active, Embeddings } from "../embeddings/embeddings.ts";
-import { isBeingRemoved } from "../sessions/removal.ts";
+import { isAnyBeingRemoved, isBeingRemoved } from "../sessions/removal.ts";
 import { liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
 import { hashKey } from "../storage/keys.ts";
 import { firstLabelOf, putMemory, putVector, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
@@ -61,6 +61,7 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
   const embedding = input.embed ? await parts.embeddings.embedMemory(active, input.content) : undefined;
   const answer = await commitFor(parts, caller, (tx) => {
     const session = liveSession(tx, parts.clock.now(), input.sessionId);
+    const firstLabel = firstLabelOf(tx);
     const id = parts.ids.next("mem");
     const key = bare(id);
     const createdAt = bareIdTime(key);
@@ -77,7 +78,7 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
     if (input.embed) embed(tx, parts, active, key, row, embedding);
     putMemory(tx, key, row);
     tx.put(sessions, session.key, { ...session.row, memoryCount: session.row.memoryCount + 1, updatedAt: createdAt });
-    const json = memoryJson(id, row, firstLabelOf(tx));
+    const json = memoryJson(id, row, firstLabel);
     record(tx, parts, caller, {
       action: "memory.created",
       sessionId: session.id,
@@ -104,7 +105,6 @@ function embed(tx: Tx, parts: MemoryParts, active: Active, memory: BareId, row: 
     return;
   }
   row.embedding = newEmbedding(tx, parts, memory, embedding);
-  tx.remove(owed, memory);
 }
 
 /** To be called after a commit that stored a vector or owes one. */
@@ -134,15 +134,18 @@ function memoryJson(id: MemoryId, row: MemoryRow, firstLabel: number): JsonText 
   });
 }
 
-/** The row of a memory that is not gone, for one whose session is being removed is. */
-export function visibleMemory(reader: Reader, key: BareId): MemoryRow | undefined {
-  const row = reader.get(memories, key);
-  return row === undefined || isBeingRemoved(reader, row.sessionId as SessionId) ? undefined : row;
+/** Finds the rows of memories that are not gone, for one whose session is being removed is. Good for one moment. */
+export function visibleMemories(reader: Reader): (key: BareId) => MemoryRow | undefined {
+  const isAnyGone = isAnyBeingRemoved(reader);
+  return (key) => {
+    const row = reader.get(memories, key);
+    return row !== undefined && isAnyGone && isBeingRemoved(reader, row.sessionId as SessionId) ? undefined : row;
+  };
 }
 
 function findMemory(reader: Reader, id: string): { id: MemoryId; key: BareId; row: MemoryRow } {
   if (isId("mem", id)) {
-    const row = visibleMemory(reader, bare(id));
+    const row = visibleMemories(reader)(bare(id));
     if (row !== undefined) return { id, key: bare(id), row };
   }
   throw new ApiError("memory_not_found", `There is no memory ${id.slice(0, 64)}.`, { param: "memory_id" });
@@ -184,8 +187,9 @@ export function listMemories(records: Records, filter: MemoryFilter, page: Page<
 }
 
 export function* newestMemories(reader: Reader, filter: Filter, before?: BareId): Generator<{ key: BareId; row: MemoryRow }> {
+  const find = visibleMemories(reader);
   for (const key of walk(reader, memories, filter, { before })) {
-    const row = visibleMemory(reader, key);
+    const row = find(key);
     if (row !== undefined) yield { key, row };
   }
 }
@@ -219,6 +223,7 @@ export async function updateMemory(parts: MemoryParts, caller: Caller, id: strin
     if (contentChanged && row.embed) {
       if (before.embedding !== undefined) removeVector(tx, key, before.embedding.label);
       delete row.embedding;
+      tx.remove(owed, key);
       embed(tx, parts, active, key, row, embedding);
     }
     putMemory(tx, key, row, before);

@@ -9,6 +9,7 @@
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import { largest } from "../lib/largest.ts";
 import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { rememberingFor } from "../lib/remember.ts";
 import { toIso } from "../lib/time.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
@@ -18,7 +19,7 @@ import type { MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { storedLabel } from "../vectors/encoding.ts";
-import { memoryPostings, visibleMemory, type MemoryFilter, type MemoryParts } from "./memories.ts";
+import { memoryPostings, visibleMemories, type MemoryFilter, type MemoryParts } from "./memories.ts";
 import { explain, relevance } from "./relevance.ts";
 
 /** How many of the nearest are looked at closely. */
@@ -89,9 +90,10 @@ function best(
     if (score >= threshold) scored.push({ candidate, score });
   }
   const matches: Match[] = [];
+  const find = visibleMemories(store);
   for (const { candidate, score } of inOrder(scored, limit)) {
     const { memory, label, cosine, terms } = candidate;
-    const row = visibleMemory(store, memory);
+    const row = find(memory);
     if (row === undefined) continue;
     if (row.embedding?.label !== label && !isStored(store, candidate)) return undefined;
     matches.push({ key: memory, row, score, cosine, terms });
@@ -124,7 +126,8 @@ async function candidatesFor(parts: MemoryParts, query: Float32Array, filter: Fi
   for (let asked = CANDIDATES; ; asked *= 4) {
     const found = await parts.vectors.nearest(query, filter, asked);
     if (found.length < asked || !isAnyBeingRemoved(parts.store)) return found;
-    const visible = found.filter(({ memory }) => visibleMemory(parts.store, memory) !== undefined);
+    const find = visibleMemories(parts.store);
+    const visible = found.filter(({ memory }) => find(memory) !== undefined);
     if (visible.length >= CANDIDATES) return visible.sort((a, b) => b.cosine - a.cosine).slice(0, CANDIDATES);
   }
 }
@@ -136,6 +139,12 @@ export interface Search extends MemoryFilter {
   explain: boolean;
 }
 
+/** The same in every answer: the rows that are found again and again come from the store's memory. */
+const aboutMemory = rememberingFor(
+  ({ sessionId, content, type, tags }: MemoryRow) =>
+    `"session_id":"${sessionId}","content":${toJson(content)},"type":${toJson(type)},"tags":${toJson(tags)}`,
+);
+
 export async function searchMemories(parts: MemoryParts, search: Search): Promise<JsonText> {
   const filter = memoryPostings(parts, search);
   const ranking = await rank(parts, search.query, filter, search);
@@ -143,18 +152,11 @@ export async function searchMemories(parts: MemoryParts, search: Search): Promis
     object: toJson("list"),
     query: toJson(search.query),
     data: jsonArray(
-      ranking.matches.map((match) =>
-        jsonObject({
-          id: toJson(withPrefix("mem", match.key)),
-          session_id: toJson(match.row.sessionId),
-          content: toJson(match.row.content),
-          type: toJson(match.row.type),
-          tags: toJson(match.row.tags),
-          score: toJson(match.score),
-          created_at: toJson(toIso(match.row.createdAt)),
-          explanation: search.explain ? explanationJson(ranking, match) : undefined,
-        }),
-      ),
+      ranking.matches.map((match) => {
+        const explanation = search.explain ? `,"explanation":${explanationJson(ranking, match)}` : "";
+        const head = `{"id":"${withPrefix("mem", match.key)}",${aboutMemory(match.row)}`;
+        return `${head},"score":${match.score},"created_at":"${toIso(match.row.createdAt)}"${explanation}}` as JsonText;
+      }),
     ),
   });
 }

@@ -26,7 +26,7 @@ import type { Reader, Span, Tx } from "./access.ts";
 import { Draft, type Write } from "./draft.ts";
 import { isMarked, mark, unmark, type Durability } from "./durability.ts";
 import { refusalOf } from "./refusal.ts";
-import { SCHEMA_VERSION, TABLES, labels, meta, sessions, vectors, type AnyTable, type Table } from "./tables.ts";
+import { SCHEMA_VERSION, TABLES, labels, memories, meta, sessions, vectors, type AnyTable, type Table } from "./tables.ts";
 
 export type { Reader, Span, Tx } from "./access.ts";
 
@@ -47,10 +47,11 @@ interface Work {
 }
 
 /** Read for nearly every request, and written by nobody but the process that serves. */
-const REMEMBERED: readonly AnyTable[] = [sessions];
-const ROWS_REMEMBERED = 2_000;
+const REMEMBERED: readonly AnyTable[] = [sessions, memories];
+/** Of each. */
+const ROWS_REMEMBERED = 10_000;
 /** Characters. */
-const REMEMBERED_LENGTH_MAX = 4_096;
+const REMEMBERED_LENGTH_MAX = 2_048;
 
 /** More of them wait for the next transaction, so that requests are heard in between. */
 const WORKS_PER_TRANSACTION = 128;
@@ -163,7 +164,8 @@ export class Store implements Reader {
     if (text === undefined) return undefined;
     const row = table.decode(text);
     if (text.length <= REMEMBERED_LENGTH_MAX) {
-      if (remembered.size >= ROWS_REMEMBERED) remembered.clear();
+      // The one that came first goes.
+      if (remembered.size >= ROWS_REMEMBERED) remembered.delete(remembered.keys().next().value as string);
       remembered.set(key, row);
     }
     return row;
@@ -386,7 +388,7 @@ function pathIn(directory: string): string {
   return join(directory, "store");
 }
 
-/** Where a text stands as bytes while it is written: lmdb-js would have each of them a buffer of its own. */
+/** Where a value stands as bytes while it is written: for lmdb-js each buffer is a new one to be looked up. */
 const room: Buffer & { start?: number; end?: number } = Buffer.alloc(256 * 1024);
 const NOTHING = new Uint8Array(0);
 /** No character takes more bytes of UTF-8 for one of UTF-16. */
@@ -394,11 +396,15 @@ const BYTES_PER_CHARACTER_MAX = 3;
 
 /** The bytes of a value, good until the next one is asked for. */
 function bytesOf(value: string | Uint8Array): Uint8Array {
-  if (typeof value !== "string") return value;
-  if (value === "") return NOTHING;
-  if (value.length * BYTES_PER_CHARACTER_MAX > room.length) return Buffer.from(value);
+  if (value.length === 0) return NOTHING;
+  if (value.length * BYTES_PER_CHARACTER_MAX > room.length) return typeof value === "string" ? Buffer.from(value) : value;
   room.start = 0;
-  room.end = room.write(value, 0);
+  if (typeof value === "string") {
+    room.end = room.write(value, 0);
+  } else {
+    room.set(value);
+    room.end = value.length;
+  }
   return room;
 }
 
