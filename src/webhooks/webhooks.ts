@@ -57,6 +57,7 @@ export function openWebhooks(
     wakeTask(DELIVERIES);
   };
   let isLooking = false;
+  let isStopped = false;
   return {
     parts: { network, wake, outcomes: worker.outcomes },
     tasks: [outboxDrain(records, wake), worker.task, deliveryRetention(records)],
@@ -66,10 +67,11 @@ export function openWebhooks(
       isLooking = true;
       queueMicrotask(() => {
         isLooking = false;
-        if (records.store.keys(webhooks, { from: "", to: AFTER_ALL, limit: 1 }).length > 0) wakeTask(OUTBOX);
+        if (!isStopped && records.store.keys(webhooks, { from: "", to: AFTER_ALL, limit: 1 }).length > 0) wakeTask(OUTBOX);
       });
     },
     async stop() {
+      isStopped = true;
       await worker.stop();
       connections.close();
     },

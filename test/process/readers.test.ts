@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { statSync } from "node:fs";
+import { closeSync, openSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { toJson } from "../../src/lib/json.ts";
 import { payloads } from "../../src/storage/tables.ts";
@@ -21,10 +21,14 @@ test(
     const session = await cairn.createSession();
     for (let i = 0; i < TURNS; i++) await cairn.addTurn(session.id, TEXT);
 
+    // Nobody reads what it writes, so it never comes to its end.
+    const pipe = join(directory.path, "pipe");
+    expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
+    const end = openSync(pipe, "r+");
     const reader = Bun.spawn([await buildBinary(), "export", "--data-dir", directory.path], {
       env: {},
       stdin: "ignore",
-      stdout: "pipe",
+      stdout: end,
       stderr: "ignore",
     });
     const isReading = () => {
@@ -43,6 +47,7 @@ test(
     expect(await growth()).toBeGreaterThan(10 * TEXT.length);
     reader.kill("SIGKILL");
     await reader.exited;
+    closeSync(end);
     expect(isReading()).toBe(true);
     expect(await growth()).toBeGreaterThan(10 * TEXT.length);
 
