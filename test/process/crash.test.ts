@@ -39,7 +39,8 @@ test(
       if (isSeldom) await expectNothingWrong(dataDirectory);
       if (isSeldom) await crashWhileStarting(dataDirectory, chance.below(200));
 
-      await using again = await startProcess({ dataDirectory });
+      // Compared one by one: a graph may miss a memory among many that are nearly the same.
+      await using again = await startProcess({ dataDirectory, environment: WITHOUT_GRAPH });
       // What the round was about, and of the rest a tenth.
       const written = ledger.changes.slice(before);
       await ledger.retry(again, [...written, ...ledger.changes.slice(0, before).filter(() => chance.below(10) === 0)]);
@@ -47,7 +48,7 @@ test(
       await audit(again, ledger.changes, (session) => concerned.has(session) || chance.below(10) === 0);
       await again.kill();
     }
-    await using last = await startProcess({ dataDirectory });
+    await using last = await startProcess({ dataDirectory, environment: WITHOUT_GRAPH });
     await ledger.retry(last);
     await audit(last, ledger.changes, () => true);
     await expectEventOfEveryTrace(last, events);
@@ -107,9 +108,11 @@ test(
     await using again = await startProcess({ dataDirectory: directory.path, environment: WITH_GRAPH });
     const loaded = await until("the index to be loaded", () => again.logged("vector index ready")[0]);
     expect({ isRebuilding: "rebuilding" in loaded, isEmpty: !(loaded.indexed > 0) }).toEqual({ isRebuilding: false, isEmpty: false });
-    await ledger.retry(again);
-    await audit(again, ledger.changes, () => true);
     expect(await again.stop()).toBe(0);
+    await using last = await startProcess({ dataDirectory: directory.path, environment: WITHOUT_GRAPH });
+    await ledger.retry(last);
+    await audit(last, ledger.changes, () => true);
+    expect(await last.stop()).toBe(0);
     await expectNothingWrong(directory.path);
   },
   TIMEOUT_MS,

@@ -200,7 +200,8 @@ export class Ledger {
       const isSuccess = answer.status >= 200 && answer.status <= 299;
       if (!isSuccess) {
         expect([answer.status, answer.body?.error?.code]).toEqual([404, expect.stringMatching(REFUSALS[change.kind] ?? NOT_FOUND)]);
-        if (change.outcome === "unknown") change.outcome = "refused";
+        // One that was sent twice at once may have been done by the other.
+        if (change.outcome === "unknown" && !answers.includes(undefined)) change.outcome = "refused";
         continue;
       }
       if (change.outcome === "acknowledged") expect(answer.text).toBe(change.text);
