@@ -90,6 +90,8 @@ interface Answer {
   replayed?: boolean;
 }
 
+const NO_BODY = {};
+
 /** Requests without a key share a bucket per address. */
 const ANONYMOUS_RATE = RATE_LIMITS.free;
 
@@ -117,6 +119,7 @@ export function createApp(parts: AppParts) {
 
   /** Filled anew for each response, which takes a copy: cheaper than having Bun read them from an object each time. */
   const common = new Headers({ "Content-Type": "application/json", "X-Content-Type-Options": "nosniff" });
+  const last = { limit: "", reset: "" };
 
   /**
    * Runs `work` and turns what it gives or throws into a response: at once where nothing is waited for, since a promise costs
@@ -168,9 +171,10 @@ export function createApp(parts: AppParts) {
     open.level ??= limiter.takeOfAddress(addressOf(open), ANONYMOUS_RATE, 0);
     const [limit, remaining, reset] = rateLimitHeaders(open.rate, open.level, parts.clock.now());
     common.set("X-Request-Id", open.requestId);
-    common.set("X-RateLimit-Limit", limit);
     common.set("X-RateLimit-Remaining", remaining);
-    common.set("X-RateLimit-Reset", reset);
+    // The same from one response to the next, as a rule.
+    if (limit !== last.limit) common.set("X-RateLimit-Limit", (last.limit = limit));
+    if (reset !== last.reset) common.set("X-RateLimit-Reset", (last.reset = reset));
     let headers = common;
     if (more !== undefined || replayed === true || corsOrigins.length > 0) {
       headers = new Headers(common);
@@ -259,9 +263,9 @@ export function createApp(parts: AppParts) {
       }
       refuseDeclaredBody(request.headers, parts.settings.values.max_body_bytes);
       const query = takesQuery ? checkQuery(readQuery(request.url, endpoint.query)) : {};
-      const call = { params, query, caller: callerOf(open, key) };
+      const call = { params, query, caller: callerOf(open, key), body: NO_BODY };
       if (checkBody !== null) return withBody(open, checkBody, call, key.id);
-      const body = endpoint.run({ ...call, body: {} } as never);
+      const body = endpoint.run(call as never);
       return body instanceof Promise ? body.then((text) => ({ status, body: text })) : { status, body };
     };
   }

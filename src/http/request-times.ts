@@ -24,7 +24,10 @@ export class RequestTimes {
   observe(route: string, method: string, status: number, seconds: number): void {
     let series = this.#byRoute.get(route);
     if (series === undefined) this.#byRoute.set(route, (series = []));
-    let one = series.find((known) => known.status === status && known.method === method);
+    let one: Series | undefined;
+    for (const known of series) {
+      if (known.status === status && known.method === method) one = known;
+    }
     if (one === undefined) series.push((one = { method, status, counts: Array.from({ length: BUCKETS.length + 1 }, () => 0), sum: 0 }));
     let bucket = 0;
     while (bucket < BUCKETS.length && seconds > (BUCKETS[bucket] as number)) bucket++;

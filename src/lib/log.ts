@@ -25,8 +25,8 @@ export function createLog(options: {
   now: () => number;
   write: (line: string, level: LogLevel) => void;
 }): Log {
-  const lowest = LOG_LEVELS.indexOf(options.level);
-  const enabled = (level: LogLevel) => LOG_LEVELS.indexOf(level) >= lowest;
+  const shown = new Set<LogLevel>(LOG_LEVELS.slice(LOG_LEVELS.indexOf(options.level)));
+  const enabled = (level: LogLevel) => shown.has(level);
   const line = (level: LogLevel, message: string, fields: LogFields): string => {
     const time = toIso(options.now());
     if (!options.pretty) {
@@ -34,8 +34,8 @@ export function createLog(options: {
       const rest = JSON.stringify(fields).slice(1);
       return `{"time":"${time}","level":"${level}","message":${JSON.stringify(message)}${rest === "}" ? "" : ","}${rest}`;
     }
-    const shown = Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${JSON.stringify(value)}`]));
-    return [time.slice(11, 23), level.padEnd(5), message, ...shown].join(" ");
+    const texts = Object.entries(fields).flatMap(([name, value]) => (value === undefined ? [] : [`${name}=${JSON.stringify(value)}`]));
+    return [time.slice(11, 23), level.padEnd(5), message, ...texts].join(" ");
   };
   const at =
     (level: LogLevel) =>
