@@ -26,6 +26,7 @@ import type { Reader, Span, Tx } from "./access.ts";
 import { Draft, type Write } from "./draft.ts";
 import { isMarked, mark, unmark, type Durability } from "./durability.ts";
 import { refusalOf } from "./refusal.ts";
+import { Remembered } from "./remembered.ts";
 import { SCHEMA_VERSION, TABLES, labels, memories, meta, sessions, vectors, type AnyTable, type Table } from "./tables.ts";
 
 export type { Reader, Span, Tx } from "./access.ts";
@@ -92,7 +93,7 @@ export class Store implements Reader {
    * Rows as they were last read outside commits, of tables that only this process writes. A commit takes out what it
    * writes, and once more when it is on the disk: what was read meanwhile was the row of before.
    */
-  readonly #remembered = new Map<string, Map<string, unknown>>(REMEMBERED.map(({ name }) => [name, new Map()]));
+  readonly #remembered = new Map(REMEMBERED.map(({ name }) => [name, new Remembered(ROWS_REMEMBERED)]));
   /** Works that no transaction has begun to run. */
   #waiting: Work[] = [];
   #spaceCheckedAt = Number.NEGATIVE_INFINITY;
@@ -156,18 +157,14 @@ export class Store implements Reader {
   }
 
   get<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined {
-    const remembered = this.#remembered.get(table.name) as Map<string, Row> | undefined;
+    const remembered = this.#remembered.get(table.name);
     if (remembered === undefined) return this.#stored(table, key);
-    const known = remembered.get(key);
+    const known = remembered.get(key) as Row | undefined;
     if (known !== undefined) return known;
     const text = this.#database(table).get(key);
     if (text === undefined) return undefined;
     const row = table.decode(text);
-    if (text.length <= REMEMBERED_LENGTH_MAX) {
-      // The one that came first goes.
-      if (remembered.size >= ROWS_REMEMBERED) remembered.delete(remembered.keys().next().value as string);
-      remembered.set(key, row);
-    }
+    if (text.length <= REMEMBERED_LENGTH_MAX) remembered.set(key, row);
     return row;
   }
 
