@@ -19,9 +19,9 @@
 import { fromBase62 } from "../lib/base62.ts";
 import { InvariantError } from "../lib/invariant.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
-import { firstLabelOf } from "../storage/memory-records.ts";
+import { firstLabelOf, nextLabelOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
-import { labels, memories, meta } from "../storage/tables.ts";
+import { labels, memories } from "../storage/tables.ts";
 import { matches, walk, type Filter } from "../storage/walk.ts";
 import { Coarse, COARSE_GAP } from "./coarse.ts";
 import { storedVector } from "./encoding.ts";
@@ -386,7 +386,7 @@ export class Indexer {
    * not when the store was put back from a backup, or the snapshot was copied from elsewhere.
    */
   #isOfThisStore({ graph, live, removed }: Snapshot): boolean {
-    const nextLabel = Number(this.#store.get(meta, "nextLabel") ?? "0");
+    const nextLabel = nextLabelOf(this.#store);
     for (const label of live) if (label >= nextLabel) return false;
     for (const label of removed) {
       if (label >= nextLabel || (label >= this.#firstLabel && this.#store.has(labels, numberKey(label)))) return false;
