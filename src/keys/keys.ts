@@ -14,6 +14,7 @@ import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
+import { Remembered } from "../storage/remembered.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import { apiKeys, apiKeysById, type ApiKeyRow } from "../storage/tables.ts";
 import type { Caller, Records } from "../traces/record.ts";
@@ -55,16 +56,12 @@ export function findKey(reader: Reader, now: number, presented: string): ApiKeyR
   const hash = known ?? hashOf(presented);
   const row = reader.get(apiKeys, hash);
   if (row === undefined || hasEnded(row, now)) return undefined;
-  if (known === undefined) {
-    if (hashes.size >= HASHES_REMEMBERED) hashes.clear();
-    hashes.set(presented, hash);
-  }
+  if (known === undefined) hashes.set(presented, hash);
   return row;
 }
 
 /** Of keys that were good; whether one still is, is read each time. */
-const hashes = new Map<string, string>();
-const HASHES_REMEMBERED = 1_000;
+const hashes = new Remembered<string>(1_000);
 
 function hasEnded({ expiresAt }: ApiKeyRow, now: number): boolean {
   return expiresAt !== null && expiresAt <= now;

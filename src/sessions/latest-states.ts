@@ -9,6 +9,8 @@
  */
 import type { BareId } from "../lib/ids.ts";
 import type { JsonObject } from "../lib/json.ts";
+import { rememberingFor } from "../lib/remember.ts";
+import { Remembered } from "../storage/remembered.ts";
 import type { Store } from "../storage/store.ts";
 
 const SESSIONS_MAX = 1_000;
@@ -20,18 +22,14 @@ interface Latest {
   state: JsonObject;
 }
 
-const stores = new WeakMap<Store, Map<BareId, Latest>>();
+const statesOf = rememberingFor<Store, Remembered<Latest>>(() => new Remembered(SESSIONS_MAX));
 
 export function latestState(store: Store, session: BareId, version: number): JsonObject | undefined {
-  const latest = stores.get(store)?.get(session);
+  const latest = statesOf(store).get(session);
   return latest?.version === version ? latest.state : undefined;
 }
 
 /** To be called when it is committed. @param length - of the state as JSON */
 export function rememberState(store: Store, session: BareId, latest: Latest, length: number): void {
-  if (length > LENGTH_MAX) return;
-  let sessions = stores.get(store);
-  if (sessions === undefined) stores.set(store, (sessions = new Map<BareId, Latest>()));
-  if (sessions.size >= SESSIONS_MAX && !sessions.has(session)) sessions.clear();
-  sessions.set(session, latest);
+  if (length <= LENGTH_MAX) statesOf(store).set(session, latest);
 }

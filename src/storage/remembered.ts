@@ -1,35 +1,35 @@
 /**
- * Rows of a table that were read last, by key.
+ * What was last read or written, by key: rows of a table, and what goes with them.
  *
- * In two generations: when the younger one is full the older is forgotten whole, and a row that is asked for again moves to the
- * younger. Taking out one old row at a time would be dear, since a `Map` goes past all that was taken out to find its first.
+ * In two generations: when the younger one is full the older is forgotten whole, and what is asked for again moves to the
+ * younger. Taking out one old entry at a time would be dear, since a `Map` goes past all that was taken out to find its first.
  *
  * @module
  */
-export class Remembered {
+export class Remembered<Value> {
   readonly #most: number;
-  #younger = new Map<string, unknown>();
-  #older = new Map<string, unknown>();
+  #younger = new Map<string, Value>();
+  #older = new Map<string, Value>();
 
-  /** @param most - so many rows, about */
+  /** @param most - so many, about */
   constructor(most: number) {
     this.#most = most;
   }
 
-  get(key: string): unknown {
-    const row = this.#younger.get(key);
-    if (row !== undefined) return row;
+  get(key: string): Value | undefined {
+    const younger = this.#younger.get(key);
+    if (younger !== undefined) return younger;
     const older = this.#older.get(key);
     if (older !== undefined) this.set(key, older);
     return older;
   }
 
-  set(key: string, row: unknown): void {
+  set(key: string, value: Value): void {
     if (this.#younger.size >= this.#most / 2) {
       this.#older = this.#younger;
       this.#younger = new Map();
     }
-    this.#younger.set(key, row);
+    this.#younger.set(key, value);
   }
 
   delete(key: string): void {

@@ -93,7 +93,7 @@ export class Store implements Reader {
    * Rows as they were last read outside commits, of tables that only this process writes. A commit takes out what it
    * writes, and once more when it is on the disk: what was read meanwhile was the row of before.
    */
-  readonly #remembered = new Map(REMEMBERED.map(({ name }) => [name, new Remembered(ROWS_REMEMBERED)]));
+  readonly #remembered = new Map(REMEMBERED.map(({ name }) => [name, new Remembered<unknown>(ROWS_REMEMBERED)]));
   /** Works that no transaction has begun to run. */
   #waiting: Work[] = [];
   #spaceCheckedAt = Number.NEGATIVE_INFINITY;

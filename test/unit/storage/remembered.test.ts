@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { Remembered } from "../../../src/storage/remembered.ts";
 
 test("of more rows than it may keep those asked for last are there, and what was taken out is not", () => {
-  const rows = new Remembered(100);
+  const rows = new Remembered<{ i: number }>(100);
   for (let i = 0; i < 1_000; i++) {
     rows.set(`k${i}`, { i });
     // Asked for again and again, so never forgotten.
