@@ -43,6 +43,9 @@ type Name = (typeof NAMES)[number];
 /** These would call another server, or change how the rest is answered: only nonsense is sent for them. */
 const NEVER_IN_EARNEST = new Set(["embedding", "max_body_bytes"]);
 
+/** The one warning that a request may bring about: it did what an operator may do. */
+const ALLOWED_PRIVATE = "webhooks may lead into private networks from now on";
+
 interface Sent {
   method: string;
   path: string;
@@ -110,14 +113,14 @@ const oddJson = fc.oneof(
   deep.map((text) => `{"a":${text}}`),
 );
 
-/** No names, which would have to be looked up. */
+/** No names, which would have to be looked up, and nothing but this machine: `webhooks.allow_private` may come to be true. */
 const urls = fc.constantFrom(
   "http://127.0.0.1:9/hook",
   "http://127.0.0.1:9/hook?a=b#c",
-  "http://169.254.169.254/latest",
+  "http://127.0.0.2:9/latest",
   "http://0x7f.1/",
   "http://[::1",
-  "http://[::ffff:10.0.0.1]/",
+  "http://[::ffff:127.0.0.1]:9/",
   "https://user:password@127.0.0.1/",
   "file:///etc/passwd",
   "javascript:alert(1)",
@@ -448,7 +451,7 @@ test(
     await fc.assert(property, { numRuns: 5_000, plugins: [fc.interruptAfterTimeLimit(SECONDS * 1_000)] });
     expect(outcomes.accepted).toBeGreaterThan(0);
     expect(outcomes.refused).toBeGreaterThan(0);
-    expect(cairn.logged.filter((line) => /"level":"(warn|error)"/.test(line))).toEqual([]);
+    expect(cairn.logged.filter((line) => /"level":"(warn|error)"/.test(line) && !line.includes(ALLOWED_PRIVATE))).toEqual([]);
     expect(({} as { polluted?: unknown }).polluted).toBeUndefined();
   },
   SECONDS * 5_000,
