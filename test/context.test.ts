@@ -67,6 +67,54 @@ test("turns come newest first", async () => {
   expect(idsOf((await cairn.context(id)).recent_turns)).toEqual(idsOf(turns).reverse().slice(0, 10));
 });
 
+test("the latest turns are the latest, however many came since the last time and however many were asked for then", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const { id: other } = await cairn.createSession();
+  const turns: { id: string }[] = [];
+  for (const [added, limit] of [
+    [0, 3],
+    [1, 3],
+    [0, 3],
+    [1, 3],
+    [1, 3],
+    [2, 3],
+    [5, 3],
+    [0, 4],
+    [1, 3],
+    [12, 10],
+    [0, 10],
+    [1, 50],
+    [0, 2],
+  ] as const) {
+    for (let i = 0; i < added; i++) {
+      turns.push(await cairn.addTurn(id, `Question ${turns.length}`, "x".repeat(turns.length)));
+      await cairn.addTurn(other, "not", "here");
+    }
+    const { recent_turns } = await cairn.context(id, { turn_limit: limit });
+    expect(idsOf(recent_turns)).toEqual(idsOf(turns.toReversed().slice(0, limit)));
+    expect(recent_turns.map(({ output }: { output: { content: string } }) => output.content.length)).toEqual(
+      turns
+        .map((_, i) => i)
+        .toReversed()
+        .slice(0, limit),
+    );
+  }
+});
+
+test("a large turn is shown in full each time, and does not hide those beside it", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const turns: { id: string; input: { content: string } }[] = [];
+  for (const length of [10, 300_000, 10, 10]) {
+    turns.push(await cairn.addTurn(id, "y".repeat(length), "ok"));
+    const { recent_turns } = await cairn.context(id);
+    expect(recent_turns.map((turn: (typeof turns)[number]) => [turn.id, turn.input.content])).toEqual(
+      turns.map((turn) => [turn.id, turn.input.content]).toReversed(),
+    );
+  }
+});
+
 test("with a query the best memories come first and none is too far; without one, or with signs alone, the newest with score 0", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();

@@ -17,7 +17,7 @@ import { readState } from "../sessions/versions.ts";
 import { hashKey } from "../storage/keys.ts";
 import { memoriesBySession, memoriesByUser, type MemoryRow } from "../storage/tables.ts";
 import { posting, type Filter } from "../storage/walk.ts";
-import { latestTurns } from "../turns/turns.ts";
+import { latestTurns } from "../turns/latest-turns.ts";
 
 export interface ContextRequest {
   query?: string | undefined;
@@ -37,7 +37,7 @@ export async function getContext(parts: MemoryParts, id: string, request: Contex
   return jsonObject({
     state: readState(parts.store, session.key, session.row.version),
     memories: jsonArray(memories),
-    recent_turns: latestTurns(parts.store, session.key, request.turnLimit),
+    recent_turns: latestTurns(parts.store, session.key, session.row.turnCount, request.turnLimit),
   });
 }
 

@@ -26,7 +26,7 @@ import {
   type MemoryRow,
   type SessionRow,
 } from "../storage/tables.ts";
-import { storedLabel, storedVector, VECTOR_BYTES } from "../vectors/encoding.ts";
+import { isEmbedding, storedLabel } from "../vectors/encoding.ts";
 import { RECORDS, rowProblem, stored, type RecordTable } from "./records.ts";
 
 export interface Problem {
@@ -212,7 +212,7 @@ function* checkMemories(reader: Snapshot): Generator<Problem | undefined> {
     }
     const { label } = row.embedding;
     const bytes = reader.vectorBytes(key);
-    if (bytes === undefined || !isVector(bytes)) {
+    if (bytes === undefined || !isEmbedding(bytes)) {
       yield { what: "vectors: missing or damaged", example, mend: (tx) => oweVector(tx, key) };
       continue;
     }
@@ -231,11 +231,6 @@ function* checkMemories(reader: Snapshot): Generator<Problem | undefined> {
       };
     }
   }
-}
-
-export function isVector(bytes: Uint8Array): boolean {
-  if (bytes.byteLength < VECTOR_BYTES + LABEL_BYTES || bytes.byteLength % Float32Array.BYTES_PER_ELEMENT !== 0) return false;
-  return storedVector(bytes).every(Number.isFinite);
 }
 
 /** Takes what is there of a memory's vector away, so that the server makes it anew. */

@@ -29,8 +29,7 @@ import {
   type SettingsRow,
   type WebhookRow,
 } from "../storage/tables.ts";
-import { storedTerms, storedVector } from "../vectors/encoding.ts";
-import { isVector } from "./checks.ts";
+import { isEmbedding, storedTerms, storedVector } from "../vectors/encoding.ts";
 import { OperationError, type OnProgress } from "./report.ts";
 import { RECORDS, type RecordTable } from "./records.ts";
 
@@ -80,7 +79,7 @@ function line({ name }: AnyTable, key: string, row: string, more = ""): string {
 function memoryLine(reader: Snapshot, key: string, row: MemoryRow): string {
   const { embedding, ...rest } = row;
   const bytes = embedding === undefined ? undefined : reader.vectorBytes(key);
-  if (embedding === undefined || bytes === undefined || !isVector(bytes)) return line(memories, key, JSON.stringify(rest));
+  if (embedding === undefined || bytes === undefined || !isEmbedding(bytes)) return line(memories, key, JSON.stringify(rest));
   const vector = base64(storedVector(bytes));
   const terms = base64(storedTerms(bytes));
   return line(memories, key, JSON.stringify(row), `,"vector":"${vector}","terms":"${terms}"`);

@@ -9,11 +9,10 @@ import { join } from "node:path";
 import { numberKey } from "../storage/keys.ts";
 import type { Snapshot, Store } from "../storage/store.ts";
 import { labels, meta } from "../storage/tables.ts";
-import { storedVector } from "../vectors/encoding.ts";
+import { isEmbedding, storedVector } from "../vectors/encoding.ts";
 import { isPointOf, pointsIn } from "../vectors/hnsw.ts";
 import { Indexer } from "../vectors/indexer.ts";
 import { NO_SNAPSHOT, verifySnapshot } from "../vectors/snapshot.ts";
-import { isVector } from "./checks.ts";
 import { EXAMPLES_MAX, type Finding, type OnProgress } from "./report.ts";
 
 /** A running server may replace the file while it is looked for. */
@@ -63,7 +62,7 @@ function isAsStored(reader: Snapshot, label: number, isRemoved: boolean, vector:
   if (memory === undefined || isRemoved) return memory === undefined;
   const bytes = reader.vectorBytes(memory);
   // A vector that is missing or damaged is a finding of its own.
-  return bytes === undefined || !isVector(bytes) || isPointOf(vector, storedVector(bytes));
+  return bytes === undefined || !isEmbedding(bytes) || isPointOf(vector, storedVector(bytes));
 }
 
 function finding(reason: string, examples: string[], count = 1): Finding {

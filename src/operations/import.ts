@@ -6,13 +6,13 @@
  *
  * @module
  */
+import { DIMENSION } from "../embeddings/embedder.ts";
 import type { Clock } from "../lib/clock.ts";
 import { numberKey } from "../storage/keys.ts";
 import { LABEL_BYTES } from "../storage/memory-records.ts";
 import { Store, type Tx } from "../storage/store.ts";
 import { labels, memories, meta, owed, SCHEMA_VERSION, webhooks, type MemoryRow, type WebhookRow } from "../storage/tables.ts";
-import { VECTOR_BYTES } from "../vectors/encoding.ts";
-import { isVector } from "./checks.ts";
+import { encodeVector } from "../vectors/encoding.ts";
 import { newSecret } from "../webhooks/signature.ts";
 import { EXPORT_FORMAT } from "./export.ts";
 import { putStore } from "./new-store.ts";
@@ -176,8 +176,13 @@ function withSecret(row: WebhookRow): WebhookRow {
 function readVector({ vector, terms }: Record<string, unknown>, label: number, number: number): Uint8Array {
   if (typeof vector !== "string" || typeof terms !== "string") throw wrong(number, "vector and terms must be base64");
   const values = Buffer.from(vector, "base64");
-  const bytes = new Uint8Array(Buffer.concat([values, Buffer.from(terms, "base64"), new Uint8Array(LABEL_BYTES)]));
-  if (values.byteLength !== VECTOR_BYTES || !isVector(bytes)) throw wrong(number, "vector and terms are not those of a memory");
+  const words = Buffer.from(terms, "base64");
+  const embedding =
+    values.byteLength === DIMENSION * Float32Array.BYTES_PER_ELEMENT && words.byteLength % Uint32Array.BYTES_PER_ELEMENT === 0
+      ? { vector: new Float32Array(new Uint8Array(values).buffer), terms: new Uint32Array(new Uint8Array(words).buffer) }
+      : undefined;
+  if (!embedding?.vector.every(Number.isFinite)) throw wrong(number, "vector and terms are not those of a memory");
+  const bytes = encodeVector(embedding);
   new DataView(bytes.buffer).setUint32(bytes.byteLength - LABEL_BYTES, label, true);
   return bytes;
 }

@@ -8,12 +8,15 @@
  */
 export class Remembered<Value> {
   readonly #most: number;
+  readonly #weigh: (value: Value) => number;
+  #weight = 0;
   #younger = new Map<string, Value>();
   #older = new Map<string, Value>();
 
-  /** @param most - so many, about */
-  constructor(most: number) {
+  /** @param most - about so much, as `weigh` has it: without it, so many */
+  constructor(most: number, weigh: (value: Value) => number = () => 1) {
     this.#most = most;
+    this.#weigh = weigh;
   }
 
   get(key: string): Value | undefined {
@@ -25,20 +28,31 @@ export class Remembered<Value> {
   }
 
   set(key: string, value: Value): void {
-    if (this.#younger.size >= this.#most / 2) {
+    if (this.#weight >= this.#most / 2) {
       this.#older = this.#younger;
       this.#younger = new Map();
+      this.#weight = 0;
     }
+    this.#forgetYounger(key);
+    this.#weight += this.#weigh(value);
     this.#younger.set(key, value);
   }
 
   delete(key: string): void {
-    this.#younger.delete(key);
+    this.#forgetYounger(key);
     this.#older.delete(key);
   }
 
   clear(): void {
     this.#younger = new Map();
     this.#older = new Map();
+    this.#weight = 0;
+  }
+
+  #forgetYounger(key: string): void {
+    const value = this.#younger.get(key);
+    if (value === undefined) return;
+    this.#younger.delete(key);
+    this.#weight -= this.#weigh(value);
   }
 }

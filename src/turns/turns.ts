@@ -4,12 +4,11 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, bareIdTime, isId, withPrefix, type BareId, type TurnId } from "../lib/ids.ts";
-import { jsonArray, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { bare, bareIdTime, isId, withPrefix, type TurnId } from "../lib/ids.ts";
+import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { AFTER_ALL, turnKey } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
-import type { Reader } from "../storage/store.ts";
 import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
 import { liveSession } from "../sessions/live-session.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
@@ -85,11 +84,4 @@ export function listTurns({ store, clock }: Records, sessionId: string, page: Pa
     .slice(0, page.limit)
     .map(({ key, row }) => ({ id: withPrefix("turn", key.slice(session.key.length)), json: turnJson(row) }));
   return listOf(items, rows.length > page.limit);
-}
-
-/** The newest turns of a session as its context shows them, newest first. */
-export function latestTurns(reader: Reader, session: BareId, limit: number): JsonText {
-  if (limit === 0) return jsonArray([]);
-  const rows = reader.rows(turns, { from: session, to: session + AFTER_ALL, limit, descending: true });
-  return jsonArray(rows.map(({ row }) => `{${row.shown}}` as JsonText));
 }

@@ -7,8 +7,8 @@
 import type { BareId } from "../lib/ids.ts";
 import { firstLabelOf } from "../storage/memory-records.ts";
 import type { Reader } from "../storage/store.ts";
-import { storedLabel, storedTerms, storedVector } from "./encoding.ts";
-import { dot } from "./exact.ts";
+import { storedLabel, storedTerms } from "./encoding.ts";
+import { storedDot } from "./exact.ts";
 
 export interface Candidate {
   memory: BareId;
@@ -52,7 +52,7 @@ export class Reading {
     const bytes = this.#store.vectorBytes(memory);
     const label = bytes === undefined ? undefined : storedLabel(bytes);
     if (bytes === undefined || label === undefined || label < this.#firstLabel) return undefined;
-    return { memory, label, cosine: dot(this.#query, storedVector(bytes)), terms: storedTerms(bytes).slice() };
+    return { memory, label, cosine: storedDot(this.#query, bytes), terms: storedTerms(bytes).slice() };
   }
 }
 

@@ -8,7 +8,7 @@ import { DIMENSION } from "../embeddings/embedder.ts";
 import type { BareId } from "../lib/ids.ts";
 import { firstLabelOf } from "../storage/memory-records.ts";
 import type { Reader } from "../storage/store.ts";
-import { storedLabel, storedVector } from "./encoding.ts";
+import { HEAD, storedEmbedding, storedLabel, TAIL } from "./encoding.ts";
 
 export interface Neighbour {
   memory: BareId;
@@ -35,6 +35,40 @@ export function dot(a: Float32Array, b: Float32Array): number {
     s3 += (a[i + 3] as number) * (b[i + 3] as number);
   }
   return s0 + s1 + s2 + s3;
+}
+
+/** Which of the four sums of `dot` a number adds to depends on its place. Scratch. */
+const sums = new Float64Array(4);
+
+/** The same of what is stored, to the last bit: zeros that are left out add nothing, and the rest is added in the same order. */
+export function storedDot(query: Float32Array, bytes: Uint8Array): number {
+  const { head, places, tail } = storedEmbedding(bytes);
+  sums.fill(0);
+  if (places === undefined) addProducts(query, head, 0, HEAD);
+  else
+    for (let i = 0; i < head.length; i++) {
+      const place = places[i] as number;
+      sums[place & 3]! += (query[place] as number) * (head[i] as number);
+    }
+  addProducts(query, tail, HEAD, TAIL);
+  return (sums[0] as number) + (sums[1] as number) + (sums[2] as number) + (sums[3] as number);
+}
+
+function addProducts(query: Float32Array, numbers: Float32Array, from: number, count: number): void {
+  let s0 = sums[0] as number;
+  let s1 = sums[1] as number;
+  let s2 = sums[2] as number;
+  let s3 = sums[3] as number;
+  for (let i = 0; i < count; i += 4) {
+    s0 += (query[from + i] as number) * (numbers[i] as number);
+    s1 += (query[from + i + 1] as number) * (numbers[i + 1] as number);
+    s2 += (query[from + i + 2] as number) * (numbers[i + 2] as number);
+    s3 += (query[from + i + 3] as number) * (numbers[i + 3] as number);
+  }
+  sums[0] = s0;
+  sums[1] = s1;
+  sums[2] = s2;
+  sums[3] = s3;
 }
 
 /** Best first; of equal ones the newer first. */
@@ -87,6 +121,6 @@ export function scan(reader: Reader, memories: Iterable<BareId>, query: Float32A
   const firstLabel = firstLabelOf(reader);
   for (const memory of memories) {
     const bytes = reader.vectorBytes(memory);
-    if (bytes !== undefined && storedLabel(bytes) >= firstLabel) nearest.offer(memory, dot(query, storedVector(bytes)));
+    if (bytes !== undefined && storedLabel(bytes) >= firstLabel) nearest.offer(memory, storedDot(query, bytes));
   }
 }

@@ -10,16 +10,11 @@
  *
  * @module
  */
-import { DIMENSION } from "../embeddings/embedder.ts";
 import type { BareId } from "../lib/ids.ts";
 import { largest } from "../lib/largest.ts";
 import type { Candidate } from "./candidates.ts";
+import { HEAD, storedEmbedding, TAIL } from "./encoding.ts";
 
-/** From here on numbers stand in full: where the built-in provider's words end, down to a multiple of four. */
-const HEAD = 1276;
-const TAIL = DIMENSION - HEAD;
-/** A head with more numbers than this is kept in full. */
-const FULL_FROM = 400;
 /** Labels are not negative: this one says that the vector is gone. */
 const GONE = -1;
 const VECTORS_FIRST = 16;
@@ -59,23 +54,21 @@ export class Scope {
   }
 
   /** A label that is there already changes nothing. */
-  add(memory: BareId, label: number, vector: Float32Array, terms: Uint32Array): void {
+  add(memory: BareId, bytes: Uint8Array): void {
+    const { label, head, places, tail, terms } = storedEmbedding(bytes);
     if (this.#positions.has(label)) return;
     const position = this.#labels.length;
-    let end = this.#headEnds.at(-1) ?? 0;
-    let numbers = 0;
-    for (let i = 0; i < HEAD; i++) if (vector[i] !== 0) numbers++;
-    const isFull = numbers > FULL_FROM;
-    this.#values = grown(this.#values, end + (isFull ? HEAD : numbers));
-    this.#places = grown(this.#places, this.#placesEnd + (isFull ? 0 : numbers));
-    for (let i = 0; i < HEAD; i++) {
-      const value = vector[i] as number;
-      if (value === 0 && !isFull) continue;
-      this.#values[end++] = value;
-      if (!isFull) this.#places[this.#placesEnd++] = i;
+    const start = this.#headEnds.at(-1) ?? 0;
+    const end = start + head.length;
+    this.#values = grown(this.#values, end);
+    this.#values.set(head, start);
+    if (places !== undefined) {
+      this.#places = grown(this.#places, this.#placesEnd + places.length);
+      this.#places.set(places, this.#placesEnd);
+      this.#placesEnd += places.length;
     }
     this.#tails = grown(this.#tails, (position + 1) * TAIL);
-    this.#tails.set(vector.subarray(HEAD), position * TAIL);
+    this.#tails.set(tail, position * TAIL);
     this.#headEnds.push(end);
     this.#terms.push(terms.slice());
     this.#termBytes += terms.byteLength;

@@ -15,7 +15,7 @@ import { firstLabelOf, memoryIndexKeys, nextLabelOf } from "../storage/memory-re
 import type { Store } from "../storage/store.ts";
 import { labels, memories, memoriesBySession, memoriesByUser } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
-import { storedLabel, storedTerms, storedVector } from "./encoding.ts";
+import { storedLabel } from "./encoding.ts";
 import { Scope } from "./scope.ts";
 
 export interface ScopesOptions {
@@ -100,7 +100,7 @@ export class Scopes {
   #add(entry: Entry, memory: BareId): void {
     const bytes = this.#store.vectorBytes(memory);
     if (bytes === undefined || storedLabel(bytes) < this.#firstLabel) return;
-    entry.scope.add(memory, storedLabel(bytes), storedVector(bytes), storedTerms(bytes));
+    entry.scope.add(memory, bytes);
     this.#bytes += entry.scope.bytes - entry.bytes;
     entry.bytes = entry.scope.bytes;
   }

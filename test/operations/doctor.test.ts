@@ -25,6 +25,7 @@ import {
   type AnyTable,
   type MemoryRow,
 } from "../../src/storage/tables.ts";
+import { encodeVector } from "../../src/vectors/encoding.ts";
 import { startCairn } from "../support/cairn.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startFilled, refusalOf } from "./everything.ts";
@@ -205,7 +206,8 @@ const VECTOR_LOST: Damage[] = [
   { name: "a short vector", damage: (tx) => tx.putVector(embedded(tx).id, new Uint8Array(100)), finds: ["vectors: missing or damaged"] },
   {
     name: "a vector of no numbers",
-    damage: (tx) => tx.putVector(embedded(tx).id, new Uint8Array(6148).fill(0xff)),
+    damage: (tx) =>
+      tx.putVector(embedded(tx).id, encodeVector({ vector: new Float32Array(1536).fill(Number.NaN), terms: new Uint32Array(0) })),
     finds: ["vectors: missing or damaged"],
   },
   {
@@ -344,7 +346,7 @@ const INDEX_DAMAGE: { name: string; damage: (path: string) => void | Promise<voi
       store.commit((tx) => {
         const { id } = embedded(tx);
         const bytes = tx.vectorBytes(id)?.slice() ?? new Uint8Array();
-        const values = new Float32Array(bytes.buffer, 0, 1536);
+        const values = new Float32Array(bytes.buffer, 0, 1);
         values[0] = (values[0] ?? 0) + 0.5;
         tx.putVector(id, bytes);
       }),

@@ -9,7 +9,7 @@ import { Scope } from "../../../src/vectors/scope.ts";
 import { Scopes } from "../../../src/vectors/scopes.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { QUESTIONS } from "../../retrieval/questions.ts";
-import { chance, ofType, ofUser, storedVectors, unitVector } from "./stored-vectors.ts";
+import { chance, ofType, ofUser, storedBytes, storedVectors, unitVector } from "./stored-vectors.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
 setDefaultTimeout(60_000);
@@ -19,7 +19,6 @@ const random = chance(1);
 const TEXTS = Object.values(MEMORIES).map((text) => embedder.embedMemory(text).vector);
 const QUERIES = QUESTIONS.slice(0, 20).map(({ text }) => embedder.embedQuery(text).vector);
 const DENSE = Array.from({ length: 200 }, () => unitVector(random));
-const NO_TERMS = new Uint32Array(0);
 
 for (const { name, vectors, queries } of [
   { name: "vectors of the built-in provider", vectors: TEXTS, queries: QUERIES },
@@ -28,7 +27,7 @@ for (const { name, vectors, queries } of [
 ]) {
   test(`cosines are those of the whole vectors to the last bit: ${name}`, () => {
     const scope = new Scope();
-    for (const [label, vector] of vectors.entries()) scope.add(`m${label}`, label, vector, Uint32Array.of(label));
+    for (const [label, vector] of vectors.entries()) scope.add(`m${label}`, storedBytes(label, { vector, terms: Uint32Array.of(label) }));
     for (const query of queries) {
       const found = scope.nearest(query, vectors.length).sort((a, b) => a.label - b.label);
       expect(found).toEqual(
@@ -40,9 +39,9 @@ for (const { name, vectors, queries } of [
 
 test("of equal vectors the newest are among the nearest, and one that is no vector is not", () => {
   const scope = new Scope();
-  for (let label = 0; label < 30; label++) scope.add(`m${label + 10}`, label, DENSE[0]!, NO_TERMS);
-  scope.add("m00", 30, DENSE[0]!.slice().fill(Number.NaN, 3, 4), NO_TERMS);
-  scope.add("m99", 31, DENSE[1]!, NO_TERMS);
+  for (let label = 0; label < 30; label++) scope.add(`m${label + 10}`, storedBytes(label, { vector: DENSE[0]! }));
+  scope.add("m00", storedBytes(30, { vector: DENSE[0]!.slice().fill(Number.NaN, 3, 4) }));
+  scope.add("m99", storedBytes(31, { vector: DENSE[1]! }));
   scope.remove(29);
   const found = scope.nearest(DENSE[0]!, 10).map(({ memory }) => memory);
   expect(found.sort()).toEqual(Array.from({ length: 10 }, (_, i) => `m${29 + i}`));
@@ -142,7 +141,7 @@ test("a large scope is kept once it was asked for a few times, one that is too l
 test("a vector that is kept takes at most one and a half times its bytes, one of the built-in provider less than half", () => {
   const bytesEach = (vectors: readonly Float32Array[]) => {
     const scope = new Scope();
-    for (let label = 0; label < 1_000; label++) scope.add(`m${label}`, label, vectors[label % vectors.length]!, NO_TERMS);
+    for (let label = 0; label < 1_000; label++) scope.add(`m${label}`, storedBytes(label, { vector: vectors[label % vectors.length]! }));
     return scope.bytes / 1_000;
   };
   expect(bytesEach(DENSE)).toBeLessThan(1.5 * 6_144);

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { DIMENSION, type Embedding } from "../../../src/embeddings/embedder.ts";
 import { IdSource, type BareId } from "../../../src/lib/ids.ts";
 import { hashKey } from "../../../src/storage/keys.ts";
-import { putMemory, putVector, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
+import { LABEL_BYTES, putMemory, putVector, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { memories, memoriesByTag, memoriesByType, memoriesByUser } from "../../../src/storage/tables.ts";
 import { matches, posting, type Filter } from "../../../src/storage/walk.ts";
@@ -110,6 +110,16 @@ export class StoredVectors implements AsyncDisposable {
     await this.store.close();
     rmSync(this.directory, { recursive: true, force: true });
   }
+}
+
+/** What the store has of an embedding under a label. */
+export function storedBytes(
+  label: number,
+  { vector, terms = new Uint32Array(0) }: Partial<Embedding> & Pick<Embedding, "vector">,
+): Uint8Array {
+  const bytes = encodeVector({ vector, terms });
+  new DataView(bytes.buffer).setUint32(bytes.byteLength - LABEL_BYTES, label, true);
+  return bytes;
 }
 
 export function storedVectors(): Promise<StoredVectors> {
