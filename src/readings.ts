@@ -8,7 +8,8 @@ import { join } from "node:path";
 import { fromBase62 } from "./lib/base62.ts";
 import type { Reading } from "./http/metrics.ts";
 import type { MemoryParts } from "./memories/memories.ts";
-import { AFTER_ALL, numberKey } from "./storage/keys.ts";
+import { FIRST } from "./storage/access.ts";
+import { numberKey } from "./storage/keys.ts";
 import { apiKeys, deliveriesDue, memories, outbox, owed, sessions, sessionsByExpiry, traces, turns, versions } from "./storage/tables.ts";
 import type { WebhookParts } from "./webhooks/subscriptions.ts";
 
@@ -65,7 +66,7 @@ export function readingsOf({ store, vectors, clock, webhooks }: MemoryParts & We
       name: "cairn_expiry_lag_seconds",
       help: "How long the session that is overdue longest has been waiting to be removed.",
       read: () => {
-        const [first] = store.keys(sessionsByExpiry, { from: "", to: AFTER_ALL, limit: 1 });
+        const [first] = store.keys(sessionsByExpiry, FIRST);
         return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, MS_WIDTH))) / 1000;
       },
     },

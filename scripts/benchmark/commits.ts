@@ -115,6 +115,7 @@ class Recorder {
       has: (table, key) => tx.has(table, key),
       keys: (table, span) => tx.keys(table, span),
       rows: (table, span) => tx.rows(table, span),
+      isEmpty: (table) => tx.isEmpty(table),
       vectorBytes: (memory) => tx.vectorBytes(memory),
       put: (table, key, row) => {
         note(table.name, key, table.encode(row));

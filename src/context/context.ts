@@ -67,8 +67,13 @@ async function relevant(parts: MemoryParts, scope: Filter, text: string, request
 }
 
 function itemJson(key: string, row: MemoryRow, score: number, explanation?: JsonText): JsonText {
+  const { before, after } = aroundScore(row);
   const end = explanation === undefined ? "}" : `,"explanation":${explanation}}`;
-  return `{"id":"${withPrefix("mem", key)}",${aboutMemory(row)},"score":${score},"created_at":"${toIso(row.createdAt)}"${end}` as JsonText;
+  return `{"id":"${withPrefix("mem", key)}",${before}${score}${after}${end}` as JsonText;
 }
 
-const aboutMemory = rememberingFor(({ content, type }: MemoryRow) => `"content":${toJson(content)},"type":${toJson(type)}`);
+/** As in `memories/search.ts`. */
+const aroundScore = rememberingFor(({ content, type, createdAt }: MemoryRow) => ({
+  before: ['"content":', toJson(content), ',"type":', toJson(type), ',"score":'].join(""),
+  after: [',"created_at":"', toIso(createdAt), '"'].join(""),
+}));

@@ -145,7 +145,7 @@ export async function createFirstKey(records: Records): Promise<string | undefin
 }
 
 function hasKeys(reader: Reader): boolean {
-  return reader.keys(apiKeysById, { from: "", to: AFTER_ALL, limit: 1 }).length > 0;
+  return !reader.isEmpty(apiKeysById);
 }
 
 /** Registers a key that the operator chose, with all scopes, unless it is there already. */

@@ -139,11 +139,21 @@ export interface Search extends MemoryFilter {
   explain: boolean;
 }
 
-/** The same in every answer: the rows that are found again and again come from the store's memory. */
-const aboutMemory = rememberingFor(
-  ({ sessionId, content, type, tags }: MemoryRow) =>
-    `"session_id":"${sessionId}","content":${toJson(content)},"type":${toJson(type)},"tags":${toJson(tags)}`,
-);
+/** The same in every answer: the rows that are found again and again come from the store's memory. Joined, since a template is put together anew each time it is a part of something. */
+const aroundScore = rememberingFor(({ sessionId, content, type, tags, createdAt }: MemoryRow) => ({
+  before: [
+    '"session_id":"',
+    sessionId,
+    '","content":',
+    toJson(content),
+    ',"type":',
+    toJson(type),
+    ',"tags":',
+    toJson(tags),
+    ',"score":',
+  ].join(""),
+  after: [',"created_at":"', toIso(createdAt), '"'].join(""),
+}));
 
 export async function searchMemories(parts: MemoryParts, search: Search): Promise<JsonText> {
   const filter = memoryPostings(parts, search);
@@ -154,8 +164,8 @@ export async function searchMemories(parts: MemoryParts, search: Search): Promis
     data: jsonArray(
       ranking.matches.map((match) => {
         const explanation = search.explain ? `,"explanation":${explanationJson(ranking, match)}` : "";
-        const head = `{"id":"${withPrefix("mem", match.key)}",${aboutMemory(match.row)}`;
-        return `${head},"score":${match.score},"created_at":"${toIso(match.row.createdAt)}"${explanation}}` as JsonText;
+        const { before, after } = aroundScore(match.row);
+        return `{"id":"${withPrefix("mem", match.key)}",${before}${match.score}${after}${explanation}}` as JsonText;
       }),
     ),
   });

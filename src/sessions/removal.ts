@@ -8,6 +8,7 @@
  * @module
  */
 import { bare, type BareId, type SessionId } from "../lib/ids.ts";
+import { FIRST } from "../storage/access.ts";
 import { AFTER_ALL, hashKey, numberKey } from "../storage/keys.ts";
 import { removeMemoryRecords } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/store.ts";
@@ -46,7 +47,7 @@ export function isBeingRemoved(reader: Reader, session: SessionId): boolean {
 
 /** Whether there are such memories at all. */
 export function isAnyBeingRemoved(reader: Reader): boolean {
-  return reader.rows(removals, { from: "", to: AFTER_ALL }).some(({ row }) => row.memories);
+  return !reader.isEmpty(removals) && reader.rows(removals, { from: "", to: AFTER_ALL }).some(({ row }) => row.memories);
 }
 
 /** Takes the next piece of what removed sessions left. */
@@ -54,7 +55,7 @@ export function sessionRemoval({ store }: Records): Task {
   return {
     name: "session removal",
     async run() {
-      const [next] = store.rows(removals, { from: "", to: AFTER_ALL, limit: 1 });
+      const [next] = store.rows(removals, FIRST);
       if (next === undefined) return IDLE_MS;
       await store.commit((tx) => {
         if (removeSomeRecords(tx, next.key, next.row)) tx.remove(removals, next.key);

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { Reader, Span, Tx } from "./access.ts";
+import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
 import { vectors, type AnyTable, type Table } from "./tables.ts";
 
 export interface Write {
@@ -77,6 +77,10 @@ export class Draft implements Tx {
   rows<Row>(table: Table<Row>, span: Span): { key: string; row: Row }[] {
     if (this.#of(table) === undefined) return this.#stored.rows(table, span);
     return this.keys(table, span).map((key) => ({ key, row: this.get(table, key) as Row }));
+  }
+
+  isEmpty(table: AnyTable): boolean {
+    return this.#of(table) === undefined ? this.#stored.isEmpty(table) : this.keys(table, FIRST).length === 0;
   }
 
   vectorBytes(memory: string): Uint8Array | undefined {

@@ -22,12 +22,12 @@ import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import type { Reader, Span, Tx } from "./access.ts";
+import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
 import { Draft, type Write } from "./draft.ts";
 import { isMarked, mark, unmark, type Durability } from "./durability.ts";
 import { refusalOf } from "./refusal.ts";
 import { Remembered } from "./remembered.ts";
-import { SCHEMA_VERSION, TABLES, labels, memories, meta, sessions, vectors, type AnyTable, type Table } from "./tables.ts";
+import { SCHEMA_VERSION, TABLES, labels, memories, meta, removals, sessions, vectors, type AnyTable, type Table } from "./tables.ts";
 
 export type { Reader, Span, Tx } from "./access.ts";
 
@@ -48,11 +48,13 @@ interface Work {
 }
 
 /** Read for nearly every request, and written by nobody but the process that serves. */
-const REMEMBERED: readonly AnyTable[] = [sessions, memories];
+const REMEMBERED: readonly AnyTable[] = [sessions, memories, removals];
+/** Remembered of a row that there is not. */
+const NOTHING_THERE = Symbol("nothing there");
 /** Of each. */
-const ROWS_REMEMBERED = 10_000;
+const ROWS_REMEMBERED = 25_000;
 /** Characters. */
-const REMEMBERED_LENGTH_MAX = 2_048;
+const REMEMBERED_LENGTH_MAX = 1_024;
 
 /** More of them wait for the next transaction, so that requests are heard in between. */
 const WORKS_PER_TRANSACTION = 128;
@@ -82,6 +84,7 @@ export class Store implements Reader {
     has: (table, key) => this.has(table, key),
     keys: (table, span) => this.keys(table, span),
     rows: (table, span) => this.rows(table, span),
+    isEmpty: (table) => this.keys(table, FIRST).length === 0,
     vectorBytes: (memory) => this.vectorBytes(memory),
     put: (table, key, row) => this.#write({ table: table.name, key, value: table.encode(row) }),
     remove: (table, key) => this.#write({ table: table.name, key, value: undefined }),
@@ -94,6 +97,8 @@ export class Store implements Reader {
    * writes, and once more when it is on the disk: what was read meanwhile was the row of before.
    */
   readonly #remembered = new Map(REMEMBERED.map(({ name }) => [name, new Remembered<unknown>(ROWS_REMEMBERED)]));
+  /** Of the same tables, whether there is any row at all. */
+  readonly #empty = new Map<string, boolean>();
   /** Works that no transaction has begun to run. */
   #waiting: Work[] = [];
   #spaceCheckedAt = Number.NEGATIVE_INFINITY;
@@ -159,10 +164,13 @@ export class Store implements Reader {
   get<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined {
     const remembered = this.#remembered.get(table.name);
     if (remembered === undefined) return this.#stored(table, key);
-    const known = remembered.get(key) as Row | undefined;
-    if (known !== undefined) return known;
+    const known = remembered.get(key);
+    if (known !== undefined) return known === NOTHING_THERE ? undefined : (known as Row);
     const text = this.#database(table).get(key);
-    if (text === undefined) return undefined;
+    if (text === undefined) {
+      remembered.set(key, NOTHING_THERE);
+      return undefined;
+    }
     const row = table.decode(text);
     if (text.length <= REMEMBERED_LENGTH_MAX) remembered.set(key, row);
     return row;
@@ -185,6 +193,14 @@ export class Store implements Reader {
     return Array.from(this.#database(table).getRange(toRange(span)), ({ key, value }) => ({ key, row: table.decode(value) }));
   }
 
+  isEmpty(table: AnyTable): boolean {
+    const known = this.#empty.get(table.name);
+    if (known !== undefined) return known;
+    const isEmpty = this.keys(table, FIRST).length === 0;
+    if (this.#remembered.has(table.name)) this.#empty.set(table.name, isEmpty);
+    return isEmpty;
+  }
+
   vectorBytes(memory: string): Uint8Array | undefined {
     return viewOf(this.#vectors.getBinaryFast(memory));
   }
@@ -203,6 +219,7 @@ export class Store implements Reader {
       keys: (table, span) => Array.from(this.#database(table).getKeys(range(span))),
       rows: (table, span) =>
         Array.from(this.#database(table).getRange(range(span)), ({ key, value }) => ({ key, row: table.decode(value) })),
+      isEmpty: (table) => Array.from(this.#database(table).getKeys(range(FIRST))).length === 0,
       vectorBytes: (memory) => viewOf(this.#vectors.get(memory, { transaction })),
       entries: (table, from = "") =>
         this.#database(table)
@@ -237,6 +254,7 @@ export class Store implements Reader {
   /** Makes the next read see what other threads and processes have committed by now. */
   refresh(): void {
     this.#env.resetReadTxn();
+    this.#forgetAll();
   }
 
   /**
@@ -301,7 +319,7 @@ export class Store implements Reader {
     } catch (refusal) {
       throw outcome !== undefined && "thrown" in outcome ? outcome.thrown : refusal;
     }
-    for (const rows of this.#remembered.values()) rows.clear();
+    this.#forgetAll();
     return (outcome as { result: unknown } | undefined)?.result as Result;
   }
 
@@ -337,8 +355,15 @@ export class Store implements Reader {
 
   #forget({ table, key }: Write): boolean {
     const remembered = this.#remembered.get(table);
-    remembered?.delete(key);
-    return remembered !== undefined;
+    if (remembered === undefined) return false;
+    remembered.delete(key);
+    this.#empty.delete(table);
+    return true;
+  }
+
+  #forgetAll(): void {
+    for (const rows of this.#remembered.values()) rows.clear();
+    this.#empty.clear();
   }
 
   /** Inside a transaction this is done at once; the promise says nothing more. */

@@ -1,42 +1,66 @@
 /**
  * The vectors of one session or one user in memory, to compare a query with all of them.
  *
- * Reading a vector in the store takes longer than comparing it, and of the built-in provider's 1536 numbers four fifths are
- * zero. So the numbers that differ from zero stand here with their places, but for the last ones, which in those vectors are
- * rarely zero and stand in full: 1.3 KB and 0.2 µs for a memory instead of 6.2 KB and 2 µs. A vector of any other provider
+ * Reading a vector in the store takes longer than comparing it. So the vectors stand here as they are stored, without zeros,
+ * in a form for `scope-kernel.ts`: 1.5 KB and 0.1 µs for a memory of the built-in provider. A vector of any other provider
  * fits too, with 6.2 KB.
  *
- * The cosines are those of `dot` to the last bit: what is left out adds nothing, and the rest is added in the same order.
+ * ```
+ * rows     four numbers of the head and their places; the places of the first leave 0 when divided by 4, of the second 1, …
+ * numbers  the tail; or the whole vector, when the head is kept in full: then there are no rows
+ * ```
  *
  * @module
  */
+import { DIMENSION } from "../embeddings/embedder.ts";
 import type { BareId } from "../lib/ids.ts";
 import { largest } from "../lib/largest.ts";
+import { Arena, roundedUp } from "./arena.ts";
 import type { Candidate } from "./candidates.ts";
 import { HEAD, storedEmbedding, TAIL } from "./encoding.ts";
+import { compareOn, type Compare } from "./scope-kernel.ts";
 
 /** Labels are not negative: this one says that the vector is gone. */
 const GONE = -1;
-const VECTORS_FIRST = 16;
 
-/** The query's numbers. Scratch. */
-const asked = new Float64Array(HEAD);
-const askedTail = new Float64Array(TAIL);
-const sums = new Float64Array(4);
+const DOUBLE_BYTES = 8;
+const FLOAT_BYTES = 4;
+const ENTRY_WORDS = 4;
+const ENTRY_BYTES = ENTRY_WORDS * 4;
+const ROW_BYTES = 24;
+/** At the start of the arena: the query, entries of the kernel's, and the cosines it gives of so many at once. */
+const AT_ONCE = 2_048;
+const QUERY_AT = 0;
+const ENTRIES_AT = QUERY_AT + DIMENSION * DOUBLE_BYTES;
+const COSINES_AT = ENTRIES_AT + AT_ONCE * ENTRY_BYTES;
+const RESERVED = COSINES_AT + AT_ONCE * DOUBLE_BYTES;
+
+/** Where scopes have their vectors, and what compares them. */
+export class ScopeMemory extends Arena {
+  readonly compare: Compare;
+
+  /** @param kernel - how to compare; for tests to choose */
+  constructor(kernel: (memory: WebAssembly.Memory) => Compare = compareOn) {
+    super(RESERVED);
+    this.compare = kernel(this.memory);
+  }
+}
 
 export class Scope {
+  readonly #memory: ScopeMemory;
   readonly #memories: BareId[] = [];
   readonly #labels: number[] = [];
   /** Where each one is among the others. */
   readonly #positions = new Map<number, number>();
-  #tails = new Float32Array(VECTORS_FIRST * TAIL);
-  /** The numbers of one head after the other that are not zero, where those of each end, and their places unless all are there. */
-  #values = new Float32Array(VECTORS_FIRST * 48);
-  #places = new Uint16Array(VECTORS_FIRST * 48);
-  readonly #headEnds: number[] = [];
-  #placesEnd = 0;
-  #termBytes = 0;
+  /** Of each position its entry for the kernel. */
+  #entries = new Uint32Array(16 * ENTRY_WORDS);
   readonly #terms: Uint32Array[] = [];
+  #pieceBytes = 0;
+  #termBytes = 0;
+
+  constructor(memory: ScopeMemory) {
+    this.#memory = memory;
+  }
 
   /** Vectors, without those that are gone. */
   get size(): number {
@@ -49,8 +73,7 @@ export class Scope {
   }
 
   get bytes(): number {
-    const numbers = this.#tails.byteLength + this.#values.byteLength + this.#places.byteLength;
-    return numbers + this.#termBytes + this.#labels.length * BYTES_BESIDE;
+    return this.#pieceBytes + this.#termBytes + this.#labels.length * BYTES_BESIDE;
   }
 
   /** A label that is there already changes nothing. */
@@ -58,18 +81,12 @@ export class Scope {
     const { label, head, places, tail, terms } = storedEmbedding(bytes);
     if (this.#positions.has(label)) return;
     const position = this.#labels.length;
-    const start = this.#headEnds.at(-1) ?? 0;
-    const end = start + head.length;
-    this.#values = grown(this.#values, end);
-    this.#values.set(head, start);
-    if (places !== undefined) {
-      this.#places = grown(this.#places, this.#placesEnd + places.length);
-      this.#places.set(places, this.#placesEnd);
-      this.#placesEnd += places.length;
+    if (this.#entries.length < (position + 1) * ENTRY_WORDS) {
+      const more = new Uint32Array(this.#entries.length * 2);
+      more.set(this.#entries);
+      this.#entries = more;
     }
-    this.#tails = grown(this.#tails, (position + 1) * TAIL);
-    this.#tails.set(tail, position * TAIL);
-    this.#headEnds.push(end);
+    this.#entries.set(places === undefined ? this.#putNumbers(head, tail) : this.#putRows(head, places, tail), position * ENTRY_WORDS);
     this.#terms.push(terms.slice());
     this.#termBytes += terms.byteLength;
     this.#memories.push(memory);
@@ -77,11 +94,61 @@ export class Scope {
     this.#positions.set(label, position);
   }
 
+  #putNumbers(head: Float32Array, tail: Float32Array): readonly number[] {
+    const at = this.#take(DIMENSION * FLOAT_BYTES);
+    const { floats } = this.#memory.views;
+    floats.set(head, at / FLOAT_BYTES);
+    floats.set(tail, at / FLOAT_BYTES + HEAD);
+    return [at, at, at + DIMENSION * FLOAT_BYTES, QUERY_AT];
+  }
+
+  #putRows(head: Float32Array, places: Uint16Array, tail: Float32Array): readonly number[] {
+    counts.fill(0);
+    for (let i = 0; i < places.length; i++) counts[(places[i] as number) & 3]!++;
+    const rows = Math.max(...counts);
+    const at = this.#take(rows * ROW_BYTES + TAIL * FLOAT_BYTES);
+    const { floats, shorts, words } = this.#memory.views;
+    const numbersAt = at + rows * ROW_BYTES;
+    // What is left of a row adds zero times the query's first number.
+    words.fill(0, at / 4, numbersAt / 4);
+    counts.fill(0);
+    for (let i = 0; i < places.length; i++) {
+      const place = places[i] as number;
+      const column = place & 3;
+      const rowAt = at + counts[column]!++ * ROW_BYTES;
+      floats[rowAt / 4 + column] = head[i] as number;
+      shorts[rowAt / 2 + 8 + column] = place * DOUBLE_BYTES;
+    }
+    floats.set(tail, numbersAt / FLOAT_BYTES);
+    return [at, numbersAt, numbersAt + TAIL * FLOAT_BYTES, QUERY_AT + HEAD * DOUBLE_BYTES];
+  }
+
+  #take(bytes: number): number {
+    this.#pieceBytes += roundedUp(bytes);
+    return this.#memory.take(bytes);
+  }
+
   remove(label: number): void {
     const position = this.#positions.get(label);
     if (position === undefined) return;
     this.#positions.delete(label);
     this.#labels[position] = GONE;
+    this.#give(position);
+  }
+
+  /** To be called when it is of no more use. */
+  release(): void {
+    for (const position of this.#positions.values()) this.#give(position);
+    this.#positions.clear();
+  }
+
+  #give(position: number): void {
+    const at = this.#entries[position * ENTRY_WORDS] as number;
+    const bytes = (this.#entries[position * ENTRY_WORDS + 2] as number) - at;
+    this.#pieceBytes -= roundedUp(bytes);
+    this.#memory.give(at, bytes);
+    // The kernel looks at it all the same: at what is always there.
+    this.#entries.set([QUERY_AT, QUERY_AT, QUERY_AT + 4 * FLOAT_BYTES, QUERY_AT], position * ENTRY_WORDS);
   }
 
   /** The `limit` nearest, of equal ones the newer; or all when they are no more. In no order. */
@@ -105,10 +172,15 @@ export class Scope {
 
   /** By position; of what is gone, and of what is no number, less than any. */
   #cosines(query: Float32Array): Float64Array {
-    asked.set(query.subarray(0, HEAD));
-    askedTail.set(query.subarray(HEAD));
+    const { compare, views } = this.#memory;
+    views.doubles.set(query, QUERY_AT / DOUBLE_BYTES);
     const cosines = new Float64Array(this.#labels.length);
-    compare(this.#headEnds, this.#places, this.#values, this.#tails, cosines);
+    for (let from = 0; from < cosines.length; from += AT_ONCE) {
+      const to = Math.min(cosines.length, from + AT_ONCE);
+      views.words.set(this.#entries.subarray(from * ENTRY_WORDS, to * ENTRY_WORDS), ENTRIES_AT / 4);
+      compare(ENTRIES_AT, ENTRIES_AT + (to - from) * ENTRY_BYTES, QUERY_AT, COSINES_AT);
+      cosines.set(views.doubles.subarray(COSINES_AT / DOUBLE_BYTES, COSINES_AT / DOUBLE_BYTES + to - from), from);
+    }
     for (let position = 0; position < cosines.length; position++) {
       if (this.#labels[position] === GONE || Number.isNaN(cosines[position])) cosines[position] = Number.NEGATIVE_INFINITY;
     }
@@ -116,46 +188,8 @@ export class Scope {
   }
 }
 
-function compare(headEnds: readonly number[], places: Uint16Array, values: Float32Array, tails: Float32Array, cosines: Float64Array): void {
-  for (let position = 0, at = 0, placeAt = 0, tailAt = 0; position < cosines.length; position++) {
-    const end = headEnds[position] as number;
-    // Which of the four sums of `dot` a product goes to depends on its place.
-    sums[0] = sums[1] = sums[2] = sums[3] = 0;
-    const isFull = end - at === HEAD;
-    if (!isFull) {
-      for (; at < end; at++) {
-        const place = places[placeAt++] as number;
-        sums[place & 3]! += (asked[place] as number) * (values[at] as number);
-      }
-    }
-    let s0 = sums[0];
-    let s1 = sums[1];
-    let s2 = sums[2];
-    let s3 = sums[3];
-    for (let i = 0; at < end; i += 4, at += 4) {
-      s0 += (asked[i] as number) * (values[at] as number);
-      s1 += (asked[i + 1] as number) * (values[at + 1] as number);
-      s2 += (asked[i + 2] as number) * (values[at + 2] as number);
-      s3 += (asked[i + 3] as number) * (values[at + 3] as number);
-    }
-    for (let i = 0; i < TAIL; i += 4, tailAt += 4) {
-      s0 += (askedTail[i] as number) * (tails[tailAt] as number);
-      s1 += (askedTail[i + 1] as number) * (tails[tailAt + 1] as number);
-      s2 += (askedTail[i + 2] as number) * (tails[tailAt + 2] as number);
-      s3 += (askedTail[i + 3] as number) * (tails[tailAt + 3] as number);
-    }
-    cosines[position] = s0 + s1 + s2 + s3;
-  }
-}
+/** How many rows have a number in each column. Scratch. */
+const counts = new Uint16Array(4);
 
-/** The id, the label, its position, where its numbers end, and around its terms. */
+/** The id, the label, its position, its entry, and around its terms. */
 const BYTES_BESIDE = 200;
-const GROWTH = 1.25;
-
-/** The same with room for so many, or longer. */
-function grown<Numbers extends Float32Array | Uint16Array>(numbers: Numbers, length: number): Numbers {
-  if (length <= numbers.length) return numbers;
-  const longer = new (numbers.constructor as new (length: number) => Numbers)(Math.ceil(Math.max(length, numbers.length * GROWTH)));
-  longer.set(numbers);
-  return longer;
-}

@@ -16,7 +16,7 @@ import type { Store } from "../storage/store.ts";
 import { labels, memories, memoriesBySession, memoriesByUser } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import { storedLabel } from "./encoding.ts";
-import { Scope } from "./scope.ts";
+import { Scope, ScopeMemory } from "./scope.ts";
 
 export interface ScopesOptions {
   /** Scopes with more vectors are not kept: comparing with so many takes 0.5 ms. */
@@ -41,12 +41,12 @@ interface Entry {
   toldOf: number;
 }
 
-/** Nothing of a scope that is too large. */
-const EMPTY = new Scope();
-
 export class Scopes {
   readonly #store: Store;
   readonly #options: ScopesOptions;
+  readonly #memory = new ScopeMemory();
+  /** Of a scope that is too large. */
+  readonly #nothing = new Scope(this.#memory);
   /** The one asked for last comes last. */
   readonly #entries = new Map<string, Entry>();
   #bytes = 0;
@@ -77,7 +77,7 @@ export class Scopes {
     this.#read(entry);
     if (entry.scope.gone > entry.scope.size) this.#drop(name, entry);
     this.#makeRoom();
-    return entry.unread?.length === 0 ? entry.scope : undefined;
+    return entry.unread?.length === 0 && this.#entries.get(name) === entry ? entry.scope : undefined;
   }
 
   /** To be called now and then when nobody asks: else what has been removed would be remembered for good. */
@@ -89,7 +89,7 @@ export class Scopes {
     const { sizeMax } = this.#options;
     const keys = this.#store.keys({ name: table }, { from: prefix, to: prefix + AFTER_ALL, limit: sizeMax + 1 });
     const unread = keys.length > sizeMax ? undefined : keys.map((key) => key.slice(prefix.length));
-    return { scope: unread === undefined ? EMPTY : new Scope(), bytes: 0, unread, toldOf: this.#removed.length };
+    return { scope: unread === undefined ? this.#nothing : new Scope(this.#memory), bytes: 0, unread, toldOf: this.#removed.length };
   }
 
   #read(entry: Entry): void {
@@ -137,12 +137,15 @@ export class Scopes {
   /** It has become too large. */
   #enlarge(entry: Entry): void {
     this.#bytes -= entry.bytes;
-    Object.assign(entry, { scope: EMPTY, bytes: 0, unread: undefined });
+    entry.scope.release();
+    Object.assign(entry, { scope: this.#nothing, bytes: 0, unread: undefined });
   }
 
   /** Those that were not asked for longest go first; what is too large to be kept is at least known to be. */
   #makeRoom(): void {
     const { bytesMax, entriesMax } = this.#options;
+    // Pieces of sizes that are no longer asked for.
+    if (this.#memory.bytes > bytesMax * 1.5) return this.#clear();
     for (const [name, entry] of this.#entries) {
       if (this.#bytes <= bytesMax && this.#entries.size <= entriesMax) return;
       this.#drop(name, entry);
@@ -152,10 +155,12 @@ export class Scopes {
   #drop(name: string, entry: Entry): void {
     this.#entries.delete(name);
     this.#bytes -= entry.bytes;
+    entry.scope.release();
   }
 
   #clear(): void {
     this.#entries.clear();
+    this.#memory.reset();
     this.#bytes = 0;
     this.#removed = [];
   }

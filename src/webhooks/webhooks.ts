@@ -6,7 +6,6 @@
 import type { Chance } from "../lib/chance.ts";
 import type { Wait } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
 import { webhooks } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Records } from "../traces/record.ts";
@@ -67,7 +66,7 @@ export function openWebhooks(
       isLooking = true;
       queueMicrotask(() => {
         isLooking = false;
-        if (!isStopped && records.store.keys(webhooks, { from: "", to: AFTER_ALL, limit: 1 }).length > 0) wakeTask(OUTBOX);
+        if (!isStopped && !records.store.isEmpty(webhooks)) wakeTask(OUTBOX);
       });
     },
     async stop() {

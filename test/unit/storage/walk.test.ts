@@ -36,6 +36,7 @@ class ArrayReader implements Reader {
 
   get = unused;
   rows = unused;
+  isEmpty = unused;
   vectorBytes = unused;
 
   #keysOf(table: AnyTable): string[] {

@@ -5,7 +5,8 @@ import { removeMemoryRecords } from "../../../src/storage/memory-records.ts";
 import { memoriesBySession } from "../../../src/storage/tables.ts";
 import { posting } from "../../../src/storage/walk.ts";
 import { dot } from "../../../src/vectors/exact.ts";
-import { Scope } from "../../../src/vectors/scope.ts";
+import { Scope, ScopeMemory } from "../../../src/vectors/scope.ts";
+import { compareOn, scriptCompare } from "../../../src/vectors/scope-kernel.ts";
 import { Scopes } from "../../../src/vectors/scopes.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { QUESTIONS } from "../../retrieval/questions.ts";
@@ -25,8 +26,8 @@ for (const { name, vectors, queries } of [
   { name: "vectors of which every number counts", vectors: DENSE, queries: DENSE.slice(0, 20) },
   { name: "both together", vectors: [...DENSE.slice(0, 50), ...TEXTS.slice(0, 50), ...DENSE.slice(50, 60)], queries: QUERIES },
 ]) {
-  test(`cosines are those of the whole vectors to the last bit: ${name}`, () => {
-    const scope = new Scope();
+  test.each([compareOn, scriptCompare])(`cosines are those of the whole vectors to the last bit: ${name}, %p`, (kernel) => {
+    const scope = new Scope(new ScopeMemory(kernel));
     for (const [label, vector] of vectors.entries()) scope.add(`m${label}`, storedBytes(label, { vector, terms: Uint32Array.of(label) }));
     for (const query of queries) {
       const found = scope.nearest(query, vectors.length).sort((a, b) => a.label - b.label);
@@ -38,13 +39,51 @@ for (const { name, vectors, queries } of [
 }
 
 test("of equal vectors the newest are among the nearest, and one that is no vector is not", () => {
-  const scope = new Scope();
+  const scope = new Scope(new ScopeMemory());
   for (let label = 0; label < 30; label++) scope.add(`m${label + 10}`, storedBytes(label, { vector: DENSE[0]! }));
   scope.add("m00", storedBytes(30, { vector: DENSE[0]!.slice().fill(Number.NaN, 3, 4) }));
   scope.add("m99", storedBytes(31, { vector: DENSE[1]! }));
   scope.remove(29);
   const found = scope.nearest(DENSE[0]!, 10).map(({ memory }) => memory);
   expect(found.sort()).toEqual(Array.from({ length: 10 }, (_, i) => `m${29 + i}`));
+});
+
+test("scopes share their memory, and what one gives back serves the others", () => {
+  const memory = new ScopeMemory();
+  const vectors = [...TEXTS.slice(0, 40), ...DENSE.slice(0, 40)];
+  const filled = (from: number) => {
+    const scope = new Scope(memory);
+    for (const [i, vector] of vectors.entries()) scope.add(`m${i}`, storedBytes(from + i, { vector }));
+    return scope;
+  };
+  const expectWhole = (scope: Scope, from: number, first: number) => {
+    const found = scope.nearest(QUERIES[0]!, vectors.length).sort((a, b) => a.label - b.label);
+    const expected = vectors.map((vector, i) => ({ label: from + i, cosine: dot(QUERIES[0]!, vector) })).slice(first);
+    expect(found.map(({ label, cosine }) => ({ label, cosine }))).toEqual(expected);
+  };
+  const stays = filled(0);
+  const goes = filled(1_000);
+  const bytes = memory.bytes;
+  for (let round = 1; round <= 5; round++) {
+    for (let i = 0; i < 30; i++) goes.remove(1_000 + i);
+    expectWhole(goes, 1_000, 30);
+    const other = filled(1_000 * (round + 1));
+    expectWhole(other, 1_000 * (round + 1), 0);
+    other.release();
+    expectWhole(stays, 0, 0);
+  }
+  goes.release();
+  expect(goes.size).toBe(0);
+  expectWhole(filled(9_000), 9_000, 0);
+  // At most one scope more than at first was there at once.
+  expect(memory.bytes).toBeLessThanOrEqual(bytes * 1.5);
+});
+
+test("more vectors than are compared at once are all compared", () => {
+  const scope = new Scope(new ScopeMemory());
+  for (let label = 0; label < 4_100; label++) scope.add(`m${label}`, storedBytes(label, { vector: TEXTS[label % TEXTS.length]! }));
+  const found = scope.nearest(QUERIES[0]!, 4_100).sort((a, b) => a.label - b.label);
+  expect(found.map(({ cosine }) => cosine)).toEqual(Array.from({ length: 4_100 }, (_, i) => dot(QUERIES[0]!, TEXTS[i % TEXTS.length]!)));
 });
 
 type Change =
@@ -140,7 +179,7 @@ test("a large scope is kept once it was asked for a few times, one that is too l
 
 test("a vector that is kept takes at most one and a half times its bytes, one of the built-in provider less than half", () => {
   const bytesEach = (vectors: readonly Float32Array[]) => {
-    const scope = new Scope();
+    const scope = new Scope(new ScopeMemory());
     for (let label = 0; label < 1_000; label++) scope.add(`m${label}`, storedBytes(label, { vector: vectors[label % vectors.length]! }));
     return scope.bytes / 1_000;
   };
