@@ -26,6 +26,7 @@ import { Driver } from "./tasks/driver.ts";
 import type { Task } from "./tasks/task.ts";
 import type { Caller, Records } from "./traces/record.ts";
 import { traceRetention } from "./traces/retention.ts";
+import { keyRegistration } from "./keys/keys.ts";
 import { LastUses } from "./keys/last-use.ts";
 import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
 import type { WebhookParts } from "./webhooks/subscriptions.ts";
@@ -39,6 +40,8 @@ export interface ServiceOptions extends SettingsEnvironment {
   /** What brings the store of an older Cairn up to date; those there are unless a test has its own. */
   migrations?: readonly Migration[];
   durability?: Durability;
+  /** An admin key that the operator chose. */
+  apiKey?: string | undefined;
 }
 
 export interface Service extends MemoryParts, WebhookParts {
@@ -103,6 +106,7 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
       lastUses.task(),
       deadReaders(records.store, log),
       backfill(parts),
+      ...(options.apiKey === undefined ? [] : [await keyRegistration(records, options.apiKey, log)]),
     ];
     const driver = new Driver(tasks, log);
     timers.driver = driver;

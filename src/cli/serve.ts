@@ -10,7 +10,7 @@ import type { Config } from "../config.ts";
 import { isLoopback } from "../http/host.ts";
 import { redirectTo } from "../http/https.ts";
 import { LISTENING } from "../http/listening.ts";
-import { createFirstKey, registerKey } from "../keys/keys.ts";
+import { createFirstKey } from "../keys/keys.ts";
 import { systemClock } from "../lib/clock.ts";
 import { bufferedWriter, createLog, describeError } from "../lib/log.ts";
 import { version } from "../lib/version.ts";
@@ -37,6 +37,7 @@ export async function serve(config: Config): Promise<number> {
     ),
   });
   const service = await openService(config.dataDirectory, systemClock, log, {
+    apiKey: config.apiKey,
     embedding: config.embedding,
     durability: config.durability,
     region: config.region ?? undefined,
@@ -44,7 +45,6 @@ export async function serve(config: Config): Promise<number> {
     index: { graphFrom: config.graphFrom },
     network: { loopback: isLoopback(config.host) },
   });
-  if (config.apiKey !== undefined) await registerKey(service, config.apiKey);
   const firstKey = await createFirstKey(service);
 
   // A commit that fails rejects once more in a promise inside lmdb-js that nobody holds; the request has its answer already.

@@ -11,13 +11,15 @@ import { randomBase62 } from "../lib/base62.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, bareIdTime, isId, withPrefix, type KeyId } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
 import { Remembered } from "../storage/remembered.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import { apiKeys, apiKeysById, type ApiKeyRow } from "../storage/tables.ts";
-import type { Caller, Records } from "../traces/record.ts";
+import type { Task } from "../tasks/task.ts";
+import { DAY_MS, type Caller, type Records } from "../traces/record.ts";
 import type { LastUses } from "./last-use.ts";
 import { RATE_LIMITS, type RateLimit, type Tier } from "./tiers.ts";
 
@@ -148,8 +150,34 @@ function hasKeys(reader: Reader): boolean {
   return !reader.isEmpty(apiKeysById);
 }
 
-/** Registers a key that the operator chose, with all scopes, unless it is there already. */
-export async function registerKey(records: Records, secret: string): Promise<void> {
+/**
+ * Registers a key that the operator chose. Where the disk is full a start succeeds with the keys there are, and the task that
+ * this gives registers it when there is room.
+ *
+ * @throws {ApiError} `service_unavailable` when it cannot be registered and there is no other: nobody could ask for anything
+ */
+export async function keyRegistration(records: Records, secret: string, log: Log): Promise<Task> {
+  let isDone = false;
+  try {
+    await registerKey(records, secret);
+    isDone = true;
+  } catch (error) {
+    if (!(error instanceof ApiError) || !hasKeys(records.store)) throw error;
+    log.error("CAIRN_API_KEY is not a key yet: it is tried again until it can be written", { reason: error.message });
+  }
+  return {
+    name: "registration of CAIRN_API_KEY",
+    async run() {
+      // Once: it may be revoked meanwhile.
+      if (!isDone) await registerKey(records, secret);
+      isDone = true;
+      return DAY_MS;
+    },
+  };
+}
+
+/** With all scopes, unless it is there already. */
+async function registerKey(records: Records, secret: string): Promise<void> {
   if (records.store.get(apiKeys, hashOf(secret)) !== undefined) return;
   await records.store.commit((tx) => {
     if (tx.get(apiKeys, hashOf(secret)) === undefined) {

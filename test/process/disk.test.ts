@@ -182,14 +182,20 @@ function mapBytes(pid: number): number {
   return Math.max(0, ...Array.from(maps, ([, from = "", to = ""]) => Number.parseInt(to, 16) - Number.parseInt(from, 16)));
 }
 
+interface OnSmallDisk extends Pick<Awaited<ReturnType<typeof startCairn>>, "get" | "post" | "ok"> {
+  /** The key it is asked with. */
+  readonly key: string;
+  statusWith(key: string, path: string): Promise<number>;
+}
+
 /** A disk that can be filled, and a Cairn on it. */
 interface SmallDisk extends AsyncDisposable {
   fill(): void;
   empty(): void;
   /** Has what happens by itself happen, where nothing does. */
   work(): Promise<void>;
-  /** Starts Cairn, anew if it is running, with this embedding provider in its environment. */
-  start(embedding?: EmbeddingSettings): Promise<Pick<Awaited<ReturnType<typeof startCairn>>, "get" | "post" | "ok">>;
+  /** Starts Cairn, anew if it is running, with this embedding provider and this key in its environment. */
+  start(embedding?: EmbeddingSettings, apiKey?: string): Promise<OnSmallDisk>;
 }
 
 test(
@@ -235,6 +241,30 @@ test(
   TIMEOUT_MS,
 );
 
+test(
+  "on a full disk a start with a CAIRN_API_KEY that is new succeeds too, and that key is good once there is room",
+  async () => {
+    using directory = scratchDirectory();
+    await using disk = (await mountedDisk(directory)) ?? simulatedDisk(directory);
+    const NEW = "crn_ProcessTestsOtherKey0002";
+    const before = await disk.start();
+    const session = await before.ok(before.post("/v1/sessions", { agent_id: "agent" }));
+    disk.fill();
+    await until("a write to be refused", async () => (await before.post("/v1/sessions", { agent_id: "agent" })).status === 503);
+
+    const restarted = await disk.start({}, NEW);
+    const statusWith = (key: string) => restarted.statusWith(key, `/v1/sessions/${session.id}`);
+    expect([await statusWith(before.key), await statusWith(NEW)]).toEqual([200, 401]);
+    disk.empty();
+    await until("the new key to be good", async () => {
+      await disk.work();
+      return (await statusWith(NEW)) === 200;
+    });
+    expect(await statusWith(before.key)).toBe(200);
+  },
+  TIMEOUT_MS,
+);
+
 /** A tmpfs that goes with the process that holds it; undefined where mounting is not allowed. */
 async function mountedDisk(directory: Scratch): Promise<SmallDisk | undefined> {
   const command = ownMounts();
@@ -252,10 +282,10 @@ async function mountedDisk(directory: Scratch): Promise<SmallDisk | undefined> {
     fill: () => void Bun.spawnSync([...inside, "dd", "if=/dev/zero", `of=${filler}`, "bs=1M"]),
     empty: () => void Bun.spawnSync([...inside, "rm", filler]),
     work: () => Promise.resolve(),
-    async start({ provider = "", base_url = "", api_key = "" } = {}) {
+    async start({ provider = "", base_url = "", api_key = "" } = {}, apiKey = KEY) {
       await server?.kill();
       const environment = {
-        CAIRN_API_KEY: KEY,
+        CAIRN_API_KEY: apiKey,
         CAIRN_EMBEDDING_PROVIDER: provider,
         CAIRN_EMBEDDING_BASE_URL: base_url,
         CAIRN_EMBEDDING_API_KEY: api_key,
@@ -266,6 +296,8 @@ async function mountedDisk(directory: Scratch): Promise<SmallDisk | undefined> {
         get: (path) => running.get(path),
         post: (path, body) => running.post(path, body),
         ok: (answer) => running.ok(answer as never),
+        key: KEY,
+        statusWith: async (key, path) => (await running.request("GET", path, undefined, { "X-API-Key": key })).status,
       };
     },
     async [Symbol.asyncDispose]() {
@@ -290,12 +322,12 @@ function simulatedDisk(directory: Scratch): SmallDisk {
     empty: () => void (isFull = false),
     async work() {
       cairn?.clock.advance({ seconds: 1 });
-      await cairn?.runTaskOnce("embeddings").catch(() => undefined);
+      for (const task of ["embeddings", "registration of CAIRN_API_KEY"]) await cairn?.runTaskOnce(task).catch(() => undefined);
     },
-    async start(embedding = {}) {
+    async start(embedding = {}, apiKey?: string) {
       const key = cairn?.key ?? "";
       await cairn?.close();
-      cairn = await startCairn({ directory: join(directory.path, "data"), embedding });
+      cairn = await startCairn({ directory: join(directory.path, "data"), embedding, apiKey });
       if (key !== "") cairn.key = key;
       const running = cairn;
       const later = () => running.clock.advance({ seconds: 1 });
@@ -303,6 +335,8 @@ function simulatedDisk(directory: Scratch): SmallDisk {
         get: (path) => running.get(path),
         post: (path, body) => (later(), running.post(path, body)),
         ok: (answer) => running.ok(answer),
+        key: running.key,
+        statusWith: async (key, path) => (later(), (await running.get(path, { key })).status),
       };
     },
     async [Symbol.asyncDispose]() {
