@@ -43,8 +43,13 @@ class Audit {
   /** Oldest first. */
   readonly #traces: readonly any[];
   readonly #traceOf = new Map<string, any>();
+  /** The newest of each session. */
+  readonly #lastTraceOf = new Map<string, any>();
   /** Changes that took effect, in their order. */
   readonly #done: readonly Change[];
+  /** The same by what they concern, and by the session that they made. */
+  readonly #doneTo = new Map<string, Change[]>();
+  readonly #makerOf = new Map<string, Change>();
   /** What was deleted by itself: `delete sess_…`, `forget mem_…`. */
   readonly #deleted: ReadonlySet<string>;
 
@@ -58,7 +63,17 @@ class Audit {
     expect(requests.filter((request) => !this.#byRequest.has(request))).toEqual([]);
     this.#done = requests.map((request) => this.#byRequest.get(request) as Change);
     this.#deleted = new Set(this.#done.map(({ kind, target }) => `${kind} ${target}`));
-    for (const trace of traces) this.#traceOf.set(trace.metadata.request_id, trace);
+    for (const trace of traces) {
+      this.#traceOf.set(trace.metadata.request_id, trace);
+      this.#lastTraceOf.set(trace.session_id, trace);
+    }
+    for (const change of this.#done) {
+      if (change.kind === "create" || change.kind === "fork") this.#makerOf.set(this.#sessionOf(change), change);
+      if (change.target === undefined) continue;
+      const others = this.#doneTo.get(change.target);
+      if (others === undefined) this.#doneTo.set(change.target, [change]);
+      else others.push(change);
+    }
   }
 
   async run(): Promise<void> {
@@ -99,13 +114,11 @@ class Audit {
   }
 
   #of(target: string, ...kinds: Kind[]): Change[] {
-    return this.#done.filter((change) => change.target === target && kinds.includes(change.kind));
+    return (this.#doneTo.get(target) ?? []).filter(({ kind }) => kinds.includes(kind));
   }
 
   #checkSession(session: any): void {
-    const maker = this.#done.find(
-      (change) => (change.kind === "create" || change.kind === "fork") && this.#sessionOf(change) === session.id,
-    ) as Change;
+    const maker = this.#makerOf.get(session.id) as Change;
     const patches = this.#of(session.id, "patch");
     const metadata = Object.assign({}, ...patches.map(({ body }) => body?.["metadata"]));
     const made = maker.answer ?? (maker.kind === "create" ? maker.body : { metadata: this.#forkedFrom(maker) });
@@ -115,7 +128,7 @@ class Audit {
     const timed = patches.findLast(({ body }) => body?.["ttl_seconds"] !== undefined) ?? maker;
     if (timed.answer !== undefined) expect(session.ttl_expires_at).toBe(timed.answer.ttl_expires_at);
 
-    const last = this.#byRequest.get(this.#traces.findLast(({ session_id }) => session_id === session.id).metadata.request_id) as Change;
+    const last = this.#byRequest.get(this.#lastTraceOf.get(session.id).metadata.request_id) as Change;
     if (last.answer !== undefined && ANSWER_WITH_SESSION.has(last.kind)) expect(session).toEqual(last.answer);
   }
 
@@ -154,9 +167,7 @@ class Audit {
 
   /** What a session began with: as it was asked for, or what its source has at that version, as long as that is there. */
   async #initialState(session: string, otherwise: unknown): Promise<unknown> {
-    const maker = this.#done.find(
-      (change) => (change.kind === "create" || change.kind === "fork") && this.#sessionOf(change) === session,
-    ) as Change;
+    const maker = this.#makerOf.get(session) as Change;
     if (maker.answer !== undefined) expect(otherwise).toEqual(maker.answer.state);
     if (maker.kind === "create") return maker.body?.["initial_state"];
     const { forked_from, forked_version } = this.#forkedFrom(maker);
@@ -169,10 +180,9 @@ class Audit {
     const made = this.#done.filter(({ kind }) => kind === "memory");
     const isThere = ({ answer, target }: Change) => !this.#deleted.has(`delete ${target}`) && !this.#deleted.has(`forget ${answer?.id}`);
     expect([...listed.keys()].reverse()).toEqual(made.filter(isThere).map(({ request }) => request));
-    for (const { id, memory_count } of sessions) {
-      const own = [...listed.values()].filter((memory) => memory.session_id === id);
-      expect({ id, memory_count }).toEqual({ id, memory_count: own.length });
-    }
+    const counts = new Map<string, number>();
+    for (const { session_id } of listed.values()) counts.set(session_id, (counts.get(session_id) ?? 0) + 1);
+    for (const { id, memory_count } of sessions) expect({ id, memory_count }).toEqual({ id, memory_count: counts.get(id) ?? 0 });
     await inTurns(made, AT_ONCE, async (change) => {
       const memory = listed.get(change.request);
       if (memory !== undefined) this.#checkMemory(change, memory);

@@ -57,6 +57,9 @@ export class Ledger {
   readonly #shares: Shares;
   #sent = 0;
   #acknowledged = 0;
+  /** Ids of records that were made and that nobody has asked to delete. */
+  readonly #sessions = new Living();
+  readonly #memories = new Living();
 
   constructor(chance: Chance, shares: Shares = SHARES) {
     this.#chance = chance;
@@ -105,9 +108,8 @@ export class Ledger {
 
   #next(): Change {
     const request = `request-${++this.#sent}`;
-    const sessions = this.#known(["create", "fork"], "delete");
-    const kind = sessions.length < 4 ? "create" : this.#kind();
-    const session = this.#chance.pick(sessions)?.answer.id as string;
+    const kind = this.#sessions.ids.length < 4 ? "create" : this.#kind();
+    const session = this.#chance.pick(this.#sessions.ids) as string;
     const ofSession = `/v1/sessions/${session}`;
     const idempotencyKey = this.#chance.below(100) < IDEMPOTENT_SHARE ? `key of ${request}` : undefined;
     const change = (method: Change["method"], path: string, target: string | undefined, body?: Change["body"]): Change => ({
@@ -161,11 +163,13 @@ export class Ledger {
       }
       case "forget": {
         const memory = this.#memory();
+        this.#memories.delete(memory);
         return change("DELETE", `/v1/memory/${memory}`, memory);
       }
       case "delete":
         break;
     }
+    this.#sessions.delete(session);
     return change("DELETE", ofSession, session);
   }
 
@@ -180,13 +184,7 @@ export class Ledger {
   }
 
   #memory(): string {
-    return this.#chance.pick(this.#known(["memory"], "forget"))?.answer.id ?? "mem_000000000000";
-  }
-
-  /** Records that were made and that nobody has asked to delete. */
-  #known(made: readonly Kind[], deleted: Kind): Change[] {
-    const gone = new Set(this.changes.filter(({ kind }) => kind === deleted).map(({ target }) => target));
-    return this.changes.filter(({ kind, outcome, answer }) => made.includes(kind) && outcome === "acknowledged" && !gone.has(answer.id));
+    return this.#chance.pick(this.#memories.ids) ?? "mem_000000000000";
   }
 
   #send(server: CairnProcess, { method, path, body, request, idempotencyKey }: Change): Promise<Answer | undefined> {
@@ -205,8 +203,32 @@ export class Ledger {
         continue;
       }
       if (change.outcome === "acknowledged") expect(answer.text).toBe(change.text);
-      else this.#acknowledged++;
+      else {
+        this.#acknowledged++;
+        if (change.kind === "create" || change.kind === "fork") this.#sessions.add(answer.body.id);
+        if (change.kind === "memory") this.#memories.add(answer.body.id);
+      }
       Object.assign(change, { outcome: "acknowledged", text: answer.text, answer: answer.body });
     }
+  }
+}
+
+/** Ids, one of which can be picked and taken out at once however many there are. */
+class Living {
+  readonly ids: string[] = [];
+  readonly #places = new Map<string, number>();
+
+  add(id: string): void {
+    this.#places.set(id, this.ids.push(id) - 1);
+  }
+
+  delete(id: string): void {
+    const place = this.#places.get(id);
+    const last = this.ids.at(-1);
+    if (place === undefined || last === undefined) return;
+    this.ids[place] = last;
+    this.#places.set(last, place);
+    this.ids.pop();
+    this.#places.delete(id);
   }
 }
