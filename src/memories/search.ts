@@ -69,11 +69,6 @@ export async function rank(
   }
 }
 
-interface Scored {
-  candidate: Candidate;
-  score: number;
-}
-
 /** @returns undefined when one of them has got another vector meanwhile */
 function best(
   { store }: MemoryParts,
@@ -82,37 +77,47 @@ function best(
   candidates: readonly Candidate[],
   { threshold, limit }: { threshold: number; limit: number },
 ): Match[] | undefined {
-  const scored: Scored[] = [];
-  for (const candidate of candidates) {
+  const scores = new Float64Array(candidates.length);
+  for (let i = 0; i < scores.length; i++) {
+    const { label, cosine, terms } = candidates[i] as Candidate;
     // Of a provider before: the store may not say so yet.
-    if (candidate.label < firstLabel) continue;
-    const score = relevance(query, candidate.cosine, candidate.terms, calibration);
-    if (score >= threshold) scored.push({ candidate, score });
+    const score = label < firstLabel ? LEFT_OUT : relevance(query, cosine, terms, calibration);
+    scores[i] = score >= threshold ? score : LEFT_OUT;
   }
   const matches: Match[] = [];
   const find = visibleMemories(store);
-  for (const { candidate, score } of inOrder(scored, limit)) {
+  for (const i of inOrder(candidates, scores, limit)) {
+    const candidate = candidates[i] as Candidate;
     const { memory, label, cosine, terms } = candidate;
     const row = find(memory);
     if (row === undefined) continue;
     if (row.embedding?.label !== label && !isStored(store, candidate)) return undefined;
-    matches.push({ key: memory, row, score, cosine, terms });
+    matches.push({ key: memory, row, score: scores[i] as number, cosine, terms });
     if (matches.length === limit) break;
   }
   return matches;
 }
 
-/** Best first, of equal ones the newer first. Most are never asked for: those that can be among the first `few` are sorted alone. */
-function* inOrder(scored: Scored[], few: number): Generator<Scored> {
-  const scores = new Float64Array(scored.length);
-  for (let i = 0; i < scored.length; i++) scores[i] = (scored[i] as Scored).score;
-  const bar = largest(scores, few);
-  yield* scored.filter(({ score }) => score >= bar).sort(byScore);
-  yield* scored.filter(({ score }) => score < bar).sort(byScore);
-}
+/** Less than any score. */
+const LEFT_OUT = -1;
 
-function byScore(a: Scored, b: Scored): number {
-  return b.score - a.score || (a.candidate.memory < b.candidate.memory ? 1 : -1);
+/**
+ * Which candidates to look at, best first, of equal ones the newer first. Most are never asked for: those that can be among the
+ * first `few` are sorted alone.
+ */
+function* inOrder(candidates: readonly Candidate[], scores: Float64Array, few: number): Generator<number> {
+  const bar = Math.max(largest(scores, few), 0);
+  const between = (from: number, to: number) => {
+    const found: number[] = [];
+    for (let i = 0; i < scores.length; i++) if ((scores[i] as number) >= from && (scores[i] as number) < to) found.push(i);
+    return found.sort(
+      (a, b) =>
+        (scores[b] as number) - (scores[a] as number) ||
+        ((candidates[a] as Candidate).memory < (candidates[b] as Candidate).memory ? 1 : -1),
+    );
+  };
+  yield* between(bar, Number.POSITIVE_INFINITY);
+  yield* between(0, bar);
 }
 
 /** Whether the vector is still there. What a row says of its label can be wrong for good, in a damaged store. */

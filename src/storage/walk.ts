@@ -34,23 +34,25 @@ export function matches(reader: Reader, filter: Filter, id: BareId): boolean {
  * The ids that pass a filter, newest first.
  *
  * @param records - the table whose keys are the ids: what is walked when there is no filter
- * @param bounds - ids from `from` (included) to `before` (excluded)
+ * @param bounds - ids from `from` (included) to `before` (excluded); `patience`: after so many steps it gives up, where many
+ *   ids pass one condition and few all of them
+ * @returns whether it came to the end
  */
 export function* walk(
   reader: Reader,
   records: AnyTable,
   filter: Filter,
-  bounds: { from?: BareId | undefined; before?: BareId | undefined } = {},
-): Generator<BareId, void, undefined> {
+  { patience = Number.POSITIVE_INFINITY, ...bounds }: { from?: BareId | undefined; before?: BareId | undefined; patience?: number } = {},
+): Generator<BareId, boolean, undefined> {
   const streams =
     filter.length === 0
       ? [new Stream(reader, records, "", bounds)]
       : filter.map(({ table, prefixes }) => unionOf(prefixes.map((prefix) => new Stream(reader, { name: table }, prefix, bounds))));
-  for (;;) {
+  for (let steps = 0; steps < patience; steps++) {
     let target: BareId | undefined = AFTER_ALL;
     for (const stream of streams) {
       const head = stream.head();
-      if (head === undefined) return;
+      if (head === undefined) return true;
       if (head < target) target = head;
     }
     if (streams.every((stream) => stream.head() === target)) {
@@ -60,6 +62,7 @@ export function* walk(
       for (const stream of streams) stream.skipTo(target, "at");
     }
   }
+  return false;
 }
 
 interface IdStream {
@@ -71,11 +74,13 @@ interface IdStream {
 const CHUNK_FIRST = 32;
 const CHUNK_MAX = 512;
 
-/** One range of one index, read in chunks that grow while it is read in order. */
+/** One range of one index, read in chunks that grow while they are used, and become small where only a few keys of each are. */
 class Stream implements IdStream {
   #chunk: string[] = [];
   #position = 0;
   #size = CHUNK_FIRST;
+  /** How many keys of the chunk were looked at. */
+  #used = 0;
   /** Where the next chunk starts (excluded); undefined when the range is read to its end. */
   #next: string | undefined;
   readonly #reader: Reader;
@@ -100,10 +105,11 @@ class Stream implements IdStream {
     const key = this.#prefix + target;
     const done = (candidate: string) => (where === "at" ? candidate <= key : candidate < key);
     while (this.#position < this.#chunk.length && !done(this.#chunk[this.#position] as string)) this.#position++;
+    this.#used++;
     if (this.#position < this.#chunk.length || this.#next === undefined) return;
     // Beyond this chunk: jump there instead of reading what lies between. Right after it, reading on is all there is to do.
     if (this.#next > key) {
-      this.#size = CHUNK_FIRST;
+      this.#size = Math.min(CHUNK_MAX, 2 * this.#used);
       this.#next = where === "at" ? key + AFTER_ALL : key;
     }
   }
@@ -111,6 +117,7 @@ class Stream implements IdStream {
   #read(to: string): void {
     this.#chunk = this.#reader.keys(this.#table, { from: this.#from, to, limit: this.#size, descending: true });
     this.#position = 0;
+    this.#used = 0;
     this.#next = this.#chunk.length < this.#size ? undefined : this.#chunk.at(-1);
     this.#size = Math.min(CHUNK_MAX, this.#size * 2);
   }

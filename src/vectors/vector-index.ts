@@ -23,6 +23,8 @@ import { Scopes } from "./scopes.ts";
 
 /** So many are handled on the request thread: 0.2 ms. */
 const HERE_MAX = 100;
+/** And so many steps are gone to find them: 2 ms. */
+const PATIENCE = 500;
 /** So many filters are known by heart to be for the worker. It answers exactly when few pass by now, too. */
 const WIDE_MAX = 1_000;
 /** A worker that has not finished by then is left alone; at worst the next start builds what is new in the graph. */
@@ -134,15 +136,15 @@ export class VectorIndex {
     const name = JSON.stringify(filter);
     if (this.#wide.has(name)) return undefined;
     const few: BareId[] = [];
-    for (const memory of walk(this.#store, memories, filter)) {
-      if (few.length === HERE_MAX) {
-        if (this.#wide.size === WIDE_MAX) this.#wide.clear();
-        this.#wide.add(name);
-        return undefined;
-      }
-      few.push(memory);
+    const walked = walk(this.#store, memories, filter, { patience: PATIENCE });
+    for (let next = walked.next(); few.length <= HERE_MAX; next = walked.next()) {
+      if (next.done === true && next.value) return few;
+      if (next.done === true) break;
+      few.push(next.value);
     }
-    return few;
+    if (this.#wide.size === WIDE_MAX) this.#wide.clear();
+    this.#wide.add(name);
+    return undefined;
   }
 
   async #ask(query: Float32Array, filter: Filter, limit: number): Promise<Candidate[]> {

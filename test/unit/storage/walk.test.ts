@@ -128,14 +128,47 @@ test("a walk costs about what its rarest condition has, not what the others have
   const reader = readerOf(all);
   const walked = Array.from(walk(reader, RECORDS, [posting(COLOURS, "ka"), posting(SIZES, "s2")]), (id) => numberOf.get(id));
   expect(walked).toEqual([1_007, 507, 7]);
-  // The three themselves, and of the others a chunk of 32 at the start and one at each of them: not the 1,500.
-  expect(reader.keysRead).toBeLessThanOrEqual(3 + 4 * 32);
+  // The three themselves, and of the others a chunk of 32 at the start and a few at each of them: not the 1,500.
+  expect(reader.keysRead).toBeLessThanOrEqual(3 + 32 + 3 * 4);
+});
+
+test("where each second of many ids would do, they are read in large chunks; where each hundredth, a few at a time", () => {
+  const reads = (every: number) => {
+    const reader = readerOf(Array.from({ length: 6_000 }, (_, i) => ({ colours: ["ka"], sizes: [i % every === 0 ? "s1" : "s2"] })));
+    let chunks = 0;
+    const keys = reader.keys.bind(reader);
+    reader.keys = (table, span) => (chunks++, keys(table, span));
+    expect([...walk(reader, RECORDS, [posting(COLOURS, "ka"), posting(SIZES, "s1")])].length).toBe(6_000 / every);
+    return { chunks, keys: reader.keysRead };
+  };
+  const each2nd = reads(2);
+  expect(each2nd.chunks).toBeLessThan(60);
+  const each100th = reads(100);
+  // Sixty ids, and of the others two to four for each.
+  expect(each100th.keys).toBeLessThan(60 + 32 + 60 * 5);
+});
+
+test("a walk that is to be patient for so many steps only says that it has not come to the end", () => {
+  const reader = readerOf(Array.from({ length: 1_000 }, (_, i) => ({ colours: ["ka"], sizes: [i < 2 ? "s1" : "s2"] })));
+  const apart = readerOf(
+    Array.from({ length: 1_000 }, (_, i) => ({ colours: [i % 2 === 0 ? "ka" : "kb"], sizes: [i % 2 === 0 ? "s2" : "s1"] })),
+  );
+  const endOf = (walked: ReturnType<typeof walk>) => {
+    const ids = [];
+    let next = walked.next();
+    for (; next.done !== true; next = walked.next()) ids.push(numberOf.get(next.value));
+    return { ids, isWhole: next.value };
+  };
+  const both = [posting(COLOURS, "ka"), posting(SIZES, "s1")];
+  expect(endOf(walk(reader, RECORDS, both, { patience: 100 }))).toEqual({ ids: [1, 0], isWhole: true });
+  expect(endOf(walk(apart, RECORDS, both, { patience: 100 }))).toEqual({ ids: [], isWhole: false });
+  expect(endOf(walk(apart, RECORDS, both))).toEqual({ ids: [], isWhole: true });
 });
 
 test("the first page of a long list is not paid for by its length", () => {
   const reader = readerOf(Array.from({ length: 1_500 }, () => ({ colours: ["ka"], sizes: ["s1"] })));
   const pages = walk(reader, RECORDS, [posting(COLOURS, "ka")]);
-  const first = Array.from({ length: 21 }, () => numberOf.get(pages.next().value ?? ""));
+  const first = Array.from({ length: 21 }, () => numberOf.get(String(pages.next().value)));
   expect(first).toEqual(Array.from({ length: 21 }, (_, i) => 1_499 - i));
   expect(reader.keysRead).toBe(32);
   // Who reads on reads more at a time: the next chunk has 64.

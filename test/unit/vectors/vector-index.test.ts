@@ -8,7 +8,7 @@ import { pack } from "../../../src/vectors/candidates.ts";
 import type { IndexStatus } from "../../../src/vectors/indexer.ts";
 import type { FromWorker, ToWorker } from "../../../src/vectors/protocol.ts";
 import { VectorIndex } from "../../../src/vectors/vector-index.ts";
-import { chance, ofUser, storedVectors, unitVector, type StoredVectors } from "./stored-vectors.ts";
+import { chance, ofType, ofUser, storedVectors, unitVector, type StoredVectors } from "./stored-vectors.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
 setDefaultTimeout(60_000);
@@ -113,6 +113,23 @@ test("a filter that a hundred memories pass needs no worker, however many there 
   const filter = [ofUser("few")];
   expect(await nearest(index, query, filter, 10)).toEqual(vectors.exact(query, filter, 10));
   expect(workers).toEqual([]);
+});
+
+test("a filter of which hardly a memory passes, but many each part of it, is for the worker: looking for them takes long", async () => {
+  const { vectors, index, workers, current, query } = await withFakes(0);
+  await using _ = vectors;
+  const random = chance(2);
+  const some = [unitVector(random), unitVector(random)];
+  for (let i = 0; i < 400; i++) await vectors.add(some, (n) => (n === 0 ? { user: "one", type: "a" } : { user: "other", type: "b" }));
+  const answer = nearest(index, query, [ofUser("one"), ofType("b")], 3);
+  await turn();
+  current().up();
+  await turn();
+  expect(current().kinds).toEqual(["start", "nearest"]);
+  current().say({ kind: "answer", call: 1, candidates: packed("b") });
+  expect(await answer).toEqual(["b"]);
+  expect(await nearest(index, query, [ofUser("one"), ofType("c")], 3)).toEqual([]);
+  expect(workers.length).toBe(1);
 });
 
 test("questions wait for the worker to come up, and each gets its own answer whatever the order", async () => {
