@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { functionsOn } from "./wasm.ts";
 
 /**
  * For each point from `point` to `to`, 16 bytes apart, adds its products with 16 int16 at `query` to four int32 at `sums`,
@@ -17,14 +18,7 @@
 export type Kernel = (point: number, point2: number, to: number, sums: number, query: number, query2: number) => void;
 
 export function kernelOn(memory: WebAssembly.Memory): Kernel {
-  return vectorKernel(memory) ?? scriptKernel(memory);
-}
-
-/** @returns undefined where the processor lacks the instructions */
-function vectorKernel(memory: WebAssembly.Memory): Kernel | undefined {
-  if (!WebAssembly.validate(MODULE)) return undefined;
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(MODULE), { js: { memory } });
-  return exports["step"] as Kernel;
+  return (functionsOn(memory, MODULE)?.["step"] as Kernel | undefined) ?? scriptKernel(memory);
 }
 
 export function scriptKernel(memory: WebAssembly.Memory): Kernel {

@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { functionsOn } from "./wasm.ts";
 
 /**
  * For each entry from `entry` to `end` writes the cosine to `out`, a float64.
@@ -20,14 +21,7 @@
 export type Compare = (entry: number, end: number, query: number, out: number) => void;
 
 export function compareOn(memory: WebAssembly.Memory): Compare {
-  return vectorCompare(memory) ?? scriptCompare(memory);
-}
-
-/** @returns undefined where the processor lacks the instructions */
-function vectorCompare(memory: WebAssembly.Memory): Compare | undefined {
-  if (!WebAssembly.validate(MODULE)) return undefined;
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(MODULE), { js: { memory } });
-  return exports["compare"] as Compare;
+  return (functionsOn(memory, MODULE)?.["compare"] as Compare | undefined) ?? scriptCompare(memory);
 }
 
 export function scriptCompare(memory: WebAssembly.Memory): Compare {
