@@ -32,7 +32,7 @@ import { firstOf, passingNearest, type Look } from "./oversample.ts";
 import { loadSnapshot, saveSnapshot, type Snapshot } from "./snapshot.ts";
 
 export interface IndexerOptions {
-  /** A filter that lets this many through is answered by comparing with each in the store: 4 µs apiece. */
+  /** A filter that lets this many through is answered by comparing with each in the store: 2 µs apiece. */
   scanMax: number;
   /** Of so many vectors each is compared coarsely, 20 ms or so; of more the graph is asked. */
   coarseMax: number;
