@@ -9,7 +9,7 @@ import { Ledger, SHARES } from "./ledger.ts";
 
 /** What is written, when about the process ends and what is looked into; the rest is the machine's doing. */
 const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? 20_260_507);
-/** More of either can be asked for by hand: 200 rounds of up to 1,000 changes take a quarter of an hour. */
+/** More of either can be asked for by hand: 200 rounds of up to 1,000 changes take most of an hour. */
 const ROUNDS = Number(process.env["CAIRN_TEST_ROUNDS"] ?? 20);
 const CHANGES_MAX = Number(process.env["CAIRN_TEST_CHANGES"] ?? 140);
 const WRITERS = 24;
