@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import { apiKeyProblem, baseUrlProblem } from "./embeddings/openai.ts";
 import { PROVIDERS } from "./embeddings/embeddings.ts";
 import { KEY_SHAPE } from "./keys/keys.ts";
+import { messageOf } from "./lib/errors.ts";
 import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { SIMD_LEVELS, type SimdLevel } from "./lib/native.ts";
 import { DURABILITIES, type Durability } from "./storage/durability.ts";
@@ -176,12 +177,20 @@ export function parseFlags(args: readonly string[], options: readonly { flag: st
       allowPositionals: false,
     }).values;
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    throw new UsageError(messageOf(error));
   }
   // `--data-dir "$UNSET"` must not mean the directory one happens to be in.
   const empty = Object.keys(flags).find((flag) => flags[flag] === "");
   if (empty !== undefined) throw new UsageError(`--${empty} must not be empty`);
   return flags;
+}
+
+/** The flags of every command among those that were given, as they would be written. */
+export function commonFlags(given: Record<string, unknown>): string[] {
+  return Object.values(OPTIONS).flatMap(({ flag }) => {
+    const value = given[flag];
+    return typeof value === "string" ? [`--${flag}`, value] : [];
+  });
 }
 
 function embeddingIn(environment: Environment): EmbeddingSettings {

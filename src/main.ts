@@ -7,6 +7,7 @@
  */
 import { mkdirSync } from "node:fs";
 import { OPTIONS, UsageError, VARIABLES, readConfig, type Config } from "./config.ts";
+import { messageOf } from "./lib/errors.ts";
 import { configureNative } from "./lib/native.ts";
 import { commit, version } from "./lib/version.ts";
 
@@ -30,7 +31,7 @@ Flags of every command, each with its environment variable:
 ${Object.values(OPTIONS)
   .map(
     ({ flag, variable, value, fallback, says }) =>
-      `  --${flag} ${value}`.padEnd(24) + `${variable.padEnd(25)} ${says}${fallback === "" ? "" : ` (${fallback})`}`,
+      `  --${flag} ${value}`.padEnd(26) + `${variable.padEnd(25)} ${says}${fallback === "" ? "" : ` (${fallback})`}`,
   )
   .join("\n")}
 
@@ -48,6 +49,7 @@ ${Object.entries(VARIABLES)
 `;
 
 async function main([command, ...args]: readonly string[]): Promise<number> {
+  if (args.includes("--help") || args.includes("-h")) return main(["help"]);
   switch (command) {
     case "serve": {
       const config = prepared(args);
@@ -111,7 +113,7 @@ process.umask(0o077);
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  const message = error instanceof Error ? error.message : String(error);
+  const message = messageOf(error);
   console.error(error instanceof UsageError ? `cairn: ${message}\nTry: cairn --help` : `cairn: ${message}`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }

@@ -4,7 +4,8 @@
  * @module
  */
 import { parseArgs } from "node:util";
-import { OPTIONS, UsageError, readConfig, type Config } from "../config.ts";
+import { commonFlags, OPTIONS, UsageError, readConfig, type Config } from "../config.ts";
+import { messageOf } from "../lib/errors.ts";
 import { assertStore } from "../operations/store-file.ts";
 
 export type Prepare = (args: readonly string[]) => Config;
@@ -38,10 +39,7 @@ export function readCommandLine(usage: Usage, args: readonly string[], prepare: 
     throw new UsageError(`cairn ${command} takes ${usage.file === "none" ? "no file" : "one file"}`);
   }
   if (usage.file === "needed" && (file === undefined || file === "-")) throw new UsageError(`cairn ${command} needs the name of a file`);
-  const common = flags.flatMap((flag) => {
-    const value = parsed.values[flag];
-    return typeof value === "string" ? [`--${flag}`, value] : [];
-  });
+  const common = commonFlags(parsed.values);
   if (usage.needsStore) assertStore(readConfig(common).dataDirectory);
   return { config: prepare(common), file: file === "-" ? undefined : file, has: (name) => parsed.values[name] === true };
 }
@@ -58,6 +56,6 @@ function parse(args: readonly string[], flags: readonly string[], switches: read
   try {
     return parseArgs({ args: [...args], options, strict: true, allowPositionals: true });
   } catch (error) {
-    throw new UsageError(error instanceof Error ? error.message : String(error));
+    throw new UsageError(messageOf(error));
   }
 }

@@ -9,16 +9,17 @@
 import { get as getOverHttp, type IncomingMessage } from "node:http";
 import { get as getOverHttps } from "node:https";
 import { text } from "node:stream/consumers";
-import { OPTIONS, parseFlags, readConfig, UsageError, type Config } from "../config.ts";
+import { commonFlags, OPTIONS, parseFlags, readConfig, UsageError, type Config } from "../config.ts";
+import { messageOf } from "../lib/errors.ts";
 
 const TIMEOUT_MS = 5_000;
 /** Of an answer that is not understood. */
 const SHOWN_LENGTH = 200;
 
 export async function health(args: readonly string[]): Promise<number> {
-  const { url, ...common } = parseFlags(args, [...Object.values(OPTIONS), { flag: "url" }]);
-  const flags = Object.entries(common).flatMap(([flag, value]) => (value === undefined ? [] : [`--${flag}`, value]));
-  const server = url === undefined ? addressOf(readConfig(flags)) : parseAddress(url);
+  const flags = parseFlags(args, [...Object.values(OPTIONS), { flag: "url" }]);
+  const { url } = flags;
+  const server = url === undefined ? addressOf(readConfig(commonFlags(flags))) : parseAddress(url);
   const problem = await problemOf(new URL("/health/ready", server), { anyCertificate: url === undefined });
   if (problem !== undefined) throw new Error(`${server.origin} is not ready: ${problem}`);
   console.log("ready");
@@ -50,7 +51,7 @@ async function problemOf(url: URL, { anyCertificate }: { anyCertificate: boolean
     const body = await text(answer);
     return answer.statusCode === 200 && saysReady(body) ? undefined : `it answered ${answer.statusCode} ${body.slice(0, SHOWN_LENGTH)}`;
   } catch (error) {
-    return error instanceof Error ? error.message : String(error);
+    return messageOf(error);
   }
 }
 

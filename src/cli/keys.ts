@@ -5,14 +5,16 @@
  *
  * @module
  */
-import { OPTIONS, UsageError, parseFlags, type Config } from "../config.ts";
+import { commonFlags, OPTIONS, readConfig, UsageError, parseFlags, type Config } from "../config.ts";
 import { createKey, deleteKey, getKey, listKeys, rollKey, SCOPES, type KeyMaker } from "../keys/keys.ts";
 import { TIERS } from "../keys/tiers.ts";
 import { systemClock } from "../lib/clock.ts";
 import { parseDuration } from "../lib/duration.ts";
 import type { KeyId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { assertStore, holdsStore } from "../operations/store-file.ts";
 import type { Records } from "../traces/record.ts";
+import type { Prepare } from "./command-line.ts";
 
 const OPERATOR: KeyMaker = {
   actor: "system",
@@ -35,19 +37,19 @@ interface ListedKey {
   last_used_at: string | null;
 }
 
-export async function keys([action, ...args]: readonly string[], prepare: (args: readonly string[]) => Config): Promise<number> {
+export async function keys([action, ...args]: readonly string[], prepare: Prepare): Promise<number> {
   switch (action) {
     case "create":
       return create(args, prepare);
     case "list":
-      return withRecords(prepare(args), (records) => {
+      return withStore(args, prepare, (records) => {
         for (const key of allKeys(records)) console.log(lineOf(key));
       });
     case "roll":
       return roll(args, prepare);
     case "revoke": {
       const [id, ...flags] = idFirst("revoke", args);
-      return withRecords(prepare(flags), async (records) => {
+      return withStore(flags, prepare, async (records) => {
         await deleteKey(records, OPERATOR, id);
         console.log(`Revoked ${id}`);
       });
@@ -69,21 +71,24 @@ function idFirst(action: string, [id, ...flags]: readonly string[]): [id: string
   return [id, ...flags];
 }
 
-function create(args: readonly string[], prepare: (args: readonly string[]) => Config): Promise<number> {
+function create(args: readonly string[], prepare: Prepare): Promise<number> {
   const flags = parseFlags(args, [...["name", "scopes", "tier"].map((flag) => ({ flag })), ...Object.values(OPTIONS)]);
   const scopes = (flags["scopes"] ?? "read,write").split(",").map((text) => oneOf(SCOPES, text.trim(), "--scopes"));
   const tier = oneOf(TIERS, flags["tier"] ?? "enterprise", "--tier");
-  return withRecords(prepare(commonOf(flags)), async (records) => {
+  const config = prepare(commonFlags(flags));
+  // A first key may come before the first start; in a wrong directory it is a key to nothing.
+  if (!holdsStore(config.dataDirectory)) console.error(`There was no store in ${config.dataDirectory}: a new one is made.`);
+  return withRecords(config, async (records) => {
     const answer = JSON.parse(await createKey(records, OPERATOR, { name: flags["name"] ?? null, scopes, tier })) as ListedKey;
     console.log(answer.key);
   });
 }
 
-function roll(args: readonly string[], prepare: (args: readonly string[]) => Config): Promise<number> {
+function roll(args: readonly string[], prepare: Prepare): Promise<number> {
   const [id, ...rest] = idFirst("roll", args);
   const flags = parseFlags(rest, [{ flag: "overlap" }, ...Object.values(OPTIONS)]);
   const overlapMs = overlapIn(flags["overlap"]);
-  return withRecords(prepare(commonOf(flags)), async (records) => {
+  return withStore(commonFlags(flags), prepare, async (records) => {
     const answer = JSON.parse(await rollKey(records, OPERATOR, id, { overlapMs })) as ListedKey;
     console.log(answer.key);
     const { expires_at: end } = JSON.parse(getKey(records, id)) as ListedKey;
@@ -99,14 +104,6 @@ function overlapIn(text: string | undefined): number {
   return ms;
 }
 
-/** The flags of every command among these. */
-function commonOf(flags: Record<string, string | undefined>): string[] {
-  return Object.values(OPTIONS).flatMap(({ flag }) => {
-    const value = flags[flag];
-    return value === undefined ? [] : [`--${flag}`, value];
-  });
-}
-
 function* allKeys(records: Records): Generator<ListedKey> {
   for (let startingAfter: KeyId | undefined; ;) {
     const page = JSON.parse(listKeys(records, { limit: LIMITS.listMax, startingAfter })) as { data: ListedKey[]; has_more: boolean };
@@ -116,7 +113,15 @@ function* allKeys(records: Records): Generator<ListedKey> {
   }
 }
 
-async function withRecords(config: Config, work: (records: Records) => void | Promise<void>): Promise<number> {
+type Work = (records: Records) => void | Promise<void>;
+
+/** @throws {OperationError} where there is no store */
+function withStore(flags: readonly string[], prepare: Prepare, work: Work): Promise<number> {
+  assertStore(readConfig(flags).dataDirectory);
+  return withRecords(prepare(flags), work);
+}
+
+async function withRecords(config: Config, work: Work): Promise<number> {
   // Not before the native parts know where to unpack.
   const { openRecords } = await import("../service.ts");
   const records = await openRecords(config.dataDirectory, systemClock);

@@ -8,6 +8,7 @@
  */
 import { createHash } from "node:crypto";
 import type { Clock, Wait } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
 import { firstTokens } from "./batching.ts";
 import { Dispatcher } from "./dispatch.ts";
 import { DIMENSION, type EmbeddedQuery, type Embedder, type Embedding } from "./embedder.ts";
@@ -260,7 +261,7 @@ class Client implements OpenAiEmbedder {
 
   #unreachable(cause: unknown): ProviderError {
     const { code } = cause instanceof Error ? (cause as Error & { code?: unknown }) : { code: undefined };
-    const reason = this.#redact(typeof code === "string" ? code : cause instanceof Error ? cause.message : String(cause)).slice(0, 200);
+    const reason = this.#redact(typeof code === "string" ? code : messageOf(cause)).slice(0, 200);
     return new ProviderError("unreachable", `The embedding provider at ${new URL(this.#endpoint).host} cannot be reached: ${reason}`, {
       isTransient: true,
     });

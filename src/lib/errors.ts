@@ -47,3 +47,8 @@ export class ApiError extends Error {
     this.detail = detail;
   }
 }
+
+/** What a thrown value says, whatever was thrown. */
+export function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

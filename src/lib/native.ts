@@ -18,6 +18,7 @@ import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getEnvironmentData, setEnvironmentData } from "node:worker_threads";
+import { messageOf } from "./errors.ts";
 
 const SETTINGS_KEY = "cairn.native";
 
@@ -69,7 +70,7 @@ export function loadNative(addon: EmbeddedAddon): unknown {
     try {
       return open(unpack(addon, directory));
     } catch (error) {
-      refusals.push(`  ${directory}: ${error instanceof Error ? error.message : String(error)}`);
+      refusals.push(`  ${directory}: ${messageOf(error)}`);
     }
   }
   const advice = "Set CAIRN_NATIVE_DIR to a directory of this user that allows writing and executing.";

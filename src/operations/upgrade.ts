@@ -9,6 +9,7 @@
 import { mkdirSync, readdirSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { migrate, MIGRATIONS, migrationsFrom, type Migration } from "../storage/migrate.ts";
@@ -82,7 +83,7 @@ async function migrateOrSay(migration: Migration, store: Store, backup: string, 
   try {
     await migrate(store, migration);
   } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
+    const reason = messageOf(error);
     throw new OperationError(
       `The store in ${store.directory} is whole and stays at schema version ${store.schema}: it could not be brought to version ${to} ` +
         `(${says}). A start tries again; to go back to the Cairn that wrote it, restore ${backup} with that one. The reason: ${reason}`,

@@ -9,6 +9,7 @@
 import { Database, SQLiteError } from "bun:sqlite";
 import { chmodSync, mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
+import { messageOf } from "../lib/errors.ts";
 
 /** Another process has claimed this data directory. */
 class DirectoryInUseError extends Error {
@@ -49,10 +50,6 @@ export function claim(directory: string): () => void {
   }
   const held = lock;
   return () => held.close();
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 function inUse(directory: string, cause: unknown): DirectoryInUseError {

@@ -1,0 +1,107 @@
+/**
+ * What `cairn serve` listens on: the API, and with HTTPS perhaps a port of plain HTTP that sends people there.
+ *
+ * @module
+ */
+import { createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
+import { readFileSync } from "node:fs";
+import type { Server } from "bun";
+import type { createApp } from "../app.ts";
+import type { Config } from "../config.ts";
+import { redirectTo } from "../http/https.ts";
+import { LISTENING } from "../http/listening.ts";
+import { messageOf } from "../lib/errors.ts";
+
+export interface Listeners {
+  /** With the port that was taken. */
+  readonly address: string;
+  /** Requests whose answer is not sent yet. */
+  pending(): number;
+  /** Takes no new connections; those there are stay. */
+  refuse(): void;
+  /** Ends all connections. */
+  stop(): Promise<void>;
+}
+
+/** @throws {Error} that names the address or the file that is wrong; then nothing listens */
+export function listen(app: ReturnType<typeof createApp>, config: Config): Listeners {
+  const { host, port, tls, httpRedirectPort } = config;
+  const pair = tls === undefined ? undefined : certificateIn(tls);
+  listenOn(host, port, () =>
+    // Elysia's default lets a second server share the port, each getting some of the requests.
+    app.listen({ hostname: host, port, reusePort: false, ...(pair === undefined ? {} : { tls: pair }), ...LISTENING }),
+  );
+  const server = app.server as Server<unknown>;
+  let redirect: Server<undefined> | undefined;
+  try {
+    if (httpRedirectPort !== undefined)
+      redirect = listenOn(host, httpRedirectPort, () => redirectListener(host, httpRedirectPort, server.port ?? 0));
+  } catch (error) {
+    void server.stop(true);
+    throw error;
+  }
+  return {
+    address: `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
+    pending: () => server.pendingRequests,
+    refuse() {
+      // The promise also waits for connections that clients keep open without asking anything.
+      void server.stop();
+      void redirect?.stop(true);
+    },
+    stop: () => server.stop(true),
+  };
+}
+
+function listenOn<Result>(host: string, port: number, begin: () => Result): Result {
+  try {
+    return begin();
+  } catch (error) {
+    const { code } = error as { code?: unknown };
+    const reason =
+      code === "EADDRINUSE"
+        ? "something else listens there"
+        : code === "EADDRNOTAVAIL"
+          ? "this machine has no such address"
+          : code === "EACCES"
+            ? "that is not allowed; ports below 1024 are for root"
+            : messageOf(error);
+    throw new Error(`Cannot listen on ${host}, port ${port}: ${reason}.`, { cause: error });
+  }
+}
+
+/** Plain HTTP, for those who type an address without https. */
+function redirectListener(hostname: string, port: number, httpsPort: number): Server<undefined> {
+  return Bun.serve({
+    hostname,
+    port,
+    fetch: (request) => {
+      const { pathname, search } = new URL(request.url);
+      const location = redirectTo(request.headers.get("host"), httpsPort, pathname + search);
+      return location === undefined ? new Response(null, { status: 400 }) : Response.redirect(location, 308);
+    },
+  });
+}
+
+function certificateIn(files: NonNullable<Config["tls"]>): { cert: string; key: string } {
+  const [cert, key] = [readPem(files.certificate), readPem(files.key)];
+  const parse = <Parsed extends X509Certificate | KeyObject>(path: string, what: string, parsed: () => Parsed): Parsed => {
+    try {
+      return parsed();
+    } catch (error) {
+      throw new Error(`${path} must hold ${what} in PEM form: ${messageOf(error)}`, { cause: error });
+    }
+  };
+  const certificate = parse(files.certificate, "a certificate", () => new X509Certificate(cert));
+  const privateKey = parse(files.key, "a private key without a passphrase", () => createPrivateKey(key));
+  if (!certificate.checkPrivateKey(privateKey))
+    throw new Error(`The key in ${files.key} is not that of the certificate in ${files.certificate}.`);
+  return { cert, key };
+}
+
+function readPem(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw new Error(`${path} cannot be read: ${messageOf(error)}`, { cause: error });
+  }
+}
