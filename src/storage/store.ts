@@ -92,13 +92,16 @@ export class Store implements Reader {
     removeVector: (memory) => this.#write({ table: vectors.name, key: memory, value: undefined }),
   };
   readonly #draft = new Draft(this.#atOnce);
-  /**
-   * Rows as they were last read outside commits, of tables that only this process writes. A commit takes out what it
-   * writes, and once more when it is on the disk: what was read meanwhile was the row of before.
-   */
+  /** Rows as they were last read outside commits, of tables that only this process writes. A commit takes out what it writes. */
   readonly #remembered = new Map(REMEMBERED.map(({ name }) => [name, new Remembered<unknown>(ROWS_REMEMBERED)]));
   /** Of the same tables, whether there is any row at all. */
   readonly #empty = new Map<string, boolean>();
+  /**
+   * Tables and keys that transactions under way have written, with how many did. Nothing of them is remembered before that is
+   * over: others see a commit a moment before this thread is told of it, and what was read before that moment must not meet
+   * what is read after it.
+   */
+  readonly #unsettled = new Map<string, number>();
   /** Works that no transaction has begun to run. */
   #waiting: Work[] = [];
   #spaceCheckedAt = Number.NEGATIVE_INFINITY;
@@ -167,12 +170,9 @@ export class Store implements Reader {
     const known = remembered.get(key);
     if (known !== undefined) return known === NOTHING_THERE ? undefined : (known as Row);
     const text = this.#database(table).get(key);
-    if (text === undefined) {
-      remembered.set(key, NOTHING_THERE);
-      return undefined;
-    }
-    const row = table.decode(text);
-    if (text.length <= REMEMBERED_LENGTH_MAX) remembered.set(key, row);
+    const isSettled = this.#unsettled.size === 0 || !this.#unsettled.has(table.name + key);
+    const row = text === undefined ? undefined : table.decode(text);
+    if (isSettled && (text?.length ?? 0) <= REMEMBERED_LENGTH_MAX) remembered.set(key, row ?? NOTHING_THERE);
     return row;
   }
 
@@ -197,7 +197,7 @@ export class Store implements Reader {
     const known = this.#empty.get(table.name);
     if (known !== undefined) return known;
     const isEmpty = this.keys(table, FIRST).length === 0;
-    if (this.#remembered.has(table.name)) this.#empty.set(table.name, isEmpty);
+    if (this.#remembered.has(table.name) && !this.#unsettled.has(table.name)) this.#empty.set(table.name, isEmpty);
     return isEmpty;
   }
 
@@ -286,15 +286,21 @@ export class Store implements Reader {
       await this.#transaction(() => {
         works = this.#waiting.splice(0, WORKS_PER_TRANSACTION);
         if (this.#waiting.length > 0) this.#callForTransaction();
-        for (const work of works) written.push(...this.#run(work));
+        for (const work of works) {
+          for (const write of this.#run(work)) {
+            this.#forget(write);
+            written.push(write);
+          }
+        }
       });
-      for (const write of written) this.#forget(write);
+      this.#settle(written);
       // Also what was thrown is said only now: its reason may be what another work of the same transaction has written.
       for (const { outcome, resolve, reject } of works ?? []) {
         if (outcome !== undefined && "thrown" in outcome) reject(outcome.thrown);
         else resolve(outcome?.result);
       }
     } catch (refusal) {
+      this.#settle(written);
       for (const { reject } of works ?? this.#waiting.splice(0)) reject(refusal);
     }
   }
@@ -339,7 +345,7 @@ export class Store implements Reader {
     }
   }
 
-  /** @returns what it has written of what is remembered */
+  /** @returns what it has written of tables that are remembered */
   #run(work: Work): Write[] {
     try {
       work.outcome = { result: work.run(this.#draft) };
@@ -350,15 +356,24 @@ export class Store implements Reader {
     }
     const writes = this.#draft.take();
     for (const write of writes) this.#write(write);
-    return writes.filter((write) => this.#forget(write));
+    return writes.filter(({ table }) => this.#remembered.has(table));
   }
 
-  #forget({ table, key }: Write): boolean {
-    const remembered = this.#remembered.get(table);
-    if (remembered === undefined) return false;
-    remembered.delete(key);
+  /** Until `#settle` is called with the same. */
+  #forget({ table, key }: Write): void {
+    this.#remembered.get(table)?.delete(key);
     this.#empty.delete(table);
-    return true;
+    for (const name of [table, table + key]) this.#unsettled.set(name, (this.#unsettled.get(name) ?? 0) + 1);
+  }
+
+  #settle(writes: readonly Write[]): void {
+    for (const { table, key } of writes) {
+      for (const name of [table, table + key]) {
+        const left = (this.#unsettled.get(name) ?? 0) - 1;
+        if (left > 0) this.#unsettled.set(name, left);
+        else this.#unsettled.delete(name);
+      }
+    }
   }
 
   #forgetAll(): void {

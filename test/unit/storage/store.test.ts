@@ -160,34 +160,59 @@ test("more commits at once than one transaction takes are all there, in order", 
   expect(store.count(turns)).toBe(1_000);
 });
 
+const session = (turnCount: number): SessionRow => ({
+  agentId: "a",
+  userId: null,
+  createdAt: 1,
+  updatedAt: 1,
+  metadata: {},
+  memoryCount: 0,
+  turnCount,
+  ttlSeconds: 60,
+  expiresAt: 2,
+  version: 0,
+});
+
 test("whoever reads after a commit has resolved sees it, however often the row was read while it was under way", async () => {
-  const row = (turnCount: number): SessionRow => ({
-    agentId: "a",
-    userId: null,
-    createdAt: 1,
-    updatedAt: 1,
-    metadata: {},
-    memoryCount: 0,
-    turnCount,
-    ttlSeconds: 60,
-    expiresAt: 2,
-    version: 0,
-  });
   for (let count = 1; count <= 30; count++) {
     const under = { way: true };
-    const commit = store.commit((tx) => tx.put(sessions, "s", row(count))).then(() => (under.way = false));
+    const commit = store.commit((tx) => tx.put(sessions, "s", session(count))).then(() => (under.way = false));
     while (under.way) {
       const seen = store.get(sessions, "s")?.turnCount ?? 0;
       expect([count - 1, count]).toContain(seen);
       await new Promise(setImmediate);
     }
     await commit;
-    expect(store.get(sessions, "s")).toEqual(row(count));
+    expect(store.get(sessions, "s")).toEqual(session(count));
     // Inside a commit too what counts is what is stored.
-    expect(await store.commit((tx) => (tx.put(sessions, "s", row(count)), tx.get(sessions, "s")))).toEqual(row(count));
+    expect(await store.commit((tx) => (tx.put(sessions, "s", session(count)), tx.get(sessions, "s")))).toEqual(session(count));
   }
   await store.commit((tx) => tx.remove(sessions, "s"));
   expect(store.get(sessions, "s")).toBeUndefined();
+});
+
+test("a row that is remembered and one that is not are of the same moment, however often both are read while they are written", async () => {
+  for (let count = 1; count <= 300; count++) {
+    const isThere = count % 2 === 1;
+    const under = { way: true };
+    const commit = store
+      .commit((tx) => {
+        if (isThere) {
+          tx.put(sessions, "s", session(count));
+          tx.put(meta, "beside", String(count));
+        } else {
+          tx.remove(sessions, "s");
+          tx.remove(meta, "beside");
+        }
+      })
+      .then(() => (under.way = false));
+    while (under.way) {
+      const seen = [store.get(sessions, "s")?.turnCount, store.isEmpty(sessions), Number(store.get(meta, "beside") ?? Number.NaN)];
+      expect(seen).toEqual(Number.isNaN(seen[2]) ? [undefined, true, Number.NaN] : [seen[2] as number, false, seen[2] as number]);
+      await new Promise(setImmediate);
+    }
+    await commit;
+  }
 });
 
 test("a commit that is refused changes nothing of what is read", async () => {
