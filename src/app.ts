@@ -26,6 +26,7 @@ import { hostCheck, isLoopback } from "./http/host.ts";
 import { httpsLocation } from "./http/https.ts";
 import { type Idempotency, idempotencyKeyOf } from "./http/idempotency.ts";
 import { Metrics } from "./http/metrics.ts";
+import { asArrived, pathOf, routable } from "./http/path.ts";
 import { readQuery } from "./http/query.ts";
 import { RateLimiter, rateLimitHeaders } from "./http/rate-limit.ts";
 import type { Level, Rate } from "./http/bucket.ts";
@@ -116,6 +117,7 @@ export function createApp(parts: AppParts) {
   const endpoints = endpointsOf(parts);
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.
   const app = new Elysia({ normalize: false, systemRouter: false });
+  app.wrap((fetch, request) => () => fetch(routable(request)));
 
   /** Filled anew for each response, which takes a copy: cheaper than having Bun read them from an object each time. */
   const common = new Headers({ "Content-Type": "application/json", "X-Content-Type-Options": "nosniff" });
@@ -356,12 +358,5 @@ function isOfThisMachine(open: Exchange): boolean {
 }
 
 function addressOf({ request, remote }: Exchange): string {
-  return remote?.requestIP(request)?.address ?? "unknown";
-}
-
-/** Path and query, without parsing the address: HTTP/1.0 without a Host gives no more than these. */
-function pathOf(url: string): string {
-  if (url.startsWith("/")) return url;
-  const start = url.indexOf("/", url.indexOf("//") + 2);
-  return start === -1 ? "/" : url.slice(start);
+  return remote?.requestIP(asArrived(request))?.address ?? "unknown";
 }

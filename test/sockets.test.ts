@@ -157,6 +157,26 @@ test("HTTP/1.0 needs no Host, and its paths and queries are read like any other"
   expect(refusal(await ask("GET /v1/sessions?limit=0"))).toEqual({ status: 400, code: "invalid_request", param: "limit" });
   expect((await ask("GET /v1/none?x=1")).body.error.message).toBe("There is nothing at /v1/none.");
   expect(refusal(await server.ask("GET /v1/none HTTP/1.0\r\n\r\n"))).toMatchObject({ status: 401 });
+  expect((await ask("GET /v1/none/of/these/health")).body.error.message).toBe("There is nothing at /v1/none/of/these/health.");
+  const session = await server.cairn.ok(server.cairn.post("/v1/sessions", { agent_id: "a" }));
+  expect((await ask(`GET /v1/sessions/${session.id}`)).body).toEqual(session);
+  expect((await ask(`GET /v1/sessions/${session.id}/turns?limit=1`)).body).toMatchObject({ object: "list", data: [] });
+  expect((await server.ask("HEAD /metrics HTTP/1.0\r\n\r\n")).status).toBe(200);
+});
+
+test("a host of however few letters is asked like any other", async () => {
+  await using server = await startServer({ allowedHosts: ["a", "ai", "api", "mem0"] });
+  for (const host of ["a", "ai", "api", "api:80", "mem0", "a:8"]) {
+    const ask = (line: string) => server.ask(`${line} HTTP/1.1\r\nHost: ${host}\r\nX-API-Key: ${server.cairn.key}\r\n\r\n`);
+    expect((await ask("GET /health")).body).toMatchObject({ status: "ready" });
+    const body = JSON.stringify({ agent_id: `agent of ${host}` });
+    const created = await server.ask(
+      `POST /v1/sessions HTTP/1.1\r\nHost: ${host}\r\nX-API-Key: ${server.cairn.key}\r\n${JSON_TYPE}\r\nContent-Length: ${body.length}\r\n\r\n`,
+      body,
+    );
+    expect(created).toMatchObject({ status: 201, body: { agent_id: `agent of ${host}` } });
+    expect((await ask(`GET /v1/sessions/${created.body.id}?x=/`)).body).toMatchObject({ id: created.body.id });
+  }
 });
 
 test("an idempotency key stands for one path in HTTP/1.0 too", async () => {

@@ -10,6 +10,7 @@ import type { createApp } from "../app.ts";
 import type { Config } from "../config.ts";
 import { redirectTo } from "../http/https.ts";
 import { LISTENING } from "../http/listening.ts";
+import { pathOf } from "../http/path.ts";
 import { messageOf } from "../lib/errors.ts";
 
 export interface Listeners {
@@ -74,10 +75,12 @@ function redirectListener(hostname: string, port: number, httpsPort: number): Se
   return Bun.serve({
     hostname,
     port,
+    development: false,
     fetch: (request) => {
-      const { pathname, search } = new URL(request.url);
-      const location = redirectTo(request.headers.get("host"), httpsPort, pathname + search);
-      return location === undefined ? new Response(null, { status: 400 }) : Response.redirect(location, 308);
+      const location = redirectTo(request.headers.get("host"), httpsPort, pathOf(request.url));
+      const headers = { "X-Content-Type-Options": "nosniff" };
+      if (location === undefined) return new Response(null, { status: 400, headers });
+      return new Response(null, { status: 308, headers: { ...headers, Location: location } });
     },
   });
 }

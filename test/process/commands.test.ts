@@ -28,6 +28,7 @@ test(
 
 const COMMANDS: { args: string[]; code: number; stdout: RegExp; stderr: RegExp }[] = [
   { args: ["--help"], code: 0, stdout: /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve[^]*--data-dir DIR +CAIRN_DATA_DIR/, stderr: /^$/ },
+  { args: ["keys", "create", "--help"], code: 0, stdout: /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve/, stderr: /^$/ },
   { args: ["version"], code: 0, stdout: /^cairn \d+\.\d+\.\d+( \([0-9a-f]{12}(-modified)?\))?\n$/, stderr: /^$/ },
   { args: [], code: 2, stdout: /^$/, stderr: /^cairn: say what to do\nTry: cairn --help\n$/ },
   { args: ["srve"], code: 2, stdout: /^$/, stderr: /^cairn: there is no command srve\nTry: cairn --help\n$/ },
@@ -41,7 +42,10 @@ const COMMANDS: { args: string[]; code: number; stdout: RegExp; stderr: RegExp }
     stderr: /^cairn: --overlap must be a time .*8d\n/,
   },
   { args: ["keys", "revoke"], code: 2, stdout: /^$/, stderr: /^cairn: cairn keys revoke needs the id of a key/ },
-  { args: ["keys", "revoke", "key_000000000000"], code: 1, stdout: /^$/, stderr: /^cairn: There is no API key key_000000000000\.\n$/ },
+  { args: ["keys", "list"], code: 1, stdout: /^$/, stderr: /^cairn: There is no store in \.\/data\. .*--data-dir/ },
+  { args: ["keys", "roll", "key_000000000000"], code: 1, stdout: /^$/, stderr: /^cairn: There is no store in \.\/data\./ },
+  { args: ["keys", "revoke", "key_000000000000"], code: 1, stdout: /^$/, stderr: /^cairn: There is no store in \.\/data\./ },
+  { args: ["keys", "create"], code: 0, stdout: /^crn_\w{24}\n$/, stderr: /^There was no store in \.\/data: a new one is made\.\n$/ },
 ];
 
 for (const { args, code, stdout, stderr } of COMMANDS) {
@@ -83,7 +87,8 @@ test(
 
     expect(await keys("revoke", id)).toEqual({ code: 0, stdout: `Revoked ${id}\n`, stderr: "" });
     expect((await server.get("/v1/sessions")).status).toBe(401);
-    expect(await keys("revoke", id)).toMatchObject({ code: 1, stderr: `cairn: There is no API key ${id}.\n` });
+    for (const gone of [id, "key_000000000000"])
+      expect(await keys("revoke", gone)).toMatchObject({ code: 1, stderr: `cairn: There is no API key ${gone}.\n` });
   },
   TIMEOUT_MS,
 );

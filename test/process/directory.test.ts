@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Store } from "../../src/storage/store.ts";
 import { meta } from "../../src/storage/tables.ts";
-import { KEY, ownMounts, runCairn, scratchDirectory, startProcess } from "../support/process.ts";
+import { KEY, ownMounts, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 
 const TIMEOUT_MS = 60_000;
 
@@ -30,13 +30,25 @@ test(
 );
 
 test(
-  "a port that is taken ends the start with a message that names it",
+  "an address that cannot be listened on ends the start with a message that names it; the key comes with the first start that can be asked",
   async () => {
     using directory = scratchDirectory();
     await using first = await startProcess({ dataDirectory: join(directory.path, "first") });
     const port = new URL(first.address).port;
-    const second = await runCairn(["serve", "--port", port, "--data-dir", join(directory.path, "second")]);
-    expect(second).toEqual({ code: 1, stdout: "", stderr: expect.stringMatching(new RegExp(`^cairn: .*\\b${port}\\b.*\\n$`)) });
+    const dataDirectory = join(directory.path, "second");
+    const serve = (...flags: string[]) => runCairn(["serve", "--data-dir", dataDirectory, ...flags]);
+    expect(await serve("--port", port)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `cairn: Cannot listen on 127.0.0.1, port ${port}: something else listens there.\n`,
+    });
+    expect(await serve("--port", "0", "--host", "192.0.2.1")).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining("cairn: Cannot listen on 192.0.2.1, port 0: "),
+    });
+    await using second = await startProcess({ dataDirectory, environment: {} });
+    await until("the key to be printed", () => /^Admin key, shown only this once: crn_\S+$/m.test(second.stdout));
   },
   TIMEOUT_MS,
 );

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
 import { runCairn, scratchDirectory, startProcess } from "../support/process.ts";
 
@@ -37,5 +38,62 @@ test("a certificate without its key, or one that cannot be read, ends the start 
   });
   expect(await serve("--http-redirect-port", "8080")).toMatchObject({ code: 2, stderr: expect.stringContaining("needs --tls-cert") });
   const missing = join(directory.path, "none.pem");
-  expect(await serve("--tls-cert", missing, "--tls-key", PRIVATE_KEY)).toMatchObject({ code: 1, stderr: expect.stringContaining(missing) });
+  const refused = async (certificate: string, key: string, message: string) =>
+    expect(await serve("--tls-cert", certificate, "--tls-key", key)).toMatchObject({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringContaining(message),
+    });
+  await refused(missing, PRIVATE_KEY, `${missing} cannot be read`);
+  await refused(PRIVATE_KEY, PRIVATE_KEY, `${PRIVATE_KEY} must hold a certificate in PEM form`);
+  await refused(CERTIFICATE, CERTIFICATE, `${CERTIFICATE} must hold a private key without a passphrase in PEM form`);
+  const other = join(directory.path, "other.pem");
+  const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  await Bun.write(other, privateKey.export({ type: "pkcs8", format: "pem" }));
+  await refused(CERTIFICATE, other, `The key in ${other} is not that of the certificate in ${CERTIFICATE}.`);
 }, 60_000);
+
+test("a port for plain HTTP that is taken ends the start whole, and what says no host to send it to is refused there", async () => {
+  using directory = scratchDirectory();
+  const tls = { CAIRN_TLS_CERT: CERTIFICATE, CAIRN_TLS_KEY: PRIVATE_KEY };
+  using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
+  const port = taken.port ?? 0;
+  const serve = ["serve", "--port", "0", "--data-dir", directory.path, "--http-redirect-port", String(port)];
+  expect(await runCairn(serve, { environment: tls })).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: `cairn: Cannot listen on 127.0.0.1, port ${port}: something else listens there.\n`,
+  });
+  await taken.stop(true);
+  await using cairn = await startProcess({
+    dataDirectory: directory.path,
+    environment: { ...tls, CAIRN_HTTP_REDIRECT_PORT: String(port) },
+  });
+  for (const head of ["GET /v1/sessions HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "GET / HTTP/1.1\r\nHost: %\r\n\r\n"]) {
+    expect(await saidTo(port, head)).toMatch(/^HTTP\/1\.1 400 [^]*\r\n\r\n$/);
+  }
+  expect(await cairn.stop()).toBe(0);
+  // One JSON line of log each, and no more.
+  for (const line of cairn.stderr.trim().split("\n")) expect(JSON.parse(line)).toMatchObject({ level: expect.any(String) });
+}, 60_000);
+
+/** All that is answered to these bytes. */
+async function saidTo(port: number, bytes: string): Promise<string> {
+  let said = "";
+  const { promise, resolve } = Promise.withResolvers<void>();
+  const socket = await Bun.connect({
+    hostname: "127.0.0.1",
+    port,
+    socket: {
+      data(_, chunk) {
+        said += chunk.toString();
+        if (said.includes("\r\n\r\n")) resolve();
+      },
+      close: () => resolve(),
+    },
+  });
+  socket.write(bytes);
+  await promise;
+  socket.end();
+  return said;
+}
