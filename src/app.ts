@@ -202,11 +202,14 @@ export function createApp(parts: AppParts) {
     return respond(open, { status, body: errorJson(error, open.requestId), headers });
   }
 
+  function keyOf({ headers }: Request): ApiKeyRow | undefined {
+    const presented = presentedKey(headers);
+    return presented === null ? undefined : findKey(parts.store, parts.clock.now(), presented);
+  }
+
   /** The key that was presented, with a token taken from its bucket; without one, from the address's. */
   function authenticate(open: Exchange): ApiKeyRow {
-    const presented = presentedKey(open.request.headers);
-    const now = parts.clock.now();
-    const key = presented === null ? undefined : findKey(parts.store, now, presented);
+    const key = keyOf(open.request);
     open.rate = key ?? ANONYMOUS_RATE;
     if (key !== undefined) open.actor = key.prefix;
     open.level = key === undefined ? limiter.takeOfAddress(addressOf(open), open.rate, 1) : limiter.takeOfKey(key.id, key);
@@ -217,12 +220,11 @@ export function createApp(parts: AppParts) {
       });
     }
     if (key === undefined) {
-      throw new ApiError(
-        "authentication_failed",
-        presented === null ? "An API key is required, in the header X-API-Key." : "The API key is not valid, has expired or was revoked.",
+      throw notAuthenticated(
+        presentedKey(open.request.headers) === null ? "An API key is required, in the header X-API-Key." : KEY_NOT_VALID,
       );
     }
-    parts.lastUses.note(key.id, now);
+    parts.lastUses.note(key.id, parts.clock.now());
     return key;
   }
 
@@ -247,6 +249,8 @@ export function createApp(parts: AppParts) {
       const { request } = open;
       const idempotencyKey = idempotencyKeyOf(request.headers);
       const body = await readBody(request, parts.settings.values.max_body_bytes);
+      // A body can be long in coming, and its key be revoked meanwhile.
+      if (keyOf(request) === undefined) throw notAuthenticated(KEY_NOT_VALID);
       const run = (caller: ApiCaller) => endpoint.run({ ...call, caller, body: check(body.value) } as never);
       if (idempotencyKey === undefined) return { status, body: await run(call.caller) };
       const identity = { keyId, idempotencyKey, method: endpoint.method, path: pathOf(request.url), body: body.bytes };
@@ -345,6 +349,12 @@ function wrongMethod(request: Request, allow: string): ApiError {
   return new ApiError("method_not_allowed", `${request.method} is not known here; what is: ${allow}.`, { allow });
 }
 
+const KEY_NOT_VALID = "The API key is not valid, has expired or was revoked.";
+
+function notAuthenticated(message: string): ApiError {
+  return new ApiError("authentication_failed", message);
+}
+
 function presentedKey(headers: Headers): string | null {
   const key = headers.get("x-api-key");
   if (key !== null) return key;
@@ -354,8 +364,9 @@ function presentedKey(headers: Headers): string | null {
 
 /** Asked without a proxy in between. */
 function isOfThisMachine(open: Exchange): boolean {
-  return isLoopback(addressOf(open)) && !open.request.headers.has("x-forwarded-for");
+  return isLoopback(addressOf(open)) && !PROXY_HEADERS.some((name) => open.request.headers.has(name));
 }
+const PROXY_HEADERS = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "forwarded", "via"];
 
 function addressOf({ request, remote }: Exchange): string {
   return remote?.requestIP(asArrived(request))?.address ?? "unknown";

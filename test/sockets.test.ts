@@ -164,6 +164,38 @@ test("HTTP/1.0 needs no Host, and its paths and queries are read like any other"
   expect((await server.ask("HEAD /metrics HTTP/1.0\r\n\r\n")).status).toBe(200);
 });
 
+test("a request whose body comes after its key was revoked changes nothing", async () => {
+  await using server = await startServer();
+  const { cairn } = server;
+  const key = await cairn.ok(cairn.post("/v1/api_keys", { name: "agent", scopes: ["write"] }));
+  const body = '{"agent_id":"late"}';
+  const late = await server.connect();
+  late.send(
+    `POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${key.key}\r\n${JSON_TYPE}\r\nContent-Length: ${body.length}\r\n\r\n`,
+  );
+  while (server.pendingRequests === 0) await Bun.sleep(1);
+  await cairn.ok(cairn.delete(`/v1/api_keys/${key.id}`));
+  late.send(body);
+  expect(refusal(await late.answer())).toMatchObject({ status: 401, code: "authentication_failed" });
+  expect(await cairn.ok(cairn.get("/v1/sessions?agent_id=late"))).toMatchObject({ data: [] });
+});
+
+test("only who asks from this machine, through no proxy, sees the metrics without a key", async () => {
+  await using server = await startServer();
+  const ask = (header: string) => server.ask(`HEAD /metrics HTTP/1.1\r\nHost: localhost\r\n${header}\r\n`);
+  expect((await ask("")).status).toBe(200);
+  for (const header of [
+    "X-Forwarded-For: 9.9.9.9",
+    "X-Forwarded-Proto: https",
+    "X-Real-IP: 9.9.9.9",
+    "Forwarded: for=9.9.9.9",
+    "Via: 1.1 proxy",
+  ]) {
+    expect({ header, status: (await ask(`${header}\r\n`)).status }).toEqual({ header, status: 401 });
+    expect((await ask(`${header}\r\nX-API-Key: ${server.cairn.key}\r\n`)).status).toBe(200);
+  }
+});
+
 test("a host of however few letters is asked like any other", async () => {
   await using server = await startServer({ allowedHosts: ["a", "ai", "api", "mem0"] });
   for (const host of ["a", "ai", "api", "api:80", "mem0", "a:8"]) {

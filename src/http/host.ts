@@ -9,14 +9,16 @@
  */
 const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
+/** Of a name or an address; IPv4 may be written as IPv6, as a listener on both sees it. */
 export function isLoopback(address: string): boolean {
-  return address === "localhost" || address === "::1" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(address);
+  const name = address.toLowerCase().replace(/^::ffff:(?=[\d.]+$)/, "");
+  return name === "localhost" || name === "::1" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);
 }
 
 /** @returns a test of the Host header; null is what HTTP/1.0 sends */
 export function hostCheck(listening: string, configured: readonly string[]): (host: string | null) => boolean {
   if (!isLoopback(listening)) return () => true;
-  const names = new Set([...LOOPBACK_NAMES, listening, ...configured.map((name) => name.toLowerCase())]);
+  const names = new Set([...LOOPBACK_NAMES, ...[listening, `[${listening}]`, ...configured].map((name) => name.toLowerCase())]);
   const isName = (host: string) => names.has(host.toLowerCase().replace(/:\d+$/, "")) || names.has(host.toLowerCase());
   // Nearly every request says what the one before it said.
   let last: string | undefined;

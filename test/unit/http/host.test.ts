@@ -10,6 +10,8 @@ const cases: { listening: string; configured?: string[]; host: string | null; an
   { listening: "::1", host: "[::1]", answers: true },
   { listening: "localhost", host: "127.0.0.1", answers: true },
   { listening: "127.0.0.5", host: "127.0.0.5:1", answers: true },
+  { listening: "LOCALHOST", host: "localhost:8700", answers: true },
+  { listening: "::ffff:127.0.0.1", host: "[::ffff:127.0.0.1]:8700", answers: true },
   // HTTP/1.0 sends none, and no browser speaks HTTP/1.0.
   { listening: "127.0.0.1", host: null, answers: true },
 
@@ -26,6 +28,8 @@ const cases: { listening: string; configured?: string[]; host: string | null; an
   { listening: "127.0.0.1", host: "0.0.0.0:8700", answers: false },
   { listening: "127.0.0.1", host: "192.168.0.10", answers: false },
   { listening: "::1", host: "evil.example", answers: false },
+  { listening: "LOCALHOST", host: "evil.example", answers: false },
+  { listening: "::ffff:127.0.0.1", host: "evil.example", answers: false },
 
   { listening: "127.0.0.1", configured: ["cairn.example"], host: "cairn.example", answers: true },
   { listening: "127.0.0.1", configured: ["cairn.example"], host: "CAIRN.example:443", answers: true },
