@@ -117,7 +117,7 @@ export function createApp(parts: AppParts) {
   const endpoints = endpointsOf(parts);
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.
   const app = new Elysia({ normalize: false, systemRouter: false });
-  app.wrap((fetch, request) => () => fetch(routable(request)));
+  app.wrap((answer, request) => () => answer(routable(request)));
 
   /** Filled anew for each response, which takes a copy: cheaper than having Bun read them from an object each time. */
   const common = new Headers({ "Content-Type": "application/json", "X-Content-Type-Options": "nosniff" });

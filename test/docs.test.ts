@@ -518,7 +518,7 @@ test("TypeBox schemas become OpenAPI 3.0", () => {
     [
       "one of, or null",
       Type.Union([Type.Literal("a"), Type.Literal("b"), Type.Null()]),
-      { type: "string", enum: ["a", "b"], nullable: true },
+      { type: "string", enum: ["a", "b", null], nullable: true },
     ],
     ["or null", Type.Union([Type.Integer(), Type.Null()]), { anyOf: [{ type: "integer" }], nullable: true }],
     ["an example", Type.Integer({ examples: [0, 1] }), { type: "integer", example: 0 }],

@@ -222,6 +222,17 @@ test("another request that comes while the first is under way waits, and is refu
   expect((await cairn.get("/v1/sessions")).body.data).toHaveLength(1);
 });
 
+test("of a read a large answer is not kept, and is made anew", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ initial_state: { text: "x".repeat(70_000) } });
+  const ask = () => cairn.post(`/v1/sessions/${id}/context`, {}, keyed("k"));
+  expect(await ask()).toMatchObject({ status: 200, body: { state: { text: expect.any(String) } } });
+  expect(counts(cairn).kept).toBe(0);
+  await cairn.setState(id, { small: true });
+  expect(await ask()).toMatchObject({ status: 200, body: { state: { small: true } } });
+  expect(isReplay(await ask())).toBe(true);
+});
+
 test("failures are not kept: the key may be tried again, with another body too", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();

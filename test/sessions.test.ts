@@ -516,4 +516,11 @@ test("a fork of a session whose metadata is as large as can be is made, and its 
   expect(await cairn.ok(cairn.patch(`/v1/sessions/${fork.id}`, { ttl_seconds: 60 }))).toMatchObject({
     ttl_expires_at: "2026-05-07T08:01:00.000Z",
   });
+  // What makes it no larger is no reason to refuse it.
+  expect(await cairn.ok(cairn.patch(`/v1/sessions/${fork.id}`, { metadata: {} }))).toMatchObject({ metadata: fork.metadata });
+  expect(refusal(await cairn.patch(`/v1/sessions/${fork.id}`, { metadata: { more: 1 } }))).toMatchObject({ param: "metadata" });
+  const { forked_version: _, ...smaller } = fork.metadata;
+  expect(await cairn.ok(cairn.patch(`/v1/sessions/${fork.id}`, { metadata: { forked_version: null } }))).toMatchObject({
+    metadata: smaller,
+  });
 });

@@ -333,6 +333,11 @@ test("created_after and created_before leave out the very time they name, and co
   const list = async (query: string) => (await cairn.ok(cairn.get(`/v1/traces?${query}`))).data.map((trace: any) => at[trace.session_id]);
   expect(await list("created_after=2026-05-07T08:00:00.001Z")).toEqual(["+3", "+2"]);
   expect(await list("created_before=2026-05-07T08:00:00.001Z")).toEqual(["+0"]);
+  // Parts of a millisecond are after its beginning.
+  for (const parts of ["001000Z", "001000000Z"]) expect(await list(`created_before=2026-05-07T08:00:00.${parts}`)).toEqual(["+0"]);
+  for (const parts of ["001900Z", "001000001Z"]) expect(await list(`created_before=2026-05-07T08:00:00.${parts}`)).toEqual(["+1", "+0"]);
+  expect(await list("created_before=2026-05-07T10:00:00.001+02")).toEqual(["+0"]);
+  expect(await list("created_after=2026-05-07T08:00:00.001900Z")).toEqual(["+3", "+2"]);
   expect(await list("created_after=2026-05-07T08:00:00.000Z&created_before=2026-05-07T08:00:00.003Z")).toEqual(["+2", "+1"]);
   expect(await list("created_after=2026-05-07T08:00:00.001Z&created_before=2026-05-07T08:00:00.002Z")).toEqual([]);
   expect(await list("created_after=2026-05-07T08:00:00.003Z&created_before=2026-05-07T08:00:00.000Z")).toEqual([]);

@@ -220,3 +220,37 @@ test("a list of turns asked for with a wrong parameter is refused with its name"
     expect([query, answer]).toEqual([query, { status: 400, code: "invalid_request", param }]);
   }
 });
+
+test("records too large to be in memory together come on several pages, and a context shows the newest of them", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const text = "x".repeat(900_000);
+  const made: string[] = [];
+  for (let turn = 0; turn < 12; turn++) {
+    const added = await cairn.post(`/v1/sessions/${id}/turns`, {
+      input: { type: "text", content: text },
+      output: { type: "text", content: "" },
+    });
+    made.unshift(added.body.id);
+    await cairn.setState(id, { text: text + turn });
+  }
+  /** How many records came on each page, and all of their ids. */
+  const through = async (path: string) => {
+    const [counts, ids]: [number[], unknown[]] = [[], []];
+    for (let after = ""; ;) {
+      const answer = await cairn.get(`${path}limit=100${after}`);
+      expect(JSON.stringify(answer.body).length).toBeLessThan(8 * 1024 * 1024 + 2 * 1024 * 1024);
+      counts.push(answer.body.data.length);
+      ids.push(...answer.body.data.map((record: any) => record.id ?? record.version));
+      if (!answer.body.has_more) return { counts, ids };
+      after = `&starting_after=${answer.body.last_id}`;
+    }
+  };
+  expect(await through(`/v1/sessions/${id}/turns?`)).toEqual({ counts: [10, 2], ids: made });
+  expect(await through(`/v1/sessions/${id}/turns?order=asc&`)).toEqual({ counts: [10, 2], ids: made.toReversed() });
+  expect(await through(`/v1/sessions/${id}/versions?`)).toEqual({ counts: [13], ids: Array.from({ length: 13 }, (_, i) => 12 - i) });
+  expect((await through("/v1/traces?action=turn.added&")).ids.length).toBe(12);
+  expect((await through(`/v1/traces?session_id=${id}&`)).counts.length).toBeGreaterThan(2);
+  const { recent_turns } = (await cairn.post(`/v1/sessions/${id}/context`, { turn_limit: 50 })).body;
+  expect(recent_turns.map((turn: any) => turn.id)).toEqual(made.slice(0, 10));
+});

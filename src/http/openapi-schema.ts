@@ -52,6 +52,9 @@ function translate(schema: TSchema, components: SchemaComponents): JsonObject {
         if (keyword !== "title" && !keyword.startsWith("x-")) translated[keyword] = value;
     }
   }
+  // In OpenAPI 3.0 a null has to be in the list as well.
+  const { enum: values } = translated;
+  if (translated["nullable"] === true && Array.isArray(values) && !values.includes(null)) translated["enum"] = [...values, null];
   const maxBytes = schema["x-max-bytes"] as number | undefined;
   if (maxBytes !== undefined) translated["description"] = `${schema.description ?? ""} At most ${maxBytes / 1024} KiB as JSON.`.trim();
   return translated;

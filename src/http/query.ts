@@ -9,7 +9,7 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 const INTEGER = /^-?\d{1,15}$/;
 
 /** In a query a plus is a space: an offset that was not escaped is meant all the same. */
-const UNESCAPED_OFFSET = /(T.*) (\d\d:?\d\d)$/i;
+const UNESCAPED_OFFSET = /(T.*) (\d\d(?::?\d\d)?)$/i;
 
 /** Only what the schema knows is read; of a repeated parameter the first counts. */
 export function readQuery(url: string, schema: TObject): Record<string, unknown> {

@@ -122,9 +122,9 @@ function got(value: unknown, schema: TSchema): string {
 }
 
 /** Parses an instant of a query. @throws {ApiError} `invalid_request` naming the parameter */
-export function instantOf(text: string | undefined, param: string): number | undefined {
+export function instantOf(text: string | undefined, param: string, parse = parseInstant): number | undefined {
   if (text === undefined) return undefined;
-  const ms = parseInstant(text);
+  const ms = parse(text);
   if (ms === undefined) {
     throw new ApiError(
       "invalid_request",

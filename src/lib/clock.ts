@@ -29,3 +29,6 @@ export const wait: Wait = (ms, signal) =>
     const timer = setTimeout(done, ms);
     signal?.addEventListener("abort", done);
   });
+
+/** Resolves when what else waits for this thread has had its turn: for long work to be done between requests. */
+export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

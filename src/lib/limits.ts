@@ -28,6 +28,8 @@ export const LIMITS = {
 
   listDefault: 20,
   listMax: 100,
+  /** A page, or the turns of a context, ends with the record that goes beyond so many characters: all of it is in memory until it is sent. */
+  pageLengthMax: 8 * 1024 * 1024,
   contextMemoriesDefault: 5,
   contextMemoriesMax: 20,
   contextTurnsDefault: 10,

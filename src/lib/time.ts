@@ -39,3 +39,9 @@ export function parseInstant(text: string): number | undefined {
   const ms = Date.parse(local + offset);
   return Number.isNaN(ms) ? undefined : ms;
 }
+
+/** The first millisecond that is not before an instant, which may say parts of one. */
+export function parseInstantUp(text: string): number | undefined {
+  const ms = parseInstant(text);
+  return ms !== undefined && /[.,]\d{3}\d*[1-9]/.test(text) ? ms + 1 : ms;
+}

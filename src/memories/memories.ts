@@ -19,8 +19,8 @@ import { isAnyBeingRemoved, isBeingRemoved } from "../sessions/removal.ts";
 import { liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
 import { hashKey } from "../storage/keys.ts";
 import { firstLabelOf, putMemory, putVector, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
-import { listOf, type Page } from "../storage/page.ts";
-import type { Reader, Tx } from "../storage/store.ts";
+import { pageOfSteps, type Page } from "../storage/page.ts";
+import type { Reader, Store, Tx } from "../storage/store.ts";
 import {
   memories,
   memoriesBySession,
@@ -31,7 +31,7 @@ import {
   sessions,
   type MemoryRow,
 } from "../storage/tables.ts";
-import { posting, walk, type Filter } from "../storage/walk.ts";
+import { posting, walk, walkInSteps, type Filter } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 import type { VectorIndex } from "../vectors/vector-index.ts";
 import { encodeVector } from "../vectors/encoding.ts";
@@ -174,21 +174,30 @@ export function memoryPostings({ store, clock }: Records, filter: MemoryFilter):
   return postings;
 }
 
-export function listMemories(records: Records, filter: MemoryFilter, page: Page<MemoryId>): JsonText {
+export async function listMemories(records: Records, filter: MemoryFilter, page: Page<MemoryId>): Promise<JsonText> {
   const before = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
-  const found: { id: MemoryId; json: JsonText }[] = [];
-  const firstLabel = firstLabelOf(records.store);
-  for (const { key, row } of newestMemories(records.store, memoryPostings(records, filter), before)) {
-    if (found.length === page.limit) return listOf(found, true);
-    const id = withPrefix("mem", key);
-    found.push({ id, json: memoryJson(id, row, firstLabel) });
-  }
-  return listOf(found, false);
+  return pageOfSteps(passing(records.store, memoryPostings(records, filter), before), page.limit);
 }
 
-export function* newestMemories(reader: Reader, filter: Filter, before?: BareId): Generator<{ key: BareId; row: MemoryRow }> {
+/** With an undefined now and then, after which the store may be another. */
+function* passing(store: Store, filter: Filter, before: BareId | undefined): Generator<{ id: MemoryId; json: JsonText } | undefined> {
+  let [find, firstLabel] = [visibleMemories(store), firstLabelOf(store)];
+  for (const key of walkInSteps(store, memories, filter, { before })) {
+    if (key === undefined) {
+      yield undefined;
+      [find, firstLabel] = [visibleMemories(store), firstLabelOf(store)];
+      continue;
+    }
+    const row = find(key);
+    const id = withPrefix("mem", key);
+    if (row !== undefined) yield { id, json: memoryJson(id, row, firstLabel) };
+  }
+}
+
+/** Of one session or user. */
+export function* newestMemories(reader: Reader, scope: Filter): Generator<{ key: BareId; row: MemoryRow }> {
   const find = visibleMemories(reader);
-  for (const key of walk(reader, memories, filter, { before })) {
+  for (const key of walk(reader, memories, scope)) {
     const row = find(key);
     if (row !== undefined) yield { key, row };
   }

@@ -164,10 +164,8 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
 }
 
 function tagsOf(text: string): string[] {
-  const tags = text
-    .split(",")
-    .map((part) => part.trim())
-    .filter((part) => part !== "");
+  // A tag may begin or end with spaces, and who lists several may put some between.
+  const tags = text.split(",").filter((part) => part.trim() !== "");
   const long = tags.find((part) => codePointLength(part) > LIMITS.tagLengthMax);
   if (tags.length === 0 || tags.length > LIMITS.tagsMax || long !== undefined) {
     throw new ApiError(
@@ -176,5 +174,5 @@ function tagsOf(text: string): string[] {
       { param: "tags" },
     );
   }
-  return tags;
+  return tags.flatMap((tag) => [tag, tag.trim()]);
 }

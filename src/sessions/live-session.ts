@@ -38,10 +38,13 @@ export function sessionJson(id: SessionId, row: SessionRow, state: JsonText): Js
   return `{"object":"session","id":"${id}","agent_id":${toJson(row.agentId)},"user_id":${toJson(row.userId)},"created_at":"${toIso(row.createdAt)}","updated_at":"${toIso(row.updatedAt)}","state":${state},"state_version":${row.version},"metadata":${toJson(row.metadata)},"memory_count":${row.memoryCount},"turn_count":${row.turnCount},"ttl_expires_at":"${toIso(row.expiresAt)}"}` as JsonText;
 }
 
-/** @throws {ApiError} `invalid_request` when metadata has grown over its limit by merging */
-export function refuseLargeMetadata(metadata: JsonObject): void {
+/**
+ * @param before - what it takes the place of
+ * @throws {ApiError} `invalid_request` when metadata has grown over its limit by merging
+ */
+export function refuseLargeMetadata(metadata: JsonObject, before: JsonObject = {}): void {
   const bytes = Buffer.byteLength(toJson(metadata));
-  if (bytes > LIMITS.metadataBytesMax) {
+  if (bytes > LIMITS.metadataBytesMax && bytes > Buffer.byteLength(toJson(before))) {
     throw new ApiError(
       "invalid_request",
       `metadata must be at most ${LIMITS.metadataBytesMax} bytes of JSON; merged it would have ${bytes}.`,

@@ -8,10 +8,10 @@
 import { bare, withPrefix, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { hashKey, numberKey } from "../storage/keys.ts";
-import { listOf, type Page } from "../storage/page.ts";
+import { pageOfSteps, type Page } from "../storage/page.ts";
 import type { Tx } from "../storage/store.ts";
 import { sessions, sessionsByAgent, sessionsByExpiry, sessionsByUser, type SessionRow } from "../storage/tables.ts";
-import { posting, walk } from "../storage/walk.ts";
+import { posting, walkInSteps } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 import { diffObjects } from "./diff.ts";
 import { liveSession, refuseLargeMetadata, sessionJson } from "./live-session.ts";
@@ -82,22 +82,21 @@ export function listSessions(
   { store, clock }: Records,
   filter: { agentId?: string | undefined; userId?: string | undefined },
   page: Page<SessionId>,
-): JsonText {
+): Promise<JsonText> {
   const postings = [
     ...(filter.agentId === undefined ? [] : [posting(sessionsByAgent, hashKey(filter.agentId))]),
     ...(filter.userId === undefined ? [] : [posting(sessionsByUser, hashKey(filter.userId))]),
   ];
   const before = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
   const now = clock.now();
-  const found: { id: SessionId; json: JsonText }[] = [];
-  for (const key of walk(store, sessions, postings, { before })) {
+  const records = walkInSteps(store, sessions, postings, { before }).flatMap((key) => {
+    if (key === undefined) return [undefined];
     const row = store.get(sessions, key);
-    if (row === undefined || row.expiresAt <= now) continue;
-    if (found.length === page.limit) return listOf(found, true);
+    if (row === undefined || row.expiresAt <= now) return [];
     const id = withPrefix("sess", key);
-    found.push({ id, json: sessionJson(id, row, readState(store, key, row.version)) });
-  }
-  return listOf(found, false);
+    return [{ id, json: sessionJson(id, row, readState(store, key, row.version)) }];
+  });
+  return pageOfSteps(records, page.limit);
 }
 
 /** Merges metadata (a null removes the key) and sets a new time to live, counted from now. */
@@ -110,8 +109,8 @@ export function updateSession(
   return commitFor(records, caller, (tx) => {
     const session = liveSession(tx, records.clock.now(), id);
     const metadata = changes.metadata === undefined ? session.row.metadata : mergeObjects(session.row.metadata, changes.metadata);
-    // A fork's may be a little over the limit, with where it was forked from: only what comes in is refused.
-    if (changes.metadata !== undefined) refuseLargeMetadata(metadata);
+    // A fork's may be a little over the limit, with where it was forked from: only what adds to it is refused.
+    if (changes.metadata !== undefined) refuseLargeMetadata(metadata, session.row.metadata);
     const now = records.ids.now();
     const row: SessionRow = { ...session.row, metadata, updatedAt: now };
     if (changes.ttlSeconds !== undefined) {

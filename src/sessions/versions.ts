@@ -13,7 +13,7 @@ import { invariant } from "../lib/invariant.ts";
 import { toIso } from "../lib/time.ts";
 import { fromBase62 } from "../lib/base62.ts";
 import { versionKey } from "../storage/keys.ts";
-import { listOf } from "../storage/page.ts";
+import { pageOf, rowsOf } from "../storage/page.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import { sessions, states, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
 import { commitFor, record, type Caller, type Records, type TraceEntry } from "../traces/record.ts";
@@ -139,17 +139,15 @@ function refuseOtherVersion({ id, row }: LiveSession, expected: number | undefin
 /** Newest first; a version's number is its cursor. */
 export function listVersions({ store, clock }: Records, id: string, page: { limit: number; startingAfter?: number | undefined }): JsonText {
   const session = liveSession(store, clock.now(), id);
-  const rows = store.rows(versions, {
-    from: session.key,
-    to: versionKey(session.key, Math.min(page.startingAfter ?? session.row.version + 1, session.row.version + 1)),
-    limit: page.limit + 1,
-    descending: true,
-  });
-  const items = rows.slice(0, page.limit).map(({ key, row }) => {
-    const version = fromBase62(key.slice(session.key.length));
-    return { id: String(version), json: versionJson(version, row) };
-  });
-  return listOf(items, rows.length > page.limit);
+  const to = versionKey(session.key, Math.min(page.startingAfter ?? session.row.version + 1, session.row.version + 1));
+  const records = rowsOf(store, versions, { from: session.key, to, descending: true }, page.limit + 1);
+  return pageOf(
+    records.map(({ key, row }) => {
+      const version = fromBase62(key.slice(session.key.length));
+      return { id: String(version), json: versionJson(version, row) };
+    }),
+    page.limit,
+  );
 }
 
 export function getVersion({ store, clock }: Records, id: string, version: string): JsonText {

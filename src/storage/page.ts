@@ -3,8 +3,17 @@
  *
  * @module
  */
+import { nextTurn } from "../lib/clock.ts";
 import type { Id } from "../lib/ids.ts";
+import { LIMITS } from "../lib/limits.ts";
 import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import type { Reader, Span } from "./access.ts";
+import type { Table } from "./tables.ts";
+
+interface Item {
+  id: string;
+  json: JsonText;
+}
 
 export interface Page<AnyId extends string = Id> {
   /** At most this many records. */
@@ -13,8 +22,74 @@ export interface Page<AnyId extends string = Id> {
   startingAfter?: AnyId | undefined;
 }
 
+/** A page of these records: at most `limit`, and fewer when they are large. */
+export function pageOf(records: Iterable<Item>, limit: number): JsonText {
+  const page = new Gathered(limit);
+  for (const record of records) if (!page.takes(record)) return page.json(true);
+  return page.json(false);
+}
+
+/** The same of records that take long to find, with an undefined now and then: there other requests are let through. */
+export async function pageOfSteps(records: Iterable<Item | undefined>, limit: number): Promise<JsonText> {
+  const page = new Gathered(limit);
+  for (const record of records) {
+    if (record === undefined) await nextTurn();
+    else if (!page.takes(record)) return page.json(true);
+  }
+  return page.json(false);
+}
+
+class Gathered {
+  readonly #limit: number;
+  readonly #records: Item[] = [];
+  #length = 0;
+
+  constructor(limit: number) {
+    this.#limit = limit;
+  }
+
+  /** False for the first one that is too much. */
+  takes(record: Item): boolean {
+    if (this.#records.length === this.#limit || this.#length > LIMITS.pageLengthMax) return false;
+    this.#records.push(record);
+    this.#length += record.json.length;
+    return true;
+  }
+
+  json(hasMore: boolean): JsonText {
+    return listOf(this.#records, hasMore);
+  }
+}
+
+/** How many rows are read at once: all that most pages need, and not much more than a page of large ones may hold. */
+const ROWS_AT_ONCE = 25;
+
+/** The rows of a span, from either end, read as they are asked for. */
+export function* rowsOf<Row>(
+  reader: Reader,
+  table: Table<Row>,
+  span: Omit<Span, "limit">,
+  atMost: number,
+): Generator<{ key: string; row: Row }> {
+  let { from, to } = span;
+  for (let left = atMost; left > 0; left -= ROWS_AT_ONCE) {
+    const limit = Math.min(left, ROWS_AT_ONCE);
+    const rows = reader.rows(table, { ...span, from, to, limit });
+    yield* rows;
+    const last = rows.at(-1);
+    if (last === undefined || rows.length < limit) return;
+    if (span.descending === true) to = last.key;
+    else from = behind(last.key);
+  }
+}
+
+/** Where what follows a key of a table starts; its keys are of one length, of letters and digits. */
+export function behind(key: string): string {
+  return `${key}!`;
+}
+
 /** The list envelope. `first_id` and `last_id` are null on an empty page. */
-export function listOf(records: readonly { id: string; json: JsonText }[], hasMore: boolean): JsonText {
+export function listOf(records: readonly Item[], hasMore: boolean): JsonText {
   return jsonObject({
     object: toJson("list"),
     data: jsonArray(records.map((item) => item.json)),

@@ -30,29 +30,52 @@ export function matches(reader: Reader, filter: Filter, id: BareId): boolean {
   return filter.every(({ table, prefixes }) => prefixes.some((prefix) => reader.has({ name: table }, prefix + id)));
 }
 
+/** Ids from `from` (included) to `before` (excluded). */
+interface Bounds {
+  from?: BareId | undefined;
+  before?: BareId | undefined;
+}
+
 /**
  * The ids that pass a filter, newest first.
  *
  * @param records - the table whose keys are the ids: what is walked when there is no filter
- * @param bounds - ids from `from` (included) to `before` (excluded); `patience`: after so many steps it gives up, where many
- *   ids pass one condition and few all of them
- * @returns whether it came to the end
  */
-export function* walk(
+export function* walk(reader: Reader, records: AnyTable, filter: Filter, bounds: Bounds = {}): Generator<BareId, void, undefined> {
+  for (const id of walkInSteps(reader, records, filter, bounds, Number.POSITIVE_INFINITY)) yield id as BareId;
+}
+
+/** So many looks at ranges of indexes take 1 ms or two. */
+const LOOKS_AT_ONCE = 1_000;
+
+/**
+ * The same where it can take long: where many ids pass one condition and few all of them, or few are there to be shown. After
+ * every `looks` at a range there is an undefined, found or not: others can be let through first, or the rest be left to them.
+ */
+export function* walkInSteps(
   reader: Reader,
   records: AnyTable,
   filter: Filter,
-  { patience = Number.POSITIVE_INFINITY, ...bounds }: { from?: BareId | undefined; before?: BareId | undefined; patience?: number } = {},
-): Generator<BareId, boolean, undefined> {
+  bounds: Bounds = {},
+  looks = LOOKS_AT_ONCE,
+): Generator<BareId | undefined, void, undefined> {
   const streams =
     filter.length === 0
       ? [new Stream(reader, records, "", bounds)]
       : filter.map(({ table, prefixes }) => unionOf(prefixes.map((prefix) => new Stream(reader, { name: table }, prefix, bounds))));
-  for (let steps = 0; steps < patience; steps++) {
+  const looksPerStep = Math.max(
+    1,
+    filter.reduce((sum, { prefixes }) => sum + prefixes.length, 0),
+  );
+  for (let done = looksPerStep; ; done += looksPerStep) {
+    if (done > looks) {
+      done = 0;
+      yield undefined;
+    }
     let target: BareId | undefined = AFTER_ALL;
     for (const stream of streams) {
       const head = stream.head();
-      if (head === undefined) return true;
+      if (head === undefined) return;
       if (head < target) target = head;
     }
     if (streams.every((stream) => stream.head() === target)) {
@@ -62,7 +85,6 @@ export function* walk(
       for (const stream of streams) stream.skipTo(target, "at");
     }
   }
-  return false;
 }
 
 interface IdStream {

@@ -8,6 +8,7 @@ import { endpoint, type Endpoint } from "../http/endpoint.ts";
 import { ListOf } from "../http/types.ts";
 import { cursorOf, instantOf } from "../http/validate.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { parseInstantUp } from "../lib/time.ts";
 import type { Records } from "./record.ts";
 import { Trace, TraceFilter } from "./schema.ts";
 import { getTrace, listTraces } from "./traces.ts";
@@ -52,7 +53,7 @@ export function traceEndpoints(records: Records): Endpoint[] {
             userId: query.user_id,
             action: query.action,
             createdAfter: instantOf(query.created_after, "created_after"),
-            createdBefore: instantOf(query.created_before, "created_before"),
+            createdBefore: instantOf(query.created_before, "created_before", parseInstantUp),
           },
           { limit: query.limit ?? LIMITS.listDefault, startingAfter: cursorOf("trace", query.starting_after) },
         ),

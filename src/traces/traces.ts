@@ -6,10 +6,10 @@
 import { ApiError } from "../lib/errors.ts";
 import { bare, firstBareIdAt, isId, withPrefix, type TraceId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
-import { listOf, type Page } from "../storage/page.ts";
+import { listOf, pageOfSteps, type Page } from "../storage/page.ts";
 import { hashKey } from "../storage/keys.ts";
 import { traces, tracesByAction, tracesBySession, tracesByUser } from "../storage/tables.ts";
-import { posting, walk, type Filter } from "../storage/walk.ts";
+import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
 import type { TraceAction } from "./events.ts";
 import { actionPrefix, type Records } from "./record.ts";
 
@@ -22,7 +22,7 @@ export interface TraceFilter {
   createdBefore?: number | undefined;
 }
 
-export function listTraces({ store, clock }: Records, filter: TraceFilter, page: Page<TraceId>): JsonText {
+export async function listTraces({ store, clock }: Records, filter: TraceFilter, page: Page<TraceId>): Promise<JsonText> {
   const { sessionId, userId, action, createdAfter, createdBefore } = filter;
   if (sessionId !== undefined && !isId("sess", sessionId)) return listOf([], false);
   const postings: Filter = [
@@ -35,14 +35,12 @@ export function listTraces({ store, clock }: Records, filter: TraceFilter, page:
   const cursor = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
   const before = cursor === undefined ? until : until === undefined || cursor < until ? cursor : until;
   const now = clock.now();
-  const found: { id: TraceId; json: JsonText }[] = [];
-  for (const key of walk(store, traces, postings, { from, before })) {
+  const records = walkInSteps(store, traces, postings, { from, before }).flatMap((key) => {
+    if (key === undefined) return [undefined];
     const row = store.get(traces, key);
-    if (row === undefined || row.expiresAt <= now) continue;
-    if (found.length === page.limit) return listOf(found, true);
-    found.push({ id: withPrefix("trace", key), json: row.body });
-  }
-  return listOf(found, false);
+    return row === undefined || row.expiresAt <= now ? [] : [{ id: withPrefix("trace", key), json: row.body }];
+  });
+  return pageOfSteps(records, page.limit);
 }
 
 export function getTrace({ store, clock }: Records, id: string): JsonText {

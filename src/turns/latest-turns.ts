@@ -9,8 +9,10 @@
  */
 import type { BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
 import { rememberingFor } from "../lib/remember.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
+import { behind, rowsOf } from "../storage/page.ts";
 import { Remembered } from "../storage/remembered.ts";
 import type { Store } from "../storage/store.ts";
 import { turns } from "../storage/tables.ts";
@@ -33,7 +35,7 @@ interface Latest {
 const textsOf = rememberingFor<Store, Remembered<Latest>>(() => new Remembered(LENGTH_MAX, ({ text }) => text.length));
 
 /**
- * The newest turns of a session, newest first, as a JSON array.
+ * The newest turns of a session, newest first, as a JSON array; fewer than `limit` when they are large.
  *
  * @param count - how many turns its row says it has
  */
@@ -43,9 +45,17 @@ export function latestTurns(store: Store, session: BareId, count: number, limit:
   const known = texts.get(session);
   const before = known?.limit === limit ? known : { limit, count: 0, newest: session, text: "", lengths: [] };
   if (before.count === count) return `[${before.text}]` as JsonText;
-  const added = store.rows(turns, { from: `${before.newest}!`, to: session + AFTER_ALL, limit, descending: true });
-  const items = added.map(({ row }) => `{${row.shown}}`);
-  const kept = before.lengths.slice(0, limit - items.length);
+  const items: string[] = [];
+  let newest: string | undefined;
+  let length = 0;
+  for (const { key, row } of rowsOf(store, turns, { from: behind(before.newest), to: session + AFTER_ALL, descending: true }, limit)) {
+    newest ??= key;
+    items.push(`{${row.shown}}`);
+    length += row.shown.length;
+    if (length > LIMITS.pageLengthMax) return `[${items.join(",")}]` as JsonText;
+  }
+  const added = items.length;
+  const kept = before.lengths.slice(0, limit - added);
   if (kept.length > 0)
     items.push(
       before.text.slice(
@@ -55,8 +65,8 @@ export function latestTurns(store: Store, session: BareId, count: number, limit:
     );
   const text = items.join(",");
   if (text.length <= LENGTH_MAX_EACH) {
-    const lengths = [...items.slice(0, added.length).map(({ length }) => length), ...kept];
-    texts.set(session, { limit, count, newest: added[0]?.key ?? before.newest, text, lengths });
+    const lengths = [...items.slice(0, added).map(({ length }) => length), ...kept];
+    texts.set(session, { limit, count, newest: newest ?? before.newest, text, lengths });
   }
   return `[${text}]` as JsonText;
 }

@@ -8,7 +8,7 @@ import { bare, bareIdTime, isId, withPrefix, type TurnId } from "../lib/ids.ts";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { AFTER_ALL, turnKey } from "../storage/keys.ts";
-import { listOf, type Page } from "../storage/page.ts";
+import { behind, pageOf, rowsOf, type Page } from "../storage/page.ts";
 import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
 import { liveSession } from "../sessions/live-session.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
@@ -73,15 +73,14 @@ export function listTurns({ store, clock }: Records, sessionId: string, page: Pa
   const session = liveSession(store, clock.now(), sessionId);
   const cursor = page.startingAfter === undefined ? undefined : turnKey(session.key, bare(page.startingAfter));
   const descending = page.order === "desc";
-  const rows = store.rows(turns, {
-    // The cursor is left out: ascending, the range starts behind it.
-    from: descending || cursor === undefined ? session.key : `${cursor}!`,
+  const span = {
+    from: descending || cursor === undefined ? session.key : behind(cursor),
     to: descending && cursor !== undefined ? cursor : session.key + AFTER_ALL,
-    limit: page.limit + 1,
     descending,
-  });
-  const items = rows
-    .slice(0, page.limit)
-    .map(({ key, row }) => ({ id: withPrefix("turn", key.slice(session.key.length)), json: turnJson(row) }));
-  return listOf(items, rows.length > page.limit);
+  };
+  const records = rowsOf(store, turns, span, page.limit + 1);
+  return pageOf(
+    records.map(({ key, row }) => ({ id: withPrefix("turn", key.slice(session.key.length)), json: turnJson(row) })),
+    page.limit,
+  );
 }

@@ -14,7 +14,7 @@ import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
 import { labels, memories } from "../storage/tables.ts";
-import { matches, walk, type Filter } from "../storage/walk.ts";
+import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
 import { Connection, type Notice } from "./connection.ts";
 import { Reading, type Candidate } from "./candidates.ts";
 import { byNearness } from "./exact.ts";
@@ -23,8 +23,6 @@ import { Scopes } from "./scopes.ts";
 
 /** So many are handled on the request thread: 0.2 ms. */
 const HERE_MAX = 100;
-/** And so many steps are gone to find them: 2 ms. */
-const PATIENCE = 500;
 /** So many filters are known by heart to be for the worker. It answers exactly when few pass by now, too. */
 const WIDE_MAX = 1_000;
 /** A worker that has not finished by then is left alone; at worst the next start builds what is new in the graph. */
@@ -136,12 +134,13 @@ export class VectorIndex {
     const name = JSON.stringify(filter);
     if (this.#wide.has(name)) return undefined;
     const few: BareId[] = [];
-    const walked = walk(this.#store, memories, filter, { patience: PATIENCE });
-    for (let next = walked.next(); few.length <= HERE_MAX; next = walked.next()) {
-      if (next.done === true && next.value) return few;
-      if (next.done === true) break;
-      few.push(next.value);
+    let isWide = false;
+    for (const id of walkInSteps(this.#store, memories, filter)) {
+      isWide = id === undefined || few.length === HERE_MAX;
+      if (id === undefined || isWide) break;
+      few.push(id);
     }
+    if (!isWide) return few;
     if (this.#wide.size === WIDE_MAX) this.#wide.clear();
     this.#wide.add(name);
     return undefined;

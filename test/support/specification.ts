@@ -66,6 +66,7 @@ const versions = namesOf("versions.test.ts", {
 });
 
 const turns = namesOf("turns.test.ts", {
+  large: "records too large to be in memory together come on several pages, and a context shows the newest of them",
   defaults: "a turn with input and output alone has every other field at its default",
   kept: "a turn keeps every field it is added with, and is read as it was answered",
   nulls: "null for an optional field of a turn is the same as leaving it out, and unknown fields are ignored",
@@ -1339,6 +1340,7 @@ export const SPECIFICATION: readonly Section[] = [
       "idempotencyKeyLengthMax: 255": [idempotency.shape, idempotency.otherShape],
       "listDefault: 20": sessions.pages,
       "listMax: 100": [sessions.pages, badInput.limit],
+      "pageLengthMax: 8 MiB": turns.large,
       "contextMemoriesDefault: 5": context.limits,
       "contextMemoriesMax: 20": [context.limits, badInput.bodies],
       "contextTurnsDefault: 10": context.limits,

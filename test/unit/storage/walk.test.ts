@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import type { Reader, Span } from "../../../src/storage/store.ts";
 import type { AnyTable } from "../../../src/storage/tables.ts";
-import { matches, posting, walk } from "../../../src/storage/walk.ts";
+import { matches, posting, walk, walkInSteps } from "../../../src/storage/walk.ts";
 import { firstBareIdAt } from "../../../src/lib/ids.ts";
 
 const RECORDS: AnyTable = { name: "records" };
@@ -148,21 +148,23 @@ test("where each second of many ids would do, they are read in large chunks; whe
   expect(each100th.keys).toBeLessThan(60 + 32 + 60 * 5);
 });
 
-test("a walk that is to be patient for so many steps only says that it has not come to the end", () => {
-  const reader = readerOf(Array.from({ length: 1_000 }, (_, i) => ({ colours: ["ka"], sizes: [i < 2 ? "s1" : "s2"] })));
+test("a walk in steps says after so many looks that it has not come to the end, and goes on from there", () => {
   const apart = readerOf(
-    Array.from({ length: 1_000 }, (_, i) => ({ colours: [i % 2 === 0 ? "ka" : "kb"], sizes: [i % 2 === 0 ? "s2" : "s1"] })),
+    Array.from({ length: 1_000 }, (_, i) => ({ colours: [i % 2 === 0 ? "ka" : "kb"], sizes: [i % 2 === 0 && i > 1 ? "s2" : "s1"] })),
   );
-  const endOf = (walked: ReturnType<typeof walk>) => {
-    const ids = [];
-    let next = walked.next();
-    for (; next.done !== true; next = walked.next()) ids.push(numberOf.get(next.value));
-    return { ids, isWhole: next.value };
-  };
   const both = [posting(COLOURS, "ka"), posting(SIZES, "s1")];
-  expect(endOf(walk(reader, RECORDS, both, { patience: 100 }))).toEqual({ ids: [1, 0], isWhole: true });
-  expect(endOf(walk(apart, RECORDS, both, { patience: 100 }))).toEqual({ ids: [], isWhole: false });
-  expect(endOf(walk(apart, RECORDS, both))).toEqual({ ids: [], isWhole: true });
+  const pausesIn = (looks: number) => {
+    const found = Array.from(walkInSteps(apart, RECORDS, both, {}, looks));
+    expect(found.filter((id) => id !== undefined).map((id) => numberOf.get(id))).toEqual([0]);
+    return found.length - 1;
+  };
+  const pauses = pausesIn(100);
+  expect(pauses).toBeGreaterThan(5);
+  expect(pausesIn(200)).toBeLessThanOrEqual(Math.ceil(pauses / 2));
+  expect(pausesIn(100_000)).toBe(0);
+  // With many ranges to look at a step is a longer one.
+  const many = [posting(COLOURS, "ka", ...Array.from({ length: 63 }, (_, i) => `k${i}`)), posting(SIZES, "s1")];
+  expect(Array.from(walkInSteps(apart, RECORDS, many, {}, 100)).length).toBeGreaterThan(20 * pauses);
 });
 
 test("the first page of a long list is not paid for by its length", () => {
