@@ -10,9 +10,13 @@ const DOTTED_DATE = /(\d{1,2})\.(\d{1,2})\.(\d{4})(?!\d)/y;
 const SLASHED_DATE = /(\d{1,2})\/(\d{1,2})\/(\d{4})(?!\d)/y;
 /** Hours and minutes, with what else may belong to a clock time. */
 export const CLOCK_TIME = /(\d{1,2}):(\d\d)(?::\d\d)?(?!\d)(?:\s*[ap]m(?![a-z0-9]))?/y;
-/** 1,250 and 3.5: one number each. What follows the point in 40.00 says nothing. */
-export const GROUPED_NUMBER = /\d{1,3}(?:,\d{3})+(?:\.\d+)?(?![\d,])/y;
-export const DECIMAL_NUMBER = /\d+\.\d+(?![\d.]*\d)/y;
+/**
+ * 1,250 and 3.5: one number each. What follows the point in 40.00 says nothing. Neither looks further ahead than its number:
+ * both are tried at each group of digits, and a list of thousands would be read thousands of times. So no number has more than
+ * nine groups.
+ */
+export const GROUPED_NUMBER = /\d{1,3}(?:,\d{3}){1,8}(?:\.\d+)?(?![\d,])/y;
+export const DECIMAL_NUMBER = /\d+\.\d+(?!\.*\d)/y;
 export const WHOLE_AMOUNT = /\.00?$/;
 
 /** Where a sticky pattern matches at one place of a lower-case text. */

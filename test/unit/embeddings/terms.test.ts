@@ -118,15 +118,50 @@ test("what was cut before does not change how a text is cut, not even when the c
   expect(cutter.memory("tea at Zbigniew's on 2024-05-07").terms.map(({ id, weight, count }) => ({ id, weight, count }))).toEqual(before);
 });
 
+test("a number in groups is one term, as far as anyone writes numbers", () => {
+  const grouped = (groups: number) => `1${",234".repeat(groups)}`;
+  for (const groups of [1, 2, 8]) {
+    const text = grouped(groups);
+    for (const around of [`${text} euros`, `(${text}.50)`, `${text}.`]) {
+      expect(cutter.memory(around).terms[0]?.id).toBe(cutter.query(around.replaceAll(",", "")).terms[0]?.id);
+    }
+  }
+  expect(cutter.memory("1,234,").terms.length).toBe(2);
+  expect(cutter.memory("1.5..2").terms.map(({ count }) => count)).toEqual(cutter.memory("1 5 2").terms.map(({ count }) => count));
+});
+
+const shortest = (work: () => unknown) =>
+  Math.min(
+    ...Array.from({ length: 5 }, () => {
+      const start = performance.now();
+      work();
+      return performance.now() - start;
+    }),
+  );
+
+describe("a text sixteen times as long takes about sixteen times as long, not the square of it:", () => {
+  const cases: Record<string, string> = {
+    "groups of digits that are no number": "111,",
+    "groups of digits and points": "1,111.1..",
+    "groups of digits in other forms": "⑪🄂",
+    "decimals that are none": "1.1..",
+    "longer ones": "11.111...",
+    "clock times that are none": "12:34",
+    "dates that are none": "2024-01-011",
+  };
+  for (const [name, unit] of Object.entries(cases)) {
+    test(name, () => {
+      // With a letter that has to be folded, so that all are.
+      const text = (length: number) => `é ${unit.repeat(Math.ceil(length / unit.length))}`;
+      const [short, long] = [text(2_500), text(40_000)];
+      shortest(() => cutter.memory(short));
+      // The square is 256 times as long.
+      expect(shortest(() => cutter.memory(long)) / shortest(() => cutter.memory(short))).toBeLessThan(80);
+    });
+  }
+});
+
 describe("ten thousand characters are cut about as quickly, whatever they are:", () => {
-  const shortest = (work: () => unknown) =>
-    Math.min(
-      ...Array.from({ length: 5 }, () => {
-        const start = performance.now();
-        work();
-        return performance.now() - start;
-      }),
-    );
   // What this machine needs to find the words of plain text; a cut that goes back and forth needs thousands of times as much.
   const plain = "tea or coffee ".repeat(715);
   const yardstick = () => shortest(() => plain.match(/[\p{L}\p{N}]+/gu));
