@@ -15,6 +15,7 @@
  *
  * @module
  */
+import { kindAt, UNSPACED } from "./characters.ts";
 import {
   DIMENSION,
   type EmbeddedQuery,
@@ -208,6 +209,7 @@ export function spellings(text: string, kind: "memory" | "query"): Map<TermId, s
   });
   const original = new Set<TermId>();
   for (const [piece] of text.matchAll(WRITTEN_PIECE)) {
+    if (piece.length > PAIR_LENGTH_MAX && kindAt(piece, 0) >= UNSPACED) continue;
     const { terms } = theCutter().query(piece);
     const id = terms[0]?.id;
     if (terms.length !== 1 || id === undefined || original.has(id) || !spelled.has(id)) continue;
@@ -219,6 +221,9 @@ export function spellings(text: string, kind: "memory" | "query"): Map<TermId, s
 
 /** From the first to the last letter or digit of what stands between spaces. */
 const WRITTEN_PIECE = /[\p{L}\p{N}](?:[^\s]{0,80}[\p{L}\p{N}\p{M}])?/gu;
+
+/** Two characters of a script without spaces are one term and have at most so many units; more are several terms. */
+const PAIR_LENGTH_MAX = 8;
 
 export interface LocalEmbedder extends Embedder {
   embedMemory(text: string): Embedding;

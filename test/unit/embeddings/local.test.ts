@@ -94,6 +94,11 @@ test("terms are spelled as the text spells them", () => {
   expect(spellings("Then (Élodie's) train left", "memory").get(id!)).toBe("Élodie's");
 });
 
+test("a run without spaces is spelled pair by pair, however long", () => {
+  const [id] = embedder.embedQuery("ねね").lexical.ids;
+  for (const length of [2, 9, 80, 10_000]) expect([...spellings("ね".repeat(length), "memory")]).toEqual([[id!, "ねね"]]);
+});
+
 test("a query of ten thousand words is prepared and the table of its answers stays within bounds", () => {
   const { lexical } = embedder.embedQuery(Array.from({ length: 10_000 }, (_, i) => `w${i}`).join(" "));
   expect(lexical.size).toBe(10_000);
