@@ -2,6 +2,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { idsOf, neverGiven, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { fillMemories, numberedTexts } from "./support/fill.ts";
+import { roundsDuring } from "./support/loop.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
 setDefaultTimeout(60_000);
@@ -194,6 +195,15 @@ test("explain adds why to each result, and changes nothing else", async () => {
     ],
   });
   expect(byContent["The doctor was late."].matches).toEqual([{ word: "doctor", matched_by: "word", share: expect.any(Number) }]);
+});
+
+test("other requests are answered while the results of a search are explained", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  for (let i = 0; i < 20; i++) await cairn.addMemory(session.id, `The doctor was late ${i} times.`);
+  const search = { session_id: session.id, threshold: 0, limit: 20 };
+  const plain = await roundsDuring(cairn.search("doctor", search));
+  expect(await roundsDuring(cairn.search("doctor", { ...search, explain: true }))).toBeGreaterThanOrEqual(plain + 20);
 });
 
 test("a pair of query and memory has the same score among one, a hundred and fifty and five thousand memories", async () => {

@@ -11,7 +11,7 @@ import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { rememberingFor } from "../lib/remember.ts";
 import { toIso } from "../lib/time.ts";
 import { newestMemories, type MemoryParts } from "../memories/memories.ts";
-import { explanationJson, rank } from "../memories/search.ts";
+import { explanationsJson, rank, type Ranking } from "../memories/search.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { readState } from "../sessions/versions.ts";
 import { hashKey } from "../storage/keys.ts";
@@ -28,17 +28,20 @@ export interface ContextRequest {
 
 export async function getContext(parts: MemoryParts, id: string, request: ContextRequest): Promise<JsonText> {
   const asked = liveSession(parts.store, parts.clock.now(), id);
-  const memories =
-    request.query === undefined
-      ? newest(parts, scopeOf(asked), request.memoryLimit)
-      : await relevant(parts, scopeOf(asked), request.query, request);
+  const { query, memoryLimit, turnLimit } = request;
+  const scope = scopeOf(asked);
+  const ranking =
+    query === undefined || memoryLimit === 0 ? undefined : await rank(parts, query, scope, { threshold: 0, limit: memoryLimit });
   // Read after the search, so that all of the answer that can change is of one moment.
   const session = liveSession(parts.store, parts.clock.now(), id);
-  return jsonObject({
-    state: readState(parts.store, session.key, session.row.version),
-    memories: jsonArray(memories),
-    recent_turns: latestTurns(parts.store, session.key, session.row.turnCount, request.turnLimit),
-  });
+  const state = readState(parts.store, session.key, session.row.version);
+  const recentTurns = latestTurns(parts.store, session.key, session.row.turnCount, turnLimit);
+  // With nothing to look for in signs alone, the newest as without a query.
+  const memories =
+    ranking === undefined || ranking.query.lexical.size === 0
+      ? newest(parts, scope, memoryLimit)
+      : await relevant(ranking, request.explain);
+  return jsonObject({ state, memories: jsonArray(memories), recent_turns: recentTurns });
 }
 
 /** The memories of a session with a user are among that user's. */
@@ -56,14 +59,9 @@ function newest(parts: MemoryParts, scope: Filter, limit: number): JsonText[] {
   return found;
 }
 
-async function relevant(parts: MemoryParts, scope: Filter, text: string, request: ContextRequest): Promise<JsonText[]> {
-  if (request.memoryLimit === 0) return [];
-  const ranking = await rank(parts, text, scope, { threshold: 0, limit: request.memoryLimit });
-  // Nothing to look for in signs alone: then the newest, as without a query.
-  if (ranking.query.lexical.size === 0) return newest(parts, scope, request.memoryLimit);
-  return ranking.matches.map((match) =>
-    itemJson(match.key, match.row, match.score, request.explain ? explanationJson(ranking, match) : undefined),
-  );
+async function relevant(ranking: Ranking, explain: boolean): Promise<JsonText[]> {
+  const explanations = explain ? await explanationsJson(ranking) : [];
+  return ranking.matches.map(({ key, row, score }, i) => itemJson(key, row, score, explanations[i]));
 }
 
 function itemJson(key: string, row: MemoryRow, score: number, explanation?: JsonText): JsonText {

@@ -77,37 +77,35 @@ export function relevance(query: EmbeddedQuery, cosine: number, terms: Uint32Arr
   return rounded(calibrated(both, calibration.relevant), 1e6);
 }
 
+/** @param content - the memory's text, for the spelling of its words */
+export type Explain = (cosine: number, terms: Uint32Array, content: string) => Explanation;
+
 /**
- * Says what `relevance` scored: its two parts, and which of the query's words were met by what.
- *
- * @param content - the memory's text, for the spelling of its words
+ * Makes what says for each memory what `relevance` scored: its two parts, and which of the query's words were met by what.
+ * A text takes milliseconds to be cut for the spelling of its words, so the query is cut here, once.
  */
-export function explain(
-  query: EmbeddedQuery,
-  cosine: number,
-  terms: Uint32Array,
-  content: string,
-  calibration = LOCAL_CALIBRATION,
-): Explanation {
+export function explainer(query: EmbeddedQuery, calibration = LOCAL_CALIBRATION): Explain {
   const { lexical } = query;
-  if (lexical.size === 0 || terms.length === 0) return { semantic: 0, lexical: 0, matches: [] };
-  answer(lexical, terms);
   const asked = spellings(lexical.text, "query");
-  const written = spellings(content, "memory");
   const total = lexical.weights.reduce((sum, weight) => sum + weight, 0);
-  const matches: WordMatch[] = [];
-  for (let i = 0; i < lexical.size; i++) {
-    const worth = worths[i]!;
-    if (worth === 0) continue;
-    const word = asked.get(lexical.ids[i]!) ?? "";
-    const share = rounded(((lexical.weights[i]! / total) * worth) / WHOLE_WORTH, 1e4);
-    const other = written.get(answerers[i]!);
-    const isSame = worth === WHOLE_WORTH;
-    const match: WordMatch = { word, matched_by: isSame ? "word" : "meaning", share };
-    if (other !== undefined && other.toLowerCase() !== word.toLowerCase()) match.matched_word = other;
-    matches.push(match);
-  }
-  return { semantic: rounded(nearness(cosine, calibration), 1e4), lexical: rounded(coverage(lexical, terms), 1e4), matches };
+  return (cosine, terms, content) => {
+    if (lexical.size === 0 || terms.length === 0) return { semantic: 0, lexical: 0, matches: [] };
+    answer(lexical, terms);
+    const written = spellings(content, "memory");
+    const matches: WordMatch[] = [];
+    for (let i = 0; i < lexical.size; i++) {
+      const worth = worths[i]!;
+      if (worth === 0) continue;
+      const word = asked.get(lexical.ids[i]!) ?? "";
+      const share = rounded(((lexical.weights[i]! / total) * worth) / WHOLE_WORTH, 1e4);
+      const other = written.get(answerers[i]!);
+      const isSame = worth === WHOLE_WORTH;
+      const match: WordMatch = { word, matched_by: isSame ? "word" : "meaning", share };
+      if (other !== undefined && other.toLowerCase() !== word.toLowerCase()) match.matched_word = other;
+      matches.push(match);
+    }
+    return { semantic: rounded(nearness(cosine, calibration), 1e4), lexical: rounded(coverage(lexical, terms), 1e4), matches };
+  };
 }
 
 /** A smooth rising map of 0 … 1 onto itself that takes `relevant` to 0.7. */

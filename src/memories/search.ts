@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { nextTurn } from "../lib/clock.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import { largest } from "../lib/largest.ts";
 import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
@@ -20,7 +21,7 @@ import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { storedLabel } from "../vectors/encoding.ts";
 import { memoryPostings, visibleMemories, type MemoryFilter, type MemoryParts } from "./memories.ts";
-import { explain, relevance } from "./relevance.ts";
+import { explainer, relevance } from "./relevance.ts";
 
 /** How many of the nearest are looked at closely. */
 const CANDIDATES = 100;
@@ -163,12 +164,13 @@ const aroundScore = rememberingFor(({ sessionId, content, type, tags, createdAt 
 export async function searchMemories(parts: MemoryParts, search: Search): Promise<JsonText> {
   const filter = memoryPostings(parts, search);
   const ranking = await rank(parts, search.query, filter, search);
+  const explanations = search.explain ? await explanationsJson(ranking) : undefined;
   return jsonObject({
     object: toJson("list"),
     query: toJson(search.query),
     data: jsonArray(
-      ranking.matches.map((match) => {
-        const explanation = search.explain ? `,"explanation":${explanationJson(ranking, match)}` : "";
+      ranking.matches.map((match, i) => {
+        const explanation = explanations === undefined ? "" : `,"explanation":${explanations[i]}`;
         const { before, after } = aroundScore(match.row);
         return `{"id":"${withPrefix("mem", match.key)}",${before}${match.score}${after}${explanation}}` as JsonText;
       }),
@@ -176,6 +178,13 @@ export async function searchMemories(parts: MemoryParts, search: Search): Promis
   });
 }
 
-export function explanationJson({ query, active }: Ranking, { cosine, terms, row }: Match): JsonText {
-  return toJson(explain(query, cosine, terms, row.content, active.calibration));
+/** Of each match, in their order. One of two long texts takes milliseconds, so other requests are answered in between. */
+export async function explanationsJson({ query, active, matches }: Ranking): Promise<JsonText[]> {
+  const explain = explainer(query, active.calibration);
+  const explanations: JsonText[] = [];
+  for (const { cosine, terms, row } of matches) {
+    await nextTurn();
+    explanations.push(toJson(explain(cosine, terms, row.content)));
+  }
+  return explanations;
 }

@@ -4,7 +4,7 @@ import { calibrate, calibrationOf, type Embed, measure } from "../../../src/embe
 import { memoryTerms, queryTerms } from "../../../src/embeddings/local.ts";
 import { openAiEmbedder } from "../../../src/embeddings/openai.ts";
 import { type ProbePair, RELATED_PROBES, UNRELATED_PROBES } from "../../../src/embeddings/probes.ts";
-import { calibrated, type Calibration, explain, relevance } from "../../../src/memories/relevance.ts";
+import { calibrated, type Calibration, explainer, relevance } from "../../../src/memories/relevance.ts";
 import { startEmbeddingServer } from "../../support/embedding-server.ts";
 import { FakeTimers } from "../../support/timers.ts";
 
@@ -56,7 +56,7 @@ describe("the probes", () => {
 
   test("say related things in other words, and unrelated ones sometimes in the same", () => {
     const covered = ({ query, memory }: ProbePair) =>
-      explain({ vector: NO_VECTOR, lexical: queryTerms(query) }, 0, memoryTerms(memory), memory).lexical;
+      explainer({ vector: NO_VECTOR, lexical: queryTerms(query) })(0, memoryTerms(memory), memory).lexical;
     const related = RELATED_PROBES.map(covered);
     expect(related.reduce((sum, value) => sum + value, 0) / related.length).toBeLessThan(0.2);
     expect(UNRELATED_PROBES.map(covered).filter((value) => value > 0.4).length).toBe(10);

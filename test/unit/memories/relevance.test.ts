@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { type EmbeddedQuery, WHOLE_WORTH } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local.ts";
-import { calibrated, type Calibration, explain, relevance } from "../../../src/memories/relevance.ts";
+import { calibrated, type Calibration, explainer, relevance } from "../../../src/memories/relevance.ts";
 
 const embedder = localEmbedder();
 
@@ -10,7 +10,7 @@ function compare(query: string, memory: string, calibration?: Calibration) {
   const asked = embedder.embedQuery(query);
   const { vector, terms } = embedder.embedMemory(memory);
   const cosine = asked.vector.reduce((sum, value, i) => sum + value * vector[i]!, 0);
-  return { score: relevance(asked, cosine, terms, calibration), reasons: explain(asked, cosine, terms, memory, calibration) };
+  return { score: relevance(asked, cosine, terms, calibration), reasons: explainer(asked, calibration)(cosine, terms, memory) };
 }
 
 describe("a text scores exactly 1 for itself:", () => {
@@ -55,7 +55,7 @@ test("the covered share is what each word's best answer is worth, found by tryin
     fc.property(some, some, (query, memory) => {
       const asked = embedder.embedQuery(query.join(" "));
       const { terms } = embedder.embedMemory(memory.join(" "));
-      const { lexical } = explain(asked, 0, terms, memory.join(" "));
+      const { lexical } = explainer(asked)(0, terms, memory.join(" "));
       expect(lexical).toBeCloseTo(slowCoverage(asked, terms), 4);
     }),
   );
@@ -110,6 +110,17 @@ test("the reasons name the query's words, what met them, and shares that add up 
     { word: "Zürich", matched_by: "word", matched_word: "Zurich" },
   ]);
   expect(reasons.matches.reduce((sum, { share }) => sum + share, 0)).toBeCloseTo(reasons.lexical, 3);
+});
+
+test("the words of a query are spelled once, however many memories are explained", () => {
+  const { vector, lexical } = embedder.embedQuery("tea for the doctor");
+  let readings = 0;
+  const watched = Object.defineProperty({ ...lexical }, "text", { get: () => (readings++, lexical.text) });
+  const explain = explainer({ vector, lexical: watched });
+  for (const memory of ["tea", "the doctor", "a cup of tea"]) {
+    expect(explain(0, embedder.embedMemory(memory).terms, memory).matches.length).toBe(1);
+  }
+  expect(readings).toBe(1);
 });
 
 test("a provider's own calibration decides what its cosines mean", () => {
