@@ -14,6 +14,7 @@
  * @module
  */
 import { DIGIT, fold, HAN, HIRAGANA, isDigit, kindAt, LETTER, SEPARATOR, unitsAt, UNSPACED } from "./characters.ts";
+import { copyOf } from "../lib/text.ts";
 import { FINGERPRINT, probeStart, type TermId, UNKNOWN_WORD } from "./embedder.ts";
 import { CLOCK_TIME, dateAt, DECIMAL_NUMBER, GROUPED_NUMBER, matchAt, WHOLE_AMOUNT } from "./numbers.ts";
 import { hashText, mix, type Semantics } from "./semantics.ts";
@@ -58,6 +59,8 @@ interface Token {
 
 /** Tokens kept between texts, about 200 bytes each; forgotten all at once. English text of a day has some 5,000. */
 const CACHED_MAX = 16_384;
+/** A longer one, as 10,000 letters without a space, hardly comes again. */
+const CACHED_LENGTH_MAX = 64;
 
 /** Logs put a clock time before everything, so it says little; a digit alone says less than a longer number. */
 const CLOCK_WEIGHT = 0.2;
@@ -118,14 +121,20 @@ export function termCutter(table: Semantics): TermCutter {
   }
 
   function resolve(token: string): Token {
+    if (token.length > CACHED_LENGTH_MAX) return tokenOf(token);
     let known = tokens.get(token);
     if (known === undefined) {
-      const stem = stemOf(table, token);
-      const row = table.row(stem);
-      known = { term: termOf(row, hashText(stem), weightOf(stem, row)), isStopWord: STOP_WORDS.has(token) };
-      tokens.set(token, known);
+      known = tokenOf(token);
+      // A token is a piece of its text, and as a key it would keep the whole text in memory.
+      tokens.set(copyOf(token), known);
     }
     return known;
+  }
+
+  function tokenOf(token: string): Token {
+    const stem = stemOf(table, token);
+    const row = table.row(stem);
+    return { term: termOf(row, hashText(stem), weightOf(stem, row)), isStopWord: STOP_WORDS.has(token) };
   }
 
   function count(term: Term, surface: string): void {

@@ -22,6 +22,11 @@ export function firstCodePoints(text: string, count: number): string {
   return text.slice(0, end);
 }
 
+/** The same text in memory of its own: a slice of more than a few characters keeps alive all that it was cut from. */
+export function copyOf(text: string): string {
+  return text.split("").join("");
+}
+
 function isPairAt(text: string, at: number): boolean {
   return (text.charCodeAt(at) & 0xfc00) === 0xd800 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00;
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { heapStats } from "bun:jsc";
 import { semantics } from "../../../src/embeddings/semantics.ts";
 import { termCutter } from "../../../src/embeddings/terms.ts";
 
@@ -138,6 +139,20 @@ const shortest = (work: () => unknown) =>
       return performance.now() - start;
     }),
   );
+
+test("a text is not kept in memory for the words that were new in it", () => {
+  const held = () => {
+    Bun.gc(true);
+    return heapStats().extraMemorySize;
+  };
+  const before = held();
+  for (const letter of ["x", "ж"]) {
+    for (let i = 0; i < 500; i++)
+      cutter.query(`${"tea or coffee ".repeat(4_000)} ${letter.repeat(20)}${i} ${letter.repeat(50_000)}${i} end`);
+  }
+  // All the texts together have 150 MB.
+  expect(held() - before).toBeLessThan(15_000_000);
+});
 
 describe("a text sixteen times as long takes about sixteen times as long, not the square of it:", () => {
   const cases: Record<string, string> = {
