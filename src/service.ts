@@ -11,6 +11,7 @@ import { IdSource } from "./lib/ids.ts";
 import { describeError, type Log } from "./lib/log.ts";
 import { BACKFILL, backfill } from "./memories/backfill.ts";
 import type { MemoryParts } from "./memories/memories.ts";
+import { removeIncoming } from "./operations/new-store.ts";
 import { openUpToDate } from "./operations/upgrade.ts";
 import { Settings, type SettingsEnvironment } from "./settings/settings.ts";
 import { sessionExpiry } from "./sessions/expiry.ts";
@@ -73,6 +74,11 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
   const directory = prepareDirectory(dataDirectory);
   const release = claim(directory);
   try {
+    try {
+      removeIncoming(directory);
+    } catch (error) {
+      log.warn("what an interrupted import or restore has left cannot be removed", { error: describeError(error) });
+    }
     const records = recordsOf(await openUpToDate(directory, clock, log, options), clock);
     const settings = new Settings(records.store, options);
     // Tasks are made of the parts, and some parts wake a task.

@@ -5,6 +5,7 @@
  */
 import { systemClock } from "../lib/clock.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
+import { endWhenInterrupted } from "./interrupted.ts";
 
 export async function backup(args: readonly string[], prepare: Prepare): Promise<number> {
   const {
@@ -12,6 +13,7 @@ export async function backup(args: readonly string[], prepare: Prepare): Promise
     file = "",
     has,
   } = readCommandLine({ command: "backup", file: "needed", switches: ["force"], needsStore: true }, args, prepare);
+  endWhenInterrupted();
   const { writeBackup } = await import("../operations/backup.ts");
   const { withStore } = await import("../operations/with-store.ts");
   const { bytes, sha256 } = await withStore(config.dataDirectory, systemClock, (store) =>

@@ -7,6 +7,7 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { systemClock } from "../lib/clock.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
+import { endWhenInterrupted } from "./interrupted.ts";
 import { showProgress } from "./progress.ts";
 
 /** Lines are short: many are written at once. */
@@ -18,6 +19,7 @@ export async function exportAll(args: readonly string[], prepare: Prepare): Prom
     args,
     prepare,
   );
+  endWhenInterrupted();
   const { exportLines } = await import("../operations/export.ts");
   const { withStore } = await import("../operations/with-store.ts");
   const { writeWhole } = await import("../operations/files.ts");

@@ -6,10 +6,12 @@
 import { statSync } from "node:fs";
 import { systemClock } from "../lib/clock.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
+import { endWhenInterrupted } from "./interrupted.ts";
 import { showProgress } from "./progress.ts";
 
 export async function importAll(args: readonly string[], prepare: Prepare): Promise<number> {
   const { config, file } = readCommandLine({ command: "import", file: "optional", needsStore: false }, args, prepare);
+  endWhenInterrupted();
   const { importLines } = await import("../operations/import.ts");
   const total = file === undefined ? undefined : statSync(file).size;
   const source = file === undefined ? Bun.stdin.stream() : Bun.file(file).stream();

@@ -5,6 +5,7 @@
  */
 import { systemClock } from "../lib/clock.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
+import { endWhenInterrupted } from "./interrupted.ts";
 import { showProgress } from "./progress.ts";
 
 export async function restore(args: readonly string[], prepare: Prepare): Promise<number> {
@@ -13,6 +14,7 @@ export async function restore(args: readonly string[], prepare: Prepare): Promis
     file = "",
     has,
   } = readCommandLine({ command: "restore", file: "needed", switches: ["force"], needsStore: false }, args, prepare);
+  endWhenInterrupted();
   const { restoreBackup } = await import("../operations/backup.ts");
   using progress = showProgress("Restoring", "bytes");
   const restored = await restoreBackup(file, config.dataDirectory, systemClock, { force: has("force") }, (done, total) =>

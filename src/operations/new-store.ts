@@ -7,7 +7,7 @@
 import { chmodSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { claim, prepareDirectory } from "../storage/claim.ts";
-import { flush } from "./files.ts";
+import { draftAt, flush } from "./files.ts";
 import { removeGraph } from "./graph.ts";
 import { OperationError } from "./report.ts";
 import { DATA, holdsStore } from "./store-file.ts";
@@ -18,25 +18,27 @@ import { DATA, holdsStore } from "./store-file.ts";
  */
 export async function putStore(dataDirectory: string, refusal: string | undefined, make: (draft: string) => Promise<void>): Promise<void> {
   const directory = prepareDirectory(dataDirectory);
-  const release = claim(directory);
-  const draft = join(directory, "incoming");
-  try {
-    if (refusal !== undefined && holdsStore(directory)) throw new OperationError(refusal);
-    // What an attempt before has left when it was killed.
-    rmSync(draft, { recursive: true, force: true });
-    mkdirSync(draft, { mode: 0o700 });
-    await make(draft);
-    chmodSync(join(draft, DATA), 0o600);
-    await flush(join(draft, DATA));
-    removeGraph(directory);
-    mkdirSync(join(directory, "store"), { recursive: true, mode: 0o700 });
-    // Who has the old store open keeps it with its lock; the new one gets a lock of its own.
-    rmSync(join(directory, "store", "lock.mdb"), { force: true });
-    renameSync(join(draft, DATA), join(directory, DATA));
-    await flush(join(directory, "store"));
-    await flush(directory);
-  } finally {
-    rmSync(draft, { recursive: true, force: true });
-    release();
-  }
+  using draft = draftAt(incomingIn(directory), claim(directory));
+  if (refusal !== undefined && holdsStore(directory)) throw new OperationError(refusal);
+  removeIncoming(directory);
+  mkdirSync(draft.path, { mode: 0o700 });
+  await make(draft.path);
+  chmodSync(join(draft.path, DATA), 0o600);
+  await flush(join(draft.path, DATA));
+  removeGraph(directory);
+  mkdirSync(join(directory, "store"), { recursive: true, mode: 0o700 });
+  // Who has the old store open keeps it with its lock; the new one gets a lock of its own.
+  rmSync(join(directory, "store", "lock.mdb"), { force: true });
+  renameSync(join(draft.path, DATA), join(directory, DATA));
+  await flush(join(directory, "store"));
+  await flush(directory);
+}
+
+function incomingIn(directory: string): string {
+  return join(directory, "incoming");
+}
+
+/** What an attempt has left when it was killed. Needs the claim of the directory. */
+export function removeIncoming(directory: string): void {
+  rmSync(incomingIn(directory), { recursive: true, force: true });
 }

@@ -1,0 +1,130 @@
+/**
+ * Commands for the whole store that end before they are done: told to, or killed.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { buildBinary } from "../support/binary.ts";
+import { runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
+
+const TIMEOUT_MS = 120_000;
+
+/** A data directory of 20 MB. */
+async function fillStore(dataDirectory: string): Promise<void> {
+  await using server = await startProcess({ dataDirectory });
+  const large = "x".repeat(900_000);
+  for (let step = 0; step < 22; step++) await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { large } }));
+}
+
+const draftsIn = (directory: string) => readdirSync(directory).filter((name) => name.startsWith("."));
+
+const isStopped = (pid: number) => /\) T /.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+
+/** Starts a command and stops it while it writes a draft to the directory; again when it was done before that was seen. */
+async function stoppedWhileWriting(args: readonly string[], directory: string, file: string) {
+  const before = draftsIn(directory);
+  for (;;) {
+    const child = Bun.spawn([await buildBinary(), ...args], { env: {}, stdout: "ignore", stderr: "ignore" });
+    while (child.exitCode === null) {
+      const draft = draftsIn(directory).find((name) => !before.includes(name));
+      if (draft !== undefined && sizeOf(join(directory, draft, file)) > 0) {
+        child.kill("SIGSTOP");
+        await until("the command to be stopped", () => isStopped(child.pid));
+        if (existsSync(join(directory, draft, file))) return { child, draft };
+        child.kill("SIGCONT");
+        await child.exited;
+      }
+      await Bun.sleep(0);
+    }
+  }
+}
+
+function sizeOf(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+for (const { command, file } of [
+  { command: "backup", file: "data.mdb" },
+  { command: "export", file: "export" },
+]) {
+  test(
+    `a cairn ${command} that is told to stop ends at once, with its draft`,
+    async () => {
+      using directory = scratchDirectory();
+      const at = (name: string) => join(directory.path, name);
+      await fillStore(at("data"));
+      for (const [signal, code] of [
+        ["SIGINT", 130],
+        ["SIGTERM", 143],
+      ] as const) {
+        const args = [command, at("copy"), "--force", "--data-dir", at("data")];
+        const ended = await until("a command to hear of it before it is done", async () => {
+          const { child } = await stoppedWhileWriting(args, directory.path, file);
+          child.kill(signal);
+          child.kill("SIGCONT");
+          return (await child.exited) || undefined;
+        });
+        expect({ ended, left: draftsIn(directory.path) }).toEqual({ ended: code, left: [] });
+      }
+    },
+    TIMEOUT_MS,
+  );
+
+  test(
+    `what a killed cairn ${command} has left is removed by the next to the same name, and nothing of one that runs`,
+    async () => {
+      using directory = scratchDirectory();
+      const at = (name: string) => join(directory.path, name);
+      await fillStore(at("data"));
+      const args = [command, at("copy"), "--data-dir", at("data")];
+      const killed = await stoppedWhileWriting(args, directory.path, file);
+      killed.child.kill("SIGKILL");
+      await killed.child.exited;
+      const running = await stoppedWhileWriting([...args.with(1, at("copy-2")), "--force"], directory.path, file);
+      expect(draftsIn(directory.path).toSorted()).toEqual([killed.draft, running.draft].toSorted());
+
+      expect(await runCairn(args.with(1, at("other")))).toMatchObject({ code: 0 });
+      expect(draftsIn(directory.path).toSorted()).toEqual([killed.draft, running.draft].toSorted());
+      expect(await runCairn(args)).toMatchObject({ code: 0 });
+      expect(await runCairn(args.with(1, at("copy-2")))).toMatchObject({ code: 0 });
+      expect(draftsIn(directory.path)).toEqual([running.draft]);
+      running.child.kill("SIGCONT");
+      expect({ code: await running.child.exited, left: draftsIn(directory.path) }).toEqual({ code: 0, left: [] });
+    },
+    TIMEOUT_MS,
+  );
+}
+
+test(
+  "an import that is told to stop leaves nothing, and what a killed one has left goes with the next start of the server",
+  async () => {
+    using directory = scratchDirectory();
+    const dataDirectory = directory.path;
+    const importing = async () => {
+      const command = [await buildBinary(), "import", "--data-dir", dataDirectory];
+      const child = Bun.spawn(command, { env: {}, stdin: "pipe", stdout: "ignore", stderr: "ignore" });
+      await until("the import to begin", () => existsSync(join(dataDirectory, "incoming/store/data.mdb")));
+      return child;
+    };
+    for (const [signal, code] of [
+      ["SIGINT", 130],
+      ["SIGTERM", 143],
+    ] as const) {
+      const child = await importing();
+      child.kill(signal);
+      expect({ code: await child.exited, left: existsSync(join(dataDirectory, "incoming")) }).toEqual({ code, left: false });
+    }
+    const child = await importing();
+    child.kill("SIGKILL");
+    await child.exited;
+    expect(existsSync(join(dataDirectory, "incoming"))).toBe(true);
+    await using server = await startProcess({ dataDirectory });
+    expect({ status: (await server.get("/health")).status, left: existsSync(join(dataDirectory, "incoming")) }).toEqual({
+      status: 200,
+      left: false,
+    });
+  },
+  TIMEOUT_MS,
+);
