@@ -41,6 +41,8 @@ export function claim(directory: string): () => void {
   try {
     lock = new Database(path, { create: true, readwrite: true });
     chmodSync(path, 0o600);
+    // Else the lock begins with a journal, which a full disk does not take.
+    lock.run("PRAGMA journal_mode = MEMORY");
     lock.run("PRAGMA locking_mode = EXCLUSIVE");
     lock.run("BEGIN EXCLUSIVE");
   } catch (error) {

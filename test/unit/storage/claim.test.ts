@@ -28,3 +28,19 @@ test("a directory that cannot be claimed for another reason is not said to be in
   mkdirSync(join(directory.path, "serve.lock"));
   expect(refusalOf(directory.path)).toStartWith(`Error: ${join(directory.path, "serve.lock")} cannot be locked: `);
 });
+
+test("a directory on a disk that takes no more bytes is claimed too, by one process at a time", () => {
+  using directory = scratchDirectory();
+  const module = join(import.meta.dir, "../../../src/storage/claim.ts");
+  const script = `import { claim } from "${module}"; claim("${directory.path}"); process.stdout.write("claimed");`;
+  const elsewhere = () => {
+    // Of no bytes, since a full disk has room for names only.
+    const child = Bun.spawnSync(["prlimit", "--fsize=0", process.execPath, "--eval", script]);
+    return child.stdout.toString() || child.stderr.toString();
+  };
+  expect(elsewhere()).toBe("claimed");
+  const release = claim(directory.path);
+  expect(elsewhere()).toContain("DirectoryInUseError");
+  release();
+  expect(elsewhere()).toBe("claimed");
+});
