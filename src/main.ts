@@ -24,7 +24,7 @@ const HELP = `cairn ${version}: sessions with versioned state, turns, memory and
   cairn import [FILE]                 read an export into a data directory without a store
   cairn health [--url URL]            ask the server whether it is ready; ends with 1 if it is not
   cairn doctor [--fix]                check every index and counter, and mend them
-  cairn rebuild-index                 build the vector index anew
+  cairn rebuild-index                 build the vector index anew, where there are vectors enough for one
   cairn version                       print the version
 
 Flags of every command, each with its environment variable:

@@ -1,5 +1,6 @@
 /**
- * `cairn rebuild-index`: builds the vector index anew, which a server would do too, but while it serves.
+ * `cairn rebuild-index`: builds the vector index anew, which a server would do too, but while it serves. As there, only where
+ * there are vectors enough.
  *
  * @module
  */
@@ -12,11 +13,16 @@ export async function rebuildIndex(args: readonly string[], prepare: Prepare): P
   const { rebuildGraph } = await import("../operations/graph.ts");
   const { withClaimedStore } = await import("../operations/with-store.ts");
   using progress = showProgress("Building", "vectors");
-  const { indexed, warnings } = await withClaimedStore(config.dataDirectory, systemClock, (store) =>
-    rebuildGraph(store, (done, total) => progress.show(done, total)),
+  const { indexed, vectors, graphFrom, removed, warnings } = await withClaimedStore(config.dataDirectory, systemClock, (store) =>
+    rebuildGraph(store, config, (done, total) => progress.show(done, total)),
   );
   progress.clear();
   for (const warning of warnings) console.error(warning);
-  console.log(`Built the vector index of ${indexed} vectors`);
+  if (indexed !== undefined) console.log(`Built the vector index of ${indexed} vectors`);
+  else {
+    const from = graphFrom.toLocaleString("en");
+    const before = removed ? "; the one that was there is removed" : "";
+    console.log(`Built no vector index: there are ${vectors} vectors, and it is of no use below ${from} (CAIRN_GRAPH_FROM)${before}`);
+  }
   return 0;
 }

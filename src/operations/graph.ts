@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { rmSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { numberKey } from "../storage/keys.ts";
 import type { Snapshot, Store } from "../storage/store.ts";
@@ -13,6 +13,7 @@ import { isEmbedding, storedVector } from "../vectors/encoding.ts";
 import { isPointOf, pointsIn } from "../vectors/hnsw.ts";
 import { Indexer } from "../vectors/indexer.ts";
 import { NO_SNAPSHOT, verifySnapshot } from "../vectors/snapshot.ts";
+import { GRAPH_FROM, type IndexOptions } from "../vectors/vector-index.ts";
 import { EXAMPLES_MAX, type Finding, type OnProgress } from "./report.ts";
 
 /** A running server may replace the file while it is looked for. */
@@ -69,18 +70,35 @@ function finding(reason: string, examples: string[], count = 1): Finding {
   return { what: `vector index on disk: ${reason}`, count, examples, canBeMended: true };
 }
 
-/**
- * Builds the graph anew from the vectors in the store, and writes it to disk.
- *
- * @returns how many vectors are in it, and what was said of those that cannot be
- */
-export async function rebuildGraph(store: Store, onProgress?: OnProgress): Promise<{ indexed: number; warnings: string[] }> {
+export interface Rebuilt {
+  /** How many are in it; undefined when there are too few for a server to build one. */
+  indexed: number | undefined;
+  /** How many there are. */
+  vectors: number;
+  /** From how many on there is one. */
+  graphFrom: number;
+  /** Whether there was one before, which is gone. */
+  removed: boolean;
+  /** What was said of vectors that cannot be in it. */
+  warnings: string[];
+}
+
+/** Builds the graph anew from the vectors in the store, and writes it to disk; where a server would build none, there is none then. */
+export async function rebuildGraph(
+  store: Store,
+  { graphFrom = GRAPH_FROM }: Pick<IndexOptions, "graphFrom">,
+  onProgress?: OnProgress,
+): Promise<Rebuilt> {
+  const directory = graphDirectory(store.directory);
+  const removed = existsSync(directory);
   removeGraph(store.directory);
   const warnings: string[] = [];
-  const indexer = new Indexer(store, graphDirectory(store.directory), { warn: (message) => warnings.push(message) });
+  const indexer = new Indexer(store, directory, { graphFrom, warn: (message) => warnings.push(message) });
   await indexer.start({ useSnapshot: false });
   const total = indexer.status.pending;
+  const about = { vectors: total, graphFrom, removed, warnings };
+  if (!indexer.hasGraph) return { indexed: undefined, ...about };
   while (indexer.step()) onProgress?.(total - indexer.status.pending, total);
   await indexer.save();
-  return { indexed: indexer.status.indexed, warnings };
+  return { indexed: indexer.status.indexed, ...about };
 }

@@ -114,7 +114,7 @@ export class Indexer {
     const rebuilding = "reason" in loaded ? loaded.reason : this.#isOfThisStore(loaded) ? undefined : "the snapshot is of another store";
     if ("reason" in loaded || rebuilding !== undefined) {
       if ("graph" in loaded) loaded.graph.release();
-      return this.#hasGraph ? rebuilding : undefined;
+      return this.hasGraph ? rebuilding : undefined;
     }
     const { graph, live, removed } = loaded;
     this.#graph = graph;
@@ -130,8 +130,8 @@ export class Indexer {
 
   get status(): IndexStatus {
     return {
-      indexed: this.#hasGraph ? this.#live.size : this.#coarse.size,
-      pending: this.#hasGraph ? this.#pendingCount + (this.#rebuilding?.queue.length ?? 0) : this.#unread.length,
+      indexed: this.hasGraph ? this.#live.size : this.#coarse.size,
+      pending: this.hasGraph ? this.#pendingCount + (this.#rebuilding?.queue.length ?? 0) : this.#unread.length,
       removed: this.#removed.size,
       unsaved: this.#unsaved,
     };
@@ -187,7 +187,7 @@ export class Indexer {
     this.catchUp();
     const deleted = this.#live.size + this.#pendingCount - this.#store.count(labels);
     if (deleted <= 0 || this.#sweeping.length > 0) return;
-    if (!this.#hasGraph) this.#forgetPending();
+    if (!this.hasGraph) this.#forgetPending();
     else if (this.#pendingCount === 0) this.#sweeping = [...this.#live];
   }
 
@@ -211,7 +211,7 @@ export class Indexer {
   }
 
   /** Whether there is a graph or is to be one. */
-  get #hasGraph(): boolean {
+  get hasGraph(): boolean {
     return this.#live.size > 0 || this.#pendingCount >= this.#options.graphFrom;
   }
 
@@ -275,7 +275,7 @@ export class Indexer {
 
   #stepPending(): boolean {
     const label = this.#pending[this.#pendingAt];
-    if (label === undefined || !this.#hasGraph) return false;
+    if (label === undefined || !this.hasGraph) return false;
     this.#pendingAt++;
     if (this.#pendingCount === 0) {
       this.#pending = [];

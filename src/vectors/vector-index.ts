@@ -35,7 +35,7 @@ export interface IndexOptions {
 }
 
 /** The graph is there by the time it is needed, and takes no room and time where it never is. */
-const GRAPH_FROM = 200_000;
+export const GRAPH_FROM = 200_000;
 
 const theWorker = () => new Worker(new URL("./worker.ts", import.meta.url).href);
 

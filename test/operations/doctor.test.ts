@@ -356,7 +356,7 @@ const INDEX_DAMAGE: { name: string; damage: (path: string) => void | Promise<voi
 
 for (const { name, damage, finds } of INDEX_DAMAGE) {
   test(`a vector index on disk that ${name} is found, and removed, since it is built anew`, async () => {
-    const { indexed } = await rebuildGraph(store);
+    const { indexed } = await rebuildGraph(store, { graphFrom: 0 });
     expect(await examineAll(store)).toMatchObject({ findings: [], points: indexed });
     await damage(join(directory, "vectors"));
     expect(kinds((await examineAll(store)).findings)).toEqual([finds]);
@@ -367,7 +367,7 @@ for (const { name, damage, finds } of INDEX_DAMAGE) {
 }
 
 test("vectors stored or deleted since the index was written are nothing wrong", async () => {
-  await rebuildGraph(store);
+  await rebuildGraph(store, { graphFrom: 0 });
   await store.close();
   const cairn = await startCairn({ directory });
   cairn.key = key;

@@ -141,7 +141,8 @@ test(
     await Promise.all(contents.map((content) => first.ok(first.post("/v1/memory", { session_id: session.id, content }))));
     await first.kill();
 
-    expect(await cairn("rebuild-index", "--data-dir", dataDirectory)).toEqual({
+    const rebuild = (environment: Record<string, string>) => runCairn(["rebuild-index", "--data-dir", dataDirectory], { environment });
+    expect(await rebuild({ CAIRN_GRAPH_FROM: "120" })).toEqual({
       code: 0,
       stdout: "Built the vector index of 120 vectors\n",
       stderr: "",
@@ -157,6 +158,31 @@ test(
       pending: 0,
       rebuilding: undefined,
     });
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "of fewer vectors than a server would build an index of, none is built, and what was there is removed",
+  async () => {
+    using directory = scratchDirectory();
+    const dataDirectory = directory.path;
+    const first = await startProcess({ dataDirectory });
+    const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent" }));
+    await first.ok(first.post("/v1/memory", { session_id: session.id, content: "The parcel is blue." }));
+    await first.kill();
+    const rebuild = (environment: Record<string, string> = {}) => runCairn(["rebuild-index", "--data-dir", dataDirectory], { environment });
+    await rebuild({ CAIRN_GRAPH_FROM: "1" });
+    expect(existsSync(join(dataDirectory, "vectors"))).toBe(true);
+
+    const none = "Built no vector index: there are 1 vectors, and it is of no use below";
+    expect(await rebuild()).toEqual({
+      code: 0,
+      stdout: `${none} 200,000 (CAIRN_GRAPH_FROM); the one that was there is removed\n`,
+      stderr: "",
+    });
+    expect(existsSync(join(dataDirectory, "vectors"))).toBe(false);
+    expect((await rebuild({ CAIRN_GRAPH_FROM: "2" })).stdout).toBe(`${none} 2 (CAIRN_GRAPH_FROM)\n`);
   },
   TIMEOUT_MS,
 );
