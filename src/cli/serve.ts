@@ -24,6 +24,8 @@ const STOP_LOOK_MS = 5;
 const LOG_FLUSH_MS = 50;
 
 export async function serve(config: Config): Promise<number> {
+  // A disk that takes no line of the log, or a reader who has left, is no reason to end, nor to end with 1.
+  for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
   const log = createLog({
     level: config.logLevel,
     pretty: process.stderr.isTTY,

@@ -63,6 +63,24 @@ for (const { args, code, stdout, stderr } of COMMANDS) {
   );
 }
 
+for (const { name, log } of [
+  { name: "that takes nothing, as on a full disk,", log: "/dev/full" },
+  { name: "whose reader has left", log: ">(:)" },
+]) {
+  test(
+    `a log ${name} keeps no server from serving, nor from stopping with code 0`,
+    async () => {
+      using directory = scratchDirectory();
+      const through = ["bash", "-c", `exec "$0" "$@" 2> ${log}`];
+      // Of this it warns, so that there is a line before the first request.
+      await using server = await startProcess({ dataDirectory: directory.path, flags: ["--durability", "relaxed"], through });
+      for (let i = 0; i < 3; i++) await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+      expect(await server.stop()).toBe(0);
+    },
+    TIMEOUT_MS,
+  );
+}
+
 test(
   "a key made beside a running server works at once, is listed without its secret, and is refused once revoked",
   async () => {
