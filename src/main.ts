@@ -6,6 +6,7 @@
  * @module
  */
 import { mkdirSync } from "node:fs";
+import { print } from "./cli/print.ts";
 import { OPTIONS, UsageError, VARIABLES, readConfig, type Config } from "./config.ts";
 import { messageOf } from "./lib/errors.ts";
 import { configureNative } from "./lib/native.ts";
@@ -90,12 +91,12 @@ async function main([command, ...args]: readonly string[]): Promise<number> {
     }
     case "version":
     case "--version":
-      console.log(`cairn ${version}${commit === null ? "" : ` (${commit})`}`);
+      await print(`cairn ${version}${commit === null ? "" : ` (${commit})`}`);
       return 0;
     case "help":
     case "--help":
     case "-h":
-      console.log(HELP);
+      await print(HELP);
       return 0;
     default:
       throw new UsageError(command === undefined ? "say what to do" : `there is no command ${command}`);

@@ -6,6 +6,7 @@
 import { systemClock } from "../lib/clock.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
 import { endWhenInterrupted } from "./interrupted.ts";
+import { print } from "./print.ts";
 
 export async function backup(args: readonly string[], prepare: Prepare): Promise<number> {
   const {
@@ -19,6 +20,6 @@ export async function backup(args: readonly string[], prepare: Prepare): Promise
   const { bytes, sha256 } = await withStore(config.dataDirectory, systemClock, (store) =>
     writeBackup(store, systemClock, file, { force: has("force") }),
   );
-  console.log(`Wrote ${file}: ${bytes.toLocaleString("en")} bytes of store, SHA-256 ${sha256}`);
+  await print(`Wrote ${file}: ${bytes.toLocaleString("en")} bytes of store, SHA-256 ${sha256}`);
   return 0;
 }

@@ -6,6 +6,7 @@
 import { systemClock } from "../lib/clock.ts";
 import type { Finding } from "../operations/report.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
+import { print } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
 export async function doctor(args: readonly string[], prepare: Prepare): Promise<number> {
@@ -17,27 +18,27 @@ export async function doctor(args: readonly string[], prepare: Prepare): Promise
   if (!has("fix")) {
     const { findings, rows, points } = await withStore(config.dataDirectory, systemClock, (store) => examineAll(store, onProgress));
     progress.clear();
-    describe(findings);
-    if (findings.length === 0) console.log(`Nothing is wrong: ${rows} rows, ${points} vectors in the index on disk.`);
+    await describe(findings);
+    if (findings.length === 0) await print(`Nothing is wrong: ${rows} rows, ${points} vectors in the index on disk.`);
     else if (findings.some(({ canBeMended }) => canBeMended))
-      console.log("Stop the server and run cairn doctor --fix to mend what can be mended.");
+      await print("Stop the server and run cairn doctor --fix to mend what can be mended.");
     return findings.length === 0 ? 0 : 1;
   }
   const { found, left } = await withClaimedStore(config.dataDirectory, systemClock, (store) => mendAll(store, onProgress));
   progress.clear();
-  describe(found);
-  if (left.length === 0) console.log(found.length === 0 ? "Nothing was wrong." : "All of it is mended.");
+  await describe(found);
+  if (left.length === 0) await print(found.length === 0 ? "Nothing was wrong." : "All of it is mended.");
   else {
-    console.log("\nStill wrong, because the records do not say what would be right:");
-    describe(left);
+    await print("\nStill wrong, because the records do not say what would be right:");
+    await describe(left);
   }
   return left.length === 0 ? 0 : 1;
 }
 
-function describe(findings: readonly Finding[]): void {
+async function describe(findings: readonly Finding[]): Promise<void> {
   for (const { what, count, examples } of findings) {
-    console.log(`${what}: ${count}`);
-    for (const example of examples) console.log(`  ${example}`);
-    if (examples.length > 0 && count > examples.length) console.log(`  and ${count - examples.length} more`);
+    await print(`${what}: ${count}`);
+    for (const example of examples) await print(`  ${example}`);
+    if (examples.length > 0 && count > examples.length) await print(`  and ${count - examples.length} more`);
   }
 }

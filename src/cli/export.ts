@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { systemClock } from "../lib/clock.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
 import { endWhenInterrupted } from "./interrupted.ts";
+import { hasReaderLeft, writeOut } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
 /** Lines are short: many are written at once. */
@@ -26,7 +27,7 @@ export async function exportAll(args: readonly string[], prepare: Prepare): Prom
   using progress = showProgress("Exporting", "records");
   const writing = withStore(config.dataDirectory, systemClock, async (store) => {
     const lines = () => exportLines(store, { secrets: has("with-secrets") }, (done, total) => progress.show(done, total));
-    if (file === undefined) return writeLines(lines(), toStandardOutput());
+    if (file === undefined) return writeLines(lines(), writeOut);
     await writeWhole(file, { force: has("force") }, async (directory) => {
       const path = join(directory, "export");
       const handle = await open(path, "wx", 0o600);
@@ -42,7 +43,7 @@ export async function exportAll(args: readonly string[], prepare: Prepare): Prom
     await writing;
   } catch (error) {
     // Whoever reads has seen enough.
-    if (file === undefined && error instanceof Error && "code" in error && error.code === "EPIPE") return 1;
+    if (file === undefined && hasReaderLeft(error)) return 1;
     throw error;
   }
   if (file !== undefined) console.error(`Wrote ${file}`);
@@ -58,14 +59,4 @@ async function writeLines(lines: Iterable<string>, write: (text: string) => Prom
     text = "";
   }
   await write(text);
-}
-
-/** Waits until whoever reads has taken it, so that nothing piles up here. */
-function toStandardOutput(): (text: string) => Promise<void> {
-  // Whoever writes is told of it too; without this the process would end with a trace.
-  process.stdout.on("error", () => undefined);
-  return (text) =>
-    new Promise((resolve, reject) => {
-      process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
-    });
 }

@@ -11,6 +11,7 @@ import { get as getOverHttps } from "node:https";
 import { text } from "node:stream/consumers";
 import { commonFlags, OPTIONS, parseFlags, readConfig, UsageError, type Config } from "../config.ts";
 import { messageOf } from "../lib/errors.ts";
+import { print } from "./print.ts";
 
 const TIMEOUT_MS = 5_000;
 /** Of an answer that is not understood. */
@@ -22,7 +23,7 @@ export async function health(args: readonly string[]): Promise<number> {
   const server = url === undefined ? addressOf(readConfig(commonFlags(flags))) : parseAddress(url);
   const problem = await problemOf(new URL("/health/ready", server), { anyCertificate: url === undefined });
   if (problem !== undefined) throw new Error(`${server.origin} is not ready: ${problem}`);
-  console.log("ready");
+  await print("ready");
   return 0;
 }
 

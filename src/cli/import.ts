@@ -7,6 +7,7 @@ import { statSync } from "node:fs";
 import { systemClock } from "../lib/clock.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
 import { endWhenInterrupted } from "./interrupted.ts";
+import { print } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
 export async function importAll(args: readonly string[], prepare: Prepare): Promise<number> {
@@ -19,6 +20,6 @@ export async function importAll(args: readonly string[], prepare: Prepare): Prom
   const count = await importLines(source, config.dataDirectory, systemClock, (lines, bytes) =>
     total === undefined ? progress.show(lines) : progress.show(bytes, total),
   );
-  console.log(`Imported ${count} records to ${config.dataDirectory}`);
+  await print(`Imported ${count} records to ${config.dataDirectory}`);
   return 0;
 }

@@ -10,11 +10,13 @@ import { createKey, deleteKey, getKey, listKeys, rollKey, SCOPES, type KeyMaker 
 import { TIERS } from "../keys/tiers.ts";
 import { systemClock } from "../lib/clock.ts";
 import { parseDuration } from "../lib/duration.ts";
+import { messageOf } from "../lib/errors.ts";
 import type { KeyId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { assertStore, holdsStore } from "../operations/store-file.ts";
 import type { Records } from "../traces/record.ts";
 import type { Prepare } from "./command-line.ts";
+import { print } from "./print.ts";
 
 const OPERATOR: KeyMaker = {
   actor: "system",
@@ -42,8 +44,8 @@ export async function keys([action, ...args]: readonly string[], prepare: Prepar
     case "create":
       return create(args, prepare);
     case "list":
-      return withStore(args, prepare, (records) => {
-        for (const key of allKeys(records)) console.log(lineOf(key));
+      return withStore(args, prepare, async (records) => {
+        for (const key of allKeys(records)) await print(lineOf(key));
       });
     case "roll":
       return roll(args, prepare);
@@ -51,7 +53,7 @@ export async function keys([action, ...args]: readonly string[], prepare: Prepar
       const [id, ...flags] = idFirst("revoke", args);
       return withStore(flags, prepare, async (records) => {
         await deleteKey(records, OPERATOR, id);
-        console.log(`Revoked ${id}`);
+        await print(`Revoked ${id}`);
       });
     }
     default:
@@ -80,7 +82,7 @@ function create(args: readonly string[], prepare: Prepare): Promise<number> {
   if (!holdsStore(config.dataDirectory)) console.error(`There was no store in ${config.dataDirectory}: a new one is made.`);
   return withRecords(config, async (records) => {
     const answer = JSON.parse(await createKey(records, OPERATOR, { name: flags["name"] ?? null, scopes, tier })) as ListedKey;
-    console.log(answer.key);
+    await printKey(answer);
   });
 }
 
@@ -90,10 +92,18 @@ function roll(args: readonly string[], prepare: Prepare): Promise<number> {
   const overlapMs = overlapIn(flags["overlap"]);
   return withStore(commonFlags(flags), prepare, async (records) => {
     const answer = JSON.parse(await rollKey(records, OPERATOR, id, { overlapMs })) as ListedKey;
-    console.log(answer.key);
+    await printKey(answer);
     const { expires_at: end } = JSON.parse(getKey(records, id)) as ListedKey;
     console.error(`${answer.id} came in the place of ${id}, which ends ${end}`);
   });
+}
+
+async function printKey({ id, key = "" }: ListedKey): Promise<void> {
+  try {
+    await print(key);
+  } catch (error) {
+    throw new Error(`${messageOf(error)} Nobody knows the new key now: revoke ${id}.`, { cause: error });
+  }
 }
 
 function overlapIn(text: string | undefined): number {
@@ -113,7 +123,7 @@ function* allKeys(records: Records): Generator<ListedKey> {
   }
 }
 
-type Work = (records: Records) => void | Promise<void>;
+type Work = (records: Records) => Promise<void>;
 
 /** @throws {OperationError} where there is no store */
 function withStore(flags: readonly string[], prepare: Prepare, work: Work): Promise<number> {

@@ -6,6 +6,7 @@
  */
 import { systemClock } from "../lib/clock.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
+import { print } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
 export async function rebuildIndex(args: readonly string[], prepare: Prepare): Promise<number> {
@@ -18,11 +19,11 @@ export async function rebuildIndex(args: readonly string[], prepare: Prepare): P
   );
   progress.clear();
   for (const warning of warnings) console.error(warning);
-  if (indexed !== undefined) console.log(`Built the vector index of ${indexed} vectors`);
+  if (indexed !== undefined) await print(`Built the vector index of ${indexed} vectors`);
   else {
     const from = graphFrom.toLocaleString("en");
     const before = removed ? "; the one that was there is removed" : "";
-    console.log(`Built no vector index: there are ${vectors} vectors, and it is of no use below ${from} (CAIRN_GRAPH_FROM)${before}`);
+    await print(`Built no vector index: there are ${vectors} vectors, and it is of no use below ${from} (CAIRN_GRAPH_FROM)${before}`);
   }
   return 0;
 }

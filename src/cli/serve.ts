@@ -14,6 +14,7 @@ import { openService } from "../service.ts";
 import { memories, sessions } from "../storage/tables.ts";
 import { listen, type Listeners } from "./listeners.ts";
 import { notify, type State } from "./notify.ts";
+import { print } from "./print.ts";
 
 /** Requests under way when a stop is asked for have this long to finish. */
 export const STOP_SECONDS = 10;
@@ -88,9 +89,12 @@ export async function serve(config: Config): Promise<number> {
     sessions: service.store.count(sessions),
     memories: service.store.count(memories),
   });
-  console.log(`Cairn ${version} is serving on ${address}`);
-  console.log(`API docs: ${address}/docs`);
-  if (firstKey !== undefined) console.log(`Admin key, shown only this once: ${firstKey}`);
+  const lines = [`Cairn ${version} is serving on ${address}`, `API docs: ${address}/docs`];
+  if (firstKey !== undefined) lines.push(`Admin key, shown only this once: ${firstKey}`);
+  print(lines.join("\n")).catch((error: unknown) => {
+    const advice = firstKey === undefined ? "" : "; the admin key is lost with it: make another one with cairn keys create --scopes admin";
+    log.warn(`what is printed at the start was not${advice}`, { reason: describeError(error) });
+  });
   tellSystemd("READY=1");
 
   log.info("stopping", { signal: await signal });

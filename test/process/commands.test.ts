@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
+import { buildBinary } from "../support/binary.ts";
 import { KEY, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 
 const TIMEOUT_MS = 60_000;
@@ -195,6 +196,45 @@ test(
       openapi: expect.stringMatching(/^3\./),
       paths: true,
     });
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "an answer that cannot be written ends every command with code 1 and the reason; a reader who leaves early does not",
+  async () => {
+    using directory = scratchDirectory();
+    const at = (name: string) => join(directory.path, name);
+    const data = ["--data-dir", at("data")];
+    const { stdout: key } = await runCairn(["keys", "create", ...data]);
+    const [id = ""] = (await runCairn(["keys", "list", ...data])).stdout.split("  ");
+    await runCairn(["backup", at("backup"), ...data]);
+    await runCairn(["export", at("export"), ...data]);
+    expect(key).toStartWith("crn_");
+    const commands = [
+      ["version"],
+      ["--help"],
+      ["keys", "create", ...data],
+      ["keys", "list", ...data],
+      ["keys", "roll", id, ...data],
+      ["keys", "revoke", id, ...data],
+      ["doctor", ...data],
+      ["doctor", "--fix", ...data],
+      ["rebuild-index", ...data],
+      ["backup", at("another"), ...data],
+      ["restore", at("backup"), "--data-dir", at("restored")],
+      ["import", at("export"), "--data-dir", at("imported")],
+      ["export", ...data],
+    ];
+    for (const args of commands) {
+      const ended = await runCairn(args, { through: ["sh", "-c", 'exec "$0" "$@" >/dev/full'] });
+      expect({ args, ...ended }).toEqual({ args, code: 1, stdout: "", stderr: expect.stringMatching(/^(.*\n)?cairn: .*ENOSPC.*\n$/) });
+    }
+    const lost = (await runCairn(["keys", "list", ...data])).stdout.split("\n").filter((line) => line.includes("enterprise"));
+    expect(lost).toHaveLength(2);
+    const piped = '(sleep 0.3; exec "$0" keys list "$@") | true; echo ${PIPESTATUS[0]}';
+    const { stdout } = Bun.spawnSync(["bash", "-c", piped, await buildBinary(), ...data]);
+    expect(stdout.toString()).toBe("0\n");
   },
   TIMEOUT_MS,
 );
