@@ -229,7 +229,7 @@ describe("setting a provider", () => {
       name: "takes one text and no more",
       behaviour: when(({ body }) => body.input.length > 1, refuses(429, "Slow down")),
       param: "embedding",
-      says: /answered 429: Slow down/,
+      says: /answered 429 \(invalid_request_error\)/,
     },
   ];
 
@@ -439,9 +439,7 @@ describe("while the provider is down", () => {
     expect([second.vector_available, changed.vector_available]).toEqual([false, false]);
     const search = await cairn.post("/v1/memory/search", { query: "tea" });
     expect(refusal(search)).toEqual(UNAVAILABLE);
-    expect(search.body.error.message).toBe(
-      "The embedding provider failed. The embedding provider answered 404: The model is gone for lunch.",
-    );
+    expect(search.body.error.message).toBe("The embedding provider failed. The embedding provider answered 404 (invalid_request_error)");
     expect(refusal(await cairn.post(`/v1/sessions/${session.id}/context`, { query: "tea" }))).toEqual(UNAVAILABLE);
     expect(idsOf((await cairn.context(session.id)).memories)).toEqual([second.id, first.id, before.id]);
     expect(idsOf((await cairn.ok(cairn.get("/v1/memory"))).data)).toEqual([second.id, first.id, before.id]);
@@ -450,7 +448,7 @@ describe("while the provider is down", () => {
     const { id } = await cairn.addMemory(session.id, "tea", { embed: false });
     expect((await cairn.delete(`/v1/memory/${id}`)).status).toBe(200);
     expect((await cairn.settings()).embedding).toMatchObject({
-      state: { available: false, reason: "The embedding provider answered 404: The model is gone for lunch." },
+      state: { available: false, reason: "The embedding provider answered 404 (invalid_request_error)" },
       vectors: { ready: 0, owed: 3 },
     });
     expect([server.requests.length, timers.pauses.length]).toEqual([asked, pauses]);
@@ -474,7 +472,7 @@ describe("while the provider is down", () => {
       {
         level: "warn",
         message: "the embedding provider does not work",
-        reason: "The embedding provider answered 404: The model is gone for lunch.",
+        reason: "The embedding provider answered 404 (invalid_request_error)",
       },
       { level: "info", message: "the embedding provider works again", ready: 0, owed: 3 },
     ]);
@@ -983,6 +981,42 @@ test("with a full disk nothing is asked of the provider that could not be kept",
   store.commit = commit;
   await makeVectors(cairn);
   expect(await vectorsOf(cairn)).toEqual({ ready: 10, owed: 0 });
+});
+
+test("no text that was sent to be embedded comes back in a log, in the settings or in an answer, whatever the provider says", async () => {
+  await using server = startEmbeddingServer({ length: 384 });
+  const { cairn, timers } = await start();
+  await using _ = cairn;
+  await setProvider(cairn, server);
+  const session = await cairn.createSession();
+  const quotes = (status: number): Behaviour => {
+    return ({ body }) => Response.json({ error: { message: `could not embed input ${JSON.stringify(body.input)}` } }, { status });
+  };
+  const reasons = [];
+  for (const status of [400, 401, 404, 413, 422, 429, 500, 503]) {
+    server.always(undefined);
+    timers.advance(300_000);
+    await makeVectors(cairn);
+    server.always(quotes(status));
+    const answers = [
+      await cairn.post("/v1/memory/search", { query: `a private query ${status}` }),
+      await cairn.post(`/v1/sessions/${session.id}/context`, { query: "another private query" }),
+      await cairn.post("/v1/memory", { session_id: session.id, content: `a private note ${status}` }),
+      await cairn.get("/v1/settings"),
+    ];
+    expect([status, answers.map((answer) => answer.status)]).toEqual([status, [503, 503, 201, 200]]);
+    for (const { body } of answers) expect(JSON.stringify(body.error ?? body.embedding ?? {})).not.toContain("private");
+    await cairn.runTaskOnce(BACKFILL);
+    timers.advance(300_000);
+    await cairn.runTaskOnce(BACKFILL);
+    // Asked for our own plain text it may say what it likes.
+    reasons.push((await cairn.settings()).embedding.state.reason);
+  }
+  expect(new Set(reasons.map((reason) => reason.replace(/^The embedding provider answered \d+: /, "")))).toEqual(
+    new Set(['could not embed input ["The quick brown fox jumps over the lazy dog."]']),
+  );
+  expect(cairn.logged.join()).not.toContain("private");
+  expect(log(cairn)).toContainEqual({ level: "warn", message: "the embedding provider does not work", reason: reasons.at(-1) });
 });
 
 test("the provider's key is in the settings' row and nowhere else: no answer, no log, no trace, no other row", async () => {

@@ -42,7 +42,8 @@ const ATTEMPTS_MAX_OF_500 = 3;
 /** When to look again whether a server that is down is back: after 5 s, 10 s, 20 s … 5 min. */
 const PROBE_AFTER_MS = 5_000;
 const PROBE_AFTER_MS_MAX = 300_000;
-const PLAIN_TEXT = "The quick brown fox jumps over the lazy dog.";
+/** Nobody's text but ours: what a server says of it can be shown. */
+export const PLAIN_TEXT = "The quick brown fox jumps over the lazy dog.";
 
 /** A request that was in time with as many texts as were allowed lets the next one have so many more. */
 const TEXTS_MORE = 4;
@@ -177,11 +178,8 @@ export class Dispatcher {
       if (!(error instanceof ProviderError) || error.facts.mayBeTheTexts !== true) throw error;
       trouble = error;
     }
-    if (!isServerWell) {
-      await this.#embedPlainText(DEADLINE_MS.query).catch(() => {
-        throw trouble;
-      });
-    }
+    // Where that fails too, it is the server, and what it says then quotes nobody.
+    if (!isServerWell) await this.#embedPlainText(DEADLINE_MS.query);
     const open = calls.filter(({ isSettled }) => !isSettled);
     if (open.length > 1) {
       const [first, second] = halves(open);

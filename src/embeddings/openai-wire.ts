@@ -32,6 +32,8 @@ export interface Complaint {
   readonly message: string;
   /** The name it gives to the problem or to the field, if any. */
   readonly subject: string;
+  /** The name of the problem alone, where it is one (`model_not_found`), or an empty text. */
+  readonly code: string;
 }
 
 /**
@@ -40,7 +42,9 @@ export interface Complaint {
  */
 export function readComplaint(body: string): Complaint {
   const json = parse(body);
-  if (!isObject(json)) return { message: typeof json === "string" ? json : body.trimStart().startsWith("<") ? "" : body, subject: "" };
+  if (!isObject(json)) {
+    return { message: typeof json === "string" ? json : body.trimStart().startsWith("<") ? "" : body, subject: "", code: "" };
+  }
   const error = isObject(json["error"]) ? json["error"] : json;
   const details = Array.isArray(json["detail"]) ? json["detail"].filter(isObject) : [];
   const messages = [error["message"], json["error"], json["detail"], ...details.map(({ msg }) => msg)];
@@ -50,8 +54,11 @@ export function readComplaint(body: string): Complaint {
     error["type"],
     ...details.flatMap(({ loc }) => (Array.isArray(loc) ? (loc as unknown[]) : [])),
   ];
-  return { message: messages.filter(isText).join("; "), subject: subjects.filter(isText).join(" ") };
+  const code = [error["code"], error["type"]].filter(isText).find((text) => CODE.test(text));
+  return { message: messages.filter(isText).join("; "), subject: subjects.filter(isText).join(" "), code: code ?? "" };
 }
+
+const CODE = /^[A-Za-z][A-Za-z0-9_.-]{0,47}$/;
 
 /** Statuses with which servers refuse what a request says. */
 const REFUSALS = [400, 413, 422, 501];
@@ -68,15 +75,18 @@ export function formInstead(form: RequestForm, status: number, { message, subjec
 const ABOUT_LENGTH =
   /too (long|large|big|many tokens)|context (length|size|window)|max\w* (context|input|sequence|tokens|length)|exceed|less than \d+ tokens|token limit/i;
 
-/** The error that a status other than 2xx is. */
+/**
+ * The error that a status other than 2xx is. What a server says may quote what it was sent, so its words are kept only where
+ * that was our own; else its code has to do.
+ */
 export function refusal(
   status: number,
   complaint: Complaint,
-  retryAfterMs: number | undefined,
-  redact: (text: string) => string,
+  { retryAfterMs, redact, isOurs }: { retryAfterMs: number | undefined; redact: (text: string) => string; isOurs: boolean },
 ): ProviderError {
-  const said = shortened(redact(complaint.message));
-  const message = `The embedding provider answered ${status}${said === "" ? "" : `: ${said}`}`;
+  const words = isOurs ? shortened(redact(complaint.message)) : "";
+  const code = redact(complaint.code);
+  const message = `The embedding provider answered ${status}${words !== "" ? `: ${words}` : code !== "" ? ` (${code})` : ""}`;
   const isAboutLength = [400, 413, 422, 500].includes(status) && ABOUT_LENGTH.test(complaint.message);
   const facts: ProviderErrorFacts = {
     status,

@@ -10,7 +10,7 @@ import { createHash } from "node:crypto";
 import type { Clock, Wait } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { firstTokens } from "./batching.ts";
-import { Dispatcher } from "./dispatch.ts";
+import { Dispatcher, PLAIN_TEXT } from "./dispatch.ts";
 import { DIMENSION, type EmbeddedQuery, type Embedder, type Embedding } from "./embedder.ts";
 import type { Lane } from "./lanes.ts";
 import { localEmbedder, memoryTerms, queryTerms } from "./local.ts";
@@ -215,7 +215,8 @@ class Client implements OpenAiEmbedder {
         if (status < 200 || status > 299) {
           const complaint = readComplaint(body);
           const instead = formInstead(form, status, complaint);
-          if (instead === undefined) throw refusal(status, complaint, retryAfterMs, this.#redact);
+          const isOurs = texts.every((text) => text === PLAIN_TEXT);
+          if (instead === undefined) throw refusal(status, complaint, { retryAfterMs, redact: this.#redact, isOurs });
           form = instead;
           tried.add(form.dimensions);
           continue;

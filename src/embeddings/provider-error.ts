@@ -30,7 +30,7 @@ export interface ProviderErrorFacts {
   readonly cause?: unknown;
 }
 
-/** The message is for people; it never holds the API key. */
+/** The message is for people, in logs and answers to anybody: it never holds the API key, nor a text that was to be embedded. */
 export class ProviderError extends Error {
   override name = "ProviderError";
   readonly kind: ProviderErrorKind;

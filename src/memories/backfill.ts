@@ -89,7 +89,8 @@ class Watch {
   readonly #parts: MemoryParts;
   #toldAt = Number.NEGATIVE_INFINITY;
   #hasToldProgress = false;
-  #isDown = false;
+  /** Why the provider does not work, as it was told last; undefined while it does. */
+  #reason: string | undefined;
 
   constructor(parts: MemoryParts) {
     this.#parts = parts;
@@ -112,15 +113,16 @@ class Watch {
     this.#parts.log.info(left === 0 ? "all vectors are made" : "all vectors are made that could be", { ready, owed: left });
   }
 
-  noteDown(error: ProviderError): void {
-    if (this.#isDown) return;
-    this.#isDown = true;
-    this.#parts.log.warn("the embedding provider does not work", { reason: error.message });
+  /** A probe may say more than what failed first: words that quote nobody. */
+  noteDown({ message: reason }: ProviderError): void {
+    if (this.#reason === reason) return;
+    this.#reason = reason;
+    this.#parts.log.warn("the embedding provider does not work", { reason });
   }
 
   noteUp(): void {
-    if (!this.#isDown) return;
-    this.#isDown = false;
+    if (this.#reason === undefined) return;
+    this.#reason = undefined;
     this.#parts.log.info("the embedding provider works again", { ...this.#parts.embeddings.progress() });
   }
 

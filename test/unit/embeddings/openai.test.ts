@@ -149,7 +149,7 @@ describe("a request", () => {
     const { embedder } = client(server);
     expect(await failure(embedder.embedMemory("three dimensions"))).toEqual({
       kind: "rejected",
-      message: "The embedding provider answered 400: bad input: three dimensions",
+      message: "The embedding provider answered 400 (invalid_request_error)",
     });
     await embedder.embedMemory("tea");
     expect(server.requests.at(-1)!.body.dimensions).toBe(1536);
@@ -346,7 +346,7 @@ describe("batches", () => {
         ),
       );
       const expected = Array(9).fill("embedded");
-      expected[5] = `The embedding provider answered ${status}: I do not like this`;
+      expected[5] = `The embedding provider answered ${status} (invalid_request_error)`;
       expect(outcomes).toEqual(expected);
       expect(embedder.isDown).toBe(false);
     });
@@ -466,7 +466,7 @@ describe("trouble that passes", () => {
     const { embedder, timers } = client(server);
     expect(await failure(embedder.embedMemory("tea"))).toEqual({
       kind: "unreachable",
-      message: "The embedding provider answered 503: busy",
+      message: "The embedding provider answered 503 (invalid_request_error)",
     });
     expect(timers.pauses).toEqual([500, 1000, 2000, 4000]);
     expect(server.requests.length).toBe(5);
@@ -491,7 +491,7 @@ describe("trouble that passes", () => {
     const { embedder, clock } = client(server);
     expect(await failure(embedder.embedMemory("tea"))).toEqual({
       kind: "rate_limited",
-      message: "The embedding provider answered 429: slow down",
+      message: "The embedding provider answered 429 (invalid_request_error)",
     });
     expect({ requests: server.requests.length, retryAtMs: embedder.retryAtMs }).toEqual({ requests: 1, retryAtMs: clock.now() + 120_000 });
   });
@@ -590,7 +590,7 @@ describe("trouble that stays", () => {
       const { embedder } = client(server);
       expect(await failure(embedder.embedMemory("tea"))).toEqual({
         kind,
-        message: `The embedding provider answered ${status}: ${message}`,
+        message: `The embedding provider answered ${status} (${code ?? "invalid_request_error"})`,
       });
       expect({ requests: server.requests.length, isDown: embedder.isDown }).toEqual({ requests: 1, isDown: true });
     });
@@ -619,7 +619,7 @@ describe("trouble that stays", () => {
       await using server = startEmbeddingServer();
       server.always(refuses(401, said));
       const { embedder } = client(server, { apiKey: KEY });
-      const { message } = await failure(embedder.embedMemory("tea"));
+      const { message } = await failure(embedder.probe());
       expect(message.replace(/\.$/, "")).toBe(`The embedding provider answered 401: ${shown}`);
     });
   }
@@ -628,9 +628,50 @@ describe("trouble that stays", () => {
     await using server = startEmbeddingServer();
     const { embedder } = client(server);
     server.next(answers(`a\n\0b ${"x".repeat(5000)}`, { status: 404 }));
-    expect((await failure(embedder.embedMemory("tea"))).message).toBe(`The embedding provider answered 404: a b ${"x".repeat(196)}…`);
+    expect((await failure(embedder.probe())).message).toBe(`The embedding provider answered 404: a b ${"x".repeat(196)}…`);
     server.next(answers("<html><h1>Not found</h1></html>", { status: 404 }));
     expect((await failure(embedder.probe())).message).toBe("The embedding provider answered 404");
+  });
+});
+
+describe("what a server says of a text is not repeated, since it may quote it", () => {
+  const quoting = (status: number, error: (input: string) => unknown): Behaviour => {
+    return ({ body }) => Response.json(error(body.input.join()), { status });
+  };
+  const cases: { name: string; behaviour: Behaviour; shown: string }[] = [
+    {
+      name: "OpenAI's form",
+      behaviour: quoting(404, (input) => ({ error: { message: input, code: "gone", type: "x" } })),
+      shown: " (gone)",
+    },
+    {
+      name: "a code that is none",
+      behaviour: quoting(404, (input) => ({ error: { code: input, type: "api_error" } })),
+      shown: " (api_error)",
+    },
+    { name: "a type that is none", behaviour: quoting(429, (input) => ({ type: input, message: input })), shown: "" },
+    { name: "FastAPI's form", behaviour: quoting(404, (input) => ({ detail: [{ loc: [input], msg: input, input }] })), shown: "" },
+    { name: "a number for a code", behaviour: quoting(501, (input) => ({ message: input, code: 501 })), shown: "" },
+    { name: "a text", behaviour: quoting(401, (input) => input), shown: "" },
+  ];
+  for (const { name, behaviour, shown } of cases) {
+    test(name, async () => {
+      await using server = startEmbeddingServer();
+      server.always(behaviour);
+      const { embedder } = client(server, { queryPrefix: "search: " });
+      const { message } = await failure(embedder.embedQuery("a private thing"));
+      expect(message.replace(/answered \d+/, "answered")).toBe(`The embedding provider answered${shown}`);
+      expect(await failure(embedder.embedMemory("tea"))).toMatchObject({ message });
+    });
+  }
+
+  test("what it says of our own plain text is", async () => {
+    await using server = startEmbeddingServer();
+    server.always(quoting(400, (input) => ({ error: { message: `No model for ${input}` } })));
+    const { embedder } = client(server);
+    expect((await failure(embedder.embedQuery("a private thing"))).message).toBe(
+      "The embedding provider answered 400: No model for The quick brown fox jumps over the lazy dog.",
+    );
   });
 });
 
@@ -638,7 +679,7 @@ describe("a server that is down", () => {
   test("is not asked again until a probe finds it well, and what waits fails with the reason", async () => {
     await using server = startEmbeddingServer({ apiKey: "right" });
     const { embedder, clock } = client(server, { apiKey: "wrong" });
-    const reason = { kind: "unauthorized", message: "The embedding provider answered 401: Incorrect API key provided: [key]." };
+    const reason = { kind: "unauthorized", message: "The embedding provider answered 401 (invalid_request_error)" };
     expect(await failure(embedder.embedMemory("tea"))).toEqual(reason);
     expect(await failure(embedder.embedQuery("tea"))).toEqual(reason);
     expect(server.requests.length).toBe(1);
@@ -647,7 +688,9 @@ describe("a server that is down", () => {
       message: reason.message,
       retryAtMs: clock.now() + 5_000,
     });
-    expect(await failure(embedder.probe())).toEqual(reason);
+    const words = { kind: "unauthorized", message: "The embedding provider answered 401: Incorrect API key provided: [key]." };
+    expect(await failure(embedder.probe())).toEqual(words);
+    expect(await failure(embedder.embedQuery("tea"))).toEqual(words);
     expect(embedder.retryAtMs).toBe(clock.now() + 10_000);
     server.next((_request, usual) => (usual(), Response.json({ data: [{ index: 0, embedding: [1, 2, 3] }] })));
     expect(await embedder.probe()).toEqual({ vectorLength: 3, latencyMs: 0 });
