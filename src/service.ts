@@ -9,6 +9,7 @@ import { chance } from "./lib/chance.ts";
 import { wait, type Clock, type Wait } from "./lib/clock.ts";
 import { IdSource } from "./lib/ids.ts";
 import { describeError, type Log } from "./lib/log.ts";
+import { systemResolve } from "./lib/names.ts";
 import { BACKFILL, backfill } from "./memories/backfill.ts";
 import type { MemoryParts } from "./memories/memories.ts";
 import { removeIncoming } from "./operations/new-store.ts";
@@ -34,7 +35,7 @@ import type { WebhookParts } from "./webhooks/subscriptions.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/webhooks.ts";
 
 export interface ServiceOptions extends SettingsEnvironment {
-  /** How receivers of webhooks are reached. */
+  /** How receivers of webhooks are reached, and what names stand for. */
   network?: WebhookOptions;
   wait?: Wait;
   index?: IndexOptions;
@@ -84,7 +85,8 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
     // Tasks are made of the parts, and some parts wake a task.
     const timers: { driver?: Driver } = {};
     const wakeBackfill = () => timers.driver?.wake(BACKFILL);
-    const means = { clock, wait: options.wait ?? wait, random: chance, onFailure: wakeBackfill };
+    const resolve = options.network?.resolve ?? systemResolve;
+    const means = { clock, wait: options.wait ?? wait, random: chance, resolve, onFailure: wakeBackfill };
     const embeddings = await Embeddings.open(records.store, settings.inForce.embedding, means);
     const vectors = new VectorIndex(records.store, log, options.index);
     const idempotency = new Idempotency(records.store, clock);

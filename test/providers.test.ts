@@ -215,6 +215,12 @@ describe("setting a provider", () => {
       param: "embedding.model",
       says: /model "some-model" not found/,
     },
+    {
+      name: "is a cloud's metadata service",
+      more: { base_url: "http://169.254.169.254/v1" },
+      param: "embedding.base_url",
+      says: /169\.254\.169\.254 is a cloud's metadata service/,
+    },
     { name: "is somewhere else", more: { base_url: "BASE/v2" }, param: "embedding", says: /answered 404/ },
     { name: "has vectors too long", server: { length: 3072 }, param: "embedding", says: /vectors of 3072 numbers; at most 1536/ },
     { name: "answers with something else", behaviour: answers("<h1>Hello</h1>"), param: "embedding", says: /is not a list of embeddings/ },
@@ -254,6 +260,17 @@ describe("setting a provider", () => {
       expect(await cairn.search(TEA)).toMatchObject({ data: [{ id: memory.id, score: 1 }] });
     });
   }
+
+  test("a name that leads to a cloud's metadata service is refused, whatever networks webhooks may lead to", async () => {
+    await using server = startEmbeddingServer();
+    const { cairn } = await start({ webhooks: { allow_private: true }, network: { resolve: () => Promise.resolve(["169.254.169.254"]) } });
+    await using _ = cairn;
+    const base_url = server.baseUrl.replace("127.0.0.1", "localhost");
+    const answer = await setEmbedding(cairn, openai(server, { base_url, api_key: KEY }));
+    expect(refusal(answer)).toEqual({ status: 400, code: "invalid_request", param: "embedding.base_url" });
+    expect(answer.body.error.message).toContain(`${new URL(base_url).host} is not asked: 169.254.169.254 is`);
+    expect(server.requests).toEqual([]);
+  });
 
   test("one that never answers is refused before the connection of whoever asks is given up", async () => {
     await using server = startEmbeddingServer();

@@ -9,6 +9,7 @@
  */
 import type { Clock, Wait } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
+import type { Resolve } from "../lib/names.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf, nextLabelOf } from "../storage/memory-records.ts";
 import type { Reader, Store, Tx } from "../storage/store.ts";
@@ -49,6 +50,7 @@ export interface Means {
   readonly clock: Clock;
   readonly wait: Wait;
   readonly random: () => number;
+  readonly resolve: Resolve;
   /** Is told when a search could not be answered, so that somebody looks when the provider is back. */
   readonly onFailure: () => void;
 }

@@ -7,8 +7,10 @@
  * @module
  */
 import { createHash } from "node:crypto";
+import { placeOf } from "../lib/addresses.ts";
 import type { Clock, Wait } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
+import { addressesOf, type Resolve } from "../lib/names.ts";
 import { firstTokens } from "./batching.ts";
 import { Dispatcher, PLAIN_TEXT } from "./dispatch.ts";
 import { DIMENSION, type EmbeddedQuery, type Embedder, type Embedding } from "./embedder.ts";
@@ -27,7 +29,7 @@ import {
   unitVector,
 } from "./openai-wire.ts";
 import { ProviderError, tooLate } from "./provider-error.ts";
-import { timeLimit } from "../lib/time-limit.ts";
+import { timeLimit, unlessAborted } from "../lib/time-limit.ts";
 
 export const OPENAI_BASE_URL = "https://api.openai.com/v1";
 export const OPENAI_MODEL = "text-embedding-3-small";
@@ -58,6 +60,7 @@ export interface OpenAiOptions {
   readonly wait: Wait;
   /** Chance, 0 to 1, for the waits between attempts. */
   readonly random: () => number;
+  readonly resolve: Resolve;
 }
 
 export interface OpenAiEmbedder extends Embedder {
@@ -247,6 +250,7 @@ class Client implements OpenAiEmbedder {
   /** One request. The only place of this folder that reaches out. */
   async #post(body: string, signal: AbortSignal): Promise<{ status: number; body: string; retryAfterMs: number | undefined }> {
     const { apiKey, clock } = this.#options;
+    await this.#refuseForbidden(signal);
     const headers = new Headers({ "content-type": "application/json", accept: "application/json" });
     if (apiKey !== undefined) headers.set("authorization", `Bearer ${apiKey}`);
     const response = await fetch(this.#endpoint, { method: "POST", headers, body, signal, redirect: "manual" });
@@ -258,6 +262,18 @@ class Client implements OpenAiEmbedder {
       });
     }
     return { status, body: await readBody(response), retryAfterMs: parseRetryAfter(response.headers.get("retry-after"), clock.now()) };
+  }
+
+  /**
+   * Private networks are where models of one's own run; the metadata services of clouds never hold one. A name is looked up
+   * again by `fetch`, and one that is not known here may be known to a proxy.
+   */
+  async #refuseForbidden(signal: AbortSignal): Promise<void> {
+    const url = new URL(this.#endpoint);
+    const addresses = await unlessAborted(addressesOf(url, this.#options.resolve), signal).catch(() => []);
+    const refused = addresses?.find((address) => placeOf(address) === "metadata");
+    if (refused === undefined) return;
+    throw new ProviderError("forbidden", `The embedding provider at ${url.host} is not asked: ${refused} is a cloud's metadata service`);
   }
 
   #unreachable(cause: unknown): ProviderError {

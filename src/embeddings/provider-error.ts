@@ -12,6 +12,8 @@ export type ProviderErrorKind =
   | "rate_limited"
   /** It does not take the API key. */
   | "unauthorized"
+  /** It is at an address that is never called. */
+  | "forbidden"
   /** It will not do what is asked: an unknown model, a text it refuses, options that cannot be. */
   | "rejected"
   /** Its answer cannot be used. */

@@ -29,3 +29,13 @@ export function timeLimit(wait: Wait, ms: number, outer: AbortSignal): TimeLimit
     },
   };
 }
+
+/** What the promise gives, or undefined once the signal aborts; for what cannot be ended itself. */
+export function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value | undefined> {
+  return new Promise((resolve, reject) => {
+    const onAbort = () => resolve(undefined);
+    signal.addEventListener("abort", onAbort, { once: true });
+    if (signal.aborted) onAbort();
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
+  });
+}

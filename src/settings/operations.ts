@@ -120,7 +120,7 @@ async function preparedFor({ settings, embeddings }: SettingsParts, changes: Emb
 /** The setting that is most likely wrong. */
 function paramOf({ kind, message, facts }: ProviderError): string {
   if (kind === "unauthorized") return "embedding.api_key";
-  if (kind === "unreachable" || kind === "timeout") return "embedding.base_url";
+  if (kind === "unreachable" || kind === "timeout" || kind === "forbidden") return "embedding.base_url";
   return kind === "rejected" && facts.status !== undefined && /model/i.test(message) ? "embedding.model" : "embedding";
 }
 

@@ -115,7 +115,9 @@ export const SettingsChanges = Type.Object(
       Type.Object(
         {
           provider: Setting(OneOf(PROVIDERS, { description: "`local`, or `openai` for any server that speaks /v1/embeddings." })),
-          base_url: SettingText("Where that server is, up to and with /v1. A key that was set for another server is not sent to it."),
+          base_url: SettingText(
+            "Where that server is, up to and with /v1. A key that was set for another server is not sent to it; an address of a cloud metadata service is refused.",
+          ),
           model: SettingText("Its model."),
           api_key: SettingText("Its key; kept, never shown."),
           query_prefix: SettingText("What the model wants to read before a query."),

@@ -10,7 +10,9 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
-import { resolveTarget, type Resolve, type TargetRules } from "./target.ts";
+import { hostOf, type Resolve } from "../lib/names.ts";
+import { unlessAborted } from "../lib/time-limit.ts";
+import { resolveTarget, type TargetRules } from "./target.ts";
 
 const READ_BYTES_MAX = 64 * 1024;
 const KEPT_BYTES_MAX = 2 * 1024;
@@ -105,7 +107,7 @@ function postTo(
     };
     const onAbort = () => end("No answer within the time limit.");
     const secure = url.protocol === "https:";
-    const name = url.hostname.replace(/^\[(.*)\]$/, "$1");
+    const name = hostOf(url);
     const request = (secure ? httpsRequest : httpRequest)({
       method: "POST",
       host: address,
@@ -152,13 +154,4 @@ function headerOf(message: IncomingMessage, name: string): string | undefined {
  */
 function textOf(bytes: Buffer): string {
   return new TextDecoder().decode(bytes, { stream: true }).replaceAll(/(?![\t\n\r])\p{Cc}/gu, "\ufffd");
-}
-
-function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value | undefined> {
-  return new Promise((resolve, reject) => {
-    const onAbort = () => resolve(undefined);
-    signal.addEventListener("abort", onAbort, { once: true });
-    if (signal.aborted) onAbort();
-    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
-  });
 }

@@ -7,12 +7,9 @@
  *
  * @module
  */
-import { lookup } from "node:dns/promises";
 import { isIP } from "node:net";
-import { placeOf, type Place } from "./addresses.ts";
-
-/** The addresses of a name. */
-export type Resolve = (name: string) => Promise<readonly string[]>;
+import { placeOf, type Place } from "../lib/addresses.ts";
+import { addressesOf, hostOf, type Resolve } from "../lib/names.ts";
 
 export interface TargetRules {
   /** Whether targets on this machine are allowed: they are on a server that only this machine can reach. */
@@ -22,8 +19,6 @@ export interface TargetRules {
 }
 
 export const URL_LENGTH_MAX = 2048;
-
-export const systemResolve: Resolve = async (name) => (await lookup(name, { all: true })).map(({ address }) => address);
 
 export type CheckedUrl = { url: URL } | { problem: string };
 
@@ -48,16 +43,12 @@ export type Target =
 
 /** Looks the name up, once, and checks what it stands for. */
 export async function resolveTarget(url: URL, rules: TargetRules, resolve: Resolve): Promise<Target> {
-  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
+  const host = hostOf(url);
   let addresses: readonly string[];
-  if (isIP(host) === 0) {
-    try {
-      addresses = await resolve(host);
-    } catch {
-      return { kind: "unknown", reason: `The name ${host} was not found.` };
-    }
-  } else {
-    addresses = [host];
+  try {
+    addresses = await addressesOf(url, resolve);
+  } catch {
+    return { kind: "unknown", reason: `The name ${host} was not found.` };
   }
   const refused = addresses.find((address) => !isAllowed(placeOf(address), rules));
   if (refused !== undefined) return { kind: "forbidden", reason: refusal(host, refused) };

@@ -6,6 +6,7 @@
 import type { Chance } from "../lib/chance.ts";
 import type { Wait } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { systemResolve } from "../lib/names.ts";
 import { webhooks } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Records } from "../traces/record.ts";
@@ -14,7 +15,6 @@ import { OUTBOX, outboxDrain } from "./outbox.ts";
 import type { WebhookPolicy } from "./policy.ts";
 import { deliveryRetention } from "./retention.ts";
 import type { WebhookParts } from "./subscriptions.ts";
-import { systemResolve } from "./target.ts";
 import { DELIVERIES, Worker } from "./worker.ts";
 
 export interface WebhookOptions extends Partial<Omit<Network, "rules">> {

@@ -206,7 +206,15 @@ test("a provider is measured through its API with the prefixes of each kind, and
   const scoresAt = async (unrelated: number) => {
     await using server = startEmbeddingServer({ unrelated });
     const { clock, wait } = new FakeTimers();
-    const embedder = openAiEmbedder({ baseUrl: server.baseUrl, queryPrefix: "q: ", documentPrefix: "d: ", clock, wait, random: () => 1 });
+    const embedder = openAiEmbedder({
+      baseUrl: server.baseUrl,
+      queryPrefix: "q: ",
+      documentPrefix: "d: ",
+      clock,
+      wait,
+      random: () => 1,
+      resolve: () => Promise.resolve([]),
+    });
     const calibration = calibrationOf(await calibrate((texts, kind) => embedder.embed(texts, kind)));
     expect(server.batches.map((batch) => [batch.length, new Set(batch.map((text) => text.slice(0, 3)))])).toEqual([
       [40, new Set(["q: "])],

@@ -23,7 +23,13 @@ async function open() {
     failures,
     async embeddings(settings: EmbeddingSettings): Promise<Embeddings> {
       const { clock, wait } = timers;
-      const embeddings = await Embeddings.open(store, settings, { clock, wait, random: () => 1, onFailure: () => failures.push("failed") });
+      const embeddings = await Embeddings.open(store, settings, {
+        clock,
+        wait,
+        random: () => 1,
+        resolve: () => Promise.resolve([]),
+        onFailure: () => failures.push("failed"),
+      });
       opened.push(embeddings);
       return embeddings;
     },
@@ -40,7 +46,7 @@ async function open() {
   };
 }
 
-const REMOTE: EmbeddingSettings = { provider: "openai", base_url: "http://127.0.0.1:1/v1", model: "m", api_key: "a" };
+const REMOTE: EmbeddingSettings = { provider: "openai", base_url: "http://127.0.0.1:1/v1", model: "m", api_key: "key-a" };
 
 const CHANGES: { name: string; before: EmbeddingSettings; after: EmbeddingSettings; isOther: boolean }[] = [
   { name: "nothing changed", before: REMOTE, after: REMOTE, isOther: false },
@@ -233,10 +239,10 @@ test("a query that cannot be embedded is refused with what is wrong, and somebod
   await embeddings.recover();
   expect(await refusal("tea")).toBeUndefined();
   expect(opened.failures.length).toBe(1);
-  server.always(refuses(404, "gone"));
+  server.always(refuses(404, "No such model.", { code: "gone" }));
   expect(await refusal("coffee")).toEqual([
     "service_unavailable",
-    "The embedding provider failed. The embedding provider answered 404: gone",
+    "The embedding provider failed. The embedding provider answered 404 (gone)",
   ]);
   // Neither what is known nor what has no word is asked for.
   expect([await refusal("tea"), await refusal("?!")]).toEqual([undefined, undefined]);

@@ -27,10 +27,12 @@ afterEach(() => {
 function client(server: EmbeddingServer | string, options: Partial<OpenAiOptions> = {}) {
   const timers = new FakeTimers();
   const baseUrl = typeof server === "string" ? server : server.baseUrl;
-  const embedder = openAiEmbedder({ baseUrl, clock: timers.clock, wait: timers.wait, random: () => 1, ...options });
+  const embedder = openAiEmbedder({ baseUrl, clock: timers.clock, wait: timers.wait, random: () => 1, resolve: unresolved, ...options });
   open.push(embedder);
   return { embedder, timers, clock: timers.clock };
 }
+
+const unresolved = () => Promise.reject(new Error("nothing is looked up"));
 
 /** What went wrong, as far as callers see it. */
 async function failure(promise: Promise<unknown>): Promise<{ kind: string; message: string }> {
@@ -781,6 +783,47 @@ test("the version is final once the length is known, however it became known", a
   const { embedder } = client(server);
   await embedder.probe();
   expect(embedder.version).toBe(client(server, { vectorLength: 768 }).embedder.version);
+});
+
+describe("the metadata service of a cloud", () => {
+  const apiKey = "sk-test-0123456789abcdef";
+  const refused = (host: string, address: string) => ({
+    kind: "forbidden",
+    message: `The embedding provider at ${host} is not asked: ${address} is a cloud's metadata service`,
+  });
+
+  for (const [url, address] of [
+    ["http://169.254.169.254/v1", "169.254.169.254"],
+    ["http://2852039166/v1", "169.254.169.254"],
+    ["https://[fd00:ec2::254]:8080/v1", "fd00:ec2::254"],
+    ["http://[::ffff:169.254.169.254]/v1", "::ffff:a9fe:a9fe"],
+  ] as const) {
+    test(`${url} is never asked`, async () => {
+      const { embedder } = client(url, { apiKey });
+      expect(await failure(embedder.probe())).toEqual(refused(new URL(url).host, address));
+      expect(embedder.isDown).toBe(true);
+    });
+  }
+
+  test("is not asked under a name either, whatever that stood for before, and gets no key", async () => {
+    await using server = startEmbeddingServer();
+    const { port } = new URL(server.baseUrl);
+    const answers = [["127.0.0.1"], ["127.0.0.1", "169.254.169.254"], ["10.0.0.1", "fd00:ec2::254"]];
+    const resolve = () => Promise.resolve(answers.shift() ?? []);
+    const { embedder } = client(`http://localhost:${port}/v1`, { apiKey, resolve });
+    await embedder.embedMemory("tea");
+    expect(await failure(embedder.embedMemory("coffee"))).toEqual(refused(`localhost:${port}`, "169.254.169.254"));
+    expect(await failure(embedder.probe())).toEqual(refused(`localhost:${port}`, "fd00:ec2::254"));
+    expect(server.batches).toEqual([["tea"]]);
+  });
+
+  test("a look-up that never ends, ends with the request", async () => {
+    const { embedder, timers } = client("http://models.example/v1", { resolve: () => new Promise(() => undefined) });
+    const failed = failure(embedder.embedQuery("tea"));
+    await Bun.sleep(0);
+    timers.advance(10_000);
+    expect(await failed).toEqual({ kind: "timeout", message: "The embedding provider did not answer within 10 s" });
+  });
 });
 
 describe("a base URL", () => {

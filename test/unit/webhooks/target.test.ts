@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { placeOf, type Place } from "../../../src/webhooks/addresses.ts";
+import { placeOf, type Place } from "../../../src/lib/addresses.ts";
 import { checkUrl, resolveTarget, type TargetRules } from "../../../src/webhooks/target.ts";
 
 const PLACES: Record<Place, string[]> = {

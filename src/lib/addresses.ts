@@ -9,8 +9,8 @@
 import { isIPv4, isIPv6 } from "node:net";
 
 /**
- * - `metadata`: hands out the machine's credentials in a cloud; never a receiver
- * - `reserved`: leads nowhere, or to many at once; never a receiver
+ * - `metadata`: hands out the machine's credentials in a cloud; never called
+ * - `reserved`: leads nowhere, or to many at once; never a receiver of webhooks
  */
 export type Place = "public" | "loopback" | "private" | "metadata" | "reserved";
 
