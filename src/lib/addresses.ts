@@ -1,8 +1,9 @@
 /**
  * What kind of place an IP address is. Pure.
  *
- * IPv6 has several ways to write an IPv4 address (mapped, NAT64, 6to4); each counts as what it leads to. What is not
- * known to be public is not.
+ * IPv6 has several ways to write an IPv4 address (mapped, NAT64, 6to4); each counts as what it leads to. In a network's own
+ * NAT64 (64:ff9b:1::/48) the address may stand in four places, and only that network knows in which: such an address is
+ * private, unless read in one of these ways it is a metadata service. What is not known to be public is not.
  *
  * @module
  */
@@ -14,9 +15,19 @@ import { isIPv4, isIPv6 } from "node:net";
  */
 export type Place = "public" | "loopback" | "private" | "metadata" | "reserved";
 
-/** Addresses of cloud metadata services: link-local ones, Azure's, Alibaba's, Oracle's. */
-const METADATA = new Set(["169.254.169.254", "169.254.170.2", "169.254.170.23", "168.63.129.16", "100.100.100.200", "192.0.0.192"]);
-const METADATA_IPV6 = new Set(["fd00:0ec2:0000:0000:0000:0000:0000:0254", "fd00:0ec2:0000:0000:0000:0000:0000:0023"]);
+/** Addresses of cloud metadata services: the one of most clouds, Amazon's, Tencent's, Scaleway's, Azure's, Alibaba's, Oracle's. */
+const METADATA = new Set([
+  "169.254.169.254",
+  "169.254.170.2",
+  "169.254.170.23",
+  "169.254.0.23",
+  "169.254.42.42",
+  "168.63.129.16",
+  "100.100.100.200",
+  "192.0.0.192",
+]);
+/** Amazon's, Google's, Scaleway's. */
+const METADATA_IPV6 = new Set(["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42"].map(inFull));
 
 const IPV4: readonly [network: string, bits: number, place: Place][] = [
   ["0.0.0.0", 8, "reserved"],
@@ -56,6 +67,19 @@ const EMBEDDED: readonly [prefix: RegExp, group: number][] = [
   [/^2002:/, 1],
 ];
 
+/**
+ * Where it may stand in a network's own NAT64: which bytes hold it after a prefix of 48, 56, 64 and 96 bits.
+ *
+ * @see https://www.rfc-editor.org/rfc/rfc6052#section-2.2
+ */
+const LOCAL_NAT64 = /^0064:ff9b:0001:/;
+const LOCAL_NAT64_BYTES = [
+  [6, 7, 9, 10],
+  [7, 9, 10, 11],
+  [9, 10, 11, 12],
+  [12, 13, 14, 15],
+] as const;
+
 /** Text that is no address counts as `reserved`. */
 export function placeOf(address: string): Place {
   if (isIPv4(address)) return placeOfIPv4(address);
@@ -63,9 +87,10 @@ export function placeOf(address: string): Place {
   if (!isIPv6(bare)) return "reserved";
   const full = inFull(bare);
   for (const [prefix, group] of EMBEDDED) {
-    if (prefix.test(full)) return placeOfIPv4(embeddedIn(full, group));
+    if (prefix.test(full)) return placeOfIPv4(bytesOf(full, [2 * group, 2 * group + 1, 2 * group + 2, 2 * group + 3]));
   }
   if (METADATA_IPV6.has(full)) return "metadata";
+  if (LOCAL_NAT64.test(full) && LOCAL_NAT64_BYTES.some((places) => METADATA.has(bytesOf(full, places)))) return "metadata";
   return IPV6.find(([prefix]) => prefix.test(full))?.[1] ?? "reserved";
 }
 
@@ -94,12 +119,8 @@ function inFull(address: string): string {
   return [...before, ...(tail === undefined ? [] : zeros), ...after].map((group) => group.padStart(4, "0")).join(":");
 }
 
-function embeddedIn(full: string, group: number): string {
-  const groups = full.split(":");
-  return [group, group + 1]
-    .flatMap((index) => {
-      const value = Number.parseInt(groups[index] ?? "0", 16);
-      return [value >>> 8, value & 255];
-    })
-    .join(".");
+/** Four bytes of the 16 as an IPv4 address. */
+function bytesOf(full: string, places: readonly number[]): string {
+  const hex = full.replaceAll(":", "");
+  return places.map((place) => Number.parseInt(hex.slice(2 * place, 2 * place + 2), 16)).join(".");
 }
