@@ -331,6 +331,28 @@ test("what the server answers to each example is what the document says", async 
   }
 });
 
+/** Without what is another one in every answer. */
+function withoutIds(answer: unknown): unknown {
+  const names = ["id", "session_id", "created_at"];
+  return JSON.parse(JSON.stringify(answer), (name, value: unknown) => (names.includes(name) ? name : value));
+}
+
+test("what is found by the example of search and by that of the context is what the document says, to the score", async () => {
+  await using cairn = await startCairn();
+  const document = await documentOf(cairn);
+  const requestOf = (path: string) => operationOf(document, "POST", path).requestBody?.content["application/json"].example;
+  const { id } = await cairn.createSession(requestOf("/v1/sessions"));
+  for (const path of ["/v1/sessions/{session_id}/state", "/v1/sessions/{session_id}/turns", "/v1/memory"]) {
+    const { expected_version: _, ...body } = requestOf(path) ?? {};
+    await cairn.ok(cairn.post(path.replace("{session_id}", id), "session_id" in body ? { ...body, session_id: id } : body));
+  }
+  for (const path of ["/v1/memory/search", "/v1/sessions/{session_id}/context"]) {
+    const answer = await cairn.ok(cairn.post(path.replace("{session_id}", id), requestOf(path)));
+    const { example } = operationOf(document, "POST", path).responses[200]!.content["application/json"];
+    expect({ path, answer: withoutIds(answer) }).toEqual({ path, answer: withoutIds(example) });
+  }
+});
+
 test("the details of every action's trace have the fields that the document names", async () => {
   await using cairn = await startCairn();
   const document = await documentOf(cairn);

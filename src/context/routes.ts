@@ -26,7 +26,7 @@ export function contextEndpoints(parts: MemoryParts): Endpoint[] {
       response: Context,
       errors: ["session_not_found"],
       example: {
-        request: { query: "How should we reply?", memory_limit: 5 },
+        request: { query: "How does the customer prefer to be contacted?", memory_limit: 5 },
         response: {
           state: { step: 1 },
           memories: [
@@ -34,7 +34,7 @@ export function contextEndpoints(parts: MemoryParts): Endpoint[] {
               id: "mem_0VQk3cF8g9Hi",
               content: "The customer prefers e-mail to phone calls.",
               type: "preference",
-              score: 0.74,
+              score: 0.857357,
               created_at: "2026-05-07T08:00:07.000Z",
             },
           ],

@@ -33,7 +33,7 @@ const RESULT_EXAMPLE = {
   content: CONTENT,
   type: EXAMPLE.type,
   tags: EXAMPLE.tags,
-  score: 0.82,
+  score: 0.857357,
   created_at: EXAMPLE.created_at,
 };
 const tag = "Memories";
@@ -76,8 +76,8 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
       response: SearchAnswer,
       errors: ["session_not_found"],
       example: {
-        request: { query: "How does the customer want to be contacted?", user_id: "user-42" },
-        response: { object: "list", query: "How does the customer want to be contacted?", data: [RESULT_EXAMPLE] },
+        request: { query: "How does the customer prefer to be contacted?", user_id: "user-42" },
+        response: { object: "list", query: "How does the customer prefer to be contacted?", data: [RESULT_EXAMPLE] },
       },
       run: ({ body }) =>
         searchMemories(parts, {

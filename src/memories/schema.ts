@@ -102,7 +102,7 @@ export const Search = Type.Object(
   {
     query: Text(0, LIMITS.queryLengthMax, {
       description: "What to look for, in words.",
-      examples: ["How does the customer want to be contacted?"],
+      examples: ["How does the customer prefer to be contacted?"],
     }),
     session_id: Type.Optional(SessionFilter),
     user_id: Type.Optional(UserId),

@@ -34,5 +34,5 @@ test("the first conversation of the README works as it is printed", async () => 
     memories: [{ content: "The customer prefers e-mail to phone calls." }],
     recent_turns: [{ input: { content: "Where is my order?" } }],
   });
-  expect(answers.at(-1).memories[0].score).toBeGreaterThan(0);
+  expect(answers.at(-1).memories[0].score).toBeGreaterThanOrEqual(0.7);
 }, 60_000);
