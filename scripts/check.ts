@@ -1,8 +1,8 @@
 /**
  * The gate: everything that has to hold before a change goes in.
  *
- *     bun scripts/check.ts          types, lint, format, unused code, the executable, then every test
- *     bun scripts/check.ts --fix    puts the format right instead, and what the linter can mend
+ *     scripts/test          types, lint, format, unused code, the executable, then every test
+ *     scripts/test --fix    puts the format right instead, and what the linter can mend
  *
  * Says one line for what passes and everything for what fails. The last line sums up the tests.
  *
