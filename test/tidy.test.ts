@@ -154,3 +154,9 @@ test("the map names every folder of the product", () => {
   const folders = new Set(PRODUCT.map(({ path }) => path.split("/")[1] as string).filter((name) => !name.includes(".")));
   expect([...folders].filter((folder) => !map.includes(`${folder}/`))).toEqual([]);
 });
+
+test("the map has a request checked in the order of the application's head", () => {
+  const [, map = ""] = /^app\.ts +(.+?) {2,}/m.exec(readFileSync(join(ROOT, "src/ARCHITECTURE.md"), "utf8")) ?? [];
+  const [, head = ""] = /^ \* (Host → .+) → operation$/m.exec(readFileSync(join(ROOT, "src/app.ts"), "utf8")) ?? [];
+  expect(map.split(", ")).toEqual(head.split(" → "));
+});
