@@ -214,6 +214,25 @@ test("the document has the defaults and limits of every parameter", async () => 
   expect(operationOf(document, "POST", "/v1/sessions/{session_id}/fork").requestBody?.required).toBe(false);
 });
 
+test("the document says of the largest body what it is and what changes it", async () => {
+  await using cairn = await startCairn();
+  const document = await documentOf(cairn);
+  const { description } = document["info"] as { description: string };
+  expect(description.replaceAll(/\s+/g, " ")).toContain("of at most 1 MiB unless the setting `max_body_bytes` says otherwise.");
+  const answer = resolved(document, operationOf(document, "POST", "/v1/sessions").responses[413]!);
+  expect(answer.description).toBe(
+    "`payload_too_large`: the body is larger than 1048576 bytes, or than the setting `max_body_bytes` says instead.",
+  );
+});
+
+test("a client sees no code but those of the document", async () => {
+  await using cairn = await startCairn();
+  const document = await documentOf(cairn);
+  const error = document.components.schemas["Error"]?.properties["error"] as { properties: { code: { enum: string[] } } };
+  const seen = Object.entries(ERRORS).map(([code, known]) => ("code" in known ? known.code : code));
+  expect(error.properties.code.enum.toSorted()).toEqual([...new Set(seen)].sort());
+});
+
 test("every path parameter, every parameter and every body is described, and bodies are components", async () => {
   await using cairn = await startCairn();
   const document = await documentOf(cairn);

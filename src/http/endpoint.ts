@@ -4,7 +4,7 @@
  * @module
  */
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
-import type { ErrorCode } from "../lib/errors.ts";
+import type { WireCode } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Keep } from "./idempotency.ts";
 
@@ -49,7 +49,7 @@ export interface Endpoint {
   body: TObject | null;
   response: TSchema;
   /** Codes beside those that any endpoint can answer. */
-  errors: readonly ErrorCode[];
+  errors: readonly WireCode[];
   example: Example;
   run(call: Call<never, never>): JsonText | Promise<JsonText>;
 }

@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { ApiError, ERRORS, type ErrorCode, type ErrorDetail } from "../lib/errors.ts";
+import { ApiError, ERRORS, type ErrorDetail, type WireCode } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { errorJson } from "./errors.ts";
@@ -17,15 +17,11 @@ interface ErrorDoc {
   detail?: ErrorDetail;
 }
 
-const ERROR_DOCS: Record<ErrorCode, ErrorDoc> = {
+const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
   invalid_request: {
     when: "a parameter or a field is missing or not valid; `param` says which.",
     message: "limit must be an integer from 1 to 100; got 500.",
     detail: { param: "limit" },
-  },
-  method_not_allowed: {
-    when: "the path does not know the method; the header `Allow` has those it knows.",
-    message: "PUT is not known here; GET, PATCH, DELETE are.",
   },
   authentication_failed: {
     when: "no API key came with the request, or one that is not valid, has expired or was revoked.",
@@ -66,7 +62,7 @@ const ERROR_DOCS: Record<ErrorCode, ErrorDoc> = {
     detail: { param: "expected_version" },
   },
   payload_too_large: {
-    when: `the body is larger than ${LIMITS.bodyBytesMax} bytes.`,
+    when: `the body is larger than ${LIMITS.bodyBytesMax} bytes, or than the setting \`max_body_bytes\` says instead.`,
     message: `The body must be at most ${LIMITS.bodyBytesMax} bytes.`,
   },
   content_too_large: {
@@ -98,9 +94,9 @@ export const COMMON_ERRORS = [
   "rate_limit_exceeded",
   "internal_error",
   "service_unavailable",
-] as const satisfies readonly ErrorCode[];
+] as const satisfies readonly WireCode[];
 
-const CODES = Object.keys(ERRORS).filter((code) => code !== "method_not_allowed");
+const CODES = Object.keys(ERROR_DOCS);
 const TYPES = [...new Set(Object.values(ERRORS).map(({ type }) => type))];
 
 export const ErrorBody = Type.Object(
@@ -117,12 +113,12 @@ export const ErrorBody = Type.Object(
   { title: "Error", description: "An error." },
 );
 
-export function errorDescription(code: ErrorCode): string {
+export function errorDescription(code: WireCode): string {
   return `\`${code}\`: ${ERROR_DOCS[code].when}`;
 }
 
 /** An answer with the error, in exactly the form that the server gives it. */
-export function errorExample(code: ErrorCode): JsonObject {
+export function errorExample(code: WireCode): JsonObject {
   const { message, detail } = ERROR_DOCS[code];
   return JSON.parse(errorJson(new ApiError(code, message, detail), "req_0VQk3bD4w8Vu")) as JsonObject;
 }

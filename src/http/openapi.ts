@@ -7,7 +7,7 @@
  * @module
  */
 import { Type, type TSchema } from "@sinclair/typebox";
-import { ERRORS, type ErrorCode } from "../lib/errors.ts";
+import { ERRORS, type WireCode } from "../lib/errors.ts";
 import type { JsonObject, JsonValue } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { pascalCase } from "../lib/text.ts";
@@ -24,9 +24,10 @@ const DESCRIPTION = `${SUMMARY}
 
 - **Keys.** Every request under \`/v1\` needs an API key, in the header \`X-API-Key\` or as \`Authorization: Bearer\`. A key has
   scopes: \`read\`, \`write\` and \`admin\`, which implies the others.
-- **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most ${LIMITS.bodyBytesMax / 1024 / 1024} MiB. Types are strict, unknown
-  fields are ignored, and a null for an optional field is the same as leaving it out. Objects of your own (state, metadata, snapshots)
-  nest at most ${LIMITS.jsonDepthMax} levels. Lengths of text count code points.
+- **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most ${LIMITS.bodyBytesMax / 1024 / 1024} MiB unless
+  the setting \`max_body_bytes\` says otherwise. Types are strict, unknown fields are ignored, and a null for an optional field
+  is the same as leaving it out. Objects of your own (state, metadata, snapshots) nest at most ${LIMITS.jsonDepthMax} levels. Lengths of text
+  count code points.
 - **Times** are ISO 8601 in UTC with milliseconds. **Ids** are a prefix, an underscore and 12 letters or digits, and sort by time.
 - **Lists** are newest first. The next page starts after the last id of this one: \`starting_after\`.
 - **Errors** have a \`code\` and a \`message\` that says what was expected and what came. A path that does not exist is 404
@@ -198,7 +199,7 @@ function success(description: string, schema: TSchema, example: JsonValue, heade
 }
 
 /** One response for each status, with all the codes it can carry. */
-function errorResponses(codes: readonly ErrorCode[], components: Components): Record<string, JsonObject> {
+function errorResponses(codes: readonly WireCode[], components: Components): Record<string, JsonObject> {
   const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
   return Object.fromEntries(
     Array.from(byStatus, ([status, ofStatus]) => {

@@ -23,6 +23,8 @@ export const ERRORS = {
 } as const satisfies Record<string, { status: number; type: string; code?: string }>;
 
 export type ErrorCode = keyof typeof ERRORS;
+/** Those that clients see: a method that is not known is `invalid_request` to them. */
+export type WireCode = Exclude<ErrorCode, "method_not_allowed">;
 
 export interface ErrorDetail {
   /** The field, parameter or header that is at fault, as the caller wrote it: `input.type`. */
