@@ -49,7 +49,7 @@ import { turnEndpoints } from "./turns/routes.ts";
 import { webhookEndpoints } from "./webhooks/routes.ts";
 import type { WebhookParts } from "./webhooks/subscriptions.ts";
 
-export interface AppParts extends MemoryParts, SettingsParts, WebhookParts {
+interface AppParts extends MemoryParts, SettingsParts, WebhookParts {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly log: Log;

@@ -10,6 +10,7 @@ import {
   vectors,
 } from "../src/storage/tables.ts";
 import { idsOf, nested, neverGiven, pagesOf, refusal } from "./support/answers.ts";
+import { roundsDuring } from "./support/loop.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 
 const MEMORY_ID = expect.stringMatching(/^mem_[0-9A-Za-z]{12}$/);
@@ -538,4 +539,19 @@ test("a key for reading reads memories and changes none; one for writing does no
     expect((await ask(refused)).status).toBe(403);
     expect([200, 201]).toContain((await ask(allowed)).status);
   }
+});
+
+test("other requests are answered while a list looks for memories that pass two filters which rarely meet", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const kinds = [
+    { type: "left", tags: ["l"] },
+    { type: "right", tags: ["r"] },
+  ];
+  for (let i = 0; i < 2_000; i += 100)
+    await Promise.all(Array.from({ length: 100 }, (_, j) => cairn.addMemory(id, `note ${i + j}`, { ...kinds[j % 2], embed: false })));
+  const plain = await roundsDuring(cairn.get("/v1/memory?type=left&tags=l"));
+  const list = cairn.get("/v1/memory?type=left&tags=r");
+  expect(await roundsDuring(list)).toBeGreaterThanOrEqual(plain + 2);
+  expect((await list).body).toMatchObject({ data: [], has_more: false });
 });

@@ -18,7 +18,6 @@ import type { Task } from "../tasks/task.ts";
 
 const KEPT_MS = LIMITS.idempotencyHours * 3_600_000;
 const HASH_LENGTH = hashKey("").length;
-const UNCHANGED_LENGTH_MAX = 65_536;
 const ROWS_PER_COMMIT = 500;
 const IDLE_MS = 60_000;
 
@@ -80,7 +79,7 @@ export class Idempotency {
       const answer = await work(put);
       // What changes nothing has no transaction to join: its answer is kept in one of its own. A large one is not, for a key
       // that may only read must not fill the disk; made anew it does no harm.
-      if (!written && answer.length <= UNCHANGED_LENGTH_MAX) await this.#store.commit((tx) => put(tx, answer));
+      if (!written && answer.length <= LIMITS.unchangedAnswerLengthMax) await this.#store.commit((tx) => put(tx, answer));
       return answer;
     })();
     const settled = working.catch(() => undefined).finally(() => this.#underWay.delete(row));

@@ -26,13 +26,15 @@ const DESCRIPTION = `${SUMMARY}
   scopes: \`read\`, \`write\` and \`admin\`, which implies the others.
 - **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most ${LIMITS.bodyBytesMax / 1024 / 1024} MiB unless
   the setting \`max_body_bytes\` says otherwise. Types are strict, unknown fields are ignored, and a null for an optional field
-  is the same as leaving it out. Objects of your own (state, metadata, snapshots) nest at most ${LIMITS.jsonDepthMax} levels. Lengths of text
-  count code points.
+  is the same as leaving it out. Nothing in a body nests deeper than ${LIMITS.jsonDepthMax} levels. Whole numbers are exact up to 2^53: send
+  longer ones as text. Lengths of text count code points.
 - **Times** are ISO 8601 in UTC with milliseconds. **Ids** are a prefix, an underscore and 12 letters or digits, and sort by time.
 - **Lists** are newest first. The next page starts after the last id of this one: \`starting_after\`.
+  A page of large records ends early, after ${LIMITS.pageLengthMax / 1024 / 1024} MiB, with \`has_more\`.
 - **Errors** have a \`code\` and a \`message\` that says what was expected and what came. A path that does not exist is 404
   \`resource_not_found\`; a method that a path does not know is 405 \`invalid_request\`, and the header \`Allow\` has those it knows.
 - **Retries** are safe with an \`Idempotency-Key\`: one change and one answer, for ${LIMITS.idempotencyHours} hours.
+  What only reads is read again when its answer was larger than ${LIMITS.unchangedAnswerLengthMax / 1024} KiB.
 - **Rates** are limited for each key. Every response says how much is left.`;
 
 const TAGS: Record<string, string> = {

@@ -358,6 +358,7 @@ const badInput = namesOf("bad-input.test.ts", {
 });
 
 const idempotency = namesOf("idempotency.test.ts", {
+  largeRead: "of a read a large answer is not kept, and is made anew",
   replay: "a replay is the first answer byte for byte, under the new request's own id",
   everyChange: "sent again, it is answered again and nothing changes: create a session",
   onPatch: "sent again, it is answered again and nothing changes: update a session",
@@ -1349,6 +1350,7 @@ export const SPECIFICATION: readonly Section[] = [
       "searchMax: 50": [search.limit, badInput.bodies],
       "searchThresholdDefault: 0.7": search.threshold,
       "idempotencyHours: 24": idempotency.hours,
+      "unchangedAnswerLengthMax: 64 KiB": idempotency.largeRead,
       "webhooksMax: 100": webhooks.most,
       "webhookDescriptionLengthMax: 256": webhooks.refused,
       "webhookSecretLengthMin: 16": webhooks.refused,
