@@ -268,7 +268,7 @@ function* checkVectors(reader: Snapshot): Generator<Problem | undefined> {
   }
 }
 
-/** Every label is of a vector, and smaller than the next one. */
+/** Every label is of a vector, and smaller than the next one; what cannot be read is no number, and compares as wrong. */
 function* checkLabels(reader: Snapshot): Generator<Problem | undefined> {
   const next = nextLabelOf(reader);
   let highest = -1;
@@ -289,12 +289,16 @@ function* checkLabels(reader: Snapshot): Generator<Problem | undefined> {
     }
     highest = label;
   }
-  const right = Math.max(highest + 1, firstLabelOf(reader));
-  if (next < right) {
+  const first = firstLabelOf(reader);
+  const right = Math.max(highest + 1, Number.isNaN(first) ? 0 : first);
+  const isRight = (label: number) => Number.isSafeInteger(label) && label >= right;
+  if (!isRight(next)) {
     yield {
-      what: "meta: the next label was given already",
+      what: "meta: the next label was given already, or is no label",
       example: `${next} instead of ${right}`,
-      mend: (tx) => tx.put(meta, "nextLabel", String(Math.max(right, nextLabelOf(tx)))),
+      mend: (tx) => {
+        if (!isRight(nextLabelOf(tx))) tx.put(meta, "nextLabel", String(right));
+      },
     };
   }
 }

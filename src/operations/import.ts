@@ -9,9 +9,9 @@
 import { DIMENSION } from "../embeddings/embedder.ts";
 import type { Clock } from "../lib/clock.ts";
 import { numberKey } from "../storage/keys.ts";
-import { LABEL_BYTES } from "../storage/memory-records.ts";
+import { firstLabelOf, LABEL_BYTES, nextLabelOf } from "../storage/memory-records.ts";
 import { Store, type Tx } from "../storage/store.ts";
-import { labels, memories, meta, owed, SCHEMA_VERSION, webhooks, type MemoryRow, type WebhookRow } from "../storage/tables.ts";
+import { labels, memories, owed, SCHEMA_VERSION, webhooks, type MemoryRow, type WebhookRow } from "../storage/tables.ts";
 import { encodeVector } from "../vectors/encoding.ts";
 import { newSecret } from "../webhooks/signature.ts";
 import { EXPORT_FORMAT } from "./export.ts";
@@ -85,9 +85,10 @@ async function readInto(store: Store, source: AsyncIterable<Uint8Array>, onRead:
   if (number === 0) throw new OperationError("There is nothing to import.");
   if (end === undefined) throw wrong(number, "the end is missing, so the file was cut short");
   if (end !== number - 2) throw wrong(number, `there should be ${end} records, and there are ${number - 2}`);
-  if (Number(store.get(meta, "nextLabel") ?? "0") <= highestLabel) {
-    throw new OperationError(`The next label must be above ${highestLabel}, which a vector has. Nothing was changed.`);
-  }
+  const [first, next] = [firstLabelOf(store), nextLabelOf(store)];
+  const given = `The next label is ${next}, and must be`;
+  if (!(next > highestLabel)) throw new OperationError(`${given} above ${highestLabel}, which a vector has. Nothing was changed.`);
+  if (!(next >= first)) throw new OperationError(`${given} ${first} or more, which is the first. Nothing was changed.`);
   return end;
 }
 

@@ -50,7 +50,7 @@ import {
 } from "../storage/tables.ts";
 import type { TraceAction } from "../traces/events.ts";
 import { actionPrefix, expiryDayKey } from "../traces/record.ts";
-import { id, isoTime, listOf, maybe, nullOr, number, object, oneOf, text, truth, uint32, whole, type Shape } from "./shapes.ts";
+import { id, isoTime, listOf, maybe, nullOr, number, object, oneOf, text, truth, uint32, uint32Text, whole, type Shape } from "./shapes.ts";
 
 /** An entry of an index: its key, and its row, which is empty unless the index says more. */
 export interface Entry {
@@ -145,7 +145,7 @@ function records<Row>({ table, outside, key, shape, indexes = [], entries = () =
 
 /** In the order in which they are exported. */
 export const RECORDS: readonly RecordTable[] = [
-  records({ table: meta, outside: asText, key: /^[a-zA-Z]+$/, shape: text }),
+  records({ table: meta, outside: asText, key: /^(schema|nextLabel|firstLabel)$/, shape: uint32Text }),
   records({
     table: settings,
     outside: asJson,

@@ -19,6 +19,11 @@ export const number = simple("a number", (value) => typeof value === "number");
 /** What keys of the store can hold: times until 2081, and any count or limit. */
 export const whole = simple("a whole number from 0 to 3.5e12", (value) => isWholeBelow(value, 62 ** 7));
 export const uint32 = simple("a whole number below 2^32", (value) => isWholeBelow(value, 2 ** 32));
+/** One of those as text in the digits that `String` gives, as labels and versions of the schema stand in `meta`. */
+export const uint32Text = simple(
+  "the text of a whole number below 2^32",
+  (value) => typeof value === "string" && isWholeBelow(Number(value), 2 ** 32) && value === String(Number(value)),
+);
 export const isoTime = simple("a time", (value) => typeof value === "string" && !Number.isNaN(Date.parse(value)));
 
 export function id(prefix: IdPrefix): Shape {

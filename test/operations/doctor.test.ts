@@ -242,13 +242,32 @@ for (const { name, damage, finds } of VECTOR_LOST) {
 test("a next label that was given already is put above all that are there", async () => {
   const next = Number(store.get(meta, "nextLabel"));
   await store.commit((tx) => tx.put(meta, "nextLabel", "0"));
-  expect(kinds((await examineAll(store)).findings)).toEqual(["meta: the next label was given already"]);
+  expect(kinds((await examineAll(store)).findings)).toEqual(["meta: the next label was given already, or is no label"]);
   expect((await mendAll(store)).left).toEqual([]);
   const highest = Math.max(...store.rows(memories, all).map(({ row }) => row.embedding?.label ?? -1));
   expect({ label: Number(store.get(meta, "nextLabel")), isAtMostWhatItWas: highest < next }).toEqual({
     label: highest + 1,
     isAtMostWhatItWas: true,
   });
+});
+
+test("a next label that cannot be read is found, and put above all that are there", async () => {
+  const next = store.get(meta, "nextLabel");
+  const highest = Math.max(...store.rows(memories, all).map(({ row }) => row.embedding?.label ?? -1));
+  for (const unreadable of ["banana", "1.5", "-1", "1e99"]) {
+    await store.commit((tx) => tx.put(meta, "nextLabel", unreadable));
+    expect(kinds((await examineAll(store)).findings)).toEqual([
+      "meta: rows that cannot be read",
+      "meta: the next label was given already, or is no label",
+    ]);
+    expect((await mendAll(store)).left).toEqual([]);
+    expect(store.get(meta, "nextLabel")).toBe(String(highest + 1));
+  }
+  await store.commit((tx) => {
+    tx.put(meta, "nextLabel", next ?? "");
+    tx.put(meta, "firstLabel", "banana");
+  });
+  expect(kinds((await mendAll(store)).left)).toEqual(["meta: rows that cannot be read"]);
 });
 
 test("versions and turns of a session that is gone are noted, and the server removes them", async () => {

@@ -161,7 +161,27 @@ const REFUSED: { name: string; lines: (string | Uint8Array)[]; says: string }[] 
   {
     name: "a label that would be given again",
     lines: [HEADER, MEMORY(EMBEDDED, `,"vector":"${VECTOR}","terms":""`), '{"end":1}'],
-    says: "The next label must be above 0",
+    says: "The next label is 0, and must be above 0",
+  },
+  ...["banana", "", "NaN", "-1", "1.5", "1e3", " 7", "4294967296"].map((row) => ({
+    name: `a next label of ${JSON.stringify(row)}`,
+    lines: [HEADER, JSON.stringify({ table: "meta", key: "nextLabel", row }), '{"end":1}'],
+    says: "Line 2 cannot be imported: row is not the text of a whole number below 2^32",
+  })),
+  {
+    name: "a first label that cannot be read",
+    lines: [HEADER, '{"table":"meta","key":"firstLabel","row":"banana"}', '{"end":1}'],
+    says: "Line 2 cannot be imported: row is not the text of a whole number below 2^32",
+  },
+  {
+    name: "a first label above the next",
+    lines: [HEADER, '{"table":"meta","key":"firstLabel","row":"7"}', '{"end":1}'],
+    says: "The next label is 0, and must be 7 or more",
+  },
+  {
+    name: "a row of meta that nobody reads",
+    lines: [HEADER, '{"table":"meta","key":"lastLabel","row":"7"}', '{"end":1}'],
+    says: "Line 2 cannot be imported: the key has not the shape of one",
   },
 ];
 
