@@ -72,6 +72,11 @@ const LMDB_PATCHES: readonly { why: string; from: string; to: string }[] = [
     to: "last_error = malloc(512)",
   },
   {
+    why: "It was printed too, in the middle of a line, beside being given to whoever writes.",
+    from: 'fprintf(stderr, "Write error: %s position %u, size %u", strerror(rc), wpos, wsize);',
+    to: "",
+  },
+  {
     why: "A map that cannot grow, where the address space is limited, was gone altogether: the next read ended the process. Now the one there was stays, also for other threads meanwhile.",
     from: "env->me_map = mmap(addr, env->me_mapsize, prot, mmap_flags,\n\t\tenv->me_fd, 0);\n\tif (env->me_map == MAP_FAILED) {\n\t\tenv->me_map = NULL;\n\t\treturn ErrCode();\n\t}",
     to: "void *map = mmap(addr, env->me_mapsize, prot, mmap_flags, env->me_fd, 0);\n\tif (map == MAP_FAILED) return ErrCode();\n\tenv->me_map = map;",

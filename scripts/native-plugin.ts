@@ -15,6 +15,7 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { addonPaths, type Architecture } from "./build-native.ts";
+import { Failure } from "./failure.ts";
 
 const nativeModule = join(dirname(import.meta.dir), "src/lib/native.ts");
 
@@ -27,6 +28,7 @@ export function nativePlugin(architecture: Architecture): BunPlugin {
       build.onResolve({ filter: /^node-gyp-build-optional-packages$/ }, () => ({ path: "lmdb", namespace: "native" }));
       build.onLoad({ filter: /.*/, namespace: "native" }, () => ({ loader: "js", contents: lmdbLoader(paths) }));
       build.onLoad({ filter: /hnswlib-node[\\/]lib[\\/]index\.js$/ }, () => ({ loader: "js", contents: hnswLoader(paths) }));
+      build.onLoad({ filter: /lmdb[\\/]write\.js$/ }, ({ path }) => ({ loader: "js", contents: silentWriter(readFileSync(path, "utf8")) }));
       // Only a faster way to read msgpack strings, and Cairn stores JSON; msgpackr does without it when there is none.
       build.onResolve({ filter: /^msgpackr-extract$/ }, () => ({ path: "msgpackr-extract", namespace: "absent" }));
       build.onLoad({ filter: /.*/, namespace: "absent" }, () => ({ loader: "js", contents: "module.exports = null;" }));
@@ -40,6 +42,14 @@ function lmdbLoader(paths: Record<string, string>): string {
     import { loadNative } from ${JSON.stringify(nativeModule)};
     ${addonImports(paths, ["lmdb"])}
     export default () => loadNative(addons["lmdb"]);`;
+}
+
+/** lmdb's writer prints a commit that failed, beside rejecting it: lines of its source, before what Cairn says of it. */
+function silentWriter(source: string): string {
+  const [before, after, ...more] = source.split(/console\.error\(error\);(?=\s+if \(commitRejectPromise\))/);
+  if (before === undefined || after === undefined || more.length > 0)
+    throw new Failure("lmdb's write.js no longer prints a failed commit as it did.");
+  return before + after;
 }
 
 function hnswLoader(paths: Record<string, string>): string {

@@ -59,23 +59,23 @@ async function main([command, ...args]: readonly string[]): Promise<number> {
     }
     case "keys": {
       const { keys } = await import("./cli/keys.ts");
-      return keys(args, prepared);
+      return keys(args, preparedOnce);
     }
     case "backup": {
       const { backup } = await import("./cli/backup.ts");
-      return backup(args, prepared);
+      return backup(args, preparedOnce);
     }
     case "restore": {
       const { restore } = await import("./cli/restore.ts");
-      return restore(args, prepared);
+      return restore(args, preparedOnce);
     }
     case "export": {
       const { exportAll } = await import("./cli/export.ts");
-      return exportAll(args, prepared);
+      return exportAll(args, preparedOnce);
     }
     case "import": {
       const { importAll } = await import("./cli/import.ts");
-      return importAll(args, prepared);
+      return importAll(args, preparedOnce);
     }
     case "health": {
       const { health } = await import("./cli/health.ts");
@@ -83,11 +83,11 @@ async function main([command, ...args]: readonly string[]): Promise<number> {
     }
     case "doctor": {
       const { doctor } = await import("./cli/doctor.ts");
-      return doctor(args, prepared);
+      return doctor(args, preparedOnce);
     }
     case "rebuild-index": {
       const { rebuildIndex } = await import("./cli/rebuild-index.ts");
-      return rebuildIndex(args, prepared);
+      return rebuildIndex(args, preparedOnce);
     }
     case "version":
     case "--version":
@@ -108,6 +108,19 @@ function prepared(args: readonly string[]): Config {
   mkdirSync(config.dataDirectory, { recursive: true, mode: 0o700 });
   configureNative({ directory: config.nativeDirectory, dataDirectory: config.dataDirectory, simd: config.simd });
   return config;
+}
+
+/** For a command that ends when it has its answer; a server has a log for this. */
+function preparedOnce(args: readonly string[]): Config {
+  process.on("unhandledRejection", (reason) => {
+    if (!isOfCommit(reason)) throw reason;
+  });
+  return prepared(args);
+}
+
+/** A commit that fails rejects once more in a promise inside lmdb-js that nobody holds. Its codes are numbers, those of the system are names. */
+function isOfCommit(reason: unknown): boolean {
+  return reason instanceof Error && (("code" in reason && typeof reason.code === "number") || "commitError" in reason);
 }
 
 process.umask(0o077);

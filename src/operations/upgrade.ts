@@ -14,7 +14,8 @@ import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { migrate, MIGRATIONS, migrationsFrom, type Migration } from "../storage/migrate.ts";
 import type { Durability } from "../storage/durability.ts";
-import { FREE_BYTES_MIN, Store } from "../storage/store.ts";
+import { FREE_BYTES_MIN } from "../storage/refusal.ts";
+import { Store } from "../storage/store.ts";
 import { writeBackup } from "./backup.ts";
 import { OperationError } from "./report.ts";
 

@@ -17,7 +17,7 @@
  *
  * @module
  */
-import { chmodSync, mkdirSync, statfsSync } from "node:fs";
+import { chmodSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
@@ -25,7 +25,7 @@ import { ApiError } from "../lib/errors.ts";
 import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
 import { Draft, type Write } from "./draft.ts";
 import { isMarked, mark, unmark, type Durability } from "./durability.ts";
-import { refusalOf } from "./refusal.ts";
+import { hasRoom, refusalOf } from "./refusal.ts";
 import { Remembered } from "./remembered.ts";
 import { SCHEMA_VERSION, TABLES, labels, memories, meta, removals, sessions, vectors, type AnyTable, type Table } from "./tables.ts";
 
@@ -59,8 +59,6 @@ const REMEMBERED_LENGTH_MAX = 1_024;
 /** More of them wait for the next transaction, so that requests are heard in between. */
 const WORKS_PER_TRANSACTION = 128;
 
-/** Below this a commit is refused: LMDB has to be able to write the pages of everything that waits (64 MiB). */
-export const FREE_BYTES_MIN = 64 * 1024 * 1024;
 const FREE_SPACE_CHECK_MS = 500;
 
 export class StoreError extends Error {
@@ -341,7 +339,7 @@ export class Store implements Reader {
         (reason: unknown) => reason,
       );
       this.#spaceCheckedAt = Number.NEGATIVE_INFINITY;
-      throw refusalOf(cause);
+      throw refusalOf(cause, this.directory);
     }
   }
 
@@ -402,14 +400,9 @@ export class Store implements Reader {
     const now = this.#clock.elapsed();
     if (now - this.#spaceCheckedAt >= FREE_SPACE_CHECK_MS) {
       this.#spaceCheckedAt = now;
-      const { bavail, bsize } = statfsSync(this.directory);
-      this.#spaceRefusal =
-        bavail * bsize >= FREE_BYTES_MIN
-          ? undefined
-          : new ApiError(
-              "service_unavailable",
-              "The disk is nearly full (less than 64 MiB free). Nothing was changed; reading still works.",
-            );
+      this.#spaceRefusal = hasRoom(this.directory)
+        ? undefined
+        : new ApiError("service_unavailable", "The disk is nearly full (less than 64 MiB free). Nothing was changed; reading still works.");
     }
     if (this.#spaceRefusal !== undefined) throw this.#spaceRefusal;
   }

@@ -3,7 +3,7 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import type { EmbeddingSettings } from "../../src/storage/tables.ts";
 import { startCairn } from "../support/cairn.ts";
-import { KEY, ownMounts, scratchDirectory, startProcess, until, type Scratch } from "../support/process.ts";
+import { KEY, ownMounts, runCairn, scratchDirectory, startProcess, until, type Scratch } from "../support/process.ts";
 
 const TIMEOUT_MS = 60_000;
 const WRITABLE_AGAIN_SECONDS = 10;
@@ -119,8 +119,32 @@ test(
     ];
     const kept = { ...session, memory_count: 1, updated_at: expect.any(String) };
     expect(await reads()).toEqual([kept, expect.objectContaining({ data: [kept] }), memory, 2, 1, 1, "ready"]);
+    // The log is lines of JSON, and nothing of lmdb's own stands between them.
+    expect(server.stderr).not.toMatch(/Write error|write\.js/);
     limit(server.pid, "fsize", "unlimited");
     expect(await server.ok(server.post(`/v1/sessions/${session.id}/state`, { state: { step: 2 } }))).toMatchObject({ state_version: 1 });
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "an import that the disk does not take ends with one line of why, and leaves nothing",
+  async () => {
+    using directory = scratchDirectory();
+    const at = (name: string) => join(directory.path, name);
+    await using server = await startProcess({ dataDirectory: at("data") });
+    const large = "x".repeat(900_000);
+    for (let i = 0; i < 10; i++) await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { large } }));
+    expect(await runCairn(["export", at("export"), "--data-dir", at("data")])).toMatchObject({ code: 0 });
+    // Less than the records take. The native parts are unpacked already.
+    const through = ["prlimit", "--fsize=8000000"];
+    const options = { through, environment: { CAIRN_NATIVE_DIR: at("data") } };
+    expect(await runCairn(["import", at("export"), "--data-dir", at("imported")], options)).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^cairn: The (disk has failed|store cannot grow)[^\n]*\n$/),
+    });
+    expect(["store", "incoming"].filter((name) => fs.existsSync(join(at("imported"), name)))).toEqual([]);
   },
   TIMEOUT_MS,
 );
