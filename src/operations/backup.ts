@@ -96,7 +96,9 @@ export async function restoreBackup(
 
 /** What a backup says of itself, as far as that can be told without reading all of it. */
 async function describe(path: string): Promise<Description> {
-  const { size } = await stat(path);
+  const file = await stat(path);
+  if (!file.isFile()) throw new OperationError(`${path} is no backup file, but ${file.isDirectory() ? "a directory" : "something else"}.`);
+  const { size } = file;
   const text = await Bun.file(path)
     .slice(Math.max(0, size - DESCRIPTION_BYTES), size)
     .text();

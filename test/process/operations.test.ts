@@ -199,6 +199,16 @@ const REFUSED: { args: string[]; code: number; stderr: RegExp }[] = [
     stderr: /^cairn: There is no store in none\. Say where it is with --data-dir\.\n$/,
   })),
   { args: ["restore", "none", "--data-dir", "new"], code: 1, stderr: /^cairn: [^\n]*none[^\n]*\n$/ },
+  {
+    args: ["restore", ".", "--data-dir", "new"],
+    code: 1,
+    stderr: /^cairn: \. is no backup file, but a directory\.\n$/,
+  },
+  {
+    args: ["restore", "/dev/null", "--data-dir", "new"],
+    code: 1,
+    stderr: /^cairn: \/dev\/null is no backup file, but something else\.\n$/,
+  },
   { args: ["import", "none", "--data-dir", "new"], code: 1, stderr: /^cairn: [^\n]*none[^\n]*\n$/ },
   { args: ["import", "--data-dir", "new"], code: 1, stderr: /^cairn: There is nothing to import\.\n$/ },
 ];
