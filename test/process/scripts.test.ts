@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { scratchDirectory } from "../support/process.ts";
 
@@ -32,3 +32,21 @@ test("what the README and package.json have one run needs no Bun on the path", (
   const commands = [...Array.from(readme.matchAll(/`([^`\n]+)`/g), ([, text = ""]) => text), ...Object.values(scripts)];
   expect(commands.filter((command) => command.startsWith("bun "))).toEqual([]);
 });
+
+const TIMEOUT_MS = 60_000;
+
+test(
+  "setting up removes what a compilation that was killed has left, and nothing of one that runs",
+  () => {
+    mkdirSync(join(ROOT, "native"), { recursive: true });
+    const [left, running] = [mkdtempSync(join(ROOT, "native/scratch-")), mkdtempSync(join(ROOT, "native/scratch-"))];
+    mkdirSync(join(left, "source"));
+    const longAgo = new Date(0);
+    utimesSync(left, longAgo, longAgo);
+    const { exitCode, stderr } = Bun.spawnSync([join(ROOT, "scripts/setup")], { stdin: "ignore" });
+    expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: "" });
+    expect([left, running].map((path) => existsSync(path))).toEqual([false, true]);
+    rmdirSync(running);
+  },
+  TIMEOUT_MS,
+);
