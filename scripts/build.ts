@@ -15,9 +15,8 @@ import { $ } from "bun";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { parseArgs } from "node:util";
 import { type Architecture, buildNative, filesBelow } from "./build-native.ts";
-import { Failure, runScript } from "./failure.ts";
+import { Failure, readArguments, runScript } from "./failure.ts";
 import { nativePlugin } from "./native-plugin.ts";
 import { assertNoticeNames } from "./notice.ts";
 
@@ -46,7 +45,7 @@ const SOURCES = [
 ];
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
+  const { values } = readArguments({
     options: { target: { type: "string" }, outfile: { type: "string" }, "if-changed": { type: "boolean", default: false } },
   });
   const target = asTarget(values.target ?? `bun-linux-${process.arch}`);

@@ -4,8 +4,23 @@
  * @module
  */
 
+import { parseArgs, type ParseArgsConfig } from "node:util";
+
 /** A failure whose message is all the reader needs; a stack would only hide it. */
 export class Failure extends Error {}
+
+/**
+ * What a script was called with.
+ *
+ * @throws {Failure} naming the flag that is not known, or lacks its value
+ */
+export function readArguments<Known extends ParseArgsConfig>(known: Known): ReturnType<typeof parseArgs<Known>> {
+  try {
+    return parseArgs(known);
+  } catch (error) {
+    throw new Failure(error instanceof Error ? error.message : String(error));
+  }
+}
 
 /** Runs a script. A `Failure` ends it with its message and exit code 1; other errors keep their stack. */
 export async function runScript(main: () => Promise<void>): Promise<void> {

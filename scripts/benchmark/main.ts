@@ -9,8 +9,7 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { cpus } from "node:os";
 import { dirname, join } from "node:path";
-import { parseArgs } from "node:util";
-import { Failure, runScript } from "../failure.ts";
+import { Failure, readArguments, runScript } from "../failure.ts";
 import { Child } from "./child.ts";
 import type { ClientOrder, ClientResult } from "./client.ts";
 import type { CommitsOrder, CommitsResult } from "./commits.ts";
@@ -58,7 +57,7 @@ interface Options {
 }
 
 function readOptions(): Options | undefined {
-  const { values } = parseArgs({
+  const { values } = readArguments({
     options: {
       quick: { type: "boolean", default: false },
       sessions: { type: "string" },

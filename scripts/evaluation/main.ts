@@ -14,7 +14,7 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { parseArgs } from "node:util";
+import { readArguments, runScript } from "../failure.ts";
 import { startExecutable } from "./executable.ts";
 import { found, retrievalFigures, sentencePairFigures, type Found, type Ranked } from "./figures.ts";
 
@@ -100,26 +100,28 @@ async function evaluate(api: Api, data: DataSet): Promise<string> {
   return retrievalFigures(all);
 }
 
-const { values, positionals } = parseArgs({ allowPositionals: true, options: { url: { type: "string" }, key: { type: "string" } } });
-const [directory, only] = positionals;
-if (directory === undefined) {
-  console.error("scripts/evaluate DATA_DIR [set,set …] [--url URL --key KEY]");
-  process.exit(2);
-}
-const names =
-  only?.split(",") ??
-  readdirSync(directory)
-    .filter((name) => name.endsWith(".json"))
-    .map((name) => basename(name, ".json"));
-const scratch = mkdtempSync(join(tmpdir(), "cairn-evaluation-"));
-const server = values.url === undefined ? await startExecutable(scratch) : undefined;
-try {
-  const api = apiOf(server?.url ?? values.url ?? "", server?.key ?? values.key ?? "");
-  for (const name of names) {
-    const data = JSON.parse(readFileSync(join(directory, `${name}.json`), "utf8")) as DataSet;
-    console.log(name.padEnd(12), await evaluate(api, data));
+await runScript(async () => {
+  const { values, positionals } = readArguments({ allowPositionals: true, options: { url: { type: "string" }, key: { type: "string" } } });
+  const [directory, only] = positionals;
+  if (directory === undefined) {
+    console.error("scripts/evaluate DATA_DIR [set,set …] [--url URL --key KEY]");
+    process.exit(2);
   }
-} finally {
-  await server?.stop();
-  rmSync(scratch, { recursive: true, force: true });
-}
+  const names =
+    only?.split(",") ??
+    readdirSync(directory)
+      .filter((name) => name.endsWith(".json"))
+      .map((name) => basename(name, ".json"));
+  const scratch = mkdtempSync(join(tmpdir(), "cairn-evaluation-"));
+  const server = values.url === undefined ? await startExecutable(scratch) : undefined;
+  try {
+    const api = apiOf(server?.url ?? values.url ?? "", server?.key ?? values.key ?? "");
+    for (const name of names) {
+      const data = JSON.parse(readFileSync(join(directory, `${name}.json`), "utf8")) as DataSet;
+      console.log(name.padEnd(12), await evaluate(api, data));
+    }
+  } finally {
+    await server?.stop();
+    rmSync(scratch, { recursive: true, force: true });
+  }
+});

@@ -50,3 +50,19 @@ test(
   },
   TIMEOUT_MS,
 );
+
+test(
+  "a flag that a script does not know ends it with one line that names it",
+  () => {
+    for (const script of ["build.ts", "benchmark/main.ts", "evaluation/main.ts"]) {
+      const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, join(ROOT, "scripts", script), "--nope"], { stdin: "ignore" });
+      expect({ script, exitCode, stdout: stdout.toString(), stderr: stderr.toString() }).toEqual({
+        script,
+        exitCode: 1,
+        stdout: "",
+        stderr: expect.stringMatching(/^[^\n]*--nope[^\n]*\n$/),
+      });
+    }
+  },
+  TIMEOUT_MS,
+);
