@@ -12,6 +12,8 @@ import { openApiSchema, type SchemaComponents } from "../src/http/openapi-schema
 import { OneOf, UserObject } from "../src/http/types.ts";
 import { validator } from "../src/http/validate.ts";
 import { ERRORS, type ErrorCode } from "../src/lib/errors.ts";
+import { WEBHOOK_DEFAULTS } from "../src/webhooks/policy.ts";
+import { signatureHeaders } from "../src/webhooks/signature.ts";
 import { startCairn, type Answer, type Cairn } from "./support/cairn.ts";
 import { scratchDirectory, startProcess } from "./support/process.ts";
 
@@ -223,6 +225,18 @@ test("the document says of the largest body what it is and what changes it", asy
   expect(answer.description).toBe(
     "`payload_too_large`: the body is larger than 1048576 bytes, or than the setting `max_body_bytes` says instead.",
   );
+});
+
+test("the document says what a receiver of webhooks gets, and when it is tried again unless that is set", async () => {
+  await using cairn = await startCairn();
+  const tags = (await documentOf(cairn))["tags"] as { name: string; description: string }[];
+  const description = tags.find(({ name }) => name === "Webhooks")?.description ?? "";
+  const signed = Object.keys(signatureHeaders(["a secret of webhooks"], { id: "evt_1", timestampSeconds: 0, body: "" }));
+  expect(signed.filter((name) => !description.includes(`\`${name}\``))).toEqual([]);
+  const spoken = (text: string) => text.replaceAll(/(\d+)([a-z])/g, (_, count, unit) => `${count} ${unit === "m" ? "min" : unit}`);
+  const waits = WEBHOOK_DEFAULTS.retry_schedule.split(",").map(spoken);
+  expect(description).toContain(`within ${spoken(WEBHOOK_DEFAULTS.timeout)}, and what fails`);
+  expect(description.replaceAll(/\s+/g, " ")).toContain(`after ${waits.slice(0, -1).join(", ")} and ${waits.at(-1)}.`);
 });
 
 test("a client sees no code but those of the document", async () => {

@@ -44,8 +44,11 @@ const TAGS: Record<string, string> = {
   Context: "All an agent needs for its next step, in one call.",
   Traces: "Who changed what, and when.",
   "API keys": "Who may do what, and how often.",
-  Webhooks:
-    "Who hears of what happens, and where. Events are delivered at least once, in the order of each session as far as retries allow.",
+  Webhooks: `Who hears of what happens, and where. Events are delivered at least once, in the order of each session as far as retries allow.
+
+Each is a POST of \`{"id", "type", "created_at", "data"}\`, signed in \`X-Webhook-Signature\` (the hex HMAC-SHA256 of the body, keyed with
+the secret's text) and as Standard Webhooks has it (\`webhook-id\`, \`webhook-timestamp\`, \`webhook-signature\`). Any 2xx will do; unless
+the settings say otherwise it has to come within 15 s, and what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h.`,
   Health: "Whether the server is there. Needs no key.",
 };
 
