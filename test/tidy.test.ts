@@ -48,6 +48,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     pattern: /\b(setTimeout|setInterval|setImmediate)\(|\bBun\.sleep\(/,
     allowed: /^src\/(lib\/clock|tasks\/driver|vectors\/worker|vectors\/vector-index|cli\/serve)\.ts$/,
   },
+  { what: "the length of an hour and of a day", pattern: /\b(3_600_000|86_400_000)\b/, allowed: /^src\/lib\/duration\.ts$/ },
   { what: "the environment", pattern: /\bprocess\.env\b|\bBun\.env\b/, allowed: /^src\/config\.ts$/ },
   { what: "synchronous writes of LMDB", pattern: /\b(transactionSync|putSync|removeSync)\(/, allowed: /^$/ },
   { what: "for-in, which visits inherited keys", pattern: /\bfor \((const|let) \w+ in /, allowed: /^$/ },

@@ -37,8 +37,6 @@ export interface Request {
   body?: unknown;
 }
 
-export type SessionIds = readonly string[];
-
 /** Numbers below `end` that depend on the seed alone. */
 type Below = (end: number) => number;
 
@@ -84,7 +82,7 @@ export function memoryContent(seed: number): string {
 }
 
 /** About 2 KB of JSON; between two steps the step, a score and a short list change. */
-export function state(session: number, step: number): Record<string, unknown> {
+function state(session: number, step: number): Record<string, unknown> {
   return {
     goal: "Answer the customer and keep the order up to date",
     customer: { name: NAMES[session % NAMES.length], city: PLACES[session % PLACES.length], since: 2000 + (session % 25) },

@@ -133,17 +133,6 @@ export function redactor(apiKey: string | undefined): (text: string) => string {
   return (text) => text.replaceAll(encodeURIComponent(apiKey), "[key]").replace(new RegExp(pattern, "g"), "[key]");
 }
 
-/** A server's "not before" never keeps us away for longer than this. */
-const RETRY_AFTER_MS_MAX = 3_600_000;
-
-/** @param header - `Retry-After`: seconds, or an HTTP date */
-export function parseRetryAfter(header: string | null, now: number): number | undefined {
-  if (header === null) return undefined;
-  const text = header.trim();
-  const ms = /^\d+(\.\d+)?$/.test(text) ? Number(text) * 1000 : /^[A-Za-z]/.test(text) ? Date.parse(text) - now : NaN;
-  return Number.isNaN(ms) ? undefined : Math.max(0, Math.min(ms, RETRY_AFTER_MS_MAX));
-}
-
 /** A vector as the server sent it, of its own length, or what is wrong with it. */
 export type Received = Float64Array | Float32Array | ProviderError;
 

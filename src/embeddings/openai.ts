@@ -9,8 +9,10 @@
 import { createHash } from "node:crypto";
 import { placeOf } from "../lib/addresses.ts";
 import type { Clock, Wait } from "../lib/clock.ts";
+import { HOUR_MS } from "../lib/duration.ts";
 import { messageOf } from "../lib/errors.ts";
 import { addressesOf, type Resolve } from "../lib/names.ts";
+import { retryAfterMs } from "../lib/retry-after.ts";
 import { firstTokens } from "./batching.ts";
 import { Dispatcher, PLAIN_TEXT } from "./dispatch.ts";
 import { DIMENSION, type EmbeddedQuery, type Embedder, type Embedding } from "./embedder.ts";
@@ -19,7 +21,6 @@ import { localEmbedder, memoryTerms, queryTerms } from "./local.ts";
 import {
   badAnswer,
   formInstead,
-  parseRetryAfter,
   readComplaint,
   readVectors,
   redactor,
@@ -36,6 +37,9 @@ export const OPENAI_MODEL = "text-embedding-3-small";
 
 /** OpenAI's limit for a text. */
 const INPUT_TOKENS_MAX = 8192;
+
+/** A server's "not before" never keeps us away for longer than this. */
+const RETRY_AFTER_MS_MAX = HOUR_MS;
 
 const CACHED_QUERIES_MAX = 1000;
 
@@ -261,7 +265,11 @@ class Client implements OpenAiEmbedder {
         status,
       });
     }
-    return { status, body: await readBody(response), retryAfterMs: parseRetryAfter(response.headers.get("retry-after"), clock.now()) };
+    return {
+      status,
+      body: await readBody(response),
+      retryAfterMs: retryAfterMs(response.headers.get("retry-after"), clock.now(), RETRY_AFTER_MS_MAX),
+    };
   }
 
   /**

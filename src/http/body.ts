@@ -17,7 +17,7 @@ export interface Body {
 const EMPTY: Body = { bytes: new Uint8Array(0), value: {} };
 const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
-/** Refuses, before anything of it is read, a body that says it is too large or is compressed. */
+/** Refuses, before anything of it is read, a body that says it is too large. */
 export function refuseDeclaredBody(headers: Headers, maxBytes: number): void {
   const declared = headers.get("content-length");
   if (declared !== null && Number(declared) > maxBytes) throw tooLarge(maxBytes);

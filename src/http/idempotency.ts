@@ -8,6 +8,7 @@
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
+import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -16,7 +17,7 @@ import type { Store, Tx } from "../storage/store.ts";
 import { idempotency, idempotencyByTime, type IdempotencyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 
-const KEPT_MS = LIMITS.idempotencyHours * 3_600_000;
+const KEPT_MS = LIMITS.idempotencyHours * HOUR_MS;
 const HASH_LENGTH = hashKey("").length;
 const ROWS_PER_COMMIT = 500;
 const IDLE_MS = 60_000;

@@ -8,6 +8,7 @@
  * @module
  */
 import { randomBase62 } from "../lib/base62.ts";
+import { DAY_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, bareIdTime, isId, withPrefix, type KeyId } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
@@ -19,7 +20,7 @@ import { Remembered } from "../storage/remembered.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import { apiKeys, apiKeysById, type ApiKeyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
-import { DAY_MS, type Caller, type Records } from "../traces/record.ts";
+import type { Caller, Records } from "../traces/record.ts";
 import type { LastUses } from "./last-use.ts";
 import { RATE_LIMITS, type RateLimit, type Tier } from "./tiers.ts";
 

@@ -1,11 +1,12 @@
 /**
- * Lengths of time as an operator writes them. Pure.
+ * Lengths of time: in milliseconds, and as an operator writes them. Pure.
  *
  * @module
  */
-const SECOND_MS = 1_000;
-const HOUR_MS = 3_600 * SECOND_MS;
-const UNITS: Record<string, number> = { ms: 1, s: SECOND_MS, m: 60 * SECOND_MS, h: HOUR_MS, d: 24 * HOUR_MS };
+export const SECOND_MS = 1_000;
+export const HOUR_MS = 3_600 * SECOND_MS;
+export const DAY_MS = 24 * HOUR_MS;
+const UNITS: Record<string, number> = { ms: 1, s: SECOND_MS, m: 60 * SECOND_MS, h: HOUR_MS, d: DAY_MS };
 
 /** `200ms`, `15s`, `5m`, `2h`, `1d` in milliseconds; undefined for anything else, and for nothing. */
 export function parseDuration(text: string): number | undefined {

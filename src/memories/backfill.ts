@@ -17,6 +17,7 @@
 import type { Active } from "../embeddings/embeddings.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
 import { ProviderError } from "../embeddings/provider-error.ts";
+import { HOUR_MS } from "../lib/duration.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf, putMemory, removeVector } from "../storage/memory-records.ts";
@@ -37,7 +38,7 @@ const IDLE_MS = 60_000;
 /** After a failure that is not the texts' own fault, and did not bring the provider down. */
 const AGAIN_MS = 5_000;
 /** A text that the provider refuses may be taken when it is set up in another way, which nobody tells us. */
-const OFFERED_AGAIN_MS = 3_600_000;
+const OFFERED_AGAIN_MS = HOUR_MS;
 const PROGRESS_MS = 5_000;
 
 export function backfill(parts: MemoryParts): Task {

@@ -7,6 +7,7 @@
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
+import { DAY_MS } from "../lib/duration.ts";
 import { bare, bareIdTime, type IdSource, type KeyId } from "../lib/ids.ts";
 import { EMPTY_OBJECT, jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
@@ -49,8 +50,6 @@ export interface TraceEntry {
   /** Whether this is the trace of something that failed. */
   isError?: boolean;
 }
-
-export const DAY_MS = 86_400_000;
 
 /** One change asked for by a caller: commits what `work` writes together with the answer it returns. */
 export async function commitFor(records: Records, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {

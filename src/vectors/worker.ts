@@ -8,6 +8,7 @@
  */
 import { join } from "node:path";
 import { systemClock } from "../lib/clock.ts";
+import { DAY_MS } from "../lib/duration.ts";
 import { describeError } from "../lib/log.ts";
 import { Store } from "../storage/store.ts";
 import { pack } from "./candidates.ts";
@@ -33,7 +34,7 @@ const SAVE_GAP_MAX_MS = 600_000;
 /** A few new vectors go into the graph at the next start as quickly as into a snapshot now. */
 const SAVE_AT_CLOSE_SHARE = 0.01;
 /** After so long, deleted vectors leave memory and disk even when they are too few to be in the way. */
-const PURGE_MS = 86_400_000;
+const PURGE_MS = DAY_MS;
 
 let store: Store | undefined;
 let indexer: Indexer | undefined;

@@ -3,14 +3,13 @@
  *
  * @module
  */
-const SECOND_MS = 1_000;
-const HOUR_MS = 3_600_000;
+import { HOUR_MS } from "../lib/duration.ts";
 
 /** A wait is up to this share longer, so that what failed together does not come back together. */
 const JITTER = 0.2;
 
 /** A receiver cannot ask for more patience than this: deliveries are kept for 7 days. */
-const RETRY_AFTER_MAX_MS = 12 * HOUR_MS;
+export const RETRY_AFTER_MS_MAX = 12 * HOUR_MS;
 
 /**
  * The wait before the next attempt.
@@ -28,12 +27,4 @@ export function retryDelayMs(
 ): number | undefined {
   const wait = schedule[failures - 1];
   return wait === undefined ? undefined : Math.max(Math.round(wait * (1 + JITTER * random)), retryAfterMs ?? 0);
-}
-
-/** Milliseconds that a Retry-After header asks for, in seconds or as a date; undefined for none that makes sense. */
-export function retryAfterMs(header: string | undefined, now: number): number | undefined {
-  if (header === undefined) return undefined;
-  const text = header.trim();
-  const ms = /^\d{1,12}$/.test(text) ? Number(text) * SECOND_MS : Date.parse(text) - now;
-  return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), RETRY_AFTER_MAX_MS);
 }

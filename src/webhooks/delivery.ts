@@ -1,5 +1,5 @@
 /**
- * One attempt to deliver: a POST to an address that was checked, and what came back. The only place that calls out.
+ * One attempt to deliver: a POST to an address that was checked, and what came back. The only place that webhooks call out from.
  *
  * It follows no redirect and takes no proxy from the environment: each attempt dials the address it is given, or goes on
  * with a connection to that address that is still open. Of the answer at most 64 KiB are read and 2 KiB kept, and one limit

@@ -3,14 +3,15 @@
  *
  * @module
  */
+import { DAY_MS } from "../lib/duration.ts";
+import { retryAfterMs } from "../lib/retry-after.ts";
 import { toIso } from "../lib/time.ts";
 import type { DeliveryRow, WebhookRow } from "../storage/tables.ts";
-import { retryAfterMs, retryDelayMs } from "./backoff.ts";
+import { RETRY_AFTER_MS_MAX, retryDelayMs } from "./backoff.ts";
 import type { Answer } from "./delivery.ts";
 
 /** A webhook with nothing but failures for this long is disabled. */
 const FAILING_DAYS_MAX = 5;
-const DAY_MS = 86_400_000;
 
 const GONE = 410;
 /** With a Retry-After these speak for the receiver as a whole, not for one delivery. */
@@ -41,7 +42,7 @@ export function isSuccess(answer: Answer): boolean {
 /** Until when the receiver wants nothing more. */
 export function pauseUntil(answer: Answer, now: number): number | undefined {
   if (answer.kind !== "answered" || !ASKS_FOR_A_PAUSE.has(answer.status)) return undefined;
-  const ms = retryAfterMs(answer.retryAfter, now);
+  const ms = retryAfterMs(answer.retryAfter, now, RETRY_AFTER_MS_MAX);
   return ms === undefined ? undefined : now + ms;
 }
 
@@ -66,7 +67,7 @@ export function afterAttempt(
   if (isSuccess(answer)) return { ...made, status: "delivered", failures: 0, nextAttemptAt: null };
   const failures = row.failures + 1;
   const isOver = row.once === true || (answer.kind === "answered" && answer.status === GONE);
-  const asked = answer.kind === "answered" ? retryAfterMs(answer.retryAfter, now) : undefined;
+  const asked = answer.kind === "answered" ? retryAfterMs(answer.retryAfter, now, RETRY_AFTER_MS_MAX) : undefined;
   const delay = isOver ? undefined : retryDelayMs(schedule, failures, asked, random);
   return delay === undefined
     ? { ...made, status: "failed", failures, nextAttemptAt: null }

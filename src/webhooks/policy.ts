@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { parseDuration } from "../lib/duration.ts";
+import { DAY_MS, HOUR_MS, parseDuration } from "../lib/duration.ts";
 import { invariant } from "../lib/invariant.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { WebhookSettings } from "../storage/tables.ts";
@@ -27,9 +27,6 @@ export const WEBHOOK_DEFAULTS: Required<WebhookSettings> = {
 /** What `parseTimeout` and `parseSchedule` take, in words. */
 export const TIMEOUT_FORM = "a time such as 15s or 500ms, of at most 1h";
 export const SCHEDULE_FORM = "times such as 200ms,5s,5m,2h: at most 20, and 7d in all";
-
-const HOUR_MS = 3_600_000;
-const DAY_MS = 24 * HOUR_MS;
 
 /** One of the few places for attempts must not be lost to one receiver for longer. */
 const TIMEOUT_MS_MAX = HOUR_MS;

@@ -5,12 +5,13 @@
  *
  * @module
  */
+import { DAY_MS } from "../lib/duration.ts";
 import { BARE_ID_LENGTH, firstBareIdAt } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { deliveries, payloads, webhooks } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
-import { DAY_MS, type Records } from "../traces/record.ts";
+import type { Records } from "../traces/record.ts";
 import { removeDelivery } from "./queue.ts";
 
 const ROWS_PER_COMMIT = 200;

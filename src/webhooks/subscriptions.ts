@@ -6,6 +6,7 @@
  * @module
  */
 import type { Wait } from "../lib/clock.ts";
+import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, bareIdTime, isId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
@@ -52,7 +53,7 @@ export interface WebhookChanges {
 }
 
 /** A rotated secret goes on signing beside the new one for this long. */
-const OVERLAP_MS = LIMITS.webhookSecretOverlapHours * 3_600_000;
+const OVERLAP_MS = LIMITS.webhookSecretOverlapHours * HOUR_MS;
 /** However often it is rotated: a header has to hold a signature for each. */
 const PREVIOUS_SECRETS_MAX = 4;
 /** Looking a name up must not hold a request for longer; every attempt looks again. */

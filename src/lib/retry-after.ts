@@ -1,0 +1,17 @@
+/**
+ * How long a server asks to be left alone. Pure.
+ *
+ * @module
+ */
+import { SECOND_MS } from "./duration.ts";
+
+/**
+ * Milliseconds that a `Retry-After` header asks for, in seconds or as an HTTP date; undefined for none that makes sense.
+ *
+ * @param msMax - nobody can ask for more
+ */
+export function retryAfterMs(header: string | null | undefined, now: number, msMax: number): number | undefined {
+  const text = header?.trim() ?? "";
+  const ms = /^\d+(\.\d+)?$/.test(text) ? Number(text) * SECOND_MS : /^[A-Za-z]/.test(text) ? Date.parse(text) - now : NaN;
+  return Number.isNaN(ms) ? undefined : Math.max(0, Math.min(ms, msMax));
+}
