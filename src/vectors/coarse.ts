@@ -19,6 +19,7 @@
  */
 import { DIMENSION } from "../embeddings/embedder.ts";
 import { invariant } from "../lib/invariant.ts";
+import { largest } from "../lib/largest.ts";
 import { kernelOn, type Kernel } from "./coarse-kernel.ts";
 import type { LabelledCosine } from "./exact.ts";
 
@@ -112,14 +113,17 @@ export class Coarse {
     this.#points.set(lastLabel, point);
   }
 
-  /** The `count` nearest, nearest first; fewer only when there are no more. Asking again with the same query is quick. */
+  /**
+   * The `count` nearest, nearest first, of equal ones the higher label; fewer only when there are no more. Asking again with
+   * the same query is quick.
+   */
   nearest(query: Float32Array, count: number): LabelledCosine[] {
     if (this.#asked !== query) this.#compareAll(query);
     this.#asked = query;
     const found: LabelledCosine[] = [];
     let bar = Number.NEGATIVE_INFINITY;
     const cut = () => {
-      found.sort((a, b) => b.cosine - a.cosine);
+      found.sort((a, b) => b.cosine - a.cosine || b.label - a.label);
       found.length = Math.min(found.length, count);
       if (found.length === count) bar = found.at(-1)?.cosine ?? bar;
     };
@@ -130,7 +134,22 @@ export class Coarse {
       if (found.length >= 2 * count) cut();
     }
     cut();
-    return found;
+    const nearer = found.findIndex(({ cosine }) => cosine === bar);
+    return nearer === -1 ? found : [...found.slice(0, nearer), ...this.#newestOf(bar, count - nearer)];
+  }
+
+  /** Of those with this cosine the ones with the highest labels, highest first: thousands may be equal, and which was seen first says nothing. */
+  #newestOf(cosine: number, count: number): LabelledCosine[] {
+    const equals = new Float64Array(this.size);
+    let equal = 0;
+    for (let point = 0; point < this.size; point++) {
+      if (this.#cosines[point] === cosine) equals[equal++] = this.#labels[point] as number;
+    }
+    const lowest = largest(equals.subarray(0, equal), count);
+    const newest: number[] = [];
+    for (let i = 0; i < equal; i++) if ((equals[i] as number) >= lowest) newest.push(equals[i] as number);
+    newest.sort((a, b) => b - a);
+    return newest.map((label) => ({ label, cosine }));
   }
 
   #compareAll(query: Float32Array): void {

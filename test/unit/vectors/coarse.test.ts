@@ -23,11 +23,11 @@ function coarseOf(vectors: readonly Float32Array[], kernel = kernelOn): Coarse {
   return coarse;
 }
 
-/** The labels of the nearest by their exact cosines, best first. */
+/** The labels of the nearest by their exact cosines, best first, of equal ones the newest. */
 function exact(vectors: readonly Float32Array[], query: Float32Array, count: number): { label: number; cosine: number }[] {
   return vectors
     .map((vector, label) => ({ label, cosine: dot(query, vector) }))
-    .sort((a, b) => b.cosine - a.cosine)
+    .sort((a, b) => b.cosine - a.cosine || b.label - a.label)
     .slice(0, count);
 }
 
@@ -70,6 +70,22 @@ describe("the processor's vector instructions and the script that stands in for 
       }
     }
   });
+});
+
+test("of equal cosines the highest labels come, highest first, in whatever order they were added", () => {
+  const [same, nearer] = [DENSE[1]!, DENSE[0]!];
+  const labels = Array.from({ length: 1_500 }, (_, i) => 10 + ((i * 701) % 1_500));
+  const coarse = new Coarse();
+  for (const label of labels) coarse.add(label, same);
+  coarse.add(3, nearer);
+  coarse.add(5, nearer);
+  for (const label of [1_509, 1_508]) coarse.remove(label);
+  const highest = (count: number) => Array.from({ length: count }, (_, i) => 1_507 - i);
+  for (const count of [3, 100, 1_400, 1_500]) {
+    expect(coarse.nearest(nearer, count).map(({ label }) => label)).toEqual([5, 3, ...highest(count - 2)]);
+  }
+  expect(coarse.nearest(nearer, 1).map(({ label }) => label)).toEqual([5]);
+  expect(coarse.nearest(nearer, 2_000).map(({ label }) => label)).toEqual([5, 3, ...highest(1_498)]);
 });
 
 test("whatever is added and removed, what is there is found and nothing else", () => {

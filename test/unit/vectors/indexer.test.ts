@@ -195,6 +195,19 @@ test("of equal vectors the newest come first, in the graph as out of it", async 
   expect(ask(indexer, same, NO_FILTER, 100)).toEqual(newest.slice(0, 100));
 });
 
+test("of more equal vectors than are ever looked at the newest come, newest first", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(3);
+  const same = unitVector(random);
+  const equals = await vectors.add(Array.from({ length: 700 }, () => same));
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { oversampleMax: 200, graphFrom: 10_000 });
+  await indexer.start();
+  finish(indexer);
+  equals.push(...(await vectors.add(Array.from({ length: 150 }, () => same))));
+  const newest = equals.map(({ memory }) => memory).reverse();
+  expect(ask(indexer, same, NO_FILTER, 100)).toEqual(newest.slice(0, 100));
+});
+
 test("points of deleted vectors do not stand in the way of others, before anything has swept them", async () => {
   await using vectors = await storedVectors();
   const random = chance(4);
