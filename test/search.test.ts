@@ -206,6 +206,32 @@ test("other requests are answered while the results of a search are explained", 
   expect(await roundsDuring(cairn.search("doctor", { ...search, explain: true }))).toBeGreaterThanOrEqual(plain + 20);
 });
 
+test("a memory with the query's own words comes first among hundreds that are nearer, the newest first of many", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ user_id: "ada" });
+  const named = (count: number) => Array.from({ length: count }, (_, i) => ({ ...numbered(i), content: "Call Alice on the phone" }));
+  const numbered = (i: number) => ({ type: i % 2 === 0 ? "task" : "chore", tags: ["call"] });
+  const ids: string[] = [];
+  for (let i = 0; i < 3; i++) {
+    ids.unshift((await cairn.addMemory(session.id, ["Call Alice", "call alice!", "CALL, Alice"][i]!, { type: "task", tags: ["call"] })).id);
+  }
+  for (const { content, ...more } of named(240)) await cairn.addMemory(session.id, content, more);
+  const scopes = [
+    { session_id: session.id },
+    { user_id: "ada" },
+    { tags: ["call"] },
+    { type: "task" },
+    { session_id: session.id, type: "task" },
+  ];
+  for (const scope of scopes) {
+    const { data } = await cairn.search("Call Alice", { ...scope, threshold: 0, limit: 4 });
+    expect(idsOf(data).slice(0, 3)).toEqual(ids);
+    expect(data.map(({ score }: any) => score === 1)).toEqual([true, true, true, false]);
+  }
+  const context = await cairn.context(session.id, { query: "Call Alice", memory_limit: 3 });
+  expect(idsOf(context.memories)).toEqual(ids);
+});
+
 test("a pair of query and memory has the same score among one, a hundred and fifty and five thousand memories", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();

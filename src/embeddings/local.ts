@@ -38,7 +38,7 @@ const MEANING_SHARE = 0.35;
 const WORD_LENGTH = Math.sqrt(1 - MEANING_SHARE);
 const MEANING_LENGTH = Math.sqrt(MEANING_SHARE);
 
-/** A memory of one common word is still nearest to a query of that word. */
+/** So much is left to a memory of one common word, and its cosine with a query of that word is no more: longer ones are nearer. */
 const LENGTH_MIN = 0.3;
 
 /** What makes two places of one hash. */

@@ -1,8 +1,9 @@
 /**
  * Finds the memories a query is about.
  *
- * Two steps. The index gives the `CANDIDATES` memories nearest by cosine among those that the filter lets through; then each
- * is scored from the two texts alone, by what of the query it covers. The context endpoint ranks by the same function.
+ * Two steps. The index gives the `CANDIDATES` memories nearest by cosine among those that the filter lets through, and those
+ * with the query's very words where it looks at all; then each is scored from the two texts alone, by what of the query it
+ * covers. The context endpoint ranks by the same function.
  *
  * @module
  */
@@ -58,7 +59,7 @@ export async function rank(
     const { active } = parts.embeddings;
     try {
       const query = await parts.embeddings.embedQuery(active, text);
-      const candidates = query.lexical.size === 0 ? [] : await candidatesFor(parts, query.vector, filter);
+      const candidates = query.lexical.size === 0 ? [] : await candidatesFor(parts, query, filter);
       // When another provider was set meanwhile, its vectors may be among them: they mean something else.
       const isSame = parts.embeddings.active.firstLabel === active.firstLabel;
       const matches = isSame ? best(parts, query, active, candidates, options) : undefined;
@@ -128,13 +129,15 @@ function isStored(store: Reader, { memory, label }: Candidate): boolean {
 }
 
 /** While a large session is being removed its memories can be nearer than all others: then more are asked for. */
-async function candidatesFor(parts: MemoryParts, query: Float32Array, filter: Filter): Promise<Candidate[]> {
+async function candidatesFor(parts: MemoryParts, { vector, lexical }: EmbeddedQuery, filter: Filter): Promise<Candidate[]> {
   for (let asked = CANDIDATES; ; asked *= 4) {
-    const found = await parts.vectors.nearest(query, filter, asked);
+    const found = await parts.vectors.nearest(vector, filter, asked, lexical.fingerprint);
     if (found.length < asked || !isAnyBeingRemoved(parts.store)) return found;
     const find = visibleMemories(parts.store);
     const visible = found.filter(({ memory }) => find(memory) !== undefined);
-    if (visible.length >= CANDIDATES) return visible.sort((a, b) => b.cosine - a.cosine).slice(0, CANDIDATES);
+    if (visible.length < CANDIDATES) continue;
+    const isSame = ({ terms }: Candidate) => terms.at(-1) === lexical.fingerprint;
+    return visible.sort((a, b) => b.cosine - a.cosine).filter((candidate, i) => i < CANDIDATES || isSame(candidate));
   }
 }
 

@@ -90,6 +90,11 @@ export function storedTerms(bytes: Uint8Array): Uint32Array {
   return new Uint32Array(bytes.buffer, bytes.byteOffset + at, (bytes.byteLength - COUNT_BYTES - LABEL_BYTES - at) / NUMBER_BYTES);
 }
 
+/** The last of the terms, which stands for all words in order. Of an embedding without terms any number. */
+export function storedFingerprint(bytes: Uint8Array): number {
+  return wordAt(bytes, bytes.byteLength - LABEL_BYTES - COUNT_BYTES - NUMBER_BYTES);
+}
+
 export function storedLabel(bytes: Uint8Array): number {
   return wordAt(bytes, bytes.byteLength - LABEL_BYTES);
 }

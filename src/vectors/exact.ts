@@ -8,7 +8,7 @@ import { DIMENSION } from "../embeddings/embedder.ts";
 import type { BareId } from "../lib/ids.ts";
 import { firstLabelOf } from "../storage/memory-records.ts";
 import type { Reader } from "../storage/store.ts";
-import { HEAD, storedEmbedding, storedLabel, TAIL } from "./encoding.ts";
+import { HEAD, storedEmbedding, storedFingerprint, storedLabel, TAIL } from "./encoding.ts";
 
 export interface Neighbour {
   memory: BareId;
@@ -116,11 +116,30 @@ export class Nearest {
   }
 }
 
-/** Shows `nearest` the vectors of these memories; one without a vector, or with one of another provider, is passed over. */
-export function scan(reader: Reader, memories: Iterable<BareId>, query: Float32Array, nearest: Nearest): void {
+/** What is looked for. */
+export interface Asked {
+  readonly query: Float32Array;
+  /** Of the query's words; 0 without. */
+  readonly fingerprint: number;
+  readonly limit: number;
+}
+
+/**
+ * The `limit` nearest of these memories, and with them as many of those whose words are the query's, however far. One without
+ * a vector, or with one of another provider, is passed over.
+ */
+export function scan(reader: Reader, memories: Iterable<BareId>, { query, fingerprint, limit }: Asked): Neighbour[] {
+  const nearest = new Nearest(limit);
+  const same = new Nearest(limit);
   const firstLabel = firstLabelOf(reader);
   for (const memory of memories) {
     const bytes = reader.vectorBytes(memory);
-    if (bytes !== undefined && storedLabel(bytes) >= firstLabel) nearest.offer(memory, storedDot(query, bytes));
+    if (bytes === undefined || storedLabel(bytes) < firstLabel) continue;
+    const cosine = storedDot(query, bytes);
+    nearest.offer(memory, cosine);
+    if (fingerprint !== 0 && storedFingerprint(bytes) === fingerprint) same.offer(memory, cosine);
   }
+  const found = nearest.best();
+  const known = new Set(found.map(({ memory }) => memory));
+  return [...found, ...same.best().filter(({ memory }) => !known.has(memory))];
 }

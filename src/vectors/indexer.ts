@@ -26,7 +26,7 @@ import { matches, walk, type Filter } from "../storage/walk.ts";
 import { Coarse, COARSE_GAP } from "./coarse.ts";
 import { storedVector } from "./encoding.ts";
 import { Reading, type Candidate } from "./candidates.ts";
-import { Nearest, scan, type Neighbour } from "./exact.ts";
+import { scan, type Asked, type Neighbour } from "./exact.ts";
 import { Graph } from "./hnsw.ts";
 import { firstOf, passingNearest, type Look } from "./oversample.ts";
 import { loadSnapshot, saveSnapshot, type Snapshot } from "./snapshot.ts";
@@ -153,26 +153,26 @@ export class Indexer {
     }
   }
 
-  /** The memories nearest to a query among those that pass the filter, best first. */
-  nearest(query: Float32Array, filter: Filter, limit: number): Candidate[] {
+  /**
+   * The `limit` memories nearest to a query among those that pass the filter, best first. Where each of those is compared
+   * exactly, with them as many of those whose words are the query's.
+   *
+   * @param fingerprint - of the query's words; 0 without
+   */
+  nearest(query: Float32Array, filter: Filter, limit: number, fingerprint = 0): Candidate[] {
     this.catchUp();
     const read = new Reading(this.#store, query);
-    return this.#nearest(query, filter, limit, read).flatMap(({ memory }) => read.candidate(memory) ?? []);
+    return this.#nearest({ query, fingerprint, limit }, filter, read).flatMap(({ memory }) => read.candidate(memory) ?? []);
   }
 
-  #nearest(query: Float32Array, filter: Filter, limit: number, read: Reading): Neighbour[] {
-    const nearest = new Nearest(limit);
+  #nearest(asked: Asked, filter: Filter, read: Reading): Neighbour[] {
+    const { query, limit } = asked;
     if (filter.length > 0) {
       const passing = take(walk(this.#store, memories, filter), this.#options.scanMax + 1);
-      if (passing.length <= this.#options.scanMax) {
-        scan(this.#store, passing, query, nearest);
-        return nearest.best();
-      }
+      if (passing.length <= this.#options.scanMax) return scan(this.#store, passing, asked);
     }
     const found = this.#isGraphOfUse() ? this.#throughGraph(query, filter, limit, read) : this.#throughCoarse(query, filter, limit, read);
-    if (found !== undefined) return found;
-    scan(this.#store, walk(this.#store, memories, filter), query, nearest);
-    return nearest.best();
+    return found ?? scan(this.#store, walk(this.#store, memories, filter), asked);
   }
 
   /** Does a bounded piece of work. @returns whether there is more */

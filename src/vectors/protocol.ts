@@ -10,7 +10,7 @@ import type { IndexStatus } from "./indexer.ts";
 export type ToWorker =
   /** Without the snapshot when the worker before failed: the snapshot may be why. */
   | { kind: "start"; dataDirectory: string; useSnapshot: boolean; graphFrom: number }
-  | { kind: "nearest"; call: number; query: Float32Array; filter: Filter; limit: number }
+  | { kind: "nearest"; call: number; query: Float32Array; filter: Filter; limit: number; fingerprint: number }
   /** Something was stored or deleted. */
   | { kind: "changed" }
   /** Write a snapshot if there is anything new, now. */

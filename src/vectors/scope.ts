@@ -55,6 +55,8 @@ export class Scope {
   /** Of each position its entry for the kernel. */
   #entries = new Uint32Array(16 * ENTRY_WORDS);
   readonly #terms: Uint32Array[] = [];
+  /** The last term of each, which stands for all its words in order. */
+  readonly #fingerprints: number[] = [];
   #pieceBytes = 0;
   #termBytes = 0;
 
@@ -88,6 +90,7 @@ export class Scope {
     }
     this.#entries.set(places === undefined ? this.#putNumbers(head, tail) : this.#putRows(head, places, tail), position * ENTRY_WORDS);
     this.#terms.push(terms.slice());
+    this.#fingerprints.push(terms.at(-1) ?? GONE);
     this.#termBytes += terms.byteLength;
     this.#memories.push(memory);
     this.#labels.push(label);
@@ -151,23 +154,37 @@ export class Scope {
     this.#entries.set([QUERY_AT, QUERY_AT, QUERY_AT + 4 * FLOAT_BYTES, QUERY_AT], position * ENTRY_WORDS);
   }
 
-  /** The `limit` nearest, of equal ones the newer; or all when they are no more. In no order. */
-  nearest(query: Float32Array, limit: number): Candidate[] {
+  /**
+   * The `limit` nearest, of equal ones the newer; or all when they are no more. With them as many of those whose words are the
+   * query's, the newest, however far. In no order.
+   *
+   * @param fingerprint - of the query's words; 0 without
+   */
+  nearest(query: Float32Array, limit: number, fingerprint = 0): Candidate[] {
     const cosines = this.#cosines(query);
     const found: Candidate[] = [];
+    const further: Candidate[] = [];
     const bar = this.size > limit ? Math.max(largest(cosines, limit), -Number.MAX_VALUE) : -Number.MAX_VALUE;
     let tied = 0;
     for (let position = 0; position < cosines.length; position++) {
       const cosine = cosines[position] as number;
-      if (cosine < bar) continue;
+      if (cosine >= bar) found.push(this.#candidate(position, cosine));
+      else if (this.#fingerprints[position] === fingerprint && cosine >= -Number.MAX_VALUE) further.push(this.#candidate(position, cosine));
       if (cosine === bar) tied++;
-      const memory = this.#memories[position] as BareId;
-      found.push({ memory, label: this.#labels[position] as number, cosine, terms: this.#terms[position] as Uint32Array });
     }
-    if (tied < 2 || found.length <= limit) return found;
-    const kept = found.filter(({ cosine }) => cosine !== bar);
-    const equals = found.filter(({ cosine }) => cosine === bar).sort((a, b) => (a.memory < b.memory ? 1 : -1));
-    return [...kept, ...equals.slice(0, limit - kept.length)];
+    if (tied > 1 && found.length > limit) {
+      const kept = found.filter(({ cosine }) => cosine !== bar);
+      const equals = found.filter(({ cosine }) => cosine === bar).sort(newerFirst);
+      further.push(...equals.slice(limit - kept.length).filter(({ terms }) => terms.at(-1) === fingerprint));
+      found.splice(0, found.length, ...kept, ...equals.slice(0, limit - kept.length));
+    }
+    if (further.length > limit) further.sort(newerFirst).length = limit;
+    return further.length === 0 ? found : [...found, ...further];
+  }
+
+  #candidate(position: number, cosine: number): Candidate {
+    const memory = this.#memories[position] as BareId;
+    return { memory, label: this.#labels[position] as number, cosine, terms: this.#terms[position] as Uint32Array };
   }
 
   /** By position; of what is gone, and of what is no number, less than any. */
@@ -186,6 +203,10 @@ export class Scope {
     }
     return cosines;
   }
+}
+
+function newerFirst(a: Candidate, b: Candidate): number {
+  return a.memory < b.memory ? 1 : -1;
 }
 
 /** How many rows have a number in each column. Scratch. */

@@ -78,18 +78,21 @@ export class VectorIndex {
 
   /**
    * Candidates for a query: the `limit` memories nearest to it among those that pass the filter, or all that pass when they
-   * are no more; in no order. Every vector committed before the call is taken into account.
+   * are no more; in no order. Every vector committed before the call is taken into account. Where all that pass are looked at,
+   * up to `limit` further ones whose words are the query's come too.
    *
+   * @param fingerprint - of the query's words; 0 without
    * @throws {ApiError} `service_unavailable` when the worker has failed; the next call starts a new one
    */
-  async nearest(query: Float32Array, filter: Filter, limit: number): Promise<Candidate[]> {
+  async nearest(query: Float32Array, filter: Filter, limit: number, fingerprint = 0): Promise<Candidate[]> {
     const scope = this.#scopes.for(filter);
-    if (scope !== undefined) return scope.nearest(query, limit);
+    if (scope !== undefined) return scope.nearest(query, limit, fingerprint);
     const few = this.#few(filter);
-    if (few === undefined) return this.#ask(query, filter, limit);
+    if (few === undefined) return this.#ask(query, filter, limit, fingerprint);
     const read = new Reading(this.#store, query);
     const candidates = few.flatMap((memory) => read.candidate(memory) ?? []);
-    return candidates.length <= limit ? candidates : candidates.sort(byNearness).slice(0, limit);
+    if (candidates.length <= limit) return candidates;
+    return candidates.sort(byNearness).filter(({ terms }, i) => i < limit || terms.at(-1) === fingerprint);
   }
 
   /** To be called after a commit that stored or removed vectors. */
@@ -146,10 +149,10 @@ export class VectorIndex {
     return undefined;
   }
 
-  async #ask(query: Float32Array, filter: Filter, limit: number): Promise<Candidate[]> {
+  async #ask(query: Float32Array, filter: Filter, limit: number, fingerprint: number): Promise<Candidate[]> {
     if (this.#isClosed) throw unavailable("the index is closed");
     try {
-      return await this.#connect().call((call) => ({ kind: "nearest", call, query, filter, limit }));
+      return await this.#connect().call((call) => ({ kind: "nearest", call, query, filter, limit, fingerprint }));
     } catch (error) {
       throw unavailable(error);
     }

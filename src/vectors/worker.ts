@@ -75,11 +75,11 @@ function tick(): void {
   });
 }
 
-function nearest({ call, query, filter, limit }: Extract<ToWorker, { kind: "nearest" }>): FromWorker {
+function nearest({ call, query, filter, limit, fingerprint }: Extract<ToWorker, { kind: "nearest" }>): FromWorker {
   const began = systemClock.elapsed();
   try {
     if (indexer === undefined) throw new Error("the index is not open");
-    return { kind: "answer", call, candidates: pack(indexer.nearest(query, filter, limit)) };
+    return { kind: "answer", call, candidates: pack(indexer.nearest(query, filter, limit, fingerprint)) };
   } catch (error) {
     return { kind: "refused", call, reason: describeError(error) };
   } finally {

@@ -48,6 +48,26 @@ test("of equal vectors the newest are among the nearest, and one that is no vect
   expect(found.sort()).toEqual(Array.from({ length: 10 }, (_, i) => `m${29 + i}`));
 });
 
+test("those with the query's words come besides the nearest, the newest of them and no more than asked for", () => {
+  const scope = new Scope(new ScopeMemory());
+  const [near, far, fingerprint] = [DENSE[0]!, DENSE[1]!, 0xc0000001];
+  for (let label = 0; label < 20; label++)
+    scope.add(`m${label + 10}`, storedBytes(label, { vector: far, terms: Uint32Array.of(7, fingerprint) }));
+  for (let label = 20; label < 60; label++)
+    scope.add(`m${label + 10}`, storedBytes(label, { vector: near, terms: Uint32Array.of(7, 0xc0000002) }));
+  scope.add("m99", storedBytes(60, { vector: far.slice().fill(Number.NaN, 3, 4), terms: Uint32Array.of(7, fingerprint) }));
+  scope.remove(19);
+  const names = (limit: number, asked?: number) =>
+    scope
+      .nearest(near, limit, asked)
+      .map(({ memory }) => memory)
+      .sort();
+  const from = (first: number, count: number) => Array.from({ length: count }, (_, i) => `m${first + i}`);
+  expect(names(10, fingerprint)).toEqual([...from(19, 10), ...from(60, 10)]);
+  expect(names(45, fingerprint)).toEqual(from(10, 60).filter((name) => name !== "m29"));
+  expect(names(10)).toEqual(from(60, 10));
+});
+
 test("scopes share their memory, and what one gives back serves the others", () => {
   const memory = new ScopeMemory();
   const vectors = [...TEXTS.slice(0, 40), ...DENSE.slice(0, 40)];

@@ -141,8 +141,8 @@ test("questions wait for the worker to come up, and each gets its own answer wha
   current().up();
   await turn();
   expect(current().told.slice(1)).toEqual([
-    { kind: "nearest", call: 1, query, filter: [], limit: 3 },
-    { kind: "nearest", call: 2, query, filter: [], limit: 4 },
+    { kind: "nearest", call: 1, query, filter: [], limit: 3, fingerprint: 0 },
+    { kind: "nearest", call: 2, query, filter: [], limit: 4, fingerprint: 0 },
   ]);
   current().say({ kind: "answer", call: 2, candidates: packed("b") });
   current().say({ kind: "answer", call: 1, candidates: packed("a") });
