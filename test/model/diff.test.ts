@@ -91,3 +91,29 @@ test("an object does not differ from itself", () => {
 function copyOf(object: JsonObject): JsonObject {
   return JSON.parse(toJson(object)) as JsonObject;
 }
+
+test("values are the same when their JSON is the same but for the order of keys", () => {
+  const same: [JsonValue, JsonValue][] = [
+    [-0, 0],
+    [[-0], [0]],
+    [
+      { x: [-0], y: [1] },
+      { y: [1], x: [0] },
+    ],
+  ];
+  for (const [from, to] of same) expect(diffObjects({ a: from }, { a: to })).toEqual({ added: {}, removed: {}, modified: {} });
+  const different: [JsonValue, JsonValue][] = [
+    [
+      [-0, 1],
+      [0, 2],
+    ],
+    [[-0], [0, 0]],
+    [[-0], { 0: 0 }],
+    [{ x: -0 }, { y: 0 }],
+    [
+      [-0, null],
+      [0, {}],
+    ],
+  ];
+  for (const [from, to] of different) expect(diffObjects({ a: from }, { a: to }).modified).toEqual({ a: { from, to } });
+});
