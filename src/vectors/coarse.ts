@@ -23,8 +23,6 @@ import { largest } from "../lib/largest.ts";
 import { kernelOn, type Kernel } from "./coarse-kernel.ts";
 import type { LabelledCosine } from "./exact.ts";
 
-/** How far off a cosine may be; 0.0003 is usual. */
-export const COARSE_ERROR = 0.003;
 /** Two cosines that are further apart than this are in the right order, but for one pair in a thousand. */
 export const COARSE_GAP = 0.0015;
 

@@ -1,7 +1,8 @@
 /** `applyDiff(before, diffObjects(before, after))` is `after`, whatever the keys are called. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { applyDiff, diffObjects } from "../../src/sessions/diff.ts";
+import { diffObjects } from "../../src/sessions/diff.ts";
+import { applyDiff } from "../support/diff.ts";
 import { toJson, type JsonObject, type JsonValue } from "../../src/lib/json.ts";
 
 const ODD_KEYS = [

@@ -4,7 +4,7 @@
  */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { applyDiff } from "../../src/sessions/diff.ts";
+import { applyDiff } from "../support/diff.ts";
 import { startCairn } from "../support/cairn.ts";
 
 /** For a machine that is busy with other things: a run takes a second or two. */
