@@ -150,8 +150,8 @@ test("a text is not kept in memory for the words that were new in it", () => {
     for (let i = 0; i < 500; i++)
       cutter.query(`${"tea or coffee ".repeat(4_000)} ${letter.repeat(20)}${i} ${letter.repeat(50_000)}${i} end`);
   }
-  // All the texts together have 150 MB.
-  expect(held() - before).toBeLessThan(15_000_000);
+  // All the texts together have 30 MB.
+  expect(held() - before).toBeLessThan(3_000_000);
 });
 
 describe("a text sixteen times as long takes about sixteen times as long, not the square of it:", () => {
