@@ -171,7 +171,9 @@ export class Indexer {
       const passing = take(walk(this.#store, memories, filter), this.#options.scanMax + 1);
       if (passing.length <= this.#options.scanMax) return scan(this.#store, passing, asked);
     }
-    const found = this.#isGraphOfUse() ? this.#throughGraph(query, filter, limit, read) : this.#throughCoarse(query, filter, limit, read);
+    // Among many equal points the graph does not come to all that are there: fewer than asked for need not be all.
+    let found = this.#isGraphOfUse() ? this.#throughGraph(query, filter, limit, read) : [];
+    if (found !== undefined && found.length < limit) found = this.#throughCoarse(query, filter, limit, read);
     return found ?? scan(this.#store, walk(this.#store, memories, filter), asked);
   }
 
