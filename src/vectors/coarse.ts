@@ -19,7 +19,6 @@
  */
 import { DIMENSION } from "../embeddings/embedder.ts";
 import { invariant } from "../lib/invariant.ts";
-import { largest } from "../lib/largest.ts";
 import { kernelOn, type Kernel } from "./coarse-kernel.ts";
 import type { LabelledCosine } from "./exact.ts";
 
@@ -138,16 +137,10 @@ export class Coarse {
 
   /** Of those with this cosine the ones with the highest labels, highest first: thousands may be equal, and which was seen first says nothing. */
   #newestOf(cosine: number, count: number): LabelledCosine[] {
-    const equals = new Float64Array(this.size);
-    let equal = 0;
-    for (let point = 0; point < this.size; point++) {
-      if (this.#cosines[point] === cosine) equals[equal++] = this.#labels[point] as number;
-    }
-    const lowest = largest(equals.subarray(0, equal), count);
-    const newest: number[] = [];
-    for (let i = 0; i < equal; i++) if ((equals[i] as number) >= lowest) newest.push(equals[i] as number);
-    newest.sort((a, b) => b - a);
-    return newest.map((label) => ({ label, cosine }));
+    const equals: number[] = [];
+    for (let point = 0; point < this.size; point++) if (this.#cosines[point] === cosine) equals.push(this.#labels[point] as number);
+    const newest = Float64Array.from(equals).sort().reverse().subarray(0, count);
+    return Array.from(newest, (label) => ({ label, cosine }));
   }
 
   #compareAll(query: Float32Array): void {

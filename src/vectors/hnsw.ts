@@ -91,8 +91,8 @@ export class Graph {
   }
 
   /**
-   * Up to `count` points near the query, nearest first; fewer only when there are no more. When more than `count` are equally
-   * near, those on its way come, not the newest. Their cosines lack the product of the last places.
+   * Up to `count` points near the query, nearest first; fewer when there are no more, and among many equal points when it
+   * does not come to all of them. When more than `count` are equally near, those on its way come, not the newest. Their cosines lack the product of the last places.
    */
   nearest(query: Float32Array, count: number): LabelledCosine[] {
     const wanted = Math.min(count, this.size);
