@@ -2,6 +2,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { idsOf, neverGiven, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { fillMemories, numberedTexts } from "./support/fill.ts";
+import { floodingSyllables, syllables } from "./support/flood.ts";
 import { roundsDuring } from "./support/loop.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
@@ -204,6 +205,39 @@ test("other requests are answered while the results of a search are explained", 
   const search = { session_id: session.id, threshold: 0, limit: 20 };
   const plain = await roundsDuring(cairn.search("doctor", search));
   expect(await roundsDuring(cairn.search("doctor", { ...search, explain: true }))).toBeGreaterThanOrEqual(plain + 20);
+});
+
+test("between the long texts that a search compares, other requests are answered", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  await Promise.all(Array.from({ length: 100 }, (_, i) => cairn.addMemory(id, syllables(9_990, i))));
+  const search = { session_id: id, threshold: 0, limit: 1 };
+  await cairn.search("좋아요", search);
+  const plain = await roundsDuring(cairn.search("좋아요", search));
+  expect(await roundsDuring(cairn.search(syllables(9_990, 100), search))).toBeGreaterThanOrEqual(plain + 10);
+});
+
+test("a search for a text made to be slow takes about as long as for another", async () => {
+  await using cairn = await startCairn();
+  const [plain, flood] = [syllables(9_990), floodingSyllables(9_990)];
+  const searchOf = async (text: string) => {
+    const { id } = await cairn.createSession();
+    await Promise.all(Array.from({ length: 60 }, (_, i) => cairn.addMemory(id, text.slice(i))));
+    return async () => {
+      const before = process.cpuUsage();
+      await cairn.search(text, { session_id: id, threshold: 0, limit: 1 });
+      const { user, system } = process.cpuUsage(before);
+      return user + system;
+    };
+  };
+  const [usual, slow] = [await searchOf(plain), await searchOf(flood)];
+  let [usualBest, slowBest] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
+  for (let run = 0; run < 10; run++) {
+    usualBest = Math.min(usualBest, await usual());
+    slowBest = Math.min(slowBest, await slow());
+  }
+  // With the terms of the second in one cluster of the query's table it takes 200 times as long.
+  expect(slowBest / usualBest).toBeLessThan(5);
 });
 
 test("a memory with the query's own words comes first among hundreds that are nearer, the newest first of many", async () => {

@@ -36,18 +36,16 @@ export interface EmbeddedQuery {
  * 10xx…  a word the table does not know (a name, an id, another language): 30 bits of its hash. Two words of a scope with
  *        10,000 such words share an id with a chance of 1 in 100,000 for each word asked; they then count as one word.
  * 110x…  the fingerprint of a whole text: 29 bits over all its words in order, stop words too
- * 1111…  `NO_TERM`, never given out
  * ```
  */
 export type TermId = number;
 
 export const UNKNOWN_WORD = 0x80000000;
 export const FINGERPRINT = 0xc0000000;
-export const NO_TERM: TermId = 0xffffffff;
 
 /**
- * The words of a query as `memories/relevance.ts` needs them: a hash table of every term that would answer to one of the
- * query's words. Built once per query; a candidate's terms are then looked up one by one.
+ * The words of a query as `memories/relevance.ts` needs them: a hash table, with chaining, of every term that would answer
+ * to one of the query's words. Built once per query; a candidate's terms are then looked up one by one.
  */
 export interface QueryTerms {
   /** The query itself, for `explain`. */
@@ -58,21 +56,31 @@ export interface QueryTerms {
   /** What each term weighs, 0 to 1: rare words more than common ones. */
   readonly weights: Float64Array;
   readonly fingerprint: TermId;
-  /**
-   * Open addressing, a power of two long: a term that answers, or `NO_TERM`. It is looked for from `probeStart` upwards
-   * to the first `NO_TERM`, and may be there several times, once for each of the query's terms that it answers to.
-   */
+  /** By `bucketOf` a term, a power of two long: the first entry of the bucket's chain, or 0. */
+  readonly buckets: Uint32Array;
+  /** By entry, from 1: a term that answers. It has an entry for each of the query's terms that it answers to. */
   readonly keys: Uint32Array;
-  /** Beside each key: 256 × index of the query's term + worth, where `WHOLE_WORTH` is the word itself. */
+  /** By entry: 256 × index of the query's term + worth, where `WHOLE_WORTH` is the word itself. */
   readonly answers: Uint32Array;
+  /** By entry: the next one of the chain, or 0. */
+  readonly next: Uint32Array;
 }
 
 /** What the word itself is worth; a word near in meaning is worth less. */
 export const WHOLE_WORTH = 255;
 
-/** Where the search for a term begins in a table of `mask + 1` places. Fibonacci hashing spreads rows and hashes alike. */
-export function probeStart(id: TermId, mask: number): number {
-  return (Math.imul(id, 0x9e3779b1) >>> 12) & mask;
+/** One random number for each value of each of an id's four bytes, of this process alone. */
+const BYTE_KEYS = crypto.getRandomValues(new Uint32Array(4 * 256));
+
+/**
+ * The bucket of a term in a hash table of `mask + 1` buckets: simple tabulation hashing, keyed per process. Ids follow from
+ * the text by a public hash, so a text could be made whose terms all met in one bucket of a table without a key.
+ */
+export function bucketOf(id: TermId, mask: number): number {
+  return (
+    (BYTE_KEYS[id & 255]! ^ BYTE_KEYS[256 + ((id >>> 8) & 255)]! ^ BYTE_KEYS[512 + ((id >>> 16) & 255)]! ^ BYTE_KEYS[768 + (id >>> 24)]!) &
+    mask
+  );
 }
 
 /**

@@ -17,12 +17,11 @@
  */
 import { kindAt, UNSPACED } from "./characters.ts";
 import {
+  bucketOf,
   DIMENSION,
   type EmbeddedQuery,
   type Embedder,
   type Embedding,
-  NO_TERM,
-  probeStart,
   type QueryTerms,
   type TermId,
   WHOLE_WORTH,
@@ -149,29 +148,32 @@ function queryTermsOf(table: Semantics, text: string, { terms, fingerprint }: Cu
   const weights = new Float64Array(terms.length);
   let answerCount = terms.length;
   for (const term of terms) if (term.row >= 0) answerCount += neighboursPerRow;
-  let places = 16;
-  while (places < (answerCount < FEW_ANSWERS ? ROOMY : 2) * answerCount) places *= 2;
-  const mask = places - 1;
-  const keys = new Uint32Array(places).fill(NO_TERM);
-  const answers = new Uint32Array(places);
+  let bucketCount = 16;
+  while (bucketCount < (answerCount < FEW_ANSWERS ? ROOMY : 2) * answerCount) bucketCount *= 2;
+  const buckets = new Uint32Array(bucketCount);
+  const keys = new Uint32Array(answerCount + 1);
+  const answers = new Uint32Array(answerCount + 1);
+  const next = new Uint32Array(answerCount + 1);
+  let entries = 0;
+  const put = (key: TermId, answer: number): void => {
+    const bucket = bucketOf(key, bucketCount - 1);
+    entries++;
+    keys[entries] = key;
+    answers[entries] = answer;
+    next[entries] = buckets[bucket]!;
+    buckets[bucket] = entries;
+  };
   for (let index = 0; index < terms.length; index++) {
     const { id, row, weight } = terms[index]!;
     ids[index] = id;
     weights[index] = weight;
-    put(keys, answers, mask, id, index * 256 + WHOLE_WORTH);
+    put(id, index * 256 + WHOLE_WORTH);
     if (row < table.wordsFrom) continue; // Only the number itself will do: 1912 is not 1913, however near in meaning.
     for (let i = row * neighboursPerRow, end = i + neighboursPerRow; i < end && neighbourWorths[i]! >= NEIGHBOUR_WORTH_MIN; i++) {
-      put(keys, answers, mask, neighbourRows[i]!, index * 256 + neighbourWorths[i]!);
+      put(neighbourRows[i]!, index * 256 + neighbourWorths[i]!);
     }
   }
-  return { text, size: terms.length, ids, weights, fingerprint, keys, answers };
-}
-
-function put(keys: Uint32Array, answers: Uint32Array, mask: number, id: number, answer: number): void {
-  let place = probeStart(id, mask);
-  while (keys[place] !== NO_TERM) place = (place + 1) & mask;
-  keys[place] = id;
-  answers[place] = answer;
+  return { text, size: terms.length, ids, weights, fingerprint, buckets, keys, answers, next };
 }
 
 /** The vector of a text that says nothing: near to no query, since a query's last place is 0. */

@@ -13,7 +13,7 @@
  *
  * @module
  */
-import { type EmbeddedQuery, NO_TERM, probeStart, type QueryTerms, WHOLE_WORTH } from "../embeddings/embedder.ts";
+import { bucketOf, type EmbeddedQuery, type QueryTerms, WHOLE_WORTH } from "../embeddings/embedder.ts";
 import { spellings } from "../embeddings/local.ts";
 
 /** What a provider's cosines mean. */
@@ -116,22 +116,20 @@ export function calibrated(both: number, relevant: number): number {
 
 /** Fills `worths` and `answerers`; true if the memory has every word of the query itself. */
 function answer(lexical: QueryTerms, terms: Uint32Array): boolean {
-  const { keys, answers, size } = lexical;
+  const { buckets, keys, answers, next, size } = lexical;
   if (worths.length < size) {
     worths = new Uint8Array(2 * size);
     answerers = new Uint32Array(2 * size);
   }
   for (let i = 0; i < size; i++) worths[i] = 0;
-  const mask = keys.length - 1;
+  const mask = buckets.length - 1;
   let whole = 0;
   // The last one is the fingerprint.
   for (let i = 0; i < terms.length - 1; i++) {
     const term = terms[i]!;
-    for (let place = probeStart(term, mask); ; place = (place + 1) & mask) {
-      const key = keys[place]!;
-      if (key === NO_TERM) break;
-      if (key !== term) continue;
-      const found = answers[place]!;
+    for (let entry = buckets[bucketOf(term, mask)]!; entry !== 0; entry = next[entry]!) {
+      if (keys[entry] !== term) continue;
+      const found = answers[entry]!;
       const index = found >>> 8;
       const worth = found & 255;
       if (worth <= worths[index]!) continue;

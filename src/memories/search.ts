@@ -60,9 +60,10 @@ export async function rank(
     try {
       const query = await parts.embeddings.embedQuery(active, text);
       const candidates = query.lexical.size === 0 ? [] : await candidatesFor(parts, query, filter);
+      const scores = await scoresOf(query, active, candidates);
       // When another provider was set meanwhile, its vectors may be among them: they mean something else.
       const isSame = parts.embeddings.active.firstLabel === active.firstLabel;
-      const matches = isSame ? best(parts, query, active, candidates, options) : undefined;
+      const matches = isSame ? best(parts, candidates, scores, options) : undefined;
       if (matches !== undefined) return { query, active, matches };
     } catch (error) {
       // What failed may be the provider before, which lets go of what is under way.
@@ -71,21 +72,39 @@ export async function rank(
   }
 }
 
-/** @returns undefined when one of them has got another vector meanwhile */
-function best(
-  { store }: MemoryParts,
+/** Scoring a candidate looks at each of its terms and at most at each entry of the query's table: so many take about 1 ms. */
+const LOOKS_PER_TURN = 100_000;
+
+/** Scores each candidate. Long texts take long, so other requests are answered in between. */
+async function scoresOf(
   query: EmbeddedQuery,
   { firstLabel, calibration }: Active,
   candidates: readonly Candidate[],
-  { threshold, limit }: { threshold: number; limit: number },
-): Match[] | undefined {
+): Promise<Float64Array> {
   const scores = new Float64Array(candidates.length);
+  let looks = 0;
   for (let i = 0; i < scores.length; i++) {
     const { label, cosine, terms } = candidates[i] as Candidate;
+    const needed = terms.length + query.lexical.keys.length;
+    if (looks > 0 && looks + needed > LOOKS_PER_TURN) {
+      looks = 0;
+      await nextTurn();
+    }
+    looks += needed;
     // Of a provider before: the store may not say so yet.
-    const score = label < firstLabel ? LEFT_OUT : relevance(query, cosine, terms, calibration);
-    scores[i] = score >= threshold ? score : LEFT_OUT;
+    scores[i] = label < firstLabel ? LEFT_OUT : relevance(query, cosine, terms, calibration);
   }
+  return scores;
+}
+
+/** @returns undefined when one of them has got another vector meanwhile */
+function best(
+  { store }: MemoryParts,
+  candidates: readonly Candidate[],
+  scored: Float64Array,
+  { threshold, limit }: { threshold: number; limit: number },
+): Match[] | undefined {
+  const scores = scored.map((score) => (score >= threshold ? score : LEFT_OUT));
   const matches: Match[] = [];
   const find = visibleMemories(store);
   for (const i of inOrder(candidates, scores, limit)) {

@@ -3,6 +3,8 @@ import * as fc from "fast-check";
 import { type EmbeddedQuery, WHOLE_WORTH } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local.ts";
 import { calibrated, type Calibration, explainer, relevance } from "../../../src/memories/relevance.ts";
+import { floodingSyllables, syllables } from "../../support/flood.ts";
+import { ratioOf } from "../../support/timing.ts";
 
 const embedder = localEmbedder();
 
@@ -137,4 +139,27 @@ test("the calibration keeps 0 and 1, rises, and shows the relevant mean as 0.7",
     expect(calibrated(relevant, relevant)).toBeCloseTo(0.7, 12);
     expect(calibrated(1, relevant)).toBeCloseTo(1, 12);
   }
+});
+
+test("texts whose terms a public hash puts side by side take about as long as others, to embed and to compare", () => {
+  const of = (text: string) => ({ text, query: embedder.embedQuery(text), terms: embedder.embedMemory(text).terms });
+  const [plain, flood] = [of(syllables(9_990)), of(floodingSyllables(9_990))];
+  for (const { terms } of [plain, flood]) expect(terms.length).toBeGreaterThan(8_000);
+  const embed = ({ text }: typeof plain) => [embedder.embedMemory(text), embedder.embedQuery(text)];
+  const score = ({ query, terms }: typeof plain) => relevance(query, 0.3, terms);
+  // With all in one cluster of a table the first takes 20 times as long, the second 1,000 times.
+  expect(
+    ratioOf(
+      () => embed(flood),
+      () => embed(plain),
+      { bound: 5 },
+    ),
+  ).toBeLessThan(5);
+  expect(
+    ratioOf(
+      () => score(flood),
+      () => score(plain),
+      { bound: 5 },
+    ),
+  ).toBeLessThan(5);
 });
