@@ -5,12 +5,12 @@
  *
  * @module
  */
-import { mkdirSync } from "node:fs";
 import { print } from "./cli/print.ts";
 import { OPTIONS, UsageError, VARIABLES, readConfig, type Config } from "./config.ts";
 import { messageOf } from "./lib/errors.ts";
 import { configureNative } from "./lib/native.ts";
 import { commit, version } from "./lib/version.ts";
+import { makeDirectory } from "./storage/data-directory.ts";
 
 const HELP = `cairn ${version}: sessions with versioned state, turns, memory and an audit trail for AI agents
 
@@ -105,7 +105,7 @@ async function main([command, ...args]: readonly string[]): Promise<number> {
 
 function prepared(args: readonly string[]): Config {
   const config = readConfig(args);
-  mkdirSync(config.dataDirectory, { recursive: true, mode: 0o700 });
+  makeDirectory(config.dataDirectory);
   configureNative({ directory: config.nativeDirectory, dataDirectory: config.dataDirectory, simd: config.simd });
   return config;
 }

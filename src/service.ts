@@ -17,7 +17,8 @@ import { openUpToDate } from "./operations/upgrade.ts";
 import { Settings, type SettingsEnvironment } from "./settings/settings.ts";
 import { sessionExpiry } from "./sessions/expiry.ts";
 import { sessionRemoval } from "./sessions/removal.ts";
-import { claim, prepareDirectory } from "./storage/claim.ts";
+import { claim } from "./storage/claim.ts";
+import { makePrivate, prepareDirectory } from "./storage/data-directory.ts";
 import { deadReaders } from "./storage/dead-readers.ts";
 import type { Durability } from "./storage/durability.ts";
 import { AFTER_ALL } from "./storage/keys.ts";
@@ -59,7 +60,10 @@ export interface Service extends MemoryParts, WebhookParts {
 
 /** Opens the records of a data directory, beside a running server too. */
 export async function openRecords(dataDirectory: string, clock: Clock): Promise<Records> {
-  return recordsOf(await Store.open(prepareDirectory(dataDirectory), clock), clock);
+  const directory = prepareDirectory(dataDirectory);
+  const store = await Store.open(directory, clock);
+  makePrivate(directory);
+  return recordsOf(store, clock);
 }
 
 function recordsOf(store: Store, clock: Clock): Records {
@@ -81,6 +85,7 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
       log.warn("what an interrupted import or restore has left cannot be removed", { error: describeError(error) });
     }
     const records = recordsOf(await openUpToDate(directory, clock, log, options), clock);
+    makePrivate(directory);
     const settings = new Settings(records.store, options);
     // Tasks are made of the parts, and some parts wake a task.
     const timers: { driver?: Driver } = {};

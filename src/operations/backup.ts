@@ -17,7 +17,7 @@ import type { Clock } from "../lib/clock.ts";
 import { toIso } from "../lib/time.ts";
 import { version } from "../lib/version.ts";
 import { Store } from "../storage/store.ts";
-import { memories, sessions, SCHEMA_VERSION } from "../storage/tables.ts";
+import { BACKUP_NUMBER, memories, meta, sessions, SCHEMA_VERSION } from "../storage/tables.ts";
 import { writeWhole, type WriteOptions } from "./files.ts";
 import { putStore } from "./new-store.ts";
 import { OperationError, type OnProgress } from "./report.ts";
@@ -88,6 +88,8 @@ export async function restoreBackup(
     const store = await Store.open(draft, clock, { older: true });
     counts = { sessions: store.count(sessions), memories: store.count(memories) };
     const { schema } = store;
+    // The store that the backup is of may be in use.
+    await store.commit((tx) => tx.remove(meta, BACKUP_NUMBER));
     await store.close();
     if (schema !== description.schema) throw new OperationError(`${path} has another schema than it says. Nothing was changed.`);
   });

@@ -19,6 +19,7 @@
 import { version } from "../lib/version.ts";
 import type { Snapshot, Store } from "../storage/store.ts";
 import {
+  BACKUP_NUMBER,
   memories,
   meta,
   settings,
@@ -35,6 +36,9 @@ import { RECORDS, type RecordTable } from "./records.ts";
 
 export const EXPORT_FORMAT = 1;
 
+/** Rows of `meta` that say nothing of records. */
+const OF_THIS_STORE: ReadonlySet<string> = new Set(["schema", BACKUP_NUMBER]);
+
 export interface ExportOptions {
   secrets: boolean;
 }
@@ -49,7 +53,7 @@ export function* exportLines(store: Store, options: ExportOptions, onProgress?: 
   let done = 0;
   for (const of of RECORDS) {
     for (const { key, text } of reader.entries(of.table)) {
-      if (of.table === meta && key === "schema") continue;
+      if (of.table === meta && OF_THIS_STORE.has(key)) continue;
       yield lineOf(reader, of, key, text, options);
       done++;
       onProgress?.(done, total);

@@ -4,7 +4,23 @@
  * @module
  */
 import { chmod, open, rename } from "node:fs/promises";
-import { existsSync, mkdtempSync, readdirSync, renameSync, rmSync } from "node:fs";
+import {
+  closeSync,
+  constants,
+  existsSync,
+  fstatSync,
+  lstatSync,
+  mkdtempSync,
+  openSync,
+  readdirSync,
+  realpathSync,
+  renameSync,
+  rmdirSync,
+  rmSync,
+  statSync,
+  unlinkSync,
+  type Stats,
+} from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { claim } from "../storage/claim.ts";
 import { OperationError } from "./report.ts";
@@ -17,6 +33,10 @@ export interface WriteOptions {
 /**
  * Has a file made beside, flushes it and gives it its name. What commands that were killed have left of the same is removed.
  *
+ * Whoever else may write to the directory can put anything in the place of a draft, links too. So the draft is reached by
+ * a handle, which stays the same directory whatever is renamed, and what is found there is touched only where nobody else
+ * can have put it.
+ *
  * @param make - makes the file in the directory it is given, and says its path
  */
 export async function writeWhole(path: string, { force }: WriteOptions, make: (directory: string) => Promise<string>): Promise<void> {
@@ -27,8 +47,9 @@ export async function writeWhole(path: string, { force }: WriteOptions, make: (d
   };
   refuse();
   if (!existsSync(dirname(target))) throw new OperationError(`There is no directory ${dirname(target)}.`);
-  removeAbandoned(target);
-  using draft = newDraft(target);
+  const directory = realpathSync(dirname(target));
+  removeAbandoned(directory, (name) => name === basename(target));
+  using draft = newDraft(directory, basename(target));
   const made = await make(draft.path);
   await chmod(made, 0o600);
   await flush(made);
@@ -42,56 +63,100 @@ export interface Draft extends Disposable {
   path: string;
 }
 
-const underWay = new Set<string>();
-process.once("exit", () => underWay.forEach(remove));
+const underWay = new Set<() => void>();
+process.once("exit", () => underWay.forEach((discard) => discard()));
 
-export function draftAt(path: string, release: () => void): Draft {
-  underWay.add(path);
+export function draftAt(path: string, discard: () => void): Draft {
+  underWay.add(discard);
   return {
     path,
     [Symbol.dispose]() {
-      remove(path);
-      underWay.delete(path);
-      release();
+      underWay.delete(discard);
+      discard();
     },
   };
 }
 
-function remove(path: string): void {
-  rmSync(path, { recursive: true, force: true });
-}
-
-/** Of a claimed draft. One has it only once it is claimed, so that nobody takes it for abandoned before. */
+/** Of a claimed draft. It is renamed to this once it is claimed, so that nobody takes it for abandoned before. */
 const CLAIMED = ".draft";
 
-function newDraft(target: string): Draft {
-  const path = mkdtempSync(join(dirname(target), `.${basename(target)}-`));
-  let release;
-  try {
-    release = claim(path);
-  } catch {
-    // There are file systems without locks. What is left on them stays.
-    return draftAt(path, () => undefined);
+function newDraft(directory: string, name: string): Draft {
+  const made = mkdtempSync(join(directory, `.${name}-`));
+  const handle = openSync(made, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  const path = `/proc/self/fd/${handle}`;
+  if (!isOwn(fstatSync(handle)) || readdirSync(path).length > 0) {
+    closeSync(handle);
+    throw new OperationError(`Somebody else is changing ${directory}. Write to a directory that only you can write to.`);
   }
-  renameSync(path, path + CLAIMED);
-  return draftAt(path + CLAIMED, release);
+  const claimed = isOwnersOnly(directory) ? claimDraft(made) : undefined;
+  return draftAt(path, () => {
+    for (const file of readdirSync(path)) unlinkSync(join(path, file));
+    closeSync(handle);
+    try {
+      rmdirSync(claimed?.path ?? made);
+    } catch {
+      // Somebody has moved it away.
+    }
+    claimed?.release();
+  });
 }
 
-/** Removes drafts of a file whose process is gone, of which the claim tells. */
-function removeAbandoned(target: string): void {
-  const [directory, start] = [dirname(target), `.${basename(target)}-`];
-  for (const name of readdirSync(directory)) {
-    if (!name.startsWith(start) || !/^\w{6}\.draft$/.test(name.slice(start.length))) continue;
-    const draft = join(directory, name);
+/** There are file systems without locks. What is left on them stays. */
+function claimDraft(made: string): { path: string; release: () => void } | undefined {
+  try {
+    const release = claim(made);
+    renameSync(made, made + CLAIMED);
+    return { path: made + CLAIMED, release };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Removes drafts whose process is gone, as their locks tell; none from a directory where somebody else can have put them.
+ *
+ * @param isWanted - says by the name of the file that was to be made whether its draft is meant
+ */
+export function removeAbandoned(directory: string, isWanted: (name: string) => boolean): void {
+  if (!isOwnersOnly(directory)) return;
+  for (const entry of readdirSync(directory)) {
+    const name = /^\.(.+)-\w{6}\.draft$/.exec(entry)?.[1];
+    if (name === undefined || !isWanted(name)) continue;
+    const draft = join(directory, entry);
+    if (!isOwn(lstatSync(draft, { throwIfNoEntry: false }))) continue;
     try {
       const release = claim(draft);
-      remove(draft);
+      rmSync(draft, { recursive: true, force: true });
       release();
     } catch {
-      // It is being written, or somebody else's.
+      // It is being written.
     }
   }
 }
+
+/** A directory that this user has made, and nobody else can write to. */
+function isOwn(found: Stats | undefined): boolean {
+  return found?.isDirectory() === true && found.uid === process.geteuid?.() && (found.mode & FOR_OTHERS) === 0;
+}
+
+/**
+ * Whether nobody but this user and root can put something else in the place of what they have in a directory.
+ *
+ * @param directory - without links
+ */
+function isOwnersOnly(directory: string): boolean {
+  const { uid, mode } = statSync(directory);
+  const isOfOthers = uid !== ROOT_UID && uid !== process.geteuid?.();
+  const canOthersRename = (mode & WRITABLE_BY_OTHERS) !== 0 && (mode & STICKY) === 0;
+  if (isOfOthers || canOthersRename) return false;
+  return directory === dirname(directory) || isOwnersOnly(dirname(directory));
+}
+
+const ROOT_UID = 0;
+const FOR_OTHERS = 0o077;
+const WRITABLE_BY_OTHERS = 0o022;
+/** In a directory with this bit only the owner of an entry can rename it. */
+const STICKY = 0o1000;
 
 /** Waits until a file, or the names in a directory, are on the disk. */
 export async function flush(path: string): Promise<void> {

@@ -6,7 +6,8 @@
  */
 import { chmodSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { claim, prepareDirectory } from "../storage/claim.ts";
+import { claim } from "../storage/claim.ts";
+import { makePrivate, prepareDirectory } from "../storage/data-directory.ts";
 import { draftAt, flush } from "./files.ts";
 import { removeGraph } from "./graph.ts";
 import { OperationError } from "./report.ts";
@@ -18,7 +19,11 @@ import { DATA, holdsStore } from "./store-file.ts";
  */
 export async function putStore(dataDirectory: string, refusal: string | undefined, make: (draft: string) => Promise<void>): Promise<void> {
   const directory = prepareDirectory(dataDirectory);
-  using draft = draftAt(incomingIn(directory), claim(directory));
+  const release = claim(directory);
+  using draft = draftAt(incomingIn(directory), () => {
+    removeIncoming(directory);
+    release();
+  });
   if (refusal !== undefined && holdsStore(directory)) throw new OperationError(refusal);
   removeIncoming(directory);
   mkdirSync(draft.path, { mode: 0o700 });
@@ -29,6 +34,7 @@ export async function putStore(dataDirectory: string, refusal: string | undefine
   mkdirSync(join(directory, "store"), { recursive: true, mode: 0o700 });
   // Who has the old store open keeps it with its lock; the new one gets a lock of its own.
   rmSync(join(directory, "store", "lock.mdb"), { force: true });
+  makePrivate(directory);
   renameSync(join(draft.path, DATA), join(directory, DATA));
   await flush(join(directory, "store"));
   await flush(directory);

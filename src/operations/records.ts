@@ -145,7 +145,7 @@ function records<Row>({ table, outside, key, shape, indexes = [], entries = () =
 
 /** In the order in which they are exported. */
 export const RECORDS: readonly RecordTable[] = [
-  records({ table: meta, outside: asText, key: /^(schema|nextLabel|firstLabel)$/, shape: uint32Text }),
+  records({ table: meta, outside: asText, key: /^(schema|nextLabel|firstLabel|backupNumber)$/, shape: uint32Text }),
   records({
     table: settings,
     outside: asJson,

@@ -2,11 +2,12 @@
  * Opens the store for serving, and brings it up to date first when an older Cairn has written it: a backup, then one migration
  * after the other.
  *
- * The newest backup before a version is kept: a start that is tried again and again must not fill the disk.
+ * The newest backup before a version is kept: a start that is tried again and again must not fill the disk. `backups` may be
+ * a link to a directory that other stores use too: a store deletes only what has its number in the name.
  *
  * @module
  */
-import { mkdirSync, readdirSync, rmSync, statfsSync } from "node:fs";
+import { mkdirSync, readdirSync, realpathSync, rmSync, statfsSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
@@ -16,7 +17,9 @@ import { migrate, MIGRATIONS, migrationsFrom, type Migration } from "../storage/
 import type { Durability } from "../storage/durability.ts";
 import { FREE_BYTES_MIN } from "../storage/refusal.ts";
 import { Store } from "../storage/store.ts";
+import { BACKUP_NUMBER, meta } from "../storage/tables.ts";
 import { writeBackup } from "./backup.ts";
+import { removeAbandoned } from "./files.ts";
 import { OperationError } from "./report.ts";
 
 /**
@@ -52,12 +55,12 @@ export async function openUpToDate(
 async function backUpBefore({ to }: Migration, store: Store, clock: Clock, log: Log): Promise<string> {
   const backups = join(store.directory, "backups");
   mkdirSync(backups, { recursive: true, mode: 0o700 });
-  // What an attempt before has left when it was killed.
-  for (const name of readdirSync(backups)) {
-    if (name.startsWith(".before-schema-")) rmSync(join(backups, name), { recursive: true });
-  }
   assertRoom(store, backups);
-  const kind = `before-schema-${to}-`;
+  const number = await backupNumber(store);
+  const isOwn = new RegExp(`^before-schema-\\d+-${number}-`);
+  // What an attempt before has left when it was killed.
+  removeAbandoned(realpathSync(backups), (name) => isOwn.test(name));
+  const kind = `before-schema-${to}-${number}-`;
   const name = `${kind}${toIso(clock.now()).replaceAll(/[-:]|\.\d+/g, "")}.cairn`;
   const path = join(backups, name);
   log.info("the store is of an older schema: writing a backup before it is changed", { schema: store.schema, backup: path });
@@ -67,6 +70,18 @@ async function backUpBefore({ to }: Migration, store: Store, clock: Clock, log: 
     if (other.startsWith(kind) && other !== name) rmSync(join(backups, other));
   }
   return path;
+}
+
+/** Stands in the names of a store's own backups: several stores may keep theirs in one directory. */
+async function backupNumber(store: Store): Promise<string> {
+  return (
+    store.get(meta, BACKUP_NUMBER) ??
+    store.commit((tx) => {
+      const [number] = crypto.getRandomValues(new Uint32Array(1));
+      tx.put(meta, BACKUP_NUMBER, String(number));
+      return String(number);
+    })
+  );
 }
 
 function assertRoom(store: Store, backups: string): void {

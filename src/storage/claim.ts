@@ -7,8 +7,8 @@
  * @module
  */
 import { Database, SQLiteError } from "bun:sqlite";
-import { chmodSync, mkdirSync } from "node:fs";
-import { join, resolve } from "node:path";
+import { closeSync, constants, lstatSync, openSync } from "node:fs";
+import { join } from "node:path";
 import { messageOf } from "../lib/errors.ts";
 
 /** Another process has claimed this data directory. */
@@ -16,31 +16,19 @@ class DirectoryInUseError extends Error {
   override name = "DirectoryInUseError";
 }
 
-/** Makes a data directory if there is none, for its owner only. @returns its full path */
-export function prepareDirectory(dataDirectory: string): string {
-  const directory = resolve(dataDirectory);
-  try {
-    mkdirSync(directory, { recursive: true, mode: 0o700 });
-    chmodSync(directory, 0o700);
-  } catch (error) {
-    throw new Error(`The data directory ${directory} cannot be written to: ${messageOf(error)}`, { cause: error });
-  }
-  return directory;
-}
-
 /**
  * Claims a directory that exists for this process.
  *
  * @returns what gives it back
  * @throws {DirectoryInUseError} while another process has it
- * @throws {Error} when the directory cannot be written to
+ * @throws {Error} when the directory cannot be written to, or its lock is no regular file
  */
 export function claim(directory: string): () => void {
   const path = join(directory, "serve.lock");
   let lock: Database | undefined;
   try {
-    lock = new Database(path, { create: true, readwrite: true });
-    chmodSync(path, 0o600);
+    makeLockFile(path);
+    lock = new Database(path, { create: false, readwrite: true });
     // Else the lock begins with a journal, which a full disk does not take.
     lock.run("PRAGMA journal_mode = MEMORY");
     lock.run("PRAGMA locking_mode = EXCLUSIVE");
@@ -52,6 +40,16 @@ export function claim(directory: string): () => void {
   }
   const held = lock;
   return () => held.close();
+}
+
+/** SQLite would follow a link, and make a file where that leads. */
+function makeLockFile(path: string): void {
+  try {
+    closeSync(openSync(path, constants.O_CREAT | constants.O_EXCL | constants.O_RDWR, 0o600));
+  } catch (error) {
+    // Opened and closed here, a lock that this process holds would be released.
+    if (!lstatSync(path, { throwIfNoEntry: false })?.isFile()) throw error;
+  }
 }
 
 function inUse(directory: string, cause: unknown): DirectoryInUseError {

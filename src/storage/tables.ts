@@ -3,7 +3,7 @@
  *
  * ```
  * table                key                          row
- * meta                 name                         text: schema, nextLabel, firstLabel
+ * meta                 name                         text: schema, nextLabel, firstLabel, backupNumber
  * sessions             session                      SessionRow
  *   sessionsByAgent    #agent session               -
  *   sessionsByUser     #user session                -
@@ -262,6 +262,8 @@ export interface RemovalRow {
 }
 
 export const meta = text("meta");
+/** Key of a random number below 2^32 that no other store has: a restored or imported one gets another. */
+export const BACKUP_NUMBER = "backupNumber";
 export const sessions = json<SessionRow>("sessions");
 export const sessionsByAgent = index("sessions_by_agent");
 export const sessionsByUser = index("sessions_by_user");

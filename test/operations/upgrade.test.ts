@@ -76,7 +76,7 @@ test("a start on an older store makes a backup, brings it up to date, and answer
     ]);
   }
   const [name = ""] = backups();
-  expect(name).toMatch(new RegExp(`^before-schema-${SCHEMA_VERSION - 1}-20260507T080000Z\\.cairn$`));
+  expect(name).toMatch(new RegExp(`^before-schema-${SCHEMA_VERSION - 1}-\\d+-20260507T080000Z\\.cairn$`));
   const modes = ["backups", `backups/${name}`].map((path) => (fs.statSync(join(directory, path)).mode & 0o777).toString(8));
   expect(modes).toEqual(["700", "600"]);
 
@@ -144,7 +144,7 @@ test("when the second of two migrations fails the first one stays, and the backu
 
   await using cairn = await startWith(ROADS, before);
   expect(await answersOf(cairn, before)).toEqual(before.answers);
-  expect(backups().map((name) => name.replace(/-\d{8}T.*/, ""))).toEqual(
+  expect(backups().map((name) => name.replace(/-\d+-\d{8}T.*/, ""))).toEqual(
     [SCHEMA_VERSION - 1, SCHEMA_VERSION].map((to) => `before-schema-${to}`),
   );
 });
@@ -160,11 +160,45 @@ test("starts that fail again and again keep one backup, the newest, and nothing 
   for (let start = 0; start < 3; start++) {
     before.cairn.clock.advance({ seconds: 10 });
     await startRefused([failing, toLatest], before);
-    fs.mkdirSync(join(directory, "backups", `.before-schema-9-${start}`));
-    fs.writeFileSync(join(directory, "backups", "mine"), "");
+    const [ofThisStore] = /^before-schema-\d+-\d+-/.exec(backups().at(-1) ?? "") ?? [];
+    fs.mkdirSync(join(directory, "backups", `.${ofThisStore}${start}.cairn-abcde${start}.draft`), { mode: 0o700 });
   }
+  expect(backups()).toHaveLength(2);
   await startRefused([failing, toLatest], before);
-  expect(backups()).toEqual([expect.stringMatching(/^before-schema-/), "mine"]);
+  expect(backups()).toEqual([expect.stringMatching(/^before-schema-/)]);
+});
+
+test("stores that keep their backups in one directory delete their own alone, a restored one too", async () => {
+  const before = await older();
+  const copy = join(scratch, "copy");
+  const shared = join(scratch, "shared");
+  fs.mkdirSync(shared);
+  fs.symlinkSync(shared, join(directory, "backups"));
+  const failing: Migration = {
+    ...toMiddle,
+    run: () => {
+      throw new Error("no");
+    },
+  };
+  await startRefused([failing, toLatest], before);
+  const [first = ""] = fs.readdirSync(shared);
+  await restoreBackup(join(shared, first), copy, clock, { force: false });
+  fs.symlinkSync(shared, join(copy, "backups"));
+  const draft = `.${first.replace(/-2026.*/, "-20260101T000000Z.cairn-abcdef.draft")}`;
+  fs.mkdirSync(join(shared, draft), { mode: 0o700 });
+
+  for (let start = 0; start < 2; start++) {
+    before.cairn.clock.advance({ seconds: 10 });
+    await refusalOf(startWith([failing, toLatest], before, copy));
+  }
+  const second = expect.stringMatching(/^before-schema-.*T080020Z\.cairn$/);
+  expect(fs.readdirSync(shared)).toEqual(expect.arrayContaining([draft, first, second]));
+  expect(fs.readdirSync(shared)).toHaveLength(3);
+
+  before.cairn.clock.advance({ seconds: 10 });
+  await startRefused([failing, toLatest], before);
+  expect(fs.readdirSync(shared)).toEqual(expect.arrayContaining([second, expect.stringMatching(/^before-schema-.*T080030Z\.cairn$/)]));
+  expect(fs.readdirSync(shared)).toHaveLength(2);
 });
 
 test("without room for the backup the start is refused before anything is changed, and says how much is needed and where", async () => {

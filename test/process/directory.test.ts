@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Store } from "../../src/storage/store.ts";
@@ -76,6 +76,58 @@ test(
     expect((statSync(dataDirectory).mode & 0o777).toString(8)).toBe("700");
     expect(modes.filter(({ kind, mode }) => mode !== { directory: "700", file: "600", "native part": "500" }[kind])).toEqual([]);
     expect(modes.map(({ name }) => name)).toEqual(expect.arrayContaining(["data.mdb", "lock.mdb", "serve.lock", "manifest.json"]));
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "a directory that holds other files and no store is refused by every command that would make one, and stays as it is",
+  async () => {
+    using directory = scratchDirectory();
+    const dataDirectory = join(directory.path, "srv");
+    const export_ = join(directory.path, "export");
+    writeFileSync(export_, '{"cairn_export":1,"cairn":"0.1.0","schema":1}\n{"end":0}\n');
+    for (const name of ["www", "ftp", "backups", "vectors"]) mkdirSync(join(dataDirectory, name), { recursive: true });
+    chmodSync(dataDirectory, 0o1777);
+    const before = statSync(dataDirectory);
+    for (const command of [
+      ["serve", "--port", "0"],
+      ["keys", "create"],
+      ["import", export_],
+      ["restore", export_],
+    ]) {
+      expect({ command, ...(await runCairn([...command, "--data-dir", dataDirectory])) }).toEqual({
+        command,
+        code: 1,
+        stdout: "",
+        stderr: expect.stringMatching(
+          /^cairn: The data directory .*\/srv holds no store of Cairn's but other files: (".*", ){2}".*" and 1 more\. Name an empty directory, .*--data-dir\.\n$/,
+        ),
+      });
+    }
+    const after = statSync(dataDirectory);
+    expect([after.mode, after.mtimeMs, readdirSync(dataDirectory).toSorted()]).toEqual([
+      before.mode,
+      before.mtimeMs,
+      ["backups", "ftp", "vectors", "www"],
+    ]);
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "an empty volume becomes a data directory, and is closed to others once it holds a store",
+  async () => {
+    using directory = scratchDirectory();
+    const dataDirectory = join(directory.path, "volume");
+    mkdirSync(join(dataDirectory, "lost+found"), { recursive: true });
+    chmodSync(dataDirectory, 0o755);
+    const export_ = join(directory.path, "export");
+    writeFileSync(export_, "no export");
+    const command = (...args: string[]) => runCairn([...args, "--data-dir", dataDirectory]);
+    const mode = () => (statSync(dataDirectory).mode & 0o777).toString(8);
+    expect([(await command("import", export_)).code, mode()]).toEqual([1, "755"]);
+    expect([(await command("keys", "create")).code, mode()]).toEqual([0, "700"]);
   },
   TIMEOUT_MS,
 );

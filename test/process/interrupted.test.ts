@@ -4,7 +4,18 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
@@ -92,6 +103,58 @@ for (const { command, file } of [
       expect(draftsIn(directory.path)).toEqual([running.draft]);
       running.child.kill("SIGCONT");
       expect({ code: await running.child.exited, left: draftsIn(directory.path) }).toEqual({ code: 0, left: [] });
+    },
+    TIMEOUT_MS,
+  );
+}
+
+/** An unprivileged user that every Linux has. */
+const NOBODY = 65_534;
+
+/** Makes a draft as somebody else would who wants another file changed: where this user may not give it away, it is one that all may write to. */
+function plantDraft(path: string, links: Record<string, string>): void {
+  mkdirSync(path);
+  for (const [name, target] of Object.entries(links)) symlinkSync(target, join(path, name));
+  chmodSync(path, 0o777);
+  if (process.geteuid?.() === 0) chownSync(path, NOBODY, NOBODY);
+}
+
+for (const { command, file } of [
+  { command: "backup", file: "data.mdb" },
+  { command: "export", file: "export" },
+]) {
+  test(
+    `a cairn ${command} into a directory of somebody else follows no link that was planted there, before it or while it writes`,
+    async () => {
+      using directory = scratchDirectory();
+      const at = (name: string) => join(directory.path, name);
+      const shared = at("shared");
+      await fillStore(at("data"));
+      writeFileSync(at("victim"), "untouched");
+      chmodSync(at("victim"), 0o644);
+      mkdirSync(shared);
+      chmodSync(shared, 0o777);
+      if (process.geteuid?.() === 0) chownSync(shared, NOBODY, NOBODY);
+      const untouched = () => ({
+        victim: [readFileSync(at("victim"), "utf8"), statSync(at("victim")).mode & 0o777],
+        isMade: existsSync(at("made")),
+      });
+      const expected = { victim: ["untouched", 0o644], isMade: false };
+      plantDraft(join(shared, ".copy-aaaaaa.draft"), { "serve.lock": at("victim") });
+      plantDraft(join(shared, ".copy-bbbbbb.draft"), { "serve.lock": at("made") });
+      const args = [command, join(shared, "copy"), "--force", "--data-dir", at("data")];
+      expect(await runCairn(args)).toMatchObject({ code: 0 });
+      expect({ ...untouched(), drafts: draftsIn(shared).length }).toEqual({ ...expected, drafts: 2 });
+
+      const running = await stoppedWhileWriting(args, shared, file);
+      renameSync(join(shared, running.draft), join(shared, "moved"));
+      plantDraft(join(shared, running.draft), { [file]: at("victim"), "serve.lock": at("made") });
+      running.child.kill("SIGCONT");
+      expect(await running.child.exited).toBe(0);
+      expect(untouched()).toEqual(expected);
+      expect(readdirSync(join(shared, running.draft)).toSorted()).toEqual([file, "serve.lock"].toSorted());
+      expect(await runCairn(["keys", "list", "--data-dir", at("data")])).toMatchObject({ code: 0 });
+      expect(statSync(join(shared, "copy")).mode & 0o777).toBe(0o600);
     },
     TIMEOUT_MS,
   );

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { claim } from "../../../src/storage/claim.ts";
 import { scratchDirectory } from "../../support/process.ts";
@@ -27,6 +27,13 @@ test("a directory that cannot be claimed for another reason is not said to be in
   using directory = scratchDirectory();
   mkdirSync(join(directory.path, "serve.lock"));
   expect(refusalOf(directory.path)).toStartWith(`Error: ${join(directory.path, "serve.lock")} cannot be locked: `);
+});
+
+test("a lock that is a link to a file elsewhere is refused, and nothing is made there", () => {
+  using directory = scratchDirectory();
+  symlinkSync(join(directory.path, "elsewhere"), join(directory.path, "serve.lock"));
+  expect(refusalOf(directory.path)).toStartWith(`Error: ${join(directory.path, "serve.lock")} cannot be locked: `);
+  expect(existsSync(join(directory.path, "elsewhere"))).toBe(false);
 });
 
 test("a directory on a disk that takes no more bytes is claimed too, by one process at a time", () => {

@@ -1,0 +1,87 @@
+/**
+ * The data directory: Cairn's alone, and its owner's alone.
+ *
+ * A directory that holds other files is refused and stays as it is, because whoever names `/srv` by mistake must not find
+ * it closed to everybody else. So is one whose mode cannot be changed. The mode is set when a store is in place: a command
+ * that fails before has changed nothing. What is in the directory has modes of its own.
+ *
+ * @module
+ */
+import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { messageOf } from "../lib/errors.ts";
+
+const PRIVATE_MODE = 0o700;
+const PERMISSION_BITS = 0o777;
+const ROOT_UID = 0;
+
+/** Any of these says that Cairn has used the directory. */
+const MARKS = [join("store", "data.mdb"), join("store", "lock.mdb"), "serve.lock", ".native"];
+/** Made with the file system, so that an empty volume has one. */
+const LOST_AND_FOUND = "lost+found";
+/** Of the names that a refusal lists. */
+const NAMES_SHOWN_MAX = 3;
+
+/**
+ * Makes a data directory if there is none, for its owner only.
+ *
+ * @returns its full path
+ * @throws {Error} when it cannot be made, holds other files, or cannot be closed to others
+ */
+export function makeDirectory(dataDirectory: string): string {
+  const directory = resolve(dataDirectory);
+  try {
+    mkdirSync(directory, { recursive: true, mode: PRIVATE_MODE });
+  } catch (error) {
+    throw cannotBeWritten(directory, error);
+  }
+  refuseForeignFiles(directory);
+  const { mode, uid } = statSync(directory);
+  const user = process.geteuid?.();
+  if (!isPrivate(mode) && uid !== user && user !== ROOT_UID) {
+    throw new Error(
+      `The data directory ${directory} belongs to another user (${uid}) and is open to others. Give it to the user that runs Cairn, or close it (chmod 0700).`,
+    );
+  }
+  return directory;
+}
+
+/** Makes a data directory for who will write to it. @returns its full path */
+export function prepareDirectory(dataDirectory: string): string {
+  const directory = makeDirectory(dataDirectory);
+  try {
+    accessSync(directory, constants.W_OK);
+  } catch (error) {
+    throw cannotBeWritten(directory, error);
+  }
+  return directory;
+}
+
+/** Closes a data directory that holds a store to everybody but its owner. */
+export function makePrivate(directory: string): void {
+  if (isPrivate(statSync(directory).mode)) return;
+  try {
+    chmodSync(directory, PRIVATE_MODE);
+  } catch (error) {
+    throw cannotBeWritten(directory, error);
+  }
+}
+
+function isPrivate(mode: number): boolean {
+  return (mode & PERMISSION_BITS) === PRIVATE_MODE;
+}
+
+function cannotBeWritten(directory: string, error: unknown): Error {
+  return new Error(`The data directory ${directory} cannot be written to: ${messageOf(error)}`, { cause: error });
+}
+
+function refuseForeignFiles(directory: string): void {
+  if (MARKS.some((name) => existsSync(join(directory, name)))) return;
+  const names = readdirSync(directory).filter((name) => name !== LOST_AND_FOUND);
+  if (names.length === 0) return;
+  const shown = names.slice(0, NAMES_SHOWN_MAX).map((name) => JSON.stringify(name));
+  const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";
+  throw new Error(
+    `The data directory ${directory} holds no store of Cairn's but other files: ${shown.join(", ")}${more}. Name an empty directory, or one that is not there yet, with --data-dir.`,
+  );
+}
