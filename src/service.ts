@@ -27,9 +27,9 @@ import { Store } from "./storage/store.ts";
 import { apiKeysById, memories, outbox, payloads, sessions, traces, webhooks } from "./storage/tables.ts";
 import { Driver } from "./tasks/driver.ts";
 import type { Task } from "./tasks/task.ts";
-import type { Caller, Records } from "./traces/record.ts";
+import { systemCaller, type Caller, type Records } from "./traces/record.ts";
 import { traceRetention } from "./traces/retention.ts";
-import { keyRegistration } from "./keys/keys.ts";
+import { keyRegistration, type KeyMaker } from "./keys/keys.ts";
 import { LastUses } from "./keys/last-use.ts";
 import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
 import type { WebhookParts } from "./webhooks/subscriptions.ts";
@@ -49,6 +49,8 @@ export interface ServiceOptions extends SettingsEnvironment {
 
 export interface Service extends MemoryParts, WebhookParts {
   readonly settings: Settings;
+  /** Who changes what no request asks for. */
+  readonly system: Caller;
   readonly idempotency: Idempotency;
   readonly lastUses: LastUses;
   readonly tasks: readonly Task[];
@@ -58,12 +60,18 @@ export interface Service extends MemoryParts, WebhookParts {
   close(): Promise<void>;
 }
 
+/** What a command of the operator's works with. */
+export interface RecordsOfCommand extends Records {
+  readonly operator: KeyMaker;
+}
+
 /** Opens the records of a data directory, beside a running server too. */
-export async function openRecords(dataDirectory: string, clock: Clock): Promise<Records> {
+export async function openRecords(dataDirectory: string, clock: Clock): Promise<RecordsOfCommand> {
   const directory = prepareDirectory(dataDirectory);
   const store = await Store.open(directory, clock);
   makePrivate(directory);
-  return recordsOf(store, clock);
+  const { trace_retention_days } = new Settings(store, {}).values;
+  return { ...recordsOf(store, clock), operator: { ...systemCaller(() => trace_retention_days), scopes: ["admin"] } };
 }
 
 function recordsOf(store: Store, clock: Clock): Records {
@@ -96,22 +104,14 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
     const vectors = new VectorIndex(records.store, log, options.index);
     const idempotency = new Idempotency(records.store, clock);
     const lastUses = new LastUses(records.store);
-    const timer: Caller = {
-      actor: "system",
-      keyId: null,
-      get retentionDays() {
-        return settings.values.trace_retention_days;
-      },
-      requestId: null,
-      startedAt: null,
-    };
+    const system = systemCaller(() => settings.values.trace_retention_days);
     const wakeTask = (name: string) => timers.driver?.wake(name);
     const policy = () => settings.inForce.webhooks;
-    const hooks = openWebhooks(records, { log, wait: means.wait, random: chance }, policy, options.network ?? {}, wakeTask);
+    const hooks = openWebhooks(records, { log, wait: means.wait, random: chance, system }, policy, options.network ?? {}, wakeTask);
     const { wakeOutbox, parts: webhookParts } = hooks;
     const parts = { ...records, log, embeddings, vectors, settings, wakeBackfill, wakeOutbox, wait: means.wait, webhooks: webhookParts };
     const tasks = [
-      sessionExpiry(parts, timer),
+      sessionExpiry(parts, system),
       sessionRemoval(records),
       traceRetention(records),
       ...hooks.tasks,
@@ -119,13 +119,14 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
       lastUses.task(),
       deadReaders(records.store, log),
       backfill(parts),
-      ...(options.apiKey === undefined ? [] : [await keyRegistration(records, options.apiKey, log)]),
+      ...(options.apiKey === undefined ? [] : [await keyRegistration(records, system, options.apiKey, log)]),
     ];
     const driver = new Driver(tasks, log);
     timers.driver = driver;
     await vectors.open();
     return {
       ...parts,
+      system,
       idempotency,
       lastUses,
       tasks,

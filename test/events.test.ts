@@ -153,7 +153,7 @@ test("an event carries the record as it was then, whatever happens to it later",
   expect(records).toEqual([made, updated, updated]);
 });
 
-test("reading, a refused change, a replayed one and the management of keys leave no event", async () => {
+test("reading, a refused change and a replayed one leave no event", async () => {
   await using cairn = await startCairn();
   const headers = { "idempotency-key": "once" };
   const { id } = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "bot" }, { headers }));
@@ -164,8 +164,6 @@ test("reading, a refused change, a replayed one and the management of keys leave
     await cairn.post(`/v1/sessions/${id}/state`, { state: {}, expected_version: 4 });
     await cairn.post(`/v1/sessions/${id}/rollback`, { version: 4 });
     await cairn.post(`/v1/sessions/${id}/turns`, {});
-    const key = await cairn.ok(cairn.post("/v1/api_keys", {}));
-    await cairn.ok(cairn.delete(`/v1/api_keys/${key.id}`));
   });
   expect(left).toEqual([]);
 });
@@ -210,7 +208,7 @@ test("events that nobody wants do not pile up", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();
   for (let i = 0; i < 30; i++) await cairn.addTurn(id);
-  expect(eventsOf(cairn)).toHaveLength(62);
+  expect(eventsOf(cairn)).toHaveLength(63);
   await cairn.runTask("webhook outbox");
   expect(eventsOf(cairn)).toEqual([]);
 });

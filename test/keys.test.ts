@@ -535,9 +535,8 @@ test("writing last uses changes nothing else: what was revoked stays so, and wha
   for (const { key } of [kept, revoked, revokedBeside, rolledBeside]) expect(await statusWith(cairn, key)).toBe(200);
   await cairn.ok(cairn.delete(`/v1/api_keys/${revoked.id}`));
   const beside = await openRecords(cairn.directory, cairn.clock);
-  const operator = { actor: "system", keyId: null, scopes: ["admin"], retentionDays: 0, requestId: null, startedAt: null };
-  await deleteKey(beside, operator, revokedBeside.id);
-  const successor = JSON.parse(await rollKey(beside, operator, rolledBeside.id, { overlapMs: 60_000 }));
+  await deleteKey(beside, beside.operator, revokedBeside.id);
+  const successor = JSON.parse(await rollKey(beside, beside.operator, rolledBeside.id, { overlapMs: 60_000 }));
   await beside.store.close();
 
   await cairn.runTask(LAST_USE);

@@ -36,7 +36,8 @@ test("metrics say what is in the store, and what is overdue", async () => {
     'cairn_records{kind="sessions"}': 1,
     'cairn_records{kind="turns"}': 1,
     'cairn_records{kind="memories"}': 1,
-    'cairn_records{kind="traces"}': 3,
+    // Of the first key, too.
+    'cairn_records{kind="traces"}': 4,
     cairn_vectors_owed: 0,
     cairn_expiry_lag_seconds: 0,
   });
@@ -62,6 +63,9 @@ test("metrics say what became of deliveries, and what is still to be done", asyn
       disabled: found["cairn_webhooks_disabled_total"],
     };
   };
+  // Those of the first key's trace and of the webhook's.
+  expect((await told()).outbox).toBe(2);
+  await cairn.runTask("webhook outbox");
   const counts = { outbox: 0, pending: 0, delivered: 0, retry: 0, failed: 0, disabled: 0 };
   expect(await told()).toEqual(counts);
   // Two events each: of the session, and of its trace.
@@ -84,10 +88,11 @@ test("metrics say what became of deliveries, and what is still to be done", asyn
   cairn.clock.advance({ seconds: 12 });
   expect(await attempt(500)).toEqual({ ...counts, delivered: 2, retry: 1, failed: 1 });
   await cairn.createSession();
-  expect(await attempt(410)).toEqual({ ...counts, delivered: 2, retry: 1, failed: 2, disabled: 1 });
+  // That it was disabled is a trace too.
+  expect(await attempt(410)).toEqual({ ...counts, delivered: 2, retry: 1, failed: 2, disabled: 1, outbox: 1 });
   // Counted since the start, as Prometheus expects it.
   await cairn.restart();
-  expect(await told()).toEqual(counts);
+  expect(await told()).toEqual({ ...counts, outbox: 1 });
 });
 
 test("metrics are typed: what only rises is a counter", async () => {

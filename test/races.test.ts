@@ -287,8 +287,8 @@ test(
       { method: "POST", of: `${path}/turns`, body: turn, makes: 2 },
       { method: "POST", of: "/v1/memory", body: { session_id: id, content: "The train leaves at noon." }, makes: 2 },
       { method: "PATCH", of: `/v1/memory/${memory.id}`, body: { content: "The boat is moored at pier ten." }, makes: 1 },
-      { method: "POST", of: "/v1/webhooks", body: { url: "http://127.0.0.1:9/hook", events: ["trace.error"] }, makes: 1, secret: "secret" },
-      { method: "POST", of: "/v1/api_keys", body: { name: "once" }, makes: 1, secret: "key" },
+      { method: "POST", of: "/v1/webhooks", body: { url: "http://127.0.0.1:9/hook", events: ["trace.error"] }, makes: 2, secret: "secret" },
+      { method: "POST", of: "/v1/api_keys", body: { name: "once" }, makes: 2, secret: "key" },
     ];
     for (const [index, { method, of, body, makes, secret }] of requests.entries()) {
       const before = await recordsIn(server);

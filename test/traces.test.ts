@@ -265,6 +265,7 @@ test("a state_diff tells keys such as __proto__ from others", async () => {
 
 test("reading, a refused change and a replayed one leave no trace", async () => {
   await using cairn = await startCairn();
+  const before = cairn.service.store.count(traces);
   const headers = { "idempotency-key": "once" };
   const { id } = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "bot" }, { headers }));
   await cairn.ok(cairn.post("/v1/sessions", { agent_id: "bot" }, { headers }));
@@ -278,7 +279,8 @@ test("reading, a refused change and a replayed one leave no trace", async () => 
   await cairn.post(`/v1/sessions/${id}/state`, { state: {}, expected_version: 5 });
   await cairn.post(`/v1/sessions/${id}/turns`, {});
   await cairn.post("/v1/memory", { session_id: id, content: "x".repeat(10_001) });
-  expect((await cairn.get("/v1/traces")).body.data.map(({ action }: { action: string }) => action)).toEqual(["session.created"]);
+  expect(cairn.service.store.count(traces) - before).toBe(1);
+  expect((await cairn.get("/v1/traces?limit=1")).body.data).toMatchObject([{ action: "session.created", session_id: id }]);
 });
 
 test("traces are read only", async () => {
@@ -312,7 +314,7 @@ test("traces are listed newest first, and session, user and action filters combi
   const stateAda = [ada.id, "state.updated"];
   const turnBo = [bo.id, "turn.added"];
   const stateAda2 = [ada2.id, "state.updated"];
-  expect(await list("")).toEqual([stateAda2, turnBo, stateAda, madeAda2, madeBo, madeAda]);
+  expect(await list("")).toEqual([stateAda2, turnBo, stateAda, madeAda2, madeBo, madeAda, [null, "api_key.created"]]);
   expect(await list(`session_id=${ada.id}`)).toEqual([stateAda, madeAda]);
   expect(await list("user_id=ada")).toEqual([stateAda2, stateAda, madeAda2, madeAda]);
   expect(await list("action=session.created")).toEqual([madeAda2, madeBo, madeAda]);
@@ -359,7 +361,9 @@ test("an instant may have an offset or none, which is UTC", async () => {
     "2026-05-07T02:30:01-05:30",
   ]) {
     const list = async (name: string) =>
-      (await cairn.ok(cairn.get(`/v1/traces?${name}=${encodeURIComponent(instant)}`))).data.map((trace: any) => trace.session_id);
+      (await cairn.ok(cairn.get(`/v1/traces?action=session.created&${name}=${encodeURIComponent(instant)}`))).data.map(
+        (trace: any) => trace.session_id,
+      );
     expect([instant, await list("created_after"), await list("created_before")]).toEqual([instant, [after], [before]]);
   }
 });
@@ -389,16 +393,18 @@ test("a list of traces asked for with a wrong parameter is refused with its name
 
 test("a page of traces has 20 unless it is asked for up to 100, and the cursor keeps to the bounds of time", async () => {
   await using cairn = await startCairn();
+  const key = await cairn.newKey({ scopes: ["read", "write"] });
   const { id } = await cairn.createSession();
   await Promise.all(Array.from({ length: 50 }, () => cairn.addTurn(id)));
   cairn.clock.advance({ seconds: 1 });
   const boundary = new Date(cairn.clock.now()).toISOString();
   await Promise.all(Array.from({ length: 50 }, () => cairn.addTurn(id)));
-  const all = (await pagesOf(cairn, "/v1/traces?limit=30")).flatMap(({ data }) => data);
+  // The key may not see that it was made.
+  const all = (await pagesOf(cairn, "/v1/traces?limit=30", { key })).flatMap(({ data }) => data);
   expect(all.map(({ details }) => details.turn_number)).toEqual([...Array.from({ length: 100 }, (_, i) => 100 - i), undefined]);
   const newestFirst = idsOf(all);
   const page = async (query: string) => {
-    const { object, data, has_more, first_id, last_id } = (await cairn.get(`/v1/traces?${query}`)).body;
+    const { object, data, has_more, first_id, last_id } = (await cairn.get(`/v1/traces?${query}`, { key })).body;
     return { object, ids: idsOf(data), has_more, first_id, last_id };
   };
   const pageOf = (from: number, to: number, has_more: boolean) => {
@@ -449,12 +455,12 @@ const RETENTION = [
 for (const { tier, days } of RETENTION) {
   test(`a trace left by a key of the tier ${tier} is gone after ${days} days, and not before`, async () => {
     await using cairn = await startCairn();
-    const key = await cairn.newKey({ tier });
+    const [key, reader] = [await cairn.newKey({ tier }), await cairn.newKey({ scopes: ["read"] })];
     const { id } = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "bot", user_id: "ada" }, { key }));
     const [trace] = await cairn.traces(id);
     const visible = async () => [
       (await cairn.get(`/v1/traces/${trace.id}`)).status,
-      idsOf((await cairn.get("/v1/traces")).body.data).length,
+      idsOf((await cairn.get("/v1/traces", { key: reader })).body.data).length,
       idsOf((await cairn.get(`/v1/traces?user_id=ada&action=session.created&session_id=${id}`)).body.data).length,
     ];
     cairn.clock.advance({ days, ms: -1 });
@@ -464,6 +470,9 @@ for (const { tier, days } of RETENTION) {
     expect(await visible()).toEqual([404, 0, 0]);
     // The rows go with the day that has passed.
     cairn.clock.advance({ days: 1 });
+    await cairn.runTask("trace retention");
+    expect((await cairn.get(`/v1/traces?session_id=${id}`)).body.data).toEqual([]);
+    cairn.clock.advance({ days: 365 });
     await cairn.runTask("trace retention");
     const { store } = cairn.service;
     expect([traces, tracesBySession, tracesByUser, tracesByAction, tracesByExpiry].map((table) => store.count(table))).toEqual([
@@ -480,7 +489,8 @@ test("traces that enterprise keys leave are kept as long as trace_retention_days
   const { id: after } = await cairn.createSession();
   const pro = await cairn.newKey({ tier: "pro" });
   const { id: ofPro } = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "bot" }, { key: pro }));
-  const visible = async () => (await cairn.get("/v1/traces")).body.data.map((trace: any) => trace.session_id);
+  const reader = await cairn.newKey({ scopes: ["read"] });
+  const visible = async () => (await cairn.get("/v1/traces", { key: reader })).body.data.map((trace: any) => trace.session_id);
   cairn.clock.advance({ days: 10, ms: -1 });
   expect(await visible()).toEqual([ofPro, after, before]);
   cairn.clock.advance({ ms: 1 });
@@ -503,10 +513,12 @@ test("what is past its time goes in pieces and takes nothing else along", async 
   await add(150);
   cairn.clock.advance({ days: 3 });
   await cairn.runTask("trace retention");
-  const numbers = (await pagesOf(cairn, "/v1/traces?limit=100")).flatMap(({ data }) => data.map((trace: any) => trace.details.turn_number));
+  const pages = await pagesOf(cairn, "/v1/traces?limit=100", { key: free });
+  const numbers = pages.flatMap(({ data }) => data.map((trace: any) => trace.details.turn_number));
   expect(numbers).toEqual([...Array.from({ length: 150 }, (_, i) => 350 - i), undefined]);
   const { store } = cairn.service;
   expect([traces, tracesBySession, tracesByUser, tracesByAction, tracesByExpiry].map((table) => store.count(table))).toEqual([
-    151, 151, 151, 151, 151,
+    // With those of the two keys, which are of no session.
+    153, 151, 151, 153, 153,
   ]);
 });

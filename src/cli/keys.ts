@@ -6,7 +6,7 @@
  * @module
  */
 import { commonFlags, OPTIONS, readConfig, UsageError, parseFlags, type Config } from "../config.ts";
-import { createKey, deleteKey, getKey, listKeys, rollKey, SCOPES, type KeyMaker } from "../keys/keys.ts";
+import { createKey, deleteKey, getKey, listKeys, rollKey, SCOPES } from "../keys/keys.ts";
 import { TIERS } from "../keys/tiers.ts";
 import { systemClock } from "../lib/clock.ts";
 import { parseDuration } from "../lib/duration.ts";
@@ -14,18 +14,10 @@ import { messageOf } from "../lib/errors.ts";
 import type { KeyId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { assertStore, holdsStore } from "../operations/store-file.ts";
+import type { RecordsOfCommand } from "../service.ts";
 import type { Records } from "../traces/record.ts";
 import type { Prepare } from "./command-line.ts";
 import { print } from "./print.ts";
-
-const OPERATOR: KeyMaker = {
-  actor: "system",
-  keyId: null,
-  scopes: ["admin"],
-  retentionDays: 0,
-  requestId: null,
-  startedAt: null,
-};
 
 interface ListedKey {
   id: KeyId;
@@ -52,7 +44,7 @@ export async function keys([action, ...args]: readonly string[], prepare: Prepar
     case "revoke": {
       const [id, ...flags] = idFirst("revoke", args);
       return withStore(flags, prepare, async (records) => {
-        await deleteKey(records, OPERATOR, id);
+        await deleteKey(records, records.operator, id);
         await print(`Revoked ${id}`);
       });
     }
@@ -81,7 +73,7 @@ function create(args: readonly string[], prepare: Prepare): Promise<number> {
   // A first key may come before the first start; in a wrong directory it is a key to nothing.
   if (!holdsStore(config.dataDirectory)) console.error(`There was no store in ${config.dataDirectory}: a new one is made.`);
   return withRecords(config, async (records) => {
-    const answer = JSON.parse(await createKey(records, OPERATOR, { name: flags["name"] ?? null, scopes, tier })) as ListedKey;
+    const answer = JSON.parse(await createKey(records, records.operator, { name: flags["name"] ?? null, scopes, tier })) as ListedKey;
     await printKey(answer);
   });
 }
@@ -91,7 +83,7 @@ function roll(args: readonly string[], prepare: Prepare): Promise<number> {
   const flags = parseFlags(rest, [{ flag: "overlap" }, ...Object.values(OPTIONS)]);
   const overlapMs = overlapIn(flags["overlap"]);
   return withStore(commonFlags(flags), prepare, async (records) => {
-    const answer = JSON.parse(await rollKey(records, OPERATOR, id, { overlapMs })) as ListedKey;
+    const answer = JSON.parse(await rollKey(records, records.operator, id, { overlapMs })) as ListedKey;
     await printKey(answer);
     const { expires_at: end } = JSON.parse(getKey(records, id)) as ListedKey;
     console.error(`${answer.id} came in the place of ${id}, which ends ${end}`);
@@ -123,7 +115,7 @@ function* allKeys(records: Records): Generator<ListedKey> {
   }
 }
 
-type Work = (records: Records) => Promise<void>;
+type Work = (records: RecordsOfCommand) => Promise<void>;
 
 /** @throws {OperationError} where there is no store */
 function withStore(flags: readonly string[], prepare: Prepare, work: Work): Promise<number> {

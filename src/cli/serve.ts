@@ -69,7 +69,7 @@ export async function serve(config: Config): Promise<number> {
   try {
     listeners = listen(app, config);
     // Not before somebody can use it, for it is shown only once.
-    firstKey = await createFirstKey(service);
+    firstKey = await createFirstKey(service, service.system);
   } catch (error) {
     await listeners?.stop();
     await service.close();

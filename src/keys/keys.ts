@@ -20,7 +20,7 @@ import { Remembered } from "../storage/remembered.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import { apiKeys, apiKeysById, type ApiKeyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
-import type { Caller, Records } from "../traces/record.ts";
+import { commitFor, commitSecret, recordAdmin, type Caller, type Records } from "../traces/record.ts";
 import type { LastUses } from "./last-use.ts";
 import { RATE_LIMITS, type RateLimit, type Tier } from "./tiers.ts";
 
@@ -83,10 +83,9 @@ export function hasScope(scopes: readonly string[], scope: Scope): boolean {
 export function createKey(records: Records, caller: KeyMaker, input: NewKey): Promise<JsonText> {
   refuseMoreScopes(caller, input.scopes);
   const secret = newSecret();
-  return records.store.commit((tx) => {
-    const row = putNewKey(tx, records, secret, input);
-    caller.keep?.(tx, keyJson(row, null));
-    return keyJson(row, null, secret);
+  return commitSecret(records, caller, (tx) => {
+    const row = putNewKey(tx, records, caller, secret, input);
+    return { kept: keyJson(row, null), answer: keyJson(row, null, secret) };
   });
 }
 
@@ -108,7 +107,7 @@ export function rollKey(
   { overlapMs, expiresAt }: { overlapMs: number; expiresAt?: number | undefined },
 ): Promise<JsonText> {
   const secret = newSecret();
-  return records.store.commit((tx) => {
+  return commitSecret(records, caller, (tx) => {
     const { hash, row: before } = findById(tx, id);
     const now = records.clock.now();
     if (hasEnded(before, now)) {
@@ -122,9 +121,16 @@ export function rollKey(
     refuseMoreScopes(caller, before.scopes);
     const { lastUsedAt: _, ...kept } = before;
     const row = putKey(tx, records, secret, { ...kept, expiresAt: expiresAt ?? before.expiresAt, rolledFrom: before.id });
-    tx.put(apiKeys, hash, { ...before, expiresAt: Math.min(now + overlapMs, before.expiresAt ?? Infinity), rolledTo: row.id });
-    caller.keep?.(tx, keyJson(row, null));
-    return keyJson(row, null, secret);
+    const endsAt = Math.min(now + overlapMs, before.expiresAt ?? Infinity);
+    tx.put(apiKeys, hash, { ...before, expiresAt: endsAt, rolledTo: row.id });
+    recordAdmin(tx, records, caller, "api_key.rolled", {
+      ...tracedKey(before),
+      rolled_to: row.id,
+      rolled_to_prefix: row.prefix,
+      ends_at: toIso(endsAt),
+      expires_at: isoOrNull(row.expiresAt),
+    });
+    return { kept: keyJson(row, null), answer: keyJson(row, null, secret) };
   });
 }
 
@@ -136,13 +142,13 @@ function refuseMoreScopes(caller: KeyMaker, scopes: readonly string[]): void {
 }
 
 /** Makes the first key, with all scopes, when there is none. @returns it, to be shown once */
-export async function createFirstKey(records: Records): Promise<string | undefined> {
+export async function createFirstKey(records: Records, caller: Caller): Promise<string | undefined> {
   // Without a commit where there is nothing to do, so that a start needs no space on the disk.
   if (hasKeys(records.store)) return undefined;
   const secret = newSecret();
   return records.store.commit((tx) => {
     if (hasKeys(tx)) return undefined;
-    putNewKey(tx, records, secret, { name: "first key", scopes: ["admin"], tier: "enterprise" });
+    putNewKey(tx, records, caller, secret, { name: "first key", scopes: ["admin"], tier: "enterprise" });
     return secret;
   });
 }
@@ -157,10 +163,10 @@ function hasKeys(reader: Reader): boolean {
  *
  * @throws {ApiError} `service_unavailable` when it cannot be registered and there is no other: nobody could ask for anything
  */
-export async function keyRegistration(records: Records, secret: string, log: Log): Promise<Task> {
+export async function keyRegistration(records: Records, caller: Caller, secret: string, log: Log): Promise<Task> {
   let isDone = false;
   try {
-    await registerKey(records, secret);
+    await registerKey(records, caller, secret);
     isDone = true;
   } catch (error) {
     if (!(error instanceof ApiError) || !hasKeys(records.store)) throw error;
@@ -170,7 +176,7 @@ export async function keyRegistration(records: Records, secret: string, log: Log
     name: "registration of CAIRN_API_KEY",
     async run() {
       // Once: it may be revoked meanwhile.
-      if (!isDone) await registerKey(records, secret);
+      if (!isDone) await registerKey(records, caller, secret);
       isDone = true;
       return DAY_MS;
     },
@@ -178,11 +184,11 @@ export async function keyRegistration(records: Records, secret: string, log: Log
 }
 
 /** With all scopes, unless it is there already. */
-async function registerKey(records: Records, secret: string): Promise<void> {
+async function registerKey(records: Records, caller: Caller, secret: string): Promise<void> {
   if (records.store.get(apiKeys, hashOf(secret)) !== undefined) return;
   await records.store.commit((tx) => {
     if (tx.get(apiKeys, hashOf(secret)) === undefined) {
-      putNewKey(tx, records, secret, { name: "from the environment", scopes: ["admin"], tier: "enterprise" });
+      putNewKey(tx, records, caller, secret, { name: "from the environment", scopes: ["admin"], tier: "enterprise" });
     }
   });
 }
@@ -212,14 +218,13 @@ function lastUseOf(row: ApiKeyRow, lastUses: LastUses | undefined): number | nul
 }
 
 /** From the commit on, no request with this key passes. */
-export function deleteKey(records: Records, caller: Caller, id: string): Promise<JsonText> {
-  return records.store.commit((tx) => {
+export function deleteKey(records: Records, caller: Caller, id: string, reason?: string): Promise<JsonText> {
+  return commitFor(records, caller, (tx) => {
     const { hash, row } = findById(tx, id);
     tx.remove(apiKeys, hash);
     tx.remove(apiKeysById, bare(row.id as KeyId));
-    const answer = jsonObject({ object: toJson("api_key"), id: toJson(row.id), deleted: toJson(true) });
-    caller.keep?.(tx, answer);
-    return answer;
+    recordAdmin(tx, records, caller, "api_key.revoked", { ...tracedKey(row), reason: reason ?? null });
+    return jsonObject({ object: toJson("api_key"), id: toJson(row.id), deleted: toJson(true) });
   });
 }
 
@@ -231,9 +236,9 @@ function findById(reader: Reader, id: string): { hash: string; row: ApiKeyRow } 
   return { hash, row };
 }
 
-function putNewKey(tx: Tx, records: Records, secret: string, input: NewKey): ApiKeyRow {
+function putNewKey(tx: Tx, records: Records, caller: Caller, secret: string, input: NewKey): ApiKeyRow {
   const { perMinute, burst } = (input.tier === "enterprise" ? input.rateLimit : undefined) ?? RATE_LIMITS[input.tier];
-  return putKey(tx, records, secret, {
+  const row = putKey(tx, records, secret, {
     name: input.name,
     scopes: [...new Set(input.scopes)],
     tier: input.tier,
@@ -241,6 +246,17 @@ function putNewKey(tx: Tx, records: Records, secret: string, input: NewKey): Api
     burst,
     expiresAt: input.expiresAt ?? null,
   });
+  recordAdmin(tx, records, caller, "api_key.created", {
+    ...tracedKey(row),
+    rate_limit: { per_minute: perMinute, burst },
+    expires_at: isoOrNull(row.expiresAt),
+  });
+  return row;
+}
+
+/** What traces say of a key: nothing that would let anybody use it. */
+function tracedKey({ id, prefix, name, scopes, tier }: ApiKeyRow): Record<string, unknown> {
+  return { key_id: id, prefix, name, scopes, tier };
 }
 
 /** @param input - what does not follow from the secret and the moment */
@@ -253,7 +269,7 @@ function putKey(tx: Tx, records: Records, secret: string, input: Omit<ApiKeyRow,
 }
 
 function keyJson(row: ApiKeyRow, lastUsedAt: number | null, secret?: string): JsonText {
-  const time = (at: number | null) => toJson(at === null ? null : toIso(at));
+  const time = (at: number | null) => toJson(isoOrNull(at));
   return jsonObject({
     object: toJson("api_key"),
     id: toJson(row.id),
@@ -269,6 +285,10 @@ function keyJson(row: ApiKeyRow, lastUsedAt: number | null, secret?: string): Js
     rolled_from: toJson(row.rolledFrom ?? null),
     rolled_to: toJson(row.rolledTo ?? null),
   });
+}
+
+function isoOrNull(at: number | null): string | null {
+  return at === null ? null : toIso(at);
 }
 
 function newSecret(): string {

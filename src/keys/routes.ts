@@ -5,7 +5,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { endpoint, type Endpoint } from "../http/endpoint.ts";
-import { Deleted, ListOf } from "../http/types.ts";
+import { Deleted, ListOf, Reason } from "../http/types.ts";
 import { cursorOf, instantOf } from "../http/validate.ts";
 import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -128,12 +128,12 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
       status: 200,
       summary: "Revoke an API key",
       description: "From this answer on, no request with the key passes.",
-      query: Type.Object({}),
+      query: Reason,
       body: null,
       response: Deleted("api_key"),
       errors: ["resource_not_found"],
       example: { response: { object: "api_key", id: EXAMPLE.id, deleted: true } },
-      run: ({ params, caller }) => deleteKey(records, caller, params["key_id"] ?? ""),
+      run: ({ params, query, caller }) => deleteKey(records, caller, params["key_id"] ?? "", query.reason),
     }),
   ];
 }

@@ -119,6 +119,19 @@ const embeddingSettings = object({
   relevant_cosine: maybe(number),
 });
 
+/** Whoever may read a trace is decided by what stands beside it: one of no session must never be for everybody. */
+const traceShape = (members: Record<string, Shape>): Shape => {
+  const shape = object(members);
+  return (value, path) => {
+    const wrong = shape(value, path);
+    if (wrong !== undefined) return wrong;
+    const { adminOnly, body } = value as { adminOnly?: boolean; body: { session_id: string | null } };
+    return (adminOnly === true) === (body.session_id === null)
+      ? undefined
+      : `${path}.adminOnly is not true exactly where session_id is null`;
+  };
+};
+
 const lastId = ({ key }: { key: string }) => key.slice(-BARE_ID_LENGTH);
 
 interface Definition<Row> {
@@ -256,15 +269,16 @@ export const RECORDS: readonly RecordTable[] = [
     table: traces,
     outside: asBody,
     key: ID,
-    shape: object({
+    shape: traceShape({
       expiresAt: whole,
-      body: object({ id: id("trace"), session_id: id("sess"), user_id: maybe(text), action: text, timestamp: isoTime }),
+      adminOnly: maybe(truth),
+      body: object({ id: id("trace"), session_id: nullOr(id("sess")), user_id: maybe(text), action: text, timestamp: isoTime }),
     }),
     indexes: [tracesBySession, tracesByUser, tracesByAction, tracesByExpiry],
     entries: (key, row) => {
-      const trace = JSON.parse(row.body) as { session_id: string; user_id?: string; action: TraceAction };
+      const trace = JSON.parse(row.body) as { session_id: string | null; user_id?: string; action: TraceAction };
       return [
-        { table: tracesBySession, key: trace.session_id.slice("sess_".length) + key },
+        ...(trace.session_id === null ? [] : [{ table: tracesBySession, key: trace.session_id.slice("sess_".length) + key }]),
         ...(trace.user_id === undefined ? [] : [{ table: tracesByUser, key: hashKey(trace.user_id) + key }]),
         { table: tracesByAction, key: actionPrefix(trace.action) + key },
         { table: tracesByExpiry, key: expiryDayKey(row.expiresAt) + key },

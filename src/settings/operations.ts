@@ -15,8 +15,9 @@ import type { Log } from "../lib/log.ts";
 import { firstCodePoints } from "../lib/text.ts";
 import type { Reader } from "../storage/store.ts";
 import type { ProviderRow } from "../storage/tables.ts";
-import { commitFor, type Caller, type Records } from "../traces/record.ts";
+import { commitFor, recordAdmin, type Caller, type Records } from "../traces/record.ts";
 import { parseSchedule, parseTimeout, SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
+import { changedSettings } from "./changes.ts";
 import type { Changes, EmbeddingChanges, InForce, Settings, Source } from "./settings.ts";
 
 export interface SettingsParts extends Records {
@@ -56,7 +57,10 @@ export async function changeSettings(parts: SettingsParts, caller: Caller, chang
 async function commitChanges(parts: SettingsParts, caller: Caller, changes: Changes, prepared: Prepared | undefined): Promise<JsonText> {
   const { settings, embeddings, log } = parts;
   const answer = await commitFor(parts, caller, (tx) => {
+    const before = settings.with({}, tx);
     const inForce = settings.put(tx, changes);
+    const changed = changedSettings(before, inForce);
+    if (Object.keys(changed).length > 0) recordAdmin(tx, parts, caller, "settings.updated", { changes: changed });
     const row = prepared === undefined ? embeddings.row : embeddings.put(tx, prepared);
     return settingsJson(tx, embeddings, inForce, prepared === undefined ? embeddings.active.remote : prepared.remote, row);
   });

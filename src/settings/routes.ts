@@ -7,6 +7,7 @@ import { Type } from "@sinclair/typebox";
 import { endpoint, type Endpoint } from "../http/endpoint.ts";
 import { changeSettings, getSettings, type SettingsParts } from "./operations.ts";
 import { SettingsAnswer, SettingsChanges } from "./schema.ts";
+import { EMBEDDING_SETTINGS, SIMPLE_SETTINGS, WEBHOOK_SETTINGS } from "./settings.ts";
 
 const described = (value: unknown, fallback: unknown = value) => ({
   value,
@@ -38,9 +39,6 @@ const EXAMPLE = {
     vectors: { ready: 20, owed: 0 },
   },
 };
-const SIMPLE_SETTINGS = ["memories_on_expiry", "trace_retention_days", "max_body_bytes", "region"] as const;
-const WEBHOOK_SETTINGS = ["allow_private", "timeout", "retry_schedule"] as const;
-const EMBEDDING_SETTINGS = ["provider", "base_url", "model", "api_key", "query_prefix", "document_prefix", "relevant_cosine"] as const;
 const path = "/v1/settings";
 const tag = "Settings";
 

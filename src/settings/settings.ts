@@ -39,6 +39,24 @@ export interface SettingsEnvironment {
   readonly webhooks?: WebhookSettings;
 }
 
+/** Names of the settings, as in the API. */
+export const SIMPLE_SETTINGS = ["memories_on_expiry", "trace_retention_days", "max_body_bytes", "region"] as const;
+export const WEBHOOK_SETTINGS = ["allow_private", "timeout", "retry_schedule"] as const;
+export const EMBEDDING_SETTINGS = [
+  "provider",
+  "base_url",
+  "model",
+  "api_key",
+  "query_prefix",
+  "document_prefix",
+  "relevant_cosine",
+] as const;
+
+interface SettingEntry {
+  set: unknown;
+  value: unknown;
+}
+
 export type Source = "default" | "environment" | "setting";
 
 /** Members that can also be taken back. */
@@ -92,6 +110,18 @@ export class InForce {
       max_body_bytes: described("max_body_bytes"),
       region: described("region"),
     };
+  }
+
+  /** Each setting by its name, a dot behind its group: what was set through the API, and what is in force. */
+  entries(): Record<string, SettingEntry> {
+    const row = this.#row;
+    const entriesOf = <Group extends object>(prefix: string, names: readonly (keyof Group & string)[], set: Group, inForce: Group) =>
+      names.map((name): [string, SettingEntry] => [prefix + name, { set: set[name], value: inForce[name] }]);
+    return Object.fromEntries([
+      ...entriesOf<Partial<Values>>("", SIMPLE_SETTINGS, row.values, this.values),
+      ...entriesOf<WebhookSettings>("webhooks.", WEBHOOK_SETTINGS, row.webhooks ?? {}, this.#webhookSettings()),
+      ...entriesOf<EmbeddingSettings>("embedding.", EMBEDDING_SETTINGS, row.embedding ?? {}, this.embedding),
+    ]);
   }
 
   describeWebhooks(): JsonText {

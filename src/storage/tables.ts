@@ -135,6 +135,8 @@ export interface MemoryRow {
 
 export interface TraceRow {
   expiresAt: number;
+  /** Set for a change that concerns no session; others than keys with the scope `admin` must not see it. */
+  adminOnly?: true;
   body: JsonText;
 }
 

@@ -3,7 +3,7 @@
  *
  * @module
  */
-export const TRACE_ACTIONS = [
+const RECORD_ACTIONS = [
   "session.created",
   "session.updated",
   "session.deleted",
@@ -16,6 +16,22 @@ export const TRACE_ACTIONS = [
   "memory.updated",
   "memory.deleted",
 ] as const;
+
+/** Changes of who may do what, and of how Cairn works. They concern no session, and only a key with the scope `admin` reads their traces. */
+export const ADMIN_ACTIONS = [
+  "api_key.created",
+  "api_key.rolled",
+  "api_key.revoked",
+  "settings.updated",
+  "webhook.created",
+  "webhook.updated",
+  "webhook.disabled",
+  "webhook.secret_rotated",
+  "webhook.deleted",
+] as const;
+export type AdminAction = (typeof ADMIN_ACTIONS)[number];
+
+export const TRACE_ACTIONS = [...RECORD_ACTIONS, ...ADMIN_ACTIONS] as const;
 export type TraceAction = (typeof TRACE_ACTIONS)[number];
 
 export const EVENT_TYPES = [

@@ -14,7 +14,7 @@ import { toIso } from "../lib/time.ts";
 import { hashKey, numberKey } from "../storage/keys.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { outbox, traces, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser, type OutboxRow } from "../storage/tables.ts";
-import { recordEventOf, traceEventsOf, type EventType, type TraceAction } from "./events.ts";
+import { recordEventOf, traceEventsOf, type AdminAction, type EventType, type TraceAction } from "./events.ts";
 
 /** What every operation on records is given. */
 export interface Records {
@@ -41,7 +41,8 @@ export interface Caller {
 
 export interface TraceEntry {
   action: TraceAction;
-  sessionId: string;
+  /** null for a change that concerns no session: then only a key with the scope `admin` reads the trace. */
+  sessionId: string | null;
   userId: string | null;
   /** Members that are undefined are left out. */
   details: Record<string, JsonText | undefined>;
@@ -51,12 +52,37 @@ export interface TraceEntry {
   isError?: boolean;
 }
 
+/** Who changes something when no request asks for it: a timer, a start, or a command of the operator's. */
+export function systemCaller(retentionDays: () => number): Caller {
+  return {
+    actor: "system",
+    keyId: null,
+    get retentionDays() {
+      return retentionDays();
+    },
+    requestId: null,
+    startedAt: null,
+  };
+}
+
 /** One change asked for by a caller: commits what `work` writes together with the answer it returns. */
-export async function commitFor(records: Records, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {
+export function commitFor(records: Records, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {
+  return commitSecret(records, caller, (tx) => {
+    const answer = work(tx);
+    return { kept: answer, answer };
+  });
+}
+
+/** The same for an answer that shows a secret once: `kept` is what a replay of the request gets. */
+export async function commitSecret(
+  records: Records,
+  caller: Caller,
+  work: (tx: Tx) => { kept: JsonText; answer: JsonText },
+): Promise<JsonText> {
   const answer = await records.store.commit((tx) => {
     const given = work(tx);
-    caller.keep?.(tx, given);
-    return given;
+    caller.keep?.(tx, given.kept);
+    return given.answer;
   });
   records.wakeOutbox?.();
   return answer;
@@ -72,12 +98,12 @@ export function record(tx: Tx, records: Records, caller: Caller, entry: TraceEnt
       ? EMPTY_OBJECT
       : `{"request_id":${toJson(caller.requestId)},"latency_ms":${Math.round((records.clock.elapsed() - caller.startedAt) * 100) / 100}}`;
   const body =
-    `{"object":"trace","id":"${id}","session_id":"${entry.sessionId}"${user},"action":"${entry.action}","actor":${toJson(caller.actor)},` +
+    `{"object":"trace","id":"${id}","session_id":${toJson(entry.sessionId)}${user},"action":"${entry.action}","actor":${toJson(caller.actor)},` +
     `"timestamp":"${toIso(timestamp)}","details":${jsonObject(entry.details)},"metadata":${metadata}}`;
   const expiresAt = timestamp + caller.retentionDays * DAY_MS;
   const key = bare(id);
-  tx.put(traces, key, { expiresAt, body: body as JsonText });
-  tx.put(tracesBySession, entry.sessionId.slice("sess_".length) + key, "");
+  tx.put(traces, key, { expiresAt, ...(entry.sessionId === null ? { adminOnly: true } : {}), body: body as JsonText });
+  if (entry.sessionId !== null) tx.put(tracesBySession, entry.sessionId.slice("sess_".length) + key, "");
   if (entry.userId !== null) tx.put(tracesByUser, hashKey(entry.userId) + key, "");
   tx.put(tracesByAction, actionPrefix(entry.action) + key, "");
   tx.put(tracesByExpiry, expiryDayKey(expiresAt) + key, "");
@@ -87,6 +113,13 @@ export function record(tx: Tx, records: Records, caller: Caller, entry: TraceEnt
   const recordEvent = recordEventOf(entry.action);
   if (recordEvent !== undefined && entry.record !== undefined) emit(recordEvent, { body: entry.record });
   for (const type of traceEventsOf(entry.action, entry.isError === true)) emit(type, { traceId: id, body: toJson(null) });
+}
+
+/** Writes the trace of a change of keys, settings or webhooks. `details` must hold no secret. */
+export function recordAdmin(tx: Tx, records: Records, caller: Caller, action: AdminAction, details: Record<string, unknown>): void {
+  const members: TraceEntry["details"] = {};
+  for (const [name, value] of Object.entries(details)) members[name] = toJson(value);
+  record(tx, records, caller, { action, sessionId: null, userId: null, details: members });
 }
 
 /** The slash ends the name, so that one action is never a prefix of another. */

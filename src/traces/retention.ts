@@ -33,8 +33,8 @@ function removeTraces(tx: Tx, keys: readonly string[]): void {
     const id = key.slice(-BARE_ID_LENGTH);
     const row = tx.get(traces, id);
     if (row !== undefined) {
-      const trace = JSON.parse(row.body) as { session_id: string; user_id?: string; action: TraceAction };
-      tx.remove(tracesBySession, trace.session_id.slice("sess_".length) + id);
+      const trace = JSON.parse(row.body) as { session_id: string | null; user_id?: string; action: TraceAction };
+      if (trace.session_id !== null) tx.remove(tracesBySession, trace.session_id.slice("sess_".length) + id);
       if (trace.user_id !== undefined) tx.remove(tracesByUser, hashKey(trace.user_id) + id);
       tx.remove(tracesByAction, actionPrefix(trace.action) + id);
       tx.remove(traces, id);

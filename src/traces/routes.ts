@@ -4,14 +4,14 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { endpoint, type Endpoint } from "../http/endpoint.ts";
+import { endpoint, type ApiCaller, type Endpoint } from "../http/endpoint.ts";
 import { ListOf } from "../http/types.ts";
 import { cursorOf, instantOf } from "../http/validate.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { parseInstantUp } from "../lib/time.ts";
 import type { Records } from "./record.ts";
 import { Trace, TraceFilter } from "./schema.ts";
-import { getTrace, listTraces } from "./traces.ts";
+import { getTrace, listTraces, type TraceReader } from "./traces.ts";
 
 const EXAMPLE = {
   object: "trace",
@@ -39,15 +39,17 @@ export function traceEndpoints(records: Records): Endpoint[] {
       scope: "read",
       status: 200,
       summary: "List traces",
-      description: "Newest first. Every change leaves one; traces outlive their sessions. Filters combine with AND.",
+      description:
+        "Newest first. Every change leaves one; traces outlive their sessions. Filters combine with AND. Traces of changes of keys, settings and webhooks are in the list for keys with the scope `admin` only.",
       query: TraceFilter,
       body: null,
       response: ListOf(Trace, "A page of traces."),
       errors: [],
       example: { response: { object: "list", data: [EXAMPLE], has_more: false, first_id: EXAMPLE.id, last_id: EXAMPLE.id } },
-      run: ({ query }) =>
+      run: ({ query, caller }) =>
         listTraces(
           records,
+          readerOf(caller),
           {
             sessionId: query.session_id,
             userId: query.user_id,
@@ -65,12 +67,17 @@ export function traceEndpoints(records: Records): Endpoint[] {
       scope: "read",
       status: 200,
       summary: "Get a trace",
+      description: "The trace of a change of keys, settings or webhooks is there for keys with the scope `admin` only.",
       query: Type.Object({}),
       body: null,
       response: Trace,
       errors: ["trace_not_found"],
       example: { response: EXAMPLE },
-      run: ({ params }) => getTrace(records, params["trace_id"] ?? ""),
+      run: ({ params, caller }) => getTrace(records, readerOf(caller), params["trace_id"] ?? ""),
     }),
   ];
+}
+
+function readerOf({ scopes }: ApiCaller): TraceReader {
+  return { isAdmin: scopes.includes("admin") };
 }

@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Cursor, Limit, OneOf, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+import { Cursor, Limit, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { TRACE_ACTIONS, type TraceAction } from "./events.ts";
 
@@ -21,9 +21,18 @@ const DETAILS: Record<TraceAction, readonly string[]> = {
   "memory.created": ["memory_id", "content_preview", "type", "tags", "embedded"],
   "memory.updated": ["memory_id", "content_changed", "tags_changed"],
   "memory.deleted": ["memory_id", "content_preview", "reason"],
+  "api_key.created": ["key_id", "prefix", "name", "scopes", "tier", "rate_limit", "expires_at"],
+  "api_key.rolled": ["key_id", "prefix", "name", "scopes", "tier", "rolled_to", "rolled_to_prefix", "ends_at", "expires_at"],
+  "api_key.revoked": ["key_id", "prefix", "name", "scopes", "tier", "reason"],
+  "settings.updated": ["changes"],
+  "webhook.created": ["webhook_id", "url", "events", "description", "enabled"],
+  "webhook.updated": ["webhook_id", "changes"],
+  "webhook.disabled": ["webhook_id", "url", "reason"],
+  "webhook.secret_rotated": ["webhook_id", "url", "previous_valid_until"],
+  "webhook.deleted": ["webhook_id", "url", "reason"],
 };
 const DETAILS_TEXT = [
-  "What depends on the action. A diff has `added`, `removed` and `modified`, which holds `from` and `to` for each key.\n",
+  "What depends on the action. A diff has `added`, `removed` and `modified`, which holds `from` and `to` for each key; `changes` holds `from` and `to` for each name. No secret is in it: of a webhook's URL only the origin, of a provider's key only whether one is set.\n",
   ...TRACE_ACTIONS.map((action) => `- \`${action}\`: ${DETAILS[action].join(", ")}`),
 ].join("\n");
 
@@ -31,7 +40,7 @@ export const Trace = Type.Object(
   {
     object: Type.Literal("trace"),
     id: RecordId("trace", "`trace_` and 12 characters."),
-    session_id: Type.Optional(RecordId("sess", "The session it concerns.")),
+    session_id: OrNull(RecordId("sess", "The session it concerns; null for changes of keys, settings and webhooks.")),
     user_id: Type.Optional(Type.String({ description: "That session's user; left out when it has none." })),
     action: OneOf(TRACE_ACTIONS, { description: "What happened." }),
     actor: Type.String({ description: "First 8 characters of the API key that did it, or `system`." }),

@@ -8,7 +8,7 @@ import { bare, firstBareIdAt, isId, withPrefix, type TraceId } from "../lib/ids.
 import type { JsonText } from "../lib/json.ts";
 import { listOf, pageOfSteps, type Page } from "../storage/page.ts";
 import { hashKey } from "../storage/keys.ts";
-import { traces, tracesByAction, tracesBySession, tracesByUser } from "../storage/tables.ts";
+import { traces, tracesByAction, tracesBySession, tracesByUser, type TraceRow } from "../storage/tables.ts";
 import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
 import type { TraceAction } from "./events.ts";
 import { actionPrefix, type Records } from "./record.ts";
@@ -22,7 +22,17 @@ export interface TraceFilter {
   createdBefore?: number | undefined;
 }
 
-export async function listTraces({ store, clock }: Records, filter: TraceFilter, page: Page<TraceId>): Promise<JsonText> {
+/** Who reads: what is for admin keys only is not there for anybody else. */
+export interface TraceReader {
+  readonly isAdmin: boolean;
+}
+
+export async function listTraces(
+  { store, clock }: Records,
+  { isAdmin }: TraceReader,
+  filter: TraceFilter,
+  page: Page<TraceId>,
+): Promise<JsonText> {
   const { sessionId, userId, action, createdAfter, createdBefore } = filter;
   if (sessionId !== undefined && !isId("sess", sessionId)) return listOf([], false);
   const postings: Filter = [
@@ -38,14 +48,14 @@ export async function listTraces({ store, clock }: Records, filter: TraceFilter,
   const records = walkInSteps(store, traces, postings, { from, before }).flatMap((key) => {
     if (key === undefined) return [undefined];
     const row = store.get(traces, key);
-    return row === undefined || row.expiresAt <= now ? [] : [{ id: withPrefix("trace", key), json: row.body }];
+    return row === undefined || !isVisible(row, isAdmin, now) ? [] : [{ id: withPrefix("trace", key), json: row.body }];
   });
   return pageOfSteps(records, page.limit);
 }
 
-export function getTrace({ store, clock }: Records, id: string): JsonText {
+export function getTrace({ store, clock }: Records, { isAdmin }: TraceReader, id: string): JsonText {
   const row = isId("trace", id) ? store.get(traces, bare(id)) : undefined;
-  if (row === undefined || row.expiresAt <= clock.now()) {
+  if (row === undefined || !isVisible(row, isAdmin, clock.now())) {
     throw new ApiError(
       "trace_not_found",
       `There is no trace ${id.slice(0, 64)}; it may have been kept for as long as its key's tier allows.`,
@@ -55,4 +65,8 @@ export function getTrace({ store, clock }: Records, id: string): JsonText {
     );
   }
   return row.body;
+}
+
+function isVisible({ expiresAt, adminOnly }: TraceRow, isAdmin: boolean, now: number): boolean {
+  return expiresAt > now && (isAdmin || adminOnly !== true);
 }

@@ -5,7 +5,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { endpoint, type Endpoint } from "../http/endpoint.ts";
-import { Deleted, ListOf } from "../http/types.ts";
+import { Deleted, ListOf, Reason } from "../http/types.ts";
 import { cursorOf } from "../http/validate.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { listDeliveries, retryDelivery, testWebhook } from "./deliveries.ts";
@@ -66,7 +66,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       status: 201,
       summary: "Create a webhook",
       description:
-        "Events from now on are posted to the URL, signed. The secret is in this answer only; a replay with the same Idempotency-Key leaves it out.",
+        "Events from now on are posted to the URL, signed. `trace.created` includes the traces of changes of keys, settings and webhooks. The secret is in this answer only; a replay with the same Idempotency-Key leaves it out.",
       query: Type.Object({}),
       body: NewWebhook,
       response: Webhook,
@@ -129,12 +129,12 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       status: 200,
       summary: "Delete a webhook",
       description: "What was not delivered yet is not delivered any more.",
-      query: Type.Object({}),
+      query: Reason,
       body: null,
       response: Deleted("webhook"),
       errors: ["resource_not_found"],
       example: { response: { object: "webhook", id: EXAMPLE.id, deleted: true } },
-      run: ({ params, caller }) => deleteWebhook(parts, caller, params["webhook_id"] ?? ""),
+      run: ({ params, query, caller }) => deleteWebhook(parts, caller, params["webhook_id"] ?? "", query.reason),
     }),
     endpoint({
       method: "POST",

@@ -12,12 +12,13 @@ import { bare, bareIdTime, isId, withPrefix, type BareId, type Id } from "../lib
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
+import { originOnly } from "../lib/urls.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
-import type { Reader } from "../storage/store.ts";
+import type { Reader, Tx } from "../storage/store.ts";
 import { webhooks, type WebhookRow } from "../storage/tables.ts";
 import type { EventType } from "../traces/events.ts";
-import { commitFor, type Caller, type Records } from "../traces/record.ts";
+import { commitFor, commitSecret, recordAdmin, type Caller, type Records } from "../traces/record.ts";
 import type { Network } from "./delivery.ts";
 import type { Outcomes } from "./outcome.ts";
 import { newSecret, secretProblem } from "./signature.ts";
@@ -64,28 +65,34 @@ export async function createWebhook(parts: WebhookParts, caller: Caller, input: 
   refuseBadSecret(input.secret);
   const secret = input.secret ?? newSecret();
   const url = await allowedUrl(parts, input.url);
-  return parts.store.commit((tx) => {
+  const { description, enabled } = input;
+  const events = [...new Set(input.events)];
+  return commitSecret(parts, caller, (tx) => {
     if (tx.keys(webhooks, { from: "", to: AFTER_ALL }).length >= LIMITS.webhooksMax) {
       throw new ApiError("invalid_request", `There can be at most ${LIMITS.webhooksMax} webhooks. Delete one first.`);
     }
     const key = parts.ids.bare();
     const now = bareIdTime(key);
+    recordAdmin(tx, parts, caller, "webhook.created", {
+      webhook_id: withPrefix("whk", key),
+      ...traced({ url, events, description, enabled }),
+    });
     const row: WebhookRow = {
       url,
-      events: [...new Set(input.events)],
-      description: input.description,
-      enabled: input.enabled,
+      events,
+      description,
+      enabled,
       disabledReason: null,
       secret,
       previousSecrets: [],
       createdAt: now,
       updatedAt: now,
-      since: key,
+      // Its own creation is before it was there.
+      since: parts.ids.bare(),
       failingSince: null,
     };
     tx.put(webhooks, key, row);
-    caller.keep?.(tx, webhookJson(key, row));
-    return webhookJson(key, row, secret);
+    return { kept: webhookJson(key, row), answer: webhookJson(key, row, secret) };
   });
 }
 
@@ -126,6 +133,7 @@ export async function updateWebhook(parts: WebhookParts, caller: Caller, id: str
       ...(isEnabledAnew ? { since: parts.ids.bare(), failingSince: null, disabledReason: null } : {}),
     };
     tx.put(webhooks, key, row);
+    recordChanges(tx, parts, caller, key, before, row);
     return webhookJson(key, row);
   });
   // What it was still owed when it was disabled goes on.
@@ -134,10 +142,11 @@ export async function updateWebhook(parts: WebhookParts, caller: Caller, id: str
 }
 
 /** What was not delivered yet is not delivered any more; a task removes it. */
-export function deleteWebhook(parts: WebhookParts, caller: Caller, id: string): Promise<JsonText> {
+export function deleteWebhook(parts: WebhookParts, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
   return commitFor(parts, caller, (tx) => {
-    const { key } = findWebhook(tx, id);
+    const { key, row } = findWebhook(tx, id);
     tx.remove(webhooks, key);
+    recordAdmin(tx, parts, caller, "webhook.deleted", { webhook_id: id, url: originOnly(row.url), reason: reason ?? null });
     return jsonObject({ object: toJson("webhook"), id: toJson(id), deleted: toJson(true) });
   });
 }
@@ -146,7 +155,7 @@ export function deleteWebhook(parts: WebhookParts, caller: Caller, id: string): 
 export function rotateSecret(parts: WebhookParts, caller: Caller, id: string, chosen: string | undefined): Promise<JsonText> {
   refuseBadSecret(chosen);
   const secret = chosen ?? newSecret();
-  return parts.store.commit((tx) => {
+  return commitSecret(parts, caller, (tx) => {
     const { key, row: before } = findWebhook(tx, id);
     const now = parts.clock.now();
     const previous = [{ secret: before.secret, until: now + OVERLAP_MS }, ...before.previousSecrets];
@@ -157,9 +166,36 @@ export function rotateSecret(parts: WebhookParts, caller: Caller, id: string, ch
       updatedAt: parts.ids.now(),
     };
     tx.put(webhooks, key, row);
-    caller.keep?.(tx, webhookJson(key, row));
-    return webhookJson(key, row, secret);
+    recordAdmin(tx, parts, caller, "webhook.secret_rotated", {
+      webhook_id: id,
+      url: originOnly(row.url),
+      previous_valid_until: toIso(now + OVERLAP_MS),
+    });
+    return { kept: webhookJson(key, row), answer: webhookJson(key, row, secret) };
   });
+}
+
+/** A change that disables it is a trace of its own, so that one action finds whatever stopped the deliveries. */
+function recordChanges(tx: Tx, parts: Records, caller: Caller, key: BareId, before: WebhookRow, after: WebhookRow): void {
+  const isDisabled = before.enabled && !after.enabled;
+  const [from, to] = [traced(before), traced(after)];
+  const names = TRACED.filter((name) => toJson(before[name]) !== toJson(after[name]) && !(isDisabled && name === "enabled"));
+  if (names.length > 0) {
+    const changes = Object.fromEntries(names.map((name) => [name, { from: from[name], to: to[name] }]));
+    recordAdmin(tx, parts, caller, "webhook.updated", { webhook_id: withPrefix("whk", key), changes });
+  }
+  if (isDisabled) recordAdmin(tx, parts, caller, "webhook.disabled", tracedDisabling(key, after));
+}
+
+export function tracedDisabling(key: BareId, { url, disabledReason }: WebhookRow): Record<string, unknown> {
+  return { webhook_id: withPrefix("whk", key), url: originOnly(url), reason: disabledReason };
+}
+
+const TRACED = ["url", "events", "description", "enabled"] as const;
+
+/** What traces say of a webhook. */
+function traced({ url, events, description, enabled }: Pick<WebhookRow, (typeof TRACED)[number]>) {
+  return { url: originOnly(url), events, description, enabled };
 }
 
 /** @throws {ApiError} `resource_not_found` */

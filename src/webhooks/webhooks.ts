@@ -9,7 +9,7 @@ import type { Log } from "../lib/log.ts";
 import { systemResolve } from "../lib/names.ts";
 import { webhooks } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
-import type { Records } from "../traces/record.ts";
+import type { Caller, Records } from "../traces/record.ts";
 import { Connections, type Network } from "./delivery.ts";
 import { OUTBOX, outboxDrain } from "./outbox.ts";
 import type { WebhookPolicy } from "./policy.ts";
@@ -36,7 +36,7 @@ export interface Webhooks {
  */
 export function openWebhooks(
   records: Records,
-  means: { log: Log; wait: Wait; random: Chance },
+  means: { log: Log; wait: Wait; random: Chance; system: Caller },
   policy: () => WebhookPolicy,
   { loopback = true, ...given }: WebhookOptions,
   wakeTask: (name: string) => void,

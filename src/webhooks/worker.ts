@@ -18,13 +18,14 @@ import { version } from "../lib/version.ts";
 import type { Tx } from "../storage/store.ts";
 import { deliveries, payloads, webhooks, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
-import type { Records } from "../traces/record.ts";
+import { recordAdmin, type Caller, type Records } from "../traces/record.ts";
 import { deliver, type Answer, type Network } from "./delivery.ts";
 import { enabledWebhooks } from "./outbox.ts";
 import { afterAttempt, isSuccess, pauseUntil, webhookAfterAttempt, type Attempt, type Outcomes } from "./outcome.ts";
 import type { WebhookPolicy } from "./policy.ts";
 import { nextOf, putDelivery, type Queued } from "./queue.ts";
 import { signatureHeaders } from "./signature.ts";
+import { tracedDisabling } from "./subscriptions.ts";
 
 export const DELIVERIES = "webhook deliveries";
 
@@ -39,6 +40,8 @@ export interface WorkerParts extends Records {
   readonly wait: Wait;
   readonly random: Chance;
   readonly policy: () => WebhookPolicy;
+  /** Who disables a webhook. */
+  readonly system: Caller;
 }
 
 interface UnderWay {
@@ -224,13 +227,14 @@ export class Worker {
       this.outcomes[became === "pending" ? "retry" : became]++;
       if (disabled === undefined) continue;
       this.outcomes.disabled++;
+      this.#parts.wakeOutbox?.();
       this.#parts.log.warn("webhook disabled", { webhook: withPrefix("whk", webhook), reason: disabled.reason });
     }
   }
 
   /** @returns nothing for a webhook that is gone */
   #write(tx: Tx, { webhook, delivery, attempt }: Ended): Written[] {
-    const { clock, policy, random, log } = this.#parts;
+    const { clock, policy, random, log, system } = this.#parts;
     const row = tx.get(deliveries, webhook + delivery);
     const before = tx.get(webhooks, webhook);
     // Deleted meanwhile.
@@ -247,6 +251,7 @@ export class Worker {
     const changed = webhookAfterAttempt(before, attempt, now);
     if (changed !== before) tx.put(webhooks, webhook, changed);
     const isDisabled = before.enabled && !changed.enabled;
+    if (isDisabled) recordAdmin(tx, this.#parts, system, "webhook.disabled", tracedDisabling(webhook, changed));
     return [{ webhook, became: after.status, disabled: isDisabled ? { reason: changed.disabledReason } : undefined }];
   }
 

@@ -107,6 +107,8 @@ const SESSION =
   '{"table":"sessions","key":"0VQk3aB4x1Zq","row":{"agentId":"a","userId":null,"createdAt":1,"updatedAt":1,"metadata":{},"memoryCount":0,"turnCount":0,"ttlSeconds":1,"expiresAt":1,"version":0}}';
 const MEMORY = (row: string, more = "") =>
   `{"table":"memories","key":"0VQk3aB4x1Zq","row":{"sessionId":"sess_0VQk3aB4x1Zq","userId":null,"content":"c","type":"t","tags":[],"metadata":{},"createdAt":1,"embed":true${row}}${more}}`;
+const TRACE =
+  '{"table":"traces","key":"0VQk3aB4x1Zq","row":{"expiresAt":1,"adminOnly":true,"body":{"id":"trace_0VQk3aB4x1Zq","session_id":null,"action":"settings.updated","timestamp":"2026-05-07T08:00:00.000Z"}}}';
 const VECTOR = Buffer.from(new Float32Array(1536).buffer).toString("base64");
 const NOT_FINITE = Buffer.from(new Float32Array(1536).fill(Number.NaN).buffer).toString("base64");
 const EMBEDDED = ',"embedding":{"id":"emb_0VQk3aB4x1Zq","label":0}';
@@ -137,6 +139,16 @@ const REFUSED: { name: string; lines: (string | Uint8Array)[]; says: string }[] 
     says: "row.memories is not true or false",
   },
   { name: "a member of another type", lines: [HEADER, SESSION.replace('"agentId":"a"', '"agentId":7')], says: "row.agentId is not text" },
+  {
+    name: "a trace of no session that everybody could read",
+    lines: [HEADER, TRACE.replace('"adminOnly":true,', "")],
+    says: "row.adminOnly is not true exactly where session_id is null",
+  },
+  {
+    name: "a trace of a session that is for admins only",
+    lines: [HEADER, TRACE.replace("null", '"sess_0VQk3aB4x1Zq"')],
+    says: "row.adminOnly is not true exactly where session_id is null",
+  },
   {
     name: "a time that no key can hold",
     lines: [HEADER, SESSION.replace('"expiresAt":1', '"expiresAt":1e15')],

@@ -31,7 +31,8 @@ const AT_ONCE = 8;
  * version and turn, every memory by search.
  */
 export async function audit(server: CairnProcess, changes: readonly Change[], isLookedInto: (session: string) => boolean): Promise<void> {
-  const traces = (await server.all("/v1/traces")).reverse();
+  // Those of keys and webhooks are no record's.
+  const traces = (await server.all("/v1/traces")).filter(({ session_id }) => session_id !== null).reverse();
   await new Audit(server, changes, traces, isLookedInto).run();
 }
 

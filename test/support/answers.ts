@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Answer, Cairn } from "./cairn.ts";
+import type { Answer, Cairn, RequestOptions } from "./cairn.ts";
 
 export interface Refusal {
   status: number;
@@ -21,10 +21,10 @@ export function idsOf(records: readonly { id: string }[]): string[] {
 }
 
 /** Every page of a list, fetched as a client would: each after the last id of the one before. */
-export async function pagesOf(cairn: Cairn, path: string): Promise<any[]> {
+export async function pagesOf(cairn: Cairn, path: string, options?: RequestOptions): Promise<any[]> {
   const pages: any[] = [];
   for (let after = ""; ;) {
-    const page = await cairn.ok(cairn.get(`${path}${path.includes("?") ? "&" : "?"}${after}`));
+    const page = await cairn.ok(cairn.get(`${path}${path.includes("?") ? "&" : "?"}${after}`, options));
     pages.push(page);
     if (page.has_more !== true) return pages;
     after = `starting_after=${page.last_id}`;

@@ -71,7 +71,7 @@ export class Cairn implements AsyncDisposable {
       ...this.#options,
       network: { resolve, ...this.#options.network },
     });
-    this.key = (await createFirstKey(this.#service)) ?? this.key;
+    this.key = (await createFirstKey(this.#service, this.#service.system)) ?? this.key;
     this.#app = createApp({
       ...this.#service,
       host: this.#options.host ?? "127.0.0.1",
@@ -112,7 +112,7 @@ export class Cairn implements AsyncDisposable {
 
   /** Another key; the answer is its secret. */
   async newKey(input: Partial<NewKey> = {}): Promise<string> {
-    const caller = { actor: "system", keyId: null, scopes: ["admin"], retentionDays: 0, requestId: null, startedAt: null };
+    const caller = { ...this.#service.system, scopes: ["admin"] };
     const made = await createKey(this.#service, caller, { name: null, scopes: ["read", "write"], tier: "enterprise", ...input });
     return JSON.parse(made).key as string;
   }

@@ -153,6 +153,19 @@ const traces = namesOf("traces.test.ts", {
 });
 const traceOf = (action: string, ...cases: string[]) =>
   cases.map((name) => `traces.test.ts › the trace of ${action} has its details: ${name}`);
+const adminTraces = namesOf("admin-traces.test.ts", {
+  atOnce: "a webhook that is changed and disabled at once leaves a trace of each",
+  none: "what is refused, changes nothing, or is asked for twice with one Idempotency-Key leaves no further trace",
+  noSecret: "no secret is in any trace: neither of keys, nor of webhooks, nor of the embedding provider",
+  bySystem: "a webhook that the service disables leaves a trace of the system's, with the reason",
+  hidden: "only a key with the scope admin sees them, in no list, under no filter, and not by id",
+  commands: "a start leaves traces of the keys that it makes, and a command beside the server of those it makes, rolls and revokes",
+  retention: "they are kept as long as the acting key's tier says, and their rows go with their day",
+  events: "a webhook that wants every trace gets these too, except that of its own creation",
+  together: "a trace goes with its change: a commit that fails leaves neither",
+});
+const adminTraceOf = (action: string, ...cases: string[]) =>
+  cases.map((name) => `admin-traces.test.ts › ${name} leaves the trace ${action} of no session`);
 
 const expiry = namesOf("expiry.test.ts", {
   onTime: "a session is there until its time has come, and not found from that moment on, whether or not it was removed yet",
@@ -168,7 +181,7 @@ const expiry = namesOf("expiry.test.ts", {
 const events = namesOf("events.test.ts", {
   asItWas: "an event carries the record as it was then, whatever happens to it later",
   memoryChanges: "changing and deleting a memory leave the event of their trace alone",
-  none: "reading, a refused change, a replayed one and the management of keys leave no event",
+  none: "reading, a refused change and a replayed one leave no event",
   order: "events are in the order of the changes, also when these come all at once and after a restart",
   together: "a change that is not committed leaves neither trace nor event",
   unwanted: "events that nobody wants do not pile up",
@@ -969,6 +982,7 @@ export const SPECIFICATION: readonly Section[] = [
     rows: {
       "answer: 200 with what was deleted": keys.revoked,
       "revocation: at once": keys.revoked,
+      "reason: optional, kept in the trace": adminTraceOf("api_key.revoked", "a revoked key"),
       "none: 404 resource_not_found": keys.notFound,
     },
   },
@@ -1062,7 +1076,11 @@ export const SPECIFICATION: readonly Section[] = [
   },
   {
     title: "DELETE /v1/webhooks/{webhook_id}",
-    rows: { "answer: 200 with what was deleted": webhooks.deleted, "none: 404 resource_not_found": webhooks.notFound },
+    rows: {
+      "answer: 200 with what was deleted": webhooks.deleted,
+      "reason: optional, kept in the trace": adminTraceOf("webhook.deleted", "a deleted webhook"),
+      "none: 404 resource_not_found": webhooks.notFound,
+    },
   },
   {
     title: "POST /v1/webhooks/{webhook_id}/rotate_secret",
@@ -1164,16 +1182,33 @@ export const SPECIFICATION: readonly Section[] = [
         "memory deleted with a reason",
         "memory deleted without a reason",
       ),
+      "api_key.created: key_id, prefix, name, scopes, tier, rate_limit, expires_at": [
+        ...adminTraceOf("api_key.created", "a new key"),
+        adminTraces.commands,
+      ],
+      "api_key.rolled: the key, rolled_to, ends_at": adminTraceOf("api_key.rolled", "a rolled key"),
+      "api_key.revoked: the key, reason": adminTraceOf("api_key.revoked", "a revoked key"),
+      "settings.updated: changes by name, from and to": adminTraceOf("settings.updated", "a change of settings"),
+      "webhook.created: webhook_id, url, events, description, enabled": adminTraceOf("webhook.created", "a new webhook"),
+      "webhook.updated: webhook_id, changes": [
+        ...adminTraceOf("webhook.updated", "a changed webhook", "a webhook whose path alone has changed"),
+        adminTraces.atOnce,
+      ],
+      "webhook.disabled: webhook_id, url, reason": [...adminTraceOf("webhook.disabled", "a disabled webhook"), adminTraces.bySystem],
+      "webhook.secret_rotated: webhook_id, url, previous_valid_until": adminTraceOf("webhook.secret_rotated", "a rotated secret"),
+      "webhook.deleted: webhook_id, url, reason": adminTraceOf("webhook.deleted", "a deleted webhook"),
     },
   },
   {
     title: "Traces",
     rows: {
-      "every change: leaves one; reads, refusals and replays none": traces.none,
+      "every change: leaves one; reads, refusals and replays none": [traces.none, adminTraces.none, adminTraces.together],
+      "keys, settings, webhooks: for the scope admin only": adminTraces.hidden,
+      "secrets: never in a trace": adminTraces.noSecret,
       "writing: nobody else writes them": traces.readOnly,
       "retention of free keys: 7 days": traces.free,
       "retention of pro keys: 90 days": traces.pro,
-      "retention of enterprise keys: 365 days, or as set": [traces.enterprise, traces.retentionSetting],
+      "retention of enterprise keys: 365 days, or as set": [traces.enterprise, traces.retentionSetting, adminTraces.retention],
     },
   },
   {
@@ -1202,7 +1237,7 @@ export const SPECIFICATION: readonly Section[] = [
       "order: that of the changes": events.order,
       "nothing else: leaves one": events.none,
       "unwanted: do not pile up": [events.unwanted, webhooks.unwanted],
-      "delivery: to every webhook that wants it, from its creation on": [webhooks.wanted, webhooks.woken],
+      "delivery: to every webhook that wants it, from its creation on": [webhooks.wanted, webhooks.woken, adminTraces.events],
       "payload: id, type, created_at, data": toldAs("a turn", "turn.added", "trace.created"),
       "signatures: plain and Standard Webhooks": [signatures.plain, signatures.example, signatures.verified],
       "at least once: across a kill at any moment, with the same id": [

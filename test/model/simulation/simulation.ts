@@ -92,7 +92,8 @@ export class Simulation implements AsyncDisposable {
     const cairn = await startCairn();
     const simulation = new Simulation(seed, cairn, knownScores);
     const [key] = (await cairn.ok(cairn.get("/v1/api_keys"))).data;
-    simulation.#world.access.addKey(key, cairn.key);
+    simulation.#world.addFirstKey(key, cairn.key);
+    await simulation.#compareNewestTraces(1);
     return simulation;
   }
 
@@ -244,7 +245,7 @@ export class Simulation implements AsyncDisposable {
     const { data } = await this.#read(`/v1/traces?limit=${limit}`);
     const added = this.#world.trail.traces.slice(this.#world.trail.traces.length - count);
     for (const [i, trace] of added.entries()) trace.shown.id = this.#world.ids.take("trace", data[count - 1 - i]?.id);
-    expect(data).toEqual(plain(this.#world.trail.list({ limit }).data));
+    expect(data).toEqual(plain(this.#world.trail.list(undefined, { limit }).data));
   }
 
   async #compareAll(): Promise<void> {
@@ -260,7 +261,7 @@ export class Simulation implements AsyncDisposable {
     const everything = { limit: Infinity };
     await expectAll("/v1/sessions", world.listSessions(everything).data);
     await expectAll("/v1/memory", world.listMemories(everything).data);
-    await expectAll("/v1/traces", world.trail.list(everything).data);
+    await expectAll("/v1/traces", world.trail.list(undefined, everything).data);
     const keys = await all("/v1/api_keys");
     expect(keys).toEqual(plain(world.access.listKeys(keys)));
     for (const { id } of world.listSessions(everything).data) {

@@ -303,10 +303,10 @@ export class Steps {
         created_before: this.#isOnce(4) ? this.one(...times) : undefined,
         ...this.#page("trace"),
       };
-      return get(`/v1/traces?${query(filter)}`, () => this.#world.trail.list(filter));
+      return get(`/v1/traces?${query(filter)}`, (caller) => this.#world.trail.list(caller, filter));
     },
     getTrace: (id = this.#id("trace", this.#world.ids.given.trace)) => {
-      return get(`/v1/traces/${id}`, () => this.#world.trail.get(id));
+      return get(`/v1/traces/${id}`, (caller) => this.#world.trail.get(caller, id));
     },
     createKey: () => {
       const body = {
@@ -315,17 +315,24 @@ export class Steps {
         tier: this.one(undefined, "free", "pro", "enterprise"),
         expires_at: this.one(undefined, this.#later()),
       };
-      return { ...post("/v1/api_keys", 201, body, (_, given) => this.#world.access.createKey(body, given)), scope: "admin" };
+      return { ...post("/v1/api_keys", 201, body, (caller, given) => this.#world.createKey(caller, body, given)), scope: "admin" };
     },
     rollKey: (id = this.#key()) => {
       const body = { overlap_seconds: this.one(undefined, 0, 604_800), expires_at: this.one(undefined, undefined, this.#later()) };
-      return { ...post(`/v1/api_keys/${id}/roll`, 201, body, (_, given) => this.#world.access.rollKey(id, body, given)), scope: "admin" };
+      return {
+        ...post(`/v1/api_keys/${id}/roll`, 201, body, (caller, given) => this.#world.rollKey(caller, id, body, given)),
+        scope: "admin",
+      };
     },
     getKey: (id = this.#key()) => {
       return { ...get(`/v1/api_keys/${id}`, (_, given) => this.#world.access.getKey(id, given)), scope: "admin" };
     },
     deleteKey: (id = this.#key()) => {
-      return { ...remove(`/v1/api_keys/${id}`, () => this.#world.access.deleteKey(id)), scope: "admin" };
+      const reason = this.one(undefined, ...TEXTS);
+      return {
+        ...remove(`/v1/api_keys/${id}?${query({ reason })}`, (caller) => this.#world.deleteKey(caller, id, reason)),
+        scope: "admin",
+      };
     },
     getSettings: () => ({ ...get("/v1/settings", (_, given) => this.#world.access.showSettings(given)), scope: "admin" }),
     changeSettings: () => {
@@ -336,7 +343,7 @@ export class Steps {
         { memories_on_expiry: null },
         { trace_retention_days: null },
       );
-      return { ...patch("/v1/settings", body, (_, given) => this.#world.access.changeSettings(body, given)), scope: "admin" };
+      return { ...patch("/v1/settings", body, (caller, given) => this.#world.changeSettings(caller, body, given)), scope: "admin" };
     },
     invalid: () => {
       const { param, ...request } = this.one(...INVALID);

@@ -19,7 +19,7 @@ export class Trail {
   /** Oldest first. */
   traces: Trace[] = [];
   /** What waits in the outbox; an event of a trace carries no record. */
-  events: { type: string; sessionId: string; createdAt: number; trace?: Trace; body: Json }[] = [];
+  events: { type: string; sessionId: string | null; createdAt: number; trace?: Trace; body: Json }[] = [];
 
   constructor(ids: Ids, access: Access) {
     this.#ids = ids;
@@ -35,10 +35,11 @@ export class Trail {
   record(
     caller: Caller | undefined,
     action: string,
-    { id: sessionId, userId }: { id: string; userId: string | null },
+    { id: sessionId, userId }: { id: string | null; userId: string | null },
     details: Fields,
     records: Fields = {},
     traceEvents: readonly string[] = [],
+    retentionDays = this.#access.retentionDays(caller),
   ): void {
     this.#ids.made();
     const at = this.#ids.moment;
@@ -53,10 +54,15 @@ export class Trail {
       details,
       metadata: caller === undefined ? {} : { request_id: caller.requestId, latency_ms: 0 },
     };
-    const trace: Trace = { expiresAt: at + this.#access.retentionDays(caller) * DAY_MS, shown };
+    const trace: Trace = { expiresAt: at + retentionDays * DAY_MS, shown };
     this.traces.push(trace);
     for (const [type, body] of Object.entries(records)) this.events.push({ type, sessionId, createdAt: at, body });
     for (const type of ["trace.created", ...traceEvents]) this.events.push({ type, sessionId, createdAt: at, trace, body: null });
+  }
+
+  /** The trace of a change that concerns no session. */
+  recordAdmin(caller: Caller | undefined, action: string, details: Fields, retentionDays?: number): void {
+    this.record(caller, action, { id: null, userId: null }, details, {}, [], retentionDays);
   }
 
   /** The task removes whole days. */
@@ -65,11 +71,13 @@ export class Trail {
     this.traces = this.traces.filter(({ expiresAt }) => dayOf(expiresAt) >= dayOf(this.#ids.now));
   }
 
-  list(filter: ListFilter & Fields): Json {
+  /** @param caller - who reads; whoever is not an admin sees the traces of sessions alone */
+  list(caller: Caller | undefined, filter: ListFilter & Fields): Json {
     const { session_id, user_id, action, created_after = "", created_before = "~" } = filter;
     const passing = this.traces.filter(
       ({ expiresAt, shown }) =>
         expiresAt > this.#ids.now &&
+        isShownTo(caller, shown) &&
         [undefined, shown.session_id].includes(session_id) &&
         [undefined, shown.user_id].includes(user_id) &&
         [undefined, shown.action].includes(action) &&
@@ -82,9 +90,15 @@ export class Trail {
     );
   }
 
-  get(id: string): Json {
+  get(caller: Caller, id: string): Json {
     const trace = this.traces.find(({ shown }) => shown.id === id);
-    if (trace === undefined || trace.expiresAt <= this.#ids.now) throw new Refusal(404, "trace_not_found", "trace_id");
+    if (trace === undefined || trace.expiresAt <= this.#ids.now || !isShownTo(caller, trace.shown)) {
+      throw new Refusal(404, "trace_not_found", "trace_id");
+    }
     return trace.shown;
   }
+}
+
+function isShownTo(caller: Caller | undefined, { session_id }: Json): boolean {
+  return session_id !== null || caller === undefined || caller.key.scopes.includes("admin");
 }

@@ -53,6 +53,55 @@ export class World {
     this.#scores = scores;
   }
 
+  // Keys and settings
+
+  addFirstKey(shown: Json, secret: string): void {
+    this.#keyCreated(undefined, this.access.addKey(shown, secret).shown);
+  }
+
+  createKey(caller: Caller, body: Fields, given: Json): Json {
+    const key = this.access.createKey(body, given);
+    this.#keyCreated(caller, key);
+    return key;
+  }
+
+  #keyCreated(caller: Caller | undefined, key: Json): void {
+    const { rate_limit, expires_at } = key;
+    this.trail.recordAdmin(caller, "api_key.created", { ...tracedKey(key), rate_limit, expires_at });
+  }
+
+  rollKey(caller: Caller, id: string, body: Fields, given: Json): Json {
+    const after = this.access.rollKey(id, body, given);
+    const before = this.access.getKey(id, undefined);
+    this.trail.recordAdmin(caller, "api_key.rolled", {
+      ...tracedKey(before),
+      rolled_to: after.id,
+      rolled_to_prefix: after.prefix,
+      ends_at: before.expires_at,
+      expires_at: after.expires_at,
+    });
+    return after;
+  }
+
+  deleteKey(caller: Caller, id: string, reason: string | undefined): Json {
+    const before = this.access.keys.find((key) => key.id === id);
+    const answer = this.access.deleteKey(id);
+    this.trail.recordAdmin(caller, "api_key.revoked", { ...tracedKey(before?.shown), reason: reason ?? null });
+    return answer;
+  }
+
+  changeSettings(caller: Caller, body: Fields, given: Json): Json {
+    const before = this.access.showSettings({});
+    const retentionDays = this.access.retentionDays(caller);
+    const answer = this.access.changeSettings(body, given);
+    const after = this.access.showSettings({});
+    // A setting that is set to its default has changed: it says so itself now.
+    const names = Object.keys(after).filter((name) => JSON.stringify(before[name]) !== JSON.stringify(after[name]));
+    const changes = Object.fromEntries(names.map((name) => [name, { from: before[name].value, to: after[name].value }]));
+    if (names.length > 0) this.trail.recordAdmin(caller, "settings.updated", { changes }, retentionDays);
+    return answer;
+  }
+
   // Sessions
 
   live(id: string): Session {
@@ -424,6 +473,9 @@ export class World {
     ]);
   }
 }
+
+/** What traces say of a key. */
+const tracedKey = ({ id, prefix, name, scopes, tier }: Json): Fields => ({ key_id: id, prefix, name, scopes, tier });
 
 const preview = ({ content }: Json) => Array.from<string>(content).slice(0, 100).join("");
 
