@@ -17,7 +17,8 @@ import type { IdSource, KeyId } from "./lib/ids.ts";
 import { toJson } from "./lib/json.ts";
 import { describeError, type Log } from "./lib/log.ts";
 import { contextEndpoints } from "./context/routes.ts";
-import { readBody, refuseDeclaredBody } from "./http/body.ts";
+import type { Arrivals } from "./http/arrivals.ts";
+import { bodyLengthMax, readBody, refuseDeclaredBody } from "./http/body.ts";
 import { docsPages } from "./http/docs.ts";
 import { corsHeaders, preflightHeaders } from "./http/cors.ts";
 import type { ApiCaller, Call, Endpoint } from "./http/endpoint.ts";
@@ -53,6 +54,7 @@ interface AppParts extends MemoryParts, SettingsParts, WebhookParts {
   readonly clock: Clock;
   readonly ids: IdSource;
   readonly log: Log;
+  readonly arrivals: Arrivals;
   readonly idempotency: Idempotency;
   readonly lastUses: LastUses;
   /** Address the server listens on, and other names it answers to. */
@@ -195,10 +197,13 @@ export function createApp(parts: AppParts) {
         ? thrown
         : new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown });
     const status = statusOf(error);
-    if (status >= 500) parts.log.error(error.message, { request_id: open.requestId, cause: describeError(error.detail.cause) });
+    // What is refused to shed load is no fault, and there can be much of it.
+    if (status >= 500 && error.detail.retryAfterSeconds === undefined)
+      parts.log.error(error.message, { request_id: open.requestId, cause: describeError(error.detail.cause) });
     const headers: Record<string, string> = {};
     if (error.detail.allow !== undefined) headers["Allow"] = error.detail.allow;
     if (error.detail.retryAfterSeconds !== undefined) headers["Retry-After"] = String(error.detail.retryAfterSeconds);
+    if (error.detail.closesConnection === true) headers["Connection"] = "close";
     return respond(open, { status, body: errorJson(error, open.requestId), headers });
   }
 
@@ -248,14 +253,20 @@ export function createApp(parts: AppParts) {
     async function withBody(open: Exchange, check: Validate, call: Omit<Call<unknown, unknown>, "body">, keyId: string): Promise<Answer> {
       const { request } = open;
       const idempotencyKey = idempotencyKeyOf(request.headers);
-      const body = await readBody(request, parts.settings.values.max_body_bytes);
-      // A body can be long in coming, and its key be revoked meanwhile.
-      if (keyOf(request) === undefined) throw notAuthenticated(KEY_NOT_VALID);
-      const run = (caller: ApiCaller) => endpoint.run({ ...call, caller, body: check(body.value) } as never);
-      if (idempotencyKey === undefined) return { status, body: await run(call.caller) };
-      const identity = { keyId, idempotencyKey, method: endpoint.method, path: pathOf(request.url), body: body.bytes };
-      const kept = await parts.idempotency.run(identity, status, (keep) => run({ ...call.caller, keep }));
-      return { status: kept.status, body: kept.answer, replayed: kept.replayed };
+      const bytesMax = parts.settings.values.max_body_bytes;
+      const arrival = parts.arrivals.begin(keyId, bodyLengthMax(request.headers, bytesMax));
+      try {
+        const body = await readBody(request, bytesMax, arrival);
+        // A body can be long in coming, and its key be revoked meanwhile.
+        if (keyOf(request) === undefined) throw notAuthenticated(KEY_NOT_VALID);
+        const run = (caller: ApiCaller) => endpoint.run({ ...call, caller, body: check(body.value) } as never);
+        if (idempotencyKey === undefined) return { status, body: await run(call.caller) };
+        const identity = { keyId, idempotencyKey, method: endpoint.method, path: pathOf(request.url), body: body.bytes };
+        const kept = await parts.idempotency.run(identity, status, (keep) => run({ ...call.caller, keep }));
+        return { status: kept.status, body: kept.answer, replayed: kept.replayed };
+      } finally {
+        arrival.end();
+      }
     }
 
     return (open: Exchange, params: Record<string, string>): Answer | Promise<Answer> => {

@@ -4,6 +4,7 @@
  * @module
  */
 import { Embeddings } from "./embeddings/embeddings.ts";
+import { Arrivals } from "./http/arrivals.ts";
 import { Idempotency } from "./http/idempotency.ts";
 import { chance } from "./lib/chance.ts";
 import { wait, type Clock, type Wait } from "./lib/clock.ts";
@@ -51,6 +52,7 @@ export interface Service extends MemoryParts, WebhookParts {
   readonly settings: Settings;
   /** Who changes what no request asks for. */
   readonly system: Caller;
+  readonly arrivals: Arrivals;
   readonly idempotency: Idempotency;
   readonly lastUses: LastUses;
   readonly tasks: readonly Task[];
@@ -102,6 +104,7 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
     const means = { clock, wait: options.wait ?? wait, random: chance, resolve, onFailure: wakeBackfill };
     const embeddings = await Embeddings.open(records.store, settings.inForce.embedding, means);
     const vectors = new VectorIndex(records.store, log, options.index);
+    const arrivals = new Arrivals(clock);
     const idempotency = new Idempotency(records.store, clock);
     const lastUses = new LastUses(records.store);
     const system = systemCaller(() => settings.values.trace_retention_days);
@@ -115,6 +118,7 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
       sessionRemoval(records),
       traceRetention(records),
       ...hooks.tasks,
+      arrivals.deadlines(),
       idempotency.retention(),
       lastUses.task(),
       deadReaders(records.store, log),
@@ -127,6 +131,7 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
     return {
       ...parts,
       system,
+      arrivals,
       idempotency,
       lastUses,
       tasks,

@@ -21,6 +21,7 @@ const COMMON: ErrorCode[] = [
   "invalid_request",
   "authentication_failed",
   "permission_denied",
+  "request_timeout",
   "payload_too_large",
   "rate_limit_exceeded",
   "internal_error",

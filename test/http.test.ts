@@ -59,6 +59,17 @@ const errors: Case[] = [
   },
   { status: 405, code: "invalid_request", type: "invalid_request_error", ask: (cairn) => cairn.request("PUT", "/v1/sessions") },
   {
+    status: 408,
+    code: "request_timeout",
+    type: "invalid_request_error",
+    ask: async (cairn) => {
+      const answer = cairn.request("POST", "/v1/sessions", { raw: new ReadableStream() });
+      cairn.clock.advance({ seconds: 60 });
+      await cairn.runTaskOnce("deadlines of request bodies");
+      return await answer;
+    },
+  },
+  {
     status: 409,
     code: "version_conflict",
     type: "invalid_request_error",

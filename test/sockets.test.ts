@@ -5,6 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
+import { LIMITS } from "../src/lib/limits.ts";
 import { refusal } from "./support/answers.ts";
 import { until } from "./support/process.ts";
 import { startServer, type Server } from "./support/server.ts";
@@ -73,6 +74,57 @@ test("a body of one byte more than the limit is refused in chunks too", async ()
   await using server = await startServer();
   const head = server.head("POST /v1/sessions", JSON_TYPE, "Transfer-Encoding: chunked");
   expect(refusal(await server.ask(head, `${chunk(MAX + 1)}0\r\n\r\n`))).toMatchObject({ status: 413, code: "payload_too_large" });
+});
+
+test("a body that is not complete when its time is up is refused, and its connection closed", async () => {
+  await using server = await startServer();
+  const { cairn } = server;
+  const late: Awaited<ReturnType<Server["connect"]>>[] = [];
+  for (const sent of [`Content-Length: 100\r\n\r\n{"agent_id":`, 'Transfer-Encoding: chunked\r\n\r\n5\r\n{"age\r\n']) {
+    const connection = await server.connect();
+    connection.send(`${server.head("POST /v1/sessions", JSON_TYPE).slice(0, -2)}${sent}`);
+    late.push(connection);
+  }
+  await until("both requests", () => server.pendingRequests === 2);
+  // A body of no declared length has as long as the longest one.
+  cairn.clock.advance({ seconds: LIMITS.bodySecondsMax, ms: -1 });
+  await cairn.runTaskOnce("deadlines of request bodies");
+  expect(server.pendingRequests).toBe(2);
+  cairn.clock.advance({ seconds: MAX / LIMITS.bodyBytesPerSecondMin - LIMITS.bodySecondsMax, ms: 1 });
+  await cairn.runTaskOnce("deadlines of request bodies");
+  for (const connection of late) {
+    const answer = await connection.answer();
+    expect(refusal(answer)).toEqual({ status: 408, code: "request_timeout", param: undefined });
+    expect(answer.headers.get("connection")).toBe("close");
+    expect(await connection.ended()).toBe("");
+  }
+  await expectHealthy(server);
+  expect((await cairn.get("/v1/sessions")).body.data).toHaveLength(1);
+});
+
+test("bodies that are not complete take no more memory than there is for them, nor one key all of it", async () => {
+  await using server = await startServer();
+  const { cairn } = server;
+  const others = await cairn.newKey();
+  const small = '{"agent_id":"small"}';
+  const ask = (key: string) =>
+    server.ask(server.head("POST /v1/sessions", JSON_TYPE, `Content-Length: ${small.length}`).replace(cairn.key, key), small);
+  const open: Awaited<ReturnType<Server["connect"]>>[] = [];
+  for (let i = 0; i < LIMITS.arrivingBytesMax / 2 / MAX; i++) {
+    const connection = await server.connect();
+    connection.send(server.head("POST /v1/sessions", JSON_TYPE, `Content-Length: ${MAX}`));
+    open.push(connection);
+  }
+  await until("all requests", () => server.pendingRequests === open.length);
+  const refused = await ask(cairn.key);
+  expect(refusal(refused)).toEqual({ status: 503, code: "service_unavailable", param: undefined });
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect((await ask(others)).status).toBe(201);
+
+  for (const connection of open) connection.close();
+  await until("them to be given up", () => server.pendingRequests === 0);
+  expect((await ask(cairn.key)).status).toBe(201);
+  await expectHealthy(server);
 });
 
 test("bodies that nobody reads leave the connection fit for the next request", async () => {

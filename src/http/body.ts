@@ -7,6 +7,7 @@ import { ApiError } from "../lib/errors.ts";
 import { jsonDepth } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { firstCodePoints } from "../lib/text.ts";
+import type { Arrival } from "./arrivals.ts";
 
 export interface Body {
   /** As they came, for the fingerprint of an idempotent request. */
@@ -23,7 +24,14 @@ export function refuseDeclaredBody(headers: Headers, maxBytes: number): void {
   if (declared !== null && Number(declared) > maxBytes) throw tooLarge(maxBytes);
 }
 
-export async function readBody(request: Request, maxBytes: number): Promise<Body> {
+/** The most bytes that the body of a request can have. */
+export function bodyLengthMax(headers: Headers, maxBytes: number): number {
+  const declared = headers.get("content-length");
+  return declared === null ? maxBytes : Number(declared);
+}
+
+/** @param arrival - holds the memory that the body takes, until the caller ends it */
+export async function readBody(request: Request, maxBytes: number, arrival: Arrival): Promise<Body> {
   // Asking for `body` makes a stream of it, which one that says its length does not need.
   const declared = request.headers.get("content-length");
   if (declared === "0" || (declared === null && request.body === null)) return EMPTY;
@@ -33,7 +41,7 @@ export async function readBody(request: Request, maxBytes: number): Promise<Body
       param: "Content-Encoding",
     });
   }
-  const bytes = await readBytes(request, maxBytes);
+  const bytes = await readBytes(request, maxBytes, arrival);
   if (bytes.byteLength === 0) return EMPTY;
   const type = request.headers.get("content-type") ?? "";
   if (!/^application\/json\s*(;|$)/i.test(type)) {
@@ -48,23 +56,40 @@ export async function readBody(request: Request, maxBytes: number): Promise<Body
   return { bytes, value: parse(bytes) };
 }
 
-/** A body whose length was declared is read at once, since it was found short enough; any other is counted as it comes. */
-async function readBytes(request: Request, maxBytes: number): Promise<Uint8Array> {
+/** Reads a body whose length was declared at once, since it was found short enough; counts any other as it comes. */
+async function readBytes(request: Request, maxBytes: number, arrival: Arrival): Promise<Uint8Array> {
+  const declared = request.headers.get("content-length");
   try {
-    if (request.headers.has("content-length")) return new Uint8Array(await request.arrayBuffer());
-    const chunks: Uint8Array[] = [];
-    let length = 0;
-    for await (const chunk of request.body as ReadableStream<Uint8Array>) {
-      length += chunk.byteLength;
-      if (length > maxBytes) throw tooLarge(maxBytes);
-      chunks.push(chunk);
-    }
-    return Buffer.concat(chunks);
+    if (declared === null) return await arrival.inTime(gather(request.body as ReadableStream<Uint8Array>, maxBytes, arrival));
+    arrival.reserve(Number(declared));
+    return new Uint8Array(await arrival.inTime(request.arrayBuffer()));
   } catch (error) {
     if (error instanceof ApiError) throw error;
     // The client has hung up or was cut off as too slow: no fault of ours, and nobody reads this.
     throw new ApiError("invalid_request", "The connection ended before the body was complete.", { cause: error });
   }
+}
+
+const FIRST_BUFFER_BYTES = 4_096;
+
+/** Copies chunks into one buffer that doubles when it is full: a chunk of one byte is an object of a hundred. */
+async function gather(chunks: ReadableStream<Uint8Array>, maxBytes: number, arrival: Arrival): Promise<Uint8Array> {
+  let buffer = new Uint8Array(0);
+  let length = 0;
+  for await (const chunk of chunks) {
+    const needed = length + chunk.byteLength;
+    if (needed > maxBytes) throw tooLarge(maxBytes);
+    if (needed > buffer.length) {
+      const larger = Math.min(maxBytes, Math.max(needed, buffer.length * 2, FIRST_BUFFER_BYTES));
+      arrival.reserve(larger);
+      const before = buffer;
+      buffer = new Uint8Array(larger);
+      buffer.set(before);
+    }
+    buffer.set(chunk, length);
+    length = needed;
+  }
+  return buffer.subarray(0, length);
 }
 
 function parse(bytes: Uint8Array): Record<string, unknown> {

@@ -32,6 +32,10 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
     message: "This needs a key with the scope write; this one has read.",
   },
   resource_not_found: { when: "there is no such record.", message: "There is no API key key_0VQk39zYxWvU.", detail: { param: "key_id" } },
+  request_timeout: {
+    when: `the body did not arrive within ${LIMITS.bodySecondsMax} s, a long one at less than ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second; the connection is closed.`,
+    message: "The body took too long to arrive: it has 30 s, and a long one as long as 32 KiB a second take.",
+  },
   session_not_found: {
     when: "there is no such session: it never was, has expired or was deleted.",
     message: "There is no session sess_0VQk3aB4x1Zq; it may have expired or been deleted.",
@@ -90,6 +94,7 @@ export const COMMON_ERRORS = [
   "invalid_request",
   "authentication_failed",
   "permission_denied",
+  "request_timeout",
   "payload_too_large",
   "rate_limit_exceeded",
   "internal_error",
@@ -106,7 +111,7 @@ export const ErrorBody = Type.Object(
       message: Type.String({ description: "What went wrong, for a person." }),
       type: OneOf(TYPES, { description: "The kind of error." }),
       param: Type.Optional(Type.String({ description: "The parameter, field or header at fault: `input.type`." })),
-      retry_after: Type.Optional(Type.Integer({ minimum: 1, description: "With status 429: seconds to wait." })),
+      retry_after: Type.Optional(Type.Integer({ minimum: 1, description: "With status 429, and with some of 503: seconds to wait." })),
       request_id: Type.String({ description: "The header `X-Request-Id` of this response." }),
     }),
   },

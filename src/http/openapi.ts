@@ -27,7 +27,8 @@ const DESCRIPTION = `${SUMMARY}
 - **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most ${LIMITS.bodyBytesMax / 1024 / 1024} MiB unless
   the setting \`max_body_bytes\` says otherwise. Types are strict, unknown fields are ignored, and a null for an optional field
   is the same as leaving it out. Nothing in a body nests deeper than ${LIMITS.jsonDepthMax} levels. Whole numbers are exact up to 2^53: send
-  longer ones as text. Lengths of text count code points.
+  longer ones as text. Lengths of text count code points. A body has ${LIMITS.bodySecondsMax} s to arrive, a long one as long as ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second take; beyond
+  ${LIMITS.arrivingBytesMax / 1024 / 1024} MiB of bodies at once, half of it for one key, more are 503 with \`Retry-After\`.
 - **Times** are ISO 8601 in UTC with milliseconds. **Ids** are a prefix, an underscore and 12 letters or digits, and sort by time.
 - **Lists** are newest first. The next page starts after the last id of this one: \`starting_after\`.
   A page of large records ends early, after ${LIMITS.pageLengthMax / 1024 / 1024} MiB, with \`has_more\`.
@@ -74,7 +75,7 @@ const HEADERS: Record<string, JsonObject> = {
     description: "Unix time in seconds at which all of them can be made again.",
     schema: { type: "integer", example: 1778140801 },
   },
-  "Retry-After": { description: "Seconds to wait.", schema: { type: "integer", example: 1 } },
+  "Retry-After": { description: "Seconds to wait; not with every 503.", schema: { type: "integer", example: 1 } },
   "Idempotency-Replayed": {
     description: "`true`: the answer that an earlier request with this `Idempotency-Key` got; nothing was changed.",
     schema: { type: "string", enum: ["true"] },
@@ -211,7 +212,7 @@ function errorResponses(codes: readonly WireCode[], components: Components): Rec
       const name = ofStatus.map(pascalCase).join("Or");
       components.responses.set(name, {
         description: ofStatus.map(errorDescription).join("\n\n"),
-        headers: headerReferences(status === 429 ? [...ON_EVERY_RESPONSE, "Retry-After"] : ON_EVERY_RESPONSE),
+        headers: headerReferences(status === 429 || status === 503 ? [...ON_EVERY_RESPONSE, "Retry-After"] : ON_EVERY_RESPONSE),
         content: content(
           ErrorBody,
           { examples: Object.fromEntries(ofStatus.map((code) => [code, { value: errorExample(code) }])) },

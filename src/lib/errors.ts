@@ -9,6 +9,7 @@ export const ERRORS = {
   authentication_failed: { status: 401, type: "authentication_error" },
   permission_denied: { status: 403, type: "permission_error" },
   resource_not_found: { status: 404, type: "invalid_request_error" },
+  request_timeout: { status: 408, type: "invalid_request_error" },
   session_not_found: { status: 404, type: "invalid_request_error" },
   memory_not_found: { status: 404, type: "invalid_request_error" },
   turn_not_found: { status: 404, type: "invalid_request_error" },
@@ -29,8 +30,10 @@ export type WireCode = Exclude<ErrorCode, "method_not_allowed">;
 export interface ErrorDetail {
   /** The field, parameter or header that is at fault, as the caller wrote it: `input.type`. */
   param?: string;
-  /** Seconds to wait, on 429. */
+  /** Seconds to wait, on 429 and 503. */
   retryAfterSeconds?: number;
+  /** Set when what the client is still sending would be taken for its next request. */
+  closesConnection?: true;
   /** The methods that a path knows, on 405. */
   allow?: string;
   /** What an operator should see; never sent. */

@@ -8,6 +8,11 @@ export const LIMITS = {
   ttlSecondsMax: 2_592_000,
 
   bodyBytesMax: 1_048_576,
+  /** Of all bodies of requests that are not answered yet; one API key gets at most half of it. */
+  arrivingBytesMax: 64 * 1024 * 1024,
+  /** A body has this long to arrive, and a long one as long as it takes at the rate below. */
+  bodySecondsMax: 30,
+  bodyBytesPerSecondMin: 32 * 1024,
   /** Objects and arrays inside each other in a caller's own JSON: state, metadata, snapshots. */
   jsonDepthMax: 64,
   metadataBytesMax: 65_536,

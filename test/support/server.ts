@@ -108,6 +108,11 @@ export class Connection {
     this.#flush();
   }
 
+  /** Whether the system has taken all that was to be sent. */
+  get isSent(): boolean {
+    return this.#unsent.length === 0;
+  }
+
   /** Nothing more will come from this side; the other may still answer. */
   end(): void {
     this.#socket.shutdown();

@@ -390,7 +390,17 @@ const sockets = namesOf("sockets.test.ts", {
   bodyLimit: "a body that declares more than the limit is refused before any of it is sent, however large",
   chunkedLimit: "a chunked body is refused at the limit, without waiting for its end",
   wholeLimit: "a body of exactly the limit is accepted, declared or in chunks",
+  lateBody: "a body that is not complete when its time is up is refused, and its connection closed",
+  bodyMemory: "bodies that are not complete take no more memory than there is for them, nor one key all of it",
   perAddress: "requests without a key share one rate limit per address, and no client with a key is held up by them",
+});
+
+const bodies = namesOf("unit/http/body.test.ts", {
+  memory: "a body without a declared length takes its share of the memory for bodies as it comes, and gives it back",
+});
+
+const memory = namesOf("process/memory.test.ts", {
+  tinyChunks: "a body in chunks of one byte takes memory for its bytes, not for its chunks",
 });
 
 const models = {
@@ -1323,6 +1333,7 @@ export const SPECIFICATION: readonly Section[] = [
       "trace_not_found: 404": errorShape("404 trace_not_found"),
       "version_not_found: 404": errorShape("404 version_not_found"),
       "version_conflict: 409": [errorShape("409 version_conflict"), versions.expected],
+      "request_timeout: 408": [errorShape("408 request_timeout"), sockets.lateBody],
       "payload_too_large: 413": errorShape("413 payload_too_large"),
       "content_too_large: 413": [errorShape("413 content_too_large"), memories.tooLarge],
       "rate_limit_exceeded: 429": rateLimit.refusal,
@@ -1360,6 +1371,9 @@ export const SPECIFICATION: readonly Section[] = [
       "ttlSecondsDefault: 24 hours": sessions.defaults,
       "ttlSecondsMax: 30 days": [sessions.largest, sessions.refused],
       "bodyBytesMax: 1 MiB, refused before it is read whole": [sockets.bodyLimit, sockets.chunkedLimit, sockets.wholeLimit],
+      "arrivingBytesMax: 64 MiB, half of it for one key": [sockets.bodyMemory, bodies.memory, memory.tinyChunks],
+      "bodySecondsMax: 30": sockets.lateBody,
+      "bodyBytesPerSecondMin: 32 KiB": sockets.lateBody,
       "jsonDepthMax: 64 levels": badInput.depth,
       "metadataBytesMax: 64 KiB": badInput.metadataBytes,
       "agentIdLengthMax: 256": [sessions.largest, sessions.refused],

@@ -1,10 +1,18 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { readBody, refuseDeclaredBody } from "../../../src/http/body.ts";
+import { Arrivals } from "../../../src/http/arrivals.ts";
+import { readBody as readBodyOf, refuseDeclaredBody } from "../../../src/http/body.ts";
 import { ApiError } from "../../../src/lib/errors.ts";
+import { LIMITS } from "../../../src/lib/limits.ts";
 import { nested } from "../../support/answers.ts";
+import { FakeClock } from "../../support/clock.ts";
 
 const MAX = 1_000_000;
+
+/** As the first of its kind, so that nothing but the body itself can be the reason for a refusal. */
+function readBody(request: Request, maxBytes: number) {
+  return readBodyOf(request, maxBytes, new Arrivals(new FakeClock()).begin("key", maxBytes));
+}
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
 /** A request whose body comes in these pieces, without saying how long it is. */
@@ -81,6 +89,31 @@ test("a body of exactly the limit is read, one byte more is not, and of a longer
   const request = new Request("http://localhost/", { method: "POST", body: endless });
   expect(await refusalOf(readBody(request, 10_000))).toMatchObject({ code: "payload_too_large" });
   expect(pulled).toBeLessThanOrEqual(12);
+});
+
+test("a body without a declared length takes its share of the memory for bodies as it comes, and gives it back", async () => {
+  const arrivals = new Arrivals(new FakeClock());
+  const read = async (owner: string) => {
+    const arrival = arrivals.begin(owner, MAX);
+    try {
+      return (await readBodyOf(chunked(bytesOf('{"a":"'), bytesOf("x".repeat(100_000)), bytesOf('"}')), MAX, arrival)).bytes.length;
+    } finally {
+      arrival.end();
+    }
+  };
+  const other = arrivals.begin("key", LIMITS.arrivingBytesMax);
+  other.reserve(LIMITS.arrivingBytesMax / 2 - 100_000);
+  expect(await refusalOf(read("key"))).toMatchObject({ code: "service_unavailable" });
+  expect(await read("another key")).toBe(100_008);
+  other.end();
+  for (let i = 0; i < 1_000; i++) expect(await read("key")).toBe(100_008);
+});
+
+test("a body may take all the memory for bodies when there is no other", async () => {
+  const arrival = new Arrivals(new FakeClock()).begin("key", LIMITS.arrivingBytesMax);
+  arrival.reserve(LIMITS.arrivingBytesMax / 2 + 1);
+  arrival.reserve(LIMITS.arrivingBytesMax);
+  arrival.end();
 });
 
 test("a body that declares more than the limit is refused by its headers alone", () => {

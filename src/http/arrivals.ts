@@ -1,0 +1,106 @@
+/**
+ * Request bodies from the moment they begin to arrive until their request is answered: how much memory they take together,
+ * and how long each may take to arrive.
+ *
+ * @module
+ */
+import type { Clock } from "../lib/clock.ts";
+import { SECOND_MS } from "../lib/duration.ts";
+import { ApiError } from "../lib/errors.ts";
+import { LIMITS } from "../lib/limits.ts";
+import type { Task } from "../tasks/task.ts";
+import { ByteBudget } from "./byte-budget.ts";
+
+const CHECK_MS = SECOND_MS;
+const RETRY_AFTER_SECONDS = 1;
+
+export class Arrivals {
+  readonly #clock: Clock;
+  readonly #budget = new ByteBudget(LIMITS.arrivingBytesMax);
+  readonly #open = new Set<Arrival>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /**
+   * @param owner - whose share of the memory it takes
+   * @param lengthMax - bytes that the body can have: as many as it declares, or as are allowed
+   */
+  begin(owner: string, lengthMax: number): Arrival {
+    const seconds = Math.max(LIMITS.bodySecondsMax, lengthMax / LIMITS.bodyBytesPerSecondMin);
+    const arrival: Arrival = new Arrival(this.#budget, owner, this.#clock.elapsed() + seconds * SECOND_MS, () =>
+      this.#open.delete(arrival),
+    );
+    this.#open.add(arrival);
+    return arrival;
+  }
+
+  /** Refuses bodies whose time is up: one timer for all, since one for each would cost more than all else that a small body does. */
+  deadlines(): Task {
+    return {
+      name: "deadlines of request bodies",
+      run: () => {
+        const now = this.#clock.elapsed();
+        for (const arrival of this.#open) if (arrival.deadline <= now) arrival.refuseLate();
+        return Promise.resolve(CHECK_MS);
+      },
+    };
+  }
+}
+
+export class Arrival {
+  readonly deadline: number;
+  readonly #budget: ByteBudget;
+  readonly #owner: string;
+  readonly #onArrived: () => void;
+  #bytes = 0;
+  #refuse: ((reason: ApiError) => void) | undefined;
+
+  constructor(budget: ByteBudget, owner: string, deadline: number, onArrived: () => void) {
+    this.#budget = budget;
+    this.#owner = owner;
+    this.deadline = deadline;
+    this.#onArrived = onArrived;
+  }
+
+  /** Takes memory for so many bytes in all. @throws {ApiError} `service_unavailable` when other bodies take it */
+  reserve(bytes: number): void {
+    const more = bytes - this.#bytes;
+    if (!this.#budget.hasRoom(this.#owner, more, this.#bytes)) {
+      throw new ApiError(
+        "service_unavailable",
+        "Too many bytes of request bodies are under way, of this API key or of all together. Nothing was changed. Send fewer at once, or try again.",
+        { retryAfterSeconds: RETRY_AFTER_SECONDS },
+      );
+    }
+    this.#budget.add(this.#owner, more);
+    this.#bytes = bytes;
+  }
+
+  /** Resolves with what `reading` does. @throws {ApiError} `request_timeout` when that takes too long */
+  inTime<Result>(reading: Promise<Result>): Promise<Result> {
+    return new Promise<Result>((resolve, reject) => {
+      this.#refuse = reject;
+      reading.then(resolve, reject);
+    }).finally(this.#onArrived);
+  }
+
+  refuseLate(): void {
+    this.#onArrived();
+    this.#refuse?.(
+      new ApiError(
+        "request_timeout",
+        `The body took too long to arrive: it has ${LIMITS.bodySecondsMax} s, and a long one as long as ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second take.`,
+        { closesConnection: true },
+      ),
+    );
+  }
+
+  /** Called when the request is over, however it ended. */
+  end(): void {
+    this.#onArrived();
+    if (this.#bytes > 0) this.#budget.add(this.#owner, -this.#bytes);
+    this.#bytes = 0;
+  }
+}

@@ -1,0 +1,50 @@
+/**
+ * What clients can have the server hold in memory: a multiple of what they send or ask for would let one of them take it all.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { KEY, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
+import { Connection } from "../support/server.ts";
+
+const MIB = 1024 * 1024;
+const TIMEOUT_MS = 90_000;
+
+/** Memory of the process's own; the pages of the store's file that it has mapped are not counted. */
+function ownMemory({ pid }: CairnProcess): number {
+  const [, kilobytes] = /^RssAnon:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8")) ?? [];
+  return Number(kilobytes) * 1024;
+}
+
+function head(line: string, ...headers: string[]): string {
+  return [`${line} HTTP/1.1`, "Host: localhost", `X-API-Key: ${KEY}`, ...headers, "", ""].join("\r\n");
+}
+
+async function connectionsTo(server: CairnProcess, count: number): Promise<Connection[]> {
+  const connections = Array.from({ length: count }, () => new Connection());
+  for (const connection of connections) await connection.open(Number(new URL(server.address).port));
+  return connections;
+}
+
+test(
+  "a body in chunks of one byte takes memory for its bytes, not for its chunks",
+  async () => {
+    using directory = scratchDirectory();
+    await using server = await startProcess({ dataDirectory: directory.path });
+    const before = ownMemory(server);
+    const connections = await connectionsTo(server, 6);
+    for (const connection of connections) {
+      connection.send(head("POST /v1/sessions", "Content-Type: application/json", "Transfer-Encoding: chunked"));
+      connection.send("1\r\n \r\n".repeat(300_000));
+    }
+    for (const connection of connections) connection.send('14\r\n{"agent_id":"chunks"\r\n');
+    await until("all of it to be sent", () => connections.every(({ isSent }) => isSent));
+    expect((await server.get("/v1/sessions")).status).toBe(200);
+    // 1.8 MB were sent. What was thrown away goes with the next collection of garbage.
+    await until("the memory of the chunks to be free again", () => ownMemory(server) - before < 48 * MIB);
+    for (const connection of connections) connection.send("1\r\n}\r\n0\r\n\r\n");
+    for (const connection of connections) expect(await connection.answer()).toMatchObject({ status: 201, body: { agent_id: "chunks" } });
+  },
+  TIMEOUT_MS,
+);
