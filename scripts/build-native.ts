@@ -64,8 +64,9 @@ const LMDB_C = ["lmdb/libraries/liblmdb/mdb.c", "lmdb/libraries/liblmdb/midl.c",
 const LMDB_CPP = ["lmdb-js", "writer", "env", "compression", "ordered-binary", "misc", "txn", "dbi", "cursor", "v8-functions"];
 const LMDB_DEFINES = ["-DMDB_MAXKEYSIZE=0", "-DMDB_USE_ROBUST", "-DNODE_GYP_MODULE_NAME=lmdb"];
 
-/** What is changed in `mdb.c`, wherever it stands. */
-const LMDB_PATCHES: readonly { why: string; from: string; to: string }[] = [
+const MDB_C = "dependencies/lmdb/libraries/liblmdb/mdb.c";
+/** What is changed in lmdb's source, wherever it stands; in `mdb.c` unless another file is named. */
+const LMDB_PATCHES: readonly { file?: string; why: string; from: string; to: string }[] = [
   {
     why: "What is said of a write that failed has 108 characters: on a full disk that ended the process.",
     from: "last_error = malloc(100)",
@@ -95,6 +96,28 @@ const LMDB_PATCHES: readonly { why: string; from: string; to: string }[] = [
     why: "And for who begins to read, or to write, what another process has made longer than the map.",
     from: "mdb_env_set_mapsize(env, new_size);\n\t\t}\n\t\t/* </lmdb-js change> */",
     to: "rc = mdb_env_set_mapsize(env, new_size); if (rc) { mdb_txn_end(txn, new_notls | MDB_END_FAIL_BEGIN); return rc; }\n\t\t}\n\t\t/* </lmdb-js change> */",
+  },
+  {
+    why: "The text of an error was put together in 300 bytes however long it was, which corrupted the heap; and two threads could take the same reason, one of which found it gone.",
+    from: "if (last_error) {",
+    to: "char* reason = __atomic_exchange_n(&last_error, NULL, __ATOMIC_ACQ_REL);\n\t\tif (reason) {",
+  },
+  {
+    why: "The first part is one of LMDB's texts or the system's: none has 512 bytes.",
+    from: "char* error = malloc(300);",
+    to: "char* error = malloc(512 + strlen(reason));",
+  },
+  { why: "The second part is the reason that was taken above.", from: "strcat(error, last_error);", to: "strcat(error, reason);" },
+  {
+    why: "The text of a read that failed was made a part of the next one's: it grew with each.",
+    from: "last_error = mdb_strerror(rc);",
+    to: "last_error = NULL; last_error = mdb_strerror(rc);",
+  },
+  {
+    file: "src/writer.cpp",
+    why: "A write transaction that could not begin kept the lock, and its commit was never settled: every later write waited for good. Now it is tried again until it can begin, or until a fatal error of the environment ends the process.",
+    from: "if (rc != 0) {\n\t\tresultCode = rc;\n\t\treturn;",
+    to: "if (rc != 0 && rc != MDB_PANIC) {\n\t\tusleep(100000);\n\t\tgoto retry;\n\t}\n\tif (rc != 0) {\n\t\tresultCode = rc;\n\t\tpthread_mutex_unlock(envForTxn->writingLock);\n\t\treturn;",
   },
 ];
 
@@ -141,7 +164,7 @@ function lmdbRecipe(): Recipe {
   return {
     name: "lmdb",
     sources: ["lmdb/src", "lmdb/dependencies", "lmdb/node_modules/node-addon-api", "node-api-headers/include"],
-    flags: [...compileFlags, ...cppFlags, ...LINK_FLAGS, ...LMDB_PATCHES.flatMap(({ from, to }) => [from, to])],
+    flags: [...compileFlags, ...cppFlags, ...LINK_FLAGS, ...LMDB_PATCHES.flatMap(({ file = MDB_C, from, to }) => [file, from, to])],
     async compile(compiler, output) {
       await inScratchDirectory(async (scratch) => {
         prepareLmdbSource(scratch);
@@ -164,14 +187,12 @@ function hidingPath(directory: string): string {
 /** A patched copy of lmdb's source, with one file that includes all of its C++ and the header it wants from Node. */
 function prepareLmdbSource(scratch: string): void {
   for (const directory of ["src", "dependencies"]) cpSync(join(modules, "lmdb", directory), join(scratch, directory), { recursive: true });
-  const mdb = join(scratch, "dependencies/lmdb/libraries/liblmdb/mdb.c");
-  let text = readFileSync(mdb, "utf8");
-  for (const { why, from, to } of LMDB_PATCHES) {
-    const pieces = text.split(from);
+  for (const { file = MDB_C, why, from, to } of LMDB_PATCHES) {
+    const path = join(scratch, file);
+    const pieces = readFileSync(path, "utf8").split(from);
     if (pieces.length === 1) throw new Failure(`lmdb's source no longer has "${from}": see whether the patch is still needed. ${why}`);
-    text = pieces.join(to);
+    writeFileSync(path, pieces.join(to));
   }
-  writeFileSync(mdb, text);
   writeFileSync(join(scratch, "all.cpp"), LMDB_CPP.map((name) => `#include "src/${name}.cpp"\n`).join(""));
   // Only compared with Node's own version to switch on V8 calls, which Bun does not have.
   writeFileSync(

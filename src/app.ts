@@ -195,7 +195,8 @@ export function createApp(parts: AppParts) {
     const error =
       thrown instanceof ApiError
         ? thrown
-        : new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown });
+        : (parts.store.refusalOfRead(thrown) ??
+          new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown }));
     const status = statusOf(error);
     // What is refused to shed load is no fault, and there can be much of it.
     if (status >= 500 && error.detail.retryAfterSeconds === undefined)
@@ -318,9 +319,16 @@ export function createApp(parts: AppParts) {
     );
   }
 
-  const health = () =>
-    toJson({ status: "ready", version: parts.version, durability: parts.durability, region: parts.settings.values.region ?? undefined });
-  for (const path of ["/health", "/health/ready", "/health/live"]) servePage(path, () => ({ status: 200, body: health() }));
+  function health(problemStatus: 200 | 503): Answer {
+    const problem = parts.store.problem();
+    const { version, durability } = parts;
+    const [status, reason] = problem === undefined ? ["ready"] : ["degraded", problem];
+    const body = toJson({ status, reason, version, durability, region: parts.settings.values.region ?? undefined });
+    return { status: problem === undefined ? 200 : problemStatus, body };
+  }
+  for (const path of ["/health", "/health/ready"]) servePage(path, () => health(503));
+  // To be started again is of no use to a server whose disk is full.
+  servePage("/health/live", () => health(200));
   for (const [path, page] of Object.entries(docsPages(endpoints, parts.version))) servePage(path, page);
 
   servePage("/metrics", async (open) => {

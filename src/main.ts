@@ -11,6 +11,7 @@ import { messageOf } from "./lib/errors.ts";
 import { configureNative } from "./lib/native.ts";
 import { commit, version } from "./lib/version.ts";
 import { makeDirectory } from "./storage/data-directory.ts";
+import { isOfLmdb } from "./storage/refusal.ts";
 
 const HELP = `cairn ${version}: sessions with versioned state, turns, memory and an audit trail for AI agents
 
@@ -113,14 +114,10 @@ function prepared(args: readonly string[]): Config {
 /** For a command that ends when it has its answer; a server has a log for this. */
 function preparedOnce(args: readonly string[]): Config {
   process.on("unhandledRejection", (reason) => {
-    if (!isOfCommit(reason)) throw reason;
+    // A commit that fails rejects once more in a promise inside lmdb-js that nobody holds.
+    if (!isOfLmdb(reason)) throw reason;
   });
   return prepared(args);
-}
-
-/** A commit that fails rejects once more in a promise inside lmdb-js that nobody holds. Its codes are numbers, those of the system are names. */
-function isOfCommit(reason: unknown): boolean {
-  return reason instanceof Error && (("code" in reason && typeof reason.code === "number") || "commitError" in reason);
 }
 
 process.umask(0o077);

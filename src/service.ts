@@ -25,6 +25,7 @@ import type { Durability } from "./storage/durability.ts";
 import { AFTER_ALL } from "./storage/keys.ts";
 import type { Migration } from "./storage/migrate.ts";
 import { Store } from "./storage/store.ts";
+import { storeWatch } from "./storage/watch.ts";
 import { apiKeysById, memories, outbox, payloads, sessions, traces, webhooks } from "./storage/tables.ts";
 import { Driver } from "./tasks/driver.ts";
 import type { Task } from "./tasks/task.ts";
@@ -44,6 +45,8 @@ export interface ServiceOptions extends SettingsEnvironment {
   /** What brings the store of an older Cairn up to date; those there are unless a test has its own. */
   migrations?: readonly Migration[];
   durability?: Durability;
+  /** Called with why the store fails when it begins to, and with undefined when it works again. */
+  onStoreChange?: (problem: string | undefined) => void;
   /** An admin key that the operator chose. */
   apiKey?: string | undefined;
 }
@@ -122,6 +125,7 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
       idempotency.retention(),
       lastUses.task(),
       deadReaders(records.store, log),
+      storeWatch(records.store, log, options.onStoreChange ?? (() => undefined)),
       backfill(parts),
       ...(options.apiKey === undefined ? [] : [await keyRegistration(records, system, options.apiKey, log)]),
     ];
@@ -142,9 +146,9 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
         await hooks.stop();
         await driver.stop();
         // A disk that does not take it must not keep the rest from closing.
-        await lastUses
-          .writeAll()
-          .catch((error: unknown) => log.error("the last use of keys was not written", { error: describeError(error) }));
+        await lastUses.writeAll().catch((error: unknown) => {
+          if (!records.store.hasPanicked) log.error("the last use of keys was not written", { error: describeError(error) });
+        });
         await vectors.close();
         await records.store.close();
         release();

@@ -8,7 +8,7 @@
  */
 import { dlopen } from "bun:ffi";
 
-export type State = "READY=1" | "STOPPING=1";
+export type State = "READY=1" | "STOPPING=1" | `STATUS=${string}`;
 
 const AF_UNIX = 1;
 const SOCK_DGRAM_CLOEXEC = 2 | 0o2000000;

@@ -11,6 +11,7 @@ import { systemClock } from "../lib/clock.ts";
 import { bufferedWriter, createLog, describeError } from "../lib/log.ts";
 import { version } from "../lib/version.ts";
 import { openService } from "../service.ts";
+import { isOfLmdb } from "../storage/refusal.ts";
 import { memories, sessions } from "../storage/tables.ts";
 import { listen, type Listeners } from "./listeners.ts";
 import { notify, type State } from "./notify.ts";
@@ -21,6 +22,12 @@ export const STOP_SECONDS = 10;
 /** And so long those among them that wait for the embedding provider. */
 const STOP_PROVIDER_SECONDS = 2;
 const STOP_LOOK_MS = 5;
+/** EX_IOERR of sysexits.h: the store cannot be used any more in this process, and a new one may. */
+const STORE_FAILED_EXIT_CODE = 74;
+/** Until then requests and probes are answered 503, instead of a connection that breaks. */
+const FAILED_ANSWER_MS = 1_000;
+/** What is left to be closed then may wait for what never comes. */
+const FAILED_CLOSE_SECONDS = 5;
 /** Lines about requests are written together, so that writing them costs none. */
 const LOG_FLUSH_MS = 50;
 
@@ -36,6 +43,13 @@ export async function serve(config: Config): Promise<number> {
       (flush) => setTimeout(flush, LOG_FLUSH_MS),
     ),
   });
+  const tellSystemd = (state: State) => {
+    try {
+      if (config.notifySocket !== undefined) notify(config.notifySocket, state);
+    } catch (error) {
+      log.warn("systemd could not be told how far the server is", { state, reason: describeError(error) });
+    }
+  };
   const service = await openService(config.dataDirectory, systemClock, log, {
     apiKey: config.apiKey,
     embedding: config.embedding,
@@ -44,22 +58,16 @@ export async function serve(config: Config): Promise<number> {
     webhooks: config.webhooks,
     index: { graphFrom: config.graphFrom },
     network: { loopback: isLoopback(config.host) },
+    onStoreChange: (problem) => tellSystemd(problem === undefined ? "STATUS=Ready" : `STATUS=Not ready: ${problem}`),
   });
 
-  // A commit that fails rejects once more in a promise inside lmdb-js that nobody holds; the request has its answer already.
-  process.on("unhandledRejection", (reason) =>
-    log.error("a promise was rejected and nobody waited for it", { reason: describeError(reason) }),
-  );
+  process.on("unhandledRejection", (reason) => {
+    // A commit that fails rejects once more in a promise inside lmdb-js that nobody holds; the request has its answer already.
+    if (!isOfLmdb(reason)) log.error("a promise was rejected and nobody waited for it", { reason: describeError(reason) });
+  });
 
   const { host, allowedHosts, corsOrigins, requireHttps } = config;
   const app = createApp({ ...service, host, allowedHosts, corsOrigins, requireHttps, version });
-  const tellSystemd = (state: State) => {
-    try {
-      if (config.notifySocket !== undefined) notify(config.notifySocket, state);
-    } catch (error) {
-      log.warn("systemd could not be told how far the server is", { state, reason: describeError(error) });
-    }
-  };
   // Listened for before anyone can know that the server is there.
   const signal = new Promise<string>((resolve) => {
     for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve(name));
@@ -97,7 +105,15 @@ export async function serve(config: Config): Promise<number> {
   });
   tellSystemd("READY=1");
 
-  log.info("stopping", { signal: await signal });
+  const ended = await Promise.race([signal, service.store.panicked]);
+  const hasFailed = ended === undefined;
+  if (hasFailed) {
+    const message = "a write of the store's meta page failed: the store can be neither read nor written before a new start; stopping";
+    log.error(message, { exit_code: STORE_FAILED_EXIT_CODE });
+    await Bun.sleep(FAILED_ANSWER_MS);
+  } else {
+    log.info("stopping", { signal: ended });
+  }
   tellSystemd("STOPPING=1");
   listeners.refuse();
   const stoppingAt = systemClock.elapsed();
@@ -107,6 +123,11 @@ export async function serve(config: Config): Promise<number> {
     await Bun.sleep(STOP_LOOK_MS);
   }
   await listeners.stop();
+  if (hasFailed) {
+    setTimeout(() => process.exit(STORE_FAILED_EXIT_CODE), FAILED_CLOSE_SECONDS * 1000).unref();
+    await service.close().catch((error: unknown) => log.debug("closing failed", { reason: describeError(error) }));
+    return STORE_FAILED_EXIT_CODE;
+  }
   await service.close();
   log.info("stopped");
   return 0;

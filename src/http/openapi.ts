@@ -92,16 +92,17 @@ const IDEMPOTENCY_KEY: JsonObject = {
 
 const Health = Type.Object(
   {
-    status: Type.Literal("ready"),
+    status: OneOf(["ready", "degraded"], { description: "`degraded` while the store cannot be read or takes no changes." }),
+    reason: Type.Optional(Type.String({ description: "Why it is degraded." })),
     version: Type.String({ description: "Version of Cairn." }),
     durability: OneOf(DURABILITIES, { description: "Whether a write is answered once it is on the disk, or sooner." }),
     region: Type.Optional(Type.String({ description: "Label of this deployment, if it has one." })),
   },
-  { title: "Health", description: "The server is there." },
+  { title: "Health", description: "What the server can do at present." },
 );
 const HEALTH = [
-  { path: "/health", operationId: "getHealth", summary: "Is the server ready?" },
-  { path: "/health/ready", operationId: "getReadiness", summary: "Is the server ready? For probes." },
+  { path: "/health", operationId: "getHealth", summary: "Can the server read and write?" },
+  { path: "/health/ready", operationId: "getReadiness", summary: "Can the server read and write? For probes." },
   { path: "/health/live", operationId: "getLiveness", summary: "Is the process alive? For probes." },
 ];
 
@@ -118,8 +119,20 @@ export function openApiDocument(endpoints: readonly Endpoint[], version: string)
     paths[endpoint.path] = { ...paths[endpoint.path], [endpoint.method.toLowerCase()]: operationOf(endpoint, components) };
   }
   for (const { path, operationId, summary } of HEALTH) {
-    const response = success(summary, Health, { status: "ready", version, durability: "strict" }, [], components);
-    const responses = { 200: response, ...errorResponses(["permission_denied", "internal_error"], components) };
+    const ready = success(summary, Health, { status: "ready", version, durability: "strict" }, [], components);
+    const reason = "The disk is nearly full (less than 64 MiB free).";
+    const degraded = success(
+      "Reads or changes fail.",
+      Health,
+      { status: "degraded", reason, version, durability: "strict" },
+      [],
+      components,
+    );
+    const responses = {
+      200: ready,
+      ...(path === "/health/live" ? {} : { 503: degraded }),
+      ...errorResponses(["permission_denied", "internal_error"], components),
+    };
     paths[path] = { get: { operationId, tags: ["Health"], summary, security: [], responses } };
   }
   const tags = [...new Set(endpoints.map(({ tag }) => tag)), "Health"];

@@ -1,14 +1,17 @@
 /**
- * What a write that the disk did not take says to the caller: why, as far as the system has said so.
+ * What LMDB's errors mean: why a change was refused or a read failed, as far as the system has said so, and whether LMDB can
+ * go on at all.
  *
  * @module
  */
 import { statfsSync } from "node:fs";
 import { constants } from "node:os";
-import { ApiError } from "../lib/errors.ts";
+import { ApiError, messageOf } from "../lib/errors.ts";
 
 /** LMDB's own: the file may grow no further. */
 const MDB_MAP_FULL = -30_792;
+/** LMDB's own: a write of a meta page failed, and nothing is read or written until the process ends. */
+const MDB_PANIC = -30_795;
 
 /** Below this a commit is refused: LMDB has to be able to write the pages of everything that waits (64 MiB). */
 export const FREE_BYTES_MIN = 64 * 1024 * 1024;
@@ -30,16 +33,36 @@ const REASONS: ReadonlyMap<unknown, string> = new Map([
 
 /** Whether the disk that a directory is on has room for commits. */
 export function hasRoom(directory: string): boolean {
-  const { bavail, bsize } = statfsSync(directory);
-  return bavail * bsize >= FREE_BYTES_MIN;
+  try {
+    const { bavail, bsize } = statfsSync(directory);
+    return bavail * bsize >= FREE_BYTES_MIN;
+  } catch {
+    // A disk that does not even say that: the commit will find out why.
+    return true;
+  }
 }
 
-/**
- * @param cause - what LMDB has thrown; its `code` is the system's, or EIO for a write that was cut short because the disk is full
- * @param directory - where the store is
- */
-export function refusalOf(cause: unknown, directory: string): ApiError {
-  const code = (cause as { code?: unknown } | undefined)?.code;
-  const reason = code === errno.EIO && !hasRoom(directory) ? FULL : (REASONS.get(code) ?? "The change could not be written to the disk.");
+/** Why the disk refused a write: `cause` is what LMDB threw; EIO also stands for a write cut short because the disk is full. */
+export function reasonOf(cause: unknown, directory: string): string {
+  const code = codeOf(cause);
+  return code === errno.EIO && !hasRoom(directory) ? FULL : (REASONS.get(code) ?? "The change could not be written to the disk.");
+}
+
+/** The answer to a change that was not made, for this reason. */
+export function refusal(reason: string, cause?: unknown): ApiError {
   return new ApiError("service_unavailable", `${reason} Nothing was changed; reading still works.`, { cause });
+}
+
+/** Whether LMDB has thrown this: its codes are numbers, those of the system's calls are names. */
+export function isOfLmdb(error: unknown): boolean {
+  return error instanceof Error && !(error instanceof DOMException) && (typeof codeOf(error) === "number" || "commitError" in error);
+}
+
+/** Whether LMDB says that it can do nothing more in this process. A read finds no transaction then, and only its text says why. */
+export function isPanic(error: unknown): boolean {
+  return codeOf(error) === MDB_PANIC || (isOfLmdb(error) && messageOf(error).includes("MDB_PANIC"));
+}
+
+function codeOf(error: unknown): unknown {
+  return (error as { code?: unknown } | undefined)?.code;
 }

@@ -25,7 +25,7 @@ import { ApiError } from "../lib/errors.ts";
 import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
 import { Draft, type Write } from "./draft.ts";
 import { isMarked, mark, unmark, type Durability } from "./durability.ts";
-import { hasRoom, refusalOf } from "./refusal.ts";
+import { hasRoom, isOfLmdb, isPanic, reasonOf, refusal } from "./refusal.ts";
 import { Remembered } from "./remembered.ts";
 import { SCHEMA_VERSION, TABLES, labels, memories, meta, removals, sessions, vectors, type AnyTable, type Table } from "./tables.ts";
 
@@ -60,6 +60,10 @@ const REMEMBERED_LENGTH_MAX = 1_024;
 const WORKS_PER_TRANSACTION = 128;
 
 const FREE_SPACE_CHECK_MS = 500;
+const NEARLY_FULL = "The disk is nearly full (less than 64 MiB free).";
+/** A commit that takes longer holds up all others: readiness fails. */
+const STALLED_COMMIT_SECONDS = 5;
+const PANIC = "The disk has failed; nothing can be read or written until Cairn is started again.";
 
 export class StoreError extends Error {
   override name = "StoreError";
@@ -103,7 +107,13 @@ export class Store implements Reader {
   /** Works that no transaction has begun to run. */
   #waiting: Work[] = [];
   #spaceCheckedAt = Number.NEGATIVE_INFINITY;
-  #spaceRefusal: ApiError | undefined;
+  #hasRoom = true;
+  /** Why the last commit failed; undefined once one has succeeded. */
+  #writeProblem: string | undefined;
+  /** Transactions whose end is not known yet, oldest first: after a panic LMDB never tells. */
+  readonly #inFlight = new Set<{ startedAt: number; reject: (reason: unknown) => void }>();
+  #panic: ApiError | undefined;
+  readonly #panicked = Promise.withResolvers<void>();
   /** Is told of the key of each label that a commit removes, while it does: no reader sees that yet, and it may still fail. */
   onLabelRemoved: (key: string) => void = () => undefined;
 
@@ -152,7 +162,7 @@ export class Store implements Reader {
   static async #flush(directory: string, clock: Clock): Promise<void> {
     const store = new Store(directory, clock, "strict");
     // Only a commit settles which state is the last.
-    await store.commit((tx) => tx.put(meta, "schema", tx.get(meta, "schema") ?? String(SCHEMA_VERSION)));
+    await store.tryToWrite();
     await store.close();
     unmark(pathIn(directory));
   }
@@ -264,7 +274,7 @@ export class Store implements Reader {
    * @throws {ApiError} `service_unavailable` when the disk is full or refuses the write; then nothing was written
    */
   async commit<Result>(work: (tx: Tx) => Result): Promise<Result> {
-    this.#refuseWithoutSpace();
+    this.#refuseWhatMustFail();
     return new Promise<Result>((resolve, reject) => {
       this.#waiting.push({ run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
       // One that waits has called for a transaction already.
@@ -309,7 +319,7 @@ export class Store implements Reader {
    * @throws {ApiError} as `commit` does
    */
   async commitAlone<Result>(work: (tx: Tx) => Result): Promise<Result> {
-    this.#refuseWithoutSpace();
+    this.#refuseWhatMustFail();
     let outcome: Work["outcome"];
     try {
       await this.#transaction(() => {
@@ -327,20 +337,89 @@ export class Store implements Reader {
     return (outcome as { result: unknown } | undefined)?.result as Result;
   }
 
-  /** @throws {ApiError} when the disk refuses it; then nothing was written */
+  /** @throws {ApiError} when the disk refuses it; then nothing was written, unless LMDB panics: then that is not known */
   async #transaction(run: () => void): Promise<void> {
     try {
-      await this.#env.childTransaction(run);
+      await this.#untilPanic(this.#env.childTransaction(run));
       if (this.#flushesLater) await this.#env.flushed;
+      this.#writeProblem = undefined;
     } catch (error) {
+      if (error instanceof ApiError) throw error;
       // The reason arrives in a promise of its own, which would end the process if nobody listened.
       const cause: unknown = await Promise.resolve((error as { commitError?: unknown }).commitError).then(
         () => error,
         (reason: unknown) => reason,
       );
       this.#spaceCheckedAt = Number.NEGATIVE_INFINITY;
-      throw refusalOf(cause, this.directory);
+      const reason = reasonOf(cause, this.directory);
+      if (isOfLmdb(cause)) {
+        this.#writeProblem = reason;
+        this.#lookForPanic();
+      }
+      throw this.hasPanicked ? outcomeUnknown(cause) : refusal(reason, cause);
     }
+  }
+
+  #untilPanic<Result>(promise: Promise<Result>): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const transaction = { startedAt: this.#clock.elapsed(), reject };
+      this.#inFlight.add(transaction);
+      void promise.then(resolve, reject).finally(() => this.#inFlight.delete(transaction));
+    });
+  }
+
+  /** Whether LMDB can do nothing more in this process: it has to end. */
+  get hasPanicked(): boolean {
+    return this.#panic !== undefined;
+  }
+
+  /** Resolves when it has. */
+  get panicked(): Promise<void> {
+    return this.#panicked.promise;
+  }
+
+  /** Reads what every store has, as it is now: only a read tells that LMDB has panicked. */
+  #lookForPanic(): void {
+    try {
+      this.#env.resetReadTxn();
+      this.#stored(meta, "schema");
+    } catch (error) {
+      this.#panicIf(error);
+    }
+  }
+
+  #panicIf(error: unknown): void {
+    if (this.#panic !== undefined || !isPanic(error)) return;
+    this.#panic = new ApiError("service_unavailable", `${PANIC} Nothing was changed.`, { cause: error });
+    for (const { reject } of this.#inFlight) reject(outcomeUnknown(error));
+    this.#panicked.resolve();
+  }
+
+  /** Why reads or commits fail at present, as far as that is known; a full disk is looked for. */
+  problem(): string | undefined {
+    if (this.#panic !== undefined) return PANIC;
+    try {
+      this.#stored(meta, "schema");
+    } catch (error) {
+      const refused = this.refusalOfRead(error);
+      return this.hasPanicked ? PANIC : (refused ?? (error as Error)).message;
+    }
+    const [oldest] = this.#inFlight;
+    const seconds = oldest === undefined ? 0 : Math.floor((this.#clock.elapsed() - oldest.startedAt) / 1000);
+    if (seconds >= STALLED_COMMIT_SECONDS) return `A change has been waiting for the disk for ${seconds} s.`;
+    return this.#isNearlyFull() ? NEARLY_FULL : this.#writeProblem;
+  }
+
+  /** The answer when LMDB threw this from a read; undefined when it did not. */
+  refusalOfRead(error: unknown): ApiError | undefined {
+    if (!isOfLmdb(error)) return undefined;
+    this.#panicIf(error);
+    return this.#panic ?? new ApiError("service_unavailable", "The store cannot be read.", { cause: error });
+  }
+
+  /** Commits what is there already. @throws {ApiError} as `commit` does */
+  async tryToWrite(): Promise<void> {
+    await this.commit((tx) => tx.put(meta, "schema", tx.get(meta, "schema") ?? String(SCHEMA_VERSION)));
   }
 
   /** @returns what it has written of tables that are remembered */
@@ -396,15 +475,18 @@ export class Store implements Reader {
     await this.#env.close();
   }
 
-  #refuseWithoutSpace(): void {
+  #refuseWhatMustFail(): void {
+    if (this.#panic !== undefined) throw this.#panic;
+    if (this.#isNearlyFull()) throw refusal(NEARLY_FULL);
+  }
+
+  #isNearlyFull(): boolean {
     const now = this.#clock.elapsed();
     if (now - this.#spaceCheckedAt >= FREE_SPACE_CHECK_MS) {
       this.#spaceCheckedAt = now;
-      this.#spaceRefusal = hasRoom(this.directory)
-        ? undefined
-        : new ApiError("service_unavailable", "The disk is nearly full (less than 64 MiB free). Nothing was changed; reading still works.");
+      this.#hasRoom = hasRoom(this.directory);
     }
-    if (this.#spaceRefusal !== undefined) throw this.#spaceRefusal;
+    return !this.#hasRoom;
   }
 
   #database(table: AnyTable): TextDatabase {
@@ -412,6 +494,12 @@ export class Store implements Reader {
     if (database === undefined) throw new StoreError(`no table ${table.name}`);
     return database;
   }
+}
+
+/** The answer to a change whose commit LMDB panicked in. */
+function outcomeUnknown(cause: unknown): ApiError {
+  const advice = "It is not known whether the change was kept: send it again with the same Idempotency-Key.";
+  return new ApiError("service_unavailable", `${PANIC} ${advice}`, { cause });
 }
 
 function pathIn(directory: string): string {

@@ -180,8 +180,13 @@ export class CairnProcess implements AsyncDisposable {
     await this.#end("SIGKILL");
   }
 
-  async #end(signal: "SIGTERM" | "SIGKILL"): Promise<number> {
+  #end(signal: "SIGTERM" | "SIGKILL"): Promise<number> {
     this.#child.kill(signal);
+    return this.ended();
+  }
+
+  /** Waits for the process to end by itself. @returns the exit code */
+  async ended(): Promise<number> {
     const code = await this.#child.exited;
     await this.#read;
     return code;

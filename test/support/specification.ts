@@ -290,6 +290,15 @@ const disk = namesOf("process/disk.test.ts", {
   otherProvider: "on a full disk a start succeeds with another embedding provider too, and its vectors are made when there is room",
 });
 
+const failingDisk = namesOf("process/failing-disk.test.ts", {
+  panic:
+    "when a write of LMDB's meta page fails all is answered 503, also readiness; the server says so once, ends with a code of its own, and a new start has what was acknowledged",
+  readiness:
+    "while changes fail the server is not ready but alive, and reads go on; it is ready again once the disk takes what is written, without a client's change",
+  probes: "asking for health writes nothing, and a disk that fails is tried every few seconds however often it is asked",
+  slow: "while the disk takes seconds for a change the server is not ready and reads go on; the change is acknowledged in the end",
+});
+
 const keys = namesOf("keys.test.ts", {
   defaults: "a key made without fields reads and writes, is of the tier free and never ends",
   kept: "a key keeps every field it is made with; the key itself is in that answer only",
@@ -1044,6 +1053,7 @@ export const SPECIFICATION: readonly Section[] = [
       "read-only: 503 with the reason, reads go on": disk.readOnly,
       "map: 503 with the reason where the store may not grow": disk.cannotGrow,
       "start: succeeds on a full disk, with another provider too": [disk.full, disk.otherProvider],
+      "meta page: 503 for all, then exit code 74": failingDisk.panic,
       "killed readers: are let go of":
         "process/readers.test.ts › what a killed export was reading is let go of while the server runs, and its room on the disk is used again",
     },
@@ -1128,6 +1138,10 @@ export const SPECIFICATION: readonly Section[] = [
       "/health/live: needs no key": authentication.open,
       "/health/ready: needs no key": authentication.open,
       "durability: strict, or relaxed when that was asked for": [durability.relaxed, durability.back],
+      "/health, /health/ready: 503 degraded with the reason while reads or changes fail": [failingDisk.panic, failingDisk.readiness],
+      "/health/live: 200 as long as the process answers": failingDisk.readiness,
+      "cost: writes nothing, and tries a disk that fails every few seconds": failingDisk.probes,
+      "a disk that hangs: not ready": failingDisk.slow,
     },
   },
   {

@@ -1,0 +1,93 @@
+/**
+ * A Cairn process with `disk-shim.c` between it and the system: its disk can fail and lose power, and what it writes, sends
+ * and whom it calls can be read.
+ *
+ * @module
+ */
+import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { constants, tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Chance } from "./process.ts";
+
+/** Disks write a sector whole or not at all. */
+const SECTOR_BYTES = 512;
+/** Before the bytes of each write in the cache: where it begins and how long it is, in 8 bytes each. */
+const RECORD_BYTES = 16;
+
+type Kind = "data" | "meta" | "sync";
+
+export interface DiskShim extends Disposable {
+  /** To be part of the environment of the process. */
+  readonly environment: Record<string, string>;
+  /** Lines of `trace`, as far as they are complete. */
+  trace(): string[];
+  /** Makes calls of this kind fail, the next one or all until `mend`. */
+  fail(kind: Kind, error: keyof typeof constants.errno, once?: "once"): void;
+  /** Makes calls of this kind wait until `mend`. */
+  hang(kind: Kind): void;
+  mend(): void;
+  /**
+   * Takes the power from the disk of a process that was killed: the store is left with what was flushed, and with those of
+   * the sectors written since that chance decides. Only with `losesPower`.
+   */
+  cutPower(dataDirectory: string, chance: Chance): void;
+}
+
+let compiled: string | undefined;
+
+/** Compiles it with the compiler that Cairn's own native parts are made with, once for each run of tests. */
+function library(): string {
+  if (compiled !== undefined) return compiled;
+  const directory = mkdtempSync(join(tmpdir(), "cairn-shim-"));
+  process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
+  const output = join(directory, "disk-shim.so");
+  const source = join(import.meta.dir, "disk-shim.c");
+  const compiler = process.env["CXX"] ?? "c++";
+  const { exitCode, stderr } = Bun.spawnSync([compiler, "-x", "c", "-shared", "-fPIC", "-O1", "-Wall", source, "-o", output, "-ldl"]);
+  if (exitCode !== 0) throw new Error(`${compiler} cannot compile disk-shim.c: ${stderr.toString()}`);
+  return (compiled = output);
+}
+
+export function diskShim(directory: string, { losesPower = false, traces = false } = {}): DiskShim {
+  const path = join(directory, "shim");
+  const own = (name: string) => join(path, name);
+  mkdirSync(path);
+  if (traces) writeFileSync(own("trace"), "");
+  if (losesPower) for (const name of ["disk", "cache"]) writeFileSync(own(name), "");
+  const mend = () => rmSync(own("faults"), { force: true });
+  return {
+    environment: { LD_PRELOAD: library(), CAIRN_SHIM: path },
+    trace: () => readFileSync(own("trace"), "utf8").split("\n").slice(0, -1),
+    fail: (kind, error, once) => appendFileSync(own("faults"), `${kind} ${constants.errno[error]} ${once ?? ""}\n`),
+    hang: (kind) => writeFileSync(own("faults"), `${kind} 0\n`),
+    mend,
+    cutPower(dataDirectory, chance) {
+      const disk = withSome(readFileSync(own("disk")), readFileSync(own("cache")), chance);
+      writeFileSync(own("disk"), disk);
+      truncateSync(own("cache"));
+      const store = join(dataDirectory, "store/data.mdb");
+      if (!existsSync(store)) throw new Error(`${store} is not there`);
+      writeFileSync(store, disk);
+    },
+    [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }),
+  };
+}
+
+/** A disk, and what a disk may have taken up of a cache by itself: nothing, everything or any part of it. */
+function withSome(disk: Buffer, cache: Buffer, chance: Chance): Buffer {
+  const share = chance.pick([0, 0.5, 1]) ?? 0;
+  let result = disk;
+  for (let at = 0; at + RECORD_BYTES <= cache.length;) {
+    const [offset, length] = [Number(cache.readBigUInt64LE(at)), Number(cache.readBigUInt64LE(at + 8))];
+    at += RECORD_BYTES;
+    for (let sector = 0; sector < length; sector += SECTOR_BYTES) {
+      if (chance.next() >= share) continue;
+      const bytes = cache.subarray(at + sector, Math.min(at + sector + SECTOR_BYTES, at + length));
+      const end = offset + sector + bytes.length;
+      if (end > result.length) result = Buffer.concat([result, Buffer.alloc(end - result.length)]);
+      bytes.copy(result, offset + sector);
+    }
+    at += length;
+  }
+  return result;
+}
