@@ -21,7 +21,7 @@ import type { Arrivals } from "./http/arrivals.ts";
 import { bodyLengthMax, readBody, refuseDeclaredBody } from "./http/body.ts";
 import { docsPages } from "./http/docs.ts";
 import { corsHeaders, preflightHeaders } from "./http/cors.ts";
-import type { ApiCaller, Call, Endpoint } from "./http/endpoint.ts";
+import { isIdempotent, type ApiCaller, type Call, type Endpoint } from "./http/endpoint.ts";
 import { errorJson, statusOf } from "./http/errors.ts";
 import { hostCheck, isLoopback } from "./http/host.ts";
 import { httpsLocation } from "./http/https.ts";
@@ -253,7 +253,7 @@ export function createApp(parts: AppParts) {
 
     async function withBody(open: Exchange, check: Validate, call: Omit<Call<unknown, unknown>, "body">, keyId: string): Promise<Answer> {
       const { request } = open;
-      const idempotencyKey = idempotencyKeyOf(request.headers);
+      const idempotencyKey = isIdempotent(endpoint) ? idempotencyKeyOf(request.headers) : undefined;
       const bytesMax = parts.settings.values.max_body_bytes;
       const arrival = parts.arrivals.begin(keyId, bodyLengthMax(request.headers, bytesMax));
       try {

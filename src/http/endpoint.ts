@@ -60,6 +60,11 @@ type Typed<Query extends TObject, Body extends TObject | null> = Omit<Endpoint, 
   run(call: Call<Static<Query>, Body extends TObject ? Static<Body> : Record<string, never>>): JsonText | Promise<JsonText>;
 };
 
+/** Whether a request with an `Idempotency-Key` is run once: whatever can change something and takes a body. */
+export function isIdempotent({ body, scope }: Pick<Endpoint, "body" | "scope">): boolean {
+  return body !== null && scope !== "read";
+}
+
 /** Gives `run` the types of the schemas beside it. */
 export function endpoint<Query extends TObject, Body extends TObject | null>(definition: Typed<Query, Body>): Endpoint {
   return definition;

@@ -3,7 +3,8 @@
  *
  * The answer is committed in the transaction of the change, under the API key and the idempotency key, and kept for
  * 24 hours. A second request while the first is under way waits for it. Only answers of success are kept: after a failure
- * the same key may try again.
+ * the same key may try again. A read (search, context) is not for this module: running it again does no harm, while keeping
+ * its answer would let a key that may only read fill the disk, and give back what was deleted since.
  *
  * @module
  */
@@ -78,9 +79,9 @@ export class Idempotency {
     };
     const working = (async () => {
       const answer = await work(put);
-      // What changes nothing has no transaction to join: its answer is kept in one of its own. A large one is not, for a key
-      // that may only read must not fill the disk; made anew it does no harm.
-      if (!written && answer.length <= LIMITS.unchangedAnswerLengthMax) await this.#store.commit((tx) => put(tx, answer));
+      // A change that found nothing to change has no transaction to join. Its answer is kept all the same: by the time it is
+      // sent again somebody else may have changed what it would then change back.
+      if (!written) await this.#store.commit((tx) => put(tx, answer));
       return answer;
     })();
     const settled = working.catch(() => undefined).finally(() => this.#underWay.delete(row));

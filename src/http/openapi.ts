@@ -11,7 +11,7 @@ import { ERRORS, type WireCode } from "../lib/errors.ts";
 import type { JsonObject, JsonValue } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { pascalCase } from "../lib/text.ts";
-import { pathParameters, type Endpoint } from "./endpoint.ts";
+import { isIdempotent, pathParameters, type Endpoint } from "./endpoint.ts";
 import { COMMON_ERRORS, ErrorBody, errorDescription, errorExample } from "./error-docs.ts";
 import { openApiSchema, type SchemaComponents } from "./openapi-schema.ts";
 import { DURABILITIES } from "../storage/durability.ts";
@@ -34,8 +34,8 @@ const DESCRIPTION = `${SUMMARY}
   A page of large records ends early, after ${LIMITS.pageLengthMax / 1024 / 1024} MiB, with \`has_more\`.
 - **Errors** have a \`code\` and a \`message\` that says what was expected and what came. A path that does not exist is 404
   \`resource_not_found\`; a method that a path does not know is 405 \`invalid_request\`, and the header \`Allow\` has those it knows.
-- **Retries** are safe with an \`Idempotency-Key\`: one change and one answer, for ${LIMITS.idempotencyHours} hours.
-  What only reads is read again when its answer was larger than ${LIMITS.unchangedAnswerLengthMax / 1024} KiB.
+- **Retries** are safe with an \`Idempotency-Key\`: one change and one answer, for ${LIMITS.idempotencyHours} hours. Search and
+  context change nothing: they are run each time, whatever the key.
 - **Rates** are limited for each key. Every response says how much is left.`;
 
 const TAGS: Record<string, string> = {
@@ -164,7 +164,7 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
     ...Object.entries<TSchema>(endpoint.query.properties).map(([name, schema]) =>
       parameter("query", name, schema, required.has(name), components),
     ),
-    ...(body === null ? [] : [{ $ref: "#/components/parameters/IdempotencyKey" }]),
+    ...(isIdempotent(endpoint) ? [{ $ref: "#/components/parameters/IdempotencyKey" }] : []),
   ];
   return {
     operationId: operationId(summary),
@@ -186,7 +186,7 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
         endpoint.response.description ?? summary,
         endpoint.response,
         example.response as JsonValue,
-        body === null ? [] : ["Idempotency-Replayed"],
+        isIdempotent(endpoint) ? ["Idempotency-Replayed"] : [],
         components,
       ),
       ...errorResponses([...COMMON_ERRORS, ...endpoint.errors], components),

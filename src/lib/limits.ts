@@ -44,8 +44,6 @@ export const LIMITS = {
   searchThresholdDefault: 0.7,
 
   idempotencyHours: 24,
-  /** Of a request that changed nothing. */
-  unchangedAnswerLengthMax: 65_536,
   webhooksMax: 100,
   webhookDescriptionLengthMax: 256,
   webhookSecretLengthMin: 16,

@@ -380,7 +380,8 @@ const badInput = namesOf("bad-input.test.ts", {
 });
 
 const idempotency = namesOf("idempotency.test.ts", {
-  largeRead: "of a read a large answer is not kept, and is made anew",
+  reads: "the answer of a read is never kept: it is run again, and what was deleted is not given again",
+  unchanged: "a change that found nothing to change is not made when it is sent again",
   replay: "a replay is the first answer byte for byte, under the new request's own id",
   everyChange: "sent again, it is answered again and nothing changes: create a session",
   onPatch: "sent again, it is answered again and nothing changes: update a session",
@@ -390,7 +391,7 @@ const idempotency = namesOf("idempotency.test.ts", {
   hours: "an answer is kept for 24 hours to the millisecond; then the key is free",
   restart: "an answer is kept across a restart",
   perKey: "a key belongs to the API key it came with: others neither see nor block it",
-  notOnOthers: "GET and DELETE take no notice of a key",
+  notOnOthers: "GET, DELETE and reads by POST take no notice of a key",
   shape: "a key may be any printable text: ${JSON.stringify(key.slice(0, 40))} (${key.length})",
   otherShape: "a key may be nothing else: ${JSON.stringify(key.slice(0, 40))} (${key.length})",
 });
@@ -1293,6 +1294,8 @@ export const SPECIFICATION: readonly Section[] = [
       "other request under the same key: 400": idempotency.other,
       "at once: one change": idempotency.copies,
       "only 2xx: is kept": idempotency.failures,
+      "reads: are run again": [idempotency.reads, idempotency.notOnOthers],
+      "no change: is kept too": idempotency.unchanged,
       "scope: the API key": idempotency.perKey,
       "methods: POST and PATCH": [idempotency.everyChange, idempotency.onPatch, idempotency.notOnOthers],
       "shape: 1 to 255 printable ASCII characters": [idempotency.shape, idempotency.otherShape],
@@ -1413,7 +1416,6 @@ export const SPECIFICATION: readonly Section[] = [
       "searchMax: 50": [search.limit, badInput.bodies],
       "searchThresholdDefault: 0.7": search.threshold,
       "idempotencyHours: 24": idempotency.hours,
-      "unchangedAnswerLengthMax: 64 KiB": idempotency.largeRead,
       "webhooksMax: 100": webhooks.most,
       "webhookDescriptionLengthMax: 256": webhooks.refused,
       "webhookSecretLengthMin: 16": webhooks.refused,

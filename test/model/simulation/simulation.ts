@@ -119,7 +119,8 @@ export class Simulation implements AsyncDisposable {
   readonly #happenings: Record<keyof typeof HAPPENINGS, () => Promise<void>> = {
     request: async () => {
       const step = this.#steps.next();
-      const isIdempotent = (step.method === "POST" || step.method === "PATCH") && step.name !== "invalid" && this.#chance.below(3) === 0;
+      const isChange = (step.method === "POST" || step.method === "PATCH") && step.scope !== "read" && step.name !== "invalid";
+      const isIdempotent = isChange && this.#chance.below(3) === 0;
       const sent = { step, key: this.#someKey(), idempotencyKey: isIdempotent ? `key ${this.#log.length}` : undefined };
       if (isIdempotent) this.#sent = [...this.#sent, sent].slice(-20);
       // Rolled twice at once, a key may end before the second one is let in, or after.
