@@ -283,7 +283,7 @@ export class Embeddings {
 function identityOf(settings: EmbeddingSettings): string {
   if ((settings.provider ?? PROVIDER_DEFAULTS.provider) === "local") return localEmbedder().version;
   const { base_url, model, query_prefix, document_prefix } = { ...PROVIDER_DEFAULTS, ...settings };
-  const server = new URL(base_url).href.replace(/\/+$/, "");
+  const server = new URL(base_url).href.replace(/(?<!\/)\/+$/, "");
   return JSON.stringify(["openai", localEmbedder().version, server, model, query_prefix, document_prefix]);
 }
 

@@ -72,8 +72,9 @@ export function formInstead(form: RequestForm, status: number, { message, subjec
   return undefined;
 }
 
+/** Repeats are bounded: what a server says can be long, and be made to be tried from each of its characters. */
 const ABOUT_LENGTH =
-  /too (long|large|big|many tokens)|context (length|size|window)|max\w* (context|input|sequence|tokens|length)|exceed|less than \d+ tokens|token limit/i;
+  /too (long|large|big|many tokens)|context (length|size|window)|max\w{0,20} (context|input|sequence|tokens|length)|exceed|less than \d{1,9} tokens|token limit/i;
 
 /**
  * The error that a status other than 2xx is. What a server says may quote what it was sent, so its words are kept only where
@@ -124,14 +125,20 @@ function shortened(text: string): string {
  */
 export function redactor(apiKey: string | undefined): (text: string) => string {
   if (apiKey === undefined) return (text) => text;
-  const escaped = (part: string) => part.replace(/[^A-Za-z0-9]/g, "\\$&");
+  const withoutKey = (text: string) => text.replaceAll(encodeURIComponent(apiKey), "[key]").replaceAll(apiKey, "[key]");
   // A word that begins as the key does is taken for it; keys such as "ollama" are too short for that.
-  const pattern =
-    apiKey.length < 16
-      ? escaped(apiKey)
-      : `${escaped(apiKey)}|${escaped(apiKey.slice(0, 6))}[^\\s"'<>,;)]*|[^\\s"'<>]*\\*+${escaped(apiKey.slice(-4))}`;
-  return (text) => text.replaceAll(encodeURIComponent(apiKey), "[key]").replace(new RegExp(pattern, "g"), "[key]");
+  if (apiKey.length < 16) return withoutKey;
+  const begun = new RegExp(`${apiKey.slice(0, 6).replace(/[^A-Za-z0-9]/g, "\\$&")}[^\\s"'<>,;)]*`, "g");
+  const end = `*${apiKey.slice(-4)}`;
+  // Word by word, as a pattern for any number of characters before the end would be tried from each of them.
+  const withoutStarred = (word: string) => {
+    const at = word.lastIndexOf(end);
+    return at === -1 ? word : `[key]${word.slice(at + end.length)}`;
+  };
+  return (text) => withoutKey(text).replace(WORD, withoutStarred).replace(begun, "[key]");
 }
+
+const WORD = /[^\s"'<>]+/g;
 
 /** A vector as the server sent it, of its own length, or what is wrong with it. */
 export type Received = Float64Array | Float32Array | ProviderError;

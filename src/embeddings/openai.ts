@@ -131,7 +131,7 @@ class Client implements OpenAiEmbedder {
     if (vectorLength !== undefined) refuseLength(vectorLength, undefined);
     this.#options = options;
     const url = new URL(baseUrl);
-    url.pathname = `${url.pathname.replace(/\/+$/, "")}/embeddings`;
+    url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, "")}/embeddings`;
     this.#endpoint = url.href;
     this.#model = model;
     this.#prefixes = { query: options.queryPrefix ?? "", memory: options.documentPrefix ?? "" };

@@ -11,6 +11,9 @@ const INTEGER = /^-?\d{1,15}$/;
 /** In a query a plus is a space: an offset that was not escaped is meant all the same. */
 const UNESCAPED_OFFSET = /(T.*) (\d\d(?::?\d\d)?)$/i;
 
+/** Longer than any time with its offset: such a text stays as it is, since the pattern would take long over it. */
+const TIME_LENGTH_MAX = 64;
+
 /** Only what the schema knows is read; of a repeated parameter the first counts. */
 export function readQuery(url: string, schema: TObject): Record<string, unknown> {
   const start = url.indexOf("?");
@@ -26,5 +29,6 @@ export function readQuery(url: string, schema: TObject): Record<string, unknown>
 
 function valueOf(text: string, property: TSchema): string | number {
   if (property["type"] === "integer" && INTEGER.test(text)) return Number(text);
-  return property["format"] === "date-time" ? text.replace(UNESCAPED_OFFSET, "$1+$2") : text;
+  const isTime = property["format"] === "date-time" && text.length <= TIME_LENGTH_MAX;
+  return isTime ? text.replace(UNESCAPED_OFFSET, "$1+$2") : text;
 }

@@ -1,0 +1,246 @@
+/**
+ * No text a caller sends costs more than another of its length: every field of every endpoint gets texts of the greatest
+ * length that are made of what patterns, cutters and tables stumble over, and is compared with plain words.
+ *
+ * What is compared is the time this process spends on a processor, the least of several runs, so that neither a busy machine
+ * nor a collection of garbage decides.
+ *
+ * @module
+ */
+import { expect, setDefaultTimeout, test } from "bun:test";
+import { Kind, type TObject, type TSchema } from "@sinclair/typebox";
+import { endpointsOf } from "../src/app.ts";
+import { pathParameters, type Endpoint } from "../src/http/endpoint.ts";
+import { OBJECT_KIND } from "../src/http/types.ts";
+import { LIMITS } from "../src/lib/limits.ts";
+import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
+import { floodingSyllables, syllables } from "./support/flood.ts";
+
+// Thousands of requests, on a machine that may be busy with other tests.
+setDefaultTimeout(120_000);
+
+/** How many times as long as plain text another may take, and what does not matter: a lone surrogate is six characters of JSON. */
+const FACTOR = 5;
+const FLOOR_MS = 8;
+const RUNS_MAX = 12;
+
+/** What is repeated to make a text. */
+const UNITS = [
+  ..."aTZ1 \t.,:;/*-_'\"\\[{(%@+=<",
+  "\0,\ud800,é,\u0301,\ufdfa,ß,а,ال,가,猫,😀,⑪".split(","),
+  "T |T +| 00|1.|1,|1,111.|12:34 |2024-01-011|2026-05-07T|+00:0|a_|aB|a'|a-|a@|a b ".split("|"),
+  "may |max|less than 1|a\u0301\u0316|://|[::|::1|1.1.1.1.|crn_|sess_|%41|a,|<a>|relationalizationfulnesses ".split("|"),
+].flat();
+
+/** What a field's text begins with, where only then more of it is looked at. */
+const STARTS: [name: RegExp, start: string][] = [
+  [/created_|expires_at/, "2026-05-07T08:00:00."],
+  [/url/, "https://"],
+];
+
+/** A text without anything about it, in words that come once each. */
+function plainText(length: number): string {
+  const words: string[] = [];
+  for (let i = 0, left = length; left > 0; i++) {
+    const word = `w${(i * 7919).toString(36)}`;
+    words.push(word);
+    left -= word.length + 1;
+  }
+  return words.join(" ").slice(0, length);
+}
+
+/** Texts and one without anything about it, that they are compared with. */
+interface Group {
+  plain: string;
+  hostile: { name: string; text: string }[];
+}
+
+function groupsOf(field: string, length: number): Group[] {
+  const start = STARTS.find(([name]) => name.test(field))?.[1];
+  const words: Group = { plain: plainText(length), hostile: [] };
+  for (const unit of length > MANY_FROM ? UNITS.slice(0, MANY) : UNITS) {
+    for (const before of start === undefined ? [""] : ["", start]) {
+      // The end is another: a pattern that has gone along with all the rest fails there.
+      const text = `${before}${unit.repeat(Math.ceil(length / unit.length))}`.slice(0, length - 1);
+      words.hostile.push({ name: JSON.stringify(before + unit), text: `${text}!` });
+    }
+  }
+  if (length > flood.length) return [words];
+  // Nearly each character begins a term, so a text has more of them than one of words.
+  return [words, { plain: syllables(length), hostile: [{ name: "syllables that flood a table", text: flood.slice(0, length) }] }];
+}
+/** A text that is longer than any field is gets no further than to be measured. */
+const MANY_FROM = 100_000;
+const MANY = 6;
+const flood = floodingSyllables(LIMITS.queryLengthMax);
+
+interface Field {
+  name: string;
+  length: number;
+  /** The request with a text in this field, or undefined where such a text cannot be there. */
+  request: (text: string) => { path: string; options: RequestOptions } | undefined;
+}
+
+/** What a request line or header takes before the server refuses it unread: 16 KB altogether. */
+const LINE_LENGTH = 15_500;
+const BODY_LENGTH = 1_000_000;
+
+/** The field's texts as they go into a URL, cut to what a line may hold. */
+function inUrl(text: string): string {
+  let encoded = encodedBefore.get(text) ?? "";
+  if (encoded !== "") return encoded;
+  for (const character of text.toWellFormed()) {
+    if (encoded.length > LINE_LENGTH - 12) break;
+    encoded += encodeURIComponent(character);
+  }
+  encodedBefore.set(text, encoded);
+  return encoded;
+}
+const encodedBefore = new Map<string, string>();
+
+/** Where texts can stand in a body of this schema: each with what makes the body around one. */
+function textsIn(schema: TSchema, base: unknown): { name: string; lengths: number[]; body: (text: string) => unknown }[] {
+  if (schema[Kind] === OBJECT_KIND) {
+    return [
+      { name: ".key", lengths: [LIMITS.metadataBytesMax / 8], body: (text) => ({ [text]: 1 }) },
+      { name: ".value", lengths: [LIMITS.metadataBytesMax / 8], body: (text) => ({ a: text }) },
+    ];
+  }
+  if (schema["type"] === "object") {
+    return Object.entries((schema as TObject).properties).flatMap(([name, property]) => {
+      const object = (typeof base === "object" ? base : {}) as Record<string, unknown>;
+      return textsIn(property, object[name]).map((inner) => ({
+        ...inner,
+        name: `.${name}${inner.name}`,
+        body: (text: string) => ({ ...object, [name]: inner.body(text) }),
+      }));
+    });
+  }
+  if (schema["type"] === "array") {
+    const maxItems = (schema["maxItems"] as number | undefined) ?? 8;
+    return textsIn(schema["items"] as TSchema, undefined).map(({ lengths, body, name }) => ({
+      name: `[]${name}`,
+      lengths: lengths.filter((length) => length * maxItems < BODY_LENGTH),
+      body: (text) => Array.from({ length: maxItems }, (_, i) => body(i + text.slice(`${i}`.length))),
+    }));
+  }
+  if (["boolean", "integer", "number"].includes(schema["type"] as string)) return [];
+  const max = schema["maxLength"] as number | undefined;
+  return [{ name: "", lengths: max === undefined ? [LIMITS.memoryContentLengthMax, BODY_LENGTH] : [max, 20 * max], body: (text) => text }];
+}
+
+/** These would call another server. */
+const NEVER_SENT = new Set([".embedding"]);
+
+function fieldsOf({ path, query, body, example, method }: Endpoint, ids: Record<string, string>): Field[] {
+  const pathWith = (values: Record<string, string>) => path.replaceAll(/\{(\w+)\}/g, (_, name: string) => values[name] ?? ids[name] ?? "0");
+  const real = pathWith({});
+  const base = { ...(example.request as object | undefined), ...(path === "/v1/memory" ? { session_id: ids["session_id"] } : {}) };
+  const options: RequestOptions = body === null ? {} : { body: base };
+  const fields: Field[] = [];
+  for (const name of pathParameters(path)) {
+    fields.push({ name, length: LINE_LENGTH, request: (text) => ({ path: pathWith({ [name]: inUrl(text) }), options }) });
+  }
+  for (const name of Object.keys(query.properties)) {
+    fields.push({ name: `?${name}`, length: LINE_LENGTH, request: (text) => ({ path: `${real}?${name}=${inUrl(text)}`, options }) });
+  }
+  for (const inner of body === null ? [] : textsIn(body, base)) {
+    if ([...NEVER_SENT].some((name) => inner.name.startsWith(name))) continue;
+    for (const length of inner.lengths) {
+      fields.push({ name: inner.name, length, request: (text) => ({ path: real, options: { body: inner.body(text) } }) });
+    }
+  }
+  const isFirst = path === "/v1/sessions";
+  for (const name of isFirst && method === "POST" ? HEADERS : []) {
+    fields.push({
+      name: `${name}:`,
+      length: LINE_LENGTH,
+      request: (text) => (NO_HEADER.test(text) ? undefined : { path: real, options: { ...options, headers: { [name]: text } } }),
+    });
+  }
+  return fields;
+}
+
+const HEADERS = ["x-api-key", "authorization", "idempotency-key", "x-request-id", "host", "content-type", "content-encoding", "origin"];
+HEADERS.push("x-forwarded-proto", "x-forwarded-host", "x-forwarded-for", "accept", "access-control-request-method");
+const NO_HEADER = /[^\t\x20-\x7e\x80-\xff]/;
+
+/** Milliseconds of a processor. */
+async function costOf(work: () => Promise<unknown>): Promise<number> {
+  const before = process.cpuUsage();
+  await work();
+  const { user, system } = process.cpuUsage(before);
+  return (user + system) / 1_000;
+}
+
+/** Those of a group that cost too much, by the least that each costs: again and again where it seems to be too much. */
+async function dearOf({ plain, hostile }: Group, prepare: (text: string) => Promise<() => Promise<unknown>>): Promise<string[]> {
+  const usual = await prepare(plain);
+  let usualMs = Math.min(await costOf(usual), await costOf(usual));
+  const dear: string[] = [];
+  for (const { name, text } of hostile) {
+    const work = await prepare(text);
+    let ms = Number.POSITIVE_INFINITY;
+    const isDear = () => ms > FACTOR * usualMs + FLOOR_MS;
+    for (let run = 0; run < RUNS_MAX && isDear(); run++) {
+      ms = Math.min(ms, await costOf(work));
+      if (isDear()) usualMs = Math.min(usualMs, await costOf(usual));
+    }
+    if (isDear()) dear.push(`${name}: ${ms.toFixed(1)} ms, plain text ${usualMs.toFixed(1)} ms`);
+  }
+  return dear;
+}
+
+async function idsIn(cairn: Cairn): Promise<Record<string, string>> {
+  const { id: session_id } = await cairn.createSession();
+  const { id: memory_id } = await cairn.addMemory(session_id, "Tea.");
+  const { id: turn_id } = await cairn.addTurn(session_id);
+  const [{ id: trace_id }] = (await cairn.traces(session_id)) as [{ id: string }];
+  const { id: key_id } = await cairn.ok(cairn.post("/v1/api_keys", { name: "another" }));
+  const hook = { url: "http://127.0.0.1:9/hook", events: ["session.created"], enabled: false };
+  const { id: webhook_id } = await cairn.ok(cairn.post("/v1/webhooks", hook));
+  return { session_id, memory_id, turn_id, trace_id, key_id, webhook_id, delivery_id: "dlv_000000000000", version: "0" };
+}
+
+test("every text of every request takes about as long as plain words of its length", async () => {
+  await using cairn = await startCairn({ durability: "relaxed", requireHttps: true, corsOrigins: ["https://app.example.com"] });
+  const ids = await idsIn(cairn);
+  const tooDear: string[] = [];
+  let sent = 0;
+  for (const endpoint of endpointsOf(cairn.service)) {
+    const { method, path } = endpoint;
+    for (const { name, length, request } of fieldsOf(endpoint, ids)) {
+      const send = (text: string) => {
+        const made = request(text);
+        if (method === "DELETE" && made !== undefined)
+          made.path = made.path.replace(/(mem|sess|key|whk)_\w{12}(?=$|\?)/, "$1_000000000000");
+        sent++;
+        return made === undefined ? Promise.resolve() : cairn.plain(method, made.path, made.options);
+      };
+      for (const group of groupsOf(name, length)) {
+        const dear = await dearOf(group, (text) => Promise.resolve(() => send(text)));
+        tooDear.push(...dear.map((what) => `${method} ${path} ${name} (${length}) of ${what}`));
+      }
+    }
+  }
+  expect(tooDear).toEqual([]);
+  expect(sent).toBeGreaterThan(5_000);
+});
+
+test("finding and explaining long texts takes about as long as with plain words", async () => {
+  await using cairn = await startCairn({ durability: "relaxed" });
+  const length = LIMITS.memoryContentLengthMax;
+  /** A search and a context, explained, among memories that are much like the query. */
+  const searchOf = async (hostile: string) => {
+    const text = hostile.toWellFormed();
+    const { id } = await cairn.createSession();
+    for (let i = 1; i <= 3; i++) await cairn.addMemory(id, text.slice(i));
+    return async () => {
+      await cairn.search(text, { session_id: id, threshold: 0, explain: true });
+      await cairn.context(id, { query: text, explain: true });
+    };
+  };
+  const tooDear: string[] = [];
+  for (const group of groupsOf("query", length)) tooDear.push(...(await dearOf(group, searchOf)));
+  expect(tooDear).toEqual([]);
+});
