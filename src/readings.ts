@@ -10,7 +10,18 @@ import type { Reading } from "./http/metrics.ts";
 import type { MemoryParts } from "./memories/memories.ts";
 import { FIRST } from "./storage/access.ts";
 import { numberKey } from "./storage/keys.ts";
-import { apiKeys, deliveriesDue, memories, outbox, owed, sessions, sessionsByExpiry, traces, turns, versions } from "./storage/tables.ts";
+import {
+  apiKeys,
+  deliveriesBySession,
+  memories,
+  outbox,
+  owed,
+  sessions,
+  sessionsByExpiry,
+  traces,
+  turns,
+  versions,
+} from "./storage/tables.ts";
 import type { WebhookParts } from "./webhooks/subscriptions.ts";
 
 const MS_WIDTH = numberKey(0).length;
@@ -44,7 +55,7 @@ export function readingsOf({ store, vectors, clock, webhooks }: MemoryParts & We
     {
       name: "cairn_webhook_deliveries_pending",
       help: "Deliveries still to be made, those that wait for another attempt included.",
-      read: () => store.count(deliveriesDue),
+      read: () => store.count(deliveriesBySession),
     },
     {
       name: "cairn_webhook_attempts_total",

@@ -45,7 +45,7 @@ const TAGS: Record<string, string> = {
   Context: "All an agent needs for its next step, in one call.",
   Traces: "Who changed what, and when.",
   "API keys": "Who may do what, and how often.",
-  Webhooks: `Who hears of what happens, and where. Events are delivered at least once, in the order of each session as far as retries allow.
+  Webhooks: `Who hears of what happens, and where. Events are delivered at least once, in the order of each session as far as retries allow; up to ${LIMITS.webhookSessionsAtOnceMax} sessions of a webhook are delivered at once, and events that belong to no session in any order.
 
 Each is a POST of \`{"id", "type", "created_at", "data"}\`, signed in \`X-Webhook-Signature\` (the hex HMAC-SHA256 of the body, keyed with
 the secret's text) and as Standard Webhooks has it (\`webhook-id\`, \`webhook-timestamp\`, \`webhook-signature\`). Any 2xx will do; unless

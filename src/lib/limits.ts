@@ -49,6 +49,8 @@ export const LIMITS = {
   webhookSecretLengthMin: 16,
   webhookSecretLengthMax: 255,
   webhookSecretOverlapHours: 24,
+  /** Of one webhook; each of them at most once at a time. */
+  webhookSessionsAtOnceMax: 8,
   deliveryDays: 7,
   contentPreviewLength: 100,
 } as const;

@@ -50,6 +50,7 @@ import {
 } from "../storage/tables.ts";
 import type { TraceAction } from "../traces/events.ts";
 import { actionPrefix, expiryDayKey } from "../traces/record.ts";
+import { queueEntries } from "../webhooks/queue.ts";
 import { id, isoTime, listOf, maybe, nullOr, number, object, oneOf, text, truth, uint32, uint32Text, whole, type Shape } from "./shapes.ts";
 
 /** An entry of an index: its key, and its row, which is empty unless the index says more. */
@@ -308,6 +309,7 @@ export const RECORDS: readonly RecordTable[] = [
       updatedAt: whole,
       since: text,
       failingSince: nullOr(whole),
+      pausedUntil: maybe(nullOr(whole)),
     }),
   }),
   records({ table: payloads, outside: asJson, key: ID, shape: anyObject }),
@@ -325,17 +327,11 @@ export const RECORDS: readonly RecordTable[] = [
       attempts: whole,
       failures: whole,
       nextAttemptAt: nullOr(whole),
+      unordered: maybe(truth),
       last: nullOr(anyObject),
     }),
     indexes: [deliveriesDue, deliveriesBySession],
-    entries: (key, { nextAttemptAt, sessionId }) => {
-      const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
-      if (nextAttemptAt === null) return [];
-      return [
-        { table: deliveriesDue, key: webhook + numberKey(nextAttemptAt) + delivery },
-        ...(sessionId === null ? [] : [{ table: deliveriesBySession, key: webhook + sessionId.slice("sess_".length) + delivery }]),
-      ];
-    },
+    entries: (key, row) => queueEntries(key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH), row),
     recordOf: ({ key }) => key.slice(0, BARE_ID_LENGTH) + lastId({ key }),
   }),
   records({

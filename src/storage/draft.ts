@@ -64,12 +64,13 @@ export class Draft implements Tx {
   }
 
   keys(table: AnyTable, span: Span): string[] {
-    const own = this.#of(table);
-    if (own === undefined) return this.#stored.keys(table, span);
     const { from, to, limit, descending } = span;
-    // As many more as may have been removed: then whatever lies beyond the last of them is beyond the limit too.
-    const stored = this.#stored.keys(table, limit === undefined ? span : { ...span, limit: limit + own.size });
-    const put = Array.from(own).flatMap(([key, { value }]) => (value !== undefined && key >= from && key < to ? [key] : []));
+    const own = new Map<string, Write>();
+    for (const [key, write] of this.#of(table) ?? []) if (key >= from && key < to) own.set(key, write);
+    if (own.size === 0) return this.#stored.keys(table, span);
+    const put = Array.from(own).flatMap(([key, { value }]) => (value === undefined ? [] : [key]));
+    // As many more as were removed: then whatever lies beyond the last of them is beyond the limit too.
+    const stored = this.#stored.keys(table, limit === undefined ? span : { ...span, limit: limit + own.size - put.length });
     const keys = [...stored.filter((key) => !own.has(key)), ...put].toSorted();
     return (descending === true ? keys.reverse() : keys).slice(0, limit);
   }

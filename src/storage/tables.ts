@@ -28,8 +28,8 @@
  * webhooks             webhook                      WebhookRow: who wants which events
  * payloads             payload                      what is posted to receivers, as text
  * deliveries           webhook delivery             DeliveryRow: one event for one webhook
- *   deliveriesDue      webhook ms delivery          -, while it is pending
- *   deliveriesBySession webhook session delivery    -, while it is pending
+ *   deliveriesDue      webhook ms delivery          -, while it is pending and the first of its line
+ *   deliveriesBySession webhook line delivery       -, while it is pending; a line is a session, or the delivery itself
  * idempotency          #(key id, idempotency key)   IdempotencyRow
  *   idempotencyByTime  ms #(...)                    -
  * apiKeys              SHA-256 of the key, hex      ApiKeyRow
@@ -167,6 +167,8 @@ export interface WebhookRow {
   since: string;
   /** The first attempt that failed since the last one that did not. */
   failingSince: number | null;
+  /** Nothing is sent before: the receiver has asked for that. */
+  pausedUntil?: number | null;
 }
 
 export type DeliveryStatus = "pending" | "delivered" | "failed";
@@ -183,8 +185,10 @@ export interface DeliveryRow {
   attempts: number;
   /** Failed ones of the present schedule, which a retry by hand begins anew. */
   failures: number;
-  /** Set while it is pending. */
+  /** null while it waits for an earlier one of its session, and when it is not tried again. */
   nextAttemptAt: number | null;
+  /** Set once later ones of its session have overtaken it, or it was retried by hand: nothing waits for it any more. */
+  unordered?: true;
   /** Set for a delivery that is not tried again. */
   once?: true;
   last: {

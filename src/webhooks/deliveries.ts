@@ -48,8 +48,10 @@ export async function retryDelivery(parts: WebhookParts, caller: Caller, webhook
       });
     }
     refuseDisabled(webhookId, webhook);
-    const row: DeliveryRow = { ...before, status: "pending", failures: 0, nextAttemptAt: parts.clock.now() };
-    putDelivery(tx, { webhook: key, delivery, row });
+    const now = parts.clock.now();
+    const isFirst = before.status === "pending" && before.nextAttemptAt !== null;
+    const row: DeliveryRow = { ...before, status: "pending", failures: 0, nextAttemptAt: now, ...(isFirst ? {} : { unordered: true }) };
+    putDelivery(tx, { webhook: key, delivery, row }, now);
     return deliveryJson(key, delivery, row);
   });
   parts.webhooks.wake();

@@ -10,6 +10,7 @@
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
+import { LIMITS } from "../lib/limits.ts";
 import { hostOf, type Resolve } from "../lib/names.ts";
 import { unlessAborted } from "../lib/time-limit.ts";
 import { resolveTarget, type TargetRules } from "./target.ts";
@@ -22,7 +23,7 @@ const IDLE_CONNECTION_MS = 4_000;
 
 /** Connections that are still open, by address: what follows soon needs no new one. */
 export class Connections {
-  readonly #options = { keepAlive: true, maxFreeSockets: 1, timeout: IDLE_CONNECTION_MS };
+  readonly #options = { keepAlive: true, maxFreeSockets: LIMITS.webhookSessionsAtOnceMax, timeout: IDLE_CONNECTION_MS };
   readonly plain = new HttpAgent(this.#options);
   readonly secure = new HttpsAgent(this.#options);
 

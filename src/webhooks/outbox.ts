@@ -20,8 +20,9 @@ import { putDelivery } from "./queue.ts";
 export const OUTBOX = "webhook outbox";
 
 const EVENTS_PER_COMMIT = 200;
-/** Records can be large: a commit ends early when it has copied so much. */
+/** A commit ends early when it has copied this much: records can be large, and webhooks many. */
 const BYTES_PER_COMMIT = 4 * 1024 * 1024;
+const DELIVERIES_PER_COMMIT = 1_000;
 const DROPPED_PER_COMMIT = 2_000;
 const IDLE_MS = 10_000;
 
@@ -66,7 +67,7 @@ function drain(tx: Tx, records: Records, keys: readonly BareId[]): { events: num
     }
     tx.remove(outbox, key);
     done.events++;
-    if (bytes >= BYTES_PER_COMMIT) break;
+    if (bytes >= BYTES_PER_COMMIT || done.deliveries >= DELIVERIES_PER_COMMIT) break;
   }
   return done;
 }
@@ -74,7 +75,7 @@ function drain(tx: Tx, records: Records, keys: readonly BareId[]): { events: num
 /** Writes a payload and its deliveries. @returns the ids of these */
 export function putEvent(
   tx: Tx,
-  { ids }: Records,
+  { ids, clock }: Records,
   body: JsonText,
   receivers: readonly { webhook: BareId; row: Omit<DeliveryRow, "payload"> }[],
 ): BareId[] {
@@ -82,12 +83,17 @@ export function putEvent(
   // The last of these ids: its key is the newest that a start finds, so that none of them is given again.
   const payload = ids.bare();
   tx.put(payloads, payload, body);
-  receivers.forEach(({ webhook, row }, index) => putDelivery(tx, { webhook, delivery: given[index] as BareId, row: { ...row, payload } }));
+  const now = clock.now();
+  receivers.forEach(({ webhook, row }, index) =>
+    putDelivery(tx, { webhook, delivery: given[index] as BareId, row: { ...row, payload } }, now),
+  );
   return given;
 }
 
+/** One of a session waits until it is the first of its line. */
 export function newDelivery(eventId: BareId, type: string, sessionId: string | null, now: number): Omit<DeliveryRow, "payload"> {
-  return { eventId, type, sessionId, createdAt: now, status: "pending", attempts: 0, failures: 0, nextAttemptAt: now, last: null };
+  const nextAttemptAt = sessionId === null ? now : null;
+  return { eventId, type, sessionId, createdAt: now, status: "pending", attempts: 0, failures: 0, nextAttemptAt, last: null };
 }
 
 /** What a receiver gets. */

@@ -14,6 +14,9 @@ import type { Answer } from "./delivery.ts";
 const FAILING_DAYS_MAX = 5;
 
 const GONE = 410;
+/** A delivery that failed blocks its session while its next attempt is at most this far away. */
+const HEAD_OF_LINE_MS = 10_000;
+
 /** With a Retry-After these speak for the receiver as a whole, not for one delivery. */
 const ASKS_FOR_A_PAUSE = new Set([429, 503]);
 
@@ -69,23 +72,27 @@ export function afterAttempt(
   const isOver = row.once === true || (answer.kind === "answered" && answer.status === GONE);
   const asked = answer.kind === "answered" ? retryAfterMs(answer.retryAfter, now, RETRY_AFTER_MS_MAX) : undefined;
   const delay = isOver ? undefined : retryDelayMs(schedule, failures, asked, random);
-  return delay === undefined
-    ? { ...made, status: "failed", failures, nextAttemptAt: null }
-    : { ...made, status: "pending", failures, nextAttemptAt: now + delay };
+  if (delay === undefined) return { ...made, status: "failed", failures, nextAttemptAt: null };
+  const nextAttemptAt = now + delay;
+  // While nothing is sent at all, nothing can overtake it.
+  const isNear = nextAttemptAt - (pauseUntil(answer, now) ?? now) <= HEAD_OF_LINE_MS;
+  return { ...made, status: "pending", failures, nextAttemptAt, ...(isNear ? {} : { unordered: true }) };
 }
 
 /** The same row when nothing changes, so that it need not be written. */
 export function webhookAfterAttempt(webhook: WebhookRow, { at, answer }: Attempt, now: number): WebhookRow {
   if (isSuccess(answer)) return webhook.failingSince === null ? webhook : { ...webhook, failingSince: null };
   const failingSince = webhook.failingSince ?? at;
+  const pausedUntil = pauseUntil(answer, now);
+  const failing = { ...webhook, failingSince, ...(pausedUntil === undefined ? {} : { pausedUntil }) };
   const reason =
     answer.kind === "answered" && answer.status === GONE
       ? `The receiver answered 410 Gone at ${toIso(now)}.`
       : now - failingSince >= FAILING_DAYS_MAX * DAY_MS
         ? `Every attempt since ${toIso(failingSince)} has failed. The last: ${failureOf(answer)}`
         : undefined;
-  if (reason !== undefined && webhook.enabled) return { ...webhook, failingSince, enabled: false, disabledReason: reason, updatedAt: now };
-  return webhook.failingSince === null ? { ...webhook, failingSince } : webhook;
+  if (reason !== undefined && webhook.enabled) return { ...failing, enabled: false, disabledReason: reason, updatedAt: now };
+  return webhook.failingSince === null || pausedUntil !== undefined ? failing : webhook;
 }
 
 function failureOf(answer: Answer): string | undefined {

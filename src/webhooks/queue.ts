@@ -1,25 +1,30 @@
 /**
- * The deliveries of a webhook: which one is next, and what stands in the store for each.
+ * The queue of a webhook's deliveries: which one is next, and its entries in the store.
  *
- * They go out in the order of their events. One that failed waits for its next attempt, and while that is near, later ones
- * of its session wait with it; when it is far they overtake it, so that one event that a receiver will not take holds
- * back nobody for long. Other sessions go on meanwhile.
+ * The deliveries of a session form a line, in the order of their events, and only the first one has a time at which it is
+ * due. When it leaves the line, the next one is due at once, behind those of other sessions that are due already. So
+ * the index `deliveriesDue` has one entry for each line, however long the lines are.
+ *
+ * ```
+ * deliveriesBySession   S1: a b c d      S2: e f      g: g      (a line each; g has no session and is a line of its own)
+ * deliveriesDue         a                e            g
+ * ```
+ *
+ * A delivery that failed stays first in its line, and blocks it, while its next attempt is near (head-of-line blocking).
+ * When that is far away the delivery leaves for a line of its own and the others overtake it, so that one event that a
+ * receiver does not take delays no other for long.
  *
  * @module
  */
-import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { fromBase62 } from "../lib/base62.ts";
+import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import type { Reader, Tx } from "../storage/store.ts";
-import { deliveries, deliveriesBySession, deliveriesDue, type DeliveryRow } from "../storage/tables.ts";
+import { deliveries, deliveriesBySession, deliveriesDue, type AnyTable, type DeliveryRow } from "../storage/tables.ts";
 
-/** A delivery holds back its session while its next attempt is at most so far away. */
-const HOLD_MS = 10_000;
-/** Looked at to find the next one; the rest is looked at when these are done. */
-const DUE_LOOKED_AT = 256;
-const DUE_AT_ONCE = 16;
-const OF_SESSION_LOOKED_AT = 64;
 const MS_WIDTH = numberKey(0).length;
+/** The first entry that is not in flight is nearly always among these. */
+const KEYS_PER_READ = 16;
 
 export interface Queued {
   webhook: BareId;
@@ -31,88 +36,81 @@ export interface Queued {
 export type Next = { kind: "now"; queued: Queued } | { kind: "later"; at: number } | { kind: "none" };
 
 /**
- * The next delivery of a webhook.
+ * Returns the delivery of a webhook that has been due for longest.
  *
- * @param isSettling - deliveries whose attempt has ended, though the store does not say so yet
+ * @param isInFlight - whether an attempt is under way, or its result not saved yet; such a delivery is passed over
  */
-export function nextOf(reader: Reader, webhook: BareId, now: number, isSettling: (delivery: BareId) => boolean): Next {
-  const held = new Set<string>();
-  let at = Number.POSITIVE_INFINITY;
-  for (const key of dueKeys(reader, webhook)) {
-    const ms = fromBase62(key.slice(BARE_ID_LENGTH, BARE_ID_LENGTH + MS_WIDTH));
-    if (ms > now) {
-      at = Math.min(at, ms);
-      break;
+export function nextDue(reader: Reader, webhook: BareId, now: number, isInFlight: (delivery: BareId) => boolean): Next {
+  for (let from: string = webhook; ;) {
+    const keys = reader.keys(deliveriesDue, { from, to: webhook + AFTER_ALL, limit: KEYS_PER_READ });
+    for (const key of keys) {
+      const delivery = key.slice(-BARE_ID_LENGTH);
+      if (isInFlight(delivery)) continue;
+      const at = fromBase62(key.slice(BARE_ID_LENGTH, BARE_ID_LENGTH + MS_WIDTH));
+      if (at > now) return { kind: "later", at };
+      const row = reader.get(deliveries, webhook + delivery);
+      if (row !== undefined) return { kind: "now", queued: { webhook, delivery, row } };
     }
-    const delivery = key.slice(-BARE_ID_LENGTH);
-    const row = isSettling(delivery) ? undefined : reader.get(deliveries, webhook + delivery);
-    if (row === undefined) continue;
-    if (row.sessionId === null) return { kind: "now", queued: { webhook, delivery, row } };
-    if (held.has(row.sessionId)) continue;
-    const next = nextOfSession(reader, { webhook, delivery, row }, row.sessionId, now, isSettling);
-    if (next.kind === "now") return next;
-    held.add(row.sessionId);
-    at = Math.min(at, next.at);
-  }
-  return Number.isFinite(at) ? { kind: "later", at } : { kind: "none" };
-}
-
-/** In the order of their times, a few at a time: mostly the first one is taken. */
-function* dueKeys(reader: Reader, webhook: BareId): Generator<string, void, undefined> {
-  let from: string = webhook;
-  for (let looked = 0; looked < DUE_LOOKED_AT; looked += DUE_AT_ONCE) {
-    const keys = reader.keys(deliveriesDue, { from, to: webhook + AFTER_ALL, limit: DUE_AT_ONCE });
-    yield* keys;
-    const last = keys.at(-1);
-    if (last === undefined || keys.length < DUE_AT_ONCE) return;
-    from = last + AFTER_ALL;
+    if (keys.length < KEYS_PER_READ) return { kind: "none" };
+    from = keys.at(-1) + AFTER_ALL;
   }
 }
 
-/** One that is due, or one of its session that comes before it. */
-function nextOfSession(
-  reader: Reader,
-  due: Queued,
-  sessionId: string,
-  now: number,
-  isSettling: (delivery: BareId) => boolean,
-): Extract<Next, { kind: "now" | "later" }> {
-  const { webhook } = due;
-  const prefix = sessionPrefix(webhook, sessionId);
-  const earlier = reader.keys(deliveriesBySession, { from: prefix, to: prefix + due.delivery, limit: OF_SESSION_LOOKED_AT });
-  for (const delivery of earlier.map((key) => key.slice(-BARE_ID_LENGTH))) {
-    const row = isSettling(delivery) ? undefined : reader.get(deliveries, webhook + delivery);
-    const at = row?.nextAttemptAt;
-    if (row === undefined || at === null || at === undefined) continue;
-    if (at <= now) return { kind: "now", queued: { webhook, delivery, row } };
-    if (at <= now + HOLD_MS) return { kind: "later", at };
-  }
-  return { kind: "now", queued: due };
-}
-
-/** Writes a delivery, and where it stands in the queue. */
-export function putDelivery(tx: Tx, { webhook, delivery, row }: Queued): void {
+/** Writes a delivery and its entries. One of a session is due, at `now`, once it is the first of its line. */
+export function putDelivery(tx: Tx, queued: Queued, now: number): void {
+  const { webhook, delivery, row } = queued;
   const before = tx.get(deliveries, webhook + delivery);
-  if (before !== undefined) removeFromQueue(tx, webhook, delivery, before);
+  if (before !== undefined) removeEntries(tx, { webhook, delivery, row: before });
+  write(tx, queued);
+  const lines = new Set([before, row].flatMap((one) => (one?.status === "pending" ? [lineOf(webhook, delivery, one)] : [])));
+  for (const line of lines) makeFirstDue(tx, line, now);
+}
+
+/** Removes deliveries, by their keys; lines that have others go on with these at `now`. */
+export function removeDeliveries(tx: Tx, keys: readonly string[], now: number): void {
+  const lines = new Set<string>();
+  for (const key of keys) {
+    const row = tx.get(deliveries, key);
+    if (row === undefined) continue;
+    const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
+    removeEntries(tx, { webhook, delivery, row });
+    tx.remove(deliveries, key);
+    lines.add(lineOf(webhook, delivery, row));
+  }
+  for (const line of lines) makeFirstDue(tx, line, now);
+}
+
+/** The entries of a delivery in the indexes: none once it is delivered or given up. */
+export function queueEntries(
+  webhook: BareId,
+  delivery: BareId,
+  row: DeliveryRow,
+): { table: AnyTable & typeof deliveriesDue; key: string }[] {
+  if (row.status !== "pending") return [];
+  return [
+    { table: deliveriesBySession, key: lineOf(webhook, delivery, row) + delivery },
+    ...(row.nextAttemptAt === null ? [] : [{ table: deliveriesDue, key: webhook + numberKey(row.nextAttemptAt) + delivery }]),
+  ];
+}
+
+function write(tx: Tx, { webhook, delivery, row }: Queued): void {
   tx.put(deliveries, webhook + delivery, row);
-  if (row.nextAttemptAt === null) return;
-  tx.put(deliveriesDue, webhook + numberKey(row.nextAttemptAt) + delivery, "");
-  if (row.sessionId !== null) tx.put(deliveriesBySession, sessionPrefix(webhook, row.sessionId) + delivery, "");
+  for (const { table, key } of queueEntries(webhook, delivery, row)) tx.put(table, key, "");
 }
 
-export function removeDelivery(tx: Tx, key: string): void {
-  const row = tx.get(deliveries, key);
-  if (row === undefined) return;
-  removeFromQueue(tx, key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH), row);
-  tx.remove(deliveries, key);
+function removeEntries(tx: Tx, { webhook, delivery, row }: Queued): void {
+  for (const { table, key } of queueEntries(webhook, delivery, row)) tx.remove(table, key);
 }
 
-function removeFromQueue(tx: Tx, webhook: BareId, delivery: BareId, row: DeliveryRow): void {
-  if (row.nextAttemptAt === null) return;
-  tx.remove(deliveriesDue, webhook + numberKey(row.nextAttemptAt) + delivery);
-  if (row.sessionId !== null) tx.remove(deliveriesBySession, sessionPrefix(webhook, row.sessionId) + delivery);
+function makeFirstDue(tx: Tx, line: string, now: number): void {
+  const [key] = tx.keys(deliveriesBySession, { from: line, to: line + AFTER_ALL, limit: 1 });
+  if (key === undefined) return;
+  const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(-BARE_ID_LENGTH)];
+  const row = tx.get(deliveries, webhook + delivery);
+  if (row !== undefined && row.nextAttemptAt === null) write(tx, { webhook, delivery, row: { ...row, nextAttemptAt: now } });
 }
 
-function sessionPrefix(webhook: BareId, sessionId: string): string {
-  return webhook + sessionId.slice("sess_".length);
+/** The keys of a line begin with this. Events without a session have no order; each is a line of its own. */
+function lineOf(webhook: BareId, delivery: BareId, { sessionId, unordered }: DeliveryRow): string {
+  return webhook + (sessionId === null || unordered === true ? delivery : sessionId.slice("sess_".length));
 }

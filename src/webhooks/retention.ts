@@ -12,7 +12,7 @@ import { AFTER_ALL } from "../storage/keys.ts";
 import { deliveries, payloads, webhooks } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Records } from "../traces/record.ts";
-import { removeDelivery } from "./queue.ts";
+import { removeDeliveries } from "./queue.ts";
 
 const ROWS_PER_COMMIT = 200;
 const IDLE_MS = 60_000;
@@ -28,7 +28,7 @@ export function deliveryRetention({ store, clock }: Records): Task {
       const unneeded = store.keys(payloads, { from: "", to: firstBareIdAt(keptFrom - PAYLOAD_MARGIN_MS), limit: ROWS_PER_COMMIT });
       if (old.length > 0 || unneeded.length > 0) {
         await store.commit((tx) => {
-          for (const key of old) removeDelivery(tx, key);
+          removeDeliveries(tx, old, clock.now());
           for (const key of unneeded) tx.remove(payloads, key);
         });
       }

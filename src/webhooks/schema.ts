@@ -81,7 +81,9 @@ export const Delivery = Type.Object(
     attempts: Type.Integer({ description: "How many were made." }),
     created_at: Timestamp("When the event was taken up."),
     last_attempt_at: OptionalTime("When the last attempt began."),
-    next_attempt_at: OptionalTime("When the next one is due."),
+    next_attempt_at: OptionalTime(
+      "When the next one is due; null when there is none, and while an earlier event of the session comes first.",
+    ),
     response_code: Type.Unsafe<number | null>({
       type: "integer",
       nullable: true,

@@ -129,8 +129,8 @@ export async function updateWebhook(parts: WebhookParts, caller: Caller, id: str
       enabled,
       updatedAt: parts.ids.now(),
       // Another receiver has not failed yet.
-      failingSince: url === undefined || url === before.url ? before.failingSince : null,
-      ...(isEnabledAnew ? { since: parts.ids.bare(), failingSince: null, disabledReason: null } : {}),
+      ...(url === undefined || url === before.url ? {} : { failingSince: null, pausedUntil: null }),
+      ...(isEnabledAnew ? { since: parts.ids.bare(), failingSince: null, pausedUntil: null, disabledReason: null } : {}),
     };
     tx.put(webhooks, key, row);
     recordChanges(tx, parts, caller, key, before, row);

@@ -52,7 +52,7 @@ export function openWebhooks(
   };
   const worker = new Worker({ ...records, ...means, network, policy });
   const wake = () => {
-    worker.poke();
+    worker.wake();
     wakeTask(DELIVERIES);
   };
   let isLooking = false;

@@ -26,6 +26,37 @@ test("what was not delivered before a kill -9 is delivered after it, with the sa
   );
 });
 
+test("kill -9 again and again loses no event, and no session gets an earlier one after a later one", async () => {
+  using directory = scratchDirectory();
+  const environment = { CAIRN_API_KEY: KEY };
+  const [SESSIONS, TURNS] = [10, 12];
+  await using receiver = startReceiver(async () => {
+    await Bun.sleep(5);
+    return new Response();
+  });
+  let server = await startProcess({ dataDirectory: directory.path, environment });
+  await server.ok(server.post("/v1/webhooks", { events: ["turn.added"], url: receiver.url }));
+  const sessions = await Promise.all(Array.from({ length: SESSIONS }, () => server.ok(server.post("/v1/sessions", { agent_id: "agent" }))));
+  const content = { type: "text", content: "words" };
+  for (let turn = 0; turn < TURNS; turn++) {
+    await Promise.all(sessions.map(({ id }) => server.ok(server.post(`/v1/sessions/${id}/turns`, { input: content, output: content }))));
+    // In the middle of the attempts.
+    if (turn % 3 !== 2) continue;
+    await server.kill();
+    server = await startProcess({ dataDirectory: directory.path, environment });
+  }
+  await using last = server;
+  const turnsOf = (session: string) =>
+    receiver.events.filter(({ data }) => data.session_id === session).map(({ data }) => data.turn_number);
+  const all = Array.from({ length: TURNS }, (_, i) => i + 1);
+  await until("every event", () => sessions.every(({ id }) => new Set(turnsOf(id)).size === TURNS));
+  for (const { id } of sessions) {
+    expect(turnsOf(id)).toEqual(turnsOf(id).toSorted((a, b) => a - b));
+    expect([...new Set(turnsOf(id))]).toEqual(all);
+  }
+  expect(await last.stop()).toBe(0);
+});
+
 test("a stop does not wait for a receiver that hangs", async () => {
   using directory = scratchDirectory();
   await using receiver = startReceiver(() => new Promise(() => undefined));
