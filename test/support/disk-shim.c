@@ -9,6 +9,7 @@
  *                 data|meta|sync       a write to the store, one that is flushed by itself (O_DSYNC), a flush: done
  *                 answer STATUS        the first bytes of an HTTP response are about to be sent
  *                 connect|send|resolve WHERE  somebody is about to be called, written to, or looked up
+ *   slow        a flush, and a write that is flushed by itself, takes 20 ms longer
  *   faults      lines "KIND ERRNO [once]" with KIND data, meta or sync: such calls fail; `once` removes the file first,
  *               and with ERRNO 0 they wait until it is removed
  *   disk        what the disk holds of data.mdb: only what has been flushed
@@ -58,6 +59,11 @@ static void trace(const char *what, const char *detail) {
     close(fd);
   }
   errno = saved;
+}
+
+static void take_long_if_slow(void) {
+  int fd = open_own("slow", O_RDONLY);
+  if (fd >= 0) close(fd), usleep(20000);
 }
 
 static enum kind kind_of(int fd) {
@@ -156,6 +162,7 @@ static void about_to_reach(const char *how, const struct sockaddr *address, sock
 ssize_t pwrite(int fd, const void *bytes, size_t length, off_t offset) {
   enum kind kind = kind_of(fd);
   int fault = kind == OTHER ? 0 : fault_of(kind);
+  if (kind == META) take_long_if_slow();
   /* What could not be brought to the disk is in the system's cache all the same. */
   ssize_t count = fault != 0 && kind == DATA ? -1 : REAL(pwrite)(fd, bytes, length, offset);
   if (kind != OTHER && count > 0) written(fault == 0 ? kind : DATA, &(struct iovec){(void *)bytes, count}, 1, offset);
@@ -180,6 +187,7 @@ int fdatasync(int fd) {
   if (kind_of(fd) == OTHER) return REAL(fdatasync)(fd);
   int fault = fault_of(SYNC);
   if (fault != 0) return errno = fault, -1;
+  take_long_if_slow();
   int result = REAL(fdatasync)(fd);
   if (result == 0) flushed();
   return result;

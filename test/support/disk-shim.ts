@@ -48,11 +48,12 @@ function library(): string {
   return (compiled = output);
 }
 
-export function diskShim(directory: string, { losesPower = false, traces = false } = {}): DiskShim {
+export function diskShim(directory: string, { losesPower = false, traces = false, isSlow = false } = {}): DiskShim {
   const path = join(directory, "shim");
   const own = (name: string) => join(path, name);
   mkdirSync(path);
   if (traces) writeFileSync(own("trace"), "");
+  if (isSlow) writeFileSync(own("slow"), "");
   if (losesPower) for (const name of ["disk", "cache"]) writeFileSync(own(name), "");
   const mend = () => rmSync(own("faults"), { force: true });
   return {

@@ -249,7 +249,8 @@ const signatures = namesOf("unit/webhooks/signature.test.ts", {
 });
 
 const durability = namesOf("process/durability.test.ts", {
-  relaxed: "relaxed: after a kill -9 what was answered a second before is there, whole and without gaps, and a strict start takes it over",
+  relaxed:
+    "relaxed: after a power cut what was answered a second before is there, whole and without gaps, and a strict start takes it over",
   back: "a data directory goes from strict to relaxed and back as often as one likes, and keeps everything",
 });
 
@@ -290,6 +291,11 @@ const disk = namesOf("process/disk.test.ts", {
   cannotGrow: "where the address space is limited a store that cannot grow refuses writes and goes on reading, and grows again when it may",
   full: "on a full disk writes are answered 503 and reads go on, a start succeeds, and writing works again when there is room",
   otherProvider: "on a full disk a start succeeds with another embedding provider too, and its vectors are made when there is room",
+});
+
+const powerCut = namesOf("process/power-cut.test.ts", {
+  order: "the answer to every kind of write is sent after its pages are flushed and the page that refers to them is on the disk",
+  survives: "what was acknowledged is there after every power cut, whole and once; what was not is there once or not at all",
 });
 
 const failingDisk = namesOf("process/failing-disk.test.ts", {
@@ -1051,6 +1057,14 @@ export const SPECIFICATION: readonly Section[] = [
       "expiry: lag": operating.records,
       "types: gauges and counters": operating.types,
       "scope: admin, or the same machine": operating.scope,
+    },
+  },
+  {
+    title: "Durability",
+    rows: {
+      "answer of success: after the flush, for every kind of write": powerCut.order,
+      "power cut: everything acknowledged is there, whole and once": powerCut.survives,
+      "relaxed: everything answered a second before is there": durability.relaxed,
     },
   },
   {
