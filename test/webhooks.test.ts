@@ -9,7 +9,7 @@ import { idsOf, neverGiven, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
 import { until } from "./support/process.ts";
-import { Patience, startReceiver, type Received } from "./support/receiver.ts";
+import { dialHere, Patience, publicUrl, startReceiver, type Received } from "./support/receiver.ts";
 
 const SECRET = "a secret of my own choice";
 
@@ -162,7 +162,7 @@ for (const { name, run, events } of CHANGES) {
       session_id: sessionId,
       next_attempt_at: null,
       response_code: 200,
-      response_body: "ok",
+      response_body: null,
       error: null,
     });
   });
@@ -319,7 +319,7 @@ test("what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 
     expect(delivery).toMatchObject({
       attempts: attempt,
       response_code: 500,
-      response_body: "not today",
+      response_body: null,
       error: "The receiver answered 500.",
     });
     if (delivery.next_attempt_at === null) {
@@ -924,9 +924,9 @@ test("a deleted webhook gets nothing more, and what it was owed is removed", asy
 });
 
 test("a test sends the webhook itself, once, whether it arrives or not; the deliveries show what came back", async () => {
-  await using cairn = await startToday();
+  await using cairn = await startToday({ network: { dial: dialHere } });
   await using receiver = startReceiver(() => new Response("x".repeat(5_000), { status: 500 }));
-  const { secret, ...made } = await subscribe(cairn, receiver.url, { events: ["turn.added"] });
+  const { secret, ...made } = await subscribe(cairn, publicUrl(receiver.url), { events: ["turn.added"] });
   const sent = await cairn.post(`/v1/webhooks/${made.id}/test`);
   const now = new Date(cairn.clock.now()).toISOString();
   expect([sent.status, sent.body]).toEqual([
@@ -969,7 +969,7 @@ test("a test sends the webhook itself, once, whether it arrives or not; the deli
 });
 
 test("what a receiver answers is shown to admin keys alone, as text whatever bytes it is of, and stands in no log", async () => {
-  await using cairn = await startCairn();
+  await using cairn = await startCairn({ network: { dial: dialHere } });
   const answers = [
     {
       sent: new Uint8Array([0x61, 0x00, 0x1b, 0x5b, 0x32, 0x4a, 0x0d, 0x0a, 0x09, 0x7f, 0xc2, 0x9b]),
@@ -981,7 +981,7 @@ test("what a receiver answers is shown to admin keys alone, as text whatever byt
     { sent: new TextEncoder().encode(`${"x".repeat(2_047)}🫖 and more`), shown: "x".repeat(2_047) },
   ];
   await using receiver = startReceiver((_, count) => new Response(answers[count - 1]?.sent, { status: count % 2 === 0 ? 200 : 400 }));
-  const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
+  const { id } = await subscribe(cairn, publicUrl(receiver.url), { events: ["session.created"] });
   for (const _ of answers) {
     await cairn.createSession();
     await deliverAll(cairn);
@@ -996,6 +996,38 @@ test("what a receiver answers is shown to admin keys alone, as text whatever byt
   for (const telling of ["[2J", "\ufffd", "script", "xxxx"]) expect(logged).not.toContain(telling);
   await cairn.restart();
   expect((await cairn.plain("GET", path)).text).toBe(text);
+});
+
+test("what a receiver answered is kept for public addresses only, not for this machine nor for a private network", async () => {
+  const addresses: Record<string, string[]> = {
+    "public.example.com": ["93.184.215.14"],
+    "here.example.com": ["127.0.0.1"],
+    "mapped.example.com": ["::ffff:127.0.0.1"],
+    "inside.example.com": ["10.1.2.3"],
+  };
+  const network = { dial: dialHere, resolve: (name: string) => Promise.resolve(addresses[name] ?? []) };
+  await using cairn = await startCairn({ network, webhooks: { allow_private: true } });
+  await using receiver = startReceiver(({ path }) => new Response(`what ${path} keeps to itself`, { status: 500 }));
+  const { port } = new URL(receiver.url);
+  const shown: Record<string, unknown> = {};
+  for (const name of ["127.0.0.1", ...Object.keys(addresses)]) {
+    const { id } = await subscribe(cairn, `http://${name}:${port}/${name}`, { events: ["session.created"] });
+    await cairn.ok(cairn.post(`/v1/webhooks/${id}/test`));
+    await deliverAll(cairn);
+    const [{ response_code, response_body, error }] = await deliveriesOf(cairn, id);
+    expect([name, response_code, error]).toEqual([name, 500, "The receiver answered 500."]);
+    shown[name] = response_body;
+  }
+  expect(shown).toEqual({
+    "127.0.0.1": null,
+    "public.example.com": "what /public.example.com keeps to itself",
+    "here.example.com": null,
+    "mapped.example.com": null,
+    "inside.example.com": null,
+  });
+  const { store } = cairn.service;
+  const kept = store.rows(deliveries, { from: "", to: "~" }).filter(({ row }) => JSON.stringify(row).includes("keeps to itself"));
+  expect(kept).toHaveLength(1);
 });
 
 test("a retry by hand is made at once, with all its retries, under the same id, whatever became of the delivery", async () => {

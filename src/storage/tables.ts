@@ -196,7 +196,7 @@ export interface DeliveryRow {
     durationMs: number;
     /** HTTP status; null without an answer. */
     status: number | null;
-    /** How the answer began. */
+    /** How the answer began; null where the address was not public. */
     body: string | null;
     /** Why it does not count as delivered. */
     error: string | null;

@@ -3,13 +3,15 @@
  *
  * It follows no redirect and takes no proxy from the environment: each attempt dials the address it is given, or goes on
  * with a connection to that address that is still open. Of the answer at most 64 KiB are read and 2 KiB kept, and one limit
- * of time holds for everything.
+ * of time holds for everything. Of a receiver on this machine or in a private network only the status is kept: whoever may
+ * set a webhook must not read, through it, what such a service answers.
  *
  * @module
  */
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
+import { placeOf } from "../lib/addresses.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { hostOf, type Resolve } from "../lib/names.ts";
 import { unlessAborted } from "../lib/time-limit.ts";
@@ -40,6 +42,8 @@ export interface Network {
   readonly connections?: Connections;
   /** Certificates to trust instead of the system's. */
   readonly ca?: string;
+  /** What to connect to for an address: itself, unless a test leads public addresses to this machine. */
+  readonly dial?: (address: string) => string;
 }
 
 export interface Post {
@@ -49,7 +53,8 @@ export interface Post {
 }
 
 export type Answer =
-  | { kind: "answered"; status: number; retryAfter: string | undefined; body: string }
+  /** `body` is how it began; null where the address is not public. */
+  | { kind: "answered"; status: number; retryAfter: string | undefined; body: string | null }
   /** Without an answer: why, in words for the operator. */
   | { kind: "unanswered"; reason: string };
 
@@ -88,6 +93,7 @@ function postTo(
   { url, headers, body }: Post,
   signal: AbortSignal,
 ): Promise<Attempted> {
+  const isShown = placeOf(address) === "public";
   return new Promise((resolve) => {
     let response: IncomingMessage | undefined;
     let bytes = 0;
@@ -101,7 +107,7 @@ function postTo(
         answer:
           response === undefined || status === undefined
             ? { kind: "unanswered", reason }
-            : { kind: "answered", status, retryAfter: headerOf(response, "retry-after"), body: textOf(kept) },
+            : { kind: "answered", status, retryAfter: headerOf(response, "retry-after"), body: isShown ? textOf(kept) : null },
         refused,
         wasStale: wasStale && response === undefined && !signal.aborted,
       });
@@ -111,7 +117,7 @@ function postTo(
     const name = hostOf(url);
     const request = (secure ? httpsRequest : httpRequest)({
       method: "POST",
-      host: address,
+      host: network.dial?.(address) ?? address,
       port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
       path: url.pathname + url.search,
       agent: (secure ? network.connections?.secure : network.connections?.plain) ?? false,
@@ -124,14 +130,14 @@ function postTo(
       response = message;
       message.on("data", (chunk: Buffer) => {
         bytes += chunk.length;
-        if (kept.length < KEPT_BYTES_MAX) kept = Buffer.concat([kept, chunk.subarray(0, KEPT_BYTES_MAX - kept.length)]);
+        if (isShown && kept.length < KEPT_BYTES_MAX) kept = Buffer.concat([kept, chunk.subarray(0, KEPT_BYTES_MAX - kept.length)]);
         if (bytes >= READ_BYTES_MAX) end("");
       });
       for (const event of ["end", "aborted", "error", "close"]) message.on(event, () => end(""));
     });
     request.on("error", (error: Error & { code?: string }) => {
       const refused = error.code === "ECONNREFUSED" || error.code === "ENETUNREACH";
-      end(`The connection failed: ${error.code ?? error.message}.`, refused, request.reusedSocket);
+      end(`The connection failed: ${error.code ?? error.name}.`, refused, request.reusedSocket);
     });
     request.on("upgrade", (_, socket) => {
       socket.destroy();

@@ -89,7 +89,9 @@ export const Delivery = Type.Object(
       nullable: true,
       description: "Status of the last answer; null when there was none.",
     }),
-    response_body: OptionalText("How the last answer began: 2 KiB at most."),
+    response_body: OptionalText(
+      "How the last answer began: 2 KiB at most. Kept for a receiver at a public address only; null for one on this machine or in a private network.",
+    ),
     duration_ms: Type.Unsafe<number | null>({ type: "number", nullable: true, description: "How long the last attempt took." }),
     error: OptionalText("Why the last attempt does not count as delivered."),
   },

@@ -20,7 +20,7 @@ test("what was not delivered before a kill -9 is delivered after it, with the sa
     const [delivery] = await again.all(`/v1/webhooks/${id}/deliveries`);
     return delivery.status === "delivered" && delivery;
   });
-  expect(delivered).toMatchObject({ attempts: 2, response_code: 200, response_body: "ok" });
+  expect(delivered).toMatchObject({ attempts: 2, response_code: 200, response_body: null });
   expect(receiver.events).toMatchObject(
     Array.from({ length: 3 }, () => ({ id: delivered.event_id, type: "session.created", data: { id: session.id } })),
   );

@@ -65,6 +65,14 @@ export class Receiver implements AsyncDisposable {
   }
 }
 
+/** Where a receiver seems to be to a Cairn that resolves this name to a public address and is led to this machine. */
+export function publicUrl(url: string): string {
+  return url.replace("127.0.0.1", "agents.example.com");
+}
+
+/** Leads every address to this machine. */
+export const dialHere = (): string => "127.0.0.1";
+
 export function startReceiver(reply: Reply = () => new Response("ok")): Receiver {
   return new Receiver(reply);
 }

