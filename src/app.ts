@@ -29,6 +29,7 @@ import { type Idempotency, idempotencyKeyOf } from "./http/idempotency.ts";
 import { Metrics } from "./http/metrics.ts";
 import { asArrived, pathOf, routable } from "./http/path.ts";
 import { readQuery } from "./http/query.ts";
+import { Sending } from "./http/sending.ts";
 import { RateLimiter, rateLimitHeaders } from "./http/rate-limit.ts";
 import type { Level, Rate } from "./http/bucket.ts";
 import { requestIdOf } from "./http/request-id.ts";
@@ -83,6 +84,7 @@ interface Exchange {
   level: Level | undefined;
   /** First characters of the key, once it is known. */
   actor?: string;
+  keyId?: string;
 }
 
 interface Answer {
@@ -91,6 +93,8 @@ interface Answer {
   /** Beside those that every response has, or instead of them. */
   headers?: Record<string, string>;
   replayed?: boolean;
+  /** Of a success: whether something may have been changed, so that it cannot be refused any more. */
+  isChange?: boolean;
 }
 
 const NO_BODY = {};
@@ -114,6 +118,7 @@ export function endpointsOf(parts: MemoryParts & SettingsParts & WebhookParts & 
 export function createApp(parts: AppParts) {
   const limiter = new RateLimiter(parts.clock);
   const isOwnHost = hostCheck(parts.host, parts.allowedHosts);
+  const sending = new Sending();
   const metrics = new Metrics(readingsOf(parts));
   const corsOrigins = parts.corsOrigins ?? [];
   const endpoints = endpointsOf(parts);
@@ -171,7 +176,9 @@ export function createApp(parts: AppParts) {
       parts.log.info("request", { method: request.method, route, status, ms, request_id: requestId, key: actor });
   }
 
-  function respond(open: Exchange, { status, body, headers: more, replayed }: Answer): Response {
+  function respond(open: Exchange, { status, body: answer, headers: more, replayed, isChange = false }: Answer): Response {
+    const { keyId } = open;
+    const body = keyId === undefined || typeof answer !== "string" ? answer : sending.bodyOf(keyId, answer, isChange);
     open.level ??= limiter.takeOfAddress(addressOf(open), ANONYMOUS_RATE, 0);
     const [limit, remaining, reset] = rateLimitHeaders(open.rate, open.level, parts.clock.now());
     common.set("X-Request-Id", open.requestId);
@@ -217,7 +224,10 @@ export function createApp(parts: AppParts) {
   function authenticate(open: Exchange): ApiKeyRow {
     const key = keyOf(open.request);
     open.rate = key ?? ANONYMOUS_RATE;
-    if (key !== undefined) open.actor = key.prefix;
+    if (key !== undefined) {
+      open.actor = key.prefix;
+      open.keyId = key.id;
+    }
     open.level = key === undefined ? limiter.takeOfAddress(addressOf(open), open.rate, 1) : limiter.takeOfKey(key.id, key);
     if (!open.level.allowed) {
       const seconds = Math.max(1, Math.ceil(open.level.nextInMs / 1000));
@@ -247,6 +257,7 @@ export function createApp(parts: AppParts) {
 
   function handlerOf(endpoint: Endpoint) {
     const { status } = endpoint;
+    const isChange = endpoint.method !== "GET" && endpoint.scope !== "read";
     const checkQuery = validator(endpoint.query);
     const checkBody = endpoint.body === null ? null : validator(endpoint.body);
     const takesQuery = Object.keys(endpoint.query.properties).length > 0;
@@ -261,10 +272,10 @@ export function createApp(parts: AppParts) {
         // A body can be long in coming, and its key be revoked meanwhile.
         if (keyOf(request) === undefined) throw notAuthenticated(KEY_NOT_VALID);
         const run = (caller: ApiCaller) => endpoint.run({ ...call, caller, body: check(body.value) } as never);
-        if (idempotencyKey === undefined) return { status, body: await run(call.caller) };
+        if (idempotencyKey === undefined) return { status, body: await run(call.caller), isChange };
         const identity = { keyId, idempotencyKey, method: endpoint.method, path: pathOf(request.url), body: body.bytes };
         const kept = await parts.idempotency.run(identity, status, (keep) => run({ ...call.caller, keep }));
-        return { status: kept.status, body: kept.answer, replayed: kept.replayed };
+        return { status: kept.status, body: kept.answer, replayed: kept.replayed, isChange: !kept.replayed };
       } finally {
         arrival.end();
       }
@@ -279,12 +290,13 @@ export function createApp(parts: AppParts) {
           `This needs a key with the scope ${endpoint.scope}; this one has ${key.scopes.join(", ")}.`,
         );
       }
+      sending.refuseWithoutRoom(key.id);
       refuseDeclaredBody(request.headers, parts.settings.values.max_body_bytes);
       const query = takesQuery ? checkQuery(readQuery(request.url, endpoint.query)) : {};
       const call = { params, query, caller: callerOf(open, key), body: NO_BODY };
       if (checkBody !== null) return withBody(open, checkBody, call, key.id);
       const body = endpoint.run(call as never);
-      return body instanceof Promise ? body.then((text) => ({ status, body: text })) : { status, body };
+      return body instanceof Promise ? body.then((text) => ({ status, body: text, isChange })) : { status, body, isChange };
     };
   }
 

@@ -1,4 +1,5 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
+import { LIMITS } from "../src/lib/limits.ts";
 import { idsOf, neverGiven, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { fillMemories, numberedTexts } from "./support/fill.ts";
@@ -196,6 +197,25 @@ test("explain adds why to each result, and changes nothing else", async () => {
     ],
   });
   expect(byContent["The doctor was late."].matches).toEqual([{ word: "doctor", matched_by: "word", share: expect.any(Number) }]);
+});
+
+test("of a long query explain shows the words that cover most, shortened, and how many more there are", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const common = "time people year work day good new house water money".split(" ");
+  const rare = Array.from({ length: LIMITS.explainedWordsMax }, (_, i) => `parcel${i}${"x".repeat(100)}`);
+  await cairn.addMemory(session.id, [...common, ...rare].join(" "));
+  const explanationOf = async (words: readonly string[]) => {
+    const { data } = await cairn.search(words.join(" "), { threshold: 0, explain: true });
+    return data[0].explanation;
+  };
+  const all = await explanationOf([...common, ...rare]);
+  expect(all.matches.map(({ word }: { word: string }) => word)).toEqual(
+    rare.map((word) => `${word.slice(0, LIMITS.explainedWordLengthMax)}…`),
+  );
+  expect(all.omitted).toBeGreaterThan(0);
+  expect(all.omitted).toBeLessThanOrEqual(common.length);
+  expect(await explanationOf(rare)).not.toHaveProperty("omitted");
 });
 
 test("other requests are answered while the results of a search are explained", async () => {

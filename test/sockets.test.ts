@@ -370,6 +370,38 @@ test("whoever says nothing, sends a request drop by drop or never reads an answe
   await expectHealthy(server);
 }, 90_000);
 
+test("answers that are not read take no more memory than there is for them, nor one key all of it", async () => {
+  await using server = await startServer();
+  const { cairn } = server;
+  const { id } = await cairn.createSession();
+  for (let turn = 0; turn < 10; turn++) await cairn.addTurn(id, "x".repeat(900_000));
+  const others = await cairn.newKey();
+  const list = server.head(`GET /v1/sessions/${id}/turns?limit=100`);
+  const get = (key: string) => server.ask(server.head(`GET /v1/sessions/${id}`).replace(cairn.key, key));
+  const deaf: Awaited<ReturnType<Server["connect"]>>[] = [];
+  while ((await get(cairn.key)).status === 200) {
+    const connection = await server.connect();
+    connection.pause();
+    connection.send(list);
+    deaf.push(connection);
+    await until("the answer to begin", () => server.pendingRequests === deaf.length);
+  }
+  expect(deaf.length).toBe(Math.floor(LIMITS.unsentBytesMax / 2 / (10 * 900_000)));
+  const refused = await get(cairn.key);
+  expect(refusal(refused)).toEqual({ status: 503, code: "service_unavailable", param: undefined });
+  expect(refused.headers.get("retry-after")).toBe("1");
+  expect((await server.ask(list.replace(cairn.key, others))).body.data).toHaveLength(10);
+
+  // One of them is read, the others leave.
+  const [read, ...left] = deaf;
+  read?.resume();
+  expect((await read?.answer())?.body.data).toHaveLength(10);
+  for (const connection of left) connection.close();
+  await until("them to be given up", () => server.pendingRequests === 0);
+  for (let i = 0; i < 2 * deaf.length; i++) expect((await server.ask(list)).body.data).toHaveLength(10);
+  await expectHealthy(server);
+});
+
 test("clients that vanish while a large answer is sent to them do no harm", async () => {
   await using server = await startServer();
   const { id } = await server.cairn.createSession();

@@ -224,7 +224,8 @@ test("a list of turns asked for with a wrong parameter is refused with its name"
 test("records too large to be in memory together come on several pages, and a context shows the newest of them", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();
-  const text = "x".repeat(900_000);
+  // Three bytes each: it is bytes that count.
+  const text = "€".repeat(300_000);
   const made: string[] = [];
   for (let turn = 0; turn < 12; turn++) {
     const added = await cairn.post(`/v1/sessions/${id}/turns`, {
@@ -239,7 +240,7 @@ test("records too large to be in memory together come on several pages, and a co
     const [counts, ids]: [number[], unknown[]] = [[], []];
     for (let after = ""; ;) {
       const answer = await cairn.get(`${path}limit=100${after}`);
-      expect(JSON.stringify(answer.body).length).toBeLessThan(8 * 1024 * 1024 + 2 * 1024 * 1024);
+      expect(Buffer.byteLength(JSON.stringify(answer.body))).toBeLessThan(8 * 1024 * 1024 + 2 * 1024 * 1024);
       counts.push(answer.body.data.length);
       ids.push(...answer.body.data.map((record: any) => record.id ?? record.version));
       if (!answer.body.has_more) return { counts, ids };

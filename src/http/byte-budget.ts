@@ -1,10 +1,10 @@
 /**
  * Memory that callers share: request bodies that are being handled, answers that are being sent.
  *
- * An owner (an API key) may hold at most as much as is left for all others (the dynamic threshold of shared buffers in
- * switches): one alone gets half of the budget, two a third each, and however many hold what they can, there is room for
- * one that holds nothing. A reservation is never refused while it is the only one, so that the largest body that the
- * settings allow can be sent.
+ * An owner (an API key) may hold at most as much as it leaves to all others (the dynamic threshold of shared buffers in
+ * switches): one alone gets half of the budget, the next one half of the rest, and however many hold what they can, there is
+ * room for one that holds nothing. A reservation is never refused while it is the only one, so that the largest body that
+ * the settings allow can be sent.
  *
  * @module
  */
@@ -17,9 +17,13 @@ export class ByteBudget {
     this.#bytesMax = bytesMax;
   }
 
+  isHolding(owner: string): boolean {
+    return this.#byOwner.has(owner);
+  }
+
   /** Whether an owner could have so many bytes more, on top of a reservation of its own that has some already. */
   hasRoom(owner: string, bytes: number, held = 0): boolean {
-    return this.#bytes === held || (this.#byOwner.get(owner) ?? 0) + bytes <= this.#bytesMax - this.#bytes;
+    return this.#bytes === held || (this.#byOwner.get(owner) ?? 0) + bytes <= this.#bytesMax - this.#bytes - bytes;
   }
 
   /** Adds to what an owner holds, or with a negative number takes from it. */

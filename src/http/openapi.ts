@@ -31,7 +31,9 @@ const DESCRIPTION = `${SUMMARY}
   ${LIMITS.arrivingBytesMax / 1024 / 1024} MiB of bodies at once, half of it for one key, more are 503 with \`Retry-After\`.
 - **Times** are ISO 8601 in UTC with milliseconds. **Ids** are a prefix, an underscore and 12 letters or digits, and sort by time.
 - **Lists** are newest first. The next page starts after the last id of this one: \`starting_after\`.
-  A page of large records ends early, after ${LIMITS.pageLengthMax / 1024 / 1024} MiB, with \`has_more\`.
+  A page of large records ends early, after ${LIMITS.pageBytesMax / 1024 / 1024} MiB, with \`has_more\`.
+- **Read answers** while they come: beyond ${LIMITS.unsentBytesMax / 1024 / 1024} MiB of them that are not read, half of it for one key, more are 503 with
+  \`Retry-After\`.
 - **Errors** have a \`code\` and a \`message\` that says what was expected and what came. A path that does not exist is 404
   \`resource_not_found\`; a method that a path does not know is 405 \`invalid_request\`, and the header \`Allow\` has those it knows.
 - **Retries** are safe with an \`Idempotency-Key\`: one change and one answer, for ${LIMITS.idempotencyHours} hours. Search and

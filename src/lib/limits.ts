@@ -33,8 +33,10 @@ export const LIMITS = {
 
   listDefault: 20,
   listMax: 100,
-  /** A page, or the turns of a context, ends with the record that goes beyond so many characters: all of it is in memory until it is sent. */
-  pageLengthMax: 8 * 1024 * 1024,
+  /** A page, or the turns of a context, ends with the record that goes beyond this: all of it is in memory until it is sent. */
+  pageBytesMax: 8 * 1024 * 1024,
+  /** Of all answers over 64 KiB that clients have not read to their end; one API key gets at most half of it. */
+  unsentBytesMax: 128 * 1024 * 1024,
   contextMemoriesDefault: 5,
   contextMemoriesMax: 20,
   contextTurnsDefault: 10,
@@ -42,6 +44,9 @@ export const LIMITS = {
   searchDefault: 10,
   searchMax: 50,
   searchThresholdDefault: 0.7,
+  /** With `explain`, words of the query for each result; and characters that are shown of a word. */
+  explainedWordsMax: 50,
+  explainedWordLengthMax: 64,
 
   idempotencyHours: 24,
   webhooksMax: 100,

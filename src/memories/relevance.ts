@@ -15,6 +15,8 @@
  */
 import { bucketOf, type EmbeddedQuery, type QueryTerms, WHOLE_WORTH } from "../embeddings/embedder.ts";
 import { spellings } from "../embeddings/local.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { firstCodePoints } from "../lib/text.ts";
 
 /** What a provider's cosines mean. */
 export interface Calibration {
@@ -36,8 +38,10 @@ export interface Explanation {
   semantic: number;
   /** 0 to 1: how much of the query's words the memory has. */
   lexical: number;
-  /** The query's words that the memory answers to, in the query's order. */
+  /** The query's words that the memory answers to, in the query's order; those with the largest shares when there are many. */
   matches: WordMatch[];
+  /** How many more there are, if any. */
+  omitted?: number;
 }
 
 export interface WordMatch {
@@ -100,12 +104,25 @@ export function explainer(query: EmbeddedQuery, calibration = LOCAL_CALIBRATION)
       const share = rounded(((lexical.weights[i]! / total) * worth) / WHOLE_WORTH, 1e4);
       const other = written.get(answerers[i]!);
       const isSame = worth === WHOLE_WORTH;
-      const match: WordMatch = { word, matched_by: isSame ? "word" : "meaning", share };
-      if (other !== undefined && other.toLowerCase() !== word.toLowerCase()) match.matched_word = other;
+      const match: WordMatch = { word: shown(word), matched_by: isSame ? "word" : "meaning", share };
+      if (other !== undefined && other.toLowerCase() !== word.toLowerCase()) match.matched_word = shown(other);
       matches.push(match);
     }
-    return { semantic: rounded(nearness(cosine, calibration), 1e4), lexical: rounded(coverage(lexical, terms), 1e4), matches };
+    const parts = { semantic: rounded(nearness(cosine, calibration), 1e4), lexical: rounded(coverage(lexical, terms), 1e4) };
+    const omitted = matches.length - LIMITS.explainedWordsMax;
+    return omitted > 0 ? { ...parts, matches: ofLargestShare(matches), omitted } : { ...parts, matches };
   };
+}
+
+/** As many as an answer may have, in the order they had; of equal ones the first. */
+function ofLargestShare(matches: readonly WordMatch[]): WordMatch[] {
+  const order = matches.map((_, i) => i).sort((a, b) => matches[b]!.share - matches[a]!.share || a - b);
+  const kept = new Set(order.slice(0, LIMITS.explainedWordsMax));
+  return matches.filter((_, i) => kept.has(i));
+}
+
+function shown(word: string): string {
+  return word.length <= LIMITS.explainedWordLengthMax ? word : `${firstCodePoints(word, LIMITS.explainedWordLengthMax)}…`;
 }
 
 /** A smooth rising map of 0 … 1 onto itself that takes `relevant` to 0.7. */

@@ -36,7 +36,11 @@ export const Explanation = Type.Object(
         matched_word: Type.Optional(Type.String({ description: "The word of the memory." })),
         share: Type.Number({ description: "Share of the query that it covers." }),
       }),
+      {
+        description: `In the order of the query: at most ${LIMITS.explainedWordsMax} words, those that cover most of it. A word is shown with its first ${LIMITS.explainedWordLengthMax} characters.`,
+      },
     ),
+    omitted: Type.Optional(Type.Integer({ description: "How many more words the memory has an answer to, when those were not all." })),
   },
   { title: "Explanation", description: "Why this was found." },
 );

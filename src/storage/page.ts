@@ -42,7 +42,7 @@ export async function pageOfSteps(records: Iterable<Item | undefined>, limit: nu
 class Gathered {
   readonly #limit: number;
   readonly #records: Item[] = [];
-  #length = 0;
+  #bytes = 0;
 
   constructor(limit: number) {
     this.#limit = limit;
@@ -50,9 +50,9 @@ class Gathered {
 
   /** False for the first one that is too much. */
   takes(record: Item): boolean {
-    if (this.#records.length === this.#limit || this.#length > LIMITS.pageLengthMax) return false;
+    if (this.#records.length === this.#limit || this.#bytes > LIMITS.pageBytesMax) return false;
     this.#records.push(record);
-    this.#length += record.json.length;
+    this.#bytes += Buffer.byteLength(record.json);
     return true;
   }
 

@@ -47,12 +47,12 @@ export function latestTurns(store: Store, session: BareId, count: number, limit:
   if (before.count === count) return `[${before.text}]` as JsonText;
   const items: string[] = [];
   let newest: string | undefined;
-  let length = 0;
+  let bytes = 0;
   for (const { key, row } of rowsOf(store, turns, { from: behind(before.newest), to: session + AFTER_ALL, descending: true }, limit)) {
     newest ??= key;
     items.push(`{${row.shown}}`);
-    length += row.shown.length;
-    if (length > LIMITS.pageLengthMax) return `[${items.join(",")}]` as JsonText;
+    bytes += Buffer.byteLength(row.shown);
+    if (bytes > LIMITS.pageBytesMax) return `[${items.join(",")}]` as JsonText;
   }
   const added = items.length;
   const kept = before.lengths.slice(0, limit - added);

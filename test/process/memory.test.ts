@@ -48,3 +48,26 @@ test(
   },
   TIMEOUT_MS,
 );
+
+test(
+  "answers that nobody reads take a part of the memory that they would all take",
+  async () => {
+    using directory = scratchDirectory();
+    await using server = await startProcess({ dataDirectory: directory.path });
+    const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    const turn = { input: { type: "text", content: "x".repeat(900_000) }, output: { type: "text", content: "" } };
+    for (let i = 0; i < 10; i++) await server.ok(server.post(`/v1/sessions/${id}/turns`, turn));
+    const before = ownMemory(server);
+    const connections = await connectionsTo(server, 60);
+    for (const connection of connections) {
+      connection.pause();
+      connection.send(head(`GET /v1/sessions/${id}/turns?limit=100`));
+    }
+    // Answered, or refused with a few bytes: 540 MB of answers were asked for.
+    const asked = () => server.logged("request").filter(({ method, route }) => method === "GET" && route.endsWith("/turns")).length;
+    await until("all of them to be asked", () => asked() === connections.length);
+    await until("memory to be free again", () => ownMemory(server) - before < 160 * MIB);
+    expect(await server.stop()).toBe(0);
+  },
+  TIMEOUT_MS,
+);

@@ -139,11 +139,11 @@ export class Connection {
       if (end !== -1) {
         const [status = "", ...lines] = this.#received.toString("latin1", 0, end).split("\r\n");
         const headers = new Headers(lines.map((line) => line.split(/: ?(.*)/s, 2) as [string, string]));
-        const length = hasBody ? Number(headers.get("content-length") ?? 0) : 0;
-        if (this.#received.length >= end + 4 + length) {
-          const body = this.#received.toString("utf8", end + 4, end + 4 + length);
-          this.#received = this.#received.subarray(end + 4 + length);
-          return { status: Number(status.split(" ")[1]), headers, body: body === "" ? undefined : JSON.parse(body) };
+        const from = end + 4;
+        const whole = hasBody ? bodyIn(this.#received, from, headers) : { body: "", end: from };
+        if (whole !== undefined) {
+          this.#received = this.#received.subarray(whole.end);
+          return { status: Number(status.split(" ")[1]), headers, body: whole.body === "" ? undefined : JSON.parse(whole.body) };
         }
       }
       if (this.closed) throw new Error(`the connection ended after ${JSON.stringify(this.#received.toString("latin1"))}`);
@@ -172,5 +172,23 @@ export class Connection {
       }
       this.#unsent.shift();
     }
+  }
+}
+
+/** The body that begins there, and where it ends; undefined before all of it has come. */
+function bodyIn(received: Buffer, from: number, headers: Headers): { body: string; end: number } | undefined {
+  if (headers.get("transfer-encoding") !== "chunked") {
+    const end = from + Number(headers.get("content-length") ?? 0);
+    return received.length < end ? undefined : { body: received.toString("utf8", from, end), end };
+  }
+  const chunks: Buffer[] = [];
+  for (let at = from; ;) {
+    const start = received.indexOf("\r\n", at) + 2;
+    if (start === 1) return undefined;
+    const length = Number.parseInt(received.toString("latin1", at, start), 16);
+    at = start + length + 2;
+    if (received.length < at) return undefined;
+    if (length === 0) return { body: Buffer.concat(chunks).toString("utf8"), end: at };
+    chunks.push(received.subarray(start, start + length));
   }
 }

@@ -113,6 +113,7 @@ const search = namesOf("search.test.ts", {
   threshold: "nothing below the threshold is found: 0.7 unless another is asked for",
   filters: "filters combine with AND, tags with OR among themselves; without any, all memories are searched",
   explain: "explain adds why to each result, and changes nothing else",
+  explainLong: "of a long query explain shows the words that cover most, shortened, and how many more there are",
   refused: "a search that cannot be made is refused with the field that is wrong",
   noSession: "a search in a session that is not there, has expired or was deleted is not found",
   noTrace: "a search leaves no trace and changes nothing",
@@ -410,6 +411,7 @@ const sockets = namesOf("sockets.test.ts", {
   chunkedLimit: "a chunked body is refused at the limit, without waiting for its end",
   wholeLimit: "a body of exactly the limit is accepted, declared or in chunks",
   lateBody: "a body that is not complete when its time is up is refused, and its connection closed",
+  answerMemory: "answers that are not read take no more memory than there is for them, nor one key all of it",
   bodyMemory: "bodies that are not complete take no more memory than there is for them, nor one key all of it",
   perAddress: "requests without a key share one rate limit per address, and no client with a key is held up by them",
 });
@@ -419,6 +421,7 @@ const bodies = namesOf("unit/http/body.test.ts", {
 });
 
 const memory = namesOf("process/memory.test.ts", {
+  unread: "answers that nobody reads take a part of the memory that they would all take",
   tinyChunks: "a body in chunks of one byte takes memory for its bytes, not for its chunks",
 });
 
@@ -569,7 +572,8 @@ export const SPECIFICATION: readonly Section[] = [
     rows: {
       "semantic: the part of nearness in meaning": search.explain,
       "lexical: the part of words": search.explain,
-      "matches: which words met which": search.explain,
+      "matches: which words met which": [search.explain, search.explainLong],
+      "omitted: how many more there are": search.explainLong,
     },
   },
   {
@@ -1430,7 +1434,10 @@ export const SPECIFICATION: readonly Section[] = [
       "idempotencyKeyLengthMax: 255": [idempotency.shape, idempotency.otherShape],
       "listDefault: 20": sessions.pages,
       "listMax: 100": [sessions.pages, badInput.limit],
-      "pageLengthMax: 8 MiB": turns.large,
+      "pageBytesMax: 8 MiB": turns.large,
+      "unsentBytesMax: 128 MiB, half of it for one key": [sockets.answerMemory, memory.unread],
+      "explainedWordsMax: 50": search.explainLong,
+      "explainedWordLengthMax: 64": search.explainLong,
       "contextMemoriesDefault: 5": context.limits,
       "contextMemoriesMax: 20": [context.limits, badInput.bodies],
       "contextTurnsDefault: 10": context.limits,

@@ -1,0 +1,83 @@
+/**
+ * Answers that are being sent: how much memory those take that clients do not read.
+ *
+ * A small answer goes to the system's buffers at once. A large one is a stream, from which Bun pulls the next piece when the
+ * socket has taken the one before, and which it cancels when the connection ends; so what is not taken is known (seen with
+ * Bun 1.4.5, which sends a stream in chunks, without a `Content-Length`). Who reads nothing for as long as a connection may
+ * be idle loses it.
+ *
+ * @module
+ */
+import { ApiError } from "../lib/errors.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { ByteBudget } from "./byte-budget.ts";
+
+/** Answers up to this are not counted: on most requests this module must cost nothing. */
+const SMALL_BYTES = 64 * 1024;
+const PIECE_BYTES = 256 * 1024;
+/** No character of UTF-16 takes more bytes of UTF-8. */
+const BYTES_PER_CHARACTER_MAX = 3;
+const RETRY_AFTER_SECONDS = 1;
+
+export class Sending {
+  readonly #budget: ByteBudget;
+
+  constructor(bytesMax: number = LIMITS.unsentBytesMax) {
+    this.#budget = new ByteBudget(bytesMax);
+  }
+
+  /**
+   * Refuses a request before anything is done for it: making a large answer takes more memory for a while than holding it.
+   *
+   * @throws {ApiError} `service_unavailable` while its key holds answers that leave it no room for a page
+   */
+  refuseWithoutRoom(owner: string): void {
+    if (this.#budget.isHolding(owner) && !this.#budget.hasRoom(owner, LIMITS.pageBytesMax)) throw noRoom();
+  }
+
+  /**
+   * What to send of a text.
+   *
+   * @param isChange - then the answer cannot be refused any more: without room for it the connection ends without one, and
+   *   the client asks again with its Idempotency-Key
+   * @throws {ApiError} `service_unavailable` when what is not read of other answers leaves no room for this one
+   */
+  bodyOf(owner: string, text: string, isChange: boolean): string | ReadableStream<Uint8Array> {
+    if (text.length * BYTES_PER_CHARACTER_MAX <= SMALL_BYTES) return text;
+    const length = Buffer.byteLength(text);
+    if (length <= SMALL_BYTES) return text;
+    if (this.#budget.hasRoom(owner, length)) return this.#stream(owner, Buffer.from(text));
+    if (isChange) return endingWithoutAnswer();
+    throw noRoom();
+  }
+
+  #stream(owner: string, bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array> {
+    this.#budget.add(owner, bytes.length);
+    const end = () => this.#budget.add(owner, -bytes.length);
+    let sent = 0;
+    return new ReadableStream<Uint8Array>(
+      {
+        pull(controller) {
+          if (sent < bytes.length) return controller.enqueue(bytes.subarray(sent, (sent += PIECE_BYTES)));
+          end();
+          controller.close();
+        },
+        cancel: end,
+      },
+      { highWaterMark: 0 },
+    );
+  }
+}
+
+/** Bun closes the connection, without a line on standard error as long as there is no reason. */
+function endingWithoutAnswer(): ReadableStream<Uint8Array> {
+  return new ReadableStream<Uint8Array>({ pull: (controller) => controller.error(undefined) }, { highWaterMark: 0 });
+}
+
+function noRoom(): ApiError {
+  return new ApiError(
+    "service_unavailable",
+    "Too many bytes of answers are not read yet, of this API key or of all together. Nothing was changed. Read them first, ask for less, or try again.",
+    { retryAfterSeconds: RETRY_AFTER_SECONDS },
+  );
+}
