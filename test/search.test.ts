@@ -355,6 +355,31 @@ const REFUSED_SEARCHES = [
   { name: "explain text", body: { explain: "true" }, param: "explain" },
 ];
 
+test("a memory whose content changes while a search is under way is judged by the new content", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const tea = await cairn.addMemory(session.id, "Likes green tea.");
+  const other = await cairn.addMemory(session.id, "Works in Berlin.");
+  const { vectors } = cairn.service;
+  const nearest = vectors.nearest.bind(vectors);
+  let changes = 0;
+  vectors.nearest = async (...asked) => {
+    const found = await nearest(...asked);
+    if (changes++ === 0) {
+      await cairn.ok(cairn.patch(`/v1/memory/${tea.id}`, { content: "Plays the violin." }));
+      await cairn.ok(cairn.patch(`/v1/memory/${other.id}`, { content: "Likes green tea." }));
+    }
+    return found;
+  };
+  const found = (await cairn.search("Likes green tea.", { threshold: 0 })).data;
+  vectors.nearest = nearest;
+  expect(found).toMatchObject([
+    { id: other.id, content: "Likes green tea.", score: 1 },
+    { id: tea.id, content: "Plays the violin." },
+  ]);
+  expect(found).toEqual((await cairn.search("Likes green tea.", { threshold: 0 })).data);
+});
+
 test("a search that cannot be made is refused with the field that is wrong", async () => {
   await using cairn = await startCairn();
   const outcomes = [];

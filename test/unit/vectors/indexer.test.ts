@@ -348,3 +348,22 @@ test("a vector that is no vector is named and passed over; all others are found"
   expect(new Set(ask(indexer, query, NO_FILTER, 200))).toEqual(expected);
   expect(warnings).toEqual([`The memory mem_${bad!.memory} cannot be found by meaning: a vector that is not all finite numbers.`]);
 });
+
+test("what another process has stored and deleted is seen by the next search, without a turn of the event loop in between", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(9);
+  const [old] = await vectors.add([unitVector(random)]);
+  const indexer = new Indexer(vectors.store, snapshots(vectors));
+  await indexer.start();
+  const query = unitVector(random);
+  // The view of the store that this search reads from is still open afterwards.
+  expect(ask(indexer, query, NO_FILTER, 10)).toEqual([old!.memory]);
+  const { exitCode, stdout } = Bun.spawnSync(
+    [process.execPath, join(import.meta.dir, "replace-vectors.ts"), vectors.directory, old!.memory],
+    {
+      stderr: "inherit",
+    },
+  );
+  expect(exitCode).toBe(0);
+  expect(ask(indexer, query, NO_FILTER, 10)).toEqual([stdout.toString().trim()]);
+});

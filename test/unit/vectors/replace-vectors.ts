@@ -1,0 +1,18 @@
+/**
+ * A process of its own that deletes a memory of a store, adds another one and prints its id: `replace-vectors.ts DIRECTORY MEMORY`.
+ *
+ * @module
+ */
+import { Store } from "../../../src/storage/store.ts";
+import { removeMemoryRecords } from "../../../src/storage/memory-records.ts";
+import { FakeClock } from "../../support/clock.ts";
+import { chance, StoredVectors, unitVector } from "./stored-vectors.ts";
+
+const [directory = "", memory = ""] = process.argv.slice(2);
+const vectors = new StoredVectors();
+vectors.clock.advance({ seconds: 1 });
+vectors.store = await Store.open(directory, new FakeClock());
+await vectors.store.commit((tx) => removeMemoryRecords(tx, memory));
+const [added] = await vectors.add([unitVector(chance(10))]);
+console.log(added?.memory);
+await vectors[Symbol.asyncDispose]();
