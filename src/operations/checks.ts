@@ -7,16 +7,19 @@
  * @module
  */
 import { fromBase62 } from "../lib/base62.ts";
-import { BARE_ID_LENGTH, withPrefix, type BareId } from "../lib/ids.ts";
-import { numberKey } from "../storage/keys.ts";
-import { firstLabelOf, LABEL_BYTES, nextLabelOf, removeVector } from "../storage/memory-records.ts";
+import { bare, BARE_ID_LENGTH, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
+import { EMPTY_OBJECT } from "../lib/json.ts";
+import { AFTER_ALL, numberKey, versionKey } from "../storage/keys.ts";
+import { firstLabelOf, LABEL_BYTES, nextLabelOf, putMemory, removeVector } from "../storage/memory-records.ts";
 import type { Reader, Snapshot, Tx } from "../storage/store.ts";
 import {
+  deliveries,
   labels,
   memories,
   memoriesBySession,
   meta,
   owed,
+  payloads,
   removals,
   sessions,
   turns,
@@ -27,6 +30,7 @@ import {
   type SessionRow,
 } from "../storage/tables.ts";
 import { isEmbedding, storedLabel } from "../vectors/encoding.ts";
+import { removeDelivery } from "../webhooks/queue.ts";
 import { RECORDS, rowProblem, stored, type RecordTable } from "./records.ts";
 
 export interface Problem {
@@ -34,6 +38,8 @@ export interface Problem {
   what: string;
   /** Which record or entry it is. */
   example: string;
+  /** The record, where it is one's own problem. */
+  record?: { table: AnyTable; key: string };
   /** Absent when the records do not say what would be right. */
   mend?: (tx: Tx) => void;
 }
@@ -58,6 +64,7 @@ export const CHECKS: readonly Check[] = [
   checkSessions,
   checkOrphans,
   checkMemories,
+  checkDeliveries,
   checkVectors,
   checkLabels,
   checkOwed,
@@ -69,7 +76,7 @@ function* checkRows(reader: Snapshot, of: RecordTable): Generator<Problem | unde
     yield undefined;
     const problem = problemOf(of, key, text);
     if (problem !== undefined) {
-      yield { what: `${of.table.name}: rows that cannot be read`, example: `${key}: ${problem}` };
+      yield badRow(of, key, text, problem);
       continue;
     }
     for (const entry of of.entries(key, text)) {
@@ -77,6 +84,7 @@ function* checkRows(reader: Snapshot, of: RecordTable): Generator<Problem | unde
       yield {
         what: `${entry.table.name}: entries missing or wrong`,
         example: entry.key,
+        record: { table: of.table, key },
         mend: (tx) => {
           const now = tx.get(stored(of.table), key);
           if (now === undefined) return;
@@ -84,6 +92,30 @@ function* checkRows(reader: Snapshot, of: RecordTable): Generator<Problem | unde
         },
       };
     }
+  }
+}
+
+function badRow(of: RecordTable, key: string, text: string, problem: string): Problem {
+  const found = { example: `${key}: ${problem}`, record: { table: of.table, key } };
+  if (mendedText(of, key, text) === undefined) return { what: `${of.table.name}: rows that cannot be read`, ...found };
+  return {
+    what: `${of.table.name}: values that make no sense`,
+    ...found,
+    mend: (tx) => {
+      const mended = mendedText(of, key, tx.get(stored(of.table), key) ?? "");
+      if (mended !== undefined) tx.put(stored(of.table), key, mended);
+    },
+  };
+}
+
+/** A row without the values that make no sense; undefined where that is not all that is wrong with it. */
+function mendedText(of: RecordTable, key: string, text: string): string | undefined {
+  try {
+    const value: unknown = JSON.parse(of.write(text));
+    const mended = of.shape(value, "row") === undefined ? of.mended(value) : undefined;
+    return mended === undefined || rowProblem(of, key, mended) !== undefined ? undefined : of.read(mended);
+  } catch {
+    return undefined;
   }
 }
 
@@ -119,35 +151,60 @@ function isOfARow(reader: Reader, of: RecordTable, index: AnyTable, entry: { key
   return of.entries(record, row).some(({ table, key, text }) => table === index && key === entry.key && text === entry.text);
 }
 
-/** Versions count from 0 and turns from 1 without gaps; the session's row says how many there are, and how many memories. */
+/**
+ * Versions of a session end with the current one, and begin with 0, after which old ones may have been removed; turns count
+ * from 1 without gaps. The session's row says which version is the current one, and how many turns and memories there are.
+ */
 function* checkSessions(reader: Snapshot): Generator<Problem | undefined> {
   for (const { key: session } of reader.entries(sessions)) {
     yield undefined;
     const row = read(() => reader.get(sessions, session));
     if (row === undefined) continue;
-    const example = withPrefix("sess", session);
-    const versionNumbers = numbers(reader, versions, session, ({ key }) => fromBase62(key.slice(BARE_ID_LENGTH)));
-    const turnNumbers = numbers(reader, turns, session, ({ text }) => turnNumber(text) - 1);
-    const memoryCount = numbers(reader, memoriesBySession, session, () => 0).count;
-    if (versionNumbers.hasGap || versionNumbers.count === 0) yield { what: "sessions: versions of the state are missing", example };
-    else if (versionNumbers.count !== row.version + 1) {
-      yield counter("sessions: the current version is not the last one", session, { version: versionNumbers.count - 1 });
+    const found = { example: withPrefix("sess", session), record: { table: sessions, key: session } };
+    const states = sequence(
+      numbers(reader, versions, session, ({ key }) => fromBase62(key.slice(BARE_ID_LENGTH))),
+      (version, before) => (before === undefined ? version === 0 : before === 0 || version === before + 1),
+    );
+    if (states.last === undefined) {
+      yield { what: "sessions: all versions of the state are missing", ...found, mend: (tx) => putEmptyState(tx, session) };
+    } else {
+      if (states.hasGap) yield { what: "sessions: versions of the state are missing", ...found };
+      if (states.last !== row.version)
+        yield counter("sessions: the current version is not the last one", session, { version: states.last });
     }
-    if (turnNumbers.hasGap) yield { what: "sessions: turns are missing or numbered wrong", example };
-    else if (turnNumbers.count !== row.turnCount) {
-      yield counter("sessions: the count of turns is wrong", session, { turnCount: turnNumbers.count });
-    }
+    const said = sequence(
+      numbers(reader, turns, session, ({ text }) => turnNumber(text)),
+      (turn, before = 0) => turn === before + 1,
+    );
+    if (said.hasGap) yield { what: "sessions: turns are missing or numbered wrong", ...found };
+    else if (said.count !== row.turnCount) yield counter("sessions: the count of turns is wrong", session, { turnCount: said.count });
+    const memoryCount = sequence(numbers(reader, memoriesBySession, session, () => 0)).count;
     if (memoryCount !== row.memoryCount) yield counter("sessions: the count of memories is wrong", session, { memoryCount });
     if (reader.has(removals, session)) {
-      yield { what: "removals: notes of sessions that are there", example, mend: (tx) => tx.remove(removals, session) };
+      yield { what: "removals: notes of sessions that are there", ...found, mend: (tx) => tx.remove(removals, session) };
     }
   }
+}
+
+/** Nobody knows the state that was lost, and without one the session can neither be read nor end. */
+function putEmptyState(tx: Tx, session: BareId): void {
+  const row = tx.get(sessions, session);
+  if (row === undefined || tx.keys(versions, { from: session, to: session + AFTER_ALL, limit: 1 }).length > 0) return;
+  tx.put(sessions, session, { ...row, version: 0 });
+  tx.put(versions, versionKey(session, 0), {
+    createdAt: row.updatedAt,
+    reasoning: "The state was lost; cairn doctor --fix put an empty one in its place.",
+    actor: "system",
+    source: "initial",
+    body: EMPTY_OBJECT,
+  });
 }
 
 function counter(what: string, session: BareId, right: Partial<SessionRow>): Problem {
   return {
     what,
     example: withPrefix("sess", session),
+    record: { table: sessions, key: session },
     mend: (tx) => {
       const row = tx.get(sessions, session);
       if (row !== undefined) tx.put(sessions, session, { ...row, ...right });
@@ -155,20 +212,31 @@ function counter(what: string, session: BareId, right: Partial<SessionRow>): Pro
   };
 }
 
-/** How many rows a session has in a table, and whether their numbers are not 0, 1, 2 … */
-function numbers(
+/** The numbers of the rows that a session has in a table, in the order of their keys. */
+function* numbers(
   reader: Snapshot,
   table: AnyTable,
   session: BareId,
   numberOf: (entry: { key: string; text: string }) => number,
-): { count: number; hasGap: boolean } {
-  let count = 0;
-  let hasGap = false;
+): Generator<number, void, undefined> {
   for (const entry of reader.entries(table, session)) {
-    if (!entry.key.startsWith(session)) break;
-    if (numberOf(entry) !== count++) hasGap = true;
+    if (!entry.key.startsWith(session)) return;
+    yield numberOf(entry);
   }
-  return { count, hasGap };
+}
+
+/** @param follows - whether a number may come after the one before, or first */
+function sequence(
+  numbers: Iterable<number>,
+  follows: (number: number, before: number | undefined) => boolean = () => true,
+): { count: number; last: number | undefined; hasGap: boolean } {
+  const found = { count: 0, last: undefined as number | undefined, hasGap: false };
+  for (const number of numbers) {
+    found.count++;
+    if (!follows(number, found.last)) found.hasGap = true;
+    found.last = number;
+  }
+  return found;
 }
 
 /** Where `turns.ts` writes it. */
@@ -189,6 +257,7 @@ function* checkOrphans(reader: Snapshot): Generator<Problem | undefined> {
       yield {
         what: `${table.name}: rows of a session that is gone`,
         example: withPrefix("sess", session),
+        record: { table, key },
         mend: (tx) => {
           if (!tx.has(sessions, session)) tx.put(removals, session, { memories: false });
         },
@@ -197,13 +266,28 @@ function* checkOrphans(reader: Snapshot): Generator<Problem | undefined> {
   }
 }
 
-/** A memory that says it has a vector has one, under its label; one that should have and has not is owed it. */
+/**
+ * A memory is its session's user's, if the session has not gone before it. One that says it has a vector has one, under its
+ * label; one that should have and has not is owed it.
+ */
 function* checkMemories(reader: Snapshot): Generator<Problem | undefined> {
   for (const { key } of reader.entries(memories)) {
     yield undefined;
     const row = read(() => reader.get(memories, key));
     if (row === undefined) continue;
     const example = withPrefix("mem", key);
+    const { userId } = read(() => reader.get(sessions, bare(row.sessionId as SessionId))) ?? row;
+    if (userId !== row.userId) {
+      yield {
+        what: "memories: of another user than their session",
+        example,
+        record: { table: memories, key },
+        mend: (tx) => {
+          const now = memoryAt(tx, key);
+          if (now !== undefined) putMemory(tx, key, { ...now, userId }, now);
+        },
+      };
+    }
     if (row.embedding === undefined) {
       if (row.embed && !reader.has(owed, key)) {
         yield { what: "owed: memories without a vector that are not owed one", example, mend: (tx) => oweVector(tx, key) };
@@ -230,6 +314,23 @@ function* checkMemories(reader: Snapshot): Generator<Problem | undefined> {
         },
       };
     }
+  }
+}
+
+/** What a delivery posts is kept for as long as the delivery. A webhook may be gone: then its deliveries are being removed. */
+function* checkDeliveries(reader: Snapshot): Generator<Problem | undefined> {
+  for (const { key } of reader.entries(deliveries)) {
+    yield undefined;
+    const row = read(() => reader.get(deliveries, key));
+    if (row === undefined || reader.has(payloads, row.payload)) continue;
+    yield {
+      what: "deliveries: what was to be delivered is missing",
+      example: withPrefix("dlv", key.slice(BARE_ID_LENGTH)),
+      record: { table: deliveries, key },
+      mend: (tx) => {
+        if (!tx.has(payloads, tx.get(deliveries, key)?.payload ?? "")) removeDelivery(tx, key);
+      },
+    };
   }
 }
 

@@ -1,19 +1,24 @@
 /**
  * Reads an export into a store of its own, which becomes the data directory's when the last line has been found right.
  *
- * Every line is checked before it is written, so that whatever is in the file, the code that reads the store finds what it
- * expects. Indexes are written from the records.
+ * Every line is checked before it is written, and all of them together as `cairn doctor` checks a store, so that whatever
+ * is in the file, the code that reads the store finds what it expects. Indexes are written from the records.
  *
  * @module
  */
+import { appendFileSync } from "node:fs";
+import { join } from "node:path";
 import { DIMENSION } from "../embeddings/embedder.ts";
 import type { Clock } from "../lib/clock.ts";
+import { jsonDepth } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
 import { numberKey } from "../storage/keys.ts";
 import { firstLabelOf, LABEL_BYTES, nextLabelOf } from "../storage/memory-records.ts";
 import { Store, type Tx } from "../storage/store.ts";
-import { labels, memories, owed, SCHEMA_VERSION, webhooks, type MemoryRow, type WebhookRow } from "../storage/tables.ts";
+import { labels, memories, owed, SCHEMA_VERSION, webhooks, type AnyTable, type MemoryRow, type WebhookRow } from "../storage/tables.ts";
 import { encodeVector } from "../vectors/encoding.ts";
 import { newSecret } from "../webhooks/signature.ts";
+import { CHECKS } from "./checks.ts";
 import { EXPORT_FORMAT } from "./export.ts";
 import { putStore } from "./new-store.ts";
 import { OperationError } from "./report.ts";
@@ -23,6 +28,9 @@ const LINES_PER_COMMIT = 500;
 const BYTES_PER_COMMIT = 8 * 1024 * 1024;
 /** Longer than any that was ever written: what is longer is no export, and must not fill the memory. */
 const LINE_BYTES_MAX = 256 * 1024 * 1024;
+
+/** What a caller may nest, and what is around it: in the trace or the event that shows it. */
+const ROW_DEPTH_MAX = LIMITS.jsonDepthMax + 16;
 
 const BY_NAME = new Map(RECORDS.map((of) => [of.table.name, of]));
 
@@ -44,7 +52,9 @@ export async function importLines(
   await putStore(dataDirectory, refusal, async (draft) => {
     const store = await Store.open(draft, clock);
     try {
-      count = await readInto(store, source, onRead);
+      const records = new RecordsRead(join(draft, "records"));
+      count = await readInto(store, source, records, onRead);
+      await checkTogether(store, records);
     } finally {
       await store.close();
     }
@@ -52,7 +62,50 @@ export async function importLines(
   return count;
 }
 
-async function readInto(store: Store, source: AsyncIterable<Uint8Array>, onRead: OnRead | undefined): Promise<number> {
+/** Which record each line is, in a file: there may be more of them than the memory holds, and few are ever asked for. */
+class RecordsRead {
+  readonly #path: string;
+
+  constructor(path: string) {
+    this.#path = path;
+  }
+
+  /** To be called for all lines behind the first, in their order. */
+  add(lines: readonly Line[]): void {
+    appendFileSync(this.#path, lines.map(({ of, key }) => `${of.table.name} ${key}\n`).join(""), { mode: 0o600 });
+  }
+
+  /** The number of a record's line. */
+  async lineOf({ table, key }: { table: AnyTable; key: string }): Promise<number> {
+    const wanted = `${table.name} ${key}`;
+    let number = 1;
+    for await (const { bytes } of linesOf(Bun.file(this.#path).stream())) {
+      number++;
+      if (utf8.decode(bytes) === wanted) return number;
+    }
+    return number;
+  }
+}
+
+/** @throws {OperationError} naming the line of the first record that does not agree with the others */
+async function checkTogether(store: Store, records: RecordsRead): Promise<void> {
+  using reader = store.snapshot();
+  for (const check of CHECKS) {
+    for (const problem of check(reader)) {
+      if (problem === undefined) continue;
+      const reason = `${problem.what} (${problem.example})`;
+      if (problem.record !== undefined) throw wrong(await records.lineOf(problem.record), reason);
+      throw new OperationError(`The records do not agree: ${reason}. Nothing was changed.`);
+    }
+  }
+}
+
+async function readInto(
+  store: Store,
+  source: AsyncIterable<Uint8Array>,
+  records: RecordsRead,
+  onRead: OnRead | undefined,
+): Promise<number> {
   let number = 0;
   let end: number | undefined;
   let batch: Line[] = [];
@@ -65,6 +118,7 @@ async function readInto(store: Store, source: AsyncIterable<Uint8Array>, onRead:
     await store.commit((tx) => {
       for (const line of lines) put(tx, line);
     });
+    records.add(lines);
   };
   for await (const { bytes, readBytes } of linesOf(source)) {
     number++;
@@ -156,7 +210,7 @@ function checkLine(value: Record<string, unknown>, number: number): Line {
   const of = typeof table === "string" ? BY_NAME.get(table) : undefined;
   if (of === undefined) throw wrong(number, `there is no table ${JSON.stringify(table)?.slice(0, 80)}`);
   if (typeof key !== "string") throw wrong(number, "key is not text");
-  const problem = rowProblem(of, key, row);
+  const problem = jsonDepth(row) > ROW_DEPTH_MAX ? `row nests more than ${ROW_DEPTH_MAX} levels` : rowProblem(of, key, row);
   if (problem !== undefined) throw wrong(number, problem);
   const label = of.table === memories ? (row as MemoryRow).embedding?.label : undefined;
   return {
@@ -191,7 +245,11 @@ function readVector({ vector, terms }: Record<string, unknown>, label: number, n
 function put(tx: Tx, { number, of, key, text, vector }: Line): void {
   if (tx.has(of.table, key)) throw wrong(number, `there was a row ${key} of ${of.table.name} before`);
   tx.put(stored(of.table), key, text);
-  for (const entry of of.entries(key, text)) tx.put(stored(entry.table), entry.key, entry.text);
+  for (const entry of of.entries(key, text)) {
+    if ((tx.get(stored(entry.table), entry.key) ?? entry.text) !== entry.text)
+      throw wrong(number, `another row of ${of.table.name} says the same id`);
+    tx.put(stored(entry.table), entry.key, entry.text);
+  }
   if (vector !== undefined) {
     const label = numberKey(vector.label);
     if (tx.has(labels, label)) throw wrong(number, `another vector has the label ${vector.label}`);

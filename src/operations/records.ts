@@ -8,7 +8,11 @@
  *
  * @module
  */
+import { DIMENSION } from "../embeddings/embedder.ts";
+import { SCOPES } from "../keys/keys.ts";
+import { TIERS } from "../keys/tiers.ts";
 import { BARE_ID_LENGTH } from "../lib/ids.ts";
+import { storedSettingsProblem } from "../settings/schema.ts";
 import { hashKey, numberKey } from "../storage/keys.ts";
 import { memoryIndexKeys } from "../storage/memory-records.ts";
 import {
@@ -46,12 +50,35 @@ import {
   versions,
   webhooks,
   type AnyTable,
+  type SettingsRow,
   type Table,
 } from "../storage/tables.ts";
 import type { TraceAction } from "../traces/events.ts";
 import { actionPrefix, expiryDayKey } from "../traces/record.ts";
 import { queueEntries } from "../webhooks/queue.ts";
-import { id, isoTime, listOf, maybe, nullOr, number, object, oneOf, text, truth, uint32, uint32Text, whole, type Shape } from "./shapes.ts";
+import { checkUrl } from "../webhooks/target.ts";
+import { secretProblem } from "../webhooks/signature.ts";
+import {
+  bareId,
+  finite,
+  id,
+  instant,
+  isoTime,
+  listOf,
+  maybe,
+  nullOr,
+  number,
+  object,
+  oneOf,
+  positive,
+  text,
+  textThat,
+  truth,
+  uint32,
+  uint32Text,
+  whole,
+  type Shape,
+} from "./shapes.ts";
 
 /** An entry of an index: its key, and its row, which is empty unless the index says more. */
 export interface Entry {
@@ -75,6 +102,10 @@ export interface RecordTable extends Outside {
   readonly indexes: readonly AnyTable[];
   /** The entries a row has in these. */
   entries(key: string, stored: string): Entry[];
+  /** What is wrong with the values of a row that has its shape. */
+  problemOf(value: unknown): string | undefined;
+  /** The row without what is wrong with it; undefined where nothing is right without it. */
+  mended(value: unknown): unknown;
   /** The key of the row that an entry is of. */
   recordOf(entry: { key: string; text: string }): string;
 }
@@ -133,6 +164,26 @@ const traceShape = (members: Record<string, Shape>): Shape => {
   };
 };
 
+const measured = object({ relevantCosine: finite, cosineOfUnrelated: finite, cosineOfSame: finite, separation: finite });
+const secret = textThat(secretProblem);
+
+function urlProblem(url: string): string | undefined {
+  const checked = checkUrl(url);
+  return "problem" in checked ? checked.problem : undefined;
+}
+
+/** Takes those back that make no sense: what the environment says of them, or the default, is in force then. */
+function withoutWrongSettings(row: SettingsRow): SettingsRow | undefined {
+  const mended = structuredClone(row);
+  for (let problem; (problem = storedSettingsProblem(mended)) !== undefined;) {
+    const [group, name] = problem.param.includes(".") ? problem.param.split(".") : ["values", problem.param];
+    const members = mended[group as keyof SettingsRow] as Record<string, unknown> | undefined;
+    if (members === undefined || name === undefined || !Object.hasOwn(members, name)) return undefined;
+    delete members[name];
+  }
+  return mended;
+}
+
 const lastId = ({ key }: { key: string }) => key.slice(-BARE_ID_LENGTH);
 
 interface Definition<Row> {
@@ -142,11 +193,26 @@ interface Definition<Row> {
   shape: Shape;
   indexes?: readonly AnyTable[];
   entries?: (key: string, row: Row) => { table: AnyTable; key: string; text?: string }[];
+  problemOf?: (row: Row) => string | undefined;
+  mended?: (row: Row) => Row | undefined;
   recordOf?: RecordTable["recordOf"];
 }
 
-function records<Row>({ table, outside, key, shape, indexes = [], entries = () => [], recordOf = lastId }: Definition<Row>): RecordTable {
+function records<Row>({
+  table,
+  outside,
+  key,
+  shape,
+  indexes = [],
+  entries = () => [],
+  problemOf = () => undefined,
+  mended = () => undefined,
+  recordOf = lastId,
+}: Definition<Row>): RecordTable {
   return {
+    // A row whose shape is right is what its table says, but for tables whose rows look otherwise outside.
+    problemOf: (value) => problemOf(value as Row),
+    mended: (value) => mended(value as Row),
     table,
     ...outside,
     key,
@@ -174,12 +240,18 @@ export const RECORDS: readonly RecordTable[] = [
       embedding: maybe(embeddingSettings),
       webhooks: maybe(object({ allow_private: maybe(truth), timeout: maybe(text), retry_schedule: maybe(text) })),
     }),
+    problemOf: (row) => storedSettingsProblem(row)?.message,
+    mended: withoutWrongSettings,
   }),
   records({
     table: provider,
     outside: asJson,
     key: CURRENT,
-    shape: object({ identity: text, vectorLength: maybe(whole), measured: maybe(anyObject) }),
+    shape: object({ identity: text, vectorLength: maybe(whole), measured: maybe(measured) }),
+    problemOf: ({ vectorLength = 1 }) =>
+      vectorLength >= 1 && vectorLength <= DIMENSION ? undefined : `vectorLength must be from 1 to ${DIMENSION}`,
+    // All else is found out again from the provider.
+    mended: ({ identity }) => ({ identity }),
   }),
   records({
     table: apiKeys,
@@ -189,13 +261,13 @@ export const RECORDS: readonly RecordTable[] = [
       id: id("key"),
       name: nullOr(text),
       prefix: text,
-      scopes: listOf(text),
-      tier: oneOf("free", "pro", "enterprise"),
-      perMinute: number,
-      burst: number,
+      scopes: listOf(oneOf(...SCOPES)),
+      tier: oneOf(...TIERS),
+      perMinute: positive,
+      burst: positive,
       createdAt: whole,
       // Any time that a caller names: no key of the store is made of it.
-      expiresAt: nullOr(number),
+      expiresAt: nullOr(instant),
       lastUsedAt: maybe(whole),
       rolledFrom: maybe(id("key")),
       rolledTo: maybe(id("key")),
@@ -297,17 +369,17 @@ export const RECORDS: readonly RecordTable[] = [
     outside: asJson,
     key: ID,
     shape: object({
-      url: text,
+      url: textThat(urlProblem),
       events: listOf(text),
       description: nullOr(text),
       enabled: truth,
       disabledReason: nullOr(text),
       // Left out of an export without secrets.
-      secret: maybe(text),
-      previousSecrets: listOf(object({ secret: text, until: whole })),
+      secret: maybe(secret),
+      previousSecrets: listOf(object({ secret, until: whole })),
       createdAt: whole,
       updatedAt: whole,
-      since: text,
+      since: bareId,
       failingSince: nullOr(whole),
       pausedUntil: maybe(nullOr(whole)),
     }),
@@ -318,8 +390,8 @@ export const RECORDS: readonly RecordTable[] = [
     outside: asJson,
     key: /^[0-9A-Za-z]{24}$/,
     shape: object({
-      payload: text,
-      eventId: text,
+      payload: bareId,
+      eventId: bareId,
       type: text,
       sessionId: nullOr(id("sess")),
       createdAt: whole,
@@ -361,7 +433,7 @@ export function stored({ name }: AnyTable): Table<string> {
  */
 export function rowProblem(of: RecordTable, key: string, value: unknown): string | undefined {
   if (!of.key.test(key)) return "the key has not the shape of one";
-  const wrong = of.shape(value, "row");
+  const wrong = of.shape(value, "row") ?? of.problemOf(value);
   if (wrong !== undefined) return wrong;
   const id = ownIdOf(of, value);
   return id !== undefined && id !== key ? "the row says another id than its key" : undefined;

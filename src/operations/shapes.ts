@@ -18,6 +18,11 @@ export const truth = simple("true or false", (value) => typeof value === "boolea
 export const number = simple("a number", (value) => typeof value === "number");
 /** What keys of the store can hold: times until 2081, and any count or limit. */
 export const whole = simple("a whole number from 0 to 3.5e12", (value) => isWholeBelow(value, 62 ** 7));
+export const positive = simple("a whole number from 1 to 1e9", (value) => isWholeBelow(value, 1e9 + 1) && value !== 0);
+/** Unix milliseconds that a date can be made of. */
+export const instant = simple("a time in milliseconds", (value) => Number.isSafeInteger(value) && Math.abs(value as number) <= 8.64e15);
+/** What a cosine is, as far as a rounding lets it be one. */
+export const finite = simple("a finite number", (value) => Number.isFinite(value));
 export const uint32 = simple("a whole number below 2^32", (value) => isWholeBelow(value, 2 ** 32));
 /** One of those as text in the digits that `String` gives, as labels and versions of the schema stand in `meta`. */
 export const uint32Text = simple(
@@ -28,6 +33,17 @@ export const isoTime = simple("a time", (value) => typeof value === "string" && 
 
 export function id(prefix: IdPrefix): Shape {
   return simple(`an id (${prefix}_…)`, (value) => typeof value === "string" && isId(prefix, value));
+}
+
+/** An id as keys of the store have it, without its prefix. */
+export const bareId = simple("an id without its prefix", (value) => typeof value === "string" && /^[0-9A-Za-z]{12}$/.test(value));
+
+/** Text of which somebody else says what is wrong with it. */
+export function textThat(problemOf: (value: string) => string | undefined): Shape {
+  return (value, path) => {
+    const problem = typeof value === "string" ? problemOf(value) : "It must be text.";
+    return problem === undefined ? undefined : `${path} cannot be used: ${problem}`;
+  };
 }
 
 export function oneOf(...values: readonly string[]): Shape {

@@ -7,17 +7,16 @@
  * @module
  */
 import { PROVIDER_DEFAULTS, type Embeddings, type Prepared } from "../embeddings/embeddings.ts";
-import { apiKeyProblem, baseUrlProblem, type OpenAiEmbedder } from "../embeddings/openai.ts";
+import type { OpenAiEmbedder } from "../embeddings/openai.ts";
 import { ProviderError } from "../embeddings/provider-error.ts";
 import { ApiError } from "../lib/errors.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
-import { firstCodePoints } from "../lib/text.ts";
 import type { Reader } from "../storage/store.ts";
 import type { ProviderRow } from "../storage/tables.ts";
 import { commitFor, recordAdmin, type Caller, type Records } from "../traces/record.ts";
-import { parseSchedule, parseTimeout, SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
 import { changedSettings } from "./changes.ts";
+import { refuseSenseless } from "./sense.ts";
 import type { Changes, EmbeddingChanges, InForce, Settings, Source } from "./settings.ts";
 
 export interface SettingsParts extends Records {
@@ -29,9 +28,6 @@ export interface SettingsParts extends Records {
 
 /** Below this a provider tells related from unrelated hardly better than words do. */
 const SEPARATION_MIN = 0.8;
-
-/** Characters of a refused value that are said back. */
-const SHOWN_LENGTH = 80;
 
 export function getSettings({ settings, embeddings, store }: SettingsParts): JsonText {
   return settingsJson(store, embeddings, settings.inForce, embeddings.active.remote, embeddings.row);
@@ -82,30 +78,7 @@ async function commitChanges(parts: SettingsParts, caller: Caller, changes: Chan
   return answer;
 }
 
-/** What a schema cannot say. */
-function refuseSenseless({ values, webhooks }: Changes): void {
-  const refuse = (param: string, expected: string, got: string) => {
-    throw new ApiError("invalid_request", `${param} must be ${expected}; got ${toJson(firstCodePoints(got, SHOWN_LENGTH))}.`, { param });
-  };
-  const region = values?.region ?? "";
-  if (/\p{Cc}|\p{Cs}/u.test(region)) refuse("region", "text without control characters", region);
-  const timeout = webhooks?.timeout ?? "";
-  if (timeout !== "" && parseTimeout(timeout) === undefined) refuse("webhooks.timeout", TIMEOUT_FORM, timeout);
-  const schedule = webhooks?.retry_schedule ?? "";
-  if (schedule !== "" && parseSchedule(schedule) === undefined) refuse("webhooks.retry_schedule", SCHEDULE_FORM, schedule);
-}
-
 async function preparedFor({ settings, embeddings }: SettingsParts, changes: EmbeddingChanges): Promise<Prepared> {
-  const url = changes.base_url ?? "";
-  const key = changes.api_key ?? "";
-  const urlProblem = url === "" ? undefined : baseUrlProblem(url);
-  if (urlProblem !== undefined) {
-    throw new ApiError("invalid_request", `embedding.base_url cannot be used. ${urlProblem}`, { param: "embedding.base_url" });
-  }
-  const keyProblem = key === "" ? undefined : apiKeyProblem(key);
-  if (keyProblem !== undefined) {
-    throw new ApiError("invalid_request", `embedding.api_key cannot be used. ${keyProblem}`, { param: "embedding.api_key" });
-  }
   const { embedding } = settings.with({ embedding: changes });
   // What its cosines mean can be said of a provider that is down, too.
   if (Object.keys(changes).every((name) => name === "relevant_cosine")) return embeddings.inUseWith(embedding);

@@ -6,7 +6,11 @@
 import { Type, type TSchema } from "@sinclair/typebox";
 import { PROVIDERS } from "../embeddings/embeddings.ts";
 import { OneOf, OrNull, Text } from "../http/types.ts";
+import { validator } from "../http/validate.ts";
+import { ApiError } from "../lib/errors.ts";
+import type { SettingsRow } from "../storage/tables.ts";
 import { SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
+import { refuseSenseless } from "./sense.ts";
 import { MEMORIES_ON_EXPIRY } from "./settings.ts";
 
 /** Seven years. */
@@ -135,3 +139,22 @@ export const SettingsChanges = Type.Object(
     description: "What is to be changed. A null takes a setting back to the environment's or the default, and so does an empty text.",
   },
 );
+
+const checkChanges = validator(SettingsChanges);
+
+/** What is wrong with settings as the store has them: they obey the same rules as changes, and none of them takes another back. */
+export function storedSettingsProblem({ values, embedding, webhooks }: SettingsRow): { param: string; message: string } | undefined {
+  const groups = { "": values, "embedding.": embedding, "webhooks.": webhooks };
+  for (const [prefix, group] of Object.entries(groups)) {
+    const unset = Object.entries(group ?? {}).find(([, value]) => value === null || value === "");
+    if (unset !== undefined) return { param: prefix + unset[0], message: `${prefix}${unset[0]} is not set, and must be left out.` };
+  }
+  try {
+    checkChanges({ ...values, embedding, webhooks });
+    refuseSenseless({ values, embedding, webhooks });
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return { param: error.detail.param ?? "", message: error.message };
+  }
+}

@@ -25,7 +25,9 @@ export function deliveryRetention({ store, clock }: Records): Task {
     async run() {
       const keptFrom = clock.now() - LIMITS.deliveryDays * DAY_MS;
       const old = oldDeliveries(firstBareIdAt(keptFrom));
-      const unneeded = store.keys(payloads, { from: "", to: firstBareIdAt(keptFrom - PAYLOAD_MARGIN_MS), limit: ROWS_PER_COMMIT });
+      // Not before all the deliveries that have it are found.
+      const limit = old.length < ROWS_PER_COMMIT ? ROWS_PER_COMMIT : 0;
+      const unneeded = limit === 0 ? [] : store.keys(payloads, { from: "", to: firstBareIdAt(keptFrom - PAYLOAD_MARGIN_MS), limit });
       if (old.length > 0 || unneeded.length > 0) {
         await store.commit((tx) => {
           removeDeliveries(tx, old, clock.now());

@@ -7,7 +7,7 @@ import { rebuildGraph } from "../../src/operations/graph.ts";
 import { RECORDS, stored } from "../../src/operations/records.ts";
 import { withClaimedStore } from "../../src/operations/with-store.ts";
 import { AFTER_ALL, numberKey } from "../../src/storage/keys.ts";
-import { LABEL_BYTES } from "../../src/storage/memory-records.ts";
+import { LABEL_BYTES, putMemory } from "../../src/storage/memory-records.ts";
 import { Store, type Tx } from "../../src/storage/store.ts";
 import {
   labels,
@@ -15,8 +15,10 @@ import {
   memoriesBySession,
   meta,
   owed,
+  payloads,
   removals,
   sessions,
+  settings,
   TABLES,
   traces,
   turns,
@@ -24,6 +26,7 @@ import {
   versions,
   type AnyTable,
   type MemoryRow,
+  type SessionRow,
 } from "../../src/storage/tables.ts";
 import { encodeVector } from "../../src/vectors/encoding.ts";
 import { startCairn } from "../support/cairn.ts";
@@ -295,8 +298,19 @@ test("versions and turns of a session that is gone are noted, and the server rem
 /** What no record says how to mend. */
 const NOT_MENDED: Damage[] = [
   {
-    name: "a missing version",
-    damage: (tx) => tx.remove(versions, firstKey(tx, sessions) + numberKey(1)),
+    name: "a missing first version",
+    damage: (tx) => tx.remove(versions, firstKey(tx, sessions) + numberKey(0)),
+    finds: ["sessions: versions of the state are missing"],
+  },
+  {
+    name: "a missing version among others",
+    damage: (tx) => {
+      const session = firstKey(tx, sessions);
+      const row = tx.get(versions, session + numberKey(2));
+      if (row === undefined) throw new Error("no version 2");
+      tx.put(versions, session + numberKey(4), row);
+      tx.put(sessions, session, { ...(tx.get(sessions, session) as SessionRow), version: 4 });
+    },
     finds: ["sessions: versions of the state are missing"],
   },
   {
@@ -335,6 +349,61 @@ for (const { name, damage, finds } of NOT_MENDED) {
     expect(contents()).toEqual(before);
   });
 }
+
+test("versions that were removed between the first and those kept are nothing wrong", async () => {
+  await store.commit((tx) => tx.remove(versions, firstKey(tx, sessions) + numberKey(1)));
+  expect((await examineAll(store)).findings).toEqual([]);
+});
+
+test("a session without any state gets an empty one, and can be read and go", async () => {
+  const session = store.keys(sessions, { ...all, limit: 1 })[0] ?? "";
+  const ofSession = { from: session, to: session + AFTER_ALL };
+  await store.commit((tx) => tx.keys(versions, ofSession).forEach((version) => tx.remove(versions, version)));
+  expect((await examineAll(store)).findings).toMatchObject([
+    { what: "sessions: all versions of the state are missing", canBeMended: true },
+  ]);
+  expect((await mendAll(store)).left).toEqual([]);
+  await store.close();
+
+  await using cairn = await startCairn({ directory });
+  cairn.key = key;
+  const id = `sess_${session}`;
+  expect(await cairn.session(id)).toMatchObject({ state: {}, state_version: 0 });
+  expect((await cairn.ok(cairn.get(`/v1/sessions/${id}/versions`))).data).toMatchObject([
+    { version: 0, actor: "system", reasoning: expect.stringContaining("The state was lost") },
+  ]);
+  await cairn.ok(cairn.delete(`/v1/sessions/${id}`));
+});
+
+test("settings that make no sense are taken back, and the others stay", async () => {
+  const row = store.get(settings, "current");
+  await store.commit((tx) =>
+    tx.put(settings, "current", {
+      values: { ...row?.values, max_body_bytes: 1 },
+      embedding: { model: "m", base_url: "nope" },
+      webhooks: { timeout: "soon" },
+    }),
+  );
+  expect(kinds((await examineAll(store)).findings)).toEqual(["settings: values that make no sense"]);
+  expect((await mendAll(store)).left).toEqual([]);
+  expect(store.get(settings, "current")).toEqual({ values: row?.values ?? {}, embedding: { model: "m" }, webhooks: {} });
+});
+
+test("a delivery of nothing goes, and a memory of another user than its session's is that one's again", async () => {
+  const memory = await store.commit((tx) => {
+    tx.remove(payloads, firstKey(tx, payloads));
+    const found = tx.rows(memories, all).find(({ row }) => row.userId !== null && tx.has(sessions, row.sessionId.slice("sess_".length)));
+    if (found === undefined) throw new Error("no memory has a user");
+    putMemory(tx, found.key, { ...found.row, userId: "somebody else" }, found.row);
+    return found;
+  });
+  expect(kinds((await examineAll(store)).findings)).toEqual([
+    "deliveries: what was to be delivered is missing",
+    "memories: of another user than their session",
+  ]);
+  expect((await mendAll(store)).left).toEqual([]);
+  expect(store.get(memories, memory.key)).toEqual(memory.row);
+});
 
 test("a finding counts all and shows the first five", async () => {
   const count = store.count(traces);

@@ -197,6 +197,93 @@ const REFUSED: { name: string; lines: (string | Uint8Array)[]; says: string }[] 
   },
 ];
 
+const VERSION = (number: string) =>
+  `{"table":"versions","key":"0VQk3aB4x1Zq${number}","row":{"createdAt":1,"actor":"system","source":"initial","body":{}}}`;
+const SETTINGS = (row: unknown) => JSON.stringify({ table: "settings", key: "current", row });
+const WEBHOOK =
+  '{"table":"webhooks","key":"0VQk3aB4x1Zq","row":{"url":"https://hooks.example.com","events":[],"description":null,"enabled":true,"disabledReason":null,"secret":"whsec_AAAAAAAAAAAAAAAAAAAAAAAA","previousSecrets":[],"createdAt":1,"updatedAt":1,"since":"0VQk3aB4x1Zq","failingSince":null}}';
+const DELIVERY =
+  '{"table":"deliveries","key":"0VQk3aB4x1Zq0VQk3aB4x1Zr","row":{"payload":"0VQk3aB4x1Zs","eventId":"0VQk3aB4x1Zr","type":"session.created","sessionId":null,"createdAt":1,"status":"delivered","attempts":1,"failures":0,"nextAttemptAt":null,"last":null}}';
+const API_KEY = (hash: string) =>
+  `{"table":"api_keys","key":"${hash.repeat(64)}","row":{"id":"key_0VQk3aB4x1Zq","name":null,"prefix":"crn_AAAA","scopes":["admin"],"tier":"pro","perMinute":1,"burst":1,"createdAt":1,"expiresAt":null}}`;
+const whole = (...lines: string[]) => [HEADER, ...lines, `{"end":${lines.length}}`];
+
+/** What no line says of itself. */
+REFUSED.push(
+  { name: "a session without a state", lines: whole(MEMORY(""), SESSION), says: "Line 3 cannot be imported: sessions: all versions" },
+  {
+    name: "a session without its current state",
+    lines: whole(SESSION.replace('"version":0', '"version":3'), VERSION("0000000")),
+    says: "Line 2 cannot be imported: sessions: the current version is not the last one (sess_0VQk3aB4x1Zq)",
+  },
+  {
+    name: "a session without its first state",
+    lines: whole(SESSION.replace('"version":0', '"version":1'), VERSION("0000001")),
+    says: "Line 2 cannot be imported: sessions: versions of the state are missing",
+  },
+  {
+    name: "a state of no session",
+    lines: whole(VERSION("0000000")),
+    says: "Line 2 cannot be imported: versions: rows of a session that is",
+  },
+  {
+    name: "a count that is wrong",
+    lines: whole(SESSION.replace('"turnCount":0', '"turnCount":2'), VERSION("0000000")),
+    says: "Line 2 cannot be imported: sessions: the count of turns is wrong",
+  },
+  {
+    name: "a memory of another user than its session's",
+    lines: whole(
+      SESSION.replace('"memoryCount":0', '"memoryCount":1'),
+      VERSION("0000000"),
+      MEMORY("").replace('"userId":null', '"userId":"b"'),
+    ),
+    says: "Line 4 cannot be imported: memories: of another user than their session",
+  },
+  {
+    name: "a delivery of nothing",
+    lines: whole(WEBHOOK, DELIVERY),
+    says: "Line 3 cannot be imported: deliveries: what was to be delivered",
+  },
+  {
+    name: "an id twice",
+    lines: whole(API_KEY("a"), API_KEY("b")),
+    says: "Line 3 cannot be imported: another row of api_keys says the same id",
+  },
+  ...[
+    { row: { values: {}, embedding: { base_url: "nope" } }, says: "embedding.base_url cannot be used. It is not a URL." },
+    { row: { values: {}, embedding: { provider: "other" } }, says: "embedding.provider must be one of local, openai" },
+    { row: { values: {}, webhooks: { retry_schedule: "soon" } }, says: "webhooks.retry_schedule must be times such as" },
+    { row: { values: { trace_retention_days: 0 } }, says: "trace_retention_days must be an integer from 1" },
+    { row: { values: { max_body_bytes: 3 } }, says: "max_body_bytes must be an integer from 1024" },
+    { row: { values: { region: "" } }, says: "region is not set, and must be left out" },
+  ].map(({ row, says }) => ({
+    name: `settings of ${JSON.stringify(row)}`,
+    lines: whole(SETTINGS(row)),
+    says: `Line 2 cannot be imported: ${says}`,
+  })),
+  {
+    name: "a scope that is none",
+    lines: whole(API_KEY("a").replace("admin", "all")),
+    says: "row.scopes[0] is not one of read, write, admin",
+  },
+  {
+    name: "an end that is no time",
+    lines: whole(API_KEY("a").replace('"expiresAt":null', '"expiresAt":1e300')),
+    says: "row.expiresAt is not a time in milliseconds",
+  },
+  {
+    name: "a webhook that leads nowhere",
+    lines: whole(WEBHOOK.replace("https://hooks.example.com", "hooks")),
+    says: "row.url cannot be used: It must be a complete URL",
+  },
+  {
+    name: "objects inside each other without end",
+    lines: whole(SESSION.replace('"metadata":{}', `"metadata":${'{"a":'.repeat(200)}1${"}".repeat(200)}`)),
+    says: "row nests more than 80 levels",
+  },
+);
+
 for (const { name, lines, says } of REFUSED) {
   test(`an import refuses ${name}, says where, and leaves no store`, async () => {
     const bytes = Buffer.concat(lines.flatMap((line) => [Buffer.from(line), Buffer.from("\n")]));
@@ -210,6 +297,12 @@ for (const { name, lines, says } of REFUSED) {
     });
   });
 }
+
+test("an import takes a session whose old versions were removed, and memories whose session has expired", async () => {
+  const lines = whole(SESSION.replace('"version":0', '"version":3'), ...["0", "2", "3"].map((number) => VERSION(`000000${number}`)));
+  const other = MEMORY("").replaceAll("0VQk3aB4x1Zq", "0VQk3aB4x1Zz");
+  expect(await importLines(asFile([...lines.slice(0, -1), other, '{"end":5}']), directory, new FakeClock())).toBe(5);
+});
 
 test("an import into a directory with a store, or one that is served, is refused and changes nothing", async () => {
   await using cairn = await startCairn({ directory });
