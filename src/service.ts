@@ -109,7 +109,7 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
     const vectors = new VectorIndex(records.store, log, options.index);
     const arrivals = new Arrivals(clock);
     const idempotency = new Idempotency(records.store, clock);
-    const lastUses = new LastUses(records.store);
+    const lastUses = new LastUses(records.store, log);
     const system = systemCaller(() => settings.values.trace_retention_days);
     const wakeTask = (name: string) => timers.driver?.wake(name);
     const policy = () => settings.inForce.webhooks;
@@ -118,8 +118,8 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
     const parts = { ...records, log, embeddings, vectors, settings, wakeBackfill, wakeOutbox, wait: means.wait, webhooks: webhookParts };
     const tasks = [
       sessionExpiry(parts, system),
-      sessionRemoval(records),
-      traceRetention(records),
+      sessionRemoval(records, log),
+      traceRetention(records, log),
       ...hooks.tasks,
       arrivals.deadlines(),
       idempotency.retention(),

@@ -10,23 +10,26 @@
  * @module
  */
 import { bare, type KeyId } from "../lib/ids.ts";
+import type { Log } from "../lib/log.ts";
+import { BadRows } from "../storage/bad-rows.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { apiKeys, apiKeysById, type ApiKeyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 
+const NAME = "last use of keys";
 const WRITE_EVERY_MS = 60_000;
 /** One commit holds the request thread for a few milliseconds at most. */
 const KEYS_PER_COMMIT = 500;
 
 export class LastUses {
-  readonly #store: Store;
+  readonly #bad: BadRows;
   /** By id of the key, Unix milliseconds: since the last writing began, … */
   #noted = new Map<string, number>();
   /** … and what that has yet to write. */
   #writing = new Map<string, number>();
 
-  constructor(store: Store) {
-    this.#store = store;
+  constructor(store: Store, log: Log) {
+    this.#bad = new BadRows(store, log, NAME);
   }
 
   /** Called for every request: no more than an entry in a map. @param now - Unix milliseconds */
@@ -43,7 +46,7 @@ export class LastUses {
 
   task(): Task {
     return {
-      name: "last use of keys",
+      name: NAME,
       run: async () => {
         await this.#writeSome();
         return this.#writing.size > 0 ? 0 : WRITE_EVERY_MS;
@@ -60,8 +63,8 @@ export class LastUses {
     if (this.#writing.size === 0) [this.#writing, this.#noted] = [this.#noted, this.#writing];
     if (this.#writing.size === 0) return;
     const due = [...this.#writing].slice(0, KEYS_PER_COMMIT);
-    await this.#store.commit((tx) => {
-      for (const [id, at] of due) putLastUse(tx, id, at);
+    await this.#bad.commit((tx, isolate) => {
+      for (const [id, at] of due) isolate(id, () => putLastUse(tx, id, at));
     });
     for (const [id] of due) this.#writing.delete(id);
   }

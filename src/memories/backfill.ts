@@ -19,6 +19,7 @@ import type { Embedding } from "../embeddings/embedder.ts";
 import { ProviderError } from "../embeddings/provider-error.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
+import { BadRows } from "../storage/bad-rows.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf, putMemory, removeVector } from "../storage/memory-records.ts";
 import { labels, memories, owed, type MemoryRow } from "../storage/tables.ts";
@@ -44,6 +45,7 @@ const PROGRESS_MS = 5_000;
 export function backfill(parts: MemoryParts): Task {
   const { store, clock, embeddings } = parts;
   const watch = new Watch(parts);
+  const bad = new BadRows(store, parts.log, BACKFILL);
   /** Where in the owed ones this pass is, and what it came to. */
   let from = "";
   let made = 0;
@@ -55,7 +57,7 @@ export function backfill(parts: MemoryParts): Task {
     name: BACKFILL,
     async run() {
       await embeddings.drawOwedLine();
-      if (await takeOut(parts)) {
+      if (await takeOut(parts, bad)) {
         watch.tellProgress();
         return 0;
       }
@@ -67,10 +69,10 @@ export function backfill(parts: MemoryParts): Task {
         if (isOfferingAll) offerAllAt = clock.elapsed() + OFFERED_AGAIN_MS;
       }
       const { active } = embeddings;
-      const batch = nextBatch(store, active, from, isOfferingAll);
+      const batch = nextBatch(store, active, from, isOfferingAll, bad);
       if (batch.owed.length > 0) {
         if (batch.next !== undefined) watch.tellProgress();
-        const outcomes = await make(parts, active, batch.owed);
+        const outcomes = await make(parts, active, batch.owed, bad);
         made += outcomes.filter((outcome) => outcome === "made").length;
         failed += outcomes.filter((outcome) => outcome === "failed").length;
         watch.noteRefused(batch.owed.filter((_, i) => outcomes[i] === "refused").map(({ key }) => key));
@@ -138,24 +140,28 @@ class Watch {
 }
 
 /** Takes out some vectors of a provider before. @returns whether there were any */
-async function takeOut({ store, vectors }: MemoryParts): Promise<boolean> {
-  const old = (line: number) => ({ from: "", to: numberKey(line) });
-  if (store.keys(labels, { ...old(firstLabelOf(store)), limit: 1 }).length === 0) return false;
-  await store.commit((tx) => {
-    for (const { key: label, row: memory } of tx.rows(labels, { ...old(firstLabelOf(tx)), limit: TAKEN_OUT_PER_COMMIT })) {
-      const row = tx.get(memories, memory);
-      if (row?.embedding === undefined || numberKey(row.embedding.label) !== label) {
-        tx.remove(labels, label);
-        continue;
-      }
-      const { embedding, ...rest } = row;
-      removeVector(tx, memory, embedding.label);
-      tx.put(memories, memory, rest);
-      tx.put(owed, memory, "");
-    }
+async function takeOut({ store, vectors }: MemoryParts, bad: BadRows): Promise<boolean> {
+  const old = bad.keysOfOthers(labels, { from: "", to: numberKey(firstLabelOf(store)), limit: TAKEN_OUT_PER_COMMIT });
+  if (old.length === 0) return false;
+  await bad.commit((tx, isolate) => {
+    for (const label of old) isolate(label, () => takeOutOne(tx, label));
   });
   vectors.changed();
   return true;
+}
+
+function takeOutOne(tx: Tx, label: string): void {
+  const memory = tx.get(labels, label);
+  if (memory === undefined) return;
+  const row = tx.get(memories, memory);
+  if (row?.embedding === undefined || numberKey(row.embedding.label) !== label) {
+    tx.remove(labels, label);
+    return;
+  }
+  const { embedding, ...rest } = row;
+  removeVector(tx, memory, embedding.label);
+  tx.put(memories, memory, rest);
+  tx.put(owed, memory, "");
 }
 
 /** Sees to it that the provider can be asked. @returns how long to wait before it makes sense to try; 0: it can be */
@@ -188,14 +194,26 @@ interface Owed {
 }
 
 /** What the provider can be asked for at once, and where to go on; no `next` at the end. */
-function nextBatch(store: Store, active: Active, from: string, isOfferingAll: boolean): { owed: Owed[]; next: string | undefined } {
+function nextBatch(
+  store: Store,
+  active: Active,
+  from: string,
+  isOfferingAll: boolean,
+  bad: BadRows,
+): { owed: Owed[]; next: string | undefined } {
   const batch: Owed[] = [];
   let characters = 0;
   const rows = store.rows(owed, { from, to: AFTER_ALL, limit: LOOKED_AT_PER_RUN });
   for (const { key, row: mark } of rows) {
     const wasRefused = mark === markOf(active);
-    if (wasRefused && !isOfferingAll) continue;
-    const text = textOf(store.get(memories, key));
+    if ((wasRefused && !isOfferingAll) || bad.has(key)) continue;
+    let text: string | undefined;
+    try {
+      text = textOf(store.get(memories, key));
+    } catch (error) {
+      bad.note(key, error);
+      continue;
+    }
     batch.push({ key, text, wasRefused });
     characters += text?.length ?? 0;
     if (batch.length === MADE_PER_COMMIT || characters >= CHARACTERS_PER_COMMIT) return { owed: batch, next: `${key}!` };
@@ -215,10 +233,18 @@ function markOf({ firstLabel }: Active): string {
 
 type Outcome = "made" | "refused" | "failed";
 
-async function make(parts: MemoryParts, active: Active, batch: readonly Owed[]): Promise<(Outcome | undefined)[]> {
+async function make(parts: MemoryParts, active: Active, batch: readonly Owed[], bad: BadRows): Promise<(Outcome | undefined)[]> {
   // What cannot be stored need not be paid for: this finds out if the disk is full.
   if (active.remote !== undefined) await parts.store.commit(() => undefined);
-  const made = await Promise.all(batch.map(async ({ text }) => (text === undefined ? undefined : await embeddingOf(active, text))));
+  const embedded = async ({ key, text }: Owed) => {
+    try {
+      return text === undefined ? undefined : await embeddingOf(active, text);
+    } catch (error) {
+      bad.note(key, error);
+      return "failed";
+    }
+  };
+  const made = await Promise.all(batch.map(embedded));
   const outcomes = await parts.store.commit((tx) => batch.map((item, i) => settle(tx, parts, active, item, made[i])));
   parts.vectors.changed();
   return outcomes;

@@ -9,6 +9,7 @@
 import { fromBase62 } from "../lib/base62.ts";
 import { bare, BARE_ID_LENGTH, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
 import { EMPTY_OBJECT } from "../lib/json.ts";
+import { readable } from "../storage/bad-rows.ts";
 import { AFTER_ALL, numberKey, versionKey } from "../storage/keys.ts";
 import { firstLabelOf, LABEL_BYTES, nextLabelOf, putMemory, removeVector } from "../storage/memory-records.ts";
 import type { Reader, Snapshot, Tx } from "../storage/store.ts";
@@ -30,7 +31,7 @@ import {
   type SessionRow,
 } from "../storage/tables.ts";
 import { isEmbedding, storedLabel } from "../vectors/encoding.ts";
-import { removeDelivery } from "../webhooks/queue.ts";
+import { removeDeliveries } from "../webhooks/queue.ts";
 import { RECORDS, rowProblem, stored, type RecordTable } from "./records.ts";
 
 export interface Problem {
@@ -158,7 +159,7 @@ function isOfARow(reader: Reader, of: RecordTable, index: AnyTable, entry: { key
 function* checkSessions(reader: Snapshot): Generator<Problem | undefined> {
   for (const { key: session } of reader.entries(sessions)) {
     yield undefined;
-    const row = read(() => reader.get(sessions, session));
+    const row = readable(() => reader.get(sessions, session));
     if (row === undefined) continue;
     const found = { example: withPrefix("sess", session), record: { table: sessions, key: session } };
     const states = sequence(
@@ -273,10 +274,10 @@ function* checkOrphans(reader: Snapshot): Generator<Problem | undefined> {
 function* checkMemories(reader: Snapshot): Generator<Problem | undefined> {
   for (const { key } of reader.entries(memories)) {
     yield undefined;
-    const row = read(() => reader.get(memories, key));
+    const row = readable(() => reader.get(memories, key));
     if (row === undefined) continue;
     const example = withPrefix("mem", key);
-    const { userId } = read(() => reader.get(sessions, bare(row.sessionId as SessionId))) ?? row;
+    const { userId } = readable(() => reader.get(sessions, bare(row.sessionId as SessionId))) ?? row;
     if (userId !== row.userId) {
       yield {
         what: "memories: of another user than their session",
@@ -321,14 +322,14 @@ function* checkMemories(reader: Snapshot): Generator<Problem | undefined> {
 function* checkDeliveries(reader: Snapshot): Generator<Problem | undefined> {
   for (const { key } of reader.entries(deliveries)) {
     yield undefined;
-    const row = read(() => reader.get(deliveries, key));
+    const row = readable(() => reader.get(deliveries, key));
     if (row === undefined || reader.has(payloads, row.payload)) continue;
     yield {
       what: "deliveries: what was to be delivered is missing",
       example: withPrefix("dlv", key.slice(BARE_ID_LENGTH)),
       record: { table: deliveries, key },
       mend: (tx) => {
-        if (!tx.has(payloads, tx.get(deliveries, key)?.payload ?? "")) removeDelivery(tx, key);
+        if (!tx.has(payloads, tx.get(deliveries, key)?.payload ?? "")) removeDeliveries(tx, [key], row.createdAt);
       },
     };
   }
@@ -420,19 +421,10 @@ function* checkOwed(reader: Snapshot): Generator<Problem | undefined> {
 }
 
 function memoryAt(reader: Reader, memory: BareId): MemoryRow | undefined {
-  return read(() => reader.get(memories, memory));
+  return readable(() => reader.get(memories, memory));
 }
 
 /** There, but nobody can say what it is: what belongs to it stays. */
 function isUnreadable(reader: Reader, memory: BareId): boolean {
   return reader.has(memories, memory) && memoryAt(reader, memory) === undefined;
-}
-
-/** undefined for a row that is no JSON: `checkRows` has said so. */
-function read<Row>(get: () => Row | undefined): Row | undefined {
-  try {
-    return get();
-  } catch {
-    return undefined;
-  }
 }

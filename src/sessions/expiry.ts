@@ -10,7 +10,9 @@
 import type { Settings } from "../settings/settings.ts";
 import { withPrefix } from "../lib/ids.ts";
 import { toJson } from "../lib/json.ts";
+import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
+import { BadRows } from "../storage/bad-rows.ts";
 import { numberKey } from "../storage/keys.ts";
 import type { Tx } from "../storage/store.ts";
 import { sessions, sessionsByExpiry } from "../storage/tables.ts";
@@ -25,15 +27,22 @@ const SESSIONS_PER_COMMIT = 20;
 const POLL_MS = 1_000;
 const MS_WIDTH = numberKey(0).length;
 
-export function sessionExpiry(records: Records & { settings: Pick<Settings, "values"> }, timer: Caller): Task {
+interface ExpiryParts extends Records {
+  readonly settings: Pick<Settings, "values">;
+  readonly log: Log;
+}
+
+export function sessionExpiry(records: ExpiryParts, timer: Caller): Task {
+  const { store, clock, log } = records;
+  const name = "session expiry";
+  const bad = new BadRows(store, log, name);
   return {
-    name: "session expiry",
+    name,
     async run() {
-      const { store, clock } = records;
-      const due = store.keys(sessionsByExpiry, { from: "", to: numberKey(clock.now() + 1), limit: SESSIONS_PER_COMMIT });
+      const due = bad.keysOfOthers(sessionsByExpiry, { from: "", to: numberKey(clock.now() + 1), limit: SESSIONS_PER_COMMIT });
       if (due.length === 0) return POLL_MS;
-      await store.commit((tx) => {
-        for (const key of due) expire(tx, records, timer, key);
+      await bad.commit((tx, isolate) => {
+        for (const key of due) isolate(key, () => expire(tx, records, timer, key));
       });
       records.wakeOutbox?.();
       return due.length === SESSIONS_PER_COMMIT ? 0 : POLL_MS;
@@ -41,7 +50,7 @@ export function sessionExpiry(records: Records & { settings: Pick<Settings, "val
   };
 }
 
-function expire(tx: Tx, records: Parameters<typeof sessionExpiry>[0], timer: Caller, expiryKey: string): void {
+function expire(tx: Tx, records: ExpiryParts, timer: Caller, expiryKey: string): void {
   const key = expiryKey.slice(MS_WIDTH);
   const row = tx.get(sessions, key);
   // Between the look at the index and this commit the session may have been deleted or given more time.

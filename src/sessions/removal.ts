@@ -8,7 +8,9 @@
  * @module
  */
 import { bare, type BareId, type SessionId } from "../lib/ids.ts";
+import type { Log } from "../lib/log.ts";
 import { FIRST } from "../storage/access.ts";
+import { BadRows } from "../storage/bad-rows.ts";
 import { AFTER_ALL, hashKey, numberKey } from "../storage/keys.ts";
 import { removeMemoryRecords } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/store.ts";
@@ -51,15 +53,20 @@ export function isAnyBeingRemoved(reader: Reader): boolean {
 }
 
 /** Takes the next piece of what removed sessions left. */
-export function sessionRemoval({ store }: Records): Task {
+export function sessionRemoval({ store }: Records, log: Log): Task {
+  const name = "session removal";
+  const bad = new BadRows(store, log, name);
   return {
-    name: "session removal",
+    name,
     async run() {
-      const [next] = store.rows(removals, FIRST);
-      if (next === undefined) return IDLE_MS;
-      await store.commit((tx) => {
-        if (removeSomeRecords(tx, next.key, next.row)) tx.remove(removals, next.key);
-      });
+      const [session] = bad.keysOfOthers(removals, { ...FIRST, limit: 1 });
+      if (session === undefined) return IDLE_MS;
+      await bad.commit((tx, isolate) =>
+        isolate(session, () => {
+          const removal = tx.get(removals, session);
+          if (removal !== undefined && removeSomeRecords(tx, session, removal)) tx.remove(removals, session);
+        }),
+      );
       return 0;
     },
   };

@@ -7,6 +7,8 @@
  * @module
  */
 import { BARE_ID_LENGTH } from "../lib/ids.ts";
+import type { Log } from "../lib/log.ts";
+import { BadRows } from "../storage/bad-rows.ts";
 import { hashKey } from "../storage/keys.ts";
 import type { Tx } from "../storage/store.ts";
 import { traces, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser } from "../storage/tables.ts";
@@ -17,28 +19,32 @@ import { actionPrefix, expiryDayKey, type Records } from "./record.ts";
 const TRACES_PER_COMMIT = 200;
 const IDLE_MS = 60_000;
 
-export function traceRetention(records: Records): Task {
+export function traceRetention(records: Records, log: Log): Task {
+  const name = "trace retention";
+  const bad = new BadRows(records.store, log, name);
   return {
-    name: "trace retention",
+    name,
     async run() {
-      const keys = records.store.keys(tracesByExpiry, { from: "", to: expiryDayKey(records.clock.now()), limit: TRACES_PER_COMMIT });
-      if (keys.length > 0) await records.store.commit((tx) => removeTraces(tx, keys));
+      const keys = bad.keysOfOthers(tracesByExpiry, { from: "", to: expiryDayKey(records.clock.now()), limit: TRACES_PER_COMMIT });
+      if (keys.length > 0) {
+        await bad.commit((tx, isolate) => {
+          for (const key of keys) isolate(key, () => removeTrace(tx, key));
+        });
+      }
       return keys.length === TRACES_PER_COMMIT ? 0 : IDLE_MS;
     },
   };
 }
 
-function removeTraces(tx: Tx, keys: readonly string[]): void {
-  for (const key of keys) {
-    const id = key.slice(-BARE_ID_LENGTH);
-    const row = tx.get(traces, id);
-    if (row !== undefined) {
-      const trace = JSON.parse(row.body) as { session_id: string | null; user_id?: string; action: TraceAction };
-      if (trace.session_id !== null) tx.remove(tracesBySession, trace.session_id.slice("sess_".length) + id);
-      if (trace.user_id !== undefined) tx.remove(tracesByUser, hashKey(trace.user_id) + id);
-      tx.remove(tracesByAction, actionPrefix(trace.action) + id);
-      tx.remove(traces, id);
-    }
-    tx.remove(tracesByExpiry, key);
+function removeTrace(tx: Tx, key: string): void {
+  const id = key.slice(-BARE_ID_LENGTH);
+  const row = tx.get(traces, id);
+  if (row !== undefined) {
+    const trace = JSON.parse(row.body) as { session_id: string | null; user_id?: string; action: TraceAction };
+    if (trace.session_id !== null) tx.remove(tracesBySession, trace.session_id.slice("sess_".length) + id);
+    if (trace.user_id !== undefined) tx.remove(tracesByUser, hashKey(trace.user_id) + id);
+    tx.remove(tracesByAction, actionPrefix(trace.action) + id);
+    tx.remove(traces, id);
   }
+  tx.remove(tracesByExpiry, key);
 }

@@ -9,7 +9,9 @@
  */
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
+import { BadRows, readable, type Isolate } from "../storage/bad-rows.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import { outbox, payloads, traces, webhooks, type DeliveryRow, type OutboxRow, type WebhookRow } from "../storage/tables.ts";
@@ -27,49 +29,60 @@ const DROPPED_PER_COMMIT = 2_000;
 const IDLE_MS = 10_000;
 
 /** @param delivered - called when there are new deliveries */
-export function outboxDrain(records: Records, delivered: () => void): Task {
+export function outboxDrain(records: Records, log: Log, delivered: () => void): Task {
   const { store } = records;
+  const bad = new BadRows(store, log, OUTBOX);
   return {
     name: OUTBOX,
     async run() {
       const isWanted = enabledWebhooks(store).length > 0;
       const limit = isWanted ? EVENTS_PER_COMMIT : DROPPED_PER_COMMIT;
-      const keys = store.keys(outbox, { from: "", to: AFTER_ALL, limit });
+      const keys = bad.keysOfOthers(outbox, { from: "", to: AFTER_ALL, limit });
       if (keys.length === 0) return IDLE_MS;
-      const done = await store.commit((tx) => drain(tx, records, keys));
+      const done = await bad.commit((tx, isolate) => drain(tx, records, keys, isolate));
       if (done.deliveries > 0) delivered();
       return done.events === limit || done.events < keys.length ? 0 : IDLE_MS;
     },
   };
 }
 
-function drain(tx: Tx, records: Records, keys: readonly BareId[]): { events: number; deliveries: number } {
+function drain(tx: Tx, records: Records, keys: readonly BareId[], isolate: Isolate): { events: number; deliveries: number } {
   const receivers = enabledWebhooks(tx);
   const done = { events: 0, deliveries: 0 };
   let bytes = 0;
   for (const key of keys) {
-    if (receivers.length > 0) {
-      const row = tx.get(outbox, key);
-      const wanting = row === undefined ? [] : receivers.filter((one) => one.row.since < key && one.row.events.includes(row.type));
-      const data = row === undefined || wanting.length === 0 ? undefined : dataOf(tx, row);
-      if (row !== undefined && data !== undefined) {
-        const payload = payloadJson(key, row, data);
-        const now = records.clock.now();
-        putEvent(
-          tx,
-          records,
-          payload,
-          wanting.map(({ key: webhook }) => ({ webhook, row: newDelivery(key, row.type, row.sessionId, now) })),
-        );
-        done.deliveries += wanting.length;
-        bytes += payload.length;
-      }
-    }
-    tx.remove(outbox, key);
+    isolate(key, () => {
+      const made = receivers.length === 0 ? undefined : putDeliveries(tx, records, key, receivers);
+      tx.remove(outbox, key);
+      done.deliveries += made?.deliveries ?? 0;
+      bytes += made?.length ?? 0;
+    });
     done.events++;
     if (bytes >= BYTES_PER_COMMIT || done.deliveries >= DELIVERIES_PER_COMMIT) break;
   }
   return done;
+}
+
+/** @returns how many there are of an event, and the length of what they deliver */
+function putDeliveries(
+  tx: Tx,
+  records: Records,
+  event: BareId,
+  receivers: readonly { key: BareId; row: WebhookRow }[],
+): { deliveries: number; length: number } | undefined {
+  const row = tx.get(outbox, event);
+  const wanting = row === undefined ? [] : receivers.filter((one) => one.row.since < event && one.row.events.includes(row.type));
+  const data = row === undefined || wanting.length === 0 ? undefined : dataOf(tx, row);
+  if (row === undefined || data === undefined) return undefined;
+  const payload = payloadJson(event, row, data);
+  const now = records.clock.now();
+  putEvent(
+    tx,
+    records,
+    payload,
+    wanting.map(({ key: webhook }) => ({ webhook, row: newDelivery(event, row.type, row.sessionId, now) })),
+  );
+  return { deliveries: wanting.length, length: payload.length };
 }
 
 /** Writes a payload and its deliveries. @returns the ids of these */
@@ -111,6 +124,10 @@ function dataOf(reader: Reader, row: OutboxRow): JsonText | undefined {
   return row.traceId === undefined ? row.body : reader.get(traces, row.traceId.slice("trace_".length))?.body;
 }
 
+/** Without one whose row cannot be read, so that the others go on. */
 export function enabledWebhooks(reader: Reader): { key: BareId; row: WebhookRow }[] {
-  return reader.rows(webhooks, { from: "", to: AFTER_ALL }).filter(({ row }) => row.enabled);
+  return reader.keys(webhooks, { from: "", to: AFTER_ALL }).flatMap((key) => {
+    const row = readable(() => reader.get(webhooks, key));
+    return row?.enabled === true ? [{ key, row }] : [];
+  });
 }

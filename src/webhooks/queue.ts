@@ -18,6 +18,7 @@
  */
 import { fromBase62 } from "../lib/base62.ts";
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
+import { readable } from "../storage/bad-rows.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import { deliveries, deliveriesBySession, deliveriesDue, type AnyTable, type DeliveryRow } from "../storage/tables.ts";
@@ -39,8 +40,15 @@ export type Next = { kind: "now"; queued: Queued } | { kind: "later"; at: number
  * Returns the delivery of a webhook that has been due for longest.
  *
  * @param isInFlight - whether an attempt is under way, or its result not saved yet; such a delivery is passed over
+ * @param onUnreadable - called with the key of a row that cannot be read, which is passed over too
  */
-export function nextDue(reader: Reader, webhook: BareId, now: number, isInFlight: (delivery: BareId) => boolean): Next {
+export function nextDue(
+  reader: Reader,
+  webhook: BareId,
+  now: number,
+  isInFlight: (delivery: BareId) => boolean,
+  onUnreadable: (key: string, error: unknown) => void = () => undefined,
+): Next {
   for (let from: string = webhook; ;) {
     const keys = reader.keys(deliveriesDue, { from, to: webhook + AFTER_ALL, limit: KEYS_PER_READ });
     for (const key of keys) {
@@ -48,7 +56,10 @@ export function nextDue(reader: Reader, webhook: BareId, now: number, isInFlight
       if (isInFlight(delivery)) continue;
       const at = fromBase62(key.slice(BARE_ID_LENGTH, BARE_ID_LENGTH + MS_WIDTH));
       if (at > now) return { kind: "later", at };
-      const row = reader.get(deliveries, webhook + delivery);
+      const row = readable(
+        () => reader.get(deliveries, webhook + delivery),
+        (error) => onUnreadable(webhook + delivery, error),
+      );
       if (row !== undefined) return { kind: "now", queued: { webhook, delivery, row } };
     }
     if (keys.length < KEYS_PER_READ) return { kind: "none" };
@@ -106,7 +117,7 @@ function makeFirstDue(tx: Tx, line: string, now: number): void {
   const [key] = tx.keys(deliveriesBySession, { from: line, to: line + AFTER_ALL, limit: 1 });
   if (key === undefined) return;
   const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(-BARE_ID_LENGTH)];
-  const row = tx.get(deliveries, webhook + delivery);
+  const row = readable(() => tx.get(deliveries, webhook + delivery));
   if (row !== undefined && row.nextAttemptAt === null) write(tx, { webhook, delivery, row: { ...row, nextAttemptAt: now } });
 }
 

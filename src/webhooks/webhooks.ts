@@ -59,7 +59,7 @@ export function openWebhooks(
   let isStopped = false;
   return {
     parts: { network, wake, outcomes: worker.outcomes },
-    tasks: [outboxDrain(records, wake), worker.task, deliveryRetention(records)],
+    tasks: [outboxDrain(records, means.log, wake), worker.task, deliveryRetention(records, means.log)],
     wakeOutbox: () => {
       // Commits that were flushed together look together.
       if (isLooking) return;

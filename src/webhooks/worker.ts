@@ -11,8 +11,10 @@
  */
 import type { Chance } from "../lib/chance.ts";
 import type { Wait } from "../lib/clock.ts";
+import { ApiError } from "../lib/errors.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
+import { BadRows } from "../storage/bad-rows.ts";
 import type { Tx } from "../storage/store.ts";
 import { deliveries, webhooks, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
@@ -62,6 +64,7 @@ export class Worker {
   readonly task: Task = { name: DELIVERIES, run: () => (this.#run ??= this.#deliver().finally(() => (this.#run = undefined))) };
   readonly #deps: WorkerDeps;
   readonly #places = new Places();
+  readonly #bad: BadRows;
   readonly #wakeUp: WakeUp;
   readonly #stop = new AbortController();
   /** Results that the store has refused. */
@@ -70,6 +73,7 @@ export class Worker {
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
+    this.#bad = new BadRows(deps.store, deps.log, DELIVERIES);
     this.#wakeUp = new WakeUp(deps.wait);
   }
 
@@ -111,7 +115,15 @@ export class Worker {
       if (!this.#places.isFree(key, isFailing)) continue;
       const pausedUntil = row.pausedUntil ?? 0;
       const next: Next =
-        pausedUntil > now ? { kind: "later", at: pausedUntil } : nextDue(store, key, now, (delivery) => this.#places.has(key, delivery));
+        pausedUntil > now
+          ? { kind: "later", at: pausedUntil }
+          : nextDue(
+              store,
+              key,
+              now,
+              (delivery) => this.#places.has(key, delivery) || this.#bad.has(key + delivery),
+              (bad, error) => this.#bad.note(bad, error),
+            );
       if (next.kind === "later") nextAt = Math.min(nextAt, next.at);
       if (next.kind !== "now") continue;
       this.#places.take(key, next.queued.delivery, isFailing);
@@ -144,6 +156,7 @@ export class Worker {
     try {
       change = await this.#deps.store.commit((tx) => this.#write(tx, result));
     } catch (error) {
+      if (!(error instanceof ApiError)) return this.#bad.note(result.webhook + result.delivery, error);
       this.#unsaved.push(result);
       throw error;
     }

@@ -1,0 +1,94 @@
+/**
+ * Keeps one bad row from stopping a task for all others.
+ *
+ * A task works on several rows in one commit. When the work on one of them throws, the commit is made again without it; the
+ * row is logged once and left alone until the next start. `cairn doctor` says what is wrong with it.
+ *
+ * @module
+ */
+import { ApiError } from "../lib/errors.ts";
+import { describeError, type Log } from "../lib/log.ts";
+import type { Span, Tx } from "./access.ts";
+import type { Store } from "./store.ts";
+import type { AnyTable } from "./tables.ts";
+
+/** With more of them it is not the rows that are bad: then the task fails, and is tried again. */
+const BAD_ROWS_MAX = 1_000;
+
+/** Runs the work on one row; not at all for one that is known to be bad. */
+export type Isolate = (key: string, work: () => void) => void;
+
+export class BadRows {
+  readonly #store: Store;
+  readonly #log: Log;
+  readonly #task: string;
+  readonly #keys = new Set<string>();
+
+  /** @param task - its name, for the log */
+  constructor(store: Store, log: Log, task: string) {
+    this.#store = store;
+    this.#log = log;
+    this.#task = task;
+  }
+
+  has(key: string): boolean {
+    return this.#keys.has(key);
+  }
+
+  /** The first keys of a span that are not those of bad rows. */
+  keysOfOthers(table: AnyTable, span: Span & { limit: number }): string[] {
+    const keys = this.#store.keys(table, { ...span, limit: span.limit + this.#keys.size });
+    return (this.#keys.size === 0 ? keys : keys.filter((key) => !this.#keys.has(key))).slice(0, span.limit);
+  }
+
+  /** One commit, made again without each row whose work throws. */
+  async commit<Result>(work: (tx: Tx, isolate: Isolate) => Result): Promise<Result> {
+    for (;;) {
+      const current: { key?: string } = {};
+      const isolate: Isolate = (key, step) => {
+        if (this.#keys.has(key)) return;
+        current.key = key;
+        step();
+        delete current.key;
+      };
+      try {
+        return await this.#store.commit((tx) => {
+          delete current.key;
+          return work(tx, isolate);
+        });
+      } catch (error) {
+        if (current.key === undefined) throw error;
+        this.note(current.key, error);
+      }
+    }
+  }
+
+  /**
+   * Leaves a row alone from now on.
+   *
+   * @throws what was thrown, when it is not the row's fault
+   */
+  note(key: string, error: unknown): void {
+    if (this.#keys.has(key)) return;
+    if (error instanceof ApiError || this.#keys.size >= BAD_ROWS_MAX) throw error;
+    this.#keys.add(key);
+    this.#log.error("a row cannot be processed and is left alone: cairn doctor says what is wrong with it", {
+      task: this.#task,
+      key,
+      error: describeError(error),
+    });
+  }
+}
+
+/** What is read, or undefined for a row that cannot be read. */
+export function readable<Row>(
+  read: () => Row | undefined,
+  onUnreadable: (error: unknown) => void = () => undefined,
+): Row | undefined {
+  try {
+    return read();
+  } catch (error) {
+    onUnreadable(error);
+    return undefined;
+  }
+}

@@ -1,0 +1,156 @@
+/**
+ * A row that cannot be read, as a failing disk or a wrong program leaves one, stops no task for the others.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { stored } from "../src/operations/records.ts";
+import { AFTER_ALL } from "../src/storage/keys.ts";
+import {
+  apiKeys,
+  deliveries,
+  idempotency,
+  memories,
+  outbox,
+  owed,
+  removals,
+  sessions,
+  traces,
+  versions,
+  webhooks,
+  type AnyTable,
+} from "../src/storage/tables.ts";
+import { type Cairn, startCairn } from "./support/cairn.ts";
+import { startReceiver } from "./support/receiver.ts";
+
+const ALL = { from: "", to: AFTER_ALL };
+
+const keysOf = (cairn: Cairn, table: AnyTable) => cairn.service.store.keys(table, ALL);
+
+/** Makes a row one that no program can read. */
+async function damage(cairn: Cairn, table: AnyTable, key: string | undefined): Promise<void> {
+  if (key === undefined) throw new Error(`no row in ${table.name}`);
+  await cairn.service.store.commit((tx) => tx.put(stored(table), key, "{"));
+}
+
+/** What the log says of rows that were left alone. */
+function leftAlone(cairn: Cairn): { task: string; key: string }[] {
+  return cairn.logged
+    .map((line) => JSON.parse(line) as { message: string; task: string; key: string })
+    .filter(({ message }) => message.startsWith("a row cannot be processed"))
+    .map(({ task, key }) => ({ task, key }));
+}
+
+test("sessions expire beside more than a commit of bad ones, which are logged once", async () => {
+  await using cairn = await startCairn();
+  const made = await Promise.all(Array.from({ length: 50 }, () => cairn.createSession({ ttl_seconds: 10 })));
+  const bad = made.slice(0, 25).map(({ id }) => (id as string).slice("sess_".length));
+  for (const key of bad) await cairn.service.store.commit((tx) => tx.remove(versions, `${key}0000000`));
+  await damage(cairn, sessions, bad[0]);
+  cairn.clock.advance({ seconds: 20 });
+  for (let round = 0; round < 3; round++) await cairn.runTask("session expiry");
+  expect(keysOf(cairn, sessions).toSorted()).toEqual(bad.toSorted());
+  expect(leftAlone(cairn)).toHaveLength(25);
+  expect(leftAlone(cairn).every(({ task }) => task === "session expiry")).toBe(true);
+});
+
+test("what removed sessions left is removed beside a memory that cannot be read", async () => {
+  await using cairn = await startCairn();
+  const removed: string[] = [];
+  for (let i = 0; i < 3; i++) {
+    const { id } = await cairn.createSession();
+    await cairn.addMemory(id, "Kept for a while.");
+    removed.push(id.slice("sess_".length));
+  }
+  await cairn.service.store.commit((tx) => {
+    for (const session of removed) {
+      tx.remove(sessions, session);
+      tx.put(removals, session, { memories: true });
+    }
+  });
+  const [first = ""] = removed.toSorted();
+  const memory = cairn.service.store.keys({ name: "memories_by_session" }, { from: first, to: first + AFTER_ALL })[0]?.slice(first.length);
+  await damage(cairn, memories, memory);
+  await cairn.runTask("session removal");
+  expect([keysOf(cairn, removals), keysOf(cairn, memories)]).toEqual([[first], [memory ?? ""]]);
+  expect(leftAlone(cairn)).toEqual([{ task: "session removal", key: first }]);
+});
+
+test("traces and idempotent answers whose time has passed go beside one that cannot be read", async () => {
+  await using cairn = await startCairn();
+  for (let i = 0; i < 3; i++) {
+    await cairn.ok(cairn.post("/v1/sessions", { agent_id: "agent" }, { headers: { "Idempotency-Key": `k${i}` } }));
+  }
+  const [trace] = keysOf(cairn, traces);
+  await damage(cairn, traces, trace);
+  await damage(cairn, idempotency, keysOf(cairn, idempotency)[0]);
+  cairn.clock.advance({ seconds: 400 * 86_400 });
+  await cairn.runTask("trace retention");
+  await cairn.runTask("idempotency retention");
+  expect([keysOf(cairn, traces), keysOf(cairn, idempotency)]).toEqual([[trace ?? ""], []]);
+  expect(leftAlone(cairn).map(({ task }) => task)).toEqual(["trace retention"]);
+});
+
+test("events become deliveries, are delivered and removed after their time, beside an event, a webhook and a delivery that cannot be read", async () => {
+  await using receiver = startReceiver();
+  await using cairn = await startCairn();
+  const { url } = receiver;
+  const hook = async () => (await cairn.ok(cairn.post("/v1/webhooks", { url, events: ["session.created"] }))).id as string;
+  await hook();
+  const second = await hook();
+  await cairn.createSession();
+  await cairn.createSession();
+  await damage(cairn, outbox, keysOf(cairn, outbox)[0]);
+  await damage(cairn, webhooks, second.slice("whk_".length));
+  await cairn.runTask("webhook outbox");
+  expect([keysOf(cairn, outbox).length, keysOf(cairn, deliveries).length]).toEqual([1, 1]);
+  expect(leftAlone(cairn).map(({ task }) => task)).toEqual(["webhook outbox"]);
+
+  await cairn.createSession();
+  const [bad = ""] = keysOf(cairn, deliveries);
+  await damage(cairn, deliveries, bad);
+  await cairn.runTask("webhook outbox");
+  expect(keysOf(cairn, deliveries)).toHaveLength(2);
+  await cairn.runTaskOnce("webhook deliveries");
+  expect(receiver.received).toHaveLength(1);
+  expect(leftAlone(cairn).map(({ task }) => task)).toEqual(["webhook outbox", "webhook deliveries"]);
+  cairn.clock.advance({ seconds: 8 * 86_400 });
+  await cairn.runTask("webhook retention");
+  expect(keysOf(cairn, deliveries)).toEqual([bad]);
+});
+
+test("vectors are made, and uses of keys written, beside a memory and a key that cannot be read", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const made: string[] = [];
+  for (const content of ["One.", "Two.", "Three."]) {
+    const memory = await cairn.addMemory(id, content);
+    made.push(memory.id.slice("mem_".length));
+  }
+  await cairn.service.store.commit((tx) => {
+    for (const memory of made) {
+      const row = tx.get(memories, memory);
+      if (row?.embedding === undefined) throw new Error("there is no vector to take away");
+      const { embedding: _, ...rest } = row;
+      tx.put(memories, memory, rest);
+      tx.put(owed, memory, "");
+    }
+  });
+  const [bad] = made.toSorted();
+  await damage(cairn, memories, bad);
+  await cairn.runTask("embeddings");
+  expect(keysOf(cairn, owed)).toEqual([bad ?? ""]);
+
+  const admin = cairn.key;
+  for (let i = 0; i < 2; i++) {
+    cairn.key = await cairn.newKey();
+    await cairn.get("/v1/sessions");
+  }
+  const used = Bun.CryptoHasher.hash("sha256", cairn.key, "hex");
+  cairn.key = admin;
+  const other = keysOf(cairn, apiKeys).find((hash) => hash !== used && hash !== Bun.CryptoHasher.hash("sha256", admin, "hex"));
+  await damage(cairn, apiKeys, other);
+  await cairn.runTask("last use of keys");
+  expect(cairn.service.store.get(apiKeys, used)?.lastUsedAt).toBe(cairn.clock.now());
+  expect(leftAlone(cairn).map(({ task }) => task)).toEqual(["embeddings", "last use of keys"]);
+});
