@@ -81,10 +81,7 @@ export class BadRows {
 }
 
 /** What is read, or undefined for a row that cannot be read. */
-export function readable<Row>(
-  read: () => Row | undefined,
-  onUnreadable: (error: unknown) => void = () => undefined,
-): Row | undefined {
+export function readable<Row>(read: () => Row | undefined, onUnreadable: (error: unknown) => void = () => undefined): Row | undefined {
   try {
     return read();
   } catch (error) {
