@@ -11,7 +11,6 @@
  */
 import type { Chance } from "../lib/chance.ts";
 import type { Wait } from "../lib/clock.ts";
-import { ApiError } from "../lib/errors.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { BadRows } from "../storage/bad-rows.ts";
@@ -154,9 +153,12 @@ export class Worker {
   async #save(result: Result): Promise<void> {
     let change: Change | undefined;
     try {
-      change = await this.#deps.store.commit((tx) => this.#write(tx, result));
+      change = await this.#bad.commit((tx, isolate) => {
+        let written: Change | undefined;
+        isolate(result.webhook + result.delivery, () => (written = this.#write(tx, result)));
+        return written;
+      });
     } catch (error) {
-      if (!(error instanceof ApiError)) return this.#bad.note(result.webhook + result.delivery, error);
       this.#unsaved.push(result);
       throw error;
     }
