@@ -1066,6 +1066,15 @@ export const SPECIFICATION: readonly Section[] = [
     },
   },
   {
+    title: "Network",
+    rows: {
+      "default settings: nothing leaves the machine": [
+        "process/network.test.ts › with the default settings nothing leaves the machine: not at the start, in a conversation, in a search, in a command, nor at the stop",
+        "process/network.test.ts › what an operator asks for is seen leaving: a webhook by name, and an embedding provider",
+      ],
+    },
+  },
+  {
     title: "Durability",
     rows: {
       "answer of success: after the flush, for every kind of write": powerCut.order,
