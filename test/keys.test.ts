@@ -3,6 +3,9 @@ import { join } from "node:path";
 import { expect, spyOn, test } from "bun:test";
 import { ApiError } from "../src/lib/errors.ts";
 import { deleteKey, getKey as getKeyOf, rollKey } from "../src/keys/keys.ts";
+import { restoreBackup, writeBackup } from "../src/operations/backup.ts";
+import { exportLines } from "../src/operations/export.ts";
+import { importLines } from "../src/operations/import.ts";
 import { openRecords } from "../src/service.ts";
 import { apiKeys, apiKeysById } from "../src/storage/tables.ts";
 import { idsOf, neverGiven, pagesOf, refusal } from "./support/answers.ts";
@@ -602,4 +605,55 @@ test("more keys than one commit takes are all written: the task comes back for t
   cairn.clock.advance({ seconds: 1 });
   await useAll();
   expect(await usesOf()).toEqual(["2026-05-07T08:00:01.000Z"]);
+});
+
+const CHOSEN = "crn_ChosenByTheOperator00001";
+
+const refusedAtStart = (cairn: Cairn) =>
+  cairn.logged
+    .map((line) => JSON.parse(line))
+    .filter(({ message }) => message.startsWith("CAIRN_API_KEY is refused"))
+    .map(({ level, reason, prefix }) => ({ level, reason, prefix }));
+
+test("a key of CAIRN_API_KEY that was deleted is not registered again, here, in a backup or in an export, and a start says so", async () => {
+  await using cairn = await startCairn({ apiKey: CHOSEN });
+  await using scratch = await startCairn();
+  cairn.key = await cairn.newKey({ scopes: ["admin"] });
+  const own = (await cairn.ok(cairn.get("/v1/api_keys"))).data.find(({ name }: { name: string }) => name === "from the environment");
+  expect(await statusWith(cairn, CHOSEN)).toBe(200);
+  await cairn.restart();
+  expect([await statusWith(cairn, CHOSEN), refusedAtStart(cairn)]).toEqual([200, []]);
+  await cairn.ok(cairn.delete(`/v1/api_keys/${own.id}`));
+
+  const refused = { level: "warn", reason: "it was deleted", prefix: "crn_Chos" };
+  await cairn.restart();
+  expect([await statusWith(cairn, CHOSEN), refusedAtStart(cairn)]).toEqual([401, [refused]]);
+
+  const file = join(scratch.directory, "copy");
+  await writeBackup(cairn.service.store, cairn.clock, file, { force: false });
+  await restoreBackup(file, join(scratch.directory, "restored"), cairn.clock, { force: false });
+  const lines = Buffer.from(Array.from(exportLines(cairn.service.store, { secrets: false }), (line) => `${line}\n`).join(""));
+  const source = (async function* () {
+    yield lines;
+  })();
+  await importLines(source, join(scratch.directory, "imported"), cairn.clock);
+  for (const name of ["restored", "imported"]) {
+    await using copy = await startCairn({ directory: join(scratch.directory, name), clock: cairn.clock, apiKey: CHOSEN });
+    expect([await statusWith(copy, CHOSEN), refusedAtStart(copy)]).toEqual([401, [refused]]);
+  }
+});
+
+test("a key of CAIRN_API_KEY that was rolled opens nothing once its overlap has ended, and a start says so", async () => {
+  await using cairn = await startCairn({ apiKey: CHOSEN });
+  cairn.key = await cairn.newKey({ scopes: ["admin"] });
+  const own = (await cairn.ok(cairn.get("/v1/api_keys"))).data.find(({ name }: { name: string }) => name === "from the environment");
+  await cairn.ok(cairn.post(`/v1/api_keys/${own.id}/roll`, { overlap_seconds: 60 }));
+  await cairn.restart();
+  expect([await statusWith(cairn, CHOSEN), refusedAtStart(cairn)]).toEqual([200, []]);
+  cairn.clock.advance({ seconds: 61 });
+  await cairn.restart();
+  expect([await statusWith(cairn, CHOSEN), refusedAtStart(cairn)]).toEqual([
+    401,
+    [{ level: "warn", reason: "it has ended", prefix: "crn_Chos" }],
+  ]);
 });

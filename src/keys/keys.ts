@@ -18,7 +18,7 @@ import { AFTER_ALL } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
 import { Remembered } from "../storage/remembered.ts";
 import type { Reader, Tx } from "../storage/store.ts";
-import { apiKeys, apiKeysById, type ApiKeyRow } from "../storage/tables.ts";
+import { apiKeys, apiKeysById, deletedKeys, type ApiKeyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { commitFor, commitSecret, recordAdmin, type Caller, type Records } from "../traces/record.ts";
 import type { LastUses } from "./last-use.ts";
@@ -159,14 +159,15 @@ function hasKeys(reader: Reader): boolean {
 
 /**
  * Registers a key that the operator chose. Where the disk is full a start succeeds with the keys there are, and the task that
- * this gives registers it when there is room.
+ * this gives registers it when there is room. A key that was deleted once is never a key again: who deleted it may not know
+ * where else it stands.
  *
  * @throws {ApiError} `service_unavailable` when it cannot be registered and there is no other: nobody could ask for anything
  */
 export async function keyRegistration(records: Records, caller: Caller, secret: string, log: Log): Promise<Task> {
   let isDone = false;
   try {
-    await registerKey(records, caller, secret);
+    await registerKey(records, caller, secret, log);
     isDone = true;
   } catch (error) {
     if (!(error instanceof ApiError) || !hasKeys(records.store)) throw error;
@@ -176,20 +177,30 @@ export async function keyRegistration(records: Records, caller: Caller, secret: 
     name: "registration of CAIRN_API_KEY",
     async run() {
       // Once: it may be revoked meanwhile.
-      if (!isDone) await registerKey(records, caller, secret);
+      if (!isDone) await registerKey(records, caller, secret, log);
       isDone = true;
       return DAY_MS;
     },
   };
 }
 
-/** With all scopes, unless it is there already. */
-async function registerKey(records: Records, caller: Caller, secret: string): Promise<void> {
-  if (records.store.get(apiKeys, hashOf(secret)) !== undefined) return;
-  await records.store.commit((tx) => {
-    if (tx.get(apiKeys, hashOf(secret)) === undefined) {
-      putNewKey(tx, records, caller, secret, { name: "from the environment", scopes: ["admin"], tier: "enterprise" });
-    }
+/** With all scopes, unless it is there already or was deleted. */
+async function registerKey(records: Records, caller: Caller, secret: string, log: Log): Promise<void> {
+  const { store, clock } = records;
+  const hash = hashOf(secret);
+  const isNew = (reader: Reader) => !reader.has(apiKeys, hash) && !reader.has(deletedKeys, hash);
+  if (isNew(store)) {
+    await store.commit((tx) => {
+      if (isNew(tx)) putNewKey(tx, records, caller, secret, { name: "from the environment", scopes: ["admin"], tier: "enterprise" });
+    });
+  }
+  const row = store.get(apiKeys, hash);
+  const reason = row === undefined ? "it was deleted" : hasEnded(row, clock.now()) ? "it has ended" : undefined;
+  if (reason === undefined) return;
+  log.warn("CAIRN_API_KEY is refused and opens nothing: put another key there", {
+    reason,
+    prefix: secret.slice(0, SHOWN_LENGTH),
+    ...(row === undefined ? {} : { key: row.id }),
   });
 }
 
@@ -223,6 +234,7 @@ export function deleteKey(records: Records, caller: Caller, id: string, reason?:
     const { hash, row } = findById(tx, id);
     tx.remove(apiKeys, hash);
     tx.remove(apiKeysById, bare(row.id as KeyId));
+    tx.put(deletedKeys, hash, { deletedAt: records.clock.now() });
     recordAdmin(tx, records, caller, "api_key.revoked", { ...tracedKey(row), reason: reason ?? null });
     return jsonObject({ object: toJson("api_key"), id: toJson(row.id), deleted: toJson(true) });
   });

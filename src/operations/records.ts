@@ -18,6 +18,7 @@ import { memoryIndexKeys } from "../storage/memory-records.ts";
 import {
   apiKeys,
   apiKeysById,
+  deletedKeys,
   deliveries,
   deliveriesBySession,
   deliveriesDue,
@@ -415,6 +416,7 @@ export const RECORDS: readonly RecordTable[] = [
     entries: (key, row) => [{ table: idempotencyByTime, key: numberKey(row.createdAt) + key }],
     recordOf: ({ key }) => key.slice(numberKey(0).length),
   }),
+  records({ table: deletedKeys, outside: asJson, key: SHA256, shape: object({ deletedAt: whole }) }),
   records({ table: removals, outside: asJson, key: ID, shape: object({ memories: truth }) }),
 ];
 

@@ -34,6 +34,7 @@
  *   idempotencyByTime  ms #(...)                    -
  * apiKeys              SHA-256 of the key, hex      ApiKeyRow
  *   apiKeysById        key                          SHA-256 of the key, hex
+ * deletedKeys          SHA-256 of the key, hex      DeletedKeyRow: a tombstone, so that it is never a key again
  * removals             session                      RemovalRow: what is left of a removed session
  * settings             current                      SettingsRow
  * ```
@@ -229,6 +230,10 @@ export interface ApiKeyRow {
   rolledTo?: string;
 }
 
+export interface DeletedKeyRow {
+  deletedAt: number;
+}
+
 /** Members as in the API; one that is not set is left out. */
 export interface EmbeddingSettings {
   provider?: string;
@@ -309,6 +314,7 @@ export const idempotency = withBody<IdempotencyRow>("idempotency");
 export const idempotencyByTime = index("idempotency_by_time");
 export const apiKeys = rowsRemembered(json<ApiKeyRow>("api_keys"));
 export const apiKeysById = text("api_keys_by_id");
+export const deletedKeys = json<DeletedKeyRow>("deleted_keys");
 export const removals = json<RemovalRow>("removals");
 export const settings = json<SettingsRow>("settings");
 export const provider = json<ProviderRow>("provider");
@@ -347,6 +353,7 @@ export const TABLES: readonly AnyTable[] = [
   idempotencyByTime,
   apiKeys,
   apiKeysById,
+  deletedKeys,
   removals,
   settings,
   provider,
