@@ -127,7 +127,14 @@ export function createApp(parts: AppParts) {
   app.wrap((answer, request) => () => answer(routable(request)));
 
   /** Filled anew for each response, which takes a copy: cheaper than having Bun read them from an object each time. */
-  const common = new Headers({ "Content-Type": "application/json", "X-Content-Type-Options": "nosniff" });
+  const common = new Headers({
+    "Content-Type": "application/json",
+    "X-Content-Type-Options": "nosniff",
+    // A shared cache does not know that X-API-Key says who may see an answer.
+    "Cache-Control": "no-store",
+    // Also where no origin was sent: a cache would give that answer to a page.
+    ...(corsOrigins.length > 0 ? { Vary: "Origin" } : {}),
+  });
   const last = { limit: "", reset: "" };
 
   /**

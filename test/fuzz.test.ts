@@ -375,6 +375,7 @@ function expectWhole({ headers, body }: Answer, method: string): void {
   expect(Object.fromEntries(headers)).toMatchObject({
     "content-type": "application/json",
     "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
     "x-ratelimit-limit": expect.stringMatching(/^\d+$/),
     "x-ratelimit-remaining": expect.stringMatching(/^\d+$/),
     "x-ratelimit-reset": expect.stringMatching(/^\d+$/),

@@ -129,6 +129,7 @@ for (const { status, code, type, param, ask } of errors) {
     expect(Object.keys(answer.body)).toEqual(["error"]);
     expect(answer.headers.get("content-type")).toBe("application/json");
     expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
+    expect(answer.headers.get("cache-control")).toBe("no-store");
   });
 }
 
@@ -181,6 +182,26 @@ test("no answer of the API is taken for anything but JSON", async () => {
     expect(answer.headers.get("content-type")).toBe("application/json");
     expect(answer.headers.get("x-content-type-options")).toBe("nosniff");
   }
+});
+
+test("no answer of the API is for a cache to keep, whatever its status", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const keyed = { headers: { "idempotency-key": "k" } };
+  const answers = [
+    await cairn.get(`/v1/sessions/${id}`),
+    await cairn.get("/v1/memory"),
+    await cairn.post("/v1/memory/search", { query: "tea" }),
+    await cairn.post("/v1/sessions", { agent_id: "a" }, keyed),
+    await cairn.post("/v1/sessions", { agent_id: "a" }, keyed),
+    await cairn.request("HEAD", `/v1/sessions/${id}`),
+    await cairn.get(`/v1/sessions/${id}`, { key: null }),
+    await cairn.get("/v1/nothing"),
+    await cairn.request("PUT", "/v1/sessions"),
+    await cairn.get("/v1/sessions", { headers: { host: "evil.example.com" } }),
+    await cairn.get("/health"),
+  ];
+  expect(answers.map(({ headers }) => headers.get("cache-control"))).toEqual(answers.map(() => "no-store"));
 });
 
 const paths: { path: (id: string) => string; status: number; code?: string }[] = [

@@ -173,7 +173,15 @@ test("pages of an origin that the operator named may call, after asking; others 
   const called = await cairn.post("/v1/sessions", { agent_id: "agent" }, { headers: { Origin: PAGE } });
   expect(called.status).toBe(201);
   expect(called.headers.get("access-control-allow-origin")).toBe(PAGE);
-  expect(called.headers.get("vary")).toBe("Origin");
+  // Also of what is refused, and of what no page asked for: a cache must not give that to one.
+  const answers = [
+    preflight,
+    called,
+    await cairn.get("/v1/sessions"),
+    await cairn.get("/v1/nothing", { key: null }),
+    await cairn.get("/health"),
+  ];
+  expect(answers.map(({ headers }) => headers.get("vary"))).toEqual(answers.map(() => "Origin"));
 
   for (const origin of ["https://evil.example.com", "http://app.example.com", "null"]) {
     const refused = await cairn.plain("OPTIONS", "/v1/sessions", { key: null, headers: asks(origin) });
@@ -187,6 +195,7 @@ test("unless the operator named origins, no page of another origin may call", as
   const { status, headers } = await cairn.plain("OPTIONS", "/v1/sessions", { key: null, headers: asks(PAGE) });
   expect(status).not.toBe(204);
   expect(headers.get("access-control-allow-origin")).toBeNull();
+  expect(headers.get("vary")).toBeNull();
   expect((await cairn.get("/v1/sessions", { headers: { Origin: PAGE } })).headers.get("access-control-allow-origin")).toBeNull();
 });
 

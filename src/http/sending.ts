@@ -10,13 +10,12 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { ByteBudget } from "./byte-budget.ts";
 
 /** Answers up to this are not counted: on most requests this module must cost nothing. */
 const SMALL_BYTES = 64 * 1024;
 const PIECE_BYTES = 256 * 1024;
-/** No character of UTF-16 takes more bytes of UTF-8. */
-const BYTES_PER_CHARACTER_MAX = 3;
 const RETRY_AFTER_SECONDS = 1;
 
 export class Sending {
@@ -43,7 +42,7 @@ export class Sending {
    * @throws {ApiError} `service_unavailable` when what is not read of other answers leaves no room for this one
    */
   bodyOf(owner: string, text: string, isChange: boolean): string | ReadableStream<Uint8Array> {
-    if (text.length * BYTES_PER_CHARACTER_MAX <= SMALL_BYTES) return text;
+    if (text.length * UTF8_BYTES_PER_UNIT_MAX <= SMALL_BYTES) return text;
     const length = Buffer.byteLength(text);
     if (length <= SMALL_BYTES) return text;
     if (this.#budget.hasRoom(owner, length)) return this.#stream(owner, Buffer.from(text));

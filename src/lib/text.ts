@@ -14,6 +14,9 @@ export function codePointLength(text: string): number {
   return length;
 }
 
+/** No unit of UTF-16, such as `length` counts, takes more bytes of UTF-8. */
+export const UTF8_BYTES_PER_UNIT_MAX = 3;
+
 /** The beginning of a text, never half of a surrogate pair. */
 export function firstCodePoints(text: string, count: number): string {
   if (text.length <= count) return text;

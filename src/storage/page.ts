@@ -6,6 +6,7 @@
 import { nextTurn } from "../lib/clock.ts";
 import type { Id } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import type { Reader, Span } from "./access.ts";
 import type { Table } from "./tables.ts";
@@ -42,7 +43,10 @@ export async function pageOfSteps(records: Iterable<Item | undefined>, limit: nu
 class Gathered {
   readonly #limit: number;
   readonly #records: Item[] = [];
+  /** Characters of all of them; bytes of the first `counted`. */
+  #length = 0;
   #bytes = 0;
+  #counted = 0;
 
   constructor(limit: number) {
     this.#limit = limit;
@@ -50,10 +54,18 @@ class Gathered {
 
   /** False for the first one that is too much. */
   takes(record: Item): boolean {
-    if (this.#records.length === this.#limit || this.#bytes > LIMITS.pageBytesMax) return false;
+    if (this.#records.length === this.#limit || this.#isFull()) return false;
     this.#records.push(record);
-    this.#bytes += Buffer.byteLength(record.json);
+    this.#length += record.json.length;
     return true;
+  }
+
+  /** Bytes are counted where characters leave a doubt: on most pages they need not be. */
+  #isFull(): boolean {
+    if (this.#length * UTF8_BYTES_PER_UNIT_MAX <= LIMITS.pageBytesMax) return false;
+    for (const { json } of this.#records.slice(this.#counted)) this.#bytes += Buffer.byteLength(json);
+    this.#counted = this.#records.length;
+    return this.#bytes > LIMITS.pageBytesMax;
   }
 
   json(hasMore: boolean): JsonText {

@@ -22,6 +22,7 @@ import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
+import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
 import { Draft, type Write } from "./draft.ts";
 import { isMarked, mark, unmark, type Durability } from "./durability.ts";
@@ -509,13 +510,11 @@ function pathIn(directory: string): string {
 /** Where a value stands as bytes while it is written: for lmdb-js each buffer is a new one to be looked up. */
 const room: Buffer & { start?: number; end?: number } = Buffer.alloc(256 * 1024);
 const NOTHING = new Uint8Array(0);
-/** No character takes more bytes of UTF-8 for one of UTF-16. */
-const BYTES_PER_CHARACTER_MAX = 3;
 
 /** The bytes of a value, good until the next one is asked for. */
 function bytesOf(value: string | Uint8Array): Uint8Array {
   if (value.length === 0) return NOTHING;
-  if (value.length * BYTES_PER_CHARACTER_MAX > room.length) return typeof value === "string" ? Buffer.from(value) : value;
+  if (value.length * UTF8_BYTES_PER_UNIT_MAX > room.length) return typeof value === "string" ? Buffer.from(value) : value;
   room.start = 0;
   if (typeof value === "string") {
     room.end = room.write(value, 0);

@@ -283,6 +283,7 @@ const operating = namesOf("operating.test.ts", {
   deliveries: "metrics say what became of deliveries, and what is still to be done",
   types: "metrics are typed: what only rises is a counter",
   index: "metrics say how far the index is behind the memories, and how large the store is",
+  cors: "pages of an origin that the operator named may call, after asking; others may not",
   scope: "metrics are for admin keys, and nobody else who is not on the same machine",
 });
 
@@ -368,6 +369,7 @@ const rateLimit = namesOf("rate-limit.test.ts", {
 const http = namesOf("http.test.ts", {
   requestId: "every answer has a request id: the client's own, or a new one",
   json: "no answer of the API is taken for anything but JSON",
+  noStore: "no answer of the API is for a cache to keep, whatever its status",
   ourFault: "a fault of ours is told to the operator, and to the client only that there was one",
   methods: "a method that a path does not know is 405 with those it knows, on every path",
   noBody: "where everything is optional, no body, an empty one and an empty object are the same",
@@ -1403,6 +1405,8 @@ export const SPECIFICATION: readonly Section[] = [
       "Retry-After: with 429": rateLimit.refusal,
       "X-Request-Id: the client's own, or a new one": http.requestId,
       "X-Content-Type-Options: nosniff": http.json,
+      "Cache-Control: no-store": http.noStore,
+      "Vary: Origin, where other origins may call": operating.cors,
       "Idempotency-Replayed: on a replay": idempotency.replay,
       "Allow: with 405": http.methods,
       "Host: a name of the server's": http.host,
