@@ -13,7 +13,7 @@
 import { Elysia } from "elysia";
 import type { Clock } from "./lib/clock.ts";
 import { ApiError } from "./lib/errors.ts";
-import type { IdSource, KeyId } from "./lib/ids.ts";
+import { IdSource, type KeyId } from "./lib/ids.ts";
 import { toJson } from "./lib/json.ts";
 import { describeError, type Log } from "./lib/log.ts";
 import { contextEndpoints } from "./context/routes.ts";
@@ -53,7 +53,6 @@ import type { WebhookParts } from "./webhooks/subscriptions.ts";
 
 interface AppParts extends MemoryParts, SettingsParts, WebhookParts {
   readonly clock: Clock;
-  readonly ids: IdSource;
   readonly log: Log;
   readonly arrivals: Arrivals;
   readonly idempotency: Idempotency;
@@ -77,8 +76,9 @@ interface Exchange {
   readonly remote: Remote;
   /** Path of the endpoint, with the names of its parameters. */
   readonly route: string;
-  readonly requestId: string;
-  readonly startedAt: number;
+  /** Set at once; empty only where that failed. */
+  requestId: string;
+  startedAt: number;
   /** Set as soon as it is known whose rate limit counts. */
   rate: Rate;
   level: Level | undefined;
@@ -137,6 +137,9 @@ export function createApp(parts: AppParts) {
   });
   const last = { limit: "", reset: "" };
 
+  // Not the source of records' ids: whatever these have come to, a request has an id.
+  const requestIds = new IdSource(parts.clock);
+
   /**
    * Runs `work` and turns what it gives or throws into a response: at once where nothing is waited for, since a promise costs
    * the server as much as all the rest of a small answer.
@@ -147,16 +150,10 @@ export function createApp(parts: AppParts) {
     remote: Remote,
     work: (open: Exchange) => Answer | Promise<Answer>,
   ): Response | Promise<Response> {
-    const open: Exchange = {
-      request,
-      remote,
-      route,
-      requestId: requestIdOf(request.headers, parts.ids),
-      startedAt: parts.clock.elapsed(),
-      rate: ANONYMOUS_RATE,
-      level: undefined,
-    };
+    const open: Exchange = { request, remote, route, requestId: "", startedAt: 0, rate: ANONYMOUS_RATE, level: undefined };
     try {
+      open.startedAt = parts.clock.elapsed();
+      open.requestId = requestIdOf(request.headers, requestIds);
       if (!isOwnHost(request.headers.get("host"))) throw foreignHost();
       const location = parts.requireHttps === true ? httpsLocation(request.headers, pathOf(request.url)) : undefined;
       if (location !== undefined) return respond(open, { status: 308, body: "", headers: { Location: location } });
@@ -212,14 +209,20 @@ export function createApp(parts: AppParts) {
         : (parts.store.refusalOfRead(thrown) ??
           new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown }));
     const status = statusOf(error);
-    // What is refused to shed load is no fault, and there can be much of it.
-    if (status >= 500 && error.detail.retryAfterSeconds === undefined)
-      parts.log.error(error.message, { request_id: open.requestId, cause: describeError(error.detail.cause) });
     const headers: Record<string, string> = {};
     if (error.detail.allow !== undefined) headers["Allow"] = error.detail.allow;
     if (error.detail.retryAfterSeconds !== undefined) headers["Retry-After"] = String(error.detail.retryAfterSeconds);
     if (error.detail.closesConnection === true) headers["Connection"] = "close";
-    return respond(open, { status, body: errorJson(error, open.requestId), headers });
+    const body = errorJson(error, open.requestId);
+    try {
+      // What is refused to shed load is no fault, and there can be much of it.
+      if (status >= 500 && error.detail.retryAfterSeconds === undefined)
+        parts.log.error(error.message, { request_id: open.requestId, cause: describeError(error.detail.cause) });
+      return respond(open, { status, body, headers });
+    } catch {
+      // Neither the log nor the headers of every response could be written: it is answered as an error all the same.
+      return new Response(body, { status, headers: { ...headers, "Content-Type": "application/json" } });
+    }
   }
 
   function keyOf({ headers }: Request): ApiKeyRow | undefined {

@@ -7,10 +7,12 @@ import { Embeddings } from "./embeddings/embeddings.ts";
 import { Arrivals } from "./http/arrivals.ts";
 import { Idempotency } from "./http/idempotency.ts";
 import { chance } from "./lib/chance.ts";
-import { wait, type Clock, type Wait } from "./lib/clock.ts";
-import { IdSource } from "./lib/ids.ts";
+import { bounded, wait, type Clock, type Wait } from "./lib/clock.ts";
+import { DAY_MS } from "./lib/duration.ts";
+import { bareIdTime, IdSource } from "./lib/ids.ts";
 import { describeError, type Log } from "./lib/log.ts";
 import { systemResolve } from "./lib/names.ts";
+import { toIso } from "./lib/time.ts";
 import { BACKFILL, backfill } from "./memories/backfill.ts";
 import type { MemoryParts } from "./memories/memories.ts";
 import { removeIncoming } from "./operations/new-store.ts";
@@ -76,7 +78,7 @@ export async function openRecords(dataDirectory: string, clock: Clock): Promise<
   const store = await Store.open(directory, clock);
   makePrivate(directory);
   const { trace_retention_days } = new Settings(store, {}).values;
-  return { ...recordsOf(store, clock), operator: { ...systemCaller(() => trace_retention_days), scopes: ["admin"] } };
+  return { ...recordsOf(store, bounded(clock)), operator: { ...systemCaller(() => trace_retention_days), scopes: ["admin"] } };
 }
 
 function recordsOf(store: Store, clock: Clock): Records {
@@ -88,7 +90,8 @@ function recordsOf(store: Store, clock: Clock): Records {
  *
  * @throws {DirectoryInUseError}
  */
-export async function openService(dataDirectory: string, clock: Clock, log: Log, options: ServiceOptions = {}): Promise<Service> {
+export async function openService(dataDirectory: string, given: Clock, log: Log, options: ServiceOptions = {}): Promise<Service> {
+  const clock = bounded(given);
   const directory = prepareDirectory(dataDirectory);
   const release = claim(directory);
   try {
@@ -99,6 +102,7 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
     }
     const records = recordsOf(await openUpToDate(directory, clock, log, options), clock);
     makePrivate(directory);
+    warnOfClock(records.store, given, log);
     const settings = new Settings(records.store, options);
     // Tasks are made of the parts, and some parts wake a task.
     const timers: { driver?: Driver } = {};
@@ -158,6 +162,19 @@ export async function openService(dataDirectory: string, clock: Clock, log: Log,
     release();
     throw error;
   }
+}
+
+/** Times are the clock's; a record of a clock that was wrong keeps them. */
+function warnOfClock(store: Store, given: Clock, log: Log): void {
+  const [shown, now] = [given.now(), bounded(given).now()];
+  if (shown !== now)
+    log.warn("the system's clock shows a time outside of 1970 to 2073: the nearest one is used", { clock: toIso(shown), used: toIso(now) });
+  const newest = newestId(store);
+  if (newest === undefined || bareIdTime(newest) - now <= DAY_MS) return;
+  log.warn(
+    "the newest record is more than a day ahead of the clock: the clock was wrong then, or is now. Records made ahead of it keep their times, and expire by them",
+    { newest: toIso(bareIdTime(newest)), clock: toIso(now) },
+  );
 }
 
 /** Ids go on after the newest one stored, even when the clock has been set back. */

@@ -1,12 +1,14 @@
 /**
- * The system's clock is set back an hour while Cairn runs, or while it does not.
+ * The system's clock is set back while Cairn runs or while it does not, was wrong for a while, or shows a time that nobody has.
  *
  * @module
  */
 import { expect, test } from "bun:test";
 import { examineAll } from "../src/operations/doctor.ts";
-import { idsOf, pagesOf } from "./support/answers.ts";
+import { deliveries, deliveriesBySession, deliveriesDue, idempotency, payloads, tracesBySession } from "../src/storage/tables.ts";
+import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
+import { FakeClock } from "./support/clock.ts";
 import { startReceiver } from "./support/receiver.ts";
 
 const HOUR_MS = 3_600_000;
@@ -34,10 +36,11 @@ async function makeRecords(cairn: Cairn, id: string, step: number) {
   return { ...made, memory, fork: await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, {})) };
 }
 
-test("ids and times go on rising over a clock that goes back, and over a restart behind it; every list keeps its order", async () => {
+test("over a clock that goes back, and a restart behind it, ids rise and every list keeps its order; times are the clock's", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();
   const made: Awaited<ReturnType<typeof makeRecords>>[] = [];
+  const times: string[] = [];
   const steps = [
     () => cairn.clock.advance({ seconds: 1 }),
     () => goBack(cairn),
@@ -51,6 +54,7 @@ test("ids and times go on rising over a clock that goes back, and over a restart
   ];
   for (const [index, step] of steps.entries()) {
     await step();
+    times.push(new Date(cairn.clock.now()).toISOString());
     made.push(await makeRecords(cairn, id, index));
   }
 
@@ -58,8 +62,12 @@ test("ids and times go on rising over a clock that goes back, and over a restart
   const keys = all.map((record) => record.id.slice(record.id.indexOf("_")));
   expectRising(keys);
   expect(new Set(keys).size).toBe(keys.length);
-  const times = made.flatMap(({ state, turn, memory, fork }) => [state.updated_at, turn.created_at, memory.created_at, fork.created_at]);
-  expectRising(times);
+  for (const [index, { turn, memory, fork }] of made.entries()) {
+    const created = [turn, memory, fork].map(({ created_at }) => created_at);
+    expect({ index, created }).toEqual({ index, created: created.map(() => times[index] as string) });
+  }
+  // Of one record the last change is never before an earlier one.
+  expectRising(made.map(({ state }) => state.updated_at));
 
   expect(idsOf(await listed(cairn, "/v1/sessions"))).toEqual([...idsOf(made.map(({ fork }) => fork)).reverse(), id]);
   expect(await listed(cairn, "/v1/memory")).toEqual(made.map(({ memory }) => memory).reverse());
@@ -67,12 +75,13 @@ test("ids and times go on rising over a clock that goes back, and over a restart
   expect(made.map(({ turn }) => turn.turn_number)).toEqual([1, 2, 3, 4, 5, 6, 7]);
   const versions = await listed(cairn, `/v1/sessions/${id}/versions`);
   expect(versions.map(({ version }) => version)).toEqual([7, 6, 5, 4, 3, 2, 1, 0]);
-  expectFalling(versions.map(({ created_at }) => created_at));
+  expect(versions.slice(0, -1).map(({ created_at }) => created_at)).toEqual(times.toReversed());
   const traces = await listed(cairn, "/v1/traces");
   // With the first key's.
   expect(traces).toHaveLength(2 + 4 * made.length);
   expectFalling(idsOf(traces));
-  expectFalling(traces.map(({ timestamp }) => timestamp));
+  const written = times.toReversed().flatMap((time) => [time, time, time, time]);
+  expect(traces.slice(0, written.length).map(({ timestamp }) => timestamp)).toEqual(written);
   for (const { memory } of made)
     expect((await cairn.search(memory.content, { limit: 1 })).data).toMatchObject([{ id: memory.id, score: 1 }]);
   expect((await examineAll(cairn.service.store)).findings).toEqual([]);
@@ -86,9 +95,8 @@ test("a session lives until the clock shows its ttl_expires_at, however often it
   goBack(cairn);
   // What is removed stays removed, under a clock that shows a time before its end.
   expect((await cairn.get(`/v1/sessions/${removed.id}`)).status).toBe(404);
-  // Time goes on from the last that was given, so that no record is older than one before it.
   const behind = await cairn.createSession({ ttl_seconds: 60 });
-  expect(Date.parse(behind.created_at)).toBeGreaterThanOrEqual(Date.parse(before.created_at));
+  expect(Date.parse(behind.ttl_expires_at)).toBe(cairn.clock.now() + 60_000);
   for (const { id, ttl_expires_at } of [behind, before]) {
     cairn.clock.advance({ ms: Date.parse(ttl_expires_at) - cairn.clock.now() - 1 });
     await cairn.runTask("session expiry");
@@ -158,5 +166,235 @@ test("events of changes behind the clock are delivered at once and once; a retry
   await deliverAll();
   expect(receiver.events.map(({ data }) => data.id)).toEqual([first.id, second.id, third.id, first.id]);
   expect(receiver.events[3].id).toBe(receiver.events[0].id);
-  expectRising(receiver.events.slice(0, 3).map(({ created_at }) => created_at));
+});
+
+const YEARS_AHEAD_MS = 30 * 365 * 24 * HOUR_MS;
+
+/** The clock is that far ahead while something is done, and put right then. */
+async function ahead<Result>(cairn: Cairn, work: () => Promise<Result>): Promise<Result> {
+  cairn.clock.set(cairn.clock.now() + YEARS_AHEAD_MS);
+  const result = await work();
+  cairn.clock.set(cairn.clock.now() - YEARS_AHEAD_MS);
+  return result;
+}
+
+for (const restarts of [false, true]) {
+  test(`after one write 30 years ahead ${restarts ? "and a restart " : ""}sessions end, traces and kept answers go, and times are the clock's`, async () => {
+    await using cairn = await startCairn();
+    await cairn.newKey();
+    const headers = { "idempotency-key": "once" };
+    const once = () => cairn.post("/v1/sessions", { agent_id: "agent", ttl_seconds: 3_600 }, { headers });
+    const wrong = await ahead(cairn, once);
+    if (restarts) await cairn.restart();
+    const session = await cairn.createSession({ ttl_seconds: 1 });
+    expect(session).toMatchObject({ created_at: "2026-05-07T08:00:00.000Z", ttl_expires_at: "2026-05-07T08:00:01.000Z" });
+    expect(session.id > wrong.body.id).toBe(true);
+    // A day has not passed, and never will before 2056.
+    const again = await once();
+    expect({ isReplay: isReplay(again), created_at: again.body.created_at }).toEqual({
+      isReplay: false,
+      created_at: "2026-05-07T08:00:00.000Z",
+    });
+    expect(isReplay(await once())).toBe(true);
+    // A key is used now, not in 30 years.
+    expect((await cairn.get("/v1/api_keys")).body.data.at(-1).last_used_at).toBe("2026-05-07T08:00:00.000Z");
+
+    cairn.clock.advance({ seconds: 1 });
+    expect((await cairn.get(`/v1/sessions/${session.id}`)).status).toBe(404);
+    await cairn.runTask("session expiry");
+    expect(await cairn.traces(session.id)).toMatchObject([
+      { action: "session.expired", timestamp: "2026-05-07T08:00:01.000Z" },
+      { action: "session.created", timestamp: "2026-05-07T08:00:00.000Z" },
+    ]);
+    cairn.clock.advance({ days: 367 });
+    await cairn.runTask("trace retention");
+    await cairn.runTask("idempotency retention");
+    expect(await cairn.traces(session.id)).toEqual([]);
+    const { store } = cairn.service;
+    // The record of the wrong time keeps it.
+    expect([store.count(tracesBySession), store.count(idempotency)]).toEqual([1, 0]);
+    expect((await examineAll(store)).findings).toEqual([]);
+  });
+}
+
+test("created_after and created_before go by the times of traces, also where their ids are ahead", async () => {
+  await using cairn = await startCairn();
+  const reader = await cairn.newKey({ scopes: ["read"] });
+  const made: { id: string; at: number }[] = [];
+  const make = async () => void made.push({ at: cairn.clock.now(), id: (await cairn.createSession({ user_id: "ada" })).id });
+  const START = cairn.clock.now();
+  for (const minutes of [0, 20, 40, 10, 30, 50, 5, 45, 90, 100]) {
+    cairn.clock.set(START + minutes * 60_000);
+    await make();
+  }
+  await ahead(cairn, make);
+  for (const minutes of [110, 120, 115, 130]) {
+    cairn.clock.set(START + minutes * 60_000);
+    await make();
+  }
+  const iso = (minutes: number) => new Date(START + minutes * 60_000).toISOString();
+  const bounds = [undefined, -1, 5, 10, 15, 39, 40, 41, 60, 95, 112, 116, 130, 200, 40 * 365 * 24 * 60];
+  for (const after of bounds) {
+    for (const before of bounds) {
+      const expected = made
+        .filter(({ at }) => (after === undefined || at > START + after * 60_000) && (before === undefined || at < START + before * 60_000))
+        .map(({ id }) => id)
+        .toReversed();
+      const query = `${after === undefined ? "" : `created_after=${iso(after)}&`}${before === undefined ? "" : `created_before=${iso(before)}&`}`;
+      for (const filter of ["", "user_id=ada&", "action=session.created&user_id=ada&"]) {
+        const pages = await pagesOf(cairn, `/v1/traces?limit=4&${query}${filter}`, { key: reader });
+        const listed = pages.flatMap(({ data }) => data.map(({ session_id }: { session_id: string }) => session_id));
+        expect({ query, filter, listed }).toEqual({ query, filter, listed: expected });
+      }
+    }
+  }
+});
+
+test("deliveries are kept for 7 days and tried when they are due, also after a clock that was 30 years ahead", async () => {
+  await using cairn = await startCairn({ webhooks: { retry_schedule: "1h,2h" } });
+  // The first time it asks for a pause, too.
+  await using receiver = startReceiver(
+    (_, count) => new Response(null, count === 1 ? { status: 503, headers: { "retry-after": "3600" } } : { status: 500 }),
+  );
+  const webhook = await cairn.ok(cairn.post("/v1/webhooks", { url: receiver.url, events: ["session.created"] }));
+  const deliverAll = async () => {
+    await cairn.runTask("webhook outbox");
+    await cairn.runTask("webhook deliveries");
+  };
+  // Its first attempt fails then, and the next one would be an hour later, in 2056.
+  await ahead(cairn, async () => (await cairn.createSession(), await deliverAll()));
+  await cairn.createSession();
+  await deliverAll();
+  expect(receiver.events).toHaveLength(2);
+  cairn.clock.advance({ hours: 2 });
+  await cairn.runTask("webhook retention");
+  await deliverAll();
+  expect(receiver.events).toHaveLength(4);
+  const shown = async () => (await cairn.ok(cairn.get(`/v1/webhooks/${webhook.id}/deliveries`))).data;
+  expect((await shown()).map(({ attempts }: { attempts: number }) => attempts)).toEqual([2, 2]);
+  expect((await cairn.ok(cairn.get(`/v1/webhooks/${webhook.id}`))).failing_since).toBe("2026-05-07T08:00:00.000Z");
+
+  for (let i = 0; i < 60; i++) await cairn.createSession();
+  receiver.reply = () => new Response(null, { status: 200 });
+  await deliverAll();
+  cairn.clock.advance({ days: 7, ms: -1 });
+  await cairn.runTask("webhook retention");
+  expect(await shown()).not.toEqual([]);
+  cairn.clock.advance({ hours: 3 });
+  await cairn.runTask("webhook retention");
+  expect(await shown()).toEqual([]);
+  const { store } = cairn.service;
+  // What was posted under the wrong time keeps it.
+  expect([deliveries, deliveriesDue, deliveriesBySession, payloads].map((table) => store.count(table))).toEqual([0, 0, 0, 1]);
+});
+
+test("no time that a clock can show leads to an answer outside the error format", async () => {
+  for (const time of [
+    Number.NaN,
+    Number.NEGATIVE_INFINITY,
+    -1,
+    0,
+    0.5,
+    Date.UTC(2073, 11, 31, 23, 59, 59, 999),
+    Date.UTC(2081, 7, 5),
+    62 ** 7 - 1,
+    62 ** 7,
+    Date.UTC(9999, 11, 31),
+    8.64e15,
+    8.64e15 + 1,
+    Number.MAX_VALUE,
+    Number.POSITIVE_INFINITY,
+  ]) {
+    await using cairn = await startCairn({ apiKey: `crn_${"a".repeat(24)}` });
+    cairn.key = `crn_${"a".repeat(24)}`;
+    cairn.clock.set(time);
+    for (const step of [() => Promise.resolve(), () => cairn.restart()]) {
+      await step();
+      expect({ time, health: (await cairn.get("/health")).body.status }).toEqual({ time, health: "ready" });
+      const { id } = await cairn.createSession({ ttl_seconds: 2_592_000 });
+      await makeRecords(cairn, id, 1);
+      await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { ttl_seconds: 60 }));
+      await cairn.ok(cairn.post("/v1/api_keys", { tier: "pro" }));
+      await cairn.ok(cairn.post("/v1/webhooks", { url: "https://hooks.example", events: ["session.created"] }));
+      for (const path of [
+        "/v1/sessions",
+        "/v1/traces",
+        "/v1/memory",
+        `/v1/sessions/${id}/versions`,
+        "/v1/traces?created_before=2080-01-01T00:00:00Z",
+      ]) {
+        expect({ time, path, count: (await cairn.ok(cairn.get(path))).data.length > 0 }).toEqual({ time, path, count: true });
+      }
+      expect((await cairn.get("/v1/nothing")).body.error.code).toBe("resource_not_found");
+      for (const { name } of cairn.service.tasks) if (name !== "webhook deliveries") await cairn.runTask(name);
+    }
+    expect((await examineAll(cairn.service.store)).findings).toEqual([]);
+    // What the right clock makes is right.
+    cairn.clock.set("2026-05-07T08:00:00.000Z");
+    expect(await cairn.createSession()).toMatchObject({ created_at: "2026-05-07T08:00:00.000Z" });
+  }
+});
+
+test("a clock that cannot be read is a 500 in the error format", async () => {
+  class BrokenClock extends FakeClock {
+    isBroken = false;
+    override now(): number {
+      if (this.isBroken) throw new Error("no clock");
+      return super.now();
+    }
+    override elapsed(): number {
+      if (this.isBroken) throw new Error("no clock");
+      return super.elapsed();
+    }
+  }
+  const clock = new BrokenClock();
+  await using cairn = await startCairn({ clock });
+  clock.isBroken = true;
+  const answers = [await cairn.get("/health"), await cairn.get("/v1/sessions"), await cairn.post("/v1/sessions", { agent_id: "agent" })];
+  clock.isBroken = false;
+  for (const answer of answers) {
+    expect({ ...refusal(answer), type: answer.headers.get("content-type") }).toEqual({
+      status: 500,
+      code: "internal_error",
+      type: "application/json",
+    });
+  }
+  expect((await cairn.get("/health")).status).toBe(200);
+});
+
+test("a store that holds the very last id refuses what needs one with 503, and is read all the same", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  await cairn.service.store.commit((tx) => tx.put(payloads, "zzzzzzzzzzzz", '{"created_at":"2026-05-07T08:00:00.000Z"}'));
+  await cairn.restart();
+  const refused = await cairn.post(`/v1/sessions/${id}/state`, { state: { step: 1 } });
+  expect({ ...refusal(refused), message: refused.body.error.message }).toEqual({
+    status: 503,
+    code: "service_unavailable",
+    message: "No ids are left: the newest record has the last one.",
+  });
+  expect(refused.headers.get("x-request-id")).toMatch(/^req_/);
+  expect((await cairn.get("/health")).status).toBe(200);
+  expect(await cairn.session(id)).toMatchObject({ state_version: 0 });
+});
+
+test("a start says when the newest record is more than a day ahead of the clock, and when the clock shows no time that can be", async () => {
+  await using cairn = await startCairn();
+  await cairn.createSession();
+  const warnings = () => cairn.logged.filter((line) => line.includes("clock")).map((line) => JSON.parse(line));
+  const restartAt = async (instant: string) => {
+    await cairn.close();
+    cairn.clock.set(instant);
+    cairn.logged.length = 0;
+    await cairn.open();
+    return warnings();
+  };
+  expect(await restartAt("2026-05-06T08:00:00.000Z")).toEqual([]);
+  expect(await restartAt("2026-05-06T07:59:59.999Z")).toMatchObject([
+    { level: "warn", newest: "2026-05-07T08:00:00.000Z", clock: "2026-05-06T07:59:59.999Z" },
+  ]);
+  expect(await restartAt("2026-06-01T00:00:00.000Z")).toEqual([]);
+  expect(await restartAt("2093-01-01T00:00:00.000Z")).toMatchObject([
+    { level: "warn", clock: "2093-01-01T00:00:00.000Z", used: "2074-01-01T00:00:00.000Z" },
+  ]);
 });

@@ -250,7 +250,7 @@ export class Dispatcher {
     const { clock } = this.#parts;
     const afterMs = Math.min(PROBE_AFTER_MS_MAX, PROBE_AFTER_MS * 2 ** Math.min(this.#failuresInARow, 16));
     this.#failuresInARow++;
-    this.#failure = { error, retryAtMs: clock.now() + Math.max(afterMs, error.facts.retryAfterMs ?? 0) };
+    this.#failure = { error, retryAtMs: clock.elapsed() + Math.max(afterMs, error.facts.retryAfterMs ?? 0) };
     for (const call of this.#lanes.clear()) call.settle(error);
   }
 }

@@ -76,7 +76,7 @@ export interface OpenAiEmbedder extends Embedder {
   /** The server has failed and has not been probed successfully since: calls fail at once with `lastError`. */
   readonly isDown: boolean;
   readonly lastError: ProviderError | undefined;
-  /** Unix milliseconds before which a probe makes no sense; undefined while it is up. */
+  /** `clock.elapsed()` before which a probe makes no sense; undefined while it is up. */
   readonly retryAtMs: number | undefined;
   embedMemory(text: string): Promise<Embedding>;
   embedQuery(text: string): Promise<EmbeddedQuery>;

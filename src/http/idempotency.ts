@@ -13,7 +13,7 @@ import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { hashKey, numberKey } from "../storage/keys.ts";
+import { AFTER_ALL, hashKey, numberKey } from "../storage/keys.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { idempotency, idempotencyByTime, type IdempotencyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
@@ -94,8 +94,12 @@ export class Idempotency {
     return {
       name: "idempotency retention",
       run: async () => {
-        const to = numberKey(Math.max(0, this.#clock.now() - KEPT_MS));
-        const keys = this.#store.keys(idempotencyByTime, { from: "", to, limit: ROWS_PER_COMMIT });
+        const now = this.#clock.now();
+        const keys = [
+          { from: "", to: numberKey(Math.max(0, now - KEPT_MS)) },
+          // From a clock that was ahead.
+          { from: numberKey(now + KEPT_MS), to: AFTER_ALL },
+        ].flatMap((range) => this.#store.keys(idempotencyByTime, { ...range, limit: ROWS_PER_COMMIT }));
         if (keys.length > 0) {
           await this.#store.commit((tx) => {
             for (const key of keys) {
@@ -104,14 +108,14 @@ export class Idempotency {
             }
           });
         }
-        return keys.length === ROWS_PER_COMMIT ? 0 : IDLE_MS;
+        return keys.length >= ROWS_PER_COMMIT ? 0 : IDLE_MS;
       },
     };
   }
 
   #kept(key: string): IdempotencyRow | undefined {
     const row = this.#store.get(idempotency, key);
-    return row === undefined || row.createdAt + KEPT_MS <= this.#clock.now() ? undefined : row;
+    return row === undefined || Math.abs(this.#clock.now() - row.createdAt) >= KEPT_MS ? undefined : row;
   }
 }
 

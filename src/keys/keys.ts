@@ -10,7 +10,7 @@
 import { randomBase62 } from "../lib/base62.ts";
 import { DAY_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, bareIdTime, isId, withPrefix, type KeyId } from "../lib/ids.ts";
+import { bare, isId, withPrefix, type KeyId } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
@@ -274,7 +274,7 @@ function tracedKey({ id, prefix, name, scopes, tier }: ApiKeyRow): Record<string
 /** @param input - what does not follow from the secret and the moment */
 function putKey(tx: Tx, records: Records, secret: string, input: Omit<ApiKeyRow, "id" | "prefix" | "createdAt">): ApiKeyRow {
   const id = records.ids.next("key");
-  const row: ApiKeyRow = { ...input, id, prefix: secret.slice(0, SHOWN_LENGTH), createdAt: bareIdTime(bare(id)) };
+  const row: ApiKeyRow = { ...input, id, prefix: secret.slice(0, SHOWN_LENGTH), createdAt: records.clock.now() };
   tx.put(apiKeys, hashOf(secret), row);
   tx.put(apiKeysById, bare(id), hashOf(secret));
   return row;

@@ -34,14 +34,13 @@ export class LastUses {
 
   /** Called for every request: no more than an entry in a map. @param now - Unix milliseconds */
   note(keyId: string, now: number): void {
-    // The clock may have been set back since.
-    if (now > (this.#noted.get(keyId) ?? 0)) this.#noted.set(keyId, now);
+    this.#noted.set(keyId, now);
   }
 
   /** @returns Unix milliseconds; null when it never was */
   of(row: ApiKeyRow): number | null {
-    const known = [row.lastUsedAt, this.#writing.get(row.id), this.#noted.get(row.id)].filter((at) => at !== undefined);
-    return known.length === 0 ? null : Math.max(...known);
+    // The last one, not the latest: the clock may have been set back.
+    return this.#noted.get(row.id) ?? this.#writing.get(row.id) ?? row.lastUsedAt ?? null;
   }
 
   task(): Task {
@@ -73,6 +72,6 @@ export class LastUses {
 function putLastUse(tx: Tx, id: string, at: number): void {
   const hash = tx.get(apiKeysById, bare(id as KeyId));
   const row = hash === undefined ? undefined : tx.get(apiKeys, hash);
-  if (hash === undefined || row === undefined || at <= (row.lastUsedAt ?? 0)) return;
+  if (hash === undefined || row === undefined) return;
   tx.put(apiKeys, hash, { ...row, lastUsedAt: at });
 }

@@ -10,12 +10,33 @@ export interface Clock {
   elapsed(): number;
 }
 
+/**
+ * The last time that a clock may show. What follows from it, at most the seven years for which traces are kept, still has a
+ * key in the store, where times end in 2081.
+ */
+const LAST_TIME_MS = Date.UTC(2074, 0, 1);
+
+/** A clock that shows a whole millisecond the store can hold, wherever the system's is set: 1970 to 2073. What is outside becomes the nearer end. */
+export function bounded(clock: Clock): Clock {
+  return {
+    now: () => {
+      const now = clock.now();
+      // Not a number is not greater than 0 either.
+      return now > 0 ? Math.floor(Math.min(now, LAST_TIME_MS)) : 0;
+    },
+    elapsed: () => clock.elapsed(),
+  };
+}
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   elapsed: () => performance.now(),
 };
 
-/** Resolves after so many milliseconds, or sooner when the signal aborts: never rejects. */
+/** Longer timers fire at once. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/** Resolves after so many milliseconds (at most 24 days), or sooner when the signal aborts: never rejects. */
 export type Wait = (ms: number, signal?: AbortSignal) => Promise<void>;
 
 export const wait: Wait = (ms, signal) =>
@@ -26,7 +47,7 @@ export const wait: Wait = (ms, signal) =>
       signal?.removeEventListener("abort", done);
       resolve();
     };
-    const timer = setTimeout(done, ms);
+    const timer = setTimeout(done, Math.min(ms, TIMER_MS_MAX));
     signal?.addEventListener("abort", done);
   });
 

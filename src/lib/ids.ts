@@ -6,14 +6,16 @@
  *      └──┬──┘└─┬─┘
  *   Unix ms (7)  5 that start at random in each millisecond and rise within it
  * ```
- * So an id is its own sort key and its own page cursor, and the time of a record can be read from its id. The source
- * never goes back: when the system's clock does, ids go on from the last millisecond until the clock has caught up.
+ * So an id is its own sort key and its own page cursor. The source never goes back: when the system's clock does, ids
+ * continue from the last millisecond until the clock has caught up. That is why the time of an id is never before that of
+ * its record, and can be after it: times of records come from the clock.
  *
  * @module
  */
 import { fromBase62, toBase62 } from "./base62.ts";
 import { chance, type Chance } from "./chance.ts";
 import type { Clock } from "./clock.ts";
+import { ApiError } from "./errors.ts";
 
 export const ID_PREFIXES = ["sess", "mem", "turn", "trace", "emb", "evt", "whk", "dlv", "key", "req"] as const;
 export type IdPrefix = (typeof ID_PREFIXES)[number];
@@ -30,6 +32,8 @@ export type BareId = string & { readonly __bare?: never };
 const TIME_WIDTH = 7;
 const COUNTER_WIDTH = 5;
 const COUNTERS = 62 ** COUNTER_WIDTH;
+/** The last millisecond that an id can have, in 2081. */
+const TIME_MAX = 62 ** TIME_WIDTH - 1;
 export const BARE_ID_LENGTH = TIME_WIDTH + COUNTER_WIDTH;
 
 /** Where new ids come from. One per process, handed down; `startAfter` is the newest id that the store knows. */
@@ -51,15 +55,22 @@ export class IdSource {
     }
   }
 
-  /** The next id's 12 characters, greater than every one given before. */
+  /**
+   * The next id's 12 characters, greater than every one given before.
+   *
+   * @throws {ApiError} `service_unavailable` after the very last one, which takes a store that was made to hold it
+   */
   bare(): BareId {
-    const now = this.#clock.now();
+    const now = Math.min(this.#clock.now(), TIME_MAX);
     if (now > this.#lastMs) {
       this.#lastMs = now;
       // Starting in the lower half leaves at least 458 million ids for the millisecond.
       this.#counter = Math.floor((this.#random() * COUNTERS) / 2);
-    } else if (++this.#counter === COUNTERS) {
-      this.#lastMs += 1;
+    } else if (this.#counter + 1 < COUNTERS) {
+      this.#counter++;
+    } else {
+      if (this.#lastMs === TIME_MAX) throw new ApiError("service_unavailable", "No ids are left: the newest record has the last one.");
+      this.#lastMs++;
       this.#counter = 0;
     }
     if (this.#lastMs !== this.#writtenMs) {
@@ -69,24 +80,19 @@ export class IdSource {
     return this.#written + toBase62(this.#counter, COUNTER_WIDTH);
   }
 
-  /** Unix milliseconds that never go back: the clock's, or the last id's if the clock has stepped back behind it. */
-  now(): number {
-    return Math.max(this.#lastMs, this.#clock.now());
-  }
-
   next<Prefix extends IdPrefix>(prefix: Prefix): Id<Prefix> {
     return `${prefix}_${this.bare()}`;
   }
 }
 
-/** Unix milliseconds at which an id was made. */
+/** Unix milliseconds at which an id was made, or later ones if the clock was behind those of an id before. */
 export function bareIdTime(bare: BareId): number {
   return fromBase62(bare.slice(0, TIME_WIDTH));
 }
 
 /** The smallest 12 characters an id of this millisecond can have: a bound for ranges. Times outside the range of ids are clamped. */
 export function firstBareIdAt(ms: number): BareId {
-  return toBase62(Math.min(Math.max(0, ms), 62 ** TIME_WIDTH - 1), TIME_WIDTH) + "0".repeat(COUNTER_WIDTH);
+  return toBase62(Math.min(Math.max(0, ms), TIME_MAX), TIME_WIDTH) + "0".repeat(COUNTER_WIDTH);
 }
 
 const SHAPES = Object.fromEntries(ID_PREFIXES.map((prefix) => [prefix, new RegExp(`^${prefix}_[0-9A-Za-z]{12}$`)])) as Record<

@@ -8,8 +8,13 @@ import { remembering } from "./remember.ts";
 const INSTANT = /^\d{4}-\d\d-\d\dT\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(Z|[+-]\d\d(?::?\d\d)?)?$/i;
 const DAYS_IN_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 
-/** Remembered, since what is read often is shown often. */
-export const toIso = remembering(1_000, (ms: number): string => new Date(ms).toISOString());
+/** Beyond it there is no `Date`. */
+const DATE_MS_MAX = 8.64e15;
+
+/** Never throws: a time that no date has becomes the nearest one. Remembered, since what is read often is shown often. */
+export const toIso = remembering(1_000, (ms: number): string =>
+  new Date(Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, -DATE_MS_MAX), DATE_MS_MAX)).toISOString(),
+);
 
 /**
  * Unix milliseconds of an instant with an offset (`Z`, `+02:00`) or without one, which is read as UTC.

@@ -172,8 +172,7 @@ async function recovered({ embeddings, clock }: MemoryParts, watch: Watch): Prom
     return 0;
   }
   if (remote.lastError !== undefined) watch.noteDown(remote.lastError);
-  const untilRetry = () => (remote.retryAtMs ?? 0) - clock.now();
-  // The clock may have been set back.
+  const untilRetry = () => (remote.retryAtMs ?? 0) - clock.elapsed();
   if (untilRetry() > 0) return Math.min(untilRetry(), IDLE_MS);
   try {
     await embeddings.recover();

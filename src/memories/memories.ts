@@ -7,7 +7,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, bareIdTime, isId, withPrefix, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
+import { bare, isId, withPrefix, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
@@ -16,7 +16,7 @@ import { toIso } from "../lib/time.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
 import type { Active, Embeddings } from "../embeddings/embeddings.ts";
 import { isAnyBeingRemoved, isBeingRemoved } from "../sessions/removal.ts";
-import { liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
+import { laterOf, liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
 import { hashKey } from "../storage/keys.ts";
 import { firstLabelOf, putMemory, putVector, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
 import { pageOfSteps, type Page } from "../storage/page.ts";
@@ -64,7 +64,7 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
     const firstLabel = firstLabelOf(tx);
     const id = parts.ids.next("mem");
     const key = bare(id);
-    const createdAt = bareIdTime(key);
+    const createdAt = parts.clock.now();
     const row: MemoryRow = {
       sessionId: session.id,
       userId: session.row.userId,
@@ -77,7 +77,7 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
     };
     if (input.embed) embed(tx, parts, active, key, row, embedding);
     putMemory(tx, key, row);
-    tx.put(sessions, session.key, { ...session.row, memoryCount: session.row.memoryCount + 1, updatedAt: createdAt });
+    tx.put(sessions, session.key, { ...session.row, memoryCount: session.row.memoryCount + 1, updatedAt: laterOf(session.row, createdAt) });
     const json = memoryJson(id, row, firstLabel);
     record(tx, parts, caller, {
       action: "memory.created",
@@ -271,11 +271,12 @@ export async function deleteMemory(parts: MemoryParts, caller: Caller, id: strin
 }
 
 /** A memory's session may have expired: then nothing happens in it any more, and once it is removed nobody counts either. */
-function touchSession(tx: Tx, { ids, clock }: Records, sessionId: string, memories: number): void {
+function touchSession(tx: Tx, { clock }: Records, sessionId: string, memories: number): void {
   const key = bare(sessionId as SessionId);
   const row = tx.get(sessions, key);
   if (row === undefined) return;
-  const updatedAt = row.expiresAt > clock.now() ? ids.now() : row.updatedAt;
+  const now = clock.now();
+  const updatedAt = row.expiresAt > now ? laterOf(row, now) : row.updatedAt;
   tx.put(sessions, key, { ...row, memoryCount: row.memoryCount + memories, updatedAt });
 }
 

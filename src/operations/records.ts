@@ -42,6 +42,7 @@ import {
   sessionsByUser,
   settings,
   traces,
+  tracesAhead,
   tracesByAction,
   tracesByExpiry,
   tracesBySession,
@@ -345,10 +346,11 @@ export const RECORDS: readonly RecordTable[] = [
     key: ID,
     shape: traceShape({
       expiresAt: whole,
+      at: maybe(whole),
       adminOnly: maybe(truth),
       body: object({ id: id("trace"), session_id: nullOr(id("sess")), user_id: maybe(text), action: text, timestamp: isoTime }),
     }),
-    indexes: [tracesBySession, tracesByUser, tracesByAction, tracesByExpiry],
+    indexes: [tracesBySession, tracesByUser, tracesByAction, tracesByExpiry, tracesAhead],
     entries: (key, row) => {
       const trace = JSON.parse(row.body) as { session_id: string | null; user_id?: string; action: TraceAction };
       return [
@@ -356,6 +358,7 @@ export const RECORDS: readonly RecordTable[] = [
         ...(trace.user_id === undefined ? [] : [{ table: tracesByUser, key: hashKey(trace.user_id) + key }]),
         { table: tracesByAction, key: actionPrefix(trace.action) + key },
         { table: tracesByExpiry, key: expiryDayKey(row.expiresAt) + key },
+        ...(row.at === undefined ? [] : [{ table: tracesAhead, key }]),
       ];
     },
   }),

@@ -33,6 +33,11 @@ export function liveSession(reader: Reader, now: number, id: string): LiveSessio
   });
 }
 
+/** The `updatedAt` of a change: now, and never before that of an earlier change, even when the clock was set back. */
+export function laterOf(before: SessionRow, now: number): number {
+  return Math.max(before.updatedAt, now);
+}
+
 /** A session as the wire has it. */
 export function sessionJson(id: SessionId, row: SessionRow, state: JsonText): JsonText {
   return `{"object":"session","id":"${id}","agent_id":${toJson(row.agentId)},"user_id":${toJson(row.userId)},"created_at":"${toIso(row.createdAt)}","updated_at":"${toIso(row.updatedAt)}","state":${state},"state_version":${row.version},"metadata":${toJson(row.metadata)},"memory_count":${row.memoryCount},"turn_count":${row.turnCount},"ttl_expires_at":"${toIso(row.expiresAt)}"}` as JsonText;

@@ -14,7 +14,7 @@ import { sessions, sessionsByAgent, sessionsByExpiry, sessionsByUser, type Sessi
 import { posting, walkInSteps } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 import { diffObjects } from "./diff.ts";
-import { liveSession, refuseLargeMetadata, sessionJson } from "./live-session.ts";
+import { laterOf, liveSession, refuseLargeMetadata, sessionJson } from "./live-session.ts";
 import { removeSession } from "./removal.ts";
 import { putVersion, readState, resolveVersion } from "./versions.ts";
 
@@ -43,7 +43,7 @@ export function createSession(records: Records, caller: Caller, input: NewSessio
 function putNewSession(tx: Tx, records: Records, caller: Caller, input: NewSession): { id: SessionId; row: SessionRow; json: JsonText } {
   const id = records.ids.next("sess");
   const key = bare(id);
-  const now = records.ids.now();
+  const now = records.clock.now();
   const row: SessionRow = {
     agentId: input.agentId,
     userId: input.userId,
@@ -111,8 +111,8 @@ export function updateSession(
     const metadata = changes.metadata === undefined ? session.row.metadata : mergeObjects(session.row.metadata, changes.metadata);
     // A fork's may be a little over the limit, with where it was forked from: only what adds to it is refused.
     if (changes.metadata !== undefined) refuseLargeMetadata(metadata, session.row.metadata);
-    const now = records.ids.now();
-    const row: SessionRow = { ...session.row, metadata, updatedAt: now };
+    const now = records.clock.now();
+    const row: SessionRow = { ...session.row, metadata, updatedAt: laterOf(session.row, now) };
     if (changes.ttlSeconds !== undefined) {
       row.ttlSeconds = changes.ttlSeconds;
       row.expiresAt = now + changes.ttlSeconds * 1000;

@@ -19,7 +19,7 @@ import { sessions, states, versions, type SessionRow, type VersionRow } from "..
 import { commitFor, record, type Caller, type Records, type TraceEntry } from "../traces/record.ts";
 import { diffObjects } from "./diff.ts";
 import { latestState, rememberState } from "./latest-states.ts";
-import { liveSession, sessionJson, type LiveSession } from "./live-session.ts";
+import { laterOf, liveSession, sessionJson, type LiveSession } from "./live-session.ts";
 
 export function putVersion(tx: Tx, session: BareId, version: number, row: VersionRow): void {
   tx.put(versions, versionKey(session, version), row);
@@ -113,8 +113,8 @@ interface NewVersion {
 }
 
 function addVersion(tx: Tx, records: Records, caller: Caller, { id, key, row: before }: LiveSession, added: NewVersion): JsonText {
-  const now = records.ids.now();
-  const row: SessionRow = { ...before, version: before.version + 1, updatedAt: now };
+  const now = records.clock.now();
+  const row: SessionRow = { ...before, version: before.version + 1, updatedAt: laterOf(before, now) };
   tx.put(sessions, key, row);
   putVersion(tx, key, row.version, {
     createdAt: now,

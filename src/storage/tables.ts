@@ -24,6 +24,7 @@
  *   tracesByUser       #user trace                  -
  *   tracesByAction     action / trace               -
  *   tracesByExpiry     day trace                    -
+ *   tracesAhead        trace                        -, if its id is later than its time
  * outbox               event                        OutboxRow: an event not yet handed to its receivers
  * webhooks             webhook                      WebhookRow: who wants which events
  * payloads             payload                      what is posted to receivers, as text
@@ -136,6 +137,8 @@ export interface MemoryRow {
 
 export interface TraceRow {
   expiresAt: number;
+  /** Set where the time of the id is later than the trace's own, which this is: the clock was behind an earlier id. */
+  at?: number;
   /** Set for a change that concerns no session; others than keys with the scope `admin` must not see it. */
   adminOnly?: true;
   body: JsonText;
@@ -304,6 +307,7 @@ export const tracesBySession = index("traces_by_session");
 export const tracesByUser = index("traces_by_user");
 export const tracesByAction = index("traces_by_action");
 export const tracesByExpiry = index("traces_by_expiry");
+export const tracesAhead = index("traces_ahead");
 export const outbox = withBody<OutboxRow>("outbox");
 export const webhooks = json<WebhookRow>("webhooks");
 export const payloads = text("payloads");
@@ -343,6 +347,7 @@ export const TABLES: readonly AnyTable[] = [
   tracesByUser,
   tracesByAction,
   tracesByExpiry,
+  tracesAhead,
   outbox,
   webhooks,
   payloads,

@@ -5,10 +5,13 @@
  *
  * @module
  */
+import { HOUR_MS } from "../lib/duration.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import type { Task } from "./task.ts";
 
 const RETRY_MS = 5_000;
+/** However far away a task says its next piece is, it looks again by then: the system's clock may have been set. */
+const WAIT_MS_MAX = HOUR_MS;
 /** A task with more to do lets requests through between two pieces of its work. */
 const YIELD_MS = 1;
 
@@ -51,7 +54,7 @@ export class Driver {
       () => {
         running.current = this.#run(running);
       },
-      Math.max(YIELD_MS, ms),
+      Math.min(Math.max(YIELD_MS, ms), WAIT_MS_MAX),
     );
   }
 

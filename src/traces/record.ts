@@ -13,7 +13,16 @@ import { EMPTY_OBJECT, jsonObject, toJson, type JsonText } from "../lib/json.ts"
 import { toIso } from "../lib/time.ts";
 import { hashKey, numberKey } from "../storage/keys.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import { outbox, traces, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser, type OutboxRow } from "../storage/tables.ts";
+import {
+  outbox,
+  traces,
+  tracesAhead,
+  tracesByAction,
+  tracesByExpiry,
+  tracesBySession,
+  tracesByUser,
+  type OutboxRow,
+} from "../storage/tables.ts";
 import { recordEventOf, traceEventsOf, type AdminAction, type EventType, type TraceAction } from "./events.ts";
 
 /** What every operation on records is given. */
@@ -91,7 +100,9 @@ export async function commitSecret(
 /** Writes the trace of a change and the events that follow from it. */
 export function record(tx: Tx, records: Records, caller: Caller, entry: TraceEntry): void {
   const id = records.ids.next("trace");
-  const timestamp = bareIdTime(bare(id));
+  const key = bare(id);
+  const timestamp = records.clock.now();
+  const isIdAhead = bareIdTime(key) > timestamp;
   const user = entry.userId === null ? "" : `,"user_id":${toJson(entry.userId)}`;
   const metadata =
     caller.startedAt === null
@@ -101,12 +112,17 @@ export function record(tx: Tx, records: Records, caller: Caller, entry: TraceEnt
     `{"object":"trace","id":"${id}","session_id":${toJson(entry.sessionId)}${user},"action":"${entry.action}","actor":${toJson(caller.actor)},` +
     `"timestamp":"${toIso(timestamp)}","details":${jsonObject(entry.details)},"metadata":${metadata}}`;
   const expiresAt = timestamp + caller.retentionDays * DAY_MS;
-  const key = bare(id);
-  tx.put(traces, key, { expiresAt, ...(entry.sessionId === null ? { adminOnly: true } : {}), body: body as JsonText });
+  tx.put(traces, key, {
+    expiresAt,
+    ...(isIdAhead ? { at: timestamp } : {}),
+    ...(entry.sessionId === null ? { adminOnly: true } : {}),
+    body: body as JsonText,
+  });
   if (entry.sessionId !== null) tx.put(tracesBySession, entry.sessionId.slice("sess_".length) + key, "");
   if (entry.userId !== null) tx.put(tracesByUser, hashKey(entry.userId) + key, "");
   tx.put(tracesByAction, actionPrefix(entry.action) + key, "");
   tx.put(tracesByExpiry, expiryDayKey(expiresAt) + key, "");
+  if (isIdAhead) tx.put(tracesAhead, key, "");
 
   const emit = (type: EventType, content: Pick<OutboxRow, "traceId" | "body">) =>
     tx.put(outbox, records.ids.bare(), { type, createdAt: timestamp, sessionId: entry.sessionId, ...content });

@@ -11,7 +11,7 @@ import type { Log } from "../lib/log.ts";
 import { BadRows } from "../storage/bad-rows.ts";
 import { hashKey } from "../storage/keys.ts";
 import type { Tx } from "../storage/store.ts";
-import { traces, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser } from "../storage/tables.ts";
+import { traces, tracesAhead, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import type { TraceAction } from "./events.ts";
 import { actionPrefix, expiryDayKey, type Records } from "./record.ts";
@@ -44,6 +44,7 @@ function removeTrace(tx: Tx, key: string): void {
     if (trace.session_id !== null) tx.remove(tracesBySession, trace.session_id.slice("sess_".length) + id);
     if (trace.user_id !== undefined) tx.remove(tracesByUser, hashKey(trace.user_id) + id);
     tx.remove(tracesByAction, actionPrefix(trace.action) + id);
+    if (row.at !== undefined) tx.remove(tracesAhead, id);
     tx.remove(traces, id);
   }
   tx.remove(tracesByExpiry, key);

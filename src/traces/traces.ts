@@ -4,11 +4,12 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, firstBareIdAt, isId, withPrefix, type TraceId } from "../lib/ids.ts";
+import { bare, firstBareIdAt, isId, withPrefix, type BareId, type TraceId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { listOf, pageOfSteps, type Page } from "../storage/page.ts";
 import { hashKey } from "../storage/keys.ts";
-import { traces, tracesByAction, tracesBySession, tracesByUser, type TraceRow } from "../storage/tables.ts";
+import type { Store } from "../storage/store.ts";
+import { traces, tracesAhead, tracesByAction, tracesBySession, tracesByUser, type TraceRow } from "../storage/tables.ts";
 import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
 import type { TraceAction } from "./events.ts";
 import { actionPrefix, type Records } from "./record.ts";
@@ -33,24 +34,49 @@ export async function listTraces(
   filter: TraceFilter,
   page: Page<TraceId>,
 ): Promise<JsonText> {
-  const { sessionId, userId, action, createdAfter, createdBefore } = filter;
+  const { sessionId, userId, action } = filter;
   if (sessionId !== undefined && !isId("sess", sessionId)) return listOf([], false);
   const postings: Filter = [
     ...(sessionId === undefined ? [] : [posting(tracesBySession, sessionId.slice("sess_".length))]),
     ...(userId === undefined ? [] : [posting(tracesByUser, hashKey(userId))]),
     ...(action === undefined ? [] : [posting(tracesByAction, actionPrefix(action))]),
   ];
-  const from = createdAfter === undefined ? undefined : firstBareIdAt(createdAfter + 1);
-  const until = createdBefore === undefined ? undefined : firstBareIdAt(createdBefore);
-  const cursor = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
-  const before = cursor === undefined ? until : until === undefined || cursor < until ? cursor : until;
   const now = clock.now();
-  const records = walkInSteps(store, traces, postings, { from, before }).flatMap((key) => {
+  const records = idsBetween(store, postings, filter, page.startingAfter && bare(page.startingAfter)).flatMap((key) => {
     if (key === undefined) return [undefined];
     const row = store.get(traces, key);
-    return row === undefined || !isVisible(row, isAdmin, now) ? [] : [{ id: withPrefix("trace", key), json: row.body }];
+    if (row === undefined || !isVisible(row, isAdmin, now) || !isBetween(row, filter)) return [];
+    return [{ id: withPrefix("trace", key), json: row.body }];
   });
   return pageOfSteps(records, page.limit);
+}
+
+/**
+ * The ids of all traces between two times, newest first, and perhaps of others that `isBetween` tells apart.
+ *
+ * The time of an id is that of its trace, or later. So none that is sought is below the lower bound, and those above the
+ * upper one are in `tracesAhead`, which is empty unless the clock was set back.
+ */
+function* idsBetween(
+  store: Store,
+  postings: Filter,
+  { createdAfter, createdBefore }: TraceFilter,
+  cursor: BareId | undefined,
+): Generator<BareId | undefined, void, undefined> {
+  const from = createdAfter === undefined ? undefined : firstBareIdAt(createdAfter + 1);
+  let before = cursor;
+  if (createdBefore !== undefined) {
+    const until = firstBareIdAt(createdBefore);
+    const lowest = from === undefined || until > from ? until : from;
+    yield* walkInSteps(store, traces, [...postings, posting(tracesAhead, "")], { from: lowest, before: cursor });
+    if (cursor === undefined || until < cursor) before = until;
+  }
+  yield* walkInSteps(store, traces, postings, { from, before });
+}
+
+/** Of a trace whose id has its time the walk has seen to it. */
+function isBetween({ at }: TraceRow, { createdAfter, createdBefore }: TraceFilter): boolean {
+  return at === undefined || ((createdAfter === undefined || at > createdAfter) && (createdBefore === undefined || at < createdBefore));
 }
 
 export function getTrace({ store, clock }: Records, { isAdmin }: TraceReader, id: string): JsonText {

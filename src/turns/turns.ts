@@ -4,13 +4,13 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, bareIdTime, isId, withPrefix, type TurnId } from "../lib/ids.ts";
+import { bare, isId, withPrefix, type TurnId } from "../lib/ids.ts";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { AFTER_ALL, turnKey } from "../storage/keys.ts";
 import { behind, pageOf, rowsOf, type Page } from "../storage/page.ts";
 import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
-import { liveSession } from "../sessions/live-session.ts";
+import { laterOf, liveSession } from "../sessions/live-session.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 
 export interface NewTurn {
@@ -31,8 +31,8 @@ export function addTurn(records: Records, caller: Caller, sessionId: string, tur
   return commitFor(records, caller, (tx) => {
     const session = liveSession(tx, records.clock.now(), sessionId);
     const id = records.ids.next("turn");
-    const createdAt = bareIdTime(bare(id));
-    const row: SessionRow = { ...session.row, turnCount: session.row.turnCount + 1, updatedAt: createdAt };
+    const createdAt = records.clock.now();
+    const row: SessionRow = { ...session.row, turnCount: session.row.turnCount + 1, updatedAt: laterOf(session.row, createdAt) };
     const stored: TurnRow = {
       shown: `"id":"${id}","input":${input},"output":${output},"created_at":"${toIso(createdAt)}"`,
       rest: `"session_id":"${session.id}","turn_number":${row.turnCount}${rest}`,

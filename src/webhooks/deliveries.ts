@@ -4,7 +4,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, bareIdTime, isId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, isId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
@@ -65,7 +65,7 @@ export async function testWebhook(parts: WebhookParts, caller: Caller, webhookId
     refuseDisabled(webhookId, webhook);
     const eventId = parts.ids.bare();
     const event = newDelivery(eventId, TEST_EVENT, null, parts.clock.now());
-    const payload = payloadJson(eventId, { type: TEST_EVENT, createdAt: bareIdTime(eventId) }, webhookJson(key, webhook));
+    const payload = payloadJson(eventId, event, webhookJson(key, webhook));
     const row = { ...event, once: true as const };
     const [delivery = ""] = putEvent(tx, parts, payload, [{ webhook: key, row }]);
     return deliveryJson(key, delivery, row);

@@ -119,6 +119,14 @@ export function payloadJson(eventId: BareId, { type, createdAt }: { type: string
   });
 }
 
+const CREATED_AT = '"created_at":"';
+
+/** Unix milliseconds: the `created_at` of a payload, which stands before anything of a caller's. */
+export function payloadTime(payload: string): number {
+  const start = payload.indexOf(CREATED_AT) + CREATED_AT.length;
+  return Date.parse(payload.slice(start, payload.indexOf('"', start)));
+}
+
 /** A trace event has its record in the traces; undefined when that has been removed, after its time. */
 function dataOf(reader: Reader, row: OutboxRow): JsonText | undefined {
   return row.traceId === undefined ? row.body : reader.get(traces, row.traceId.slice("trace_".length))?.body;

@@ -82,7 +82,8 @@ export function afterAttempt(
 /** The same row when nothing changes, so that it need not be written. */
 export function webhookAfterAttempt(webhook: WebhookRow, { at, answer }: Attempt, now: number): WebhookRow {
   if (isSuccess(answer)) return webhook.failingSince === null ? webhook : { ...webhook, failingSince: null };
-  const failingSince = webhook.failingSince ?? at;
+  // Not after this attempt, which a clock that was ahead could have said of the first one.
+  const failingSince = Math.min(webhook.failingSince ?? at, at);
   const pausedUntil = pauseUntil(answer, now);
   const failing = { ...webhook, failingSince, ...(pausedUntil === undefined ? {} : { pausedUntil }) };
   const reason =
@@ -91,8 +92,9 @@ export function webhookAfterAttempt(webhook: WebhookRow, { at, answer }: Attempt
       : now - failingSince >= FAILING_DAYS_MAX * DAY_MS
         ? `Every attempt since ${toIso(failingSince)} has failed. The last: ${failureOf(answer)}`
         : undefined;
-  if (reason !== undefined && webhook.enabled) return { ...failing, enabled: false, disabledReason: reason, updatedAt: now };
-  return webhook.failingSince === null || pausedUntil !== undefined ? failing : webhook;
+  if (reason !== undefined && webhook.enabled)
+    return { ...failing, enabled: false, disabledReason: reason, updatedAt: Math.max(webhook.updatedAt, now) };
+  return webhook.failingSince !== failingSince || pausedUntil !== undefined ? failing : webhook;
 }
 
 function failureOf(answer: Answer): string | undefined {

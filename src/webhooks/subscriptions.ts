@@ -8,7 +8,7 @@
 import type { Wait } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, bareIdTime, isId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, isId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
@@ -72,7 +72,7 @@ export async function createWebhook(parts: WebhookParts, caller: Caller, input: 
       throw new ApiError("invalid_request", `There can be at most ${LIMITS.webhooksMax} webhooks. Delete one first.`);
     }
     const key = parts.ids.bare();
-    const now = bareIdTime(key);
+    const now = parts.clock.now();
     recordAdmin(tx, parts, caller, "webhook.created", {
       webhook_id: withPrefix("whk", key),
       ...traced({ url, events, description, enabled }),
@@ -127,7 +127,7 @@ export async function updateWebhook(parts: WebhookParts, caller: Caller, id: str
       events: changes.events === undefined ? before.events : [...new Set(changes.events)],
       description: changes.description ?? before.description,
       enabled,
-      updatedAt: parts.ids.now(),
+      updatedAt: Math.max(before.updatedAt, parts.clock.now()),
       // Another receiver has not failed yet.
       ...(url === undefined || url === before.url ? {} : { failingSince: null, pausedUntil: null }),
       ...(isEnabledAnew ? { since: parts.ids.bare(), failingSince: null, pausedUntil: null, disabledReason: null } : {}),
@@ -163,7 +163,7 @@ export function rotateSecret(parts: WebhookParts, caller: Caller, id: string, ch
       ...before,
       secret,
       previousSecrets: previous.filter(({ until, secret: old }) => until > now && old !== secret).slice(0, PREVIOUS_SECRETS_MAX),
-      updatedAt: parts.ids.now(),
+      updatedAt: Math.max(before.updatedAt, now),
     };
     tx.put(webhooks, key, row);
     recordAdmin(tx, parts, caller, "webhook.secret_rotated", {

@@ -20,6 +20,7 @@ import type { Task } from "../tasks/task.ts";
 import { WakeUp } from "../tasks/wake-up.ts";
 import { recordAdmin, type Caller, type Records } from "../traces/record.ts";
 import { attemptDelivery } from "./attempt.ts";
+import { RETRY_AFTER_MS_MAX } from "./backoff.ts";
 import type { Network } from "./delivery.ts";
 import { enabledWebhooks } from "./outbox.ts";
 import { afterAttempt, webhookAfterAttempt, type Attempt, type Outcomes } from "./outcome.ts";
@@ -113,16 +114,17 @@ export class Worker {
       const isFailing = row.failingSince !== null;
       if (!this.#places.isFree(key, isFailing)) continue;
       const pausedUntil = row.pausedUntil ?? 0;
-      const next: Next =
-        pausedUntil > now
-          ? { kind: "later", at: pausedUntil }
-          : nextDue(
-              store,
-              key,
-              now,
-              (delivery) => this.#places.has(key, delivery) || this.#bad.has(key + delivery),
-              (bad, error) => this.#bad.note(bad, error),
-            );
+      // No receiver can ask for a longer pause: the clock was ahead when it began.
+      const isPaused = pausedUntil > now && pausedUntil <= now + RETRY_AFTER_MS_MAX;
+      const next: Next = isPaused
+        ? { kind: "later", at: pausedUntil }
+        : nextDue(
+            store,
+            key,
+            now,
+            (delivery) => this.#places.has(key, delivery) || this.#bad.has(key + delivery),
+            (bad, error) => this.#bad.note(bad, error),
+          );
       if (next.kind === "later") nextAt = Math.min(nextAt, next.at);
       if (next.kind !== "now") continue;
       this.#places.take(key, next.queued.delivery, isFailing);

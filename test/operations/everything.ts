@@ -45,6 +45,10 @@ export async function startFilled(directory?: string): Promise<Filled> {
     memories.push(memory.id, plain.id);
     cairn.clock.advance({ ms: 7 });
   }
+  // The clock is set back for a moment.
+  cairn.clock.set(cairn.clock.now() - 5_000);
+  await cairn.setState(sessions.at(-1) ?? "", { behind: true });
+  cairn.clock.set(cairn.clock.now() + 5_000);
   const [first = "", second = ""] = sessions;
   sessions.push((await cairn.ok(cairn.post(`/v1/sessions/${first}/fork`, {}))).id);
   await cairn.ok(cairn.patch(`/v1/memory/${memories[0]}`, { content: "Changed, with another vector.", tags: ["changed"] }));

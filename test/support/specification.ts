@@ -179,6 +179,15 @@ const expiry = namesOf("expiry.test.ts", {
   setting: "with memories_on_expiry set to delete, the memories of a session go when it is removed, however many",
 });
 
+const clock = namesOf("clock.test.ts", {
+  order: "over a clock that goes back, and a restart behind it, ids rise and every list keeps its order; times are the clock's",
+  ahead: "after one write 30 years ahead and a restart sessions end, traces and kept answers go, and times are the clock's",
+  filters: "created_after and created_before go by the times of traces, also where their ids are ahead",
+  deliveries: "deliveries are kept for 7 days and tried when they are due, also after a clock that was 30 years ahead",
+  anyTime: "no time that a clock can show leads to an answer outside the error format",
+  lastId: "a store that holds the very last id refuses what needs one with 503, and is read all the same",
+});
+
 const events = namesOf("events.test.ts", {
   asItWas: "an event carries the record as it was then, whatever happens to it later",
   memoryChanges: "changing and deleting a memory leave the event of their trace alone",
@@ -489,7 +498,9 @@ export const SPECIFICATION: readonly Section[] = [
       "dlv: dlv_ and 12 characters": [webhooks.test, idShape],
       "key: key_ and 12 characters": [keys.defaults, idShape],
       "req: req_ and 12 characters": [http.requestId, idShape],
-      "order: by time, rising, never twice": models.ids,
+      "order: by time, rising, never twice": [models.ids, clock.order],
+      "clock: ids ahead of it leave times, ends and filters alone": [clock.ahead, clock.filters, clock.deliveries],
+      "clock: any time is answered in the error format": [clock.anyTime, clock.lastId],
     },
   },
   {

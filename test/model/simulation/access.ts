@@ -83,7 +83,6 @@ export class Access {
   /** Something was read with the first key, in a request without an id of its own: it was given one, like any record. */
   read(): void {
     this.allKeys[0]?.uses.push(this.#ids.now);
-    this.#ids.made();
   }
 
   #hasEnded({ expiresAt }: Key): boolean {
@@ -128,7 +127,7 @@ export class Access {
     const secret = String(given.key);
     expect(secret).toMatch(/^crn_[0-9A-Za-z]{24}$/);
     const key = this.addKey({ object: "api_key", id: given.id, prefix: secret.slice(0, 8), expires_at, ...fields }, secret);
-    key.shown.created_at = iso(this.#ids.moment);
+    key.shown.created_at = iso(this.#ids.now);
     return { ...this.#showKey(key, given), key: key.secret };
   }
 

@@ -1,5 +1,5 @@
 /**
- * Which ids there were, and what time new records bear.
+ * Which ids there were.
  *
  * @module
  */
@@ -13,7 +13,6 @@ export class Ids {
   readonly given: Record<Prefix, string[]> = { sess: [], mem: [], turn: [], emb: [], trace: [], key: [] };
   readonly #clock: FakeClock;
   #last = "";
-  #lastMs = 0;
 
   constructor(clock: FakeClock) {
     this.#clock = clock;
@@ -23,16 +22,6 @@ export class Ids {
     return this.#clock.now();
   }
 
-  /** What a new record bears: never before the last one, even when the clock was set back. */
-  get moment(): number {
-    return Math.max(this.#lastMs, this.now);
-  }
-
-  /** An id was made now, of which nothing is seen. */
-  made(): void {
-    this.#lastMs = this.moment;
-  }
-
   /** The id that the server gave a new record, which has to be greater than all before. Where it gave none, the answers differ anyway. */
   take(prefix: Prefix, id: string | undefined): string {
     if (id === undefined) return "an id";
@@ -40,13 +29,7 @@ export class Ids {
     const bare = id.slice(prefix.length + 1);
     expect([bare, bare > this.#last]).toEqual([bare, true]);
     this.#last = bare;
-    this.made();
     this.given[prefix].push(id);
     return id;
-  }
-
-  /** A process goes on after the newest of the records that it finds. @param createdAt - when each was made */
-  restarted(createdAt: readonly string[]): void {
-    this.#lastMs = Math.max(...createdAt.map((one) => Date.parse(one)));
   }
 }

@@ -158,7 +158,6 @@ export class Simulation implements AsyncDisposable {
       this.#note("restart");
       this.reached.add("restart");
       await this.#cairn.restart();
-      this.#world.restarted();
     },
     /** A session that takes more than one commit to remove, and what it knew. */
     largeSession: async () => {

@@ -45,7 +45,7 @@ const SHARES = {
   listSessions: 4,
   updateSession: 6,
   deleteSession: 2,
-  forkSession: 3,
+  forkSession: 4,
   updateState: 14,
   rollback: 8,
   listVersions: 4,

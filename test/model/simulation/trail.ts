@@ -41,8 +41,7 @@ export class Trail {
     traceEvents: readonly string[] = [],
     retentionDays = this.#access.retentionDays(caller),
   ): void {
-    this.#ids.made();
-    const at = this.#ids.moment;
+    const at = this.#ids.now;
     const shown = {
       object: "trace",
       id: undefined,

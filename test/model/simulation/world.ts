@@ -158,7 +158,7 @@ export class World {
     { agentId, userId, metadata, ttlSeconds, state }: Pick<Session, "agentId" | "userId" | "metadata" | "ttlSeconds"> & { state: Fields },
   ): Session {
     const id = this.ids.take("sess", given.id);
-    const now = this.ids.moment;
+    const now = this.ids.now;
     const versions = [{ state, createdAt: iso(now), actor: key.shown.prefix, source: "initial" }];
     const times = { createdAt: now, updatedAt: now, expiresAt: now + ttlSeconds * 1000 };
     const session: Session = { id, agentId, userId, metadata, ttlSeconds, ...times, versions, turns: [] };
@@ -181,9 +181,9 @@ export class World {
     const session = this.live(id);
     const before = session.metadata;
     session.metadata = merged(before, body["metadata"] ?? {});
-    session.updatedAt = this.ids.moment;
+    session.updatedAt = this.#later(session);
     const ttlSeconds = body["ttl_seconds"] ?? undefined;
-    if (ttlSeconds !== undefined) Object.assign(session, { ttlSeconds, expiresAt: this.ids.moment + ttlSeconds * 1000 });
+    if (ttlSeconds !== undefined) Object.assign(session, { ttlSeconds, expiresAt: this.ids.now + ttlSeconds * 1000 });
     const details = { metadata_diff: diff(before, session.metadata), ttl_seconds: ttlSeconds };
     return this.#changed(caller, "session.updated", session, details, "session.updated");
   }
@@ -209,6 +209,11 @@ export class World {
     const shown = this.showSession(session);
     this.trail.record(caller, action, session, details, { [event]: shown }, traceEvents);
     return shown;
+  }
+
+  /** A change is never before an earlier one, even when the clock was set back. */
+  #later({ updatedAt }: Session): number {
+    return Math.max(updatedAt, this.ids.now);
   }
 
   #removeSession(session: Session, withMemories: boolean): void {
@@ -244,8 +249,8 @@ export class World {
   }
 
   #addVersion({ key }: Caller, session: Session, added: Pick<Session["versions"][number], "state" | "source" | "reasoning">): void {
-    session.updatedAt = this.ids.moment;
-    session.versions.push({ ...added, createdAt: iso(this.ids.moment), actor: key.shown.prefix });
+    session.updatedAt = this.#later(session);
+    session.versions.push({ ...added, createdAt: iso(this.ids.now), actor: key.shown.prefix });
   }
 
   listVersions(id: string, { limit = 20, starting_after }: { limit?: number | undefined; starting_after?: number | undefined }): Json {
@@ -279,7 +284,7 @@ export class World {
       id,
       session_id,
       turn_number: session.turns.length + 1,
-      created_at: iso(this.ids.moment),
+      created_at: iso(this.ids.now),
       input,
       output: { ...output, type: output.type === "tool_response" ? "tool_result" : output.type },
       reasoning: reasoning ?? undefined,
@@ -288,7 +293,7 @@ export class World {
       state_after: state_after ?? null,
     };
     session.turns.push(turn);
-    session.updatedAt = this.ids.moment;
+    session.updatedAt = this.#later(session);
     const details = { turn_number: turn.turn_number, input_type: input.type, output_type: turn.output.type, reasoning: turn.reasoning };
     this.trail.record(caller, "turn.added", session, details, { "turn.added": turn }, isError ? ["trace.error"] : []);
     return turn;
@@ -318,12 +323,12 @@ export class World {
       type: body["type"] ?? "general",
       tags: body["tags"] ?? [],
       metadata: body["metadata"] ?? {},
-      created_at: iso(this.ids.moment),
+      created_at: iso(this.ids.now),
       embedding_id: embed ? this.ids.take("emb", given.embedding_id) : undefined,
       vector_available: embed,
     };
     this.memories.push({ userId: session.userId, embed, shown });
-    session.updatedAt = this.ids.moment;
+    session.updatedAt = this.#later(session);
     const { type, tags } = shown;
     const details = { memory_id: id, content_preview: preview(shown), type, tags, embedded: embed };
     this.trail.record(caller, "memory.created", session, details, { "memory.created": shown });
@@ -365,7 +370,7 @@ export class World {
   /** A memory's session may be gone, or past its time: then nothing happens in it any more. */
   #recordOfMemory(caller: Caller, action: string, { shown, userId }: Memory, details: Fields): void {
     const session = this.sessions.find(({ id }) => id === shown.session_id);
-    if (session !== undefined && session.expiresAt > this.ids.now) session.updatedAt = this.ids.moment;
+    if (session !== undefined && session.expiresAt > this.ids.now) session.updatedAt = this.#later(session);
     this.trail.record(caller, action, { id: shown.session_id, userId }, details);
   }
 
@@ -463,15 +468,6 @@ export class World {
       this.trail.events = [];
     },
   };
-
-  restarted(): void {
-    this.ids.restarted([
-      ...this.sessions.map((session) => iso(session.createdAt)),
-      ...this.memories.map(({ shown }) => shown.created_at),
-      ...this.trail.traces.map(({ shown }) => shown.timestamp),
-      ...this.access.keys.map(({ shown }) => shown.created_at),
-    ]);
-  }
 }
 
 /** What traces say of a key. */

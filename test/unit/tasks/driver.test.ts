@@ -164,3 +164,17 @@ test("a stop waits for what is under way, and nothing runs after it, woken or no
   await pass(100);
   expect([underWay.runs, waiting.runs]).toEqual([1, 1]);
 });
+
+test("a task that waits for a time years away, as after a clock that was ahead, looks again within the hour and not at once", async () => {
+  const task = counting("waits for years", [1e12, 1e12, 1e12]);
+  const driver = new Driver([task], log);
+  driver.start();
+  await pass(100);
+  expect(task.runs).toBe(1);
+  for (const runs of [2, 3]) {
+    jest.advanceTimersByTime(3_600_000);
+    await pass(1);
+    expect(task.runs).toBe(runs);
+  }
+  await driver.stop();
+});
