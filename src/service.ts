@@ -51,6 +51,7 @@ export interface ServiceOptions extends SettingsEnvironment {
   onStoreChange?: (problem: string | undefined) => void;
   /** An admin key that the operator chose. */
   apiKey?: string | undefined;
+  listLooksMax?: number;
 }
 
 export interface Service extends MemoryParts, WebhookParts {
@@ -100,7 +101,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     } catch (error) {
       log.warn("what an interrupted import or restore has left cannot be removed", { error: describeError(error) });
     }
-    const records = recordsOf(await openUpToDate(directory, clock, log, options), clock);
+    const opened = recordsOf(await openUpToDate(directory, clock, log, options), clock);
+    const records = { ...opened, listLooksMax: options.listLooksMax };
     makePrivate(directory);
     warnOfClock(records.store, given, log);
     const settings = new Settings(records.store, options);

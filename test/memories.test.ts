@@ -541,6 +541,22 @@ test("a key for reading reads memories and changes none; one for writing does no
   }
 });
 
+test("a list whose filters rarely meet ends its page early, and the pages together have what passes", async () => {
+  await using cairn = await startCairn({ listLooksMax: 20 });
+  const { id } = await cairn.createSession();
+  const passing = [];
+  for (let i = 0; i < 100; i++) {
+    const kind =
+      i % 40 === 0 ? { type: "left", tags: ["r"] } : i % 2 === 0 ? { type: "left", tags: ["l"] } : { type: "right", tags: ["r"] };
+    const memory = await cairn.addMemory(id, `note ${i}`, { ...kind, embed: false });
+    if (i % 40 === 0) passing.push(memory.id);
+  }
+  const pages = await pagesOf(cairn, "/v1/memory?type=left&tags=r");
+  expect(pages.length).toBeGreaterThan(5);
+  expect(pages.flatMap(({ data }) => idsOf(data))).toEqual(passing.toReversed());
+  expect(pages.filter(({ data, has_more, last_id }) => data.length === 0 && has_more && last_id !== null).length).toBeGreaterThan(2);
+});
+
 test("other requests are answered while a list looks for memories that pass two filters which rarely meet", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();

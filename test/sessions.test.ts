@@ -203,6 +203,23 @@ test("a page of sessions has 20 unless it is asked for up to 100, and the last i
   expect((await pagesOf(cairn, "/v1/sessions?limit=40")).map(({ data }) => data.length)).toEqual([40, 40, 21]);
 });
 
+test("a list that passes over many expired sessions ends its page early and leads on to the live ones", async () => {
+  await using cairn = await startCairn({ listLooksMax: 100 });
+  const live = await cairn.createSession();
+  const expired = [];
+  for (let i = 0; i < 25; i++) expired.push(await cairn.createSession({ ttl_seconds: 60 }));
+  cairn.clock.advance({ seconds: 61 });
+  const pages = await pagesOf(cairn, "/v1/sessions");
+  expect(pages.map(({ data }) => idsOf(data))).toEqual([[], [], [live.id]]);
+  // A row that is not shown counts as ten looks.
+  const [tenth, twentieth] = [expired.at(-10)!.id, expired.at(-20)!.id];
+  expect(pages.map(({ has_more, first_id, last_id }) => ({ has_more, first_id, last_id }))).toEqual([
+    { has_more: true, first_id: null, last_id: tenth },
+    { has_more: true, first_id: null, last_id: twentieth },
+    { has_more: false, first_id: live.id, last_id: live.id },
+  ]);
+});
+
 test("a cursor goes on working when its session has been deleted", async () => {
   await using cairn = await startCairn();
   const oldest = await cairn.createSession();

@@ -132,9 +132,14 @@ export function ListOf(item: TSchema, description: string) {
     {
       object: Type.Literal("list"),
       data: Type.Array(item),
-      has_more: Type.Boolean({ description: "Whether there are more after this page." }),
+      has_more: Type.Boolean({ description: "Whether there may be more after this page, which can be short or empty." }),
       first_id: Type.Unsafe<string | null>({ ...Type.String(), nullable: true }),
-      last_id: Type.Unsafe<string | null>({ ...Type.String(), nullable: true, description: "The next page's `starting_after`." }),
+      last_id: Type.Unsafe<string | null>({
+        ...Type.String(),
+        nullable: true,
+        description:
+          "The next page's `starting_after`: the id of the last record, or an older one up to which everything was looked at. Null at the end of an empty list.",
+      }),
     },
     { ...(item.title === undefined ? {} : { title: `${item.title}List` }), description },
   );

@@ -37,6 +37,8 @@ export const LIMITS = {
   pageBytesMax: 8 * 1024 * 1024,
   /** Of all answers over 64 KiB that clients have not read to their end; one API key gets at most half of it. */
   unsentBytesMax: 128 * 1024 * 1024,
+  /** At ranges of indexes, for one page of a list: 50 ms or so. Then the page ends with `has_more`, full or not. */
+  listLooksMax: 50_000,
   contextMemoriesDefault: 5,
   contextMemoriesMax: 20,
   contextTurnsDefault: 10,

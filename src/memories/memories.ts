@@ -19,8 +19,8 @@ import { isAnyBeingRemoved, isBeingRemoved } from "../sessions/removal.ts";
 import { laterOf, liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
 import { hashKey } from "../storage/keys.ts";
 import { firstLabelOf, putMemory, putVector, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
-import { pageOfSteps, type Page } from "../storage/page.ts";
-import type { Reader, Store, Tx } from "../storage/store.ts";
+import { type Found, LOOKS_PER_HIDDEN_ROW, pageOfSteps, type Page } from "../storage/page.ts";
+import type { Reader, Tx } from "../storage/store.ts";
 import {
   memories,
   memoriesBySession,
@@ -176,21 +176,26 @@ export function memoryPostings({ store, clock }: Records, filter: MemoryFilter):
 
 export async function listMemories(records: Records, filter: MemoryFilter, page: Page<MemoryId>): Promise<JsonText> {
   const before = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
-  return pageOfSteps(passing(records.store, memoryPostings(records, filter), before), page.limit);
+  return pageOfSteps(passing(records, memoryPostings(records, filter), before), page.limit, records.listLooksMax);
 }
 
-/** With an undefined now and then, after which the store may be another. */
-function* passing(store: Store, filter: Filter, before: BareId | undefined): Generator<{ id: MemoryId; json: JsonText } | undefined> {
+/** What passes, and how far the search has come: after each of these the store may be another. */
+function* passing({ store, listLooksMax }: Records, filter: Filter, before: BareId | undefined): Generator<Found> {
   let [find, firstLabel] = [visibleMemories(store), firstLabelOf(store)];
-  for (const key of walkInSteps(store, memories, filter, { before })) {
-    if (key === undefined) {
-      yield undefined;
+  for (const key of walkInSteps(store, memories, filter, { before }, listLooksMax)) {
+    if (typeof key !== "string") {
+      yield { ...key, passed: withPrefix("mem", key.passed) };
       [find, firstLabel] = [visibleMemories(store), firstLabelOf(store)];
       continue;
     }
     const row = find(key);
     const id = withPrefix("mem", key);
-    if (row !== undefined) yield { id, json: memoryJson(id, row, firstLabel) };
+    if (row !== undefined) {
+      yield { id, json: memoryJson(id, row, firstLabel) };
+      continue;
+    }
+    yield { passed: id, looks: LOOKS_PER_HIDDEN_ROW };
+    [find, firstLabel] = [visibleMemories(store), firstLabelOf(store)];
   }
 }
 

@@ -47,9 +47,9 @@ export function isBeingRemoved(reader: Reader, session: SessionId): boolean {
   return reader.get(removals, bare(session))?.memories === true;
 }
 
-/** Whether there are such memories at all. */
+/** Whether there may be such memories at all. */
 export function isAnyBeingRemoved(reader: Reader): boolean {
-  return !reader.isEmpty(removals) && reader.rows(removals, { from: "", to: AFTER_ALL }).some(({ row }) => row.memories);
+  return !reader.isEmpty(removals);
 }
 
 /** Takes the next piece of what removed sessions left. */

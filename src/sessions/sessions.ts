@@ -8,7 +8,7 @@
 import { bare, withPrefix, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { hashKey, numberKey } from "../storage/keys.ts";
-import { pageOfSteps, type Page } from "../storage/page.ts";
+import { type Found, LOOKS_PER_HIDDEN_ROW, pageOfSteps, type Page } from "../storage/page.ts";
 import type { Tx } from "../storage/store.ts";
 import { sessions, sessionsByAgent, sessionsByExpiry, sessionsByUser, type SessionRow } from "../storage/tables.ts";
 import { posting, walkInSteps } from "../storage/walk.ts";
@@ -79,7 +79,7 @@ export function getSession({ store, clock }: Records, id: string): JsonText {
 }
 
 export function listSessions(
-  { store, clock }: Records,
+  { store, clock, listLooksMax }: Records,
   filter: { agentId?: string | undefined; userId?: string | undefined },
   page: Page<SessionId>,
 ): Promise<JsonText> {
@@ -89,14 +89,14 @@ export function listSessions(
   ];
   const before = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
   const now = clock.now();
-  const records = walkInSteps(store, sessions, postings, { before }).flatMap((key) => {
-    if (key === undefined) return [undefined];
-    const row = store.get(sessions, key);
-    if (row === undefined || row.expiresAt <= now) return [];
+  const records = walkInSteps(store, sessions, postings, { before }, listLooksMax).map((key): Found => {
+    if (typeof key !== "string") return { ...key, passed: withPrefix("sess", key.passed) };
     const id = withPrefix("sess", key);
-    return [{ id, json: sessionJson(id, row, readState(store, key, row.version)) }];
+    const row = store.get(sessions, key);
+    if (row === undefined || row.expiresAt <= now) return { passed: id, looks: LOOKS_PER_HIDDEN_ROW };
+    return { id, json: sessionJson(id, row, readState(store, key, row.version)) };
   });
-  return pageOfSteps(records, page.limit);
+  return pageOfSteps(records, page.limit, listLooksMax);
 }
 
 /** Merges metadata (a null removes the key) and sets a new time to live, counted from now. */

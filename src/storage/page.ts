@@ -16,6 +16,19 @@ interface Item {
   json: JsonText;
 }
 
+/** How far the search for records has come without finding one, and what that took. */
+interface Passed {
+  passed: string;
+  looks: number;
+}
+
+export type Found = Item | Passed;
+
+/** A record that is read and not shown takes as long as so many looks at an index. */
+export const LOOKS_PER_HIDDEN_ROW = 10;
+/** Then other requests are let through. */
+const LOOKS_PER_TURN = 1_000;
+
 export interface Page<AnyId extends string = Id> {
   /** At most this many records. */
   limit: number;
@@ -30,12 +43,25 @@ export function pageOf(records: Iterable<Item>, limit: number): JsonText {
   return page.json(false);
 }
 
-/** The same of records that take long to find, with an undefined now and then: there other requests are let through. */
-export async function pageOfSteps(records: Iterable<Item | undefined>, limit: number): Promise<JsonText> {
+/**
+ * The same of records that take long to find: other requests are let through in between, and after `looksMax` looks the page ends,
+ * even if it is empty. Its `last_id` is then the id up to which everything was looked at.
+ */
+export async function pageOfSteps(records: Iterable<Found>, limit: number, looksMax: number = LIMITS.listLooksMax): Promise<JsonText> {
   const page = new Gathered(limit);
+  let looks = 0;
+  let sinceTurn = 0;
   for (const record of records) {
-    if (record === undefined) await nextTurn();
-    else if (!page.takes(record)) return page.json(true);
+    if ("json" in record) {
+      if (!page.takes(record)) return page.json(true);
+      continue;
+    }
+    looks += record.looks;
+    sinceTurn += record.looks;
+    if (looks >= looksMax) return page.json(true, record.passed);
+    if (sinceTurn < LOOKS_PER_TURN) continue;
+    sinceTurn = 0;
+    await nextTurn();
   }
   return page.json(false);
 }
@@ -68,8 +94,8 @@ class Gathered {
     return this.#bytes > LIMITS.pageBytesMax;
   }
 
-  json(hasMore: boolean): JsonText {
-    return listOf(this.#records, hasMore);
+  json(hasMore: boolean, lastId?: string): JsonText {
+    return listOf(this.#records, hasMore, lastId);
   }
 }
 
@@ -100,13 +126,13 @@ export function behind(key: string): string {
   return `${key}!`;
 }
 
-/** The list envelope. `first_id` and `last_id` are null on an empty page. */
-export function listOf(records: readonly Item[], hasMore: boolean): JsonText {
+/** The list envelope. `first_id` and `last_id` are null on an empty page, unless the search for records stopped at a `lastId`. */
+export function listOf(records: readonly Item[], hasMore: boolean, lastId = records.at(-1)?.id): JsonText {
   return jsonObject({
     object: toJson("list"),
     data: jsonArray(records.map((item) => item.json)),
     has_more: toJson(hasMore),
     first_id: toJson(records[0]?.id ?? null),
-    last_id: toJson(records.at(-1)?.id ?? null),
+    last_id: toJson(lastId ?? null),
   });
 }

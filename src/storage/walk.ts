@@ -42,15 +42,23 @@ interface Bounds {
  * @param records - the table whose keys are the ids: what is walked when there is no filter
  */
 export function* walk(reader: Reader, records: AnyTable, filter: Filter, bounds: Bounds = {}): Generator<BareId, void, undefined> {
-  for (const id of walkInSteps(reader, records, filter, bounds, Number.POSITIVE_INFINITY)) yield id as BareId;
+  for (const id of walkInSteps(reader, records, filter, bounds, Number.POSITIVE_INFINITY)) if (typeof id === "string") yield id;
+}
+
+/** Where a walk stands that has not come to its end: other requests can be answered first, or the rest be left to another walk. */
+export interface Pause {
+  /** Whatever is not older than this id was looked at: what follows begins `before` it. */
+  readonly passed: BareId;
+  /** At ranges of indexes, since the pause before. */
+  readonly looks: number;
 }
 
 /** So many looks at ranges of indexes take 1 ms or two. */
 const LOOKS_AT_ONCE = 1_000;
 
 /**
- * The same where it can take long: where many ids pass one condition and few all of them, or few are there to be shown. After
- * every `looks` at a range there is an undefined, found or not: others can be let through first, or the rest be left to them.
+ * The same where it can take long: where many ids pass one condition and few all of them, or few are there to be shown. There is
+ * a pause whenever there were more than `looks` at a range, whatever was found.
  */
 export function* walkInSteps(
   reader: Reader,
@@ -58,7 +66,7 @@ export function* walkInSteps(
   filter: Filter,
   bounds: Bounds = {},
   looks = LOOKS_AT_ONCE,
-): Generator<BareId | undefined, void, undefined> {
+): Generator<BareId | Pause, void, undefined> {
   const streams =
     filter.length === 0
       ? [new Stream(reader, records, "", bounds)]
@@ -67,16 +75,22 @@ export function* walkInSteps(
     1,
     filter.reduce((sum, { prefixes }) => sum + prefixes.length, 0),
   );
+  let passed: BareId | undefined;
+  let last: BareId | undefined;
   for (let done = looksPerStep; ; done += looksPerStep) {
-    if (done > looks) {
-      done = 0;
-      yield undefined;
-    }
-    let target: BareId | undefined = AFTER_ALL;
+    let target: BareId = AFTER_ALL;
     for (const stream of streams) {
       const head = stream.head();
       if (head === undefined) return;
       if (head < target) target = head;
+    }
+    // The one before was found out to be missing somewhere, or was given.
+    if (last !== undefined && target < last) passed = last;
+    last = target;
+    if (done > looks && passed !== undefined) {
+      yield { passed, looks: done };
+      passed = undefined;
+      done = 0;
     }
     if (streams.every((stream) => stream.head() === target)) {
       yield target;

@@ -32,6 +32,8 @@ export interface Records {
   readonly ids: IdSource;
   /** Called after a commit that may have left events. */
   readonly wakeOutbox?: () => void;
+  /** How much one page of a list may look at; the usual limit unless a test has its own. */
+  readonly listLooksMax?: number | undefined;
 }
 
 /** Who asks for a change, as far as its record needs to know. */

@@ -6,11 +6,10 @@
 import { ApiError } from "../lib/errors.ts";
 import { bare, firstBareIdAt, isId, withPrefix, type BareId, type TraceId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
-import { listOf, pageOfSteps, type Page } from "../storage/page.ts";
+import { type Found, listOf, LOOKS_PER_HIDDEN_ROW, pageOfSteps, type Page } from "../storage/page.ts";
 import { hashKey } from "../storage/keys.ts";
-import type { Store } from "../storage/store.ts";
 import { traces, tracesAhead, tracesByAction, tracesBySession, tracesByUser, type TraceRow } from "../storage/tables.ts";
-import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
+import { posting, walkInSteps, type Filter, type Pause } from "../storage/walk.ts";
 import type { TraceAction } from "./events.ts";
 import { actionPrefix, type Records } from "./record.ts";
 
@@ -29,7 +28,7 @@ export interface TraceReader {
 }
 
 export async function listTraces(
-  { store, clock }: Records,
+  { store, clock, listLooksMax }: Records,
   { isAdmin }: TraceReader,
   filter: TraceFilter,
   page: Page<TraceId>,
@@ -42,13 +41,15 @@ export async function listTraces(
     ...(action === undefined ? [] : [posting(tracesByAction, actionPrefix(action))]),
   ];
   const now = clock.now();
-  const records = idsBetween(store, postings, filter, page.startingAfter && bare(page.startingAfter)).flatMap((key) => {
-    if (key === undefined) return [undefined];
+  const found = idsBetween({ store, listLooksMax }, postings, filter, page.startingAfter && bare(page.startingAfter));
+  const records = found.map((key): Found => {
+    if (typeof key !== "string") return { ...key, passed: withPrefix("trace", key.passed) };
+    const id = withPrefix("trace", key);
     const row = store.get(traces, key);
-    if (row === undefined || !isVisible(row, isAdmin, now) || !isBetween(row, filter)) return [];
-    return [{ id: withPrefix("trace", key), json: row.body }];
+    const isHidden = row === undefined || !isVisible(row, isAdmin, now) || !isBetween(row, filter);
+    return isHidden ? { passed: id, looks: LOOKS_PER_HIDDEN_ROW } : { id, json: row.body };
   });
-  return pageOfSteps(records, page.limit);
+  return pageOfSteps(records, page.limit, listLooksMax);
 }
 
 /**
@@ -58,20 +59,20 @@ export async function listTraces(
  * upper one are in `tracesAhead`, which is empty unless the clock was set back.
  */
 function* idsBetween(
-  store: Store,
+  { store, listLooksMax }: Pick<Records, "store" | "listLooksMax">,
   postings: Filter,
   { createdAfter, createdBefore }: TraceFilter,
   cursor: BareId | undefined,
-): Generator<BareId | undefined, void, undefined> {
+): Generator<BareId | Pause, void, undefined> {
   const from = createdAfter === undefined ? undefined : firstBareIdAt(createdAfter + 1);
   let before = cursor;
   if (createdBefore !== undefined) {
     const until = firstBareIdAt(createdBefore);
     const lowest = from === undefined || until > from ? until : from;
-    yield* walkInSteps(store, traces, [...postings, posting(tracesAhead, "")], { from: lowest, before: cursor });
+    yield* walkInSteps(store, traces, [...postings, posting(tracesAhead, "")], { from: lowest, before: cursor }, listLooksMax);
     if (cursor === undefined || until < cursor) before = until;
   }
-  yield* walkInSteps(store, traces, postings, { from, before });
+  yield* walkInSteps(store, traces, postings, { from, before }, listLooksMax);
 }
 
 /** Of a trace whose id has its time the walk has seen to it. */

@@ -139,8 +139,8 @@ export class VectorIndex {
     const few: BareId[] = [];
     let isWide = false;
     for (const id of walkInSteps(this.#store, memories, filter)) {
-      isWide = id === undefined || few.length === HERE_MAX;
-      if (id === undefined || isWide) break;
+      isWide = typeof id !== "string" || few.length === HERE_MAX;
+      if (typeof id !== "string" || isWide) break;
       few.push(id);
     }
     if (!isWide) return few;
