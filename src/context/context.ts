@@ -6,15 +6,14 @@
  *
  * @module
  */
-import { withPrefix } from "../lib/ids.ts";
-import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
-import { rememberingFor } from "../lib/remember.ts";
-import { toIso } from "../lib/time.ts";
-import { newestMemories, type MemoryParts } from "../memories/memories.ts";
+import { withPrefix, type BareId } from "../lib/ids.ts";
+import { jsonArray, jsonObject, type JsonText } from "../lib/json.ts";
+import { memoryMembers, newestMemories, type MemoryParts } from "../memories/memories.ts";
 import { explanationsJson, rank, type Ranking } from "../memories/search.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { readState } from "../sessions/versions.ts";
 import { hashKey } from "../storage/keys.ts";
+import type { Store } from "../storage/store.ts";
 import { memoriesBySession, memoriesByUser, type MemoryRow } from "../storage/tables.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import { latestTurns } from "../turns/latest-turns.ts";
@@ -40,7 +39,7 @@ export async function getContext(parts: MemoryParts, id: string, request: Contex
   const memories =
     ranking === undefined || ranking.query.lexical.size === 0
       ? newest(parts, scope, memoryLimit)
-      : await relevant(ranking, request.explain);
+      : await relevant(parts, ranking, request.explain);
   return jsonObject({ state, memories: jsonArray(memories), recent_turns: recentTurns });
 }
 
@@ -53,25 +52,19 @@ function newest(parts: MemoryParts, scope: Filter, limit: number): JsonText[] {
   const found: JsonText[] = [];
   if (limit === 0) return found;
   for (const { key, row } of newestMemories(parts.store, scope)) {
-    found.push(itemJson(key, row, 0));
+    found.push(itemJson(parts.store, key, row, 0));
     if (found.length === limit) break;
   }
   return found;
 }
 
-async function relevant(ranking: Ranking, explain: boolean): Promise<JsonText[]> {
+async function relevant({ store }: MemoryParts, ranking: Ranking, explain: boolean): Promise<JsonText[]> {
   const explanations = explain ? await explanationsJson(ranking) : [];
-  return ranking.matches.map(({ key, row, score }, i) => itemJson(key, row, score, explanations[i]));
+  return ranking.matches.map(({ key, row, score }, i) => itemJson(store, key, row, score, explanations[i]));
 }
 
-function itemJson(key: string, row: MemoryRow, score: number, explanation?: JsonText): JsonText {
-  const { before, after } = aroundScore(row);
+function itemJson(store: Store, key: BareId, row: MemoryRow, score: number, explanation?: JsonText): JsonText {
+  const { content, createdAt } = memoryMembers(store, key, row);
   const end = explanation === undefined ? "}" : `,"explanation":${explanation}}`;
-  return `{"id":"${withPrefix("mem", key)}",${before}${score}${after}${end}` as JsonText;
+  return `{"id":"${withPrefix("mem", key)}",${content},"score":${score}${createdAt}${end}` as JsonText;
 }
-
-/** As in `memories/search.ts`. */
-const aroundScore = rememberingFor(({ content, type, createdAt }: MemoryRow) => ({
-  before: ['"content":', toJson(content), ',"type":', toJson(type), ',"score":'].join(""),
-  after: [',"created_at":"', toIso(createdAt), '"'].join(""),
-}));

@@ -8,9 +8,11 @@
  */
 import { createHash } from "node:crypto";
 import { placeOf } from "../lib/addresses.ts";
+import { Cache, textBytes } from "../lib/cache.ts";
 import type { Clock, Wait } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { messageOf } from "../lib/errors.ts";
+import { CACHE_BYTES_MAX } from "../lib/limits.ts";
 import { addressesOf, type Resolve } from "../lib/names.ts";
 import { retryAfterMs } from "../lib/retry-after.ts";
 import { firstTokens } from "./batching.ts";
@@ -41,7 +43,8 @@ const INPUT_TOKENS_MAX = 8192;
 /** A server's "not before" never keeps us away for longer than this. */
 const RETRY_AFTER_MS_MAX = HOUR_MS;
 
-const CACHED_QUERIES_MAX = 1000;
+/** A query's vector with its promise. */
+const QUERY_VECTOR_BYTES = DIMENSION * 4 + 300;
 
 /** 96 vectors of 4,096 decimal numbers take some 8 MB. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
@@ -120,7 +123,7 @@ class Client implements OpenAiEmbedder {
   readonly #redact: (text: string) => string;
   readonly #inputTokensMax: number;
   readonly #dispatcher: Dispatcher;
-  readonly #queries = new Map<string, Promise<Float32Array>>();
+  readonly #queries = new Cache<Promise<Float32Array>>(CACHE_BYTES_MAX.queryVectors);
   #vectorLength: number | undefined;
   #form: RequestForm;
 
@@ -187,14 +190,12 @@ class Client implements OpenAiEmbedder {
     this.#dispatcher.close();
   }
 
-  /** The newest `CACHED_QUERIES_MAX` are kept, and one that is under way is waited for by all who ask it. */
+  /** A cached vector, or one in flight that all who ask for it wait for. */
   #queryVector(text: string): Promise<Float32Array> {
     const known = this.#queries.get(text);
-    const vector = known ?? this.#send(text, "query");
-    this.#queries.delete(text);
-    this.#queries.set(text, vector);
     if (known !== undefined) return known;
-    if (this.#queries.size > CACHED_QUERIES_MAX) this.#queries.delete(this.#queries.keys().next().value!);
+    const vector = this.#send(text, "query");
+    this.#queries.set(text, vector, textBytes(text) + QUERY_VECTOR_BYTES);
     vector.catch(() => {
       if (this.#queries.get(text) === vector) this.#queries.delete(text);
     });

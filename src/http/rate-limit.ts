@@ -4,16 +4,58 @@
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
-import { remembering } from "../lib/remember.ts";
 import { fullBucket, take, type Bucket, type Level, type Rate } from "./bucket.ts";
 
-/** Buckets of keys are as many as there are keys. Of addresses there is no end: beyond this many, some are forgotten. */
-const ADDRESSES_MAX = 10_000;
+/** From this many on, buckets that are full again are evicted: their owners get the same from a new one. */
+const BUCKETS_MAX = 10_000;
+
+interface Owned {
+  readonly bucket: Bucket;
+  /** When the bucket will be full, in milliseconds of the clock that only rises. */
+  fullAt: number;
+}
+
+class Buckets {
+  readonly #isBounded: boolean;
+  readonly #byOwner = new Map<string, Owned>();
+  #evictAt = BUCKETS_MAX;
+
+  /** @param isBounded - whether the older half is evicted when hardly any bucket is full: keys cannot be made up, addresses can */
+  constructor(isBounded: boolean) {
+    this.#isBounded = isBounded;
+  }
+
+  /** Takes a token from the bucket of an owner, or with `count` 0 only looks. */
+  take(owner: string, rate: Rate, now: number, count: 0 | 1): Level {
+    let owned = this.#byOwner.get(owner);
+    if (owned === undefined) {
+      owned = { bucket: fullBucket(rate, now), fullAt: now };
+      if (count === 0) return take(owned.bucket, rate, now, 0);
+      if (this.#byOwner.size >= this.#evictAt) this.#evict(now);
+      this.#byOwner.set(owner, owned);
+    }
+    const level = take(owned.bucket, rate, now, count);
+    owned.fullAt = now + level.fullInMs;
+    return level;
+  }
+
+  #evict(now: number): void {
+    for (const [owner, { fullAt }] of this.#byOwner) if (fullAt <= now) this.#byOwner.delete(owner);
+    // Not again before there are twice as many, so that no request pays for more than a few buckets.
+    if (!this.#isBounded) this.#evictAt = Math.max(BUCKETS_MAX, 2 * this.#byOwner.size);
+    else if (this.#byOwner.size >= BUCKETS_MAX) {
+      for (const owner of this.#byOwner.keys()) {
+        if (this.#byOwner.size <= BUCKETS_MAX / 2) break;
+        this.#byOwner.delete(owner);
+      }
+    }
+  }
+}
 
 export class RateLimiter {
   readonly #clock: Clock;
-  readonly #keys = new Map<string, Bucket>();
-  readonly #addresses = new Map<string, Bucket>();
+  readonly #keys = new Buckets(false);
+  readonly #addresses = new Buckets(true);
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -21,42 +63,16 @@ export class RateLimiter {
 
   /** Takes a token from the bucket of a key. */
   takeOfKey(keyId: string, rate: Rate): Level {
-    return take(this.#bucket(this.#keys, keyId, rate), rate, this.#clock.elapsed(), 1);
+    return this.#keys.take(keyId, rate, this.#clock.elapsed(), 1);
   }
 
   /** Takes a token from the bucket that an address shares among its requests without a key, or with `count` 0 only looks. */
   takeOfAddress(address: string, rate: Rate, count: 0 | 1): Level {
-    const now = this.#clock.elapsed();
-    if (count === 0) return take(this.#addresses.get(address) ?? fullBucket(rate, now), rate, now, 0);
-    if (this.#addresses.size >= ADDRESSES_MAX && !this.#addresses.has(address)) this.#forgetSome(rate);
-    return take(this.#bucket(this.#addresses, address, rate), rate, now, 1);
-  }
-
-  #bucket(buckets: Map<string, Bucket>, owner: string, rate: Rate): Bucket {
-    let bucket = buckets.get(owner);
-    if (bucket === undefined) {
-      bucket = fullBucket(rate, this.#clock.elapsed());
-      buckets.set(owner, bucket);
-    }
-    return bucket;
-  }
-
-  /** Those that are full again, which changes nothing for their owners; when nobody is idle, the older half. */
-  #forgetSome({ perMinute, burst }: Rate): void {
-    const now = this.#clock.elapsed();
-    const fullAfterMs = (burst * 60_000) / perMinute;
-    for (const [address, { at }] of this.#addresses) if (now - at >= fullAfterMs) this.#addresses.delete(address);
-    if (this.#addresses.size < ADDRESSES_MAX) return;
-    for (const address of this.#addresses.keys()) {
-      if (this.#addresses.size <= ADDRESSES_MAX / 2) break;
-      this.#addresses.delete(address);
-    }
+    return this.#addresses.take(address, rate, this.#clock.elapsed(), count);
   }
 }
 
 /** The three headers every response carries. */
 export function rateLimitHeaders({ perMinute }: Rate, level: Level, now: number): [limit: string, remaining: string, reset: string] {
-  return [decimal(perMinute), decimal(level.remaining), decimal(Math.ceil((now + level.fullInMs) / 1000))];
+  return [String(perMinute), String(level.remaining), String(Math.ceil((now + level.fullInMs) / 1000))];
 }
-
-const decimal = remembering(1_000, (number: number) => String(number));

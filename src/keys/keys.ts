@@ -16,7 +16,6 @@ import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
-import { Remembered } from "../storage/remembered.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import { apiKeys, apiKeysById, deletedKeys, type ApiKeyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
@@ -54,17 +53,10 @@ export type KeyMaker = Caller & { scopes: readonly string[] };
 
 /** The key that a request presented, if there is one of that secret and its time has not passed. */
 export function findKey(reader: Reader, now: number, presented: string): ApiKeyRow | undefined {
-  const known = hashes.get(presented);
-  if (known === undefined && !KEY_SHAPE.test(presented)) return undefined;
-  const hash = known ?? hashOf(presented);
-  const row = reader.get(apiKeys, hash);
-  if (row === undefined || hasEnded(row, now)) return undefined;
-  if (known === undefined) hashes.set(presented, hash);
-  return row;
+  if (!KEY_SHAPE.test(presented)) return undefined;
+  const row = reader.get(apiKeys, hashOf(presented));
+  return row === undefined || hasEnded(row, now) ? undefined : row;
 }
-
-/** Of keys that were good; whether one still is, is read each time. */
-const hashes = new Remembered<string>(1_000);
 
 function hasEnded({ expiresAt }: ApiKeyRow, now: number): boolean {
   return expiresAt !== null && expiresAt <= now;

@@ -3,6 +3,24 @@
  *
  * @module
  */
+const MIB = 1024 * 1024;
+
+/**
+ * What each cache may keep in memory, in bytes. With those bounded by their number of entries (at most 6 MB: tokens of texts,
+ * hashes, times, filters, buckets of rate limits) all caches together stay below 64 MB.
+ */
+export const CACHE_BYTES_MAX = {
+  /** Rows with the answer that shows them, or with what of a search result shows them. */
+  sessions: 8 * MIB,
+  memories: 14 * MIB,
+  removals: MIB / 4,
+  recentTurns: 6 * MIB,
+  /** Vectors of the sessions and users that were searched last. */
+  residentVectors: 22 * MIB,
+  /** Vectors that an embedding provider gave for queries. */
+  queryVectors: 3 * MIB,
+} as const;
+
 export const LIMITS = {
   ttlSecondsDefault: 86_400,
   ttlSecondsMax: 2_592_000,

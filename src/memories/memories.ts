@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { textBytes } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, isId, withPrefix, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
@@ -132,6 +133,36 @@ function memoryJson(id: MemoryId, row: MemoryRow, firstLabel: number): JsonText 
     embedding_id: embedding === undefined ? undefined : toJson(embedding.id),
     vector_available: toJson(embedding !== undefined),
   });
+}
+
+/** Members of a memory as search results and contexts have them, ready to be joined; commas stand before all but the first. */
+interface MemoryMembers {
+  /** With a comma behind it. */
+  readonly session: string;
+  readonly content: string;
+  readonly tags: string;
+  readonly createdAt: string;
+}
+
+/**
+ * Cached with the row: a search for ten memories takes 50 µs so, and 65 µs without. Joined, since a template is put together
+ * each time it becomes part of another one.
+ */
+export function memoryMembers(store: Store, key: BareId, row: MemoryRow): MemoryMembers {
+  return store.derived(memories, key, row, () => membersOf(row), bytesOfMembers);
+}
+
+function membersOf({ sessionId, content, type, tags, createdAt }: MemoryRow): MemoryMembers {
+  return {
+    session: ['"session_id":"', sessionId, '",'].join(""),
+    content: ['"content":', toJson(content), ',"type":', toJson(type)].join(""),
+    tags: [',"tags":', toJson(tags)].join(""),
+    createdAt: [',"created_at":"', toIso(createdAt), '"'].join(""),
+  };
+}
+
+function bytesOfMembers({ session, content, tags, createdAt }: MemoryMembers): number {
+  return textBytes(session) + textBytes(content) + textBytes(tags) + textBytes(createdAt);
 }
 
 /** Finds the rows of memories that are not gone, for one whose session is being removed is. Good for one moment. */

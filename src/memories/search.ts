@@ -11,8 +11,6 @@ import { nextTurn } from "../lib/clock.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import { largest } from "../lib/largest.ts";
 import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
-import { rememberingFor } from "../lib/remember.ts";
-import { toIso } from "../lib/time.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
 import { isAnyBeingRemoved } from "../sessions/removal.ts";
@@ -21,7 +19,7 @@ import type { MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { storedLabel } from "../vectors/encoding.ts";
-import { memoryPostings, visibleMemories, type MemoryFilter, type MemoryParts } from "./memories.ts";
+import { memoryMembers, memoryPostings, visibleMemories, type MemoryFilter, type MemoryParts } from "./memories.ts";
 import { explainer, relevance } from "./relevance.ts";
 
 /** How many of the nearest are looked at closely. */
@@ -167,22 +165,6 @@ export interface Search extends MemoryFilter {
   explain: boolean;
 }
 
-/** The same in every answer: the rows that are found again and again come from the store's memory. Joined, since a template is put together anew each time it is a part of something. */
-const aroundScore = rememberingFor(({ sessionId, content, type, tags, createdAt }: MemoryRow) => ({
-  before: [
-    '"session_id":"',
-    sessionId,
-    '","content":',
-    toJson(content),
-    ',"type":',
-    toJson(type),
-    ',"tags":',
-    toJson(tags),
-    ',"score":',
-  ].join(""),
-  after: [',"created_at":"', toIso(createdAt), '"'].join(""),
-}));
-
 export async function searchMemories(parts: MemoryParts, search: Search): Promise<JsonText> {
   const filter = memoryPostings(parts, search);
   const ranking = await rank(parts, search.query, filter, search);
@@ -193,8 +175,8 @@ export async function searchMemories(parts: MemoryParts, search: Search): Promis
     data: jsonArray(
       ranking.matches.map((match, i) => {
         const explanation = explanations === undefined ? "" : `,"explanation":${explanations[i]}`;
-        const { before, after } = aroundScore(match.row);
-        return `{"id":"${withPrefix("mem", match.key)}",${before}${match.score}${after}${explanation}}` as JsonText;
+        const { session, content, tags, createdAt } = memoryMembers(parts.store, match.key, match.row);
+        return `{"id":"${withPrefix("mem", match.key)}",${session}${content}${tags},"score":${match.score}${createdAt}${explanation}}` as JsonText;
       }),
     ),
   });

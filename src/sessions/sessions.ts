@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { textBytes } from "../lib/cache.ts";
 import { bare, withPrefix, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { hashKey, numberKey } from "../storage/keys.ts";
@@ -64,18 +65,11 @@ function putNewSession(tx: Tx, records: Records, caller: Caller, input: NewSessi
   return { id, row, json: sessionJson(id, row, input.initialState) };
 }
 
-/** What was answered for a row. It holds for as long as the store gives the same row, since that names its state. */
-const answers = new WeakMap<SessionRow, JsonText>();
-/** Characters. */
-const ANSWER_LENGTH_MAX = 16_384;
-
 export function getSession({ store, clock }: Records, id: string): JsonText {
   const session = liveSession(store, clock.now(), id);
-  const known = answers.get(session.row);
-  if (known !== undefined) return known;
-  const json = sessionJson(session.id, session.row, readState(store, session.key, session.row.version));
-  if (json.length <= ANSWER_LENGTH_MAX) answers.set(session.row, json);
-  return json;
+  const { id: sessionId, key, row } = session;
+  // The row names the version of its state, so the answer is the same for as long as the row is.
+  return store.derived(sessions, key, row, () => sessionJson(sessionId, row, readState(store, key, row.version)), textBytes);
 }
 
 export function listSessions(

@@ -7,7 +7,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, type BareId, type SessionId } from "../lib/ids.ts";
+import { type BareId } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { invariant } from "../lib/invariant.ts";
 import { toIso } from "../lib/time.ts";
@@ -18,7 +18,6 @@ import type { Reader, Tx } from "../storage/store.ts";
 import { sessions, states, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
 import { commitFor, record, type Caller, type Records, type TraceEntry } from "../traces/record.ts";
 import { diffObjects } from "./diff.ts";
-import { latestState, rememberState } from "./latest-states.ts";
 import { laterOf, liveSession, sessionJson, type LiveSession } from "./live-session.ts";
 
 export function putVersion(tx: Tx, session: BareId, version: number, row: VersionRow): void {
@@ -54,15 +53,13 @@ export interface StateUpdate {
 }
 
 /** Replaces the state; the one before stays as its version. */
-export async function updateState(records: Records, caller: Caller, id: string, update: StateUpdate): Promise<JsonText> {
+export function updateState(records: Records, caller: Caller, id: string, update: StateUpdate): Promise<JsonText> {
   const body = toJson(update.state);
-  let made = 0;
-  const answer = await commitFor(records, caller, (tx) => {
+  return commitFor(records, caller, (tx) => {
     const session = liveSession(tx, records.clock.now(), id);
     refuseOtherVersion(session, update.expectedVersion);
     const { version: current } = session.row;
-    const before = latestState(records.store, session.key, current) ?? (JSON.parse(readState(tx, session.key, current)) as JsonObject);
-    made = current + 1;
+    const before = JSON.parse(readState(tx, session.key, current)) as JsonObject;
     return addVersion(tx, records, caller, session, {
       body,
       source: "update",
@@ -77,8 +74,6 @@ export async function updateState(records: Records, caller: Caller, id: string, 
       }),
     });
   });
-  rememberState(records.store, bare(id as SessionId), { version: made, state: update.state }, body.length);
-  return answer;
 }
 
 export interface Rollback {

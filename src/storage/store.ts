@@ -27,8 +27,8 @@ import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
 import { Draft, type Write } from "./draft.ts";
 import { isMarked, mark, unmark, type Durability } from "./durability.ts";
 import { hasRoom, isOfLmdb, isPanic, reasonOf, refusal } from "./refusal.ts";
-import { Remembered } from "./remembered.ts";
-import { SCHEMA_VERSION, TABLES, labels, memories, meta, removals, sessions, vectors, type AnyTable, type Table } from "./tables.ts";
+import { RowCache } from "./row-cache.ts";
+import { SCHEMA_VERSION, TABLES, labels, meta, vectors, type AnyTable, type Table } from "./tables.ts";
 
 export type { Reader, Span, Tx } from "./access.ts";
 
@@ -47,15 +47,6 @@ interface Work {
   readonly reject: (reason: unknown) => void;
   outcome: { result: unknown } | { thrown: unknown } | undefined;
 }
-
-/** Read for nearly every request, and written by nobody but the process that serves. */
-const REMEMBERED: readonly AnyTable[] = [sessions, memories, removals];
-/** Remembered of a row that there is not. */
-const NOTHING_THERE = Symbol("nothing there");
-/** Of each. */
-const ROWS_REMEMBERED = 25_000;
-/** Characters. */
-const REMEMBERED_LENGTH_MAX = 1_024;
 
 /** More of them wait for the next transaction, so that requests are heard in between. */
 const WORKS_PER_TRANSACTION = 128;
@@ -95,16 +86,7 @@ export class Store implements Reader {
     removeVector: (memory) => this.#write({ table: vectors.name, key: memory, value: undefined }),
   };
   readonly #draft = new Draft(this.#atOnce);
-  /** Rows as they were last read outside commits, of tables that only this process writes. A commit takes out what it writes. */
-  readonly #remembered = new Map(REMEMBERED.map(({ name }) => [name, new Remembered<unknown>(ROWS_REMEMBERED)]));
-  /** Of the same tables, whether there is any row at all. */
-  readonly #empty = new Map<string, boolean>();
-  /**
-   * Tables and keys that transactions under way have written, with how many did. Nothing of them is remembered before that is
-   * over: others see a commit a moment before this thread is told of it, and what was read before that moment must not meet
-   * what is read after it.
-   */
-  readonly #unsettled = new Map<string, number>();
+  readonly #rows = new RowCache();
   /** Works that no transaction has begun to run. */
   #waiting: Work[] = [];
   #spaceCheckedAt = Number.NEGATIVE_INFINITY;
@@ -174,15 +156,25 @@ export class Store implements Reader {
   }
 
   get<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined {
-    const remembered = this.#remembered.get(table.name);
-    if (remembered === undefined) return this.#stored(table, key);
-    const known = remembered.get(key);
-    if (known !== undefined) return known === NOTHING_THERE ? undefined : (known as Row);
+    const rows = this.#rows.of(table.name);
+    if (rows === undefined) return this.#stored(table, key);
+    const cached = rows.get(key);
+    if (cached !== undefined) return cached.row as Row | undefined;
     const text = this.#database(table).get(key);
-    const isSettled = this.#unsettled.size === 0 || !this.#unsettled.has(table.name + key);
     const row = text === undefined ? undefined : table.decode(text);
-    if (isSettled && (text?.length ?? 0) <= REMEMBERED_LENGTH_MAX) remembered.set(key, row ?? NOTHING_THERE);
+    this.#rows.set(table.name, key, text, row);
     return row;
+  }
+
+  /** What `make` gives for a row that `get` gave, cached with it; see `RowCache.derived`. */
+  derived<Row extends object, Result>(
+    table: Table<Row>,
+    key: string,
+    row: Row,
+    make: () => Result,
+    bytesOf: (result: Result) => number,
+  ): Result {
+    return this.#rows.derived(table, key, row, make, bytesOf);
   }
 
   #stored<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined {
@@ -203,10 +195,10 @@ export class Store implements Reader {
   }
 
   isEmpty(table: AnyTable): boolean {
-    const known = this.#empty.get(table.name);
+    const known = this.#rows.isEmpty(table.name);
     if (known !== undefined) return known;
     const isEmpty = this.keys(table, FIRST).length === 0;
-    if (this.#remembered.has(table.name) && !this.#unsettled.has(table.name)) this.#empty.set(table.name, isEmpty);
+    this.#rows.setEmpty(table.name, isEmpty);
     return isEmpty;
   }
 
@@ -263,7 +255,7 @@ export class Store implements Reader {
   /** Makes the next read see what other threads and processes have committed by now. */
   refresh(): void {
     this.#env.resetReadTxn();
-    this.#forgetAll();
+    this.#rows.clear();
   }
 
   /**
@@ -297,19 +289,19 @@ export class Store implements Reader {
         if (this.#waiting.length > 0) this.#callForTransaction();
         for (const work of works) {
           for (const write of this.#run(work)) {
-            this.#forget(write);
+            this.#rows.invalidate(write);
             written.push(write);
           }
         }
       });
-      this.#settle(written);
+      this.#rows.release(written);
       // Also what was thrown is said only now: its reason may be what another work of the same transaction has written.
       for (const { outcome, resolve, reject } of works ?? []) {
         if (outcome !== undefined && "thrown" in outcome) reject(outcome.thrown);
         else resolve(outcome?.result);
       }
     } catch (refusal) {
-      this.#settle(written);
+      this.#rows.release(written);
       for (const { reject } of works ?? this.#waiting.splice(0)) reject(refusal);
     }
   }
@@ -334,7 +326,7 @@ export class Store implements Reader {
     } catch (refusal) {
       throw outcome !== undefined && "thrown" in outcome ? outcome.thrown : refusal;
     }
-    this.#forgetAll();
+    this.#rows.clear();
     return (outcome as { result: unknown } | undefined)?.result as Result;
   }
 
@@ -423,7 +415,7 @@ export class Store implements Reader {
     await this.commit((tx) => tx.put(meta, "schema", tx.get(meta, "schema") ?? String(SCHEMA_VERSION)));
   }
 
-  /** @returns what it has written of tables that are remembered */
+  /** @returns its writes to tables whose rows are cached */
   #run(work: Work): Write[] {
     try {
       work.outcome = { result: work.run(this.#draft) };
@@ -434,29 +426,7 @@ export class Store implements Reader {
     }
     const writes = this.#draft.take();
     for (const write of writes) this.#write(write);
-    return writes.filter(({ table }) => this.#remembered.has(table));
-  }
-
-  /** Until `#settle` is called with the same. */
-  #forget({ table, key }: Write): void {
-    this.#remembered.get(table)?.delete(key);
-    this.#empty.delete(table);
-    for (const name of [table, table + key]) this.#unsettled.set(name, (this.#unsettled.get(name) ?? 0) + 1);
-  }
-
-  #settle(writes: readonly Write[]): void {
-    for (const { table, key } of writes) {
-      for (const name of [table, table + key]) {
-        const left = (this.#unsettled.get(name) ?? 0) - 1;
-        if (left > 0) this.#unsettled.set(name, left);
-        else this.#unsettled.delete(name);
-      }
-    }
-  }
-
-  #forgetAll(): void {
-    for (const rows of this.#remembered.values()) rows.clear();
-    this.#empty.clear();
+    return writes.filter(({ table }) => this.#rows.has(table));
   }
 
   /** Inside a transaction this is done at once; the promise says nothing more. */

@@ -44,7 +44,7 @@
  * @module
  */
 import type { JsonObject, JsonText } from "../lib/json.ts";
-import { remembering } from "../lib/remember.ts";
+import { memoize } from "../lib/memoize.ts";
 
 /** Any table, for what concerns keys alone. */
 export interface AnyTable {
@@ -79,8 +79,8 @@ const withBody = <Row extends { body: JsonText }>(name: string): Table<Row> => (
   },
 });
 
-/** For the few rows that are read again and again: one that is as it was need not be parsed. Such a row is never changed in place. */
-const rowsRemembered = <Row>(table: Table<Row>): Table<Row> => ({ ...table, decode: remembering(1_000, (value) => table.decode(value)) });
+/** For the few rows that are read with every request: a text that was parsed before is not parsed again. Such a row is never changed in place. */
+const withDecodeCache = <Row>(table: Table<Row>): Table<Row> => ({ ...table, decode: memoize((value: string) => table.decode(value)) });
 
 export interface SessionRow {
   agentId: string;
@@ -316,7 +316,7 @@ export const deliveriesDue = index("deliveries_due");
 export const deliveriesBySession = index("deliveries_by_session");
 export const idempotency = withBody<IdempotencyRow>("idempotency");
 export const idempotencyByTime = index("idempotency_by_time");
-export const apiKeys = rowsRemembered(json<ApiKeyRow>("api_keys"));
+export const apiKeys = withDecodeCache(json<ApiKeyRow>("api_keys"));
 export const apiKeysById = text("api_keys_by_id");
 export const deletedKeys = json<DeletedKeyRow>("deleted_keys");
 export const removals = json<RemovalRow>("removals");

