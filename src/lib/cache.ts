@@ -56,7 +56,8 @@ export class Cache<Value> {
   /** Counts what the value of a key has grown by since it was set. @returns false when that is too much, and not to be kept */
   grow(key: string, bytes: number): boolean {
     const entry = this.#young.get(key);
-    if (entry === undefined || entry.bytes + bytes > this.#entryBytesMax || this.#youngBytes + bytes > this.#generationBytesMax) return false;
+    if (entry === undefined || entry.bytes + bytes > this.#entryBytesMax || this.#youngBytes + bytes > this.#generationBytesMax)
+      return false;
     entry.bytes += bytes;
     this.#youngBytes += bytes;
     return true;

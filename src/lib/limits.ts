@@ -11,10 +11,10 @@ const MIB = 1024 * 1024;
  */
 export const CACHE_BYTES_MAX = {
   /** Rows with the answer that shows them, or with what of a search result shows them. */
-  sessions: 8 * MIB,
-  memories: 14 * MIB,
+  sessions: 7 * MIB,
+  memories: 12 * MIB,
   removals: MIB / 4,
-  recentTurns: 6 * MIB,
+  recentTurns: 5 * MIB,
   /** Vectors of the sessions and users that were searched last. */
   residentVectors: 22 * MIB,
   /** Vectors that an embedding provider gave for queries. */

@@ -135,12 +135,12 @@ function memoryJson(id: MemoryId, row: MemoryRow, firstLabel: number): JsonText 
   });
 }
 
-/** Members of a memory as search results and contexts have them, ready to be joined; commas stand before all but the first. */
+/** Members of a memory as JSON, ready to be joined with its score. */
 interface MemoryMembers {
-  /** With a comma behind it. */
-  readonly session: string;
+  /** Those of a search result before the score. */
+  readonly beforeScore: string;
+  /** Content and type alone; a slice of `beforeScore`, whose memory it shares. */
   readonly content: string;
-  readonly tags: string;
   readonly createdAt: string;
 }
 
@@ -153,17 +153,21 @@ export function memoryMembers(store: Store, key: BareId, row: MemoryRow): Memory
 }
 
 function membersOf({ sessionId, content, type, tags, createdAt }: MemoryRow): MemoryMembers {
+  const session = `"session_id":"${sessionId}",`;
+  const shown = `"content":${toJson(content)},"type":${toJson(type)}`;
+  const beforeScore = [session, shown, ',"tags":', toJson(tags), ',"score":'].join("");
   return {
-    session: ['"session_id":"', sessionId, '",'].join(""),
-    content: ['"content":', toJson(content), ',"type":', toJson(type)].join(""),
-    tags: [',"tags":', toJson(tags)].join(""),
+    beforeScore,
+    content: beforeScore.slice(session.length, session.length + shown.length),
     createdAt: [',"created_at":"', toIso(createdAt), '"'].join(""),
   };
 }
 
-function bytesOfMembers({ session, content, tags, createdAt }: MemoryMembers): number {
-  return textBytes(session) + textBytes(content) + textBytes(tags) + textBytes(createdAt);
+function bytesOfMembers({ beforeScore, createdAt }: MemoryMembers): number {
+  return MEMBERS_BYTES + textBytes(beforeScore) + textBytes(createdAt);
 }
+/** The object, and the slice. */
+const MEMBERS_BYTES = 120;
 
 /** Finds the rows of memories that are not gone, for one whose session is being removed is. Good for one moment. */
 export function visibleMemories(reader: Reader): (key: BareId) => MemoryRow | undefined {

@@ -175,8 +175,8 @@ export async function searchMemories(parts: MemoryParts, search: Search): Promis
     data: jsonArray(
       ranking.matches.map((match, i) => {
         const explanation = explanations === undefined ? "" : `,"explanation":${explanations[i]}`;
-        const { session, content, tags, createdAt } = memoryMembers(parts.store, match.key, match.row);
-        return `{"id":"${withPrefix("mem", match.key)}",${session}${content}${tags},"score":${match.score}${createdAt}${explanation}}` as JsonText;
+        const { beforeScore, createdAt } = memoryMembers(parts.store, match.key, match.row);
+        return `{"id":"${withPrefix("mem", match.key)}",${beforeScore}${match.score}${createdAt}${explanation}}` as JsonText;
       }),
     ),
   });

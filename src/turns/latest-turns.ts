@@ -65,7 +65,7 @@ export function latestTurns(store: Store, session: BareId, count: number, limit:
     );
   const text = items.join(",");
   const lengths = [...items.slice(0, added).map(({ length }) => length), ...kept];
-  const bytes = LATEST_BYTES + TURN_BYTES * lengths.length + textBytes(text);
-  cache.set(session, { limit, count, newest: newest ?? before.newest, text, lengths }, bytes);
+  const latest = { limit, count, newest: newest ?? before.newest, text, lengths };
+  cache.set(session, latest, LATEST_BYTES + TURN_BYTES * lengths.length + textBytes(text));
   return `[${text}]` as JsonText;
 }
