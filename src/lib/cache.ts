@@ -113,7 +113,8 @@ const MEMBER_BYTES = 200;
 export function parsedBytes(text: string, record: unknown): number {
   let bytes = OBJECT_BYTES + 1.25 * textBytes(text);
   if (typeof record === "object" && record !== null) {
-    for (const value of Object.values(record)) if (typeof value === "object" && value !== null) bytes += nestedBytes(value);
+    for (const value of Object.values<unknown>(record as Record<string, unknown>))
+      if (typeof value === "object" && value !== null) bytes += nestedBytes(value);
   }
   return bytes;
 }
