@@ -21,7 +21,7 @@ import { laterOf, liveSession, refuseLargeMetadata } from "../sessions/live-sess
 import { hashKey } from "../storage/keys.ts";
 import { firstLabelOf, putMemory, putVector, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
 import { type Found, LOOKS_PER_HIDDEN_ROW, pageOfSteps, type Page } from "../storage/page.ts";
-import type { Reader, Tx } from "../storage/store.ts";
+import type { Reader, Store, Tx } from "../storage/store.ts";
 import {
   memories,
   memoriesBySession,
