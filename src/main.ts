@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { print } from "./cli/print.ts";
+import { escaped, print } from "./cli/print.ts";
 import { OPTIONS, UsageError, VARIABLES, readConfig, type Config } from "./config.ts";
 import { messageOf } from "./lib/errors.ts";
 import { configureNative } from "./lib/native.ts";
@@ -124,7 +124,8 @@ process.umask(0o077);
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  const message = messageOf(error);
+  // It may say back what a file or a store holds. Some messages have lines of their own.
+  const message = messageOf(error).split("\n").map(escaped).join("\n");
   console.error(error instanceof UsageError ? `cairn: ${message}\nTry: cairn --help` : `cairn: ${message}`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }

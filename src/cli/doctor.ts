@@ -6,7 +6,7 @@
 import { systemClock } from "../lib/clock.ts";
 import type { Finding } from "../operations/report.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
-import { print } from "./print.ts";
+import { escaped, print } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
 export async function doctor(args: readonly string[], prepare: Prepare): Promise<number> {
@@ -38,7 +38,7 @@ export async function doctor(args: readonly string[], prepare: Prepare): Promise
 async function describe(findings: readonly Finding[]): Promise<void> {
   for (const { what, count, examples } of findings) {
     await print(`${what}: ${count}`);
-    for (const example of examples) await print(`  ${example}`);
+    for (const example of examples) await print(`  ${escaped(example)}`);
     if (examples.length > 0 && count > examples.length) await print(`  and ${count - examples.length} more`);
   }
 }

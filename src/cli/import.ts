@@ -7,7 +7,7 @@ import { statSync } from "node:fs";
 import { systemClock } from "../lib/clock.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
 import { endWhenInterrupted } from "./interrupted.ts";
-import { print } from "./print.ts";
+import { escaped, print } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
 export async function importAll(args: readonly string[], prepare: Prepare): Promise<number> {
@@ -17,9 +17,11 @@ export async function importAll(args: readonly string[], prepare: Prepare): Prom
   const total = file === undefined ? undefined : statSync(file).size;
   const source = file === undefined ? Bun.stdin.stream() : Bun.file(file).stream();
   using progress = showProgress("Importing", "lines");
-  const count = await importLines(source, config.dataDirectory, systemClock, (lines, bytes) =>
+  const { records, setAgain } = await importLines(source, config.dataDirectory, systemClock, (lines, bytes) =>
     total === undefined ? progress.show(lines) : progress.show(bytes, total),
   );
-  await print(`Imported ${count} records to ${config.dataDirectory}`);
+  await print(`Imported ${records} records to ${config.dataDirectory}`);
+  if (setAgain.length > 0) await print("Set again, because the export is without secrets:");
+  for (const what of setAgain) await print(`  ${escaped(what)}`);
   return 0;
 }

@@ -17,7 +17,7 @@ import { assertStore, holdsStore } from "../operations/store-file.ts";
 import type { RecordsOfCommand } from "../service.ts";
 import type { Records } from "../traces/record.ts";
 import type { Prepare } from "./command-line.ts";
-import { print } from "./print.ts";
+import { escaped, print } from "./print.ts";
 
 interface ListedKey {
   id: KeyId;
@@ -57,7 +57,9 @@ export async function keys([action, ...args]: readonly string[], prepare: Prepar
 function lineOf(key: ListedKey): string {
   const used = key.last_used_at === null ? "never used" : `used ${key.last_used_at}`;
   const ends = key.expires_at === null ? "no end" : `ends ${key.expires_at}`;
-  return [key.id, `${key.prefix}…`, key.scopes.join(","), key.tier, key.created_at, used, ends, key.name ?? ""].join("  ").trimEnd();
+  return [key.id, `${key.prefix}…`, key.scopes.join(","), key.tier, key.created_at, used, ends, escaped(key.name ?? "")]
+    .join("  ")
+    .trimEnd();
 }
 
 function idFirst(action: string, [id, ...flags]: readonly string[]): [id: string, ...flags: string[]] {

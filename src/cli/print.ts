@@ -32,6 +32,18 @@ export async function print(line: string): Promise<void> {
   }
 }
 
+/**
+ * Text of somebody else's as a terminal may show it: what would move the cursor, begin another line or turn the reading
+ * direction is written as its number.
+ *
+ * @example escaped("a\u001b[2K\nb") // "a\\u001b[2K\\u000ab"
+ */
+export function escaped(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]/gu, (character) => {
+    return `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  });
+}
+
 export function hasReaderLeft(error: unknown): boolean {
   return error instanceof Error && "code" in error && error.code === "EPIPE";
 }

@@ -6,7 +6,7 @@
 import { systemClock } from "../lib/clock.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
 import { endWhenInterrupted } from "./interrupted.ts";
-import { print } from "./print.ts";
+import { escaped, print } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
 export async function restore(args: readonly string[], prepare: Prepare): Promise<number> {
@@ -22,6 +22,8 @@ export async function restore(args: readonly string[], prepare: Prepare): Promis
     progress.show(done, total),
   );
   const { sessions, memories, created_at, cairn } = restored;
-  await print(`Restored ${sessions} sessions and ${memories} memories to ${config.dataDirectory}, as of ${created_at} (Cairn ${cairn})`);
+  await print(
+    escaped(`Restored ${sessions} sessions and ${memories} memories to ${config.dataDirectory}, as of ${created_at} (Cairn ${cairn})`),
+  );
   return 0;
 }

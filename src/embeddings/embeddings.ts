@@ -283,7 +283,9 @@ export class Embeddings {
 function identityOf(settings: EmbeddingSettings): string {
   if ((settings.provider ?? PROVIDER_DEFAULTS.provider) === "local") return localEmbedder().version;
   const { base_url, model, query_prefix, document_prefix } = { ...PROVIDER_DEFAULTS, ...settings };
-  const server = new URL(base_url).href.replace(/(?<!\/)\/+$/, "");
+  // Without the query: it can hold a key, and decides nothing of what a vector means.
+  const { origin, pathname } = new URL(base_url);
+  const server = `${origin}${pathname}`.replace(/(?<!\/)\/+$/, "");
   return JSON.stringify(["openai", localEmbedder().version, server, model, query_prefix, document_prefix]);
 }
 

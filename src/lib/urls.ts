@@ -10,6 +10,11 @@ export function originOnly(url: string): string {
   return pathname === "/" && search === "" ? origin : `${origin}/…`;
 }
 
+/** Whether `originOnly` or `withoutQuery` has left something out. */
+export function isShortened(url: string): boolean {
+  return url.endsWith("/…") || url.endsWith("?…");
+}
+
 /** Origin and path, for URLs whose query can hold a key. `https://api.example/v1?…` */
 export function withoutQuery(url: string): string {
   const { origin, pathname, search } = new URL(url);

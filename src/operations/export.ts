@@ -11,15 +11,18 @@
  * base64 of little-endian float32 and uint32. Indexes are left out: they follow from the records. The last line says how
  * many there are between it and the first, so that a file that was cut short is noticed. The same store gives the same lines.
  *
- * Secrets are left out unless asked for: the API key of an embedding provider, and those that webhooks sign with, which for
- * that are disabled. API keys of Cairn's own are in it as the store has them, as hashes.
+ * Secrets are left out unless asked for: the API key of an embedding provider and the query of its URL, the secrets that
+ * webhooks sign with, which for that are disabled, and the paths of their URLs, of which only the origin is shown
+ * (`https://hooks.example/…`). API keys of Cairn's own are in it as the store has them, as hashes.
  *
  * @module
  */
+import { isShortened, originOnly, withoutQuery } from "../lib/urls.ts";
 import { version } from "../lib/version.ts";
 import type { Snapshot, Store } from "../storage/store.ts";
 import {
   BACKUP_NUMBER,
+  idempotency,
   memories,
   meta,
   settings,
@@ -44,6 +47,7 @@ export interface ExportOptions {
 }
 
 const WITHOUT_SECRET = "It was exported without its secret: rotate that, then enable it.";
+const WITHOUT_URL = "It was exported without its secret and the path of its URL: set the URL, rotate the secret, then enable it.";
 
 /** Each line, without its line feed. Everything is as it was when the first was asked for. */
 export function* exportLines(store: Store, options: ExportOptions, onProgress?: OnProgress): Generator<string, void, undefined> {
@@ -68,7 +72,8 @@ function lineOf(reader: Snapshot, of: RecordTable, key: string, text: string, { 
     if (!secrets && of.table === settings) return line(settings, key, settingsWithoutSecret(JSON.parse(text) as SettingsRow));
     if (!secrets && of.table === webhooks) return line(webhooks, key, webhookWithoutSecret(JSON.parse(text) as WebhookRow));
     const row = of.write(text);
-    JSON.parse(row);
+    const value: unknown = JSON.parse(row);
+    if (!secrets && of.table === idempotency) return line(idempotency, key, answerWithoutSecret(value as { body: Answer }, row));
     return line(of.table, key, row);
   } catch (error) {
     throw new OperationError(`The row ${key} of ${of.table.name} cannot be read. cairn doctor says what else is wrong.`, { cause: error });
@@ -91,12 +96,34 @@ function memoryLine(reader: Snapshot, key: string, row: MemoryRow): string {
 
 function settingsWithoutSecret({ embedding, ...rest }: SettingsRow): string {
   if (embedding === undefined) return JSON.stringify(rest);
-  const { api_key: _secret, ...shown } = embedding;
+  const { api_key: _secret, base_url: full, ...others } = embedding;
+  const shown = full === undefined ? others : { ...others, base_url: withoutQuery(full) };
   return JSON.stringify({ ...rest, embedding: shown });
 }
 
-function webhookWithoutSecret({ secret: _secret, previousSecrets: _previous, ...shown }: WebhookRow): string {
-  return JSON.stringify({ ...shown, enabled: false, disabledReason: WITHOUT_SECRET, previousSecrets: [] });
+function webhookWithoutSecret({ secret: _secret, previousSecrets: _previous, url: full, ...shown }: WebhookRow): string {
+  const url = originOnly(full);
+  const disabledReason = isShortened(url) ? WITHOUT_URL : WITHOUT_SECRET;
+  return JSON.stringify({ ...shown, url, enabled: false, disabledReason, previousSecrets: [] });
+}
+
+/** An answer that is kept for its Idempotency-Key, as far as it can show such a URL. */
+interface Answer {
+  object?: unknown;
+  url?: string;
+  embedding?: { base_url: { value: string } };
+}
+
+function answerWithoutSecret(row: { body: Answer }, json: string): string {
+  const { body } = row;
+  if (body.object === "webhook" && typeof body.url === "string") {
+    return JSON.stringify({ ...row, body: { ...body, url: originOnly(body.url) } });
+  }
+  if (body.object === "settings" && body.embedding !== undefined) {
+    const { base_url: url, ...others } = body.embedding;
+    return JSON.stringify({ ...row, body: { ...body, embedding: { ...others, base_url: { ...url, value: withoutQuery(url.value) } } } });
+  }
+  return json;
 }
 
 function base64(numbers: Float32Array | Uint32Array): string {

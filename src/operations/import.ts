@@ -11,11 +11,24 @@ import { join } from "node:path";
 import { DIMENSION } from "../embeddings/embedder.ts";
 import type { Clock } from "../lib/clock.ts";
 import { jsonDepth } from "../lib/json.ts";
+import { withPrefix } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { isShortened } from "../lib/urls.ts";
 import { numberKey } from "../storage/keys.ts";
 import { firstLabelOf, LABEL_BYTES, nextLabelOf } from "../storage/memory-records.ts";
 import { Store, type Tx } from "../storage/store.ts";
-import { labels, memories, owed, SCHEMA_VERSION, webhooks, type AnyTable, type MemoryRow, type WebhookRow } from "../storage/tables.ts";
+import {
+  labels,
+  memories,
+  owed,
+  SCHEMA_VERSION,
+  settings,
+  webhooks,
+  type AnyTable,
+  type MemoryRow,
+  type SettingsRow,
+  type WebhookRow,
+} from "../storage/tables.ts";
 import { encodeVector } from "../vectors/encoding.ts";
 import { newSecret } from "../webhooks/signature.ts";
 import { CHECKS } from "./checks.ts";
@@ -37,29 +50,33 @@ const BY_NAME = new Map(RECORDS.map((of) => [of.table.name, of]));
 /** Is told how many lines were read, and how many bytes of the file. */
 export type OnRead = (lines: number, bytes: number) => void;
 
-/**
- * @returns how many records there are now
- * @throws {OperationError} naming the line that is wrong; then nothing was changed
- */
+export interface Imported {
+  /** How many there are now. */
+  records: number;
+  /** What was exported without its secrets, and what to do about each. */
+  setAgain: string[];
+}
+
+/** @throws {OperationError} naming the line that is wrong; then nothing was changed */
 export async function importLines(
   source: AsyncIterable<Uint8Array>,
   dataDirectory: string,
   clock: Clock,
   onRead?: OnRead,
-): Promise<number> {
+): Promise<Imported> {
   const refusal = `There is a store in ${dataDirectory} already. An import needs a data directory without one.`;
-  let count = 0;
+  const imported: Imported = { records: 0, setAgain: [] };
   await putStore(dataDirectory, refusal, async (draft) => {
     const store = await Store.open(draft, clock);
     try {
       const records = new RecordsRead(join(draft, "records"));
-      count = await readInto(store, source, records, onRead);
+      imported.records = await readInto(store, source, records, imported.setAgain, onRead);
       await checkTogether(store, records);
     } finally {
       await store.close();
     }
   });
-  return count;
+  return imported;
 }
 
 /** Which record each line is, in a file: there may be more of them than the memory holds, and few are ever asked for. */
@@ -104,6 +121,7 @@ async function readInto(
   store: Store,
   source: AsyncIterable<Uint8Array>,
   records: RecordsRead,
+  setAgain: string[],
   onRead: OnRead | undefined,
 ): Promise<number> {
   let number = 0;
@@ -128,6 +146,7 @@ async function readInto(
     else if (Object.hasOwn(value, "end")) end = value["end"] as number;
     else {
       const line = checkLine(value, number);
+      setAgain.push(...leftOutOf(line.of, line.key, value["row"]));
       highestLabel = Math.max(highestLabel, line.vector?.label ?? -1);
       batch.push(line);
       batchBytes += bytes.byteLength;
@@ -192,7 +211,7 @@ function checkHeader(value: Record<string, unknown>): void {
   if (format !== EXPORT_FORMAT || schema !== SCHEMA_VERSION) {
     throw wrong(
       1,
-      `this Cairn reads format ${EXPORT_FORMAT}, schema ${SCHEMA_VERSION}, not format ${format}, schema ${schema} of Cairn ${String(cairn)}`,
+      `this Cairn reads format ${EXPORT_FORMAT}, schema ${SCHEMA_VERSION}, not format ${format}, schema ${schema} of Cairn ${JSON.stringify(cairn)?.slice(0, 80)}`,
     );
   }
 }
@@ -220,6 +239,22 @@ function checkLine(value: Record<string, unknown>, number: number): Line {
     text: of.read(of.table === webhooks ? withSecret(row as WebhookRow) : row),
     vector: label === undefined ? undefined : { bytes: readVector(value, label, number), label },
   };
+}
+
+/** What an export without secrets has left out of a row. */
+function leftOutOf({ table }: RecordTable, key: string, row: unknown): string[] {
+  if (table === settings) {
+    const { provider, base_url = "", api_key } = (row as SettingsRow).embedding ?? {};
+    const [url, secret] = [isShortened(base_url), provider === "openai" && api_key === undefined];
+    return [
+      ...(url ? [`embedding.base_url in the settings: the query of ${base_url}`] : []),
+      ...(secret ? ["embedding.api_key in the settings, if the embedding provider wants one"] : []),
+    ];
+  }
+  if (table !== webhooks || (row as Partial<WebhookRow>).secret !== undefined) return [];
+  const { url } = row as WebhookRow;
+  const what = isShortened(url) ? `the path of its URL (${url}) and its secret` : `its secret (${url})`;
+  return [`webhook ${withPrefix("whk", key)}: ${what}; it is disabled until you enable it`];
 }
 
 /** One that nobody knows, for a webhook that was exported without: it is disabled until it is given another. */

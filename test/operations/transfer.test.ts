@@ -7,9 +7,10 @@ import { exportLines } from "../../src/operations/export.ts";
 import { importLines } from "../../src/operations/import.ts";
 import { FROM_MEMORIES, RECORDS } from "../../src/operations/records.ts";
 import type { Store } from "../../src/storage/store.ts";
-import { TABLES, vectors } from "../../src/storage/tables.ts";
+import { meta, TABLES, vectors } from "../../src/storage/tables.ts";
 import { startCairn } from "../support/cairn.ts";
 import { FakeClock } from "../support/clock.ts";
+import { startEmbeddingServer } from "../support/embedding-server.ts";
 import { answersOf, startFilled, refusalOf } from "./everything.ts";
 
 let directory: string;
@@ -45,7 +46,7 @@ test("what was exported and imported exports as the same lines, answers the same
   const lines = exported(cairn.service.store);
   const answers = await answersOf(cairn, filled);
 
-  expect(await importLines(asFile(lines, 333), directory, new FakeClock())).toBe(lines.length - 2);
+  expect(await importLines(asFile(lines, 333), directory, new FakeClock())).toEqual({ records: lines.length - 2, setAgain: [] });
   await using imported = await startCairn({ directory, clock: cairn.clock });
   expect(imported.key).toBe("");
   imported.key = cairn.key;
@@ -84,6 +85,39 @@ test("without secrets webhooks are disabled and get a secret nobody knows, the p
   });
 });
 
+test("without secrets no URL has its path or query, kept answers included, and an import says what is to be set again", async () => {
+  await using server = startEmbeddingServer();
+  await using cairn = await startCairn();
+  const once = { headers: { "Idempotency-Key": "once" } };
+  const hook = (url: string) => cairn.ok(cairn.post("/v1/webhooks", { url, events: ["session.created"] }, once));
+  const { id } = await hook("https://hooks.example.com/services/T000/B000/TOP-SECRET?token=TOP-SECRET");
+  const embedding = { provider: "openai", base_url: `${server.baseUrl}?key=TOP-SECRET`, model: "m", api_key: "TOP-SECRET" };
+  await cairn.ok(cairn.patch("/v1/settings", { embedding }, { headers: { "Idempotency-Key": "twice" } }));
+  const lines = exported(cairn.service.store, false);
+  expect(lines.filter((line) => line.includes("TOP-SECRET"))).toEqual([]);
+  expect(exported(cairn.service.store, true).filter((line) => line.includes("TOP-SECRET")).length).toBeGreaterThanOrEqual(3);
+
+  expect(await importLines(asFile(lines), directory, new FakeClock())).toMatchObject({
+    setAgain: [
+      `embedding.base_url in the settings: the query of ${server.baseUrl}?…`,
+      "embedding.api_key in the settings, if the embedding provider wants one",
+      `webhook ${id}: the path of its URL (https://hooks.example.com/…) and its secret; it is disabled until you enable it`,
+    ],
+  });
+  await using imported = await startCairn({ directory, clock: cairn.clock });
+  imported.key = cairn.key;
+  expect(exported(imported.service.store, false)).toEqual(lines);
+  expect(await imported.ok(imported.get(`/v1/webhooks/${id}`))).toMatchObject({
+    url: "https://hooks.example.com/…",
+    enabled: false,
+    disabled_reason: "It was exported without its secret and the path of its URL: set the URL, rotate the secret, then enable it.",
+  });
+  // The same provider as before, whose vectors stay.
+  const label = imported.service.store.get(meta, "firstLabel");
+  await imported.ok(imported.patch("/v1/settings", { embedding }));
+  expect(imported.service.store.get(meta, "firstLabel")).toBe(label);
+});
+
 test("an export shows one moment, however much is written while it is read", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();
@@ -117,8 +151,8 @@ const REFUSED: { name: string; lines: (string | Uint8Array)[]; says: string }[] 
   { name: "an empty file", lines: [], says: "There is nothing to import." },
   { name: "another file", lines: ["hello"], says: "Line 1 cannot be imported: it is no JSON" },
   { name: "other JSON", lines: ['{"a":1}'], says: "Line 1 cannot be imported: it is not the first line of an export" },
-  { name: "a newer format", lines: ['{"cairn_export":2,"cairn":"9.0.0","schema":1}'], says: "not format 2, schema 1 of Cairn 9.0.0" },
-  { name: "another schema", lines: ['{"cairn_export":1,"cairn":"9.0.0","schema":99}'], says: "not format 1, schema 99 of Cairn 9.0.0" },
+  { name: "a newer format", lines: ['{"cairn_export":2,"cairn":"9.0.0","schema":1}'], says: 'not format 2, schema 1 of Cairn "9.0.0"' },
+  { name: "another schema", lines: ['{"cairn_export":1,"cairn":"9.0.0","schema":99}'], says: 'not format 1, schema 99 of Cairn "9.0.0"' },
   { name: "a file that was cut short", lines: [HEADER, SESSION], says: "Line 2 cannot be imported: the end is missing" },
   { name: "a line that was cut short", lines: [HEADER, SESSION.slice(0, 50)], says: "Line 2 cannot be imported: it is no JSON" },
   { name: "a missing line", lines: [HEADER, SESSION, '{"end":2}'], says: "there should be 2 records, and there are 1" },
@@ -301,7 +335,10 @@ for (const { name, lines, says } of REFUSED) {
 test("an import takes a session whose old versions were removed, and memories whose session has expired", async () => {
   const lines = whole(SESSION.replace('"version":0', '"version":3'), ...["0", "2", "3"].map((number) => VERSION(`000000${number}`)));
   const other = MEMORY("").replaceAll("0VQk3aB4x1Zq", "0VQk3aB4x1Zz");
-  expect(await importLines(asFile([...lines.slice(0, -1), other, '{"end":5}']), directory, new FakeClock())).toBe(5);
+  expect(await importLines(asFile([...lines.slice(0, -1), other, '{"end":5}']), directory, new FakeClock())).toEqual({
+    records: 5,
+    setAgain: [],
+  });
 });
 
 test("an import into a directory with a store, or one that is served, is refused and changes nothing", async () => {

@@ -113,6 +113,20 @@ test(
 );
 
 test(
+  "the name of a key forges no line of the list and reaches no terminal as a command",
+  async () => {
+    using directory = scratchDirectory();
+    const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
+    const name = "helper\n\u001b[2Kkey_000000000000  \u202eadmin\u0085 👩‍💻 Zoë";
+    await keys("create", "--name", name);
+    const { stdout } = await keys("list");
+    expect(stdout.split("\n")).toHaveLength(2);
+    expect(stdout).toEndWith("  helper\\u000a\\u001b[2Kkey_000000000000  \\u202eadmin\\u0085 👩‍💻 Zoë\n");
+  },
+  TIMEOUT_MS,
+);
+
+test(
   "a key rolled beside a running server is printed alone, and the old one works until its overlap is over; the list says when each was used",
   async () => {
     using directory = scratchDirectory();
