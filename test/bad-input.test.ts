@@ -610,7 +610,7 @@ test("numbers are kept as far as JSON can, and refused beyond it", async () => {
   );
   for (const number of ["1e999", "-1e309", "9".repeat(400), `${"9".repeat(220)}e99`]) {
     const answer = await sendText(cairn, "POST", `/v1/sessions/${id}/state`, `{"state":{"n":[{"m":${number}}]}}`);
-    expect({ number, ...refusal(answer) }).toEqual({ number, status: 400, code: "invalid_request", param: "state" });
+    expect({ number, ...refusal(answer) }).toEqual({ number, status: 400, code: "invalid_request", param: "state.n.0.m" });
   }
   expect(refusal(await sendText(cairn, "POST", "/v1/sessions", '{"agent_id":"a","ttl_seconds":1e999}'))).toMatchObject({
     param: "ttl_seconds",
@@ -641,4 +641,32 @@ test("bodies that are no text, or that a lenient reader would take, are refused 
   expect(await cairn.ok(send(bytes('\xef\xbb\xbf{"agent_id":"a"}')))).toMatchObject({ agent_id: "a" });
   expect(await cairn.ok(send(bytes('{"agent_id":"first","agent_id":"last"}')))).toMatchObject({ agent_id: "last" });
   expect((await cairn.get("/v1/sessions")).body.data).toHaveLength(2);
+});
+
+test("a whole number that would be kept as another one is refused by its path, wherever a caller's own JSON stands", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const memory = await cairn.addMemory(id, "tea");
+  const before = await everything(cairn);
+  const own = '{"order":{"ids":[1,1234567890123456789]}}';
+  const turn = JSON.stringify(TURN).slice(0, -1);
+  const cases = [
+    { method: "POST", path: "/v1/sessions", json: `{"agent_id":"a","initial_state":${own}}`, field: "initial_state" },
+    { method: "POST", path: "/v1/sessions", json: `{"agent_id":"a","metadata":${own}}`, field: "metadata" },
+    { method: "PATCH", path: `/v1/sessions/${id}`, json: `{"metadata":${own}}`, field: "metadata" },
+    { method: "POST", path: `/v1/sessions/${id}/state`, json: `{"state":${own}}`, field: "state" },
+    { method: "POST", path: `/v1/sessions/${id}/turns`, json: `${turn},"metadata":${own}}`, field: "metadata" },
+    { method: "POST", path: `/v1/sessions/${id}/turns`, json: `${turn},"state_before":${own}}`, field: "state_before" },
+    { method: "POST", path: "/v1/memory", json: `{"session_id":"${id}","content":"x","metadata":${own}}`, field: "metadata" },
+    { method: "PATCH", path: `/v1/memory/${memory.id}`, json: `{"metadata":${own}}`, field: "metadata" },
+  ];
+  for (const { method, path, json, field } of cases) {
+    const answer = await sendText(cairn, method, path, json);
+    expect(refusal(answer)).toEqual({ status: 400, code: "invalid_request", param: `${field}.order.ids.1` });
+  }
+  expect(await everything(cairn)).toBe(before);
+
+  const kept = '{"order":{"ids":[9007199254740991,"1234567890123456789",0.1]}}';
+  const answer = await sendText(cairn, "POST", `/v1/sessions/${id}/state`, `{"state":${kept}}`);
+  expect(JSON.stringify(answer.body.state)).toBe(kept);
 });

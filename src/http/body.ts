@@ -99,7 +99,7 @@ function parse(bytes: Uint8Array): Record<string, unknown> {
   } catch {
     throw new ApiError("invalid_request", "The body must be UTF-8.");
   }
-  const { depth, hasLargeNumbers } = scan(bytes);
+  const { depth, hasUnusualNumbers } = scan(bytes);
   let value: unknown;
   try {
     value = JSON.parse(text);
@@ -114,7 +114,7 @@ function parse(bytes: Uint8Array): Record<string, unknown> {
   }
   const object = value as Record<string, unknown>;
   if (depth > LIMITS.jsonDepthMax + 1) refuseDeepField(object);
-  if (hasLargeNumbers) refuseInfinity(object);
+  if (hasUnusualNumbers) refuseChangedNumbers(text);
   return object;
 }
 
@@ -123,18 +123,19 @@ function whatParserSays(error: Error): string {
   return `: ${error.message.replace("JSON Parse error: ", "").slice(0, 120)}`;
 }
 
-/** The largest number there is, 1.8e308, has so many; without an exponent no shorter one is infinite. */
-const LARGE_NUMBER_DIGITS = 309;
+/** Whole numbers of fewer digits are all exact: 2^53 is the first that is not, and has 16. */
+const INEXACT_DIGITS = 16;
 
 /**
  * One pass over the bytes for what needs a closer look, which nearly no body does: how deep objects and arrays are nested,
- * and whether there is a number that could be read as infinite, for its digits or for its exponent.
+ * and whether there is a number that a double might not hold, for the digits before its point or for its exponent.
  */
-function scan(bytes: Uint8Array): { depth: number; hasLargeNumbers: boolean } {
+function scan(bytes: Uint8Array): { depth: number; hasUnusualNumbers: boolean } {
   let open = 0;
   let depth = 0;
   let digits = 0;
-  let hasLargeNumbers = false;
+  let hasUnusualNumbers = false;
+  let inFraction = false;
   let inString = false;
   for (let i = 0; i < bytes.length; i++) {
     const byte = bytes[i] as number;
@@ -142,16 +143,17 @@ function scan(bytes: Uint8Array): { depth: number; hasLargeNumbers: boolean } {
       if (byte === 0x5c) i++;
       else if (byte === 0x22) inString = false;
     } else if (byte >= 0x30 && byte <= 0x39) {
-      if (++digits === LARGE_NUMBER_DIGITS) hasLargeNumbers = true;
+      if (++digits === INEXACT_DIGITS && !inFraction) hasUnusualNumbers = true;
     } else {
-      if (digits > 0 && (byte === 0x65 || byte === 0x45) && bytes[i + 1] !== 0x2d) hasLargeNumbers = true;
+      if (digits > 0 && (byte === 0x65 || byte === 0x45) && bytes[i + 1] !== 0x2d) hasUnusualNumbers = true;
       digits = 0;
+      inFraction = byte === 0x2e;
       if (byte === 0x22) inString = true;
       else if (byte === 0x7b || byte === 0x5b) depth = Math.max(depth, ++open);
       else if (byte === 0x7d || byte === 0x5d) open--;
     }
   }
-  return { depth, hasLargeNumbers };
+  return { depth, hasUnusualNumbers };
 }
 
 function refuseDeepField(object: Record<string, unknown>): void {
@@ -164,22 +166,71 @@ function refuseDeepField(object: Record<string, unknown>): void {
 }
 
 /** A field of the caller's own can have a name of any length. */
-function shown(name: string): string {
-  return name.length <= SHOWN_LENGTH ? name : `${firstCodePoints(name, SHOWN_LENGTH)}…`;
+function shown(name: string, length: number = SHOWN_LENGTH): string {
+  return name.length <= length ? name : `${firstCodePoints(name, length)}…`;
 }
 const SHOWN_LENGTH = 64;
+const PATH_SHOWN_LENGTH = 256;
 
-/** JSON has no infinity: such a number would come back as null. */
-function refuseInfinity(object: Record<string, unknown>): void {
-  for (const [name, member] of Object.entries(object)) {
-    let level: unknown[] = [member];
-    while (level.length > 0) {
-      if (level.some((item) => typeof item === "number" && !Number.isFinite(item))) {
-        throw new ApiError("invalid_request", `${shown(name)} has a number too large for JSON to keep.`, { param: shown(name) });
-      }
-      level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item) : []));
+/**
+ * Refuses the first number that would not come back as it was sent: a whole one that a double does not hold exactly, and one
+ * that it takes for infinite. Digits behind a point may be rounded, as everywhere.
+ *
+ * @param text - valid JSON
+ */
+function refuseChangedNumbers(text: string): void {
+  for (const { number, path } of numbersIn(text)) {
+    const value = Number(number);
+    if (!Number.isFinite(value))
+      throw new ApiError("invalid_request", `${path()} has a number too large for JSON to keep.`, { param: path() });
+    if (/^-?\d+$/.test(number) && !isKept(number, value)) {
+      throw new ApiError(
+        "invalid_request",
+        `${path()} must be a number that can be kept exactly; ${number.slice(0, SHOWN_LENGTH)} would become ${value}. Send it as text.`,
+        { param: path() },
+      );
     }
   }
+}
+
+/** A double that is written with as few digits as tell it from others (54099388594620730) is no other number when it comes back. */
+function isKept(number: string, value: number): boolean {
+  return number.length < INEXACT_DIGITS || String(value) === number || BigInt(number) === BigInt(value);
+}
+
+const OF_A_NUMBER = new Set(Array.from("0123456789.eE+-", (sign) => sign.charCodeAt(0)));
+
+/** The numbers of a JSON text as they are written, and where each stands: `state.orders.0.id`. */
+function* numbersIn(text: string): Generator<{ number: string; path: () => string }> {
+  /** For each object and array that is open the key or the place that was read last. */
+  const keys: (string | number)[] = [];
+  const path = () => shown(keys.join("."), PATH_SHOWN_LENGTH);
+  for (let i = 0; i < text.length; i++) {
+    const sign = text[i] as string;
+    if (sign === "{") keys.push("");
+    else if (sign === "[") keys.push(0);
+    else if (sign === "}" || sign === "]") keys.pop();
+    else if (sign === '"') {
+      const start = i;
+      while (text[++i] !== '"') if (text[i] === "\\") i++;
+      // A string before a colon is a key.
+      if (typeof keys.at(-1) === "string" && isBeforeColon(text, i + 1))
+        keys[keys.length - 1] = JSON.parse(text.slice(start, i + 1)) as string;
+    } else if (sign === ",") {
+      const last = keys.at(-1);
+      if (typeof last === "number") keys[keys.length - 1] = last + 1;
+    } else if (sign === "-" || (sign >= "0" && sign <= "9")) {
+      const start = i;
+      while (i + 1 < text.length && OF_A_NUMBER.has(text.charCodeAt(i + 1))) i++;
+      yield { number: text.slice(start, i + 1), path };
+    }
+  }
+}
+
+function isBeforeColon(text: string, from: number): boolean {
+  let at = from;
+  while (text[at] === " " || text[at] === "\n" || text[at] === "\r" || text[at] === "\t") at++;
+  return text[at] === ":";
 }
 
 function tooLarge(maxBytes: number): ApiError {

@@ -26,9 +26,10 @@ const DESCRIPTION = `${SUMMARY}
   scopes: \`read\`, \`write\` and \`admin\`, which implies the others.
 - **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most ${LIMITS.bodyBytesMax / 1024 / 1024} MiB unless
   the setting \`max_body_bytes\` says otherwise. Types are strict, unknown fields are ignored, and a null for an optional field
-  is the same as leaving it out. Nothing in a body nests deeper than ${LIMITS.jsonDepthMax} levels. Whole numbers are exact up to 2^53: send
-  longer ones as text. Lengths of text count code points. A body has ${LIMITS.bodySecondsMax} s to arrive, a long one as long as ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second take; beyond
-  ${LIMITS.arrivingBytesMax / 1024 / 1024} MiB of bodies at once, half of it for one key, more are 503 with \`Retry-After\`.
+  is the same as leaving it out. Nothing in a body nests deeper than ${LIMITS.jsonDepthMax} levels. A whole number that a double
+  does not hold exactly (from 2^53 on) is refused with its path, \`state.order.id\`: send it as text. Lengths of text count code
+  points. A body has ${LIMITS.bodySecondsMax} s to arrive, a long one as long as ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second take. Of all bodies under way
+  beyond ${LIMITS.arrivingBytesMax / 1024 / 1024} MiB, half of it for one key, more are 503 with \`Retry-After\`.
 - **Times** are ISO 8601 in UTC with milliseconds. **Ids** are a prefix, an underscore and 12 letters or digits, and sort by time.
 - **Lists** are newest first. While \`has_more\` is true, the next page starts after the \`last_id\` of this one: \`starting_after\`.
   A page of large records ends early, after ${LIMITS.pageBytesMax / 1024 / 1024} MiB, with \`has_more\`. So does one that looked at ${LIMITS.listLooksMax.toLocaleString("en")} index

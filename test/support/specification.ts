@@ -398,6 +398,7 @@ const badInput = namesOf("bad-input.test.ts", {
   metadataBytes: "metadata is at most 64 KiB of JSON, counted in bytes, also after merging",
   lengths: "lengths count characters as people do: an emoji is one",
   oddKeys: "keys that mean something to JavaScript are keys like any other: they come back and touch nothing",
+  wholeNumber: "a whole number that would be kept as another one is refused by its path, wherever a caller's own JSON stands",
   limit: "a limit outside 1 to 100, or that is no plain integer, is refused and not bent: /v1/sessions",
   cursor: "a cursor that is no id of the list's kind is refused: /v1/sessions",
 });
@@ -430,6 +431,7 @@ const sockets = namesOf("sockets.test.ts", {
 });
 
 const bodies = namesOf("unit/http/body.test.ts", {
+  wholeNumbers: "a whole number is kept or refused: none comes back as another one",
   memory: "a body without a declared length takes its share of the memory for bodies as it comes, and gives it back",
 });
 
@@ -473,6 +475,7 @@ export const SPECIFICATION: readonly Section[] = [
       "unknown fields: ignored": [badInput.unknown, sessions.ownFields, turns.nulls],
       "types: strict, text is no number": [badInput.bodies, versions.refused],
       "query numbers: plain decimal integers": badInput.limit,
+      "whole numbers: kept exactly, or refused with their path": [bodies.wholeNumbers, badInput.wholeNumber],
       "lengths: Unicode code points": [badInput.lengths, sessions.largest, memories.largest],
       "odd keys: __proto__ and the like are keys like any other": [badInput.oddKeys, sessions.oddKeys, versions.oddKeys],
       "metadata: at most 64 KiB": badInput.metadataBytes,

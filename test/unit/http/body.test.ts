@@ -145,7 +145,19 @@ const accepted: { name: string; body: string; value: Record<string, unknown> }[]
   { name: "a key twice: the last counts", body: '{"a":1,"a":2}', value: { a: 2 } },
   { name: "the largest number there is", body: '{"a":1.7976931348623157e308}', value: { a: Number.MAX_VALUE } },
   { name: "a number too small to be told from 0", body: '{"a":1e-999}', value: { a: 0 } },
-  { name: "hundreds of digits", body: `{"a":${"9".repeat(308)}}`, value: { a: 1e308 } },
+  { name: "hundreds of digits before a point", body: `{"a":${"9".repeat(308)}.0}`, value: { a: 1e308 } },
+  { name: "the largest whole number below which all are exact", body: '{"a":-9007199254740991}', value: { a: -9007199254740991 } },
+  { name: "a larger one that is exact", body: '{"a":9007199254740994}', value: { a: 9007199254740994 } },
+  { name: "a double as programs write it", body: '{"a":54099388594620730}', value: { a: Number("54099388594620730") } },
+  { name: "a power of two of 302 digits", body: `{"a":${2n ** 1000n}}`, value: { a: 2 ** 1000 } },
+  {
+    name: "digits behind a point that are rounded",
+    body: '{"a":[0.12345678901234567890,1.10e0]}',
+    value: { a: [0.12345678901234568, 1.1] },
+  },
+  { name: "a long number in a string", body: '{"a":"1234567890123456789"}', value: { a: "1234567890123456789" } },
+  { name: "a long number as a key", body: '{"a":{"1234567890123456789":1}}', value: { a: { "1234567890123456789": 1 } } },
+  { name: "zero below zero", body: '{"a":-0}', value: { a: -0 } },
   { name: "brackets in a string", body: JSON.stringify({ a: "[".repeat(1_000) }), value: { a: "[".repeat(1_000) } },
   { name: "quotes and backslashes in a string", body: JSON.stringify({ a: '\\"[\\' }), value: { a: '\\"[\\' } },
   { name: "what looks like an infinite number in a string", body: '{"a":"1e999"}', value: { a: "1e999" } },
@@ -157,6 +169,17 @@ for (const { name, body, value } of accepted) {
     expect((await readBody(declared(body), MAX)).value).toEqual(value);
   });
 }
+
+test("a whole number is kept or refused: none comes back as another one", async () => {
+  const digits = fc.bigInt({ min: -(2n ** 80n), max: 2n ** 80n });
+  const property = fc.asyncProperty(fc.array(digits, { minLength: 1 }), fc.nat({ max: 3 }), async (numbers, spaces) => {
+    const text = `{"a":{"b":[${numbers.join(`,${" ".repeat(spaces)}`)}]}}`;
+    const first = numbers.findIndex((number) => BigInt(Number(number)) !== number && String(Number(number)) !== String(number));
+    if (first === -1) expect((await readBody(declared(text), MAX)).value).toEqual({ a: { b: numbers.map(Number) } });
+    else expect(await refusalOf(readBody(declared(text), MAX))).toMatchObject({ code: "invalid_request", param: `a.b.${first}` });
+  });
+  await fc.assert(property);
+});
 
 const refused: { name: string; body: string | Uint8Array<ArrayBuffer>; message: string; param?: string }[] = [
   { name: "no JSON", body: "hello", message: 'The body must be JSON: Unexpected identifier "hello".' },
@@ -180,10 +203,34 @@ const refused: { name: string; body: string | Uint8Array<ArrayBuffer>; message: 
   },
   { name: "UTF-16", body: new Uint8Array([0xff, 0xfe, 0x7b, 0x00, 0x7d, 0x00]), message: "The body must be UTF-8." },
   { name: "1e999", body: '{"a":1e999}', message: "a has a number too large for JSON to keep.", param: "a" },
-  { name: "-1E+400 deep inside", body: '{"a":{"b":[0,-1E+400]}}', message: "a has a number too large for JSON to keep.", param: "a" },
+  {
+    name: "-1E+400 deep inside",
+    body: '{"a":{"b":[0,-1E+400]}}',
+    message: "a.b.1 has a number too large for JSON to keep.",
+    param: "a.b.1",
+  },
   { name: "1e0000309", body: '{"a":1e0000309}', message: "a has a number too large for JSON to keep.", param: "a" },
   { name: "309 digits", body: `{"a":${"9".repeat(309)}}`, message: "a has a number too large for JSON to keep.", param: "a" },
   { name: "250 digits and e99", body: `{"a":${"9".repeat(250)}e99}`, message: "a has a number too large for JSON to keep.", param: "a" },
+  {
+    name: "a whole number that no double is",
+    body: '{"state":{"name":"x","order":{"id":1234567890123456789}}}',
+    message:
+      "state.order.id must be a number that can be kept exactly; 1234567890123456789 would become 1234567890123456800. Send it as text.",
+    param: "state.order.id",
+  },
+  {
+    name: "the first whole number that no double is, below zero, behind much else",
+    body: '{ "a" : [ { "b\\"]:" : 1 , "c" : "d" } , [ ] , { } , "e:" , [ 2 , -9007199254740993 ] ] }',
+    message: "a.4.1 must be a number that can be kept exactly; -9007199254740993 would become -9007199254740992. Send it as text.",
+    param: "a.4.1",
+  },
+  {
+    name: "a whole number of 308 digits",
+    body: `{"\\u0061":${"9".repeat(308)}}`,
+    message: `a must be a number that can be kept exactly; ${"9".repeat(64)} would become 1e+308. Send it as text.`,
+    param: "a",
+  },
   { name: "65 levels in a field", body: JSON.stringify({ a: nested(65) }), message: "a must nest at most 64 levels; got 65.", param: "a" },
   {
     name: "65 levels after a quote",
