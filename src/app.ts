@@ -23,7 +23,7 @@ import { docsPages } from "./http/docs.ts";
 import { corsHeaders, preflightHeaders } from "./http/cors.ts";
 import { isIdempotent, type ApiCaller, type Call, type Endpoint } from "./http/endpoint.ts";
 import { errorJson, statusOf } from "./http/errors.ts";
-import { hostCheck, isLoopback } from "./http/host.ts";
+import { hostCheck } from "./http/host.ts";
 import { httpsLocation } from "./http/https.ts";
 import { type Idempotency, idempotencyKeyOf } from "./http/idempotency.ts";
 import { Metrics } from "./http/metrics.ts";
@@ -60,6 +60,8 @@ interface AppParts extends MemoryParts, SettingsParts, WebhookParts {
   /** Address the server listens on, and other names it answers to. */
   readonly host: string;
   readonly allowedHosts: readonly string[];
+  /** `open`: metrics need no key, except through a proxy that says that it is one. */
+  readonly metrics: "open" | "key";
   /** Pages of these origins may call from a browser. */
   readonly corsOrigins?: readonly string[];
   /** Behind a proxy that says how a request reached it: what came over plain HTTP is sent to HTTPS. */
@@ -354,8 +356,9 @@ export function createApp(parts: AppParts) {
   for (const [path, page] of Object.entries(docsPages(endpoints, parts.version))) servePage(path, page);
 
   servePage("/metrics", async (open) => {
-    if (!isOfThisMachine(open) && !hasScope(authenticate(open).scopes, "admin")) {
-      throw new ApiError("permission_denied", "This needs a key with the scope admin, or to be asked from the same machine.");
+    const isOpen = parts.metrics === "open" && !isOfProxy(open.request);
+    if (!isOpen && !hasScope(authenticate(open).scopes, "admin")) {
+      throw new ApiError("permission_denied", "This needs a key with the scope admin.");
     }
     return { status: 200, body: await metrics.text(), headers: { "Content-Type": metrics.contentType } };
   });
@@ -379,7 +382,7 @@ export function createApp(parts: AppParts) {
 function foreignHost(): ApiError {
   return new ApiError(
     "permission_denied",
-    "This server answers to loopback names only; its operator can allow others (CAIRN_ALLOWED_HOSTS).",
+    "This server does not answer to the name in the Host header; its operator can allow it (CAIRN_ALLOWED_HOSTS).",
     {
       param: "Host",
     },
@@ -403,9 +406,9 @@ function presentedKey(headers: Headers): string | null {
   return authorization !== null && /^bearer /i.test(authorization) ? authorization.slice("bearer ".length).trim() : null;
 }
 
-/** Asked without a proxy in between. */
-function isOfThisMachine(open: Exchange): boolean {
-  return isLoopback(addressOf(open)) && !PROXY_HEADERS.some((name) => open.request.headers.has(name));
+/** A proxy may say that it stands in between; that it does not say so proves nothing. */
+function isOfProxy({ headers }: Request): boolean {
+  return PROXY_HEADERS.some((name) => headers.has(name));
 }
 const PROXY_HEADERS = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "forwarded", "via"];
 

@@ -7,6 +7,7 @@ import { parseArgs } from "node:util";
 import { apiKeyProblem, baseUrlProblem } from "./embeddings/openai.ts";
 import { PROVIDERS } from "./embeddings/embeddings.ts";
 import { KEY_SHAPE } from "./keys/keys.ts";
+import { isLoopback } from "./lib/addresses.ts";
 import { messageOf } from "./lib/errors.ts";
 import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { SIMD_LEVELS, type SimdLevel } from "./lib/native.ts";
@@ -31,6 +32,8 @@ export interface Config {
   /** Plain HTTP is answered here with where HTTPS is. */
   httpRedirectPort: number | undefined;
   requireHttps: boolean;
+  /** Whether `/metrics` needs an admin key. */
+  metrics: MetricsAccess;
   corsOrigins: string[];
   /** What the environment says of the embedding provider; settings made through the API win. */
   embedding: EmbeddingSettings;
@@ -42,6 +45,22 @@ export interface Config {
   graphFrom: number | undefined;
   /** Where systemd wants to be told how far the server is. */
   notifySocket: string | undefined;
+}
+
+export const METRICS_ACCESS = ["open", "key"] as const;
+export type MetricsAccess = (typeof METRICS_ACCESS)[number];
+
+/**
+ * Whether only this machine can reach the listener, as far as the configuration says: it is on loopback, and nothing names a
+ * proxy or other machines as those who ask.
+ */
+export function isPrivateListener({
+  host,
+  allowedHosts,
+  requireHttps,
+  tls,
+}: Pick<Config, "host" | "allowedHosts" | "requireHttps" | "tls">): boolean {
+  return isLoopback(host) && allowedHosts.length === 0 && !requireHttps && tls === undefined;
 }
 
 /** A command line or environment that makes no sense; the message is for whoever typed it. */
@@ -84,13 +103,20 @@ export const OPTIONS = {
     fallback: "",
     says: "with TLS: redirect plain HTTP from this port",
   },
+  metrics: {
+    flag: "metrics",
+    variable: "CAIRN_METRICS",
+    value: "MODE",
+    fallback: "",
+    says: "key: /metrics needs an admin key; open: none (default where only this machine can ask)",
+  },
   logLevel: { flag: "log-level", variable: "CAIRN_LOG_LEVEL", value: "LEVEL", fallback: "info", says: LOG_LEVELS.join(", ") },
 } as const satisfies Record<string, Option>;
 
 /** Only in the environment: secrets do not belong on a command line, the others are rarely needed. */
 export const VARIABLES = {
   CAIRN_API_KEY: "an admin key to register at start (crn_ and 24 letters or digits)",
-  CAIRN_ALLOWED_HOSTS: "names a loopback listener answers to beside its own, separated by commas",
+  CAIRN_ALLOWED_HOSTS: "names the server answers to besides loopback ones, separated by commas",
   CAIRN_REQUIRE_HTTPS: "1: behind a proxy, redirect what arrives with X-Forwarded-Proto: http",
   CAIRN_CORS_ORIGINS: "origins whose pages may call from a browser, separated by commas",
   CAIRN_REGION: "a label for this deployment, shown in /health",
@@ -135,6 +161,9 @@ export function readConfig(args: readonly string[], environment: Environment = p
   if (logLevel === undefined) throw wrong(OPTIONS.logLevel, `one of ${LOG_LEVELS.join(", ")}`);
   const durability = DURABILITIES.find((mode) => mode === text(OPTIONS.durability));
   if (durability === undefined) throw wrong(OPTIONS.durability, `one of ${DURABILITIES.join(", ")}`);
+  const metricsText = nonEmpty(text(OPTIONS.metrics));
+  const metrics = METRICS_ACCESS.find((access) => access === metricsText);
+  if (metricsText !== undefined && metrics === undefined) throw wrong(OPTIONS.metrics, `one of ${METRICS_ACCESS.join(", ")}`);
   const apiKey = nonEmpty(environment["CAIRN_API_KEY"]);
   if (apiKey !== undefined && !KEY_SHAPE.test(apiKey)) throw new UsageError("CAIRN_API_KEY must be crn_ and 24 letters or digits");
   const simdText = nonEmpty(environment["CAIRN_SIMD"]);
@@ -144,16 +173,20 @@ export function readConfig(args: readonly string[], environment: Environment = p
   const graphFrom = nonEmpty(environment["CAIRN_GRAPH_FROM"]);
   if (graphFrom !== undefined && !/^\d{1,9}$/.test(graphFrom))
     throw new UsageError(`CAIRN_GRAPH_FROM must be a number from 0 to 999999999; got ${graphFrom}`);
-  return {
+  const listener = {
     host: text(OPTIONS.host),
+    allowedHosts: listIn(environment["CAIRN_ALLOWED_HOSTS"]),
+    requireHttps: requireHttps === "1",
+    tls: certificate === undefined || key === undefined ? undefined : { certificate, key },
+  };
+  return {
+    ...listener,
     port: portOf(OPTIONS.port),
     dataDirectory: text(OPTIONS.dataDirectory),
     durability,
     logLevel,
-    allowedHosts: listIn(environment["CAIRN_ALLOWED_HOSTS"]),
-    tls: certificate === undefined || key === undefined ? undefined : { certificate, key },
+    metrics: metrics ?? (isPrivateListener(listener) ? "open" : "key"),
     httpRedirectPort: redirects ? portOf(OPTIONS.httpRedirectPort) : undefined,
-    requireHttps: requireHttps === "1",
     corsOrigins: listIn(environment["CAIRN_CORS_ORIGINS"]),
     apiKey,
     region: nonEmpty(environment["CAIRN_REGION"]) ?? null,

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { OPTIONS, UsageError, VARIABLES, parseFlags, readConfig, type Config } from "../src/config.ts";
+import { isPrivateListener, OPTIONS, UsageError, VARIABLES, parseFlags, readConfig, type Config } from "../src/config.ts";
 
 const KEY = "crn_0123456789abcdefghijABCD";
 
@@ -85,12 +85,32 @@ const read: { name: string; args?: string[]; environment?: Record<string, string
     config: { webhooks: { allow_private: true, timeout: "500ms", retry_schedule: "200ms,1s,5m" } },
   },
   { name: "the key many tools share", environment: { OPENAI_API_KEY: "common" }, config: { embedding: { api_key: "common" } } },
+  { name: "open metrics", args: ["--metrics", "open"], environment: { CAIRN_HOST: "0.0.0.0" }, config: { metrics: "open" } },
+  { name: "metrics for admin keys", environment: { CAIRN_METRICS: "key" }, config: { metrics: "key" } },
   { name: "no other variable", environment: { PORT: "1", HOST: "0.0.0.0", CAIRN_NOTHING: "x" }, config: { port: 8700, host: "127.0.0.1" } },
 ];
 
 for (const { name, args = [], environment = {}, config } of read) {
   test(`the configuration takes ${name}`, () => {
     expect(readConfig(args, environment)).toMatchObject(config);
+  });
+}
+
+const LISTENERS: { name: string; environment: Record<string, string>; isPrivate: boolean }[] = [
+  { name: "on loopback", environment: {}, isPrivate: true },
+  { name: "on loopback over IPv6", environment: { CAIRN_HOST: "::1" }, isPrivate: true },
+  { name: "on loopback by name", environment: { CAIRN_HOST: "localhost", CAIRN_ALLOWED_HOSTS: " ," }, isPrivate: true },
+  { name: "on every address", environment: { CAIRN_HOST: "0.0.0.0" }, isPrivate: false },
+  { name: "on an address of a network", environment: { CAIRN_HOST: "192.168.0.10" }, isPrivate: false },
+  { name: "on loopback under another name", environment: { CAIRN_ALLOWED_HOSTS: "cairn.example" }, isPrivate: false },
+  { name: "on loopback behind a proxy", environment: { CAIRN_REQUIRE_HTTPS: "1" }, isPrivate: false },
+  { name: "on loopback with a certificate", environment: { CAIRN_TLS_CERT: "c", CAIRN_TLS_KEY: "k" }, isPrivate: false },
+];
+
+for (const { name, environment, isPrivate } of LISTENERS) {
+  test(`a listener ${name} is ${isPrivate ? "" : "not "}private, and its metrics ${isPrivate ? "are open" : "need a key"} unless said otherwise`, () => {
+    const config = readConfig([], environment);
+    expect([isPrivateListener(config), config.metrics]).toEqual([isPrivate, isPrivate ? "open" : "key"]);
   });
 }
 
@@ -132,6 +152,8 @@ const refused: { args?: string[]; environment?: Record<string, string>; message:
     environment: { CAIRN_WEBHOOK_RETRY_SCHEDULE: "5s;1m" },
     message: "CAIRN_WEBHOOK_RETRY_SCHEDULE must be times such as 200ms,5s,5m,2h: at most 20, and 7d in all; got 5s;1m",
   },
+  { environment: { CAIRN_METRICS: "yes" }, message: "CAIRN_METRICS must be one of open, key; got yes" },
+  { args: ["--metrics", "none"], message: "--metrics must be one of open, key; got none" },
   { environment: { CAIRN_SIMD: "avx" }, message: "CAIRN_SIMD must be one of v4, v3, sse; got avx" },
   { environment: { CAIRN_GRAPH_FROM: "many" }, message: "CAIRN_GRAPH_FROM must be a number from 0 to 999999999; got many" },
   { environment: { CAIRN_GRAPH_FROM: "-1" }, message: "CAIRN_GRAPH_FROM must be a number from 0 to 999999999; got -1" },

@@ -30,7 +30,7 @@ const COMMON: ErrorCode[] = [
 
 /** The application of a Cairn, for answers that are no JSON. */
 function appOf(cairn: Cairn) {
-  const app = createApp({ ...cairn.service, host: "127.0.0.1", allowedHosts: [], version: "1.2.3" });
+  const app = createApp({ ...cairn.service, host: "127.0.0.1", allowedHosts: [], metrics: "key", version: "1.2.3" });
   return {
     routes: app.routes,
     fetch: (path: string, headers: Record<string, string> = {}) =>

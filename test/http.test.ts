@@ -372,9 +372,15 @@ test("the Host has to be a name of the server's, or one that its operator added"
   }
 });
 
-test("a server beyond loopback answers to any Host", async () => {
-  await using cairn = await startCairn({ host: "0.0.0.0" });
-  expect((await cairn.get("/v1/sessions", { headers: { host: "cairn.example" } })).status).toBe(200);
+test("a server beyond loopback answers to any Host, unless its operator names some", async () => {
+  const ask = async (allowedHosts: string[], host: string) => {
+    await using cairn = await startCairn({ host: "0.0.0.0", allowedHosts });
+    return cairn.get("/v1/sessions", { headers: { host } });
+  };
+  expect((await ask([], "other.example")).status).toBe(200);
+  expect((await ask(["cairn.example"], "cairn.example")).status).toBe(200);
+  expect((await ask(["cairn.example"], "localhost:8700")).status).toBe(200);
+  expect(refusal(await ask(["cairn.example"], "other.example"))).toEqual({ status: 403, code: "permission_denied", param: "Host" });
 });
 
 test("the log holds neither contents nor keys, whatever happens and whatever its level", async () => {

@@ -4,8 +4,8 @@
  * @module
  */
 import { createApp } from "../app.ts";
-import type { Config } from "../config.ts";
-import { isLoopback } from "../http/host.ts";
+import { isPrivateListener, type Config } from "../config.ts";
+import { isLoopback } from "../lib/addresses.ts";
 import { createFirstKey } from "../keys/keys.ts";
 import { systemClock } from "../lib/clock.ts";
 import { bufferedWriter, createLog, describeError } from "../lib/log.ts";
@@ -57,7 +57,7 @@ export async function serve(config: Config): Promise<number> {
     region: config.region ?? undefined,
     webhooks: config.webhooks,
     index: { graphFrom: config.graphFrom },
-    network: { loopback: isLoopback(config.host) },
+    network: { loopback: isPrivateListener(config) },
     onStoreChange: (problem) => tellSystemd(problem === undefined ? "STATUS=Ready" : `STATUS=Not ready: ${problem}`),
   });
 
@@ -66,8 +66,8 @@ export async function serve(config: Config): Promise<number> {
     if (!isOfLmdb(reason)) log.error("a promise was rejected and nobody waited for it", { reason: describeError(reason) });
   });
 
-  const { host, allowedHosts, corsOrigins, requireHttps } = config;
-  const app = createApp({ ...service, host, allowedHosts, corsOrigins, requireHttps, version });
+  const { host, allowedHosts, metrics, corsOrigins, requireHttps } = config;
+  const app = createApp({ ...service, host, allowedHosts, metrics, corsOrigins, requireHttps, version });
   // Listened for before anyone can know that the server is there.
   const signal = new Promise<string>((resolve) => {
     for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve(name));
@@ -87,6 +87,7 @@ export async function serve(config: Config): Promise<number> {
   service.start();
   if (config.tls === undefined && !requireHttps && !isLoopback(config.host))
     log.warn("listening beyond loopback without TLS: put a proxy that speaks HTTPS in front", { host: config.host });
+  if (metrics === "open" && !isPrivateListener(config)) log.warn("/metrics is open to everybody who can reach this server");
   if (service.durability === "relaxed")
     log.warn("relaxed durability: a crash or a power cut can lose what was answered in the last second");
   log.info("serving", {

@@ -3,21 +3,18 @@
  *
  * A page on the web can have its own name resolve to 127.0.0.1 and so reach a server that listens on loopback only (DNS
  * rebinding). Its requests carry that name as their Host; such a listener therefore answers to loopback names alone, and
- * to those that were configured.
+ * to those that were configured. Any other listener is reached by names it cannot know: it checks the Host once some are
+ * configured. Loopback names are always among them, for who asks from the same machine, as a container's health check does.
  *
  * @module
  */
-const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
+import { isLoopback } from "../lib/addresses.ts";
 
-/** Of a name or an address; IPv4 may be written as IPv6, as a listener on both sees it. */
-export function isLoopback(address: string): boolean {
-  const name = address.toLowerCase().replace(/^::ffff:(?=[\d.]+$)/, "");
-  return name === "localhost" || name === "::1" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);
-}
+const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /** @returns a test of the Host header; null is what HTTP/1.0 sends */
 export function hostCheck(listening: string, configured: readonly string[]): (host: string | null) => boolean {
-  if (!isLoopback(listening)) return () => true;
+  if (!isLoopback(listening) && configured.length === 0) return () => true;
   const names = new Set([...LOOPBACK_NAMES, ...[listening, `[${listening}]`, ...configured].map((name) => name.toLowerCase())]);
   const isName = (host: string) => names.has(host.toLowerCase().replace(/:\d+$/, "")) || names.has(host.toLowerCase());
   // Nearly every request says what the one before it said.

@@ -124,3 +124,9 @@ function bytesOf(full: string, places: readonly number[]): string {
   const hex = full.replaceAll(":", "");
   return places.map((place) => Number.parseInt(hex.slice(2 * place, 2 * place + 2), 16)).join(".");
 }
+
+/** Whether a listener's name or address is of this machine alone; IPv4 may be written as IPv6, as a listener on both sees it. */
+export function isLoopback(address: string): boolean {
+  const name = address.toLowerCase().replace(/^::ffff:(?=[\d.]+$)/, "");
+  return name === "localhost" || name === "::1" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);
+}

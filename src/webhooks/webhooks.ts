@@ -18,7 +18,7 @@ import type { WebhookParts } from "./subscriptions.ts";
 import { DELIVERIES, Worker } from "./worker.ts";
 
 export interface WebhookOptions extends Partial<Omit<Network, "rules">> {
-  /** Whether they may lead to this machine: unless said otherwise, since only this machine can reach the server. */
+  /** Whether they may lead to this machine: unless said otherwise, for a server that only this machine can reach. */
   loopback?: boolean;
 }
 

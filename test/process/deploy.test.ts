@@ -255,7 +255,11 @@ test(
   "the container's health check is a command that says of the container's own server that it is ready",
   async () => {
     using directory = scratchDirectory();
-    const environment = environmentOf(inFinal("ENV").join(" ").split(" "));
+    // With what the example adds.
+    const [example = ""] = /docker run [^\n]*\\\n[^\n]*/.exec(readFileSync(DOCKERFILE, "utf8")) ?? [];
+    const added = environmentOf(Array.from(example.matchAll(/-e (\S+)/g), ([, variable = ""]) => variable));
+    expect(Object.keys(added)).toEqual(["CAIRN_ALLOWED_HOSTS"]);
+    const environment = { ...environmentOf(inFinal("ENV").join(" ").split(" ")), ...added };
     const [, command = "[]"] = /CMD (\[.*\])$/.exec(inFinal("HEALTHCHECK").join()) ?? [];
     const [executable, ...args] = JSON.parse(command) as string[];
     expect(executable).toBe("cairn");
@@ -263,6 +267,8 @@ test(
     await using server = await startProcess({ dataDirectory: directory.path, environment: within });
     const asked = await runCairn(args, { environment: { ...environment, CAIRN_PORT: new URL(server.address).port } });
     expect(asked).toEqual({ code: 0, stdout: "ready\n", stderr: "" });
+    const rebound = await fetch(`${server.address.replace("0.0.0.0", "127.0.0.1")}/health`, { headers: { Host: "evil.example" } });
+    expect(rebound.status).toBe(403);
   },
   TIMEOUT_MS,
 );

@@ -85,6 +85,27 @@ test("a server that is reached from outside does not call this machine, unless t
   expect((await allowing.post("/v1/webhooks", { ...SUBSCRIPTION, url: "http://169.254.169.254/" })).status).toBe(400);
 });
 
+test("a loopback listener under a public name calls this machine no more than one that is reached from outside, and its metrics need a key", async () => {
+  using directory = scratchDirectory();
+  const metrics = async ({ address }: { address: string }, headers: Record<string, string> = {}) =>
+    (await fetch(`${address}/metrics`, { headers })).status;
+  const url = "http://127.0.0.1:3000/hook";
+  await using server = await startProcess({
+    dataDirectory: directory.path,
+    environment: { CAIRN_API_KEY: KEY, CAIRN_ALLOWED_HOSTS: "cairn.example" },
+  });
+  const refused = await server.post("/v1/webhooks", { ...SUBSCRIPTION, url });
+  expect([refused.status, refused.body.error.param]).toEqual([400, "url"]);
+  expect([await metrics(server), await metrics(server, { "X-API-Key": KEY })]).toEqual([401, 200]);
+  expect([await metrics(server, { Host: "cairn.example", "X-API-Key": KEY }), await metrics(server, { Host: "x.example" })]).toEqual([
+    200, 403,
+  ]);
+  await server.stop();
+  await using alone = await startProcess({ dataDirectory: directory.path });
+  expect((await alone.post("/v1/webhooks", { ...SUBSCRIPTION, url })).status).toBe(201);
+  expect(await metrics(alone)).toBe(200);
+});
+
 test("what the environment says is in force and shown as such; what is set through the API wins, at once and after a restart", async () => {
   using directory = scratchDirectory();
   const start = async () => {

@@ -18,6 +18,7 @@ export interface Options extends ServiceOptions {
   directory?: string;
   clock?: FakeClock;
   allowedHosts?: string[];
+  metrics?: "open" | "key";
   host?: string;
   corsOrigins?: string[];
   requireHttps?: boolean;
@@ -76,6 +77,7 @@ export class Cairn implements AsyncDisposable {
       ...this.#service,
       host: this.#options.host ?? "127.0.0.1",
       allowedHosts: this.#options.allowedHosts ?? [],
+      metrics: this.#options.metrics ?? "key",
       corsOrigins: this.#options.corsOrigins ?? [],
       requireHttps: this.#options.requireHttps ?? false,
       version: "test",

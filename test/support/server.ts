@@ -27,6 +27,7 @@ export class Server implements AsyncDisposable {
       ...cairn.service,
       host: HOST,
       allowedHosts: options.allowedHosts ?? [],
+      metrics: options.metrics ?? "open",
       version: "test",
     });
     const { idleTimeoutSeconds: idleTimeout = LISTENING.idleTimeout } = options;

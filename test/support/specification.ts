@@ -295,7 +295,7 @@ const operating = namesOf("operating.test.ts", {
   types: "metrics are typed: what only rises is a counter",
   index: "metrics say how far the index is behind the memories, and how large the store is",
   cors: "pages of an origin that the operator named may call, after asking; others may not",
-  scope: "metrics are for admin keys, and nobody else who is not on the same machine",
+  scope: "metrics are for admin keys, or open to everybody who comes through no proxy",
 });
 
 const disk = namesOf("process/disk.test.ts", {
@@ -1081,7 +1081,7 @@ export const SPECIFICATION: readonly Section[] = [
       "webhooks: outbox depth, pending deliveries, outcomes": operating.deliveries,
       "expiry: lag": operating.records,
       "types: gauges and counters": operating.types,
-      "scope: admin, or the same machine": operating.scope,
+      "scope: admin, or none where CAIRN_METRICS is open": operating.scope,
     },
   },
   {

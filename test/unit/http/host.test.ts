@@ -43,6 +43,15 @@ const cases: { listening: string; configured?: string[]; host: string | null; an
   // Who listens beyond loopback is reached by names it cannot know.
   { listening: "0.0.0.0", host: "evil.example", answers: true },
   { listening: "192.168.0.10", host: "cairn.example", answers: true },
+
+  // Unless its operator says which.
+  { listening: "0.0.0.0", configured: ["cairn.example"], host: "cairn.example:8700", answers: true },
+  { listening: "0.0.0.0", configured: ["cairn.example"], host: "127.0.0.1:8700", answers: true },
+  { listening: "::", configured: ["cairn.example"], host: "[::1]:8700", answers: true },
+  { listening: "192.168.0.10", configured: ["cairn.example"], host: "192.168.0.10:8700", answers: true },
+  { listening: "0.0.0.0", configured: ["cairn.example"], host: "evil.example", answers: false },
+  { listening: "::", configured: ["cairn.example"], host: "evil.example:8700", answers: false },
+  { listening: "192.168.0.10", configured: ["cairn.example"], host: "192.168.0.11", answers: false },
 ];
 
 for (const { listening, configured = [], host, answers } of cases) {
