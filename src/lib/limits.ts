@@ -57,6 +57,8 @@ export const LIMITS = {
   unsentBytesMax: 128 * 1024 * 1024,
   /** At ranges of indexes, for one page of a list: 50 ms or so. Then the page ends with `has_more`, full or not. */
   listLooksMax: 50_000,
+  /** The same for one filtered search: a second, with others answered in between. Then it finds what is nearest and passes. */
+  searchLooksMax: 1_000_000,
   contextMemoriesDefault: 5,
   contextMemoriesMax: 20,
   contextTurnsDefault: 10,

@@ -125,21 +125,41 @@ export interface Asked {
 }
 
 /**
- * The `limit` nearest of these memories, and with them as many of those whose words are the query's, however far. One without
- * a vector, or with one of another provider, is passed over.
+ * Compares memories one by one: keeps the `limit` nearest, and with them as many of those whose words are the query's, however
+ * far. One without a vector, or with one of another provider, is passed over.
  */
-export function scan(reader: Reader, memories: Iterable<BareId>, { query, fingerprint, limit }: Asked): Neighbour[] {
-  const nearest = new Nearest(limit);
-  const same = new Nearest(limit);
-  const firstLabel = firstLabelOf(reader);
-  for (const memory of memories) {
-    const bytes = reader.vectorBytes(memory);
-    if (bytes === undefined || storedLabel(bytes) < firstLabel) continue;
-    const cosine = storedDot(query, bytes);
-    nearest.offer(memory, cosine);
-    if (fingerprint !== 0 && storedFingerprint(bytes) === fingerprint) same.offer(memory, cosine);
+export class Scan {
+  readonly #reader: Reader;
+  readonly #asked: Asked;
+  readonly #firstLabel: number;
+  readonly #nearest: Nearest;
+  readonly #same: Nearest;
+
+  constructor(reader: Reader, asked: Asked) {
+    this.#reader = reader;
+    this.#asked = asked;
+    this.#firstLabel = firstLabelOf(reader);
+    this.#nearest = new Nearest(asked.limit);
+    this.#same = new Nearest(asked.limit);
   }
-  const found = nearest.best();
-  const known = new Set(found.map(({ memory }) => memory));
-  return [...found, ...same.best().filter(({ memory }) => !known.has(memory))];
+
+  /** No memory may be compared twice. */
+  compare(memory: BareId): void {
+    const { query, fingerprint } = this.#asked;
+    const bytes = this.#reader.vectorBytes(memory);
+    if (bytes === undefined || storedLabel(bytes) < this.#firstLabel) return;
+    const cosine = storedDot(query, bytes);
+    this.#nearest.offer(memory, cosine);
+    if (fingerprint !== 0 && storedFingerprint(bytes) === fingerprint) this.#same.offer(memory, cosine);
+  }
+
+  found(): Neighbour[] {
+    return withoutTwice([...this.#nearest.best(), ...this.#same.best()]);
+  }
+}
+
+/** The first of each memory. */
+export function withoutTwice(neighbours: readonly Neighbour[]): Neighbour[] {
+  const known = new Set<BareId>();
+  return neighbours.filter(({ memory }) => !known.has(memory) && known.add(memory));
 }

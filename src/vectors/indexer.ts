@@ -17,16 +17,18 @@
  * @module
  */
 import { fromBase62 } from "../lib/base62.ts";
+import type { BareId } from "../lib/ids.ts";
 import { InvariantError } from "../lib/invariant.ts";
+import { LIMITS } from "../lib/limits.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf, nextLabelOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
 import { labels, memories } from "../storage/tables.ts";
-import { matches, walk, type Filter } from "../storage/walk.ts";
+import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
 import { Coarse, COARSE_GAP } from "./coarse.ts";
 import { storedVector } from "./encoding.ts";
 import { Reading, type Candidate } from "./candidates.ts";
-import { scan, type Asked, type Neighbour } from "./exact.ts";
+import { Scan, withoutTwice, type Asked, type Neighbour } from "./exact.ts";
 import { Graph } from "./hnsw.ts";
 import { firstOf, passingNearest, type Look } from "./oversample.ts";
 import { loadSnapshot, saveSnapshot, type Snapshot } from "./snapshot.ts";
@@ -40,6 +42,8 @@ export interface IndexerOptions {
   graphFrom: number;
   /** So many are asked for until enough pass the filter; beyond, those that pass are compared one by one. */
   oversampleMax: number;
+  /** So much a search looks at in indexes to find what passes its filter; beyond, what is nearest and passes has to do. */
+  looksMax: number;
   /** A graph is built anew when at least so many of its points are removed ones, and such a share of it. */
   removedMin: number;
   removedShareMax: number;
@@ -52,6 +56,7 @@ const DEFAULTS: IndexerOptions = {
   coarseMax: 400_000,
   graphFrom: 0,
   oversampleMax: 6_400,
+  looksMax: LIMITS.searchLooksMax,
   removedMin: 100,
   removedShareMax: 0.3,
   warn: () => undefined,
@@ -62,6 +67,8 @@ const GRAPH_ERROR = 1e-5;
 /** The graph is of use when no more than this are to be compared one by one beside it. */
 const PENDING_MAX = 1_000;
 const LABELS_PER_LOOK = 10_000;
+/** Enough for most filters: a search that takes more than one step may wait for some of the index's own work. */
+const LOOKS_PER_STEP = 5_000;
 const LABELS_PER_READ_STEP = 100;
 const LABELS_PER_SWEEP_STEP = 500;
 /** Points of a snapshot that are compared with the store's vectors, to be sure that it is of this store. */
@@ -155,26 +162,62 @@ export class Indexer {
 
   /**
    * The `limit` memories nearest to a query among those that pass the filter, best first. Where each of those is compared
-   * exactly, with them as many of those whose words are the query's.
+   * exactly, with them as many of those whose words are the query's. In steps of a few milliseconds: between two of them the
+   * index and the store may change.
    *
    * @param fingerprint - of the query's words; 0 without
    */
-  nearest(query: Float32Array, filter: Filter, limit: number, fingerprint = 0): Candidate[] {
+  *nearest(query: Float32Array, filter: Filter, limit: number, fingerprint = 0): Generator<undefined, Candidate[]> {
     this.catchUp();
     const read = new Reading(this.#store, query);
-    return this.#nearest({ query, fingerprint, limit }, filter, read).flatMap(({ memory }) => read.candidate(memory) ?? []);
+    const found = yield* this.#nearest({ query, fingerprint, limit }, filter, read);
+    return found.flatMap(({ memory }) => read.candidate(memory) ?? []);
   }
 
-  #nearest(asked: Asked, filter: Filter, read: Reading): Neighbour[] {
+  *#nearest(asked: Asked, filter: Filter, read: Reading): Generator<undefined, Neighbour[]> {
     const { query, limit } = asked;
+    const { scanMax, looksMax } = this.#options;
+    const spent = { looks: 0 };
+    let scan = new Scan(this.#store, asked);
     if (filter.length > 0) {
-      const passing = take(walk(this.#store, memories, filter), this.#options.scanMax + 1);
-      if (passing.length <= this.#options.scanMax) return scan(this.#store, passing, asked);
+      const passing: BareId[] = [];
+      for (const memory of this.#passing(filter, spent)) {
+        if (memory === undefined) yield;
+        else if (passing.push(memory) > scanMax) break;
+      }
+      if (passing.length <= scanMax) {
+        for (const memory of passing) scan.compare(memory);
+        if (spent.looks < looksMax) return scan.found();
+      }
+      if (spent.looks > 0) this.catchUp();
     }
     // Among many equal points the graph does not come to all that are there: fewer than asked for need not be all.
     let found = this.#isGraphOfUse() ? this.#throughGraph(query, filter, limit, read) : [];
     if (found !== undefined && found.length < limit) found = this.#throughCoarse(query, filter, limit, read);
-    return found ?? scan(this.#store, walk(this.#store, memories, filter), asked);
+    if (found !== undefined) return found;
+    if (spent.looks < looksMax) {
+      scan = new Scan(this.#store, asked);
+      for (const memory of this.#passing(filter, spent)) {
+        if (memory === undefined) yield;
+        else scan.compare(memory);
+      }
+      if (spent.looks < looksMax) return scan.found();
+    }
+    // Not all that passes was found: the newest of it, and what is nearest to the query.
+    return withoutTwice([...scan.found(), ...(this.#throughCoarse(query, filter, limit, read, true) ?? [])]);
+  }
+
+  /** What passes, newest first, with an undefined now and then; ends early when this search has looked at too much. */
+  *#passing(filter: Filter, spent: { looks: number }): Generator<BareId | undefined> {
+    for (const found of walkInSteps(this.#store, memories, filter, {}, LOOKS_PER_STEP)) {
+      if (typeof found === "string") {
+        yield found;
+        continue;
+      }
+      spent.looks += found.looks;
+      if (spent.looks >= this.#options.looksMax) return;
+      yield undefined;
+    }
   }
 
   /** Does a bounded piece of work. @returns whether there is more */
@@ -222,10 +265,10 @@ export class Indexer {
     return this.#live.size + this.#pendingCount > this.#options.coarseMax && this.#pendingCount <= PENDING_MAX;
   }
 
-  #throughCoarse(query: Float32Array, filter: Filter, limit: number, read: Reading): Neighbour[] | undefined {
+  #throughCoarse(query: Float32Array, filter: Filter, limit: number, read: Reading, orFewer = false): Neighbour[] | undefined {
     while (this.#stepRead());
     const max = this.#options.oversampleMax;
-    const found = passingNearest(this.#coarse, query, { limit, max, error: COARSE_GAP, look: this.#lookFor(filter) });
+    const found = passingNearest(this.#coarse, query, { limit, max, error: COARSE_GAP, orFewer, look: this.#lookFor(filter) });
     return found && firstOf(found, limit, COARSE_GAP / 2, (memory) => read.candidate(memory)?.cosine);
   }
 
@@ -403,13 +446,4 @@ export class Indexer {
     }
     return true;
   }
-}
-
-function take<Item>(items: Iterable<Item>, count: number): Item[] {
-  const taken: Item[] = [];
-  for (const item of items) {
-    taken.push(item);
-    if (taken.length === count) break;
-  }
-  return taken;
 }

@@ -25,6 +25,7 @@ const MARGIN = 1.25;
 /**
  * @param max - never asks for more than this many
  * @param error - how far apart two cosines may be that are equal in truth
+ * @param orFewer - when too few of the first `max` pass, those are all that is wanted
  * @param reach - what is further than this behind the last of the first `limit` is not looked at
  * @returns those that pass, nearest first: at least `limit` and all that may be equal to the last of them, or all there
  *   are; undefined when too few of the first `max` pass
@@ -32,7 +33,14 @@ const MARGIN = 1.25;
 export function passingNearest(
   points: Points,
   query: Float32Array,
-  { limit, max, error, reach = error, look }: { limit: number; max: number; error: number; reach?: number; look: Look },
+  {
+    limit,
+    max,
+    error,
+    reach = error,
+    orFewer = false,
+    look,
+  }: { limit: number; max: number; error: number; reach?: number; orFewer?: boolean; look: Look },
 ): Neighbour[] | undefined {
   const looked = new Map<number, BareId | "deleted" | undefined>();
   let asked = Math.min(max, Math.max(FIRST, limit));
@@ -63,7 +71,8 @@ export function passingNearest(
       asked = Math.min(max, 2 * asked);
     } else {
       const wanted = found.length === 0 ? Number.POSITIVE_INFINITY : (limit / found.length) * asked * MARGIN;
-      if (asked === max || (wanted > max && round > 1)) return undefined;
+      if (asked === max && orFewer) return found;
+      if (!orFewer && (asked === max || (wanted > max && round > 1))) return undefined;
       asked = Math.min(max, Math.max(2 * asked, Math.ceil(wanted)));
     }
   }

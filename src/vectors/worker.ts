@@ -11,7 +11,7 @@ import { systemClock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/duration.ts";
 import { describeError } from "../lib/log.ts";
 import { Store } from "../storage/store.ts";
-import { pack } from "./candidates.ts";
+import { pack, type Candidate } from "./candidates.ts";
 import { Indexer } from "./indexer.ts";
 import type { FromWorker, ToWorker } from "./protocol.ts";
 
@@ -75,13 +75,38 @@ function tick(): void {
   });
 }
 
-function nearest({ call, query, filter, limit, fingerprint }: Extract<ToWorker, { kind: "nearest" }>): FromWorker {
+interface Search {
+  readonly call: number;
+  readonly steps: Generator<undefined, Candidate[]>;
+}
+
+/** Searches that are not done after their first step. They take turns, and let others be answered in between. */
+const searches: Search[] = [];
+
+function nearest({ call, query, filter, limit, fingerprint }: Extract<ToWorker, { kind: "nearest" }>): void {
+  if (indexer === undefined) return tell({ kind: "refused", call, reason: "the index is not open" });
+  const search = { call, steps: indexer.nearest(query, filter, limit, fingerprint) };
+  if (isDone(search) || searches.push(search) > 1) return;
+  setImmediate(searchOn);
+}
+
+function searchOn(): void {
+  const search = searches.shift();
+  if (search !== undefined && !isDone(search)) searches.push(search);
+  if (searches.length > 0) setImmediate(searchOn);
+}
+
+/** Takes a search a step further, and answers it after the last one. */
+function isDone({ call, steps }: Search): boolean {
   const began = systemClock.elapsed();
   try {
-    if (indexer === undefined) throw new Error("the index is not open");
-    return { kind: "answer", call, candidates: pack(indexer.nearest(query, filter, limit, fingerprint)) };
+    if (indexer === undefined) throw new Error("the index was closed");
+    const { done, value } = steps.next();
+    if (done === true) tell({ kind: "answer", call, candidates: pack(value) });
+    return done === true;
   } catch (error) {
-    return { kind: "refused", call, reason: describeError(error) };
+    tell({ kind: "refused", call, reason: describeError(error) });
+    return true;
   } finally {
     searchedMs += systemClock.elapsed() - began;
   }
@@ -174,7 +199,7 @@ self.addEventListener("message", (event: MessageEvent<ToWorker>) => {
       void start(message).catch(fail);
       break;
     case "nearest":
-      tell(nearest(message));
+      nearest(message);
       work();
       break;
     case "changed":

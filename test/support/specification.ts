@@ -1468,6 +1468,8 @@ export const SPECIFICATION: readonly Section[] = [
       "unsentBytesMax: 128 MiB, half of it for one key": [sockets.answerMemory, memory.unread],
       "explainedWordsMax: 50": search.explainLong,
       "explainedWordLengthMax: 64": search.explainLong,
+      "searchLooksMax: 1,000,000":
+        "unit/vectors/indexer.test.ts › a search that would look at too much finds the newest that pass and those among the nearest",
       "listLooksMax: 50,000": "unit/storage/page.test.ts › a search for records that finds none ends after the looks of one page",
       "contextMemoriesDefault: 5": context.limits,
       "contextMemoriesMax: 20": [context.limits, badInput.bodies],

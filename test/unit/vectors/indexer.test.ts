@@ -5,10 +5,10 @@ import { join } from "node:path";
 import { localEmbedder } from "../../../src/embeddings/local.ts";
 import type { BareId } from "../../../src/lib/ids.ts";
 import { labels, memories } from "../../../src/storage/tables.ts";
-import type { Filter } from "../../../src/storage/walk.ts";
+import { matches, type Filter } from "../../../src/storage/walk.ts";
 import { Indexer } from "../../../src/vectors/indexer.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
-import { chance, ofType, ofUser, storedVectors, unitVector, withAnyTag, type StoredVectors } from "./stored-vectors.ts";
+import { chance, finished, ofType, ofUser, storedVectors, unitVector, withAnyTag, type StoredVectors } from "./stored-vectors.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
 setDefaultTimeout(60_000);
@@ -37,7 +37,7 @@ function finish(indexer: Indexer): void {
 }
 
 function ask(indexer: Indexer, query: Float32Array, filter: Filter, limit: number): BareId[] {
-  return indexer.nearest(query, filter, limit).map(({ memory }) => memory);
+  return finished(indexer.nearest(query, filter, limit)).map(({ memory }) => memory);
 }
 
 test("nearest finds at least 95 of 100 of the ten nearest, with any filter: few pass or many, near the query or far from it", async () => {
@@ -366,4 +366,41 @@ test("what another process has stored and deleted is seen by the next search, wi
   );
   expect(exitCode).toBe(0);
   expect(ask(indexer, query, NO_FILTER, 10)).toEqual([stdout.toString().trim()]);
+});
+
+/** Twelve thousand memories of two types, each with a tag of its own type; between them four that have the other's, with vectors. */
+async function addApart(vectors: StoredVectors, random: () => number): Promise<void> {
+  for (let part = 0; part < 4; part++) {
+    await vectors.addWithout(3_000, (index) => (index % 2 === 0 ? { type: "left", tags: ["l"] } : { type: "right", tags: ["r"] }));
+    await vectors.add([unitVector(random)], () => ({ type: "left", tags: ["r"] }));
+    await vectors.add(Array.from({ length: 50 }, () => unitVector(random)));
+  }
+}
+const LEFT_AND_R = [ofType("left"), withAnyTag("r")];
+
+test("a search whose filters rarely meet is made in steps, and finds exactly what passes", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(3);
+  await addApart(vectors, random);
+  const indexer = new Indexer(vectors.store, snapshots(vectors));
+  await indexer.start();
+  const query = unitVector(random);
+  const steps = indexer.nearest(query, LEFT_AND_R, 10);
+  expect(steps.next()).toEqual({ done: false, value: undefined });
+  const found = finished(steps).map(({ memory }) => memory);
+  expect(found.toSorted()).toEqual(vectors.exact(query, LEFT_AND_R, 10).toSorted());
+  expect(found).toHaveLength(4);
+});
+
+test("a search that would look at too much finds the newest that pass and those among the nearest", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(4);
+  await addApart(vectors, random);
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { looksMax: 10_000, oversampleMax: 20 });
+  await indexer.start();
+  const [oldest, second, , newest] = vectors.stored.filter(({ memory }) => matches(vectors.store, LEFT_AND_R, memory));
+  const found = ask(indexer, oldest!.vector, LEFT_AND_R, 10);
+  expect(found).toContain(oldest!.memory);
+  expect(found).toContain(newest!.memory);
+  expect(found).not.toContain(second!.memory);
 });

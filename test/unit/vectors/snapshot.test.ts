@@ -13,7 +13,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { Indexer } from "../../../src/vectors/indexer.ts";
-import { chance, storedVectors, unitVector, type StoredVectors } from "./stored-vectors.ts";
+import { type StoredVectors, chance, finished, storedVectors, unitVector } from "./stored-vectors.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
 setDefaultTimeout(60_000);
@@ -52,7 +52,7 @@ async function restartFrom(vectors: StoredVectors, random: () => number): Promis
   const check = () => {
     for (let i = 0; i < 5; i++) {
       const query = unitVector(random);
-      const found = indexer.nearest(query, [], 20).map(({ memory }) => memory);
+      const found = finished(indexer.nearest(query, [], 20)).map(({ memory }) => memory);
       expect(new Set(found)).toEqual(new Set(vectors.exact(query, [], 20)));
     }
   };

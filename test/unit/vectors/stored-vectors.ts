@@ -12,7 +12,7 @@ import { IdSource, type BareId } from "../../../src/lib/ids.ts";
 import { hashKey } from "../../../src/storage/keys.ts";
 import { LABEL_BYTES, putMemory, putVector, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
-import { memories, memoriesByTag, memoriesByType, memoriesByUser } from "../../../src/storage/tables.ts";
+import { memories, memoriesByTag, memoriesByType, memoriesByUser, type MemoryRow } from "../../../src/storage/tables.ts";
 import { matches, posting, type Filter } from "../../../src/storage/walk.ts";
 import { encodeVector } from "../../../src/vectors/encoding.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -27,6 +27,10 @@ export interface Traits {
   user?: string;
   type?: string;
   tags?: string[];
+}
+
+function rowOf({ user = "user", type = "general", tags = [] }: Traits): MemoryRow {
+  return { sessionId: "sess_000000000000", userId: user, content: "", type, tags, metadata: {}, createdAt: 0, embed: false };
 }
 
 export class StoredVectors implements AsyncDisposable {
@@ -53,27 +57,21 @@ export class StoredVectors implements AsyncDisposable {
   async addEmbeddings(embeddings: readonly Embedding[], traitsOf: (index: number) => Traits = () => ({})): Promise<Stored[]> {
     const added = await this.store.commit((tx) =>
       embeddings.map((embedded, index) => {
-        const { user = "user", type = "general", tags = [] } = traitsOf(index);
         const memory = this.ids.bare();
         const label = putVector(tx, memory, encodeVector(embedded));
-        const content = "";
-        const embedding = { id: "emb_000000000000", label, version: "test" };
-        putMemory(tx, memory, {
-          sessionId: "sess_000000000000",
-          userId: user,
-          content,
-          type,
-          tags,
-          metadata: {},
-          createdAt: 0,
-          embed: true,
-          embedding,
-        });
+        putMemory(tx, memory, { ...rowOf(traitsOf(index)), embed: true, embedding: { id: "emb_000000000000", label } });
         return { memory, vector: embedded.vector };
       }),
     );
     this.stored.push(...added);
     return added;
+  }
+
+  /** Memories that have no vector: they are in the indexes, and no search finds them. */
+  async addWithout(count: number, traitsOf: (index: number) => Traits): Promise<void> {
+    await this.store.commit((tx) => {
+      for (let index = 0; index < count; index++) putMemory(tx, this.ids.bare(), rowOf(traitsOf(index)));
+    });
   }
 
   async remove(removed: readonly Stored[]): Promise<void> {
@@ -120,6 +118,14 @@ export function storedBytes(
   const bytes = encodeVector({ vector, terms });
   new DataView(bytes.buffer).setUint32(bytes.byteLength - LABEL_BYTES, label, true);
   return bytes;
+}
+
+/** What steps come to when nothing happens in between. */
+export function finished<Result>(steps: Generator<unknown, Result>): Result {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
 }
 
 export function storedVectors(): Promise<StoredVectors> {

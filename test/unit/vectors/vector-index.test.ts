@@ -8,7 +8,7 @@ import { pack } from "../../../src/vectors/candidates.ts";
 import type { IndexStatus } from "../../../src/vectors/indexer.ts";
 import type { FromWorker, ToWorker } from "../../../src/vectors/protocol.ts";
 import { VectorIndex } from "../../../src/vectors/vector-index.ts";
-import { chance, ofType, ofUser, storedVectors, unitVector, type StoredVectors } from "./stored-vectors.ts";
+import { chance, ofType, ofUser, storedVectors, unitVector, withAnyTag, type StoredVectors } from "./stored-vectors.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
 setDefaultTimeout(60_000);
@@ -330,4 +330,20 @@ test("a process that has nothing else to do ends, although it has not closed the
   const child = Bun.spawn([process.execPath, "-e", script], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
   expect([stdout, stderr, await child.exited]).toEqual(["10\n", "", 0]);
+});
+
+test("other searches are answered while one looks for what passes two filters that rarely meet", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(5);
+  await vectors.add(Array.from({ length: 150 }, () => unitVector(random)));
+  await vectors.addWithout(40_000, (index) => (index % 2 === 0 ? { type: "left", tags: ["l"] } : { type: "right", tags: ["r"] }));
+  const index = new VectorIndex(vectors.store, createLog({ level: "error", pretty: false, now: () => 0, write: () => undefined }));
+  await index.open();
+  const answered: string[] = [];
+  const query = unitVector(random);
+  const rare = index.nearest(query, [ofType("left"), withAnyTag("r")], 10).then((found) => answered.push(`rare: ${found.length}`));
+  const plain = index.nearest(query, NO_FILTER, 10).then((found) => answered.push(`plain: ${found.length}`));
+  await Promise.all([rare, plain]);
+  expect(answered).toEqual(["plain: 10", "rare: 0"]);
+  await index.close();
 });
