@@ -28,7 +28,7 @@ export function nativePlugin(architecture: Architecture): BunPlugin {
       build.onResolve({ filter: /^node-gyp-build-optional-packages$/ }, () => ({ path: "lmdb", namespace: "native" }));
       build.onLoad({ filter: /.*/, namespace: "native" }, () => ({ loader: "js", contents: lmdbLoader(paths) }));
       build.onLoad({ filter: /hnswlib-node[\\/]lib[\\/]index\.js$/ }, () => ({ loader: "js", contents: hnswLoader(paths) }));
-      build.onLoad({ filter: /lmdb[\\/]write\.js$/ }, ({ path }) => ({ loader: "js", contents: silentWriter(readFileSync(path, "utf8")) }));
+      build.onLoad({ filter: /lmdb[\\/]write\.js$/ }, ({ path }) => ({ loader: "js", contents: mendedWriter(readFileSync(path, "utf8")) }));
       // Only a faster way to read msgpack strings, and Cairn stores JSON; msgpackr does without it when there is none.
       build.onResolve({ filter: /^msgpackr-extract$/ }, () => ({ path: "msgpackr-extract", namespace: "absent" }));
       build.onLoad({ filter: /.*/, namespace: "absent" }, () => ({ loader: "js", contents: "module.exports = null;" }));
@@ -44,12 +44,15 @@ function lmdbLoader(paths: Record<string, string>): string {
     export default () => loadNative(addons["lmdb"]);`;
 }
 
-/** lmdb's writer prints a commit that failed, beside rejecting it: lines of its source, before what Cairn says of it. */
-function silentWriter(source: string): string {
+/**
+ * lmdb's writer prints a commit that failed, beside rejecting it: lines of its source, before what Cairn says of it. What
+ * waits for its flush it leaves waiting, also the closing of a store that was ever written relaxed.
+ */
+function mendedWriter(source: string): string {
   const [before, after, ...more] = source.split(/console\.error\(error\);(?=\s+if \(commitRejectPromise\))/);
   if (before === undefined || after === undefined || more.length > 0)
     throw new Failure("lmdb's write.js no longer prints a failed commit as it did.");
-  return before + after;
+  return `${before}for (const resolve of resolvers) resolve();${after}`;
 }
 
 function hnswLoader(paths: Record<string, string>): string {

@@ -70,6 +70,8 @@ export class Store implements Reader {
   readonly #env: RootDatabase<string, string>;
   readonly #databases = new Map<string, TextDatabase>();
   readonly #vectors: ByteDatabase;
+  /** Whether others see a commit before it is flushed: the file was ever written relaxed. */
+  readonly #isMarked: boolean;
   /** Whether a commit is done only when a flush is that comes after it. */
   readonly #flushesLater: boolean;
   /** Reads and writes of the transaction that is open. */
@@ -105,8 +107,9 @@ export class Store implements Reader {
     this.#clock = clock;
     const path = pathIn(directory);
     // Marked, a start must not trust pages that were never flushed, and a commit resolves before its flush.
-    const sync = isMarked(path) ? { overlappingSync: true, separateFlushed: true, safeRestore: true } : { overlappingSync: false };
-    this.#flushesLater = isMarked(path) && durability === "strict";
+    this.#isMarked = isMarked(path);
+    const sync = this.#isMarked ? { overlappingSync: true, separateFlushed: true, safeRestore: true } : { overlappingSync: false };
+    this.#flushesLater = this.#isMarked && durability === "strict";
     this.#env = open<string, string>({ path, maxDbs: TABLES.length + 4, encoding: "string", ...sync });
     for (const file of ["data.mdb", "lock.mdb"]) chmodSync(join(path, file), 0o600);
     for (const table of TABLES) this.#databases.set(table.name, this.#env.openDB<string, string>({ name: table.name, encoding: "string" }));
@@ -141,13 +144,14 @@ export class Store implements Reader {
     throw new StoreError(`The store in ${directory} has schema version ${schema}; this Cairn reads version ${SCHEMA_VERSION}. ${advice}`);
   }
 
-  /** Makes a file that was written relaxed one that is as any other. */
+  /** Makes a file that was written relaxed one that is as any other; the next start does when the disk takes nothing now. */
   static async #flush(directory: string, clock: Clock): Promise<void> {
     const store = new Store(directory, clock, "strict");
+    let isFlushed = true;
     // Only a commit settles which state is the last.
-    await store.tryToWrite();
+    await store.tryToWrite().catch(() => (isFlushed = false));
     await store.close();
-    unmark(pathIn(directory));
+    if (isFlushed) unmark(pathIn(directory));
   }
 
   /** The schema version of its rows. */
@@ -264,7 +268,8 @@ export class Store implements Reader {
    *
    * `work` must be synchronous: the writer waits for it.
    *
-   * @throws {ApiError} `service_unavailable` when the disk is full or refuses the write; then nothing was written
+   * @throws {ApiError} `service_unavailable` when the disk is full or refuses the write; then nothing was written, unless
+   *   it says that this is not known
    */
   async commit<Result>(work: (tx: Tx) => Result): Promise<Result> {
     this.#refuseWhatMustFail();
@@ -349,7 +354,9 @@ export class Store implements Reader {
         this.#writeProblem = reason;
         this.#lookForPanic();
       }
-      throw this.hasPanicked ? outcomeUnknown(cause) : refusal(reason, cause);
+      if (this.hasPanicked) throw outcomeUnknown(PANIC, cause);
+      // Others may see it by now: only its flush may have failed.
+      throw this.#isMarked ? outcomeUnknown(`${reason} Reading still works.`, cause) : refusal(reason, cause);
     }
   }
 
@@ -384,7 +391,7 @@ export class Store implements Reader {
   #panicIf(error: unknown): void {
     if (this.#panic !== undefined || !isPanic(error)) return;
     this.#panic = new ApiError("service_unavailable", `${PANIC} Nothing was changed.`, { cause: error });
-    for (const { reject } of this.#inFlight) reject(outcomeUnknown(error));
+    for (const { reject } of this.#inFlight) reject(outcomeUnknown(PANIC, error));
     this.#panicked.resolve();
   }
 
@@ -467,10 +474,10 @@ export class Store implements Reader {
   }
 }
 
-/** The answer to a change whose commit LMDB panicked in. */
-function outcomeUnknown(cause: unknown): ApiError {
+/** The answer to a change whose commit failed too late to say that nothing of it is there. */
+function outcomeUnknown(reason: string, cause: unknown): ApiError {
   const advice = "It is not known whether the change was kept: send it again with the same Idempotency-Key.";
-  return new ApiError("service_unavailable", `${PANIC} ${advice}`, { cause });
+  return new ApiError("service_unavailable", `${reason} ${advice}`, { cause });
 }
 
 function pathIn(directory: string): string {

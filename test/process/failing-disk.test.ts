@@ -182,3 +182,35 @@ test(
   },
   TIMEOUT_MS,
 );
+
+test(
+  "relaxed: a flush that fails is answered 503 that says nothing is known, and keeps neither a command nor the server from ending, nor a strict start from serving reads",
+  async () => {
+    using directory = scratchDirectory();
+    using shim = diskShim(directory.path);
+    const dataDirectory = join(directory.path, "data");
+    const environment = { CAIRN_API_KEY: KEY, ...shim.environment };
+    const unknown =
+      "The disk has failed. Reading still works. It is not known whether the change was kept: send it again with the same Idempotency-Key.";
+    const update = (server: CairnProcess) => server.post(`/v1/sessions/${id}/state`, { state: {} }, { "Idempotency-Key": "once" });
+    await using server = await startProcess({ dataDirectory, environment, flags: ["--durability", "relaxed"] });
+    const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    shim.fail("sync", "EIO");
+    expect((await update(server)).body.error).toMatchObject({ code: "service_unavailable", message: unknown });
+    expect(await runCairn(["keys", "create", "--data-dir", dataDirectory], { environment })).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: `cairn: ${unknown}\n`,
+    });
+    expect(await server.stop()).toBe(0);
+
+    await using strict = await startProcess({ dataDirectory, environment });
+    expect((await strict.get(`/v1/sessions/${id}`)).status).toBe(200);
+    expect((await strict.post("/v1/sessions", { agent_id: "agent" })).body.error.message).toBe(unknown);
+    shim.mend();
+    expect(await strict.ok(update(strict))).toMatchObject({ state_version: 1 });
+    expect(await strict.ok(update(strict))).toMatchObject({ state_version: 1 });
+    expect(await strict.stop()).toBe(0);
+  },
+  TIMEOUT_MS,
+);

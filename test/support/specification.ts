@@ -318,6 +318,8 @@ const failingDisk = namesOf("process/failing-disk.test.ts", {
   readiness:
     "while changes fail the server is not ready but alive, and reads go on; it is ready again once the disk takes what is written, without a client's change",
   probes: "asking for health writes nothing, and a disk that fails is tried every few seconds however often it is asked",
+  relaxed:
+    "relaxed: a flush that fails is answered 503 that says nothing is known, and keeps neither a command nor the server from ending, nor a strict start from serving reads",
   slow: "while the disk takes seconds for a change the server is not ready and reads go on; the change is acknowledged in the end",
 });
 
@@ -1109,6 +1111,7 @@ export const SPECIFICATION: readonly Section[] = [
       "map: 503 with the reason where the store may not grow": disk.cannotGrow,
       "start: succeeds on a full disk, with another provider too": [disk.full, disk.otherProvider],
       "meta page: 503 for all, then exit code 74": failingDisk.panic,
+      "relaxed: commands and the server end, a strict start serves reads": failingDisk.relaxed,
       "killed readers: are let go of":
         "process/readers.test.ts › what a killed export was reading is let go of while the server runs, and its room on the disk is used again",
     },
