@@ -5,53 +5,19 @@
  *
  * @module
  */
+import { helpOn } from "./cli/help.ts";
 import { escaped, print } from "./cli/print.ts";
-import { OPTIONS, UsageError, VARIABLES, readConfig, type Config } from "./config.ts";
+import { UsageError, readConfig, type Config } from "./config.ts";
 import { messageOf } from "./lib/errors.ts";
 import { configureNative } from "./lib/native.ts";
 import { commit, version } from "./lib/version.ts";
 import { makeDirectory } from "./storage/data-directory.ts";
 import { isOfLmdb } from "./storage/refusal.ts";
 
-const HELP = `cairn ${version}: sessions with versioned state, turns, memory and an audit trail for AI agents
-
-  cairn serve [flags]                 serve the API
-  cairn keys create [flags]           make an API key and print it
-  cairn keys list                     list the API keys; beside a server, their last use is as of a minute ago
-  cairn keys roll ID [--overlap 24h]  replace one; it goes on working for that long (at most 7d; 0: ends at once)
-  cairn keys revoke ID                revoke one, at once
-  cairn backup FILE [--force]         write the whole store to one file, while it is served too
-  cairn restore FILE [--force]        put a backup in the place of the store
-  cairn export [FILE] [flags]         write everything as lines of JSON, while it is served too
-  cairn import [FILE]                 read an export into a data directory without a store
-  cairn health [--url URL]            ask the server whether it is ready; ends with 1 if it is not
-  cairn doctor [--fix]                check every index and counter, and mend them
-  cairn rebuild-index                 build the vector index anew, where there are vectors enough for one
-  cairn version                       print the version
-
-Flags of every command, each with its environment variable:
-${Object.values(OPTIONS)
-  .map(
-    ({ flag, variable, value, fallback, says }) =>
-      `  --${flag} ${value}`.padEnd(26) + `${variable.padEnd(25)} ${says}${fallback === "" ? "" : ` (${fallback})`}`,
-  )
-  .join("\n")}
-
-Flags of keys create:
-  --name TEXT --scopes read,write,admin --tier free|pro|enterprise
-
-Flags of export:
-  --with-secrets        those of webhooks and of the embedding provider too
-  --force               replace FILE if it is there
-
-In the environment only:
-${Object.entries(VARIABLES)
-  .map(([name, says]) => `  ${name.padEnd(30)}${says}`)
-  .join("\n")}
-`;
-
 async function main([command, ...args]: readonly string[]): Promise<number> {
-  if (args.includes("--help") || args.includes("-h")) return main(["help"]);
+  if (command !== undefined && command !== "help" && (args.includes("--help") || args.includes("-h"))) {
+    return main(["help", command, ...args.filter((arg) => arg !== "--help" && arg !== "-h")]);
+  }
   switch (command) {
     case "serve": {
       const config = prepared(args);
@@ -97,7 +63,7 @@ async function main([command, ...args]: readonly string[]): Promise<number> {
     case "help":
     case "--help":
     case "-h":
-      await print(HELP);
+      await print(helpOn(args));
       return 0;
     default:
       throw new UsageError(command === undefined ? "say what to do" : `there is no command ${command}`);

@@ -379,6 +379,11 @@ test("memories are listed newest first; filters combine with AND, tags with OR a
     { query: "tags=y,%20padded%20", found: [d, c, b] },
     { query: "tags=padded", found: [] },
     { query: "tags=nothing", found: [] },
+    { query: "tags=x&tags=z", found: [d, c, a] },
+    { query: "tags=x,y&tags=", found: [] },
+    { query: "tags=nothing&tags=y", found: [c, b] },
+    { query: "tags=%20padded%20&tags=x", found: [d, c, a] },
+    { query: "tags=padded&tags=nothing", found: [] },
     { query: "tags=x,y&type=fact", found: [b, a] },
     { query: "tags=x,y&type=fact&user_id=bo", found: [b] },
     { query: `tags=z&session_id=${ada.id}&user_id=ada&type=general`, found: [d] },
@@ -442,6 +447,9 @@ const REFUSED_LISTS = [
   { query: `type=${"x".repeat(65)}`, param: "type" },
   { query: "tags=", param: "tags" },
   { query: "tags=,%20,", param: "tags" },
+  { query: "tags=&tags=%20", param: "tags" },
+  { query: `tags=a&tags=${"x".repeat(129)}`, param: "tags" },
+  { query: Array.from({ length: 65 }, (_, i) => `tags=${i}`).join("&"), param: "tags" },
   { query: `tags=a,${"x".repeat(129)}`, param: "tags" },
   { query: `tags=${Array.from({ length: 65 }, (_, i) => i).join(",")}`, param: "tags" },
 ];
@@ -570,4 +578,16 @@ test("other requests are answered while a list looks for memories that pass two 
   const list = cairn.get("/v1/memory?type=left&tags=r");
   expect(await roundsDuring(list)).toBeGreaterThanOrEqual(plain + 2);
   expect((await list).body).toMatchObject({ data: [], has_more: false });
+});
+
+test("a tag with a comma in it is listed by where each tag has a parameter of its own", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const add = (tags: string[]) => cairn.addMemory(id, `Of ${tags.join(" and ")}.`, { tags });
+  const [both, a, other] = [await add(["a,b"]), await add(["a"]), await add(["c"])];
+  const listed = async (query: string) =>
+    (await cairn.ok(cairn.get(`/v1/memory?${query}`))).data.map((memory: { id: string }) => memory.id);
+  expect(await listed("tags=a%2Cb")).toEqual([a.id]);
+  expect(await listed("tags=a%2Cb&tags=")).toEqual([both.id]);
+  expect(await listed("tags=a%2Cb&tags=c")).toEqual([other.id, both.id]);
 });

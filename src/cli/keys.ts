@@ -7,17 +7,22 @@
  */
 import { commonFlags, OPTIONS, readConfig, UsageError, parseFlags, type Config } from "../config.ts";
 import { createKey, deleteKey, getKey, listKeys, rollKey, SCOPES } from "../keys/keys.ts";
-import { TIERS } from "../keys/tiers.ts";
+import { RATE_LIMIT_MAX, TIERS, type RateLimit, type Tier } from "../keys/tiers.ts";
 import { systemClock } from "../lib/clock.ts";
 import { parseDuration } from "../lib/duration.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { KeyId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { codePointLength } from "../lib/text.ts";
+import { parseInstant } from "../lib/time.ts";
 import { assertStore, holdsStore } from "../operations/store-file.ts";
 import type { RecordsOfCommand } from "../service.ts";
 import type { Records } from "../traces/record.ts";
 import type { Prepare } from "./command-line.ts";
 import { escaped, print } from "./print.ts";
+
+/** The last time that the API can show, in the year 9999. */
+const LAST_TIME_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 interface ListedKey {
   id: KeyId;
@@ -26,6 +31,7 @@ interface ListedKey {
   key?: string;
   scopes: string[];
   tier: string;
+  rate_limit: { per_minute: number; burst: number };
   created_at: string;
   expires_at: string | null;
   last_used_at: string | null;
@@ -57,7 +63,8 @@ export async function keys([action, ...args]: readonly string[], prepare: Prepar
 function lineOf(key: ListedKey): string {
   const used = key.last_used_at === null ? "never used" : `used ${key.last_used_at}`;
   const ends = key.expires_at === null ? "no end" : `ends ${key.expires_at}`;
-  return [key.id, `${key.prefix}…`, key.scopes.join(","), key.tier, key.created_at, used, ends, escaped(key.name ?? "")]
+  const rate = `${key.rate_limit.per_minute}/${key.rate_limit.burst} a minute`;
+  return [key.id, `${key.prefix}…`, key.scopes.join(","), key.tier, rate, key.created_at, used, ends, escaped(key.name ?? "")]
     .join("  ")
     .trimEnd();
 }
@@ -68,14 +75,24 @@ function idFirst(action: string, [id, ...flags]: readonly string[]): [id: string
 }
 
 function create(args: readonly string[], prepare: Prepare): Promise<number> {
-  const flags = parseFlags(args, [...["name", "scopes", "tier"].map((flag) => ({ flag })), ...Object.values(OPTIONS)]);
+  const flags = parseFlags(args, [
+    ...["name", "scopes", "tier", "expires", "rate-limit"].map((flag) => ({ flag })),
+    ...Object.values(OPTIONS),
+  ]);
   const scopes = (flags["scopes"] ?? "read,write").split(",").map((text) => oneOf(SCOPES, text.trim(), "--scopes"));
   const tier = oneOf(TIERS, flags["tier"] ?? "enterprise", "--tier");
+  const input = {
+    name: nameIn(flags["name"]),
+    scopes,
+    tier,
+    expiresAt: expiryIn(flags["expires"]),
+    rateLimit: rateLimitIn(flags["rate-limit"], tier),
+  };
   const config = prepare(commonFlags(flags));
   // A first key may come before the first start; in a wrong directory it is a key to nothing.
   if (!holdsStore(config.dataDirectory)) console.error(`There was no store in ${config.dataDirectory}: a new one is made.`);
   return withRecords(config, async (records) => {
-    const answer = JSON.parse(await createKey(records, records.operator, { name: flags["name"] ?? null, scopes, tier })) as ListedKey;
+    const answer = JSON.parse(await createKey(records, records.operator, input)) as ListedKey;
     await printKey(answer);
   });
 }
@@ -106,6 +123,36 @@ function overlapIn(text: string | undefined): number {
     throw new UsageError(`--overlap must be a time of at most 7d, such as 24h, 30m or 0; got ${text}`);
   }
   return ms;
+}
+
+function nameIn(text: string | undefined): string | null {
+  const length = codePointLength(text ?? "");
+  if (length > LIMITS.keyNameLengthMax) throw new UsageError(`--name must be at most ${LIMITS.keyNameLengthMax} characters; got ${length}`);
+  return text ?? null;
+}
+
+function expiryIn(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined;
+  const ms = parseDuration(text);
+  const at = ms === undefined ? parseInstant(text) : systemClock.now() + ms;
+  if (at === undefined || at > LAST_TIME_MS) {
+    throw new UsageError(`--expires must be a while from now, such as 90d or 12h, or a time such as 2027-01-31T00:00:00Z; got ${text}`);
+  }
+  if (at <= systemClock.now()) throw new UsageError(`--expires must be in the future; got ${text}`);
+  return at;
+}
+
+/** As in the API: only keys of the tier enterprise have limits of their own. */
+function rateLimitIn(text: string | undefined, tier: Tier): RateLimit | undefined {
+  if (text === undefined) return undefined;
+  const [perMinute = 0, burst = 0] = /^\d{1,10}\/\d{1,10}$/.test(text) ? text.split("/").map(Number) : [];
+  if ([perMinute, burst].some((count) => count < 1 || count > RATE_LIMIT_MAX)) {
+    throw new UsageError(
+      `--rate-limit must be requests per minute and a burst, such as 600/1200, each 1 to ${RATE_LIMIT_MAX}; got ${text}`,
+    );
+  }
+  if (tier !== "enterprise") throw new UsageError(`--rate-limit is for keys of the tier enterprise; got ${tier}`);
+  return { perMinute, burst };
 }
 
 function* allKeys(records: Records): Generator<ListedKey> {

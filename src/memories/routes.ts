@@ -163,16 +163,18 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
   ];
 }
 
-function tagsOf(text: string): string[] {
-  // A tag may begin or end with spaces, and who lists several may put some between.
-  const tags = text.split(",").filter((part) => part.trim() !== "");
+/** One value is a list with commas; of several each is a tag. */
+function tagsOf(values: readonly string[]): string[] {
+  const isList = values.length === 1;
+  const tags = (isList ? (values[0] ?? "").split(",") : values).filter((part) => part.trim() !== "");
   const long = tags.find((part) => codePointLength(part) > LIMITS.tagLengthMax);
   if (tags.length === 0 || tags.length > LIMITS.tagsMax || long !== undefined) {
     throw new ApiError(
       "invalid_request",
-      `tags must be 1 to ${LIMITS.tagsMax} tags of at most ${LIMITS.tagLengthMax} characters, separated by commas; got ${tags.length}${long === undefined ? "" : `, one of ${codePointLength(long)} characters`}.`,
+      `tags must be 1 to ${LIMITS.tagsMax} tags of at most ${LIMITS.tagLengthMax} characters, separated by commas or in a parameter each; got ${tags.length}${long === undefined ? "" : `, one of ${codePointLength(long)} characters`}.`,
       { param: "tags" },
     );
   }
-  return tags.flatMap((tag) => [tag, tag.trim()]);
+  // A tag may begin or end with spaces, and who lists several may put some between.
+  return isList ? tags.flatMap((tag) => [tag, tag.trim()]) : tags;
 }

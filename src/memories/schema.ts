@@ -127,5 +127,12 @@ export const MemoryFilter = Type.Object({
   session_id: Type.Optional(SessionFilter),
   user_id: Type.Optional(UserId),
   type: Type.Optional(MemoryType),
-  tags: Type.Optional(Text(1, undefined, { description: "Comma-separated; memories with ANY of them." })),
+  tags: Type.Optional(
+    Type.Array(Type.String(), {
+      description:
+        "Memories with ANY of them: one value with commas between the tags, or the parameter once for each tag, which then may have commas in it. " +
+        "Empty values are passed over, so that `tags=a%2Cb&tags=` asks for the one tag `a,b`.",
+      examples: [["contact"]],
+    }),
+  ),
 });

@@ -29,7 +29,49 @@ test(
 
 const COMMANDS: { args: string[]; code: number; stdout: RegExp; stderr: RegExp }[] = [
   { args: ["--help"], code: 0, stdout: /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve[^]*--data-dir DIR +CAIRN_DATA_DIR/, stderr: /^$/ },
-  { args: ["keys", "create", "--help"], code: 0, stdout: /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve/, stderr: /^$/ },
+  {
+    args: ["keys", "create", "--help"],
+    code: 0,
+    stdout:
+      /^cairn keys create \[flags\]\n {2}make an API key and print it\n\nFlags:\n {2}--name TEXT [^]*--expires TIME [^]*\n\nExample: cairn keys create .*\n\n$/,
+    stderr: /^$/,
+  },
+  { args: ["help", "restore"], code: 0, stdout: /^cairn restore FILE \[--force\]\n[^]*\nExample: cairn restore .*\n\n$/, stderr: /^$/ },
+  {
+    args: ["keys", "-h"],
+    code: 0,
+    stdout: /^cairn keys create[^]*\ncairn keys list[^]*\ncairn keys roll ID[^]*\ncairn keys revoke ID/,
+    stderr: /^$/,
+  },
+  { args: ["srve", "--help"], code: 0, stdout: /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve/, stderr: /^$/ },
+  {
+    args: ["keys", "create", "--expires", "soon"],
+    code: 2,
+    stdout: /^$/,
+    stderr: /^cairn: --expires must be a while from now.* got soon\n/,
+  },
+  { args: ["keys", "create", "--expires", "2020-01-01"], code: 2, stdout: /^$/, stderr: /^cairn: --expires must be .* got 2020-01-01\n/ },
+  {
+    args: ["keys", "create", "--expires", "2020-01-01T00:00:00Z"],
+    code: 2,
+    stdout: /^$/,
+    stderr: /^cairn: --expires must be in the future/,
+  },
+  { args: ["keys", "create", "--expires", "999999999d"], code: 2, stdout: /^$/, stderr: /^cairn: --expires must be a while from now/ },
+  { args: ["keys", "create", "--rate-limit", "600"], code: 2, stdout: /^$/, stderr: /^cairn: --rate-limit must be .* got 600\n/ },
+  { args: ["keys", "create", "--rate-limit", "0/5"], code: 2, stdout: /^$/, stderr: /^cairn: --rate-limit must be .* got 0\/5\n/ },
+  {
+    args: ["keys", "create", "--rate-limit", "6/5", "--tier", "pro"],
+    code: 2,
+    stdout: /^$/,
+    stderr: /^cairn: --rate-limit is for keys of the tier enterprise; got pro\n/,
+  },
+  {
+    args: ["keys", "create", "--name", "x".repeat(257)],
+    code: 2,
+    stdout: /^$/,
+    stderr: /^cairn: --name must be at most 256 characters; got 257\n/,
+  },
   { args: ["version"], code: 0, stdout: /^cairn \d+\.\d+\.\d+( \([0-9a-f]{12}(-modified)?\))?\n$/, stderr: /^$/ },
   { args: [], code: 2, stdout: /^$/, stderr: /^cairn: say what to do\nTry: cairn --help\n$/ },
   { args: ["srve"], code: 2, stdout: /^$/, stderr: /^cairn: there is no command srve\nTry: cairn --help\n$/ },
@@ -100,7 +142,7 @@ test(
     const [line = ""] = listed.stdout.split("\n");
     const [id = "", ...rest] = line.split("  ");
     const time = expect.stringMatching(/^\d{4}-.*Z$/);
-    expect(rest).toEqual([`${server.key.slice(0, 8)}…`, "read", "pro", time, "never used", "no end", "helper"]);
+    expect(rest).toEqual([`${server.key.slice(0, 8)}…`, "read", "pro", "1000/2000 a minute", time, "never used", "no end", "helper"]);
     expect(listed.stdout).not.toContain(server.key);
     expect(listed.stdout).toContain(`${KEY.slice(0, 8)}…  admin  enterprise`);
 
@@ -108,6 +150,25 @@ test(
     expect((await server.get("/v1/sessions")).status).toBe(401);
     for (const gone of [id, "key_000000000000"])
       expect(await keys("revoke", gone)).toMatchObject({ code: 1, stderr: `cairn: There is no API key ${gone}.\n` });
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "a key made with an end and limits of its own has them, is listed with them, and is refused after its end",
+  async () => {
+    using directory = scratchDirectory();
+    await using server = await startProcess({ dataDirectory: directory.path });
+    const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
+    server.key = (await keys("create", "--expires", "90d", "--rate-limit", "600/1200", "--name", "limited")).stdout.trim();
+    const { status, headers } = await server.get("/v1/sessions");
+    expect([status, headers.get("x-ratelimit-limit")]).toEqual([200, "600"]);
+    const listed = (await keys("list")).stdout.split("\n").find((line) => line.endsWith("limited"));
+    const [, ends = ""] = /  600\/1200 a minute  .*  ends (\S+)  limited$/.exec(listed ?? "") ?? [];
+    expect(Math.abs(Date.parse(ends) - Date.now() - 90 * 86_400_000)).toBeLessThan(3_600_000);
+
+    server.key = (await keys("create", "--expires", "300ms")).stdout.trim();
+    await until("the key to end", async () => (await server.get("/v1/sessions")).status === 401);
   },
   TIMEOUT_MS,
 );
@@ -137,7 +198,7 @@ test(
         .split("\n")
         .find((line) => line.startsWith(id))
         ?.split("  ")
-        .slice(5);
+        .slice(6);
     const statusWith = async (key: string) => {
       server.key = key;
       return (await server.get("/v1/sessions")).status;

@@ -3,7 +3,12 @@ import { Type } from "@sinclair/typebox";
 import { readQuery } from "../../../src/http/query.ts";
 import { Timestamp } from "../../../src/http/types.ts";
 
-const SCHEMA = Type.Object({ limit: Type.Integer(), user_id: Type.String(), created_after: Timestamp("A time.") });
+const SCHEMA = Type.Object({
+  limit: Type.Integer(),
+  tags: Type.Array(Type.String()),
+  user_id: Type.String(),
+  created_after: Timestamp("A time."),
+});
 
 const cases: { query: string; read: Record<string, unknown> }[] = [
   { query: "", read: {} },
@@ -19,6 +24,8 @@ const cases: { query: string; read: Record<string, unknown> }[] = [
   // A number only where a number is meant.
   { query: "?user_id=5", read: { user_id: "5" } },
   { query: "?limit=1&limit=2", read: { limit: 1 } },
+  { query: "?tags=a,b", read: { tags: ["a,b"] } },
+  { query: "?tags=a&tags=b%2Cc&tags=", read: { tags: ["a", "b,c", ""] } },
   { query: "?page=2&__proto__=x&constructor=y&limit=3", read: { limit: 3 } },
   { query: "?user_id=a%20b+c%2Bd", read: { user_id: "a b c+d" } },
   { query: "?user_id=%ff%ZZ%", read: { user_id: "\ufffd%ZZ%" } },
