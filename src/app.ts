@@ -285,7 +285,14 @@ export function createApp(parts: AppParts) {
         if (keyOf(request) === undefined) throw notAuthenticated(KEY_NOT_VALID);
         const run = (caller: ApiCaller) => endpoint.run({ ...call, caller, body: check(body.value) } as never);
         if (idempotencyKey === undefined) return { status, body: await run(call.caller), isChange };
-        const identity = { keyId, idempotencyKey, method: endpoint.method, path: pathOf(request.url), body: body.bytes };
+        const identity = {
+          keyId,
+          idempotencyKey,
+          presentedKey: presentedKey(request.headers) ?? "",
+          method: endpoint.method,
+          path: pathOf(request.url),
+          body: body.bytes,
+        };
         const kept = await parts.idempotency.run(identity, status, (keep) => run({ ...call.caller, keep }));
         return { status: kept.status, body: kept.answer, replayed: kept.replayed, isChange: !kept.replayed };
       } finally {

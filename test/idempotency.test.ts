@@ -1,7 +1,10 @@
 import { expect, test } from "bun:test";
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
 import { refusal } from "./support/answers.ts";
 import { startCairn, type Answer, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { toJson } from "../src/lib/json.ts";
+import { AFTER_ALL } from "../src/storage/keys.ts";
 import { idempotency, idempotencyByTime, outbox, sessions, traces } from "../src/storage/tables.ts";
 
 const keyed = (idempotencyKey: string, more: RequestOptions = {}): RequestOptions => ({
@@ -173,7 +176,7 @@ for (const { name, ...request } of others) {
 test("a key stands for one method, whatever methods a path may know one day", async () => {
   await using cairn = await startCairn();
   const { idempotency: kept } = cairn.service;
-  const request = { keyId: "key_0VQk3aB4x1Zq", idempotencyKey: "k", path: "/v1/things", body: new Uint8Array() };
+  const request = { keyId: "key_0VQk3aB4x1Zq", presentedKey: cairn.key, idempotencyKey: "k", path: "/v1/things", body: new Uint8Array() };
   const made = await kept.run({ ...request, method: "POST" }, 201, () => toJson("made"));
   expect(await kept.run({ ...request, method: "POST" }, 201, () => toJson("made again"))).toEqual({ ...made, replayed: true });
   const other = kept.run({ ...request, method: "PATCH" }, 200, () => toJson("changed"));
@@ -318,14 +321,55 @@ test("a revoked API key gets no replay", async () => {
   expect((await cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k", { key: made.key }))).status).toBe(401);
 });
 
-test("an API key is made once, and shown in the first answer only", async () => {
-  await using cairn = await startCairn();
-  const first = await cairn.post("/v1/api_keys", { name: "n" }, keyed("k"));
-  const again = await cairn.post("/v1/api_keys", { name: "n" }, keyed("k"));
-  const { key, ...shown } = first.body;
-  expect(key).toMatch(/^crn_[0-9A-Za-z]{24}$/);
-  expect({ replay: isReplay(again), body: again.body }).toEqual({ replay: true, body: shown });
-});
+const secrets: { name: string; member: "key" | "secret"; prepare: (cairn: Cairn) => Promise<{ path: string; body: unknown }> }[] = [
+  { name: "create an API key", member: "key", prepare: async () => ({ path: "/v1/api_keys", body: { name: "n" } }) },
+  {
+    name: "roll an API key",
+    member: "key",
+    prepare: async (cairn) => ({ path: `/v1/api_keys/${(await cairn.ok(cairn.post("/v1/api_keys", {}))).id}/roll`, body: {} }),
+  },
+  {
+    name: "create a webhook",
+    member: "secret",
+    prepare: async () => ({ path: "/v1/webhooks", body: { url: "http://127.0.0.1:1/", events: ["turn.added"] } }),
+  },
+  {
+    name: "rotate a secret",
+    member: "secret",
+    prepare: async (cairn) => {
+      const made = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:1/", events: ["turn.added"] }));
+      return { path: `/v1/webhooks/${made.id}/rotate_secret`, body: {} };
+    },
+  },
+];
+
+for (const { name, member, prepare } of secrets) {
+  test(`a secret is given again to who asks again, across a restart too, and is kept encrypted: ${name}`, async () => {
+    await using cairn = await startCairn();
+    const { path, body } = await prepare(cairn);
+    const first = await cairn.post(path, body, keyed("ask-until-answered"));
+    const secret = first.body[member];
+    expect(secret).toMatch(/^(crn_|whsec_)\S{24,}$/);
+    await cairn.restart();
+    cairn.clock.advance({ hours: 24, ms: -1 });
+    const again = await cairn.post(path, body, keyed("ask-until-answered"));
+    expect({ replay: isReplay(again), status: again.status, body: again.body }).toEqual({
+      replay: true,
+      status: first.status,
+      body: first.body,
+    });
+
+    const kept = JSON.stringify(cairn.service.store.rows(idempotency, { from: "", to: AFTER_ALL }));
+    const files = readdirSync(cairn.directory, { recursive: true, encoding: "utf8" })
+      .map((file) => join(cairn.directory, file))
+      .filter((file) => statSync(file).isFile());
+    const hold = (text: string) => files.filter((file) => readFileSync(file).includes(text));
+    expect([kept.includes(secret), kept.includes(secret.slice(-24))]).toEqual([false, false]);
+    // A webhook's secret has to be there to sign with; nothing else is, nor what it was encrypted with.
+    expect(hold(secret)).toEqual(member === "secret" ? [join(cairn.directory, "store", "data.mdb")] : []);
+    expect([hold("ask-until-answered"), hold(cairn.key)]).toEqual([[], []]);
+  });
+}
 
 test("GET, DELETE and reads by POST take no notice of a key", async () => {
   await using cairn = await startCairn();

@@ -17,23 +17,23 @@ import { AFTER_ALL, hashKey, numberKey } from "../storage/keys.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { idempotency, idempotencyByTime, type IdempotencyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
+import { seal, unseal, type SealingKeys } from "./seal.ts";
 
 const KEPT_MS = LIMITS.idempotencyHours * HOUR_MS;
 const HASH_LENGTH = hashKey("").length;
 const ROWS_PER_COMMIT = 500;
 const IDLE_MS = 60_000;
 
-export interface IdempotentRequest {
+export interface IdempotentRequest extends SealingKeys {
   /** Owner of the key: the same text under another API key is another key. */
   keyId: string;
-  idempotencyKey: string;
   method: string;
   path: string;
   body: Uint8Array;
 }
 
-/** Writes the answer of a success down, inside the transaction of the change. */
-export type Keep = (tx: Tx, answer: JsonText) => void;
+/** Writes the answer of a success down, inside the transaction of the change; encrypted when it shows a secret. */
+export type Keep = (tx: Tx, answer: JsonText, how?: { hasSecret: boolean }) => void;
 
 export class Idempotency {
   readonly #store: Store;
@@ -62,18 +62,20 @@ export class Idempotency {
       const kept = this.#kept(row);
       if (kept !== undefined) {
         if (kept.fingerprint !== fingerprint) throw usedForAnother(request.idempotencyKey);
-        return { status: kept.status, answer: kept.body, replayed: true };
+        const answer = kept.sealed === true ? unseal(kept.body, request, row) : kept.body;
+        return { status: kept.status, answer, replayed: true };
       }
       const current = this.#underWay.get(row);
       if (current === undefined) break;
       await current;
     }
     let written = false;
-    const put: Keep = (tx, answer) => {
+    const put: Keep = (tx, answer, how) => {
       const createdAt = this.#clock.now();
       const before = tx.get(idempotency, row);
       if (before !== undefined) tx.remove(idempotencyByTime, numberKey(before.createdAt) + row);
-      tx.put(idempotency, row, { fingerprint, status, createdAt, body: answer });
+      const body = how?.hasSecret === true ? { body: seal(answer, request, row), sealed: true as const } : { body: answer };
+      tx.put(idempotency, row, { fingerprint, status, createdAt, ...body });
       tx.put(idempotencyByTime, numberKey(createdAt) + row, "");
       written = true;
     };

@@ -68,7 +68,7 @@ export function hasScope(scopes: readonly string[], scope: Scope): boolean {
 }
 
 /**
- * Makes a key. The answer is the only place where it stands in full: a replay of the request answers without it.
+ * Makes a key. The answer is the only place where it stands in full; for a replay of the request it is kept encrypted.
  *
  * @throws {ApiError} `permission_denied` when the caller's key does not have a scope that the new one asks for
  */
@@ -77,7 +77,7 @@ export function createKey(records: Records, caller: KeyMaker, input: NewKey): Pr
   const secret = newSecret();
   return commitSecret(records, caller, (tx) => {
     const row = putNewKey(tx, records, caller, secret, input);
-    return { kept: keyJson(row, null), answer: keyJson(row, null, secret) };
+    return keyJson(row, null, secret);
   });
 }
 
@@ -122,7 +122,7 @@ export function rollKey(
       ends_at: toIso(endsAt),
       expires_at: isoOrNull(row.expiresAt),
     });
-    return { kept: keyJson(row, null), answer: keyJson(row, null, secret) };
+    return keyJson(row, null, secret);
   });
 }
 

@@ -47,7 +47,7 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
       scope: "admin",
       status: 201,
       summary: "Create an API key",
-      description: "The key itself is in this answer only; a replay with the same Idempotency-Key leaves it out.",
+      description: "The key itself is in this answer only, which a replay with the same Idempotency-Key gives again.",
       query: Type.Object({}),
       body: NewKey,
       response: ApiKey,
@@ -107,8 +107,8 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
       summary: "Roll an API key",
       description:
         "Makes a key with the same name, scopes, tier, rate limit and end in the place of this one, which goes on working for " +
-        "`overlap_seconds`, and never longer than it would have. The new key is in this answer only; a replay with the same " +
-        "Idempotency-Key leaves it out. A key is rolled once: a second time is 400 `invalid_request`. One that has ended is 404.",
+        "`overlap_seconds`, and never longer than it would have. The new key is in this answer only, which a replay with the same " +
+        "Idempotency-Key gives again. A key is rolled once: a second time is 400 `invalid_request`. One that has ended is 404.",
       query: Type.Object({}),
       body: KeyRoll,
       response: ApiKey,

@@ -414,7 +414,7 @@ export const RECORDS: readonly RecordTable[] = [
     table: idempotency,
     outside: asBody,
     key: HASH,
-    shape: object({ fingerprint: text, status: whole, createdAt: whole, body: anyObject }),
+    shape: object({ fingerprint: text, status: whole, createdAt: whole, sealed: maybe(truth), body: anyObject }),
     indexes: [idempotencyByTime],
     entries: (key, row) => [{ table: idempotencyByTime, key: numberKey(row.createdAt) + key }],
     recordOf: ({ key }) => key.slice(numberKey(0).length),

@@ -212,6 +212,8 @@ export interface IdempotencyRow {
   fingerprint: string;
   status: number;
   createdAt: number;
+  /** Set when the body is the answer encrypted, since it shows a secret. */
+  sealed?: true;
   body: JsonText;
 }
 

@@ -47,7 +47,7 @@ export interface Caller {
   /** `clock.elapsed()` when the request came in; null for a timer. */
   readonly startedAt: number | null;
   /** Writes down the answer of a request with an idempotency key. */
-  readonly keep?: (tx: Tx, answer: JsonText) => void;
+  readonly keep?: (tx: Tx, answer: JsonText, how?: { hasSecret: boolean }) => void;
 }
 
 export interface TraceEntry {
@@ -78,22 +78,19 @@ export function systemCaller(retentionDays: () => number): Caller {
 
 /** One change asked for by a caller: commits what `work` writes together with the answer it returns. */
 export function commitFor(records: Records, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {
-  return commitSecret(records, caller, (tx) => {
-    const answer = work(tx);
-    return { kept: answer, answer };
-  });
+  return commitAndKeep(records, caller, work, { hasSecret: false });
 }
 
-/** The same for an answer that shows a secret once: `kept` is what a replay of the request gets. */
-export async function commitSecret(
-  records: Records,
-  caller: Caller,
-  work: (tx: Tx) => { kept: JsonText; answer: JsonText },
-): Promise<JsonText> {
+/** The same for an answer that shows a secret: for a replay of the request it is kept encrypted. */
+export function commitSecret(records: Records, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {
+  return commitAndKeep(records, caller, work, { hasSecret: true });
+}
+
+async function commitAndKeep(records: Records, caller: Caller, work: (tx: Tx) => JsonText, how: { hasSecret: boolean }): Promise<JsonText> {
   const answer = await records.store.commit((tx) => {
     const given = work(tx);
-    caller.keep?.(tx, given.kept);
-    return given.answer;
+    caller.keep?.(tx, given, how);
+    return given;
   });
   records.wakeOutbox?.();
   return answer;

@@ -1,7 +1,7 @@
 /**
  * Webhooks: who wants to hear of what, and where.
  *
- * A secret is shown once, when it is made: at creation and at rotation. A replay of such a request answers without it.
+ * A secret is shown once, when it is made: at creation and at rotation, and in a replay of such a request.
  *
  * @module
  */
@@ -92,7 +92,7 @@ export async function createWebhook(parts: WebhookParts, caller: Caller, input: 
       failingSince: null,
     };
     tx.put(webhooks, key, row);
-    return { kept: webhookJson(key, row), answer: webhookJson(key, row, secret) };
+    return webhookJson(key, row, secret);
   });
 }
 
@@ -171,7 +171,7 @@ export function rotateSecret(parts: WebhookParts, caller: Caller, id: string, ch
       url: originOnly(row.url),
       previous_valid_until: toIso(now + OVERLAP_MS),
     });
-    return { kept: webhookJson(key, row), answer: webhookJson(key, row, secret) };
+    return webhookJson(key, row, secret);
   });
 }
 

@@ -246,7 +246,7 @@ const webhooks = namesOf("webhooks.test.ts", {
   disabled: "nothing is sent to a disabled webhook, by hand neither",
   rotation: "after a rotation both secrets verify for 24 hours, then the new one alone",
   ownSecret: "a rotation to a secret of one's own; one that cannot be used changes nothing",
-  replay: "a replay makes no second webhook, rotation or test, and shows no secret",
+  replay: "a replay makes no second webhook, rotation or test, and gives the first answer",
   most: "there can be 100 webhooks and no more",
   secret: "a secret stands in no other answer, no log, no trace, no kept answer and no other file than the store",
   retention: "deliveries are kept for 7 days, made or not, and what they posted goes with them",
@@ -337,7 +337,7 @@ const keys = namesOf("keys.test.ts", {
   sameRecords: "all keys see the same records",
   revoked: "from the moment a key is revoked no request with it passes, after a restart too",
   ends: "a key with an end works until that moment and not from it on",
-  replay: "a replay of the request that made a key answers the same key without its secret",
+  replay: "a replay of the request that made a key gives the same key, and makes no other",
   secret: "no key stands in full in any file of the data directory or line of the log, whatever it was used for",
   rolled: "a rolled key has a successor with its name, scopes, tier, rate limit and end, shown in full this once",
   overlapDefault: "a rolled key goes on working beside its successor until the overlap is over: a day unless it is said",
@@ -348,7 +348,7 @@ const keys = namesOf("keys.test.ts", {
   refusedRoll: "a roll that cannot be is refused with the field that is wrong, and nothing changes",
   rolledGone: "a key that is not there, was revoked or has ended cannot be rolled: 404 resource_not_found",
   rolledOnce: "a key is rolled once, however many ask at once; who comes late is told of its successor, which can be rolled",
-  rolledAgain: "however often and at once a roll is sent with one Idempotency-Key, one key comes of it, and one answer has it in full",
+  rolledAgain: "however often and at once a roll is sent with one Idempotency-Key, one key comes of it, and every answer has it",
   rolledScopes: "nobody makes a key with more scopes by rolling one",
   lastUse: "last_used_at is null until a request comes with the key, then when the last one did, whatever became of it",
   lastUseKept: "last_used_at survives a stop at once, and anything else once the task has come by",
@@ -389,6 +389,8 @@ const http = namesOf("http.test.ts", {
   host: "the Host has to be a name of the server's, or one that its operator added",
   noVersion: "a GET of /v2/sessions is 404 resource_not_found",
 });
+const keptSecret = (request: string) =>
+  `idempotency.test.ts › a secret is given again to who asks again, across a restart too, and is kept encrypted: ${request}`;
 const errorShape = (error: string) => `http.test.ts › an error is told in one shape: ${error}`;
 const bodyOf = (name: string, status: number) => `http.test.ts › a body of ${name} is ${status}`;
 
@@ -1354,6 +1356,12 @@ export const SPECIFICATION: readonly Section[] = [
       "only 2xx: is kept": idempotency.failures,
       "reads: are run again": [idempotency.reads, idempotency.notOnOthers],
       "no change: is kept too": idempotency.unchanged,
+      "secrets: are given again, and kept encrypted": [
+        keptSecret("create an API key"),
+        keptSecret("roll an API key"),
+        keptSecret("create a webhook"),
+        keptSecret("rotate a secret"),
+      ],
       "scope: the API key": idempotency.perKey,
       "methods: POST and PATCH": [idempotency.everyChange, idempotency.onPatch, idempotency.notOnOthers],
       "shape: 1 to 255 printable ASCII characters": [idempotency.shape, idempotency.otherShape],

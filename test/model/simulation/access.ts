@@ -57,9 +57,7 @@ export class Access {
       const body = plain(step.answer(caller, given));
       const answer = { status: step.status, body, isReplay: false };
       if (idempotencyKey !== undefined) {
-        // The secret of a key is shown once.
-        const { key: _secret, ...shown } = body;
-        this.kept.set(`${key.id} ${idempotencyKey}`, { request, at: this.#ids.now, answer: { ...answer, body: shown } });
+        this.kept.set(`${key.id} ${idempotencyKey}`, { request, at: this.#ids.now, answer });
       }
       return answer;
     } catch (refusal) {
