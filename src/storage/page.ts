@@ -28,6 +28,8 @@ export type Found = Item | Passed;
 export const LOOKS_PER_HIDDEN_ROW = 10;
 /** Then other requests are let through. */
 const LOOKS_PER_TURN = 1_000;
+/** Characters of records that a page may hold while other requests are let through. */
+const HELD_LENGTH_MAX = 64 * 1024;
 
 export interface Page<AnyId extends string = Id> {
   /** At most this many records. */
@@ -45,7 +47,8 @@ export function pageOf(records: Iterable<Item>, limit: number): JsonText {
 
 /**
  * The same of records that take long to find: other requests are let through in between, and after `looksMax` looks the page ends,
- * even if it is empty. Its `last_id` is then the id up to which everything was looked at.
+ * even if it is empty. Its `last_id` is then the id up to which everything was looked at. A page that has much already ends
+ * instead of waiting for its turn: thousands of lists can be waiting at the same time.
  */
 export async function pageOfSteps(records: Iterable<Found>, limit: number, looksMax: number = LIMITS.listLooksMax): Promise<JsonText> {
   const page = new Gathered(limit);
@@ -60,6 +63,7 @@ export async function pageOfSteps(records: Iterable<Found>, limit: number, looks
     sinceTurn += record.looks;
     if (looks >= looksMax) return page.json(true, record.passed);
     if (sinceTurn < LOOKS_PER_TURN) continue;
+    if (page.isHeavy) return page.json(true, record.passed);
     sinceTurn = 0;
     await nextTurn();
   }
@@ -92,6 +96,10 @@ class Gathered {
     for (const { json } of this.#records.slice(this.#counted)) this.#bytes += Buffer.byteLength(json);
     this.#counted = this.#records.length;
     return this.#bytes > LIMITS.pageBytesMax;
+  }
+
+  get isHeavy(): boolean {
+    return this.#length > HELD_LENGTH_MAX;
   }
 
   json(hasMore: boolean, lastId?: string): JsonText {
