@@ -291,3 +291,36 @@ test("a fork outlives the session that it was forked from", async () => {
   expect((await cairn.get(`/v1/sessions/${source.id}`)).status).toBe(404);
   expect(await cairn.session(fork.id)).toEqual(fork);
 });
+
+test("a session that is given more time between the look for expired ones and their removal stays", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ ttl_seconds: 60 });
+  const { store } = cairn.service;
+  const commit = store.commit.bind(store);
+  store.commit = async (work) => {
+    store.commit = commit;
+    // The system's clock is set back: the session has not expired after all.
+    cairn.clock.set("2026-05-07T08:00:30Z");
+    await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { ttl_seconds: 600 }));
+    return commit(work);
+  };
+  cairn.clock.advance({ seconds: 60 });
+  await cairn.runTaskOnce("session expiry");
+  expect(await cairn.session(id)).toMatchObject({ ttl_expires_at: "2026-05-07T08:10:30.000Z" });
+  expect(await cairn.traces(id, "session.expired")).toEqual([]);
+});
+
+test("a memory is not stored when its session expires while its vector is made", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ ttl_seconds: 60 });
+  const { embeddings } = cairn.service;
+  const embedMemory = embeddings.embedMemory.bind(embeddings);
+  embeddings.embedMemory = async (...given) => {
+    const embedding = await embedMemory(...given);
+    cairn.clock.advance({ seconds: 60 });
+    return embedding;
+  };
+  const answer = await cairn.post("/v1/memory", { session_id: session.id, content: "Likes tea." });
+  expect(refusal(answer)).toEqual({ status: 404, code: "session_not_found", param: "session_id" });
+  expect((await cairn.ok(cairn.get("/v1/memory"))).data).toEqual([]);
+});

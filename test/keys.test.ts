@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, spyOn, test } from "bun:test";
 import { ApiError } from "../src/lib/errors.ts";
-import { deleteKey, getKey as getKeyOf, rollKey } from "../src/keys/keys.ts";
+import { createKey, deleteKey, getKey as getKeyOf, rollKey, type Scope } from "../src/keys/keys.ts";
 import { restoreBackup, writeBackup } from "../src/operations/backup.ts";
 import { exportLines } from "../src/operations/export.ts";
 import { importLines } from "../src/operations/import.ts";
@@ -448,6 +448,16 @@ test("however often and at once a roll is sent with one Idempotency-Key, one key
   expect(answers.filter(({ headers }) => headers.has("idempotency-replayed"))).toHaveLength(3);
   expect((await cairn.get("/v1/api_keys")).body.data).toHaveLength(3);
   expect(await statusWith(cairn, key)).toBe(200);
+});
+
+test("nobody makes a key with more scopes than they have", async () => {
+  await using cairn = await startCairn();
+  const caller = { actor: "crn_test", keyId: null, scopes: ["read", "write"], retentionDays: 7, requestId: null, startedAt: null };
+  const make = async (scopes: readonly Scope[]) => createKey(cairn.service, caller, { name: null, scopes, tier: "free" });
+  const refused = await make(["read", "admin"]).catch((error: unknown) => error);
+  expect(refused).toMatchObject({ code: "permission_denied", detail: { param: "scopes" } });
+  expect((await cairn.ok(cairn.get("/v1/api_keys"))).data).toHaveLength(1);
+  expect(JSON.parse(await make(["write"]))).toMatchObject({ scopes: ["write"] });
 });
 
 test("nobody makes a key with more scopes by rolling one", async () => {

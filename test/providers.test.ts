@@ -757,6 +757,29 @@ describe("another provider", () => {
     expect(before.some(({ content, score }) => inTheEnd.get(content) === score)).toBe(false);
   });
 
+  test("has a search that was under way ask the new provider", async () => {
+    await using server = startEmbeddingServer({ length: 384, unrelated: 0.6 });
+    const { cairn } = await start();
+    await using _ = cairn;
+    await addAll(cairn, NOTES(20));
+    const { vectors } = cairn.service;
+    const nearest = vectors.nearest.bind(vectors);
+    let asked = 0;
+    vectors.nearest = async (...given) => {
+      // The query's vector is made already, all others are made anew before it is compared with them.
+      if (asked++ === 0) {
+        await setProvider(cairn, server);
+        await makeVectors(cairn);
+      }
+      return nearest(...given);
+    };
+    const search = () => cairn.search("Did Anna talk about tea in Oslo?", { threshold: 0, limit: 20, user_id: "user" });
+    const { data } = await search();
+    expect(asked).toBe(2);
+    expect(data).toHaveLength(20);
+    expect(data).toEqual((await search()).data);
+  });
+
   test("takes account of memories that are changed, deleted and added meanwhile", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     const { cairn } = await start();

@@ -322,6 +322,9 @@ test("traces are listed newest first, and session, user and action filters combi
   expect(await list(`action=state.updated&user_id=ada&session_id=${ada.id}`)).toEqual([stateAda]);
   expect(await list(`session_id=${bo.id}&user_id=ada`)).toEqual([]);
   expect(await list("action=memory.deleted")).toEqual([]);
+  await cairn.ok(cairn.delete(`/v1/sessions/${ada.id}`));
+  expect(await list("action=session.deleted")).toEqual([[ada.id, "session.deleted"]]);
+  expect(await list("action=session.created")).toEqual([madeAda2, madeBo, madeAda]);
 });
 
 test("created_after and created_before leave out the very time they name, and combine with the other filters", async () => {

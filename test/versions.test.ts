@@ -23,6 +23,16 @@ test("rolling back to version 1 restores its state as version 3", async () => {
   expect(await cairn.traces(session.id, "state.rolled_back")).toMatchObject([{ details: { from_version: 2, to_version: 1 } }]);
 });
 
+test("an update after a rollback is traced with what it changed of the state that the rollback brought back", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ initial_state: { step: 0, cart: [] } });
+  await cairn.setState(session.id, { step: 1, cart: ["tea"] });
+  await cairn.rollback(session.id, 0);
+  await cairn.setState(session.id, { step: 1, cart: [] });
+  const [trace] = await cairn.traces(session.id, "state.updated");
+  expect(trace.details.state_diff).toEqual({ added: {}, removed: {}, modified: { step: { from: 0, to: 1 } } });
+});
+
 test("a rollback answers 200 with the whole session", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession({ initial_state: { step: 0 }, metadata: { channel: "chat" } });

@@ -191,6 +191,24 @@ test("whoever reads after a commit has resolved sees it, however often the row w
   expect(store.get(sessions, "s")).toBeUndefined();
 });
 
+test("what is made of a row is given again for that row alone, not for one that was there before or came after", async () => {
+  let made = 0;
+  const turnsOf = (row: SessionRow | undefined) =>
+    store.derived(
+      sessions,
+      "s",
+      row!,
+      () => `${row!.turnCount} turns, made ${++made}`,
+      (result) => result.length,
+    );
+  await store.commit((tx) => tx.put(sessions, "s", session(1)));
+  const before = store.get(sessions, "s");
+  expect([turnsOf(before), turnsOf(before)]).toEqual(["1 turns, made 1", "1 turns, made 1"]);
+  await store.commit((tx) => tx.put(sessions, "s", session(2)));
+  const after = store.get(sessions, "s");
+  expect([turnsOf(after), turnsOf(before), turnsOf(after)]).toEqual(["2 turns, made 2", "1 turns, made 3", "2 turns, made 2"]);
+});
+
 test("a row that is remembered and one that is not are of the same moment, however often both are read while they are written", async () => {
   for (let count = 1; count <= 300; count++) {
     const isThere = count % 2 === 1;

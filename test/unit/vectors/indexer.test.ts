@@ -286,6 +286,33 @@ test("while a snapshot is written searches see what is added and deleted meanwhi
   expect(new Set(ask(restarted, topic, NO_FILTER, 50))).toEqual(expected);
 });
 
+test("the nearest are found although they are in no graph yet, beside one that gives as many as are asked for", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(11);
+  await vectors.add(Array.from({ length: 300 }, () => unitVector(random)));
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { coarseMax: 0 });
+  await indexer.start();
+  finish(indexer);
+  const query = unitVector(random);
+  await vectors.add(Array.from({ length: 3 }, () => unitVector(random, query, 0.2)));
+  expect(indexer.status).toMatchObject({ indexed: 300, pending: 0 });
+  expect(ask(indexer, query, NO_FILTER, 10)).toEqual(vectors.exact(query, NO_FILTER, 10));
+  expect(indexer.status).toMatchObject({ indexed: 300, pending: 3 });
+});
+
+test("a deleted vector takes no room where there is no graph, once a search has come upon it", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(12);
+  const stored = await vectors.add(Array.from({ length: 20 }, () => unitVector(random)));
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { graphFrom: 1_000 });
+  await indexer.start();
+  const query = unitVector(random);
+  expect(ask(indexer, query, NO_FILTER, 20)).toHaveLength(20);
+  await vectors.remove(stored.slice(0, 5));
+  expect(ask(indexer, query, NO_FILTER, 20)).toHaveLength(15);
+  expect(indexer.status).toMatchObject({ indexed: 15, pending: 0 });
+});
+
 test("a deleted vector is not found at once, leaves the store with its memory, and leaves graph and disk when the graph is built anew", async () => {
   await using vectors = await storedVectors();
   const random = chance(6);

@@ -78,7 +78,7 @@ function numberOf(delivery: string): number {
 /** All that can be in flight at once, in the order in which they are due. */
 function allDue(now = NOW): number[] {
   const due: number[] = [];
-  for (let one = next(now); typeof one === "number"; one = next(now, due)) due.push(one);
+  for (let one = next(now); typeof one === "number" && !due.includes(one); one = next(now, due)) due.push(one);
   return due;
 }
 

@@ -1,0 +1,794 @@
+/**
+ * The mutations: faults that would cost somebody data, order, privacy or money, each with the tests that are to notice it.
+ *
+ * When the code under a mutation changes, the mutation follows: `test/mutations.test.ts` names those that no longer apply.
+ *
+ * @module
+ */
+import type { Mutation } from "./mutation.ts";
+
+const STORE = "test/unit/storage/store.test.ts";
+const WALK = "test/unit/storage/walk.test.ts";
+const REFUSAL = "test/unit/storage/refusal.test.ts";
+const CLAIM = "test/unit/storage/claim.test.ts";
+const IDEMPOTENCY = "test/idempotency.test.ts";
+const KEYS = "test/keys.test.ts";
+const AUTHENTICATION = "test/authentication.test.ts";
+const RATE_LIMIT = "test/rate-limit.test.ts";
+const HTTP = "test/http.test.ts";
+const SESSIONS = "test/sessions.test.ts";
+const VERSIONS = "test/versions.test.ts";
+const EXPIRY = "test/expiry.test.ts";
+const MEMORIES = "test/memories.test.ts";
+const TRACES = "test/traces.test.ts";
+const TURNS = "test/turns.test.ts";
+const SEARCH = "test/search.test.ts";
+const PROVIDERS = "test/providers.test.ts";
+const WEBHOOKS = "test/webhooks.test.ts";
+const QUEUE = "test/unit/webhooks/queue.test.ts";
+const PLACES = "test/unit/webhooks/places.test.ts";
+const OUTCOME = "test/unit/webhooks/outcome.test.ts";
+const BACKOFF = "test/unit/webhooks/backoff.test.ts";
+const DELIVERY = "test/unit/webhooks/delivery.test.ts";
+const SIGNATURE = "test/unit/webhooks/signature.test.ts";
+const TARGET = "test/unit/webhooks/target.test.ts";
+const INDEXER = "test/unit/vectors/indexer.test.ts";
+const SNAPSHOT = "test/unit/vectors/snapshot.test.ts";
+const SCOPES = "test/unit/vectors/scopes.test.ts";
+const OVERSAMPLE = "test/unit/vectors/oversample.test.ts";
+const ENCODING = "test/unit/vectors/encoding.test.ts";
+const VECTOR_INDEX = "test/unit/vectors/vector-index.test.ts";
+
+export const MUTATIONS: readonly Mutation[] = [
+  // Storage
+  {
+    breaks: "what a work that threw has written reaches the store with the next work",
+    file: "src/storage/store.ts",
+    find: "      this.#draft.take();\n      return [];",
+    replace: "      return [];",
+    tests: [STORE],
+  },
+  {
+    breaks: "a row is cached while a transaction that changes it is under way",
+    file: "src/storage/row-cache.ts",
+    find: "if (this.#uncacheable.size > 0 && this.#uncacheable.has(table + key)) return;",
+    replace: "",
+    tests: [STORE],
+  },
+  {
+    breaks: "a commit leaves the cached row as it was",
+    file: "src/storage/row-cache.ts",
+    find: "    this.#tables.get(table)?.delete(key);",
+    replace: "",
+    tests: [STORE],
+  },
+  {
+    breaks: "a table that was empty counts as empty for good",
+    file: "src/storage/row-cache.ts",
+    find: "    this.#isEmpty.delete(table);\n",
+    replace: "",
+    tests: [STORE, EXPIRY, SESSIONS],
+  },
+  {
+    breaks: "a work that throws is answered before the transaction it saw is on disk",
+    file: "src/storage/store.ts",
+    find: "  #run(work: Work): Write[] {\n    try {",
+    replace: "  #run(work: Work): Write[] {\n    work.resolve(undefined);\n    try {",
+    tests: [STORE],
+  },
+  {
+    breaks: "a store of a newer version is opened",
+    file: "src/storage/store.ts",
+    find: "if (schema === SCHEMA_VERSION || (older && schema < SCHEMA_VERSION)) return store;",
+    replace: "if (schema >= SCHEMA_VERSION || (older && schema < SCHEMA_VERSION)) return store;",
+    tests: [STORE],
+  },
+  {
+    breaks: "the files of the store can be read by others",
+    file: "src/storage/store.ts",
+    find: "chmodSync(join(path, file), 0o600)",
+    replace: "chmodSync(join(path, file), 0o644)",
+    tests: [STORE],
+  },
+  {
+    breaks: "a descending span loses its first key",
+    file: "src/storage/store.ts",
+    find: "exclusiveStart: true, inclusiveEnd: true }",
+    replace: "exclusiveStart: true, inclusiveEnd: false }",
+    tests: [STORE, WALK],
+  },
+  {
+    breaks: "a commit does not see what it removed itself",
+    file: "src/storage/draft.ts",
+    find: "...stored.filter((key) => !own.has(key)), ...put]",
+    replace: "...stored, ...put]",
+    tests: [STORE],
+  },
+  {
+    breaks: "a limited read inside a commit comes short behind what the commit removed",
+    file: "src/storage/draft.ts",
+    find: "limit: limit + own.size - put.length }",
+    replace: "limit }",
+    tests: [STORE],
+  },
+  {
+    breaks: "a walk through two indexes passes over ids that are in both",
+    file: "src/storage/walk.ts",
+    find: 'const done = (candidate: string) => (where === "at" ? candidate <= key : candidate < key);',
+    replace: "const done = (candidate: string) => candidate < key;",
+    tests: [WALK],
+  },
+  {
+    breaks: "of a union of ranges only the first is walked",
+    file: "src/storage/walk.ts",
+    find: "if (head !== undefined && (newest === undefined || head > newest)) newest = head;",
+    replace: "newest ??= head;",
+    tests: [WALK],
+  },
+  {
+    breaks: "a filter passes what meets one of its conditions",
+    file: "src/storage/walk.ts",
+    find: "return filter.every(({ table, prefixes }) =>",
+    replace: "return filter.some(({ table, prefixes }) =>",
+    tests: [WALK, INDEXER],
+  },
+  {
+    breaks: "two processes serve from one directory",
+    file: "src/storage/claim.ts",
+    find: '    lock.run("BEGIN EXCLUSIVE");',
+    replace: "",
+    tests: [CLAIM],
+  },
+  {
+    breaks: "a full disk is found out by the commit that damages something, not before",
+    file: "src/storage/refusal.ts",
+    find: "return bavail * bsize >= FREE_BYTES_MIN;",
+    replace: "return bavail * bsize >= 0;",
+    tests: [REFUSAL, STORE],
+  },
+  {
+    breaks: "a label is given twice",
+    file: "src/storage/memory-records.ts",
+    find: '  tx.put(meta, "nextLabel", String(label + 1));',
+    replace: "",
+    tests: [INDEXER, SCOPES],
+  },
+  {
+    breaks: "a deleted memory leaves its vector",
+    file: "src/storage/memory-records.ts",
+    find: "  if (row.embedding !== undefined) removeVector(tx, memory, row.embedding.label);",
+    replace: "",
+    tests: [MEMORIES, INDEXER],
+  },
+  {
+    breaks: "a changed memory is still found by its old tags",
+    file: "src/storage/memory-records.ts",
+    find: "if (!now.has(name)) tx.remove(table, key);",
+    replace: "",
+    tests: [MEMORIES, SEARCH],
+  },
+  {
+    breaks: "a page says that there is no more when there is",
+    file: "src/storage/page.ts",
+    find: "for (const record of records) if (!page.takes(record)) return page.json(true);",
+    replace: "for (const record of records) if (!page.takes(record)) return page.json(false);",
+    tests: [TURNS, VERSIONS],
+  },
+
+  {
+    breaks: "a session is answered as it was before its last change",
+    file: "src/storage/row-cache.ts",
+    find: "if (cached?.row !== row) return make();",
+    replace: "if (cached === undefined) return make();",
+    tests: [STORE, SESSIONS],
+  },
+
+  {
+    breaks: "a cache grows without bound",
+    file: "src/lib/cache.ts",
+    find: "    this.#generationBytesMax = bytesMax / 2;",
+    replace: "    this.#generationBytesMax = Number.POSITIVE_INFINITY;",
+    tests: ["test/unit/lib/cache.test.ts"],
+  },
+
+  // Ids
+  {
+    breaks: "ids go back when the clock does",
+    file: "src/lib/ids.ts",
+    find: "} else if (this.#counter + 1 < COUNTERS) {",
+    replace: "} else if (((this.#lastMs = now), this.#counter + 1) < COUNTERS) {",
+    tests: ["test/model/ids.test.ts", "test/clock.test.ts"],
+  },
+
+  // Idempotency
+  {
+    breaks: "an Idempotency-Key is shared by all API keys",
+    file: "src/http/idempotency.ts",
+    find: "hashKey(`${request.keyId} ${request.idempotencyKey}`)",
+    replace: "hashKey(request.idempotencyKey)",
+    tests: [IDEMPOTENCY],
+  },
+  {
+    breaks: "another request under the same Idempotency-Key gets the first one's answer",
+    file: "src/http/idempotency.ts",
+    find: "if (kept.fingerprint !== fingerprint) throw usedForAnother(request.idempotencyKey);",
+    replace: "",
+    tests: [IDEMPOTENCY],
+  },
+  {
+    breaks: "the path is no part of what identifies a request",
+    file: "src/http/idempotency.ts",
+    find: ".update(`${method} ${path}\\n`)",
+    replace: ".update(`${method}\\n`)",
+    tests: [IDEMPOTENCY],
+  },
+  {
+    breaks: "the body is no part of what identifies a request",
+    file: "src/http/idempotency.ts",
+    find: ".update(body).digest(",
+    replace: ".digest(",
+    tests: [IDEMPOTENCY],
+  },
+  {
+    breaks: "two requests at once under one Idempotency-Key both make the change",
+    file: "src/http/idempotency.ts",
+    find: "    this.#underWay.set(row, settled);",
+    replace: "",
+    tests: [IDEMPOTENCY],
+  },
+  {
+    breaks: "an answer is kept for longer than 24 hours",
+    file: "src/http/idempotency.ts",
+    find: "Math.abs(this.#clock.now() - row.createdAt) >= KEPT_MS",
+    replace: "row.createdAt === 0",
+    tests: [IDEMPOTENCY],
+  },
+  {
+    breaks: "the answer of a request that changed nothing is not kept",
+    file: "src/http/idempotency.ts",
+    find: "if (!written) await this.#store.commit((tx) => put(tx, answer));",
+    replace: "",
+    tests: [IDEMPOTENCY],
+  },
+  {
+    breaks: "a change is committed without its answer",
+    file: "src/traces/record.ts",
+    find: "    caller.keep?.(tx, given, how);",
+    replace: "",
+    tests: [IDEMPOTENCY],
+  },
+  {
+    breaks: "the secret of a new key is kept in clear for its replay",
+    file: "src/http/idempotency.ts",
+    find: "const body = how?.hasSecret === true ?",
+    replace: "const body = how?.hasSecret === undefined ?",
+    tests: [IDEMPOTENCY],
+  },
+  {
+    breaks: "a kept secret can be read by whoever knows the Idempotency-Key",
+    file: "src/http/seal.ts",
+    find: 'hkdfSync("sha256", presentedKey, idempotencyKey,',
+    replace: 'hkdfSync("sha256", "", idempotencyKey,',
+    tests: ["test/unit/http/seal.test.ts"],
+  },
+
+  // Keys and requests
+  {
+    breaks: "a key that has ended still passes",
+    file: "src/keys/keys.ts",
+    find: "return expiresAt !== null && expiresAt <= now;",
+    replace: "return false;",
+    tests: [KEYS],
+  },
+  {
+    breaks: "a key passes at the moment of its end",
+    file: "src/keys/keys.ts",
+    find: "return expiresAt !== null && expiresAt <= now;",
+    replace: "return expiresAt !== null && expiresAt < now;",
+    tests: [KEYS],
+  },
+  {
+    breaks: "a key without admin makes one with admin",
+    file: "src/keys/keys.ts",
+    find: "  refuseMoreScopes(caller, input.scopes);",
+    replace: "",
+    tests: [KEYS],
+  },
+  {
+    breaks: "a key rolls one with more scopes than it has",
+    file: "src/keys/keys.ts",
+    find: "    refuseMoreScopes(caller, before.scopes);",
+    replace: "",
+    tests: [KEYS],
+  },
+  {
+    breaks: "the overlap of a rolled key can outlast its own end",
+    file: "src/keys/keys.ts",
+    find: "Math.min(now + overlapMs, before.expiresAt ?? Infinity)",
+    replace: "now + overlapMs",
+    tests: [KEYS],
+  },
+  {
+    breaks: "a key can be rolled twice",
+    file: "src/keys/keys.ts",
+    find: "if (before.rolledTo !== undefined) {",
+    replace: "if (before.rolledTo === null) {",
+    tests: [KEYS],
+  },
+  {
+    breaks: "a revoked key goes on working",
+    file: "src/keys/keys.ts",
+    find: "    tx.remove(apiKeys, hash);\n",
+    replace: "",
+    tests: [KEYS],
+  },
+  {
+    breaks: "every key may do everything",
+    file: "src/app.ts",
+    find: "      if (!hasScope(key.scopes, endpoint.scope)) {",
+    replace: "      if (!hasScope([...key.scopes, endpoint.scope], endpoint.scope)) {",
+    tests: [AUTHENTICATION],
+  },
+  {
+    breaks: "write implies admin",
+    file: "src/keys/keys.ts",
+    find: 'return scopes.includes(scope) || scopes.includes("admin");',
+    replace: 'return scopes.includes(scope) || scopes.includes("write");',
+    tests: [AUTHENTICATION, KEYS],
+  },
+  {
+    breaks: "a key that is revoked while its body arrives still passes",
+    file: "src/app.ts",
+    find: "if (keyOf(request) === undefined) throw notAuthenticated(KEY_NOT_VALID);",
+    replace: "",
+    tests: [AUTHENTICATION, KEYS, "test/sockets.test.ts"],
+  },
+  {
+    breaks: "a bucket gives a token that it does not have",
+    file: "src/http/bucket.ts",
+    find: "const allowed = bucket.parts >= count * PARTS_PER_TOKEN;",
+    replace: "const allowed = bucket.parts >= (count - 1) * PARTS_PER_TOKEN && bucket.parts >= 0;",
+    tests: [RATE_LIMIT],
+  },
+  {
+    breaks: "a bucket fills beyond its burst",
+    file: "src/http/bucket.ts",
+    find: "Math.min(full, bucket.parts + (now - bucket.at) * perMinute)",
+    replace: "bucket.parts + (now - bucket.at) * perMinute",
+    tests: [RATE_LIMIT, "test/unit/http/bucket.test.ts"],
+  },
+  {
+    breaks: "all keys share one bucket",
+    file: "src/http/rate-limit.ts",
+    find: "return this.#keys.take(keyId, rate,",
+    replace: 'return this.#keys.take("", rate,',
+    tests: [RATE_LIMIT],
+  },
+  {
+    breaks: "a body may be larger than the limit when it does not say its length",
+    file: "src/http/body.ts",
+    find: "    if (needed > maxBytes) throw tooLarge(maxBytes);",
+    replace: "",
+    tests: ["test/unit/http/body.test.ts", HTTP],
+  },
+  {
+    breaks: "an answer of an error shows what went wrong inside",
+    file: "src/app.ts",
+    find: 'new ApiError("internal_error", "Something went wrong on our side; the operator\'s log has the request id.", { cause: thrown })',
+    replace: 'new ApiError("internal_error", String(thrown), { cause: thrown })',
+    tests: [HTTP],
+  },
+
+  // Sessions and what belongs to them
+  {
+    breaks: "an expired session is there until the task has come by",
+    file: "src/sessions/live-session.ts",
+    find: "if (row !== undefined && row.expiresAt > now) return { id, key, row };",
+    replace: "if (row !== undefined) return { id, key, row };",
+    tests: [EXPIRY],
+  },
+  {
+    breaks: "a session lives a millisecond too long",
+    file: "src/sessions/live-session.ts",
+    find: "row.expiresAt > now) return",
+    replace: "row.expiresAt >= now) return",
+    tests: [EXPIRY],
+  },
+  {
+    breaks: "a session that got more time expires at its old time",
+    file: "src/sessions/expiry.ts",
+    find: "if (row === undefined || numberKey(row.expiresAt) + key !== expiryKey) return;",
+    replace: "if (row === undefined) return;",
+    tests: [EXPIRY],
+  },
+  {
+    breaks: "a session's new time to live is not what expiry goes by",
+    file: "src/sessions/sessions.ts",
+    find: '      tx.put(sessionsByExpiry, numberKey(row.expiresAt) + session.key, "");',
+    replace: "",
+    tests: [EXPIRY, SESSIONS],
+  },
+  {
+    breaks: "memories of a session that is being removed are found",
+    file: "src/sessions/removal.ts",
+    find: "return reader.get(removals, bare(session))?.memories === true;",
+    replace: "return false;",
+    tests: [SESSIONS, MEMORIES],
+  },
+  {
+    breaks: "expected_version is not looked at",
+    file: "src/sessions/versions.ts",
+    find: "if (expected !== undefined && expected !== row.version) {",
+    replace: "if (expected !== undefined && expected > row.version) {",
+    tests: [VERSIONS],
+  },
+  {
+    breaks: "a diff is against another state than the one that is replaced",
+    file: "src/sessions/versions.ts",
+    find: "const before = JSON.parse(readState(tx, session.key, current))",
+    replace: "const before = JSON.parse(readState(tx, session.key, Math.max(0, current - 1)))",
+    tests: [VERSIONS],
+  },
+  {
+    breaks: "a negative version counts from 0",
+    file: "src/sessions/versions.ts",
+    find: "const resolved = version < 0 ? row.version + version : version;",
+    replace: "const resolved = Math.abs(version);",
+    tests: [VERSIONS],
+  },
+  {
+    breaks: "a key that was removed from the state is in no diff",
+    file: "src/sessions/diff.ts",
+    find: "if (!Object.hasOwn(after, key)) removed.push([key, from]);",
+    replace: "",
+    tests: ["test/model/diff.test.ts", VERSIONS],
+  },
+  {
+    breaks: "a turn of another session is found",
+    file: "src/turns/turns.ts",
+    find: "store.get(turns, turnKey(session.key, bare(turnId)))",
+    replace: "store.rows(turns, { from: '', to: '~' }).find(({ key }) => key.endsWith(bare(turnId)))?.row",
+    tests: [TURNS],
+  },
+  {
+    breaks: "the memory counter of a session does not follow a deletion",
+    file: "src/memories/memories.ts",
+    find: "touchSession(tx, parts, memory.row.sessionId, -1);",
+    replace: "touchSession(tx, parts, memory.row.sessionId, 0);",
+    tests: [MEMORIES, "test/model/counters.test.ts"],
+  },
+  {
+    breaks: "a memory is stored under a session that expired while its vector was made",
+    file: "src/memories/memories.ts",
+    find: "    const session = liveSession(tx, parts.clock.now(), input.sessionId);",
+    replace: "    const session = liveSession(tx, 0, input.sessionId);",
+    tests: [EXPIRY, MEMORIES],
+  },
+  {
+    breaks: "traces are kept for ever",
+    file: "src/traces/record.ts",
+    find: "const expiresAt = timestamp + caller.retentionDays * DAY_MS;",
+    replace: "const expiresAt = timestamp + 36_500 * DAY_MS;",
+    tests: [TRACES],
+  },
+  {
+    breaks: "one action is the prefix of another",
+    file: "src/traces/record.ts",
+    find: "return `${action}/`;",
+    replace: "return action.slice(0, 7);",
+    tests: [TRACES],
+  },
+
+  {
+    breaks: "traces of keys and settings are shown to every key",
+    file: "src/traces/traces.ts",
+    find: "return expiresAt > now && (isAdmin || adminOnly !== true);",
+    replace: "return expiresAt > now;",
+    tests: ["test/admin-traces.test.ts"],
+  },
+
+  // Search and vectors
+  {
+    breaks: "a search judges a memory by what it was before it changed",
+    file: "src/memories/search.ts",
+    find: "if (row.embedding?.label !== label && !isStored(store, candidate)) return undefined;",
+    replace: "",
+    tests: [SEARCH],
+  },
+  {
+    breaks: "vectors of two providers are compared",
+    file: "src/vectors/candidates.ts",
+    find: "if (bytes === undefined || label === undefined || label < this.#firstLabel) return undefined;",
+    replace: "if (bytes === undefined || label === undefined) return undefined;",
+    tests: ["test/unit/vectors/candidates.test.ts"],
+  },
+  {
+    breaks: "a search answers with what another provider's vectors found",
+    file: "src/memories/search.ts",
+    find: "const isSame = parts.embeddings.active.firstLabel === active.firstLabel;",
+    replace: "const isSame = true;",
+    tests: [PROVIDERS],
+  },
+  {
+    breaks: "the index does not see what was committed since its last look",
+    file: "src/vectors/indexer.ts",
+    find: "  catchUp(): void {\n    this.#store.refresh();\n",
+    replace: "  catchUp(): void {\n",
+    tests: [INDEXER],
+  },
+  {
+    breaks: "a vector that is in no graph yet is not found",
+    file: "src/vectors/indexer.ts",
+    find: "      if (memory !== undefined && cosine !== undefined) candidates.push({ memory, cosine });",
+    replace: "",
+    tests: [INDEXER],
+  },
+  {
+    breaks: "a deleted vector stays in the int8 index",
+    file: "src/vectors/indexer.ts",
+    find: "  #forget(label: number): void {\n    this.#coarse.remove(label);",
+    replace: "  #forget(label: number): void {",
+    tests: [INDEXER],
+  },
+  {
+    breaks: "a snapshot of another store is taken for one of this",
+    file: "src/vectors/indexer.ts",
+    find: "      if (!graph.isPointOf(label, storedVector(bytes))) return false;",
+    replace: "",
+    tests: [SNAPSHOT],
+  },
+  {
+    breaks: "a snapshot that knows more than the store is gone on from",
+    file: "src/vectors/indexer.ts",
+    find: "for (const label of live) if (label >= nextLabel) return false;",
+    replace: "",
+    tests: [SNAPSHOT],
+  },
+  {
+    breaks: "a damaged snapshot is loaded",
+    file: "src/vectors/snapshot.ts",
+    find: "if (found.bytes !== manifest.bytes || found.sha256 !== manifest.sha256)",
+    replace: "if (found.bytes !== manifest.bytes)",
+    tests: [SNAPSHOT],
+  },
+  {
+    breaks: "a deleted memory is still compared in a session that is kept in memory",
+    file: "src/vectors/scopes.ts",
+    find: "      this.#suspected.delete(label);\n      this.#removed.push(label);",
+    replace: "      this.#suspected.delete(label);",
+    tests: [SCOPES],
+  },
+  {
+    breaks: "what a transaction has removed is gone before the transaction is",
+    file: "src/vectors/scopes.ts",
+    find: "if (this.#store.has(labels, numberKey(label))) continue;",
+    replace: "",
+    tests: [SCOPES],
+  },
+  {
+    breaks: "a new memory is missing in a session that is kept in memory",
+    file: "src/vectors/scopes.ts",
+    find: "else if (this.#entries.size > 0 && nextLabel > this.#nextLabel) this.#addSince(this.#nextLabel);",
+    replace: "",
+    tests: [SCOPES],
+  },
+  {
+    breaks: "of equal vectors the newest are not looked at",
+    file: "src/vectors/oversample.ts",
+    find: "if (!isTied || asked === max) return found;",
+    replace: "return found;",
+    tests: [OVERSAMPLE],
+  },
+  {
+    breaks: "a filter that few pass is given up too early",
+    file: "src/vectors/oversample.ts",
+    find: "asked = Math.min(max, 2 * asked);",
+    replace: "return undefined;",
+    tests: [OVERSAMPLE],
+  },
+  {
+    breaks: "a vector comes out of the store with its head and tail changed round",
+    file: "src/vectors/encoding.ts",
+    find: "  vector.set(tail, HEAD);",
+    replace: "  vector.set(tail, 0);",
+    tests: [ENCODING],
+  },
+  {
+    breaks: "a worker that failed is never replaced",
+    file: "src/vectors/vector-index.ts",
+    find: "    void connection.ended.then((reason) => {\n      this.#connection = undefined;",
+    replace: "    void connection.ended.then((reason) => {",
+    tests: [VECTOR_INDEX],
+  },
+
+  // Webhooks
+  {
+    breaks: "two events of a session are delivered at once",
+    file: "src/webhooks/queue.ts",
+    find: 'unordered === true ? delivery : sessionId.slice("sess_".length)',
+    replace: 'unordered !== true ? delivery : sessionId.slice("sess_".length)',
+    tests: [QUEUE],
+  },
+  {
+    breaks: "the next event of a session is never due",
+    file: "src/webhooks/queue.ts",
+    find: "for (const line of lines) makeFirstDue(tx, line, now);\n}\n\n/** Removes deliveries",
+    replace: "}\n\n/** Removes deliveries",
+    tests: [QUEUE],
+  },
+  {
+    breaks: "a delivery is attempted again while it is in flight",
+    file: "src/webhooks/queue.ts",
+    find: "      if (isInFlight(delivery)) continue;",
+    replace: "",
+    tests: [QUEUE],
+  },
+  {
+    breaks: "a retry is made before its time",
+    file: "src/webhooks/queue.ts",
+    find: 'if (at > now) return { kind: "later", at };',
+    replace: "",
+    tests: [QUEUE],
+  },
+  {
+    breaks: "one event that the receiver does not take blocks its session for hours",
+    file: "src/webhooks/outcome.ts",
+    find: "...(isNear ? {} : { unordered: true })",
+    replace: "",
+    tests: [WEBHOOKS],
+  },
+  {
+    breaks: "a failed event is overtaken at once",
+    file: "src/webhooks/outcome.ts",
+    find: "...(isNear ? {} : { unordered: true })",
+    replace: "unordered: true",
+    tests: [WEBHOOKS],
+  },
+  {
+    breaks: "Retry-After holds for one delivery alone",
+    file: "src/webhooks/worker.ts",
+    find: "const pausedUntil = row.pausedUntil ?? 0;",
+    replace: "const pausedUntil = 0;",
+    tests: [WEBHOOKS],
+  },
+  {
+    breaks: "a redirect counts as delivered",
+    file: "src/webhooks/outcome.ts",
+    find: "answer.status >= 200 && answer.status <= 299",
+    replace: "answer.status >= 200 && answer.status <= 399",
+    tests: [OUTCOME],
+  },
+  {
+    breaks: "410 does not disable a webhook",
+    file: "src/webhooks/outcome.ts",
+    find: '    answer.kind === "answered" && answer.status === GONE\n      ?',
+    replace: '    answer.kind === "answered" && answer.status === 0\n      ?',
+    tests: [OUTCOME, WEBHOOKS],
+  },
+  {
+    breaks: "a test event is tried again and again",
+    file: "src/webhooks/outcome.ts",
+    find: "row.once === true || ",
+    replace: "",
+    tests: [OUTCOME, WEBHOOKS],
+  },
+  {
+    breaks: "a receiver can ask for a retry sooner than the schedule",
+    file: "src/webhooks/backoff.ts",
+    find: "Math.max(Math.round(wait * (1 + JITTER * random)), retryAfterMs ?? 0)",
+    replace: "(retryAfterMs ?? Math.round(wait * (1 + JITTER * random)))",
+    tests: [BACKOFF],
+  },
+  {
+    breaks: "while results cannot be saved events are sent again and again",
+    file: "src/webhooks/worker.ts",
+    find: "const mayStart = !this.#stop.signal.aborted && this.#unsaved.length === 0;",
+    replace: "const mayStart = !this.#stop.signal.aborted;",
+    tests: [WEBHOOKS],
+  },
+  {
+    breaks: "a result that the store refused is forgotten",
+    file: "src/webhooks/worker.ts",
+    find: "      this.#unsaved.push(result);\n",
+    replace: "",
+    tests: [WEBHOOKS],
+  },
+  {
+    breaks: "a webhook has any number of attempts in flight",
+    file: "src/webhooks/places.ts",
+    find: "if (taken >= LIMITS.webhookSessionsAtOnceMax) return false;",
+    replace: "",
+    tests: [PLACES],
+  },
+  {
+    breaks: "webhooks that fail take the places of the others",
+    file: "src/webhooks/places.ts",
+    find: "(!isFailing || this.#poolTaken((other) => other.isFailing) < POOL_OF_FAILING_MAX)",
+    replace: "true",
+    tests: [PLACES],
+  },
+  {
+    breaks: "webhooks that are slow leave no place to one that has nothing in flight",
+    file: "src/webhooks/places.ts",
+    find: "    if (taken === 0) return true;",
+    replace: "",
+    tests: [PLACES],
+  },
+  {
+    breaks: "what a private service answers is shown",
+    file: "src/webhooks/delivery.ts",
+    find: 'const isShown = placeOf(address) === "public";',
+    replace: "const isShown = true;",
+    tests: [WEBHOOKS],
+  },
+  {
+    breaks: "a name of which one address is private is dialled",
+    file: "src/webhooks/target.ts",
+    find: "const refused = addresses.find((address) => !isAllowed(placeOf(address), rules));",
+    replace: "const refused = addresses.every((address) => !isAllowed(placeOf(address), rules)) ? addresses[0] : undefined;",
+    tests: [TARGET],
+  },
+  {
+    breaks: "private addresses are allowed where loopback is",
+    file: "src/webhooks/target.ts",
+    find: '    case "private":\n      return rules.private;',
+    replace: '    case "private":\n      return rules.private || rules.loopback;',
+    tests: [TARGET],
+  },
+  {
+    breaks: "an IPv4 address wrapped in IPv6 passes as public",
+    file: "src/lib/addresses.ts",
+    find: "    if (prefix.test(full)) return placeOfIPv4(",
+    replace: "    if (prefix.test(full) && prefix === undefined) return placeOfIPv4(",
+    tests: [TARGET],
+  },
+  {
+    breaks: "an answer without end is read to its end",
+    file: "src/webhooks/delivery.ts",
+    find: '        if (bytes >= READ_BYTES_MAX) end("");',
+    replace: "",
+    tests: [DELIVERY],
+  },
+  {
+    breaks: "a delivery that another receiver may have got is sent to the next address",
+    file: "src/webhooks/delivery.ts",
+    find: "if (!attempt.refused || signal.aborted) break;",
+    replace: "if (signal.aborted) break;",
+    tests: [DELIVERY],
+  },
+  {
+    breaks: "the Standard Webhooks signature leaves out the time",
+    file: "src/webhooks/signature.ts",
+    find: "`${id}.${timestampSeconds}.${body}`",
+    replace: "`${id}.${body}`",
+    tests: [SIGNATURE],
+  },
+  {
+    breaks: "a secret signs on after the end of its overlap",
+    file: "src/webhooks/attempt.ts",
+    find: ".filter(({ until }) => until > at)",
+    replace: "",
+    tests: [WEBHOOKS],
+  },
+  {
+    breaks: "a webhook gets events from before it was there",
+    file: "src/webhooks/outbox.ts",
+    find: "one.row.since < event && ",
+    replace: "",
+    tests: [WEBHOOKS],
+  },
+  {
+    breaks: "an event becomes deliveries twice",
+    file: "src/webhooks/outbox.ts",
+    find: "      tx.remove(outbox, key);\n",
+    replace: "",
+    tests: [WEBHOOKS],
+  },
+  {
+    breaks: "the secret of a webhook is shown by GET",
+    file: "src/webhooks/subscriptions.ts",
+    find: "secret: secret === undefined ? undefined : toJson(secret),",
+    replace: "secret: toJson(row.secret),",
+    tests: [WEBHOOKS],
+  },
+];
