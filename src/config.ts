@@ -4,7 +4,7 @@
  * @module
  */
 import { parseArgs } from "node:util";
-import { apiKeyProblem, baseUrlProblem } from "./embeddings/openai.ts";
+import { apiKeyProblem, baseUrlProblem, OPENAI_BASE_URL } from "./embeddings/openai.ts";
 import { PROVIDERS } from "./embeddings/embeddings.ts";
 import { KEY_SHAPE } from "./keys/keys.ts";
 import { isLoopback } from "./lib/addresses.ts";
@@ -123,7 +123,7 @@ export const VARIABLES = {
   CAIRN_EMBEDDING_PROVIDER: "local (default), or openai: any server that speaks /v1/embeddings",
   CAIRN_EMBEDDING_BASE_URL: "where that server is",
   CAIRN_EMBEDDING_MODEL: "its model",
-  CAIRN_EMBEDDING_API_KEY: "its key; OPENAI_API_KEY serves too",
+  CAIRN_EMBEDDING_API_KEY: "its key; for OpenAI's own server OPENAI_API_KEY serves too",
   CAIRN_WEBHOOK_ALLOW_PRIVATE: "1: webhooks may lead into private networks",
   CAIRN_WEBHOOK_TIMEOUT: "how long a receiver has to answer: 15s (default)",
   CAIRN_WEBHOOK_RETRY_SCHEDULE: "waits before each further attempt: 5s,5m,30m,2h,5h,10h,10h (default)",
@@ -235,7 +235,10 @@ function embeddingIn(environment: Environment): EmbeddingSettings {
   const urlProblem = base_url === undefined ? undefined : baseUrlProblem(base_url);
   if (urlProblem !== undefined) throw new UsageError(`CAIRN_EMBEDDING_BASE_URL cannot be used. ${urlProblem}`);
   const model = nonEmpty(environment["CAIRN_EMBEDDING_MODEL"]);
-  const api_key = nonEmpty(environment["CAIRN_EMBEDDING_API_KEY"]) ?? nonEmpty(environment["OPENAI_API_KEY"]);
+  // A key that many tools share is for OpenAI alone, whatever server is set here.
+  const isOpenAi = new URL(base_url ?? OPENAI_BASE_URL).origin === new URL(OPENAI_BASE_URL).origin;
+  const shared = isOpenAi ? nonEmpty(environment["OPENAI_API_KEY"]) : undefined;
+  const api_key = nonEmpty(environment["CAIRN_EMBEDDING_API_KEY"]) ?? shared;
   const keyProblem = api_key === undefined ? undefined : apiKeyProblem(api_key);
   if (keyProblem !== undefined) throw new UsageError(`CAIRN_EMBEDDING_API_KEY cannot be used. ${keyProblem}`);
   return {

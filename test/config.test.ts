@@ -85,6 +85,11 @@ const read: { name: string; args?: string[]; environment?: Record<string, string
     config: { webhooks: { allow_private: true, timeout: "500ms", retry_schedule: "200ms,1s,5m" } },
   },
   { name: "the key many tools share", environment: { OPENAI_API_KEY: "common" }, config: { embedding: { api_key: "common" } } },
+  {
+    name: "the key many tools share, for another address of OpenAI's server",
+    environment: { OPENAI_API_KEY: "common", CAIRN_EMBEDDING_BASE_URL: "https://API.openai.com:443/v2" },
+    config: { embedding: { base_url: "https://API.openai.com:443/v2", api_key: "common" } },
+  },
   { name: "open metrics", args: ["--metrics", "open"], environment: { CAIRN_HOST: "0.0.0.0" }, config: { metrics: "open" } },
   { name: "metrics for admin keys", environment: { CAIRN_METRICS: "key" }, config: { metrics: "key" } },
   { name: "no other variable", environment: { PORT: "1", HOST: "0.0.0.0", CAIRN_NOTHING: "x" }, config: { port: 8700, host: "127.0.0.1" } },
@@ -93,6 +98,20 @@ const read: { name: string; args?: string[]; environment?: Record<string, string
 for (const { name, args = [], environment = {}, config } of read) {
   test(`the configuration takes ${name}`, () => {
     expect(readConfig(args, environment)).toMatchObject(config);
+  });
+}
+
+for (const base_url of [
+  "http://127.0.0.1:1234/v1",
+  "http://api.openai.com/v1",
+  "https://api.openai.com:8443/v1",
+  "https://api.openai.com.evil.example/v1",
+  "https://eu.api.openai.com/v1",
+]) {
+  test(`the key many tools share is not for the server at ${base_url}`, () => {
+    const environment = { CAIRN_EMBEDDING_BASE_URL: base_url, OPENAI_API_KEY: "common" };
+    expect(readConfig([], environment).embedding).toEqual({ base_url });
+    expect(readConfig([], { ...environment, CAIRN_EMBEDDING_API_KEY: "own" }).embedding).toEqual({ base_url, api_key: "own" });
   });
 }
 

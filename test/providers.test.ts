@@ -437,6 +437,44 @@ describe("scores", () => {
 });
 
 describe("while the provider is down", () => {
+  test("whoever searches is told neither where it is nor what it says; the operator is", async () => {
+    const server = startEmbeddingServer({ length: 384 });
+    const { cairn } = await start();
+    await using _ = cairn;
+    await setProvider(cairn, server);
+    const session = await cairn.createSession();
+    await cairn.addMemory(session.id, TEA);
+    const key = await cairn.newKey({ scopes: ["read"] });
+    const { host, hostname, port } = new URL(server.baseUrl);
+    const ask = async (query: string) => {
+      const answers = [
+        await cairn.post("/v1/memory/search", { query }, { key }),
+        await cairn.post(`/v1/sessions/${session.id}/context`, { query }, { key }),
+      ];
+      for (const answer of answers) expect(refusal(answer)).toEqual(UNAVAILABLE);
+      return answers.map(({ body }) => JSON.stringify(body)).join();
+    };
+    const texts: string[] = [];
+    for (const behaviour of [
+      refuses(502, `upstream ${host} is gone`, { code: hostname }),
+      refuses(401, `ask at ${host}`, { code: host }),
+      answers("", { status: 307, headers: { location: server.baseUrl } }),
+      answers(`at ${host}`),
+    ]) {
+      server.always(behaviour);
+      texts.push(await ask("tea"));
+      await cairn.runTaskOnce(BACKFILL);
+      texts.push(await ask("green tea"));
+    }
+    await server[Symbol.asyncDispose]();
+    await cairn.restart();
+    texts.push(await ask("tea"));
+    expect(texts.filter((text) => text.includes(hostname) || text.includes(port))).toEqual([]);
+    const reason = `The embedding provider at ${host} cannot be reached: ECONNREFUSED`;
+    expect(cairn.logged.filter((line) => line.includes(`"level":"error"`)).at(-1)).toContain(reason);
+    expect((await cairn.settings()).embedding.state).toEqual({ available: false, reason });
+  });
+
   test("memories are stored at once and owed, searches say what is wrong, and all else works", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     const { cairn, timers } = await start();
@@ -456,7 +494,9 @@ describe("while the provider is down", () => {
     expect([second.vector_available, changed.vector_available]).toEqual([false, false]);
     const search = await cairn.post("/v1/memory/search", { query: "tea" });
     expect(refusal(search)).toEqual(UNAVAILABLE);
-    expect(search.body.error.message).toBe("The embedding provider failed. The embedding provider answered 404 (invalid_request_error)");
+    expect(search.body.error.message).toBe(
+      "The embedding provider refuses what it is asked for. The operator's log and GET /v1/settings say more.",
+    );
     expect(refusal(await cairn.post(`/v1/sessions/${session.id}/context`, { query: "tea" }))).toEqual(UNAVAILABLE);
     expect(idsOf((await cairn.context(session.id)).memories)).toEqual([second.id, first.id, before.id]);
     expect(idsOf((await cairn.ok(cairn.get("/v1/memory"))).data)).toEqual([second.id, first.id, before.id]);

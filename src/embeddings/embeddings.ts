@@ -18,7 +18,7 @@ import { calibrate, calibrationOf, type ProviderCalibration } from "./calibratio
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
 import { localEmbedder } from "./local.ts";
 import { OPENAI_BASE_URL, OPENAI_MODEL, openAiEmbedder, type OpenAiEmbedder } from "./openai.ts";
-import { closed, ProviderError, tooLate } from "./provider-error.ts";
+import { closed, ProviderError, SHOWN_TO_ALL, tooLate } from "./provider-error.ts";
 
 export const PROVIDERS = ["local", "openai"] as const;
 export const PROVIDER_DEFAULTS = {
@@ -173,7 +173,9 @@ export class Embeddings {
     } catch (error) {
       this.#means.onFailure();
       if (!(error instanceof ProviderError)) throw error;
-      throw new ApiError("service_unavailable", `The embedding provider failed. ${error.message}`, { cause: error });
+      // Anybody who may search reads this: where the provider is, and what it says, is for the operator.
+      const message = `The embedding provider ${SHOWN_TO_ALL[error.kind]}. The operator's log and GET /v1/settings say more.`;
+      throw new ApiError("service_unavailable", message, { cause: error });
     }
   }
 

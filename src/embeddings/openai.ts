@@ -1,19 +1,20 @@
 /**
  * Embeds by asking a server that speaks `/v1/embeddings`: OpenAI, Ollama, llama.cpp, vLLM, LM Studio and others.
  *
- * Here are its options, the request itself, and the memory of recent queries. Which texts travel together, what is tried
- * again and when the server counts as down is decided in `dispatch.ts`; what the bytes mean in `openai-wire.ts`.
+ * Here are its options and the cache of recent queries. Which texts travel together, what is tried again and when the server
+ * counts as down is decided in `dispatch.ts`; the request itself is in `provider-request.ts`, what the bytes mean in
+ * `openai-wire.ts`.
  *
  * @module
  */
 import { createHash } from "node:crypto";
-import { placeOf } from "../lib/addresses.ts";
 import { Cache, textBytes } from "../lib/cache.ts";
 import type { Clock, Wait } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { messageOf } from "../lib/errors.ts";
 import { CACHE_BYTES_MAX } from "../lib/limits.ts";
-import { addressesOf, type Resolve } from "../lib/names.ts";
+import type { Resolve } from "../lib/names.ts";
+import { Connections } from "../lib/pinned-request.ts";
 import { retryAfterMs } from "../lib/retry-after.ts";
 import { firstTokens } from "./batching.ts";
 import { Dispatcher, PLAIN_TEXT } from "./dispatch.ts";
@@ -32,7 +33,8 @@ import {
   unitVector,
 } from "./openai-wire.ts";
 import { ProviderError, tooLate } from "./provider-error.ts";
-import { timeLimit, unlessAborted } from "../lib/time-limit.ts";
+import { postToProvider } from "./provider-request.ts";
+import { timeLimit } from "../lib/time-limit.ts";
 
 export const OPENAI_BASE_URL = "https://api.openai.com/v1";
 export const OPENAI_MODEL = "text-embedding-3-small";
@@ -46,9 +48,9 @@ const RETRY_AFTER_MS_MAX = HOUR_MS;
 /** A query's vector with its promise. */
 const QUERY_VECTOR_BYTES = DIMENSION * 4 + 300;
 
-/** 96 vectors of 4,096 decimal numbers take some 8 MB. */
-const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
-const COMPLAINT_BYTES_MAX = 64 * 1024;
+/** As long as a server's own patience is, as a rule: what comes within a minute needs no new handshake. */
+const IDLE_CONNECTION_MS = 60_000;
+const IDLE_CONNECTIONS_MAX = 4;
 
 export interface OpenAiOptions {
   /** Where `/embeddings` is to be found. Default: OpenAI itself. */
@@ -123,6 +125,7 @@ class Client implements OpenAiEmbedder {
   readonly #redact: (text: string) => string;
   readonly #inputTokensMax: number;
   readonly #dispatcher: Dispatcher;
+  readonly #connections = new Connections({ idleMs: IDLE_CONNECTION_MS, idleMax: IDLE_CONNECTIONS_MAX });
   readonly #queries = new Cache<Promise<Float32Array>>(CACHE_BYTES_MAX.queryVectors);
   #vectorLength: number | undefined;
   #form: RequestForm;
@@ -188,6 +191,7 @@ class Client implements OpenAiEmbedder {
 
   close(): void {
     this.#dispatcher.close();
+    this.#connections.close();
   }
 
   /** A cached vector, or one in flight that all who ask for it wait for. */
@@ -252,37 +256,20 @@ class Client implements OpenAiEmbedder {
     }
   }
 
-  /** One request. The only place of this folder that reaches out. */
   async #post(body: string, signal: AbortSignal): Promise<{ status: number; body: string; retryAfterMs: number | undefined }> {
-    const { apiKey, clock } = this.#options;
-    await this.#refuseForbidden(signal);
-    const headers = new Headers({ "content-type": "application/json", accept: "application/json" });
-    if (apiKey !== undefined) headers.set("authorization", `Bearer ${apiKey}`);
-    const response = await fetch(this.#endpoint, { method: "POST", headers, body, signal, redirect: "manual" });
-    const { status } = response;
-    if (status >= 300 && status <= 399) {
-      await response.body?.cancel();
-      throw badAnswer(`is a redirection (${status}), which is not followed: the key would go elsewhere. Set the final base URL`, {
-        status,
-      });
-    }
-    return {
-      status,
-      body: await readBody(response),
-      retryAfterMs: retryAfterMs(response.headers.get("retry-after"), clock.now(), RETRY_AFTER_MS_MAX),
+    const { apiKey, clock, resolve } = this.#options;
+    const headers = {
+      "Content-Type": "application/json",
+      Accept: "application/json",
+      ...(apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` }),
     };
-  }
-
-  /**
-   * Private networks are where models of one's own run; the metadata services of clouds never hold one. A name is looked up
-   * again by `fetch`, and one that is not known here may be known to a proxy.
-   */
-  async #refuseForbidden(signal: AbortSignal): Promise<void> {
-    const url = new URL(this.#endpoint);
-    const addresses = await unlessAborted(addressesOf(url, this.#options.resolve), signal).catch(() => []);
-    const refused = addresses?.find((address) => placeOf(address) === "metadata");
-    if (refused === undefined) return;
-    throw new ProviderError("forbidden", `The embedding provider at ${url.host} is not asked: ${refused} is a cloud's metadata service`);
+    const means = { resolve, connections: this.#connections };
+    const answer = await postToProvider({ url: new URL(this.#endpoint), headers, body }, means, signal);
+    return {
+      status: answer.status,
+      body: answer.body,
+      retryAfterMs: retryAfterMs(answer.headers["retry-after"], clock.now(), RETRY_AFTER_MS_MAX),
+    };
   }
 
   #unreachable(cause: unknown): ProviderError {
@@ -302,24 +289,6 @@ function refuseLength(length: number, before: number | undefined): void {
   if (before !== undefined && length !== before) {
     throw badAnswer(`has vectors of ${length} numbers, and before they had ${before}. Is it another model?`);
   }
-}
-
-/** The body as text, no more of it than is needed. */
-async function readBody(response: Response): Promise<string> {
-  const bytesMax = response.ok ? ANSWER_BYTES_MAX : COMPLAINT_BYTES_MAX;
-  if (response.body === null) return "";
-  const decoder = new TextDecoder();
-  let text = "";
-  let bytes = 0;
-  for await (const chunk of response.body as AsyncIterable<Uint8Array>) {
-    bytes += chunk.length;
-    if (bytes > bytesMax) {
-      if (!response.ok) break;
-      throw badAnswer(`is longer than ${ANSWER_BYTES_MAX / 1024 / 1024} MiB`);
-    }
-    text += decoder.decode(chunk, { stream: true });
-  }
-  return text + decoder.decode();
 }
 
 /** Like the built-in provider's for such a text: of unit length, and never looked at, since it has no terms. */

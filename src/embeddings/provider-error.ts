@@ -32,7 +32,18 @@ export interface ProviderErrorFacts {
   readonly cause?: unknown;
 }
 
-/** The message is for people, in logs and answers to anybody: it never holds the API key, nor a text that was to be embedded. */
+/** What everybody may know of it: neither where the provider is nor what it says. */
+export const SHOWN_TO_ALL: Record<ProviderErrorKind, string> = {
+  unreachable: "cannot be reached, or fails",
+  timeout: "did not answer in time",
+  rate_limited: "is asked for more than it takes",
+  unauthorized: "does not take its API key",
+  forbidden: "is at an address that is never asked",
+  rejected: "refuses what it is asked for",
+  bad_answer: "gave an answer that cannot be used",
+};
+
+/** The message is for the operator, in the log and the settings: it never holds the API key, nor a text that was to be embedded. */
 export class ProviderError extends Error {
   override name = "ProviderError";
   readonly kind: ProviderErrorKind;

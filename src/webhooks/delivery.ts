@@ -1,39 +1,21 @@
 /**
  * One attempt to deliver: a POST to an address that was checked, and what came back. The only place that webhooks call out from.
  *
- * It follows no redirect and takes no proxy from the environment: each attempt dials the address it is given, or goes on
- * with a connection to that address that is still open. Of the answer at most 64 KiB are read and 2 KiB kept, and one limit
+ * Each attempt dials the address it is given, or takes a connection to that address that is still open. Of the answer at most 64 KiB are read and 2 KiB kept, and one limit
  * of time holds for everything. Of a receiver on this machine or in a private network only the status is kept: whoever may
  * set a webhook must not read, through it, what such a service answers.
  *
  * @module
  */
-import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
-import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
-import { isIP } from "node:net";
+import type { IncomingMessage } from "node:http";
 import { placeOf } from "../lib/addresses.ts";
-import { LIMITS } from "../lib/limits.ts";
-import { hostOf, type Resolve } from "../lib/names.ts";
+import type { Resolve } from "../lib/names.ts";
+import { isRefused, pinnedRequest, type Connections, type Post } from "../lib/pinned-request.ts";
 import { unlessAborted } from "../lib/time-limit.ts";
 import { resolveTarget, type TargetRules } from "./target.ts";
 
 const READ_BYTES_MAX = 64 * 1024;
 const KEPT_BYTES_MAX = 2 * 1024;
-
-/** How long a connection stays open for the next delivery. */
-const IDLE_CONNECTION_MS = 4_000;
-
-/** Connections that are still open, by address: what follows soon needs no new one. */
-export class Connections {
-  readonly #options = { keepAlive: true, maxFreeSockets: LIMITS.webhookSessionsAtOnceMax, timeout: IDLE_CONNECTION_MS };
-  readonly plain = new HttpAgent(this.#options);
-  readonly secure = new HttpsAgent(this.#options);
-
-  close(): void {
-    this.plain.destroy();
-    this.secure.destroy();
-  }
-}
 
 export interface Network {
   readonly rules: TargetRules;
@@ -44,12 +26,6 @@ export interface Network {
   readonly ca?: string;
   /** What to connect to for an address: itself, unless a test leads public addresses to this machine. */
   readonly dial?: (address: string) => string;
-}
-
-export interface Post {
-  readonly url: URL;
-  readonly headers: Record<string, string>;
-  readonly body: string;
 }
 
 export type Answer =
@@ -90,7 +66,7 @@ interface Attempted {
 function postTo(
   address: string,
   network: Omit<Network, "connections"> & { connections?: Connections | undefined },
-  { url, headers, body }: Post,
+  post: Post,
   signal: AbortSignal,
 ): Promise<Attempted> {
   const isShown = placeOf(address) === "public";
@@ -113,19 +89,7 @@ function postTo(
       });
     };
     const onAbort = () => end("No answer within the time limit.");
-    const secure = url.protocol === "https:";
-    const name = hostOf(url);
-    const request = (secure ? httpsRequest : httpRequest)({
-      method: "POST",
-      host: network.dial?.(address) ?? address,
-      port: url.port === "" ? (secure ? 443 : 80) : Number(url.port),
-      path: url.pathname + url.search,
-      agent: (secure ? network.connections?.secure : network.connections?.plain) ?? false,
-      // The certificate must be of the name in the URL, not of the address. An address is no name to ask for.
-      ...(secure && isIP(name) === 0 ? { servername: name } : {}),
-      ...(network.ca === undefined ? {} : { ca: network.ca }),
-      headers: { ...headers, Host: url.host, "Content-Length": String(Buffer.byteLength(body)) },
-    });
+    const request = pinnedRequest(network.dial?.(address) ?? address, post, network);
     request.on("response", (message) => {
       response = message;
       message.on("data", (chunk: Buffer) => {
@@ -136,8 +100,7 @@ function postTo(
       for (const event of ["end", "aborted", "error", "close"]) message.on(event, () => end(""));
     });
     request.on("error", (error: Error & { code?: string }) => {
-      const refused = error.code === "ECONNREFUSED" || error.code === "ENETUNREACH";
-      end(`The connection failed: ${error.code ?? error.name}.`, refused, request.reusedSocket);
+      end(`The connection failed: ${error.code ?? error.name}.`, isRefused(error), request.reusedSocket);
     });
     request.on("upgrade", (_, socket) => {
       socket.destroy();
@@ -146,7 +109,7 @@ function postTo(
     request.on("close", () => end("The connection was closed without an answer."));
     signal.addEventListener("abort", onAbort);
     if (signal.aborted) onAbort();
-    else request.end(body);
+    else request.end(post.body);
   });
 }
 

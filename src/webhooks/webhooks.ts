@@ -6,16 +6,21 @@
 import type { Chance } from "../lib/chance.ts";
 import type { Wait } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
+import { LIMITS } from "../lib/limits.ts";
 import { systemResolve } from "../lib/names.ts";
+import { Connections } from "../lib/pinned-request.ts";
 import { webhooks } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Caller, Records } from "../traces/record.ts";
-import { Connections, type Network } from "./delivery.ts";
+import type { Network } from "./delivery.ts";
 import { OUTBOX, outboxDrain } from "./outbox.ts";
 import type { WebhookPolicy } from "./policy.ts";
 import { deliveryRetention } from "./retention.ts";
 import type { WebhookParts } from "./subscriptions.ts";
 import { DELIVERIES, Worker } from "./worker.ts";
+
+/** How long a connection stays open for the next delivery. */
+const IDLE_CONNECTION_MS = 4_000;
 
 export interface WebhookOptions extends Partial<Omit<Network, "rules">> {
   /** Whether they may lead to this machine: unless said otherwise, for a server that only this machine can reach. */
@@ -41,7 +46,7 @@ export function openWebhooks(
   { loopback = true, ...given }: WebhookOptions,
   wakeTask: (name: string) => void,
 ): Webhooks {
-  const connections = new Connections();
+  const connections = new Connections({ idleMs: IDLE_CONNECTION_MS, idleMax: LIMITS.webhookSessionsAtOnceMax });
   const network: Network = {
     resolve: systemResolve,
     connections,

@@ -242,7 +242,7 @@ test("a query that cannot be embedded is refused with what is wrong, and somebod
   server.always(refuses(404, "No such model.", { code: "gone" }));
   expect(await refusal("coffee")).toEqual([
     "service_unavailable",
-    "The embedding provider failed. The embedding provider answered 404 (gone)",
+    "The embedding provider refuses what it is asked for. The operator's log and GET /v1/settings say more.",
   ]);
   // Neither what is known nor what has no word is asked for.
   expect([await refusal("tea"), await refusal("?!")]).toEqual([undefined, undefined]);

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { createServer } from "node:tls";
-import { Connections, deliver, type Answer, type Network } from "../../../src/webhooks/delivery.ts";
+import { deliver, type Answer, type Network } from "../../../src/webhooks/delivery.ts";
+import { Connections } from "../../../src/lib/pinned-request.ts";
 import { dialHere, publicUrl, startRawReceiver, startReceiver } from "../../support/receiver.ts";
 
 const HERE: Network = { rules: { loopback: true, private: false }, resolve: () => Promise.reject(new Error("nothing is looked up")) };
@@ -203,7 +204,7 @@ async function untilRead(): Promise<void> {
 }
 
 test("a connection serves several deliveries to its address; when the receiver has closed it, another is made", async () => {
-  const connections = new Connections();
+  const connections = new Connections({ idleMs: 4_000, idleMax: 8 });
   const sockets = new Set<unknown>();
   let ending = false;
   using receiver = startRawReceiver((socket) => {
@@ -223,7 +224,7 @@ test("a connection serves several deliveries to its address; when the receiver h
 
 test("a connection is for the address that was checked, not for the name", async () => {
   await using receiver = startReceiver();
-  const connections = new Connections();
+  const connections = new Connections({ idleMs: 4_000, idleMax: 8 });
   const url = `http://rebinding.example.com:${new URL(receiver.url).port}/hook`;
   expect(await post(url, { connections, resolve: () => Promise.resolve(["127.0.0.1"]) })).toMatchObject({ status: 200 });
   expect(await post(url, { connections, resolve: () => Promise.resolve(["127.0.0.2"]) })).toMatchObject({
