@@ -64,6 +64,100 @@ const LMDB_C = ["lmdb/libraries/liblmdb/mdb.c", "lmdb/libraries/liblmdb/midl.c",
 const LMDB_CPP = ["lmdb-js", "writer", "env", "compression", "ordered-binary", "misc", "txn", "dbi", "cursor", "v8-functions"];
 const LMDB_DEFINES = ["-DMDB_MAXKEYSIZE=0", "-DMDB_USE_ROBUST", "-DNODE_GYP_MODULE_NAME=lmdb"];
 
+/** What a damaged page gets who reads it. A transaction that writes is over with it; one that reads is not. */
+const CORRUPTED = String.raw`
+static int
+cairn_corrupted(MDB_txn *txn)
+{
+	if (!F_ISSET(txn->mt_flags, MDB_TXN_RDONLY)) txn->mt_flags |= MDB_TXN_ERROR;
+	return MDB_CORRUPTED;
+}
+`;
+
+/** Entries are page numbers, those below 0 the length of the block that the next one begins, or 0 for nothing. */
+const FREE_LIST_CHECK = String.raw`${CORRUPTED}
+static int
+cairn_free_list_is_sound(MDB_txn *txn, MDB_val *data)
+{
+	const MDB_ID *list = data->mv_data;
+	size_t i, length;
+	if (data->mv_size < sizeof(MDB_ID)) return 0;
+	length = data->mv_size / sizeof(MDB_ID) - 1;
+	if (list[0] > length) return 0;
+	for (i = 1; i <= list[0]; i++) {
+		pgno_t pages = 1;
+		if (list[i] == 0) continue;
+		if ((ssize_t)list[i] < 0) {
+			pages = -(ssize_t)list[i];
+			if (++i > list[0]) return 0;
+		}
+		if (list[i] < NUM_METAS || list[i] >= txn->mt_next_pgno || pages > txn->mt_next_pgno - list[i]) return 0;
+	}
+	return 1;
+}
+
+`;
+
+/**
+ * Whatever is in a page that this lets pass, nothing outside of it is read. Most of it is looked at once for each time that a
+ * page was written: its number and the transaction that wrote it stand in its head, and both in one word of a table of those
+ * seen last, which other threads may read and write at the same time.
+ */
+const PAGE_CHECK = String.raw`
+#define CAIRN_SOUND_PAGES 65536
+static int
+cairn_page_is_sound(MDB_cursor *mc, const MDB_page *p, pgno_t pgno)
+{
+	MDB_env *env = mc->mc_txn->mt_env;
+	unsigned flags = p->mp_flags & ~(P_DIRTY_OVF|P_LOOSE|P_KEEP), room = env->me_psize - PAGEBASE, upper = p->mp_upper, i, count;
+	uint64_t seal, *slot;
+	if (p->mp_pgno != pgno) return 0;
+	if (flags == P_OVERFLOW) return p->mp_pages > 0 && p->mp_pages <= mc->mc_txn->mt_next_pgno - pgno;
+	if (flags != P_BRANCH && flags != P_LEAF) return 0;
+	count = NUMKEYS(p);
+	if (count == 0 || p->mp_lower & 1 || p->mp_lower > upper || upper > room) return 0;
+	if (env->me_sound == NULL) {
+		uint64_t *table = calloc(CAIRN_SOUND_PAGES, sizeof(uint64_t)), *none = NULL;
+		if (table != NULL && !__atomic_compare_exchange_n(&env->me_sound, &none, table, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) free(table);
+	}
+	seal = (pgno * 0x9E3779B97F4A7C15ull ^ p->mp_txnid * 0xC2B2AE3D27D4EB4Full ^ ((uint64_t)count << 32 | upper)) | 1;
+	slot = env->me_sound == NULL ? NULL : &env->me_sound[pgno % CAIRN_SOUND_PAGES];
+	if (slot != NULL && __atomic_load_n(slot, __ATOMIC_RELAXED) == seal) return 1;
+	for (i = 0; i < count; i++) {
+		unsigned at = p->mp_ptrs[i], end, size;
+		const MDB_node *node;
+		if (at < upper || at & 1 || at + NODESIZE > room) return 0;
+		node = NODEPTR(p, i);
+		end = at + NODESIZE + node->mn_ksize;
+		if (node->mn_ksize > ENV_MAXKEY(env) || end > room) return 0;
+		if (flags == P_BRANCH) {
+			if (NODEPGNO(node) < NUM_METAS) return 0;
+			continue;
+		}
+		if (node->mn_flags & ~(F_BIGDATA|F_SUBDATA)) return 0;
+		size = F_ISSET(node->mn_flags, F_BIGDATA) ? sizeof(MDB_ovpage) : NODEDSZ(node);
+		if (size > room - end) return 0;
+		if (F_ISSET(node->mn_flags, F_SUBDATA)) {
+			MDB_db table;
+			if (F_ISSET(node->mn_flags, F_BIGDATA) || size != sizeof(MDB_db)) return 0;
+			memcpy(&table, NODEDATA(node), sizeof(table));
+			if (table.md_flags != 0 || table.md_depth > CURSOR_STACK) return 0;
+		}
+	}
+	if (slot != NULL) __atomic_store_n(slot, seal, __ATOMIC_RELAXED);
+	return 1;
+}
+
+static int
+cairn_ovpage_get(MDB_cursor *mc, const MDB_ovpage *ovp, MDB_page **ret)
+{
+	int rc = MDB_PAGE_GET(mc, ovp->op_pgno, ovp->op_pages, ret);
+	if (rc == 0 && (!IS_OVERFLOW(*ret) || (*ret)->mp_pages != ovp->op_pages)) return cairn_corrupted(mc->mc_txn);
+	return rc;
+}
+
+`;
+
 const MDB_C = "dependencies/lmdb/libraries/liblmdb/mdb.c";
 /** What is changed in lmdb's source, wherever it stands; in `mdb.c` unless another file is named. */
 const LMDB_PATCHES: readonly { file?: string; why: string; from: string; to: string }[] = [
@@ -118,6 +212,86 @@ const LMDB_PATCHES: readonly { file?: string; why: string; from: string; to: str
     why: "A write transaction that could not begin kept the lock, and its commit was never settled: every later write waited for good. Now it is tried again until it can begin, or until a fatal error of the environment ends the process.",
     from: "if (rc != 0) {\n\t\tresultCode = rc;\n\t\treturn;",
     to: "if (rc != 0 && rc != MDB_PANIC) {\n\t\tusleep(100000);\n\t\tgoto retry;\n\t}\n\tif (rc != 0) {\n\t\tresultCode = rc;\n\t\tpthread_mutex_unlock(envForTxn->writingLock);\n\t\treturn;",
+  },
+  {
+    why: "A damaged page was taken as it stood: a read outside of it ended the process. Now who meets one gets MDB_CORRUPTED, and the rest can still be read.",
+    from: "static int\nmdb_page_get(MDB_cursor *mc, pgno_t pgno,",
+    to: `${PAGE_CHECK}static int\nmdb_page_get(MDB_cursor *mc, pgno_t pgno,`,
+  },
+  {
+    why: "Where that check is made: for every page that comes from the file.",
+    from: "MDB_env *env = txn->mt_env;\n\t\tp = (MDB_page *)(env->me_map + env->me_psize * pgno);\n\t}",
+    to: "MDB_env *env = txn->mt_env;\n\t\tp = (MDB_page *)(env->me_map + env->me_psize * pgno);\n\t\tif (!cairn_page_is_sound(mc, p, pgno)) return cairn_corrupted(txn);\n\t}",
+  },
+  {
+    why: "It remembers which pages it has looked at.",
+    from: "\tHANDLE\t\tme_fd;\t\t/**< The main data file */",
+    to: "\tuint64_t\t*me_sound;\n\tHANDLE\t\tme_fd;\t\t/**< The main data file */",
+  },
+  {
+    why: "And forgets them when the file is closed.",
+    from: "\tfree(env->me_pbuf);\n",
+    to: "\tfree(env->me_pbuf);\n\tfree(env->me_sound);\n\tenv->me_sound = NULL;\n",
+  },
+  {
+    why: "A page number beyond the end was printed, and made everything else unreadable until the next transaction.",
+    from: 'fprintf(stderr, "page %u not found error\\n", pgno);\n\n\t\ttxn->mt_flags |= MDB_TXN_ERROR;\n\t\treturn MDB_PAGE_NOTFOUND;',
+    to: "return cairn_corrupted(txn);",
+  },
+  {
+    why: "The same for a page of another kind than it should be.",
+    from: 'fprintf(stderr, "internal error, index points to a %02X page!?\\n",\n\t\t\t\tmp->mp_flags);\n\t\tmc->mc_txn->mt_flags |= MDB_TXN_ERROR;\n\t\treturn MDB_CORRUPTED;',
+    to: "return cairn_corrupted(mc->mc_txn);",
+  },
+  {
+    why: "And for a tree deeper than any.",
+    from: 'fprintf(stderr, "excess cursor stack error\\n");\n\n\t\tmc->mc_txn->mt_flags |= MDB_TXN_ERROR;\n\t\treturn MDB_CURSOR_FULL;',
+    to: "if (!F_ISSET(mc->mc_txn->mt_flags, MDB_TXN_RDONLY)) mc->mc_txn->mt_flags |= MDB_TXN_ERROR;\n\t\treturn MDB_CURSOR_FULL;",
+  },
+  ...["IS_LEAF(mp)", "IS_LEAF(mc->mc_pg[mc->mc_top])", "root > 1"].map((holds) => ({
+    why: "An assertion about what is in the file ends the process; an error does not.",
+    from: `mdb_cassert(mc, ${holds});`,
+    to: `if (!(${holds})) return cairn_corrupted(mc->mc_txn);`,
+  })),
+  {
+    why: "The same, about a branch with one page below it.",
+    from: "mdb_cassert(mc, !mc->mc_dbi || NUMKEYS(mp) > 1);",
+    to: "if (mc->mc_dbi && NUMKEYS(mp) < 2) return cairn_corrupted(mc->mc_txn);",
+  },
+  {
+    why: "The next page of a level is of the kind of the one before.",
+    from: "if ((rc = MDB_PAGE_GET(mc, NODEPGNO(indx), 1, &mp)) != 0) {",
+    to: "rc = MDB_PAGE_GET(mc, NODEPGNO(indx), 1, &mp);\n\tif (rc == 0 && ((mp->mp_flags ^ mc->mc_pg[mc->mc_snum]->mp_flags) & (P_BRANCH|P_LEAF|P_OVERFLOW))) rc = cairn_corrupted(mc->mc_txn);\n\tif (rc != 0) {",
+  },
+  ...["mc", "&mc"].map((cursor) => ({
+    why: "A large value is on pages for that, as many as its entry says.",
+    from: `MDB_PAGE_GET(${cursor}, ovp.op_pgno, ovp.op_pages, &omp)`,
+    to: `cairn_ovpage_get(${cursor}, &ovp, &omp)`,
+  })),
+  {
+    why: "And no longer than they are.",
+    from: "\tdata->mv_data = METADATA(omp);\n\tMC_SET_OVPG(mc, omp);",
+    to: "\tif (data->mv_size > (size_t)omp->mp_pages * mc->mc_txn->mt_env->me_psize - PAGEHDRSZ) return cairn_corrupted(mc->mc_txn);\n\tdata->mv_data = METADATA(omp);\n\tMC_SET_OVPG(mc, omp);",
+  },
+  {
+    why: "A list of free pages is as long as it says, and names pages that there are.",
+    from: "\t\tidl = (MDB_ID *) data.mv_data;\n\t\ti = idl[0];\n",
+    to: "\t\tidl = (MDB_ID *) data.mv_data;\n\t\tif (!cairn_free_list_is_sound(txn, &data)) { rc = cairn_corrupted(txn); goto fail; }\n\t\ti = idl[0];\n",
+  },
+  {
+    why: "Its check has to be known before it is used.",
+    from: "/** Allocate page numbers and memory for writing.",
+    to: `${FREE_LIST_CHECK}/** Allocate page numbers and memory for writing.`,
+  },
+  {
+    why: "A copy has room for branches as deep as the first path through the tree.",
+    from: "\t/* Make cursor pages writable */\n",
+    to: "\tunsigned depth = mc.mc_snum;\n",
+  },
+  {
+    why: "So a path that is of another depth must not be followed.",
+    from: "rc = MDB_PAGE_GET(&mc, pg, 1, &mp);\n",
+    to: "rc = MDB_PAGE_GET(&mc, pg, 1, &mp);\n\t\t\t\tif (rc == 0 && !F_ISSET(mp->mp_flags, mc.mc_top + 2u < depth ? P_BRANCH : P_LEAF)) rc = MDB_CORRUPTED;\n",
   },
 ];
 
