@@ -111,7 +111,8 @@ cairn_page_is_sound(MDB_cursor *mc, const MDB_page *p, pgno_t pgno)
 	MDB_env *env = mc->mc_txn->mt_env;
 	unsigned flags = p->mp_flags & ~(P_DIRTY_OVF|P_LOOSE|P_KEEP), room = env->me_psize - PAGEBASE, upper = p->mp_upper, i, count;
 	uint64_t seal, *slot;
-	if (p->mp_pgno != pgno) return 0;
+	/* A later transaction than this one would be taken for one under way, and the page written to where it is. */
+	if (p->mp_pgno != pgno || p->mp_txnid > mc->mc_txn->mt_txnid) return 0;
 	if (flags == P_OVERFLOW) return p->mp_pages > 0 && p->mp_pages <= mc->mc_txn->mt_next_pgno - pgno;
 	if (flags != P_BRANCH && flags != P_LEAF) return 0;
 	count = NUMKEYS(p);
@@ -257,6 +258,22 @@ const LMDB_PATCHES: readonly { file?: string; why: string; from: string; to: str
     why: "The same, about a branch with one page below it.",
     from: "mdb_cassert(mc, !mc->mc_dbi || NUMKEYS(mp) > 1);",
     to: "if (mc->mc_dbi && NUMKEYS(mp) < 2) return cairn_corrupted(mc->mc_txn);",
+  },
+  ...["mdb_page_alloc error", "mdb_page_touch error"].map((name) => ({
+    why: "A transaction that fails says so to who began it, and not on standard error.",
+    from: `fprintf(stderr, "${name}\\n");`,
+    to: "",
+  })),
+  {
+    why: "The same for one that removes a row.",
+    from: 'fprintf(stderr, "cursor_del0 failed, %i\\n", rc);',
+    to: "",
+  },
+  {
+    file: "src/cursor.cpp",
+    why: "A descending range whose beginning is on a damaged page began at the end of the table instead.",
+    from: "if (rc)\n\t\t\t\t\trc = mdb_cursor_get(cursor, &key, &data, MDB_LAST);\n\t\t\t\telse if",
+    to: "if (rc == MDB_NOTFOUND)\n\t\t\t\t\trc = mdb_cursor_get(cursor, &key, &data, MDB_LAST);\n\t\t\t\telse if (rc) {}\n\t\t\t\telse if",
   },
   {
     why: "The next page of a level is of the kind of the one before.",

@@ -90,8 +90,11 @@ process.umask(0o077);
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
+  const said = isOfLmdb(error)
+    ? `The store cannot be read or changed: ${messageOf(error)}. cairn doctor says what is damaged.`
+    : messageOf(error);
   // It may say back what a file or a store holds. Some messages have lines of their own.
-  const message = messageOf(error).split("\n").map(escaped).join("\n");
+  const message = said.split("\n").map(escaped).join("\n");
   console.error(error instanceof UsageError ? `cairn: ${message}\nTry: cairn --help` : `cairn: ${message}`);
   process.exitCode = error instanceof UsageError ? 2 : 1;
 }

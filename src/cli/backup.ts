@@ -4,6 +4,7 @@
  * @module
  */
 import { systemClock } from "../lib/clock.ts";
+import { assertNotOwn } from "../operations/store-file.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
 import { endWhenInterrupted } from "./interrupted.ts";
 import { print } from "./print.ts";
@@ -13,7 +14,7 @@ export async function backup(args: readonly string[], prepare: Prepare): Promise
     config,
     file = "",
     has,
-  } = readCommandLine({ command: "backup", file: "needed", switches: ["force"], needsStore: true }, args, prepare);
+  } = readCommandLine({ command: "backup", file: "needed", switches: ["force"], needsStore: true, checkFile: assertNotOwn }, args, prepare);
   endWhenInterrupted();
   const { writeBackup } = await import("../operations/backup.ts");
   const { withStore } = await import("../operations/with-store.ts");

@@ -3,10 +3,13 @@
  *
  * @module
  */
+import { accessSync, constants, existsSync, rmSync, statSync } from "node:fs";
+import { dirname, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { commonFlags, OPTIONS, UsageError, readConfig, type Config } from "../config.ts";
 import { messageOf } from "../lib/errors.ts";
-import { assertStore } from "../operations/store-file.ts";
+import { OperationError } from "../operations/report.ts";
+import { assertDataFile, assertStore, holdsStore } from "../operations/store-file.ts";
 
 export type Prepare = (args: readonly string[]) => Config;
 
@@ -15,8 +18,10 @@ export interface Usage {
   file: "needed" | "optional" | "none";
   /** Flags without a value. */
   switches?: readonly string[];
-  /** Whether it works on a store that is there. */
-  needsStore: boolean;
+  /** Whether it works on a store that is there; `damaged`: also on one whose file must not be mapped. */
+  needsStore: boolean | "damaged";
+  /** Called with the name of the file before anything is made. */
+  checkFile?: (file: string, dataDirectory: string) => void;
 }
 
 export interface CommandLine {
@@ -24,6 +29,8 @@ export interface CommandLine {
   /** `-`, or none, is standard input or output. */
   file: string | undefined;
   has: (name: string) => boolean;
+  /** Takes away the directories that this command line has made, as long as there is no store in them. */
+  removeMade: () => void;
 }
 
 /**
@@ -40,8 +47,33 @@ export function readCommandLine(usage: Usage, args: readonly string[], prepare: 
   }
   if (usage.file === "needed" && (file === undefined || file === "-")) throw new UsageError(`cairn ${command} needs the name of a file`);
   const common = commonFlags(parsed.values);
-  if (usage.needsStore) assertStore(readConfig(common).dataDirectory);
-  return { config: prepare(common), file: file === "-" ? undefined : file, has: (name) => parsed.values[name] === true };
+  if (usage.needsStore === true) assertStore(readConfig(common).dataDirectory);
+  if (usage.needsStore === "damaged") assertDataFile(readConfig(common).dataDirectory);
+  const { dataDirectory } = readConfig(common);
+  const made = firstMissing(resolve(dataDirectory));
+  const removeMade = () => {
+    if (made !== undefined && !holdsStore(dataDirectory)) rmSync(made, { recursive: true, force: true });
+  };
+  if (file !== undefined && file !== "-") usage.checkFile?.(file, dataDirectory);
+  return { config: prepare(common), file: file === "-" ? undefined : file, has: (name) => parsed.values[name] === true, removeMade };
+}
+
+/** The first directory of a path that is not there; undefined when all of it is. */
+function firstMissing(path: string): string | undefined {
+  if (existsSync(path)) return undefined;
+  return firstMissing(dirname(path)) ?? path;
+}
+
+/** Refuses a file to be read that cannot be, before anything is made. @throws {OperationError} */
+export function assertReadable(file: string): void {
+  const stats = statSync(file, { throwIfNoEntry: false });
+  if (stats === undefined) throw new OperationError(`There is no file ${file}.`);
+  if (stats.isDirectory()) throw new OperationError(`${file} is no file, but a directory.`);
+  try {
+    accessSync(file, constants.R_OK);
+  } catch (error) {
+    throw new OperationError(`${file} must not be read: its mode does not allow it.`, { cause: error });
+  }
 }
 
 interface Parsed {

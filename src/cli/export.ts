@@ -6,6 +6,8 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { systemClock } from "../lib/clock.ts";
+import { assertNotOwn } from "../operations/store-file.ts";
+import type { LeftOut } from "../operations/salvage.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
 import { endWhenInterrupted } from "./interrupted.ts";
 import { hasReaderLeft, writeOut } from "./print.ts";
@@ -16,17 +18,21 @@ const CHUNK_LENGTH = 256 * 1024;
 
 export async function exportAll(args: readonly string[], prepare: Prepare): Promise<number> {
   const { config, file, has } = readCommandLine(
-    { command: "export", file: "optional", switches: ["force", "with-secrets"], needsStore: true },
+    { command: "export", file: "optional", switches: ["force", "with-secrets", "salvage"], needsStore: "damaged", checkFile: assertNotOwn },
     args,
     prepare,
   );
   endWhenInterrupted();
   const { exportLines } = await import("../operations/export.ts");
+  const { salvageLines } = await import("../operations/salvage.ts");
+  const { withDataFile } = await import("../operations/damage.ts");
   const { withStore } = await import("../operations/with-store.ts");
   const { writeWhole } = await import("../operations/files.ts");
   using progress = showProgress("Exporting", "records");
-  const writing = withStore(config.dataDirectory, systemClock, async (store) => {
-    const lines = () => exportLines(store, { secrets: has("with-secrets") }, (done, total) => progress.show(done, total));
+  const options = { secrets: has("with-secrets") };
+  const onProgress = (done: number, total: number) => progress.show(done, total);
+  const leftOut: LeftOut[] = [];
+  const write = async (lines: () => Iterable<string>) => {
     if (file === undefined) return writeLines(lines(), writeOut);
     await writeWhole(file, { force: has("force") }, async (directory) => {
       const path = join(directory, "export");
@@ -38,7 +44,13 @@ export async function exportAll(args: readonly string[], prepare: Prepare): Prom
       }
       return path;
     });
-  });
+  };
+  const { dataDirectory } = config;
+  const writing = has("salvage")
+    ? withDataFile(dataDirectory, (path) =>
+        write(() => salvageLines(path, { ...options, onProgress, onEnd: (tables) => leftOut.push(...tables) })),
+      )
+    : withStore(dataDirectory, systemClock, (store) => write(() => exportLines(store, options, onProgress)));
   try {
     await writing;
   } catch (error) {
@@ -46,8 +58,13 @@ export async function exportAll(args: readonly string[], prepare: Prepare): Prom
     if (file === undefined && hasReaderLeft(error)) return 1;
     throw error;
   }
+  progress.clear();
   if (file !== undefined) console.error(`Wrote ${file}`);
-  return 0;
+  if (!has("salvage")) return 0;
+  for (const { table, rows, of } of leftOut)
+    console.error(of === 0 ? `${table}: the table cannot be found` : `${table}: ${rows} of ${of} rows are left out`);
+  if (leftOut.length === 0) console.error("Nothing is left out.");
+  return leftOut.length === 0 ? 0 : 1;
 }
 
 async function writeLines(lines: Iterable<string>, write: (text: string) => Promise<void>): Promise<void> {

@@ -84,6 +84,7 @@ const COMMANDS: readonly Command[] = [
     usage: "[FILE] [flags]",
     says: "write everything as lines of JSON, while it is served too",
     flags: [
+      ["--salvage", "of a damaged store: write what can be read, and count what is left out"],
       ["--with-secrets", "those of webhooks and of the embedding provider too"],
       ["--force", "replace FILE if it is there"],
       DATA_DIRECTORY,
@@ -107,7 +108,7 @@ const COMMANDS: readonly Command[] = [
   {
     name: "doctor",
     usage: "[--fix]",
-    says: "check every row, index and counter, and mend them",
+    says: "check every page, row, index and counter, and mend what records say",
     flags: [["--fix", "mend what the records say how to mend; no server may have the directory"], DATA_DIRECTORY],
     example: "cairn doctor --fix --data-dir /var/lib/cairn",
   },

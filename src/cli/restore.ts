@@ -4,7 +4,7 @@
  * @module
  */
 import { systemClock } from "../lib/clock.ts";
-import { readCommandLine, type Prepare } from "./command-line.ts";
+import { assertReadable, readCommandLine, type Prepare } from "./command-line.ts";
 import { endWhenInterrupted } from "./interrupted.ts";
 import { escaped, print } from "./print.ts";
 import { showProgress } from "./progress.ts";
@@ -14,13 +14,21 @@ export async function restore(args: readonly string[], prepare: Prepare): Promis
     config,
     file = "",
     has,
-  } = readCommandLine({ command: "restore", file: "needed", switches: ["force"], needsStore: false }, args, prepare);
+    removeMade,
+  } = readCommandLine(
+    { command: "restore", file: "needed", switches: ["force"], needsStore: false, checkFile: assertReadable },
+    args,
+    prepare,
+  );
   endWhenInterrupted();
   const { restoreBackup } = await import("../operations/backup.ts");
   using progress = showProgress("Restoring", "bytes");
   const restored = await restoreBackup(file, config.dataDirectory, systemClock, { force: has("force") }, (done, total) =>
     progress.show(done, total),
-  );
+  ).catch((error: unknown) => {
+    removeMade();
+    throw error;
+  });
   const { sessions, memories, created_at, cairn } = restored;
   await print(
     escaped(`Restored ${sessions} sessions and ${memories} memories to ${config.dataDirectory}, as of ${created_at} (Cairn ${cairn})`),

@@ -16,8 +16,10 @@ import { mkdirSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
 import { toIso } from "../lib/time.ts";
 import { version } from "../lib/version.ts";
+import { DATA_FILE } from "../storage/data-file.ts";
 import { Store } from "../storage/store.ts";
 import { BACKUP_NUMBER, memories, meta, sessions, SCHEMA_VERSION } from "../storage/tables.ts";
+import { checkFile } from "./damage.ts";
 import { writeWhole, type WriteOptions } from "./files.ts";
 import { putStore } from "./new-store.ts";
 import { OperationError, type OnProgress } from "./report.ts";
@@ -25,6 +27,7 @@ import { OperationError, type OnProgress } from "./report.ts";
 const FORMAT = 1;
 const DESCRIPTION_BYTES = 512;
 const CHUNK_BYTES = 1024 * 1024;
+const FINDINGS_SHOWN_MAX = 3;
 
 export interface Description {
   cairn_backup: number;
@@ -41,6 +44,8 @@ export async function writeBackup(store: Store, clock: Clock, path: string, opti
     const created_at = toIso(clock.now());
     await store.backup(directory);
     const copy = join(directory, "data.mdb");
+    const isCurrent = store.schema === SCHEMA_VERSION;
+    assertCopy(copy, { decode: isCurrent }, "The store is damaged, so that no backup was written. cairn doctor says what is lost.");
     const { bytes, sha256 } = await digest(copy, Number.POSITIVE_INFINITY, () => undefined);
     taken.description = { cairn_backup: FORMAT, cairn: version, schema: store.schema, created_at, bytes, sha256 };
     await appendFile(copy, `${JSON.stringify(taken.description).padEnd(DESCRIPTION_BYTES - 1)}\n`);
@@ -72,7 +77,8 @@ export async function restoreBackup(
   let counts = { sessions: 0, memories: 0 };
   await putStore(dataDirectory, refusal, async (draft) => {
     mkdirSync(join(draft, "store"), { mode: 0o700 });
-    const copy = await open(join(draft, "store", "data.mdb"), "wx", 0o600);
+    const copyPath = join(draft, DATA_FILE);
+    const copy = await open(copyPath, "wx", 0o600);
     try {
       let done = 0;
       const found = await digest(path, description.bytes, async (chunk) => {
@@ -85,6 +91,8 @@ export async function restoreBackup(
     } finally {
       await copy.close();
     }
+    const isCurrent = description.schema === SCHEMA_VERSION;
+    assertCopy(copyPath, { decode: isCurrent }, `${path} is a backup of a damaged store. Nothing was changed.`);
     const store = await Store.open(draft, clock, { older: true });
     counts = { sessions: store.count(sessions), memories: store.count(memories) };
     const { schema } = store;
@@ -94,6 +102,14 @@ export async function restoreBackup(
     if (schema !== description.schema) throw new OperationError(`${path} has another schema than it says. Nothing was changed.`);
   });
   return { ...description, ...counts };
+}
+
+/** @throws {OperationError} when a page or a row of a copy cannot be read */
+function assertCopy(path: string, options: { decode: boolean }, problem: string): void {
+  const { findings } = checkFile(path, options);
+  if (findings.length === 0) return;
+  const found = findings.slice(0, FINDINGS_SHOWN_MAX).map(({ what, count }) => `${what}: ${count}`);
+  throw new OperationError(`${problem} Found: ${found.join("; ")}.`);
 }
 
 /** What a backup says of itself, as far as that can be told without reading all of it. */

@@ -52,7 +52,7 @@ const WITHOUT_URL = "It was exported without its secret and the path of its URL:
 /** Each line, without its line feed. Everything is as it was when the first was asked for. */
 export function* exportLines(store: Store, options: ExportOptions, onProgress?: OnProgress): Generator<string, void, undefined> {
   using reader = store.snapshot();
-  yield JSON.stringify({ cairn_export: EXPORT_FORMAT, cairn: version, schema: SCHEMA_VERSION });
+  yield headerLine();
   const total = RECORDS.reduce((sum, { table }) => sum + store.count(table), 0);
   let done = 0;
   for (const of of RECORDS) {
@@ -66,7 +66,16 @@ export function* exportLines(store: Store, options: ExportOptions, onProgress?: 
   yield JSON.stringify({ end: done });
 }
 
-function lineOf(reader: Snapshot, of: RecordTable, key: string, text: string, { secrets }: ExportOptions): string {
+/** @param marks - `salvaged`: rows may be missing, and what others say of them is to be mended */
+export function headerLine(marks: { salvaged?: true } = {}): string {
+  return JSON.stringify({ cairn_export: EXPORT_FORMAT, cairn: version, schema: SCHEMA_VERSION, ...marks });
+}
+
+/** What a memory's line needs of the store. */
+export type VectorReader = Pick<Snapshot, "vectorBytes">;
+
+/** @throws {OperationError} for a row that cannot be read */
+export function lineOf(reader: VectorReader, of: RecordTable, key: string, text: string, { secrets }: ExportOptions): string {
   try {
     if (of.table === memories) return memoryLine(reader, key, JSON.parse(text) as MemoryRow);
     if (!secrets && of.table === settings) return line(settings, key, settingsWithoutSecret(JSON.parse(text) as SettingsRow));
@@ -85,7 +94,7 @@ function line({ name }: AnyTable, key: string, row: string, more = ""): string {
 }
 
 /** A vector that is lost is owed where the lines are read. */
-function memoryLine(reader: Snapshot, key: string, row: MemoryRow): string {
+function memoryLine(reader: VectorReader, key: string, row: MemoryRow): string {
   const { embedding, ...rest } = row;
   const bytes = embedding === undefined ? undefined : reader.vectorBytes(key);
   if (embedding === undefined || bytes === undefined || !isEmbedding(bytes)) return line(memories, key, JSON.stringify(rest));

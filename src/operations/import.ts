@@ -32,9 +32,10 @@ import {
 import { encodeVector } from "../vectors/encoding.ts";
 import { newSecret } from "../webhooks/signature.ts";
 import { CHECKS } from "./checks.ts";
+import { mendAll } from "./doctor.ts";
 import { EXPORT_FORMAT } from "./export.ts";
 import { putStore } from "./new-store.ts";
-import { OperationError } from "./report.ts";
+import { OperationError, type Finding } from "./report.ts";
 import { RECORDS, rowProblem, stored, type RecordTable } from "./records.ts";
 
 const LINES_PER_COMMIT = 500;
@@ -55,6 +56,8 @@ export interface Imported {
   records: number;
   /** What was exported without its secrets, and what to do about each. */
   setAgain: string[];
+  /** Of a salvaged export: what is still wrong when all is mended that can be. */
+  left: Finding[];
 }
 
 /** @throws {OperationError} naming the line that is wrong; then nothing was changed */
@@ -65,13 +68,15 @@ export async function importLines(
   onRead?: OnRead,
 ): Promise<Imported> {
   const refusal = `There is a store in ${dataDirectory} already. An import needs a data directory without one.`;
-  const imported: Imported = { records: 0, setAgain: [] };
+  const imported: Imported = { records: 0, setAgain: [], left: [] };
   await putStore(dataDirectory, refusal, async (draft) => {
     const store = await Store.open(draft, clock);
     try {
       const records = new RecordsRead(join(draft, "records"));
-      imported.records = await readInto(store, source, records, imported.setAgain, onRead);
-      await checkTogether(store, records);
+      const read = await readInto(store, source, records, imported.setAgain, onRead);
+      imported.records = read.count;
+      if (read.isSalvaged) imported.left = (await mendAll(store)).left;
+      else await checkTogether(store, records);
     } finally {
       await store.close();
     }
@@ -123,7 +128,8 @@ async function readInto(
   records: RecordsRead,
   setAgain: string[],
   onRead: OnRead | undefined,
-): Promise<number> {
+): Promise<{ count: number; isSalvaged: boolean }> {
+  let isSalvaged = false;
   let number = 0;
   let end: number | undefined;
   let batch: Line[] = [];
@@ -142,7 +148,7 @@ async function readInto(
     number++;
     const value = parse(bytes, number);
     if (end !== undefined) throw wrong(number, "nothing may come after the end");
-    if (number === 1) checkHeader(value);
+    if (number === 1) isSalvaged = checkHeader(value).isSalvaged;
     else if (Object.hasOwn(value, "end")) end = value["end"] as number;
     else {
       const line = checkLine(value, number);
@@ -162,7 +168,7 @@ async function readInto(
   const given = `The next label is ${next}, and must be`;
   if (!(next > highestLabel)) throw new OperationError(`${given} above ${highestLabel}, which a vector has. Nothing was changed.`);
   if (!(next >= first)) throw new OperationError(`${given} ${first} or more, which is the first. Nothing was changed.`);
-  return end;
+  return { count: end, isSalvaged };
 }
 
 /** The lines of a stream of bytes, each with how much had been read by then. */
@@ -205,8 +211,8 @@ function parse(bytes: Uint8Array, number: number): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-function checkHeader(value: Record<string, unknown>): void {
-  const { cairn_export: format, schema, cairn } = value;
+function checkHeader(value: Record<string, unknown>): { isSalvaged: boolean } {
+  const { cairn_export: format, schema, cairn, salvaged } = value;
   if (typeof format !== "number" || typeof schema !== "number") throw wrong(1, "it is not the first line of an export of Cairn's");
   if (format !== EXPORT_FORMAT || schema !== SCHEMA_VERSION) {
     throw wrong(
@@ -214,6 +220,7 @@ function checkHeader(value: Record<string, unknown>): void {
       `this Cairn reads format ${EXPORT_FORMAT}, schema ${SCHEMA_VERSION}, not format ${format}, schema ${schema} of Cairn ${JSON.stringify(cairn)?.slice(0, 80)}`,
     );
   }
+  return { isSalvaged: salvaged === true };
 }
 
 interface Line {

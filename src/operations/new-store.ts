@@ -7,11 +7,12 @@
 import { chmodSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { claim } from "../storage/claim.ts";
+import { DATA_FILE } from "../storage/data-file.ts";
 import { makePrivate, prepareDirectory } from "../storage/data-directory.ts";
 import { draftAt, flush } from "./files.ts";
 import { removeGraph } from "./graph.ts";
 import { OperationError } from "./report.ts";
-import { DATA, holdsStore } from "./store-file.ts";
+import { holdsStore } from "./store-file.ts";
 
 /**
  * @param make - makes a store in the data directory it is given, and closes it
@@ -28,14 +29,14 @@ export async function putStore(dataDirectory: string, refusal: string | undefine
   removeIncoming(directory);
   mkdirSync(draft.path, { mode: 0o700 });
   await make(draft.path);
-  chmodSync(join(draft.path, DATA), 0o600);
-  await flush(join(draft.path, DATA));
+  chmodSync(join(draft.path, DATA_FILE), 0o600);
+  await flush(join(draft.path, DATA_FILE));
   removeGraph(directory);
   mkdirSync(join(directory, "store"), { recursive: true, mode: 0o700 });
   // Who has the old store open keeps it with its lock; the new one gets a lock of its own.
   rmSync(join(directory, "store", "lock.mdb"), { force: true });
   makePrivate(directory);
-  renameSync(join(draft.path, DATA), join(directory, DATA));
+  renameSync(join(draft.path, DATA_FILE), join(directory, DATA_FILE));
   await flush(join(directory, "store"));
   await flush(directory);
 }

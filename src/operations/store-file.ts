@@ -3,18 +3,39 @@
  *
  * @module
  */
-import { existsSync } from "node:fs";
-import { join } from "node:path";
+import { existsSync, realpathSync } from "node:fs";
+import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import { DATA_FILE, STORE_DIRECTORY } from "../storage/data-file.ts";
+import { assertFile } from "../storage/pages.ts";
 import { OperationError } from "./report.ts";
 
-/** Where it is in a data directory. */
-export const DATA = join("store", "data.mdb");
-
 export function holdsStore(dataDirectory: string): boolean {
-  return existsSync(join(dataDirectory, DATA));
+  return existsSync(join(dataDirectory, DATA_FILE));
 }
 
-/** @throws {OperationError} where there is none, so that a wrong `--data-dir` is noticed */
+/**
+ * @throws {OperationError} where there is none, so that a wrong `--data-dir` is noticed
+ * @throws {DamagedStoreError} where there was one, or the file of it must not be mapped
+ */
 export function assertStore(dataDirectory: string): void {
+  assertFile(dataDirectory);
+  assertDataFile(dataDirectory);
+}
+
+/** What Cairn itself keeps in a data directory; everything else in it is the operator's, such as backups. */
+const OWN_NAMES = [STORE_DIRECTORY, "vectors", "incoming", ".native", "serve.lock"];
+
+/** @throws {OperationError} for a file that would be written among, or over, what Cairn itself keeps in a data directory */
+export function assertNotOwn(file: string, dataDirectory: string): void {
+  const directory = dirname(resolve(file));
+  if (!existsSync(directory) || !existsSync(dataDirectory)) return;
+  const [own] = relative(realpathSync(dataDirectory), join(realpathSync(directory), basename(file))).split(sep);
+  if (own !== undefined && OWN_NAMES.includes(own))
+    throw new OperationError(`${file} is where Cairn keeps its own files (${own} of ${dataDirectory}). Choose another place.`);
+}
+
+/** @throws {OperationError} where there is no file, however damaged it may be */
+export function assertDataFile(dataDirectory: string): void {
+  if (!holdsStore(dataDirectory)) assertFile(dataDirectory);
   if (!holdsStore(dataDirectory)) throw new OperationError(`There is no store in ${dataDirectory}. Say where it is with --data-dir.`);
 }

@@ -8,9 +8,18 @@ import type { Clock } from "../lib/clock.ts";
 import { claim } from "../storage/claim.ts";
 import { Store } from "../storage/store.ts";
 
-/** Beside a running server too. */
-export async function withStore<Result>(dataDirectory: string, clock: Clock, work: (store: Store) => Promise<Result>): Promise<Result> {
-  const store = await Store.open(resolve(dataDirectory), clock);
+/** For work that only reads, beside a running server too. */
+export function withStore<Result>(dataDirectory: string, clock: Clock, work: (store: Store) => Promise<Result>): Promise<Result> {
+  return withOpened(dataDirectory, clock, { onlyReads: true }, work);
+}
+
+async function withOpened<Result>(
+  dataDirectory: string,
+  clock: Clock,
+  options: { onlyReads: boolean },
+  work: (store: Store) => Promise<Result>,
+): Promise<Result> {
+  const store = await Store.open(resolve(dataDirectory), clock, options);
   try {
     return await work(store);
   } finally {
@@ -26,7 +35,7 @@ export async function withClaimedStore<Result>(
 ): Promise<Result> {
   const release = claim(resolve(dataDirectory));
   try {
-    return await withStore(dataDirectory, clock, work);
+    return await withOpened(dataDirectory, clock, { onlyReads: false }, work);
   } finally {
     release();
   }

@@ -17,15 +17,18 @@
  *
  * @module
  */
-import { chmodSync, mkdirSync } from "node:fs";
+import { accessSync, chmodSync, constants } from "node:fs";
 import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
-import { ApiError } from "../lib/errors.ts";
+import { ApiError, messageOf } from "../lib/errors.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
+import { createDataFile, STORE_DIRECTORY } from "./data-file.ts";
 import { Draft, type Write } from "./draft.ts";
 import { isMarked, mark, unmark, type Durability } from "./durability.ts";
+import { KEY_ENCODER } from "./keys.ts";
+import { assertFile } from "./pages.ts";
 import { hasRoom, isOfLmdb, isPanic, reasonOf, refusal } from "./refusal.ts";
 import { RowCache } from "./row-cache.ts";
 import { SCHEMA_VERSION, TABLES, labels, meta, vectors, type AnyTable, type Table } from "./tables.ts";
@@ -102,37 +105,51 @@ export class Store implements Reader {
   /** Is told of the key of each label that a commit removes, while it does: no reader sees that yet, and it may still fail. */
   onLabelRemoved: (key: string) => void = () => undefined;
 
-  private constructor(directory: string, clock: Clock, durability: Durability) {
+  private constructor(directory: string, clock: Clock, durability: Durability, readOnly = false) {
     this.directory = directory;
     this.#clock = clock;
     const path = pathIn(directory);
     // Marked, a start must not trust pages that were never flushed, and a commit resolves before its flush.
-    this.#isMarked = isMarked(path);
+    this.#isMarked = isMarked(path) && !readOnly;
     const sync = this.#isMarked ? { overlappingSync: true, separateFlushed: true, safeRestore: true } : { overlappingSync: false };
     this.#flushesLater = this.#isMarked && durability === "strict";
-    this.#env = open<string, string>({ path, maxDbs: TABLES.length + 4, encoding: "string", ...sync });
-    for (const file of ["data.mdb", "lock.mdb"]) chmodSync(join(path, file), 0o600);
-    for (const table of TABLES) this.#databases.set(table.name, this.#env.openDB<string, string>({ name: table.name, encoding: "string" }));
-    this.#vectors = this.#env.openDB<Uint8Array, string>({ name: vectors.name, encoding: "binary" });
+    this.#env = open<string, string>({ path, maxDbs: TABLES.length + 4, encoding: "string", readOnly, ...sync });
+    if (!readOnly) for (const file of ["data.mdb", "lock.mdb"]) chmodSync(join(path, file), 0o600);
+    // Its types know of no `keyEncoder` for a table.
+    const options = { keyEncoder: KEY_ENCODER } as object;
+    const openTable = <Value>(name: string, encoding: "string" | "binary") => {
+      // Read-only, a table that is not there is not made.
+      const table = this.#env.openDB<Value, string>({ ...options, name, encoding }) as Database<Value, string> | undefined;
+      if (table === undefined) throw new StoreError(`The store in ${directory} has no table ${name} yet: start cairn serve on it once.`);
+      return table;
+    };
+    for (const { name } of TABLES) this.#databases.set(name, openTable<string>(name, "string"));
+    this.#vectors = openTable<Uint8Array>(vectors.name, "binary");
   }
 
   /**
    * Opens the store in a data directory, or makes one.
    *
    * @param options - `older`: whether one of an older version will do, whose rows are not those of `tables.ts`; `durability`
-   *   is for the server to say: all others find what it said
-   * @throws {StoreError} when the store was written by another version
+   *   is for the server to say: all others find what it said; `onlyReads`: whoever opens it writes nothing, so that a disk
+   *   that takes nothing will do
+   * @throws {DamagedStoreError} when its file must not be mapped
+   * @throws {StoreError} when it cannot be opened, or was written by another version
    */
   static async open(
     directory: string,
     clock: Clock,
-    { older = false, durability }: { older?: boolean; durability?: Durability | undefined } = {},
+    { older = false, durability, onlyReads = false }: { older?: boolean; durability?: Durability | undefined; onlyReads?: boolean } = {},
   ): Promise<Store> {
     const path = pathIn(directory);
-    mkdirSync(path, { recursive: true, mode: 0o700 });
-    if (durability === "relaxed") mark(path);
-    else if (durability === "strict" && isMarked(path)) await Store.#flush(directory, clock);
-    const store = new Store(directory, clock, durability ?? "strict");
+    assertFile(directory);
+    const readOnly = onlyReads && !isWritable(path);
+    if (!readOnly) {
+      createDataFile(directory);
+      if (durability === "relaxed") mark(path);
+      else if (durability === "strict" && isMarked(path)) await Store.#flush(directory, clock);
+    }
+    const store = Store.#opened(directory, clock, durability, readOnly);
     if (!store.has(meta, "schema")) await store.commit((tx) => tx.put(meta, "schema", String(SCHEMA_VERSION)));
     const { schema } = store;
     if (schema === SCHEMA_VERSION || (older && schema < SCHEMA_VERSION)) return store;
@@ -144,9 +161,18 @@ export class Store implements Reader {
     throw new StoreError(`The store in ${directory} has schema version ${schema}; this Cairn reads version ${SCHEMA_VERSION}. ${advice}`);
   }
 
+  static #opened(directory: string, clock: Clock, durability: Durability = "strict", readOnly = false): Store {
+    try {
+      return new Store(directory, clock, durability, readOnly);
+    } catch (error) {
+      if (error instanceof StoreError) throw error;
+      throw new StoreError(`The store in ${directory} cannot be opened: ${messageOf(error)}. cairn doctor says more.`, { cause: error });
+    }
+  }
+
   /** Makes a file that was written relaxed one that is as any other; the next start does when the disk takes nothing now. */
   static async #flush(directory: string, clock: Clock): Promise<void> {
-    const store = new Store(directory, clock, "strict");
+    const store = Store.#opened(directory, clock);
     let isFlushed = true;
     // Only a commit settles which state is the last.
     await store.tryToWrite().catch(() => (isFlushed = false));
@@ -481,7 +507,31 @@ function outcomeUnknown(reason: string, cause: unknown): ApiError {
 }
 
 function pathIn(directory: string): string {
-  return join(directory, "store");
+  return join(directory, STORE_DIRECTORY);
+}
+
+function isWritable(path: string): boolean {
+  try {
+    for (const part of [path, join(path, "data.mdb")]) accessSync(part, constants.W_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/**
+ * Keeps the pages of the store as they are at this moment from being used again, whatever is committed meanwhile, for who
+ * reads the file itself. None of them is read.
+ */
+export function pinPages(directory: string): AsyncDisposable {
+  const env = open<string, string>({ path: pathIn(directory), readOnly: true, encoding: "string" });
+  const transaction: Transaction = env.useReadTransaction();
+  return {
+    async [Symbol.asyncDispose]() {
+      transaction.done();
+      await env.close();
+    },
+  };
 }
 
 /** Where a value stands as bytes while it is written: for lmdb-js each buffer is a new one to be looked up. */

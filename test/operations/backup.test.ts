@@ -104,7 +104,21 @@ const DAMAGED: { name: string; damage: (bytes: Buffer) => Uint8Array; says: stri
     damage: (bytes) => Buffer.from(bytes.toString("latin1").replace('"schema":1', '"schema":9'), "latin1"),
     says: "which is newer",
   },
+  {
+    name: "was made of a damaged store",
+    damage: (bytes) => sealed(bytes.fill(0, 4 * 4096, 5 * 4096)),
+    says: "is a backup of a damaged store. Nothing was changed. Found: ",
+  },
 ];
+
+/** With the hash of what is in it. */
+function sealed(bytes: Buffer): Uint8Array {
+  const end = bytes.length - 512;
+  const description = JSON.parse(bytes.subarray(end).toString()) as { sha256: string };
+  description.sha256 = new Bun.CryptoHasher("sha256").update(bytes.subarray(0, end)).digest("hex");
+  bytes.write(JSON.stringify(description), end);
+  return bytes;
+}
 
 for (const { name, damage, says } of DAMAGED) {
   test(`a backup that ${name} is not restored, and the store that is there stays`, async () => {

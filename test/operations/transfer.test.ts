@@ -46,7 +46,7 @@ test("what was exported and imported exports as the same lines, answers the same
   const lines = exported(cairn.service.store);
   const answers = await answersOf(cairn, filled);
 
-  expect(await importLines(asFile(lines, 333), directory, new FakeClock())).toEqual({ records: lines.length - 2, setAgain: [] });
+  expect(await importLines(asFile(lines, 333), directory, new FakeClock())).toEqual({ records: lines.length - 2, setAgain: [], left: [] });
   await using imported = await startCairn({ directory, clock: cairn.clock });
   expect(imported.key).toBe("");
   imported.key = cairn.key;
@@ -338,6 +338,7 @@ test("an import takes a session whose old versions were removed, and memories wh
   expect(await importLines(asFile([...lines.slice(0, -1), other, '{"end":5}']), directory, new FakeClock())).toEqual({
     records: 5,
     setAgain: [],
+    left: [],
   });
 });
 

@@ -202,7 +202,7 @@ const REFUSED: { args: string[]; code: number; stderr: RegExp }[] = [
   {
     args: ["restore", ".", "--data-dir", "new"],
     code: 1,
-    stderr: /^cairn: \. is no backup file, but a directory\.\n$/,
+    stderr: /^cairn: \. is no file, but a directory\.\n$/,
   },
   {
     args: ["restore", "/dev/null", "--data-dir", "new"],

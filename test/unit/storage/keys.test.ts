@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { AFTER_ALL, hashKey, numberKey, versionKey } from "../../../src/storage/keys.ts";
+import { AFTER_ALL, hashKey, KEY_ENCODER, numberKey, versionKey } from "../../../src/storage/keys.ts";
 
 test("a text of any length and kind becomes 22 characters, and texts that differ become others", () => {
   const texts = [
@@ -24,6 +24,20 @@ test("a text of any length and kind becomes 22 characters, and texts that differ
   expect(keys.filter((key) => !/^[\w-]{22}$/.test(key))).toEqual([]);
   expect(new Set(keys).size).toBe(texts.length);
   expect(texts.map(hashKey)).toEqual(keys);
+});
+
+test("a key is read as it was written, whatever its bytes and however long it is, and zeros follow it", () => {
+  fc.assert(
+    fc.property(
+      fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)), minLength: 1, maxLength: 100 }),
+      (key) => {
+        const buffer = Buffer.alloc(200, 0xff);
+        const end = KEY_ENCODER.writeKey(key, buffer, 7);
+        expect([KEY_ENCODER.readKey(buffer, 7, end), [...buffer.subarray(end, end + 4)], buffer[6]]).toEqual([key, [0, 0, 0, 0], 0xff]);
+      },
+    ),
+  );
+  expect(() => KEY_ENCODER.writeKey("x".repeat(198), Buffer.alloc(200), 0)).toThrow(RangeError);
 });
 
 test("number keys are in the order of their numbers, and everything is before the end of a span", () => {

@@ -1,0 +1,300 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { closeSync, cpSync, existsSync, openSync, readFileSync, readdirSync, rmSync, truncateSync, writeSync } from "node:fs";
+import { join } from "node:path";
+import { DATA_FILE, readDataFile } from "../../src/storage/data-file.ts";
+import { Pages } from "../../src/storage/pages.ts";
+import { numberedTexts } from "../support/fill.ts";
+import { Chance, inTurns, runCairn, scratchDirectory, startProcess, type Ended } from "../support/process.ts";
+
+const TIMEOUT_MS = 120_000;
+const PAGE_BYTES = 4_096;
+const MEMORIES = 300;
+const SESSIONS = 20;
+
+/** Two of a store with something in every table, and a backup of it. */
+const scratch = scratchDirectory();
+const whole = join(scratch.path, "whole");
+const backup = join(scratch.path, "backup.cairn");
+let rows: ReadonlyMap<string, number>;
+
+beforeAll(async () => {
+  await using server = await startProcess({ dataDirectory: whole });
+  const make = (path: string, body: object) => server.ok(server.post(path, body, { "Idempotency-Key": crypto.randomUUID() }));
+  await make("/v1/webhooks", { url: "http://127.0.0.1:9/in", events: ["session.created"] });
+  const ids: string[] = [];
+  for (let i = 0; i < SESSIONS; i++) {
+    const { id } = await make("/v1/sessions", { agent_id: `agent ${i}`, user_id: "user", initial_state: { text: "x".repeat(i * 900) } });
+    ids.push(id);
+    await make(`/v1/sessions/${id}/state`, { state: { step: i } });
+    await make(`/v1/sessions/${id}/turns`, { input: { type: "text", content: "in" }, output: { type: "text", content: "out" } });
+  }
+  const texts = numberedTexts(MEMORIES).entries();
+  await inTurns([...texts], 8, ([i, content]) => make("/v1/memory", { session_id: ids[i % SESSIONS], content, type: `type ${i % 7}` }));
+  await server.stop();
+  const made = await runCairn(["backup", backup, "--data-dir", whole]);
+  if (made.code !== 0) throw new Error(made.stderr);
+  rows = rowsIn(whole);
+}, TIMEOUT_MS);
+afterAll(() => scratch[Symbol.dispose]());
+
+function rowsIn(dataDirectory: string): Map<string, number> {
+  using pages = new Pages(join(dataDirectory, DATA_FILE));
+  return new Map(pages.tables().map((table) => [table.name, [...pages.rows(table)].length]));
+}
+
+/** One row of a table: that of a key, or the first. */
+function rowOf(dataDirectory: string, name: string, key?: string): { key: string; page: number } {
+  using pages = new Pages(join(dataDirectory, DATA_FILE));
+  const table = pages.tables().find((candidate) => candidate.name === name);
+  for (const row of table === undefined ? [] : pages.rows(table)) if (key === undefined || row.key === key) return row;
+  throw new Error(`no such row of ${name}`);
+}
+
+type Damage = (file: string, chance: Chance) => void;
+
+/** Writes over pages of the file, which whoever has it open sees at once; only over those that `work` changes. */
+function change(path: string, work: (bytes: Buffer) => void): void {
+  const [before, bytes] = [readFileSync(path), readFileSync(path)];
+  work(bytes);
+  const file = openSync(path, "r+");
+  for (let at = 0; at < bytes.length; at += PAGE_BYTES) {
+    const page = bytes.subarray(at, at + PAGE_BYTES);
+    if (!page.equals(before.subarray(at, at + PAGE_BYTES))) writeSync(file, page, 0, page.length, at);
+  }
+  closeSync(file);
+}
+
+const changing =
+  (work: (bytes: Buffer, chance: Chance) => void): Damage =>
+  (file, chance) =>
+    change(file, (bytes) => work(bytes, chance));
+const pageAt = (bytes: Buffer, chance: Chance) => (2 + chance.below(bytes.length / PAGE_BYTES - 2)) * PAGE_BYTES;
+/** Where most pages have what leads to their entries. */
+const HEAD_BYTES = 400;
+
+const DAMAGES: { name: string; damage: Damage; isMapped: boolean }[] = [
+  { name: "is empty", damage: (file) => truncateSync(file, 0), isMapped: false },
+  { name: "is missing", damage: (file) => rmSync(file), isMapped: false },
+  { name: "has lost its second half", damage: changingLength(0.5), isMapped: false },
+  { name: "has zeros where it begins", damage: changing((bytes) => bytes.fill(0, 0, 3 * PAGE_BYTES)), isMapped: false },
+  { name: "has another first meta page", damage: changing((bytes) => bytes.fill(7, 20, 100)), isMapped: false },
+  { name: "has another second meta page", damage: changing((bytes) => bytes.fill(7, PAGE_BYTES + 20, PAGE_BYTES + 100)), isMapped: false },
+  {
+    name: "has zeros in the middle",
+    damage: changing((bytes) => bytes.fill(0, bytes.length / 2, bytes.length / 2 + 32 * PAGE_BYTES)),
+    isMapped: true,
+  },
+  {
+    name: "has random pages",
+    damage: changing((bytes, chance) => {
+      for (let i = 0; i < 40; i++)
+        for (let at = pageAt(bytes, chance), end = at + PAGE_BYTES; at < end; at++) bytes[at] = chance.below(256);
+    }),
+    isMapped: true,
+  },
+  {
+    name: "has random bytes in the heads of pages",
+    damage: changing((bytes, chance) => {
+      for (let i = 0; i < 300; i++) bytes[pageAt(bytes, chance) + chance.below(HEAD_BYTES)] = chance.below(256);
+    }),
+    isMapped: true,
+  },
+  {
+    name: "has random bytes anywhere",
+    damage: changing((bytes, chance) => {
+      for (let i = 0; i < 2_000; i++) bytes[2 * PAGE_BYTES + chance.below(bytes.length - 2 * PAGE_BYTES)] = chance.below(256);
+    }),
+    isMapped: true,
+  },
+];
+
+function changingLength(share: number): Damage {
+  return (file) => truncateSync(file, Math.floor((readFileSync(file).length * share) / PAGE_BYTES) * PAGE_BYTES);
+}
+
+/** A command that meets damage ends by itself, and says in sentences what it has met. */
+function expectEndedWell(args: readonly string[], { code, stdout, stderr }: Ended): void {
+  const said = stdout + stderr;
+  expect({ args, code, crash: /crashed|panic|Assertion|Segmentation|ReferenceError|^ +at .*:\d+/m.exec(said)?.[0] }).toEqual({
+    args,
+    code: code === 0 ? 0 : 1,
+    crash: undefined,
+  });
+  if (code === 1) expect({ args, said }).toEqual({ args, said: expect.stringMatching(/[a-z]{3,} [a-z]{2,} .*[a-z]\.?/) });
+}
+
+for (const [seed, { name, damage, isMapped }] of DAMAGES.entries()) {
+  test(
+    `a store whose file ${name} ends no command by a signal, and each says what it met or is right`,
+    async () => {
+      using directory = scratchDirectory();
+      const damaged = join(directory.path, "damaged");
+      const at = (file: string) => join(directory.path, file);
+      const renew = () => {
+        rmSync(damaged, { recursive: true, force: true });
+        cpSync(whole, damaged, { recursive: true });
+        damage(join(damaged, DATA_FILE), new Chance(seed + 1));
+      };
+      renew();
+      const run = async (...args: string[]) => {
+        const ended = await runCairn([...args, "--data-dir", damaged]);
+        expectEndedWell(args, ended);
+        return ended;
+      };
+      expect((await run("doctor")).code).toBe(1);
+      const salvaged = await run("export", at("salvaged"), "--salvage");
+      const exported = await run("export");
+      if (exported.code === 0) expect(exported.stdout.trimEnd().split("\n").length).toBe(recordCount(rows) + 2);
+      const written = await run("backup", at("copy"));
+      expect([written.code, readdirSync(directory.path).filter((file) => file.includes("copy"))]).toEqual([1, []]);
+      await run("keys", "list");
+      await run("keys", "create");
+      if (!isMapped) expect((await run("serve", "--port", "0")).code).toBe(1);
+      else {
+        renew();
+        await serveOn(damaged);
+      }
+      expectSaved(salvaged, at("salvaged"));
+      if (existsSync(at("salvaged"))) {
+        expect(await runCairn(["import", at("salvaged"), "--data-dir", at("imported")])).toMatchObject({ code: 0, stderr: "" });
+        expect(rowsIn(at("imported")).get("memories")).toBe(linesOf(at("salvaged"), "memories"));
+      }
+      expect(await runCairn(["restore", backup, "--force", "--data-dir", damaged])).toMatchObject({ code: 0, stderr: "" });
+      expect((await run("doctor")).stdout).toStartWith("Nothing is wrong: ");
+    },
+    TIMEOUT_MS,
+  );
+}
+
+/** A server that starts on it answers, whatever the answer, until it is told to stop; one that does not says why. */
+async function serveOn(dataDirectory: string): Promise<void> {
+  let server;
+  try {
+    server = await startProcess({ dataDirectory });
+  } catch (error) {
+    expectEndedWell(["serve"], {
+      code: Number(/ended with code (\d+)/.exec(String(error))?.[1]),
+      stdout: "",
+      stderr: String(error).split("\n")[0] ?? "",
+    });
+    return;
+  }
+  await using started = server;
+  const paths = ["sessions", "memory", "traces", "webhooks", "api_keys", "settings"].map((path) => `/v1/${path}`);
+  const answers = await Promise.all([
+    ...paths.map((path) => started.get(path)),
+    started.post("/v1/memory/search", { query: "parcel", threshold: 0 }),
+    started.post("/v1/sessions", { agent_id: "agent" }),
+    started.get("/health/live"),
+  ]);
+  for (const { status, text } of answers)
+    expect({ status: [200, 201, 503].includes(status) ? "fine" : status, text }).toEqual({ status: "fine", text });
+  expect(await started.stop()).toBe(0);
+}
+
+function linesOf(path: string, table: string): number {
+  return readFileSync(path, "utf8")
+    .split("\n")
+    .filter((line) => line.startsWith(`{"table":"${table}"`)).length;
+}
+
+function recordCount(counts: ReadonlyMap<string, number>): number {
+  const records = ["meta", "settings", "provider", "api_keys", "sessions", "versions", "turns", "memories", "traces", "outbox", "webhooks"];
+  // The schema of the store is in the first line.
+  return [...records, "payloads", "deliveries", "idempotency", "removals"].reduce((sum, name) => sum + (counts.get(name) ?? 0), -1);
+}
+
+/** Every row is in the file, or counted among those left out. */
+function expectSaved({ code, stderr }: Ended, file: string): void {
+  if (!existsSync(file)) return expect(code).toBe(1);
+  for (const table of ["memories", "sessions", "traces"]) {
+    if (stderr.includes(`${table}: the table`)) continue;
+    const leftOut = Number(new RegExp(`^${table}: (\\d+) of`, "m").exec(stderr)?.[1] ?? 0);
+    expect({ table, rows: linesOf(file, table) + leftOut }).toEqual({ table, rows: rows.get(table) as number });
+  }
+}
+
+test(
+  "no backup or export is written among Cairn's own files or over them, even with --force",
+  async () => {
+    using directory = scratchDirectory();
+    cpSync(whole, directory.path, { recursive: true });
+    const before = readFileSync(join(directory.path, DATA_FILE));
+    for (const file of ["store/backup", "store/data.mdb", "serve.lock", "vectors/backup", "store/../store/data.mdb"]) {
+      for (const command of ["backup", "export"]) {
+        const ended = await runCairn([command, `${directory.path}/${file}`, "--force", "--data-dir", directory.path]);
+        expect(ended).toMatchObject({
+          code: 1,
+          stdout: "",
+          stderr: expect.stringContaining("is where Cairn keeps its own files") as string,
+        });
+      }
+    }
+    expect(readFileSync(join(directory.path, DATA_FILE)).equals(before)).toBe(true);
+    expect(readdirSync(join(directory.path, "store")).toSorted()).toEqual(["data.mdb", "lock.mdb"]);
+    expect(await runCairn(["backup", join(directory.path, "today"), "--data-dir", directory.path])).toMatchObject({ code: 0 });
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "doctor --fix goes on from the one whole meta page, without what the last commit changed at most",
+  async () => {
+    using directory = scratchDirectory();
+    for (const page of [0, 1]) {
+      const damaged = join(directory.path, `damaged-${page}`);
+      cpSync(whole, damaged, { recursive: true });
+      change(join(damaged, DATA_FILE), (bytes) => bytes.fill(0, page * PAGE_BYTES, page * PAGE_BYTES + 200));
+      const doctor = (...flags: string[]) => runCairn(["doctor", ...flags, "--data-dir", damaged]);
+      expect((await doctor()).stderr).toContain(
+        `${DATA_FILE} has a damaged meta page (page ${page}). Nothing was changed. Stop the server`,
+      );
+      expect((await doctor("--fix")).stdout).toContain(
+        `${DATA_FILE} has a damaged meta page (page ${page}): it is mended from the other one.`,
+      );
+      expect((await doctor()).stdout).toStartWith("Nothing is wrong: ");
+      expect(readDataFile(join(damaged, DATA_FILE)).kind).toBe("whole");
+      expect(rowsIn(damaged).get("memories")).toBe(rows.get("memories") as number);
+      await using server = await startProcess({ dataDirectory: damaged });
+      await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    }
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "a server under which pages of memories are damaged answers 503 for those and goes on",
+  async () => {
+    using directory = scratchDirectory();
+    cpSync(whole, directory.path, { recursive: true });
+    await using server = await startProcess({ dataDirectory: directory.path });
+    const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 1 } }));
+    const { key, page } = rowOf(directory.path, "memories");
+    change(join(directory.path, DATA_FILE), (bytes) => bytes.fill(0xff, page * PAGE_BYTES, (page + 1) * PAGE_BYTES));
+    expect(await server.get(`/v1/memory/mem_${key}`)).toMatchObject({ status: 503, body: { error: { code: "service_unavailable" } } });
+    expect(await server.get(`/v1/sessions/${session.id}`)).toMatchObject({ status: 200, body: { state: { step: 1 } } });
+    expect((await runCairn(["doctor", "--data-dir", directory.path])).stdout).toContain("damaged pages of memories: 1");
+    expect(await server.stop()).toBe(0);
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "a key with a byte beyond ASCII is a damaged row, and no failure of the executable",
+  async () => {
+    using directory = scratchDirectory();
+    cpSync(whole, directory.path, { recursive: true });
+    await using server = await startProcess({ dataDirectory: directory.path });
+    const [newest] = (await server.ok(server.get("/v1/sessions?limit=1"))).data;
+    await server.stop();
+    const key = newest.id.slice("sess_".length);
+    const { page } = rowOf(directory.path, "sessions", key);
+    change(join(directory.path, DATA_FILE), (bytes) => {
+      bytes[bytes.indexOf(key + '{"agentId"', page * PAGE_BYTES) + key.length - 1] = 0xc3;
+    });
+    const { code, stdout } = await runCairn(["doctor", "--data-dir", directory.path]);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining("sessions: ") as string });
+    expect(stdout).not.toContain("ReferenceError");
+  },
+  TIMEOUT_MS,
+);
