@@ -6,6 +6,8 @@
  *     bun scripts/build.ts --outfile DIR/cairn          somewhere else
  *     bun scripts/build.ts --if-changed                 only when its sources have changed since
  *
+ * The Bun inside is the one whose hash is in the lock file (`runtime.ts`), whichever runs this.
+ *
  * The format is ESM, because with bytecode in the default format `import.meta.url` keeps the path of the source, and the
  * Worker is then found on the machine that built it and on no other.
  *
@@ -19,8 +21,7 @@ import { type Architecture, buildNative, filesBelow } from "./build-native.ts";
 import { Failure, readArguments, runScript } from "./failure.ts";
 import { nativePlugin } from "./native-plugin.ts";
 import { assertNoticeNames } from "./notice.ts";
-
-type Target = keyof typeof ARCHITECTURES;
+import { runtimeFor, TARGETS, type Target } from "./runtime.ts";
 
 const root = dirname(import.meta.dir);
 
@@ -29,7 +30,7 @@ const ARCHITECTURES = {
   // For processors without AVX2, which the ordinary Bun wants.
   "bun-linux-x64-baseline": "x64",
   "bun-linux-arm64": "arm64",
-} as const satisfies Record<string, Architecture>;
+} as const satisfies Record<Target, Architecture>;
 
 /** All that decides what the executable does, besides the packages, whose hashes are in bun.lock. */
 const SOURCES = [
@@ -38,6 +39,7 @@ const SOURCES = [
   "scripts/build-native.ts",
   "scripts/native-plugin.ts",
   "scripts/notice.ts",
+  "scripts/runtime.ts",
   "NOTICE",
   "package.json",
   "bun.lock",
@@ -52,25 +54,26 @@ async function main(): Promise<void> {
   const outfile = values.outfile ? resolve(values.outfile) : join(root, "dist/cairn");
   const key = `${target} ${sourceHash()}\n`;
   if (values["if-changed"] && isCurrent(outfile, key)) return;
+  const runtime = await runtimeFor(target);
   await buildNative({ architecture: ARCHITECTURES[target], hostOnly: false });
-  await compile(target, outfile);
+  await compile(target, runtime, outfile);
   writeFileSync(`${outfile}.key`, key);
   console.log(`${relative(process.cwd(), outfile)} (${(statSync(outfile).size / 1e6).toFixed(1)} MB)`);
 }
 
 /** In a directory of its own first: the source maps Bun leaves there are in the executable already. */
-async function compile(target: Target, outfile: string): Promise<void> {
+async function compile(target: Target, runtime: string, outfile: string): Promise<void> {
   mkdirSync(dirname(outfile), { recursive: true });
   const scratch = mkdtempSync(join(dirname(outfile), ".build-"));
   try {
-    await bundle(target, join(scratch, "cairn"));
+    await bundle(target, runtime, join(scratch, "cairn"));
     renameSync(join(scratch, "cairn"), outfile);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
 }
 
-async function bundle(target: Target, outfile: string): Promise<void> {
+async function bundle(target: Target, runtime: string, outfile: string): Promise<void> {
   const result = await Bun.build({
     entrypoints: [join(root, "src/main.ts"), join(root, "src/vectors/worker.ts")],
     // In the executable the code is at one level, so that `new URL("./worker.ts", import.meta.url)` finds a Worker beside its
@@ -85,18 +88,26 @@ async function bundle(target: Target, outfile: string): Promise<void> {
     define: { "process.env.NODE_ENV": '"production"', CAIRN_COMMIT: JSON.stringify(await commit()) },
     plugins: [nativePlugin(ARCHITECTURES[target])],
     // All configuration comes from flags and the environment: files that happen to lie in the working directory are not read.
-    compile: { target, outfile, autoloadBunfig: false, autoloadDotenv: false, autoloadPackageJson: false, autoloadTsconfig: false },
+    compile: {
+      target,
+      executablePath: runtime,
+      outfile,
+      autoloadBunfig: false,
+      autoloadDotenv: false,
+      autoloadPackageJson: false,
+      autoloadTsconfig: false,
+    },
   });
   assertNoticeNames(Object.values(result.metafile?.outputs ?? {}).flatMap((output) => Object.keys(output.inputs)));
 }
 
 function asTarget(value: string): Target {
   if (isTarget(value)) return value;
-  throw new Failure(`There is no target ${value}; choose from ${Object.keys(ARCHITECTURES).join(", ")}.`);
+  throw new Failure(`There is no target ${value}; choose from ${TARGETS.join(", ")}.`);
 }
 
 function isTarget(value: string): value is Target {
-  return Object.hasOwn(ARCHITECTURES, value);
+  return TARGETS.some((known) => known === value);
 }
 
 /** The commit, marked where tracked files differ from it; null where there is no git or no commit. */

@@ -1,5 +1,16 @@
 import { expect, test } from "bun:test";
-import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmdirSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmdirSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { scratchDirectory } from "../support/process.ts";
 
@@ -66,3 +77,98 @@ test(
   },
   TIMEOUT_MS,
 );
+
+/** A directory with scripts/setup, a lock file, and on the path an npm that "installs" a Bun, for whose hash it vouches. */
+async function setUpWith(installed: string, locked: string) {
+  using directory = scratchDirectory();
+  const at = (name: string) => join(directory.path, name);
+  const executable = (name: string, text: string) => {
+    writeFileSync(at(name), text);
+    chmodSync(at(name), 0o755);
+  };
+  for (const name of ["scripts", "bin"]) mkdirSync(at(name));
+  copyFileSync(join(ROOT, "scripts/setup"), at("scripts/setup"));
+  writeFileSync(at("package.json"), '{\n    "bun": "9.9.9",\n}\n');
+  writeFileSync(
+    at("bun.lock"),
+    `    "@oven/bun-linux-x64": ["@oven/bun-linux-x64@9.9.9", "", { "os": "linux", "libc": "glibc" }, "${locked}"],\n`,
+  );
+  executable("bun", '#!/bin/sh\nif [ "$1" = --version ]; then echo 9.9.9; else mkdir -p node_modules; fi\n');
+  executable(
+    "bin/npm",
+    `#!/bin/sh
+while [ "$1" != --prefix ]; do shift; done
+mkdir -p "$2/node_modules/@oven/bun-linux-x64/bin"
+cp "${at("bun")}" "$2/node_modules/@oven/bun-linux-x64/bin/bun"
+echo '{ "integrity": "${installed}" }' > "$2/package-lock.json"
+`,
+  );
+  const child = Bun.spawnSync([at("scripts/setup")], { env: { PATH: `${at("bin")}:/usr/bin:/bin` }, stdin: "ignore" });
+  return {
+    code: child.exitCode,
+    stderr: child.stderr.toString(),
+    isInstalled: existsSync(at(".tools/bun-9.9.9")),
+    left: existsSync(at(".tools/new")),
+  };
+}
+
+test("a Bun with another hash than the lock file's is not installed, and the message names both", async () => {
+  expect(await setUpWith("sha512-AAAA==", "sha512-AAAA==")).toMatchObject({ code: 0, isInstalled: true, left: false });
+  expect(await setUpWith("sha512-BBBB==", "sha512-AAAA==")).toEqual({
+    code: 1,
+    stderr: expect.stringMatching(/\(@oven\/bun-linux-x64\) is not the one that bun\.lock names, which has the hash sha512-AAAA==\.\n$/),
+    isInstalled: false,
+    left: false,
+  });
+});
+
+test(
+  "the Bun in the executable is the one of the lock file, whichever Bun builds it",
+  async () => {
+    using directory = scratchDirectory();
+    const other = join(directory.path, "bun");
+    copyFileSync(process.execPath, other);
+    chmodSync(other, 0o755);
+    const mark = "what only this other Bun has";
+    appendFileSync(other, mark);
+    const outfile = join(directory.path, "cairn");
+    const { exitCode, stderr } = Bun.spawnSync([other, join(ROOT, "scripts/build.ts"), "--outfile", outfile], { stdin: "ignore" });
+    expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: "" });
+    expect(readFileSync(outfile).includes(mark)).toBe(false);
+    expect(readFileSync(other).includes(mark)).toBe(true);
+  },
+  TIMEOUT_MS,
+);
+
+test(
+  "a Bun for another processor with another hash than the lock file's becomes part of nothing",
+  () => {
+    using directory = scratchDirectory();
+    const npm = join(directory.path, "npm");
+    writeFileSync(npm, '#!/bin/sh\nwhile [ "$1" != --pack-destination ]; do shift; done\necho wrong > "$2/package.tgz"\n');
+    chmodSync(npm, 0o755);
+    const target = process.arch === "x64" ? "bun-linux-arm64" : "bun-linux-x64";
+    const outfile = join(directory.path, "cairn");
+    const ended = Bun.spawnSync([process.execPath, join(ROOT, "scripts/build.ts"), "--target", target, "--outfile", outfile], {
+      env: { PATH: `${directory.path}:/usr/bin:/bin` },
+      stdin: "ignore",
+    });
+    expect({ code: ended.exitCode, stderr: ended.stderr.toString(), isBuilt: existsSync(outfile) }).toEqual({
+      code: 1,
+      stderr: expect.stringMatching(
+        /^@oven\/bun-linux-\w+@\S+ is not the one that bun\.lock names: its hash is sha512-\S+ instead of sha512-\S+\.\n$/,
+      ),
+      isBuilt: false,
+    });
+  },
+  TIMEOUT_MS,
+);
+
+test("the hash of a Bun that is not in the lock file is of the version that package.json names", () => {
+  const { devDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { devDependencies: { bun: string } };
+  const pinned = Array.from(
+    readFileSync(join(ROOT, "scripts/runtime.ts"), "utf8").matchAll(/version: "([\d.]+)"/g),
+    ([, version]) => version,
+  );
+  expect(pinned).toEqual([devDependencies.bun]);
+});
