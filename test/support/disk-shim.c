@@ -24,11 +24,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <netdb.h>
-#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
@@ -41,8 +41,6 @@
 enum kind { OTHER, DATA, META, SYNC };
 static const char *const KINDS[] = {"other", "data", "meta", "sync"};
 
-static pthread_mutex_t disk_lock = PTHREAD_MUTEX_INITIALIZER;
-
 /* Opens a file of the shim's directory, if it is there. */
 static int open_own(const char *name, int flags) {
   const char *directory = getenv("CAIRN_SHIM");
@@ -50,6 +48,13 @@ static int open_own(const char *name, int flags) {
   if (directory == NULL) return -1;
   snprintf(path, sizeof path, "%s/%s", directory, name);
   return open(path, flags | O_CLOEXEC, 0600);
+}
+
+/* The same for what another thread, or a command beside the server, may be changing: theirs alone until it is closed. */
+static int open_locked(const char *name, int flags) {
+  int fd = open_own(name, flags);
+  if (fd >= 0) flock(fd, LOCK_EX);
+  return fd;
 }
 
 static void trace(const char *what, const char *detail) {
@@ -97,8 +102,7 @@ static int fault_of(enum kind kind) {
 
 /* Notes what a write has left in the system's cache; one through O_DSYNC is on the disk by now. */
 static void written(enum kind kind, const struct iovec *pieces, int count, off_t offset) {
-  pthread_mutex_lock(&disk_lock);
-  int disk = open_own("disk", O_WRONLY);
+  int disk = open_locked("disk", O_WRONLY);
   if (disk >= 0) {
     int cache = open_own("cache", O_WRONLY | O_APPEND | O_CREAT);
     for (int i = 0; i < count; i++) {
@@ -114,14 +118,12 @@ static void written(enum kind kind, const struct iovec *pieces, int count, off_t
     close(cache);
     close(disk);
   }
-  pthread_mutex_unlock(&disk_lock);
   trace(KINDS[kind], "");
 }
 
 /* Brings what is in the cache to the disk. */
 static void flushed(void) {
-  pthread_mutex_lock(&disk_lock);
-  int disk = open_own("disk", O_WRONLY), cache = open_own("cache", O_RDWR);
+  int disk = open_locked("disk", O_WRONLY), cache = open_own("cache", O_RDWR);
   uint64_t record[2];
   while (disk >= 0 && cache >= 0 && read(cache, record, sizeof record) == sizeof record) {
     char *bytes = malloc(record[1]);
@@ -130,7 +132,6 @@ static void flushed(void) {
   }
   if (cache >= 0) ftruncate(cache, 0), close(cache);
   if (disk >= 0) close(disk);
-  pthread_mutex_unlock(&disk_lock);
   trace(KINDS[SYNC], "");
 }
 
