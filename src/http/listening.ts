@@ -1,6 +1,10 @@
 /**
  * What a listener is told beside its address: how long and how much it is to bear.
  *
+ * What it cannot be told: to answer a client that has ended its sending side behind a request that takes a while. Bun closes
+ * such a connection at once, and aborts the request (seen with Bun 1.4.5: its `node:http` has `httpAllowHalfOpen`, which does
+ * nothing for a server with `fetch`). So the README asks clients to keep their side open.
+ *
  * @module
  */
 export const LISTENING = {
