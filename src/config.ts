@@ -9,6 +9,7 @@ import { PROVIDERS } from "./embeddings/embeddings.ts";
 import { KEY_SHAPE } from "./keys/keys.ts";
 import { isLoopback } from "./lib/addresses.ts";
 import { messageOf } from "./lib/errors.ts";
+import { LIMITS } from "./lib/limits.ts";
 import { LOG_LEVELS, type LogLevel } from "./lib/log.ts";
 import { SIMD_LEVELS, type SimdLevel } from "./lib/native.ts";
 import { DURABILITIES, type Durability } from "./storage/durability.ts";
@@ -27,6 +28,7 @@ export interface Config {
   /** An admin key to register at start. */
   apiKey: string | undefined;
   region: string | null;
+  maxStoreBytes: number | undefined;
   /** Files with a certificate and its key: then the server speaks HTTPS. */
   tls: { certificate: string; key: string } | undefined;
   /** Plain HTTP is answered here with where HTTPS is. */
@@ -120,6 +122,7 @@ export const VARIABLES = {
   CAIRN_REQUIRE_HTTPS: "1: behind a proxy, redirect what arrives with X-Forwarded-Proto: http",
   CAIRN_CORS_ORIGINS: "origins whose pages may call from a browser, separated by commas",
   CAIRN_REGION: "a label for this deployment, shown in /health",
+  CAIRN_MAX_STORE_BYTES: "what the store may take on disk; beyond it new records are refused with 503: no limit (default)",
   CAIRN_EMBEDDING_PROVIDER: "local (default), or openai: any server that speaks /v1/embeddings",
   CAIRN_EMBEDDING_BASE_URL: "where that server is",
   CAIRN_EMBEDDING_MODEL: "its model",
@@ -190,6 +193,7 @@ export function readConfig(args: readonly string[], environment: Environment = p
     corsOrigins: listIn(environment["CAIRN_CORS_ORIGINS"]),
     apiKey,
     region: nonEmpty(environment["CAIRN_REGION"]) ?? null,
+    maxStoreBytes: maxStoreBytesIn(environment),
     embedding: embeddingIn(environment),
     webhooks: webhooksIn(environment),
     nativeDirectory: nonEmpty(environment["CAIRN_NATIVE_DIR"]),
@@ -224,6 +228,16 @@ export function commonFlags(given: Record<string, unknown>): string[] {
     const value = given[flag];
     return typeof value === "string" ? [`--${flag}`, value] : [];
   });
+}
+
+function maxStoreBytesIn(environment: Environment): number | undefined {
+  const text = nonEmpty(environment["CAIRN_MAX_STORE_BYTES"]);
+  if (text === undefined) return undefined;
+  const bytes = Number(text);
+  const { storeBytesMaxMin: least, storeBytesMaxMax: most } = LIMITS;
+  if (!/^\d{1,16}$/.test(text) || bytes < least || bytes > most)
+    throw new UsageError(`CAIRN_MAX_STORE_BYTES must be a number of bytes from ${least} to ${most}; got ${text}`);
+  return bytes;
 }
 
 function embeddingIn(environment: Environment): EmbeddingSettings {

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { fromBase62 } from "./lib/base62.ts";
 import type { Reading } from "./http/metrics.ts";
 import type { MemoryParts } from "./memories/memories.ts";
+import type { Settings } from "./settings/settings.ts";
 import { FIRST } from "./storage/access.ts";
 import { numberKey } from "./storage/keys.ts";
 import {
@@ -26,7 +27,13 @@ import type { WebhookParts } from "./webhooks/subscriptions.ts";
 
 const MS_WIDTH = numberKey(0).length;
 
-export function readingsOf({ store, vectors, clock, webhooks }: MemoryParts & WebhookParts): Reading[] {
+export function readingsOf({
+  store,
+  settings,
+  vectors,
+  clock,
+  webhooks,
+}: MemoryParts & WebhookParts & { settings: Pick<Settings, "values"> }): Reading[] {
   return [
     {
       name: "cairn_records",
@@ -39,6 +46,16 @@ export function readingsOf({ store, vectors, clock, webhooks }: MemoryParts & We
       name: "cairn_store_bytes",
       help: "Size of the store on disk.",
       read: () => statSync(join(store.directory, "store", "data.mdb")).size,
+    },
+    {
+      name: "cairn_store_used_bytes",
+      help: "Bytes of the store that hold records; the rest of its file is free for new ones. max_store_bytes limits this.",
+      read: () => store.bytesUsed,
+    },
+    {
+      name: "cairn_store_max_bytes",
+      help: "The setting max_store_bytes; 0 without a limit.",
+      read: () => settings.values.max_store_bytes ?? 0,
     },
     { name: "cairn_vectors_stored", help: "Vectors in the store.", read: () => vectors.status.vectors },
     {

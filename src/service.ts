@@ -17,6 +17,7 @@ import { BACKFILL, backfill } from "./memories/backfill.ts";
 import type { MemoryParts } from "./memories/memories.ts";
 import { removeIncoming } from "./operations/new-store.ts";
 import { openUpToDate } from "./operations/upgrade.ts";
+import { StoreQuotas } from "./settings/quotas.ts";
 import { Settings, type SettingsEnvironment } from "./settings/settings.ts";
 import { sessionExpiry } from "./sessions/expiry.ts";
 import { sessionRemoval } from "./sessions/removal.ts";
@@ -121,7 +122,19 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     const policy = () => settings.inForce.webhooks;
     const hooks = openWebhooks(records, { log, wait: means.wait, random: chance, system }, policy, options.network ?? {}, wakeTask);
     const { wakeOutbox, parts: webhookParts } = hooks;
-    const parts = { ...records, log, embeddings, vectors, settings, wakeBackfill, wakeOutbox, wait: means.wait, webhooks: webhookParts };
+    const quotas = new StoreQuotas(records.store, clock, () => settings.values);
+    const parts = {
+      ...records,
+      quotas,
+      log,
+      embeddings,
+      vectors,
+      settings,
+      wakeBackfill,
+      wakeOutbox,
+      wait: means.wait,
+      webhooks: webhookParts,
+    };
     const tasks = [
       sessionExpiry(parts, system),
       sessionRemoval(records, log),

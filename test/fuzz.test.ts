@@ -446,7 +446,12 @@ test(
       const endpoint = known.find(({ method, pattern }) => method === sent.method && pattern.test(pathname));
       endpoint?.expectDocumented(answer);
       if (sent.method === "GET" || sent.method === "HEAD" || answer.headers.has("idempotency-replayed")) expect(after).toEqual(before);
-      else if (endpoint !== undefined) expect(after[traces.name]! - before[traces.name]!).toBe(endpoint.scope === "write" ? 1 : 0);
+      else if (endpoint !== undefined) {
+        // A PATCH may change nothing; not all that an admin key does is a change.
+        const mayLeaveNone = sent.method === "PATCH" || endpoint.scope === "admin";
+        const left = after[traces.name]! - before[traces.name]!;
+        expect(endpoint.scope === "read" ? [0] : mayLeaveNone ? [0, 1] : [1]).toContain(left);
+      }
       if (sent.method === "DELETE") await world.fill();
     });
     await fc.assert(property, { numRuns: 5_000, plugins: [fc.interruptAfterTimeLimit(SECONDS * 1_000)] });

@@ -103,6 +103,8 @@ test("metrics are typed: what only rises is a counter", async () => {
     cairn_http_request_seconds: "histogram",
     cairn_records: "gauge",
     cairn_store_bytes: "gauge",
+    cairn_store_max_bytes: "gauge",
+    cairn_store_used_bytes: "gauge",
     cairn_vectors: "gauge",
     cairn_vectors_owed: "gauge",
     cairn_vectors_stored: "gauge",

@@ -11,6 +11,8 @@ const AT_FIRST = {
   trace_retention_days: DEFAULT(365),
   max_body_bytes: DEFAULT(1_048_576),
   region: DEFAULT(null),
+  state_versions_kept: DEFAULT(1_000),
+  max_store_bytes: DEFAULT(null),
   webhooks: {
     allow_private: DEFAULT(false),
     timeout: DEFAULT("15s"),
@@ -214,12 +216,46 @@ test("that webhooks may lead into private networks stands in the log as a warnin
   );
 });
 
-test("what is no setting is ignored, and not kept either", async () => {
+test("a name that is no setting is refused with what is one, and nothing of the request is set", async () => {
   await using cairn = await startCairn();
-  expect(await change(cairn, { nothing: 1, embedding: { model: "mine", apikey: "sk-misspelt" } })).toMatchObject({
-    embedding: { model: { value: "mine" }, api_key: { set: false } },
-  });
-  expect(cairn.service.store.get(settings, "current")).toEqual({ values: {}, embedding: { model: "mine" } });
+  for (const { body, param } of [
+    { body: { nothing: 1, region: "eu" }, param: "nothing" },
+    { body: { region: "eu", trace_retention: 1 }, param: "trace_retention" },
+    { body: { region: "eu", embedding: { model: "mine", apikey: "sk-misspelt" } }, param: "embedding.apikey" },
+    { body: { region: "eu", webhooks: { foo: null } }, param: "webhooks.foo" },
+    { body: JSON.parse('{"__proto__": {"region": "eu"}}') as object, param: "__proto__" },
+    { body: { ["x".repeat(1_000)]: 1 }, param: "x".repeat(80) },
+  ]) {
+    const refused = await cairn.patch("/v1/settings", body);
+    expect({ status: refused.status, ...refused.body.error }).toMatchObject({ status: 400, code: "invalid_request", param });
+    expect(refused.body.error.message).toStartWith(`${param} is not a setting; known are `);
+    expect(refused.body.error.message).not.toContain("sk-");
+  }
+  expect(cairn.service.store.get(settings, "current")).toBeUndefined();
+});
+
+test("a change that changes nothing is answered with the settings and leaves no trace, log line or row", async () => {
+  await using cairn = await startCairn();
+  const traced = async () => (await cairn.ok(cairn.get("/v1/traces?action=settings.updated"))).data.length;
+  const same = [
+    {},
+    { region: null },
+    { trace_retention_days: null, webhooks: { timeout: "" } },
+    { embedding: { model: null } },
+    { webhooks: {} },
+  ];
+  for (const body of same) expect(await change(cairn, body)).toEqual(AT_FIRST);
+  expect([cairn.service.store.get(settings, "current"), await traced()]).toEqual([undefined, 0]);
+  const set = await change(cairn, { region: "eu", webhooks: { timeout: "30s" }, embedding: { model: "mine" } });
+  const again = { "idempotency-key": "again" };
+  for (const body of [{ region: "eu" }, { webhooks: { timeout: "30s" } }, { embedding: { model: "mine" } }])
+    expect(await change(cairn, body)).toEqual(set);
+  for (const replayed of [null, "true"]) {
+    const answer = await cairn.patch("/v1/settings", { region: "eu" }, { headers: again });
+    expect([answer.status, answer.body, answer.headers.get("idempotency-replayed")]).toEqual([200, set, replayed]);
+  }
+  expect(await traced()).toBe(1);
+  expect(cairn.logged.filter((line) => line.includes("settings changed"))).toHaveLength(1);
 });
 
 const REFUSED: { body: unknown; param: string }[] = [
@@ -227,6 +263,8 @@ const REFUSED: { body: unknown; param: string }[] = [
   ...[0, -1, 2558, 1.5, "30", true].map((value) => ({ body: { trace_retention_days: value }, param: "trace_retention_days" })),
   ...[0, 1023, 64 * 1024 * 1024 + 1, "2048", 4096.5].map((value) => ({ body: { max_body_bytes: value }, param: "max_body_bytes" })),
   ...[7, true, {}, "x".repeat(65), "two\nlines", "\u001b[2J", "half \ud83c"].map((value) => ({ body: { region: value }, param: "region" })),
+  ...[0, 1, -1, 1e9 + 1, 2.5, "10"].map((value) => ({ body: { state_versions_kept: value }, param: "state_versions_kept" })),
+  ...[0, 1024 ** 2 - 1, 2 ** 50 + 1, "10 GB", 1.5e6 + 0.5].map((value) => ({ body: { max_store_bytes: value }, param: "max_store_bytes" })),
   ...["local", 1, true, []].map((value) => ({ body: { webhooks: value }, param: "webhooks" })),
   ...["true", 1, "", {}].map((value) => ({ body: { webhooks: { allow_private: value } }, param: "webhooks.allow_private" })),
   ...["15", "soon", "0s", "61m", "-1s", "1.5s", 15, "x".repeat(257), []].map((value) => ({
@@ -316,6 +354,6 @@ test("a change stands in the log with who made it and what was changed, without 
     level: "info",
     message: "settings changed",
     actor: cairn.key.slice(0, 8),
-    names: "max_body_bytes embedding.model embedding.api_key webhooks.timeout",
+    names: "max_body_bytes embedding.api_key embedding.model webhooks.timeout",
   });
 });

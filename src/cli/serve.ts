@@ -55,6 +55,7 @@ export async function serve(config: Config): Promise<number> {
     embedding: config.embedding,
     durability: config.durability,
     region: config.region ?? undefined,
+    maxStoreBytes: config.maxStoreBytes,
     webhooks: config.webhooks,
     index: { graphFrom: config.graphFrom },
     network: { loopback: isPrivateListener(config) },

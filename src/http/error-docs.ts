@@ -56,7 +56,7 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
     message: "There is no trace trace_0VQk3bD4z9Xw; it may have been kept for as long as its key's tier allows.",
   },
   version_not_found: {
-    when: "the session has no such version.",
+    when: "the session has no such version, or has it no more, since only the newest are kept (the setting `state_versions_kept`) and version 0.",
     message: "Session sess_0VQk3aB4x1Zq has no version 7; its versions are 0 to 2.",
     detail: { param: "version" },
   },
@@ -84,7 +84,7 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
     message: "Something went wrong on our side; the operator's log has the request id.",
   },
   service_unavailable: {
-    when: "the server cannot do this at the moment, and nothing was changed. Try again, waiting longer each time.",
+    when: "the server cannot do this at the moment, as when the disk is full or the store has reached `max_store_bytes`, and nothing was changed. Try again, waiting longer each time.",
     message: "The disk is full. Nothing was changed; reading still works.",
   },
 };

@@ -25,7 +25,7 @@ const DESCRIPTION = `${SUMMARY}
 - **Keys.** Every request under \`/v1\` needs an API key, in the header \`X-API-Key\` or as \`Authorization: Bearer\`. A key has
   scopes: \`read\`, \`write\` and \`admin\`, which implies the others.
 - **Bodies** are JSON objects with \`Content-Type: application/json\`, of at most ${LIMITS.bodyBytesMax / 1024 / 1024} MiB unless
-  the setting \`max_body_bytes\` says otherwise. Types are strict, unknown fields are ignored, and a null for an optional field
+  the setting \`max_body_bytes\` says otherwise. Types are strict, unknown fields are ignored (unknown settings refused), and a null for an optional field
   is the same as leaving it out. Nothing in a body nests deeper than ${LIMITS.jsonDepthMax} levels. A whole number that a double
   does not hold exactly (from 2^53 on) is refused with its path, \`state.order.id\`: send it as text. Lengths of text count code
   points. A body has ${LIMITS.bodySecondsMax} s to arrive, a long one as long as ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second take. Of all bodies under way

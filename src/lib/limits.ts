@@ -70,6 +70,13 @@ export const LIMITS = {
   explainedWordsMax: 50,
   explainedWordLengthMax: 64,
 
+  /** Of each session, the initial version besides. */
+  stateVersionsKeptDefault: 1_000,
+  stateVersionsKeptMin: 2,
+  stateVersionsKeptMax: 1_000_000_000,
+  storeBytesMaxMin: 1024 * 1024,
+  storeBytesMaxMax: 2 ** 50,
+
   idempotencyHours: 24,
   webhooksMax: 100,
   webhookDescriptionLengthMax: 256,

@@ -16,6 +16,7 @@ import { codePointLength, firstCodePoints } from "../lib/text.ts";
 import { toIso } from "../lib/time.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
 import type { Active, Embeddings } from "../embeddings/embeddings.ts";
+import { diffObjects, isEmptyDiff } from "../sessions/diff.ts";
 import { isAnyBeingRemoved, isBeingRemoved } from "../sessions/removal.ts";
 import { laterOf, liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
 import { hashKey } from "../storage/keys.ts";
@@ -56,6 +57,7 @@ export interface NewMemory {
 }
 
 export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMemory): Promise<JsonText> {
+  parts.quotas?.refuseGrowth();
   liveSession(parts.store, parts.clock.now(), input.sessionId);
   refuseLongContent(input.content);
   const { active } = parts.embeddings;
@@ -250,6 +252,7 @@ export interface MemoryChanges {
   metadata?: JsonObject | undefined;
 }
 
+/** What changes nothing leaves no trace. */
 export async function updateMemory(parts: MemoryParts, caller: Caller, id: string, changes: MemoryChanges): Promise<JsonText> {
   const current = findMemory(parts.store, id);
   if (changes.content !== undefined) refuseLongContent(changes.content);
@@ -267,7 +270,9 @@ export async function updateMemory(parts: MemoryParts, caller: Caller, id: strin
       tags: changes.tags ?? before.tags,
       metadata: changes.metadata === undefined ? before.metadata : mergeObjects(before.metadata, changes.metadata),
     };
+    if (isSame(row, before)) return memoryJson(memoryId, before, firstLabelOf(tx));
     refuseLargeMetadata(row.metadata);
+    if (lengthOf(row) >= lengthOf(before)) parts.quotas?.refuseGrowth();
     const contentChanged = row.content !== before.content;
     if (contentChanged && row.embed) {
       if (before.embedding !== undefined) removeVector(tx, key, before.embedding.label);
@@ -291,6 +296,16 @@ export async function updateMemory(parts: MemoryParts, caller: Caller, id: strin
   });
   if (changes.content !== undefined) noteVectors(parts, embedding);
   return answer;
+}
+
+function isSame(row: MemoryRow, before: MemoryRow): boolean {
+  if (row.content !== before.content || row.type !== before.type || toJson(row.tags) !== toJson(before.tags)) return false;
+  return isEmptyDiff(diffObjects(before.metadata, row.metadata));
+}
+
+/** How much a caller has stored with it. */
+function lengthOf({ content, type, tags, metadata }: MemoryRow): number {
+  return content.length + type.length + toJson(tags).length + toJson(metadata).length;
 }
 
 export async function deleteMemory(parts: MemoryParts, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {

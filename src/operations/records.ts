@@ -237,6 +237,8 @@ export const RECORDS: readonly RecordTable[] = [
         memories_on_expiry: maybe(oneOf("keep", "delete")),
         trace_retention_days: maybe(whole),
         max_body_bytes: maybe(whole),
+        state_versions_kept: maybe(whole),
+        max_store_bytes: maybe(whole),
         region: maybe(text),
       }),
       embedding: maybe(embeddingSettings),

@@ -12,6 +12,10 @@ export interface Diff {
   modified: { [key: string]: { from: JsonValue; to: JsonValue } };
 }
 
+export function isEmptyDiff({ added, removed, modified }: Diff): boolean {
+  return [added, removed, modified].every((part) => Object.keys(part).length === 0);
+}
+
 export function diffObjects(before: JsonObject, after: JsonObject): Diff {
   const added: [string, JsonValue][] = [];
   const removed: [string, JsonValue][] = [];

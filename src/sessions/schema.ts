@@ -45,7 +45,9 @@ export const Session = Type.Object(
 export const StateVersion = Type.Object(
   {
     object: Type.Literal("version"),
-    version: Type.Integer({ description: "0, 1, 2 … without gaps." }),
+    version: Type.Integer({
+      description: "0, 1, 2 … without gaps. Of many the newest are kept (the setting `state_versions_kept`), and 0.",
+    }),
     created_at: Timestamp("When the version was made."),
     reasoning: Type.Optional(Type.String({ description: "Why, if it was said." })),
     actor: Type.String({ description: "First 8 characters of the API key that made it." }),

@@ -14,7 +14,7 @@ import type { Tx } from "../storage/store.ts";
 import { sessions, sessionsByAgent, sessionsByExpiry, sessionsByUser, type SessionRow } from "../storage/tables.ts";
 import { posting, walkInSteps } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
-import { diffObjects } from "./diff.ts";
+import { diffObjects, isEmptyDiff } from "./diff.ts";
 import { laterOf, liveSession, refuseLargeMetadata, sessionJson } from "./live-session.ts";
 import { removeSession } from "./removal.ts";
 import { putVersion, readState, resolveVersion } from "./versions.ts";
@@ -28,6 +28,7 @@ export interface NewSession {
 }
 
 export function createSession(records: Records, caller: Caller, input: NewSession): Promise<JsonText> {
+  records.quotas?.refuseGrowth();
   return commitFor(records, caller, (tx) => {
     const { id, row, json } = putNewSession(tx, records, caller, input);
     record(tx, records, caller, {
@@ -93,7 +94,7 @@ export function listSessions(
   return pageOfSteps(records, page.limit, listLooksMax);
 }
 
-/** Merges metadata (a null removes the key) and sets a new time to live, counted from now. */
+/** Merges metadata (a null removes the key) and sets a new time to live, counted from now. What changes nothing leaves no trace. */
 export function updateSession(
   records: Records,
   caller: Caller,
@@ -103,16 +104,24 @@ export function updateSession(
   return commitFor(records, caller, (tx) => {
     const session = liveSession(tx, records.clock.now(), id);
     const metadata = changes.metadata === undefined ? session.row.metadata : mergeObjects(session.row.metadata, changes.metadata);
+    const difference = diffObjects(session.row.metadata, metadata);
+    const expiresAt = changes.ttlSeconds === undefined ? session.row.expiresAt : records.clock.now() + changes.ttlSeconds * 1000;
+    const isSame =
+      isEmptyDiff(difference) &&
+      expiresAt === session.row.expiresAt &&
+      (changes.ttlSeconds ?? session.row.ttlSeconds) === session.row.ttlSeconds;
+    if (isSame) return sessionJson(session.id, session.row, readState(tx, session.key, session.row.version));
     // A fork's may be a little over the limit, with where it was forked from: only what adds to it is refused.
     if (changes.metadata !== undefined) refuseLargeMetadata(metadata, session.row.metadata);
     const now = records.clock.now();
     const row: SessionRow = { ...session.row, metadata, updatedAt: laterOf(session.row, now) };
     if (changes.ttlSeconds !== undefined) {
       row.ttlSeconds = changes.ttlSeconds;
-      row.expiresAt = now + changes.ttlSeconds * 1000;
+      row.expiresAt = expiresAt;
       tx.remove(sessionsByExpiry, numberKey(session.row.expiresAt) + session.key);
       tx.put(sessionsByExpiry, numberKey(row.expiresAt) + session.key, "");
     }
+    if (!isSmaller(row, session.row)) records.quotas?.refuseGrowth();
     tx.put(sessions, session.key, row);
     const json = sessionJson(session.id, row, readState(tx, session.key, row.version));
     record(tx, records, caller, {
@@ -120,7 +129,7 @@ export function updateSession(
       sessionId: session.id,
       userId: row.userId,
       details: {
-        metadata_diff: toJson(diffObjects(session.row.metadata, metadata)),
+        metadata_diff: toJson(difference),
         ttl_seconds: changes.ttlSeconds === undefined ? undefined : toJson(changes.ttlSeconds),
       },
       record: json,
@@ -129,11 +138,17 @@ export function updateSession(
   });
 }
 
+/** Whether a session takes less of the store, or ends sooner. */
+function isSmaller(row: SessionRow, before: SessionRow): boolean {
+  return row.expiresAt < before.expiresAt || toJson(row.metadata).length < toJson(before.metadata).length;
+}
+
 /** A new session that starts from a version of another one, which stays as it is. Turns and memories are not copied. */
 export function forkSession(records: Records, caller: Caller, id: string, version: number | undefined): Promise<JsonText> {
+  records.quotas?.refuseGrowth();
   return commitFor(records, caller, (tx) => {
     const source = liveSession(tx, records.clock.now(), id);
-    const forkVersion = resolveVersion(source, version ?? source.row.version);
+    const forkVersion = resolveVersion(tx, records, source, version ?? source.row.version);
     const fork = putNewSession(tx, records, caller, {
       agentId: source.row.agentId,
       userId: source.row.userId,

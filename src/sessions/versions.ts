@@ -1,5 +1,5 @@
 /**
- * The versions of a session's state: 0, 1, 2 … without gaps, none ever changed.
+ * The versions of a session's state: 0, 1, 2 … without gaps, none ever changed. Of many the newest are kept, and version 0.
  *
  * An update and a rollback both add one; the current state is the one with the highest number, which the session's row
  * names. Whoever gives `expected_version` changes nothing unless that is still the current one.
@@ -16,7 +16,7 @@ import { versionKey } from "../storage/keys.ts";
 import { pageOf, rowsOf } from "../storage/page.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import { sessions, states, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
-import { commitFor, record, type Caller, type Records, type TraceEntry } from "../traces/record.ts";
+import { commitFor, record, type Caller, type Quotas, type Records, type TraceEntry } from "../traces/record.ts";
 import { diffObjects } from "./diff.ts";
 import { laterOf, liveSession, sessionJson, type LiveSession } from "./live-session.ts";
 
@@ -34,16 +34,34 @@ export function readState(reader: Reader, session: BareId, version: number): Jso
 /**
  * The version meant by a number of the caller's: a negative one counts back from the current one, -1 is the one before.
  *
- * @throws {ApiError} `version_not_found`
+ * @throws {ApiError} `version_not_found` for one that never was, and for one that was removed because newer ones are kept
  */
-export function resolveVersion({ id, row }: LiveSession, version: number): number {
+export function resolveVersion(reader: Reader, { quotas }: Records, session: LiveSession, version: number): number {
+  const { key, row } = session;
   const resolved = version < 0 ? row.version + version : version;
-  if (resolved < 0 || resolved > row.version) {
-    throw new ApiError("version_not_found", `Session ${id} has no version ${version}; its versions are 0 to ${row.version}.`, {
-      param: "version",
-    });
-  }
+  if (resolved < 0 || resolved > row.version || !reader.has(versions, versionKey(key, resolved)))
+    throw noVersion(session, version, resolved, quotas);
   return resolved;
+}
+
+function noVersion({ id, row }: LiveSession, said: number | string, version: number | undefined, quotas: Quotas | undefined): ApiError {
+  const wasRemoved = version !== undefined && version > 0 && version < row.version;
+  const why =
+    wasRemoved && quotas !== undefined
+      ? `any more: only its newest ${quotas.versionsKept} and version 0 are kept (setting state_versions_kept).`
+      : `; its versions are 0 to ${row.version}.`;
+  return new ApiError("version_not_found", `Session ${id} has no version ${said}${wasRemoved ? " " : ""}${why}`, { param: "version" });
+}
+
+/** More than one change adds, so that a lower `state_versions_kept` takes effect with the next changes. */
+const VERSIONS_REMOVED_PER_CHANGE = 8;
+
+/** Removes the oldest versions but the initial one, when there are more than are kept. */
+function removeOldVersions(tx: Tx, session: BareId, current: number, kept: number): void {
+  const oldestKept = current - kept + 1;
+  if (oldestKept <= 1) return;
+  const span = { from: versionKey(session, 1), to: versionKey(session, oldestKept), limit: VERSIONS_REMOVED_PER_CHANGE };
+  for (const key of tx.keys(versions, span)) tx.remove(versions, key);
 }
 
 export interface StateUpdate {
@@ -54,6 +72,7 @@ export interface StateUpdate {
 
 /** Replaces the state; the one before stays as its version. */
 export function updateState(records: Records, caller: Caller, id: string, update: StateUpdate): Promise<JsonText> {
+  records.quotas?.refuseGrowth();
   const body = toJson(update.state);
   return commitFor(records, caller, (tx) => {
     const session = liveSession(tx, records.clock.now(), id);
@@ -84,10 +103,11 @@ export interface Rollback {
 
 /** Brings back the state of a version, as a new version. */
 export function rollbackSession(records: Records, caller: Caller, id: string, rollback: Rollback): Promise<JsonText> {
+  records.quotas?.refuseGrowth();
   return commitFor(records, caller, (tx) => {
     const session = liveSession(tx, records.clock.now(), id);
     refuseOtherVersion(session, rollback.expectedVersion);
-    const version = resolveVersion(session, rollback.version);
+    const version = resolveVersion(tx, records, session, rollback.version);
     return addVersion(tx, records, caller, session, {
       body: readState(tx, session.key, version),
       source: "rollback",
@@ -111,6 +131,7 @@ function addVersion(tx: Tx, records: Records, caller: Caller, { id, key, row: be
   const now = records.clock.now();
   const row: SessionRow = { ...before, version: before.version + 1, updatedAt: laterOf(before, now) };
   tx.put(sessions, key, row);
+  if (records.quotas !== undefined) removeOldVersions(tx, key, row.version, records.quotas.versionsKept);
   putVersion(tx, key, row.version, {
     createdAt: now,
     actor: caller.actor,
@@ -145,19 +166,11 @@ export function listVersions({ store, clock }: Records, id: string, page: { limi
   );
 }
 
-export function getVersion({ store, clock }: Records, id: string, version: string): JsonText {
+export function getVersion({ store, clock, quotas }: Records, id: string, version: string): JsonText {
   const session = liveSession(store, clock.now(), id);
   const number = /^(0|[1-9]\d{0,11})$/.test(version) ? Number(version) : undefined;
   const row = number === undefined ? undefined : store.get(versions, versionKey(session.key, number));
-  if (number === undefined || row === undefined) {
-    throw new ApiError(
-      "version_not_found",
-      `Session ${session.id} has no version ${version.slice(0, 20)}; its versions are 0 to ${session.row.version}.`,
-      {
-        param: "version",
-      },
-    );
-  }
+  if (number === undefined || row === undefined) throw noVersion(session, version.slice(0, 20), number, quotas);
   return versionJson(number, row, row.body);
 }
 

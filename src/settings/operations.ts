@@ -38,6 +38,7 @@ export async function changeSettings(parts: SettingsParts, caller: Caller, chang
   const { settings, embeddings } = parts;
   refuseSenseless(changes);
   const { embedding } = changes;
+  if (!settings.isChangedBy(changes)) return getSettings(parts);
   if (embedding === undefined) return commitChanges(parts, caller, changes, undefined);
   return settings.inTurn(async () => {
     const prepared = await preparedFor(parts, embedding);

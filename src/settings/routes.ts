@@ -5,6 +5,8 @@
  */
 import { Type } from "@sinclair/typebox";
 import { endpoint, type Endpoint } from "../http/endpoint.ts";
+import { ApiError } from "../lib/errors.ts";
+import { firstCodePoints } from "../lib/text.ts";
 import { changeSettings, getSettings, type SettingsParts } from "./operations.ts";
 import { SettingsAnswer, SettingsChanges } from "./schema.ts";
 import { EMBEDDING_SETTINGS, SIMPLE_SETTINGS, WEBHOOK_SETTINGS } from "./settings.ts";
@@ -20,6 +22,8 @@ const EXAMPLE = {
   trace_retention_days: described(400, 365),
   max_body_bytes: described(1_048_576),
   region: described("eu", null),
+  state_versions_kept: described(1_000),
+  max_store_bytes: described(null),
   webhooks: {
     allow_private: described(false),
     timeout: described("30s", "15s"),
@@ -66,23 +70,30 @@ export function settingsEndpoints(parts: SettingsParts): Endpoint[] {
       status: 200,
       summary: "Change the settings",
       description:
-        "Takes effect at once, without a restart. A null takes a setting back to the environment's or the default, and so does an empty text. An embedding provider is tried first; one that does not work is refused with the reason. What is said of webhooks holds from the next attempt on.",
+        "Takes effect at once, without a restart. A null takes a setting back to the environment's or the default, and so does an empty text. An embedding provider is tried first; one that does not work is refused with the reason. What is said of webhooks holds from the next attempt on. A name that is no setting is refused.",
       query: Type.Object({}),
       body: SettingsChanges,
       response: SettingsAnswer,
       errors: [],
       example: { request: { trace_retention_days: 400, region: "eu", webhooks: { timeout: "30s" } }, response: EXAMPLE },
-      run: ({ body: { embedding, webhooks, ...values }, caller }) =>
-        changeSettings(parts, caller, {
-          values: pick(values, SIMPLE_SETTINGS),
-          embedding: embedding && pick(embedding, EMBEDDING_SETTINGS),
-          webhooks: webhooks && pick(webhooks, WEBHOOK_SETTINGS),
-        }),
+      run: ({ body, caller }) => {
+        const { embedding, webhooks, ...values } = body;
+        refuseUnknown("", body, [...SIMPLE_SETTINGS, "embedding", "webhooks"]);
+        refuseUnknown("embedding.", embedding, EMBEDDING_SETTINGS);
+        refuseUnknown("webhooks.", webhooks, WEBHOOK_SETTINGS);
+        return changeSettings(parts, caller, { values, embedding, webhooks });
+      },
     }),
   ];
 }
 
-/** These members alone, as far as they are there: what else a caller sends is ignored. */
-function pick<From extends object, Name extends keyof From>(from: From, names: readonly Name[]): Pick<From, Name> {
-  return Object.fromEntries(names.flatMap((name) => (from[name] === undefined ? [] : [[name, from[name]]]))) as Pick<From, Name>;
+/** A misspelt setting must not seem to be set. @throws {ApiError} `invalid_request` naming it */
+function refuseUnknown(group: string, settings: object = {}, known: readonly string[]): void {
+  const unknown = Object.keys(settings).find((name) => !known.includes(name));
+  if (unknown === undefined) return;
+  const param = firstCodePoints(group + unknown, SHOWN_LENGTH);
+  throw new ApiError("invalid_request", `${param} is not a setting; known are ${known.map((name) => group + name).join(", ")}.`, { param });
 }
+
+/** Characters of an unknown name that are repeated. */
+const SHOWN_LENGTH = 80;

@@ -8,6 +8,7 @@ import { PROVIDERS } from "../embeddings/embeddings.ts";
 import { OneOf, OrNull, Text } from "../http/types.ts";
 import { validator } from "../http/validate.ts";
 import { ApiError } from "../lib/errors.ts";
+import { LIMITS } from "../lib/limits.ts";
 import type { SettingsRow } from "../storage/tables.ts";
 import { SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
 import { refuseSenseless } from "./sense.ts";
@@ -37,6 +38,11 @@ export const SettingsAnswer = Type.Object(
     region: Described(
       Type.Unsafe<string | null>({ type: "string", nullable: true }),
       "A label for this deployment, shown in /health; null when there is none.",
+    ),
+    state_versions_kept: Described(Type.Integer(), "How many of the newest versions of a session's state are kept, besides version 0."),
+    max_store_bytes: Described(
+      Type.Unsafe<number | null>({ type: "integer", nullable: true }),
+      "What the store may take on disk before sessions, states, turns and memories are refused with 503; null: no limit.",
     ),
     webhooks: Type.Object(
       {
@@ -97,6 +103,22 @@ export const SettingsChanges = Type.Object(
     ),
     max_body_bytes: Setting(Type.Integer({ minimum: BODY_BYTES_MIN, maximum: BODY_BYTES_MAX, description: "Largest body of a request." })),
     region: SettingText("A label for this deployment, shown in /health to everybody; without control characters.", REGION_LENGTH_MAX),
+    state_versions_kept: Setting(
+      Type.Integer({
+        minimum: LIMITS.stateVersionsKeptMin,
+        maximum: LIMITS.stateVersionsKeptMax,
+        description:
+          "How many of the newest versions of a session's state are kept, the current one among them; version 0 is kept besides. Each new version removes up to 8 older ones, so a lower number takes effect as states change.",
+      }),
+    ),
+    max_store_bytes: Setting(
+      Type.Integer({
+        minimum: LIMITS.storeBytesMaxMin,
+        maximum: LIMITS.storeBytesMaxMax,
+        description:
+          "What the store may take on disk (`cairn_store_used_bytes` in /metrics). Beyond it new sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it smaller; deleting, keys, webhooks, settings, expiry and retention go on. It is checked twice a second and after much was written, so a little more can be stored.",
+      }),
+    ),
     webhooks: Type.Optional(
       Type.Object(
         {

@@ -23,6 +23,10 @@ export interface Values {
   trace_retention_days: number;
   max_body_bytes: number;
   region: string | null;
+  /** Of each session, the initial one besides. */
+  state_versions_kept: number;
+  /** null: no limit. */
+  max_store_bytes: number | null;
 }
 
 const DEFAULTS: Values = {
@@ -30,17 +34,27 @@ const DEFAULTS: Values = {
   trace_retention_days: 365,
   max_body_bytes: LIMITS.bodyBytesMax,
   region: null,
+  state_versions_kept: LIMITS.stateVersionsKeptDefault,
+  max_store_bytes: null,
 };
 
 /** What the operator's environment says. */
 export interface SettingsEnvironment {
   readonly embedding?: EmbeddingSettings;
   readonly region?: string | undefined;
+  readonly maxStoreBytes?: number | undefined;
   readonly webhooks?: WebhookSettings;
 }
 
 /** Names of the settings, as in the API. */
-export const SIMPLE_SETTINGS = ["memories_on_expiry", "trace_retention_days", "max_body_bytes", "region"] as const;
+export const SIMPLE_SETTINGS = [
+  "memories_on_expiry",
+  "trace_retention_days",
+  "max_body_bytes",
+  "region",
+  "state_versions_kept",
+  "max_store_bytes",
+] as const;
 export const WEBHOOK_SETTINGS = ["allow_private", "timeout", "retry_schedule"] as const;
 export const EMBEDDING_SETTINGS = [
   "provider",
@@ -109,6 +123,8 @@ export class InForce {
       trace_retention_days: described("trace_retention_days"),
       max_body_bytes: described("max_body_bytes"),
       region: described("region"),
+      state_versions_kept: described("state_versions_kept"),
+      max_store_bytes: described("max_store_bytes"),
     };
   }
 
@@ -135,10 +151,10 @@ export class InForce {
     });
   }
 
-  /** The environment knows the region alone. */
+  /** The environment knows the region and the limit of the store alone. */
   #valuesOutside(): Partial<Values> {
-    const { region } = this.#environment;
-    return region === undefined ? {} : { region };
+    const { region, maxStoreBytes } = this.#environment;
+    return { ...(region === undefined ? {} : { region }), ...(maxStoreBytes === undefined ? {} : { max_store_bytes: maxStoreBytes }) };
   }
 
   #webhookSettings(): Required<WebhookSettings> {
@@ -177,6 +193,12 @@ export class Settings {
     return new InForce(this.#environment, this.#changed(rowIn(reader), changes));
   }
 
+  /** Whether these changes make any setting another than it is. */
+  isChangedBy(changes: Changes): boolean {
+    const before = rowIn(this.#store);
+    return !Bun.deepEquals(stated(before), stated(this.#changed(before, changes)));
+  }
+
   /** Writes changes; `reload` puts them in force once they are committed. */
   put(tx: Tx, changes: Changes): InForce {
     const row = this.#changed(rowIn(tx), changes);
@@ -211,6 +233,11 @@ export class Settings {
 
 function rowIn(reader: Reader): SettingsRow {
   return reader.get(settings, ROW) ?? { values: {} };
+}
+
+/** A group without settings says as much as none. */
+function stated({ values, embedding = {}, webhooks = {} }: SettingsRow): Required<SettingsRow> {
+  return { values, embedding, webhooks };
 }
 
 /** What is set after some changes: a null or an empty text takes a setting back. */

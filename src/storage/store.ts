@@ -92,6 +92,7 @@ export class Store implements Reader {
   };
   readonly #draft = new Draft(this.#atOnce);
   readonly #rows = new RowCache();
+  #bytesWritten = 0;
   /** Works that no transaction has begun to run. */
   #waiting: Work[] = [];
   #spaceCheckedAt = Number.NEGATIVE_INFINITY;
@@ -282,6 +283,11 @@ export class Store implements Reader {
       .reduce((sum, pages) => sum + pages.pageSize * (pages.treeBranchPageCount + pages.treeLeafPageCount + pages.overflowPages), 0);
   }
 
+  /** Bytes, or characters of texts, of all rows written since the store was opened. */
+  get bytesWritten(): number {
+    return this.#bytesWritten;
+  }
+
   /** Makes the next read see what other threads and processes have committed by now. */
   refresh(): void {
     this.#env.resetReadTxn();
@@ -465,7 +471,10 @@ export class Store implements Reader {
   /** Inside a transaction this is done at once; the promise says nothing more. */
   #write({ table, key, value }: Write): void {
     const database = (table === vectors.name ? this.#vectors : this.#database({ name: table })) as Database<string | Uint8Array, string>;
-    if (value !== undefined) return void database.put(key, bytesOf(value));
+    if (value !== undefined) {
+      this.#bytesWritten += value.length;
+      return void database.put(key, bytesOf(value));
+    }
     void database.remove(key);
     if (table === labels.name) this.onLabelRemoved(key);
   }

@@ -267,7 +267,14 @@ export interface WebhookSettings {
 }
 
 export interface SettingsRow {
-  values: { memories_on_expiry?: "keep" | "delete"; trace_retention_days?: number; max_body_bytes?: number; region?: string };
+  values: {
+    memories_on_expiry?: "keep" | "delete";
+    trace_retention_days?: number;
+    max_body_bytes?: number;
+    region?: string;
+    state_versions_kept?: number;
+    max_store_bytes?: number;
+  };
   embedding?: EmbeddingSettings;
   webhooks?: WebhookSettings;
 }

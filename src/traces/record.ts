@@ -25,6 +25,14 @@ import {
 } from "../storage/tables.ts";
 import { recordEventOf, traceEventsOf, type AdminAction, type EventType, type TraceAction } from "./events.ts";
 
+/** What limits the records that callers make. */
+export interface Quotas {
+  /** @throws {ApiError} `service_unavailable` when the store may not become larger */
+  refuseGrowth(): void;
+  /** How many of the newest versions of a session's state are kept; version 0 is kept besides. */
+  readonly versionsKept: number;
+}
+
 /** What every operation on records is given. */
 export interface Records {
   readonly store: Store;
@@ -32,6 +40,8 @@ export interface Records {
   readonly ids: IdSource;
   /** Called after a commit that may have left events. */
   readonly wakeOutbox?: () => void;
+  /** Left out for commands, which the operator runs. */
+  readonly quotas?: Quotas;
   /** How much one page of a list may look at; the usual limit unless a test has its own. */
   readonly listLooksMax?: number | undefined;
 }

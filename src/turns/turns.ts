@@ -23,6 +23,7 @@ export interface NewTurn {
 }
 
 export function addTurn(records: Records, caller: Caller, sessionId: string, turn: NewTurn): Promise<JsonText> {
+  records.quotas?.refuseGrowth();
   // Written out before the transaction, which other requests wait for.
   const input = toJson({ type: turn.input.type, content: turn.input.content });
   const output = toJson({ type: turn.output.type, content: turn.output.content });

@@ -113,7 +113,7 @@ export function getWebhook({ store }: Records, id: string): JsonText {
   return webhookJson(key, row);
 }
 
-/** Enabling begins anew: what happened while it was disabled is not for it, and what failed before is forgotten. */
+/** What changes nothing leaves no trace. Enabling begins anew: what happened while it was disabled is not for it, and what failed before is forgotten. */
 export async function updateWebhook(parts: WebhookParts, caller: Caller, id: string, changes: WebhookChanges): Promise<JsonText> {
   findWebhook(parts.store, id);
   const url = changes.url === undefined ? undefined : await allowedUrl(parts, changes.url);
@@ -121,11 +121,19 @@ export async function updateWebhook(parts: WebhookParts, caller: Caller, id: str
     const { key, row: before } = findWebhook(tx, id);
     const enabled = changes.enabled ?? before.enabled;
     const isEnabledAnew = enabled && !before.enabled;
+    const events = changes.events === undefined ? before.events : [...new Set(changes.events)];
+    const description = changes.description ?? before.description;
+    const isSame =
+      (url ?? before.url) === before.url &&
+      toJson(events) === toJson(before.events) &&
+      description === before.description &&
+      enabled === before.enabled;
+    if (isSame) return webhookJson(key, before);
     const row: WebhookRow = {
       ...before,
       url: url ?? before.url,
-      events: changes.events === undefined ? before.events : [...new Set(changes.events)],
-      description: changes.description ?? before.description,
+      events,
+      description,
       enabled,
       updatedAt: Math.max(before.updatedAt, parts.clock.now()),
       // Another receiver has not failed yet.

@@ -9,6 +9,7 @@ import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readdirSync,
 import { join } from "node:path";
 import { STOP_SECONDS } from "../../src/cli/serve.ts";
 import { OPTIONS, readConfig, VARIABLES } from "../../src/config.ts";
+import { CACHE_BYTES_MAX, LIMITS } from "../../src/lib/limits.ts";
 import { buildBinary } from "../support/binary.ts";
 import { KEY, ownMounts, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 import { bindDatagrams } from "../support/unix-datagrams.ts";
@@ -93,6 +94,12 @@ test("the unit starts a command that there is, with variables that there are, in
 test("the unit waits longer for a stop than a stop takes, for a migration as long as it takes, and does not try again what cannot be right", () => {
   expect(Number(said("TimeoutStopSec")[0])).toBeGreaterThanOrEqual(2 * STOP_SECONDS);
   expect([said("TimeoutStartSec"), said("Restart"), said("RestartPreventExitStatus")]).toEqual([["infinity"], ["on-failure"], ["2"]]);
+});
+
+test("the unit bounds the server's memory, by more than its caches, bodies and answers take", () => {
+  const [, gigabytes] = /^(\d+)G$/.exec(said("MemoryMax").join()) ?? [];
+  const bounded = Object.values(CACHE_BYTES_MAX).reduce((sum, bytes) => sum + bytes, LIMITS.arrivingBytesMax + LIMITS.unsentBytesMax);
+  expect(Number(gigabytes) * 2 ** 30).toBeGreaterThan(4 * bounded);
 });
 
 test("the unit takes every right away that a service can do without, but not those that it needs", () => {

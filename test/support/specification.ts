@@ -280,12 +280,26 @@ const settings = namesOf("settings.test.ts", {
   noRegion: "without a region /health names none; one that is set is still there after a restart",
   webhooks: "what the environment says of webhooks is shown as its own; a setting wins over it until it is taken back",
   warned: "that webhooks may lead into private networks stands in the log as a warning, once",
-  unknown: "what is no setting is ignored, and not kept either",
+  unknown: "a name that is no setting is refused with what is one, and nothing of the request is set",
+  unchanged: "a change that changes nothing is answered with the settings and leaves no trace, log line or row",
   refused: "what cannot be a setting is refused by its name, and nothing of the change is made",
   scope: "only an admin key sees and changes settings",
   replay: "a change with an idempotency key is one commit with its answer, and a replay changes nothing",
   unwritten: "a change that cannot be written is not in force either",
   logged: "a change stands in the log with who made it and what was changed, without the values",
+});
+
+const unchanged = namesOf("unchanged.test.ts", {
+  session: "a PATCH of a session that changes nothing is answered with the session and writes nothing",
+  memory: "a PATCH of a memory that changes nothing is answered with the memory and writes nothing",
+  webhook: "a PATCH of a webhook that changes nothing is answered with the webhook and writes nothing",
+});
+
+const quotas = namesOf("quotas.test.ts", {
+  versions: "of a session's versions the newest are kept, and the initial one; what was removed is said to be",
+  lowered: "a lower state_versions_kept takes effect a few versions at a time, a higher one brings none back",
+  store: "beyond max_store_bytes records are refused and what makes room is not, until there is room again",
+  replayed: "an answer that was given before the store was full is given again for its Idempotency-Key",
 });
 
 const operating = namesOf("operating.test.ts", {
@@ -746,6 +760,8 @@ export const SPECIFICATION: readonly Section[] = [
       "trace_retention_days: with default and source": [settings.atFirst, settings.changed],
       "max_body_bytes: with default and source": [settings.atFirst, settings.changed],
       "region: with default and source": [settings.atFirst, settings.region],
+      "state_versions_kept: with default and source": settings.atFirst,
+      "max_store_bytes: with default and source": [settings.atFirst, quotas.store],
       "webhooks: each with default and source": [settings.atFirst, settings.webhooks, PROCESS_SETTINGS],
       "embedding: each with default and source, the key never shown": [settings.atFirst, settings.environment],
     },
@@ -796,6 +812,7 @@ export const SPECIFICATION: readonly Section[] = [
       "answer: 200 with the session": sessions.patchMetadata,
       "metadata: merged, a null removes the key": sessions.patchMetadata,
       "ttl_seconds: counted from now": [sessions.patchTtl, expiry.patch],
+      "nothing changed: 200, and nothing is written": unchanged.session,
       "refusal: nothing changes": sessions.refusedPatch,
       "none: 404 session_not_found": sessions.notFound,
     },
@@ -967,6 +984,7 @@ export const SPECIFICATION: readonly Section[] = [
       "content of one without a vector: stays without": memories.notEmbedded,
       "type: replaced": [memories.sameVector, memories.refusedChange],
       "tags: replaced": [memories.sameVector, memories.refusedChange],
+      "nothing changed: 200, and nothing is written": unchanged.memory,
       "metadata: merged, a null removes the key": [memories.merged, memories.mergedTooLarge],
       "none: 404 memory_not_found": memories.notFound,
     },
@@ -1059,6 +1077,9 @@ export const SPECIFICATION: readonly Section[] = [
       "memories_on_expiry: keep or delete, from then on": [settings.memories, settings.refused],
       "trace_retention_days: 1 to 2557, for traces from then on": [settings.traces, settings.refused],
       "max_body_bytes: 1 KiB to 64 MiB, at once": [settings.body, settings.refused],
+      "state_versions_kept: the newest of each session and version 0": [quotas.versions, quotas.lowered, settings.refused],
+      "max_store_bytes: 503 for what makes the store larger": [quotas.store, quotas.replayed, settings.refused],
+      "nothing changed: 200, and no trace": settings.unchanged,
       "region: at most 64 characters, in /health at once": [settings.region, settings.noRegion, settings.refused],
       "webhooks: in force from the next attempt on": [
         webhooks.setSchedule,
@@ -1147,6 +1168,7 @@ export const SPECIFICATION: readonly Section[] = [
   {
     title: "PATCH /v1/webhooks/{webhook_id}",
     rows: {
+      "nothing changed: 200, and nothing is written": unchanged.webhook,
       "answer: 200 with the webhook": webhooks.patch,
       "url: checked as at creation": [webhooks.patch, webhooks.targetsHere],
       "events: replaced": webhooks.patch,
@@ -1479,6 +1501,11 @@ export const SPECIFICATION: readonly Section[] = [
       "listMax: 100": [sessions.pages, badInput.limit],
       "pageBytesMax: 8 MiB": turns.large,
       "unsentBytesMax: 128 MiB, half of it for one key": [sockets.answerMemory, memory.unread],
+      "stateVersionsKeptDefault: 1000": settings.atFirst,
+      "stateVersionsKeptMin: 2": settings.refused,
+      "stateVersionsKeptMax: 1,000,000,000": settings.refused,
+      "storeBytesMaxMin: 1 MiB": settings.refused,
+      "storeBytesMaxMax: 1 PiB": settings.refused,
       "explainedWordsMax: 50": search.explainLong,
       "explainedWordLengthMax: 64": search.explainLong,
       "searchLooksMax: 1,000,000":

@@ -180,11 +180,13 @@ export class World {
   updateSession(caller: Caller, id: string, body: Fields): Json {
     const session = this.live(id);
     const before = session.metadata;
-    session.metadata = merged(before, body["metadata"] ?? {});
-    session.updatedAt = this.#later(session);
     const ttlSeconds = body["ttl_seconds"] ?? undefined;
-    if (ttlSeconds !== undefined) Object.assign(session, { ttlSeconds, expiresAt: this.ids.now + ttlSeconds * 1000 });
-    const details = { metadata_diff: diff(before, session.metadata), ttl_seconds: ttlSeconds };
+    const end = ttlSeconds === undefined ? {} : { ttlSeconds, expiresAt: this.ids.now + ttlSeconds * 1000 };
+    const metadata = merged(before, body["metadata"] ?? {});
+    const metadata_diff = diff(before, metadata);
+    if (isNothing(metadata_diff) && isSame({ ...session, ...end }, session)) return this.showSession(session);
+    Object.assign(session, end, { metadata, updatedAt: this.#later(session) });
+    const details = { metadata_diff, ttl_seconds: ttlSeconds };
     return this.#changed(caller, "session.updated", session, details, "session.updated");
   }
 
@@ -346,12 +348,13 @@ export class World {
     const before = memory.shown;
     const content = body["content"] ?? before.content;
     const isChanged = content !== before.content;
+    const metadata = merged(before.metadata, body["metadata"] ?? {});
+    const others = { content, type: body["type"] ?? before.type, tags: body["tags"] ?? before.tags };
+    if (isSame({ ...before, ...others }, before) && isNothing(diff(before.metadata, metadata))) return before;
     memory.shown = {
       ...before,
-      content,
-      type: body["type"] ?? before.type,
-      tags: body["tags"] ?? before.tags,
-      metadata: merged(before.metadata, body["metadata"] ?? {}),
+      ...others,
+      metadata,
       embedding_id: isChanged && memory.embed ? this.ids.take("emb", given.embedding_id) : before.embedding_id,
     };
     const tags_changed = JSON.stringify(memory.shown.tags) !== JSON.stringify(before.tags);
@@ -481,3 +484,7 @@ function versionOf({ versions }: Session, version: number): number {
   if (meant < 0 || meant >= versions.length) throw new Refusal(404, "version_not_found", "version");
   return meant;
 }
+
+const isSame = (one: object, other: object) => JSON.stringify(one) === JSON.stringify(other);
+/** Whether a difference is none. */
+const isNothing = (difference: object) => Object.values(difference).every((part) => Object.keys(part as object).length === 0);

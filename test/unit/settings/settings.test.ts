@@ -112,7 +112,14 @@ test("changes build on those before; an empty text, or a null, takes one back", 
   expect(opened.settings.inForce.embedding).toEqual({ model: "mine", query_prefix: "q: ", document_prefix: "d: ", relevant_cosine: 0 });
   await opened.change({ embedding: { model: "", query_prefix: null, relevant_cosine: null } });
   expect(opened.settings.inForce.embedding).toEqual({ model: "outside", document_prefix: "d: " });
-  expect(opened.settings.values).toEqual({ memories_on_expiry: "keep", trace_retention_days: 7, max_body_bytes: 1_048_576, region: null });
+  expect(opened.settings.values).toEqual({
+    memories_on_expiry: "keep",
+    trace_retention_days: 7,
+    max_body_bytes: 1_048_576,
+    region: null,
+    state_versions_kept: 1_000,
+    max_store_bytes: null,
+  });
 });
 
 test("what would be in force is told without changing anything", async () => {

@@ -1,0 +1,56 @@
+/**
+ * How large the store may become, and how many versions of a state are kept: `max_store_bytes` and `state_versions_kept`.
+ *
+ * What makes the store larger asks first; what makes it smaller, the administration of keys, webhooks and settings, and all
+ * that the server does by itself never ask, so that there is always a way back below the limit.
+ *
+ * @module
+ */
+import type { Clock } from "../lib/clock.ts";
+import { ApiError } from "../lib/errors.ts";
+import type { Store } from "../storage/store.ts";
+import type { Quotas } from "../traces/record.ts";
+import type { Values } from "./settings.ts";
+
+const CHECK_MS = 500;
+/** Between two checks at least this much is written, unless the time for one has come: a check reads a page of every table. */
+const CHECK_BYTES_MIN = 256 * 1024;
+
+export class StoreQuotas implements Quotas {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #values: () => Pick<Values, "max_store_bytes" | "state_versions_kept">;
+  #checkedAt = Number.NEGATIVE_INFINITY;
+  #checkAtBytesWritten = 0;
+  #bytesUsed = 0;
+
+  constructor(store: Store, clock: Clock, values: () => Pick<Values, "max_store_bytes" | "state_versions_kept">) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#values = values;
+  }
+
+  get versionsKept(): number {
+    return this.#values().state_versions_kept;
+  }
+
+  refuseGrowth(): void {
+    const { max_store_bytes: max } = this.#values();
+    if (max === null || this.#used(max) < max) return;
+    throw new ApiError(
+      "service_unavailable",
+      `The store has reached its limit of ${max} bytes (setting max_store_bytes). Nothing was changed; reading and deleting still work.`,
+    );
+  }
+
+  /** As it was at the last check. The nearer it was to the limit, the less may be written until the next one. */
+  #used(max: number): number {
+    const now = this.#clock.elapsed();
+    if (now - this.#checkedAt >= CHECK_MS || this.#store.bytesWritten >= this.#checkAtBytesWritten) {
+      this.#checkedAt = now;
+      this.#bytesUsed = this.#store.bytesUsed;
+      this.#checkAtBytesWritten = this.#store.bytesWritten + Math.max(CHECK_BYTES_MIN, (max - this.#bytesUsed) / 4);
+    }
+    return this.#bytesUsed;
+  }
+}

@@ -1,0 +1,154 @@
+import { expect, test } from "bun:test";
+import { AFTER_ALL } from "../src/storage/keys.ts";
+import { versions } from "../src/storage/tables.ts";
+import { startCairn, type Answer, type Cairn } from "./support/cairn.ts";
+
+const refusal = ({ status, body }: Answer) => ({ status, ...(body.error as { code: string; message: string; param?: string }) });
+
+const set = (cairn: Cairn, values: Record<string, unknown>) => cairn.ok(cairn.patch("/v1/settings", values));
+
+async function kept(cairn: Cairn, id: string): Promise<number[]> {
+  const { data } = await cairn.ok(cairn.get(`/v1/sessions/${id}/versions?limit=100`));
+  return data.map(({ version }: { version: number }) => version);
+}
+
+test("of a session's versions the newest are kept, and the initial one; what was removed is said to be", async () => {
+  await using cairn = await startCairn();
+  await set(cairn, { state_versions_kept: 3 });
+  const { id } = await cairn.createSession({ initial_state: { step: 0 } });
+  for (let step = 1; step <= 3; step++) await cairn.setState(id, { step });
+  expect(await kept(cairn, id)).toEqual([3, 2, 1, 0]);
+  await cairn.setState(id, { step: 4 });
+  await cairn.setState(id, { step: 5 });
+  expect(await kept(cairn, id)).toEqual([5, 4, 3, 0]);
+  const removed = {
+    status: 404,
+    code: "version_not_found",
+    param: "version",
+    message: `Session ${id} has no version 2 any more: only its newest 3 and version 0 are kept (setting state_versions_kept).`,
+  };
+  const path = `/v1/sessions/${id}`;
+  expect(refusal(await cairn.get(`${path}/versions/2`))).toMatchObject(removed);
+  expect(refusal(await cairn.post(`${path}/rollback`, { version: 2 }))).toMatchObject(removed);
+  expect(refusal(await cairn.post(`${path}/fork`, { version: 2 }))).toMatchObject(removed);
+  expect(refusal(await cairn.post(`${path}/rollback`, { version: -3 }))).toMatchObject({
+    ...removed,
+    message: removed.message.replace("version 2", "version -3"),
+  });
+  expect(refusal(await cairn.get(`${path}/versions/6`))).toMatchObject({
+    message: `Session ${id} has no version 6; its versions are 0 to 5.`,
+  });
+  expect(await cairn.ok(cairn.post(`${path}/fork`, { version: 3 }))).toMatchObject({ state: { step: 3 }, state_version: 0 });
+  expect(await cairn.rollback(id, 3)).toMatchObject({ state: { step: 3 }, state_version: 6 });
+  expect(await cairn.rollback(id, 0)).toMatchObject({ state: { step: 0 }, state_version: 7 });
+  expect(await kept(cairn, id)).toEqual([7, 6, 5, 0]);
+  expect(await cairn.ok(cairn.get(`${path}/versions?limit=2&starting_after=6`))).toMatchObject({ has_more: false, last_id: "0" });
+  await cairn.ok(cairn.delete(path));
+  expect(cairn.service.store.keys(versions, { from: "", to: AFTER_ALL })).toHaveLength(1);
+});
+
+test("a lower state_versions_kept takes effect a few versions at a time, a higher one brings none back", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  for (let step = 1; step <= 40; step++) await cairn.setState(id, { step });
+  expect(await kept(cairn, id)).toHaveLength(41);
+  await set(cairn, { state_versions_kept: 2 });
+  expect(await kept(cairn, id)).toHaveLength(41);
+  await cairn.setState(id, { step: 41 });
+  expect(await kept(cairn, id)).toEqual([...Array.from({ length: 33 }, (_, i) => 41 - i), 0]);
+  for (let step = 42; step <= 48; step++) await cairn.setState(id, { step });
+  expect(await kept(cairn, id)).toEqual([48, 47, 0]);
+  await set(cairn, { state_versions_kept: 1_000 });
+  await cairn.setState(id, { step: 49 });
+  expect(await kept(cairn, id)).toEqual([49, 48, 47, 0]);
+});
+
+/** Adds memories until that is refused. @returns the refusal */
+async function fill(cairn: Cairn, session: string): Promise<ReturnType<typeof refusal>> {
+  for (let i = 0; i < 2_000; i++) {
+    const answer = await cairn.post("/v1/memory", { session_id: session, content: `${i} `.padEnd(9_000, "x"), embed: false });
+    if (answer.status !== 201) return refusal(answer);
+  }
+  throw new Error("nothing was refused");
+}
+
+test("beyond max_store_bytes records are refused and what makes room is not, until there is room again", async () => {
+  const max = 2 * 1024 * 1024;
+  await using cairn = await startCairn({ maxStoreBytes: max });
+  expect((await cairn.settings()).max_store_bytes).toEqual({ value: max, default: null, source: "environment" });
+  const [session, other, short] = [
+    await cairn.createSession({ metadata: { note: "x".repeat(1_000) } }),
+    await cairn.createSession(),
+    await cairn.createSession({ ttl_seconds: 60 }),
+  ];
+  const kept = await cairn.addMemory(other.id, "The parcel came.", { metadata: { note: "x".repeat(1_000) } });
+  const full = await fill(cairn, session.id);
+  expect(full).toMatchObject({ status: 503, code: "service_unavailable" });
+  expect(full.message).toBe(
+    `The store has reached its limit of ${max} bytes (setting max_store_bytes). Nothing was changed; reading and deleting still work.`,
+  );
+  // It was found out before much more was written than is allowed.
+  expect(cairn.service.store.bytesUsed).toBeLessThan(max * 1.3);
+  const { text } = await cairn.plain("GET", "/metrics");
+  expect(text).toContain(`cairn_store_max_bytes ${max}`);
+  expect(Number(/^cairn_store_used_bytes (\d+)$/m.exec(text)?.[1])).toBeGreaterThanOrEqual(max);
+
+  const path = `/v1/sessions/${other.id}`;
+  const turn = { input: { type: "text", content: "?" }, output: { type: "text", content: "!" } };
+  const refused: [string, string, unknown][] = [
+    ["POST", "/v1/sessions", { agent_id: "agent" }],
+    ["POST", `${path}/state`, { state: {} }],
+    ["POST", `${path}/rollback`, { version: 0 }],
+    ["POST", `${path}/fork`, {}],
+    ["POST", `${path}/turns`, turn],
+    ["PATCH", path, { metadata: { more: 1 } }],
+    ["PATCH", `/v1/memory/${kept.id}`, { tags: ["more"] }],
+  ];
+  for (const [method, at, body] of refused) {
+    const { status, code, message } = refusal(await cairn.request(method, at, { body }));
+    expect([at, status, code, message]).toEqual([at, full.status, full.code, full.message]);
+  }
+  const allowed: [string, string, unknown?][] = [
+    ["GET", path],
+    ["POST", `${path}/context`, {}],
+    ["PATCH", path, { metadata: {} }],
+    ["PATCH", `/v1/sessions/${session.id}`, { metadata: { note: null } }],
+    ["PATCH", path, { ttl_seconds: 3_600 }],
+    ["PATCH", `/v1/memory/${kept.id}`, { metadata: { note: null } }],
+    ["POST", "/v1/api_keys", { scopes: ["read"] }],
+    ["PATCH", "/v1/settings", { region: "eu" }],
+    ["DELETE", `/v1/memory/${kept.id}`],
+  ];
+  for (const [method, at, body] of allowed) {
+    const { status } = await cairn.request(method, at, body === undefined ? {} : { body });
+    expect([at, status === 200 || status === 201]).toEqual([at, true]);
+  }
+
+  // Expiry goes on.
+  cairn.clock.advance({ seconds: 61 });
+  await cairn.runTask("session expiry");
+  expect(await cairn.ok(cairn.get(`/v1/traces?action=session.expired`))).toMatchObject({ data: [{ session_id: short.id }] });
+  expect((await cairn.post(`${path}/state`, { state: {} })).status).toBe(503);
+  await cairn.ok(cairn.delete(`/v1/sessions/${session.id}`));
+  await cairn.runTask("session removal");
+  cairn.clock.advance({ seconds: 1 });
+  await cairn.setState(other.id, { step: 1 });
+
+  await fill(cairn, other.id);
+  await set(cairn, { max_store_bytes: 2 * max });
+  await cairn.setState(other.id, { step: 2 });
+  await set(cairn, { max_store_bytes: null });
+  expect((await cairn.settings()).max_store_bytes).toMatchObject({ value: max, source: "environment" });
+  expect((await cairn.post(`${path}/state`, { state: {} })).status).toBe(503);
+});
+
+test("an answer that was given before the store was full is given again for its Idempotency-Key", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const headers = { "idempotency-key": "once" };
+  const first = await cairn.post(`/v1/sessions/${session.id}/state`, { state: { step: 1 } }, { headers });
+  await set(cairn, { max_store_bytes: 1024 * 1024 });
+  await fill(cairn, session.id);
+  const again = await cairn.post(`/v1/sessions/${session.id}/state`, { state: { step: 1 } }, { headers });
+  expect([again.status, again.body]).toEqual([200, first.body]);
+});
