@@ -18,7 +18,7 @@ import { toJson } from "./lib/json.ts";
 import { describeError, type Log } from "./lib/log.ts";
 import { contextEndpoints } from "./context/routes.ts";
 import type { Arrivals } from "./http/arrivals.ts";
-import { bodyLengthMax, readBody, refuseDeclaredBody } from "./http/body.ts";
+import { readBody, refuseDeclaredBody } from "./http/body.ts";
 import { docsPages } from "./http/docs.ts";
 import { corsHeaders, preflightHeaders } from "./http/cors.ts";
 import { isIdempotent, type ApiCaller, type Call, type Endpoint } from "./http/endpoint.ts";
@@ -278,7 +278,7 @@ export function createApp(parts: AppParts) {
       const { request } = open;
       const idempotencyKey = isIdempotent(endpoint) ? idempotencyKeyOf(request.headers) : undefined;
       const bytesMax = parts.settings.values.max_body_bytes;
-      const arrival = parts.arrivals.begin(keyId, bodyLengthMax(request.headers, bytesMax));
+      const arrival = parts.arrivals.begin(keyId);
       try {
         const body = await readBody(request, bytesMax, arrival);
         // A body can be long in coming, and its key be revoked meanwhile.

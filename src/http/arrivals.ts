@@ -23,17 +23,9 @@ export class Arrivals {
     this.#clock = clock;
   }
 
-  /**
-   * @param owner - whose share of the memory it takes
-   * @param lengthMax - bytes that the body can have: as many as it declares, or as are allowed
-   */
-  begin(owner: string, lengthMax: number): Arrival {
-    const seconds = Math.max(LIMITS.bodySecondsMax, lengthMax / LIMITS.bodyBytesPerSecondMin);
-    const arrival: Arrival = new Arrival(this.#budget, owner, this.#clock.elapsed() + seconds * SECOND_MS, () =>
-      this.#open.delete(arrival),
-    );
-    this.#open.add(arrival);
-    return arrival;
+  /** @param owner - whose share of the memory the body takes */
+  begin(owner: string): Arrival {
+    return new Arrival(owner, this.#budget, this.#open, this.#clock);
   }
 
   /** Refuses bodies whose time is up: one timer for all, since one for each would cost more than all else that a small body does. */
@@ -42,7 +34,7 @@ export class Arrivals {
       name: "deadlines of request bodies",
       run: () => {
         const now = this.#clock.elapsed();
-        for (const arrival of this.#open) if (arrival.deadline <= now) arrival.refuseLate();
+        for (const arrival of this.#open) arrival.refuseIfLate(now);
         return Promise.resolve(CHECK_MS);
       },
     };
@@ -50,21 +42,23 @@ export class Arrivals {
 }
 
 export class Arrival {
-  readonly deadline: number;
-  readonly #budget: ByteBudget;
   readonly #owner: string;
-  readonly #onArrived: () => void;
+  readonly #budget: ByteBudget;
+  /** Those that have a deadline. */
+  readonly #open: Set<Arrival>;
+  readonly #clock: Clock;
   #bytes = 0;
-  #refuse: ((reason: ApiError) => void) | undefined;
+  #deadline = 0;
+  #refuse: (reason: ApiError) => void = () => undefined;
 
-  constructor(budget: ByteBudget, owner: string, deadline: number, onArrived: () => void) {
-    this.#budget = budget;
+  constructor(owner: string, budget: ByteBudget, open: Set<Arrival>, clock: Clock) {
     this.#owner = owner;
-    this.deadline = deadline;
-    this.#onArrived = onArrived;
+    this.#budget = budget;
+    this.#open = open;
+    this.#clock = clock;
   }
 
-  /** Takes memory for so many bytes in all. @throws {ApiError} `service_unavailable` when other bodies take it */
+  /** Takes memory for this many bytes in all. @throws {ApiError} `service_unavailable` when other bodies take it */
   reserve(bytes: number): void {
     const more = bytes - this.#bytes;
     if (!this.#budget.hasRoom(this.#owner, more, this.#bytes)) {
@@ -78,17 +72,27 @@ export class Arrival {
     this.#bytes = bytes;
   }
 
-  /** Resolves with what `reading` does. @throws {ApiError} `request_timeout` when that takes too long */
-  inTime<Result>(reading: Promise<Result>): Promise<Result> {
+  /**
+   * Resolves with what `reading` does.
+   *
+   * @param lengthMax - bytes that the body can have: as many as it declares, or as are allowed
+   * @throws {ApiError} `request_timeout` when that takes too long
+   */
+  inTime<Result>(reading: Promise<Result>, lengthMax: number): Promise<Result> {
+    const seconds = Math.max(LIMITS.bodySecondsMax, lengthMax / LIMITS.bodyBytesPerSecondMin);
+    this.#deadline = this.#clock.elapsed() + seconds * SECOND_MS;
+    this.#open.add(this);
     return new Promise<Result>((resolve, reject) => {
       this.#refuse = reject;
       reading.then(resolve, reject);
-    }).finally(this.#onArrived);
+    });
   }
 
-  refuseLate(): void {
-    this.#onArrived();
-    this.#refuse?.(
+  /** Changes nothing for a body that has arrived. */
+  refuseIfLate(now: number): void {
+    if (now < this.#deadline) return;
+    this.#open.delete(this);
+    this.#refuse(
       new ApiError(
         "request_timeout",
         `The body took too long to arrive: it has ${LIMITS.bodySecondsMax} s, and a long one as long as ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second take.`,
@@ -99,7 +103,7 @@ export class Arrival {
 
   /** Called when the request is over, however it ended. */
   end(): void {
-    this.#onArrived();
+    this.#open.delete(this);
     if (this.#bytes > 0) this.#budget.add(this.#owner, -this.#bytes);
     this.#bytes = 0;
   }

@@ -24,12 +24,6 @@ export function refuseDeclaredBody(headers: Headers, maxBytes: number): void {
   if (declared !== null && Number(declared) > maxBytes) throw tooLarge(maxBytes);
 }
 
-/** The most bytes that the body of a request can have. */
-export function bodyLengthMax(headers: Headers, maxBytes: number): number {
-  const declared = headers.get("content-length");
-  return declared === null ? maxBytes : Number(declared);
-}
-
 /** @param arrival - holds the memory that the body takes, until the caller ends it */
 export async function readBody(request: Request, maxBytes: number, arrival: Arrival): Promise<Body> {
   // Asking for `body` makes a stream of it, which one that says its length does not need.
@@ -41,7 +35,7 @@ export async function readBody(request: Request, maxBytes: number, arrival: Arri
       param: "Content-Encoding",
     });
   }
-  const bytes = await readBytes(request, maxBytes, arrival);
+  const bytes = await readBytes(request, declared, maxBytes, arrival);
   if (bytes.byteLength === 0) return EMPTY;
   const type = request.headers.get("content-type") ?? "";
   if (!/^application\/json\s*(;|$)/i.test(type)) {
@@ -57,12 +51,12 @@ export async function readBody(request: Request, maxBytes: number, arrival: Arri
 }
 
 /** Reads a body whose length was declared at once, since it was found short enough; counts any other as it comes. */
-async function readBytes(request: Request, maxBytes: number, arrival: Arrival): Promise<Uint8Array> {
-  const declared = request.headers.get("content-length");
+async function readBytes(request: Request, declared: string | null, maxBytes: number, arrival: Arrival): Promise<Uint8Array> {
   try {
-    if (declared === null) return await arrival.inTime(gather(request.body as ReadableStream<Uint8Array>, maxBytes, arrival));
-    arrival.reserve(Number(declared));
-    return new Uint8Array(await arrival.inTime(request.arrayBuffer()));
+    if (declared === null) return await arrival.inTime(gather(request.body as ReadableStream<Uint8Array>, maxBytes, arrival), maxBytes);
+    const length = Number(declared);
+    arrival.reserve(length);
+    return new Uint8Array(await arrival.inTime(request.arrayBuffer(), length));
   } catch (error) {
     if (error instanceof ApiError) throw error;
     // The client has hung up or was cut off as too slow: no fault of ours, and nobody reads this.

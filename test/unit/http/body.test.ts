@@ -11,7 +11,7 @@ const MAX = 1_000_000;
 
 /** As the first of its kind, so that nothing but the body itself can be the reason for a refusal. */
 function readBody(request: Request, maxBytes: number) {
-  return readBodyOf(request, maxBytes, new Arrivals(new FakeClock()).begin("key", maxBytes));
+  return readBodyOf(request, maxBytes, new Arrivals(new FakeClock()).begin("key"));
 }
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 
@@ -94,14 +94,14 @@ test("a body of exactly the limit is read, one byte more is not, and of a longer
 test("a body without a declared length takes its share of the memory for bodies as it comes, and gives it back", async () => {
   const arrivals = new Arrivals(new FakeClock());
   const read = async (owner: string) => {
-    const arrival = arrivals.begin(owner, MAX);
+    const arrival = arrivals.begin(owner);
     try {
       return (await readBodyOf(chunked(bytesOf('{"a":"'), bytesOf("x".repeat(100_000)), bytesOf('"}')), MAX, arrival)).bytes.length;
     } finally {
       arrival.end();
     }
   };
-  const other = arrivals.begin("key", LIMITS.arrivingBytesMax);
+  const other = arrivals.begin("key");
   other.reserve(LIMITS.arrivingBytesMax / 2 - 100_000);
   expect(await refusalOf(read("key"))).toMatchObject({ code: "service_unavailable" });
   expect(await read("another key")).toBe(100_008);
@@ -110,7 +110,7 @@ test("a body without a declared length takes its share of the memory for bodies 
 });
 
 test("a body may take all the memory for bodies when there is no other", async () => {
-  const arrival = new Arrivals(new FakeClock()).begin("key", LIMITS.arrivingBytesMax);
+  const arrival = new Arrivals(new FakeClock()).begin("key");
   arrival.reserve(LIMITS.arrivingBytesMax / 2 + 1);
   arrival.reserve(LIMITS.arrivingBytesMax);
   arrival.end();
