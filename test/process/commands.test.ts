@@ -150,6 +150,14 @@ test(
     expect((await server.get("/v1/sessions")).status).toBe(401);
     for (const gone of [id, "key_000000000000"])
       expect(await keys("revoke", gone)).toMatchObject({ code: 1, stderr: `cairn: There is no API key ${gone}.\n` });
+
+    server.key = KEY;
+    const details = { key_id: id, name: "helper" };
+    expect(await server.all("/v1/traces")).toMatchObject([
+      { action: "api_key.revoked", actor: "system", session_id: null, details },
+      { action: "api_key.created", actor: "system", session_id: null, details },
+      { action: "api_key.created", actor: "system", details: { name: "from the environment" } },
+    ]);
   },
   TIMEOUT_MS,
 );
