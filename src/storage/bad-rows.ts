@@ -9,6 +9,7 @@
 import { ApiError } from "../lib/errors.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import type { Span, Tx } from "./access.ts";
+import { isPanic } from "./refusal.ts";
 import type { Store } from "./store.ts";
 import type { AnyTable } from "./tables.ts";
 
@@ -70,7 +71,7 @@ export class BadRows {
    */
   note(key: string, error: unknown): void {
     if (this.#keys.has(key)) return;
-    if (error instanceof ApiError || this.#keys.size >= BAD_ROWS_MAX) throw error;
+    if (error instanceof ApiError || isPanic(error) || this.#keys.size >= BAD_ROWS_MAX) throw error;
     this.#keys.add(key);
     this.#log.error("a row cannot be processed and is left alone: cairn doctor says what is wrong with it", {
       task: this.#task,
