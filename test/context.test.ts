@@ -116,7 +116,7 @@ test("a large turn is shown in full each time, and does not hide those beside it
   }
 });
 
-test("with a query the best memories come first and none is too far; without one, or with signs alone, the newest with score 0", async () => {
+test("with a query the best memories come first and none is too far; without one, or with one of nothing, the newest with score 0", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();
   const added = [];
@@ -131,7 +131,7 @@ test("with a query the best memories come first and none is too far; without one
   expect(scores[4]).toBeLessThan(0.3);
 
   const newest = [unembedded, ...added.toReversed()].slice(0, 5);
-  for (const query of [undefined, null, "", " ", "?!", "🫖"]) {
+  for (const query of [undefined, null, "", " ", "\n"]) {
     const { memories } = await cairn.context(id, { query });
     expect(memories).toEqual(
       newest.map(({ id: memory, content, type, created_at }) => ({ id: memory, content, type, score: 0, created_at })),

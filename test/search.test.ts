@@ -168,12 +168,49 @@ test("a changed type or tag is what a search goes by from then on", async () => 
   expect([await found({ type: "event" }), await found({ tags: ["new"] })]).toEqual([changed, changed]);
 });
 
-test("a query of nothing, or of signs alone, finds nothing", async () => {
+test("a query of nothing finds nothing, unless with a threshold of 0: then all, the newest first with score 0", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();
-  for (const content of ["tea", "?!", "🫖"]) await cairn.addMemory(session.id, content);
-  for (const query of ["", " ", "?!", "🫖", "\n\t…—", "\ud800"]) {
-    expect(await cairn.search(query, { threshold: 0 })).toEqual({ object: "list", query, data: [] });
+  const added = [];
+  for (const content of ["tea", "?!", "🫖", " "]) added.push(await cairn.addMemory(session.id, content));
+  for (const query of ["", " ", "\n\t", "\ud800"]) {
+    expect(await cairn.search(query)).toEqual({ object: "list", query, data: [] });
+    const { data } = await cairn.search(query, { threshold: 0, explain: true });
+    expect(idsOf(data)).toEqual(idsOf(added).reverse());
+    for (const { score, explanation } of data) {
+      expect({ score, explanation }).toEqual({ score: 0, explanation: { semantic: 0, lexical: 0, matches: [] } });
+    }
+    expect(idsOf((await cairn.search(query, { threshold: 0, limit: 1 })).data)).toEqual([added[3]!.id]);
+  }
+});
+
+test("a query of signs alone finds the memories that hold them, among thousands too", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const contents = ["Great job 😀", "😀", "Never again!!!", "It costs 40 € a month.", "We ❤️ it."];
+  const held = [];
+  for (const content of contents) held.push((await cairn.addMemory(session.id, content)).id);
+  const find = async () => {
+    const found: Record<string, string[]> = {};
+    for (const query of ["😀", "!!!", "€", "❤️"]) found[query] = idsOf((await cairn.search(query)).data);
+    return found;
+  };
+  const expected = { "😀": [held[1]!, held[0]!], "!!!": [held[2]!], "€": [held[3]!], "❤️": [held[4]!] };
+  expect(await find()).toEqual(expected);
+  await fillMemories(cairn, { id: session.id, user_id: null }, numberedTexts(3_000));
+  expect(await find()).toEqual(expected);
+});
+
+test("with a threshold of 0 nothing is left out, however little it has to do with the query", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  const added: string[] = [];
+  for (const content of ["The harbour is closed.", "tea", "😀", "?", " "]) added.push((await cairn.addMemory(session.id, content)).id);
+  for (const query of ["tea", "Zbigniew", "😀", "!!!", "猫"]) {
+    const { data } = await cairn.search(query, { threshold: 0 });
+    expect(idsOf(data).sort()).toEqual(added.toSorted());
+    const scores = data.map(({ score }: { score: number }) => score);
+    expect(scores).toEqual(scores.toSorted((a: number, b: number) => b - a));
   }
 });
 

@@ -35,7 +35,7 @@ export async function getContext(parts: MemoryParts, id: string, request: Contex
   const session = liveSession(parts.store, parts.clock.now(), id);
   const state = readState(parts.store, session.key, session.row.version);
   const recentTurns = latestTurns(parts.store, session.key, session.row.turnCount, turnLimit);
-  // With nothing to look for in signs alone, the newest as without a query.
+  // With nothing to look for in a query of spaces alone, the newest as without one.
   const memories =
     ranking === undefined || ranking.query.lexical.size === 0
       ? newest(parts, scope, memoryLimit)

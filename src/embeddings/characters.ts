@@ -1,5 +1,5 @@
 /**
- * Characters: which belong to words, and which are written in several ways for the same letter.
+ * Characters: which belong to words, which are signs, and which are written in several ways for the same letter.
  *
  * Text is read by its UTF-16 units. What kind a unit is gets found by Unicode's properties once and kept in a table of
  * 64 kB, so that reading costs one look-up a unit. Nothing here throws: half a surrogate pair just separates words.
@@ -20,8 +20,8 @@ const UNSPACED_CHARACTER = /^[\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}\p{scx=Thai}\p
 const HAN_CHARACTER = /^\p{sc=Han}$/u;
 const HIRAGANA_CHARACTER = /^\p{sc=Hiragana}$/u;
 
-/** The kind of each UTF-16 unit, found when first met; 0 = not yet. A half without its other half separates. */
-const kinds = new Uint8Array(65536).fill(SEPARATOR, 0xd800, 0xe000);
+/** The kind of each UTF-16 unit, found when first met; 0 = not yet. A half without its other half separates, as what says how an emoji looks. */
+const kinds = new Uint8Array(65536).fill(SEPARATOR, 0xd800, 0xe000).fill(SEPARATOR, 0xfe00, 0xfe10).fill(SEPARATOR, 0x20e3, 0x20e4);
 
 function kindOf(character: string): number {
   if (!WORD_CHARACTER.test(character)) return SEPARATOR;
@@ -49,6 +49,29 @@ export function unitsAt(text: string, at: number): number {
   return (text.charCodeAt(at) & 0xfc00) === 0xd800 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00 ? 2 : 1;
 }
 
+const SIGN = /^[\p{P}\p{S}]$/u;
+
+/** Of each UTF-16 unit, found when first met: 1 = no sign, 2 = a sign. */
+const signs = new Uint8Array(65536).fill(1, 0xd800, 0xe000);
+
+/** The code point of a sign: punctuation, a symbol or an emoji; 0 for anything else, and for a skin tone, which is part of an emoji. */
+export function signAt(text: string, at: number): number {
+  if (at >= text.length) return 0;
+  const unit = text.charCodeAt(at);
+  if (unitsAt(text, at) === 2) {
+    const point = text.codePointAt(at)!;
+    if (point >= 0x1f3fb && point <= 0x1f3ff) return 0;
+    return (point >= 0x1f000 && point < 0x20000) || SIGN.test(String.fromCodePoint(point)) ? point : 0;
+  }
+  signs[unit] ||= SIGN.test(text[at]!) ? 2 : 1;
+  return signs[unit] === 2 ? unit : 0;
+}
+
+/** Two of these are the flag of a country. */
+export function isFlagHalf(point: number): boolean {
+  return point >= 0x1f1e6 && point <= 0x1f1ff;
+}
+
 export function isDigit(unit: number): boolean {
   return unit >= 48 && unit <= 57;
 }
@@ -72,7 +95,7 @@ const FOLDED_GROWTH_MAX = 3;
 /** One spelling for what readers take for the same letters: "Ｃafé" and "Cafe", "Straße" and "Strasse". */
 export function fold(text: string): string {
   if (!NOT_ASCII.test(text)) return text;
-  const quoted = text.replace(/[’‘]/g, "'");
+  const quoted = text.replace(/[’‘]/g, "'").replace(/…/g, "...");
   if (!NEEDS_FOLDING.test(quoted)) return quoted;
   return quoted
     .replace(TOO_MANY_MARKS, "$1")

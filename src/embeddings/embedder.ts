@@ -17,7 +17,7 @@ export interface Embedding {
   readonly vector: Float32Array;
   /**
    * Ids of the distinct terms, ascending, without duplicates; see `TermId` for what an id says. The last one is the
-   * text's fingerprint. Empty for a text without a letter or digit.
+   * text's fingerprint. Empty for a text without a letter, digit or sign.
    */
   readonly terms: Uint32Array;
 }
@@ -35,12 +35,14 @@ export interface EmbeddedQuery {
  * 0xxx…  a stem of the table: its row
  * 10xx…  a word the table does not know (a name, an id, another language): 30 bits of its hash. Two words of a scope with
  *        10,000 such words share an id with a chance of 1 in 100,000 for each word asked; they then count as one word.
+ * 10 1111 11…  a sign: 24 bits of its hash. No word has such an id, so a memory's signs are the last before its fingerprint
  * 110x…  the fingerprint of a whole text: 29 bits over all its words in order, stop words too
  * ```
  */
 export type TermId = number;
 
 export const UNKNOWN_WORD = 0x80000000;
+export const SIGN = 0xbf000000;
 export const FINGERPRINT = 0xc0000000;
 
 /**
@@ -50,7 +52,7 @@ export const FINGERPRINT = 0xc0000000;
 export interface QueryTerms {
   /** The query itself, for `explain`. */
   readonly text: string;
-  /** Number of distinct terms; 0 for a text without a letter or digit, which finds nothing. */
+  /** Number of distinct terms: words, or signs where there is no word; 0 for a text of neither. */
   readonly size: number;
   readonly ids: Uint32Array;
   /** What each term weighs, 0 to 1: rare words more than common ones. */

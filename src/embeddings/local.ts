@@ -40,6 +40,11 @@ const MEANING_LENGTH = Math.sqrt(MEANING_SHARE);
 /** So much is left to a memory of one common word, and its cosine with a query of that word is no more: longer ones are nearer. */
 const LENGTH_MIN = 0.3;
 
+/** What signs have of the square of the length that a memory of words gives up: so they change no cosine with words. */
+const SIGN_SHARE = 0.8;
+/** Signs that weigh less are in nearly every text, and have no part in it. */
+const SIGN_WEIGHT_MIN = 0.5;
+
 /** What makes two places of one hash. */
 const FIRST_PLACE = 0x2545f491;
 const SECOND_PLACE = 0x51ed270b;
@@ -57,7 +62,7 @@ const words = new Float64Array(WORD_PLACES);
 const meaning = new Float64Array(MEANING_DIMENSION);
 
 /** The vector of at least one term. */
-function vectorOf(table: Semantics, terms: readonly Term[], isQuery: boolean): Float32Array {
+function vectorOf(table: Semantics, { terms, signs }: Cut, isQuery: boolean): Float32Array {
   const rows = new Int32Array(terms.length);
   const weights = new Float64Array(terms.length);
   let wordSquares = 0;
@@ -88,8 +93,30 @@ function vectorOf(table: Semantics, terms: readonly Term[], isQuery: boolean): F
   }
   for (let i = 0; i < MEANING_DIMENSION; i++) vector[WORD_PLACES + i] = meaning[i]! * meaningScale * scale;
   meaning.fill(0);
-  vector[LENGTH_PLACE] = isQuery ? 0 : Math.sqrt(1 - length * length);
+  if (!isQuery) vector[LENGTH_PLACE] = Math.sqrt(1 - length * length - putSigns(signs, SIGN_SHARE * (1 - length * length), vector));
   return vector;
+}
+
+/** Puts signs where no word is, to this square of a length. @returns what they have of it: nothing where there are none */
+function putSigns(signs: readonly Term[], square: number, vector: Float32Array): number {
+  const said = signs.filter(({ weight }) => weight >= SIGN_WEIGHT_MIN);
+  const places: number[] = [];
+  for (const { hash } of said) {
+    const [first, second] = [mix(hash ^ FIRST_PLACE), mix(hash ^ SECOND_PLACE)];
+    const place = placeOf(first);
+    for (const [at, signed] of [
+      [place, first],
+      [otherPlaceOf(second, place), second],
+    ] as const) {
+      if (vector[at] !== 0) continue;
+      vector[at] = (signed & 1) === 0 ? 1 : -1;
+      places.push(at);
+    }
+  }
+  if (places.length === 0) return 0;
+  const scale = Math.sqrt(square / places.length);
+  for (const place of places) vector[place]! *= scale;
+  return square;
 }
 
 /** A hash's place: its upper 16 bits spread over them. The lowest bit is the sign. */
@@ -127,11 +154,12 @@ function lengthOf(square: number): number {
 }
 
 /** Ids and fingerprint as they are stored: ascending. */
-function termsOf({ terms, fingerprint }: Cut): Uint32Array {
+function termsOf({ terms, signs, fingerprint }: Cut): Uint32Array {
   if (terms.length === 0) return new Uint32Array(0);
-  const ids = new Uint32Array(terms.length + 1);
+  const ids = new Uint32Array(terms.length + signs.length + 1);
   for (let i = 0; i < terms.length; i++) ids[i] = terms[i]!.id;
-  ids[terms.length] = fingerprint;
+  for (let i = 0; i < signs.length; i++) ids[terms.length + i] = signs[i]!.id;
+  ids[ids.length - 1] = fingerprint;
   return ids.sort();
 }
 
@@ -176,7 +204,7 @@ function queryTermsOf(table: Semantics, text: string, { terms, fingerprint }: Cu
   return { text, size: terms.length, ids, weights, fingerprint, buckets, keys, answers, next };
 }
 
-/** The vector of a text that says nothing: near to no query, since a query's last place is 0. */
+/** The vector of a memory that says nothing: near to no query, since a query's last place is 0. */
 function emptyVector(): Float32Array {
   const vector = new Float32Array(DIMENSION);
   vector[LENGTH_PLACE] = 1;
@@ -236,14 +264,15 @@ export interface LocalEmbedder extends Embedder {
 export function localEmbedder(): LocalEmbedder {
   return {
     provider: "local",
-    version: "local-1",
+    version: "local-2",
     embedMemory(text) {
       const cut = theCutter().memory(text);
-      return { vector: cut.terms.length === 0 ? emptyVector() : vectorOf(semantics(), cut.terms, false), terms: termsOf(cut) };
+      return { vector: cut.terms.length === 0 ? emptyVector() : vectorOf(semantics(), cut, false), terms: termsOf(cut) };
     },
     embedQuery(text) {
       const cut = theCutter().query(text);
-      const vector = cut.terms.length === 0 ? emptyVector() : vectorOf(semantics(), cut.terms, true);
+      // A query that says nothing is equally far from everything.
+      const vector = cut.terms.length === 0 ? new Float32Array(DIMENSION) : vectorOf(semantics(), cut, true);
       return { vector, lexical: queryTermsOf(semantics(), text, cut) };
     },
   };

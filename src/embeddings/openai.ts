@@ -169,13 +169,13 @@ class Client implements OpenAiEmbedder {
 
   async embedMemory(text: string): Promise<Embedding> {
     const terms = memoryTerms(text);
-    // What has no letter or digit scores 0 for every query, and servers refuse empty texts.
+    // What has no letter, digit or sign scores 0 for every query, and servers refuse empty texts.
     return { vector: terms.length === 0 ? vectorOfNothing() : await this.#send(text, "memory"), terms };
   }
 
   async embedQuery(text: string): Promise<EmbeddedQuery> {
     const lexical = queryTerms(text);
-    return { vector: lexical.size === 0 ? vectorOfNothing() : await this.#queryVector(text), lexical };
+    return { vector: lexical.size === 0 ? new Float32Array(DIMENSION) : await this.#queryVector(text), lexical };
   }
 
   embed(texts: readonly string[], kind: Lane): Promise<Float32Array[]> {

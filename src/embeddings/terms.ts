@@ -7,15 +7,16 @@
  * ```
  *
  * Lower case, no accents, dates in one form, small numbers as digits, stop words out, irregular forms to their base,
- * Porter stems. Scripts without spaces are cut into pairs of characters. A token's way from text to term is kept in a
+ * Porter stems. Scripts without spaces are cut into pairs of characters. Signs (emoji, symbols, punctuation) are terms where a
+ * text has no words; a memory that has some keeps its signs beside them, to be found by signs alone. A token's way from text to term is kept in a
  * bounded cache, so a word seen before costs one look-up; one pass of `charCodeAt` finds the tokens. What a term means is
  * the table's business (`semantics.ts`); nothing here knows of vectors.
  *
  * @module
  */
-import { DIGIT, fold, HAN, HIRAGANA, isDigit, kindAt, LETTER, SEPARATOR, unitsAt, UNSPACED } from "./characters.ts";
+import { DIGIT, fold, HAN, HIRAGANA, isDigit, isFlagHalf, kindAt, LETTER, SEPARATOR, signAt, unitsAt, UNSPACED } from "./characters.ts";
 import { copyOf } from "../lib/text.ts";
-import { bucketOf, FINGERPRINT, type TermId, UNKNOWN_WORD } from "./embedder.ts";
+import { bucketOf, FINGERPRINT, SIGN, type TermId, UNKNOWN_WORD } from "./embedder.ts";
 import { CLOCK_TIME, dateAt, DECIMAL_NUMBER, GROUPED_NUMBER, matchAt, WHOLE_AMOUNT } from "./numbers.ts";
 import { hashText, mix, type Semantics } from "./semantics.ts";
 import { SMALL_WORD_WEIGHT, SMALL_WORDS, stemOf, STOP_WORDS } from "./words.ts";
@@ -40,7 +41,9 @@ export interface Term {
 export interface Cut {
   /** Distinct terms in the order of their first appearance. */
   readonly terms: readonly Term[];
-  /** Stands for all the words of the text in order, stop words too; 0 without a letter or digit. */
+  /** The same of a memory's signs, where it has words too. They change nothing for a query of words. */
+  readonly signs: readonly Term[];
+  /** Stands for all the words of the text in order, stop words too, or for its signs where there are none; 0 for neither. */
   readonly fingerprint: TermId;
 }
 
@@ -73,6 +76,17 @@ const DIGIT_ALONE = /^\d$/;
 const GRAMMAR_WEIGHT = 0.2;
 const SINGLE_CHARACTER_WEIGHT = 0.4;
 
+/** Punctuation and the signs of ASCII stand in nearly every text. */
+const COMMON_SIGN_WEIGHT = 0.3;
+const PUNCTUATION = /^\p{P}$/u;
+/** `!!!` is a term beside `!`, and the same one as `!!!!`; but for what draws lines and ellipses. */
+const RUN_MAX = 3;
+const NO_RUN = new Set(Array.from(".-_=*#", (sign) => sign.charCodeAt(0)));
+
+/** What becomes of signs: left out, kept beside words, or taken for words where there are none. */
+type SignsAre = "nothing" | "beside" | "words";
+
+const SPACE = 32;
 const APOSTROPHE = 39;
 const CONTRACTION = /'(?:s|re|ve|ll|d|m|t)(?![a-z0-9_])/y;
 const MONTH_BEFORE = /(?:\d(?:st|nd|rd|th)?|\b(?:in|of|since|until|till|by|last|next|early|late|mid))[\s-]+$/;
@@ -89,11 +103,14 @@ const HUMP = /(?<=[a-z0-9])(?=[A-Z])/;
 /** Makes a cutter with a cache of its own. */
 export function termCutter(table: Semantics): TermCutter {
   const tokens = new Map<string, Token>();
+  const signTerms = new Map<number, Term>();
   let terms = termTable(2 * CACHED_MAX);
 
   // Of the text being cut.
   let current = 0;
   let found: Term[] = [];
+  let signs: Term[] = [];
+  let signsAre: SignsAre = "nothing";
   let order = 0;
   let stopWordsCount = false;
   let inMemory = false;
@@ -107,7 +124,10 @@ export function termCutter(table: Semantics): TermCutter {
   }
 
   function termOf(row: number, hash: number, weight: number): Term {
-    const id = (row >= 0 ? row : UNKNOWN_WORD | (hash & 0x3fffffff)) >>> 0;
+    return termWith(row >= 0 ? row : unknownWord(hash), row, hash, weight);
+  }
+
+  function termWith(id: TermId, row: number, hash: number, weight: number): Term {
     const { buckets } = terms;
     const bucket = bucketOf(id, buckets.length - 1);
     for (let term = buckets[bucket]; term !== undefined; term = term.next) if (term.id === id) return term;
@@ -135,14 +155,46 @@ export function termCutter(table: Semantics): TermCutter {
     return { term: termOf(row, hashText(stem), weightOf(stem, row)), isStopWord: STOP_WORDS.has(token) };
   }
 
-  function count(term: Term, surface: string): void {
+  function count(term: Term, surface: string, among = found): void {
     if (term.text === current) term.count++;
     else {
       term.text = current;
       term.count = 1;
-      found.push(term);
+      among.push(term);
     }
     onTerm?.(term, surface);
+  }
+
+  /** A sign and all of the same behind it: where they end. What is no sign is passed over. */
+  function addSigns(text: string, start: number): number {
+    const point = signAt(text, start);
+    let at = start + unitsAt(text, start);
+    if (point === 0) return at;
+    if (isFlagHalf(point) && isFlagHalf(signAt(text, at))) {
+      at += 2;
+      addSign(point * 0x20000 + text.codePointAt(at - 2)!, 1, text.slice(start, at));
+      return at;
+    }
+    let run = 1;
+    for (; signAt(text, at) === point; at += unitsAt(text, at)) run++;
+    addSign(point, 1, text.slice(start, start + unitsAt(text, start)));
+    if (run > 1 && !NO_RUN.has(point)) addSign(point, Math.min(run, RUN_MAX), text.slice(start, at));
+    return at;
+  }
+
+  function addSign(point: number, run: number, surface: string): void {
+    const key = point * (RUN_MAX + 1) + run;
+    let term = signTerms.get(key);
+    if (term === undefined) {
+      const hash = hashText(`sign ${key}`);
+      const weight = run === 1 && (point < 128 || PUNCTUATION.test(surface)) ? COMMON_SIGN_WEIGHT : 1;
+      term = termWith((SIGN | (hash & 0xffffff)) >>> 0, -1, hash, weight);
+      signTerms.set(key, term);
+    }
+    if (signsAre === "words") {
+      follow(term.hash);
+      count(term, surface);
+    } else count(term, surface, signs);
   }
 
   function follow(hash: number): void {
@@ -266,7 +318,7 @@ export function termCutter(table: Semantics): TermCutter {
     while (at < end) {
       let kind = kindAt(text, at);
       if (kind === SEPARATOR) {
-        at++;
+        at = signsAre === "nothing" || text.charCodeAt(at) === SPACE ? at + 1 : addSigns(text, at);
         continue;
       }
       if (kind >= UNSPACED) {
@@ -316,23 +368,27 @@ export function termCutter(table: Semantics): TermCutter {
   function cut(text: string): Cut {
     if (tokens.size > CACHED_MAX || terms.size > CACHED_MAX) {
       tokens.clear();
+      signTerms.clear();
       terms = termTable(2 * CACHED_MAX);
     }
     stopWordsCount = false;
+    signsAre = inMemory ? "beside" : "nothing";
     begin();
     scan(text);
-    if (found.length === 0 && order !== 0) {
+    if (found.length === 0) {
       // "to be or not to be": better its stop words than nothing.
-      stopWordsCount = true;
+      stopWordsCount = order !== 0;
+      if (!stopWordsCount) signsAre = "words";
       begin();
       scan(text);
     }
-    return { terms: found, fingerprint: found.length === 0 ? 0 : (FINGERPRINT | (mix(order) & 0x1fffffff)) >>> 0 };
+    return { terms: found, signs, fingerprint: found.length === 0 ? 0 : (FINGERPRINT | (mix(order) & 0x1fffffff)) >>> 0 };
   }
 
   function begin(): void {
     current++;
     found = [];
+    signs = [];
     order = 0;
   }
 
@@ -348,6 +404,12 @@ export function termCutter(table: Semantics): TermCutter {
       return cut(text);
     },
   };
+}
+
+/** 30 bits of its hash, without those of signs. */
+function unknownWord(hash: number): TermId {
+  const bits = hash & 0x3fffffff;
+  return (UNKNOWN_WORD | (bits < 0x3f000000 ? bits : bits - 0x3f000000)) >>> 0;
 }
 
 /** Terms by id, a hash table with chaining: for a text of thousands of new terms a third of the time that a `Map` takes. */

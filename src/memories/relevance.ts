@@ -13,7 +13,7 @@
  *
  * @module
  */
-import { bucketOf, type EmbeddedQuery, type QueryTerms, WHOLE_WORTH } from "../embeddings/embedder.ts";
+import { bucketOf, type EmbeddedQuery, type QueryTerms, SIGN, WHOLE_WORTH } from "../embeddings/embedder.ts";
 import { spellings } from "../embeddings/local.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { firstCodePoints } from "../lib/text.ts";
@@ -70,7 +70,7 @@ let answerers = new Uint32Array(64);
  *
  * @param cosine - of the query's vector and the memory's, -1 to 1
  * @param terms - the memory's, as stored beside its vector
- * @returns 0 to 1, to six decimals; 0 where either text has no letter or digit. O(terms).
+ * @returns 0 to 1, to six decimals; 0 where either text has no letter, digit or sign. O(terms).
  */
 export function relevance(query: EmbeddedQuery, cosine: number, terms: Uint32Array, calibration = LOCAL_CALIBRATION): number {
   const { lexical } = query;
@@ -141,8 +141,7 @@ function answer(lexical: QueryTerms, terms: Uint32Array): boolean {
   for (let i = 0; i < size; i++) worths[i] = 0;
   const mask = buckets.length - 1;
   let whole = 0;
-  // The last one is the fingerprint.
-  for (let i = 0; i < terms.length - 1; i++) {
+  for (let i = 0, end = countOf(lexical, terms); i < end; i++) {
     const term = terms[i]!;
     for (let entry = buckets[bucketOf(term, mask)]!; entry !== 0; entry = next[entry]!) {
       if (keys[entry] !== term) continue;
@@ -168,9 +167,16 @@ function coverage(lexical: QueryTerms, terms: Uint32Array): number {
     all += weight;
     have += weight * worths[i]!;
   }
-  const length = terms.length - 1;
+  const length = countOf(lexical, terms);
   const penalty = length > LONG_FROM ? LONG_PENALTY * rounded(Math.log2(length / LONG_FROM), 1e6) : 0;
   return have / WHOLE_WORTH / all / (1 + penalty);
+}
+
+/** How many of a memory's terms can answer: not the fingerprint, the last of them; nor the signs before it, to a query of words. */
+function countOf({ ids }: QueryTerms, terms: Uint32Array): number {
+  let count = terms.length - 1;
+  if (ids[0]! < SIGN) while (count > 0 && terms[count - 1]! >= SIGN) count--;
+  return count;
 }
 
 function nearness(cosine: number, { cosineOfUnrelated, cosineOfSame }: Calibration): number {

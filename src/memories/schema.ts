@@ -105,7 +105,7 @@ export const MemoryChanges = Type.Object(
 export const Search = Type.Object(
   {
     query: Text(0, LIMITS.queryLengthMax, {
-      description: "What to look for, in words.",
+      description: "What to look for, in words; or emoji and other signs, which find the memories that hold them.",
       examples: ["How does the customer prefer to be contacted?"],
     }),
     session_id: Type.Optional(SessionFilter),
@@ -114,7 +114,12 @@ export const Search = Type.Object(
     tags: Type.Optional(Tags("Memories with ANY of them.")),
     limit: Limit(LIMITS.searchMax, LIMITS.searchDefault),
     threshold: Type.Optional(
-      Type.Number({ minimum: 0, maximum: 1, default: LIMITS.searchThresholdDefault, description: "Lowest score; default 0.7." }),
+      Type.Number({
+        minimum: 0,
+        maximum: 1,
+        default: LIMITS.searchThresholdDefault,
+        description: "Lowest score; default 0.7. With 0 nothing is left out.",
+      }),
     ),
     explain: Type.Optional(Type.Boolean({ default: false, description: "Add to each result why it was found." })),
   },

@@ -57,7 +57,8 @@ export async function rank(
     const { active } = parts.embeddings;
     try {
       const query = await parts.embeddings.embedQuery(active, text);
-      const candidates = query.lexical.size === 0 ? [] : await candidatesFor(parts, query, filter);
+      // Without words or signs everything scores 0.
+      const candidates = query.lexical.size === 0 && options.threshold > 0 ? [] : await candidatesFor(parts, query, filter);
       const scores = await scoresOf(query, active, candidates);
       // When another provider was set meanwhile, its vectors may be among them: they mean something else.
       const isSame = parts.embeddings.active.firstLabel === active.firstLabel;

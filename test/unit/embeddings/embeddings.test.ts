@@ -244,7 +244,7 @@ test("a query that cannot be embedded is refused with what is wrong, and somebod
     "service_unavailable",
     "The embedding provider refuses what it is asked for. The operator's log and GET /v1/settings say more.",
   ]);
-  // Neither what is known nor what has no word is asked for.
-  expect([await refusal("tea"), await refusal("?!")]).toEqual([undefined, undefined]);
+  // Neither what is known nor what has no word or sign is asked for.
+  expect([await refusal("tea"), await refusal(" ")]).toEqual([undefined, undefined]);
   expect(opened.failures.length).toBe(2);
 });

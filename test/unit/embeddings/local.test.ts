@@ -11,9 +11,12 @@ const anyText = fc.oneof(
   fc.string({ unit: "binary", maxLength: 200 }),
   fc.string({ unit: "grapheme", maxLength: 200 }),
   fc
-    .array(fc.constantFrom("tea", "user", "Zbigniew", "2024-05-07", "getUserName", "the", "猫", "é", "'", "-", ".", "\ud800", " "), {
-      maxLength: 80,
-    })
+    .array(
+      fc.constantFrom("tea", "user", "Zbigniew", "2024-05-07", "getUserName", "the", "猫", "é", "'", "-", ".", "!", "🍕", "\ud800", " "),
+      {
+        maxLength: 80,
+      },
+    )
     .map((parts) => parts.join("")),
 );
 
@@ -25,7 +28,8 @@ test("every text has a vector of unit length and ascending terms", () => {
       expect(dot(vector, vector)).toBeCloseTo(1, 5);
       expect(terms).toEqual(Uint32Array.from(new Set(terms)).sort());
       const query = embedder.embedQuery(text);
-      expect(dot(query.vector, query.vector)).toBeCloseTo(1, 5);
+      // A query that says nothing is equally far from everything.
+      expect(dot(query.vector, query.vector)).toBeCloseTo(terms.length === 0 ? 0 : 1, 5);
       expect(query.lexical.size === 0).toBe(terms.length === 0);
       expect(terms.at(-1) ?? 0).toBe(query.lexical.fingerprint);
     }),
@@ -40,11 +44,29 @@ test("ids say their kind: rows of the table, unknown words, and the fingerprint 
   expect(fingerprint).toBeGreaterThanOrEqual(FINGERPRINT);
 });
 
-test("a text without a letter or digit is near to no query and asks for nothing", () => {
-  for (const text of ["", " ", "?!", "\0", "\ud800", "🎉"]) {
+test("a text without a letter, digit or sign is near to no query and asks for nothing", () => {
+  for (const text of ["", " ", "\0", "\ud800", "\n\t", "\ufe0f", "\u200d"]) {
     expect(embedder.embedMemory(text).terms.length).toBe(0);
     expect(embedder.embedQuery(text).lexical.size).toBe(0);
     expect(cosine("tea", text)).toBe(0);
+  }
+});
+
+test("signs in a memory change no cosine with a query of words, but for a place that two share", () => {
+  const words = "We had pizza on Friday, and Caroline paid";
+  for (const signs of ["!", "!!!", " 🍕", " 🍕🍕 ❤️ €", "."]) {
+    for (const query of ["pizza on Friday", "Who paid?", "Caroline", "🎉 pizza 🎉"]) {
+      expect(cosine(query, words + signs)).toBeCloseTo(cosine(query, words), 6);
+      expect(embedder.embedQuery(query + signs).vector).toEqual(embedder.embedQuery(query).vector);
+    }
+  }
+});
+
+test("a query of signs is near to a memory that has them, alone or among words, and far from others", () => {
+  for (const sign of ["🍕", "!!!", "€", "❤️", "👍🏽", "🇩🇪"]) {
+    expect(cosine(sign, sign)).toBeGreaterThan(0.29);
+    expect(cosine(sign, `We had pizza on Friday${sign} and Caroline paid.`)).toBeGreaterThan(0.3);
+    expect(cosine(sign, "We had pizza on Friday, and Caroline paid for it! 🎉")).toBeLessThan(0.1);
   }
 });
 
@@ -67,13 +89,20 @@ test("one common word is nearest to itself among memories that have it", () => {
 });
 
 test("a text's vector and terms stay what they were: a change needs a new version", () => {
-  const texts = ["The user prefers tea to coffee.", "Caroline's flight BA-2490 leaves on 2024-05-07 at 9:30", "我喜欢猫 кошка Straße", ""];
+  const texts = [
+    "The user prefers tea to coffee.",
+    "Caroline's flight BA-2490 leaves on 2024-05-07 at 9:30",
+    "我喜欢猫 кошка Straße",
+    "",
+    "We ❤️ pizza 🍕!!!",
+    "🎉?",
+  ];
   const digest = new Bun.CryptoHasher("sha256");
   for (const text of texts) {
     const { vector, terms } = embedder.embedMemory(text);
     digest.update(vector).update(terms).update(embedder.embedQuery(text).vector);
   }
-  expect([embedder.version, digest.digest("hex").slice(0, 16)]).toEqual(["local-1", "d7dd317d046bbd16"]);
+  expect([embedder.version, digest.digest("hex").slice(0, 16)]).toEqual(["local-2", "f7787e6958055fd9"]);
 });
 
 test("embedding one text leaves nothing behind in the next", () => {

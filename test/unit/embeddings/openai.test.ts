@@ -71,11 +71,11 @@ describe("embedding", () => {
     });
   }
 
-  test("a text without a letter or digit is not sent", async () => {
+  test("a text without a letter, digit or sign is not sent", async () => {
     await using server = startEmbeddingServer();
     const { embedder } = client(server);
     expect((await embedder.embedMemory(" ")).terms.length).toBe(0);
-    expect((await embedder.embedQuery("?!")).lexical.size).toBe(0);
+    expect((await embedder.embedQuery("\n")).lexical.size).toBe(0);
     expect(server.requests).toEqual([]);
   });
 

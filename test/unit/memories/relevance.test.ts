@@ -74,14 +74,41 @@ function slowCoverage({ lexical }: EmbeddedQuery, terms: Uint32Array): number {
   return best.reduce((sum, worth, i) => sum + worth * lexical.weights[i]!, 0) / all;
 }
 
-test("a text without a letter or digit has no relevance, either way", () => {
+test("a text without a letter, digit or sign has no relevance, either way", () => {
   for (const [query, memory] of [
     ["", "tea"],
     ["tea", ""],
-    ["?!", "?!"],
+    [" ", " "],
     ["", ""],
   ] as const) {
     expect(compare(query, memory)).toEqual({ score: 0, reasons: { semantic: 0, lexical: 0, matches: [] } });
+  }
+});
+
+test("a query of signs finds by its signs: an emoji, a run of one, the sign of a currency", () => {
+  for (const sign of ["😀", "!!!", "€", "…", "❤️", "🇩🇪"]) {
+    expect(compare(sign, sign).score).toBe(1);
+    expect(compare(sign, `That was great ${sign} We go again.`).score).toBeGreaterThanOrEqual(0.7);
+    expect(compare(sign, "That was great, we go again 🎉").score).toBeLessThan(0.3);
+  }
+  expect(compare("!!!", "That was great!!!").score).toBeGreaterThan(compare("!!!", "That was great!").score);
+  expect(compare("👍", "fine 👍🏽").score).toBeGreaterThanOrEqual(0.7);
+  expect(compare("🇩🇪", "🇮🇹").score).toBeLessThan(0.3);
+  expect(compare("😀🎉", "so good 😀").reasons.matches).toEqual([{ word: "😀", matched_by: "word", share: 0.5 }]);
+});
+
+test("signs beside words, in the query or in the memory, change no score", () => {
+  const long = Array.from({ length: 100 }, (_, i) => `word${i}`).join(" ");
+  for (const [query, memory] of [
+    ["Which doctor does Caroline see?", "Caroline sees Dr. Webb, a doctor for skin."],
+    ["pizza Friday", "We had pizza on Friday"],
+    ["word7 word8", long],
+  ] as const) {
+    const { score } = compare(query, memory);
+    for (const signs of ["!!!", " 🍕", " 😀🎉❤️", "€ $ % & ~ ^ | > <"]) {
+      expect(compare(query + signs, memory).score).toBe(score);
+      expect(compare(query, memory + signs).score).toBeCloseTo(score, 4);
+    }
   }
 });
 
