@@ -18,7 +18,10 @@ test(
   async () => {
     using directory = scratchDirectory();
     const dataDirectory = join(directory.path, "data");
-    using shim = diskShim(directory.path, { losesPower: true });
+    using shim = diskShim(directory.path);
+    await using first = await startProcess({ dataDirectory });
+    expect(await first.stop()).toBe(0);
+    shim.simulateDisk(dataDirectory);
     const environment = { CAIRN_API_KEY: KEY, ...shim.environment };
     await using server = await startProcess({ dataDirectory, flags: ["--durability", "relaxed"], environment });
     expect(await server.ok(server.get("/health"))).toMatchObject({ status: "ready", durability: "relaxed" });

@@ -91,9 +91,12 @@ test(
   "what was acknowledged is there after every power cut, whole and once; what was not is there once or not at all",
   async () => {
     using directory = scratchDirectory();
-    using shim = diskShim(directory.path, { losesPower: true, isSlow: true });
+    using shim = diskShim(directory.path, { isSlow: true });
     const dataDirectory = join(directory.path, "data");
     const environment = { CAIRN_API_KEY: KEY, ...shim.environment };
+    await using first = await startProcess({ dataDirectory });
+    expect(await first.stop()).toBe(0);
+    shim.simulateDisk(dataDirectory);
     const chance = new Chance(SEED);
     const ledger = new Ledger(chance);
     for (let round = 0; round < ROUNDS; round++) {

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { appendFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { appendFileSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { constants, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Chance } from "./process.ts";
@@ -26,9 +26,11 @@ export interface DiskShim extends Disposable {
   /** Makes calls of this kind wait until `mend`. */
   hang(kind: Kind): void;
   mend(): void;
+  /** Takes the store as it is now, while nobody writes, for what is on the disk. */
+  simulateDisk(dataDirectory: string): void;
   /**
-   * Takes the power from the disk of a process that was killed: the store is left with what was flushed, and with those of
-   * the sectors written since that chance decides. Only with `losesPower`.
+   * Takes the power from the simulated disk of a process that was killed: the store is left with what was flushed, and with
+   * those of the sectors written since that chance decides.
    */
   cutPower(dataDirectory: string, chance: Chance): void;
 }
@@ -48,13 +50,13 @@ function library(): string {
   return (compiled = output);
 }
 
-export function diskShim(directory: string, { losesPower = false, traces = false, isSlow = false } = {}): DiskShim {
+export function diskShim(directory: string, { traces = false, isSlow = false } = {}): DiskShim {
   const path = join(directory, "shim");
   const own = (name: string) => join(path, name);
   mkdirSync(path);
   if (traces) writeFileSync(own("trace"), "");
   if (isSlow) writeFileSync(own("slow"), "");
-  if (losesPower) for (const name of ["disk", "cache"]) writeFileSync(own(name), "");
+  const storeIn = (dataDirectory: string) => join(dataDirectory, "store/data.mdb");
   const mend = () => rmSync(own("faults"), { force: true });
   return {
     environment: { LD_PRELOAD: library(), CAIRN_SHIM: path },
@@ -62,13 +64,15 @@ export function diskShim(directory: string, { losesPower = false, traces = false
     fail: (kind, error, once) => appendFileSync(own("faults"), `${kind} ${constants.errno[error]} ${once ?? ""}\n`),
     hang: (kind) => writeFileSync(own("faults"), `${kind} 0\n`),
     mend,
+    simulateDisk(dataDirectory) {
+      copyFileSync(storeIn(dataDirectory), own("disk"));
+      writeFileSync(own("cache"), "");
+    },
     cutPower(dataDirectory, chance) {
       const disk = withSome(readFileSync(own("disk")), readFileSync(own("cache")), chance);
       writeFileSync(own("disk"), disk);
       truncateSync(own("cache"));
-      const store = join(dataDirectory, "store/data.mdb");
-      if (!existsSync(store)) throw new Error(`${store} is not there`);
-      writeFileSync(store, disk);
+      writeFileSync(storeIn(dataDirectory), disk);
     },
     [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }),
   };
