@@ -43,6 +43,8 @@ const MAGIC = 0xbeefc0de;
 const VERSION = 2;
 /** Flags of the tree of free pages: its keys are numbers. */
 const INTEGER_KEYS = 0x08;
+/** And of lmdb-js: nobody has waited for the flush of this state, as in a store that is written relaxed. */
+const NOT_FLUSHED = 0x1000;
 const NO_PAGE = 0xffff_ffff_ffff_ffffn;
 /** Of a new file; LMDB reads those of another length, too. */
 const PAGE_BYTES = 4_096;
@@ -64,6 +66,7 @@ interface MetaPage {
   pageBytes: number;
   lastPage: number;
   transaction: number;
+  isFlushed: boolean;
   /** undefined where they cannot be what it says: so LMDB leaves a page that it could not write, which the other one outdates. */
   trees: { free: Tree; names: Tree } | undefined;
 }
@@ -73,10 +76,10 @@ export interface Meta extends MetaPage {
   trees: { free: Tree; names: Tree };
 }
 
-/** What the ends of the file say. */
+/** What the ends of the file say; `flushed` is the state before that LMDB goes back to when the newest one was not flushed. */
 export type DataFile =
   /** `fileBytes` may be less than the last page asks for: LMDB does not write free pages at the end. */
-  | { kind: "whole"; meta: Meta; fileBytes: number }
+  | { kind: "whole"; meta: Meta; fileBytes: number; flushed: Meta | undefined }
   /** There is none, and never was. */
   | { kind: "none" }
   | { kind: "damaged"; reason: string; canBeMended: boolean };
@@ -111,9 +114,10 @@ function readOnce(path: string): DataFile {
       return damaged("has no whole meta page: it was overwritten or cut short, or was never a store");
     if (first === undefined || second === undefined || newest.transaction < Math.max(first.transaction, second.transaction))
       return damaged(`has a damaged meta page (page ${newest === first ? 1 : 0})`, { canBeMended: true });
-    if (Math.abs(first.transaction - second.transaction) > 1 && first.transaction > 0 && second.transaction > 0)
-      return damaged("has two meta pages that contradict each other");
-    return { kind: "whole", meta: newest, fileBytes };
+    // Of pages that nobody has flushed a power cut leaves any.
+    const isInStep = Math.abs(first.transaction - second.transaction) <= 1 || !newest.isFlushed;
+    if (!isInStep && first.transaction > 0 && second.transaction > 0) return damaged("has two meta pages that contradict each other");
+    return { kind: "whole", meta: newest, fileBytes, flushed: newest.isFlushed ? undefined : readFlushed(file, newest.pageBytes) };
   } finally {
     closeSync(file);
   }
@@ -154,12 +158,24 @@ function readEach(file: number): [MetaPage | undefined, MetaPage | undefined] {
   return [undefined, undefined];
 }
 
+/** lmdb-js writes the last state that it has flushed into the second half of page 0, without the head and what never changes. */
+function readFlushed(file: number, pageBytes: number): Meta | undefined {
+  const bytes = new Uint8Array(META_BYTES);
+  if (readSync(file, bytes, 0, META_BYTES, pageBytes / 2) < META_BYTES) return undefined;
+  const meta = metaOf(new DataView(bytes.buffer));
+  return meta?.trees !== undefined && meta.pageBytes === pageBytes && meta.transaction > 0 ? { ...meta, trees: meta.trees } : undefined;
+}
+
 function readMeta(file: number, index: number, offset: number): MetaPage | undefined {
   const bytes = new Uint8Array(META_BYTES);
   if (readSync(file, bytes, 0, META_BYTES, offset) < META_BYTES) return undefined;
   const view = new DataView(bytes.buffer);
   if (view.getBigUint64(0, true) !== BigInt(index) || view.getUint16(18, true) !== META_FLAG) return undefined;
   if (view.getUint32(HEAD_BYTES, true) !== MAGIC || (view.getUint32(HEAD_BYTES + 4, true) & 0xffff) !== VERSION) return undefined;
+  return metaOf(view);
+}
+
+function metaOf(view: DataView): MetaPage | undefined {
   const pageBytes = view.getUint32(48, true);
   const isPower = pageBytes >= PAGE_BYTES_MIN && pageBytes <= PAGE_BYTES_MAX && (pageBytes & (pageBytes - 1)) === 0;
   const lastPage = Number(view.getBigUint64(144, true));
@@ -167,7 +183,8 @@ function readMeta(file: number, index: number, offset: number): MetaPage | undef
   const [free, names] = [treeAt(view, 48, lastPage), treeAt(view, 96, lastPage)];
   if (!isPower || lastPage < META_PAGES - 1) return undefined;
   if (!Number.isSafeInteger(lastPage) || !Number.isSafeInteger(transaction)) return undefined;
-  return { pageBytes, lastPage, transaction, trees: free === undefined || names === undefined ? undefined : { free, names } };
+  const isFlushed = (view.getUint16(52, true) & NOT_FLUSHED) === 0;
+  return { pageBytes, lastPage, transaction, isFlushed, trees: free === undefined || names === undefined ? undefined : { free, names } };
 }
 
 /** @returns undefined for one that cannot be */

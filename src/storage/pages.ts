@@ -64,10 +64,13 @@ export function assertFile(dataDirectory: string): void {
   if (found.kind === "damaged") throw new DamagedStoreError(damageText(dataDirectory, found));
   if (found.kind === "none" || found.fileBytes >= (found.meta.lastPage + 1) * found.meta.pageBytes) return;
   // Then all that is missing has to be free.
-  using pages = new Pages(path);
-  for (const table of pages.tables()) for (const _ of pages.rows(table));
-  pages.walkFreeList();
-  if (!pages.hasBeenCutShort) return;
+  const hasBeenCutShort = (state: State) => {
+    using pages = new Pages(path, state);
+    for (const table of pages.tables()) for (const _ of pages.rows(table));
+    pages.walkFreeList();
+    return pages.hasBeenCutShort;
+  };
+  if (!hasBeenCutShort("newest") || (found.flushed !== undefined && !hasBeenCutShort("flushed"))) return;
   throw new DamagedStoreError(
     `The store in ${dataDirectory} is damaged: ${DATA_FILE} has been cut short. Nothing was changed. cairn doctor says what is lost.`,
   );
@@ -81,6 +84,9 @@ export function damageText(dataDirectory: string, { reason, canBeMended }: { rea
   return `The store in ${dataDirectory} is damaged: ${DATA_FILE} ${reason}. Nothing was changed. ${advice}`;
 }
 
+/** `flushed` is what LMDB goes back to after a crash of the system, in a store that is written relaxed. */
+type State = "newest" | "flushed";
+
 export class Pages implements Disposable {
   readonly #file: number;
   readonly #meta: Meta;
@@ -91,12 +97,12 @@ export class Pages implements Disposable {
   readonly damage: Damage[] = [];
 
   /** @throws {DamagedStoreError} when the ends of the file are damaged */
-  constructor(path: string) {
+  constructor(path: string, state: State = "newest") {
     const found = readDataFile(path);
     if (found.kind !== "whole")
       throw new DamagedStoreError(`${path} cannot be read: it ${found.kind === "none" ? "is not there" : found.reason}.`);
-    this.#meta = found.meta;
-    this.#visited = new Uint8Array(Math.ceil((found.meta.lastPage + 1) / 8));
+    this.#meta = state === "newest" ? found.meta : (found.flushed ?? found.meta);
+    this.#visited = new Uint8Array(Math.ceil((this.#meta.lastPage + 1) / 8));
     this.#file = openSync(path, "r");
   }
 
