@@ -77,6 +77,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [STORE],
   },
   {
+    breaks: "a change is answered before it is on the disk",
+    file: "src/storage/store.ts",
+    find: ": { overlappingSync: false };",
+    replace: ": { overlappingSync: false, noSync: true };",
+    tests: ["test/process/power-cut.test.ts"],
+  },
+  {
     breaks: "a store of a newer version is opened",
     file: "src/storage/store.ts",
     find: "if (schema === SCHEMA_VERSION || (older && schema < SCHEMA_VERSION)) return store;",
@@ -629,6 +636,20 @@ export const MUTATIONS: readonly Mutation[] = [
     find: 'if (at > now) return { kind: "later", at };',
     replace: "",
     tests: [QUEUE],
+  },
+  {
+    breaks: "a delivery that was put off while the clock was ahead waits for that time",
+    file: "src/webhooks/retention.ts",
+    find: "  if (isAhead(row, now)) {",
+    replace: "  if (row.createdAt === 0) {",
+    tests: [WEBHOOKS],
+  },
+  {
+    breaks: "a pause that was set while the clock was ahead holds until that time",
+    file: "src/webhooks/worker.ts",
+    find: "pausedUntil > now && pausedUntil <= now + RETRY_AFTER_MS_MAX",
+    replace: "pausedUntil > now",
+    tests: [WEBHOOKS],
   },
   {
     breaks: "one event that the receiver does not take blocks its session for hours",
