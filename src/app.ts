@@ -28,7 +28,7 @@ import { httpsLocation } from "./http/https.ts";
 import { type Idempotency, idempotencyKeyOf } from "./http/idempotency.ts";
 import { Metrics } from "./http/metrics.ts";
 import { asArrived, pathOf, routable } from "./http/path.ts";
-import { readQuery } from "./http/query.ts";
+import { listParametersOf, readQuery, refuseForeignFilter } from "./http/query.ts";
 import { Sending } from "./http/sending.ts";
 import { RateLimiter, rateLimitHeaders } from "./http/rate-limit.ts";
 import type { Level, Rate } from "./http/bucket.ts";
@@ -124,6 +124,7 @@ export function createApp(parts: AppParts) {
   const metrics = new Metrics(readingsOf(parts));
   const corsOrigins = parts.corsOrigins ?? [];
   const endpoints = endpointsOf(parts);
+  const listParameters = listParametersOf(endpoints);
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.
   const app = new Elysia({ normalize: false, systemRouter: false });
   app.wrap((answer, request) => () => answer(routable(request)));
@@ -311,6 +312,7 @@ export function createApp(parts: AppParts) {
       }
       sending.refuseWithoutRoom(key.id);
       refuseDeclaredBody(request.headers, parts.settings.values.max_body_bytes);
+      refuseForeignFilter(request.url, endpoint, listParameters);
       const query = takesQuery ? checkQuery(readQuery(request.url, endpoint.query)) : {};
       const call = { params, query, caller: callerOf(open, key), body: NO_BODY };
       if (checkBody !== null) return withBody(open, checkBody, call, key.id);

@@ -217,11 +217,15 @@ for (const restarts of [false, true]) {
   });
 }
 
-test("created_after and created_before go by the times of traces, also where their ids are ahead", async () => {
+test("created_after and created_before go by the times of traces, sessions and memories, also where their ids are ahead", async () => {
   await using cairn = await startCairn();
   const reader = await cairn.newKey({ scopes: ["read"] });
-  const made: { id: string; at: number }[] = [];
-  const make = async () => void made.push({ at: cairn.clock.now(), id: (await cairn.createSession({ user_id: "ada" })).id });
+  const made: { id: string; memory: string; at: number }[] = [];
+  const make = async () => {
+    const { id } = await cairn.createSession({ user_id: "ada" });
+    const memory = await cairn.addMemory(id, "The parcel came.", { embed: false });
+    made.push({ at: cairn.clock.now(), id, memory: memory.id });
+  };
   const START = cairn.clock.now();
   for (const minutes of [0, 20, 40, 10, 30, 50, 5, 45, 90, 100]) {
     cairn.clock.set(START + minutes * 60_000);
@@ -238,13 +242,23 @@ test("created_after and created_before go by the times of traces, also where the
     for (const before of bounds) {
       const expected = made
         .filter(({ at }) => (after === undefined || at > START + after * 60_000) && (before === undefined || at < START + before * 60_000))
-        .map(({ id }) => id)
         .toReversed();
       const query = `${after === undefined ? "" : `created_after=${iso(after)}&`}${before === undefined ? "" : `created_before=${iso(before)}&`}`;
       for (const filter of ["", "user_id=ada&", "action=session.created&user_id=ada&"]) {
         const pages = await pagesOf(cairn, `/v1/traces?limit=4&${query}${filter}`, { key: reader });
         const listed = pages.flatMap(({ data }) => data.map(({ session_id }: { session_id: string }) => session_id));
-        expect({ query, filter, listed }).toEqual({ query, filter, listed: expected });
+        const each = filter.includes("action") ? expected : expected.flatMap((one) => [one, one]);
+        expect({ query, filter, listed }).toEqual({ query, filter, listed: each.map(({ id }) => id) });
+      }
+      for (const { list, name } of [
+        { list: "sessions?", name: "id" },
+        { list: "sessions?user_id=ada&agent_id=agent&", name: "id" },
+        { list: "memory?", name: "memory" },
+        { list: "memory?user_id=ada&type=general&", name: "memory" },
+      ] as const) {
+        const pages = await pagesOf(cairn, `/v1/${list}limit=4&${query}`, { key: reader });
+        const listed = pages.flatMap(({ data }) => data.map(({ id }: { id: string }) => id));
+        expect({ list, query, listed }).toEqual({ list, query, listed: expected.map((one) => one[name]) });
       }
     }
   }

@@ -8,6 +8,7 @@ import { readFileSync } from "node:fs";
 import type { Server } from "bun";
 import type { createApp } from "../app.ts";
 import type { Config } from "../config.ts";
+import { hostCheck } from "../http/host.ts";
 import { redirectTo } from "../http/https.ts";
 import { LISTENING } from "../http/listening.ts";
 import { pathOf } from "../http/path.ts";
@@ -36,7 +37,7 @@ export function listen(app: ReturnType<typeof createApp>, config: Config): Liste
   let redirect: Server<undefined> | undefined;
   try {
     if (httpRedirectPort !== undefined)
-      redirect = listenOn(host, httpRedirectPort, () => redirectListener(host, httpRedirectPort, server.port ?? 0));
+      redirect = listenOn(host, httpRedirectPort, () => redirectListener(config, httpRedirectPort, server.port ?? 0));
   } catch (error) {
     void server.stop(true);
     throw error;
@@ -71,15 +72,18 @@ function listenOn<Result>(host: string, port: number, begin: () => Result): Resu
 }
 
 /** Plain HTTP, for those who type an address without https. */
-function redirectListener(hostname: string, port: number, httpsPort: number): Server<undefined> {
+function redirectListener({ host: hostname, allowedHosts }: Config, port: number, httpsPort: number): Server<undefined> {
+  const isOwnHost = hostCheck(hostname, allowedHosts);
   return Bun.serve({
     hostname,
     port,
     development: false,
     fetch: (request) => {
-      const location = redirectTo(request.headers.get("host"), httpsPort, pathOf(request.url));
+      const host = request.headers.get("host");
+      const location = redirectTo(host, httpsPort, pathOf(request.url));
       const headers = { "X-Content-Type-Options": "nosniff" };
       if (location === undefined) return new Response(null, { status: 400, headers });
+      if (!isOwnHost(host)) return new Response(null, { status: 403, headers });
       return new Response(null, { status: 308, headers: { ...headers, Location: location } });
     },
   });

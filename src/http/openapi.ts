@@ -31,7 +31,8 @@ const DESCRIPTION = `${SUMMARY}
   points. A body has ${LIMITS.bodySecondsMax} s to arrive, a long one as long as ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second take. Of all bodies under way
   beyond ${LIMITS.arrivingBytesMax / 1024 / 1024} MiB, half of it for one key, more are 503 with \`Retry-After\`.
 - **Times** are ISO 8601 in UTC with milliseconds. **Ids** are a prefix, an underscore and 12 letters or digits, and sort by time.
-- **Lists** are newest first. While \`has_more\` is true, the next page starts after the \`last_id\` of this one: \`starting_after\`.
+- **Lists** are newest first. A parameter that only other lists have is refused, since ignoring a filter would answer with what was
+  not asked for; one that no list has is ignored. While \`has_more\` is true, the next page starts after the \`last_id\` of this one: \`starting_after\`.
   A page of large records ends early, after ${LIMITS.pageBytesMax / 1024 / 1024} MiB, with \`has_more\`. So does one that looked at ${LIMITS.listLooksMax.toLocaleString("en")} index
   entries, as where filters rarely meet: it can be short or empty, and its \`last_id\` says how far the search has come.
 - **Read answers** while they come: beyond ${LIMITS.unsentBytesMax / 1024 / 1024} MiB of them that are not read, half of it for one key, more are 503 with

@@ -4,6 +4,7 @@
  * @module
  */
 import type { TObject, TSchema } from "@sinclair/typebox";
+import { ApiError } from "../lib/errors.ts";
 
 /** A plain decimal integer; anything else stays text, which the schema then refuses. */
 const INTEGER = /^-?\d{1,15}$/;
@@ -29,6 +30,34 @@ export function readQuery(url: string, schema: TObject): Record<string, unknown>
     if (text !== null) query[name] = valueOf(text, property);
   }
   return query;
+}
+
+/** Names of the parameters of all lists of an API. */
+export function listParametersOf(endpoints: readonly { method: string; query: TObject }[]): ReadonlySet<string> {
+  return new Set(endpoints.filter(isList).flatMap(({ query }) => Object.keys(query.properties)));
+}
+
+/** Every list has a limit for its pages. */
+function isList({ method, query }: { method: string; query: TObject }): boolean {
+  return method === "GET" && "limit" in query.properties;
+}
+
+/**
+ * A list that ignored a filter which another one knows would answer with records that were not asked for.
+ *
+ * @param known - what `listParametersOf` gave
+ * @throws {ApiError} `invalid_request` for the parameter of another list; what no list knows is ignored
+ */
+export function refuseForeignFilter(url: string, endpoint: { method: string; query: TObject }, known: ReadonlySet<string>): void {
+  const start = url.indexOf("?");
+  if (start === -1 || !isList(endpoint)) return;
+  const own = endpoint.query.properties;
+  for (const name of new URLSearchParams(url.slice(start + 1)).keys()) {
+    if (!known.has(name) || Object.hasOwn(own, name)) continue;
+    throw new ApiError("invalid_request", `${name} is not a parameter of this list; it has ${Object.keys(own).join(", ")}.`, {
+      param: name,
+    });
+  }
 }
 
 function valueOf(text: string, property: TSchema): string | number {

@@ -12,7 +12,7 @@ import { isId, type Id, type IdPrefix } from "../lib/ids.ts";
 import { toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { codePointLength } from "../lib/text.ts";
-import { parseInstant } from "../lib/time.ts";
+import { parseInstant, parseInstantUp } from "../lib/time.ts";
 import { OBJECT_KIND, ONE_OF } from "./types.ts";
 
 export type Validate = (input: Record<string, unknown>) => Record<string, unknown>;
@@ -133,6 +133,17 @@ export function instantOf(text: string | undefined, param: string, parse = parse
     );
   }
   return ms;
+}
+
+/** Reads the filters by the times of records. @throws {ApiError} `invalid_request` naming the parameter */
+export function createdOf(query: { created_after?: string; created_before?: string }): {
+  createdAfter: number | undefined;
+  createdBefore: number | undefined;
+} {
+  return {
+    createdAfter: instantOf(query.created_after, "created_after"),
+    createdBefore: instantOf(query.created_before, "created_before", parseInstantUp),
+  };
 }
 
 /** A cursor of the right shape. @throws {ApiError} `invalid_request`, `param: starting_after` */

@@ -25,6 +25,7 @@ import { type Found, LOOKS_PER_HIDDEN_ROW, pageOfSteps, type Page } from "../sto
 import type { Reader, Store, Tx } from "../storage/store.ts";
 import {
   memories,
+  memoriesAhead,
   memoriesBySession,
   memoriesByTag,
   memoriesByType,
@@ -33,7 +34,8 @@ import {
   sessions,
   type MemoryRow,
 } from "../storage/tables.ts";
-import { posting, walk, walkInSteps, type Filter } from "../storage/walk.ts";
+import { isCreatedWithin, walkCreated, type CreatedFilter } from "../storage/walk-created.ts";
+import { posting, walk, type Filter } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 import type { VectorIndex } from "../vectors/vector-index.ts";
 import { encodeVector } from "../vectors/encoding.ts";
@@ -211,15 +213,15 @@ export function memoryPostings({ store, clock }: Records, filter: MemoryFilter):
   return postings;
 }
 
-export async function listMemories(records: Records, filter: MemoryFilter, page: Page<MemoryId>): Promise<JsonText> {
+export async function listMemories(records: Records, filter: MemoryFilter & CreatedFilter, page: Page<MemoryId>): Promise<JsonText> {
   const before = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
-  return pageOfSteps(passing(records, memoryPostings(records, filter), before), page.limit, records.listLooksMax);
+  return pageOfSteps(passing(records, memoryPostings(records, filter), filter, before), page.limit, records.listLooksMax);
 }
 
 /** What passes, and how far the search has come: after each of these the store may be another. */
-function* passing({ store, listLooksMax }: Records, filter: Filter, before: BareId | undefined): Generator<Found> {
+function* passing({ store, listLooksMax }: Records, filter: Filter, created: CreatedFilter, before: BareId | undefined): Generator<Found> {
   let [find, firstLabel] = [visibleMemories(store), firstLabelOf(store)];
-  for (const key of walkInSteps(store, memories, filter, { before }, listLooksMax)) {
+  for (const key of walkCreated(store, memories, memoriesAhead, filter, created, before, listLooksMax)) {
     if (typeof key !== "string") {
       yield { ...key, passed: withPrefix("mem", key.passed) };
       [find, firstLabel] = [visibleMemories(store), firstLabelOf(store)];
@@ -227,7 +229,7 @@ function* passing({ store, listLooksMax }: Records, filter: Filter, before: Bare
     }
     const row = find(key);
     const id = withPrefix("mem", key);
-    if (row !== undefined) {
+    if (row !== undefined && isCreatedWithin(row.createdAt, created)) {
       yield { id, json: memoryJson(id, row, firstLabel) };
       continue;
     }

@@ -6,7 +6,7 @@
 import { Type } from "@sinclair/typebox";
 import { endpoint, type Endpoint } from "../http/endpoint.ts";
 import { Deleted, ListOf, Reason } from "../http/types.ts";
-import { cursorOf } from "../http/validate.ts";
+import { createdOf, cursorOf } from "../http/validate.ts";
 import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { codePointLength } from "../lib/text.ts";
@@ -112,6 +112,7 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
             userId: query.user_id,
             type: query.type,
             tags: query.tags === undefined ? undefined : tagsOf(query.tags),
+            ...createdOf(query),
           },
           { limit: query.limit ?? LIMITS.listDefault, startingAfter: cursorOf("mem", query.starting_after) },
         ),

@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Cursor, Limit, Metadata, RecordId, Text, Timestamp } from "../http/types.ts";
+import { CreatedAfter, CreatedBefore, Cursor, Limit, Metadata, RecordId, Text, Timestamp } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 
 /** The standard ones; any other text is accepted too. */
@@ -140,4 +140,6 @@ export const MemoryFilter = Type.Object({
       examples: [["contact"]],
     }),
   ),
+  created_after: CreatedAfter("memories"),
+  created_before: CreatedBefore("memories"),
 });

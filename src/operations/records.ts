@@ -11,7 +11,7 @@
 import { DIMENSION } from "../embeddings/embedder.ts";
 import { SCOPES } from "../keys/keys.ts";
 import { TIERS } from "../keys/tiers.ts";
-import { BARE_ID_LENGTH } from "../lib/ids.ts";
+import { BARE_ID_LENGTH, bareIdTime } from "../lib/ids.ts";
 import { storedSettingsProblem } from "../settings/schema.ts";
 import { hashKey, numberKey } from "../storage/keys.ts";
 import { memoryIndexKeys } from "../storage/memory-records.ts";
@@ -26,6 +26,7 @@ import {
   idempotencyByTime,
   labels,
   memories,
+  memoriesAhead,
   memoriesBySession,
   memoriesByTag,
   memoriesByType,
@@ -38,6 +39,7 @@ import {
   removals,
   sessions,
   sessionsByAgent,
+  sessionsAhead,
   sessionsByExpiry,
   sessionsByUser,
   settings,
@@ -296,11 +298,12 @@ export const RECORDS: readonly RecordTable[] = [
       expiresAt: whole,
       version: whole,
     }),
-    indexes: [sessionsByAgent, sessionsByUser, sessionsByExpiry],
+    indexes: [sessionsByAgent, sessionsByUser, sessionsByExpiry, sessionsAhead],
     entries: (session, row) => [
       { table: sessionsByAgent, key: hashKey(row.agentId) + session },
       ...(row.userId === null ? [] : [{ table: sessionsByUser, key: hashKey(row.userId) + session }]),
       { table: sessionsByExpiry, key: numberKey(row.expiresAt) + session },
+      ...(bareIdTime(session) > row.createdAt ? [{ table: sessionsAhead, key: session }] : []),
     ],
   }),
   records({
@@ -339,7 +342,7 @@ export const RECORDS: readonly RecordTable[] = [
       embed: truth,
       embedding: maybe(object({ id: id("emb"), label: uint32 })),
     }),
-    indexes: [memoriesBySession, memoriesByUser, memoriesByType, memoriesByTag],
+    indexes: [memoriesBySession, memoriesByUser, memoriesByType, memoriesByTag, memoriesAhead],
     entries: memoryIndexKeys,
   }),
   records({

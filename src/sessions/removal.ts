@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { bare, type BareId, type SessionId } from "../lib/ids.ts";
+import { bare, bareIdTime, type BareId, type SessionId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { FIRST } from "../storage/access.ts";
 import { BadRows } from "../storage/bad-rows.ts";
@@ -19,6 +19,7 @@ import {
   removals,
   sessions,
   sessionsByAgent,
+  sessionsAhead,
   sessionsByExpiry,
   sessionsByUser,
   turns,
@@ -39,6 +40,7 @@ export function removeSession(tx: Tx, session: BareId, row: SessionRow, removal:
   tx.remove(sessionsByAgent, hashKey(row.agentId) + session);
   if (row.userId !== null) tx.remove(sessionsByUser, hashKey(row.userId) + session);
   tx.remove(sessionsByExpiry, numberKey(row.expiresAt) + session);
+  if (bareIdTime(session) > row.createdAt) tx.remove(sessionsAhead, session);
   if (!removeSomeRecords(tx, session, removal)) tx.put(removals, session, removal);
 }
 

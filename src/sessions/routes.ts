@@ -5,7 +5,7 @@
  */
 import { endpoint, type Endpoint } from "../http/endpoint.ts";
 import { Deleted, ListOf, Reason } from "../http/types.ts";
-import { cursorOf } from "../http/validate.ts";
+import { createdOf, cursorOf } from "../http/validate.ts";
 import { EMPTY_OBJECT, toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Records } from "../traces/record.ts";
@@ -91,7 +91,7 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       run: ({ query }) =>
         listSessions(
           records,
-          { agentId: query.agent_id, userId: query.user_id },
+          { agentId: query.agent_id, userId: query.user_id, ...createdOf(query) },
           { limit: query.limit ?? LIMITS.listDefault, startingAfter: cursorOf("sess", query.starting_after) },
         ),
     }),

@@ -5,7 +5,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../lib/limits.ts";
-import { Cursor, Limit, Metadata, OneOf, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+import { CreatedAfter, CreatedBefore, Cursor, Limit, Metadata, OneOf, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
 
 const AgentId = Text(1, LIMITS.agentIdLengthMax, { description: "Identifies the agent.", examples: ["support-bot"] });
 const UserId = Text(1, LIMITS.userIdLengthMax, {
@@ -110,6 +110,8 @@ export const SessionFilter = Type.Object({
   starting_after: Cursor("sess"),
   agent_id: Type.Optional(AgentId),
   user_id: Type.Optional(UserId),
+  created_after: CreatedAfter("sessions"),
+  created_before: CreatedBefore("sessions"),
 });
 
 export const VersionPage = Type.Object({

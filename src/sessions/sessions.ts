@@ -6,13 +6,14 @@
  * @module
  */
 import { textBytes } from "../lib/cache.ts";
-import { bare, withPrefix, type SessionId } from "../lib/ids.ts";
+import { bare, bareIdTime, withPrefix, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { hashKey, numberKey } from "../storage/keys.ts";
 import { type Found, LOOKS_PER_HIDDEN_ROW, pageOfSteps, type Page } from "../storage/page.ts";
 import type { Tx } from "../storage/store.ts";
-import { sessions, sessionsByAgent, sessionsByExpiry, sessionsByUser, type SessionRow } from "../storage/tables.ts";
-import { posting, walkInSteps } from "../storage/walk.ts";
+import { sessions, sessionsAhead, sessionsByAgent, sessionsByExpiry, sessionsByUser, type SessionRow } from "../storage/tables.ts";
+import { isCreatedWithin, walkCreated, type CreatedFilter } from "../storage/walk-created.ts";
+import { posting } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff } from "./diff.ts";
 import { laterOf, liveSession, refuseLargeMetadata, sessionJson } from "./live-session.ts";
@@ -62,6 +63,7 @@ function putNewSession(tx: Tx, records: Records, caller: Caller, input: NewSessi
   tx.put(sessionsByAgent, hashKey(row.agentId) + key, "");
   if (row.userId !== null) tx.put(sessionsByUser, hashKey(row.userId) + key, "");
   tx.put(sessionsByExpiry, numberKey(row.expiresAt) + key, "");
+  if (bareIdTime(key) > row.createdAt) tx.put(sessionsAhead, key, "");
   putVersion(tx, key, 0, { createdAt: now, actor: caller.actor, source: "initial", body: input.initialState });
   return { id, row, json: sessionJson(id, row, input.initialState) };
 }
@@ -75,7 +77,7 @@ export function getSession({ store, clock }: Records, id: string): JsonText {
 
 export function listSessions(
   { store, clock, listLooksMax }: Records,
-  filter: { agentId?: string | undefined; userId?: string | undefined },
+  filter: { agentId?: string | undefined; userId?: string | undefined } & CreatedFilter,
   page: Page<SessionId>,
 ): Promise<JsonText> {
   const postings = [
@@ -84,11 +86,12 @@ export function listSessions(
   ];
   const before = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
   const now = clock.now();
-  const records = walkInSteps(store, sessions, postings, { before }, listLooksMax).map((key): Found => {
+  const records = walkCreated(store, sessions, sessionsAhead, postings, filter, before, listLooksMax).map((key): Found => {
     if (typeof key !== "string") return { ...key, passed: withPrefix("sess", key.passed) };
     const id = withPrefix("sess", key);
     const row = store.get(sessions, key);
-    if (row === undefined || row.expiresAt <= now) return { passed: id, looks: LOOKS_PER_HIDDEN_ROW };
+    if (row === undefined || row.expiresAt <= now || !isCreatedWithin(row.createdAt, filter))
+      return { passed: id, looks: LOOKS_PER_HIDDEN_ROW };
     return { id, json: sessionJson(id, row, readState(store, key, row.version)) };
   });
   return pageOfSteps(records, page.limit, listLooksMax);

@@ -7,12 +7,13 @@
  *
  * @module
  */
-import type { BareId } from "../lib/ids.ts";
+import { bareIdTime, type BareId } from "../lib/ids.ts";
 import { hashKey, numberKey } from "./keys.ts";
 import type { Reader, Tx } from "./store.ts";
 import {
   labels,
   memories,
+  memoriesAhead,
   memoriesBySession,
   memoriesByTag,
   memoriesByType,
@@ -67,12 +68,13 @@ export function removeMemoryRecords(tx: Tx, memory: BareId): void {
   tx.remove(memories, memory);
 }
 
-/** What the four indexes hold of a memory. */
+/** What the indexes hold of a memory. */
 export function memoryIndexKeys(memory: BareId, row: MemoryRow): { table: Index; key: string }[] {
   return [
     { table: memoriesBySession, key: row.sessionId.slice("sess_".length) + memory },
     ...(row.userId === null ? [] : [{ table: memoriesByUser, key: hashKey(row.userId) + memory }]),
     { table: memoriesByType, key: hashKey(row.type) + memory },
     ...row.tags.map((tag) => ({ table: memoriesByTag, key: hashKey(tag) + memory })),
+    ...(bareIdTime(memory) > row.createdAt ? [{ table: memoriesAhead, key: memory }] : []),
   ];
 }

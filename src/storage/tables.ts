@@ -8,6 +8,7 @@
  *   sessionsByAgent    #agent session               -
  *   sessionsByUser     #user session                -
  *   sessionsByExpiry   ms session                   -
+ *   sessionsAhead      session                      -, if its id is later than its time
  * versions             session number               VersionRow: one of the session's states
  * turns                session turn                 TurnRow
  * memories             memory                       MemoryRow
@@ -15,6 +16,7 @@
  *   memoriesByUser     #user memory                 -
  *   memoriesByType     #type memory                 -
  *   memoriesByTag      #tag memory                  -
+ *   memoriesAhead      memory                       -, if its id is later than its time
  * vectors              memory                       1536 float32, the terms as uint32, the label as uint32, little endian
  * owed                 memory                       text: empty, or the firstLabel of the provider that refuses it
  * provider             current                      ProviderRow: what the vectors are of
@@ -291,6 +293,7 @@ export const sessions = json<SessionRow>("sessions");
 export const sessionsByAgent = index("sessions_by_agent");
 export const sessionsByUser = index("sessions_by_user");
 export const sessionsByExpiry = index("sessions_by_expiry");
+export const sessionsAhead = index("sessions_ahead");
 export const versions = withBody<VersionRow>("versions");
 /** The same table, for who wants the states alone. */
 export const states: Pick<Table<JsonText>, "name" | "decode"> = {
@@ -310,6 +313,7 @@ export const memoriesBySession = index("memories_by_session");
 export const memoriesByUser = index("memories_by_user");
 export const memoriesByType = index("memories_by_type");
 export const memoriesByTag = index("memories_by_tag");
+export const memoriesAhead = index("memories_ahead");
 export const labels = text("labels");
 export const traces = withBody<TraceRow>("traces");
 export const tracesBySession = index("traces_by_session");
@@ -343,6 +347,7 @@ export const TABLES: readonly AnyTable[] = [
   sessionsByAgent,
   sessionsByUser,
   sessionsByExpiry,
+  sessionsAhead,
   versions,
   turns,
   memories,
@@ -350,6 +355,7 @@ export const TABLES: readonly AnyTable[] = [
   memoriesByUser,
   memoriesByType,
   memoriesByTag,
+  memoriesAhead,
   labels,
   traces,
   tracesBySession,

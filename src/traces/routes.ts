@@ -6,9 +6,8 @@
 import { Type } from "@sinclair/typebox";
 import { endpoint, type ApiCaller, type Endpoint } from "../http/endpoint.ts";
 import { ListOf } from "../http/types.ts";
-import { cursorOf, instantOf } from "../http/validate.ts";
+import { createdOf, cursorOf } from "../http/validate.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { parseInstantUp } from "../lib/time.ts";
 import type { Records } from "./record.ts";
 import { Trace, TraceFilter } from "./schema.ts";
 import { getTrace, listTraces, type TraceReader } from "./traces.ts";
@@ -54,8 +53,7 @@ export function traceEndpoints(records: Records): Endpoint[] {
             sessionId: query.session_id,
             userId: query.user_id,
             action: query.action,
-            createdAfter: instantOf(query.created_after, "created_after"),
-            createdBefore: instantOf(query.created_before, "created_before", parseInstantUp),
+            ...createdOf(query),
           },
           { limit: query.limit ?? LIMITS.listDefault, startingAfter: cursorOf("trace", query.starting_after) },
         ),

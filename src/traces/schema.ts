@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Cursor, Limit, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+import { CreatedAfter, CreatedBefore, Cursor, Limit, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { TRACE_ACTIONS, type TraceAction } from "./events.ts";
 
@@ -57,6 +57,6 @@ export const TraceFilter = Type.Object({
   session_id: Type.Optional(Text(1, undefined, { description: "Only traces of this session, which may be long gone." })),
   user_id: Type.Optional(Text(1, LIMITS.userIdLengthMax, { description: "Only traces of this user's sessions." })),
   action: Type.Optional(OneOf(TRACE_ACTIONS, { description: "Only traces of this action." })),
-  created_after: Type.Optional(Timestamp("Only traces after this time (ISO 8601; without an offset it is UTC).")),
-  created_before: Type.Optional(Timestamp("Only traces before this time.")),
+  created_after: CreatedAfter("traces"),
+  created_before: CreatedBefore("traces"),
 });

@@ -4,22 +4,20 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, firstBareIdAt, isId, withPrefix, type BareId, type TraceId } from "../lib/ids.ts";
+import { bare, isId, withPrefix, type TraceId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { type Found, listOf, LOOKS_PER_HIDDEN_ROW, pageOfSteps, type Page } from "../storage/page.ts";
 import { hashKey } from "../storage/keys.ts";
 import { traces, tracesAhead, tracesByAction, tracesBySession, tracesByUser, type TraceRow } from "../storage/tables.ts";
-import { posting, walkInSteps, type Filter, type Pause } from "../storage/walk.ts";
+import { isCreatedWithin, walkCreated, type CreatedFilter } from "../storage/walk-created.ts";
+import { posting, type Filter } from "../storage/walk.ts";
 import type { TraceAction } from "./events.ts";
 import { actionPrefix, type Records } from "./record.ts";
 
-export interface TraceFilter {
+export interface TraceFilter extends CreatedFilter {
   sessionId?: string | undefined;
   userId?: string | undefined;
   action?: TraceAction | undefined;
-  /** Unix milliseconds; both ends are excluded. */
-  createdAfter?: number | undefined;
-  createdBefore?: number | undefined;
 }
 
 /** Who reads: what is for admin keys only is not there for anybody else. */
@@ -41,7 +39,8 @@ export async function listTraces(
     ...(action === undefined ? [] : [posting(tracesByAction, actionPrefix(action))]),
   ];
   const now = clock.now();
-  const found = idsBetween({ store, listLooksMax }, postings, filter, page.startingAfter && bare(page.startingAfter));
+  const cursor = page.startingAfter && bare(page.startingAfter);
+  const found = walkCreated(store, traces, tracesAhead, postings, filter, cursor, listLooksMax);
   const records = found.map((key): Found => {
     if (typeof key !== "string") return { ...key, passed: withPrefix("trace", key.passed) };
     const id = withPrefix("trace", key);
@@ -52,32 +51,9 @@ export async function listTraces(
   return pageOfSteps(records, page.limit, listLooksMax);
 }
 
-/**
- * The ids of all traces between two times, newest first, and perhaps of others that `isBetween` tells apart.
- *
- * The time of an id is that of its trace, or later. So none that is sought is below the lower bound, and those above the
- * upper one are in `tracesAhead`, which is empty unless the clock was set back.
- */
-function* idsBetween(
-  { store, listLooksMax }: Pick<Records, "store" | "listLooksMax">,
-  postings: Filter,
-  { createdAfter, createdBefore }: TraceFilter,
-  cursor: BareId | undefined,
-): Generator<BareId | Pause, void, undefined> {
-  const from = createdAfter === undefined ? undefined : firstBareIdAt(createdAfter + 1);
-  let before = cursor;
-  if (createdBefore !== undefined) {
-    const until = firstBareIdAt(createdBefore);
-    const lowest = from === undefined || until > from ? until : from;
-    yield* walkInSteps(store, traces, [...postings, posting(tracesAhead, "")], { from: lowest, before: cursor }, listLooksMax);
-    if (cursor === undefined || until < cursor) before = until;
-  }
-  yield* walkInSteps(store, traces, postings, { from, before }, listLooksMax);
-}
-
 /** Of a trace whose id has its time the walk has seen to it. */
-function isBetween({ at }: TraceRow, { createdAfter, createdBefore }: TraceFilter): boolean {
-  return at === undefined || ((createdAfter === undefined || at > createdAfter) && (createdBefore === undefined || at < createdBefore));
+function isBetween({ at }: TraceRow, filter: TraceFilter): boolean {
+  return at === undefined || isCreatedWithin(at, filter);
 }
 
 export function getTrace({ store, clock }: Records, { isAdmin }: TraceReader, id: string): JsonText {

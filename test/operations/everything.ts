@@ -48,6 +48,9 @@ export async function startFilled(directory?: string): Promise<Filled> {
   // The clock is set back for a moment.
   cairn.clock.set(cairn.clock.now() - 5_000);
   await cairn.setState(sessions.at(-1) ?? "", { behind: true });
+  const behind = await cairn.createSession({ user_id: "behind" });
+  sessions.push(behind.id);
+  memories.splice(-1, 0, (await cairn.addMemory(behind.id, "Made while the clock was behind.")).id);
   cairn.clock.set(cairn.clock.now() + 5_000);
   const [first = "", second = ""] = sessions;
   sessions.push((await cairn.ok(cairn.post(`/v1/sessions/${first}/fork`, {}))).id);

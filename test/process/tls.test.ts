@@ -27,6 +27,16 @@ test("with a certificate it speaks HTTPS alone, and sends plain HTTP there from 
   });
   expect(redirected.status).toBe(308);
   expect(redirected.headers.get("location")).toBe(`https://localhost:${port}/v1/sessions?limit=2`);
+  // A name that somebody else has point here is told as little as by the API itself.
+  for (const [host, status] of [
+    ["rebound.example", 403],
+    ["localhost.example:80", 403],
+    ["127.0.0.1", 308],
+    ["LOCALHOST:8080", 308],
+  ] as const) {
+    const answer = await fetch(`http://127.0.0.1:${redirectPort}/health`, { redirect: "manual", headers: { Host: host } });
+    expect([host, answer.status, answer.headers.has("location")]).toEqual([host, status, status === 308]);
+  }
 }, 60_000);
 
 test("a certificate without its key, or one that cannot be read, ends the start with what is wrong", async () => {

@@ -188,7 +188,7 @@ const expiry = namesOf("expiry.test.ts", {
 const clock = namesOf("clock.test.ts", {
   order: "over a clock that goes back, and a restart behind it, ids rise and every list keeps its order; times are the clock's",
   ahead: "after one write 30 years ahead and a restart sessions end, traces and kept answers go, and times are the clock's",
-  filters: "created_after and created_before go by the times of traces, also where their ids are ahead",
+  filters: "created_after and created_before go by the times of traces, sessions and memories, also where their ids are ahead",
   deliveries: "deliveries are kept for 7 days and tried when they are due, also after a clock that was 30 years ahead",
   anyTime: "no time that a clock can show leads to an answer outside the error format",
   lastId: "a store that holds the very last id refuses what needs one with 503, and is read all the same",
@@ -291,6 +291,11 @@ const settings = namesOf("settings.test.ts", {
   replay: "a change with an idempotency key is one commit with its answer, and a replay changes nothing",
   unwritten: "a change that cannot be written is not in force either",
   logged: "a change stands in the log with who made it and what was changed, without the values",
+});
+
+const lists = namesOf("lists.test.ts", {
+  foreign: "a filter that another list has is refused by a list without it, one that no list has is ignored",
+  created: "created_after and created_before leave out the very time they name, and are refused where they are none",
 });
 
 const unchanged = namesOf("unchanged.test.ts", {
@@ -804,6 +809,9 @@ export const SPECIFICATION: readonly Section[] = [
       "starting_after: a session id": [sessions.pages, sessions.refusedList],
       "agent_id: filter": [sessions.listed, models.sessionPages],
       "user_id: filter": [sessions.listed, models.sessionPages],
+      "created_after: sessions after this time": [lists.created, clock.filters],
+      "created_before: sessions before this time": [lists.created, clock.filters],
+      "a filter of another list: 400": lists.foreign,
     },
   },
   {
@@ -969,6 +977,9 @@ export const SPECIFICATION: readonly Section[] = [
   {
     title: "GET /v1/memory",
     rows: {
+      "created_after: memories after this time": [lists.created, clock.filters],
+      "created_before: memories before this time": [lists.created, clock.filters],
+      "a filter of another list: 400": lists.foreign,
       "answer: 200 with a page, newest first": memories.listed,
       "session_id: filter; 404 session_not_found when there is no such live session": [memories.listed, memories.listOfNoSession],
       "user_id: filter": [memories.listed, models.memoryPages],
