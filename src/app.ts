@@ -353,7 +353,7 @@ export function createApp(parts: AppParts) {
   }
 
   function health(problemStatus: 200 | 503): Answer {
-    const problem = parts.store.problem();
+    const problem = parts.store.problem() ?? parts.vectors.problem();
     const { version, durability } = parts;
     const [status, reason] = problem === undefined ? ["ready"] : ["degraded", problem];
     const body = toJson({ status, reason, version, durability, region: parts.settings.values.region ?? undefined });

@@ -36,6 +36,7 @@ import { systemCaller, type Caller, type Records } from "./traces/record.ts";
 import { traceRetention } from "./traces/retention.ts";
 import { keyRegistration, type KeyMaker } from "./keys/keys.ts";
 import { LastUses } from "./keys/last-use.ts";
+import { indexWatch } from "./vectors/index-watch.ts";
 import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
 import type { WebhookParts } from "./webhooks/subscriptions.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/webhooks.ts";
@@ -145,6 +146,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
       lastUses.task(),
       deadReaders(records.store, log),
       storeWatch(records.store, log, options.onStoreChange ?? (() => undefined)),
+      indexWatch(vectors),
       backfill(parts),
       ...(options.apiKey === undefined ? [] : [await keyRegistration(records, system, options.apiKey, log)]),
     ];

@@ -667,3 +667,35 @@ test("a key of CAIRN_API_KEY that was rolled opens nothing once its overlap has 
     [{ level: "warn", reason: "it has ended", prefix: "crn_Chos" }],
   ]);
 });
+
+test("the last admin key that works is revoked, or given an end, only with force", async () => {
+  await using cairn = await startCairn();
+  const [{ id }] = (await cairn.ok(cairn.get("/v1/api_keys"))).data;
+  const last = { status: 400, error: { code: "invalid_request", param: "force" } };
+  const refused = async (answer: Promise<{ status: number; body: any }>) => {
+    const { status, body } = await answer;
+    expect({ status, error: body.error }).toMatchObject(last);
+  };
+  // A key without that scope, one that has ended, and one that was rolled do not count.
+  await cairn.ok(cairn.post("/v1/api_keys", { scopes: ["read", "write"] }));
+  const brief = await cairn.ok(cairn.post("/v1/api_keys", { scopes: ["admin"], expires_at: "2026-05-07T09:00:00Z" }));
+  const rolled = await cairn.ok(cairn.post(`/v1/api_keys/${brief.id}/roll`, {}));
+  cairn.clock.advance({ hours: 2 });
+  await refused(cairn.delete(`/v1/api_keys/${id}`));
+  await refused(cairn.delete(`/v1/api_keys/${id}?force=false`));
+  await refused(cairn.post(`/v1/api_keys/${id}/roll`, { expires_at: "2026-05-09T00:00:00Z" }));
+  await cairn.ok(cairn.delete(`/v1/api_keys/${rolled.id}`));
+
+  // One that is made with an end counts until then.
+  const other = await cairn.ok(cairn.post("/v1/api_keys", { scopes: ["admin"], expires_at: "2026-05-09T00:00:00Z" }));
+  await cairn.ok(cairn.delete(`/v1/api_keys/${id}`));
+  cairn.key = other.key;
+  await refused(cairn.delete(`/v1/api_keys/${other.id}`));
+  await refused(cairn.post(`/v1/api_keys/${other.id}/roll`, { expires_at: "2026-05-08T00:00:00Z" }));
+  const successor = await cairn.ok(
+    cairn.post(`/v1/api_keys/${other.id}/roll`, { overlap_seconds: 0, expires_at: "2026-05-08T00:00:00Z", force: true }),
+  );
+  cairn.key = successor.key;
+  await cairn.ok(cairn.delete(`/v1/api_keys/${successor.id}?force=true`));
+  expect((await cairn.get("/v1/api_keys")).status).toBe(401);
+});

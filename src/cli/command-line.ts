@@ -8,6 +8,7 @@ import { dirname, resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { commonFlags, OPTIONS, UsageError, readConfig, type Config } from "../config.ts";
 import { messageOf } from "../lib/errors.ts";
+import { systemReason } from "../lib/system-errors.ts";
 import { OperationError } from "../operations/report.ts";
 import { assertDataFile, assertStore, holdsStore } from "../operations/store-file.ts";
 
@@ -66,13 +67,12 @@ function firstMissing(path: string): string | undefined {
 
 /** Refuses a file to be read that cannot be, before anything is made. @throws {OperationError} */
 export function assertReadable(file: string): void {
-  const stats = statSync(file, { throwIfNoEntry: false });
-  if (stats === undefined) throw new OperationError(`There is no file ${file}.`);
-  if (stats.isDirectory()) throw new OperationError(`${file} is no file, but a directory.`);
   try {
+    if (statSync(file).isDirectory()) throw new OperationError(`${file} is no file, but a directory.`);
     accessSync(file, constants.R_OK);
   } catch (error) {
-    throw new OperationError(`${file} must not be read: its mode does not allow it.`, { cause: error });
+    if (error instanceof OperationError) throw error;
+    throw new OperationError(`${file} cannot be read: ${systemReason(error)}.`, { cause: error });
   }
 }
 

@@ -60,9 +60,9 @@ const COMMANDS: readonly Command[] = [
   },
   {
     name: "keys revoke",
-    usage: "ID",
+    usage: "ID [--force]",
     says: "revoke one, at once",
-    flags: [DATA_DIRECTORY],
+    flags: [["--force", "also the last admin key that works"], DATA_DIRECTORY],
     example: "cairn keys revoke key_0VQk39zYxWvU",
   },
   {

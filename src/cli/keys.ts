@@ -17,7 +17,7 @@ import { codePointLength } from "../lib/text.ts";
 import { parseInstant } from "../lib/time.ts";
 import { assertStore, holdsStore } from "../operations/store-file.ts";
 import type { RecordsOfCommand } from "../service.ts";
-import type { Records } from "../traces/record.ts";
+import type { Store } from "../storage/store.ts";
 import type { Prepare } from "./command-line.ts";
 import { escaped, print } from "./print.ts";
 
@@ -42,21 +42,33 @@ export async function keys([action, ...args]: readonly string[], prepare: Prepar
     case "create":
       return create(args, prepare);
     case "list":
-      return withStore(args, prepare, async (records) => {
-        for (const key of allKeys(records)) await print(lineOf(key));
-      });
+      return list(args, prepare);
     case "roll":
       return roll(args, prepare);
     case "revoke": {
-      const [id, ...flags] = idFirst("revoke", args);
+      const [id, ...given] = idFirst("revoke", args);
+      const flags = given.filter((flag) => flag !== "--force");
       return withStore(flags, prepare, async (records) => {
-        await deleteKey(records, records.operator, id);
+        await deleteKey(records, records.operator, id, { force: flags.length < given.length }).catch((error: unknown) => {
+          // The command has a flag for what a request says in its query.
+          throw new Error(messageOf(error).replace("send force=true", "add --force"), { cause: error });
+        });
         await print(`Revoked ${id}`);
       });
     }
     default:
       throw new UsageError("cairn keys knows create, list, roll and revoke");
   }
+}
+
+async function list(args: readonly string[], prepare: Prepare): Promise<number> {
+  assertStore(readConfig(args).dataDirectory);
+  const { dataDirectory } = prepare(args);
+  const { withStore: withStoreToRead } = await import("../operations/with-store.ts");
+  await withStoreToRead(dataDirectory, systemClock, async (store) => {
+    for (const key of allKeys(store)) await print(lineOf(key));
+  });
+  return 0;
 }
 
 /** Columns stand two spaces apart; the name is last because it can be any text. */
@@ -155,9 +167,9 @@ function rateLimitIn(text: string | undefined, tier: Tier): RateLimit | undefine
   return { perMinute, burst };
 }
 
-function* allKeys(records: Records): Generator<ListedKey> {
+function* allKeys(store: Store): Generator<ListedKey> {
   for (let startingAfter: KeyId | undefined; ;) {
-    const page = JSON.parse(listKeys(records, { limit: LIMITS.listMax, startingAfter })) as { data: ListedKey[]; has_more: boolean };
+    const page = JSON.parse(listKeys({ store }, { limit: LIMITS.listMax, startingAfter })) as { data: ListedKey[]; has_more: boolean };
     yield* page.data;
     startingAfter = page.data.at(-1)?.id;
     if (!page.has_more) return;

@@ -1,5 +1,5 @@
 /**
- * Reads a query string by its schema: texts as they are, whole numbers where a number is meant.
+ * Reads a query string by its schema: texts as they are, whole numbers where a number is meant, true and false likewise.
  *
  * @module
  */
@@ -60,7 +60,8 @@ export function refuseForeignFilter(url: string, endpoint: { method: string; que
   }
 }
 
-function valueOf(text: string, property: TSchema): string | number {
+function valueOf(text: string, property: TSchema): string | number | boolean {
+  if (property["type"] === "boolean" && (text === "true" || text === "false")) return text === "true";
   if (property["type"] === "integer" && INTEGER.test(text)) return Number(text);
   const isTime = property["format"] === "date-time" && text.length <= TIME_LENGTH_MAX;
   return isTime ? text.replace(UNESCAPED_OFFSET, "$1+$2") : text;

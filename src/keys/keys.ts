@@ -12,6 +12,7 @@ import { DAY_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, isId, withPrefix, type KeyId } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
@@ -87,6 +88,7 @@ export function createKey(records: Records, caller: KeyMaker, input: NewKey): Pr
  *
  * A key is rolled once. Whoever rolls it a second time has missed the first, and is told of the key that came of it.
  *
+ * @param force - whether the new key may end, or end sooner, where it is the last admin key
  * @param overlapMs - 0 ends the key before at once; it never ends later than it would have
  * @param expiresAt - Unix milliseconds, for the new key; when none is given it ends with the one before, if that has an end
  * @throws {ApiError} `resource_not_found` for a key that is not there or has ended, `invalid_request` for one that was rolled,
@@ -96,7 +98,7 @@ export function rollKey(
   records: Records,
   caller: KeyMaker,
   id: string,
-  { overlapMs, expiresAt }: { overlapMs: number; expiresAt?: number | undefined },
+  { overlapMs, expiresAt, force = false }: { overlapMs: number; expiresAt?: number | undefined; force?: boolean | undefined },
 ): Promise<JsonText> {
   const secret = newSecret();
   return commitSecret(records, caller, (tx) => {
@@ -111,6 +113,7 @@ export function rollKey(
       });
     }
     refuseMoreScopes(caller, before.scopes);
+    if (!force && expiresAt !== undefined && expiresAt < (before.expiresAt ?? Infinity)) refuseEndOfLastAdmin(tx, before, now);
     const { lastUsedAt: _, ...kept } = before;
     const row = putKey(tx, records, secret, { ...kept, expiresAt: expiresAt ?? before.expiresAt, rolledFrom: before.id });
     const endsAt = Math.min(now + overlapMs, before.expiresAt ?? Infinity);
@@ -197,7 +200,7 @@ async function registerKey(records: Records, caller: Caller, secret: string, log
 }
 
 /** Newest first. */
-export function listKeys({ store, lastUses }: KeyParts, page: Page<KeyId>): JsonText {
+export function listKeys({ store, lastUses }: Pick<KeyParts, "store" | "lastUses">, page: Page<KeyId>): JsonText {
   const rows = store.rows(apiKeysById, {
     from: "",
     to: page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter),
@@ -220,16 +223,50 @@ function lastUseOf(row: ApiKeyRow, lastUses: LastUses | undefined): number | nul
   return lastUses?.of(row) ?? row.lastUsedAt ?? null;
 }
 
-/** From the commit on, no request with this key passes. */
-export function deleteKey(records: Records, caller: Caller, id: string, reason?: string): Promise<JsonText> {
+/**
+ * From the commit on, no request with this key passes.
+ *
+ * @param options - `force`: also when it is the last admin key
+ * @throws {ApiError} `invalid_request` for the last admin key: without one nobody can manage keys, webhooks and settings
+ */
+export function deleteKey(
+  records: Records,
+  caller: Caller,
+  id: string,
+  { reason, force = false }: { reason?: string | undefined; force?: boolean | undefined } = {},
+): Promise<JsonText> {
   return commitFor(records, caller, (tx) => {
     const { hash, row } = findById(tx, id);
+    if (!force) refuseEndOfLastAdmin(tx, row, records.clock.now());
     tx.remove(apiKeys, hash);
     tx.remove(apiKeysById, bare(row.id as KeyId));
     tx.put(deletedKeys, hash, { deletedAt: records.clock.now() });
     recordAdmin(tx, records, caller, "api_key.revoked", { ...tracedKey(row), reason: reason ?? null });
     return jsonObject({ object: toJson("api_key"), id: toJson(row.id), deleted: toJson(true) });
   });
+}
+
+/**
+ * A key that is made with an end counts until then; one that was rolled is on its way out and does not.
+ *
+ * @throws {ApiError} `invalid_request` when a key is a usable admin key, and no other is
+ */
+function refuseEndOfLastAdmin(reader: Reader, row: ApiKeyRow, now: number): void {
+  const isUsableAdmin = (key: ApiKeyRow) => hasScope(key.scopes, "admin") && !hasEnded(key, now) && key.rolledTo === undefined;
+  if (!isUsableAdmin(row)) return;
+  // Both ends of the list: most often the first key ever made, or one of the latest, is an admin key too.
+  for (const descending of [false, true]) {
+    const span = { from: "", to: AFTER_ALL, limit: LIMITS.adminKeysSearched / 2, descending };
+    for (const { row: hash } of reader.rows(apiKeysById, span)) {
+      const key = reader.get(apiKeys, hash);
+      if (key !== undefined && key.id !== row.id && isUsableAdmin(key)) return;
+    }
+  }
+  throw new ApiError(
+    "invalid_request",
+    `API key ${row.id} is the last admin key that works: without one nobody can manage keys, webhooks and settings. Make another one first, or send force=true.`,
+    { param: "force" },
+  );
 }
 
 function findById(reader: Reader, id: string): { hash: string; row: ApiKeyRow } {

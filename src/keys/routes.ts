@@ -5,12 +5,12 @@
  */
 import { Type } from "@sinclair/typebox";
 import { endpoint, type Endpoint } from "../http/endpoint.ts";
-import { Deleted, ListOf, Reason } from "../http/types.ts";
+import { Deleted, ListOf } from "../http/types.ts";
 import { cursorOf, instantOf } from "../http/validate.ts";
 import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { createKey, deleteKey, getKey, listKeys, rollKey, SCOPES, type KeyParts } from "./keys.ts";
-import { ApiKey, KeyPage, KeyRoll, NewKey } from "./schema.ts";
+import { ApiKey, KeyDeletion, KeyPage, KeyRoll, NewKey } from "./schema.ts";
 
 const EXAMPLE = {
   object: "api_key",
@@ -118,6 +118,7 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
         rollKey(records, caller, params["key_id"] ?? "", {
           overlapMs: (body.overlap_seconds ?? LIMITS.keyOverlapSecondsDefault) * 1000,
           expiresAt: instantOf(body.expires_at, "expires_at"),
+          force: body.force,
         }),
     }),
     endpoint({
@@ -127,13 +128,15 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
       scope: "admin",
       status: 200,
       summary: "Revoke an API key",
-      description: "From this answer on, no request with the key passes.",
-      query: Reason,
+      description:
+        "From this answer on, no request with the key passes. The last admin key that works is refused with 400 `invalid_request` unless " +
+        "`force` is true.",
+      query: KeyDeletion,
       body: null,
       response: Deleted("api_key"),
       errors: ["resource_not_found"],
       example: { response: { object: "api_key", id: EXAMPLE.id, deleted: true } },
-      run: ({ params, query, caller }) => deleteKey(records, caller, params["key_id"] ?? "", query.reason),
+      run: ({ params, query, caller }) => deleteKey(records, caller, params["key_id"] ?? "", query),
     }),
   ];
 }

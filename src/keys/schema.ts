@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Cursor, Limit, OneOf, RecordId, Text, Timestamp } from "../http/types.ts";
+import { Cursor, Limit, OneOf, Reason, RecordId, Text, Timestamp } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { SCOPES } from "./keys.ts";
 import { RATE_LIMIT_MAX, TIERS } from "./tiers.ts";
@@ -69,8 +69,16 @@ export const KeyRoll = Type.Object(
       }),
     ),
     expires_at: Type.Optional(Timestamp("When the new key stops working; unless given, when the one before would have.")),
+    force: Type.Optional(
+      Type.Boolean({ default: false, description: "Let the new key end, or end sooner, though no other admin key works. Default false." }),
+    ),
   },
   { title: "ApiKeyRoll", description: "How a key is replaced." },
 );
+
+export const KeyDeletion = Type.Object({
+  ...Reason.properties,
+  force: Type.Optional(Type.Boolean({ default: false, description: "Revoke the last admin key that works, too. Default false." })),
+});
 
 export const KeyPage = Type.Object({ limit: Limit(), starting_after: Cursor("key") });

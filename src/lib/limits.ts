@@ -45,6 +45,8 @@ export const LIMITS = {
   reasonLengthMax: 10_000,
   queryLengthMax: 10_000,
   keyNameLengthMax: 256,
+  /** Beyond these an admin key that is to end counts as the last one. */
+  adminKeysSearched: 10_000,
   keyOverlapSecondsDefault: 86_400,
   keyOverlapSecondsMax: 604_800,
   idempotencyKeyLengthMax: 255,

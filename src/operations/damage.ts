@@ -11,7 +11,7 @@ import { DATA_FILE, mendMeta, readDataFile } from "../storage/data-file.ts";
 import { damageText, DamagedStoreError, Pages, type Damage } from "../storage/pages.ts";
 import { pinPages } from "../storage/store.ts";
 import { isEmbedding } from "../vectors/encoding.ts";
-import { TABLES, vectors } from "../storage/tables.ts";
+import { vectors } from "../storage/tables.ts";
 import { RECORDS, type RecordTable } from "./records.ts";
 import { EXAMPLES_MAX, type Finding, type OnProgress } from "./report.ts";
 
@@ -62,11 +62,8 @@ function checkPages(pages: Pages, { decode }: { decode: boolean }, onProgress: O
     records += table.entries;
     lostRecords += Math.max(0, lost) + unreadable.length;
   }
-  const missing = [...TABLES, vectors].filter(({ name }) => !tables.some((table) => table.name === name));
-  // A store that was never served has none, and one that has all but one has lost that.
-  if (tables.length > 0 || pages.damage.length > 0) {
-    for (const { name } of decode ? missing : []) findings.push(findingOf(`${name}: the table is missing`, [], 1));
-  }
+  const lostTables = pages.tableCount - tables.length;
+  if (lostTables !== 0) findings.push(findingOf("tables that cannot be found", [], Math.abs(lostTables)));
   pages.walkFreeList();
   return { findings: [...findingsOf(pages.damage), ...findings], lostRecords, records };
 }

@@ -22,6 +22,7 @@ import {
   type Stats,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { systemReason } from "../lib/system-errors.ts";
 import { claim } from "../storage/claim.ts";
 import { OperationError } from "./report.ts";
 
@@ -46,7 +47,8 @@ export async function writeWhole(path: string, { force }: WriteOptions, make: (d
       throw new OperationError(`${path} is there already. Choose another name, or replace it with --force.`);
   };
   refuse();
-  if (!existsSync(dirname(target))) throw new OperationError(`There is no directory ${dirname(target)}.`);
+  if (!existsSync(dirname(target)) || !statSync(dirname(target)).isDirectory())
+    throw new OperationError(`There is no directory ${dirname(target)}.`);
   const directory = realpathSync(dirname(target));
   removeAbandoned(directory, (name) => name === basename(target));
   using draft = newDraft(directory, basename(target));
@@ -80,8 +82,16 @@ export function draftAt(path: string, discard: () => void): Draft {
 /** Of a claimed draft. It is renamed to this once it is claimed, so that nobody takes it for abandoned before. */
 const CLAIMED = ".draft";
 
+function makeDraft(start: string): string {
+  try {
+    return mkdtempSync(start);
+  } catch (error) {
+    throw new OperationError(`${dirname(start)} cannot be written to: ${systemReason(error)}.`, { cause: error });
+  }
+}
+
 function newDraft(directory: string, name: string): Draft {
-  const made = mkdtempSync(join(directory, `.${name}-`));
+  const made = makeDraft(join(directory, `.${name}-`));
   const handle = openSync(made, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
   const path = `/proc/self/fd/${handle}`;
   if (!isOwn(fstatSync(handle)) || readdirSync(path).length > 0) {

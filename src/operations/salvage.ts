@@ -32,6 +32,7 @@ export interface SalvageOptions extends ExportOptions {
 export function* salvageLines(path: string, { onEnd, onProgress, ...options }: SalvageOptions): Generator<string, void, undefined> {
   using pages = new Pages(path);
   const tables = new Map(pages.tables().map((table) => [table.name, table]));
+  const hasLostTables = tables.size < pages.tableCount;
   const total = RECORDS.reduce((sum, { table }) => sum + (tables.get(table.name)?.entries ?? 0), 0);
   const leftOut: LeftOut[] = [];
   const counters = new Map<string, string>();
@@ -64,7 +65,7 @@ export function* salvageLines(path: string, { onEnd, onProgress, ...options }: S
     const rows = (table?.entries ?? 0) - seen.size;
     // There stands from which vector on they are of the provider in use.
     if (of.table === meta) isMetaWhole = table !== undefined && rows === 0;
-    if (table === undefined || rows > 0) leftOut.push({ table: of.table.name, rows, of: table?.entries ?? 0 });
+    if ((table === undefined && hasLostTables) || rows > 0) leftOut.push({ table: of.table.name, rows, of: table?.entries ?? 0 });
   }
   // Those of the store as it was; where they are lost, what follows from the memories.
   let nextLabel = Number(counters.get("nextLabel") ?? 0);

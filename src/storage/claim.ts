@@ -9,7 +9,7 @@
 import { Database, SQLiteError } from "bun:sqlite";
 import { closeSync, constants, lstatSync, openSync } from "node:fs";
 import { join } from "node:path";
-import { messageOf } from "../lib/errors.ts";
+import { systemReason } from "../lib/system-errors.ts";
 
 /** Another process has claimed this data directory. */
 class DirectoryInUseError extends Error {
@@ -36,7 +36,7 @@ export function claim(directory: string): () => void {
   } catch (error) {
     lock?.close();
     if (error instanceof SQLiteError && error.code === "SQLITE_BUSY") throw inUse(directory, error);
-    throw new Error(`${path} cannot be locked: ${messageOf(error)}`, { cause: error });
+    throw new Error(`${path} cannot be locked: ${systemReason(error)}.`, { cause: error });
   }
   const held = lock;
   return () => held.close();

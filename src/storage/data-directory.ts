@@ -9,7 +9,7 @@
  */
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { messageOf } from "../lib/errors.ts";
+import { systemReason } from "../lib/system-errors.ts";
 
 const PRIVATE_MODE = 0o700;
 const PERMISSION_BITS = 0o777;
@@ -72,7 +72,7 @@ function isPrivate(mode: number): boolean {
 }
 
 function cannotBeWritten(directory: string, error: unknown): Error {
-  return new Error(`The data directory ${directory} cannot be written to: ${messageOf(error)}`, { cause: error });
+  return new Error(`The data directory ${directory} cannot be written to: ${systemReason(error)}.`, { cause: error });
 }
 
 function refuseForeignFiles(directory: string): void {

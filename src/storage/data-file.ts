@@ -27,6 +27,7 @@ import {
   readSync,
   renameSync,
   rmSync,
+  writeFileSync,
   writeSync,
 } from "node:fs";
 import { dirname, join } from "node:path";
@@ -243,6 +244,27 @@ export function createDataFile(dataDirectory: string): void {
     rmSync(draft, { force: true });
   }
   for (const path of [directory, dataDirectory]) flushDirectory(path);
+}
+
+/** What LMDB's table of readers takes. */
+const LOCK_BYTES = 8_272;
+
+/**
+ * Makes LMDB's lock file with all of its bytes on the disk. LMDB makes one of holes and maps it: where the disk is full the
+ * first write to it would end the process (SIGBUS).
+ *
+ * @throws {Error} when the disk does not take it
+ */
+export function createLockFile(dataDirectory: string): void {
+  const path = join(dataDirectory, STORE_DIRECTORY, "lock.mdb");
+  if (existsSync(path)) return;
+  const draft = `${join(dataDirectory, STORE_DIRECTORY, DRAFT)}lock-${process.pid}`;
+  try {
+    writeFileSync(draft, new Uint8Array(LOCK_BYTES), { mode: 0o600, flush: true });
+    nameFile(draft, path);
+  } finally {
+    rmSync(draft, { force: true });
+  }
 }
 
 /** Leaves a file alone that is there already. */

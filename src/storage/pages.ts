@@ -110,6 +110,11 @@ export class Pages implements Disposable {
     closeSync(this.#file);
   }
 
+  /** How many tables there are, whether or not their names can be read. */
+  get tableCount(): number {
+    return this.#meta.trees.names.entries;
+  }
+
   /** Every table whose name can be read. */
   tables(): TableTree[] {
     const tables: TableTree[] = [];

@@ -17,14 +17,15 @@
  *
  * @module
  */
-import { accessSync, chmodSync, constants } from "node:fs";
+import { accessSync, chmodSync, constants, existsSync } from "node:fs";
 import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
 import { ApiError, messageOf } from "../lib/errors.ts";
+import { systemReason } from "../lib/system-errors.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
-import { createDataFile, STORE_DIRECTORY } from "./data-file.ts";
+import { createDataFile, createLockFile, STORE_DIRECTORY } from "./data-file.ts";
 import { Draft, type Write } from "./draft.ts";
 import { isMarked, mark, unmark, type Durability } from "./durability.ts";
 import { KEY_ENCODER } from "./keys.ts";
@@ -119,10 +120,9 @@ export class Store implements Reader {
     // Its types know of no `keyEncoder` for a table.
     const options = { keyEncoder: KEY_ENCODER } as object;
     const openTable = <Value>(name: string, encoding: "string" | "binary") => {
-      // Read-only, a table that is not there is not made.
+      // Read-only, a table that is not there is not made: an older Cairn did not have it.
       const table = this.#env.openDB<Value, string>({ ...options, name, encoding }) as Database<Value, string> | undefined;
-      if (table === undefined) throw new StoreError(`The store in ${directory} has no table ${name} yet: start cairn serve on it once.`);
-      return table;
+      return table ?? (NO_TABLE as unknown as Database<Value, string>);
     };
     for (const { name } of TABLES) this.#databases.set(name, openTable<string>(name, "string"));
     this.#vectors = openTable<Uint8Array>(vectors.name, "binary");
@@ -144,14 +144,17 @@ export class Store implements Reader {
   ): Promise<Store> {
     const path = pathIn(directory);
     assertFile(directory);
-    const readOnly = onlyReads && !isWritable(path);
+    const readOnly = existsSync(path) && !isWritable(path);
+    if (readOnly && !onlyReads)
+      throw new StoreError(`The store in ${directory} must not be written to: its files, or the disk, are read-only.`);
     if (!readOnly) {
-      createDataFile(directory);
+      Store.#createFiles(directory);
       if (durability === "relaxed") mark(path);
       else if (durability === "strict" && isMarked(path)) await Store.#flush(directory, clock);
     }
     const store = Store.#opened(directory, clock, durability, readOnly);
-    if (!store.has(meta, "schema")) await store.commit((tx) => tx.put(meta, "schema", String(SCHEMA_VERSION)));
+    if (!store.has(meta, "schema") && !readOnly) await store.commit((tx) => tx.put(meta, "schema", String(SCHEMA_VERSION)));
+    if (readOnly && !store.has(meta, "schema")) throw new StoreError(`The store in ${directory} is empty, and must not be written to.`);
     const { schema } = store;
     if (schema === SCHEMA_VERSION || (older && schema < SCHEMA_VERSION)) return store;
     await store.close();
@@ -160,6 +163,15 @@ export class Store implements Reader {
         ? "It was written by an older Cairn: start `cairn serve`, which makes a backup and brings it up to date."
         : "It was written by a newer Cairn: start that one.";
     throw new StoreError(`The store in ${directory} has schema version ${schema}; this Cairn reads version ${SCHEMA_VERSION}. ${advice}`);
+  }
+
+  static #createFiles(directory: string): void {
+    try {
+      createDataFile(directory);
+      createLockFile(directory);
+    } catch (error) {
+      throw new StoreError(`The files of the store in ${directory} cannot be made: ${systemReason(error)}.`, { cause: error });
+    }
   }
 
   static #opened(directory: string, clock: Clock, durability: Durability = "strict", readOnly = false): Store {
@@ -515,13 +527,25 @@ function outcomeUnknown(reason: string, cause: unknown): ApiError {
   return new ApiError("service_unavailable", `${reason} ${advice}`, { cause });
 }
 
+/** What is read of a table that is not there. */
+const NO_TABLE = {
+  get: () => undefined,
+  getBinaryFast: () => undefined,
+  doesExist: () => false,
+  getKeys: () => [],
+  getRange: () => [],
+  getStats: () => ({ entryCount: 0, pageSize: 0, treeBranchPageCount: 0, treeLeafPageCount: 0, overflowPages: 0 }),
+};
+
 function pathIn(directory: string): string {
   return join(directory, STORE_DIRECTORY);
 }
 
 function isWritable(path: string): boolean {
   try {
-    for (const part of [path, join(path, "data.mdb")]) accessSync(part, constants.W_OK);
+    accessSync(path, constants.W_OK);
+    const file = join(path, "data.mdb");
+    if (existsSync(file)) accessSync(file, constants.W_OK);
     return true;
   } catch {
     return false;

@@ -56,6 +56,8 @@ export class VectorIndex {
   /** There was a change that the worker, busy then, may have overlooked. */
   #hasNews = false;
   #hasFailed = false;
+  /** Why the last worker ended; undefined once another one answers. */
+  #problem: string | undefined;
   #isClosed = false;
 
   constructor(store: Store, log: Log, { graphFrom = GRAPH_FROM, newWorker = theWorker }: IndexOptions = {}) {
@@ -69,6 +71,16 @@ export class VectorIndex {
   /** Loads the graph if there are vectors enough to need one. Without it everything but search works. */
   async open(): Promise<void> {
     if (this.#needsWorker()) await this.#connect().ready.catch(() => undefined);
+  }
+
+  /** Why searches beyond a session, a user or a narrow filter are answered 503 at present; undefined when they are not. */
+  problem(): string | undefined {
+    return this.#problem;
+  }
+
+  /** Starts another worker where the last one has failed: nothing but a search would. */
+  startAgain(): void {
+    if (this.#problem !== undefined && this.#connection === undefined && !this.#isClosed) this.#connect();
   }
 
   /** Where the graph stands, as the worker last said. */
@@ -170,6 +182,7 @@ export class VectorIndex {
       this.#status = NO_STATUS;
       if (reason === undefined) return;
       this.#hasFailed = true;
+      this.#problem = "The vector index has failed and is being started again; searches over all memories are refused.";
       this.#log.error("vector index failed", { reason });
     });
     return connection;
@@ -180,6 +193,7 @@ export class VectorIndex {
       case "ready": {
         const { rebuilding, status } = notice;
         this.#status = status;
+        this.#problem = undefined;
         this.#log.info("vector index ready", { indexed: status.indexed, pending: status.pending, rebuilding });
         break;
       }

@@ -206,6 +206,26 @@ for (const { name, end } of ENDS) {
   });
 }
 
+test("from the moment the worker has failed until another one is up there is a problem, and one is started without a question", async () => {
+  const { vectors, index, workers, current } = await withFakes(150);
+  await using _ = vectors;
+  const opened = index.open();
+  current().up();
+  await opened;
+  expect(index.problem()).toBeUndefined();
+  current().exit();
+  await turn();
+  expect(index.problem()).toContain("The vector index has failed");
+  index.startAgain();
+  index.startAgain();
+  expect([workers.length, index.problem()]).toEqual([2, expect.any(String) as string]);
+  current().up();
+  await turn();
+  expect(index.problem()).toBeUndefined();
+  index.startAgain();
+  expect(workers.length).toBe(2);
+});
+
 test("the worker is told of changes once while it is busy, and of one that it may have overlooked when it is idle", async () => {
   const { vectors, index, current } = await withFakes(150);
   await using _ = vectors;
