@@ -175,16 +175,16 @@ const PATH_SHOWN_LENGTH = 256;
 function refuseChangedNumbers(text: string): void {
   for (const { number, path } of numbersIn(text)) {
     const value = Number(number);
-    if (!Number.isFinite(value))
-      throw new ApiError("invalid_request", `${path()} has a number too large for JSON to keep.`, { param: path() });
+    if (!Number.isFinite(value)) throw changedNumber(path(), "has a number too large for JSON to keep.");
     if (/^-?\d+$/.test(number) && !isKept(number, value)) {
-      throw new ApiError(
-        "invalid_request",
-        `${path()} must be a number that can be kept exactly; ${number.slice(0, SHOWN_LENGTH)} would become ${value}. Send it as text.`,
-        { param: path() },
-      );
+      const shownNumber = number.slice(0, SHOWN_LENGTH);
+      throw changedNumber(path(), `must be a number that can be kept exactly; ${shownNumber} would become ${value}. Send it as text.`);
     }
   }
+}
+
+function changedNumber(path: string, problem: string): ApiError {
+  return new ApiError("invalid_request", `${path === "" ? "The body" : path} ${problem}`, { param: path });
 }
 
 /** A double that is written with as few digits as tell it from others (54099388594620730) is no other number when it comes back. */

@@ -210,6 +210,7 @@ const refused: { name: string; body: string | Uint8Array<ArrayBuffer>; message: 
     param: "a.b.1",
   },
   { name: "1e0000309", body: '{"a":1e0000309}', message: "a has a number too large for JSON to keep.", param: "a" },
+  { name: "1e999 without a name", body: '{"":1e999}', message: "The body has a number too large for JSON to keep.", param: "" },
   { name: "309 digits", body: `{"a":${"9".repeat(309)}}`, message: "a has a number too large for JSON to keep.", param: "a" },
   { name: "250 digits and e99", body: `{"a":${"9".repeat(250)}e99}`, message: "a has a number too large for JSON to keep.", param: "a" },
   {
