@@ -8,7 +8,7 @@
  */
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import { jsonArray, jsonObject, type JsonText } from "../lib/json.ts";
-import { memoryMembers, newestMemories, type MemoryParts } from "../memories/memories.ts";
+import { memoryMembers, newestMemories, type MemoryParts, visibleMemories } from "../memories/memories.ts";
 import { explanationsJson, rank, type Ranking } from "../memories/search.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { readState } from "../sessions/versions.ts";
@@ -31,15 +31,15 @@ export async function getContext(parts: MemoryParts, id: string, request: Contex
   const scope = scopeOf(asked);
   const ranking =
     query === undefined || memoryLimit === 0 ? undefined : await rank(parts, query, scope, { threshold: 0, limit: memoryLimit });
+  // With nothing to look for in a query of spaces alone, the newest as without one.
+  const newest =
+    ranking === undefined || ranking.query.lexical.size === 0 ? await newestMemories(parts.store, scope, memoryLimit) : undefined;
   // Read after the search, so that all of the answer that can change is of one moment.
   const session = liveSession(parts.store, parts.clock.now(), id);
   const state = readState(parts.store, session.key, session.row.version);
   const recentTurns = latestTurns(parts.store, session.key, session.row.turnCount, turnLimit);
-  // With nothing to look for in a query of spaces alone, the newest as without one.
   const memories =
-    ranking === undefined || ranking.query.lexical.size === 0
-      ? newest(parts, scope, memoryLimit)
-      : await relevant(parts, ranking, request.explain);
+    ranking === undefined || newest !== undefined ? itemsOf(parts, newest ?? []) : await relevant(parts, ranking, request.explain);
   return jsonObject({ state, memories: jsonArray(memories), recent_turns: recentTurns });
 }
 
@@ -48,14 +48,12 @@ function scopeOf({ key, row }: LiveSession): Filter {
   return [row.userId === null ? posting(memoriesBySession, key) : posting(memoriesByUser, hashKey(row.userId))];
 }
 
-function newest(parts: MemoryParts, scope: Filter, limit: number): JsonText[] {
-  const found: JsonText[] = [];
-  if (limit === 0) return found;
-  for (const { key, row } of newestMemories(parts.store, scope)) {
-    found.push(itemJson(parts.store, key, row, 0));
-    if (found.length === limit) break;
-  }
-  return found;
+function itemsOf({ store }: MemoryParts, keys: readonly BareId[]): JsonText[] {
+  const find = visibleMemories(store);
+  return keys.flatMap((key) => {
+    const row = find(key);
+    return row === undefined ? [] : [itemJson(store, key, row, 0)];
+  });
 }
 
 async function relevant({ store }: MemoryParts, ranking: Ranking, explain: boolean): Promise<JsonText[]> {

@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { nextTurn } from "../lib/clock.ts";
 import { textBytes } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, isId, withPrefix, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
@@ -35,7 +36,7 @@ import {
   type MemoryRow,
 } from "../storage/tables.ts";
 import { isCreatedWithin, walkCreated, type CreatedFilter } from "../storage/walk-created.ts";
-import { posting, walk, type Filter } from "../storage/walk.ts";
+import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 import type { VectorIndex } from "../vectors/vector-index.ts";
 import { encodeVector } from "../vectors/encoding.ts";
@@ -238,13 +239,18 @@ function* passing({ store, listLooksMax }: Records, filter: Filter, created: Cre
   }
 }
 
-/** Of one session or user. */
-export function* newestMemories(reader: Reader, scope: Filter): Generator<{ key: BareId; row: MemoryRow }> {
-  const find = visibleMemories(reader);
-  for (const key of walk(reader, memories, scope)) {
-    const row = find(key);
-    if (row !== undefined) yield { key, row };
+/** Up to `limit` of one session or user. Where many are passed over, as their session is being removed, other requests are answered in between. */
+export async function newestMemories(reader: Reader, scope: Filter, limit: number): Promise<BareId[]> {
+  const found: BareId[] = [];
+  if (limit === 0) return found;
+  let find = visibleMemories(reader);
+  for (const key of walkInSteps(reader, memories, scope)) {
+    if (typeof key !== "string") {
+      await nextTurn();
+      find = visibleMemories(reader);
+    } else if (find(key) !== undefined && found.push(key) === limit) break;
   }
+  return found;
 }
 
 export interface MemoryChanges {

@@ -36,15 +36,6 @@ interface Bounds {
   before?: BareId | undefined;
 }
 
-/**
- * The ids that pass a filter, newest first.
- *
- * @param records - the table whose keys are the ids: what is walked when there is no filter
- */
-export function* walk(reader: Reader, records: AnyTable, filter: Filter, bounds: Bounds = {}): Generator<BareId, void, undefined> {
-  for (const id of walkInSteps(reader, records, filter, bounds, Number.POSITIVE_INFINITY)) if (typeof id === "string") yield id;
-}
-
 /** Where a walk stands that has not come to its end: other requests can be answered first, or the rest be left to another walk. */
 export interface Pause {
   /** Whatever is not older than this id was looked at: what follows begins `before` it. */
@@ -57,8 +48,10 @@ export interface Pause {
 const LOOKS_AT_ONCE = 1_000;
 
 /**
- * The same where it can take long: where many ids pass one condition and few all of them, or few are there to be shown. There is
- * a pause whenever there were more than `looks` at a range, whatever was found.
+ * The ids that pass a filter, newest first. It can take long where many pass one condition and few all of them, or few are there to
+ * be shown: there is a pause whenever there were more than `looks` at a range, whatever was found.
+ *
+ * @param records - the table whose keys are the ids: what is walked when there is no filter
  */
 export function* walkInSteps(
   reader: Reader,

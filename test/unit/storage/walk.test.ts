@@ -6,7 +6,7 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import type { Reader, Span } from "../../../src/storage/store.ts";
 import type { AnyTable } from "../../../src/storage/tables.ts";
-import { matches, posting, walk, walkInSteps } from "../../../src/storage/walk.ts";
+import { matches, posting, walkInSteps } from "../../../src/storage/walk.ts";
 import { firstBareIdAt } from "../../../src/lib/ids.ts";
 
 const RECORDS: AnyTable = { name: "records" };
@@ -81,6 +81,11 @@ const items = fc
   .map((runs) => runs.flatMap(({ run, ...item }) => Array.from({ length: run }, () => item)).slice(0, 1_500));
 const bound = fc.option(fc.integer({ min: 0, max: 1_500 }), { nil: undefined });
 const wanted = (values: string[]) => fc.option(fc.uniqueArray(fc.constantFrom(...values), { minLength: 1 }), { nil: undefined });
+
+/** A walk without pauses. */
+function* walk(...[reader, records, filter, bounds]: Parameters<typeof walkInSteps>): Generator<string> {
+  for (const id of walkInSteps(reader, records, filter, bounds, Number.POSITIVE_INFINITY)) if (typeof id === "string") yield id;
+}
 
 test("a walk gives what filtering every record gives, newest first", () => {
   fc.assert(
