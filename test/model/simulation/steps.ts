@@ -33,7 +33,7 @@ export const CONTENTS = [
   LONG,
 ];
 /** There is nothing to look for in it. */
-export const NO_WORDS = "…?";
+const NO_WORDS = "…?";
 export const QUERIES = [...CONTENTS.slice(0, 3), "What does she like to drink?", "How does the customer want to be contacted?", NO_WORDS];
 
 const LIMITS = [undefined, undefined, 1, 2, 3, 7, 100];
