@@ -32,9 +32,9 @@ export const CONTENTS = [
   "?!",
   LONG,
 ];
-/** There is nothing to look for in it. */
-const NO_WORDS = "…?";
-export const QUERIES = [...CONTENTS.slice(0, 3), "What does she like to drink?", "How does the customer want to be contacted?", NO_WORDS];
+/** Signs without a word, which no content has. */
+const SIGNS = "…?";
+export const QUERIES = [...CONTENTS.slice(0, 3), "What does she like to drink?", "How does the customer want to be contacted?", SIGNS];
 
 const LIMITS = [undefined, undefined, 1, 2, 3, 7, 100];
 

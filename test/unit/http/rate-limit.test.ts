@@ -42,3 +42,15 @@ test("addresses that were idle until their buckets were full are forgotten befor
   for (let i = 0; i < 7_500; i++) limiter.takeOfAddress(`new ${i}`, RATE, 1);
   expect(limiter.takeOfAddress("busy", RATE, 0).remaining).toBe(1);
 });
+
+test("a key keeps its bucket however many keys there are, until that is full again", () => {
+  const clock = new FakeClock();
+  const limiter = new RateLimiter(clock);
+  limiter.takeOfKey("idle", RATE);
+  clock.advance({ seconds: 2 });
+  for (let i = 0; i < 3; i++) limiter.takeOfKey("busy", RATE);
+  for (let i = 0; i < 25_000; i++) limiter.takeOfKey(`key ${i}`, RATE);
+  expect(limiter.takeOfKey("busy", RATE)).toMatchObject({ allowed: false, remaining: 0 });
+  expect(limiter.takeOfKey("key 0", RATE)).toMatchObject({ remaining: 1 });
+  expect(limiter.takeOfKey("idle", RATE)).toMatchObject({ remaining: 2 });
+});
