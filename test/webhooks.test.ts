@@ -465,6 +465,25 @@ test("Retry-After puts off everything for a receiver that is overloaded, over a 
   expect(new Set((await deliveriesOf(cairn, id)).map(({ status }) => status))).toEqual(new Set(["delivered"]));
 });
 
+test("what was put off while the clock was ahead is delivered once the clock is right", async () => {
+  await using cairn = await startCairn();
+  let status = 429;
+  await using receiver = startReceiver(() => new Response(null, { status, headers: { "retry-after": "60" } }));
+  await subscribe(cairn, receiver.url, { events: ["turn.added"] });
+  const { id } = await cairn.createSession({ ttl_seconds: 2_592_000 });
+  const right = cairn.clock.now();
+  cairn.clock.advance({ days: 20 });
+  await cairn.addTurn(id);
+  await deliverAll(cairn);
+  await cairn.addTurn(id);
+  await cairn.runTask("webhook outbox");
+  cairn.clock.set(right + 1_000);
+  status = 200;
+  await cairn.runTask("webhook retention");
+  await deliverAll(cairn);
+  expect(receiver.events.map(({ data }) => data.turn_number)).toEqual([1, 1, 2]);
+});
+
 test("a pause that a receiver has asked for does not hold for another receiver in its place", async () => {
   await using cairn = await startCairn();
   await using busy = startReceiver(() => new Response(null, { status: 503, headers: { "retry-after": "3600" } }));
