@@ -474,13 +474,13 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "traces are kept for ever",
     file: "src/traces/record.ts",
-    find: "const expiresAt = timestamp + caller.retentionDays * DAY_MS;",
-    replace: "const expiresAt = timestamp + 36_500 * DAY_MS;",
+    find: "expiresAt: timestamp + caller.retentionDays * DAY_MS,",
+    replace: "expiresAt: timestamp + 36_500 * DAY_MS,",
     tests: [TRACES],
   },
   {
     breaks: "one action is the prefix of another",
-    file: "src/traces/record.ts",
+    file: "src/storage/indexes.ts",
     find: "return `${action}/`;",
     replace: "return action.slice(0, 7);",
     tests: [TRACES],

@@ -11,10 +11,10 @@
 import { DIMENSION } from "../embeddings/embedder.ts";
 import { SCOPES } from "../keys/keys.ts";
 import { TIERS } from "../keys/tiers.ts";
-import { BARE_ID_LENGTH, bareIdTime } from "../lib/ids.ts";
+import { BARE_ID_LENGTH } from "../lib/ids.ts";
 import { storedSettingsProblem } from "../settings/schema.ts";
-import { hashKey, numberKey } from "../storage/keys.ts";
-import { memoryIndexKeys } from "../storage/memory-records.ts";
+import { memoryIndexKeys, sessionIndexKeys, traceIndexKeys } from "../storage/indexes.ts";
+import { numberKey } from "../storage/keys.ts";
 import {
   apiKeys,
   apiKeysById,
@@ -57,8 +57,6 @@ import {
   type SettingsRow,
   type Table,
 } from "../storage/tables.ts";
-import type { TraceAction } from "../traces/events.ts";
-import { actionPrefix, expiryDayKey } from "../traces/record.ts";
 import { queueEntries } from "../webhooks/queue.ts";
 import { checkUrl } from "../webhooks/target.ts";
 import { secretProblem } from "../webhooks/signature.ts";
@@ -299,12 +297,7 @@ export const RECORDS: readonly RecordTable[] = [
       version: whole,
     }),
     indexes: [sessionsByAgent, sessionsByUser, sessionsByExpiry, sessionsAhead],
-    entries: (session, row) => [
-      { table: sessionsByAgent, key: hashKey(row.agentId) + session },
-      ...(row.userId === null ? [] : [{ table: sessionsByUser, key: hashKey(row.userId) + session }]),
-      { table: sessionsByExpiry, key: numberKey(row.expiresAt) + session },
-      ...(bareIdTime(session) > row.createdAt ? [{ table: sessionsAhead, key: session }] : []),
-    ],
+    entries: sessionIndexKeys,
   }),
   records({
     table: versions,
@@ -356,16 +349,7 @@ export const RECORDS: readonly RecordTable[] = [
       body: object({ id: id("trace"), session_id: nullOr(id("sess")), user_id: maybe(text), action: text, timestamp: isoTime }),
     }),
     indexes: [tracesBySession, tracesByUser, tracesByAction, tracesByExpiry, tracesAhead],
-    entries: (key, row) => {
-      const trace = JSON.parse(row.body) as { session_id: string | null; user_id?: string; action: TraceAction };
-      return [
-        ...(trace.session_id === null ? [] : [{ table: tracesBySession, key: trace.session_id.slice("sess_".length) + key }]),
-        ...(trace.user_id === undefined ? [] : [{ table: tracesByUser, key: hashKey(trace.user_id) + key }]),
-        { table: tracesByAction, key: actionPrefix(trace.action) + key },
-        { table: tracesByExpiry, key: expiryDayKey(row.expiresAt) + key },
-        ...(row.at === undefined ? [] : [{ table: tracesAhead, key }]),
-      ];
-    },
+    entries: traceIndexKeys,
   }),
   records({
     table: outbox,

@@ -7,21 +7,18 @@
  *
  * @module
  */
-import { bare, bareIdTime, type BareId, type SessionId } from "../lib/ids.ts";
+import { bare, type BareId, type SessionId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { FIRST } from "../storage/access.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { AFTER_ALL, hashKey, numberKey } from "../storage/keys.ts";
+import { sessionIndexKeys } from "../storage/indexes.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
 import { removeMemoryRecords } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import {
   memoriesBySession,
   removals,
   sessions,
-  sessionsByAgent,
-  sessionsAhead,
-  sessionsByExpiry,
-  sessionsByUser,
   turns,
   versions,
   type AnyTable,
@@ -37,10 +34,7 @@ const IDLE_MS = 1_000;
 /** Removes the session's row and what fits of its records; the caller has written the trace. */
 export function removeSession(tx: Tx, session: BareId, row: SessionRow, removal: RemovalRow): void {
   tx.remove(sessions, session);
-  tx.remove(sessionsByAgent, hashKey(row.agentId) + session);
-  if (row.userId !== null) tx.remove(sessionsByUser, hashKey(row.userId) + session);
-  tx.remove(sessionsByExpiry, numberKey(row.expiresAt) + session);
-  if (bareIdTime(session) > row.createdAt) tx.remove(sessionsAhead, session);
+  for (const index of sessionIndexKeys(session, row)) tx.remove(index.table, index.key);
   if (!removeSomeRecords(tx, session, removal)) tx.put(removals, session, removal);
 }
 

@@ -6,8 +6,9 @@
  * @module
  */
 import { textBytes } from "../lib/cache.ts";
-import { bare, bareIdTime, withPrefix, type SessionId } from "../lib/ids.ts";
+import { bare, withPrefix, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { sessionIndexKeys } from "../storage/indexes.ts";
 import { hashKey, numberKey } from "../storage/keys.ts";
 import { type Found, LOOKS_PER_HIDDEN_ROW, pageOfSteps, type Page } from "../storage/page.ts";
 import type { Tx } from "../storage/store.ts";
@@ -60,10 +61,7 @@ function putNewSession(tx: Tx, records: Records, caller: Caller, input: NewSessi
     version: 0,
   };
   tx.put(sessions, key, row);
-  tx.put(sessionsByAgent, hashKey(row.agentId) + key, "");
-  if (row.userId !== null) tx.put(sessionsByUser, hashKey(row.userId) + key, "");
-  tx.put(sessionsByExpiry, numberKey(row.expiresAt) + key, "");
-  if (bareIdTime(key) > row.createdAt) tx.put(sessionsAhead, key, "");
+  for (const index of sessionIndexKeys(key, row)) tx.put(index.table, index.key, "");
   putVersion(tx, key, 0, { createdAt: now, actor: caller.actor, source: "initial", body: input.initialState });
   return { id, row, json: sessionJson(id, row, input.initialState) };
 }

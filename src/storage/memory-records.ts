@@ -7,22 +7,11 @@
  *
  * @module
  */
-import { bareIdTime, type BareId } from "../lib/ids.ts";
-import { hashKey, numberKey } from "./keys.ts";
+import type { BareId } from "../lib/ids.ts";
+import { memoryIndexKeys } from "./indexes.ts";
+import { numberKey } from "./keys.ts";
 import type { Reader, Tx } from "./store.ts";
-import {
-  labels,
-  memories,
-  memoriesAhead,
-  memoriesBySession,
-  memoriesByTag,
-  memoriesByType,
-  memoriesByUser,
-  meta,
-  owed,
-  type Index,
-  type MemoryRow,
-} from "./tables.ts";
+import { labels, memories, meta, owed, type MemoryRow } from "./tables.ts";
 
 export function putMemory(tx: Tx, memory: BareId, row: MemoryRow, before?: MemoryRow): void {
   const now = new Map(memoryIndexKeys(memory, row).map((entry) => [entry.table.name + entry.key, entry]));
@@ -66,15 +55,4 @@ export function removeMemoryRecords(tx: Tx, memory: BareId): void {
   if (row.embedding !== undefined) removeVector(tx, memory, row.embedding.label);
   tx.remove(owed, memory);
   tx.remove(memories, memory);
-}
-
-/** What the indexes hold of a memory. */
-export function memoryIndexKeys(memory: BareId, row: MemoryRow): { table: Index; key: string }[] {
-  return [
-    { table: memoriesBySession, key: row.sessionId.slice("sess_".length) + memory },
-    ...(row.userId === null ? [] : [{ table: memoriesByUser, key: hashKey(row.userId) + memory }]),
-    { table: memoriesByType, key: hashKey(row.type) + memory },
-    ...row.tags.map((tag) => ({ table: memoriesByTag, key: hashKey(tag) + memory })),
-    ...(bareIdTime(memory) > row.createdAt ? [{ table: memoriesAhead, key: memory }] : []),
-  ];
 }

@@ -8,21 +8,12 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/duration.ts";
-import { bare, bareIdTime, type IdSource, type KeyId } from "../lib/ids.ts";
+import { bare, type IdSource, type KeyId } from "../lib/ids.ts";
 import { EMPTY_OBJECT, jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
-import { hashKey, numberKey } from "../storage/keys.ts";
+import { isIdAhead, traceIndexKeys } from "../storage/indexes.ts";
 import type { Store, Tx } from "../storage/store.ts";
-import {
-  outbox,
-  traces,
-  tracesAhead,
-  tracesByAction,
-  tracesByExpiry,
-  tracesBySession,
-  tracesByUser,
-  type OutboxRow,
-} from "../storage/tables.ts";
+import { outbox, traces, type OutboxRow, type TraceRow } from "../storage/tables.ts";
 import { recordEventOf, traceEventsOf, type AdminAction, type EventType, type TraceAction } from "./events.ts";
 
 /** What limits the records that callers make. */
@@ -111,7 +102,6 @@ export function record(tx: Tx, records: Records, caller: Caller, entry: TraceEnt
   const id = records.ids.next("trace");
   const key = bare(id);
   const timestamp = records.clock.now();
-  const isIdAhead = bareIdTime(key) > timestamp;
   const user = entry.userId === null ? "" : `,"user_id":${toJson(entry.userId)}`;
   const metadata =
     caller.startedAt === null
@@ -120,18 +110,15 @@ export function record(tx: Tx, records: Records, caller: Caller, entry: TraceEnt
   const body =
     `{"object":"trace","id":"${id}","session_id":${toJson(entry.sessionId)}${user},"action":"${entry.action}","actor":${toJson(caller.actor)},` +
     `"timestamp":"${toIso(timestamp)}","details":${jsonObject(entry.details)},"metadata":${metadata}}`;
-  const expiresAt = timestamp + caller.retentionDays * DAY_MS;
-  tx.put(traces, key, {
-    expiresAt,
-    ...(isIdAhead ? { at: timestamp } : {}),
+  const row: TraceRow = {
+    expiresAt: timestamp + caller.retentionDays * DAY_MS,
+    ...(isIdAhead(key, timestamp) ? { at: timestamp } : {}),
     ...(entry.sessionId === null ? { adminOnly: true } : {}),
     body: body as JsonText,
-  });
-  if (entry.sessionId !== null) tx.put(tracesBySession, entry.sessionId.slice("sess_".length) + key, "");
-  if (entry.userId !== null) tx.put(tracesByUser, hashKey(entry.userId) + key, "");
-  tx.put(tracesByAction, actionPrefix(entry.action) + key, "");
-  tx.put(tracesByExpiry, expiryDayKey(expiresAt) + key, "");
-  if (isIdAhead) tx.put(tracesAhead, key, "");
+  };
+  tx.put(traces, key, row);
+  const members = { session_id: entry.sessionId, user_id: entry.userId ?? undefined, action: entry.action };
+  for (const index of traceIndexKeys(key, row, members)) tx.put(index.table, index.key, "");
 
   const emit = (type: EventType, content: Pick<OutboxRow, "traceId" | "body">) =>
     tx.put(outbox, records.ids.bare(), { type, createdAt: timestamp, sessionId: entry.sessionId, ...content });
@@ -145,14 +132,4 @@ export function recordAdmin(tx: Tx, records: Records, caller: Caller, action: Ad
   const members: TraceEntry["details"] = {};
   for (const [name, value] of Object.entries(details)) members[name] = toJson(value);
   record(tx, records, caller, { action, sessionId: null, userId: null, details: members });
-}
-
-/** The slash ends the name, so that one action is never a prefix of another. */
-export function actionPrefix(action: TraceAction): string {
-  return `${action}/`;
-}
-
-/** The day at whose end a trace is certainly past its time. */
-export function expiryDayKey(expiresAt: number): string {
-  return numberKey(Math.floor(expiresAt / DAY_MS));
 }

@@ -9,12 +9,11 @@
 import { BARE_ID_LENGTH } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { hashKey } from "../storage/keys.ts";
+import { expiryDayKey, traceIndexKeys } from "../storage/indexes.ts";
 import type { Tx } from "../storage/store.ts";
-import { traces, tracesAhead, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser } from "../storage/tables.ts";
+import { traces, tracesByExpiry } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
-import type { TraceAction } from "./events.ts";
-import { actionPrefix, expiryDayKey, type Records } from "./record.ts";
+import type { Records } from "./record.ts";
 
 const TRACES_PER_COMMIT = 200;
 const IDLE_MS = 60_000;
@@ -40,11 +39,7 @@ function removeTrace(tx: Tx, key: string): void {
   const id = key.slice(-BARE_ID_LENGTH);
   const row = tx.get(traces, id);
   if (row !== undefined) {
-    const trace = JSON.parse(row.body) as { session_id: string | null; user_id?: string; action: TraceAction };
-    if (trace.session_id !== null) tx.remove(tracesBySession, trace.session_id.slice("sess_".length) + id);
-    if (trace.user_id !== undefined) tx.remove(tracesByUser, hashKey(trace.user_id) + id);
-    tx.remove(tracesByAction, actionPrefix(trace.action) + id);
-    if (row.at !== undefined) tx.remove(tracesAhead, id);
+    for (const index of traceIndexKeys(id, row)) tx.remove(index.table, index.key);
     tx.remove(traces, id);
   }
   tx.remove(tracesByExpiry, key);

@@ -7,12 +7,13 @@ import { ApiError } from "../lib/errors.ts";
 import { bare, isId, withPrefix, type TraceId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { type Found, listOf, LOOKS_PER_HIDDEN_ROW, pageOfSteps, type Page } from "../storage/page.ts";
+import { actionPrefix } from "../storage/indexes.ts";
 import { hashKey } from "../storage/keys.ts";
 import { traces, tracesAhead, tracesByAction, tracesBySession, tracesByUser, type TraceRow } from "../storage/tables.ts";
 import { isCreatedWithin, walkCreated, type CreatedFilter } from "../storage/walk-created.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import type { TraceAction } from "./events.ts";
-import { actionPrefix, type Records } from "./record.ts";
+import type { Records } from "./record.ts";
 
 export interface TraceFilter extends CreatedFilter {
   sessionId?: string | undefined;
