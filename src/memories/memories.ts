@@ -9,7 +9,7 @@
 import { nextTurn } from "../lib/clock.ts";
 import { textBytes } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, withPrefix, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
+import { bare, isId, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
@@ -21,8 +21,9 @@ import { diffObjects, isEmptyDiff } from "../sessions/diff.ts";
 import { isAnyBeingRemoved, isBeingRemoved } from "../sessions/removal.ts";
 import { laterOf, liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
 import { hashKey } from "../storage/keys.ts";
+import { isCreatedWithin, listRecords, type CreatedFilter } from "../storage/list.ts";
 import { firstLabelOf, putMemory, putVector, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
-import { type Found, LOOKS_PER_HIDDEN_ROW, pageOfSteps, type Page } from "../storage/page.ts";
+import type { Page } from "../storage/page.ts";
 import type { Reader, Store, Tx } from "../storage/store.ts";
 import {
   memories,
@@ -35,7 +36,6 @@ import {
   sessions,
   type MemoryRow,
 } from "../storage/tables.ts";
-import { isCreatedWithin, walkCreated, type CreatedFilter } from "../storage/walk-created.ts";
 import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 import type { VectorIndex } from "../vectors/vector-index.ts";
@@ -215,28 +215,15 @@ export function memoryPostings({ store, clock }: Records, filter: MemoryFilter):
 }
 
 export async function listMemories(records: Records, filter: MemoryFilter & CreatedFilter, page: Page<MemoryId>): Promise<JsonText> {
-  const before = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
-  return pageOfSteps(passing(records, memoryPostings(records, filter), filter, before), page.limit, records.listLooksMax);
-}
-
-/** What passes, and how far the search has come: after each of these the store may be another. */
-function* passing({ store, listLooksMax }: Records, filter: Filter, created: CreatedFilter, before: BareId | undefined): Generator<Found> {
-  let [find, firstLabel] = [visibleMemories(store), firstLabelOf(store)];
-  for (const key of walkCreated(store, memories, memoriesAhead, filter, created, before, listLooksMax)) {
-    if (typeof key !== "string") {
-      yield { ...key, passed: withPrefix("mem", key.passed) };
-      [find, firstLabel] = [visibleMemories(store), firstLabelOf(store)];
-      continue;
-    }
-    const row = find(key);
-    const id = withPrefix("mem", key);
-    if (row !== undefined && isCreatedWithin(row.createdAt, created)) {
-      yield { id, json: memoryJson(id, row, firstLabel) };
-      continue;
-    }
-    yield { passed: id, looks: LOOKS_PER_HIDDEN_ROW };
-    [find, firstLabel] = [visibleMemories(store), firstLabelOf(store)];
-  }
+  const { store } = records;
+  const listed = { prefix: "mem", table: memories, ahead: memoriesAhead } as const;
+  return listRecords(records, listed, memoryPostings(records, filter), filter, page, () => {
+    const [find, firstLabel] = [visibleMemories(store), firstLabelOf(store)];
+    return (key, id) => {
+      const row = find(key);
+      return row !== undefined && isCreatedWithin(row.createdAt, filter) ? memoryJson(id, row, firstLabel) : undefined;
+    };
+  });
 }
 
 /** Up to `limit` of one session or user. Where many are passed over, as their session is being removed, other requests are answered in between. */

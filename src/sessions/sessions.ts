@@ -6,14 +6,14 @@
  * @module
  */
 import { textBytes } from "../lib/cache.ts";
-import { bare, withPrefix, type SessionId } from "../lib/ids.ts";
+import { bare, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { sessionIndexKeys } from "../storage/indexes.ts";
 import { hashKey, numberKey } from "../storage/keys.ts";
-import { type Found, LOOKS_PER_HIDDEN_ROW, pageOfSteps, type Page } from "../storage/page.ts";
+import { isCreatedWithin, listRecords, type CreatedFilter } from "../storage/list.ts";
+import type { Page } from "../storage/page.ts";
 import type { Tx } from "../storage/store.ts";
 import { sessions, sessionsAhead, sessionsByAgent, sessionsByExpiry, sessionsByUser, type SessionRow } from "../storage/tables.ts";
-import { isCreatedWithin, walkCreated, type CreatedFilter } from "../storage/walk-created.ts";
 import { posting } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff } from "./diff.ts";
@@ -74,25 +74,21 @@ export function getSession({ store, clock }: Records, id: string): JsonText {
 }
 
 export function listSessions(
-  { store, clock, listLooksMax }: Records,
+  records: Records,
   filter: { agentId?: string | undefined; userId?: string | undefined } & CreatedFilter,
   page: Page<SessionId>,
 ): Promise<JsonText> {
+  const { store, clock } = records;
   const postings = [
     ...(filter.agentId === undefined ? [] : [posting(sessionsByAgent, hashKey(filter.agentId))]),
     ...(filter.userId === undefined ? [] : [posting(sessionsByUser, hashKey(filter.userId))]),
   ];
-  const before = page.startingAfter === undefined ? undefined : bare(page.startingAfter);
   const now = clock.now();
-  const records = walkCreated(store, sessions, sessionsAhead, postings, filter, before, listLooksMax).map((key): Found => {
-    if (typeof key !== "string") return { ...key, passed: withPrefix("sess", key.passed) };
-    const id = withPrefix("sess", key);
+  return listRecords(records, { prefix: "sess", table: sessions, ahead: sessionsAhead }, postings, filter, page, () => (key, id) => {
     const row = store.get(sessions, key);
-    if (row === undefined || row.expiresAt <= now || !isCreatedWithin(row.createdAt, filter))
-      return { passed: id, looks: LOOKS_PER_HIDDEN_ROW };
-    return { id, json: sessionJson(id, row, readState(store, key, row.version)) };
+    if (row === undefined || row.expiresAt <= now || !isCreatedWithin(row.createdAt, filter)) return undefined;
+    return sessionJson(id, row, readState(store, key, row.version));
   });
-  return pageOfSteps(records, page.limit, listLooksMax);
 }
 
 /** Merges metadata (a null removes the key) and sets a new time to live, counted from now. What changes nothing leaves no trace. */

@@ -10,6 +10,7 @@ import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import type { Reader, Span } from "./access.ts";
 import type { Table } from "./tables.ts";
+import { LOOKS_PER_TURN } from "./walk.ts";
 
 interface Item {
   id: string;
@@ -24,10 +25,6 @@ interface Passed {
 
 export type Found = Item | Passed;
 
-/** A record that is read and not shown takes as long as so many looks at an index. */
-export const LOOKS_PER_HIDDEN_ROW = 10;
-/** Then other requests are let through. */
-const LOOKS_PER_TURN = 1_000;
 /** Characters of records that a page may hold while other requests are let through. */
 const HELD_LENGTH_MAX = 64 * 1024;
 

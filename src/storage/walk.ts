@@ -44,8 +44,8 @@ export interface Pause {
   readonly looks: number;
 }
 
-/** So many looks at ranges of indexes take 1 ms or two. */
-const LOOKS_AT_ONCE = 1_000;
+/** Looks at ranges of indexes between two turns of the event loop: one or two milliseconds. */
+export const LOOKS_PER_TURN = 1_000;
 
 /**
  * The ids that pass a filter, newest first. It can take long where many pass one condition and few all of them, or few are there to
@@ -58,7 +58,7 @@ export function* walkInSteps(
   records: AnyTable,
   filter: Filter,
   bounds: Bounds = {},
-  looks = LOOKS_AT_ONCE,
+  looks = LOOKS_PER_TURN,
 ): Generator<BareId | Pause, void, undefined> {
   const streams =
     filter.length === 0

@@ -4,13 +4,13 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, withPrefix, type TraceId } from "../lib/ids.ts";
+import { bare, isId, type TraceId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
-import { type Found, listOf, LOOKS_PER_HIDDEN_ROW, pageOfSteps, type Page } from "../storage/page.ts";
 import { actionPrefix } from "../storage/indexes.ts";
 import { hashKey } from "../storage/keys.ts";
+import { isCreatedWithin, listRecords, type CreatedFilter } from "../storage/list.ts";
+import { listOf, type Page } from "../storage/page.ts";
 import { traces, tracesAhead, tracesByAction, tracesBySession, tracesByUser, type TraceRow } from "../storage/tables.ts";
-import { isCreatedWithin, walkCreated, type CreatedFilter } from "../storage/walk-created.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import type { TraceAction } from "./events.ts";
 import type { Records } from "./record.ts";
@@ -26,12 +26,7 @@ export interface TraceReader {
   readonly isAdmin: boolean;
 }
 
-export async function listTraces(
-  { store, clock, listLooksMax }: Records,
-  { isAdmin }: TraceReader,
-  filter: TraceFilter,
-  page: Page<TraceId>,
-): Promise<JsonText> {
+export async function listTraces(records: Records, { isAdmin }: TraceReader, filter: TraceFilter, page: Page<TraceId>): Promise<JsonText> {
   const { sessionId, userId, action } = filter;
   if (sessionId !== undefined && !isId("sess", sessionId)) return listOf([], false);
   const postings: Filter = [
@@ -39,17 +34,11 @@ export async function listTraces(
     ...(userId === undefined ? [] : [posting(tracesByUser, hashKey(userId))]),
     ...(action === undefined ? [] : [posting(tracesByAction, actionPrefix(action))]),
   ];
-  const now = clock.now();
-  const cursor = page.startingAfter && bare(page.startingAfter);
-  const found = walkCreated(store, traces, tracesAhead, postings, filter, cursor, listLooksMax);
-  const records = found.map((key): Found => {
-    if (typeof key !== "string") return { ...key, passed: withPrefix("trace", key.passed) };
-    const id = withPrefix("trace", key);
-    const row = store.get(traces, key);
-    const isHidden = row === undefined || !isVisible(row, isAdmin, now) || !isBetween(row, filter);
-    return isHidden ? { passed: id, looks: LOOKS_PER_HIDDEN_ROW } : { id, json: row.body };
+  const now = records.clock.now();
+  return listRecords(records, { prefix: "trace", table: traces, ahead: tracesAhead }, postings, filter, page, () => (key) => {
+    const row = records.store.get(traces, key);
+    return row !== undefined && isVisible(row, isAdmin, now) && isBetween(row, filter) ? row.body : undefined;
   });
-  return pageOfSteps(records, page.limit, listLooksMax);
 }
 
 /** Of a trace whose id has its time the walk has seen to it. */
