@@ -275,7 +275,12 @@ export function createApp(parts: AppParts) {
     const checkBody = endpoint.body === null ? null : validator(endpoint.body);
     const takesQuery = Object.keys(endpoint.query.properties).length > 0;
 
-    async function withBody(open: Exchange, check: Validate, call: Omit<Call<unknown, unknown>, "body">, keyId: string): Promise<Answer> {
+    async function withBody(
+      open: Exchange,
+      check: Validate,
+      call: Omit<Call<unknown, unknown, unknown>, "body">,
+      keyId: string,
+    ): Promise<Answer> {
       const { request } = open;
       const idempotencyKey = isIdempotent(endpoint) ? idempotencyKeyOf(request.headers) : undefined;
       const bytesMax = parts.settings.values.max_body_bytes;

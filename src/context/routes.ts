@@ -49,7 +49,7 @@ export function contextEndpoints(parts: MemoryParts): Endpoint[] {
         },
       },
       run: ({ params, body }) =>
-        getContext(parts, params["session_id"] ?? "", {
+        getContext(parts, params.session_id, {
           query: body.query,
           memoryLimit: body.memory_limit ?? LIMITS.contextMemoriesDefault,
           turnLimit: body.turn_limit ?? LIMITS.contextTurnsDefault,

@@ -22,8 +22,12 @@ export interface ApiCaller {
   readonly keep?: Keep;
 }
 
-export interface Call<Query, Body> {
-  params: Record<string, string>;
+/** The parameters of a path by name: `/v1/sessions/{session_id}/turns/{turn_id}` gives `{ session_id: string; turn_id: string }`. */
+type PathParameters<Path extends string> = Record<ParameterName<Path>, string>;
+type ParameterName<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | ParameterName<Rest> : never;
+
+export interface Call<Params, Query, Body> {
+  params: Params;
   query: Query;
   body: Body;
   caller: ApiCaller;
@@ -51,13 +55,16 @@ export interface Endpoint {
   /** Codes beside those that any endpoint can answer. */
   errors: readonly WireCode[];
   example: Example;
-  run(call: Call<never, never>): JsonText | Promise<JsonText>;
+  run(call: Call<never, never, never>): JsonText | Promise<JsonText>;
 }
 
-type Typed<Query extends TObject, Body extends TObject | null> = Omit<Endpoint, "query" | "body" | "run"> & {
+type Typed<Path extends string, Query extends TObject, Body extends TObject | null> = Omit<Endpoint, "path" | "query" | "body" | "run"> & {
+  path: Path;
   query: Query;
   body: Body;
-  run(call: Call<Static<Query>, Body extends TObject ? Static<Body> : Record<string, never>>): JsonText | Promise<JsonText>;
+  run(
+    call: Call<PathParameters<Path>, Static<Query>, Body extends TObject ? Static<Body> : Record<string, never>>,
+  ): JsonText | Promise<JsonText>;
 };
 
 /** Whether a request with an `Idempotency-Key` is run once: whatever can change something and takes a body. */
@@ -65,12 +72,14 @@ export function isIdempotent({ body, scope }: Pick<Endpoint, "body" | "scope">):
   return body !== null && scope !== "read";
 }
 
-/** Gives `run` the types of the schemas beside it. */
-export function endpoint<Query extends TObject, Body extends TObject | null>(definition: Typed<Query, Body>): Endpoint {
+/** Gives `run` the types of the path and of the schemas beside it. */
+export function endpoint<Path extends string, Query extends TObject, Body extends TObject | null>(
+  definition: Typed<Path, Query, Body>,
+): Endpoint {
   return definition;
 }
 
-/** The parameters in a path: `/v1/sessions/{session_id}` has `session_id`. */
+/** Names of the parameters in a path: `/v1/sessions/{session_id}` has `session_id`. */
 export function pathParameters(path: string): string[] {
   return Array.from(path.matchAll(/\{(\w+)\}/g), (match) => match[1] as string);
 }

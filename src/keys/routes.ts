@@ -96,7 +96,7 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
       response: ApiKey,
       errors: ["resource_not_found"],
       example: { response: EXAMPLE },
-      run: ({ params }) => getKey(records, params["key_id"] ?? ""),
+      run: ({ params }) => getKey(records, params.key_id),
     }),
     endpoint({
       method: "POST",
@@ -115,7 +115,7 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
       errors: ["resource_not_found"],
       example: { request: { overlap_seconds: 3600 }, response: ROLLED },
       run: ({ params, body, caller }) =>
-        rollKey(records, caller, params["key_id"] ?? "", {
+        rollKey(records, caller, params.key_id, {
           overlapMs: (body.overlap_seconds ?? LIMITS.keyOverlapSecondsDefault) * 1000,
           expiresAt: instantOf(body.expires_at, "expires_at"),
           force: body.force,
@@ -136,7 +136,7 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
       response: Deleted("api_key"),
       errors: ["resource_not_found"],
       example: { response: { object: "api_key", id: EXAMPLE.id, deleted: true } },
-      run: ({ params, query, caller }) => deleteKey(records, caller, params["key_id"] ?? "", query),
+      run: ({ params, query, caller }) => deleteKey(records, caller, params.key_id, query),
     }),
   ];
 }

@@ -129,7 +129,7 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
       response: Memory,
       errors: ["memory_not_found"],
       example: { response: EXAMPLE },
-      run: ({ params }) => getMemory(parts, params["memory_id"] ?? ""),
+      run: ({ params }) => getMemory(parts, params.memory_id),
     }),
     endpoint({
       method: "PATCH",
@@ -144,7 +144,7 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
       response: Memory,
       errors: ["memory_not_found", "content_too_large"],
       example: { request: { tags: ["contact"] }, response: EXAMPLE },
-      run: ({ params, body, caller }) => updateMemory(parts, caller, params["memory_id"] ?? "", body),
+      run: ({ params, body, caller }) => updateMemory(parts, caller, params.memory_id, body),
     }),
     endpoint({
       method: "DELETE",
@@ -159,7 +159,7 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
       response: Deleted("memory"),
       errors: ["memory_not_found"],
       example: { response: { object: "memory", id: EXAMPLE.id, deleted: true } },
-      run: ({ params, query, caller }) => deleteMemory(parts, caller, params["memory_id"] ?? "", query.reason),
+      run: ({ params, query, caller }) => deleteMemory(parts, caller, params.memory_id, query.reason),
     }),
   ];
 }

@@ -107,7 +107,7 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       response: Session,
       errors: ["session_not_found"],
       example: { response: SESSION_EXAMPLE },
-      run: ({ params }) => getSession(records, params["session_id"] ?? ""),
+      run: ({ params }) => getSession(records, params.session_id),
     }),
     endpoint({
       method: "PATCH",
@@ -123,7 +123,7 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       errors: ["session_not_found"],
       example: { request: { metadata: { channel: "chat" }, ttl_seconds: 86_400 }, response: SESSION_EXAMPLE },
       run: ({ params, body, caller }) =>
-        updateSession(records, caller, params["session_id"] ?? "", { metadata: body.metadata, ttlSeconds: body.ttl_seconds }),
+        updateSession(records, caller, params.session_id, { metadata: body.metadata, ttlSeconds: body.ttl_seconds }),
     }),
     endpoint({
       method: "DELETE",
@@ -138,7 +138,7 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       response: Deleted("session"),
       errors: ["session_not_found"],
       example: { response: { object: "session", id: SESSION_EXAMPLE.id, deleted: true } },
-      run: ({ params, query, caller }) => deleteSession(records, caller, params["session_id"] ?? "", query.reason),
+      run: ({ params, query, caller }) => deleteSession(records, caller, params.session_id, query.reason),
     }),
     endpoint({
       method: "POST",
@@ -157,7 +157,7 @@ export function sessionEndpoints(records: Records): Endpoint[] {
         response: { ...SESSION_EXAMPLE, state: { step: 1 }, state_version: 1 },
       },
       run: ({ params, body, caller }) =>
-        updateState(records, caller, params["session_id"] ?? "", {
+        updateState(records, caller, params.session_id, {
           state: body.state,
           reasoning: body.reasoning,
           expectedVersion: body.expected_version,
@@ -177,7 +177,7 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       errors: ["session_not_found", "version_not_found", "version_conflict"],
       example: { request: { version: 0 }, response: { ...SESSION_EXAMPLE, state_version: 2 } },
       run: ({ params, body, caller }) =>
-        rollbackSession(records, caller, params["session_id"] ?? "", {
+        rollbackSession(records, caller, params.session_id, {
           version: body.version,
           reason: body.reason,
           expectedVersion: body.expected_version,
@@ -203,7 +203,7 @@ export function sessionEndpoints(records: Records): Endpoint[] {
           metadata: { channel: "chat", forked_from: SESSION_EXAMPLE.id, forked_version: 0 },
         },
       },
-      run: ({ params, body, caller }) => forkSession(records, caller, params["session_id"] ?? "", body.version),
+      run: ({ params, body, caller }) => forkSession(records, caller, params.session_id, body.version),
     }),
     endpoint({
       method: "GET",
@@ -219,7 +219,7 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       errors: ["session_not_found"],
       example: { response: page([VERSION_EXAMPLE], "1") },
       run: ({ params, query }) =>
-        listVersions(records, params["session_id"] ?? "", {
+        listVersions(records, params.session_id, {
           limit: query.limit ?? LIMITS.listDefault,
           startingAfter: query.starting_after,
         }),
@@ -236,7 +236,7 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       response: StateVersion,
       errors: ["session_not_found", "version_not_found"],
       example: { response: { ...VERSION_EXAMPLE, state: { step: 1 } } },
-      run: ({ params }) => getVersion(records, params["session_id"] ?? "", params["version"] ?? ""),
+      run: ({ params }) => getVersion(records, params.session_id, params.version),
     }),
   ];
 }

@@ -71,7 +71,7 @@ export function traceEndpoints(records: Records): Endpoint[] {
       response: Trace,
       errors: ["trace_not_found"],
       example: { response: EXAMPLE },
-      run: ({ params, caller }) => getTrace(records, readerOf(caller), params["trace_id"] ?? ""),
+      run: ({ params, caller }) => getTrace(records, readerOf(caller), params.trace_id),
     }),
   ];
 }

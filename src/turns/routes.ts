@@ -45,7 +45,7 @@ export function turnEndpoints(records: Records): Endpoint[] {
       errors: ["session_not_found"],
       example: { request: EXAMPLE_REQUEST, response: EXAMPLE },
       run: ({ params, body, caller }) =>
-        addTurn(records, caller, params["session_id"] ?? "", {
+        addTurn(records, caller, params.session_id, {
           input: body.input,
           output: { type: body.output.type === TOOL_RESPONSE ? "tool_result" : body.output.type, content: body.output.content },
           reasoning: body.reasoning,
@@ -67,7 +67,7 @@ export function turnEndpoints(records: Records): Endpoint[] {
       errors: ["session_not_found"],
       example: { response: { object: "list", data: [EXAMPLE], has_more: false, first_id: EXAMPLE.id, last_id: EXAMPLE.id } },
       run: ({ params, query }) =>
-        listTurns(records, params["session_id"] ?? "", {
+        listTurns(records, params.session_id, {
           limit: query.limit ?? LIMITS.listDefault,
           startingAfter: cursorOf("turn", query.starting_after),
           order: query.order ?? "desc",
@@ -85,7 +85,7 @@ export function turnEndpoints(records: Records): Endpoint[] {
       response: Turn,
       errors: ["session_not_found", "turn_not_found"],
       example: { response: EXAMPLE },
-      run: ({ params }) => getTurn(records, params["session_id"] ?? "", params["turn_id"] ?? ""),
+      run: ({ params }) => getTurn(records, params.session_id, params.turn_id),
     }),
   ];
 }

@@ -105,7 +105,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       response: Webhook,
       errors: ["resource_not_found"],
       example: { response: EXAMPLE },
-      run: ({ params }) => getWebhook(parts, params["webhook_id"] ?? ""),
+      run: ({ params }) => getWebhook(parts, params.webhook_id),
     }),
     endpoint({
       method: "PATCH",
@@ -119,7 +119,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       response: Webhook,
       errors: ["resource_not_found"],
       example: { request: { events: ["session.created"] }, response: { ...EXAMPLE, events: ["session.created"] } },
-      run: ({ params, body, caller }) => updateWebhook(parts, caller, params["webhook_id"] ?? "", body),
+      run: ({ params, body, caller }) => updateWebhook(parts, caller, params.webhook_id, body),
     }),
     endpoint({
       method: "DELETE",
@@ -134,7 +134,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       response: Deleted("webhook"),
       errors: ["resource_not_found"],
       example: { response: { object: "webhook", id: EXAMPLE.id, deleted: true } },
-      run: ({ params, query, caller }) => deleteWebhook(parts, caller, params["webhook_id"] ?? "", query.reason),
+      run: ({ params, query, caller }) => deleteWebhook(parts, caller, params.webhook_id, query.reason),
     }),
     endpoint({
       method: "POST",
@@ -149,7 +149,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       response: Webhook,
       errors: ["resource_not_found"],
       example: { request: {}, response: { ...EXAMPLE, secret: SECRET } },
-      run: ({ params, body, caller }) => rotateSecret(parts, caller, params["webhook_id"] ?? "", body.secret),
+      run: ({ params, body, caller }) => rotateSecret(parts, caller, params.webhook_id, body.secret),
     }),
     endpoint({
       method: "POST",
@@ -165,7 +165,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       response: Delivery,
       errors: ["resource_not_found"],
       example: { request: {}, response: { ...OF_NO_SESSION, event_type: "webhook.test" } },
-      run: ({ params, caller }) => testWebhook(parts, caller, params["webhook_id"] ?? ""),
+      run: ({ params, caller }) => testWebhook(parts, caller, params.webhook_id),
     }),
     endpoint({
       method: "GET",
@@ -181,7 +181,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       errors: ["resource_not_found"],
       example: { response: { object: "list", data: [DELIVERED], has_more: false, first_id: DELIVERED.id, last_id: DELIVERED.id } },
       run: ({ params, query }) =>
-        listDeliveries(parts, params["webhook_id"] ?? "", {
+        listDeliveries(parts, params.webhook_id, {
           limit: query.limit ?? LIMITS.listDefault,
           startingAfter: cursorOf("dlv", query.starting_after),
         }),
@@ -199,7 +199,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       response: Delivery,
       errors: ["resource_not_found"],
       example: { request: {}, response: { ...DELIVERED, status: "pending", next_attempt_at: "2026-05-07T09:00:00.000Z" } },
-      run: ({ params, caller }) => retryDelivery(parts, caller, params["webhook_id"] ?? "", params["delivery_id"] ?? ""),
+      run: ({ params, caller }) => retryDelivery(parts, caller, params.webhook_id, params.delivery_id),
     }),
   ];
 }
