@@ -21,7 +21,7 @@ import type { Arrivals } from "./http/arrivals.ts";
 import { readBody, refuseDeclaredBody } from "./http/body.ts";
 import { docsPages } from "./http/docs.ts";
 import { corsHeaders, preflightHeaders } from "./http/cors.ts";
-import { isIdempotent, type ApiCaller, type Call, type Endpoint } from "./http/endpoint.ts";
+import { isIdempotent, pathParameters, type ApiCaller, type Call, type Endpoint } from "./http/endpoint.ts";
 import { errorJson, statusOf } from "./http/errors.ts";
 import { hostCheck } from "./http/host.ts";
 import { httpsLocation } from "./http/https.ts";
@@ -329,10 +329,11 @@ export function createApp(parts: AppParts) {
   const methods = new Map<string, string[]>();
   for (const endpoint of endpoints) {
     const handle = handlerOf(endpoint);
+    const names = pathParameters(endpoint.path);
     const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ":$1");
     methods.set(path, [...(methods.get(path) ?? []), ...(endpoint.method === "GET" ? ["GET", "HEAD"] : [endpoint.method])]);
     app.route(endpoint.method, path, ({ request, params, server }) =>
-      exchange(endpoint.path, request, server, (open) => handle(open, params)),
+      exchange(endpoint.path, request, server, (open) => handle(open, decoded(params, names))),
     );
   }
   for (const [path, known] of methods) {
@@ -391,6 +392,12 @@ export function createApp(parts: AppParts) {
     }),
   );
   return app;
+}
+
+/** Elysia gives null for a parameter that cannot be decoded, such as `%ZZ`; no record has an empty id. */
+function decoded(params: Record<string, string | null>, names: readonly string[]): Record<string, string> {
+  for (const name of names) params[name] ??= "";
+  return params as Record<string, string>;
 }
 
 function foreignHost(): ApiError {
