@@ -234,7 +234,7 @@ function maxStoreBytesIn(environment: Environment): number | undefined {
   const text = nonEmpty(environment["CAIRN_MAX_STORE_BYTES"]);
   if (text === undefined) return undefined;
   const bytes = Number(text);
-  const { storeBytesMaxMin: least, storeBytesMaxMax: most } = LIMITS;
+  const { maxStoreBytesMin: least, maxStoreBytesMax: most } = LIMITS;
   if (!/^\d{1,16}$/.test(text) || bytes < least || bytes > most)
     throw new UsageError(`CAIRN_MAX_STORE_BYTES must be a number of bytes from ${least} to ${most}; got ${text}`);
   return bytes;

@@ -256,7 +256,7 @@ function refuseEndOfLastAdmin(reader: Reader, row: ApiKeyRow, now: number): void
   if (!isUsableAdmin(row)) return;
   // Both ends of the list: most often the first key ever made, or one of the latest, is an admin key too.
   for (const descending of [false, true]) {
-    const span = { from: "", to: AFTER_ALL, limit: LIMITS.adminKeysSearched / 2, descending };
+    const span = { from: "", to: AFTER_ALL, limit: LIMITS.adminKeysSearchedMax / 2, descending };
     for (const { row: hash } of reader.rows(apiKeysById, span)) {
       const key = reader.get(apiKeys, hash);
       if (key !== undefined && key.id !== row.id && isUsableAdmin(key)) return;

@@ -27,7 +27,7 @@ export const LIMITS = {
 
   bodyBytesMax: 1_048_576,
   /** Of all bodies of requests that are not answered yet; one API key gets at most half of it. */
-  arrivingBytesMax: 64 * 1024 * 1024,
+  arrivingBytesMax: 64 * MIB,
   /** A body has this long to arrive, and a long one as long as it takes at the rate below. */
   bodySecondsMax: 30,
   bodyBytesPerSecondMin: 32 * 1024,
@@ -46,7 +46,7 @@ export const LIMITS = {
   queryLengthMax: 10_000,
   keyNameLengthMax: 256,
   /** Beyond these an admin key that is to end counts as the last one. */
-  adminKeysSearched: 10_000,
+  adminKeysSearchedMax: 10_000,
   keyOverlapSecondsDefault: 86_400,
   keyOverlapSecondsMax: 604_800,
   idempotencyKeyLengthMax: 255,
@@ -54,9 +54,9 @@ export const LIMITS = {
   listDefault: 20,
   listMax: 100,
   /** A page, or the turns of a context, ends with the record that goes beyond this: all of it is in memory until it is sent. */
-  pageBytesMax: 8 * 1024 * 1024,
+  pageBytesMax: 8 * MIB,
   /** Of all answers over 64 KiB that clients have not read to their end; one API key gets at most half of it. */
-  unsentBytesMax: 128 * 1024 * 1024,
+  unsentBytesMax: 128 * MIB,
   /** At ranges of indexes, for one page of a list: 50 ms or so. Then the page ends with `has_more`, full or not. */
   listLooksMax: 50_000,
   /** The same for one filtered search: a second, with others answered in between. Then it finds what is nearest and passes. */
@@ -76,8 +76,8 @@ export const LIMITS = {
   stateVersionsKeptDefault: 1_000,
   stateVersionsKeptMin: 2,
   stateVersionsKeptMax: 1_000_000_000,
-  storeBytesMaxMin: 1024 * 1024,
-  storeBytesMaxMax: 2 ** 50,
+  maxStoreBytesMin: MIB,
+  maxStoreBytesMax: 2 ** 50,
 
   idempotencyHours: 24,
   webhooksMax: 100,

@@ -8,6 +8,7 @@ import { endpoint, type Endpoint } from "../http/endpoint.ts";
 import { ApiError } from "../lib/errors.ts";
 import { firstCodePoints } from "../lib/text.ts";
 import { changeSettings, getSettings, type SettingsParts } from "./operations.ts";
+import { SHOWN_LENGTH } from "./sense.ts";
 import { SettingsAnswer, SettingsChanges } from "./schema.ts";
 import { EMBEDDING_SETTINGS, SIMPLE_SETTINGS, WEBHOOK_SETTINGS } from "./settings.ts";
 
@@ -94,6 +95,3 @@ function refuseUnknown(group: string, settings: object = {}, known: readonly str
   const param = firstCodePoints(group + unknown, SHOWN_LENGTH);
   throw new ApiError("invalid_request", `${param} is not a setting; known are ${known.map((name) => group + name).join(", ")}.`, { param });
 }
-
-/** Characters of an unknown name that are repeated. */
-const SHOWN_LENGTH = 80;

@@ -113,8 +113,8 @@ export const SettingsChanges = Type.Object(
     ),
     max_store_bytes: Setting(
       Type.Integer({
-        minimum: LIMITS.storeBytesMaxMin,
-        maximum: LIMITS.storeBytesMaxMax,
+        minimum: LIMITS.maxStoreBytesMin,
+        maximum: LIMITS.maxStoreBytesMax,
         description:
           "What the store may take on disk (`cairn_store_used_bytes` in /metrics). Beyond it new sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it smaller; deleting, keys, webhooks, settings, expiry and retention go on. It is checked twice a second and after much was written, so a little more can be stored.",
       }),

@@ -10,8 +10,8 @@ import { firstCodePoints } from "../lib/text.ts";
 import { parseSchedule, parseTimeout, SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
 import type { Changes } from "./settings.ts";
 
-/** Characters of a refused value that are said back. */
-const SHOWN_LENGTH = 80;
+/** Characters of a refused name or value that are repeated. */
+export const SHOWN_LENGTH = 80;
 
 /** @throws {ApiError} `invalid_request` naming the setting; an empty text takes one back and is fine */
 export function refuseSenseless({ values, webhooks, embedding }: Changes): void {

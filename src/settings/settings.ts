@@ -47,15 +47,8 @@ export interface SettingsEnvironment {
 }
 
 /** Names of the settings, as in the API. */
-export const SIMPLE_SETTINGS = [
-  "memories_on_expiry",
-  "trace_retention_days",
-  "max_body_bytes",
-  "region",
-  "state_versions_kept",
-  "max_store_bytes",
-] as const;
-export const WEBHOOK_SETTINGS = ["allow_private", "timeout", "retry_schedule"] as const;
+export const SIMPLE_SETTINGS = Object.keys(DEFAULTS) as (keyof Values)[];
+export const WEBHOOK_SETTINGS = Object.keys(WEBHOOK_DEFAULTS) as (keyof WebhookSettings)[];
 export const EMBEDDING_SETTINGS = [
   "provider",
   "base_url",
@@ -116,16 +109,10 @@ export class InForce {
   /** Each simple value with its default and source. */
   describe(): Record<keyof Values, JsonText> {
     const outside: Partial<Values> = this.#valuesOutside();
-    const described = (name: keyof Values): JsonText =>
-      describedJson(this.values[name], DEFAULTS[name], this.#row.values[name], outside[name]);
-    return {
-      memories_on_expiry: described("memories_on_expiry"),
-      trace_retention_days: described("trace_retention_days"),
-      max_body_bytes: described("max_body_bytes"),
-      region: described("region"),
-      state_versions_kept: described("state_versions_kept"),
-      max_store_bytes: described("max_store_bytes"),
-    };
+    const { values } = this.#row;
+    return Object.fromEntries(
+      SIMPLE_SETTINGS.map((name) => [name, describedJson(this.values[name], DEFAULTS[name], values[name], outside[name])]),
+    ) as Record<keyof Values, JsonText>;
   }
 
   /** Each setting by its name, a dot behind its group: what was set through the API, and what is in force. */
@@ -142,13 +129,12 @@ export class InForce {
 
   describeWebhooks(): JsonText {
     const inForce = this.#webhookSettings();
-    const described = (name: keyof WebhookSettings): JsonText =>
-      describedJson(inForce[name], WEBHOOK_DEFAULTS[name], this.#row.webhooks?.[name], this.#environment.webhooks?.[name]);
-    return jsonObject({
-      allow_private: described("allow_private"),
-      timeout: described("timeout"),
-      retry_schedule: described("retry_schedule"),
-    });
+    const [row, outside] = [this.#row.webhooks, this.#environment.webhooks];
+    return jsonObject(
+      Object.fromEntries(
+        WEBHOOK_SETTINGS.map((name) => [name, describedJson(inForce[name], WEBHOOK_DEFAULTS[name], row?.[name], outside?.[name])]),
+      ),
+    );
   }
 
   /** The environment knows the region and the limit of the store alone. */

@@ -1499,7 +1499,7 @@ export const SPECIFICATION: readonly Section[] = [
     title: "Limits",
     rows: {
       "ttlSecondsDefault: 24 hours": sessions.defaults,
-      "adminKeysSearched: 10,000 keys, half of them at each end of the list": keys.lastAdmin,
+      "adminKeysSearchedMax: 10,000 keys, half of them at each end of the list": keys.lastAdmin,
       "ttlSecondsMax: 30 days": [sessions.largest, sessions.refused],
       "bodyBytesMax: 1 MiB, refused before it is read whole": [sockets.bodyLimit, sockets.chunkedLimit, sockets.wholeLimit],
       "arrivingBytesMax: 64 MiB, half of it for one key": [sockets.bodyMemory, bodies.memory, memory.tinyChunks],
@@ -1526,8 +1526,8 @@ export const SPECIFICATION: readonly Section[] = [
       "stateVersionsKeptDefault: 1000": settings.atFirst,
       "stateVersionsKeptMin: 2": settings.refused,
       "stateVersionsKeptMax: 1,000,000,000": settings.refused,
-      "storeBytesMaxMin: 1 MiB": settings.refused,
-      "storeBytesMaxMax: 1 PiB": settings.refused,
+      "maxStoreBytesMin: 1 MiB": settings.refused,
+      "maxStoreBytesMax: 1 PiB": settings.refused,
       "explainedWordsMax: 50": search.explainLong,
       "explainedWordLengthMax: 64": search.explainLong,
       "searchLooksMax: 1,000,000":
