@@ -129,7 +129,7 @@ export function createApp(parts: AppParts) {
   const app = new Elysia({ normalize: false, systemRouter: false });
   app.wrap((answer, request) => () => answer(routable(request)));
 
-  /** Filled anew for each response, which takes a copy: cheaper than having Bun read them from an object each time. */
+  /** Filled again for each response, which takes a copy: cheaper than having Bun read them from an object each time. */
   const common = new Headers({
     "Content-Type": "application/json",
     "X-Content-Type-Options": "nosniff",

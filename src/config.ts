@@ -43,7 +43,7 @@ export interface Config {
   webhooks: WebhookSettings;
   nativeDirectory: string | undefined;
   simd: SimdLevel | undefined;
-  /** So many vectors get a graph. */
+  /** The number of vectors from which on there is a graph. */
   graphFrom: number | undefined;
   /** Where systemd wants to be told how far the server is. */
   notifySocket: string | undefined;
@@ -65,7 +65,7 @@ export function isPrivateListener({
   return isLoopback(host) && allowedHosts.length === 0 && !requireHttps && tls === undefined;
 }
 
-/** A command line or environment that makes no sense; the message is for whoever typed it. */
+/** A command line or environment that makes no sense; the message is for the operator. */
 export class UsageError extends Error {
   override name = "UsageError";
 }

@@ -129,6 +129,34 @@ test("every module of the product says at its head what it is for", () => {
   expect(silent.map(({ path }) => path)).toEqual([]);
 });
 
+/** Words of a dialect, with what this house writes instead. */
+const BANNED_WORDS: Readonly<Record<string, RegExp>> = {
+  'write "again", or "rebuild", "start over"': /\banew\b/i,
+  'write "at most N", "this many", or name the number': /\bso many\b/i,
+  'write "called with"': /\b(is|are) told\b/i,
+  'write "the caller", "an operator", "others who"': /\bwhoever\b/i,
+  'write "a previous one"': /\bof one before\b/i,
+  'write "releases", "drops"': /\blets go\b/i,
+  'write "continues", "keeps working"': /\bgoes on\b/i,
+};
+
+test("the product is written in the words of its field", () => {
+  const found = PRODUCT.flatMap(({ path, text }) =>
+    Object.entries(BANNED_WORDS)
+      .filter(([, pattern]) => pattern.test(text))
+      .map(([advice]) => `${path}: ${advice}`),
+  );
+  expect(found).toEqual([]);
+});
+
+test("no line of a comment is wider than the code", () => {
+  const { printWidth } = JSON.parse(readFileSync(join(ROOT, "scripts/oxfmt.json"), "utf8")) as { printWidth: number };
+  const wide = PRODUCT.flatMap(({ path, text }) =>
+    text.split("\n").flatMap((line, i) => (line.length > printWidth && /^\s*(\/\/|\/?\*)/.test(line) ? [`${path}:${i + 1}`] : [])),
+  );
+  expect(wide).toEqual([]);
+});
+
 test("files and folders are named in kebab-case", () => {
   expect(ALL.map(({ path }) => path).filter((path) => !/^([a-z0-9-]+\/)*[a-z0-9-]+(\.[a-z]+)+$/.test(path))).toEqual([]);
 });

@@ -54,7 +54,7 @@ export async function exportAll(args: readonly string[], prepare: Prepare): Prom
   try {
     await writing;
   } catch (error) {
-    // Whoever reads has seen enough.
+    // The reader has closed the pipe.
     if (file === undefined && hasReaderLeft(error)) return 1;
     throw error;
   }

@@ -54,8 +54,8 @@ const COMMANDS: readonly Command[] = [
   {
     name: "keys roll",
     usage: "ID [--overlap 24h]",
-    says: "replace one; it goes on working for that long (at most 7d; 0: ends at once)",
-    flags: [["--overlap TIME", "how long the old one goes on working: at most 7d, 0 ends it at once (24h)"], DATA_DIRECTORY],
+    says: "replace one; it keeps working for that long (at most 7d; 0: ends at once)",
+    flags: [["--overlap TIME", "how long the old one keeps working: at most 7d, 0 ends it at once (24h)"], DATA_DIRECTORY],
     example: "cairn keys roll key_0VQk39zYxWvU --overlap 2h",
   },
   {

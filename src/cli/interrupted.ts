@@ -1,5 +1,5 @@
 /**
- * What becomes of a command that is told to stop while it writes: it ends by itself, so that its drafts go with it.
+ * Ends a command that a signal stops while it writes by itself, so that its drafts are removed.
  *
  * Not for commands that hold the thread for long: they would not hear of it.
  *

@@ -8,11 +8,11 @@
  */
 import { messageOf } from "../lib/errors.ts";
 
-// Whoever writes is told of it too; without this the process would end with a trace.
+// The write fails as well; without a listener the process would end with a stack trace.
 process.stdout.on("error", () => undefined);
 
 /**
- * Waits until whoever reads has taken it, so that nothing piles up here.
+ * Waits until the reader has taken it, so that nothing piles up here.
  *
  * @throws the system's error, of which `hasReaderLeft` knows one
  */
@@ -22,7 +22,7 @@ export function writeOut(text: string): Promise<void> {
   });
 }
 
-/** @throws {Error} when it cannot be written; not when whoever reads has seen enough */
+/** @throws {Error} when it cannot be written; not when the reader has closed the pipe */
 export async function print(line: string): Promise<void> {
   try {
     await writeOut(`${line}\n`);

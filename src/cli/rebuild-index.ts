@@ -1,5 +1,5 @@
 /**
- * `cairn rebuild-index`: builds the vector index anew, which a server would do too, but while it serves. As there, only where
+ * `cairn rebuild-index`: rebuilds the vector index, which a server would do too, but while it serves. As there, only where
  * there are vectors enough.
  *
  * @module

@@ -1,5 +1,5 @@
 /**
- * `cairn serve`: listens until it is told to stop.
+ * `cairn serve`: listens until a signal stops it.
  *
  * @module
  */

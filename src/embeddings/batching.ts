@@ -30,7 +30,7 @@ export function estimateTokens(text: string): number {
   return Math.max(0, Math.ceil(tokens - HAIR));
 }
 
-/** The beginning of a text that is estimated at no more than so many tokens, cut between two code points. */
+/** The beginning of a text that is estimated at no more than `tokensMax` tokens, cut between two code points. */
 export function firstTokens(text: string, tokensMax: number): string {
   let tokens = 0;
   for (let i = 0; i < text.length; i++) {

@@ -20,7 +20,10 @@ const UNSPACED_CHARACTER = /^[\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}\p{scx=Thai}\p
 const HAN_CHARACTER = /^\p{sc=Han}$/u;
 const HIRAGANA_CHARACTER = /^\p{sc=Hiragana}$/u;
 
-/** The kind of each UTF-16 unit, found when first met; 0 = not yet. A half without its other half separates, as what says how an emoji looks. */
+/**
+ * The kind of each UTF-16 unit, found when first met; 0 = not yet. A half without its other half separates, as what says how an
+ * emoji looks.
+ */
 const kinds = new Uint8Array(65536).fill(SEPARATOR, 0xd800, 0xe000).fill(SEPARATOR, 0xfe00, 0xfe10).fill(SEPARATOR, 0x20e3, 0x20e4);
 
 function kindOf(character: string): number {

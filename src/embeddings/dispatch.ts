@@ -27,10 +27,10 @@ const REQUEST_TEXTS_MAX = 96;
 /** Every model reads as much, so a shorter text is not refused for its length, whatever the server says. */
 const TEXT_TOKENS_MIN = 64;
 
-/** How long a caller waits at most: whoever stores a memory waits too, so it is no longer. And how long for one request. */
+/** How long a caller waits at most: a caller that stores a memory waits too, so it is no longer. And how long for one request. */
 const DEADLINE_MS: Readonly<Record<Lane, number>> = { query: 10_000, memory: 30_000 };
 const ATTEMPT_MS = 20_000;
-/** A local server may have to load the model first, and some begin anew when nobody waits for it. */
+/** A local server may have to load the model first, and some start over when nobody waits for it. */
 const PROBE_MS = 60_000;
 
 /** Waits 0.5 s, 1 s, 2 s, 4 s, each shortened by up to a half by chance: five attempts in at most 7.5 s. */
@@ -45,7 +45,7 @@ const PROBE_AFTER_MS_MAX = 300_000;
 /** Nobody's text but ours: what a server says of it can be shown. */
 export const PLAIN_TEXT = "The quick brown fox jumps over the lazy dog.";
 
-/** A request that was in time with as many texts as were allowed lets the next one have so many more. */
+/** A request that was in time with as many texts as were allowed lets the next one have this many more. */
 const TEXTS_MORE = 4;
 
 /**

@@ -91,7 +91,7 @@ export function bucketOf(id: TermId, mask: number): number {
  */
 export interface Embedder {
   readonly provider: string;
-  /** Changes whenever the vector or the terms of the same text would change, so that stored ones are made anew. */
+  /** Changes whenever the vector or the terms of the same text would change, so that stored ones are replaced. */
   readonly version: string;
   embedMemory(text: string): Embedding | Promise<Embedding>;
   embedQuery(text: string): EmbeddedQuery | Promise<EmbeddedQuery>;

@@ -2,8 +2,8 @@
  * The provider that is set, and which of the stored vectors are its own.
  *
  * Vectors of two providers mean different things and are never compared. Labels rise with every vector made, so a change of
- * provider draws a line: labels from `firstLabel` on are of the provider that is set, those below are of one before and wait
- * to be made anew (`memories/backfill.ts`). The line and the provider's name are changed in one commit.
+ * provider draws a line: labels from `firstLabel` on are of the provider that is set, those below are of a previous one and wait
+ * to be embedded again (`memories/backfill.ts`). The line and the provider's name are changed in one commit.
  *
  * @module
  */
@@ -29,10 +29,10 @@ export const PROVIDER_DEFAULTS = {
   document_prefix: "",
 } as const;
 
-/** Whoever stores a memory waits for its vector no longer than this; then it is owed. */
+/** A request that stores a memory waits for its vector no longer than this; then the vector is owed. */
 export const STORE_WAIT_MS = 2_500;
 
-/** Whoever sets a provider waits no longer than this: a connection that is silent for a minute is closed. */
+/** A request that sets a provider waits no longer than this: a connection that is silent for a minute is closed. */
 const TRIAL_MS = 50_000;
 
 const ROW = "current";
@@ -51,7 +51,7 @@ export interface Means {
   readonly wait: Wait;
   readonly random: () => number;
   readonly resolve: Resolve;
-  /** Is told when a search could not be answered, so that somebody looks when the provider is back. */
+  /** Called when a search could not be answered, so that the provider is probed until it is back. */
   readonly onFailure: () => void;
 }
 
@@ -91,7 +91,7 @@ export class Embeddings {
   }
 
   /**
-   * Opens the provider that is set; if it is another one than the vectors in the store are of, they are made anew. The
+   * Opens the provider that is set; if it is another one than the vectors in the store are of, they are embedded again. The
    * provider need not be reachable, and the disk need not have room: then the line is drawn later, and until then no search
    * looks at any vector.
    */
@@ -248,7 +248,7 @@ export class Embeddings {
     if (this.#isClosed) remote?.close();
   }
 
-  /** Lets go of a prepared provider that is not used after all. */
+  /** Releases a prepared provider that is not used after all. */
   discard({ remote }: Prepared): void {
     if (remote !== this.#active.remote) remote?.close();
   }

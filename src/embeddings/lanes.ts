@@ -62,7 +62,7 @@ export class Lanes<Item extends Waiting> {
     return true;
   }
 
-  /** Takes out everything that waits; what is under way goes on. */
+  /** Takes out everything that waits; requests in flight continue. */
   clear(): Item[] {
     return LANES.flatMap((lane) => this.#lanes[lane].queue.splice(0));
   }

@@ -130,7 +130,10 @@ function otherPlaceOf(hash: number, first: number): number {
   return place === first ? (place + 1) % WORD_PLACES : place;
 }
 
-/** Adds a word to its place, with the sign of its hash, and answers by how much the sum of squares grew, for two words may share a place. */
+/**
+ * Adds a word to its place, with the sign of its hash, and answers by how much the sum of squares grew, for two words may share a
+ * place.
+ */
 function addWord(place: number, hash: number, weight: number): number {
   const signed = (hash & 1) === 0 ? weight * Math.SQRT1_2 : -weight * Math.SQRT1_2;
   const before = words[place]!;
@@ -252,7 +255,7 @@ export function spellings(text: string, kind: "memory" | "query"): Map<TermId, s
 /** From the first to the last letter or digit of what stands between spaces. */
 const WRITTEN_PIECE = /[\p{L}\p{N}](?:[^\s]{0,80}[\p{L}\p{N}\p{M}])?/gu;
 
-/** Two characters of a script without spaces are one term and have at most so many units; more are several terms. */
+/** Two characters of a script without spaces are one term and have at most this many units; more are several terms. */
 const PAIR_LENGTH_MAX = 8;
 
 export interface LocalEmbedder extends Embedder {

@@ -64,7 +64,10 @@ export interface Semantics {
   /** The nearest stems in meaning of row r: places [r × k, r × k + k) of the next two, nearest first. */
   readonly neighboursPerRow: number;
   readonly neighbourRows: Uint16Array;
-  /** What each is worth for the stem, 0 where there are no more neighbours, 255 being the stem itself: 0.7 × (cosine - 0.3) / 0.7, so at most 178. */
+  /**
+   * What each is worth for the stem, 0 where there are no more neighbours, 255 being the stem itself: 0.7 × (cosine - 0.3) / 0.7,
+   * so at most 178.
+   */
   readonly neighbourWorths: Uint8Array;
   /** The sum of unit meaning vectors, each times its factor; rows of -1 are passed over. O(rows). */
   sum(rows: Int32Array, factors: Float64Array, into: Float64Array): void;

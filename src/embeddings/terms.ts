@@ -8,9 +8,9 @@
  *
  * Lower case, no accents, dates in one form, small numbers as digits, stop words out, irregular forms to their base,
  * Porter stems. Scripts without spaces are cut into pairs of characters. Signs (emoji, symbols, punctuation) are terms where a
- * text has no words; a memory that has some keeps its signs beside them, to be found by signs alone. A token's way from text to term is kept in a
- * bounded cache, so a word seen before costs one look-up; one pass of `charCodeAt` finds the tokens. What a term means is
- * the table's business (`semantics.ts`); nothing here knows of vectors.
+ * text has no words; a memory that has some keeps its signs beside them, to be found by signs alone. A token's way from text to
+ * term is kept in a bounded cache, so a word seen before costs one look-up; one pass of `charCodeAt` finds the tokens. What a term
+ * means is the table's business (`semantics.ts`); nothing here knows of vectors.
  *
  * @module
  */

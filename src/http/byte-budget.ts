@@ -21,7 +21,7 @@ export class ByteBudget {
     return this.#byOwner.has(owner);
   }
 
-  /** Whether an owner could have so many bytes more, on top of a reservation of its own that has some already. */
+  /** Whether an owner can reserve more bytes; `held` are those of the reservation that would grow. */
   hasRoom(owner: string, bytes: number, held = 0): boolean {
     return this.#bytes === held || (this.#byOwner.get(owner) ?? 0) + bytes <= this.#bytesMax - this.#bytes - bytes;
   }

@@ -8,7 +8,11 @@ const EXPOSED = "X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateL
 const ACCEPTED = "X-API-Key, Authorization, Content-Type, Idempotency-Key, X-Request-Id";
 const PREFLIGHT_SECONDS = 600;
 
-/** What allows a page to read an answer; that answers vary by origin is said in each. @param origins - such as `https://app.example.com`; `*` is any */
+/**
+ * What allows a page to read an answer; that answers vary by origin is said in each.
+ *
+ * @param origins - such as `https://app.example.com`; `*` is any
+ */
 export function corsHeaders(origins: readonly string[], headers: Headers): Record<string, string> {
   const origin = headers.get("origin");
   if (origin === null || !(origins.includes(origin) || origins.includes("*"))) return {};

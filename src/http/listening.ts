@@ -1,5 +1,5 @@
 /**
- * What a listener is told beside its address: how long and how much it is to bear.
+ * Options of a listener besides its address: how long connections may idle, and how large requests may be.
  *
  * What it cannot be told: to answer a client that has ended its sending side behind a request that takes a while. Bun closes
  * such a connection at once, and aborts the request (seen with Bun 1.4.5: its `node:http` has `httpAllowHalfOpen`, which does

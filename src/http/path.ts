@@ -11,7 +11,7 @@ export function pathOf(url: string): string {
   return start === -1 ? "/" : url.slice(start);
 }
 
-/** Elysia takes scheme and host for at least so many characters (seen with Elysia 1.4). */
+/** Elysia assumes that scheme and host have at least this many characters (seen with Elysia 1.4). */
 const PATH_FROM = 11;
 
 /** For a request that Elysia would look for the wrong path of: the same one, of a host that is long enough. */

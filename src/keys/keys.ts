@@ -83,10 +83,10 @@ export function createKey(records: Records, caller: KeyMaker, input: NewKey): Pr
 }
 
 /**
- * Makes a key in the place of another one, which goes on working for a while: as much time as it takes to hand the new one out.
+ * Makes a key in the place of another one, which keeps working for a while: as much time as it takes to hand the new one out.
  * All that the key may do is the new one's; what ends with it is only its secret.
  *
- * A key is rolled once. Whoever rolls it a second time has missed the first, and is told of the key that came of it.
+ * A key is rolled once. A second roll is refused and names the key that the first one made: its caller has missed that answer.
  *
  * @param force - whether the new key may end, or end sooner, where it is the last admin key
  * @param overlapMs - 0 ends the key before at once; it never ends later than it would have

@@ -106,7 +106,7 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
       status: 201,
       summary: "Roll an API key",
       description:
-        "Makes a key with the same name, scopes, tier, rate limit and end in the place of this one, which goes on working for " +
+        "Makes a key with the same name, scopes, tier, rate limit and end in the place of this one, which keeps working for " +
         "`overlap_seconds`, and never longer than it would have. The new key is in this answer only, which a replay with the same " +
         "Idempotency-Key gives again. A key is rolled once: a second time is 400 `invalid_request`. One that has ended is 404.",
       query: Type.Object({}),

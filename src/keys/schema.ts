@@ -65,7 +65,7 @@ export const KeyRoll = Type.Object(
         minimum: 0,
         maximum: LIMITS.keyOverlapSecondsMax,
         default: LIMITS.keyOverlapSecondsDefault,
-        description: `How long the key before goes on working; 0 ends it at once. Default ${LIMITS.keyOverlapSecondsDefault}, a day.`,
+        description: `How long the previous key keeps working; 0 ends it at once. Default ${LIMITS.keyOverlapSecondsDefault}, a day.`,
       }),
     ),
     expires_at: Type.Optional(Timestamp("When the new key stops working; unless given, when the one before would have.")),

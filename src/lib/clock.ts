@@ -16,7 +16,10 @@ export interface Clock {
  */
 const LAST_TIME_MS = Date.UTC(2074, 0, 1);
 
-/** A clock that shows a whole millisecond the store can hold, wherever the system's is set: 1970 to 2073. What is outside becomes the nearer end. */
+/**
+ * A clock that shows a whole millisecond the store can hold, wherever the system's is set: 1970 to 2073. What is outside becomes
+ * the nearer end.
+ */
 export function bounded(clock: Clock): Clock {
   return {
     now: () => {
@@ -36,7 +39,7 @@ export const systemClock: Clock = {
 /** Longer timers fire at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** Resolves after so many milliseconds (at most 24 days), or sooner when the signal aborts: never rejects. */
+/** Resolves after that many milliseconds (at most 24 days), or sooner when the signal aborts: never rejects. */
 export type Wait = (ms: number, signal?: AbortSignal) => Promise<void>;
 
 export const wait: Wait = (ms, signal) =>

@@ -1,5 +1,5 @@
 /**
- * A broken assumption of our own: the request that met it fails with a 500 and is logged, the server goes on.
+ * A broken assumption of our own: the request that met it fails with a 500 and is logged, the server continues.
  *
  * @module
  */

@@ -42,7 +42,10 @@ export function jsonDepth(value: unknown): number {
   return depth;
 }
 
-/** `changes` laid over `base`, key by key at the top level; a null removes the key. Own keys only, so `__proto__` is a key like any other. */
+/**
+ * `changes` laid over `base`, key by key at the top level; a null removes the key. Own keys only, so `__proto__` is a key like any
+ * other.
+ */
 export function mergeObjects(base: JsonObject, changes: JsonObject): JsonObject {
   const merged = new Map(Object.entries(base));
   for (const [key, value] of Object.entries(changes)) {

@@ -3,7 +3,7 @@
  *
  * The system loads a shared library from a file only, and the executable carries its add-ons inside itself. So each is
  * written out once and checked against the SHA-256 known at build time on every start: a file that was cut short or
- * changed is replaced, never loaded. It goes only into a directory that nobody else can write to, since whoever can
+ * changed is replaced, never loaded. It goes only into a directory that nobody else can write to, since anybody who can
  * change the file runs code as this process.
  *
  * From source nothing here runs: `import "lmdb"` finds its add-on under node_modules. In the executable the bundler

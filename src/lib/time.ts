@@ -11,7 +11,10 @@ const DAYS_IN_MONTH = [31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
 /** Beyond it there is no `Date`. */
 const DATE_MS_MAX = 8.64e15;
 
-/** Never throws: a time that no date has becomes the nearest one. Memoized, since what is read often is shown often: 14 ns instead of 198. */
+/**
+ * Never throws: a time that no date has becomes the nearest one. Memoized, since what is read often is shown often: 14 ns instead
+ * of 198.
+ */
 export const toIso = memoize((ms: number): string =>
   new Date(Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, -DATE_MS_MAX), DATE_MS_MAX)).toISOString(),
 );

@@ -226,7 +226,10 @@ export async function listMemories(records: Records, filter: MemoryFilter & Crea
   });
 }
 
-/** Up to `limit` of one session or user. Where many are passed over, as their session is being removed, other requests are answered in between. */
+/**
+ * Up to `limit` of one session or user. Where many are passed over, as their session is being removed, other requests are answered
+ * in between.
+ */
 export async function newestMemories(reader: Reader, scope: Filter, limit: number): Promise<BareId[]> {
   const found: BareId[] = [];
   if (limit === 0) return found;

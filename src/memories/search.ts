@@ -65,13 +65,13 @@ export async function rank(
       const matches = isSame ? best(parts, candidates, scores, options) : undefined;
       if (matches !== undefined) return { query, active, matches };
     } catch (error) {
-      // What failed may be the provider before, which lets go of what is under way.
+      // What failed may be the provider before, which drops its requests in flight.
       if (parts.embeddings.active === active) throw error;
     }
   }
 }
 
-/** Scoring a candidate looks at each of its terms and at most at each entry of the query's table: so many take about 1 ms. */
+/** Scoring a candidate looks at each of its terms and at most at each entry of the query's table: this many take about 1 ms. */
 const LOOKS_PER_TURN = 100_000;
 
 /** Scores each candidate. Long texts take long, so other requests are answered in between. */

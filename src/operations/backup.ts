@@ -139,7 +139,7 @@ function parsed(text: string): Description | undefined {
   }
 }
 
-/** Reads the first bytes of a file once, for their hash and for whoever else wants them. */
+/** Reads the first bytes of a file once: hands each piece to `take`, and returns how many there were and their hash. */
 async function digest(
   path: string,
   length: number,

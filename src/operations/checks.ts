@@ -335,7 +335,7 @@ function* checkDeliveries(reader: Snapshot): Generator<Problem | undefined> {
   }
 }
 
-/** Takes what is there of a memory's vector away, so that the server makes it anew. */
+/** Removes what is left of a memory's vector, so that the server embeds the memory again. */
 function oweVector(tx: Tx, memory: BareId): void {
   const row = memoryAt(tx, memory);
   if (row === undefined) return;

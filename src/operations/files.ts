@@ -34,7 +34,7 @@ export interface WriteOptions {
 /**
  * Has a file made beside, flushes it and gives it its name. What commands that were killed have left of the same is removed.
  *
- * Whoever else may write to the directory can put anything in the place of a draft, links too. So the draft is reached by
+ * Others who may write to the directory can put anything in the place of a draft, links too. So the draft is reached by
  * a handle, which stays the same directory whatever is renamed, and what is found there is touched only where nobody else
  * can have put it.
  *

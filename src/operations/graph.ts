@@ -1,5 +1,5 @@
 /**
- * The vector index on disk: whether it is of this store's vectors, and how to build it anew. It is derived, so nothing here
+ * The vector index on disk: whether it is of this store's vectors, and how to rebuild it. It is derived, so nothing here
  * is ever lost.
  *
  * @module
@@ -83,7 +83,7 @@ export interface Rebuilt {
   warnings: string[];
 }
 
-/** Builds the graph anew from the vectors in the store, and writes it to disk; where a server would build none, there is none then. */
+/** Rebuilds the graph from the vectors in the store, and writes it to disk; where a server would build none, there is none then. */
 export async function rebuildGraph(
   store: Store,
   { graphFrom = GRAPH_FROM }: Pick<IndexOptions, "graphFrom">,

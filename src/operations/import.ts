@@ -48,7 +48,7 @@ const ROW_DEPTH_MAX = LIMITS.jsonDepthMax + 16;
 
 const BY_NAME = new Map(RECORDS.map((of) => [of.table.name, of]));
 
-/** Is told how many lines were read, and how many bytes of the file. */
+/** Called with how many lines were read, and how many bytes of the file. */
 export type OnRead = (lines: number, bytes: number) => void;
 
 export interface Imported {
@@ -189,7 +189,7 @@ async function* linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<{ byt
       start = end + 1;
     }
     if (start === chunk.byteLength) continue;
-    // Copied, because whoever reads may fill the same buffer again.
+    // Copied, because the reader may fill the same buffer again.
     pieces.push(chunk.slice(start));
     length += chunk.byteLength - start;
     if (length > LINE_BYTES_MAX) throw wrong(number, `it is longer than ${LINE_BYTES_MAX} bytes`);

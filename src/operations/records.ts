@@ -153,7 +153,7 @@ const embeddingSettings = object({
   relevant_cosine: maybe(number),
 });
 
-/** Whoever may read a trace is decided by what stands beside it: one of no session must never be for everybody. */
+/** A trace of no session is for admin keys only, and its row has to say so. */
 const traceShape = (members: Record<string, Shape>): Shape => {
   const shape = object(members);
   return (value, path) => {

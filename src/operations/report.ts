@@ -15,7 +15,7 @@ export interface Finding {
 /** Of a kind of problem, however many there are. */
 export const EXAMPLES_MAX = 5;
 
-/** Is told how much is done, and of how much; for rows about so many, because some are looked at in several ways. */
+/** Called with how much is done, and of how much; an estimate for rows, some of which are checked in several ways. */
 export type OnProgress = (done: number, total: number) => void;
 
 /** What an operator's command cannot do, said in the operator's words. */

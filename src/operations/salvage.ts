@@ -23,7 +23,7 @@ export interface LeftOut {
 }
 
 export interface SalvageOptions extends ExportOptions {
-  /** Is told what is missing, when the last line has been given. */
+  /** Called with what is missing, after the last line. */
   onEnd: (leftOut: LeftOut[]) => void;
   onProgress?: OnProgress;
 }

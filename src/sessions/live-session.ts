@@ -1,5 +1,5 @@
 /**
- * What a session is to whoever works with one: there or not, and how it looks on the wire.
+ * A session as operations see it: whether it is there, and its form on the wire.
  *
  * A session is gone for readers the moment its `ttl_expires_at` is reached, whether or not it has been removed yet.
  * Everything that concerns a session asks `liveSession` first.

@@ -2,7 +2,7 @@
  * The versions of a session's state: 0, 1, 2 … without gaps, none ever changed. Of many the newest are kept, and version 0.
  *
  * An update and a rollback both add one; the current state is the one with the highest number, which the session's row
- * names. Whoever gives `expected_version` changes nothing unless that is still the current one.
+ * names. A change with `expected_version` is refused unless that is still the current one.
  *
  * @module
  */

@@ -16,7 +16,9 @@ interface Change {
 /**
  * The settings that a change has set, taken back or given another value, by name.
  *
- * @example changedSettings(before, after) // { "trace_retention_days": { from: 365, to: 400 }, "embedding.api_key": { from: { set: false }, to: { set: true } } }
+ * @example
+ * changedSettings(before, after);
+ * // { "trace_retention_days": { from: 365, to: 400 }, "embedding.api_key": { from: { set: false }, to: { set: true } } }
  */
 export function changedSettings(before: InForce, after: InForce): Record<string, Change> {
   const [old, now] = [before.entries(), after.entries()];

@@ -125,7 +125,7 @@ export const SettingsChanges = Type.Object(
           allow_private: Setting(
             Type.Boolean({
               description:
-                "true: webhooks may lead into private networks, and to this machine wherever the server listens; then whoever has an admin key can have the server call what only it can reach. Addresses of cloud metadata services stay refused.",
+                "true: webhooks may lead into private networks, and to this machine wherever the server listens; then every holder of an admin key can have the server call what only it can reach. Addresses of cloud metadata services stay refused.",
             }),
           ),
           timeout: SettingText(`How long a receiver has to answer an attempt: ${TIMEOUT_FORM}.`, TIMES_LENGTH_MAX),
@@ -152,7 +152,7 @@ export const SettingsChanges = Type.Object(
             Type.Number({ minimum: -1, maximum: 1, description: "Sets by hand what the probes measure; null: back to that." }),
           ),
         },
-        { description: "Tried before it is set; a change of provider, model or prefix makes all vectors anew in the background." },
+        { description: "Tried before it is set; a change of provider, model or prefix embeds all memories again in the background." },
       ),
     ),
   },

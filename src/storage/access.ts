@@ -1,5 +1,5 @@
 /**
- * What can be read of the store and written to it, whoever it is that reads: see `store.ts`.
+ * How the store is read and written, inside a commit and outside: see `store.ts`.
  *
  * @module
  */

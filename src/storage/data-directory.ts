@@ -1,7 +1,7 @@
 /**
  * The data directory: Cairn's alone, and its owner's alone.
  *
- * A directory that holds other files is refused and stays as it is, because whoever names `/srv` by mistake must not find
+ * A directory that holds other files is refused and stays as it is, because an operator who names `/srv` by mistake must not find
  * it closed to everybody else. So is one whose mode cannot be changed. The mode is set when a store is in place: a command
  * that fails before has changed nothing. What is in the directory has modes of its own.
  *

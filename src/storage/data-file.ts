@@ -89,7 +89,7 @@ export type DataFile =
 const ATTEMPTS = 5;
 const ATTEMPT_MS = 5;
 
-/** Looks at the file. Whoever has to read the same state afterwards pins it before. */
+/** Reads the ends of the file. To read the same state afterwards, pin its pages first (`pinPages`). */
 export function readDataFile(path: string): DataFile {
   for (let attempt = 1; ; attempt++) {
     const found = readOnce(path);
@@ -198,7 +198,7 @@ export function treeAt(view: DataView, offset: number, lastPage: number): Tree |
 }
 
 /**
- * Writes the whole one of two meta pages over the damaged one, as the state before it: LMDB goes on from the whole one.
+ * Writes the whole one of two meta pages over the damaged one, as the state before it: LMDB continues from the whole one.
  * At most the last commit is missing then. Needs the claim of the directory.
  */
 export function mendMeta(dataDirectory: string): void {

@@ -1,5 +1,5 @@
 /**
- * Lets go of what processes that were killed were still reading.
+ * Removes the LMDB readers of processes that were killed.
  *
  * Who reads the store stands in it with what it sees, and as long as it does the disk keeps that: pages of deleted records
  * are not used again and the file grows. A command that ends takes itself out; one that is killed cannot.

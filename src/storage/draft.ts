@@ -27,7 +27,7 @@ export class Draft implements Tx {
     this.#stored = stored;
   }
 
-  /** Gives what was written, in order, and begins anew. */
+  /** Returns what was written, in order, and clears the draft. */
   take(): Write[] {
     const writes = this.#writes;
     this.#writes = [];

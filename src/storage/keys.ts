@@ -16,7 +16,10 @@ export const AFTER_ALL = "~";
 
 const HASH_BYTES = 16;
 
-/** 22 characters for a text of any length. Hashed as JSON, which tells lone surrogates apart where UTF-8 would not; memoized: 0.1 µs instead of 1.4. */
+/**
+ * 22 characters for a text of any length. Hashed as JSON, which tells lone surrogates apart where UTF-8 would not; memoized: 0.1
+ * µs instead of 1.4.
+ */
 export const hashKey = memoize((text: string) =>
   new Bun.CryptoHasher("sha256").update(JSON.stringify(text)).digest().subarray(0, HASH_BYTES).toString("base64url"),
 );

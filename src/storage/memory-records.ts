@@ -3,7 +3,7 @@
  *
  * Labels are numbers that rise with every vector ever made and are never given twice. That is all the vector index needs
  * to keep up: what is above the last label it knows is new, and a point whose label is gone is deleted. It is also what
- * tells vectors of different providers apart: a change of provider sets `firstLabel`, and what lies below is of one before.
+ * tells vectors of different providers apart: a change of provider sets `firstLabel`, and smaller labels are of a previous one.
  *
  * @module
  */

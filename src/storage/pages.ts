@@ -79,7 +79,7 @@ export function assertFile(dataDirectory: string): void {
 /** What is said of a file whose ends are damaged, and what can be done. */
 export function damageText(dataDirectory: string, { reason, canBeMended }: { reason: string; canBeMended: boolean }): string {
   const advice = canBeMended
-    ? "Stop the server and run cairn doctor --fix, which goes on from the other one: at most the last change is lost."
+    ? "Stop the server and run cairn doctor --fix, which continues from the other one: at most the last change is lost."
     : "Restore a backup (cairn restore FILE --force), or move its directory store away to begin with an empty one.";
   return `The store in ${dataDirectory} is damaged: ${DATA_FILE} ${reason}. Nothing was changed. ${advice}`;
 }
@@ -196,7 +196,7 @@ export class Pages implements Disposable {
     }
   }
 
-  /** A page of a tree, if it is whole: whoever reads it then stays inside of it. */
+  /** A page of a tree, if it is whole: then no offset in it leads outside of it. */
   #treePage(page: number, kind: number, table: string | undefined): Uint8Array | undefined {
     const bytes = this.#read(page, 1, table);
     if (bytes === undefined) return undefined;

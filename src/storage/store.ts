@@ -104,7 +104,7 @@ export class Store implements Reader {
   readonly #inFlight = new Set<{ startedAt: number; reject: (reason: unknown) => void }>();
   #panic: ApiError | undefined;
   readonly #panicked = Promise.withResolvers<void>();
-  /** Is told of the key of each label that a commit removes, while it does: no reader sees that yet, and it may still fail. */
+  /** Called inside the transaction for every removed label: no reader sees that yet, and the commit may still fail. */
   onLabelRemoved: (key: string) => void = () => undefined;
 
   private constructor(directory: string, clock: Clock, durability: Durability, readOnly = false) {
@@ -132,7 +132,7 @@ export class Store implements Reader {
    * Opens the store in a data directory, or makes one.
    *
    * @param options - `older`: whether one of an older version will do, whose rows are not those of `tables.ts`; `durability`
-   *   is for the server to say: all others find what it said; `onlyReads`: whoever opens it writes nothing, so that a disk
+   *   is for the server to say: all others find what it said; `onlyReads`: the caller writes nothing, so that a disk
    *   that takes nothing will do
    * @throws {DamagedStoreError} when its file must not be mapped
    * @throws {StoreError} when it cannot be opened, or was written by another version

@@ -81,7 +81,10 @@ const withBody = <Row extends { body: JsonText }>(name: string): Table<Row> => (
   },
 });
 
-/** For the few rows that are read with every request: a text that was parsed before is not parsed again. Such a row is never changed in place. */
+/**
+ * For the few rows that are read with every request: a text that was parsed before is not parsed again. Such a row is never
+ * changed in place.
+ */
 const withDecodeCache = <Row>(table: Table<Row>): Table<Row> => ({ ...table, decode: memoize((value: string) => table.decode(value)) });
 
 export interface SessionRow {
@@ -189,7 +192,7 @@ export interface DeliveryRow {
   status: DeliveryStatus;
   /** Made in all. */
   attempts: number;
-  /** Failed ones of the present schedule, which a retry by hand begins anew. */
+  /** Failed attempts of the present schedule; a retry by hand starts a new one. */
   failures: number;
   /** null while it waits for an earlier one of its session, and when it is not tried again. */
   nextAttemptAt: number | null;

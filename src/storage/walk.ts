@@ -2,7 +2,7 @@
  * Walks records newest first through any combination of indexes.
  *
  * A filter is a conjunction of postings; a posting is a union of ranges of one index ("tag is a or b"). All of them are
- * in the order of ids, so that the walk can leapfrog: whoever is ahead waits, the others jump to it. It reads the keys of
+ * in the order of ids, so that the walk can leapfrog: the stream that is furthest waits, the others jump to it. It reads the keys of
  * the rarest condition and about as many of each other one, never a record, and holds no cursor open between steps.
  *
  * @module

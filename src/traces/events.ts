@@ -17,7 +17,10 @@ const RECORD_ACTIONS = [
   "memory.deleted",
 ] as const;
 
-/** Changes of who may do what, and of how Cairn works. They concern no session, and only a key with the scope `admin` reads their traces. */
+/**
+ * Changes of who may do what, and of how Cairn works. They concern no session, and only a key with the scope `admin` reads their
+ * traces.
+ */
 export const ADMIN_ACTIONS = [
   "api_key.created",
   "api_key.rolled",

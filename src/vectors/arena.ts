@@ -25,7 +25,7 @@ export class Arena {
   readonly #free = new Map<number, number[]>();
   #views: Views;
 
-  /** @param reserved - so many bytes from address 0 on are never handed out */
+  /** @param reserved - bytes from address 0 on that are never handed out */
   constructor(reserved: number) {
     this.memory = new WebAssembly.Memory({ initial: Math.ceil(reserved / PAGE_BYTES) });
     this.#first = this.#end = roundedUp(reserved);
@@ -72,7 +72,7 @@ export class Arena {
   }
 }
 
-/** What a piece of so many bytes takes. */
+/** The bytes that a piece of this size takes. */
 export function roundedUp(bytes: number): number {
   return Math.ceil(bytes / STEP_BYTES) * STEP_BYTES;
 }

@@ -135,7 +135,10 @@ export class Coarse {
     return nearer === -1 ? found : [...found.slice(0, nearer), ...this.#newestOf(bar, count - nearer)];
   }
 
-  /** Of those with this cosine the ones with the highest labels, highest first: thousands may be equal, and which was seen first says nothing. */
+  /**
+   * Of those with this cosine the ones with the highest labels, highest first: thousands may be equal, and which was seen first
+   * says nothing.
+   */
   #newestOf(cosine: number, count: number): LabelledCosine[] {
     const equals: number[] = [];
     for (let point = 0; point < this.size; point++) if (this.#cosines[point] === cosine) equals.push(this.#labels[point] as number);

@@ -33,7 +33,7 @@ export class Connection {
     this.#worker = worker;
     this.ready = this.#ready.promise;
     this.ended = this.#ended.promise;
-    // Whoever asks is told; nobody has to.
+    // Callers that wait get the error; there need not be any.
     this.ready.catch(() => undefined);
     worker.addEventListener("message", ({ data }: MessageEvent<FromWorker>) => this.#receive(data, onNotice));
     worker.addEventListener("error", ({ message }) => this.#end(message));

@@ -4,7 +4,7 @@
  * The last place of every vector is left out, that is zero. The built-in provider keeps there what a memory gives up of its
  * length; a query has nothing there, so for the two it makes no difference. Among memories it made short ones neighbours
  * whatever they say, and the way to a memory was lost: of the ten nearest of 10,000 texts 80 % were found, now 98 %. For
- * other providers it is one number of 1536, and whoever needs a cosine exactly looks into the store.
+ * other providers it is one number of 1536, and an exact cosine needs the vector in the store.
  *
  * What hnswlib-node 3.0.0 needs from its caller, each seen to crash or corrupt otherwise:
  * - nothing but finite numbers in a vector (anything else ends the process, NaN poisons the graph);
@@ -85,14 +85,15 @@ export class Graph {
     this.#index.addPoint(this.#checked(vector), label);
   }
 
-  /** The point is no longer found; its memory comes back when the graph is built anew. Not twice for the same. */
+  /** The point is no longer found; its memory is freed when the graph is rebuilt. Must not be called twice for a point. */
   remove(label: number): void {
     this.#index.markDelete(label);
   }
 
   /**
    * Up to `count` points near the query, nearest first; fewer when there are no more, and among many equal points when it
-   * does not come to all of them. When more than `count` are equally near, those on its way come, not the newest. Their cosines lack the product of the last places.
+   * does not come to all of them. When more than `count` are equally near, those on its way come, not the newest. Their cosines
+   * lack the product of the last places.
    */
   nearest(query: Float32Array, count: number): LabelledCosine[] {
     const wanted = Math.min(count, this.size);
@@ -147,7 +148,7 @@ export function* pointsIn(file: string): Generator<{ label: number; vector: Floa
   }
 }
 
-/** Whether the file ends where the last point's links do: header, points, then for each its length and so many bytes of links. */
+/** Whether the file ends where the last point's links do: header, points, then for each point the length of its links and the links. */
 async function isWhole(file: string, count: number): Promise<boolean> {
   const header = new DataView(await Bun.file(file).slice(0, HEADER_BYTES).arrayBuffer());
   if (header.byteLength < HEADER_BYTES || header.getBigUint64(HEADER_COUNT, true) !== BigInt(count)) return false;

@@ -36,18 +36,18 @@ import { loadSnapshot, saveSnapshot, type Snapshot } from "./snapshot.ts";
 export interface IndexerOptions {
   /** A filter that lets this many through is answered by comparing with each in the store: 2 µs apiece. */
   scanMax: number;
-  /** Of so many vectors each is compared coarsely, 20 ms or so; of more the graph is asked. */
+  /** Up to this number of vectors all are compared coarsely (some 20 ms); beyond it the graph is asked. */
   coarseMax: number;
-  /** A graph is built when there are so many vectors, and kept when they become fewer. */
+  /** A graph is built from this number of vectors on, and kept when they become fewer. */
   graphFrom: number;
-  /** So many are asked for until enough pass the filter; beyond, those that pass are compared one by one. */
+  /** At most this many are asked for until enough pass the filter; beyond, those that pass are compared one by one. */
   oversampleMax: number;
   /** So much a search looks at in indexes to find what passes its filter; beyond, what is nearest and passes has to do. */
   looksMax: number;
-  /** A graph is built anew when at least so many of its points are removed ones, and such a share of it. */
+  /** A graph is rebuilt when at least this number of its points, and this share of them, are deleted. */
   removedMin: number;
   removedShareMax: number;
-  /** Is told what an operator should know. */
+  /** Called with what an operator should know. */
   warn: (message: string) => void;
 }
 
@@ -114,7 +114,7 @@ export class Indexer {
     this.#options = { ...DEFAULTS, ...options };
   }
 
-  /** Loads the snapshot and finds what has changed since. @returns why the graph has to be built anew, if so */
+  /** Loads the snapshot and finds what has changed since. @returns why the graph has to be rebuilt, if so */
   async start(options: { useSnapshot: boolean } = { useSnapshot: true }): Promise<string | undefined> {
     const loaded = options.useSnapshot ? await loadSnapshot(this.#directory) : { reason: "the index failed with it" };
     this.catchUp();
@@ -236,7 +236,7 @@ export class Indexer {
     else if (this.#pendingCount === 0) this.#sweeping = [...this.#live];
   }
 
-  /** Has later steps build the graph anew, without the points of deleted vectors. */
+  /** Has later steps rebuild the graph, without the points of deleted vectors. */
   rebuild(): void {
     this.#rebuilding ??= { graph: Graph.empty(), live: new Set(), queue: [...this.#live] };
   }

@@ -7,8 +7,9 @@ import type { BareId } from "../lib/ids.ts";
 import { byNearness, type LabelledCosine, type Neighbour } from "./exact.ts";
 
 /**
- * Where the nearest come from: nearest first, fewer than `count` when there are no more, of a graph also when it finds no more. When more than are ever asked for
- * are equal, theirs is the choice which come: `coarse.ts` gives the newest, a graph those that it comes upon.
+ * Where the nearest come from: nearest first, fewer than `count` when there are no more, of a graph also when it finds no more.
+ * When more than are ever asked for are equal, theirs is the choice which come: `coarse.ts` gives the newest, a graph those that
+ * it comes upon.
  */
 export interface Points {
   nearest(query: Float32Array, count: number): LabelledCosine[];

@@ -28,7 +28,7 @@ const FLOAT_BYTES = 4;
 const ENTRY_WORDS = 4;
 const ENTRY_BYTES = ENTRY_WORDS * 4;
 const ROW_BYTES = 24;
-/** At the start of the arena: the query, entries of the kernel's, and the cosines it gives of so many at once. */
+/** At the start of the arena: the query, entries of the kernel's, and the cosines it returns for one batch. */
 const AT_ONCE = 2_048;
 const QUERY_AT = 0;
 const ENTRIES_AT = QUERY_AT + DIMENSION * DOUBLE_BYTES;

@@ -21,13 +21,13 @@ import { storedLabel } from "./encoding.ts";
 import { Scope, ScopeMemory } from "./scope.ts";
 
 export interface ScopesOptions {
-  /** Scopes with more vectors are not kept: comparing with so many takes 0.5 ms. */
+  /** Scopes with more vectors are not kept: comparing with 2,000 takes 0.5 ms. */
   sizeMax: number;
-  /** So many are read from the store at once: 1 ms. A larger scope is of use once it was asked for a few times. */
+  /** At most this many vectors are read from the store at once: 1 ms. A larger scope is complete after a few searches. */
   readMax: number;
   /** All scopes together, and the memory that their vectors share. */
   bytesMax: number;
-  /** When there are more new or removed vectors to look at than this, all scopes are read anew when they are asked for. */
+  /** When there are more new or removed vectors to look at than this, all scopes are read again when they are next searched. */
   changesMax: number;
 }
 

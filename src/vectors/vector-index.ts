@@ -2,8 +2,8 @@
  * The request thread's side of the vector index.
  *
  * The memories of a session or a user are compared here, and a set of a few memories needs no index: all of them are
- * candidates. For anything larger there is a worker, started when there are enough vectors to need it. The index is derived: the store knows every vector, and whatever the
- * worker's state, a memory is found as soon as its commit is on disk.
+ * candidates. For anything larger there is a worker, started when there are enough vectors to need it. The index is derived: the
+ * store knows every vector, and whatever the worker's state, a memory is found as soon as its commit is on disk.
  *
  * @module
  */
@@ -21,15 +21,15 @@ import { byNearness } from "./exact.ts";
 import type { IndexStatus } from "./indexer.ts";
 import { Scopes } from "./scopes.ts";
 
-/** So many are handled on the request thread: 0.2 ms. */
+/** At most this many vectors are compared on the request thread: 0.2 ms. */
 const HERE_MAX = 100;
-/** So many filters are known by heart to be for the worker. It answers exactly when few pass by now, too. */
+/** At most this many filters are remembered as wide, for the worker. It falls back to an exact scan when few pass by now. */
 const WIDE_MAX = 1_000;
 /** A worker that has not finished by then is left alone; at worst the next start builds what is new in the graph. */
 const CLOSE_MAX_MS = 10_000;
 
 export interface IndexOptions {
-  /** A graph is built when there are so many vectors, and answers when there are twice as many; 0: always. */
+  /** A graph is built from this number of vectors on, and answers from twice that; 0: always. */
   graphFrom?: number | undefined;
   newWorker?: () => Worker;
 }

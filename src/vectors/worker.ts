@@ -17,7 +17,7 @@ import type { FromWorker, ToWorker } from "./protocol.ts";
 
 declare const self: Worker;
 
-/** How long the work goes on before messages are looked at; longer after long searches, or it would never be done. */
+/** How long the worker works before it looks at messages; longer after long searches, or it would never be done. */
 const STEP_MIN_MS = 1;
 const STEP_MAX_MS = 12;
 /** New vectors are gathered for so long, as each start of the work costs more than a vector; a search does not wait for it. */

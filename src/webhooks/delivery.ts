@@ -1,9 +1,9 @@
 /**
  * One attempt to deliver: a POST to an address that was checked, and what came back. The only place that webhooks call out from.
  *
- * Each attempt dials the address it is given, or takes a connection to that address that is still open. Of the answer at most 64 KiB are read and 2 KiB kept, and one limit
- * of time holds for everything. Of a receiver on this machine or in a private network only the status is kept: whoever may
- * set a webhook must not read, through it, what such a service answers.
+ * Each attempt dials the address it is given, or takes a connection to that address that is still open. Of the answer at most
+ * 64 KiB are read and 2 KiB kept, and one deadline holds for everything. Of a receiver on this machine or in a private network
+ * only the status is kept: a webhook must not let its owner read what such a service answers.
  *
  * @module
  */

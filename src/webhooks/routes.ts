@@ -143,7 +143,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       scope: "admin",
       status: 200,
       summary: "Rotate the secret of a webhook",
-      description: `The secret before goes on signing beside the new one for ${LIMITS.webhookSecretOverlapHours} hours: \`webhook-signature\` then has both, \`X-Webhook-Signature\` is of the new one and \`X-Webhook-Signature-Previous\` of the one before. The secret is in this answer only, which a replay with the same Idempotency-Key gives again.`,
+      description: `The previous secret keeps signing together with the new one for ${LIMITS.webhookSecretOverlapHours} hours: \`webhook-signature\` then has both, \`X-Webhook-Signature\` is of the new one and \`X-Webhook-Signature-Previous\` of the one before. The secret is in this answer only, which a replay with the same Idempotency-Key gives again.`,
       query: Type.Object({}),
       body: NewSecret,
       response: Webhook,

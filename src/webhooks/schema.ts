@@ -59,7 +59,7 @@ export const WebhookChanges = Type.Object(
     url: Type.Optional(Url),
     events: Type.Optional(Events),
     description: Type.Optional(Description),
-    enabled: Type.Optional(Type.Boolean({ description: "Enabling begins anew: events from before are not delivered." })),
+    enabled: Type.Optional(Type.Boolean({ description: "Enabling starts afresh: events from before are not delivered." })),
   },
   { title: "WebhookChanges", description: "What is to be changed of a webhook." },
 );

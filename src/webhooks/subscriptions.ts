@@ -53,7 +53,7 @@ export interface WebhookChanges {
   enabled?: boolean | undefined;
 }
 
-/** A rotated secret goes on signing beside the new one for this long. */
+/** A rotated secret keeps signing together with the new one for this long. */
 const OVERLAP_MS = LIMITS.webhookSecretOverlapHours * HOUR_MS;
 /** However often it is rotated: a header has to hold a signature for each. */
 const PREVIOUS_SECRETS_MAX = 4;
@@ -113,7 +113,10 @@ export function getWebhook({ store }: Records, id: string): JsonText {
   return webhookJson(key, row);
 }
 
-/** What changes nothing leaves no trace. Enabling begins anew: what happened while it was disabled is not for it, and what failed before is forgotten. */
+/**
+ * Changes a webhook; a change of nothing leaves no trace. Enabling starts afresh: events from while it was disabled are not
+ * delivered, and earlier failures are forgotten.
+ */
 export async function updateWebhook(parts: WebhookParts, caller: Caller, id: string, changes: WebhookChanges): Promise<JsonText> {
   findWebhook(parts.store, id);
   const url = changes.url === undefined ? undefined : await allowedUrl(parts, changes.url);
@@ -144,7 +147,7 @@ export async function updateWebhook(parts: WebhookParts, caller: Caller, id: str
     recordChanges(tx, parts, caller, key, before, row);
     return webhookJson(key, row);
   });
-  // What it was still owed when it was disabled goes on.
+  // Deliveries that were pending when it was disabled continue.
   parts.webhooks.wake();
   return answer;
 }
