@@ -70,6 +70,11 @@ interface AppParts extends MemoryParts, SettingsParts, WebhookParts {
   readonly version: string;
 }
 
+/** For the log, where there is more to say than the message. */
+function causeOf({ detail: { cause } }: ApiError): string | undefined {
+  return cause === undefined ? undefined : describeError(cause);
+}
+
 /** Where a request came from, if the server knows. */
 type Remote = { requestIP(request: Request): { address: string } | null } | null;
 
@@ -220,7 +225,7 @@ export function createApp(parts: AppParts) {
     try {
       // What is refused to shed load is no fault, and there can be much of it.
       if (status >= 500 && error.detail.retryAfterSeconds === undefined)
-        parts.log.error(error.message, { request_id: open.requestId, cause: describeError(error.detail.cause) });
+        parts.log.error(error.message, { request_id: open.requestId, cause: causeOf(error) });
       return respond(open, { status, body, headers });
     } catch {
       // Neither the log nor the headers of every response could be written: it is answered as an error all the same.

@@ -18,10 +18,8 @@ import { startCairn, type Answer, type Cairn } from "./support/cairn.ts";
 import { scratchDirectory, startProcess } from "./support/process.ts";
 
 const COMMON: ErrorCode[] = [
-  "invalid_request",
   "authentication_failed",
   "permission_denied",
-  "request_timeout",
   "payload_too_large",
   "rate_limit_exceeded",
   "internal_error",
@@ -228,6 +226,16 @@ test("the document says of the largest body what it is and what changes it", asy
   );
 });
 
+test("the document names the default of a memory's type where there is one, and not where the type is a filter or a change", async () => {
+  await using cairn = await startCairn();
+  const document = await documentOf(cairn);
+  const ofBody = (name: string) => String(document.components.schemas[name]?.properties["type"]?.["description"]);
+  const filter = operationOf(document, "GET", "/v1/memory").parameters?.find(({ name }) => name === "type");
+  expect(ofBody("NewMemory")).toEndWith("Default `general`.");
+  expect(ofBody("MemoryChanges")).toEndWith("others are accepted.");
+  expect([ofBody("MemorySearch"), filter?.description]).toEqual(["Only memories of this type.", "Only memories of this type."]);
+});
+
 test("the document says what a receiver of webhooks gets, and when it is tried again unless that is set", async () => {
   await using cairn = await startCairn();
   const tags = (await documentOf(cairn))["tags"] as { name: string; description: string }[];
@@ -309,7 +317,12 @@ test("every error that an endpoint can answer stands under its status, with an e
   await using cairn = await startCairn();
   const document = await documentOf(cairn);
   const check = checker(document);
-  for (const { method, path, errors } of endpointsOf(cairn.service)) {
+  for (const { method, path, query, body, errors } of endpointsOf(cairn.service)) {
+    const takesInput = body !== null || Object.keys(query.properties).length > 0;
+    const ofInput: ErrorCode[] = [
+      ...(takesInput ? ["invalid_request" as const] : []),
+      ...(body === null ? [] : ["request_timeout" as const]),
+    ];
     const documented = Object.entries(operationOf(document, method, path).responses)
       .filter(([status]) => Number(status) >= 400)
       .flatMap(([status, reference]) => {
@@ -323,7 +336,7 @@ test("every error that an endpoint can answer stands under its status, with an e
           problems: check(schema, value),
         }));
       });
-    const expected = [...COMMON, ...errors].map((code) => ({ code, ...ERRORS[code], described: true, problems: [] }));
+    const expected = [...ofInput, ...COMMON, ...errors].map((code) => ({ code, ...ERRORS[code], described: true, problems: [] }));
     const byCode = (a: { code: string }, b: { code: string }) => (a.code < b.code ? -1 : 1);
     expect({ method, path, errors: documented.toSorted(byCode) }).toEqual({ method, path, errors: expected.toSorted(byCode) });
   }

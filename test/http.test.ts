@@ -156,6 +156,18 @@ test("a fault of ours is told to the operator, and to the client only that there
   ]);
 });
 
+test("while the vector index has failed the server is not ready, but alive", async () => {
+  await using cairn = await startCairn();
+  const reason = "The vector index has failed.";
+  using _ = spyOn(cairn.service.vectors, "problem").mockReturnValue(reason);
+  for (const path of ["/health", "/health/ready", "/health/live"]) {
+    const { status, body } = await cairn.get(path, { key: null });
+    const expected = { path, status: path === "/health/live" ? 200 : 503 };
+    expect({ path, status }).toEqual(expected);
+    expect(body).toMatchObject({ status: "degraded", reason });
+  }
+});
+
 test("every answer has a request id: the client's own, or a new one", async () => {
   await using cairn = await startCairn();
   const own = { headers: { "x-request-id": "trace-7:1" } };

@@ -108,6 +108,10 @@ test("beyond max_store_bytes records are refused and what makes room is not, unt
     const { status, code, message } = refusal(await cairn.request(method, at, { body }));
     expect([at, status, code, message]).toEqual([at, full.status, full.code, full.message]);
   }
+  // The message says it all: the log names no cause beside it.
+  const logged = cairn.logged.map((line) => JSON.parse(line)).filter(({ message }) => message === full.message);
+  expect(logged.length).toBe(refused.length + 1);
+  expect(logged.filter((line) => "cause" in line)).toEqual([]);
   const allowed: [string, string, unknown?][] = [
     ["GET", path],
     ["POST", `${path}/context`, {}],

@@ -7,6 +7,7 @@ import { Type } from "@sinclair/typebox";
 import { ApiError, ERRORS, type ErrorDetail, type WireCode } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
+import type { Endpoint } from "./endpoint.ts";
 import { errorJson } from "./errors.ts";
 import { OneOf } from "./types.ts";
 
@@ -52,7 +53,7 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
     detail: { param: "turn_id" },
   },
   trace_not_found: {
-    when: "there is no such trace: it never was, or was kept for as long as the tier of its key allows.",
+    when: "there is no such trace: it never was, was kept for as long as the tier of its key allows, or is only for keys with the scope `admin`.",
     message: "There is no trace trace_0VQk3bD4z9Xw; it may have been kept for as long as its key's tier allows.",
   },
   version_not_found: {
@@ -84,22 +85,27 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
     message: "Something went wrong on our side; the operator's log has the request id.",
   },
   service_unavailable: {
-    when: "the server cannot do this at the moment, as when the disk is full or the store has reached `max_store_bytes`, and nothing was changed. Try again, waiting longer each time.",
+    when: "the server cannot do this at the moment, as when the disk is full or the store has reached `max_store_bytes`, and nothing was changed, unless the message says that this is not known. Try again, waiting longer each time.",
     message: "The disk is full. Nothing was changed; reading still works.",
   },
 };
 
 /** What any endpoint can answer. */
-export const COMMON_ERRORS = [
-  "invalid_request",
+const COMMON_ERRORS = [
   "authentication_failed",
   "permission_denied",
-  "request_timeout",
   "payload_too_large",
   "rate_limit_exceeded",
   "internal_error",
   "service_unavailable",
 ] as const satisfies readonly WireCode[];
+
+/** What an endpoint can answer: without a body none is late, and without parameters either nothing can be wrong. */
+export function errorsOf({ query, body, errors }: Pick<Endpoint, "query" | "body" | "errors">): WireCode[] {
+  const ofBody: WireCode[] = body === null ? [] : ["request_timeout"];
+  const ofInput: WireCode[] = body === null && Object.keys(query.properties).length === 0 ? [] : ["invalid_request"];
+  return [...ofInput, ...ofBody, ...COMMON_ERRORS, ...errors];
+}
 
 const CODES = Object.keys(ERROR_DOCS);
 const TYPES = [...new Set(Object.values(ERRORS).map(({ type }) => type))];

@@ -12,7 +12,7 @@ import type { JsonObject, JsonValue } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { pascalCase } from "../lib/text.ts";
 import { isIdempotent, pathParameters, type Endpoint } from "./endpoint.ts";
-import { COMMON_ERRORS, ErrorBody, errorDescription, errorExample } from "./error-docs.ts";
+import { ErrorBody, errorDescription, errorExample, errorsOf } from "./error-docs.ts";
 import { openApiSchema, type SchemaComponents } from "./openapi-schema.ts";
 import { DURABILITIES } from "../storage/durability.ts";
 import { OneOf, RecordId } from "./types.ts";
@@ -97,7 +97,9 @@ const IDEMPOTENCY_KEY: JsonObject = {
 
 const Health = Type.Object(
   {
-    status: OneOf(["ready", "degraded"], { description: "`degraded` while the store cannot be read or takes no changes." }),
+    status: OneOf(["ready", "degraded"], {
+      description: "`degraded` while the store cannot be read or takes no changes, or the vector index has failed.",
+    }),
     reason: Type.Optional(Type.String({ description: "Why it is degraded." })),
     version: Type.String({ description: "Version of Cairn." }),
     durability: OneOf(DURABILITIES, { description: "Whether a write is answered once it is on the disk, or sooner." }),
@@ -106,8 +108,8 @@ const Health = Type.Object(
   { title: "Health", description: "What the server can do at present." },
 );
 const HEALTH = [
-  { path: "/health", operationId: "getHealth", summary: "Can the server read and write?" },
-  { path: "/health/ready", operationId: "getReadiness", summary: "Can the server read and write? For probes." },
+  { path: "/health", operationId: "getHealth", summary: "Can the server read, write and search?" },
+  { path: "/health/ready", operationId: "getReadiness", summary: "Can the server read, write and search? For probes." },
   { path: "/health/live", operationId: "getLiveness", summary: "Is the process alive? For probes." },
 ];
 
@@ -127,7 +129,7 @@ export function openApiDocument(endpoints: readonly Endpoint[], version: string)
     const ready = success(summary, Health, { status: "ready", version, durability: "strict" }, [], components);
     const reason = "The disk is nearly full (less than 64 MiB free).";
     const degraded = success(
-      "Reads or changes fail.",
+      "Reads, changes or searches fail.",
       Health,
       { status: "degraded", reason, version, durability: "strict" },
       [],
@@ -194,7 +196,7 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
         isIdempotent(endpoint) ? ["Idempotency-Replayed"] : [],
         components,
       ),
-      ...errorResponses([...COMMON_ERRORS, ...endpoint.errors], components),
+      ...errorResponses(errorsOf(endpoint), components),
     },
   };
 }

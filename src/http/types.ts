@@ -109,7 +109,6 @@ export function RecordId(prefix: string, description: string): TUnsafe<string> {
   });
 }
 
-/** `limit` of a list. */
 /** Filters of a list by the times of its records; routes read both with `createdOf`. */
 export function CreatedAfter(records: string) {
   return Type.Optional(Timestamp(`Only ${records} after this time (ISO 8601; without an offset it is UTC).`));
@@ -119,6 +118,7 @@ export function CreatedBefore(records: string) {
   return Type.Optional(Timestamp(`Only ${records} before this time.`));
 }
 
+/** `limit` of a list. */
 export function Limit(max: number = LIMITS.listMax, fallback: number = LIMITS.listDefault) {
   return Type.Optional(
     Type.Integer({ minimum: 1, maximum: max, default: fallback, description: `How many at most; default ${fallback}.` }),

@@ -15,13 +15,12 @@ const Content = Text(1, undefined, {
   description: `What to remember: 1 to ${LIMITS.memoryContentLengthMax} characters; more is 413 \`content_too_large\`.`,
   examples: ["The customer prefers e-mail to phone calls."],
 });
-const MemoryType = Text(1, LIMITS.memoryTypeLengthMax, {
-  description: `Standard types: ${MEMORY_TYPES.join(", ")}; others are accepted. Default \`${MEMORY_TYPE_DEFAULT}\`.`,
-  examples: ["preference"],
-});
+const MemoryType = (description: string) => Text(1, LIMITS.memoryTypeLengthMax, { description, examples: ["preference"] });
+const TYPES_TEXT = `Standard types: ${MEMORY_TYPES.join(", ")}; others are accepted.`;
 const Tag = Text(1, LIMITS.tagLengthMax);
 const Tags = (description: string) => Type.Array(Tag, { maxItems: LIMITS.tagsMax, description, examples: [["contact"]] });
 const UserId = Text(1, LIMITS.userIdLengthMax, { description: "Only memories of this user's sessions." });
+const OfType = MemoryType("Only memories of this type.");
 const SessionFilter = Text(1, undefined, { description: "Only memories of this session." });
 
 /** What `explain` adds to a result. */
@@ -51,7 +50,7 @@ export const Memory = Type.Object(
     id: RecordId("mem", "`mem_` and 12 characters."),
     session_id: RecordId("sess", "The session it was added to; that may have expired since."),
     content: Content,
-    type: MemoryType,
+    type: MemoryType(TYPES_TEXT),
     tags: Tags("Tags."),
     metadata: Metadata("Custom metadata."),
     created_at: Timestamp("When the memory was added."),
@@ -66,7 +65,7 @@ const MemoryResult = Type.Object(
     id: RecordId("mem", "The memory."),
     session_id: RecordId("sess", "Its session."),
     content: Content,
-    type: MemoryType,
+    type: MemoryType(TYPES_TEXT),
     tags: Tags("Tags."),
     score: Type.Number({ minimum: 0, maximum: 1, description: "0.0 to 1.0, higher is more relevant; 0.7 and more is about the query." }),
     created_at: Timestamp("When the memory was added."),
@@ -84,7 +83,7 @@ export const NewMemory = Type.Object(
   {
     session_id: Text(1, undefined, { description: "The session it belongs to." }),
     content: Content,
-    type: Type.Optional(MemoryType),
+    type: Type.Optional(MemoryType(`${TYPES_TEXT} Default \`${MEMORY_TYPE_DEFAULT}\`.`)),
     tags: Type.Optional(Tags("Tags, for filters.")),
     metadata: Type.Optional(Metadata("Custom metadata; default `{}`.")),
     embed: Type.Optional(Type.Boolean({ default: true, description: "false: keep it out of semantic search." })),
@@ -95,7 +94,7 @@ export const NewMemory = Type.Object(
 export const MemoryChanges = Type.Object(
   {
     content: Type.Optional(Content),
-    type: Type.Optional(MemoryType),
+    type: Type.Optional(MemoryType(TYPES_TEXT)),
     tags: Type.Optional(Tags("Replaces the tags.")),
     metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
   },
@@ -110,7 +109,7 @@ export const Search = Type.Object(
     }),
     session_id: Type.Optional(SessionFilter),
     user_id: Type.Optional(UserId),
-    type: Type.Optional(MemoryType),
+    type: Type.Optional(OfType),
     tags: Type.Optional(Tags("Memories with ANY of them.")),
     limit: Limit(LIMITS.searchMax, LIMITS.searchDefault),
     threshold: Type.Optional(
@@ -131,7 +130,7 @@ export const MemoryFilter = Type.Object({
   starting_after: Cursor("mem"),
   session_id: Type.Optional(SessionFilter),
   user_id: Type.Optional(UserId),
-  type: Type.Optional(MemoryType),
+  type: Type.Optional(OfType),
   tags: Type.Optional(
     Type.Array(Type.String(), {
       description:
