@@ -1,5 +1,5 @@
 /**
- * Ends a command that a signal stops while it writes by itself, so that its drafts are removed.
+ * A command that a signal stops while it writes ends by itself, so that its drafts are removed.
  *
  * Not for commands that hold the thread for long: they would not hear of it.
  *
