@@ -158,36 +158,29 @@ export function readConfig(args: readonly string[], environment: Environment = p
   if ((certificate === undefined) !== (key === undefined)) throw new UsageError("--tls-cert and --tls-key go together");
   const redirects = nonEmpty(text(OPTIONS.httpRedirectPort)) !== undefined;
   if (redirects && key === undefined) throw new UsageError("--http-redirect-port needs --tls-cert and --tls-key");
-  const requireHttps = environment["CAIRN_REQUIRE_HTTPS"] ?? "0";
-  if (!["", "0", "1"].includes(requireHttps)) throw new UsageError(`CAIRN_REQUIRE_HTTPS must be 0 or 1; got ${requireHttps}`);
-  const logLevel = LOG_LEVELS.find((level) => level === text(OPTIONS.logLevel));
-  if (logLevel === undefined) throw wrong(OPTIONS.logLevel, `one of ${LOG_LEVELS.join(", ")}`);
-  const durability = DURABILITIES.find((mode) => mode === text(OPTIONS.durability));
-  if (durability === undefined) throw wrong(OPTIONS.durability, `one of ${DURABILITIES.join(", ")}`);
-  const metricsText = nonEmpty(text(OPTIONS.metrics));
-  const metrics = METRICS_ACCESS.find((access) => access === metricsText);
-  if (metricsText !== undefined && metrics === undefined) throw wrong(OPTIONS.metrics, `one of ${METRICS_ACCESS.join(", ")}`);
+  const choiceOf = <Choice extends string>(option: Option, choices: readonly Choice[]) => {
+    const choice = choices.find((known) => known === text(option));
+    if (choice === undefined) throw wrong(option, `one of ${choices.join(", ")}`);
+    return choice;
+  };
+  const metrics = nonEmpty(text(OPTIONS.metrics)) === undefined ? undefined : choiceOf(OPTIONS.metrics, METRICS_ACCESS);
   const apiKey = nonEmpty(environment["CAIRN_API_KEY"]);
   if (apiKey !== undefined && !KEY_SHAPE.test(apiKey)) throw new UsageError("CAIRN_API_KEY must be crn_ and 24 letters or digits");
-  const simdText = nonEmpty(environment["CAIRN_SIMD"]);
-  const simd = SIMD_LEVELS.find((level) => level === simdText);
-  if (simdText !== undefined && simd === undefined)
-    throw new UsageError(`CAIRN_SIMD must be one of ${SIMD_LEVELS.join(", ")}; got ${simdText}`);
   const graphFrom = nonEmpty(environment["CAIRN_GRAPH_FROM"]);
   if (graphFrom !== undefined && !/^\d{1,9}$/.test(graphFrom))
     throw new UsageError(`CAIRN_GRAPH_FROM must be a number from 0 to 999999999; got ${graphFrom}`);
   const listener = {
     host: text(OPTIONS.host),
     allowedHosts: listIn(environment["CAIRN_ALLOWED_HOSTS"]),
-    requireHttps: requireHttps === "1",
+    requireHttps: switchIn(environment, "CAIRN_REQUIRE_HTTPS") ?? false,
     tls: certificate === undefined || key === undefined ? undefined : { certificate, key },
   };
   return {
     ...listener,
     port: portOf(OPTIONS.port),
     dataDirectory: text(OPTIONS.dataDirectory),
-    durability,
-    logLevel,
+    durability: choiceOf(OPTIONS.durability, DURABILITIES),
+    logLevel: choiceOf(OPTIONS.logLevel, LOG_LEVELS),
     metrics: metrics ?? (isPrivateListener(listener) ? "open" : "key"),
     httpRedirectPort: redirects ? portOf(OPTIONS.httpRedirectPort) : undefined,
     corsOrigins: listIn(environment["CAIRN_CORS_ORIGINS"]),
@@ -197,7 +190,7 @@ export function readConfig(args: readonly string[], environment: Environment = p
     embedding: embeddingIn(environment),
     webhooks: webhooksIn(environment),
     nativeDirectory: nonEmpty(environment["CAIRN_NATIVE_DIR"]),
-    simd,
+    simd: choiceIn(environment, "CAIRN_SIMD", SIMD_LEVELS),
     graphFrom: graphFrom === undefined ? undefined : Number(graphFrom),
     notifySocket: nonEmpty(environment["NOTIFY_SOCKET"]),
   };
@@ -241,10 +234,7 @@ function maxStoreBytesIn(environment: Environment): number | undefined {
 }
 
 function embeddingIn(environment: Environment): EmbeddingSettings {
-  const provider = nonEmpty(environment["CAIRN_EMBEDDING_PROVIDER"]);
-  if (provider !== undefined && !PROVIDERS.some((known) => known === provider)) {
-    throw new UsageError(`CAIRN_EMBEDDING_PROVIDER must be one of ${PROVIDERS.join(", ")}; got ${provider}`);
-  }
+  const provider = choiceIn(environment, "CAIRN_EMBEDDING_PROVIDER", PROVIDERS);
   const base_url = nonEmpty(environment["CAIRN_EMBEDDING_BASE_URL"]);
   const urlProblem = base_url === undefined ? undefined : baseUrlProblem(base_url);
   if (urlProblem !== undefined) throw new UsageError(`CAIRN_EMBEDDING_BASE_URL cannot be used. ${urlProblem}`);
@@ -264,9 +254,7 @@ function embeddingIn(environment: Environment): EmbeddingSettings {
 }
 
 function webhooksIn(environment: Environment): WebhookSettings {
-  const allowPrivate = nonEmpty(environment["CAIRN_WEBHOOK_ALLOW_PRIVATE"]);
-  if (allowPrivate !== undefined && !["0", "1"].includes(allowPrivate))
-    throw new UsageError(`CAIRN_WEBHOOK_ALLOW_PRIVATE must be 0 or 1; got ${allowPrivate}`);
+  const allow_private = switchIn(environment, "CAIRN_WEBHOOK_ALLOW_PRIVATE");
   const timeout = nonEmpty(environment["CAIRN_WEBHOOK_TIMEOUT"]);
   if (timeout !== undefined && parseTimeout(timeout) === undefined)
     throw new UsageError(`CAIRN_WEBHOOK_TIMEOUT must be ${TIMEOUT_FORM}; got ${timeout}`);
@@ -274,10 +262,23 @@ function webhooksIn(environment: Environment): WebhookSettings {
   if (retry_schedule !== undefined && parseSchedule(retry_schedule) === undefined)
     throw new UsageError(`CAIRN_WEBHOOK_RETRY_SCHEDULE must be ${SCHEDULE_FORM}; got ${retry_schedule}`);
   return {
-    ...(allowPrivate === undefined ? {} : { allow_private: allowPrivate === "1" }),
+    ...(allow_private === undefined ? {} : { allow_private }),
     ...(timeout === undefined ? {} : { timeout }),
     ...(retry_schedule === undefined ? {} : { retry_schedule }),
   };
+}
+
+function choiceIn<Choice extends string>(environment: Environment, name: string, choices: readonly Choice[]): Choice | undefined {
+  const text = nonEmpty(environment[name]);
+  const choice = choices.find((known) => known === text);
+  if (text !== undefined && choice === undefined) throw new UsageError(`${name} must be one of ${choices.join(", ")}; got ${text}`);
+  return choice;
+}
+
+function switchIn(environment: Environment, name: string): boolean | undefined {
+  const text = nonEmpty(environment[name]);
+  if (text !== undefined && text !== "0" && text !== "1") throw new UsageError(`${name} must be 0 or 1; got ${text}`);
+  return text === undefined ? undefined : text === "1";
 }
 
 function listIn(text: string | undefined): string[] {

@@ -10,7 +10,8 @@ import type { Reading } from "./http/metrics.ts";
 import type { MemoryParts } from "./memories/memories.ts";
 import type { Settings } from "./settings/settings.ts";
 import { FIRST } from "./storage/access.ts";
-import { numberKey } from "./storage/keys.ts";
+import { DATA_FILE } from "./storage/data-file.ts";
+import { NUMBER_KEY_LENGTH } from "./storage/keys.ts";
 import {
   apiKeys,
   deliveriesBySession,
@@ -24,8 +25,6 @@ import {
   versions,
 } from "./storage/tables.ts";
 import type { WebhookParts } from "./webhooks/subscriptions.ts";
-
-const MS_WIDTH = numberKey(0).length;
 
 export function readingsOf({
   store,
@@ -45,7 +44,7 @@ export function readingsOf({
     {
       name: "cairn_store_bytes",
       help: "Size of the store on disk.",
-      read: () => statSync(join(store.directory, "store", "data.mdb")).size,
+      read: () => statSync(join(store.directory, DATA_FILE)).size,
     },
     {
       name: "cairn_store_used_bytes",
@@ -95,7 +94,7 @@ export function readingsOf({
       help: "How long the session that is overdue longest has been waiting to be removed.",
       read: () => {
         const [first] = store.keys(sessionsByExpiry, FIRST);
-        return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, MS_WIDTH))) / 1000;
+        return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, NUMBER_KEY_LENGTH))) / 1000;
       },
     },
     {

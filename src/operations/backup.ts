@@ -16,7 +16,7 @@ import { mkdirSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
 import { toIso } from "../lib/time.ts";
 import { version } from "../lib/version.ts";
-import { DATA_FILE } from "../storage/data-file.ts";
+import { DATA_FILE, STORE_DIRECTORY } from "../storage/data-file.ts";
 import { Store } from "../storage/store.ts";
 import { BACKUP_NUMBER, memories, meta, sessions, SCHEMA_VERSION } from "../storage/tables.ts";
 import { checkFile } from "./damage.ts";
@@ -76,7 +76,7 @@ export async function restoreBackup(
   const refusal = force ? undefined : `There is a store in ${dataDirectory} already. Restore elsewhere, or replace it with --force.`;
   let counts = { sessions: 0, memories: 0 };
   await putStore(dataDirectory, refusal, async (draft) => {
-    mkdirSync(join(draft, "store"), { mode: 0o700 });
+    mkdirSync(join(draft, STORE_DIRECTORY), { mode: 0o700 });
     const copyPath = join(draft, DATA_FILE);
     const copy = await open(copyPath, "wx", 0o600);
     try {

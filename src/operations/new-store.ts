@@ -7,7 +7,7 @@
 import { chmodSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { claim } from "../storage/claim.ts";
-import { DATA_FILE } from "../storage/data-file.ts";
+import { DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "../storage/data-file.ts";
 import { makePrivate, prepareDirectory } from "../storage/data-directory.ts";
 import { draftAt, flush } from "./files.ts";
 import { removeGraph } from "./graph.ts";
@@ -32,12 +32,12 @@ export async function putStore(dataDirectory: string, refusal: string | undefine
   chmodSync(join(draft.path, DATA_FILE), 0o600);
   await flush(join(draft.path, DATA_FILE));
   removeGraph(directory);
-  mkdirSync(join(directory, "store"), { recursive: true, mode: 0o700 });
+  mkdirSync(join(directory, STORE_DIRECTORY), { recursive: true, mode: 0o700 });
   // Who has the old store open keeps it with its lock; the new one gets a lock of its own.
-  rmSync(join(directory, "store", "lock.mdb"), { force: true });
+  rmSync(join(directory, LOCK_FILE), { force: true });
   makePrivate(directory);
   renameSync(join(draft.path, DATA_FILE), join(directory, DATA_FILE));
-  await flush(join(directory, "store"));
+  await flush(join(directory, STORE_DIRECTORY));
   await flush(directory);
 }
 

@@ -14,7 +14,7 @@ import { TIERS } from "../keys/tiers.ts";
 import { BARE_ID_LENGTH } from "../lib/ids.ts";
 import { storedSettingsProblem } from "../settings/schema.ts";
 import { memoryIndexKeys, sessionIndexKeys, traceIndexKeys } from "../storage/indexes.ts";
-import { numberKey } from "../storage/keys.ts";
+import { NUMBER_KEY_LENGTH, numberKey } from "../storage/keys.ts";
 import {
   apiKeys,
   apiKeysById,
@@ -406,7 +406,7 @@ export const RECORDS: readonly RecordTable[] = [
     shape: object({ fingerprint: text, status: whole, createdAt: whole, sealed: maybe(truth), body: anyObject }),
     indexes: [idempotencyByTime],
     entries: (key, row) => [{ table: idempotencyByTime, key: numberKey(row.createdAt) + key }],
-    recordOf: ({ key }) => key.slice(numberKey(0).length),
+    recordOf: ({ key }) => key.slice(NUMBER_KEY_LENGTH),
   }),
   records({ table: deletedKeys, outside: asJson, key: SHA256, shape: object({ deletedAt: whole }) }),
   records({ table: removals, outside: asJson, key: ID, shape: object({ memories: truth }) }),

@@ -5,6 +5,7 @@
  */
 import { existsSync, realpathSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import { SERVE_LOCK } from "../storage/data-directory.ts";
 import { DATA_FILE, STORE_DIRECTORY } from "../storage/data-file.ts";
 import { assertFile } from "../storage/pages.ts";
 import { OperationError } from "./report.ts";
@@ -23,7 +24,7 @@ export function assertStore(dataDirectory: string): void {
 }
 
 /** What Cairn itself keeps in a data directory; everything else in it is the operator's, such as backups. */
-const OWN_NAMES = [STORE_DIRECTORY, "vectors", "incoming", ".native", "serve.lock"];
+const OWN_NAMES = [STORE_DIRECTORY, "vectors", "incoming", ".native", SERVE_LOCK];
 
 /** @throws {OperationError} for a file that would be written among, or over, what Cairn itself keeps in a data directory */
 export function assertNotOwn(file: string, dataDirectory: string): void {

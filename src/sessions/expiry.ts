@@ -13,7 +13,7 @@ import { toJson } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { numberKey } from "../storage/keys.ts";
+import { NUMBER_KEY_LENGTH, numberKey } from "../storage/keys.ts";
 import type { Tx } from "../storage/store.ts";
 import { sessions, sessionsByExpiry } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
@@ -25,8 +25,6 @@ import { readState } from "./versions.ts";
 /** One commit holds the request thread for a few milliseconds at most. */
 const SESSIONS_PER_COMMIT = 20;
 const POLL_MS = 1_000;
-const MS_WIDTH = numberKey(0).length;
-
 interface ExpiryParts extends Records {
   readonly settings: Pick<Settings, "values">;
   readonly log: Log;
@@ -51,7 +49,7 @@ export function sessionExpiry(records: ExpiryParts, timer: Caller): Task {
 }
 
 function expire(tx: Tx, records: ExpiryParts, timer: Caller, expiryKey: string): void {
-  const key = expiryKey.slice(MS_WIDTH);
+  const key = expiryKey.slice(NUMBER_KEY_LENGTH);
   const row = tx.get(sessions, key);
   // Between the look at the index and this commit the session may have been deleted or given more time.
   if (row === undefined || numberKey(row.expiresAt) + key !== expiryKey) return;

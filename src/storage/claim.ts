@@ -10,6 +10,7 @@ import { Database, SQLiteError } from "bun:sqlite";
 import { closeSync, constants, lstatSync, openSync } from "node:fs";
 import { join } from "node:path";
 import { systemReason } from "../lib/system-errors.ts";
+import { SERVE_LOCK } from "./data-directory.ts";
 
 /** Another process has claimed this data directory. */
 class DirectoryInUseError extends Error {
@@ -24,7 +25,7 @@ class DirectoryInUseError extends Error {
  * @throws {Error} when the directory cannot be written to, or its lock is no regular file
  */
 export function claim(directory: string): () => void {
-  const path = join(directory, "serve.lock");
+  const path = join(directory, SERVE_LOCK);
   let lock: Database | undefined;
   try {
     makeLockFile(path);

@@ -10,13 +10,16 @@
 import { accessSync, chmodSync, constants, existsSync, mkdirSync, readdirSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { systemReason } from "../lib/system-errors.ts";
+import { DATA_FILE, LOCK_FILE } from "./data-file.ts";
 
 const PRIVATE_MODE = 0o700;
 const PERMISSION_BITS = 0o777;
 const ROOT_UID = 0;
 
+/** Locked by the process that the directory belongs to. */
+export const SERVE_LOCK = "serve.lock";
 /** Any of these says that Cairn has used the directory. */
-const MARKS = [join("store", "data.mdb"), join("store", "lock.mdb"), "serve.lock", ".native"];
+const MARKS = [DATA_FILE, LOCK_FILE, SERVE_LOCK, ".native"];
 /** Made with the file system, so that an empty volume has one. */
 const LOST_AND_FOUND = "lost+found";
 /** Of the names that a refusal lists. */

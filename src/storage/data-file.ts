@@ -35,6 +35,7 @@ import { dirname, join } from "node:path";
 /** Of a data directory: the file, and the directory that holds nothing but it and what belongs to it. */
 export const STORE_DIRECTORY = "store";
 export const DATA_FILE = join(STORE_DIRECTORY, "data.mdb");
+export const LOCK_FILE = join(STORE_DIRECTORY, "lock.mdb");
 
 const META_PAGES = 2;
 export const HEAD_BYTES = 24;
@@ -256,7 +257,7 @@ const LOCK_BYTES = 8_272;
  * @throws {Error} when the disk does not take it
  */
 export function createLockFile(dataDirectory: string): void {
-  const path = join(dataDirectory, STORE_DIRECTORY, "lock.mdb");
+  const path = join(dataDirectory, LOCK_FILE);
   if (existsSync(path)) return;
   const draft = `${join(dataDirectory, STORE_DIRECTORY, DRAFT)}lock-${process.pid}`;
   try {

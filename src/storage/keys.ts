@@ -25,8 +25,10 @@ export const hashKey = memoize((text: string) =>
 );
 
 /** Width 7 holds 3.5 × 10^12: milliseconds until 2081, and more versions than any session will have. */
+export const NUMBER_KEY_LENGTH = 7;
+
 export function numberKey(number: number): string {
-  return toBase62(number, 7);
+  return toBase62(number, NUMBER_KEY_LENGTH);
 }
 
 export function versionKey(session: BareId, version: number): string {

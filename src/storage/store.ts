@@ -25,7 +25,7 @@ import { ApiError, messageOf } from "../lib/errors.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
-import { createDataFile, createLockFile, STORE_DIRECTORY } from "./data-file.ts";
+import { createDataFile, createLockFile, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.ts";
 import { Draft, type Write } from "./draft.ts";
 import { isMarked, mark, unmark, type Durability } from "./durability.ts";
 import { KEY_ENCODER } from "./keys.ts";
@@ -116,7 +116,7 @@ export class Store implements Reader {
     const sync = this.#isMarked ? { overlappingSync: true, separateFlushed: true, safeRestore: true } : { overlappingSync: false };
     this.#flushesLater = this.#isMarked && durability === "strict";
     this.#env = open<string, string>({ path, maxDbs: TABLES.length + 4, encoding: "string", readOnly, ...sync });
-    if (!readOnly) for (const file of ["data.mdb", "lock.mdb"]) chmodSync(join(path, file), 0o600);
+    if (!readOnly) for (const file of [DATA_FILE, LOCK_FILE]) chmodSync(join(directory, file), 0o600);
     // Its types know of no `keyEncoder` for a table.
     const options = { keyEncoder: KEY_ENCODER } as object;
     const openTable = <Value>(name: string, encoding: "string" | "binary") => {

@@ -19,11 +19,10 @@
 import { fromBase62 } from "../lib/base62.ts";
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { readable } from "../storage/bad-rows.ts";
-import { AFTER_ALL, numberKey } from "../storage/keys.ts";
+import { AFTER_ALL, NUMBER_KEY_LENGTH, numberKey } from "../storage/keys.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import { deliveries, deliveriesBySession, deliveriesDue, type AnyTable, type DeliveryRow } from "../storage/tables.ts";
 
-const MS_WIDTH = numberKey(0).length;
 /** The first entry that is not in flight is nearly always among these. */
 const KEYS_PER_READ = 16;
 
@@ -54,7 +53,7 @@ export function nextDue(
     for (const key of keys) {
       const delivery = key.slice(-BARE_ID_LENGTH);
       if (isInFlight(delivery)) continue;
-      const at = fromBase62(key.slice(BARE_ID_LENGTH, BARE_ID_LENGTH + MS_WIDTH));
+      const at = fromBase62(key.slice(BARE_ID_LENGTH, BARE_ID_LENGTH + NUMBER_KEY_LENGTH));
       if (at > now) return { kind: "later", at };
       const row = readable(
         () => reader.get(deliveries, webhook + delivery),
