@@ -93,7 +93,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "the files of the store can be read by others",
     file: "src/storage/store.ts",
-    find: "chmodSync(join(path, file), 0o600)",
+    find: "chmodSync(join(directory, file), 0o600)",
     replace: "chmodSync(join(path, file), 0o644)",
     tests: [STORE],
   },
