@@ -23,7 +23,7 @@ import { docsPages } from "./http/docs.ts";
 import { corsHeaders, preflightHeaders } from "./http/cors.ts";
 import { isIdempotent, pathParameters, type ApiCaller, type Call, type Endpoint } from "./http/endpoint.ts";
 import { errorJson, statusOf } from "./http/errors.ts";
-import { hostCheck } from "./http/host.ts";
+import { foreignHost, hostCheck } from "./http/host.ts";
 import { httpsLocation } from "./http/https.ts";
 import { type Idempotency, idempotencyKeyOf } from "./http/idempotency.ts";
 import { Metrics } from "./http/metrics.ts";
@@ -403,16 +403,6 @@ export function createApp(parts: AppParts) {
 function decoded(params: Record<string, string | null>, names: readonly string[]): Record<string, string> {
   for (const name of names) params[name] ??= "";
   return params as Record<string, string>;
-}
-
-function foreignHost(): ApiError {
-  return new ApiError(
-    "permission_denied",
-    "This server does not answer to the name in the Host header; its operator can allow it (CAIRN_ALLOWED_HOSTS).",
-    {
-      param: "Host",
-    },
-  );
 }
 
 function wrongMethod(request: Request, allow: string): ApiError {

@@ -8,11 +8,15 @@ import { readFileSync } from "node:fs";
 import type { Server } from "bun";
 import type { createApp } from "../app.ts";
 import type { Config } from "../config.ts";
-import { hostCheck } from "../http/host.ts";
+import { errorJson, statusOf } from "../http/errors.ts";
+import { foreignHost, hostCheck } from "../http/host.ts";
 import { redirectTo } from "../http/https.ts";
 import { LISTENING } from "../http/listening.ts";
 import { pathOf } from "../http/path.ts";
-import { messageOf } from "../lib/errors.ts";
+import { requestIdOf } from "../http/request-id.ts";
+import { systemClock } from "../lib/clock.ts";
+import { ApiError, messageOf } from "../lib/errors.ts";
+import { IdSource } from "../lib/ids.ts";
 
 export interface Listeners {
   /** With the port that was taken. */
@@ -74,17 +78,24 @@ function listenOn<Result>(host: string, port: number, begin: () => Result): Resu
 /** Plain HTTP, for those who type an address without https. */
 function redirectListener({ host: hostname, allowedHosts }: Config, port: number, httpsPort: number): Server<undefined> {
   const isOwnHost = hostCheck(hostname, allowedHosts);
+  const requestIds = new IdSource(systemClock);
   return Bun.serve({
     hostname,
     port,
     development: false,
     fetch: (request) => {
-      const host = request.headers.get("host");
-      const location = redirectTo(host, httpsPort, pathOf(request.url));
-      const headers = { "X-Content-Type-Options": "nosniff" };
-      if (location === undefined) return new Response(null, { status: 400, headers });
-      if (!isOwnHost(host)) return new Response(null, { status: 403, headers });
-      return new Response(null, { status: 308, headers: { ...headers, Location: location } });
+      const requestId = requestIdOf(request.headers, requestIds);
+      const headers = { "X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "X-Request-Id": requestId };
+      try {
+        const host = request.headers.get("host");
+        const location = redirectTo(host, httpsPort, pathOf(request.url));
+        if (!isOwnHost(host)) throw foreignHost();
+        return new Response(null, { status: 308, headers: { ...headers, Location: location } });
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        const body = errorJson(error, requestId);
+        return new Response(body, { status: statusOf(error), headers: { ...headers, "Content-Type": "application/json" } });
+      }
     },
   });
 }

@@ -9,6 +9,7 @@
  * @module
  */
 import { isLoopback } from "../lib/addresses.ts";
+import { ApiError } from "../lib/errors.ts";
 
 const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
@@ -25,4 +26,14 @@ export function hostCheck(listening: string, configured: readonly string[]): (ho
     last = host;
     return true;
   };
+}
+
+export function foreignHost(): ApiError {
+  return new ApiError(
+    "permission_denied",
+    "This server does not answer to the name in the Host header; its operator can allow it (CAIRN_ALLOWED_HOSTS).",
+    {
+      param: "Host",
+    },
+  );
 }

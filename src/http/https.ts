@@ -14,16 +14,24 @@ export function httpsLocation(headers: Headers, path: string): string | undefine
   const [protocol] = (headers.get("x-forwarded-proto") ?? "").split(",");
   if (protocol?.trim().toLowerCase() !== "http") return undefined;
   const host = headers.get("x-forwarded-host") ?? headers.get("host");
-  if (host === null || !HOST.test(host)) throw new ApiError("invalid_request", "This server is to be asked over HTTPS.", { param: "Host" });
+  if (host === null || !HOST.test(host)) throw notOverHttps();
   return `https://${host}${path}`;
 }
 
 /** A name or address with an optional port: nothing that could make the location another one. */
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?$/i;
 
-/** Where a request to the listener for plain HTTP belongs: the same host, on the port for HTTPS. */
-export function redirectTo(host: string | null, httpsPort: number, path: string): string | undefined {
-  if (host === null || !HOST.test(host)) return undefined;
+/**
+ * Where a request to the listener for plain HTTP belongs: the same host, on the port for HTTPS.
+ *
+ * @throws {ApiError} `invalid_request` when its host says nowhere to send it
+ */
+export function redirectTo(host: string | null, httpsPort: number, path: string): string {
+  if (host === null || !HOST.test(host)) throw notOverHttps();
   const name = host.replace(/:\d+$/, "");
   return `https://${name}${httpsPort === 443 ? "" : `:${httpsPort}`}${path}`;
+}
+
+function notOverHttps(): ApiError {
+  return new ApiError("invalid_request", "This server is to be asked over HTTPS.", { param: "Host" });
 }

@@ -36,6 +36,13 @@ test("with a certificate it speaks HTTPS alone, and sends plain HTTP there from 
   ] as const) {
     const answer = await fetch(`http://127.0.0.1:${redirectPort}/health`, { redirect: "manual", headers: { Host: host } });
     expect([host, answer.status, answer.headers.has("location")]).toEqual([host, status, status === 308]);
+    expect([answer.headers.get("cache-control"), answer.headers.get("x-content-type-options")]).toEqual(["no-store", "nosniff"]);
+    const requestId = answer.headers.get("x-request-id");
+    expect(requestId).toStartWith("req_");
+    if (status === 403) {
+      const { error } = (await answer.json()) as { error: unknown };
+      expect(error).toMatchObject({ code: "permission_denied", type: "permission_error", param: "Host", request_id: requestId });
+    }
   }
 }, 60_000);
 
@@ -80,7 +87,7 @@ test("a port for plain HTTP that is taken ends the start whole, and what says no
     environment: { ...tls, CAIRN_HTTP_REDIRECT_PORT: String(port) },
   });
   for (const head of ["GET /v1/sessions HTTP/1.0\r\n\r\n", "GET / HTTP/1.1\r\nHost: a b\r\n\r\n", "GET / HTTP/1.1\r\nHost: %\r\n\r\n"]) {
-    expect(await saidTo(port, head)).toMatch(/^HTTP\/1\.1 400 [^]*\r\n\r\n$/);
+    expect(await saidTo(port, head)).toMatch(/^HTTP\/1\.1 400 [^]*"code":"invalid_request"[^]*"param":"Host"/);
   }
   expect(await cairn.stop()).toBe(0);
   // One JSON line of log each, and no more.

@@ -1496,6 +1496,8 @@ export const SPECIFICATION: readonly Section[] = [
       "X-Request-Id: the client's own, or a new one": http.requestId,
       "X-Content-Type-Options: nosniff": http.json,
       "Cache-Control: no-store": http.noStore,
+      "plain HTTP: its answers carry no-store, nosniff and X-Request-Id too":
+        "process/tls.test.ts › with a certificate it speaks HTTPS alone, and sends plain HTTP there from a port of its own",
       "Vary: Origin, where other origins may call": operating.cors,
       "Idempotency-Replayed: on a replay": idempotency.replay,
       "Allow: with 405": http.methods,
