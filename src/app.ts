@@ -100,7 +100,7 @@ interface Answer {
   /** Beside those that every response has, or instead of them. */
   headers?: Record<string, string>;
   replayed?: boolean;
-  /** Of a success: whether something may have been changed, so that it cannot be refused any more. */
+  /** Whether a success may have changed something, so that it cannot be refused any more. */
   isChange?: boolean;
 }
 

@@ -149,6 +149,11 @@ test("the product is written in the words of its field", () => {
   expect(found).toEqual([]);
 });
 
+test("a doc comment begins with what it is about, not with what it is of", () => {
+  const pattern = /\/\*\* (Of|So (many|much)) /;
+  expect(PRODUCT.filter(({ text }) => pattern.test(text)).map(({ path }) => path)).toEqual([]);
+});
+
 test("no line of a comment is wider than the code", () => {
   const { printWidth } = JSON.parse(readFileSync(join(ROOT, "scripts/oxfmt.json"), "utf8")) as { printWidth: number };
   const wide = PRODUCT.flatMap(({ path, text }) =>

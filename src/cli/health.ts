@@ -14,7 +14,7 @@ import { messageOf } from "../lib/errors.ts";
 import { print } from "./print.ts";
 
 const TIMEOUT_MS = 5_000;
-/** Of an answer that is not understood. */
+/** Characters that are shown of an answer that is not understood. */
 const SHOWN_LENGTH = 200;
 
 export async function health(args: readonly string[]): Promise<number> {

@@ -54,7 +54,7 @@ export function unitsAt(text: string, at: number): number {
 
 const SIGN = /^[\p{P}\p{S}]$/u;
 
-/** Of each UTF-16 unit, found when first met: 1 = no sign, 2 = a sign. */
+/** Whether each UTF-16 unit is a sign, found when first met: 1 = no sign, 2 = a sign. */
 const signs = new Uint8Array(65536).fill(1, 0xd800, 0xe000);
 
 /** The code point of a sign: punctuation, a symbol or an emoji; 0 for anything else, and for a skin tone, which is part of an emoji. */

@@ -37,7 +37,7 @@ const MEANING_SHARE = 0.35;
 const WORD_LENGTH = Math.sqrt(1 - MEANING_SHARE);
 const MEANING_LENGTH = Math.sqrt(MEANING_SHARE);
 
-/** So much is left to a memory of one common word, and its cosine with a query of that word is no more: longer ones are nearer. */
+/** The least length of a memory of one common word, and its cosine with a query of that word: longer memories are nearer. */
 const LENGTH_MIN = 0.3;
 
 /** What signs have of the square of the length that a memory of words gives up: so they change no cosine with words. */

@@ -76,7 +76,7 @@ export interface OpenAiEmbedder extends Embedder {
   readonly provider: "openai";
   /** Holds the vectors' length, so it is final once `vectorLength` is known. */
   readonly version: string;
-  /** Of the server's own vectors; undefined until the first answer, unless it was given. */
+  /** The length of the server's own vectors; undefined until the first answer, unless it was given. */
   readonly vectorLength: number | undefined;
   /** The server has failed and has not been probed successfully since: calls fail at once with `lastError`. */
   readonly isDown: boolean;

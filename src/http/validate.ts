@@ -32,7 +32,7 @@ interface Property {
   name: string;
   /** Whether a null says the same. */
   mayBeLeftOut: boolean;
-  /** Of an object that the schema describes. */
+  /** The members of an object that the schema describes. */
   inner: readonly Property[] | undefined;
 }
 

@@ -26,7 +26,7 @@ export const LIMITS = {
   ttlSecondsMax: 2_592_000,
 
   bodyBytesMax: 1_048_576,
-  /** Of all bodies of requests that are not answered yet; one API key gets at most half of it. */
+  /** All bodies of requests that are not answered yet share this; one API key gets at most half of it. */
   arrivingBytesMax: 64 * MIB,
   /** A body has this long to arrive, and a long one as long as it takes at the rate below. */
   bodySecondsMax: 30,
@@ -45,7 +45,7 @@ export const LIMITS = {
   reasonLengthMax: 10_000,
   queryLengthMax: 10_000,
   keyNameLengthMax: 256,
-  /** Beyond these an admin key that is to end counts as the last one. */
+  /** Keys that are searched for another admin key; when none is among them, the one that is to end counts as the last. */
   adminKeysSearchedMax: 10_000,
   keyOverlapSecondsDefault: 86_400,
   keyOverlapSecondsMax: 604_800,
@@ -55,11 +55,11 @@ export const LIMITS = {
   listMax: 100,
   /** A page, or the turns of a context, ends with the record that goes beyond this: all of it is in memory until it is sent. */
   pageBytesMax: 8 * MIB,
-  /** Of all answers over 64 KiB that clients have not read to their end; one API key gets at most half of it. */
+  /** All answers over 64 KiB that clients have not read to their end share this; one API key gets at most half of it. */
   unsentBytesMax: 128 * MIB,
-  /** At ranges of indexes, for one page of a list: 50 ms or so. Then the page ends with `has_more`, full or not. */
+  /** Look-ups in indexes for one page of a list, some 50 ms. Then the page ends with `has_more`, full or not. */
   listLooksMax: 50_000,
-  /** The same for one filtered search: a second, with others answered in between. Then it finds what is nearest and passes. */
+  /** Look-ups for one filtered search, a second with others answered in between. Then what was found by then has to do. */
   searchLooksMax: 1_000_000,
   contextMemoriesDefault: 5,
   contextMemoriesMax: 20,
@@ -68,11 +68,11 @@ export const LIMITS = {
   searchDefault: 10,
   searchMax: 50,
   searchThresholdDefault: 0.7,
-  /** With `explain`, words of the query for each result; and characters that are shown of a word. */
+  /** Words of the query that `explain` shows for each result, and characters of each word. */
   explainedWordsMax: 50,
   explainedWordLengthMax: 64,
 
-  /** Of each session, the initial version besides. */
+  /** Versions kept of each session, besides the initial one. */
   stateVersionsKeptDefault: 1_000,
   stateVersionsKeptMin: 2,
   stateVersionsKeptMax: 1_000_000_000,
@@ -85,7 +85,7 @@ export const LIMITS = {
   webhookSecretLengthMin: 16,
   webhookSecretLengthMax: 255,
   webhookSecretOverlapHours: 24,
-  /** Of one webhook; each of them at most once at a time. */
+  /** Sessions of one webhook that are delivered to at the same time; one event at a time for each session. */
   webhookSessionsAtOnceMax: 8,
   deliveryDays: 7,
   contentPreviewLength: 100,

@@ -183,7 +183,7 @@ export async function searchMemories(parts: MemoryParts, search: Search): Promis
   });
 }
 
-/** Of each match, in their order. One of two long texts takes milliseconds, so other requests are answered in between. */
+/** The explanation of each match, in their order. One of two long texts takes milliseconds, so it yields in between. */
 export async function explanationsJson({ query, active, matches }: Ranking): Promise<JsonText[]> {
   const explain = explainer(query, active.calibration);
   const explanations: JsonText[] = [];

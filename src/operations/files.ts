@@ -79,7 +79,7 @@ export function draftAt(path: string, discard: () => void): Draft {
   };
 }
 
-/** Of a claimed draft. It is renamed to this once it is claimed, so that nobody takes it for abandoned before. */
+/** Suffix of a draft once it is locked: before, nobody takes it for abandoned. */
 const CLAIMED = ".draft";
 
 function makeDraft(start: string): string {

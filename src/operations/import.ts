@@ -56,7 +56,7 @@ export interface Imported {
   records: number;
   /** What was exported without its secrets, and what to do about each. */
   setAgain: string[];
-  /** Of a salvaged export: what is still wrong when all is mended that can be. */
+  /** What is still wrong after all that can be mended was; only after a salvaged export. */
   left: Finding[];
 }
 

@@ -12,7 +12,7 @@ export interface Finding {
   canBeMended: boolean;
 }
 
-/** Of a kind of problem, however many there are. */
+/** Examples that are shown of one kind of problem. */
 export const EXAMPLES_MAX = 5;
 
 /** Called with how much is done, and of how much; an estimate for rows, some of which are checked in several ways. */

@@ -14,7 +14,7 @@ import { headerLine, lineOf, type ExportOptions, type VectorReader } from "./exp
 import { RECORDS, rowProblem, type RecordTable } from "./records.ts";
 import type { OnProgress } from "./report.ts";
 
-/** Of a table: how many of its rows are not in the export. */
+/** How many rows of a table are not in the export. */
 export interface LeftOut {
   table: string;
   rows: number;

@@ -28,7 +28,7 @@ export function changedSettings(before: InForce, after: InForce): Record<string,
   return Object.fromEntries(changed.map(([name, { value }]) => [name, { from: shown(name, old[name]?.value), to: shown(name, value) }]));
 }
 
-/** Of the provider's key only whether there is one; of its URL not the query, which can hold one. */
+/** Shows of the provider's key only whether there is one, and its URL without the query, which can hold a key. */
 function shown(name: string, value: unknown): unknown {
   if (name === "embedding.api_key") return { set: value !== undefined };
   return name === "embedding.base_url" && typeof value === "string" ? withoutQuery(value) : (value ?? null);

@@ -23,7 +23,7 @@ export interface Values {
   trace_retention_days: number;
   max_body_bytes: number;
   region: string | null;
-  /** Of each session, the initial one besides. */
+  /** Versions of each session, besides the initial one. */
   state_versions_kept: number;
   /** null: no limit. */
   max_store_bytes: number | null;
@@ -100,7 +100,7 @@ export class InForce {
     this.webhooks = policyOf(this.#webhookSettings());
   }
 
-  /** Of a setting of the embedding provider. */
+  /** The source of a setting of the embedding provider. */
   sourceOf(name: keyof EmbeddingSettings): Source {
     if (this.#row.embedding?.[name] !== undefined) return "setting";
     return this.embedding[name] === undefined ? "default" : "environment";

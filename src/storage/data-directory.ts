@@ -22,7 +22,6 @@ export const SERVE_LOCK = "serve.lock";
 const MARKS = [DATA_FILE, LOCK_FILE, SERVE_LOCK, ".native"];
 /** Made with the file system, so that an empty volume has one. */
 const LOST_AND_FOUND = "lost+found";
-/** Of the names that a refusal lists. */
 const NAMES_SHOWN_MAX = 3;
 
 /**

@@ -32,7 +32,7 @@ import {
 } from "node:fs";
 import { dirname, join } from "node:path";
 
-/** Of a data directory: the file, and the directory that holds nothing but it and what belongs to it. */
+/** The store's own directory and its two files, inside a data directory. */
 export const STORE_DIRECTORY = "store";
 export const DATA_FILE = join(STORE_DIRECTORY, "data.mdb");
 export const LOCK_FILE = join(STORE_DIRECTORY, "lock.mdb");
@@ -48,7 +48,7 @@ const INTEGER_KEYS = 0x08;
 /** And of lmdb-js: nobody has waited for the flush of this state, as in a store that is written relaxed. */
 const NOT_FLUSHED = 0x1000;
 const NO_PAGE = 0xffff_ffff_ffff_ffffn;
-/** Of a new file; LMDB reads those of another length, too. */
+/** Page size of a new file; LMDB reads others too. */
 const PAGE_BYTES = 4_096;
 const PAGE_BYTES_MIN = 512;
 const PAGE_BYTES_MAX = 65_536;

@@ -259,7 +259,7 @@ export interface EmbeddingSettings {
 export interface ProviderRow {
   /** Everything that decides what a vector means. */
   identity: string;
-  /** Of another provider than the built-in one, once it has answered: the length of its vectors, what its cosines mean. */
+  /** The length of its vectors and what its cosines mean, once it has answered; never set for the built-in provider. */
   vectorLength?: number;
   measured?: { relevantCosine: number; cosineOfUnrelated: number; cosineOfSame: number; separation: number };
 }

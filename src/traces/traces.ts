@@ -41,7 +41,7 @@ export async function listTraces(records: Records, { isAdmin }: TraceReader, fil
   });
 }
 
-/** Of a trace whose id has its time the walk has seen to it. */
+/** A trace without `at` has the time of its id, which the walk has checked. */
 function isBetween({ at }: TraceRow, filter: TraceFilter): boolean {
   return at === undefined || isCreatedWithin(at, filter);
 }

@@ -24,7 +24,7 @@ export interface PackedCandidates {
   memories: BareId[];
   labels: Uint32Array;
   cosines: Float64Array;
-  /** Of one memory after the other, and where those of each end. */
+  /** The terms of one memory after the other; `termEnds` says where those of each end. */
   terms: Uint32Array;
   termEnds: Uint32Array;
 }

@@ -26,7 +26,7 @@ import type { LabelledCosine } from "./exact.ts";
 export const COARSE_GAP = 0.0015;
 
 const BYTE_MAX = 127;
-/** Of the query's numbers, which are at most 1: then no sum of products exceeds 2^31. */
+/** Scales the query's numbers, which are at most 1, so that no sum of products exceeds 2^31. */
 const QUERY_SCALE = 16_384;
 const LAST_PLACE = DIMENSION - 1;
 
@@ -46,7 +46,7 @@ export class Coarse {
   readonly #memory = new WebAssembly.Memory({ initial: CHUNKS_AT / PAGE_BYTES });
   readonly #kernel: Kernel;
   #bytes = new Int8Array(this.#memory.buffer);
-  /** Of each point its label, what a product is to be multiplied with, and the cosine with the query asked last. */
+  /** The label of each point, the factor for its products, and its cosine with the last query. */
   readonly #labels: number[] = [];
   #scales = new Float32Array(CHUNK_POINTS);
   #cosines = new Float32Array(CHUNK_POINTS);

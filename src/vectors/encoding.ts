@@ -55,9 +55,9 @@ export function encodeVector({ vector, terms }: Embedding): Uint8Array {
 export interface StoredEmbedding {
   readonly label: number;
   readonly tail: Float32Array;
-  /** Of the head, the numbers that are not zero, or all of them. */
+  /** The numbers of the head that are not zero, or all of them. */
   readonly head: Float32Array;
-  /** Of each number in `head`; undefined when all are there. */
+  /** The place of each number in `head`; undefined when all are there. */
   readonly places: Uint16Array | undefined;
   readonly terms: Uint32Array;
 }

@@ -119,7 +119,7 @@ export class Nearest {
 /** What is looked for. */
 export interface Asked {
   readonly query: Float32Array;
-  /** Of the query's words; 0 without. */
+  /** Hash of the query's words; 0 without words. */
   readonly fingerprint: number;
   readonly limit: number;
 }

@@ -42,7 +42,7 @@ export interface IndexerOptions {
   graphFrom: number;
   /** At most this many are asked for until enough pass the filter; beyond, those that pass are compared one by one. */
   oversampleMax: number;
-  /** So much a search looks at in indexes to find what passes its filter; beyond, what is nearest and passes has to do. */
+  /** Index entries that a search reads to find what passes its filter; then the newest that pass, and the nearest, have to do. */
   looksMax: number;
   /** A graph is rebuilt when at least this number of its points, and this share of them, are deleted. */
   removedMin: number;

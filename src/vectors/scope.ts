@@ -52,7 +52,7 @@ export class Scope {
   readonly #labels: number[] = [];
   /** Where each one is among the others. */
   readonly #positions = new Map<number, number>();
-  /** Of each position its entry for the kernel. */
+  /** The kernel's entry for each position. */
   #entries = new Uint32Array(16 * ENTRY_WORDS);
   readonly #terms: Uint32Array[] = [];
   /** The last term of each, which stands for all its words in order. */

@@ -51,7 +51,7 @@ export class Scopes {
   readonly #store: Store;
   readonly #options: ScopesOptions;
   readonly #memory = new ScopeMemory();
-  /** Of a scope that is too large. */
+  /** What an entry holds in place of a scope that is too large. */
   readonly #nothing = new Scope(this.#memory);
   /** The one asked for last comes last. */
   readonly #entries = new Map<string, Entry>();
