@@ -87,12 +87,9 @@ export function bucketOf(id: TermId, mask: number): number {
 
 /**
  * Turns texts into vectors and terms. Both methods take any string, never throw for its content, and give the same answer
- * for the same text as long as `version` stays the same.
+ * for the same text, until another identity of the provider is set (`embeddings.ts`).
  */
 export interface Embedder {
-  readonly provider: string;
-  /** Changes whenever the vector or the terms of the same text would change, so that stored ones are replaced. */
-  readonly version: string;
   embedMemory(text: string): Embedding | Promise<Embedding>;
   embedQuery(text: string): EmbeddedQuery | Promise<EmbeddedQuery>;
 }

@@ -259,6 +259,8 @@ const WRITTEN_PIECE = /[\p{L}\p{N}](?:[^\s]{0,80}[\p{L}\p{N}\p{M}])?/gu;
 const PAIR_LENGTH_MAX = 8;
 
 export interface LocalEmbedder extends Embedder {
+  /** Changes whenever the vector or the terms of the same text would change, so that stored ones are replaced. */
+  readonly version: string;
   embedMemory(text: string): Embedding;
   embedQuery(text: string): EmbeddedQuery;
 }
@@ -266,7 +268,6 @@ export interface LocalEmbedder extends Embedder {
 /** The built-in embedder. The table is read with the first text, once per process. */
 export function localEmbedder(): LocalEmbedder {
   return {
-    provider: "local",
     version: "local-2",
     embedMemory(text) {
       const cut = theCutter().memory(text);

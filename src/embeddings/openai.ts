@@ -7,7 +7,6 @@
  *
  * @module
  */
-import { createHash } from "node:crypto";
 import { Cache, textBytes } from "../lib/cache.ts";
 import type { Clock, Wait } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/duration.ts";
@@ -20,7 +19,7 @@ import { firstTokens } from "./batching.ts";
 import { Dispatcher, PLAIN_TEXT } from "./dispatch.ts";
 import { DIMENSION, type EmbeddedQuery, type Embedder, type Embedding } from "./embedder.ts";
 import type { Lane } from "./lanes.ts";
-import { localEmbedder, memoryTerms, queryTerms } from "./local.ts";
+import { memoryTerms, queryTerms } from "./local.ts";
 import {
   badAnswer,
   formInstead,
@@ -73,9 +72,6 @@ export interface OpenAiOptions {
 }
 
 export interface OpenAiEmbedder extends Embedder {
-  readonly provider: "openai";
-  /** Holds the vectors' length, so it is final once `vectorLength` is known. */
-  readonly version: string;
   /** The length of the server's own vectors; undefined until the first answer, unless it was given. */
   readonly vectorLength: number | undefined;
   /** The server has failed and has not been probed successfully since: calls fail at once with `lastError`. */
@@ -88,7 +84,7 @@ export interface OpenAiEmbedder extends Embedder {
   /** The vectors alone, in the order of the texts; rejects with the first failure. */
   embed(texts: readonly string[], kind: Lane): Promise<Float32Array[]>;
   /** Asks once for one short text, down or not, and sets which of both it is. */
-  probe(): Promise<{ vectorLength: number; latencyMs: number }>;
+  probe(): Promise<void>;
   /** Ends what is under way; whatever is asked now or later fails. */
   close(): void;
 }
@@ -117,7 +113,6 @@ export function openAiEmbedder(options: OpenAiOptions): OpenAiEmbedder {
 }
 
 class Client implements OpenAiEmbedder {
-  readonly provider = "openai";
   readonly #options: OpenAiOptions;
   readonly #endpoint: string;
   readonly #model: string;
@@ -149,11 +144,6 @@ class Client implements OpenAiEmbedder {
     this.#dispatcher = new Dispatcher({ ask: (texts, limitMs, signal) => this.#ask(texts, limitMs, signal), clock, wait, random });
   }
 
-  get version(): string {
-    const facts = [localEmbedder().version, this.#endpoint, this.#model, this.#prefixes, this.#inputTokensMax, this.#vectorLength ?? null];
-    return `openai-${createHash("sha256").update(JSON.stringify(facts)).digest("hex").slice(0, 16)}`;
-  }
-
   get vectorLength(): number | undefined {
     return this.#vectorLength;
   }
@@ -182,11 +172,8 @@ class Client implements OpenAiEmbedder {
     return Promise.all(texts.map((text) => this.#send(text, kind)));
   }
 
-  async probe(): Promise<{ vectorLength: number; latencyMs: number }> {
-    const { clock } = this.#options;
-    const startedAt = clock.elapsed();
-    await this.#dispatcher.probe();
-    return { vectorLength: this.#vectorLength!, latencyMs: Math.round(clock.elapsed() - startedAt) };
+  probe(): Promise<void> {
+    return this.#dispatcher.probe();
   }
 
   close(): void {
