@@ -248,6 +248,16 @@ test("the document says what a receiver of webhooks gets, and when it is tried a
   expect(description.replaceAll(/\s+/g, " ")).toContain(`after ${waits.slice(0, -1).join(", ")} and ${waits.at(-1)}.`);
 });
 
+test("the document says of every list what its ids are when a page is empty", async () => {
+  await using cairn = await startCairn();
+  const lists = Object.entries((await documentOf(cairn)).components.schemas).filter(([, { properties }]) => "has_more" in properties);
+  expect(lists.length).toBeGreaterThan(5);
+  for (const [list, { properties }] of lists) {
+    const said = ["first_id", "last_id"].map((name) => /\bnull\b/i.test(String(properties[name]?.["description"])));
+    expect([list, ...said]).toEqual([list, true, true]);
+  }
+});
+
 test("a client sees no code but those of the document", async () => {
   await using cairn = await startCairn();
   const document = await documentOf(cairn);

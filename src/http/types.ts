@@ -142,7 +142,11 @@ export function ListOf(item: TSchema, description: string) {
       object: Type.Literal("list"),
       data: Type.Array(item),
       has_more: Type.Boolean({ description: "Whether there may be more after this page, which can be short or empty." }),
-      first_id: Type.Unsafe<string | null>({ ...Type.String(), nullable: true }),
+      first_id: Type.Unsafe<string | null>({
+        ...Type.String(),
+        nullable: true,
+        description: "The id of the first record; null on a page without one.",
+      }),
       last_id: Type.Unsafe<string | null>({
         ...Type.String(),
         nullable: true,

@@ -408,6 +408,7 @@ const http = namesOf("http.test.ts", {
   requestId: "every answer has a request id: the client's own, or a new one",
   json: "no answer of the API is taken for anything but JSON",
   noStore: "no answer of the API is for a cache to keep, whatever its status",
+  head: "a HEAD is answered as the GET would be",
   indexFailed: "while the vector index has failed the server is not ready, but alive",
   ourFault: "a fault of ours is told to the operator, and to the client only that there was one",
   methods: "a method that a path does not know is 405 with those it knows, on every path",
@@ -519,6 +520,10 @@ export const SPECIFICATION: readonly Section[] = [
         "unit/embeddings/local.test.ts › every text has a vector of unit length and ascending terms",
       ],
       "version: the first segment of the path is v1": http.noVersion,
+      "HEAD: as a GET, without the body": [
+        http.head,
+        "sockets.test.ts › a HEAD is a GET without the body, so that the next answer is in its place",
+      ],
     },
   },
   {
