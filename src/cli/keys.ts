@@ -6,7 +6,8 @@
  * @module
  */
 import { commonFlags, OPTIONS, readConfig, UsageError, parseFlags, type Config } from "../config.ts";
-import { createKey, deleteKey, getKey, listKeys, rollKey, SCOPES } from "../keys/keys.ts";
+import { createKey, deleteKey, getKey, listKeys, rollKey } from "../keys/keys.ts";
+import { SCOPES } from "../lib/scopes.ts";
 import { RATE_LIMIT_MAX, TIERS, type RateLimit, type Tier } from "../keys/tiers.ts";
 import { systemClock } from "../lib/clock.ts";
 import { parseDuration } from "../lib/duration.ts";

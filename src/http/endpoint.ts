@@ -6,10 +6,10 @@
 import type { Static, TObject, TSchema } from "@sinclair/typebox";
 import type { WireCode } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
+import type { Scope } from "../lib/scopes.ts";
 import type { Keep } from "./idempotency.ts";
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
-export type EndpointScope = "read" | "write" | "admin";
 
 /** Who calls, as the key that was presented says. */
 export interface ApiCaller {
@@ -43,7 +43,7 @@ export interface Endpoint {
   /** As in the specification: `/v1/sessions/{session_id}`. */
   path: string;
   tag: string;
-  scope: EndpointScope;
+  scope: Scope;
   /** Status of a success. */
   status: 200 | 201;
   summary: string;

@@ -32,6 +32,12 @@ export function readQuery(url: string, schema: TObject): Record<string, unknown>
   return query;
 }
 
+/** Names of all parameters that were sent, also of those that no endpoint knows. */
+export function parameterNames(url: string): Iterable<string> {
+  const start = url.indexOf("?");
+  return start === -1 ? [] : new URLSearchParams(url.slice(start + 1)).keys();
+}
+
 /** Names of the parameters of all lists of an API. */
 export function listParametersOf(endpoints: readonly { method: string; query: TObject }[]): ReadonlySet<string> {
   return new Set(endpoints.filter(isList).flatMap(({ query }) => Object.keys(query.properties)));
@@ -45,14 +51,18 @@ function isList({ method, query }: { method: string; query: TObject }): boolean 
 /**
  * A list that ignored a filter which another one knows would answer with records that were not asked for.
  *
+ * @param names - of the parameters that were sent
  * @param known - what `listParametersOf` gave
  * @throws {ApiError} `invalid_request` for the parameter of another list; what no list knows is ignored
  */
-export function refuseForeignFilter(url: string, endpoint: { method: string; query: TObject }, known: ReadonlySet<string>): void {
-  const start = url.indexOf("?");
-  if (start === -1 || !isList(endpoint)) return;
+export function refuseForeignFilter(
+  names: Iterable<string>,
+  endpoint: { method: string; query: TObject },
+  known: ReadonlySet<string>,
+): void {
+  if (!isList(endpoint)) return;
   const own = endpoint.query.properties;
-  for (const name of new URLSearchParams(url.slice(start + 1)).keys()) {
+  for (const name of names) {
     if (!known.has(name) || Object.hasOwn(own, name)) continue;
     throw new ApiError("invalid_request", `${name} is not a parameter of this list; it has ${Object.keys(own).join(", ")}.`, {
       param: name,

@@ -14,6 +14,7 @@ import { bare, isId, withPrefix, type KeyId } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
+import { hasScope, type Scope } from "../lib/scopes.ts";
 import { toIso } from "../lib/time.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
@@ -23,9 +24,6 @@ import type { Task } from "../tasks/task.ts";
 import { commitFor, commitSecret, recordAdmin, type Caller, type Records } from "../traces/record.ts";
 import type { LastUses } from "./last-use.ts";
 import { RATE_LIMITS, type RateLimit, type Tier } from "./tiers.ts";
-
-export const SCOPES = ["read", "write", "admin"] as const;
-export type Scope = (typeof SCOPES)[number];
 
 const PREFIX = "crn_";
 const SECRET_LENGTH = 24;
@@ -61,11 +59,6 @@ export function findKey(reader: Reader, now: number, presented: string): ApiKeyR
 
 function hasEnded({ expiresAt }: ApiKeyRow, now: number): boolean {
   return expiresAt !== null && expiresAt <= now;
-}
-
-/** `admin` implies the others. */
-export function hasScope(scopes: readonly string[], scope: Scope): boolean {
-  return scopes.includes(scope) || scopes.includes("admin");
 }
 
 /**

@@ -9,7 +9,8 @@ import { Deleted, ListOf } from "../http/types.ts";
 import { cursorOf, instantOf } from "../http/validate.ts";
 import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { createKey, deleteKey, getKey, listKeys, rollKey, SCOPES, type KeyParts } from "./keys.ts";
+import { createKey, deleteKey, getKey, listKeys, rollKey, type KeyParts } from "./keys.ts";
+import { SCOPES } from "../lib/scopes.ts";
 import { ApiKey, KeyDeletion, KeyPage, KeyRoll, NewKey } from "./schema.ts";
 
 const EXAMPLE = {

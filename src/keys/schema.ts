@@ -6,7 +6,7 @@
 import { Type } from "@sinclair/typebox";
 import { Cursor, Limit, OneOf, Reason, RecordId, Text, Timestamp } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { SCOPES } from "./keys.ts";
+import { SCOPES } from "../lib/scopes.ts";
 import { RATE_LIMIT_MAX, TIERS } from "./tiers.ts";
 
 const RateLimit = Type.Object(

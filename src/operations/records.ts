@@ -9,7 +9,7 @@
  * @module
  */
 import { DIMENSION } from "../embeddings/embedder.ts";
-import { SCOPES } from "../keys/keys.ts";
+import { SCOPES } from "../lib/scopes.ts";
 import { TIERS } from "../keys/tiers.ts";
 import { BARE_ID_LENGTH } from "../lib/ids.ts";
 import { storedSettingsProblem } from "../settings/schema.ts";

@@ -1,0 +1,117 @@
+/**
+ * An operation: what an endpoint does for a caller, once its arguments are checked.
+ *
+ * The pipeline reads the arguments from a request and the caller from its key; all that follows happens here.
+ *
+ * @module
+ */
+import { ApiError } from "../lib/errors.ts";
+import type { JsonText } from "../lib/json.ts";
+import { hasScope } from "../lib/scopes.ts";
+import type { Body } from "./body.ts";
+import { isIdempotent, pathParameters, type ApiCaller, type Call, type Endpoint } from "./endpoint.ts";
+import type { Idempotency } from "./idempotency.ts";
+import { listParametersOf, refuseForeignFilter } from "./query.ts";
+import type { SealingKeys } from "./seal.ts";
+import { validator, type Validate } from "./validate.ts";
+
+/** What operations need beside the endpoints. */
+export interface OperationParts {
+  readonly idempotency: Idempotency;
+}
+
+export interface OperationAnswer {
+  readonly status: number;
+  readonly body: JsonText;
+  /** Whether an earlier call with the same idempotency key got this answer, and nothing was changed. */
+  readonly replayed: boolean;
+  /** Whether something may have been changed, so that the answer cannot be refused any more. */
+  readonly isChange: boolean;
+}
+
+/** A call whose arguments but for the body are checked. */
+export type CheckedCall = Call<Record<string, string>, Record<string, unknown>, unknown>;
+
+const NOTHING = {};
+
+export class Operation {
+  readonly endpoint: Endpoint;
+  readonly takesBody: boolean;
+  /** Whether a call with an idempotency key is run once. */
+  readonly isIdempotent: boolean;
+  readonly #isChange: boolean;
+  readonly #takesQuery: boolean;
+  readonly #parameters: readonly string[];
+  readonly #listParameters: ReadonlySet<string>;
+  readonly #checkQuery: Validate;
+  readonly #checkBody: Validate;
+  readonly #parts: OperationParts;
+
+  /** @param listParameters - what `listParametersOf` gives of all endpoints */
+  constructor(endpoint: Endpoint, listParameters: ReadonlySet<string>, parts: OperationParts) {
+    this.endpoint = endpoint;
+    this.takesBody = endpoint.body !== null;
+    this.isIdempotent = isIdempotent(endpoint);
+    this.#isChange = endpoint.method !== "GET" && endpoint.scope !== "read";
+    this.#takesQuery = Object.keys(endpoint.query.properties).length > 0;
+    this.#parameters = pathParameters(endpoint.path);
+    this.#listParameters = listParameters;
+    this.#checkQuery = validator(endpoint.query);
+    this.#checkBody = validator(endpoint.body ?? endpoint.query);
+    this.#parts = parts;
+  }
+
+  /** @throws {ApiError} `permission_denied` without the scope that the operation needs */
+  authorize(scopes: readonly string[]): void {
+    const { scope } = this.endpoint;
+    if (hasScope(scopes, scope)) return;
+    throw new ApiError("permission_denied", `This needs a key with the scope ${scope}; this one has ${scopes.join(", ")}.`);
+  }
+
+  /**
+   * Checks all arguments but the body.
+   *
+   * @param params - of the path; null is one that could not be decoded, which no record has as its id. Changed in place
+   * @param query - parameters that the endpoint knows, as its schema types them
+   * @param names - of all parameters that were sent
+   * @throws {ApiError} `invalid_request` naming the parameter
+   */
+  check(caller: ApiCaller, params: Record<string, string | null>, query: Record<string, unknown>, names: Iterable<string>): CheckedCall {
+    for (const name of this.#parameters) params[name] ??= "";
+    refuseForeignFilter(names, this.endpoint, this.#listParameters);
+    const checked = this.#takesQuery ? this.#checkQuery(query) : NOTHING;
+    return { params: params as Record<string, string>, query: checked, caller, body: NOTHING };
+  }
+
+  /** Runs an operation that takes no body: at once where it waits for nothing. */
+  run(call: CheckedCall): OperationAnswer | Promise<OperationAnswer> {
+    const body = this.endpoint.run(call as never);
+    return body instanceof Promise ? body.then((text) => this.#success(text)) : this.#success(body);
+  }
+
+  /**
+   * Runs an operation that takes a body.
+   *
+   * @param path - with the values of its parameters: a part of what makes two idempotent calls the same
+   * @param retry - runs the call once under its idempotency key, if given
+   * @throws {ApiError} `invalid_request` naming the field, after the look for an earlier answer
+   */
+  runWithBody(call: CheckedCall, body: Body, path: string, retry: SealingKeys | undefined): OperationAnswer | Promise<OperationAnswer> {
+    const callOf = (caller: ApiCaller): CheckedCall => ({ ...call, caller, body: this.#checkBody(body.value) });
+    if (retry === undefined) return this.run(callOf(call.caller));
+    const { method, status } = this.endpoint;
+    const identity = { ...retry, keyId: call.caller.keyId, method, path, body: body.bytes };
+    return this.#parts.idempotency
+      .run(identity, status, (keep) => this.endpoint.run(callOf({ ...call.caller, keep }) as never))
+      .then((kept) => ({ status: kept.status, body: kept.answer, replayed: kept.replayed, isChange: !kept.replayed }));
+  }
+
+  #success(body: JsonText): OperationAnswer {
+    return { status: this.endpoint.status, body, replayed: false, isChange: this.#isChange };
+  }
+}
+
+export function operationsOf(endpoints: readonly Endpoint[], parts: OperationParts): Operation[] {
+  const listParameters = listParametersOf(endpoints);
+  return endpoints.map((endpoint) => new Operation(endpoint, listParameters, parts));
+}
