@@ -52,12 +52,12 @@ async function main(): Promise<void> {
   });
   const target = asTarget(values.target ?? `bun-linux-${process.arch}`);
   const outfile = values.outfile ? resolve(values.outfile) : join(root, "dist/cairn");
-  const key = `${target} ${sourceHash()}\n`;
-  if (values["if-changed"] && isCurrent(outfile, key)) return;
+  const inputs = `${target} ${sourceHash()}\n`;
+  if (values["if-changed"] && isCurrent(outfile, inputs)) return;
   const runtime = await runtimeFor(target);
   await buildNative({ architecture: ARCHITECTURES[target], hostOnly: false });
   await compile(target, runtime, outfile);
-  writeFileSync(`${outfile}.key`, key);
+  writeFileSync(inputsFile(outfile), inputs);
   console.log(`${relative(process.cwd(), outfile)} (${(statSync(outfile).size / 1e6).toFixed(1)} MB)`);
 }
 
@@ -118,8 +118,14 @@ async function commit(): Promise<string | null> {
   return head.text().trim() + (changes.text() === "" ? "" : "-modified");
 }
 
-function isCurrent(outfile: string, key: string): boolean {
-  return existsSync(outfile) && existsSync(`${outfile}.key`) && readFileSync(`${outfile}.key`, "utf8") === key;
+function isCurrent(outfile: string, inputs: string): boolean {
+  const file = inputsFile(outfile);
+  return existsSync(outfile) && existsSync(file) && readFileSync(file, "utf8") === inputs;
+}
+
+/** Says what the executable was built from. Not called a key: nobody should take it for a secret. */
+function inputsFile(outfile: string): string {
+  return `${outfile}.inputs`;
 }
 
 function sourceHash(): string {

@@ -6,6 +6,7 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
+  readdirSync,
   readFileSync,
   rmdirSync,
   utimesSync,
@@ -135,6 +136,12 @@ test(
     const { exitCode, stderr } = Bun.spawnSync([other, join(ROOT, "scripts/build.ts"), "--outfile", outfile], { stdin: "ignore" });
     expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: "" });
     expect(readFileSync(outfile).includes(mark)).toBe(false);
+    // No name among them is that of a secret.
+    expect(
+      readdirSync(directory.path)
+        .filter((name) => name.startsWith("cairn"))
+        .toSorted(),
+    ).toEqual(["cairn", "cairn.inputs"]);
     expect(readFileSync(other).includes(mark)).toBe(true);
   },
   TIMEOUT_MS,
