@@ -44,7 +44,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "what a work that threw has written reaches the store with the next work",
     file: "src/storage/store.ts",
-    find: "      this.#draft.take();\n      return [];",
+    find: "      this.#buffer.take();\n      return [];",
     replace: "      return [];",
     tests: [STORE],
   },
@@ -72,8 +72,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a work that throws is answered before the transaction it saw is on disk",
     file: "src/storage/store.ts",
-    find: "  #run(work: Work): Write[] {\n    try {",
-    replace: "  #run(work: Work): Write[] {\n    work.resolve(undefined);\n    try {",
+    find: "  #run(commit: QueuedCommit): Write[] {\n    try {",
+    replace: "  #run(commit: QueuedCommit): Write[] {\n    commit.resolve(undefined);\n    try {",
     tests: [STORE],
   },
   {
@@ -94,7 +94,7 @@ export const MUTATIONS: readonly Mutation[] = [
     breaks: "the files of the store can be read by others",
     file: "src/storage/store.ts",
     find: "chmodSync(join(directory, file), 0o600)",
-    replace: "chmodSync(join(path, file), 0o644)",
+    replace: "chmodSync(join(directory, file), 0o644)",
     tests: [STORE],
   },
   {
@@ -106,14 +106,14 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "a commit does not see what it removed itself",
-    file: "src/storage/draft.ts",
+    file: "src/storage/write-buffer.ts",
     find: "...stored.filter((key) => !own.has(key)), ...put]",
     replace: "...stored, ...put]",
     tests: [STORE],
   },
   {
     breaks: "a limited read inside a commit comes short behind what the commit removed",
-    file: "src/storage/draft.ts",
+    file: "src/storage/write-buffer.ts",
     find: "limit: limit + own.size - put.length }",
     replace: "limit }",
     tests: [STORE],

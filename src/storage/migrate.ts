@@ -45,7 +45,7 @@ export function migrationsFrom(schema: number, migrations: readonly Migration[])
 }
 
 export function migrate(store: Store, migration: Migration): Promise<void> {
-  return store.commitAlone((tx) => {
+  return store.commitExclusive((tx) => {
     migration.run(tx);
     tx.put(meta, "schema", String(migration.to));
   });

@@ -5,8 +5,8 @@
  * reads is the latest there is, and what it writes is there altogether or not at all. The promise resolves when the
  * pages are on the disk; commits that wait for the disk at the same time share one flush.
  *
- * Works that wait at the same time share one transaction of LMDB: what a work writes is a `Draft` until it has ended, so
- * that one that throws leaves nothing behind, and the transaction's own cost is paid once for all of them.
+ * Group commit: queued callbacks share one transaction of LMDB, and its cost. Each writes to a `WriteBuffer` until it has
+ * returned, so that one that throws leaves nothing behind.
  *
  * What lmdb-js needs to be told (seen with lmdb 3.5.6):
  * - `overlappingSync: false`, so that a commit resolves after its flush and a start never trusts unflushed pages
@@ -26,13 +26,13 @@ import { systemReason } from "../lib/system-errors.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
 import { createDataFile, createLockFile, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.ts";
-import { Draft, type Write } from "./draft.ts";
 import { isMarked, mark, unmark, type Durability } from "./durability.ts";
 import { KEY_ENCODER } from "./keys.ts";
 import { assertFile } from "./pages.ts";
 import { hasRoom, isOfLmdb, isPanic, reasonOf, refusal } from "./refusal.ts";
 import { RowCache } from "./row-cache.ts";
 import { SCHEMA_VERSION, TABLES, labels, meta, vectors, type AnyTable, type Table } from "./tables.ts";
+import { WriteBuffer, type Write } from "./write-buffer.ts";
 
 export type { Reader, Span, Tx } from "./access.ts";
 
@@ -44,16 +44,16 @@ export interface Snapshot extends Reader, Disposable {
   allKeys(table: AnyTable): Iterable<string>;
 }
 
-/** One `commit` of a caller's. */
-interface Work {
+/** One `commit` of a caller's, which no transaction has run yet. */
+interface QueuedCommit {
   readonly run: (tx: Tx) => unknown;
   readonly resolve: (result: unknown) => void;
   readonly reject: (reason: unknown) => void;
   outcome: { result: unknown } | { thrown: unknown } | undefined;
 }
 
-/** More of them wait for the next transaction, so that requests are heard in between. */
-const WORKS_PER_TRANSACTION = 128;
+/** More of them wait for the next transaction, so that requests are handled in between. */
+const COMMITS_PER_TRANSACTION = 128;
 
 const FREE_SPACE_CHECK_MS = 500;
 const NEARLY_FULL = "The disk is nearly full (less than 64 MiB free).";
@@ -79,7 +79,7 @@ export class Store implements Reader {
   /** Whether a commit is done only when a flush is that comes after it. */
   readonly #flushesLater: boolean;
   /** Reads and writes of the transaction that is open. */
-  readonly #atOnce: Tx = {
+  readonly #direct: Tx = {
     get: (table, key) => this.#stored(table, key),
     has: (table, key) => this.has(table, key),
     keys: (table, span) => this.keys(table, span),
@@ -91,11 +91,10 @@ export class Store implements Reader {
     putVector: (memory, bytes) => this.#write({ table: vectors.name, key: memory, value: bytes }),
     removeVector: (memory) => this.#write({ table: vectors.name, key: memory, value: undefined }),
   };
-  readonly #draft = new Draft(this.#atOnce);
+  readonly #buffer = new WriteBuffer(this.#direct);
   readonly #rows = new RowCache();
   #bytesWritten = 0;
-  /** Works that no transaction has begun to run. */
-  #waiting: Work[] = [];
+  #queue: QueuedCommit[] = [];
   #spaceCheckedAt = Number.NEGATIVE_INFINITY;
   #hasRoom = true;
   /** Why the last commit failed; undefined once one has succeeded. */
@@ -318,55 +317,55 @@ export class Store implements Reader {
   async commit<Result>(work: (tx: Tx) => Result): Promise<Result> {
     this.#refuseWhatMustFail();
     return new Promise<Result>((resolve, reject) => {
-      this.#waiting.push({ run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
-      // One that waits has called for a transaction already.
-      if (this.#waiting.length === 1) this.#callForTransaction();
+      this.#queue.push({ run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
+      // The first one in the queue has scheduled a transaction already.
+      if (this.#queue.length === 1) this.#scheduleTransaction();
     });
   }
 
-  /** Later, since one that is asked for inside another would be a part of that. */
-  #callForTransaction(): void {
-    queueMicrotask(() => void this.#commitWaiting());
+  /** In a microtask, since a transaction that begins inside another would be a part of it. */
+  #scheduleTransaction(): void {
+    queueMicrotask(() => void this.#commitQueued());
   }
 
-  async #commitWaiting(): Promise<void> {
-    let works: Work[] | undefined;
+  async #commitQueued(): Promise<void> {
+    let commits: QueuedCommit[] | undefined;
     const written: Write[] = [];
     try {
       await this.#transaction(() => {
-        works = this.#waiting.splice(0, WORKS_PER_TRANSACTION);
-        if (this.#waiting.length > 0) this.#callForTransaction();
-        for (const work of works) {
-          for (const write of this.#run(work)) {
+        commits = this.#queue.splice(0, COMMITS_PER_TRANSACTION);
+        if (this.#queue.length > 0) this.#scheduleTransaction();
+        for (const commit of commits) {
+          for (const write of this.#run(commit)) {
             this.#rows.invalidate(write);
             written.push(write);
           }
         }
       });
       this.#rows.release(written);
-      // Also what was thrown is said only now: its reason may be what another work of the same transaction has written.
-      for (const { outcome, resolve, reject } of works ?? []) {
+      // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
+      for (const { outcome, resolve, reject } of commits ?? []) {
         if (outcome !== undefined && "thrown" in outcome) reject(outcome.thrown);
         else resolve(outcome?.result);
       }
     } catch (refusal) {
       this.#rows.release(written);
-      for (const { reject } of works ?? this.#waiting.splice(0)) reject(refusal);
+      for (const { reject } of commits ?? this.#queue.splice(0)) reject(refusal);
     }
   }
 
   /**
-   * A commit too large to be a draft first: what `work` writes goes into the transaction at once, which it shares with nobody.
+   * A commit too large for a buffer: what `work` writes goes into the transaction at once, which no other commit shares.
    *
    * @throws {ApiError} as `commit` does
    */
-  async commitAlone<Result>(work: (tx: Tx) => Result): Promise<Result> {
+  async commitExclusive<Result>(work: (tx: Tx) => Result): Promise<Result> {
     this.#refuseWhatMustFail();
-    let outcome: Work["outcome"];
+    let outcome: QueuedCommit["outcome"];
     try {
       await this.#transaction(() => {
         try {
-          outcome = { result: work(this.#atOnce) };
+          outcome = { result: work(this.#direct) };
         } catch (thrown) {
           outcome = { thrown };
           throw thrown;
@@ -467,15 +466,15 @@ export class Store implements Reader {
   }
 
   /** @returns its writes to tables whose rows are cached */
-  #run(work: Work): Write[] {
+  #run(commit: QueuedCommit): Write[] {
     try {
-      work.outcome = { result: work.run(this.#draft) };
+      commit.outcome = { result: commit.run(this.#buffer) };
     } catch (thrown) {
-      work.outcome = { thrown };
-      this.#draft.take();
+      commit.outcome = { thrown };
+      this.#buffer.take();
       return [];
     }
-    const writes = this.#draft.take();
+    const writes = this.#buffer.take();
     for (const write of writes) this.#write(write);
     return writes.filter(({ table }) => this.#rows.has(table));
   }

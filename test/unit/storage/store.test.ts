@@ -351,13 +351,13 @@ test("a commit of its own is all there, or nothing of it when its work throws, a
   expect(store.get(sessions, "s")).toEqual(session);
   const thrown = new Error("no");
   const outcomes = await Promise.allSettled([
-    store.commitAlone((tx) => {
+    store.commitExclusive((tx) => {
       tx.put(sessions, "s", { agentId: "never" } as SessionRow);
       tx.put(turns, "a", text("never"));
       throw thrown;
     }),
     store.commit((tx) => tx.put(turns, "b", text("beside"))),
-    store.commitAlone((tx) => {
+    store.commitExclusive((tx) => {
       tx.put(sessions, "s", { agentId: "after" } as SessionRow);
       for (let i = 0; i < 2_000; i++) tx.put(turns, `c${String(i).padStart(4, "0")}`, text(String(i)));
       tx.remove(turns, "c0007");

@@ -1,8 +1,8 @@
 /**
- * What one commit's work writes, until all of it is known to hold.
+ * The writes of one commit, until its callback has returned.
  *
- * Nothing reaches the store before the work has ended: one that throws is forgotten, and many works can share a transaction
- * without one of them spoiling it for the others. Reads see what the same work has written before.
+ * Nothing reaches the store before: the writes of a callback that throws are dropped, so that many commits can share a
+ * transaction without one of them spoiling it for the others. Reads see what the same callback has written before.
  *
  * @module
  */
@@ -16,10 +16,10 @@ export interface Write {
   readonly value: string | Uint8Array | undefined;
 }
 
-export class Draft implements Tx {
+export class WriteBuffer implements Tx {
   readonly #stored: Reader;
   #writes: Write[] = [];
-  /** The last write of each key, by table; made when something is read after a write, which most works never do. */
+  /** The last write of each key, by table; made when something is read after a write, which most commits never do. */
   #latest = new Map<string, Map<string, Write>>();
   #indexed = 0;
 
@@ -27,7 +27,7 @@ export class Draft implements Tx {
     this.#stored = stored;
   }
 
-  /** Returns what was written, in order, and clears the draft. */
+  /** Returns what was written, in order, and clears the buffer. */
   take(): Write[] {
     const writes = this.#writes;
     this.#writes = [];
