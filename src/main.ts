@@ -8,11 +8,11 @@
 import { helpOn } from "./cli/help.ts";
 import { escaped, print } from "./cli/print.ts";
 import { UsageError, readConfig, type Config } from "./config.ts";
-import { messageOf } from "./lib/errors.ts";
 import { configureNative } from "./lib/native.ts";
+import { systemSentence } from "./lib/system-errors.ts";
 import { commit, version } from "./lib/version.ts";
 import { makeDirectory } from "./storage/data-directory.ts";
-import { isOfLmdb } from "./storage/refusal.ts";
+import { isDamage, isOfLmdb, lmdbReason } from "./storage/refusal.ts";
 
 async function main([command, ...args]: readonly string[]): Promise<number> {
   if (command !== undefined && command !== "help" && (args.includes("--help") || args.includes("-h"))) {
@@ -90,9 +90,10 @@ process.umask(0o077);
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
-  const said = isOfLmdb(error)
-    ? `The store cannot be read or changed: ${messageOf(error)}. cairn doctor says what is damaged.`
-    : messageOf(error);
+  const said =
+    isOfLmdb(error) || isDamage(error)
+      ? `The store cannot be read or changed: ${lmdbReason(error)}. cairn doctor says what is damaged.`
+      : systemSentence(error);
   // It may say back what a file or a store holds. Some messages have lines of their own.
   const message = said.split("\n").map(escaped).join("\n");
   console.error(error instanceof UsageError ? `cairn: ${message}\nTry: cairn --help` : `cairn: ${message}`);

@@ -68,7 +68,9 @@ function firstMissing(path: string): string | undefined {
 /** Refuses a file to be read that cannot be, before anything is made. @throws {OperationError} */
 export function assertReadable(file: string): void {
   try {
-    if (statSync(file).isDirectory()) throw new OperationError(`${file} is no file, but a directory.`);
+    const found = statSync(file);
+    if (found.isDirectory()) throw new OperationError(`${file} is no file, but a directory.`);
+    if (found.isCharacterDevice() || found.isBlockDevice()) throw new OperationError(`${file} is no file, but a device.`);
     accessSync(file, constants.R_OK);
   } catch (error) {
     if (error instanceof OperationError) throw error;

@@ -10,7 +10,7 @@ import { get as getOverHttp, type IncomingMessage } from "node:http";
 import { get as getOverHttps } from "node:https";
 import { text } from "node:stream/consumers";
 import { commonFlags, OPTIONS, parseFlags, readConfig, UsageError, type Config } from "../config.ts";
-import { messageOf } from "../lib/errors.ts";
+import { systemReason } from "../lib/system-errors.ts";
 import { print } from "./print.ts";
 
 const TIMEOUT_MS = 5_000;
@@ -52,7 +52,7 @@ async function problemOf(url: URL, { anyCertificate }: { anyCertificate: boolean
     const body = await text(answer);
     return answer.statusCode === 200 && saysReady(body) ? undefined : `it answered ${answer.statusCode} ${body.slice(0, SHOWN_LENGTH)}`;
   } catch (error) {
-    return messageOf(error);
+    return systemReason(error);
   }
 }
 

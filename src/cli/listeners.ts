@@ -17,6 +17,7 @@ import { requestIdOf } from "../http/request-id.ts";
 import { systemClock } from "../lib/clock.ts";
 import { ApiError, messageOf } from "../lib/errors.ts";
 import { IdSource } from "../lib/ids.ts";
+import { systemReason } from "../lib/system-errors.ts";
 
 export interface Listeners {
   /** With the port that was taken. */
@@ -70,7 +71,9 @@ function listenOn<Result>(host: string, port: number, begin: () => Result): Resu
           ? "this machine has no such address"
           : code === "EACCES"
             ? "that is not allowed; ports below 1024 are for root"
-            : messageOf(error);
+            : code === "ENOENT" || code === "ENOTFOUND"
+              ? "there is no such address or name"
+              : messageOf(error);
     throw new Error(`Cannot listen on ${host}, port ${port}: ${reason}.`, { cause: error });
   }
 }
@@ -120,6 +123,6 @@ function readPem(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    throw new Error(`${path} cannot be read: ${messageOf(error)}`, { cause: error });
+    throw new Error(`${path} cannot be read: ${systemReason(error)}.`, { cause: error });
   }
 }

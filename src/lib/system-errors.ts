@@ -18,7 +18,24 @@ const WORDS: Readonly<Record<string, string>> = {
   ENAMETOOLONG: "the path is too long",
   ELOOP: "its links lead in a circle",
   EIO: "the disk has failed",
+  ECONNREFUSED: "nothing listens there",
+  ECONNRESET: "the connection was closed before the answer",
+  ENOTFOUND: "there is no host of that name",
+  EHOSTUNREACH: "there is no way to that host",
+  ENETUNREACH: "there is no way to that network",
 };
+
+/** Whether a call of the system has failed, in a way that there are words for. */
+export function isOfSystem(error: unknown): error is Error & { code: string; path?: unknown } {
+  return error instanceof Error && "code" in error && typeof error.code === "string" && error.code in WORDS;
+}
+
+/** A sentence for an error that nobody has said more about: it names the file where the system does. */
+export function systemSentence(error: unknown): string {
+  if (!isOfSystem(error)) return messageOf(error);
+  const file = typeof error.path === "string" ? error.path : "A file";
+  return `${file} cannot be read or written: ${systemReason(error)}.`;
+}
 
 /** Why a call of the system failed; its own message where there are no better words. */
 export function systemReason(error: unknown): string {

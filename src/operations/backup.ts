@@ -14,9 +14,11 @@ import { appendFile, open, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { mkdirSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
+import { messageOf } from "../lib/errors.ts";
 import { toIso } from "../lib/time.ts";
 import { version } from "../lib/version.ts";
 import { DATA_FILE, STORE_DIRECTORY } from "../storage/data-file.ts";
+import { isDamage } from "../storage/refusal.ts";
 import { Store } from "../storage/store.ts";
 import { BACKUP_NUMBER, memories, meta, sessions, SCHEMA_VERSION } from "../storage/tables.ts";
 import { checkFile } from "./damage.ts";
@@ -28,6 +30,7 @@ const FORMAT = 1;
 const DESCRIPTION_BYTES = 512;
 const CHUNK_BYTES = 1024 * 1024;
 const FINDINGS_SHOWN_MAX = 3;
+const DAMAGED = "The store is damaged, so that no backup was written. cairn doctor says what is lost.";
 
 export interface Description {
   cairn_backup: number;
@@ -42,10 +45,17 @@ export async function writeBackup(store: Store, clock: Clock, path: string, opti
   const taken: { description?: Description } = {};
   await writeWhole(path, options, async (directory) => {
     const created_at = toIso(clock.now());
-    await store.backup(directory);
-    const copy = join(directory, "data.mdb");
     const isCurrent = store.schema === SCHEMA_VERSION;
-    assertCopy(copy, { decode: isCurrent }, "The store is damaged, so that no backup was written. cairn doctor says what is lost.");
+    const assertWhole = (file: string) => assertCopy(file, { decode: isCurrent }, DAMAGED);
+    try {
+      await store.backup(directory);
+    } catch (error) {
+      if (!isDamage(error)) throw new OperationError(`${path} cannot be written: ${messageOf(error)}.`, { cause: error });
+      assertWhole(join(store.directory, DATA_FILE));
+      throw new OperationError(DAMAGED, { cause: error });
+    }
+    const copy = join(directory, "data.mdb");
+    assertWhole(copy);
     const { bytes, sha256 } = await digest(copy, Number.POSITIVE_INFINITY, () => undefined);
     taken.description = { cairn_backup: FORMAT, cairn: version, schema: store.schema, created_at, bytes, sha256 };
     await appendFile(copy, `${JSON.stringify(taken.description).padEnd(DESCRIPTION_BYTES - 1)}\n`);

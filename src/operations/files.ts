@@ -22,7 +22,7 @@ import {
   type Stats,
 } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { systemReason } from "../lib/system-errors.ts";
+import { isOfSystem, systemReason } from "../lib/system-errors.ts";
 import { claim } from "../storage/claim.ts";
 import { OperationError } from "./report.ts";
 
@@ -43,8 +43,11 @@ export interface WriteOptions {
 export async function writeWhole(path: string, { force }: WriteOptions, make: (directory: string) => Promise<string>): Promise<void> {
   const target = resolve(path);
   const refuse = () => {
-    if (!force && existsSync(target))
-      throw new OperationError(`${path} is there already. Choose another name, or replace it with --force.`);
+    if (!existsSync(target)) return;
+    // A device would be replaced by a file, also for everybody else.
+    const found = statSync(target);
+    if (!found.isFile()) throw new OperationError(`${path} is no file, but ${found.isDirectory() ? "a directory" : "something else"}.`);
+    if (!force) throw new OperationError(`${path} is there already. Choose another name, or replace it with --force.`);
   };
   refuse();
   if (!existsSync(dirname(target)) || !statSync(dirname(target)).isDirectory())
@@ -52,12 +55,17 @@ export async function writeWhole(path: string, { force }: WriteOptions, make: (d
   const directory = realpathSync(dirname(target));
   removeAbandoned(directory, (name) => name === basename(target));
   using draft = newDraft(directory, basename(target));
-  const made = await make(draft.path);
-  await chmod(made, 0o600);
-  await flush(made);
-  refuse();
-  await rename(made, target);
-  await flush(dirname(target));
+  try {
+    const made = await make(draft.path);
+    await chmod(made, 0o600);
+    await flush(made);
+    refuse();
+    await rename(made, target);
+    await flush(dirname(target));
+  } catch (error) {
+    if (!isOfSystem(error)) throw error;
+    throw new OperationError(`${path} cannot be written: ${systemReason(error)}.`, { cause: error });
+  }
 }
 
 /** A directory that goes with its block, or with the process. */

@@ -6,6 +6,7 @@
  */
 import { chmodSync, mkdirSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { isOfSystem, systemReason } from "../lib/system-errors.ts";
 import { claim } from "../storage/claim.ts";
 import { DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "../storage/data-file.ts";
 import { makePrivate, prepareDirectory } from "../storage/data-directory.ts";
@@ -28,7 +29,12 @@ export async function putStore(dataDirectory: string, refusal: string | undefine
   if (refusal !== undefined && holdsStore(directory)) throw new OperationError(refusal);
   removeIncoming(directory);
   mkdirSync(draft.path, { mode: 0o700 });
-  await make(draft.path);
+  try {
+    await make(draft.path);
+  } catch (error) {
+    if (!isOfSystem(error)) throw error;
+    throw new OperationError(`The store in ${dataDirectory} cannot be made: ${systemReason(error)}.`, { cause: error });
+  }
   chmodSync(join(draft.path, DATA_FILE), 0o600);
   await flush(join(draft.path, DATA_FILE));
   removeGraph(directory);

@@ -3,8 +3,9 @@
  *
  * @module
  */
-import { existsSync, realpathSync } from "node:fs";
+import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import { systemReason } from "../lib/system-errors.ts";
 import { SERVE_LOCK } from "../storage/data-directory.ts";
 import { DATA_FILE, STORE_DIRECTORY } from "../storage/data-file.ts";
 import { assertFile } from "../storage/pages.ts";
@@ -38,5 +39,19 @@ export function assertNotOwn(file: string, dataDirectory: string): void {
 /** @throws {OperationError} where there is no file, however damaged it may be */
 export function assertDataFile(dataDirectory: string): void {
   if (!holdsStore(dataDirectory)) assertFile(dataDirectory);
+  assertAccessible(dataDirectory);
   if (!holdsStore(dataDirectory)) throw new OperationError(`There is no store in ${dataDirectory}. Say where it is with --data-dir.`);
+}
+
+/** @throws {OperationError} where the user may not even look whether there is a store */
+function assertAccessible(dataDirectory: string): void {
+  try {
+    statSync(join(dataDirectory, DATA_FILE));
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EACCES")) return;
+    throw new OperationError(
+      `The data directory ${dataDirectory} cannot be read: ${systemReason(error)}. Run this as the user that runs the server.`,
+      { cause: error },
+    );
+  }
 }

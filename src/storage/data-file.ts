@@ -27,6 +27,7 @@ import {
   readSync,
   renameSync,
   rmSync,
+  statSync,
   writeFileSync,
   writeSync,
 } from "node:fs";
@@ -105,6 +106,9 @@ function readOnce(path: string): DataFile {
     if (left.length === 0) return { kind: "none" };
     return damaged(`is missing, though other files of a store are there (${left.join(", ")})`);
   }
+  // Opening a named pipe would wait for somebody who writes to it.
+  const entry = statSync(path);
+  if (!entry.isFile()) return damaged(`is no file, but ${entry.isDirectory() ? "a directory" : "something else"}`);
   const file = openSync(path, "r");
   try {
     const [first, second] = readMetas(file);

@@ -63,6 +63,16 @@ export function isPanic(error: unknown): boolean {
   return codeOf(error) === MDB_PANIC || (isOfLmdb(error) && messageOf(error).includes("MDB_PANIC"));
 }
 
+/** Whether LMDB has come upon a page that cannot be what the file says it is. Its copies fail with its text alone. */
+export function isDamage(error: unknown): boolean {
+  return error instanceof Error && /^MDB_(CORRUPTED|PAGE_NOTFOUND):/.test(error.message);
+}
+
+/** What LMDB has thrown, in words where there are better ones than its own. */
+export function lmdbReason(error: unknown): string {
+  return isDamage(error) ? "a page of its file is damaged" : messageOf(error);
+}
+
 function codeOf(error: unknown): unknown {
   return (error as { code?: unknown } | undefined)?.code;
 }

@@ -21,7 +21,7 @@ import { accessSync, chmodSync, constants, existsSync } from "node:fs";
 import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
-import { ApiError, messageOf } from "../lib/errors.ts";
+import { ApiError } from "../lib/errors.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
@@ -29,7 +29,7 @@ import { createDataFile, createLockFile, DATA_FILE, LOCK_FILE, STORE_DIRECTORY }
 import { isMarked, mark, unmark, type Durability } from "./durability.ts";
 import { KEY_ENCODER } from "./keys.ts";
 import { assertFile } from "./pages.ts";
-import { hasRoom, isOfLmdb, isPanic, reasonOf, refusal } from "./refusal.ts";
+import { hasRoom, isOfLmdb, isPanic, lmdbReason, reasonOf, refusal } from "./refusal.ts";
 import { RowCache } from "./row-cache.ts";
 import { SCHEMA_VERSION, TABLES, labels, meta, vectors, type AnyTable, type Table } from "./tables.ts";
 import { WriteBuffer, type Write } from "./write-buffer.ts";
@@ -178,7 +178,7 @@ export class Store implements Reader {
       return new Store(directory, clock, durability, readOnly);
     } catch (error) {
       if (error instanceof StoreError) throw error;
-      throw new StoreError(`The store in ${directory} cannot be opened: ${messageOf(error)}. cairn doctor says more.`, { cause: error });
+      throw new StoreError(`The store in ${directory} cannot be opened: ${lmdbReason(error)}. cairn doctor says more.`, { cause: error });
     }
   }
 

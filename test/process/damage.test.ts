@@ -127,6 +127,14 @@ const DAMAGES: { name: string; damage: Damage; isMapped: boolean }[] = [
     }),
     isMapped: true,
   },
+  {
+    name: "is a named pipe",
+    damage: (file) => {
+      rmSync(file);
+      Bun.spawnSync(["mkfifo", "-m", "600", file]);
+    },
+    isMapped: false,
+  },
 ];
 
 function changingLength(share: number): Damage {
@@ -136,7 +144,11 @@ function changingLength(share: number): Damage {
 /** A command that meets damage ends by itself, and says in sentences what it has met. */
 function expectEndedWell(args: readonly string[], { code, stdout, stderr }: Ended): void {
   const said = stdout + stderr;
-  expect({ args, code, crash: /crashed|panic|Assertion|Segmentation|ReferenceError|^ +at .*:\d+/m.exec(said)?.[0] }).toEqual({
+  expect({
+    args,
+    code,
+    crash: /crashed|panic|Assertion|Segmentation|ReferenceError|MDB_[A-Z]+|\bE[A-Z]{4,}:|^ +at .*:\d+/m.exec(said)?.[0],
+  }).toEqual({
     args,
     code: code === 0 ? 0 : 1,
     crash: undefined,

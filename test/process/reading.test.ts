@@ -103,6 +103,16 @@ test(
       expect((await server.post("/v1/sessions", { agent_id: "agent" })).status).toBe(low === undefined ? 201 : 503);
       expect((await server.get("/health/ready")).status).toBe(low === undefined ? 200 : 503);
     }
+    const filled = onSmallDisk(directory.path, 'dd if=/dev/zero of="$0/fill" bs=4k 2>/dev/null; true');
+    for (const command of filled === undefined ? [] : ["backup", "export"]) {
+      const copy = join(directory.path, "copy");
+      const { code, stderr } = await runCairn([command, copy, "--data-dir", directory.path], { through: filled ?? [] });
+      expect({ command, code, stderr }).toEqual({
+        command,
+        code: 1,
+        stderr: expect.stringMatching(/^cairn: \/.*\/copy cannot be written: (the disk is full|No space left on device)\.\n$/) as string,
+      });
+    }
     const full = onSmallDisk(directory.path, 'rm "$0/store/lock.mdb"; dd if=/dev/zero of="$0/fill" bs=4k 2>/dev/null; true');
     if (full === undefined) return;
     for (const args of [
@@ -122,11 +132,46 @@ test(
 );
 
 test(
+  "a data directory that its user alone may look into is not taken for one without a store by another",
+  async () => {
+    using directory = scratchDirectory();
+    const data = join(directory.path, "data");
+    cpSync(whole, data, { recursive: true });
+    const isRoot = process.geteuid?.() === 0;
+    if (isRoot) chmodSync(directory.path, 0o755);
+    chmodSync(data, isRoot ? 0o700 : 0);
+    const through = isRoot ? ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"] : ["env", "-i"];
+    try {
+      for (const args of [
+        ["doctor"],
+        ["export"],
+        ["export", "--salvage"],
+        ["keys", "list"],
+        ["keys", "create"],
+        ["serve", "--port", "0"],
+      ]) {
+        const ended = await runCairn([...args, "--data-dir", data], { through });
+        const says = expect.stringMatching(
+          /^cairn: .*data cannot be .*: its mode, or that of a directory above it, does not allow it\./,
+        ) as string;
+        expect({ args, ...ended }).toEqual({ args, code: 1, stdout: "", stderr: says });
+      }
+    } finally {
+      chmodSync(data, 0o700);
+    }
+  },
+  TIMEOUT_MS,
+);
+
+test(
   "a path that is none is a sentence without a code of the system, and leaves nothing behind",
   async () => {
     using directory = scratchDirectory();
     const at = (name: string) => join(directory.path, name);
     writeFileSync(at("file"), "x\n");
+    using other = scratchDirectory();
+    const pipe = join(other.path, "pipe");
+    Bun.spawnSync(["mkfifo", pipe]);
     const cases: { args: string[]; says: string }[] = [
       { args: ["serve", "--port", "0", "--data-dir", at("file")], says: "cannot be written to: there is a file of that name." },
       { args: ["serve", "--port", "0", "--data-dir", at("file/below")], says: "cannot be written to: a part of the path is a file." },
@@ -140,6 +185,13 @@ test(
       { args: ["import", at("file"), "--data-dir", at("new/deep")], says: "Line 1 cannot be imported: it is no JSON." },
       { args: ["import", at("file"), "--data-dir", at("file")], says: "cannot be written to: there is a file of that name." },
       { args: ["backup", at("file/below"), "--data-dir", whole], says: `There is no directory ${at("file")}.` },
+      { args: ["backup", directory.path, "--force", "--data-dir", whole], says: "is no file, but a directory." },
+      { args: ["export", pipe, "--force", "--data-dir", whole], says: "is no file, but something else." },
+      { args: ["import", "/dev/null", "--data-dir", at("new/deep")], says: "is no file, but a device." },
+      {
+        args: ["serve", "--port", "0", "--tls-cert", at("none"), "--tls-key", at("none"), "--data-dir", whole],
+        says: "none cannot be read: there is nothing of that name.",
+      },
       { args: ["export", "/proc/none", "--data-dir", whole], says: "/proc cannot be written to: " },
     ];
     for (const { args, says } of cases) {
