@@ -10,6 +10,8 @@ import { chance } from "./lib/chance.ts";
 import { bounded, wait, type Clock, type Wait } from "./lib/clock.ts";
 import { DAY_MS } from "./lib/duration.ts";
 import { bareIdTime, IdSource } from "./lib/ids.ts";
+import { FairSemaphore } from "./lib/fair-semaphore.ts";
+import { LIMITS } from "./lib/limits.ts";
 import { describeError, type Log } from "./lib/log.ts";
 import { systemResolve } from "./lib/names.ts";
 import { toIso } from "./lib/time.ts";
@@ -130,6 +132,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
       log,
       embeddings,
       vectors,
+      searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
       settings,
       wakeBackfill,
       wakeOutbox,

@@ -448,3 +448,44 @@ test("a search leaves no trace and changes nothing", async () => {
   expect((await cairn.search("tea", { session_id: session.id })).data.length).toBe(1);
   expect([await cairn.session(session.id), await cairn.traces(session.id)]).toEqual([before, traces]);
 });
+
+test("of the searches and contexts that keys ask for at once, each key's few are under way, and those of others do not wait behind them", async () => {
+  await using cairn = await startCairn({ durability: "relaxed" });
+  const { id } = await cairn.createSession();
+  await cairn.addMemory(id, "The doctor was late.");
+  const other = await cairn.newKey();
+  const { vectors } = cairn.service;
+  const nearest = vectors.nearest.bind(vectors);
+  let begun = 0;
+  let ended = 0;
+  let most = 0;
+  let isFailing = false;
+  vectors.nearest = (...asked) => {
+    most = Math.max(most, ++begun - ended);
+    if (isFailing) throw new Error("a fault of this test");
+    return nearest(...asked);
+  };
+  const ask = async (path: string, key: string) => {
+    const answer = await cairn.post(path, { query: "doctor", explain: true }, { key });
+    ended++;
+    return { status: answer.status, after: ended };
+  };
+  const paths = Array.from({ length: 60 }, (_, i) => (i % 2 === 0 ? "/v1/memory/search" : `/v1/sessions/${id}/context`));
+  const many = paths.map((path) => ask(path, cairn.key));
+  const one = ask("/v1/memory/search", other);
+  expect((await Promise.all(many)).map(({ status }) => status)).toEqual(paths.map(() => 200));
+  expect(await one).toMatchObject({ status: 200 });
+  expect((await one).after).toBeLessThan(30);
+  // An answer is counted a moment after the next one has begun.
+  expect(most).toBeLessThan(2 * LIMITS.searchesOfKeyAtOnceMax);
+  // Those that fail leave their places to others.
+  isFailing = true;
+  const failed = await Promise.all(paths.map((path) => ask(path, cairn.key)));
+  expect(failed.map(({ status }) => status)).toEqual(paths.map(() => 500));
+  isFailing = false;
+  const keys = await Promise.all(Array.from({ length: 6 }, () => cairn.newKey()));
+  [begun, ended, most] = [0, 0, 0];
+  await Promise.all(keys.flatMap((key) => Array.from({ length: 10 }, () => ask("/v1/memory/search", key))));
+  expect([begun, ended]).toEqual([60, 60]);
+  expect(most).toBeLessThan(2 * LIMITS.searchesAtOnceMax);
+});

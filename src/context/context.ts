@@ -7,6 +7,7 @@
  * @module
  */
 import { withPrefix, type BareId } from "../lib/ids.ts";
+import type { Permit } from "../lib/fair-semaphore.ts";
 import { jsonArray, jsonObject, type JsonText } from "../lib/json.ts";
 import { memoryMembers, newestMemories, type MemoryParts, visibleMemories } from "../memories/memories.ts";
 import { explanationsJson, rank, type Ranking } from "../memories/search.ts";
@@ -25,21 +26,30 @@ export interface ContextRequest {
   explain: boolean;
 }
 
-export async function getContext(parts: MemoryParts, id: string, request: ContextRequest): Promise<JsonText> {
+export async function getContext(parts: MemoryParts, keyId: string, id: string, request: ContextRequest): Promise<JsonText> {
+  const permit = parts.searches.permitOf(keyId);
+  try {
+    return await contextOf(parts, id, request, permit);
+  } finally {
+    permit.release();
+  }
+}
+
+async function contextOf(parts: MemoryParts, id: string, request: ContextRequest, permit: Permit): Promise<JsonText> {
   const asked = liveSession(parts.store, parts.clock.now(), id);
   const { query, memoryLimit, turnLimit } = request;
   const scope = scopeOf(asked);
   const ranking =
-    query === undefined || memoryLimit === 0 ? undefined : await rank(parts, query, scope, { threshold: 0, limit: memoryLimit });
+    query === undefined || memoryLimit === 0 ? undefined : await rank(parts, query, scope, { threshold: 0, limit: memoryLimit }, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.
   const newest =
     ranking === undefined || ranking.query.lexical.size === 0 ? await newestMemories(parts.store, scope, memoryLimit) : undefined;
-  // Read after the search, so that all of the answer that can change is of one moment.
+  const explanations = ranking === undefined || newest !== undefined || !request.explain ? [] : await explanationsJson(ranking);
+  // Read last, so that all of the answer that can change is of one moment, and nothing large is held while others are let through.
   const session = liveSession(parts.store, parts.clock.now(), id);
   const state = readState(parts.store, session.key, session.row.version);
   const recentTurns = latestTurns(parts.store, session.key, session.row.turnCount, turnLimit);
-  const memories =
-    ranking === undefined || newest !== undefined ? itemsOf(parts, newest ?? []) : await relevant(parts, ranking, request.explain);
+  const memories = ranking === undefined || newest !== undefined ? itemsOf(parts, newest ?? []) : relevant(parts, ranking, explanations);
   return jsonObject({ state, memories: jsonArray(memories), recent_turns: recentTurns });
 }
 
@@ -56,8 +66,7 @@ function itemsOf({ store }: MemoryParts, keys: readonly BareId[]): JsonText[] {
   });
 }
 
-async function relevant({ store }: MemoryParts, ranking: Ranking, explain: boolean): Promise<JsonText[]> {
-  const explanations = explain ? await explanationsJson(ranking) : [];
+function relevant({ store }: MemoryParts, ranking: Ranking, explanations: readonly JsonText[]): JsonText[] {
   return ranking.matches.map(({ key, row, score }, i) => itemJson(store, key, row, score, explanations[i]));
 }
 

@@ -48,8 +48,8 @@ export function contextEndpoints(parts: MemoryParts): Endpoint[] {
           ],
         },
       },
-      run: ({ params, body }) =>
-        getContext(parts, params.session_id, {
+      run: ({ params, body, caller }) =>
+        getContext(parts, caller.keyId, params.session_id, {
           query: body.query,
           memoryLimit: body.memory_limit ?? LIMITS.contextMemoriesDefault,
           turnLimit: body.turn_limit ?? LIMITS.contextTurnsDefault,

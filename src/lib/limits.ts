@@ -65,6 +65,9 @@ export const LIMITS = {
   contextMemoriesMax: 20,
   contextTurnsDefault: 10,
   contextTurnsMax: 50,
+  /** Searches that hold candidates or results in memory, contexts with a query included; others wait. Of one API key at most half. */
+  searchesAtOnceMax: 16,
+  searchesOfKeyAtOnceMax: 8,
   searchDefault: 10,
   searchMax: 50,
   searchThresholdDefault: 0.7,

@@ -9,6 +9,7 @@
 import { nextTurn } from "../lib/clock.ts";
 import { textBytes } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
+import type { FairSemaphore } from "../lib/fair-semaphore.ts";
 import { bare, isId, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -45,6 +46,8 @@ import { encodeVector } from "../vectors/encoding.ts";
 export interface MemoryParts extends Records {
   readonly embeddings: Embeddings;
   readonly vectors: VectorIndex;
+  /** Limits how many searches hold candidates and results, by API key. */
+  readonly searches: FairSemaphore;
   readonly log: Log;
   /** Has owed vectors made soon. */
   readonly wakeBackfill: () => void;

@@ -79,8 +79,8 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
         request: { query: "How does the customer prefer to be contacted?", user_id: "user-42" },
         response: { object: "list", query: "How does the customer prefer to be contacted?", data: [RESULT_EXAMPLE] },
       },
-      run: ({ body }) =>
-        searchMemories(parts, {
+      run: ({ body, caller }) =>
+        searchMemories(parts, caller.keyId, {
           query: body.query,
           sessionId: body.session_id,
           userId: body.user_id,

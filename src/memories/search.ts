@@ -9,6 +9,7 @@
  */
 import { nextTurn } from "../lib/clock.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
+import type { Permit } from "../lib/fair-semaphore.ts";
 import { largest } from "../lib/largest.ts";
 import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
@@ -45,6 +46,7 @@ export interface Ranking {
 /**
  * The best memories for a query.
  *
+ * @param permit - taken before anything large is read; the caller releases it when it has made its answer
  * @throws {ApiError} `service_unavailable` while the provider or the index cannot answer
  */
 export async function rank(
@@ -52,11 +54,13 @@ export async function rank(
   text: string,
   filter: Filter,
   options: { threshold: number; limit: number },
+  permit: Permit,
 ): Promise<Ranking> {
   for (;;) {
     const { active } = parts.embeddings;
     try {
       const query = await parts.embeddings.embedQuery(active, text);
+      await permit.take();
       // Without words or signs everything scores 0.
       const candidates = query.lexical.size === 0 && options.threshold > 0 ? [] : await candidatesFor(parts, query, filter);
       const scores = await scoresOf(query, active, candidates);
@@ -166,9 +170,18 @@ export interface Search extends MemoryFilter {
   explain: boolean;
 }
 
-export async function searchMemories(parts: MemoryParts, search: Search): Promise<JsonText> {
+export async function searchMemories(parts: MemoryParts, keyId: string, search: Search): Promise<JsonText> {
   const filter = memoryPostings(parts, search);
-  const ranking = await rank(parts, search.query, filter, search);
+  const permit = parts.searches.permitOf(keyId);
+  try {
+    return await found(parts, filter, search, permit);
+  } finally {
+    permit.release();
+  }
+}
+
+async function found(parts: MemoryParts, filter: Filter, search: Search, permit: Permit): Promise<JsonText> {
+  const ranking = await rank(parts, search.query, filter, search, permit);
   const explanations = search.explain ? await explanationsJson(ranking) : undefined;
   return jsonObject({
     object: toJson("list"),

@@ -110,6 +110,8 @@ const memories = namesOf("memories.test.ts", {
 
 const search = namesOf("search.test.ts", {
   answer: "a search answers the query as it was sent and what it found, with these fields and no others",
+  atOnce:
+    "of the searches and contexts that keys ask for at once, each key's few are under way, and those of others do not wait behind them",
   scores: "a memory is found by its own text with score 1, and by what shares its words or its meaning with less",
   order: "the best come first, and of equal ones the newest",
   limit: "ten are found unless a limit of up to 50 is asked for",
@@ -1547,6 +1549,8 @@ export const SPECIFICATION: readonly Section[] = [
       "listMax: 100": [sessions.pages, badInput.limit],
       "pageBytesMax: 8 MiB": turns.large,
       "unsentBytesMax: 128 MiB, half of it for one key": [sockets.answerMemory, memory.unread],
+      "searchesAtOnceMax: 16": search.atOnce,
+      "searchesOfKeyAtOnceMax: 8": search.atOnce,
       "stateVersionsKeptDefault: 1000": settings.atFirst,
       "stateVersionsKeptMin: 2": settings.refused,
       "stateVersionsKeptMax: 1,000,000,000": settings.refused,
