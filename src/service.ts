@@ -103,7 +103,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     try {
       removeIncoming(directory);
     } catch (error) {
-      log.warn("what an interrupted import or restore has left cannot be removed", { error: describeError(error) });
+      log.warn("could not remove the leftovers of an interrupted import or restore", { error: describeError(error) });
     }
     const opened = recordsOf(await openUpToDate(directory, clock, log, options), clock);
     const records = { ...opened, listLooksMax: options.listLooksMax };

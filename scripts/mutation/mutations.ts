@@ -239,7 +239,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "two requests at once under one Idempotency-Key both make the change",
     file: "src/http/idempotency.ts",
-    find: "    this.#underWay.set(row, settled);",
+    find: "    this.#inFlight.set(row, settled);",
     replace: "",
     tests: [IDEMPOTENCY],
   },

@@ -103,7 +103,7 @@ export async function serve(config: Config): Promise<number> {
   if (firstKey !== undefined) lines.push(`Admin key, shown only this once: ${firstKey}`);
   print(lines.join("\n")).catch((error: unknown) => {
     const advice = firstKey === undefined ? "" : "; the admin key is lost with it: make another one with cairn keys create --scopes admin";
-    log.warn(`what is printed at the start was not${advice}`, { reason: describeError(error) });
+    log.warn(`the lines of the start could not be printed${advice}`, { reason: describeError(error) });
   });
   tellSystemd("READY=1");
 

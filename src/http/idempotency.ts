@@ -38,7 +38,7 @@ export type Keep = (tx: Tx, answer: JsonText, how?: { hasSecret: boolean }) => v
 export class Idempotency {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #underWay = new Map<string, Promise<unknown>>();
+  readonly #inFlight = new Map<string, Promise<unknown>>();
 
   constructor(store: Store, clock: Clock) {
     this.#store = store;
@@ -65,7 +65,7 @@ export class Idempotency {
         const answer = kept.sealed === true ? unseal(kept.body, request, row) : kept.body;
         return { status: kept.status, answer, replayed: true };
       }
-      const current = this.#underWay.get(row);
+      const current = this.#inFlight.get(row);
       if (current === undefined) break;
       await current;
     }
@@ -86,8 +86,8 @@ export class Idempotency {
       if (!written) await this.#store.commit((tx) => put(tx, answer));
       return answer;
     })();
-    const settled = working.catch(() => undefined).finally(() => this.#underWay.delete(row));
-    this.#underWay.set(row, settled);
+    const settled = working.catch(() => undefined).finally(() => this.#inFlight.delete(row));
+    this.#inFlight.set(row, settled);
     return { status, answer: await working, replayed: false };
   }
 

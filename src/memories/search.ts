@@ -76,7 +76,7 @@ export async function rank(
 }
 
 /** Scoring a candidate looks at each of its terms and at most at each entry of the query's table: this many take about 1 ms. */
-const LOOKS_PER_TURN = 100_000;
+const TERMS_PER_TURN = 100_000;
 
 /** Scores each candidate. Long texts take long, so other requests are answered in between. */
 async function scoresOf(
@@ -85,16 +85,16 @@ async function scoresOf(
   candidates: readonly Candidate[],
 ): Promise<Float64Array> {
   const scores = new Float64Array(candidates.length);
-  let looks = 0;
+  let compared = 0;
   for (let i = 0; i < scores.length; i++) {
     const { label, cosine, terms } = candidates[i] as Candidate;
     const needed = terms.length + query.lexical.keys.length;
-    if (looks > 0 && looks + needed > LOOKS_PER_TURN) {
-      looks = 0;
+    if (compared > 0 && compared + needed > TERMS_PER_TURN) {
+      compared = 0;
       await nextTurn();
     }
-    looks += needed;
-    // Of a provider before: the store may not say so yet.
+    compared += needed;
+    // A vector of the previous provider: the store may not say so yet.
     scores[i] = label < firstLabel ? LEFT_OUT : relevance(query, cosine, terms, calibration);
   }
   return scores;

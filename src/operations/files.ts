@@ -73,15 +73,15 @@ export interface Draft extends Disposable {
   path: string;
 }
 
-const underWay = new Set<() => void>();
-process.once("exit", () => underWay.forEach((discard) => discard()));
+const unfinished = new Set<() => void>();
+process.once("exit", () => unfinished.forEach((discard) => discard()));
 
 export function draftAt(path: string, discard: () => void): Draft {
-  underWay.add(discard);
+  unfinished.add(discard);
   return {
     path,
     [Symbol.dispose]() {
-      underWay.delete(discard);
+      unfinished.delete(discard);
       discard();
     },
   };

@@ -17,7 +17,7 @@ export function deadReaders(store: Store, log: Log): Task {
     name: "dead readers",
     run() {
       const count = store.removeDeadReaders();
-      if (count > 0) log.info("a process that read the store had been killed; what it held is free again", { count });
+      if (count > 0) log.info("removed LMDB readers of killed processes", { count });
       return Promise.resolve(IDLE_MS);
     },
   };
