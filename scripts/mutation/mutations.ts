@@ -337,6 +337,20 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [AUTHENTICATION],
   },
   {
+    breaks: "an operation that is called without HTTP needs no scope",
+    file: "src/http/operation.ts",
+    find: "this.authorize(caller.scopes);",
+    replace: "",
+    tests: ["test/calls.test.ts"],
+  },
+  {
+    breaks: "an operation that is called without HTTP forgets its idempotency key",
+    file: "src/http/operation.ts",
+    find: "const once = this.isIdempotent ? retry : undefined;",
+    replace: "const once = this.isIdempotent ? undefined : retry;",
+    tests: ["test/calls.test.ts"],
+  },
+  {
     breaks: "write implies admin",
     file: "src/lib/scopes.ts",
     find: 'return scopes.includes(scope) || scopes.includes("admin");',
@@ -380,7 +394,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "an answer of an error shows what went wrong inside",
-    file: "src/http/pipeline.ts",
+    file: "src/http/errors.ts",
     find: 'new ApiError("internal_error", "Something went wrong on our side; the operator\'s log has the request id.", { cause: thrown })',
     replace: 'new ApiError("internal_error", String(thrown), { cause: thrown })',
     tests: [HTTP],

@@ -4,7 +4,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { jsonDepth } from "../lib/json.ts";
+import { jsonDepth, toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { firstCodePoints } from "../lib/text.ts";
 import type { Arrival } from "./arrivals.ts";
@@ -47,6 +47,14 @@ export async function readBody(request: Request, maxBytes: number, arrival: Arri
       },
     );
   }
+  return { bytes, value: parse(bytes) };
+}
+
+/** The body of a call that comes without HTTP: what it would be if it had been sent. */
+export function bodyOf(value: unknown, maxBytes: number): Body {
+  if (value === undefined) return EMPTY;
+  const bytes = new TextEncoder().encode(toJson(value));
+  if (bytes.byteLength > maxBytes) throw tooLarge(maxBytes);
   return { bytes, value: parse(bytes) };
 }
 

@@ -83,3 +83,13 @@ export function endpoint<Path extends string, Query extends TObject, Body extend
 export function pathParameters(path: string): string[] {
   return Array.from(path.matchAll(/\{(\w+)\}/g), (match) => match[1] as string);
 }
+
+/** The name of an endpoint as an operation: `Create a session` is `createSession`, `List the turns of a session` is `listTurns`. */
+export function operationId({ summary }: Pick<Endpoint, "summary">): string {
+  const words = summary
+    .replace(/ of .*/, "")
+    .toLowerCase()
+    .split(" ")
+    .filter((word) => word !== "a" && word !== "an" && word !== "the");
+  return words.map((word, index) => (index === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1))).join("");
+}

@@ -3,8 +3,21 @@
  *
  * @module
  */
-import { ERRORS, type ApiError } from "../lib/errors.ts";
+import { ApiError, ERRORS } from "../lib/errors.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
+
+/** What a thrown value is for the caller: a failure of the store, if LMDB threw it, or a fault of ours. */
+export function apiErrorOf(thrown: unknown, store: FailingStore): ApiError {
+  if (thrown instanceof ApiError) return thrown;
+  return (
+    store.refusalOfRead(thrown) ??
+    new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown })
+  );
+}
+
+export interface FailingStore {
+  refusalOfRead(thrown: unknown): ApiError | undefined;
+}
 
 export function statusOf(error: ApiError): number {
   return ERRORS[error.code].status;

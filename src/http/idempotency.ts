@@ -121,16 +121,13 @@ export class Idempotency {
   }
 }
 
-/** @throws {ApiError} `invalid_request` unless it is 1 to 255 printable ASCII characters */
-export function idempotencyKeyOf(headers: Headers): string | undefined {
-  const key = headers.get("idempotency-key");
-  if (key === null) return undefined;
+/** @throws {ApiError} `invalid_request` unless the key is 1 to 255 printable ASCII characters */
+export function checkIdempotencyKey(key: string): void {
   if (key.length > LIMITS.idempotencyKeyLengthMax || !/^[\x20-\x7e]+$/.test(key)) {
     throw new ApiError("invalid_request", `Idempotency-Key must be 1 to ${LIMITS.idempotencyKeyLengthMax} printable ASCII characters.`, {
       param: "Idempotency-Key",
     });
   }
-  return key;
 }
 
 function fingerprintOf({ method, path, body }: IdempotentRequest): string {

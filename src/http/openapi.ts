@@ -11,11 +11,12 @@ import { ERRORS, type WireCode } from "../lib/errors.ts";
 import type { JsonObject, JsonValue } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { pascalCase } from "../lib/text.ts";
-import { isIdempotent, pathParameters, type Endpoint } from "./endpoint.ts";
+import { isIdempotent, operationId, type Endpoint } from "./endpoint.ts";
 import { ErrorBody, errorDescription, errorExample, errorsOf } from "./error-docs.ts";
 import { openApiSchema, type SchemaComponents } from "./openapi-schema.ts";
 import { DURABILITIES } from "../storage/durability.ts";
-import { OneOf, RecordId } from "./types.ts";
+import { pathSchema } from "./path-parameters.ts";
+import { OneOf } from "./types.ts";
 
 export const TITLE = "Cairn";
 export const SUMMARY = "Sessions with versioned state, turns, memories with semantic search, and traces, for AI agents.";
@@ -56,17 +57,6 @@ Each is a POST of \`{"id", "type", "created_at", "data"}\`, signed in \`X-Webhoo
 the secret's text) and as Standard Webhooks has it (\`webhook-id\`, \`webhook-timestamp\`, \`webhook-signature\`). Any 2xx will do; unless
 the settings say otherwise it has to come within 15 s, and what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h.`,
   Health: "Whether the server is there. Needs no key.",
-};
-
-const PATH_PARAMETERS: Record<string, TSchema> = {
-  session_id: RecordId("sess", "The session."),
-  turn_id: RecordId("turn", "The turn."),
-  memory_id: RecordId("mem", "The memory."),
-  trace_id: RecordId("trace", "The trace."),
-  key_id: RecordId("key", "The API key."),
-  webhook_id: RecordId("whk", "The webhook."),
-  delivery_id: RecordId("dlv", "The delivery."),
-  version: Type.Integer({ minimum: 0, description: "The version; 0 is the initial state.", examples: [1] }),
 };
 
 const HEADERS: Record<string, JsonObject> = {
@@ -167,14 +157,16 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
   const { tag, scope, summary, description, body, example } = endpoint;
   const required = new Set(endpoint.query.required);
   const parameters = [
-    ...pathParameters(endpoint.path).map((name) => parameter("path", name, PATH_PARAMETERS[name] ?? Type.String(), true, components)),
+    ...Object.entries<TSchema>(pathSchema(endpoint.path).properties).map(([name, schema]) =>
+      parameter("path", name, schema, true, components),
+    ),
     ...Object.entries<TSchema>(endpoint.query.properties).map(([name, schema]) =>
       parameter("query", name, schema, required.has(name), components),
     ),
     ...(isIdempotent(endpoint) ? [{ $ref: "#/components/parameters/IdempotencyKey" }] : []),
   ];
   return {
-    operationId: operationId(summary),
+    operationId: operationId(endpoint),
     tags: [tag],
     summary,
     description: [description, `Needs a key with the scope \`${scope}\`.`].filter((part) => part !== undefined).join("\n\n"),
@@ -199,16 +191,6 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
       ...errorResponses(errorsOf(endpoint), components),
     },
   };
-}
-
-/** `Create a session` is `createSession`, `List the turns of a session` is `listTurns`. */
-function operationId(summary: string): string {
-  const words = summary
-    .replace(/ of .*/, "")
-    .toLowerCase()
-    .split(" ")
-    .filter((word) => word !== "a" && word !== "an" && word !== "the");
-  return words.map((word, index) => (index === 0 ? word : word.charAt(0).toUpperCase() + word.slice(1))).join("");
 }
 
 function parameter(place: "path" | "query", name: string, schema: TSchema, required: boolean, { schemas }: Components): JsonObject {

@@ -1,16 +1,21 @@
 /**
  * An operation: what an endpoint does for a caller, once its arguments are checked.
  *
- * The pipeline reads the arguments from a request and the caller from its key; all that follows happens here.
+ * `call` does it without HTTP. For a request the pipeline takes the same steps, with the arguments that it reads from the request
+ * and the caller that it knows by its key. Rate limits and the memory of bodies and answers are about connections: they are not
+ * for `call`.
  *
  * @module
  */
+import type { TObject, TSchema } from "@sinclair/typebox";
 import { ApiError } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import { hasScope } from "../lib/scopes.ts";
-import type { Body } from "./body.ts";
-import { isIdempotent, pathParameters, type ApiCaller, type Call, type Endpoint } from "./endpoint.ts";
-import type { Idempotency } from "./idempotency.ts";
+import { bodyOf, type Body } from "./body.ts";
+import { isIdempotent, operationId, pathParameters, type ApiCaller, type Call, type Endpoint } from "./endpoint.ts";
+import { apiErrorOf, type FailingStore } from "./errors.ts";
+import { checkIdempotencyKey, type Idempotency } from "./idempotency.ts";
+import { pathSchema } from "./path-parameters.ts";
 import { listParametersOf, refuseForeignFilter } from "./query.ts";
 import type { SealingKeys } from "./seal.ts";
 import { validator, type Validate } from "./validate.ts";
@@ -18,6 +23,20 @@ import { validator, type Validate } from "./validate.ts";
 /** What operations need beside the endpoints. */
 export interface OperationParts {
   readonly idempotency: Idempotency;
+  readonly settings: BodySettings;
+  readonly store: FailingStore;
+}
+
+/** The settings about bodies, read for each of them: they change while Cairn runs. */
+export interface BodySettings {
+  readonly values: { readonly max_body_bytes: number };
+}
+
+/** What an operation is given, as its `input` describes it; what is left out is as in a request without it. */
+export interface Arguments {
+  readonly path?: Readonly<Record<string, string | number>>;
+  readonly query?: Readonly<Record<string, unknown>>;
+  readonly body?: unknown;
 }
 
 export interface OperationAnswer {
@@ -36,6 +55,8 @@ const NOTHING = {};
 
 export class Operation {
   readonly endpoint: Endpoint;
+  /** The `operationId` in the OpenAPI document. */
+  readonly name: string;
   readonly takesBody: boolean;
   /** Whether a call with an idempotency key is run once. */
   readonly isIdempotent: boolean;
@@ -50,6 +71,7 @@ export class Operation {
   /** @param listParameters - what `listParametersOf` gives of all endpoints */
   constructor(endpoint: Endpoint, listParameters: ReadonlySet<string>, parts: OperationParts) {
     this.endpoint = endpoint;
+    this.name = operationId(endpoint);
     this.takesBody = endpoint.body !== null;
     this.isIdempotent = isIdempotent(endpoint);
     this.#isChange = endpoint.method !== "GET" && endpoint.scope !== "read";
@@ -59,6 +81,42 @@ export class Operation {
     this.#checkQuery = validator(endpoint.query);
     this.#checkBody = validator(endpoint.body ?? endpoint.query);
     this.#parts = parts;
+  }
+
+  /** The schemas of the arguments; no body is null. */
+  get input(): { path: TObject; query: TObject; body: TObject | null } {
+    const { path, query, body } = this.endpoint;
+    return { path: pathSchema(path), query, body };
+  }
+
+  /** The schema of the answer of a success. */
+  get output(): TSchema {
+    return this.endpoint.response;
+  }
+
+  /**
+   * Answers a call as HTTP answers the same request of the same key.
+   *
+   * @param retry - an idempotency key, for an operation that heeds one, and the API key of the caller, which encrypts a kept secret
+   * @throws {ApiError} as HTTP has it, and nothing else
+   */
+  async call(caller: ApiCaller, { path = {}, query = {}, body }: Arguments, retry?: SealingKeys): Promise<OperationAnswer> {
+    try {
+      this.authorize(caller.scopes);
+      const params = Object.fromEntries(Object.entries(path).map(([name, value]) => [name, String(value).toWellFormed()]));
+      const call = this.check(caller, params, query, Object.keys(query));
+      if (!this.takesBody) return await this.run(call);
+      const once = this.isIdempotent ? retry : undefined;
+      if (once !== undefined) checkIdempotencyKey(once.idempotencyKey);
+      const sent = bodyOf(body, this.#parts.settings.values.max_body_bytes);
+      return await this.runWithBody(call, sent, this.#pathWith(call.params), once);
+    } catch (error) {
+      throw apiErrorOf(error, this.#parts.store);
+    }
+  }
+
+  #pathWith(params: Record<string, string>): string {
+    return this.endpoint.path.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(params[name] ?? ""));
   }
 
   /** @throws {ApiError} `permission_denied` without the scope that the operation needs */

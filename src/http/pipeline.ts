@@ -16,12 +16,12 @@ import { readBody, refuseDeclaredBody } from "./body.ts";
 import type { Level, Rate } from "./bucket.ts";
 import { corsHeaders } from "./cors.ts";
 import type { ApiCaller } from "./endpoint.ts";
-import { errorJson, statusOf } from "./errors.ts";
+import { apiErrorOf, errorJson, statusOf, type FailingStore } from "./errors.ts";
 import { foreignHost, hostCheck } from "./host.ts";
 import { httpsLocation } from "./https.ts";
-import { idempotencyKeyOf } from "./idempotency.ts";
+import { checkIdempotencyKey } from "./idempotency.ts";
 import type { Metrics } from "./metrics.ts";
-import type { CheckedCall, Operation } from "./operation.ts";
+import type { BodySettings, CheckedCall, Operation } from "./operation.ts";
 import { asArrived, pathOf } from "./path.ts";
 import { parameterNames, readQuery } from "./query.ts";
 import { RateLimiter, rateLimitHeaders } from "./rate-limit.ts";
@@ -46,9 +46,8 @@ export interface PipelineParts {
   readonly keys: KeyLookup;
   readonly arrivals: Arrivals;
   readonly metrics: Metrics;
-  /** Looked at for each request: settings change while Cairn runs. */
-  readonly settings: { readonly values: { readonly max_body_bytes: number } };
-  readonly store: { refusalOfRead(thrown: unknown): ApiError | undefined };
+  readonly settings: BodySettings;
+  readonly store: FailingStore;
   /** Address the server listens on, and other names it answers to. */
   readonly host: string;
   readonly allowedHosts: readonly string[];
@@ -155,14 +154,15 @@ export class Pipeline {
   }
 
   async #answerWithBody(operation: Operation, request: Request, call: CheckedCall): Promise<Answer> {
-    const idempotencyKey = operation.isIdempotent ? idempotencyKeyOf(request.headers) : undefined;
+    const idempotencyKey = operation.isIdempotent ? request.headers.get("idempotency-key") : null;
+    if (idempotencyKey !== null) checkIdempotencyKey(idempotencyKey);
     const bytesMax = this.#parts.settings.values.max_body_bytes;
     const arrival = this.#parts.arrivals.begin(call.caller.keyId);
     try {
       const body = await readBody(request, bytesMax, arrival);
       // A body can be long in coming, and its key be revoked meanwhile.
       if (this.#keyOf(request) === undefined) throw notAuthenticated(KEY_NOT_VALID);
-      const retry = idempotencyKey === undefined ? undefined : { idempotencyKey, presentedKey: presentedKey(request.headers) ?? "" };
+      const retry = idempotencyKey === null ? undefined : { idempotencyKey, presentedKey: presentedKey(request.headers) ?? "" };
       return await operation.runWithBody(call, body, pathOf(request.url), retry);
     } finally {
       arrival.end();
@@ -255,7 +255,7 @@ export class Pipeline {
   }
 
   refuse(exchange: Exchange, thrown: unknown): Response {
-    const error = this.#errorOf(thrown);
+    const error = apiErrorOf(thrown, this.#parts.store);
     const status = statusOf(error);
     const headers: Record<string, string> = {};
     if (error.detail.allow !== undefined) headers["Allow"] = error.detail.allow;
@@ -271,14 +271,6 @@ export class Pipeline {
       // Neither the log nor the headers of every response could be written: it is answered as an error all the same.
       return new Response(body, { status, headers: { ...headers, "Content-Type": "application/json" } });
     }
-  }
-
-  #errorOf(thrown: unknown): ApiError {
-    if (thrown instanceof ApiError) return thrown;
-    return (
-      this.#parts.store.refusalOfRead(thrown) ??
-      new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown })
-    );
   }
 }
 

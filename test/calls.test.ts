@@ -1,0 +1,231 @@
+/**
+ * Operations that are called without HTTP: the same answers, errors and promises as over HTTP.
+ *
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { endpointsOf } from "../src/app.ts";
+import type { ApiCaller } from "../src/http/endpoint.ts";
+import { errorJson, statusOf } from "../src/http/errors.ts";
+import { operationsOf, type Arguments, type Operation } from "../src/http/operation.ts";
+import { ApiError } from "../src/lib/errors.ts";
+import type { KeyId } from "../src/lib/ids.ts";
+import { startCairn, type Cairn } from "./support/cairn.ts";
+
+let cairn: Cairn;
+let session: string;
+let operations: Map<string, Operation>;
+let caller: ApiCaller;
+
+beforeAll(async () => {
+  cairn = await startCairn();
+  operations = new Map(operationsOf(endpointsOf(cairn.service), cairn.service).map((operation) => [operation.name, operation]));
+  const [key] = (await cairn.ok(cairn.get("/v1/api_keys"))).data;
+  caller = {
+    actor: cairn.key.slice(0, 8),
+    keyId: key.id as KeyId,
+    scopes: key.scopes,
+    retentionDays: 365,
+    requestId: "req_call",
+    startedAt: 0,
+  };
+  session = (await cairn.createSession({ user_id: "user", initial_state: { step: 0 } })).id;
+  await cairn.addTurn(session);
+  await cairn.addMemory(session, "Prefers tea to coffee.");
+});
+afterAll(() => cairn[Symbol.asyncDispose]());
+
+const operation = (name: string): Operation => operations.get(name) ?? expect.unreachable(`no operation ${name}`);
+
+/** What HTTP would send of a call's outcome. */
+async function outcomeOf(name: string, given: Arguments, scopes = caller.scopes) {
+  try {
+    const { status, body } = await operation(name).call({ ...caller, scopes }, given);
+    return { status, body: JSON.parse(body) };
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error;
+    return { status: statusOf(error), body: JSON.parse(errorJson(error, caller.requestId)) };
+  }
+}
+
+test("every operation of the OpenAPI document can be called, under the same name and with schemas for what goes in and out", async () => {
+  const { paths } = await cairn.ok(cairn.get("/openapi.json"));
+  const documented = Object.entries<Record<string, any>>(paths)
+    .filter(([path]) => path.startsWith("/v1/"))
+    .flatMap(([path, methods]) => Object.entries(methods).map(([method, document]) => ({ path, method: method.toUpperCase(), document })));
+  const described = documented.map(({ path, method, document }) => {
+    const namesIn = (place: string) =>
+      document.parameters.filter((parameter: any) => parameter.in === place).map((parameter: any) => parameter.name);
+    return {
+      name: document.operationId,
+      route: `${method} ${path}`,
+      scope: document["x-scope"],
+      path: namesIn("path"),
+      query: namesIn("query"),
+      takesBody: document.requestBody !== undefined,
+    };
+  });
+  const listed = Array.from(operations.values(), ({ name, endpoint, input, output }) => {
+    expect(output).toBe(endpoint.response);
+    return {
+      name,
+      route: `${endpoint.method} ${endpoint.path}`,
+      scope: endpoint.scope,
+      path: Object.keys(input.path.properties),
+      query: Object.keys(input.query.properties),
+      takesBody: input.body !== null,
+    };
+  });
+  const byName = (a: { name: string }, b: { name: string }) => (a.name < b.name ? -1 : 1);
+  expect(described.length).toBeGreaterThan(30);
+  expect(listed.sort(byName)).toEqual(described.sort(byName));
+});
+
+const DEEP = JSON.parse(`${'{"a":'.repeat(500)}1${"}".repeat(500)}`);
+const MISSING = "sess_000000000000";
+
+/** The same arguments for a call and as a request. */
+const SAME: { name: string; call: string; given: () => Arguments; request: () => [method: string, path: string, body?: unknown] }[] = [
+  {
+    name: "a record",
+    call: "getSession",
+    given: () => ({ path: { session_id: session } }),
+    request: () => ["GET", `/v1/sessions/${session}`],
+  },
+  {
+    name: "a list with a filter and a limit",
+    call: "listSessions",
+    given: () => ({ query: { user_id: "user", limit: 5 } }),
+    request: () => ["GET", "/v1/sessions?user_id=user&limit=5"],
+  },
+  {
+    name: "a number in the path",
+    call: "getVersion",
+    given: () => ({ path: { session_id: session, version: 0 } }),
+    request: () => ["GET", `/v1/sessions/${session}/versions/0`],
+  },
+  {
+    name: "a read with a body",
+    call: "searchMemories",
+    given: () => ({ body: { query: "tea or coffee?", threshold: 0 } }),
+    request: () => ["POST", "/v1/memory/search", { query: "tea or coffee?", threshold: 0 }],
+  },
+  {
+    name: "a record that is not there",
+    call: "getSession",
+    given: () => ({ path: { session_id: MISSING } }),
+    request: () => ["GET", `/v1/sessions/${MISSING}`],
+  },
+  {
+    name: "an id that is none",
+    call: "getSession",
+    given: () => ({ path: { session_id: "\ud800" } }),
+    request: () => ["GET", "/v1/sessions/%EF%BF%BD"],
+  },
+  {
+    name: "a limit beyond the largest",
+    call: "listSessions",
+    given: () => ({ query: { limit: 1_000 } }),
+    request: () => ["GET", "/v1/sessions?limit=1000"],
+  },
+  {
+    name: "a filter of another list",
+    call: "listSessions",
+    given: () => ({ query: { session_id: session } }),
+    request: () => ["GET", `/v1/sessions?session_id=${session}`],
+  },
+  {
+    name: "a filter that is no time",
+    call: "listSessions",
+    given: () => ({ query: { created_after: "yesterday" } }),
+    request: () => ["GET", "/v1/sessions?created_after=yesterday"],
+  },
+  { name: "no body", call: "createSession", given: () => ({}), request: () => ["POST", "/v1/sessions"] },
+  {
+    name: "a body that is an array",
+    call: "createSession",
+    given: () => ({ body: [] }),
+    request: () => ["POST", "/v1/sessions", []],
+  },
+  {
+    name: "a field of the wrong type",
+    call: "createSession",
+    given: () => ({ body: { agent_id: 7 } }),
+    request: () => ["POST", "/v1/sessions", { agent_id: 7 }],
+  },
+  {
+    name: "a body that is too large",
+    call: "createSession",
+    given: () => ({ body: { agent_id: "a".repeat(2_000_000) } }),
+    request: () => ["POST", "/v1/sessions", { agent_id: "a".repeat(2_000_000) }],
+  },
+  {
+    name: "a body that nests too deep",
+    call: "updateState",
+    given: () => ({ path: { session_id: session }, body: { state: DEEP } }),
+    request: () => ["POST", `/v1/sessions/${session}/state`, { state: DEEP }],
+  },
+  {
+    name: "a version that is not the expected one",
+    call: "updateState",
+    given: () => ({ path: { session_id: session }, body: { state: {}, expected_version: 9 } }),
+    request: () => ["POST", `/v1/sessions/${session}/state`, { state: {}, expected_version: 9 }],
+  },
+];
+
+for (const { name, call, given, request } of SAME) {
+  test(`a call is answered as its request is: ${name}`, async () => {
+    const [method, path, body] = request();
+    const sent = await cairn.request(method, path, { body, headers: { "X-Request-Id": caller.requestId } });
+    const called = await outcomeOf(call, given());
+    expect(called).toEqual({ status: sent.status, body: sent.body });
+  });
+}
+
+test("a call without the scope is refused as its request is, and changes nothing", async () => {
+  const reader = await cairn.newKey({ scopes: ["read"] });
+  const body = { agent_id: "nobody" };
+  const sent = await cairn.post("/v1/sessions", body, { key: reader, headers: { "X-Request-Id": caller.requestId } });
+  expect(sent.status).toBe(403);
+  expect(await outcomeOf("createSession", { body }, ["read"])).toEqual({ status: sent.status, body: sent.body });
+  expect((await cairn.ok(cairn.get("/v1/sessions?agent_id=nobody"))).data).toEqual([]);
+});
+
+test("a call with an idempotency key is done once, also when the same request comes over HTTP", async () => {
+  const body = { agent_id: "once" };
+  const retry = { idempotencyKey: "call-1", presentedKey: cairn.key };
+  const create = operation("createSession");
+  const first = await create.call(caller, { body }, retry);
+  expect(first).toMatchObject({ status: 201, replayed: false });
+  expect(await create.call(caller, { body }, retry)).toMatchObject({ status: 201, replayed: true, body: first.body });
+  const sent = await cairn.post("/v1/sessions", body, { headers: { "Idempotency-Key": "call-1" } });
+  expect({ status: sent.status, body: sent.body }).toEqual({ status: 201, body: JSON.parse(first.body) });
+  expect(sent.headers.get("Idempotency-Replayed")).toBe("true");
+  expect((await cairn.ok(cairn.get("/v1/sessions?agent_id=once"))).data).toHaveLength(1);
+
+  const other = create.call(caller, { body: { agent_id: "other" } }, retry);
+  await expect(other).rejects.toMatchObject({ code: "invalid_request", detail: { param: "Idempotency-Key" } });
+  const odd = create.call(caller, { body }, { ...retry, idempotencyKey: "é" });
+  await expect(odd).rejects.toMatchObject({ code: "invalid_request", detail: { param: "Idempotency-Key" } });
+});
+
+test("the idempotency key of a call belongs to its path", async () => {
+  const retry = { idempotencyKey: "call-2", presentedKey: cairn.key };
+  const other = await cairn.createSession();
+  const body = { state: { step: 1 } };
+  await operation("updateState").call(caller, { path: { session_id: session }, body }, retry);
+  const elsewhere = operation("updateState").call(caller, { path: { session_id: other.id }, body }, retry);
+  await expect(elsewhere).rejects.toMatchObject({ code: "invalid_request", detail: { param: "Idempotency-Key" } });
+  const sent = await cairn.post(`/v1/sessions/${session}/state`, body, { headers: { "Idempotency-Key": "call-2" } });
+  expect(sent.headers.get("Idempotency-Replayed")).toBe("true");
+});
+
+test("a fault of ours is an ApiError for a call too, with its cause for the operator", async () => {
+  const broken = operation("getSession");
+  const cause = new Error("a broken assumption");
+  const [faulty] = operationsOf([{ ...broken.endpoint, run: () => Promise.reject(cause) }], cairn.service);
+  await expect(faulty?.call(caller, { path: { session_id: session } })).rejects.toMatchObject({
+    code: "internal_error",
+    detail: { cause },
+  });
+});
