@@ -61,21 +61,29 @@ the settings say otherwise it has to come within 15 s, and what fails is tried a
 
 const HEADERS: Record<string, JsonObject> = {
   "X-Request-Id": {
+    required: true,
     description: "Id of the request, also in the trace and in errors: your own header `X-Request-Id` if you sent one, else a new one.",
     schema: { type: "string", example: "req_0VQk3bD4w8Vu" },
   },
-  "X-RateLimit-Limit": { description: "Requests per minute.", schema: { type: "integer", example: 1000 } },
-  "X-RateLimit-Remaining": { description: "Requests that could be made at once now.", schema: { type: "integer", example: 1999 } },
+  "X-RateLimit-Limit": { required: true, description: "Requests per minute.", schema: { type: "integer", example: 1000 } },
+  "X-RateLimit-Remaining": {
+    required: true,
+    description: "Requests that could be made at once now.",
+    schema: { type: "integer", example: 1999 },
+  },
   "X-RateLimit-Reset": {
+    required: true,
     description: "Unix time in seconds at which all of them can be made again.",
     schema: { type: "integer", example: 1778140801 },
   },
-  "Retry-After": { description: "Seconds to wait; not with every 503.", schema: { type: "integer", example: 1 } },
+  "Retry-After": { required: true, description: "Seconds to wait.", schema: { type: "integer", example: 1 } },
   "Idempotency-Replayed": {
     description: "`true`: the answer that an earlier request with this `Idempotency-Key` got; nothing was changed.",
     schema: { type: "string", enum: ["true"] },
   },
 };
+/** With a 503, if it is known how long. */
+const RETRY_AFTER_IF_KNOWN = { description: "Seconds to wait; not with every 503.", schema: { type: "integer", example: 1 } };
 const ON_EVERY_RESPONSE = ["X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
 
 const IDEMPOTENCY_KEY: JsonObject = {
@@ -214,7 +222,10 @@ function errorResponses(codes: readonly WireCode[], components: Components): Rec
       const name = ofStatus.map(pascalCase).join("Or");
       components.responses.set(name, {
         description: ofStatus.map(errorDescription).join("\n\n"),
-        headers: headerReferences(status === 429 || status === 503 ? [...ON_EVERY_RESPONSE, "Retry-After"] : ON_EVERY_RESPONSE),
+        headers: {
+          ...headerReferences(status === 429 ? [...ON_EVERY_RESPONSE, "Retry-After"] : ON_EVERY_RESPONSE),
+          ...(status === 503 ? { "Retry-After": RETRY_AFTER_IF_KNOWN } : {}),
+        },
         content: content(
           ErrorBody,
           { examples: Object.fromEntries(ofStatus.map((code) => [code, { value: errorExample(code) }])) },

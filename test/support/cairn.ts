@@ -12,6 +12,7 @@ import { createFirstKey, createKey, type NewKey } from "../../src/keys/keys.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
 import { openService, type Service, type ServiceOptions } from "../../src/service.ts";
 import { FakeClock } from "./clock.ts";
+import { expectDocumented } from "./documented.ts";
 
 export interface Options extends ServiceOptions {
   /** Where to open; one that is given is not removed at the end. */
@@ -120,12 +121,18 @@ export class Cairn implements AsyncDisposable {
   }
 
   async request(method: string, path: string, options: RequestOptions = {}): Promise<Answer> {
-    const { text, ...answer } = await this.plain(method, path, options);
-    return { ...answer, body: text === "" ? undefined : JSON.parse(text) };
+    const { text: _, ...answer } = await this.#answerOf(method, path, options);
+    return answer;
   }
 
   /** A request whose answer need not be JSON. */
   async plain(method: string, path: string, options: RequestOptions = {}): Promise<{ status: number; headers: Headers; text: string }> {
+    const { body: _, ...answer } = await this.#answerOf(method, path, options);
+    return answer;
+  }
+
+  /** Every answer must be as the OpenAPI document says. */
+  async #answerOf(method: string, path: string, options: RequestOptions): Promise<Answer & { text: string }> {
     const headers = new Headers(options.headers);
     const key = options.key === undefined ? this.key : options.key;
     if (key !== null && !headers.has("x-api-key")) headers.set("x-api-key", key);
@@ -133,7 +140,11 @@ export class Cairn implements AsyncDisposable {
     if (options.body !== undefined && !headers.has("content-type")) headers.set("content-type", "application/json");
     const body = options.raw ?? (options.body === undefined ? null : JSON.stringify(options.body));
     const response = await this.#app.handle(new Request(`http://localhost${path}`, { method, headers, body }));
-    return { status: response.status, headers: response.headers, text: await response.text() };
+    const text = await response.text();
+    const isJson = text !== "" && response.headers.get("content-type") === "application/json";
+    const answer = { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : undefined };
+    expectDocumented(method, path, answer);
+    return { ...answer, text };
   }
 
   get(path: string, options?: RequestOptions) {

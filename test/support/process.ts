@@ -10,6 +10,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildBinary } from "./binary.ts";
+import { expectDocumented } from "./documented.ts";
 
 /** An admin key that tests register, so that it is known. */
 export const KEY = "crn_ProcessTestsAdminKey0001";
@@ -139,7 +140,9 @@ export class CairnProcess implements AsyncDisposable {
     }
     const response = await fetch(this.address + path, init);
     const text = await response.text();
-    return { status: response.status, headers: response.headers, text, body: text.startsWith("{") ? JSON.parse(text) : undefined };
+    const answer = { status: response.status, headers: response.headers, body: text.startsWith("{") ? JSON.parse(text) : undefined };
+    expectDocumented(method, path, answer);
+    return { ...answer, text };
   }
 
   get(path: string) {

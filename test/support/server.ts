@@ -8,6 +8,7 @@ import type { Socket } from "bun";
 import { createApp } from "../../src/app.ts";
 import { LISTENING } from "../../src/http/listening.ts";
 import { startCairn, type Answer, type Cairn, type Options } from "./cairn.ts";
+import { expectDocumented } from "./documented.ts";
 
 const HOST = "127.0.0.1";
 
@@ -56,7 +57,10 @@ export class Server implements AsyncDisposable {
   async ask(head: string, body = ""): Promise<Answer> {
     const connection = await this.connect();
     connection.send(head + body);
-    return connection.answer({ hasBody: !head.startsWith("HEAD ") });
+    const [method = "", target = ""] = head.split(" ", 2);
+    const answer = await connection.answer({ hasBody: method !== "HEAD" });
+    expectDocumented(method, target, answer);
+    return answer;
   }
 
   /** Lines of a request's head, with the key of the Cairn and its end. */
