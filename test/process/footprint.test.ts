@@ -8,6 +8,7 @@ import { readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { localEmbedder } from "../../src/embeddings/local.ts";
 import { systemClock } from "../../src/lib/clock.ts";
+import { toIso } from "../../src/lib/time.ts";
 import { toJson, type JsonText } from "../../src/lib/json.ts";
 import { openRecords } from "../../src/service.ts";
 import { numberKey, turnKey, versionKey } from "../../src/storage/keys.ts";
@@ -68,7 +69,9 @@ beforeAll(async () => {
         const state = toJson({ id, notes: "—".repeat(STATE_CHARACTERS) });
         tx.put(versions, versionKey(key, 0), { createdAt: now, actor: "system", source: "initial", body: state });
         for (let turn = 1; turn <= 4; turn++) {
-          const shown = `"id":"${ids.next("turn")}","input":${toJson({ type: "text", content: "—".repeat(1_000) })}` as JsonText;
+          const input = toJson({ type: "text", content: "—".repeat(1_000) });
+          const output = toJson({ type: "text", content: "" });
+          const shown = `"id":"${ids.next("turn")}","input":${input},"output":${output},"created_at":"${toIso(now)}"` as JsonText;
           tx.put(turns, turnKey(key, ids.bare()), { shown, rest: `"session_id":"${id}","turn_number":${turn}` });
         }
         return id;
