@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { outbox, traces } from "../src/storage/tables.ts";
+import { EVENT_TYPES } from "../src/traces/events.ts";
 import { startCairn } from "./support/cairn.ts";
 
 type Cairn = Awaited<ReturnType<typeof startCairn>>;
@@ -100,6 +101,10 @@ const CHANGES: {
     events: ["memory.created", "trace.created"],
   },
 ];
+
+test("every type of event is that of a change", () => {
+  expect(new Set(CHANGES.flatMap(({ events }) => events))).toEqual(new Set(EVENT_TYPES));
+});
 
 for (const { name, run, events } of CHANGES) {
   test(`${name} leaves the events ${events.join(", ")}, with the affected record and the trace`, async () => {

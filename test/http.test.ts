@@ -1,6 +1,6 @@
 import { expect, spyOn, test } from "bun:test";
 import { endpointsOf } from "../src/app.ts";
-import { ApiError } from "../src/lib/errors.ts";
+import { ApiError, ERRORS } from "../src/lib/errors.ts";
 import { refusal } from "./support/answers.ts";
 import { startCairn, type Answer, type Cairn, type RequestOptions } from "./support/cairn.ts";
 
@@ -108,6 +108,11 @@ const errors: Case[] = [
     },
   },
 ];
+
+test("every error has its case", () => {
+  const codes = new Set([...errors.map(({ code }) => code), "method_not_allowed", "rate_limit_exceeded"]);
+  expect([...codes].toSorted()).toEqual(Object.keys(ERRORS).toSorted());
+});
 
 for (const { status, code, type, param, ask } of errors) {
   test(`an error is told in one shape: ${status} ${code}`, async () => {
