@@ -399,3 +399,15 @@ test("a trace goes with its change: a commit that fails leaves neither", async (
   expect((await cairn.settings()).region.value).toBeNull();
   expect(store.count(traces)).toBe(before);
 });
+
+test("a list for a key without the scope admin has no more pages, and names no id, for traces that only admin keys read", async () => {
+  await using cairn = await startCairn({ listLooksMax: 30 });
+  const key = await cairn.newKey();
+  const { id } = await cairn.createSession();
+  for (let i = 0; i < 10; i++) await cairn.ok(cairn.request("PATCH", "/v1/settings", { body: { region: `r${i}` } }));
+  const list = (query: string) => cairn.ok(cairn.get(`/v1/traces${query}`, { key }));
+  expect((await list("")).data).toMatchObject([{ action: "session.created", session_id: id }]);
+  expect((await list("?limit=1")).data).toMatchObject([{ session_id: id }]);
+  expect((await list("?created_after=2000-01-01T00:00:00Z")).data).toMatchObject([{ session_id: id }]);
+  expect(await list("?action=settings.updated")).toEqual({ object: "list", data: [], has_more: false, first_id: null, last_id: null });
+});

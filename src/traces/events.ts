@@ -3,7 +3,7 @@
  *
  * @module
  */
-const RECORD_ACTIONS = [
+export const RECORD_ACTIONS = [
   "session.created",
   "session.updated",
   "session.deleted",
@@ -33,6 +33,10 @@ export const ADMIN_ACTIONS = [
   "webhook.deleted",
 ] as const;
 export type AdminAction = (typeof ADMIN_ACTIONS)[number];
+
+export function isAdminAction(action: string | undefined): boolean {
+  return (ADMIN_ACTIONS as readonly (string | undefined)[]).includes(action);
+}
 
 export const TRACE_ACTIONS = [...RECORD_ACTIONS, ...ADMIN_ACTIONS] as const;
 export type TraceAction = (typeof TRACE_ACTIONS)[number];
