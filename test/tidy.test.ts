@@ -5,7 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { dirname, join, normalize } from "node:path";
+import { basename, dirname, join, normalize } from "node:path";
 import { Glob } from "bun";
 
 const ROOT = dirname(import.meta.dir);
@@ -193,6 +193,14 @@ test("the map names every folder of the product", () => {
   const map = readFileSync(join(ROOT, "src/ARCHITECTURE.md"), "utf8");
   const folders = new Set(PRODUCT.map(({ path }) => path.split("/")[1] as string).filter((name) => !name.includes(".")));
   expect([...folders].filter((folder) => !map.includes(`${folder}/`))).toEqual([]);
+});
+
+test("the map names no file that is not there", () => {
+  const map = readFileSync(join(ROOT, "src/ARCHITECTURE.md"), "utf8");
+  const files = new Set(PRODUCT.map(({ path }) => basename(path)));
+  const named = Array.from(map.matchAll(/`(?:[\w-]+\/)?([\w-]+\.ts)`/g), (match) => match[1] as string);
+  expect(named.filter((name) => !files.has(name))).toEqual([]);
+  expect(named.length).toBeGreaterThan(100);
 });
 
 test("the map has a request checked in the order of the application's head", () => {
