@@ -6,11 +6,12 @@
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { systemClock } from "../lib/clock.ts";
+import { isOfSystem } from "../lib/system-errors.ts";
 import { assertNotOwn } from "../operations/store-file.ts";
 import type { LeftOut } from "../operations/salvage.ts";
 import { readCommandLine, type Prepare } from "./command-line.ts";
 import { endWhenInterrupted } from "./interrupted.ts";
-import { hasReaderLeft, writeOut } from "./print.ts";
+import { hasReaderLeft, unwritten, writeOut } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
 /** Lines are short: many are written at once. */
@@ -56,7 +57,7 @@ export async function exportAll(args: readonly string[], prepare: Prepare): Prom
   } catch (error) {
     // The reader has closed the pipe.
     if (file === undefined && hasReaderLeft(error)) return 1;
-    throw error;
+    throw file === undefined && isOfSystem(error) ? unwritten(error) : error;
   }
   progress.clear();
   if (file !== undefined) console.error(`Wrote ${file}`);

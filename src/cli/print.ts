@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { messageOf } from "../lib/errors.ts";
+import { systemReason } from "../lib/system-errors.ts";
 
 // The write fails as well; without a listener the process would end with a stack trace.
 process.stdout.on("error", () => undefined);
@@ -22,13 +22,18 @@ export function writeOut(text: string): Promise<void> {
   });
 }
 
+/** The error that names standard output where the system names no file. */
+export function unwritten(error: unknown): Error {
+  return new Error(`Standard output cannot be written: ${systemReason(error)}.`, { cause: error });
+}
+
 /** @throws {Error} when it cannot be written; not when the reader has closed the pipe */
 export async function print(line: string): Promise<void> {
   try {
     await writeOut(`${line}\n`);
   } catch (error) {
     if (hasReaderLeft(error)) return;
-    throw new Error(`Standard output cannot be written: ${messageOf(error)}.`, { cause: error });
+    throw unwritten(error);
   }
 }
 

@@ -311,7 +311,12 @@ test(
     ];
     for (const args of commands) {
       const ended = await runCairn(args, { through: ["sh", "-c", 'exec "$0" "$@" >/dev/full'] });
-      expect({ args, ...ended }).toEqual({ args, code: 1, stdout: "", stderr: expect.stringMatching(/^(.*\n)?cairn: .*ENOSPC.*\n$/) });
+      expect({ args, ...ended }).toEqual({
+        args,
+        code: 1,
+        stdout: "",
+        stderr: expect.stringMatching(/^(.*\n)?cairn: Standard output cannot be written: the disk is full\..*\n$/),
+      });
     }
     const lost = (await runCairn(["keys", "list", ...data])).stdout.split("\n").filter((line) => line.includes("enterprise"));
     expect(lost).toHaveLength(2);
