@@ -51,17 +51,18 @@ export interface OperationAnswer {
 /** A call whose arguments but for the body are checked. */
 export type CheckedCall = Call<Record<string, string>, Record<string, unknown>, unknown>;
 
-const NOTHING = {};
+const NOTHING: Record<string, unknown> = {};
+const NO_NAMES: readonly string[] = [];
 
 export class Operation {
   readonly endpoint: Endpoint;
   /** The `operationId` in the OpenAPI document. */
   readonly name: string;
+  readonly takesQuery: boolean;
   readonly takesBody: boolean;
   /** Whether a call with an idempotency key is run once. */
   readonly isIdempotent: boolean;
   readonly #isChange: boolean;
-  readonly #takesQuery: boolean;
   readonly #parameters: readonly string[];
   readonly #listParameters: ReadonlySet<string>;
   readonly #checkQuery: Validate;
@@ -72,10 +73,10 @@ export class Operation {
   constructor(endpoint: Endpoint, listParameters: ReadonlySet<string>, parts: OperationParts) {
     this.endpoint = endpoint;
     this.name = operationId(endpoint);
+    this.takesQuery = Object.keys(endpoint.query.properties).length > 0;
     this.takesBody = endpoint.body !== null;
     this.isIdempotent = isIdempotent(endpoint);
     this.#isChange = endpoint.method !== "GET" && endpoint.scope !== "read";
-    this.#takesQuery = Object.keys(endpoint.query.properties).length > 0;
     this.#parameters = pathParameters(endpoint.path);
     this.#listParameters = listParameters;
     this.#checkQuery = validator(endpoint.query);
@@ -134,10 +135,18 @@ export class Operation {
    * @param names - of all parameters that were sent
    * @throws {ApiError} `invalid_request` naming the parameter
    */
-  check(caller: ApiCaller, params: Record<string, string | null>, query: Record<string, unknown>, names: Iterable<string>): CheckedCall {
+  check(
+    caller: ApiCaller,
+    params: Record<string, string | null>,
+    query: Record<string, unknown> = NOTHING,
+    names: Iterable<string> = NO_NAMES,
+  ): CheckedCall {
     for (const name of this.#parameters) params[name] ??= "";
-    refuseForeignFilter(names, this.endpoint, this.#listParameters);
-    const checked = this.#takesQuery ? this.#checkQuery(query) : NOTHING;
+    let checked = NOTHING;
+    if (this.takesQuery) {
+      refuseForeignFilter(names, this.endpoint, this.#listParameters);
+      checked = this.#checkQuery(query);
+    }
     return { params: params as Record<string, string>, query: checked, caller, body: NOTHING };
   }
 

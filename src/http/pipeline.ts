@@ -148,8 +148,10 @@ export class Pipeline {
     operation.authorize(key.scopes);
     this.#sending.refuseWithoutRoom(key.id);
     refuseDeclaredBody(headers, this.#parts.settings.values.max_body_bytes);
-    const query = readQuery(url, operation.endpoint.query);
-    const call = operation.check(this.callerOf(exchange, key), params, query, parameterNames(url));
+    const caller = this.callerOf(exchange, key);
+    const call = operation.takesQuery
+      ? operation.check(caller, params, readQuery(url, operation.endpoint.query), parameterNames(url))
+      : operation.check(caller, params);
     return operation.takesBody ? this.#answerWithBody(operation, exchange.request, call) : operation.run(call);
   }
 
