@@ -46,7 +46,7 @@ export interface Means {
 export function pinnedRequest(address: string, { url, headers, body }: Post, { connections, ca }: Means): ClientRequest {
   const isSecure = url.protocol === "https:";
   const name = hostOf(url);
-  return (isSecure ? httpsRequest : httpRequest)({
+  const request = (isSecure ? httpsRequest : httpRequest)({
     method: "POST",
     host: address,
     port: url.port === "" ? (isSecure ? 443 : 80) : Number(url.port),
@@ -57,7 +57,15 @@ export function pinnedRequest(address: string, { url, headers, body }: Post, { c
     ...(ca === undefined ? {} : { ca }),
     headers: { ...headers, Host: url.host, "Content-Length": String(Buffer.byteLength(body)) },
   });
+  let interim = 0;
+  request.on("information", () => {
+    if (++interim > INTERIM_MAX) request.destroy(Object.assign(new Error("too many interim responses"), { code: "TOO_MANY_1XX" }));
+  });
+  return request;
 }
+
+/** Responses such as `103 Early Hints` before the one that counts: a server that sends them without end takes all of a core. */
+const INTERIM_MAX = 100;
 
 /** Whether nobody got the request, so that another address may be tried. */
 export function isRefused(error: unknown): boolean {

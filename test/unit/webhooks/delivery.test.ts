@@ -153,6 +153,13 @@ const OUTCOMES: { name: string; bytes: string; filler?: string; closes: boolean;
     outcome: { kind: "answered", status: 204, body: "" },
   },
   {
+    name: "gives early hints without end",
+    bytes: "HTTP/1.1 103 Early Hints\r\n\r\n",
+    filler: "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100),
+    closes: false,
+    outcome: { kind: "unanswered", reason: "The connection failed: TOO_MANY_1XX." },
+  },
+  {
     name: "ends its answer by hanging up",
     bytes: "HTTP/1.1 500 No\r\n\r\nuntil the end",
     closes: true,
