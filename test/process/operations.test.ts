@@ -207,7 +207,7 @@ const REFUSED: { args: string[]; code: number; stderr: RegExp }[] = [
   {
     args: ["restore", "/dev/null", "--data-dir", "new"],
     code: 1,
-    stderr: /^cairn: \/dev\/null is no backup file, but something else\.\n$/,
+    stderr: /^cairn: \/dev\/null is no file, but a device\.\n$/,
   },
   { args: ["import", "none", "--data-dir", "new"], code: 1, stderr: /^cairn: [^\n]*none[^\n]*\n$/ },
   { args: ["import", "--data-dir", "new"], code: 1, stderr: /^cairn: There is nothing to import\.\n$/ },
