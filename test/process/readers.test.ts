@@ -54,7 +54,7 @@ test(
     await cairn.runTaskOnce("dead readers");
     expect(isReading()).toBe(false);
     expect(await growth()).toBeLessThan(2 * TEXT.length);
-    const told = cairn.logged.map((line) => JSON.parse(line)).filter(({ message }) => message.includes("had been killed"));
+    const told = cairn.logged.map((line) => JSON.parse(line)).filter(({ message }) => message.includes("of killed processes"));
     expect(told).toMatchObject([{ level: "info", count: expect.any(Number) }]);
     await cairn.runTaskOnce("dead readers");
     expect((await cairn.ok(cairn.get(`/v1/sessions/${session.id}`))).turn_count).toBe(TURNS);
