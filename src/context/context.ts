@@ -40,7 +40,9 @@ async function contextOf(parts: MemoryParts, id: string, request: ContextRequest
   const { query, memoryLimit, turnLimit } = request;
   const scope = scopeOf(asked);
   const ranking =
-    query === undefined || memoryLimit === 0 ? undefined : await rank(parts, query, scope, { threshold: 0, limit: memoryLimit }, permit);
+    query === undefined || memoryLimit === 0
+      ? undefined
+      : await rank(parts, query, scope, { threshold: 0, limit: memoryLimit, explain: request.explain }, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.
   const newest =
     ranking === undefined || ranking.query.lexical.size === 0 ? await newestMemories(parts.store, scope, memoryLimit) : undefined;

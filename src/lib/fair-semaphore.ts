@@ -71,6 +71,10 @@ export class Permit {
     this.#owner = owner;
   }
 
+  get isTaken(): boolean {
+    return this.#isTaken;
+  }
+
   async take(): Promise<void> {
     if (this.#isTaken) return;
     await this.#semaphore.take(this.#owner);

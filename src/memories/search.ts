@@ -46,23 +46,28 @@ export interface Ranking {
 /**
  * The best memories for a query.
  *
- * @param permit - taken before anything large is read; the caller releases it when it has made its answer
+ * @param permit - taken where something large is held while other requests are answered; the caller releases it
  * @throws {ApiError} `service_unavailable` while the provider or the index cannot answer
  */
 export async function rank(
   parts: MemoryParts,
   text: string,
   filter: Filter,
-  options: { threshold: number; limit: number },
+  options: { threshold: number; limit: number; explain: boolean },
   permit: Permit,
 ): Promise<Ranking> {
   for (;;) {
     const { active } = parts.embeddings;
     try {
       const query = await parts.embeddings.embedQuery(active, text);
-      await permit.take();
+      if (options.explain) await permit.take();
       // Without words or signs everything scores 0.
       const candidates = query.lexical.size === 0 && options.threshold > 0 ? [] : await candidatesFor(parts, query, filter);
+      // Long texts are not held while waiting: they are read again.
+      if (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN) {
+        await permit.take();
+        continue;
+      }
       const scores = await scoresOf(query, active, candidates);
       // When another provider was set meanwhile, its vectors may be among them: they mean something else.
       const isSame = parts.embeddings.active.firstLabel === active.firstLabel;
@@ -77,6 +82,10 @@ export async function rank(
 
 /** Scoring a candidate looks at each of its terms and at most at each entry of the query's table: this many take about 1 ms. */
 const TERMS_PER_TURN = 100_000;
+
+function looksAt({ lexical }: EmbeddedQuery, candidates: readonly Candidate[]): number {
+  return candidates.reduce((sum, { terms }) => sum + terms.length + lexical.keys.length, 0);
+}
 
 /** Scores each candidate. Long texts take long, so other requests are answered in between. */
 async function scoresOf(
