@@ -7,6 +7,7 @@ import { expect, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Type } from "@sinclair/typebox";
 import { createApp, endpointsOf } from "../src/app.ts";
+import { docsPages } from "../src/http/docs.ts";
 import { openApiSchema, type SchemaComponents } from "../src/http/openapi-schema.ts";
 import { OneOf, UserObject } from "../src/http/types.ts";
 import { validator } from "../src/http/validate.ts";
@@ -438,6 +439,16 @@ test("the page may run its own scripts and styles, and reach this server alone",
     "form-action 'none'",
     "frame-ancestors 'none'",
   ]);
+});
+
+test("a page of the docs that could not be made is made again for the next request", async () => {
+  const page = { status: 200, body: "the docs", headers: {} };
+  let renderings = 0;
+  const render = () => (++renderings === 1 ? Promise.reject(new Error("out of memory")) : Promise.resolve(page));
+  const open = docsPages([], "1.0.0", render as Parameters<typeof docsPages>[2])["/docs"] ?? (() => undefined);
+  expect(await Promise.resolve(open()).catch((error: Error) => error.message)).toBe("out of memory");
+  expect([await open(), await open()]).toEqual([page, page] as never);
+  expect(renderings).toBe(2);
 });
 
 test("the docs need no key, cost nothing of anybody's rate, and carry the headers of every response", async () => {

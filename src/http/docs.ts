@@ -28,12 +28,27 @@ const SCRIPT = `/docs/swagger-ui-bundle-${uiVersion}.js`;
 const STYLE = `/docs/swagger-ui-${uiVersion}.css`;
 const FOR_GOOD = "public, max-age=31536000, immutable";
 
-/** What is at which path; all of it is for everyone. */
-export function docsPages(endpoints: readonly Endpoint[], version: string): Record<string, () => Page | Promise<Page>> {
+/**
+ * What is at which path; all of it is for everyone.
+ *
+ * @param render - makes the page when it is first asked for; a failure is not cached
+ */
+export function docsPages(
+  endpoints: readonly Endpoint[],
+  version: string,
+  render: () => Promise<Page> = renderPage,
+): Record<string, () => Page | Promise<Page>> {
   let page: Promise<Page> | undefined;
   let document: JsonText | undefined;
   return {
-    [PAGE]: () => (page ??= renderPage()),
+    async [PAGE]() {
+      try {
+        return await (page ??= render());
+      } catch (error) {
+        page = undefined;
+        throw error;
+      }
+    },
     [DOCUMENT]: () => ({
       status: 200,
       body: (document ??= toJson(openApiDocument(endpoints, version))),
