@@ -71,18 +71,18 @@ export interface QueryTerms {
 /** What the word itself is worth; a word near in meaning is worth less. */
 export const WHOLE_WORTH = 255;
 
-/** One random number for each value of each of an id's four bytes, of this process alone. */
-const BYTE_KEYS = crypto.getRandomValues(new Uint32Array(4 * 256));
+/** An odd multiplier, random in each process. */
+const BUCKET_KEY = (crypto.getRandomValues(new Uint32Array(1))[0]! | 1) >>> 0;
 
 /**
- * The bucket of a term in a hash table of `mask + 1` buckets: simple tabulation hashing, keyed per process. Ids follow from
- * the text by a public hash, so a text could be made whose terms all met in one bucket of a table without a key.
+ * The bucket of a term in a hash table of `mask + 1` buckets, at least two: multiply-shift hashing, keyed per process. Ids
+ * follow from the text by a public hash, so without a key a text could be made whose terms all meet in one bucket; with it,
+ * two given ids meet in one of n buckets with a chance of at most 2 in n.
+ *
+ * @see https://doi.org/10.1006/jagm.1997.0873 (Dietzfelbinger et al., A Reliable Randomized Algorithm for the Closest-Pair Problem)
  */
 export function bucketOf(id: TermId, mask: number): number {
-  return (
-    (BYTE_KEYS[id & 255]! ^ BYTE_KEYS[256 + ((id >>> 8) & 255)]! ^ BYTE_KEYS[512 + ((id >>> 16) & 255)]! ^ BYTE_KEYS[768 + (id >>> 24)]!) &
-    mask
-  );
+  return Math.imul(id, BUCKET_KEY) >>> Math.clz32(mask);
 }
 
 /**
