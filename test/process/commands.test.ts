@@ -4,28 +4,22 @@ import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { KEY, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 
-const TIMEOUT_MS = 60_000;
+test("in an empty directory with an empty environment it serves, and prints an admin key at the first start only", async () => {
+  using directory = scratchDirectory();
+  const options = { dataDirectory: "data", directory: directory.path, environment: {} };
+  await using first = await startProcess(options);
+  const [, key = ""] = await until("the key to be printed", () => /^Admin key, shown only this once: (\S+)$/m.exec(first.stdout));
+  first.key = key;
+  const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 0 } }));
+  expect(await first.stop()).toBe(0);
 
-test(
-  "in an empty directory with an empty environment it serves, and prints an admin key at the first start only",
-  async () => {
-    using directory = scratchDirectory();
-    const options = { dataDirectory: "data", directory: directory.path, environment: {} };
-    await using first = await startProcess(options);
-    const [, key = ""] = await until("the key to be printed", () => /^Admin key, shown only this once: (\S+)$/m.exec(first.stdout));
-    first.key = key;
-    const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 0 } }));
-    expect(await first.stop()).toBe(0);
-
-    await using second = await startProcess(options);
-    second.key = key;
-    expect(await second.ok(second.get(`/v1/sessions/${session.id}`))).toEqual(session);
-    expect(await second.stop()).toBe(0);
-    expect(second.stdout).not.toContain("crn_");
-    expect(readdirSync(directory.path)).toEqual(["data"]);
-  },
-  TIMEOUT_MS,
-);
+  await using second = await startProcess(options);
+  second.key = key;
+  expect(await second.ok(second.get(`/v1/sessions/${session.id}`))).toEqual(session);
+  expect(await second.stop()).toBe(0);
+  expect(second.stdout).not.toContain("crn_");
+  expect(readdirSync(directory.path)).toEqual(["data"]);
+});
 
 const COMMANDS: { args: string[]; code: number; stdout: RegExp; stderr: RegExp }[] = [
   { args: ["--help"], code: 0, stdout: /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve[^]*--data-dir DIR +CAIRN_DATA_DIR/, stderr: /^$/ },
@@ -92,237 +86,201 @@ const COMMANDS: { args: string[]; code: number; stdout: RegExp; stderr: RegExp }
 ];
 
 for (const { args, code, stdout, stderr } of COMMANDS) {
-  test(
-    `cairn ${args.join(" ")} ends with code ${code}`,
-    async () => {
-      using directory = scratchDirectory();
-      expect(await runCairn(args, { directory: directory.path })).toEqual({
-        code,
-        stdout: expect.stringMatching(stdout),
-        stderr: expect.stringMatching(stderr),
-      });
-    },
-    TIMEOUT_MS,
-  );
+  test(`cairn ${args.join(" ")} ends with code ${code}`, async () => {
+    using directory = scratchDirectory();
+    expect(await runCairn(args, { directory: directory.path })).toEqual({
+      code,
+      stdout: expect.stringMatching(stdout),
+      stderr: expect.stringMatching(stderr),
+    });
+  });
 }
 
 for (const { name, log } of [
   { name: "that takes nothing, as on a full disk,", log: "/dev/full" },
   { name: "whose reader has left", log: ">(:)" },
 ]) {
-  test(
-    `a log ${name} keeps no server from serving, nor from stopping with code 0`,
-    async () => {
-      using directory = scratchDirectory();
-      const through = ["bash", "-c", `exec "$0" "$@" 2> ${log}`];
-      // Of this it warns, so that there is a line before the first request.
-      await using server = await startProcess({ dataDirectory: directory.path, flags: ["--durability", "relaxed"], through });
-      for (let i = 0; i < 3; i++) await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
-      expect(await server.stop()).toBe(0);
-    },
-    TIMEOUT_MS,
-  );
+  test(`a log ${name} keeps no server from serving, nor from stopping with code 0`, async () => {
+    using directory = scratchDirectory();
+    const through = ["bash", "-c", `exec "$0" "$@" 2> ${log}`];
+    // Of this it warns, so that there is a line before the first request.
+    await using server = await startProcess({ dataDirectory: directory.path, flags: ["--durability", "relaxed"], through });
+    for (let i = 0; i < 3; i++) await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    expect(await server.stop()).toBe(0);
+  });
 }
 
-test(
-  "a key made beside a running server works at once, is listed without its secret, and is refused once revoked",
-  async () => {
-    using directory = scratchDirectory();
-    await using server = await startProcess({ dataDirectory: directory.path });
-    const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
+test("a key made beside a running server works at once, is listed without its secret, and is refused once revoked", async () => {
+  using directory = scratchDirectory();
+  await using server = await startProcess({ dataDirectory: directory.path });
+  const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
 
-    const made = await keys("create", "--name", "helper", "--scopes", "read", "--tier", "pro");
-    expect(made).toEqual({ code: 0, stdout: expect.stringMatching(/^crn_[0-9A-Za-z]{24}\n$/), stderr: "" });
-    server.key = made.stdout.trim();
-    const { status, headers } = await server.get("/v1/sessions");
-    expect({ status, limit: headers.get("x-ratelimit-limit") }).toEqual({ status: 200, limit: "1000" });
-    expect((await server.post("/v1/sessions", { agent_id: "agent" })).body.error.code).toBe("permission_denied");
+  const made = await keys("create", "--name", "helper", "--scopes", "read", "--tier", "pro");
+  expect(made).toEqual({ code: 0, stdout: expect.stringMatching(/^crn_[0-9A-Za-z]{24}\n$/), stderr: "" });
+  server.key = made.stdout.trim();
+  const { status, headers } = await server.get("/v1/sessions");
+  expect({ status, limit: headers.get("x-ratelimit-limit") }).toEqual({ status: 200, limit: "1000" });
+  expect((await server.post("/v1/sessions", { agent_id: "agent" })).body.error.code).toBe("permission_denied");
 
-    const listed = await keys("list");
-    const [line = ""] = listed.stdout.split("\n");
-    const [id = "", ...rest] = line.split("  ");
-    const time = expect.stringMatching(/^\d{4}-.*Z$/);
-    expect(rest).toEqual([`${server.key.slice(0, 8)}…`, "read", "pro", "1000/2000 a minute", time, "never used", "no end", "helper"]);
-    expect(listed.stdout).not.toContain(server.key);
-    expect(listed.stdout).toContain(`${KEY.slice(0, 8)}…  admin  enterprise`);
+  const listed = await keys("list");
+  const [line = ""] = listed.stdout.split("\n");
+  const [id = "", ...rest] = line.split("  ");
+  const time = expect.stringMatching(/^\d{4}-.*Z$/);
+  expect(rest).toEqual([`${server.key.slice(0, 8)}…`, "read", "pro", "1000/2000 a minute", time, "never used", "no end", "helper"]);
+  expect(listed.stdout).not.toContain(server.key);
+  expect(listed.stdout).toContain(`${KEY.slice(0, 8)}…  admin  enterprise`);
 
-    expect(await keys("revoke", id)).toEqual({ code: 0, stdout: `Revoked ${id}\n`, stderr: "" });
-    expect((await server.get("/v1/sessions")).status).toBe(401);
-    for (const gone of [id, "key_000000000000"])
-      expect(await keys("revoke", gone)).toMatchObject({ code: 1, stderr: `cairn: There is no API key ${gone}.\n` });
+  expect(await keys("revoke", id)).toEqual({ code: 0, stdout: `Revoked ${id}\n`, stderr: "" });
+  expect((await server.get("/v1/sessions")).status).toBe(401);
+  for (const gone of [id, "key_000000000000"])
+    expect(await keys("revoke", gone)).toMatchObject({ code: 1, stderr: `cairn: There is no API key ${gone}.\n` });
 
-    server.key = KEY;
-    const details = { key_id: id, name: "helper" };
-    expect(await server.all("/v1/traces")).toMatchObject([
-      { action: "api_key.revoked", actor: "system", session_id: null, details },
-      { action: "api_key.created", actor: "system", session_id: null, details },
-      { action: "api_key.created", actor: "system", details: { name: "from the environment" } },
-    ]);
-  },
-  TIMEOUT_MS,
-);
+  server.key = KEY;
+  const details = { key_id: id, name: "helper" };
+  expect(await server.all("/v1/traces")).toMatchObject([
+    { action: "api_key.revoked", actor: "system", session_id: null, details },
+    { action: "api_key.created", actor: "system", session_id: null, details },
+    { action: "api_key.created", actor: "system", details: { name: "from the environment" } },
+  ]);
+});
 
-test(
-  "a key made with an end and limits of its own has them, is listed with them, and is refused after its end",
-  async () => {
-    using directory = scratchDirectory();
-    await using server = await startProcess({ dataDirectory: directory.path });
-    const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
-    server.key = (await keys("create", "--expires", "90d", "--rate-limit", "600/1200", "--name", "limited")).stdout.trim();
-    const { status, headers } = await server.get("/v1/sessions");
-    expect([status, headers.get("x-ratelimit-limit")]).toEqual([200, "600"]);
-    const listed = (await keys("list")).stdout.split("\n").find((line) => line.endsWith("limited"));
-    const [, ends = ""] = /  600\/1200 a minute  .*  ends (\S+)  limited$/.exec(listed ?? "") ?? [];
-    expect(Math.abs(Date.parse(ends) - Date.now() - 90 * 86_400_000)).toBeLessThan(3_600_000);
+test("a key made with an end and limits of its own has them, is listed with them, and is refused after its end", async () => {
+  using directory = scratchDirectory();
+  await using server = await startProcess({ dataDirectory: directory.path });
+  const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
+  server.key = (await keys("create", "--expires", "90d", "--rate-limit", "600/1200", "--name", "limited")).stdout.trim();
+  const { status, headers } = await server.get("/v1/sessions");
+  expect([status, headers.get("x-ratelimit-limit")]).toEqual([200, "600"]);
+  const listed = (await keys("list")).stdout.split("\n").find((line) => line.endsWith("limited"));
+  const [, ends = ""] = /  600\/1200 a minute  .*  ends (\S+)  limited$/.exec(listed ?? "") ?? [];
+  expect(Math.abs(Date.parse(ends) - Date.now() - 90 * 86_400_000)).toBeLessThan(3_600_000);
 
-    server.key = (await keys("create", "--expires", "300ms")).stdout.trim();
-    await until("the key to end", async () => (await server.get("/v1/sessions")).status === 401);
-  },
-  TIMEOUT_MS,
-);
+  server.key = (await keys("create", "--expires", "300ms")).stdout.trim();
+  await until("the key to end", async () => (await server.get("/v1/sessions")).status === 401);
+});
 
-test(
-  "the name of a key forges no line of the list and reaches no terminal as a command",
-  async () => {
-    using directory = scratchDirectory();
-    const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
-    const name = "helper\n\u001b[2Kkey_000000000000  \u202eadmin\u0085 👩‍💻 Zoë";
-    await keys("create", "--name", name);
-    const { stdout } = await keys("list");
-    expect(stdout.split("\n")).toHaveLength(2);
-    expect(stdout).toEndWith("  helper\\u000a\\u001b[2Kkey_000000000000  \\u202eadmin\\u0085 👩‍💻 Zoë\n");
-  },
-  TIMEOUT_MS,
-);
+test("the name of a key forges no line of the list and reaches no terminal as a command", async () => {
+  using directory = scratchDirectory();
+  const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
+  const name = "helper\n\u001b[2Kkey_000000000000  \u202eadmin\u0085 👩‍💻 Zoë";
+  await keys("create", "--name", name);
+  const { stdout } = await keys("list");
+  expect(stdout.split("\n")).toHaveLength(2);
+  expect(stdout).toEndWith("  helper\\u000a\\u001b[2Kkey_000000000000  \\u202eadmin\\u0085 👩‍💻 Zoë\n");
+});
 
-test(
-  "a key rolled beside a running server is printed alone, and the old one works until its overlap is over; the list says when each was used",
-  async () => {
-    using directory = scratchDirectory();
-    await using server = await startProcess({ dataDirectory: directory.path });
-    const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
-    const columnsOf = (listed: string, id: string) =>
-      listed
-        .split("\n")
-        .find((line) => line.startsWith(id))
-        ?.split("  ")
-        .slice(6);
-    const statusWith = async (key: string) => {
-      server.key = key;
-      return (await server.get("/v1/sessions")).status;
-    };
-    const old = await server.ok(server.post("/v1/api_keys", { name: "agent" }));
-    const first = await keys("roll", old.id, "--overlap", "2h");
-    expect(first).toEqual({
-      code: 0,
-      stdout: expect.stringMatching(/^crn_[0-9A-Za-z]{24}\n$/),
-      stderr: expect.stringMatching(new RegExp(`^key_\\w{12} came in the place of ${old.id}, which ends \\d{4}-.*Z\n$`)),
-    });
-    const [successor = ""] = first.stderr.split(" ");
-    const newer = first.stdout.trim();
-    expect([await statusWith(old.key), await statusWith(newer)]).toEqual([200, 200]);
+test("a key rolled beside a running server is printed alone, and the old one works until its overlap is over; the list says when each was used", async () => {
+  using directory = scratchDirectory();
+  await using server = await startProcess({ dataDirectory: directory.path });
+  const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
+  const columnsOf = (listed: string, id: string) =>
+    listed
+      .split("\n")
+      .find((line) => line.startsWith(id))
+      ?.split("  ")
+      .slice(6);
+  const statusWith = async (key: string) => {
+    server.key = key;
+    return (await server.get("/v1/sessions")).status;
+  };
+  const old = await server.ok(server.post("/v1/api_keys", { name: "agent" }));
+  const first = await keys("roll", old.id, "--overlap", "2h");
+  expect(first).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^crn_[0-9A-Za-z]{24}\n$/),
+    stderr: expect.stringMatching(new RegExp(`^key_\\w{12} came in the place of ${old.id}, which ends \\d{4}-.*Z\n$`)),
+  });
+  const [successor = ""] = first.stderr.split(" ");
+  const newer = first.stdout.trim();
+  expect([await statusWith(old.key), await statusWith(newer)]).toEqual([200, 200]);
 
-    const second = await keys("roll", successor, "--overlap", "0");
-    expect([second.code, await statusWith(newer), await statusWith(second.stdout.trim())]).toEqual([0, 401, 200]);
-    expect(await keys("roll", old.id)).toEqual({
+  const second = await keys("roll", successor, "--overlap", "0");
+  expect([second.code, await statusWith(newer), await statusWith(second.stdout.trim())]).toEqual([0, 401, 200]);
+  expect(await keys("roll", old.id)).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: `cairn: API key ${old.id} has been rolled already; ${successor} came in its place.\n`,
+  });
+  expect(await keys("roll", successor)).toMatchObject({ code: 1, stderr: `cairn: API key ${successor} has ended. Make a new one.\n` });
+
+  expect(await server.stop()).toBe(0);
+  const used = expect.stringMatching(/^used \d{4}-.*Z$/);
+  const ends = expect.stringMatching(/^ends \d{4}-.*Z$/);
+  const listed = (await keys("list")).stdout;
+  expect([old.id, successor].map((id) => columnsOf(listed, id))).toEqual([
+    [used, ends, "agent"],
+    [used, ends, "agent"],
+  ]);
+});
+
+test("no key stands in the data directory or in the log", async () => {
+  using directory = scratchDirectory();
+  await using server = await startProcess({ dataDirectory: directory.path, flags: ["--log-level", "debug"] });
+  const made = await server.ok(server.post("/v1/api_keys", { scopes: ["read", "write"] }, { "Idempotency-Key": "k" }));
+  await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  expect(await server.stop()).toBe(0);
+  const holds = (secret: string) => Bun.spawnSync(["grep", "-rlaF", secret, directory.path]).stdout.toString();
+  expect({ ofTheKeys: [KEY, made.key].map(holds), ofThePrefix: holds(KEY.slice(0, 8)) }).toEqual({
+    ofTheKeys: ["", ""],
+    ofThePrefix: `${join(directory.path, "store/data.mdb")}\n`,
+  });
+  expect([KEY, made.key].filter((secret) => (server.stderr + server.stdout).includes(secret))).toEqual([]);
+});
+
+test("the docs and the OpenAPI document come out of the executable and name no other host", async () => {
+  using directory = scratchDirectory();
+  await using server = await startProcess({ dataDirectory: directory.path, directory: directory.path });
+  const docs = await server.get("/docs");
+  expect({ status: docs.status, type: docs.headers.get("content-type")?.split(";")[0] }).toEqual({ status: 200, type: "text/html" });
+  const assets = Array.from(docs.text.matchAll(/(?:src|href)="([^"#]+)"/g), (match) => match[1] as string);
+  expect(assets.filter((asset) => /^(https?:)?\/\//.test(asset))).toEqual([]);
+  for (const asset of assets.filter((path) => !path.startsWith("data:"))) {
+    expect((await server.get(new URL(asset, "http://localhost/docs").pathname)).status).toBe(200);
+  }
+  const { status, body } = await server.get("/openapi.json");
+  expect({ status, openapi: body.openapi, paths: Object.keys(body.paths).includes("/v1/sessions/{session_id}/context") }).toEqual({
+    status: 200,
+    openapi: expect.stringMatching(/^3\./),
+    paths: true,
+  });
+});
+
+test("an answer that cannot be written ends every command with code 1 and the reason; a reader who leaves early does not", async () => {
+  using directory = scratchDirectory();
+  const at = (name: string) => join(directory.path, name);
+  const data = ["--data-dir", at("data")];
+  const { stdout: key } = await runCairn(["keys", "create", ...data]);
+  const [id = ""] = (await runCairn(["keys", "list", ...data])).stdout.split("  ");
+  await runCairn(["backup", at("backup"), ...data]);
+  await runCairn(["export", at("export"), ...data]);
+  expect(key).toStartWith("crn_");
+  const commands = [
+    ["version"],
+    ["--help"],
+    ["keys", "create", ...data],
+    ["keys", "list", ...data],
+    ["keys", "roll", id, ...data],
+    ["keys", "revoke", id, ...data],
+    ["doctor", ...data],
+    ["doctor", "--fix", ...data],
+    ["rebuild-index", ...data],
+    ["backup", at("another"), ...data],
+    ["restore", at("backup"), "--data-dir", at("restored")],
+    ["import", at("export"), "--data-dir", at("imported")],
+    ["export", ...data],
+  ];
+  for (const args of commands) {
+    const ended = await runCairn(args, { through: ["sh", "-c", 'exec "$0" "$@" >/dev/full'] });
+    expect({ args, ...ended }).toEqual({
+      args,
       code: 1,
       stdout: "",
-      stderr: `cairn: API key ${old.id} has been rolled already; ${successor} came in its place.\n`,
+      stderr: expect.stringMatching(/^(.*\n)?cairn: Standard output cannot be written: the disk is full\..*\n$/),
     });
-    expect(await keys("roll", successor)).toMatchObject({ code: 1, stderr: `cairn: API key ${successor} has ended. Make a new one.\n` });
-
-    expect(await server.stop()).toBe(0);
-    const used = expect.stringMatching(/^used \d{4}-.*Z$/);
-    const ends = expect.stringMatching(/^ends \d{4}-.*Z$/);
-    const listed = (await keys("list")).stdout;
-    expect([old.id, successor].map((id) => columnsOf(listed, id))).toEqual([
-      [used, ends, "agent"],
-      [used, ends, "agent"],
-    ]);
-  },
-  TIMEOUT_MS,
-);
-
-test(
-  "no key stands in the data directory or in the log",
-  async () => {
-    using directory = scratchDirectory();
-    await using server = await startProcess({ dataDirectory: directory.path, flags: ["--log-level", "debug"] });
-    const made = await server.ok(server.post("/v1/api_keys", { scopes: ["read", "write"] }, { "Idempotency-Key": "k" }));
-    await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
-    expect(await server.stop()).toBe(0);
-    const holds = (secret: string) => Bun.spawnSync(["grep", "-rlaF", secret, directory.path]).stdout.toString();
-    expect({ ofTheKeys: [KEY, made.key].map(holds), ofThePrefix: holds(KEY.slice(0, 8)) }).toEqual({
-      ofTheKeys: ["", ""],
-      ofThePrefix: `${join(directory.path, "store/data.mdb")}\n`,
-    });
-    expect([KEY, made.key].filter((secret) => (server.stderr + server.stdout).includes(secret))).toEqual([]);
-  },
-  TIMEOUT_MS,
-);
-
-test(
-  "the docs and the OpenAPI document come out of the executable and name no other host",
-  async () => {
-    using directory = scratchDirectory();
-    await using server = await startProcess({ dataDirectory: directory.path, directory: directory.path });
-    const docs = await server.get("/docs");
-    expect({ status: docs.status, type: docs.headers.get("content-type")?.split(";")[0] }).toEqual({ status: 200, type: "text/html" });
-    const assets = Array.from(docs.text.matchAll(/(?:src|href)="([^"#]+)"/g), (match) => match[1] as string);
-    expect(assets.filter((asset) => /^(https?:)?\/\//.test(asset))).toEqual([]);
-    for (const asset of assets.filter((path) => !path.startsWith("data:"))) {
-      expect((await server.get(new URL(asset, "http://localhost/docs").pathname)).status).toBe(200);
-    }
-    const { status, body } = await server.get("/openapi.json");
-    expect({ status, openapi: body.openapi, paths: Object.keys(body.paths).includes("/v1/sessions/{session_id}/context") }).toEqual({
-      status: 200,
-      openapi: expect.stringMatching(/^3\./),
-      paths: true,
-    });
-  },
-  TIMEOUT_MS,
-);
-
-test(
-  "an answer that cannot be written ends every command with code 1 and the reason; a reader who leaves early does not",
-  async () => {
-    using directory = scratchDirectory();
-    const at = (name: string) => join(directory.path, name);
-    const data = ["--data-dir", at("data")];
-    const { stdout: key } = await runCairn(["keys", "create", ...data]);
-    const [id = ""] = (await runCairn(["keys", "list", ...data])).stdout.split("  ");
-    await runCairn(["backup", at("backup"), ...data]);
-    await runCairn(["export", at("export"), ...data]);
-    expect(key).toStartWith("crn_");
-    const commands = [
-      ["version"],
-      ["--help"],
-      ["keys", "create", ...data],
-      ["keys", "list", ...data],
-      ["keys", "roll", id, ...data],
-      ["keys", "revoke", id, ...data],
-      ["doctor", ...data],
-      ["doctor", "--fix", ...data],
-      ["rebuild-index", ...data],
-      ["backup", at("another"), ...data],
-      ["restore", at("backup"), "--data-dir", at("restored")],
-      ["import", at("export"), "--data-dir", at("imported")],
-      ["export", ...data],
-    ];
-    for (const args of commands) {
-      const ended = await runCairn(args, { through: ["sh", "-c", 'exec "$0" "$@" >/dev/full'] });
-      expect({ args, ...ended }).toEqual({
-        args,
-        code: 1,
-        stdout: "",
-        stderr: expect.stringMatching(/^(.*\n)?cairn: Standard output cannot be written: the disk is full\..*\n$/),
-      });
-    }
-    const lost = (await runCairn(["keys", "list", ...data])).stdout.split("\n").filter((line) => line.includes("enterprise"));
-    expect(lost).toHaveLength(2);
-    const piped = '(sleep 0.3; exec "$0" keys list "$@") | true; echo ${PIPESTATUS[0]}';
-    const { stdout } = Bun.spawnSync(["bash", "-c", piped, await buildBinary(), ...data]);
-    expect(stdout.toString()).toBe("0\n");
-  },
-  TIMEOUT_MS,
-);
+  }
+  const lost = (await runCairn(["keys", "list", ...data])).stdout.split("\n").filter((line) => line.includes("enterprise"));
+  expect(lost).toHaveLength(2);
+  const piped = '(sleep 0.3; exec "$0" keys list "$@") | true; echo ${PIPESTATUS[0]}';
+  const { stdout } = Bun.spawnSync(["bash", "-c", piped, await buildBinary(), ...data]);
+  expect(stdout.toString()).toBe("0\n");
+});

@@ -6,7 +6,6 @@ import { Pages } from "../../src/storage/pages.ts";
 import { numberedTexts } from "../support/fill.ts";
 import { Chance, inTurns, KEY, runCairn, scratchDirectory, startProcess, type Ended } from "../support/process.ts";
 
-const TIMEOUT_MS = 120_000;
 const PAGE_BYTES = 4_096;
 const MEMORIES = 300;
 const SESSIONS = 20;
@@ -34,7 +33,7 @@ beforeAll(async () => {
   const made = await runCairn(["backup", backup, "--data-dir", whole]);
   if (made.code !== 0) throw new Error(made.stderr);
   rows = rowsIn(whole);
-}, TIMEOUT_MS);
+});
 afterAll(() => scratch[Symbol.dispose]());
 
 function rowsIn(dataDirectory: string): Map<string, number> {
@@ -157,46 +156,42 @@ function expectEndedWell(args: readonly string[], { code, stdout, stderr }: Ende
 }
 
 for (const [seed, { name, damage, isMapped }] of DAMAGES.entries()) {
-  test(
-    `a store whose file ${name} ends no command by a signal, and each says what it met or is right`,
-    async () => {
-      using directory = scratchDirectory();
-      const damaged = join(directory.path, "damaged");
-      const at = (file: string) => join(directory.path, file);
-      const renew = () => {
-        rmSync(damaged, { recursive: true, force: true });
-        cpSync(whole, damaged, { recursive: true });
-        damage(join(damaged, DATA_FILE), new Chance(seed + 1));
-      };
+  test(`a store whose file ${name} ends no command by a signal, and each says what it met or is right`, async () => {
+    using directory = scratchDirectory();
+    const damaged = join(directory.path, "damaged");
+    const at = (file: string) => join(directory.path, file);
+    const renew = () => {
+      rmSync(damaged, { recursive: true, force: true });
+      cpSync(whole, damaged, { recursive: true });
+      damage(join(damaged, DATA_FILE), new Chance(seed + 1));
+    };
+    renew();
+    const run = async (...args: string[]) => {
+      const ended = await runCairn([...args, "--data-dir", damaged]);
+      expectEndedWell(args, ended);
+      return ended;
+    };
+    expect((await run("doctor")).code).toBe(1);
+    const salvaged = await run("export", at("salvaged"), "--salvage");
+    const exported = await run("export");
+    if (exported.code === 0) expect(exported.stdout.trimEnd().split("\n").length).toBe(recordCount(rows) + 2);
+    const written = await run("backup", at("copy"));
+    expect([written.code, readdirSync(directory.path).filter((file) => file.includes("copy"))]).toEqual([1, []]);
+    await run("keys", "list");
+    await run("keys", "create");
+    if (!isMapped) expect((await run("serve", "--port", "0")).code).toBe(1);
+    else {
       renew();
-      const run = async (...args: string[]) => {
-        const ended = await runCairn([...args, "--data-dir", damaged]);
-        expectEndedWell(args, ended);
-        return ended;
-      };
-      expect((await run("doctor")).code).toBe(1);
-      const salvaged = await run("export", at("salvaged"), "--salvage");
-      const exported = await run("export");
-      if (exported.code === 0) expect(exported.stdout.trimEnd().split("\n").length).toBe(recordCount(rows) + 2);
-      const written = await run("backup", at("copy"));
-      expect([written.code, readdirSync(directory.path).filter((file) => file.includes("copy"))]).toEqual([1, []]);
-      await run("keys", "list");
-      await run("keys", "create");
-      if (!isMapped) expect((await run("serve", "--port", "0")).code).toBe(1);
-      else {
-        renew();
-        await serveOn(damaged);
-      }
-      expectSaved(salvaged, at("salvaged"));
-      if (existsSync(at("salvaged"))) {
-        expect(await runCairn(["import", at("salvaged"), "--data-dir", at("imported")])).toMatchObject({ code: 0, stderr: "" });
-        expect(rowsIn(at("imported")).get("memories") ?? 0).toBe(linesOf(at("salvaged"), "memories"));
-      }
-      expect(await runCairn(["restore", backup, "--force", "--data-dir", damaged])).toMatchObject({ code: 0, stderr: "" });
-      expect((await run("doctor")).stdout).toStartWith("Nothing is wrong: ");
-    },
-    TIMEOUT_MS,
-  );
+      await serveOn(damaged);
+    }
+    expectSaved(salvaged, at("salvaged"));
+    if (existsSync(at("salvaged"))) {
+      expect(await runCairn(["import", at("salvaged"), "--data-dir", at("imported")])).toMatchObject({ code: 0, stderr: "" });
+      expect(rowsIn(at("imported")).get("memories") ?? 0).toBe(linesOf(at("salvaged"), "memories"));
+    }
+    expect(await runCairn(["restore", backup, "--force", "--data-dir", damaged])).toMatchObject({ code: 0, stderr: "" });
+    expect((await run("doctor")).stdout).toStartWith("Nothing is wrong: ");
+  });
 }
 
 /** A server that starts on it answers, whatever the answer, until it is told to stop; one that does not says why. */
@@ -253,87 +248,69 @@ function expectSaved({ code, stderr }: Ended, file: string): void {
   }
 }
 
-test(
-  "no backup or export is written among Cairn's own files or over them, even with --force",
-  async () => {
-    using directory = scratchDirectory();
-    cpSync(whole, directory.path, { recursive: true });
-    const before = readFileSync(join(directory.path, DATA_FILE));
-    for (const file of ["store/backup", "store/data.mdb", "serve.lock", "vectors/backup", "store/../store/data.mdb"]) {
-      for (const command of ["backup", "export"]) {
-        const ended = await runCairn([command, `${directory.path}/${file}`, "--force", "--data-dir", directory.path]);
-        expect(ended).toMatchObject({
-          code: 1,
-          stdout: "",
-          stderr: expect.stringContaining("is where Cairn keeps its own files") as string,
-        });
-      }
+test("no backup or export is written among Cairn's own files or over them, even with --force", async () => {
+  using directory = scratchDirectory();
+  cpSync(whole, directory.path, { recursive: true });
+  const before = readFileSync(join(directory.path, DATA_FILE));
+  for (const file of ["store/backup", "store/data.mdb", "serve.lock", "vectors/backup", "store/../store/data.mdb"]) {
+    for (const command of ["backup", "export"]) {
+      const ended = await runCairn([command, `${directory.path}/${file}`, "--force", "--data-dir", directory.path]);
+      expect(ended).toMatchObject({
+        code: 1,
+        stdout: "",
+        stderr: expect.stringContaining("is where Cairn keeps its own files") as string,
+      });
     }
-    expect(readFileSync(join(directory.path, DATA_FILE)).equals(before)).toBe(true);
-    expect(readdirSync(join(directory.path, "store")).toSorted()).toEqual(["data.mdb", "lock.mdb"]);
-    expect(await runCairn(["backup", join(directory.path, "today"), "--data-dir", directory.path])).toMatchObject({ code: 0 });
-  },
-  TIMEOUT_MS,
-);
+  }
+  expect(readFileSync(join(directory.path, DATA_FILE)).equals(before)).toBe(true);
+  expect(readdirSync(join(directory.path, "store")).toSorted()).toEqual(["data.mdb", "lock.mdb"]);
+  expect(await runCairn(["backup", join(directory.path, "today"), "--data-dir", directory.path])).toMatchObject({ code: 0 });
+});
 
-test(
-  "doctor --fix goes on from the one whole meta page, without what the last commit changed at most",
-  async () => {
-    using directory = scratchDirectory();
-    for (const page of [0, 1]) {
-      const damaged = join(directory.path, `damaged-${page}`);
-      cpSync(whole, damaged, { recursive: true });
-      change(join(damaged, DATA_FILE), (bytes) => bytes.fill(0, page * PAGE_BYTES, page * PAGE_BYTES + 200));
-      const doctor = (...flags: string[]) => runCairn(["doctor", ...flags, "--data-dir", damaged]);
-      expect((await doctor()).stderr).toContain(
-        `${DATA_FILE} has a damaged meta page (page ${page}). Nothing was changed. Stop the server`,
-      );
-      expect((await doctor("--fix")).stdout).toContain(
-        `${DATA_FILE} has a damaged meta page (page ${page}): it is mended from the other one.`,
-      );
-      expect((await doctor()).stdout).toStartWith("Nothing is wrong: ");
-      expect(readDataFile(join(damaged, DATA_FILE)).kind).toBe("whole");
-      expect(rowsIn(damaged).get("memories")).toBe(rows.get("memories") as number);
-      await using server = await startProcess({ dataDirectory: damaged });
-      await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
-    }
-  },
-  TIMEOUT_MS,
-);
+test("doctor --fix goes on from the one whole meta page, without what the last commit changed at most", async () => {
+  using directory = scratchDirectory();
+  for (const page of [0, 1]) {
+    const damaged = join(directory.path, `damaged-${page}`);
+    cpSync(whole, damaged, { recursive: true });
+    change(join(damaged, DATA_FILE), (bytes) => bytes.fill(0, page * PAGE_BYTES, page * PAGE_BYTES + 200));
+    const doctor = (...flags: string[]) => runCairn(["doctor", ...flags, "--data-dir", damaged]);
+    expect((await doctor()).stderr).toContain(`${DATA_FILE} has a damaged meta page (page ${page}). Nothing was changed. Stop the server`);
+    expect((await doctor("--fix")).stdout).toContain(
+      `${DATA_FILE} has a damaged meta page (page ${page}): it is mended from the other one.`,
+    );
+    expect((await doctor()).stdout).toStartWith("Nothing is wrong: ");
+    expect(readDataFile(join(damaged, DATA_FILE)).kind).toBe("whole");
+    expect(rowsIn(damaged).get("memories")).toBe(rows.get("memories") as number);
+    await using server = await startProcess({ dataDirectory: damaged });
+    await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  }
+});
 
-test(
-  "a server under which pages of memories are damaged answers 503 for those and goes on",
-  async () => {
-    using directory = scratchDirectory();
-    cpSync(whole, directory.path, { recursive: true });
-    await using server = await startProcess({ dataDirectory: directory.path });
-    const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 1 } }));
-    const { key, page } = rowOf(directory.path, "memories");
-    change(join(directory.path, DATA_FILE), (bytes) => bytes.fill(0xff, page * PAGE_BYTES, (page + 1) * PAGE_BYTES));
-    expect(await server.get(`/v1/memory/mem_${key}`)).toMatchObject({ status: 503, body: { error: { code: "service_unavailable" } } });
-    expect(await server.get(`/v1/sessions/${session.id}`)).toMatchObject({ status: 200, body: { state: { step: 1 } } });
-    expect((await runCairn(["doctor", "--data-dir", directory.path])).stdout).toContain("damaged pages of memories: 1");
-    expect(await server.stop()).toBe(0);
-  },
-  TIMEOUT_MS,
-);
+test("a server under which pages of memories are damaged answers 503 for those and goes on", async () => {
+  using directory = scratchDirectory();
+  cpSync(whole, directory.path, { recursive: true });
+  await using server = await startProcess({ dataDirectory: directory.path });
+  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 1 } }));
+  const { key, page } = rowOf(directory.path, "memories");
+  change(join(directory.path, DATA_FILE), (bytes) => bytes.fill(0xff, page * PAGE_BYTES, (page + 1) * PAGE_BYTES));
+  expect(await server.get(`/v1/memory/mem_${key}`)).toMatchObject({ status: 503, body: { error: { code: "service_unavailable" } } });
+  expect(await server.get(`/v1/sessions/${session.id}`)).toMatchObject({ status: 200, body: { state: { step: 1 } } });
+  expect((await runCairn(["doctor", "--data-dir", directory.path])).stdout).toContain("damaged pages of memories: 1");
+  expect(await server.stop()).toBe(0);
+});
 
-test(
-  "a key with a byte beyond ASCII is a damaged row, and no failure of the executable",
-  async () => {
-    using directory = scratchDirectory();
-    cpSync(whole, directory.path, { recursive: true });
-    await using server = await startProcess({ dataDirectory: directory.path });
-    const [newest] = (await server.ok(server.get("/v1/sessions?limit=1"))).data;
-    await server.stop();
-    const key = newest.id.slice("sess_".length);
-    const { page } = rowOf(directory.path, "sessions", key);
-    change(join(directory.path, DATA_FILE), (bytes) => {
-      bytes[bytes.indexOf(key + '{"agentId"', page * PAGE_BYTES) + key.length - 1] = 0xc3;
-    });
-    const { code, stdout } = await runCairn(["doctor", "--data-dir", directory.path]);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining("sessions: ") as string });
-    expect(stdout).not.toContain("ReferenceError");
-  },
-  TIMEOUT_MS,
-);
+test("a key with a byte beyond ASCII is a damaged row, and no failure of the executable", async () => {
+  using directory = scratchDirectory();
+  cpSync(whole, directory.path, { recursive: true });
+  await using server = await startProcess({ dataDirectory: directory.path });
+  const [newest] = (await server.ok(server.get("/v1/sessions?limit=1"))).data;
+  await server.stop();
+  const key = newest.id.slice("sess_".length);
+  const { page } = rowOf(directory.path, "sessions", key);
+  change(join(directory.path, DATA_FILE), (bytes) => {
+    bytes[bytes.indexOf(key + '{"agentId"', page * PAGE_BYTES) + key.length - 1] = 0xc3;
+  });
+  const { code, stdout } = await runCairn(["doctor", "--data-dir", directory.path]);
+  expect({ code, stdout }).toEqual({ code: 1, stdout: expect.stringContaining("sessions: ") as string });
+  expect(stdout).not.toContain("ReferenceError");
+});

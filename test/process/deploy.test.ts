@@ -17,7 +17,6 @@ import { bindDatagrams } from "../support/unix-datagrams.ts";
 const ROOT = join(import.meta.dir, "../..");
 const UNIT = join(ROOT, "scripts/deploy/cairn.service");
 const DOCKERFILE = join(ROOT, "scripts/deploy/Dockerfile");
-const TIMEOUT_MS = 120_000;
 
 const VARIABLE_NAMES = [...Object.values(OPTIONS).map(({ variable }) => variable as string), ...Object.keys(VARIABLES)];
 const linesOf = (path: string) =>
@@ -61,19 +60,15 @@ test("the systemd unit has only directives that systemd knows in their section",
   expect([...new Set(unit.map(({ section }) => section))]).toEqual(["Unit", "Service", "Install"]);
 });
 
-test(
-  "systemd itself finds nothing wrong with the unit, where it is there to be asked",
-  async () => {
-    using directory = scratchDirectory();
-    const path = join(directory.path, "cairn.service");
-    // It looks whether the executable is there.
-    writeFileSync(path, readFileSync(UNIT, "utf8").replace("/usr/local/bin/cairn serve", `${await buildBinary()} serve`));
-    const asked = Bun.which("systemd-analyze") === null ? undefined : Bun.spawnSync(["systemd-analyze", "verify", "--man=no", path]);
-    expect(asked === undefined ? "" : asked.stderr.toString()).toBe("");
-    expect(asked?.exitCode ?? 0).toBe(0);
-  },
-  TIMEOUT_MS,
-);
+test("systemd itself finds nothing wrong with the unit, where it is there to be asked", async () => {
+  using directory = scratchDirectory();
+  const path = join(directory.path, "cairn.service");
+  // It looks whether the executable is there.
+  writeFileSync(path, readFileSync(UNIT, "utf8").replace("/usr/local/bin/cairn serve", `${await buildBinary()} serve`));
+  const asked = Bun.which("systemd-analyze") === null ? undefined : Bun.spawnSync(["systemd-analyze", "verify", "--man=no", path]);
+  expect(asked === undefined ? "" : asked.stderr.toString()).toBe("");
+  expect(asked?.exitCode ?? 0).toBe(0);
+});
 
 test("the unit starts a command that there is, with variables that there are, in the directory that systemd makes for it", () => {
   const environment = environmentOf(said("Environment"));
@@ -121,72 +116,60 @@ test("the unit takes every right away that a service can do without, but not tho
   expect(said("RestrictAddressFamilies").join(" ").split(" ").toSorted()).toEqual(["AF_INET", "AF_INET6", "AF_UNIX"]);
 });
 
-test(
-  "systemd is told when the server is ready and when it stops, at a path and at an abstract name",
-  async () => {
-    using directory = scratchDirectory();
-    const sockets = [join(directory.path, "notify"), `\0cairn-test-${process.pid}`];
-    for (const name of sockets) {
-      using systemd = bindDatagrams(name);
-      const environment = { CAIRN_API_KEY: KEY, NOTIFY_SOCKET: name.replace("\0", "@") };
-      await using server = await startProcess({ dataDirectory: join(directory.path, "data"), environment });
-      expect(await until("systemd to be told", () => systemd.receive())).toBe("READY=1\n");
-      expect((await server.get("/health/ready")).status).toBe(200);
-      expect(systemd.receive()).toBeUndefined();
-      expect(await server.stop()).toBe(0);
-      expect([systemd.receive(), systemd.receive()]).toEqual(["STOPPING=1\n", undefined]);
-    }
-  },
-  TIMEOUT_MS,
-);
-
-test(
-  "a server that systemd cannot be told of says so in its log, and serves",
-  async () => {
-    using directory = scratchDirectory();
-    const socket = join(directory.path, "nobody");
-    await using server = await startProcess({
-      dataDirectory: join(directory.path, "data"),
-      environment: { CAIRN_API_KEY: KEY, NOTIFY_SOCKET: socket },
-    });
+test("systemd is told when the server is ready and when it stops, at a path and at an abstract name", async () => {
+  using directory = scratchDirectory();
+  const sockets = [join(directory.path, "notify"), `\0cairn-test-${process.pid}`];
+  for (const name of sockets) {
+    using systemd = bindDatagrams(name);
+    const environment = { CAIRN_API_KEY: KEY, NOTIFY_SOCKET: name.replace("\0", "@") };
+    await using server = await startProcess({ dataDirectory: join(directory.path, "data"), environment });
+    expect(await until("systemd to be told", () => systemd.receive())).toBe("READY=1\n");
     expect((await server.get("/health/ready")).status).toBe(200);
+    expect(systemd.receive()).toBeUndefined();
     expect(await server.stop()).toBe(0);
-    expect(server.logged("systemd could not be told how far the server is")).toMatchObject([
-      { level: "warn", state: "READY=1", reason: `Error: ${socket} takes no message` },
-      { level: "warn", state: "STOPPING=1" },
-    ]);
-  },
-  TIMEOUT_MS,
-);
+    expect([systemd.receive(), systemd.receive()]).toEqual(["STOPPING=1\n", undefined]);
+  }
+});
 
-test(
-  "a user without rights, on a disk that only the data directory of can be written to, is served, searches and stops in order",
-  async () => {
-    using directory = scratchDirectory();
-    chmodSync(directory.path, 0o755);
-    const [dataDirectory, executable] = [join(directory.path, "data"), join(directory.path, "cairn")];
-    mkdirSync(dataDirectory, { mode: 0o700 });
-    copyFileSync(await buildBinary(), executable);
-    const command = ownMounts();
-    const asRoot = process.geteuid?.() === 0;
-    if (asRoot) chownSync(dataDirectory, 10001, 10001);
-    // Nothing else can be written to: not /tmp, not the memory that is shared as files.
-    const mounts = `mount --bind "${dataDirectory}" "${dataDirectory}" && mount -o remount,bind,ro / && mount -t tmpfs -o ro tmpfs /dev/shm`;
-    const rights = asRoot ? "setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all" : "";
-    const script = `${command === undefined ? "" : `${mounts} && `}umask 077 && cd / && exec ${rights} "${executable}" "$@"`;
-    await using server = await startProcess({ dataDirectory, through: [...(command ?? []), "sh", "-c", script] });
-    const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
-    const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
-    await Promise.all(contents.map((content) => server.ok(server.post("/v1/memory", { session_id: session.id, content }))));
-    expect((await server.ok(server.post("/v1/memory/search", { query: "parcel", limit: 3 }))).data).toHaveLength(3);
-    expect(await server.stop()).toBe(0);
-    expect(server.stderr).not.toMatch(/"level":"(warn|error)"/);
-    const native = readdirSync(join(dataDirectory, ".native"));
-    expect(native.filter((name) => /^(lmdb|hnsw-\w+)-[0-9a-f]{16}\.node$/.test(name))).toHaveLength(2);
-    expect(statSync(join(dataDirectory, "store/data.mdb")).uid).toBe(asRoot ? 10001 : (process.geteuid?.() ?? -1));
-  },
-  TIMEOUT_MS,
-);
+test("a server that systemd cannot be told of says so in its log, and serves", async () => {
+  using directory = scratchDirectory();
+  const socket = join(directory.path, "nobody");
+  await using server = await startProcess({
+    dataDirectory: join(directory.path, "data"),
+    environment: { CAIRN_API_KEY: KEY, NOTIFY_SOCKET: socket },
+  });
+  expect((await server.get("/health/ready")).status).toBe(200);
+  expect(await server.stop()).toBe(0);
+  expect(server.logged("systemd could not be told how far the server is")).toMatchObject([
+    { level: "warn", state: "READY=1", reason: `Error: ${socket} takes no message` },
+    { level: "warn", state: "STOPPING=1" },
+  ]);
+});
+
+test("a user without rights, on a disk that only the data directory of can be written to, is served, searches and stops in order", async () => {
+  using directory = scratchDirectory();
+  chmodSync(directory.path, 0o755);
+  const [dataDirectory, executable] = [join(directory.path, "data"), join(directory.path, "cairn")];
+  mkdirSync(dataDirectory, { mode: 0o700 });
+  copyFileSync(await buildBinary(), executable);
+  const command = ownMounts();
+  const asRoot = process.geteuid?.() === 0;
+  if (asRoot) chownSync(dataDirectory, 10001, 10001);
+  // Nothing else can be written to: not /tmp, not the memory that is shared as files.
+  const mounts = `mount --bind "${dataDirectory}" "${dataDirectory}" && mount -o remount,bind,ro / && mount -t tmpfs -o ro tmpfs /dev/shm`;
+  const rights = asRoot ? "setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all" : "";
+  const script = `${command === undefined ? "" : `${mounts} && `}umask 077 && cd / && exec ${rights} "${executable}" "$@"`;
+  await using server = await startProcess({ dataDirectory, through: [...(command ?? []), "sh", "-c", script] });
+  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
+  await Promise.all(contents.map((content) => server.ok(server.post("/v1/memory", { session_id: session.id, content }))));
+  expect((await server.ok(server.post("/v1/memory/search", { query: "parcel", limit: 3 }))).data).toHaveLength(3);
+  expect(await server.stop()).toBe(0);
+  expect(server.stderr).not.toMatch(/"level":"(warn|error)"/);
+  const native = readdirSync(join(dataDirectory, ".native"));
+  expect(native.filter((name) => /^(lmdb|hnsw-\w+)-[0-9a-f]{16}\.node$/.test(name))).toHaveLength(2);
+  expect(statSync(join(dataDirectory, "store/data.mdb")).uid).toBe(asRoot ? 10001 : (process.geteuid?.() ?? -1));
+});
 
 interface Instruction {
   name: string;
@@ -258,27 +241,23 @@ test("the container runs as a user with no rights, on what it declares, and its 
   expect([inFinal("ENTRYPOINT"), inFinal("CMD")]).toEqual([['["cairn"]'], ['["serve"]']]);
 });
 
-test(
-  "the container's health check is a command that says of the container's own server that it is ready",
-  async () => {
-    using directory = scratchDirectory();
-    // With what the example adds.
-    const [example = ""] = /docker run [^\n]*\\\n[^\n]*/.exec(readFileSync(DOCKERFILE, "utf8")) ?? [];
-    const added = environmentOf(Array.from(example.matchAll(/-e (\S+)/g), ([, variable = ""]) => variable));
-    expect(Object.keys(added)).toEqual(["CAIRN_ALLOWED_HOSTS"]);
-    const environment = { ...environmentOf(inFinal("ENV").join(" ").split(" ")), ...added };
-    const [, command = "[]"] = /CMD (\[.*\])$/.exec(inFinal("HEALTHCHECK").join()) ?? [];
-    const [executable, ...args] = JSON.parse(command) as string[];
-    expect(executable).toBe("cairn");
-    const within = { ...environment, CAIRN_PORT: "0", CAIRN_DATA_DIR: directory.path };
-    await using server = await startProcess({ dataDirectory: directory.path, environment: within });
-    const asked = await runCairn(args, { environment: { ...environment, CAIRN_PORT: new URL(server.address).port } });
-    expect(asked).toEqual({ code: 0, stdout: "ready\n", stderr: "" });
-    const rebound = await fetch(`${server.address.replace("0.0.0.0", "127.0.0.1")}/health`, { headers: { Host: "evil.example" } });
-    expect(rebound.status).toBe(403);
-  },
-  TIMEOUT_MS,
-);
+test("the container's health check is a command that says of the container's own server that it is ready", async () => {
+  using directory = scratchDirectory();
+  // With what the example adds.
+  const [example = ""] = /docker run [^\n]*\\\n[^\n]*/.exec(readFileSync(DOCKERFILE, "utf8")) ?? [];
+  const added = environmentOf(Array.from(example.matchAll(/-e (\S+)/g), ([, variable = ""]) => variable));
+  expect(Object.keys(added)).toEqual(["CAIRN_ALLOWED_HOSTS"]);
+  const environment = { ...environmentOf(inFinal("ENV").join(" ").split(" ")), ...added };
+  const [, command = "[]"] = /CMD (\[.*\])$/.exec(inFinal("HEALTHCHECK").join()) ?? [];
+  const [executable, ...args] = JSON.parse(command) as string[];
+  expect(executable).toBe("cairn");
+  const within = { ...environment, CAIRN_PORT: "0", CAIRN_DATA_DIR: directory.path };
+  await using server = await startProcess({ dataDirectory: directory.path, environment: within });
+  const asked = await runCairn(args, { environment: { ...environment, CAIRN_PORT: new URL(server.address).port } });
+  expect(asked).toEqual({ code: 0, stdout: "ready\n", stderr: "" });
+  const rebound = await fetch(`${server.address.replace("0.0.0.0", "127.0.0.1")}/health`, { headers: { Host: "evil.example" } });
+  expect(rebound.status).toBe(403);
+});
 
 test("neither file names a registry or one machine", () => {
   const text = [UNIT, DOCKERFILE, `${DOCKERFILE}.dockerignore`].map((path) => readFileSync(path, "utf8")).join("\n");

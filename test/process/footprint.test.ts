@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { localEmbedder } from "../../src/embeddings/local.ts";
@@ -36,6 +36,8 @@ const MARGIN = 1.2;
 /** Of a kind, to measure what one takes on disk. */
 const RECORDS = 1_000;
 const CACHES_MAX_BYTES = 64 * MIB;
+
+setDefaultTimeout(TIMEOUT_MS);
 
 let directory: Scratch;
 let sessionIds: string[];
@@ -158,22 +160,18 @@ function* reads(first: number, count: number): Generator<["GET" | "POST", string
   }
 }
 
-test(
-  "with 20,000 memories the server has as much memory of its own as the README says, and all caches together add 64 MB at most to that",
-  async () => {
-    const most = claimed(/With 20,000 memories the server has about (\d+) MB of memory of its own/) * MIB * MARGIN;
-    await using server = await startProcess({ dataDirectory: directory.path, environment: { CAIRN_API_KEY: KEY } });
-    await ask(server, [["POST", "/v1/memory/search", { query: "parcel", threshold: 0 }]]);
-    await indexed(server);
-    // What handles requests is compiled and has its buffers before the first look.
-    for (let round = 0; round < 10; round++) await ask(server, reads(0, 60));
-    expect(await settledBytes(server, most)).toBeLessThan(most);
-    const before = await settledBytes(server, 0, 3);
-    await ask(server, reads(0, SESSIONS));
-    expect((await settledBytes(server, before + CACHES_MAX_BYTES)) - before).toBeLessThanOrEqual(CACHES_MAX_BYTES);
-  },
-  TIMEOUT_MS,
-);
+test("with 20,000 memories the server has as much memory of its own as the README says, and all caches together add 64 MB at most to that", async () => {
+  const most = claimed(/With 20,000 memories the server has about (\d+) MB of memory of its own/) * MIB * MARGIN;
+  await using server = await startProcess({ dataDirectory: directory.path, environment: { CAIRN_API_KEY: KEY } });
+  await ask(server, [["POST", "/v1/memory/search", { query: "parcel", threshold: 0 }]]);
+  await indexed(server);
+  // What handles requests is compiled and has its buffers before the first look.
+  for (let round = 0; round < 10; round++) await ask(server, reads(0, 60));
+  expect(await settledBytes(server, most)).toBeLessThan(most);
+  const before = await settledBytes(server, 0, 3);
+  await ask(server, reads(0, SESSIONS));
+  expect((await settledBytes(server, before + CACHES_MAX_BYTES)) - before).toBeLessThanOrEqual(CACHES_MAX_BYTES);
+});
 
 test("a memory of 200 characters and a turn of 1,000 take as much disk as the README says", async () => {
   await using cairn = await startCairn();

@@ -2,7 +2,6 @@ import { expect, test } from "bun:test";
 import { join } from "node:path";
 import { runCairn, scratchDirectory, startProcess } from "../support/process.ts";
 
-const TIMEOUT_MS = 60_000;
 const tls = (name: string) => join(import.meta.dir, "../support/tls", name);
 const notReady = (address: string, why: RegExp) => ({
   code: 1,
@@ -11,42 +10,34 @@ const notReady = (address: string, why: RegExp) => ({
 });
 const READY = { code: 0, stdout: "ready\n", stderr: "" };
 
-test(
-  "cairn health ends with 0 while the server of the same settings is ready, makes no directory, and ends with 1 when it is gone",
-  async () => {
-    using directory = scratchDirectory();
-    await using server = await startProcess({ dataDirectory: join(directory.path, "data"), flags: ["--host", "0.0.0.0"] });
-    const { port } = new URL(server.address);
-    // A proxy that is not there: nobody is to ask it.
-    const environment = {
-      CAIRN_HOST: "0.0.0.0",
-      CAIRN_PORT: port,
-      CAIRN_DATA_DIR: join(directory.path, "none"),
-      http_proxy: "http://127.0.0.1:9",
-    };
-    expect(await runCairn(["health"], { environment, directory: directory.path })).toEqual(READY);
-    expect(await runCairn(["health", "--port", port])).toEqual(READY);
-    expect(await runCairn(["health", "--url", `http://localhost:${port}/some/where`])).toEqual(READY);
-    expect(await Array.fromAsync(new Bun.Glob("*").scan({ cwd: directory.path, onlyFiles: false }))).toEqual(["data"]);
-    expect(await server.stop()).toBe(0);
-    expect(await runCairn(["health"], { environment })).toEqual(notReady(`http://127.0.0.1:${port}`, /nothing listens there/));
-  },
-  TIMEOUT_MS,
-);
+test("cairn health ends with 0 while the server of the same settings is ready, makes no directory, and ends with 1 when it is gone", async () => {
+  using directory = scratchDirectory();
+  await using server = await startProcess({ dataDirectory: join(directory.path, "data"), flags: ["--host", "0.0.0.0"] });
+  const { port } = new URL(server.address);
+  // A proxy that is not there: nobody is to ask it.
+  const environment = {
+    CAIRN_HOST: "0.0.0.0",
+    CAIRN_PORT: port,
+    CAIRN_DATA_DIR: join(directory.path, "none"),
+    http_proxy: "http://127.0.0.1:9",
+  };
+  expect(await runCairn(["health"], { environment, directory: directory.path })).toEqual(READY);
+  expect(await runCairn(["health", "--port", port])).toEqual(READY);
+  expect(await runCairn(["health", "--url", `http://localhost:${port}/some/where`])).toEqual(READY);
+  expect(await Array.fromAsync(new Bun.Glob("*").scan({ cwd: directory.path, onlyFiles: false }))).toEqual(["data"]);
+  expect(await server.stop()).toBe(0);
+  expect(await runCairn(["health"], { environment })).toEqual(notReady(`http://127.0.0.1:${port}`, /nothing listens there/));
+});
 
-test(
-  "cairn health takes any certificate from the server of its own settings, and from an address that it is given only one that is trusted",
-  async () => {
-    using directory = scratchDirectory();
-    const flags = ["--tls-cert", tls("certificate.pem"), "--tls-key", tls("key.pem")];
-    await using server = await startProcess({ dataDirectory: directory.path, flags });
-    const { port } = new URL(server.address);
-    expect(await runCairn(["health", "--port", port, ...flags])).toEqual(READY);
-    expect(await runCairn(["health", "--url", server.address])).toEqual(notReady(server.address, /.*certificate.*/));
-    expect(await runCairn(["health", "--port", port])).toMatchObject({ code: 1, stdout: "" });
-  },
-  TIMEOUT_MS,
-);
+test("cairn health takes any certificate from the server of its own settings, and from an address that it is given only one that is trusted", async () => {
+  using directory = scratchDirectory();
+  const flags = ["--tls-cert", tls("certificate.pem"), "--tls-key", tls("key.pem")];
+  await using server = await startProcess({ dataDirectory: directory.path, flags });
+  const { port } = new URL(server.address);
+  expect(await runCairn(["health", "--port", port, ...flags])).toEqual(READY);
+  expect(await runCairn(["health", "--url", server.address])).toEqual(notReady(server.address, /.*certificate.*/));
+  expect(await runCairn(["health", "--port", port])).toMatchObject({ code: 1, stdout: "" });
+});
 
 const OTHERS: { name: string; answer: () => Response | Promise<Response>; why: RegExp }[] = [
   { name: "is something else", answer: () => new Response("hello"), why: /it answered 200 hello/ },
@@ -57,14 +48,10 @@ const OTHERS: { name: string; answer: () => Response | Promise<Response>; why: R
 ];
 
 for (const { name, answer, why } of OTHERS) {
-  test(
-    `cairn health ends with 1 when who is there ${name}`,
-    async () => {
-      await using other = Bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 60, fetch: answer });
-      expect(await runCairn(["health", "--port", `${other.port}`])).toEqual(notReady(`http://127.0.0.1:${other.port}`, why));
-    },
-    TIMEOUT_MS,
-  );
+  test(`cairn health ends with 1 when who is there ${name}`, async () => {
+    await using other = Bun.serve({ hostname: "127.0.0.1", port: 0, idleTimeout: 60, fetch: answer });
+    expect(await runCairn(["health", "--port", `${other.port}`])).toEqual(notReady(`http://127.0.0.1:${other.port}`, why));
+  });
 }
 
 const WRONG: { args: string[]; says: string }[] = [
@@ -74,11 +61,7 @@ const WRONG: { args: string[]; says: string }[] = [
 ];
 
 for (const { args, says } of WRONG) {
-  test(
-    `cairn health ${args.join(" ")} is refused`,
-    async () => {
-      expect(await runCairn(["health", ...args])).toEqual({ code: 2, stdout: "", stderr: `cairn: ${says}\nTry: cairn --help\n` });
-    },
-    TIMEOUT_MS,
-  );
+  test(`cairn health ${args.join(" ")} is refused`, async () => {
+    expect(await runCairn(["health", ...args])).toEqual({ code: 2, stdout: "", stderr: `cairn: ${says}\nTry: cairn --help\n` });
+  });
 }

@@ -20,8 +20,6 @@ import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 
-const TIMEOUT_MS = 120_000;
-
 /** A data directory of 20 MB. */
 async function fillStore(dataDirectory: string): Promise<void> {
   await using server = await startProcess({ dataDirectory });
@@ -60,52 +58,44 @@ for (const { command, file } of [
   { command: "backup", file: "data.mdb" },
   { command: "export", file: "export" },
 ]) {
-  test(
-    `a cairn ${command} that is told to stop ends at once, with its draft`,
-    async () => {
-      using directory = scratchDirectory();
-      const at = (name: string) => join(directory.path, name);
-      await fillStore(at("data"));
-      for (const [signal, code] of [
-        ["SIGINT", 130],
-        ["SIGTERM", 143],
-      ] as const) {
-        const args = [command, at("copy"), "--force", "--data-dir", at("data")];
-        const ended = await until("a command to hear of it before it is done", async () => {
-          const { child } = await stoppedWhileWriting(args, directory.path, file);
-          child.kill(signal);
-          child.kill("SIGCONT");
-          return (await child.exited) || undefined;
-        });
-        expect({ ended, left: draftsIn(directory.path) }).toEqual({ ended: code, left: [] });
-      }
-    },
-    TIMEOUT_MS,
-  );
+  test(`a cairn ${command} that is told to stop ends at once, with its draft`, async () => {
+    using directory = scratchDirectory();
+    const at = (name: string) => join(directory.path, name);
+    await fillStore(at("data"));
+    for (const [signal, code] of [
+      ["SIGINT", 130],
+      ["SIGTERM", 143],
+    ] as const) {
+      const args = [command, at("copy"), "--force", "--data-dir", at("data")];
+      const ended = await until("a command to hear of it before it is done", async () => {
+        const { child } = await stoppedWhileWriting(args, directory.path, file);
+        child.kill(signal);
+        child.kill("SIGCONT");
+        return (await child.exited) || undefined;
+      });
+      expect({ ended, left: draftsIn(directory.path) }).toEqual({ ended: code, left: [] });
+    }
+  });
 
-  test(
-    `what a killed cairn ${command} has left is removed by the next to the same name, and nothing of one that runs`,
-    async () => {
-      using directory = scratchDirectory();
-      const at = (name: string) => join(directory.path, name);
-      await fillStore(at("data"));
-      const args = [command, at("copy"), "--data-dir", at("data")];
-      const killed = await stoppedWhileWriting(args, directory.path, file);
-      killed.child.kill("SIGKILL");
-      await killed.child.exited;
-      const running = await stoppedWhileWriting([...args.with(1, at("copy-2")), "--force"], directory.path, file);
-      expect(draftsIn(directory.path).toSorted()).toEqual([killed.draft, running.draft].toSorted());
+  test(`what a killed cairn ${command} has left is removed by the next to the same name, and nothing of one that runs`, async () => {
+    using directory = scratchDirectory();
+    const at = (name: string) => join(directory.path, name);
+    await fillStore(at("data"));
+    const args = [command, at("copy"), "--data-dir", at("data")];
+    const killed = await stoppedWhileWriting(args, directory.path, file);
+    killed.child.kill("SIGKILL");
+    await killed.child.exited;
+    const running = await stoppedWhileWriting([...args.with(1, at("copy-2")), "--force"], directory.path, file);
+    expect(draftsIn(directory.path).toSorted()).toEqual([killed.draft, running.draft].toSorted());
 
-      expect(await runCairn(args.with(1, at("other")))).toMatchObject({ code: 0 });
-      expect(draftsIn(directory.path).toSorted()).toEqual([killed.draft, running.draft].toSorted());
-      expect(await runCairn(args)).toMatchObject({ code: 0 });
-      expect(await runCairn(args.with(1, at("copy-2")))).toMatchObject({ code: 0 });
-      expect(draftsIn(directory.path)).toEqual([running.draft]);
-      running.child.kill("SIGCONT");
-      expect({ code: await running.child.exited, left: draftsIn(directory.path) }).toEqual({ code: 0, left: [] });
-    },
-    TIMEOUT_MS,
-  );
+    expect(await runCairn(args.with(1, at("other")))).toMatchObject({ code: 0 });
+    expect(draftsIn(directory.path).toSorted()).toEqual([killed.draft, running.draft].toSorted());
+    expect(await runCairn(args)).toMatchObject({ code: 0 });
+    expect(await runCairn(args.with(1, at("copy-2")))).toMatchObject({ code: 0 });
+    expect(draftsIn(directory.path)).toEqual([running.draft]);
+    running.child.kill("SIGCONT");
+    expect({ code: await running.child.exited, left: draftsIn(directory.path) }).toEqual({ code: 0, left: [] });
+  });
 }
 
 /** An unprivileged user that every Linux has. */
@@ -123,71 +113,63 @@ for (const { command, file } of [
   { command: "backup", file: "data.mdb" },
   { command: "export", file: "export" },
 ]) {
-  test(
-    `a cairn ${command} into a directory of somebody else follows no link that was planted there, before it or while it writes`,
-    async () => {
-      using directory = scratchDirectory();
-      const at = (name: string) => join(directory.path, name);
-      const shared = at("shared");
-      await fillStore(at("data"));
-      writeFileSync(at("victim"), "untouched");
-      chmodSync(at("victim"), 0o644);
-      mkdirSync(shared);
-      chmodSync(shared, 0o777);
-      if (process.geteuid?.() === 0) chownSync(shared, NOBODY, NOBODY);
-      const untouched = () => ({
-        victim: [readFileSync(at("victim"), "utf8"), statSync(at("victim")).mode & 0o777],
-        isMade: existsSync(at("made")),
-      });
-      const expected = { victim: ["untouched", 0o644], isMade: false };
-      plantDraft(join(shared, ".copy-aaaaaa.draft"), { "serve.lock": at("victim") });
-      plantDraft(join(shared, ".copy-bbbbbb.draft"), { "serve.lock": at("made") });
-      const args = [command, join(shared, "copy"), "--force", "--data-dir", at("data")];
-      expect(await runCairn(args)).toMatchObject({ code: 0 });
-      expect({ ...untouched(), drafts: draftsIn(shared).length }).toEqual({ ...expected, drafts: 2 });
+  test(`a cairn ${command} into a directory of somebody else follows no link that was planted there, before it or while it writes`, async () => {
+    using directory = scratchDirectory();
+    const at = (name: string) => join(directory.path, name);
+    const shared = at("shared");
+    await fillStore(at("data"));
+    writeFileSync(at("victim"), "untouched");
+    chmodSync(at("victim"), 0o644);
+    mkdirSync(shared);
+    chmodSync(shared, 0o777);
+    if (process.geteuid?.() === 0) chownSync(shared, NOBODY, NOBODY);
+    const untouched = () => ({
+      victim: [readFileSync(at("victim"), "utf8"), statSync(at("victim")).mode & 0o777],
+      isMade: existsSync(at("made")),
+    });
+    const expected = { victim: ["untouched", 0o644], isMade: false };
+    plantDraft(join(shared, ".copy-aaaaaa.draft"), { "serve.lock": at("victim") });
+    plantDraft(join(shared, ".copy-bbbbbb.draft"), { "serve.lock": at("made") });
+    const args = [command, join(shared, "copy"), "--force", "--data-dir", at("data")];
+    expect(await runCairn(args)).toMatchObject({ code: 0 });
+    expect({ ...untouched(), drafts: draftsIn(shared).length }).toEqual({ ...expected, drafts: 2 });
 
-      const running = await stoppedWhileWriting(args, shared, file);
-      renameSync(join(shared, running.draft), join(shared, "moved"));
-      plantDraft(join(shared, running.draft), { [file]: at("victim"), "serve.lock": at("made") });
-      running.child.kill("SIGCONT");
-      expect(await running.child.exited).toBe(0);
-      expect(untouched()).toEqual(expected);
-      expect(readdirSync(join(shared, running.draft)).toSorted()).toEqual([file, "serve.lock"].toSorted());
-      expect(await runCairn(["keys", "list", "--data-dir", at("data")])).toMatchObject({ code: 0 });
-      expect(statSync(join(shared, "copy")).mode & 0o777).toBe(0o600);
-    },
-    TIMEOUT_MS,
-  );
+    const running = await stoppedWhileWriting(args, shared, file);
+    renameSync(join(shared, running.draft), join(shared, "moved"));
+    plantDraft(join(shared, running.draft), { [file]: at("victim"), "serve.lock": at("made") });
+    running.child.kill("SIGCONT");
+    expect(await running.child.exited).toBe(0);
+    expect(untouched()).toEqual(expected);
+    expect(readdirSync(join(shared, running.draft)).toSorted()).toEqual([file, "serve.lock"].toSorted());
+    expect(await runCairn(["keys", "list", "--data-dir", at("data")])).toMatchObject({ code: 0 });
+    expect(statSync(join(shared, "copy")).mode & 0o777).toBe(0o600);
+  });
 }
 
-test(
-  "an import that is told to stop leaves nothing, and what a killed one has left goes with the next start of the server",
-  async () => {
-    using directory = scratchDirectory();
-    const dataDirectory = directory.path;
-    const importing = async () => {
-      const command = [await buildBinary(), "import", "--data-dir", dataDirectory];
-      const child = Bun.spawn(command, { env: {}, stdin: "pipe", stdout: "ignore", stderr: "ignore" });
-      await until("the import to begin", () => existsSync(join(dataDirectory, "incoming/store/data.mdb")));
-      return child;
-    };
-    for (const [signal, code] of [
-      ["SIGINT", 130],
-      ["SIGTERM", 143],
-    ] as const) {
-      const child = await importing();
-      child.kill(signal);
-      expect({ code: await child.exited, left: existsSync(join(dataDirectory, "incoming")) }).toEqual({ code, left: false });
-    }
+test("an import that is told to stop leaves nothing, and what a killed one has left goes with the next start of the server", async () => {
+  using directory = scratchDirectory();
+  const dataDirectory = directory.path;
+  const importing = async () => {
+    const command = [await buildBinary(), "import", "--data-dir", dataDirectory];
+    const child = Bun.spawn(command, { env: {}, stdin: "pipe", stdout: "ignore", stderr: "ignore" });
+    await until("the import to begin", () => existsSync(join(dataDirectory, "incoming/store/data.mdb")));
+    return child;
+  };
+  for (const [signal, code] of [
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const) {
     const child = await importing();
-    child.kill("SIGKILL");
-    await child.exited;
-    expect(existsSync(join(dataDirectory, "incoming"))).toBe(true);
-    await using server = await startProcess({ dataDirectory });
-    expect({ status: (await server.get("/health")).status, left: existsSync(join(dataDirectory, "incoming")) }).toEqual({
-      status: 200,
-      left: false,
-    });
-  },
-  TIMEOUT_MS,
-);
+    child.kill(signal);
+    expect({ code: await child.exited, left: existsSync(join(dataDirectory, "incoming")) }).toEqual({ code, left: false });
+  }
+  const child = await importing();
+  child.kill("SIGKILL");
+  await child.exited;
+  expect(existsSync(join(dataDirectory, "incoming"))).toBe(true);
+  await using server = await startProcess({ dataDirectory });
+  expect({ status: (await server.get("/health")).status, left: existsSync(join(dataDirectory, "incoming")) }).toEqual({
+    status: 200,
+    left: false,
+  });
+});

@@ -4,7 +4,6 @@ import { diskShim } from "../support/disk-shim.ts";
 import { KEY, runCairn, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
 
-const TIMEOUT_MS = 60_000;
 /** What is looked up is an address already, what is called is this machine. */
 const STAYS_HERE = /^(resolve (127(\.\d+){3}|::1)|(connect|send) (unix|127(\.\d+){3} \d+|::1 \d+))$/;
 
@@ -25,49 +24,41 @@ async function converse(server: CairnProcess): Promise<void> {
   }
 }
 
-test(
-  "with the default settings nothing leaves the machine: not at the start, in a conversation, in a search, in a command, nor at the stop",
-  async () => {
-    using directory = scratchDirectory();
-    using shim = diskShim(directory.path, { traces: true });
-    const dataDirectory = join(directory.path, "data");
-    const environment = { CAIRN_API_KEY: KEY, ...shim.environment };
-    await using server = await startProcess({ dataDirectory, environment });
-    await converse(server);
-    for (const command of [
-      ["doctor"],
-      ["keys", "list"],
-      ["backup", join(directory.path, "backup")],
-      ["export", join(directory.path, "export")],
-    ]) {
-      expect(await runCairn([...command, "--data-dir", dataDirectory], { environment })).toMatchObject({ code: 0 });
-    }
-    expect(await server.stop()).toBe(0);
-    expect(shim.trace().filter((line) => line.startsWith("answer 2")).length).toBeGreaterThan(10);
-    expect(reached(shim.trace()).filter((line) => !STAYS_HERE.test(line))).toEqual([]);
-  },
-  TIMEOUT_MS,
-);
+test("with the default settings nothing leaves the machine: not at the start, in a conversation, in a search, in a command, nor at the stop", async () => {
+  using directory = scratchDirectory();
+  using shim = diskShim(directory.path, { traces: true });
+  const dataDirectory = join(directory.path, "data");
+  const environment = { CAIRN_API_KEY: KEY, ...shim.environment };
+  await using server = await startProcess({ dataDirectory, environment });
+  await converse(server);
+  for (const command of [
+    ["doctor"],
+    ["keys", "list"],
+    ["backup", join(directory.path, "backup")],
+    ["export", join(directory.path, "export")],
+  ]) {
+    expect(await runCairn([...command, "--data-dir", dataDirectory], { environment })).toMatchObject({ code: 0 });
+  }
+  expect(await server.stop()).toBe(0);
+  expect(shim.trace().filter((line) => line.startsWith("answer 2")).length).toBeGreaterThan(10);
+  expect(reached(shim.trace()).filter((line) => !STAYS_HERE.test(line))).toEqual([]);
+});
 
-test(
-  "what an operator asks for is seen leaving: a webhook by name, and an embedding provider",
-  async () => {
-    using directory = scratchDirectory();
-    using shim = diskShim(directory.path, { traces: true });
-    await using receiver = startReceiver(() => new Response());
-    const { port } = new URL(receiver.url);
-    const environment = { CAIRN_API_KEY: KEY, ...shim.environment };
-    await using server = await startProcess({ dataDirectory: join(directory.path, "data"), environment });
-    const seen = (line: string) => until(line, () => reached(shim.trace()).includes(line));
-    await server.ok(server.post("/v1/webhooks", { url: `http://localhost:${port}/hook`, events: ["session.created"] }));
-    await converse(server);
-    await seen("resolve localhost");
-    await seen(`connect 127.0.0.1 ${port}`);
-    // Nobody speaks that language there; what matters is who is asked.
-    await server.request("PATCH", "/v1/settings", {
-      embedding: { provider: "openai", base_url: "http://127.0.0.2:9/v1", api_key: "sk-none" },
-    });
-    await seen("connect 127.0.0.2 9");
-  },
-  TIMEOUT_MS,
-);
+test("what an operator asks for is seen leaving: a webhook by name, and an embedding provider", async () => {
+  using directory = scratchDirectory();
+  using shim = diskShim(directory.path, { traces: true });
+  await using receiver = startReceiver(() => new Response());
+  const { port } = new URL(receiver.url);
+  const environment = { CAIRN_API_KEY: KEY, ...shim.environment };
+  await using server = await startProcess({ dataDirectory: join(directory.path, "data"), environment });
+  const seen = (line: string) => until(line, () => reached(shim.trace()).includes(line));
+  await server.ok(server.post("/v1/webhooks", { url: `http://localhost:${port}/hook`, events: ["session.created"] }));
+  await converse(server);
+  await seen("resolve localhost");
+  await seen(`connect 127.0.0.1 ${port}`);
+  // Nobody speaks that language there; what matters is who is asked.
+  await server.request("PATCH", "/v1/settings", {
+    embedding: { provider: "openai", base_url: "http://127.0.0.2:9/v1", api_key: "sk-none" },
+  });
+  await seen("connect 127.0.0.2 9");
+});

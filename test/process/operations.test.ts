@@ -4,8 +4,6 @@ import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { runCairn, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 
-const TIMEOUT_MS = 120_000;
-
 /** Agents that write until told to stop. */
 function writing(server: CairnProcess, sessionId: string): { written: string[]; stop(): Promise<void> } {
   const written: string[] = [];
@@ -32,160 +30,140 @@ function writing(server: CairnProcess, sessionId: string): { written: string[]; 
 
 const cairn = (...args: string[]) => runCairn(args);
 
-test(
-  "beside a server that is written to: backup, export and doctor; and what they made has nothing wrong with it and all that was acknowledged",
-  async () => {
-    using directory = scratchDirectory();
-    const at = (name: string) => join(directory.path, name);
-    await using server = await startProcess({ dataDirectory: at("data") });
-    const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
-    const agents = writing(server, session.id);
-    while (agents.written.length < 150) await server.get(`/v1/sessions/${session.id}`);
+test("beside a server that is written to: backup, export and doctor; and what they made has nothing wrong with it and all that was acknowledged", async () => {
+  using directory = scratchDirectory();
+  const at = (name: string) => join(directory.path, name);
+  await using server = await startProcess({ dataDirectory: at("data") });
+  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  const agents = writing(server, session.id);
+  while (agents.written.length < 150) await server.get(`/v1/sessions/${session.id}`);
 
-    const before = [...agents.written];
-    const backup = await cairn("backup", at("backup"), "--data-dir", at("data"));
-    expect(backup).toEqual({
-      code: 0,
-      stdout: expect.stringMatching(/^Wrote .*: [\d,]+ bytes of store, SHA-256 [0-9a-f]{64}\n$/),
-      stderr: "",
-    });
-    const exported = await cairn("export", "--data-dir", at("data"));
-    expect({ code: exported.code, stderr: exported.stderr }).toEqual({ code: 0, stderr: "" });
-    const looked = await cairn("doctor", "--data-dir", at("data"));
-    expect(looked).toEqual({
-      code: 0,
-      stdout: expect.stringMatching(/^Nothing is wrong: \d+ rows, \d+ vectors in the index on disk\.\n$/),
-      stderr: "",
-    });
-    await agents.stop();
+  const before = [...agents.written];
+  const backup = await cairn("backup", at("backup"), "--data-dir", at("data"));
+  expect(backup).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^Wrote .*: [\d,]+ bytes of store, SHA-256 [0-9a-f]{64}\n$/),
+    stderr: "",
+  });
+  const exported = await cairn("export", "--data-dir", at("data"));
+  expect({ code: exported.code, stderr: exported.stderr }).toEqual({ code: 0, stderr: "" });
+  const looked = await cairn("doctor", "--data-dir", at("data"));
+  expect(looked).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^Nothing is wrong: \d+ rows, \d+ vectors in the index on disk\.\n$/),
+    stderr: "",
+  });
+  await agents.stop();
 
-    writeFileSync(at("export"), exported.stdout);
-    expect(await cairn("restore", at("backup"), "--data-dir", at("restored"))).toMatchObject({ code: 0, stderr: "" });
-    expect(await cairn("import", at("export"), "--data-dir", at("imported"))).toMatchObject({ code: 0, stderr: "" });
-    for (const name of ["restored", "imported"]) {
-      expect(await cairn("doctor", "--data-dir", at(name))).toMatchObject({ code: 0, stderr: "" });
-      await using copy = await startProcess({ dataDirectory: at(name), environment: {} });
-      // It presents the key of the first server: its hash came along.
-      const memories = new Set((await copy.all("/v1/memory?tags=parcel")).map(({ id }) => id));
-      expect({ name, lost: before.filter((id) => !memories.has(id)) }).toEqual({ name, lost: [] });
-      const found = await copy.ok(copy.post("/v1/memory/search", { query: "Which parcel waits?", limit: 5, threshold: 0 }));
-      expect(found.data).toHaveLength(5);
-    }
-  },
-  TIMEOUT_MS,
-);
+  writeFileSync(at("export"), exported.stdout);
+  expect(await cairn("restore", at("backup"), "--data-dir", at("restored"))).toMatchObject({ code: 0, stderr: "" });
+  expect(await cairn("import", at("export"), "--data-dir", at("imported"))).toMatchObject({ code: 0, stderr: "" });
+  for (const name of ["restored", "imported"]) {
+    expect(await cairn("doctor", "--data-dir", at(name))).toMatchObject({ code: 0, stderr: "" });
+    await using copy = await startProcess({ dataDirectory: at(name), environment: {} });
+    // It presents the key of the first server: its hash came along.
+    const memories = new Set((await copy.all("/v1/memory?tags=parcel")).map(({ id }) => id));
+    expect({ name, lost: before.filter((id) => !memories.has(id)) }).toEqual({ name, lost: [] });
+    const found = await copy.ok(copy.post("/v1/memory/search", { query: "Which parcel waits?", limit: 5, threshold: 0 }));
+    expect(found.data).toHaveLength(5);
+  }
+});
 
-test(
-  "an export piped into an import is the same store; a file is made for its owner only, and not replaced unasked",
-  async () => {
-    using directory = scratchDirectory();
-    const at = (name: string) => join(directory.path, name);
-    await using server = await startProcess({ dataDirectory: at("first") });
-    const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { text: "\ud800" } }));
-    await server.ok(server.post("/v1/memory", { session_id: session.id, content: "The parcel is blue." }));
-    expect(await server.stop()).toBe(0);
+test("an export piped into an import is the same store; a file is made for its owner only, and not replaced unasked", async () => {
+  using directory = scratchDirectory();
+  const at = (name: string) => join(directory.path, name);
+  await using server = await startProcess({ dataDirectory: at("first") });
+  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { text: "\ud800" } }));
+  await server.ok(server.post("/v1/memory", { session_id: session.id, content: "The parcel is blue." }));
+  expect(await server.stop()).toBe(0);
 
-    const pipe = `"$0" export --data-dir ${at("first")} | "$0" import - --data-dir ${at("second")}`;
-    const piped = Bun.spawnSync(["sh", "-c", pipe, await buildBinary()], { env: {} });
-    expect({ code: piped.exitCode, stdout: piped.stdout.toString(), stderr: piped.stderr.toString() }).toEqual({
-      code: 0,
-      stdout: expect.stringMatching(/^Imported \d+ records to /),
-      stderr: "",
-    });
-    expect(await cairn("export", at("export"), "--data-dir", at("second"))).toEqual({
-      code: 0,
-      stdout: "",
-      stderr: `Wrote ${at("export")}\n`,
-    });
-    expect({ mode: (statSync(at("export")).mode & 0o777).toString(8), text: readFileSync(at("export"), "utf8") }).toEqual({
-      mode: "600",
-      text: (await cairn("export", "--data-dir", at("first"))).stdout,
-    });
-    expect(await cairn("export", at("export"), "--data-dir", at("second"))).toMatchObject({
+  const pipe = `"$0" export --data-dir ${at("first")} | "$0" import - --data-dir ${at("second")}`;
+  const piped = Bun.spawnSync(["sh", "-c", pipe, await buildBinary()], { env: {} });
+  expect({ code: piped.exitCode, stdout: piped.stdout.toString(), stderr: piped.stderr.toString() }).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^Imported \d+ records to /),
+    stderr: "",
+  });
+  expect(await cairn("export", at("export"), "--data-dir", at("second"))).toEqual({
+    code: 0,
+    stdout: "",
+    stderr: `Wrote ${at("export")}\n`,
+  });
+  expect({ mode: (statSync(at("export")).mode & 0o777).toString(8), text: readFileSync(at("export"), "utf8") }).toEqual({
+    mode: "600",
+    text: (await cairn("export", "--data-dir", at("first"))).stdout,
+  });
+  expect(await cairn("export", at("export"), "--data-dir", at("second"))).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("is there already"),
+  });
+  expect(await cairn("export", at("export"), "--force", "--data-dir", at("second"))).toMatchObject({ code: 0 });
+});
+
+test("what needs the directory for itself is refused beside a server, and changes nothing", async () => {
+  using directory = scratchDirectory();
+  const at = (name: string) => join(directory.path, name);
+  await using server = await startProcess({ dataDirectory: at("data") });
+  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  expect(await cairn("backup", at("backup"), "--data-dir", at("data"))).toMatchObject({ code: 0 });
+  for (const args of [["restore", at("backup"), "--force"], ["import", at("backup")], ["doctor", "--fix"], ["rebuild-index"]]) {
+    expect(await cairn(...args, "--data-dir", at("data"))).toEqual({
       code: 1,
-      stderr: expect.stringContaining("is there already"),
+      stdout: "",
+      stderr: `cairn: Another Cairn is using ${at("data")}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.\n`,
     });
-    expect(await cairn("export", at("export"), "--force", "--data-dir", at("second"))).toMatchObject({ code: 0 });
-  },
-  TIMEOUT_MS,
-);
+  }
+  expect(await server.ok(server.get(`/v1/sessions/${session.id}`))).toEqual(session);
+});
 
-test(
-  "what needs the directory for itself is refused beside a server, and changes nothing",
-  async () => {
-    using directory = scratchDirectory();
-    const at = (name: string) => join(directory.path, name);
-    await using server = await startProcess({ dataDirectory: at("data") });
-    const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
-    expect(await cairn("backup", at("backup"), "--data-dir", at("data"))).toMatchObject({ code: 0 });
-    for (const args of [["restore", at("backup"), "--force"], ["import", at("backup")], ["doctor", "--fix"], ["rebuild-index"]]) {
-      expect(await cairn(...args, "--data-dir", at("data"))).toEqual({
-        code: 1,
-        stdout: "",
-        stderr: `cairn: Another Cairn is using ${at("data")}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.\n`,
-      });
-    }
-    expect(await server.ok(server.get(`/v1/sessions/${session.id}`))).toEqual(session);
-  },
-  TIMEOUT_MS,
-);
+test("the vector index is built anew before a start, which then need not", async () => {
+  using directory = scratchDirectory();
+  const dataDirectory = directory.path;
+  const first = await startProcess({ dataDirectory });
+  const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent" }));
+  const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
+  await Promise.all(contents.map((content) => first.ok(first.post("/v1/memory", { session_id: session.id, content }))));
+  await first.kill();
 
-test(
-  "the vector index is built anew before a start, which then need not",
-  async () => {
-    using directory = scratchDirectory();
-    const dataDirectory = directory.path;
-    const first = await startProcess({ dataDirectory });
-    const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent" }));
-    const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
-    await Promise.all(contents.map((content) => first.ok(first.post("/v1/memory", { session_id: session.id, content }))));
-    await first.kill();
+  const rebuild = (environment: Record<string, string>) => runCairn(["rebuild-index", "--data-dir", dataDirectory], { environment });
+  expect(await rebuild({ CAIRN_GRAPH_FROM: "120" })).toEqual({
+    code: 0,
+    stdout: "Built the vector index of 120 vectors\n",
+    stderr: "",
+  });
+  expect(await cairn("doctor", "--data-dir", dataDirectory)).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(" 120 vectors in the index"),
+  });
+  await using second = await startProcess({ dataDirectory });
+  const ready = await until("the index to be ready", () => second.logged("vector index ready")[0]);
+  expect({ indexed: ready.indexed, pending: ready.pending, rebuilding: ready.rebuilding }).toEqual({
+    indexed: 120,
+    pending: 0,
+    rebuilding: undefined,
+  });
+});
 
-    const rebuild = (environment: Record<string, string>) => runCairn(["rebuild-index", "--data-dir", dataDirectory], { environment });
-    expect(await rebuild({ CAIRN_GRAPH_FROM: "120" })).toEqual({
-      code: 0,
-      stdout: "Built the vector index of 120 vectors\n",
-      stderr: "",
-    });
-    expect(await cairn("doctor", "--data-dir", dataDirectory)).toMatchObject({
-      code: 0,
-      stdout: expect.stringContaining(" 120 vectors in the index"),
-    });
-    await using second = await startProcess({ dataDirectory });
-    const ready = await until("the index to be ready", () => second.logged("vector index ready")[0]);
-    expect({ indexed: ready.indexed, pending: ready.pending, rebuilding: ready.rebuilding }).toEqual({
-      indexed: 120,
-      pending: 0,
-      rebuilding: undefined,
-    });
-  },
-  TIMEOUT_MS,
-);
+test("of fewer vectors than a server would build an index of, none is built, and what was there is removed", async () => {
+  using directory = scratchDirectory();
+  const dataDirectory = directory.path;
+  const first = await startProcess({ dataDirectory });
+  const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent" }));
+  await first.ok(first.post("/v1/memory", { session_id: session.id, content: "The parcel is blue." }));
+  await first.kill();
+  const rebuild = (environment: Record<string, string> = {}) => runCairn(["rebuild-index", "--data-dir", dataDirectory], { environment });
+  await rebuild({ CAIRN_GRAPH_FROM: "1" });
+  expect(existsSync(join(dataDirectory, "vectors"))).toBe(true);
 
-test(
-  "of fewer vectors than a server would build an index of, none is built, and what was there is removed",
-  async () => {
-    using directory = scratchDirectory();
-    const dataDirectory = directory.path;
-    const first = await startProcess({ dataDirectory });
-    const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent" }));
-    await first.ok(first.post("/v1/memory", { session_id: session.id, content: "The parcel is blue." }));
-    await first.kill();
-    const rebuild = (environment: Record<string, string> = {}) => runCairn(["rebuild-index", "--data-dir", dataDirectory], { environment });
-    await rebuild({ CAIRN_GRAPH_FROM: "1" });
-    expect(existsSync(join(dataDirectory, "vectors"))).toBe(true);
-
-    const none = "Built no vector index: there are 1 vectors, and it is of no use below";
-    expect(await rebuild()).toEqual({
-      code: 0,
-      stdout: `${none} 200,000 (CAIRN_GRAPH_FROM); the one that was there is removed\n`,
-      stderr: "",
-    });
-    expect(existsSync(join(dataDirectory, "vectors"))).toBe(false);
-    expect((await rebuild({ CAIRN_GRAPH_FROM: "2" })).stdout).toBe(`${none} 2 (CAIRN_GRAPH_FROM)\n`);
-  },
-  TIMEOUT_MS,
-);
+  const none = "Built no vector index: there are 1 vectors, and it is of no use below";
+  expect(await rebuild()).toEqual({
+    code: 0,
+    stdout: `${none} 200,000 (CAIRN_GRAPH_FROM); the one that was there is removed\n`,
+    stderr: "",
+  });
+  expect(existsSync(join(dataDirectory, "vectors"))).toBe(false);
+  expect((await rebuild({ CAIRN_GRAPH_FROM: "2" })).stdout).toBe(`${none} 2 (CAIRN_GRAPH_FROM)\n`);
+});
 
 const REFUSED: { args: string[]; code: number; stderr: RegExp }[] = [
   { args: ["backup", "--data-dir", "none"], code: 2, stderr: /^cairn: cairn backup needs the name of a file\nTry: cairn --help\n$/ },
@@ -214,34 +192,26 @@ const REFUSED: { args: string[]; code: number; stderr: RegExp }[] = [
 ];
 
 for (const { args, code, stderr } of REFUSED) {
-  test(
-    `cairn ${args.join(" ")} ends with code ${code} and makes no store`,
-    async () => {
-      using directory = scratchDirectory();
-      expect(await runCairn(args, { directory: directory.path })).toEqual({ code, stdout: "", stderr: expect.stringMatching(stderr) });
-      const made = ["none", "new/store", "data/store", "x"].filter((name) => existsSync(join(directory.path, name)));
-      expect(made).toEqual([]);
-    },
-    TIMEOUT_MS,
-  );
+  test(`cairn ${args.join(" ")} ends with code ${code} and makes no store`, async () => {
+    using directory = scratchDirectory();
+    expect(await runCairn(args, { directory: directory.path })).toEqual({ code, stdout: "", stderr: expect.stringMatching(stderr) });
+    const made = ["none", "new/store", "data/store", "x"].filter((name) => existsSync(join(directory.path, name)));
+    expect(made).toEqual([]);
+  });
 }
 
-test(
-  "a reader who leaves early ends an export without noise",
-  async () => {
-    using directory = scratchDirectory();
-    const dataDirectory = join(directory.path, "data");
-    await using server = await startProcess({ dataDirectory });
-    const large = "x".repeat(500_000);
-    await Promise.all(
-      Array.from({ length: 10 }, () => server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { large } }))),
-    );
-    const pipe = `"$0" export --data-dir ${dataDirectory} | head -c 100`;
-    const piped = Bun.spawnSync(["sh", "-c", pipe, await buildBinary()], { env: { PATH: process.env["PATH"] ?? "" } });
-    expect({ stdout: piped.stdout.toString(), stderr: piped.stderr.toString() }).toEqual({
-      stdout: expect.stringMatching(/^\{"cairn_export":1,/),
-      stderr: "",
-    });
-  },
-  TIMEOUT_MS,
-);
+test("a reader who leaves early ends an export without noise", async () => {
+  using directory = scratchDirectory();
+  const dataDirectory = join(directory.path, "data");
+  await using server = await startProcess({ dataDirectory });
+  const large = "x".repeat(500_000);
+  await Promise.all(
+    Array.from({ length: 10 }, () => server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { large } }))),
+  );
+  const pipe = `"$0" export --data-dir ${dataDirectory} | head -c 100`;
+  const piped = Bun.spawnSync(["sh", "-c", pipe, await buildBinary()], { env: { PATH: process.env["PATH"] ?? "" } });
+  expect({ stdout: piped.stdout.toString(), stderr: piped.stderr.toString() }).toEqual({
+    stdout: expect.stringMatching(/^\{"cairn_export":1,/),
+    stderr: "",
+  });
+});

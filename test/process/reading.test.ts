@@ -3,7 +3,6 @@ import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, statS
 import { join } from "node:path";
 import { ownMounts, runCairn, scratchDirectory, startProcess, type Ended } from "../support/process.ts";
 
-const TIMEOUT_MS = 60_000;
 const NOBODY = 65_534;
 
 const scratch = scratchDirectory();
@@ -16,7 +15,7 @@ beforeAll(async () => {
   sessionId = session.id;
   await server.ok(server.post("/v1/memory", { session_id: session.id, content: "The boat is moored at pier nine." }));
   await server.stop();
-}, TIMEOUT_MS);
+});
 afterAll(() => scratch[Symbol.dispose]());
 
 /** The command that runs another one for which nothing in a directory can be written. Root may do so whatever the modes say. */
@@ -40,47 +39,37 @@ for (const { name, hasLock } of [
   { name: "with the lock file of the last server", hasLock: true },
   { name: "of which only the store file is left", hasLock: false },
 ]) {
-  test(
-    `what only reads works on a data directory that cannot be written to, ${name}; what writes says that it cannot`,
-    async () => {
-      using directory = scratchDirectory();
-      const data = join(directory.path, "data");
-      if (hasLock) cpSync(whole, data, { recursive: true });
-      else {
-        mkdirSync(join(data, "store"), { recursive: true, mode: 0o700 });
-        cpSync(join(whole, "store", "data.mdb"), join(data, "store", "data.mdb"));
-        chmodSync(data, 0o700);
-      }
-      const before = readdirSync(data, { recursive: true, encoding: "utf8" }).toSorted();
-      const through = readOnly(data);
-      const run = (...args: string[]) => runCairn([...args, "--data-dir", data], { through });
-      const backup = join(directory.path, "backup");
-      expect(await run("doctor")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing is wrong: /) as string, stderr: "" });
-      expect(await run("export")).toMatchObject({ code: 0, stdout: expect.stringContaining(sessionId.slice("sess_".length)) as string });
-      expect(await run("export", "--salvage")).toMatchObject({ code: 0, stderr: "Nothing is left out.\n" });
-      expect(await run("keys", "list")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^key_/) as string, stderr: "" });
-      expect(await run("backup", backup)).toMatchObject({ code: 0, stderr: "" });
-      const writing = [
-        ["serve", "--port", "0"],
-        ["keys", "create"],
-        ["doctor", "--fix"],
-        ["rebuild-index"],
-        ["restore", backup, "--force"],
-      ];
-      for (const args of writing) {
-        const ended = await run(...args);
-        expect({ args, ...ended }).toEqual({
-          args,
-          code: 1,
-          stdout: "",
-          stderr: expect.stringMatching(/^cairn: .*(cannot be (written|locked)|must not be written).*\.\n$/) as string,
-        });
-        expect(ended.stderr).not.toMatch(/\bE[A-Z]{3,}\b/);
-      }
-      expect(readdirSync(data, { recursive: true, encoding: "utf8" }).toSorted()).toEqual(before);
-    },
-    TIMEOUT_MS,
-  );
+  test(`what only reads works on a data directory that cannot be written to, ${name}; what writes says that it cannot`, async () => {
+    using directory = scratchDirectory();
+    const data = join(directory.path, "data");
+    if (hasLock) cpSync(whole, data, { recursive: true });
+    else {
+      mkdirSync(join(data, "store"), { recursive: true, mode: 0o700 });
+      cpSync(join(whole, "store", "data.mdb"), join(data, "store", "data.mdb"));
+      chmodSync(data, 0o700);
+    }
+    const before = readdirSync(data, { recursive: true, encoding: "utf8" }).toSorted();
+    const through = readOnly(data);
+    const run = (...args: string[]) => runCairn([...args, "--data-dir", data], { through });
+    const backup = join(directory.path, "backup");
+    expect(await run("doctor")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing is wrong: /) as string, stderr: "" });
+    expect(await run("export")).toMatchObject({ code: 0, stdout: expect.stringContaining(sessionId.slice("sess_".length)) as string });
+    expect(await run("export", "--salvage")).toMatchObject({ code: 0, stderr: "Nothing is left out.\n" });
+    expect(await run("keys", "list")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^key_/) as string, stderr: "" });
+    expect(await run("backup", backup)).toMatchObject({ code: 0, stderr: "" });
+    const writing = [["serve", "--port", "0"], ["keys", "create"], ["doctor", "--fix"], ["rebuild-index"], ["restore", backup, "--force"]];
+    for (const args of writing) {
+      const ended = await run(...args);
+      expect({ args, ...ended }).toEqual({
+        args,
+        code: 1,
+        stdout: "",
+        stderr: expect.stringMatching(/^cairn: .*(cannot be (written|locked)|must not be written).*\.\n$/) as string,
+      });
+      expect(ended.stderr).not.toMatch(/\bE[A-Z]{3,}\b/);
+    }
+    expect(readdirSync(data, { recursive: true, encoding: "utf8" }).toSorted()).toEqual(before);
+  });
 }
 
 /** The command that runs another one with a data directory on a small disk, filled as the script says; undefined without mounts. */
@@ -90,117 +79,98 @@ function onSmallDisk(dataDirectory: string, script: string): string[] | undefine
   return mounts && [...mounts, "sh", "-c", prepare, dataDirectory];
 }
 
-test(
-  "started with less than 64 MiB free a server answers reads and refuses changes; without room for its lock file a start says so",
-  async () => {
-    using directory = scratchDirectory();
-    const low = onSmallDisk(directory.path, "true");
-    if (low === undefined) cpSync(whole, directory.path, { recursive: true });
+test("started with less than 64 MiB free a server answers reads and refuses changes; without room for its lock file a start says so", async () => {
+  using directory = scratchDirectory();
+  const low = onSmallDisk(directory.path, "true");
+  if (low === undefined) cpSync(whole, directory.path, { recursive: true });
+  {
+    await using server = await startProcess({ dataDirectory: directory.path, through: low ?? ["env"] });
+    expect(await server.get(`/v1/sessions/${sessionId}`)).toMatchObject({ status: 200, body: { id: sessionId } });
+    expect((await server.post("/v1/memory/search", { query: "boat", threshold: 0 })).body.data.length).toBe(1);
+    expect((await server.post("/v1/sessions", { agent_id: "agent" })).status).toBe(low === undefined ? 201 : 503);
+    expect((await server.get("/health/ready")).status).toBe(low === undefined ? 200 : 503);
+  }
+  const filled = onSmallDisk(directory.path, 'dd if=/dev/zero of="$0/fill" bs=4k 2>/dev/null; true');
+  for (const command of filled === undefined ? [] : ["backup", "export"]) {
+    const copy = join(directory.path, "copy");
+    const { code, stderr } = await runCairn([command, copy, "--data-dir", directory.path], { through: filled ?? [] });
+    expect({ command, code, stderr }).toEqual({
+      command,
+      code: 1,
+      stderr: expect.stringMatching(/^cairn: \/.*\/copy cannot be written: (the disk is full|No space left on device)\.\n$/) as string,
+    });
+  }
+  const full = onSmallDisk(directory.path, 'rm "$0/store/lock.mdb"; dd if=/dev/zero of="$0/fill" bs=4k 2>/dev/null; true');
+  if (full === undefined) return;
+  for (const args of [
+    ["serve", "--port", "0"],
+    ["keys", "create"],
+  ]) {
+    const ended = await runCairn([...args, "--data-dir", directory.path], { through: full });
+    expect({ args, ...ended }).toEqual({
+      args,
+      code: 1,
+      stdout: "",
+      stderr: `cairn: The files of the store in ${directory.path} cannot be made: the disk is full.\n`,
+    });
+  }
+});
+
+test("a data directory that its user alone may look into is not taken for one without a store by another", async () => {
+  using directory = scratchDirectory();
+  const data = join(directory.path, "data");
+  cpSync(whole, data, { recursive: true });
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot) chmodSync(directory.path, 0o755);
+  chmodSync(data, isRoot ? 0o700 : 0);
+  const through = isRoot ? ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"] : ["env", "-i"];
+  try {
+    for (const args of [["doctor"], ["export"], ["export", "--salvage"], ["keys", "list"], ["keys", "create"], ["serve", "--port", "0"]]) {
+      const ended = await runCairn([...args, "--data-dir", data], { through });
+      const says = expect.stringMatching(
+        /^cairn: .*data cannot be .*: its mode, or that of a directory above it, does not allow it\./,
+      ) as string;
+      expect({ args, ...ended }).toEqual({ args, code: 1, stdout: "", stderr: says });
+    }
+  } finally {
+    chmodSync(data, 0o700);
+  }
+});
+
+test("a path that is none is a sentence without a code of the system, and leaves nothing behind", async () => {
+  using directory = scratchDirectory();
+  const at = (name: string) => join(directory.path, name);
+  writeFileSync(at("file"), "x\n");
+  using other = scratchDirectory();
+  const pipe = join(other.path, "pipe");
+  Bun.spawnSync(["mkfifo", pipe]);
+  const cases: { args: string[]; says: string }[] = [
+    { args: ["serve", "--port", "0", "--data-dir", at("file")], says: "cannot be written to: there is a file of that name." },
+    { args: ["serve", "--port", "0", "--data-dir", at("file/below")], says: "cannot be written to: a part of the path is a file." },
+    { args: ["keys", "create", "--data-dir", at("file")], says: "cannot be written to: there is a file of that name." },
+    { args: ["doctor", "--data-dir", at("file/below")], says: "There is no store in " },
+    { args: ["restore", at("none"), "--data-dir", at("new/deep")], says: "cannot be read: there is nothing of that name." },
+    { args: ["restore", at("file/below"), "--data-dir", at("new/deep")], says: "cannot be read: a part of the path is a file." },
+    { args: ["restore", at("file"), "--data-dir", at("new/deep")], says: "is no backup of Cairn's" },
+    { args: ["import", at("none"), "--data-dir", at("new/deep")], says: "cannot be read: there is nothing of that name." },
+    { args: ["import", directory.path, "--data-dir", at("new/deep")], says: "is no file, but a directory." },
+    { args: ["import", at("file"), "--data-dir", at("new/deep")], says: "Line 1 cannot be imported: it is no JSON." },
+    { args: ["import", at("file"), "--data-dir", at("file")], says: "cannot be written to: there is a file of that name." },
+    { args: ["backup", at("file/below"), "--data-dir", whole], says: `There is no directory ${at("file")}.` },
+    { args: ["backup", directory.path, "--force", "--data-dir", whole], says: "is no file, but a directory." },
+    { args: ["export", pipe, "--force", "--data-dir", whole], says: "is no file, but something else." },
+    { args: ["import", "/dev/null", "--data-dir", at("new/deep")], says: "is no file, but a device." },
     {
-      await using server = await startProcess({ dataDirectory: directory.path, through: low ?? ["env"] });
-      expect(await server.get(`/v1/sessions/${sessionId}`)).toMatchObject({ status: 200, body: { id: sessionId } });
-      expect((await server.post("/v1/memory/search", { query: "boat", threshold: 0 })).body.data.length).toBe(1);
-      expect((await server.post("/v1/sessions", { agent_id: "agent" })).status).toBe(low === undefined ? 201 : 503);
-      expect((await server.get("/health/ready")).status).toBe(low === undefined ? 200 : 503);
-    }
-    const filled = onSmallDisk(directory.path, 'dd if=/dev/zero of="$0/fill" bs=4k 2>/dev/null; true');
-    for (const command of filled === undefined ? [] : ["backup", "export"]) {
-      const copy = join(directory.path, "copy");
-      const { code, stderr } = await runCairn([command, copy, "--data-dir", directory.path], { through: filled ?? [] });
-      expect({ command, code, stderr }).toEqual({
-        command,
-        code: 1,
-        stderr: expect.stringMatching(/^cairn: \/.*\/copy cannot be written: (the disk is full|No space left on device)\.\n$/) as string,
-      });
-    }
-    const full = onSmallDisk(directory.path, 'rm "$0/store/lock.mdb"; dd if=/dev/zero of="$0/fill" bs=4k 2>/dev/null; true');
-    if (full === undefined) return;
-    for (const args of [
-      ["serve", "--port", "0"],
-      ["keys", "create"],
-    ]) {
-      const ended = await runCairn([...args, "--data-dir", directory.path], { through: full });
-      expect({ args, ...ended }).toEqual({
-        args,
-        code: 1,
-        stdout: "",
-        stderr: `cairn: The files of the store in ${directory.path} cannot be made: the disk is full.\n`,
-      });
-    }
-  },
-  TIMEOUT_MS,
-);
-
-test(
-  "a data directory that its user alone may look into is not taken for one without a store by another",
-  async () => {
-    using directory = scratchDirectory();
-    const data = join(directory.path, "data");
-    cpSync(whole, data, { recursive: true });
-    const isRoot = process.geteuid?.() === 0;
-    if (isRoot) chmodSync(directory.path, 0o755);
-    chmodSync(data, isRoot ? 0o700 : 0);
-    const through = isRoot ? ["setpriv", `--reuid=${NOBODY}`, `--regid=${NOBODY}`, "--clear-groups"] : ["env", "-i"];
-    try {
-      for (const args of [
-        ["doctor"],
-        ["export"],
-        ["export", "--salvage"],
-        ["keys", "list"],
-        ["keys", "create"],
-        ["serve", "--port", "0"],
-      ]) {
-        const ended = await runCairn([...args, "--data-dir", data], { through });
-        const says = expect.stringMatching(
-          /^cairn: .*data cannot be .*: its mode, or that of a directory above it, does not allow it\./,
-        ) as string;
-        expect({ args, ...ended }).toEqual({ args, code: 1, stdout: "", stderr: says });
-      }
-    } finally {
-      chmodSync(data, 0o700);
-    }
-  },
-  TIMEOUT_MS,
-);
-
-test(
-  "a path that is none is a sentence without a code of the system, and leaves nothing behind",
-  async () => {
-    using directory = scratchDirectory();
-    const at = (name: string) => join(directory.path, name);
-    writeFileSync(at("file"), "x\n");
-    using other = scratchDirectory();
-    const pipe = join(other.path, "pipe");
-    Bun.spawnSync(["mkfifo", pipe]);
-    const cases: { args: string[]; says: string }[] = [
-      { args: ["serve", "--port", "0", "--data-dir", at("file")], says: "cannot be written to: there is a file of that name." },
-      { args: ["serve", "--port", "0", "--data-dir", at("file/below")], says: "cannot be written to: a part of the path is a file." },
-      { args: ["keys", "create", "--data-dir", at("file")], says: "cannot be written to: there is a file of that name." },
-      { args: ["doctor", "--data-dir", at("file/below")], says: "There is no store in " },
-      { args: ["restore", at("none"), "--data-dir", at("new/deep")], says: "cannot be read: there is nothing of that name." },
-      { args: ["restore", at("file/below"), "--data-dir", at("new/deep")], says: "cannot be read: a part of the path is a file." },
-      { args: ["restore", at("file"), "--data-dir", at("new/deep")], says: "is no backup of Cairn's" },
-      { args: ["import", at("none"), "--data-dir", at("new/deep")], says: "cannot be read: there is nothing of that name." },
-      { args: ["import", directory.path, "--data-dir", at("new/deep")], says: "is no file, but a directory." },
-      { args: ["import", at("file"), "--data-dir", at("new/deep")], says: "Line 1 cannot be imported: it is no JSON." },
-      { args: ["import", at("file"), "--data-dir", at("file")], says: "cannot be written to: there is a file of that name." },
-      { args: ["backup", at("file/below"), "--data-dir", whole], says: `There is no directory ${at("file")}.` },
-      { args: ["backup", directory.path, "--force", "--data-dir", whole], says: "is no file, but a directory." },
-      { args: ["export", pipe, "--force", "--data-dir", whole], says: "is no file, but something else." },
-      { args: ["import", "/dev/null", "--data-dir", at("new/deep")], says: "is no file, but a device." },
-      {
-        args: ["serve", "--port", "0", "--tls-cert", at("none"), "--tls-key", at("none"), "--data-dir", whole],
-        says: "none cannot be read: there is nothing of that name.",
-      },
-      { args: ["export", "/proc/none", "--data-dir", whole], says: "/proc cannot be written to: " },
-    ];
-    for (const { args, says } of cases) {
-      const { code, stdout, stderr }: Ended = await runCairn(args);
-      expect({ args, code, stdout, stderr }).toEqual({ args, code: 1, stdout: "", stderr: expect.stringContaining(says) as string });
-      expect(stderr).not.toMatch(/\bE[A-Z]{3,}\b|\n./);
-      expect(readdirSync(directory.path)).toEqual(["file"]);
-    }
-    expect(existsSync(at("new"))).toBe(false);
-  },
-  TIMEOUT_MS,
-);
+      args: ["serve", "--port", "0", "--tls-cert", at("none"), "--tls-key", at("none"), "--data-dir", whole],
+      says: "none cannot be read: there is nothing of that name.",
+    },
+    { args: ["export", "/proc/none", "--data-dir", whole], says: "/proc cannot be written to: " },
+  ];
+  for (const { args, says } of cases) {
+    const { code, stdout, stderr }: Ended = await runCairn(args);
+    expect({ args, code, stdout, stderr }).toEqual({ args, code: 1, stdout: "", stderr: expect.stringContaining(says) as string });
+    expect(stderr).not.toMatch(/\bE[A-Z]{3,}\b|\n./);
+    expect(readdirSync(directory.path)).toEqual(["file"]);
+  }
+  expect(existsSync(at("new"))).toBe(false);
+});

@@ -45,39 +45,29 @@ test("what the README and package.json have one run needs no Bun on the path", (
   expect(commands.filter((command) => command.startsWith("bun "))).toEqual([]);
 });
 
-const TIMEOUT_MS = 60_000;
+test("setting up removes what a compilation that was killed has left, and nothing of one that runs", () => {
+  mkdirSync(join(ROOT, "native"), { recursive: true });
+  const [left, running] = [mkdtempSync(join(ROOT, "native/scratch-")), mkdtempSync(join(ROOT, "native/scratch-"))];
+  mkdirSync(join(left, "source"));
+  const longAgo = new Date(0);
+  utimesSync(left, longAgo, longAgo);
+  const { exitCode, stderr } = Bun.spawnSync([join(ROOT, "scripts/setup")], { stdin: "ignore" });
+  expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: "" });
+  expect([left, running].map((path) => existsSync(path))).toEqual([false, true]);
+  rmdirSync(running);
+});
 
-test(
-  "setting up removes what a compilation that was killed has left, and nothing of one that runs",
-  () => {
-    mkdirSync(join(ROOT, "native"), { recursive: true });
-    const [left, running] = [mkdtempSync(join(ROOT, "native/scratch-")), mkdtempSync(join(ROOT, "native/scratch-"))];
-    mkdirSync(join(left, "source"));
-    const longAgo = new Date(0);
-    utimesSync(left, longAgo, longAgo);
-    const { exitCode, stderr } = Bun.spawnSync([join(ROOT, "scripts/setup")], { stdin: "ignore" });
-    expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: "" });
-    expect([left, running].map((path) => existsSync(path))).toEqual([false, true]);
-    rmdirSync(running);
-  },
-  TIMEOUT_MS,
-);
-
-test(
-  "a flag that a script does not know ends it with one line that names it",
-  () => {
-    for (const script of ["build.ts", "benchmark/main.ts", "evaluation/main.ts"]) {
-      const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, join(ROOT, "scripts", script), "--nope"], { stdin: "ignore" });
-      expect({ script, exitCode, stdout: stdout.toString(), stderr: stderr.toString() }).toEqual({
-        script,
-        exitCode: 1,
-        stdout: "",
-        stderr: expect.stringMatching(/^[^\n]*--nope[^\n]*\n$/),
-      });
-    }
-  },
-  TIMEOUT_MS,
-);
+test("a flag that a script does not know ends it with one line that names it", () => {
+  for (const script of ["build.ts", "benchmark/main.ts", "evaluation/main.ts"]) {
+    const { exitCode, stdout, stderr } = Bun.spawnSync([process.execPath, join(ROOT, "scripts", script), "--nope"], { stdin: "ignore" });
+    expect({ script, exitCode, stdout: stdout.toString(), stderr: stderr.toString() }).toEqual({
+      script,
+      exitCode: 1,
+      stdout: "",
+      stderr: expect.stringMatching(/^[^\n]*--nope[^\n]*\n$/),
+    });
+  }
+});
 
 /** A directory with scripts/setup, a lock file, and on the path an npm that "installs" a Bun, for whose hash it vouches. */
 async function setUpWith(installed: string, locked: string) {
@@ -123,53 +113,45 @@ test("a Bun with another hash than the lock file's is not installed, and the mes
   });
 });
 
-test(
-  "the Bun in the executable is the one of the lock file, whichever Bun builds it",
-  async () => {
-    using directory = scratchDirectory();
-    const other = join(directory.path, "bun");
-    copyFileSync(process.execPath, other);
-    chmodSync(other, 0o755);
-    const mark = "what only this other Bun has";
-    appendFileSync(other, mark);
-    const outfile = join(directory.path, "cairn");
-    const { exitCode, stderr } = Bun.spawnSync([other, join(ROOT, "scripts/build.ts"), "--outfile", outfile], { stdin: "ignore" });
-    expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: "" });
-    expect(readFileSync(outfile).includes(mark)).toBe(false);
-    // No name among them is that of a secret.
-    expect(
-      readdirSync(directory.path)
-        .filter((name) => name.startsWith("cairn"))
-        .toSorted(),
-    ).toEqual(["cairn", "cairn.inputs"]);
-    expect(readFileSync(other).includes(mark)).toBe(true);
-  },
-  TIMEOUT_MS,
-);
+test("the Bun in the executable is the one of the lock file, whichever Bun builds it", async () => {
+  using directory = scratchDirectory();
+  const other = join(directory.path, "bun");
+  copyFileSync(process.execPath, other);
+  chmodSync(other, 0o755);
+  const mark = "what only this other Bun has";
+  appendFileSync(other, mark);
+  const outfile = join(directory.path, "cairn");
+  const { exitCode, stderr } = Bun.spawnSync([other, join(ROOT, "scripts/build.ts"), "--outfile", outfile], { stdin: "ignore" });
+  expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: "" });
+  expect(readFileSync(outfile).includes(mark)).toBe(false);
+  // No name among them is that of a secret.
+  expect(
+    readdirSync(directory.path)
+      .filter((name) => name.startsWith("cairn"))
+      .toSorted(),
+  ).toEqual(["cairn", "cairn.inputs"]);
+  expect(readFileSync(other).includes(mark)).toBe(true);
+});
 
-test(
-  "a Bun for another processor with another hash than the lock file's becomes part of nothing",
-  () => {
-    using directory = scratchDirectory();
-    const npm = join(directory.path, "npm");
-    writeFileSync(npm, '#!/bin/sh\nwhile [ "$1" != --pack-destination ]; do shift; done\necho wrong > "$2/package.tgz"\n');
-    chmodSync(npm, 0o755);
-    const target = process.arch === "x64" ? "bun-linux-arm64" : "bun-linux-x64";
-    const outfile = join(directory.path, "cairn");
-    const ended = Bun.spawnSync([process.execPath, join(ROOT, "scripts/build.ts"), "--target", target, "--outfile", outfile], {
-      env: { PATH: `${directory.path}:/usr/bin:/bin` },
-      stdin: "ignore",
-    });
-    expect({ code: ended.exitCode, stderr: ended.stderr.toString(), isBuilt: existsSync(outfile) }).toEqual({
-      code: 1,
-      stderr: expect.stringMatching(
-        /^@oven\/bun-linux-\w+@\S+ is not the one that bun\.lock names: its hash is sha512-\S+ instead of sha512-\S+\.\n$/,
-      ),
-      isBuilt: false,
-    });
-  },
-  TIMEOUT_MS,
-);
+test("a Bun for another processor with another hash than the lock file's becomes part of nothing", () => {
+  using directory = scratchDirectory();
+  const npm = join(directory.path, "npm");
+  writeFileSync(npm, '#!/bin/sh\nwhile [ "$1" != --pack-destination ]; do shift; done\necho wrong > "$2/package.tgz"\n');
+  chmodSync(npm, 0o755);
+  const target = process.arch === "x64" ? "bun-linux-arm64" : "bun-linux-x64";
+  const outfile = join(directory.path, "cairn");
+  const ended = Bun.spawnSync([process.execPath, join(ROOT, "scripts/build.ts"), "--target", target, "--outfile", outfile], {
+    env: { PATH: `${directory.path}:/usr/bin:/bin` },
+    stdin: "ignore",
+  });
+  expect({ code: ended.exitCode, stderr: ended.stderr.toString(), isBuilt: existsSync(outfile) }).toEqual({
+    code: 1,
+    stderr: expect.stringMatching(
+      /^@oven\/bun-linux-\w+@\S+ is not the one that bun\.lock names: its hash is sha512-\S+ instead of sha512-\S+\.\n$/,
+    ),
+    isBuilt: false,
+  });
+});
 
 test("the hash of a Bun that is not in the lock file is of the version that package.json names", () => {
   const { devDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { devDependencies: { bun: string } };
