@@ -4,7 +4,7 @@
  * @module
  */
 import { parseArgs } from "node:util";
-import { apiKeyProblem, baseUrlProblem, OPENAI_BASE_URL } from "./embeddings/openai.ts";
+import { apiKeyProblem, baseUrlProblem, OPENAI_BASE_URL } from "./embeddings/remote/openai.ts";
 import { PROVIDERS } from "./embeddings/embeddings.ts";
 import { KEY_SHAPE } from "./keys/keys.ts";
 import { isLoopback } from "./lib/addresses.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { localEmbedder } from "../../src/embeddings/local.ts";
+import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { relevance } from "../../src/memories/relevance.ts";
 import { dot } from "../../src/vectors/exact.ts";
 import { obey } from "./child.ts";

@@ -6,7 +6,7 @@
  */
 import hnswlib from "hnswlib-node";
 import { DIMENSION, type EmbeddedQuery } from "../../src/embeddings/embedder.ts";
-import { localEmbedder } from "../../src/embeddings/local.ts";
+import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { relevance } from "../../src/memories/relevance.ts";
 import { Store } from "../../src/storage/store.ts";

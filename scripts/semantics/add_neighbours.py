@@ -2,7 +2,7 @@
 
 Usage: add_neighbours.py IN OUT [neighbours]
 
-The result is the file that src/embeddings/semantics.ts reads: "CSV2", the header of CSV1 with u32 neighbours after the
+The result is the file that src/embeddings/local/semantics.ts reads: "CSV2", the header of CSV1 with u32 neighbours after the
 dimensions, the body of CSV1, and then, little endian:
     u16[rows * neighbours] rows, nearest first, 65535 = no more
     u8[rows * neighbours] worth: worth / 255 = 0.7 * (cosine - 0.3) / 0.7, for cosines above 0.3

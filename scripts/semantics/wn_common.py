@@ -1,4 +1,4 @@
-"""Reads WordNet 3.0 and cuts its texts into stems, by the rules of src/embeddings/terms.ts.
+"""Reads WordNet 3.0 and cuts its texts into stems, by the rules of src/embeddings/local/terms.ts.
 
 Only the rules that matter for dictionary prose are here: lower case, no accents, stop words out, irregular forms, Porter
 stems. Dates, identifiers and scripts without spaces do not occur in WordNet. Where the two disagree about a stem, its

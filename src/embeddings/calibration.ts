@@ -13,7 +13,7 @@
  *
  * @module
  */
-import type { Lane } from "./lanes.ts";
+import type { Lane } from "./remote/lanes.ts";
 import { RELATED_PROBES, UNRELATED_PROBES } from "./probes.ts";
 
 export interface MeasuredCosines {

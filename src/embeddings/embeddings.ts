@@ -16,9 +16,9 @@ import type { Reader, Store, Tx } from "../storage/store.ts";
 import { labels, meta, owed, provider, type EmbeddingSettings, type ProviderRow } from "../storage/tables.ts";
 import { calibrate, calibrationOf, type ProviderCalibration } from "./calibration.ts";
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
-import { localEmbedder } from "./local.ts";
-import { OPENAI_BASE_URL, OPENAI_MODEL, openAiEmbedder, type OpenAiEmbedder } from "./openai.ts";
-import { closed, ProviderError, SHOWN_TO_ALL, tooLate } from "./provider-error.ts";
+import { localEmbedder } from "./local/local.ts";
+import { OPENAI_BASE_URL, OPENAI_MODEL, openAiEmbedder, type OpenAiEmbedder } from "./remote/openai.ts";
+import { closed, ProviderError, SHOWN_TO_ALL, tooLate } from "./remote/provider-error.ts";
 
 export const PROVIDERS = ["local", "openai"] as const;
 export const PROVIDER_DEFAULTS = {

@@ -16,7 +16,7 @@
  */
 import type { Active } from "../embeddings/embeddings.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
-import { ProviderError } from "../embeddings/provider-error.ts";
+import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import { BadRows } from "../storage/bad-rows.ts";

@@ -14,7 +14,7 @@
  * @module
  */
 import { bucketOf, type EmbeddedQuery, type QueryTerms, SIGN, WHOLE_WORTH } from "../embeddings/embedder.ts";
-import { spellings } from "../embeddings/local.ts";
+import { spellings } from "../embeddings/local/local.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { firstCodePoints } from "../lib/text.ts";
 

@@ -7,8 +7,8 @@
  * @module
  */
 import { PROVIDER_DEFAULTS, type Embeddings, type Prepared } from "../embeddings/embeddings.ts";
-import type { OpenAiEmbedder } from "../embeddings/openai.ts";
-import { ProviderError } from "../embeddings/provider-error.ts";
+import type { OpenAiEmbedder } from "../embeddings/remote/openai.ts";
+import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { ApiError } from "../lib/errors.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";

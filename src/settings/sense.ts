@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { apiKeyProblem, baseUrlProblem } from "../embeddings/openai.ts";
+import { apiKeyProblem, baseUrlProblem } from "../embeddings/remote/openai.ts";
 import { ApiError } from "../lib/errors.ts";
 import { toJson } from "../lib/json.ts";
 import { firstCodePoints } from "../lib/text.ts";

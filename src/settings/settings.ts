@@ -9,7 +9,7 @@
  */
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { OPENAI_BASE_URL } from "../embeddings/openai.ts";
+import { OPENAI_BASE_URL } from "../embeddings/remote/openai.ts";
 import type { Reader, Store, Tx } from "../storage/store.ts";
 import { settings, type EmbeddingSettings, type SettingsRow, type WebhookSettings } from "../storage/tables.ts";
 import { policyOf, WEBHOOK_DEFAULTS, type WebhookPolicy } from "../webhooks/policy.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { localEmbedder } from "../../src/embeddings/local.ts";
+import { localEmbedder } from "../../src/embeddings/local/local.ts";
 
 // A word whose two places were the same one, with opposite signs, once cancelled itself out: one in 2,500 words alone in a
 // text had a vector of NaN, and its memory was never found.

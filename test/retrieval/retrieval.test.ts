@@ -5,7 +5,7 @@
  * @module
  */
 import { describe, expect, test } from "bun:test";
-import { localEmbedder } from "../../src/embeddings/local.ts";
+import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { relevance } from "../../src/memories/relevance.ts";
 import { bm25 } from "./bm25.ts";
 import { MEMORIES, type MemoryKey } from "./memories.ts";

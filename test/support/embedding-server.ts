@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { localEmbedder } from "../../src/embeddings/local.ts";
+import { localEmbedder } from "../../src/embeddings/local/local.ts";
 
 export interface EmbeddingServerOptions {
   /** Length of its vectors. */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { localEmbedder } from "../../src/embeddings/local.ts";
+import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import type { MemoryId } from "../../src/lib/ids.ts";
 import { putMemory, putVector } from "../../src/storage/memory-records.ts";
 import { encodeVector } from "../../src/vectors/encoding.ts";

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { mix } from "../../src/embeddings/semantics.ts";
+import { mix } from "../../src/embeddings/local/semantics.ts";
 
 const SYLLABLES_FROM = 0xac00;
 const SYLLABLES = 11_172;

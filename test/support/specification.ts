@@ -447,7 +447,7 @@ export const SPECIFICATION: Record<string, Record<string, readonly (keyof typeof
     "what the environment says is in force and shown as such; what is set through the API wins, at once and after a restart": [],
     "what was not delivered before a kill -9 is delivered after it, with the same id, by the operator's schedule": [],
   },
-  "unit/embeddings/local.test.ts": { "every text has a vector of unit length and ascending terms": [] },
+  "unit/embeddings/local/local.test.ts": { "every text has a vector of unit length and ascending terms": [] },
   "unit/http/body.test.ts": {
     "a whole number is kept or refused: none comes back as another one": [],
     "a body without a declared length takes its share of the memory for bodies as it comes, and gives it back": ["arrivingBytesMax"],

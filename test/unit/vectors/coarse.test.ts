@@ -1,6 +1,6 @@
 import { describe, expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
-import { localEmbedder } from "../../../src/embeddings/local.ts";
+import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { Coarse } from "../../../src/vectors/coarse.ts";
 import { kernelOn, scriptKernel } from "../../../src/vectors/coarse-kernel.ts";
 import { dot } from "../../../src/vectors/exact.ts";

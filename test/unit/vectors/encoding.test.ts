@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { DIMENSION } from "../../../src/embeddings/embedder.ts";
-import { localEmbedder } from "../../../src/embeddings/local.ts";
+import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { isEmbedding, storedLabel, storedTerms, storedVector } from "../../../src/vectors/encoding.ts";
 import { dot, storedDot } from "../../../src/vectors/exact.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";

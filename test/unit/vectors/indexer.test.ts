@@ -2,7 +2,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { localEmbedder } from "../../../src/embeddings/local.ts";
+import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import type { BareId } from "../../../src/lib/ids.ts";
 import { labels, memories } from "../../../src/storage/tables.ts";
 import { matches, type Filter } from "../../../src/storage/walk.ts";

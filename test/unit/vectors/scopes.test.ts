@@ -1,6 +1,6 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
-import { localEmbedder } from "../../../src/embeddings/local.ts";
+import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { removeMemoryRecords } from "../../../src/storage/memory-records.ts";
 import { memoriesBySession } from "../../../src/storage/tables.ts";
 import { posting } from "../../../src/storage/walk.ts";

@@ -14,11 +14,11 @@
  *
  * @module
  */
-import type { Clock, Wait } from "../lib/clock.ts";
+import type { Clock, Wait } from "../../lib/clock.ts";
 import { estimateTokens, firstTokens, halves } from "./batching.ts";
 import { type Lane, Lanes } from "./lanes.ts";
 import { closed, ProviderError, tooLate } from "./provider-error.ts";
-import { timeLimit } from "../lib/time-limit.ts";
+import { timeLimit } from "../../lib/time-limit.ts";
 
 /** OpenAI takes 300,000 tokens in a request; half of that leaves room for a wrong estimate. */
 const REQUEST_TOKENS_MAX = 150_000;

@@ -1,10 +1,16 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
-import { DIMENSION } from "../../../src/embeddings/embedder.ts";
-import { memoryTerms, queryTerms } from "../../../src/embeddings/local.ts";
-import { apiKeyProblem, baseUrlProblem, openAiEmbedder, type OpenAiEmbedder, type OpenAiOptions } from "../../../src/embeddings/openai.ts";
-import { ProviderError } from "../../../src/embeddings/provider-error.ts";
+import { DIMENSION } from "../../../../src/embeddings/embedder.ts";
+import { memoryTerms, queryTerms } from "../../../../src/embeddings/local/local.ts";
+import {
+  apiKeyProblem,
+  baseUrlProblem,
+  openAiEmbedder,
+  type OpenAiEmbedder,
+  type OpenAiOptions,
+} from "../../../../src/embeddings/remote/openai.ts";
+import { ProviderError } from "../../../../src/embeddings/remote/provider-error.ts";
 import {
   answers,
   type Behaviour,
@@ -16,8 +22,8 @@ import {
   startEmbeddingServer,
   when,
   type EmbeddingServer,
-} from "../../support/embedding-server.ts";
-import { FakeTimers } from "../../support/timers.ts";
+} from "../../../support/embedding-server.ts";
+import { FakeTimers } from "../../../support/timers.ts";
 
 const open: OpenAiEmbedder[] = [];
 afterEach(() => {
@@ -852,7 +858,7 @@ describe("a connection", () => {
   });
 
   test("over TLS needs a certificate that is trusted", async () => {
-    const file = (name: string) => Bun.file(`${import.meta.dir}/../../support/tls/${name}`).text();
+    const file = (name: string) => Bun.file(`${import.meta.dir}/../../../support/tls/${name}`).text();
     const tls = { cert: await file("certificate.pem"), key: await file("key.pem") };
     let requests = 0;
     using server = Bun.serve({ port: 0, hostname: "127.0.0.1", tls, fetch: () => (requests++, new Response("{}")) });

@@ -7,8 +7,8 @@
  *
  * @module
  */
-import { firstCodePoints } from "../lib/text.ts";
-import { DIMENSION } from "./embedder.ts";
+import { firstCodePoints } from "../../lib/text.ts";
+import { DIMENSION } from "../embedder.ts";
 import { ProviderError, type ProviderErrorFacts, type ProviderErrorKind } from "./provider-error.ts";
 
 /** Which options a request carries. */

@@ -25,7 +25,7 @@ import {
   type QueryTerms,
   type TermId,
   WHOLE_WORTH,
-} from "./embedder.ts";
+} from "../embedder.ts";
 import { MEANING_DIMENSION, mix, type Semantics, semantics } from "./semantics.ts";
 import { type Cut, type Term, type TermCutter, termCutter } from "./terms.ts";
 

@@ -8,10 +8,10 @@
  */
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import { placeOf } from "../lib/addresses.ts";
-import { addressesOf, type Resolve } from "../lib/names.ts";
-import { isRefused, pinnedRequest, type Means, type Post } from "../lib/pinned-request.ts";
-import { unlessAborted } from "../lib/time-limit.ts";
+import { placeOf } from "../../lib/addresses.ts";
+import { addressesOf, type Resolve } from "../../lib/names.ts";
+import { isRefused, pinnedRequest, type Means, type Post } from "../../lib/pinned-request.ts";
+import { unlessAborted } from "../../lib/time-limit.ts";
 import { badAnswer } from "./openai-wire.ts";
 import { ProviderError } from "./provider-error.ts";
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { FINGERPRINT, UNKNOWN_WORD } from "../../../src/embeddings/embedder.ts";
-import { localEmbedder, memoryTerms, queryTerms, spellings } from "../../../src/embeddings/local.ts";
+import { FINGERPRINT, UNKNOWN_WORD } from "../../../../src/embeddings/embedder.ts";
+import { localEmbedder, memoryTerms, queryTerms, spellings } from "../../../../src/embeddings/local/local.ts";
 
 const embedder = localEmbedder();
 const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * b[i]!, 0);

@@ -15,8 +15,8 @@
  * @module
  */
 import { DIGIT, fold, HAN, HIRAGANA, isDigit, isFlagHalf, kindAt, LETTER, SEPARATOR, signAt, unitsAt, UNSPACED } from "./characters.ts";
-import { copyOf } from "../lib/text.ts";
-import { bucketOf, FINGERPRINT, SIGN, type TermId, UNKNOWN_WORD } from "./embedder.ts";
+import { copyOf } from "../../lib/text.ts";
+import { bucketOf, FINGERPRINT, SIGN, type TermId, UNKNOWN_WORD } from "../embedder.ts";
 import { CLOCK_TIME, dateAt, DECIMAL_NUMBER, GROUPED_NUMBER, matchAt, WHOLE_AMOUNT } from "./numbers.ts";
 import { hashText, mix, type Semantics } from "./semantics.ts";
 import { SMALL_WORD_WEIGHT, SMALL_WORDS, stemOf, STOP_WORDS } from "./words.ts";

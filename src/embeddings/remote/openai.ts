@@ -7,19 +7,19 @@
  *
  * @module
  */
-import { Cache, textBytes } from "../lib/cache.ts";
-import type { Clock, Wait } from "../lib/clock.ts";
-import { HOUR_MS } from "../lib/duration.ts";
-import { messageOf } from "../lib/errors.ts";
-import { CACHE_BYTES_MAX } from "../lib/limits.ts";
-import type { Resolve } from "../lib/names.ts";
-import { Connections } from "../lib/pinned-request.ts";
-import { retryAfterMs } from "../lib/retry-after.ts";
+import { Cache, textBytes } from "../../lib/cache.ts";
+import type { Clock, Wait } from "../../lib/clock.ts";
+import { HOUR_MS } from "../../lib/duration.ts";
+import { messageOf } from "../../lib/errors.ts";
+import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
+import type { Resolve } from "../../lib/names.ts";
+import { Connections } from "../../lib/pinned-request.ts";
+import { retryAfterMs } from "../../lib/retry-after.ts";
 import { firstTokens } from "./batching.ts";
 import { Dispatcher, PLAIN_TEXT } from "./dispatch.ts";
-import { DIMENSION, type EmbeddedQuery, type Embedder, type Embedding } from "./embedder.ts";
+import { DIMENSION, type EmbeddedQuery, type Embedder, type Embedding } from "../embedder.ts";
 import type { Lane } from "./lanes.ts";
-import { memoryTerms, queryTerms } from "./local.ts";
+import { memoryTerms, queryTerms } from "../local/local.ts";
 import {
   badAnswer,
   formInstead,
@@ -33,7 +33,7 @@ import {
 } from "./openai-wire.ts";
 import { ProviderError, tooLate } from "./provider-error.ts";
 import { postToProvider } from "./provider-request.ts";
-import { timeLimit } from "../lib/time-limit.ts";
+import { timeLimit } from "../../lib/time-limit.ts";
 
 export const OPENAI_BASE_URL = "https://api.openai.com/v1";
 export const OPENAI_MODEL = "text-embedding-3-small";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { MEANING_DIMENSION, readSemantics, semantics } from "../../../src/embeddings/semantics.ts";
+import { MEANING_DIMENSION, readSemantics, semantics } from "../../../../src/embeddings/local/semantics.ts";
 
 /** A table of the stems 10, cup and tea, where tea and cup are neighbours and `teas` is an irregular form of tea. */
 function smallTable(): Uint8Array {

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { Wait } from "../lib/clock.ts";
+import type { Wait } from "../../lib/clock.ts";
 import { type BatchLimits, takeBatch } from "./batching.ts";
 
 const LANES = ["query", "memory"] as const;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { estimateTokens, firstTokens, takeBatch } from "../../../src/embeddings/batching.ts";
+import { estimateTokens, firstTokens, takeBatch } from "../../../../src/embeddings/remote/batching.ts";
 
 test("tokens are estimated on the high side of what tokenizers make of ordinary text", () => {
   const estimates = ["a".repeat(1000), "я".repeat(1000), "茶".repeat(1000), "👋".repeat(1000), ""].map(estimateTokens);

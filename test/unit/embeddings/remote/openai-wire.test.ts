@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { formInstead, readComplaint, redactor, refusal } from "../../../src/embeddings/openai-wire.ts";
-import { openAiEmbedder } from "../../../src/embeddings/openai.ts";
-import { FakeTimers } from "../../support/timers.ts";
-import { ratioOf } from "../../support/timing.ts";
+import { formInstead, readComplaint, redactor, refusal } from "../../../../src/embeddings/remote/openai-wire.ts";
+import { openAiEmbedder } from "../../../../src/embeddings/remote/openai.ts";
+import { FakeTimers } from "../../../support/timers.ts";
+import { ratioOf } from "../../../support/timing.ts";
 
 const LENGTH = 64 * 1024;
 const redact = redactor("sk-proj-0123456789abcdef");
