@@ -12,7 +12,7 @@ import { configureNative } from "./lib/native.ts";
 import { systemSentence } from "./lib/system-errors.ts";
 import { commit, version } from "./lib/version.ts";
 import { makeDirectory } from "./storage/data-directory.ts";
-import { isDamage, isOfLmdb, lmdbReason } from "./storage/refusal.ts";
+import { isDamage, isOfLmdb, lmdbReason } from "./storage/disk-errors.ts";
 
 async function main([command, ...args]: readonly string[]): Promise<number> {
   if (command !== undefined && command !== "help" && (args.includes("--help") || args.includes("-h"))) {

@@ -23,7 +23,7 @@ import { StoreQuotas } from "./settings/quotas.ts";
 import { Settings, type SettingsEnvironment } from "./settings/settings.ts";
 import { sessionExpiry } from "./sessions/expiry.ts";
 import { sessionRemoval } from "./sessions/removal.ts";
-import { claim } from "./storage/claim.ts";
+import { lockDirectory } from "./storage/directory-lock.ts";
 import { makePrivate, prepareDirectory } from "./storage/data-directory.ts";
 import { deadReaders } from "./storage/dead-readers.ts";
 import type { Durability } from "./storage/durability.ts";
@@ -93,12 +93,12 @@ function recordsOf(store: Store, clock: Clock): Records {
 /**
  * Opens everything for serving, an older store brought up to date; nobody else can serve from the directory until `close`.
  *
- * @throws {DirectoryInUseError}
+ * @throws {Error} while another process has locked the directory
  */
 export async function openService(dataDirectory: string, given: Clock, log: Log, options: ServiceOptions = {}): Promise<Service> {
   const clock = bounded(given);
   const directory = prepareDirectory(dataDirectory);
-  const release = claim(directory);
+  const lock = lockDirectory(directory);
   try {
     try {
       removeIncoming(directory);
@@ -175,11 +175,11 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
         });
         await vectors.close();
         await records.store.close();
-        release();
+        lock[Symbol.dispose]();
       },
     };
   } catch (error) {
-    release();
+    lock[Symbol.dispose]();
     throw error;
   }
 }

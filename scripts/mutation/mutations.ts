@@ -9,8 +9,8 @@ import type { Mutation } from "./mutation.ts";
 
 const STORE = "test/unit/storage/store.test.ts";
 const WALK = "test/unit/storage/walk.test.ts";
-const REFUSAL = "test/unit/storage/refusal.test.ts";
-const CLAIM = "test/unit/storage/claim.test.ts";
+const DISK_ERRORS = "test/unit/storage/disk-errors.test.ts";
+const DIRECTORY_LOCK = "test/unit/storage/directory-lock.test.ts";
 const IDEMPOTENCY = "test/idempotency.test.ts";
 const KEYS = "test/keys.test.ts";
 const AUTHENTICATION = "test/authentication.test.ts";
@@ -141,17 +141,17 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "two processes serve from one directory",
-    file: "src/storage/claim.ts",
+    file: "src/storage/directory-lock.ts",
     find: '    lock.run("BEGIN EXCLUSIVE");',
     replace: "",
-    tests: [CLAIM],
+    tests: [DIRECTORY_LOCK],
   },
   {
     breaks: "a full disk is found out by the commit that damages something, not before",
-    file: "src/storage/refusal.ts",
-    find: "return bavail * bsize >= FREE_BYTES_MIN;",
-    replace: "return bavail * bsize >= 0;",
-    tests: [REFUSAL, STORE],
+    file: "src/storage/disk-errors.ts",
+    find: "return freeBytes(directory) >= FREE_BYTES_MIN;",
+    replace: "return freeBytes(directory) >= 0;",
+    tests: [DISK_ERRORS, STORE],
   },
   {
     breaks: "a label is given twice",

@@ -15,7 +15,7 @@ import { showProgress } from "./progress.ts";
 export async function doctor(args: readonly string[], prepare: Prepare): Promise<number> {
   const { config, has } = readCommandLine({ command: "doctor", file: "none", switches: ["fix"], needsStore: "damaged" }, args, prepare);
   const { examineAll, mendAll } = await import("../operations/doctor.ts");
-  const { withStore, withClaimedStore } = await import("../operations/with-store.ts");
+  const { withStore, withLockedStore } = await import("../operations/with-store.ts");
   if (!(await isFileWhole(config.dataDirectory, { fix: has("fix") }))) return 1;
   using progress = showProgress("Looking", "rows");
   const onProgress = (done: number, total: number) => progress.show(done, total);
@@ -28,7 +28,7 @@ export async function doctor(args: readonly string[], prepare: Prepare): Promise
       await print("Stop the server and run cairn doctor --fix to mend what can be mended.");
     return findings.length === 0 ? 0 : 1;
   }
-  const { found, left } = await withClaimedStore(config.dataDirectory, systemClock, (store) => mendAll(store, onProgress));
+  const { found, left } = await withLockedStore(config.dataDirectory, systemClock, (store) => mendAll(store, onProgress));
   progress.clear();
   await describeFindings(found);
   if (left.length === 0) await print(found.length === 0 ? "Nothing was wrong." : "All of it is mended.");

@@ -28,14 +28,14 @@ export async function exportAll(args: readonly string[], prepare: Prepare): Prom
   const { salvageLines } = await import("../operations/salvage.ts");
   const { withDataFile } = await import("../operations/damage.ts");
   const { withStore } = await import("../operations/with-store.ts");
-  const { writeWhole } = await import("../operations/files.ts");
+  const { writeAtomically } = await import("../operations/files.ts");
   using progress = showProgress("Exporting", "records");
   const options = { secrets: has("with-secrets") };
   const onProgress = (done: number, total: number) => progress.show(done, total);
   const leftOut: LeftOut[] = [];
   const write = async (lines: () => Iterable<string>) => {
     if (file === undefined) return writeLines(lines(), writeOut);
-    await writeWhole(file, { force: has("force") }, async (directory) => {
+    await writeAtomically(file, { force: has("force") }, async (directory) => {
       const path = join(directory, "export");
       const handle = await open(path, "wx", 0o600);
       try {

@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { hasCode } from "../lib/errors.ts";
 import { systemReason } from "../lib/system-errors.ts";
 
 // The write fails as well; without a listener the process would end with a stack trace.
@@ -50,5 +51,5 @@ export function escaped(text: string): string {
 }
 
 export function hasReaderLeft(error: unknown): boolean {
-  return error instanceof Error && "code" in error && error.code === "EPIPE";
+  return hasCode(error, "EPIPE");
 }

@@ -12,9 +12,9 @@ import { showProgress } from "./progress.ts";
 export async function rebuildIndex(args: readonly string[], prepare: Prepare): Promise<number> {
   const { config } = readCommandLine({ command: "rebuild-index", file: "none", needsStore: true }, args, prepare);
   const { rebuildGraph } = await import("../operations/graph.ts");
-  const { withClaimedStore } = await import("../operations/with-store.ts");
+  const { withLockedStore } = await import("../operations/with-store.ts");
   using progress = showProgress("Building", "vectors");
-  const { indexed, vectors, graphFrom, removed, warnings } = await withClaimedStore(config.dataDirectory, systemClock, (store) =>
+  const { indexed, vectors, graphFrom, removed, warnings } = await withLockedStore(config.dataDirectory, systemClock, (store) =>
     rebuildGraph(store, config, (done, total) => progress.show(done, total)),
   );
   progress.clear();

@@ -11,7 +11,7 @@ import { systemClock } from "../lib/clock.ts";
 import { bufferedWriter, createLog, describeError } from "../lib/log.ts";
 import { version } from "../lib/version.ts";
 import { openService } from "../service.ts";
-import { isOfLmdb } from "../storage/refusal.ts";
+import { isOfLmdb } from "../storage/disk-errors.ts";
 import { memories, sessions } from "../storage/tables.ts";
 import { listen, type Listeners } from "./listeners.ts";
 import { notify, type State } from "./notify.ts";

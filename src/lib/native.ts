@@ -18,7 +18,7 @@ import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getEnvironmentData, setEnvironmentData } from "node:worker_threads";
-import { messageOf } from "./errors.ts";
+import { hasCode, messageOf } from "./errors.ts";
 
 const SETTINGS_KEY = "cairn.native";
 
@@ -126,7 +126,7 @@ function ensurePrivateDirectory(directory: string): void {
   try {
     mkdirSync(directory, { mode: 0o700 });
   } catch (error) {
-    if (!isSystemError(error, "EEXIST")) throw error;
+    if (!hasCode(error, "EEXIST")) throw error;
   }
   const stats = lstatSync(directory);
   if (!stats.isDirectory()) throw new Error("not a directory");
@@ -138,7 +138,7 @@ function hasHash(path: string, sha256: string): boolean {
   try {
     return createHash("sha256").update(readFileSync(path)).digest("hex") === sha256;
   } catch (error) {
-    if (isSystemError(error, "ENOENT")) return false;
+    if (hasCode(error, "ENOENT")) return false;
     throw error;
   }
 }
@@ -158,8 +158,4 @@ function open(path: string): unknown {
   const loaded: { exports: unknown } = { exports: {} };
   process.dlopen(loaded, path);
   return loaded.exports;
-}
-
-function isSystemError(error: unknown, code: string): boolean {
-  return error instanceof Error && "code" in error && error.code === code;
 }

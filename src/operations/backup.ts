@@ -15,36 +15,34 @@ import { join } from "node:path";
 import { mkdirSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
+import { digest, type Digest } from "../lib/files.ts";
 import { toIso } from "../lib/time.ts";
 import { version } from "../lib/version.ts";
 import { DATA_FILE, STORE_DIRECTORY } from "../storage/data-file.ts";
-import { isDamage } from "../storage/refusal.ts";
+import { isDamage } from "../storage/disk-errors.ts";
 import { Store } from "../storage/store.ts";
 import { BACKUP_NUMBER, memories, meta, sessions, SCHEMA_VERSION } from "../storage/tables.ts";
 import { checkFile } from "./damage.ts";
-import { writeWhole, type WriteOptions } from "./files.ts";
+import { writeAtomically, type WriteOptions } from "./files.ts";
 import { putStore } from "./new-store.ts";
 import { OperationError, type OnProgress } from "./report.ts";
 
 const FORMAT = 1;
 const DESCRIPTION_BYTES = 512;
-const CHUNK_BYTES = 1024 * 1024;
 const FINDINGS_SHOWN_MAX = 3;
 const DAMAGED = "The store is damaged, so that no backup was written. cairn doctor says what is lost.";
 
-export interface Description {
+export interface Description extends Digest {
   cairn_backup: number;
   cairn: string;
   schema: number;
   created_at: string;
-  bytes: number;
-  sha256: string;
 }
 
 export async function writeBackup(store: Store, clock: Clock, path: string, options: WriteOptions): Promise<Description> {
-  const taken: { description?: Description } = {};
-  await writeWhole(path, options, async (directory) => {
-    const created_at = toIso(clock.now());
+  const header = { cairn_backup: FORMAT, cairn: version, schema: store.schema, created_at: toIso(clock.now()) };
+  let description: Description = { ...header, bytes: 0, sha256: "" };
+  await writeAtomically(path, options, async (directory) => {
     const isCurrent = store.schema === SCHEMA_VERSION;
     const assertWhole = (file: string) => assertCopy(file, { decode: isCurrent }, DAMAGED);
     try {
@@ -56,12 +54,11 @@ export async function writeBackup(store: Store, clock: Clock, path: string, opti
     }
     const copy = join(directory, "data.mdb");
     assertWhole(copy);
-    const { bytes, sha256 } = await digest(copy, Number.POSITIVE_INFINITY, () => undefined);
-    taken.description = { cairn_backup: FORMAT, cairn: version, schema: store.schema, created_at, bytes, sha256 };
-    await appendFile(copy, `${JSON.stringify(taken.description).padEnd(DESCRIPTION_BYTES - 1)}\n`);
+    description = { ...header, ...(await digest(copy)) };
+    await appendFile(copy, `${JSON.stringify(description).padEnd(DESCRIPTION_BYTES - 1)}\n`);
     return copy;
   });
-  return taken.description as Description;
+  return description;
 }
 
 export interface Restored extends Description {
@@ -85,25 +82,13 @@ export async function restoreBackup(
   const description = await describe(path);
   const refusal = force ? undefined : `There is a store in ${dataDirectory} already. Restore elsewhere, or replace it with --force.`;
   let counts = { sessions: 0, memories: 0 };
-  await putStore(dataDirectory, refusal, async (draft) => {
-    mkdirSync(join(draft, STORE_DIRECTORY), { mode: 0o700 });
-    const copyPath = join(draft, DATA_FILE);
-    const copy = await open(copyPath, "wx", 0o600);
-    try {
-      let done = 0;
-      const found = await digest(path, description.bytes, async (chunk) => {
-        await copy.writeFile(chunk);
-        onProgress?.((done += chunk.byteLength), description.bytes);
-      });
-      if (found.bytes !== description.bytes || found.sha256 !== description.sha256) {
-        throw new OperationError(`${path} is damaged: it is not what was written. Nothing was changed.`);
-      }
-    } finally {
-      await copy.close();
-    }
+  await putStore(dataDirectory, refusal, async (incoming) => {
+    mkdirSync(join(incoming, STORE_DIRECTORY), { mode: 0o700 });
+    const copyPath = join(incoming, DATA_FILE);
+    await copyChecked(path, description, copyPath, onProgress);
     const isCurrent = description.schema === SCHEMA_VERSION;
     assertCopy(copyPath, { decode: isCurrent }, `${path} is a backup of a damaged store. Nothing was changed.`);
-    const store = await Store.open(draft, clock, { older: true });
+    const store = await Store.open(incoming, clock, { older: true });
     counts = { sessions: store.count(sessions), memories: store.count(memories) };
     const { schema } = store;
     // The store that the backup is of may be in use.
@@ -112,6 +97,18 @@ export async function restoreBackup(
     if (schema !== description.schema) throw new OperationError(`${path} has another schema than it says. Nothing was changed.`);
   });
   return { ...description, ...counts };
+}
+
+/** Copies the store out of a backup. @throws {OperationError} when it is not what was written */
+async function copyChecked(path: string, { bytes, sha256 }: Description, copyPath: string, onProgress?: OnProgress): Promise<void> {
+  await using copy = await open(copyPath, "wx", 0o600);
+  let done = 0;
+  const found = await digest(path, bytes, async (chunk) => {
+    await copy.writeFile(chunk);
+    onProgress?.((done += chunk.byteLength), bytes);
+  });
+  if (found.bytes !== bytes || found.sha256 !== sha256)
+    throw new OperationError(`${path} is damaged: it is not what was written. Nothing was changed.`);
 }
 
 /** @throws {OperationError} when a page or a row of a copy cannot be read */
@@ -147,29 +144,4 @@ function parsed(text: string): Description | undefined {
   } catch {
     return undefined;
   }
-}
-
-/** Reads the first bytes of a file once: hands each piece to `take`, and returns how many there were and their hash. */
-async function digest(
-  path: string,
-  length: number,
-  take: (chunk: Uint8Array) => void | Promise<void>,
-): Promise<{ bytes: number; sha256: string }> {
-  const hasher = new Bun.CryptoHasher("sha256");
-  const file = await open(path, "r");
-  const buffer = new Uint8Array(CHUNK_BYTES);
-  let bytes = 0;
-  try {
-    while (bytes < length) {
-      const { bytesRead } = await file.read(buffer, 0, Math.min(buffer.byteLength, length - bytes));
-      if (bytesRead === 0) break;
-      const chunk = buffer.subarray(0, bytesRead);
-      hasher.update(chunk);
-      await take(chunk);
-      bytes += bytesRead;
-    }
-  } finally {
-    await file.close();
-  }
-  return { bytes, sha256: hasher.digest("hex") };
 }

@@ -6,7 +6,7 @@
  * @module
  */
 import { join, resolve } from "node:path";
-import { claim } from "../storage/claim.ts";
+import { lockDirectory } from "../storage/directory-lock.ts";
 import { DATA_FILE, mendMeta, readDataFile } from "../storage/data-file.ts";
 import { damageText, DamagedStoreError, Pages, type Damage } from "../storage/pages.ts";
 import { pinPages } from "../storage/store.ts";
@@ -85,12 +85,8 @@ export async function withDataFile<Result>(dataDirectory: string, work: (path: s
 export function mendEnds(dataDirectory: string): string | undefined {
   const found = readDataFile(join(dataDirectory, DATA_FILE));
   if (found.kind !== "damaged" || !found.canBeMended) return undefined;
-  const release = claim(resolve(dataDirectory));
-  try {
-    mendMeta(dataDirectory);
-  } finally {
-    release();
-  }
+  using _ = lockDirectory(resolve(dataDirectory));
+  mendMeta(dataDirectory);
   return `${DATA_FILE} ${found.reason}: it is mended from the other one. At most the last change is lost.`;
 }
 

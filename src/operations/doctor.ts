@@ -1,8 +1,8 @@
 /**
  * Checks a store, and mends what its records say how to mend.
  *
- * A check reads one snapshot, so it is as right beside a running server as without one. Mending writes: who asks for it
- * has claimed the directory.
+ * A check reads one snapshot, so that it is right also while a server is running. Mending writes: its caller has locked the
+ * directory.
  *
  * @module
  */

@@ -6,6 +6,7 @@
  */
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { hasCode } from "../lib/errors.ts";
 import { numberKey } from "../storage/keys.ts";
 import type { Snapshot, Store } from "../storage/store.ts";
 import { labels, meta } from "../storage/tables.ts";
@@ -35,7 +36,7 @@ export async function examineGraph(store: Store, attempt = 1): Promise<{ points:
   try {
     return compareGraph(store, verified);
   } catch (error) {
-    if (attempt === ATTEMPTS || !(error instanceof Error && "code" in error && error.code === "ENOENT")) throw error;
+    if (attempt === ATTEMPTS || !hasCode(error, "ENOENT")) throw error;
     return examineGraph(store, attempt + 1);
   }
 }

@@ -7,15 +7,16 @@
  *
  * @module
  */
-import { mkdirSync, readdirSync, realpathSync, rmSync, statfsSync } from "node:fs";
+import { mkdirSync, readdirSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
+import { freeBytes } from "../lib/files.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { migrate, MIGRATIONS, migrationsFrom, type Migration } from "../storage/migrate.ts";
 import type { Durability } from "../storage/durability.ts";
-import { FREE_BYTES_MIN } from "../storage/refusal.ts";
+import { FREE_BYTES_MIN } from "../storage/disk-errors.ts";
 import { Store } from "../storage/store.ts";
 import { BACKUP_NUMBER, meta } from "../storage/tables.ts";
 import { writeBackup } from "./backup.ts";
@@ -23,7 +24,7 @@ import { removeAbandoned } from "./files.ts";
 import { OperationError } from "./report.ts";
 
 /**
- * Needs the claim of the directory.
+ * The caller has locked the directory.
  *
  * @throws {OperationError} when it could not be brought up to date; then it is as it was before the step that failed
  */
@@ -85,12 +86,12 @@ async function backupNumber(store: Store): Promise<string> {
 }
 
 function assertRoom(store: Store, backups: string): void {
-  const { bavail, bsize } = statfsSync(backups);
+  const free = freeBytes(backups);
   const needed = store.bytesUsed + FREE_BYTES_MIN;
-  if (bavail * bsize >= needed) return;
+  if (free >= needed) return;
   throw new OperationError(
     `The store in ${store.directory} has schema version ${store.schema} and is to be changed, after a backup. That needs ${megabytes(needed)} ` +
-      `in ${backups}, and ${megabytes(bavail * bsize)} are free. Nothing was changed. Make room, or make ${backups} a link to a directory where there is.`,
+      `in ${backups}, and ${megabytes(free)} are free. Nothing was changed. Make room, or make ${backups} a link to a directory where there is.`,
   );
 }
 

@@ -5,21 +5,19 @@
  */
 import { resolve } from "node:path";
 import type { Clock } from "../lib/clock.ts";
-import { claim } from "../storage/claim.ts";
+import { lockDirectory } from "../storage/directory-lock.ts";
 import { Store } from "../storage/store.ts";
 
-/** For work that only reads, beside a running server too. */
-export function withStore<Result>(dataDirectory: string, clock: Clock, work: (store: Store) => Promise<Result>): Promise<Result> {
-  return withOpened(dataDirectory, clock, { onlyReads: true }, work);
-}
+type Work<Result> = (store: Store) => Promise<Result>;
 
-async function withOpened<Result>(
+/** For work that only reads, also while a server is running. */
+export async function withStore<Result>(
   dataDirectory: string,
   clock: Clock,
-  options: { onlyReads: boolean },
-  work: (store: Store) => Promise<Result>,
+  work: Work<Result>,
+  { onlyReads } = { onlyReads: true },
 ): Promise<Result> {
-  const store = await Store.open(resolve(dataDirectory), clock, options);
+  const store = await Store.open(resolve(dataDirectory), clock, { onlyReads });
   try {
     return await work(store);
   } finally {
@@ -27,16 +25,8 @@ async function withOpened<Result>(
   }
 }
 
-/** Refuses while a server, or another command of this kind, has the directory. */
-export async function withClaimedStore<Result>(
-  dataDirectory: string,
-  clock: Clock,
-  work: (store: Store) => Promise<Result>,
-): Promise<Result> {
-  const release = claim(resolve(dataDirectory));
-  try {
-    return await withOpened(dataDirectory, clock, { onlyReads: false }, work);
-  } finally {
-    release();
-  }
+/** For work that writes; refuses while a server, or another command of this kind, has locked the directory. */
+export async function withLockedStore<Result>(dataDirectory: string, clock: Clock, work: Work<Result>): Promise<Result> {
+  using _ = lockDirectory(resolve(dataDirectory));
+  return await withStore(dataDirectory, clock, work, { onlyReads: false });
 }

@@ -9,7 +9,7 @@
 import { ApiError } from "../lib/errors.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import type { Span, Tx } from "./access.ts";
-import { isPanic } from "./refusal.ts";
+import { isPanic } from "./disk-errors.ts";
 import type { Store } from "./store.ts";
 import type { AnyTable } from "./tables.ts";
 

@@ -204,7 +204,7 @@ export function treeAt(view: DataView, offset: number, lastPage: number): Tree |
 
 /**
  * Writes the whole one of two meta pages over the damaged one, as the state before it: LMDB continues from the whole one.
- * At most the last commit is missing then. Needs the claim of the directory.
+ * At most the last commit is missing then. The caller has locked the directory.
  */
 export function mendMeta(dataDirectory: string): void {
   const file = openSync(join(dataDirectory, DATA_FILE), "r+");

@@ -1,10 +1,9 @@
 /**
- * When a commit counts as done: once it is on the disk, or, for who would rather be quick than sure, once others see it.
+ * When a commit counts as done: strict, once it is on the disk; relaxed, once others see it, with the flush to follow.
  *
- * Relaxed, the flush follows at once and meanwhile the next commits go on. Until it is done an older state stays untouched
- * in the file, and that is what a start takes up after a crash: the latest changes are missing then, but what is there is
- * whole. A file that was ever written so needs to be opened so: a mark beside it says that, until a strict server has
- * flushed it and taken the mark away.
+ * Until a relaxed flush is done LMDB leaves the previous flushed state in the file, and a start after a crash returns to it:
+ * the latest changes are lost, but what is there is whole. A file that was ever written so has to be opened so. A marker
+ * file says that, until a strict server has flushed the store and removed the marker.
  *
  * @module
  */
@@ -14,16 +13,16 @@ import { join } from "node:path";
 export const DURABILITIES = ["strict", "relaxed"] as const;
 export type Durability = (typeof DURABILITIES)[number];
 
-export function isMarked(path: string): boolean {
-  return existsSync(join(path, MARK));
+const MARKER = "relaxed";
+
+export function hasUnsyncedMarker(storeDirectory: string): boolean {
+  return existsSync(join(storeDirectory, MARKER));
 }
 
-export function mark(path: string): void {
-  writeFileSync(join(path, MARK), "", { mode: 0o600 });
+export function setUnsyncedMarker(storeDirectory: string): void {
+  writeFileSync(join(storeDirectory, MARKER), "", { mode: 0o600 });
 }
 
-export function unmark(path: string): void {
-  rmSync(join(path, MARK));
+export function clearUnsyncedMarker(storeDirectory: string): void {
+  rmSync(join(storeDirectory, MARKER));
 }
-
-const MARK = "relaxed";

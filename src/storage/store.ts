@@ -26,10 +26,10 @@ import { systemReason } from "../lib/system-errors.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
 import { createDataFile, createLockFile, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.ts";
-import { isMarked, mark, unmark, type Durability } from "./durability.ts";
+import { clearUnsyncedMarker, hasUnsyncedMarker, setUnsyncedMarker, type Durability } from "./durability.ts";
 import { KEY_ENCODER } from "./keys.ts";
 import { assertFile } from "./pages.ts";
-import { hasRoom, isOfLmdb, isPanic, lmdbReason, reasonOf, refusal } from "./refusal.ts";
+import { hasFreeSpace, isOfLmdb, isPanic, lmdbReason, diskReason, unavailable } from "./disk-errors.ts";
 import { RowCache } from "./row-cache.ts";
 import { SCHEMA_VERSION, TABLES, labels, meta, vectors, type AnyTable, type Table } from "./tables.ts";
 import { WriteBuffer, type Write } from "./write-buffer.ts";
@@ -111,7 +111,7 @@ export class Store implements Reader {
     this.#clock = clock;
     const path = pathIn(directory);
     // Marked, a start must not trust pages that were never flushed, and a commit resolves before its flush.
-    this.#isMarked = isMarked(path) && !readOnly;
+    this.#isMarked = hasUnsyncedMarker(path) && !readOnly;
     const sync = this.#isMarked ? { overlappingSync: true, separateFlushed: true, safeRestore: true } : { overlappingSync: false };
     this.#flushesLater = this.#isMarked && durability === "strict";
     this.#env = open<string, string>({ path, maxDbs: TABLES.length + 4, encoding: "string", readOnly, ...sync });
@@ -148,8 +148,8 @@ export class Store implements Reader {
       throw new StoreError(`The store in ${directory} must not be written to: its files, or the disk, are read-only.`);
     if (!readOnly) {
       Store.#createFiles(directory);
-      if (durability === "relaxed") mark(path);
-      else if (durability === "strict" && isMarked(path)) await Store.#flush(directory, clock);
+      if (durability === "relaxed") setUnsyncedMarker(path);
+      else if (durability === "strict" && hasUnsyncedMarker(path)) await Store.#flush(directory, clock);
     }
     const store = Store.#opened(directory, clock, durability, readOnly);
     if (!store.has(meta, "schema") && !readOnly) await store.commit((tx) => tx.put(meta, "schema", String(SCHEMA_VERSION)));
@@ -189,7 +189,7 @@ export class Store implements Reader {
     // Only a commit settles which state is the last.
     await store.tryToWrite().catch(() => (isFlushed = false));
     await store.close();
-    if (isFlushed) unmark(pathIn(directory));
+    if (isFlushed) clearUnsyncedMarker(pathIn(directory));
   }
 
   /** The schema version of its rows. */
@@ -392,14 +392,14 @@ export class Store implements Reader {
         (reason: unknown) => reason,
       );
       this.#spaceCheckedAt = Number.NEGATIVE_INFINITY;
-      const reason = reasonOf(cause, this.directory);
+      const reason = diskReason(cause, this.directory);
       if (isOfLmdb(cause)) {
         this.#writeProblem = reason;
         this.#lookForPanic();
       }
       if (this.hasPanicked) throw outcomeUnknown(PANIC, cause);
       // Others may see it by now: only its flush may have failed.
-      throw this.#isMarked ? outcomeUnknown(`${reason} Reading still works.`, cause) : refusal(reason, cause);
+      throw this.#isMarked ? outcomeUnknown(`${reason} Reading still works.`, cause) : unavailable(reason, cause);
     }
   }
 
@@ -501,14 +501,14 @@ export class Store implements Reader {
 
   #refuseWhatMustFail(): void {
     if (this.#panic !== undefined) throw this.#panic;
-    if (this.#isNearlyFull()) throw refusal(NEARLY_FULL);
+    if (this.#isNearlyFull()) throw unavailable(NEARLY_FULL);
   }
 
   #isNearlyFull(): boolean {
     const now = this.#clock.elapsed();
     if (now - this.#spaceCheckedAt >= FREE_SPACE_CHECK_MS) {
       this.#spaceCheckedAt = now;
-      this.#hasRoom = hasRoom(this.directory);
+      this.#hasRoom = hasFreeSpace(this.directory);
     }
     return !this.#hasRoom;
   }

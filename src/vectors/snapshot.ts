@@ -11,9 +11,10 @@
  * @module
  */
 import { randomUUID } from "node:crypto";
-import { mkdir, open, readdir, rename, rm, statfs } from "node:fs/promises";
+import { mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { DIMENSION } from "../embeddings/embedder.ts";
+import { digest, flush, freeBytes } from "../lib/files.ts";
 import { describeError } from "../lib/log.ts";
 import { Graph } from "./hnsw.ts";
 
@@ -44,7 +45,7 @@ interface Manifest {
 /** @throws {Error} when the disk did not take all of it; the snapshot before then stays */
 export async function saveSnapshot(directory: string, { graph, removed }: Snapshot): Promise<void> {
   await mkdir(directory, { recursive: true, mode: 0o700 });
-  await assertSpace(directory, graph.size * POINT_BYTES);
+  assertSpace(directory, graph.size * POINT_BYTES);
   const file = `${randomUUID()}.hnsw`;
   const path = join(directory, file);
   const draft = join(directory, `${file}.manifest`);
@@ -98,31 +99,10 @@ function isManifest(value: unknown): value is Manifest {
   return typeof file === "string" && /^[0-9a-f-]+\.hnsw$/.test(file) && Array.isArray(removed) && removed.every(Number.isSafeInteger);
 }
 
-async function assertSpace(directory: string, bytes: number): Promise<void> {
-  const { bavail, bsize } = await statfs(directory);
-  if (bavail * bsize < bytes + SPARE_BYTES) {
-    throw new Error(`the disk has ${bavail * bsize} bytes free; ${bytes} for the snapshot would leave too few for the store`);
-  }
-}
-
-/** Reads in pieces and lets other work through between them. */
-async function digest(path: string): Promise<{ bytes: number; sha256: string }> {
-  const hasher = new Bun.CryptoHasher("sha256");
-  let bytes = 0;
-  for await (const chunk of Bun.file(path).stream()) {
-    hasher.update(chunk);
-    bytes += chunk.byteLength;
-  }
-  return { bytes, sha256: hasher.digest("hex") };
-}
-
-async function flush(path: string): Promise<void> {
-  const handle = await open(path, "r");
-  try {
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
+function assertSpace(directory: string, bytes: number): void {
+  const free = freeBytes(directory);
+  if (free < bytes + SPARE_BYTES)
+    throw new Error(`the disk has ${free} bytes free; ${bytes} for the snapshot would leave too few for the store`);
 }
 
 /** What earlier snapshots and attempts left. What cannot be removed now is tried again with the next one. */

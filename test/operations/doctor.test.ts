@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { examineAll, mendAll } from "../../src/operations/doctor.ts";
 import { rebuildGraph } from "../../src/operations/graph.ts";
 import { RECORDS, stored } from "../../src/operations/records.ts";
-import { withClaimedStore } from "../../src/operations/with-store.ts";
+import { withLockedStore } from "../../src/operations/with-store.ts";
 import { AFTER_ALL, numberKey } from "../../src/storage/keys.ts";
 import { LABEL_BYTES, putMemory } from "../../src/storage/memory-records.ts";
 import { Store, type Tx } from "../../src/storage/store.ts";
@@ -471,8 +471,8 @@ test("vectors stored or deleted since the index was written are nothing wrong", 
 test("who mends has the directory for itself", async () => {
   await store.close();
   const cairn = await startCairn({ directory });
-  expect(await refusalOf(withClaimedStore(directory, new FakeClock(), (one) => mendAll(one)))).toContain("Another Cairn is using");
+  expect(await refusalOf(withLockedStore(directory, new FakeClock(), (one) => mendAll(one)))).toContain("Another Cairn is using");
   await cairn.close();
   store = await Store.open(directory, new FakeClock());
-  expect(await withClaimedStore(directory, new FakeClock(), (one) => mendAll(one))).toEqual({ found: [], left: [] });
+  expect(await withLockedStore(directory, new FakeClock(), (one) => mendAll(one))).toEqual({ found: [], left: [] });
 });

@@ -1,29 +1,29 @@
 import { expect, test } from "bun:test";
 import { existsSync, mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { claim } from "../../../src/storage/claim.ts";
+import { lockDirectory } from "../../../src/storage/directory-lock.ts";
 import { scratchDirectory } from "../../support/process.ts";
 
 const refusalOf = (directory: string): string => {
   try {
-    claim(directory)();
+    using _ = lockDirectory(directory);
   } catch (error) {
     return String(error);
   }
   return "none";
 };
 
-test("a directory is one claimant's at a time; whoever comes second is told what may have it", () => {
+test("a directory is locked by one process at a time, and the error of the second names what may have locked it", () => {
   using directory = scratchDirectory();
-  const release = claim(directory.path);
+  const lock = lockDirectory(directory.path);
   expect(refusalOf(directory.path)).toBe(
-    `DirectoryInUseError: Another Cairn is using ${directory.path}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.`,
+    `Error: Another Cairn is using ${directory.path}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.`,
   );
-  release();
+  lock[Symbol.dispose]();
   expect(refusalOf(directory.path)).toBe("none");
 });
 
-test("a directory that cannot be claimed for another reason is not said to be in use", () => {
+test("a directory that cannot be locked for another reason is not said to be in use", () => {
   using directory = scratchDirectory();
   mkdirSync(join(directory.path, "serve.lock"));
   expect(refusalOf(directory.path)).toStartWith(`Error: ${join(directory.path, "serve.lock")} cannot be locked: `);
@@ -36,18 +36,18 @@ test("a lock that is a link to a file elsewhere is refused, and nothing is made 
   expect(existsSync(join(directory.path, "elsewhere"))).toBe(false);
 });
 
-test("a directory on a disk that takes no more bytes is claimed too, by one process at a time", () => {
+test("a directory on a disk that takes no more bytes is locked too, by one process at a time", () => {
   using directory = scratchDirectory();
-  const module = join(import.meta.dir, "../../../src/storage/claim.ts");
-  const script = `import { claim } from "${module}"; claim("${directory.path}"); process.stdout.write("claimed");`;
+  const module = join(import.meta.dir, "../../../src/storage/directory-lock.ts");
+  const script = `import { lockDirectory } from "${module}"; lockDirectory("${directory.path}"); process.stdout.write("locked");`;
   const elsewhere = () => {
     // Of no bytes, since a full disk has room for names only.
     const child = Bun.spawnSync(["prlimit", "--fsize=0", process.execPath, "--eval", script]);
     return child.stdout.toString() || child.stderr.toString();
   };
-  expect(elsewhere()).toBe("claimed");
-  const release = claim(directory.path);
-  expect(elsewhere()).toContain("DirectoryInUseError");
-  release();
-  expect(elsewhere()).toBe("claimed");
+  expect(elsewhere()).toBe("locked");
+  const lock = lockDirectory(directory.path);
+  expect(elsewhere()).toContain("Another Cairn is using");
+  lock[Symbol.dispose]();
+  expect(elsewhere()).toBe("locked");
 });

@@ -1,7 +1,7 @@
 import { expect, spyOn, test } from "bun:test";
 import * as fs from "node:fs";
 import { constants, tmpdir } from "node:os";
-import { reasonOf } from "../../../src/storage/refusal.ts";
+import { diskReason } from "../../../src/storage/disk-errors.ts";
 
 const GIB = 1024 ** 3;
 
@@ -13,7 +13,7 @@ for (const { free, says } of [
     const real = fs.statfsSync;
     using said = spyOn(fs, "statfsSync").mockImplementation(((path: string) => ({ ...real(path), bsize: 1, bavail: free })) as never);
     const cause = Object.assign(new Error("Input/output error"), { code: constants.errno.EIO });
-    expect(reasonOf(cause, tmpdir())).toBe(says);
+    expect(diskReason(cause, tmpdir())).toBe(says);
     expect(said).toHaveBeenCalled();
   });
 }

@@ -1,19 +1,18 @@
 /**
- * What LMDB's errors mean: why a change was refused or a read failed, as far as the system has said so, and whether LMDB can
- * go on at all.
+ * What LMDB's errors mean: why a write or a read failed, as far as the system says so, and whether LMDB still works at all.
  *
  * @module
  */
-import { statfsSync } from "node:fs";
 import { constants } from "node:os";
 import { ApiError, messageOf } from "../lib/errors.ts";
+import { freeBytes } from "../lib/files.ts";
 
-/** LMDB's own: the file may grow no further. */
+/** Of LMDB itself: the file may grow no further. */
 const MDB_MAP_FULL = -30_792;
-/** LMDB's own: a write of a meta page failed, and nothing is read or written until the process ends. */
+/** Of LMDB itself: a write of a meta page failed, and nothing is read or written until the process ends. */
 const MDB_PANIC = -30_795;
 
-/** Below this a commit is refused: LMDB has to be able to write the pages of everything that waits (64 MiB). */
+/** Below this a commit is refused: LMDB has to be able to write the pages of all queued commits. */
 export const FREE_BYTES_MIN = 64 * 1024 * 1024;
 
 const FULL = "The disk is full.";
@@ -31,29 +30,28 @@ const REASONS: ReadonlyMap<unknown, string> = new Map([
   [MDB_MAP_FULL, NO_ADDRESSES],
 ]);
 
-/** Whether the disk that a directory is on has room for commits. */
-export function hasRoom(directory: string): boolean {
+/** Whether the disk that a directory is on takes commits. */
+export function hasFreeSpace(directory: string): boolean {
   try {
-    const { bavail, bsize } = statfsSync(directory);
-    return bavail * bsize >= FREE_BYTES_MIN;
+    return freeBytes(directory) >= FREE_BYTES_MIN;
   } catch {
-    // A disk that does not even say that: the commit will find out why.
+    // The commit will say what is wrong with the disk.
     return true;
   }
 }
 
-/** Why the disk refused a write: `cause` is what LMDB threw; EIO also stands for a write cut short because the disk is full. */
-export function reasonOf(cause: unknown, directory: string): string {
+/** Why the disk refused a write: `cause` is what LMDB threw. EIO also stands for a write cut short because the disk is full. */
+export function diskReason(cause: unknown, directory: string): string {
   const code = codeOf(cause);
-  return code === errno.EIO && !hasRoom(directory) ? FULL : (REASONS.get(code) ?? "The change could not be written to the disk.");
+  return code === errno.EIO && !hasFreeSpace(directory) ? FULL : (REASONS.get(code) ?? "The change could not be written to the disk.");
 }
 
-/** The answer to a change that was not made, for this reason. */
-export function refusal(reason: string, cause?: unknown): ApiError {
+/** The answer to a change that was not made. */
+export function unavailable(reason: string, cause?: unknown): ApiError {
   return new ApiError("service_unavailable", `${reason} Nothing was changed; reading still works.`, { cause });
 }
 
-/** Whether LMDB has thrown this: its codes are numbers, those of the system's calls are names. */
+/** Whether LMDB threw this: its codes are numbers, those of the system's calls are names. */
 export function isOfLmdb(error: unknown): boolean {
   return error instanceof Error && !(error instanceof DOMException) && (typeof codeOf(error) === "number" || "commitError" in error);
 }

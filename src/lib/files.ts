@@ -1,0 +1,43 @@
+/**
+ * Files that are on the disk, whole, and hashed.
+ *
+ * @module
+ */
+import { statfsSync } from "node:fs";
+import { open } from "node:fs/promises";
+
+const CHUNK_BYTES = 1024 * 1024;
+
+/** Waits until a file, or the names in a directory, are on the disk (fsync). */
+export async function flush(path: string): Promise<void> {
+  await using handle = await open(path, "r");
+  await handle.sync();
+}
+
+/** Bytes that this user may still write to the disk that a file or directory is on. */
+export function freeBytes(path: string): number {
+  const { bavail, bsize } = statfsSync(path);
+  return bavail * bsize;
+}
+
+export interface Digest {
+  bytes: number;
+  sha256: string;
+}
+
+/** Reads the first `bytesMax` bytes of a file in chunks, and hands each to `onChunk` before the next is read into its place. */
+export async function digest(path: string, bytesMax = Infinity, onChunk?: (chunk: Uint8Array) => Promise<void>): Promise<Digest> {
+  const hasher = new Bun.CryptoHasher("sha256");
+  await using handle = await open(path, "r");
+  const buffer = new Uint8Array(CHUNK_BYTES);
+  let bytes = 0;
+  while (bytes < bytesMax) {
+    const { bytesRead } = await handle.read(buffer, 0, Math.min(CHUNK_BYTES, bytesMax - bytes));
+    if (bytesRead === 0) break;
+    const chunk = buffer.subarray(0, bytesRead);
+    hasher.update(chunk);
+    await onChunk?.(chunk);
+    bytes += bytesRead;
+  }
+  return { bytes, sha256: hasher.digest("hex") };
+}
