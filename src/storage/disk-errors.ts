@@ -7,9 +7,9 @@ import { constants } from "node:os";
 import { ApiError, messageOf } from "../lib/errors.ts";
 import { freeBytes } from "../lib/files.ts";
 
-/** Of LMDB itself: the file may grow no further. */
+/** LMDB: the file may grow no further. */
 const MDB_MAP_FULL = -30_792;
-/** Of LMDB itself: a write of a meta page failed, and nothing is read or written until the process ends. */
+/** LMDB: a write of a meta page failed, and nothing is read or written until the process ends. */
 const MDB_PANIC = -30_795;
 
 /** Below this a commit is refused: LMDB has to be able to write the pages of all queued commits. */
