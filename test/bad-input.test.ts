@@ -5,7 +5,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { nested, neverGiven, refusal, type Refusal } from "./support/answers.ts";
+import { nested, unknownId, refusal, type Refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 
 /** Everything that a store could have changed, in one text. */
@@ -87,7 +87,7 @@ const bodies: BadBody[] = [
   { path: "/v1/sessions/SESSION/turns", body: { ...TURN, state_after: "x" }, param: "state_after" },
   { path: "/v1/memory", body: { content: "tea" }, param: "session_id" },
   { path: "/v1/memory", body: { session_id: 5, content: "tea" }, param: "session_id" },
-  ...["", "none", "__proto__", neverGiven("sess"), neverGiven("mem"), "x".repeat(100_000)].map((value) => ({
+  ...["", "none", "__proto__", unknownId("sess"), unknownId("mem"), "x".repeat(100_000)].map((value) => ({
     path: "/v1/memory",
     body: { session_id: value, content: "tea" },
     param: "session_id",
@@ -229,22 +229,22 @@ for (const { path, prefix } of lists) {
       prefix,
       `${prefix}_`,
       `${prefix}_short`,
-      `${neverGiven(prefix)}0`,
-      neverGiven(other),
+      `${unknownId(prefix)}0`,
+      unknownId(other),
       "__proto__",
       "%00",
-      `${neverGiven(prefix)}%0A`,
+      `${unknownId(prefix)}%0A`,
     ]) {
       expect({ cursor, ...refusal(await ask(cursor)) }).toEqual({ cursor, status: 400, code: "invalid_request", param: "starting_after" });
     }
-    expect((await ask(neverGiven(prefix))).status).toBe(200);
+    expect((await ask(unknownId(prefix))).status).toBe(200);
   });
 }
 
 test("a version as cursor is a plain integer", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();
-  for (const cursor of ["", "-1", "1.0", "x", neverGiven("sess")]) {
+  for (const cursor of ["", "-1", "1.0", "x", unknownId("sess")]) {
     const answer = await cairn.get(`/v1/sessions/${id}/versions?starting_after=${cursor}`);
     expect({ cursor, ...refusal(answer) }).toEqual({ cursor, status: 400, code: "invalid_request", param: "starting_after" });
   }
@@ -354,7 +354,7 @@ test("unknown fields are ignored, and none of the service's own can be set", asy
   await using cairn = await startCairn();
   const own = {
     object: "x",
-    id: neverGiven("sess"),
+    id: unknownId("sess"),
     created_at: "2020-01-01T00:00:00.000Z",
     updated_at: "2020-01-01T00:00:00.000Z",
     state: { forged: true },
@@ -363,7 +363,7 @@ test("unknown fields are ignored, and none of the service's own can be set", asy
     turn_count: 7,
     ttl_expires_at: "2036-01-01T00:00:00.000Z",
     turn_number: 7,
-    embedding_id: neverGiven("emb"),
+    embedding_id: unknownId("emb"),
     vector_available: false,
     userId: "forged",
   };
@@ -377,7 +377,7 @@ test("unknown fields are ignored, and none of the service's own can be set", asy
   const memory = await cairn.addMemory(session.id, "tea", own);
   expect(memory).toMatchObject({ object: "memory", vector_available: true, created_at: "2026-05-07T08:00:00.000Z" });
   expect([memory.id, memory.embedding_id]).not.toContain(own.embedding_id);
-  expect(await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { ...own, session_id: neverGiven("sess") }))).toEqual(memory);
+  expect(await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { ...own, session_id: unknownId("sess") }))).toEqual(memory);
   expect(await cairn.ok(cairn.get("/v1/sessions?page=2&offset=5&constructor=1"))).toMatchObject({ data: [{ id: session.id }] });
 });
 

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { idsOf, neverGiven, refusal } from "./support/answers.ts";
+import { idsOf, unknownId, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { roundsDuring } from "./support/loop.ts";
 
@@ -268,7 +268,7 @@ test("there is no context of a session that is not there, has expired or was del
   const deleted = await cairn.createSession();
   await cairn.ok(cairn.delete(`/v1/sessions/${deleted.id}`));
   cairn.clock.advance({ seconds: 60 });
-  for (const id of [neverGiven("sess"), "nonsense", expired.id, deleted.id]) {
+  for (const id of [unknownId("sess"), "nonsense", expired.id, deleted.id]) {
     for (const body of [{}, { query: "tea" }]) {
       const answer = refusal(await cairn.post(`/v1/sessions/${id}/context`, body));
       expect([id, answer]).toEqual([id, { status: 404, code: "session_not_found", param: "session_id" }]);

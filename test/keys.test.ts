@@ -9,7 +9,7 @@ import { exportLines } from "../src/operations/export.ts";
 import { importLines } from "../src/operations/import.ts";
 import { openRecords } from "../src/service.ts";
 import { apiKeys, apiKeysById } from "../src/storage/tables.ts";
-import { idsOf, neverGiven, pagesOf, refusal } from "./support/answers.ts";
+import { idsOf, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 
 test("a key made without fields reads and writes, is of the tier free and never ends", async () => {
@@ -128,7 +128,7 @@ test("keys are listed newest first, in pages; the first one is an enterprise key
 
 test("a key that is not there is 404 resource_not_found", async () => {
   await using cairn = await startCairn();
-  for (const id of [neverGiven("key"), "key_short", "sess_0VQk3aB4x1Zq", "🫖"]) {
+  for (const id of [unknownId("key"), "key_short", "sess_0VQk3aB4x1Zq", "🫖"]) {
     for (const method of ["GET", "DELETE"]) {
       const answer = refusal(await cairn.request(method, `/v1/api_keys/${id}`));
       expect([method, id, answer]).toEqual([method, id, { status: 404, code: "resource_not_found", param: "key_id" }]);
@@ -213,7 +213,7 @@ test("a refused request changes nothing, and what it needs is checked before wha
   for (const [method, path, body] of [
     ["POST", `/v1/sessions/${id}/state`, { state: { step: 1 } }],
     ["POST", `/v1/sessions/${id}/state`, {}],
-    ["POST", `/v1/sessions/${neverGiven("sess")}/state`, { state: {} }],
+    ["POST", `/v1/sessions/${unknownId("sess")}/state`, { state: {} }],
     ["DELETE", `/v1/sessions/${id}`, undefined],
     ["POST", "/v1/api_keys", { scopes: ["admin"] }],
   ] as const) {
@@ -415,7 +415,7 @@ test("a key that is not there, was revoked or has ended cannot be rolled: 404 re
   await cairn.ok(roll(cairn, rolled.id, { overlap_seconds: 60 }));
   cairn.clock.advance({ seconds: 60 });
   const before = (await cairn.get("/v1/api_keys")).body;
-  for (const id of [neverGiven("key"), "key_short", "🫖", revoked.id, ended.id, rolled.id]) {
+  for (const id of [unknownId("key"), "key_short", "🫖", revoked.id, ended.id, rolled.id]) {
     const answer = refusal(await roll(cairn, id));
     expect([id, answer]).toEqual([id, { status: 404, code: "resource_not_found", param: "key_id" }]);
   }

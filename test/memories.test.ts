@@ -9,7 +9,7 @@ import {
   removals,
   vectors,
 } from "../src/storage/tables.ts";
-import { idsOf, nested, neverGiven, pagesOf, refusal } from "./support/answers.ts";
+import { idsOf, nested, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { roundsDuring } from "./support/loop.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 
@@ -68,10 +68,10 @@ test("null for an optional field of a memory is the same as leaving it out, and 
     tags: null,
     metadata: null,
     embed: null,
-    id: neverGiven("mem"),
+    id: unknownId("mem"),
     object: "session",
     created_at: "2001-01-01T00:00:00.000Z",
-    embedding_id: neverGiven("emb"),
+    embedding_id: unknownId("emb"),
     vector_available: false,
     user_id: "somebody",
     colour: "green",
@@ -88,7 +88,7 @@ test("null for an optional field of a memory is the same as leaving it out, and 
     embedding_id: EMBEDDING_ID,
     vector_available: true,
   });
-  expect([memory.id, memory.embedding_id]).not.toEqual([neverGiven("mem"), neverGiven("emb")]);
+  expect([memory.id, memory.embedding_id]).not.toEqual([unknownId("mem"), unknownId("emb")]);
   expect((await cairn.get("/v1/memory?user_id=somebody")).body.data).toEqual([]);
 });
 
@@ -170,7 +170,7 @@ test("a memory belongs to a live session: to none, a malformed one or one that w
   await using cairn = await startCairn();
   const deleted = await cairn.createSession();
   await cairn.ok(cairn.delete(`/v1/sessions/${deleted.id}`));
-  for (const id of [neverGiven("sess"), deleted.id, "sess_", "nonsense", "../..", neverGiven("mem")]) {
+  for (const id of [unknownId("sess"), deleted.id, "sess_", "nonsense", "../..", unknownId("mem")]) {
     const answer = await cairn.post("/v1/memory", { session_id: id, content: "tea" });
     expect([id, refusal(answer)]).toEqual([id, { status: 404, code: "session_not_found", param: "session_id" }]);
   }
@@ -181,7 +181,7 @@ test("a memory that is not there is not found, whatever its id looks like", asyn
   await using cairn = await startCairn();
   const session = await cairn.createSession();
   const notFound = { status: 404, code: "memory_not_found", param: "memory_id" };
-  for (const id of [neverGiven("mem"), "mem_", "nonsense", session.id, "mem_0VQk3aB4x1Zq1", "mem_0VQk3aB4x1Z%20", "%00"]) {
+  for (const id of [unknownId("mem"), "mem_", "nonsense", session.id, "mem_0VQk3aB4x1Zq1", "mem_0VQk3aB4x1Z%20", "%00"]) {
     expect([id, refusal(await cairn.get(`/v1/memory/${id}`))]).toEqual([id, notFound]);
     expect([id, refusal(await cairn.patch(`/v1/memory/${id}`, { type: "fact" }))]).toEqual([id, notFound]);
     expect([id, refusal(await cairn.delete(`/v1/memory/${id}`))]).toEqual([id, notFound]);
@@ -237,10 +237,7 @@ test("a change that leaves the content as it is leaves its vector as it is", asy
     [{ content: "tea" }, memory],
     [{}, memory],
     [{ content: null, type: null, tags: null, metadata: null }, memory],
-    [
-      { id: neverGiven("mem"), session_id: neverGiven("sess"), embedding_id: neverGiven("emb"), created_at: "2001-01-01T00:00:00Z" },
-      memory,
-    ],
+    [{ id: unknownId("mem"), session_id: unknownId("sess"), embedding_id: unknownId("emb"), created_at: "2001-01-01T00:00:00Z" }, memory],
     [{ type: "fact" }, { ...memory, type: "fact" }],
     [{ tags: ["b", "c"] }, { ...memory, type: "fact", tags: ["b", "c"] }],
     [
@@ -440,7 +437,7 @@ const REFUSED_LISTS = [
   { query: "limit=1.5", param: "limit" },
   { query: "limit=", param: "limit" },
   { query: "starting_after=nonsense", param: "starting_after" },
-  { query: `starting_after=${neverGiven("sess")}`, param: "starting_after" },
+  { query: `starting_after=${unknownId("sess")}`, param: "starting_after" },
   { query: "user_id=", param: "user_id" },
   { query: `user_id=${"x".repeat(257)}`, param: "user_id" },
   { query: "type=", param: "type" },
@@ -463,7 +460,7 @@ test("a list that cannot be given is refused with the parameter that is wrong", 
 
 test("a list of a session that is not there is not found", async () => {
   await using cairn = await startCairn();
-  for (const id of [neverGiven("sess"), "nonsense"]) {
+  for (const id of [unknownId("sess"), "nonsense"]) {
     const answer = refusal(await cairn.get(`/v1/memory?session_id=${id}`));
     expect([id, answer]).toEqual([id, { status: 404, code: "session_not_found", param: "session_id" }]);
   }

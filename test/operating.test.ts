@@ -51,7 +51,7 @@ test("metrics say what became of deliveries, and what is still to be done", asyn
   await using cairn = await startCairn({ webhooks: { retry_schedule: "10s" } });
   await using receiver = startReceiver();
   await cairn.ok(cairn.post("/v1/webhooks", { url: receiver.url, events: ["session.created"] }));
-  const told = async () => {
+  const shown = async () => {
     const found = await figures(cairn);
     const attempts = (outcome: string) => found[`cairn_webhook_attempts_total{outcome="${outcome}"}`];
     return {
@@ -64,24 +64,24 @@ test("metrics say what became of deliveries, and what is still to be done", asyn
     };
   };
   // Those of the first key's trace and of the webhook's.
-  expect((await told()).outbox).toBe(2);
+  expect((await shown()).outbox).toBe(2);
   await cairn.runTask("webhook outbox");
   const counts = { outbox: 0, pending: 0, delivered: 0, retry: 0, failed: 0, disabled: 0 };
-  expect(await told()).toEqual(counts);
+  expect(await shown()).toEqual(counts);
   // Two events each: of the session, and of its trace.
   await cairn.createSession();
   await cairn.createSession();
-  expect(await told()).toEqual({ ...counts, outbox: 4 });
+  expect(await shown()).toEqual({ ...counts, outbox: 4 });
   await cairn.runTask("webhook outbox");
-  expect(await told()).toEqual({ ...counts, pending: 2 });
+  expect(await shown()).toEqual({ ...counts, pending: 2 });
   await cairn.runTask("webhook deliveries");
-  expect(await told()).toEqual({ ...counts, delivered: 2 });
+  expect(await shown()).toEqual({ ...counts, delivered: 2 });
 
   const attempt = async (status: number) => {
     receiver.reply = () => new Response(null, { status });
     await cairn.runTask("webhook outbox");
     await cairn.runTask("webhook deliveries");
-    return told();
+    return shown();
   };
   await cairn.createSession();
   expect(await attempt(500)).toEqual({ ...counts, delivered: 2, retry: 1, pending: 1 });
@@ -92,7 +92,7 @@ test("metrics say what became of deliveries, and what is still to be done", asyn
   expect(await attempt(410)).toEqual({ ...counts, delivered: 2, retry: 1, failed: 2, disabled: 1, outbox: 1 });
   // Counted since the start, as Prometheus expects it.
   await cairn.restart();
-  expect(await told()).toEqual({ ...counts, outbox: 1 });
+  expect(await shown()).toEqual({ ...counts, outbox: 1 });
 });
 
 test("metrics are typed: what only rises is a counter", async () => {

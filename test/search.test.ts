@@ -1,6 +1,6 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { LIMITS } from "../src/lib/limits.ts";
-import { idsOf, neverGiven, refusal } from "./support/answers.ts";
+import { idsOf, unknownId, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { fillMemories, numberedTexts } from "./support/fill.ts";
 import { floodingSyllables, syllables } from "./support/flood.ts";
@@ -433,7 +433,7 @@ test("a search in a session that is not there, has expired or was deleted is not
   await cairn.addMemory(expired.id, "tea");
   await cairn.ok(cairn.delete(`/v1/sessions/${deleted.id}`));
   cairn.clock.advance({ seconds: 60 });
-  for (const id of [neverGiven("sess"), "nonsense", expired.id, deleted.id]) {
+  for (const id of [unknownId("sess"), "nonsense", expired.id, deleted.id]) {
     const answer = refusal(await cairn.post("/v1/memory/search", { query: "tea", session_id: id }));
     expect([id, answer]).toEqual([id, { status: 404, code: "session_not_found", param: "session_id" }]);
   }

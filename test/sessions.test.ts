@@ -9,7 +9,7 @@ import {
   vectors,
   versions,
 } from "../src/storage/tables.ts";
-import { idsOf, nested, neverGiven, pagesOf, refusal } from "./support/answers.ts";
+import { idsOf, nested, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 
 test("a session made from an agent_id alone has every other field at its default", async () => {
@@ -63,7 +63,7 @@ test("null for an optional field of a session is the same as leaving it out", as
 test("what a session decides itself cannot be set: id, counters, versions and times sent along are ignored", async () => {
   await using cairn = await startCairn();
   const made = await cairn.createSession({
-    id: neverGiven("sess"),
+    id: unknownId("sess"),
     object: "memory",
     created_at: "2001-01-01T00:00:00.000Z",
     ttl_expires_at: "2099-01-01T00:00:00.000Z",
@@ -76,7 +76,7 @@ test("what a session decides itself cannot be set: id, counters, versions and ti
   expect(made).toEqual({
     ...made,
     object: "session",
-    id: expect.not.stringContaining(neverGiven("sess")),
+    id: expect.not.stringContaining(unknownId("sess")),
     created_at: "2026-05-07T08:00:00.000Z",
     ttl_expires_at: "2026-05-08T08:00:00.000Z",
     state: {},
@@ -341,8 +341,8 @@ test("deleting a session answers what was deleted, and from then on it is not fo
 
 test("an id that no session has, or that none could have, is not found", async () => {
   await using cairn = await startCairn();
-  for (const id of [neverGiven("sess"), "sess_short", "mem_0VQk3aB4x1Zq", "sess_0VQk3aB4x1Zq0", "..%2f..%2fetc", "%00", "🫖"]) {
-    await expectNoSession(cairn, id, neverGiven("turn"));
+  for (const id of [unknownId("sess"), "sess_short", "mem_0VQk3aB4x1Zq", "sess_0VQk3aB4x1Zq0", "..%2f..%2fetc", "%00", "🫖"]) {
+    await expectNoSession(cairn, id, unknownId("turn"));
   }
 });
 

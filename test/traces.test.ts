@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { traces, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser } from "../src/storage/tables.ts";
-import { idsOf, neverGiven, pagesOf, refusal } from "./support/answers.ts";
+import { idsOf, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
 
@@ -428,7 +428,7 @@ test("a page of traces has 20 unless it is asked for up to 100, and the cursor k
 
 test("a trace that was never there is 404 trace_not_found", async () => {
   await using cairn = await startCairn();
-  for (const id of [neverGiven("trace"), "trace_short", "sess_0VQk3aB4x1Zq", "%00", "🫖"]) {
+  for (const id of [unknownId("trace"), "trace_short", "sess_0VQk3aB4x1Zq", "%00", "🫖"]) {
     const answer = refusal(await cairn.get(`/v1/traces/${id}`));
     expect([id, { ...answer, param: undefined }]).toEqual([id, { status: 404, code: "trace_not_found", param: undefined }]);
   }
@@ -443,7 +443,7 @@ test("traces outlive their session; for them session_id is only a filter", async
   expect((await cairn.traces(id)).map(({ action }) => action)).toEqual(actions);
   await cairn.restart();
   expect((await cairn.traces(id)).map(({ action }) => action)).toEqual(actions);
-  for (const other of [neverGiven("sess"), "sess_short", "nonsense", "%00"]) {
+  for (const other of [unknownId("sess"), "sess_short", "nonsense", "%00"]) {
     const listed = await cairn.get(`/v1/traces?session_id=${other}`);
     expect([other, listed.status, listed.body.data]).toEqual([other, 200, []]);
   }

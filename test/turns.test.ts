@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { idsOf, nested, neverGiven, pagesOf, refusal } from "./support/answers.ts";
+import { idsOf, nested, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 
 const TEXT = { type: "text", content: "Where is my order?" };
@@ -55,13 +55,13 @@ test("null for an optional field of a turn is the same as leaving it out, and un
     metadata: null,
     state_before: null,
     state_after: null,
-    id: neverGiven("turn"),
+    id: unknownId("turn"),
     turn_number: 17,
     created_at: "2001-01-01T00:00:00.000Z",
-    session_id: neverGiven("sess"),
+    session_id: unknownId("sess"),
   });
   expect(turn).toEqual({ ...plain, id: turn.id, turn_number: 2 });
-  expect(turn.id).not.toBe(neverGiven("turn"));
+  expect(turn.id).not.toBe(unknownId("turn"));
 });
 
 test("turns are numbered from 1 in the order of their ids, however many arrive at once", async () => {
@@ -134,12 +134,12 @@ test("a turn is found in its own session only", async () => {
   const mine = await cairn.createSession();
   const other = await cairn.createSession();
   const turn = await cairn.addTurn(mine.id);
-  for (const id of [neverGiven("turn"), "turn_short", "mem_0VQk3aB4x1Zq", "%00", "🫖"]) {
+  for (const id of [unknownId("turn"), "turn_short", "mem_0VQk3aB4x1Zq", "%00", "🫖"]) {
     const answer = refusal(await cairn.get(`/v1/sessions/${mine.id}/turns/${id}`));
     expect([id, answer]).toEqual([id, { status: 404, code: "turn_not_found", param: "turn_id" }]);
   }
   expect(refusal(await cairn.get(`/v1/sessions/${other.id}/turns/${turn.id}`))).toMatchObject({ status: 404, code: "turn_not_found" });
-  expect(refusal(await cairn.get(`/v1/sessions/${neverGiven("sess")}/turns/${turn.id}`)).code).toBe("session_not_found");
+  expect(refusal(await cairn.get(`/v1/sessions/${unknownId("sess")}/turns/${turn.id}`)).code).toBe("session_not_found");
   expect((await cairn.get(`/v1/sessions/${other.id}/turns`)).body.data).toEqual([]);
 });
 

@@ -2,7 +2,7 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { idsOf, refusal } from "./support/answers.ts";
-import { startCairn, type Cairn } from "./support/cairn.ts";
+import { startCairn, WITH_GRAPH, type Cairn } from "./support/cairn.ts";
 import { fillMemories, numberedTexts } from "./support/fill.ts";
 
 // A worker has to come up in most of them, and on a busy machine that can take seconds.
@@ -27,7 +27,7 @@ async function foundByThemselves(cairn: Cairn, contents: readonly string[], ids:
 const everyTenth = <Item>(items: readonly Item[]) => items.filter((_, i) => i % 10 === 0);
 
 test("while the index is being built requests are answered, new memories found and deleted ones not", async () => {
-  await using cairn = await startCairn();
+  await using cairn = await startCairn(WITH_GRAPH);
   const session = await cairn.createSession({ user_id: "ada" });
   const contents = numberedTexts(1_500);
   const ids = await fillMemories(cairn, session, contents);
@@ -47,7 +47,7 @@ test("while the index is being built requests are answered, new memories found a
 });
 
 test("while a snapshot is written requests are answered as ever", async () => {
-  await using cairn = await startCairn();
+  await using cairn = await startCairn(WITH_GRAPH);
   const session = await cairn.createSession();
   const contents = numberedTexts(300);
   const ids = await fillMemories(cairn, session, contents);
@@ -65,7 +65,7 @@ test("while a snapshot is written requests are answered as ever", async () => {
 });
 
 test("a stop writes the index down; the next start finds everything in it, and what was added and deleted in between", async () => {
-  await using cairn = await startCairn();
+  await using cairn = await startCairn(WITH_GRAPH);
   const session = await cairn.createSession();
   const contents = numberedTexts(200);
   const ids = await fillMemories(cairn, session, contents);
@@ -87,7 +87,7 @@ test("a stop writes the index down; the next start finds everything in it, and w
 });
 
 test("a start with a damaged snapshot says so and finds everything all the same", async () => {
-  await using cairn = await startCairn();
+  await using cairn = await startCairn(WITH_GRAPH);
   const session = await cairn.createSession();
   const contents = numberedTexts(200);
   const ids = await fillMemories(cairn, session, contents);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { nested, neverGiven, pagesOf, refusal } from "./support/answers.ts";
+import { nested, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 
 test("a state update replaces the state entirely, as the next version, and answers the session", async () => {
@@ -231,7 +231,7 @@ test("a version that does not exist is 404 version_not_found, whatever stands in
     const answer = refusal(await cairn.get(`/v1/sessions/${id}/versions/${version}`));
     expect([version, answer]).toEqual([version, { status: 404, code: "version_not_found", param: "version" }]);
   }
-  expect(refusal(await cairn.get(`/v1/sessions/${neverGiven("sess")}/versions/0`)).code).toBe("session_not_found");
+  expect(refusal(await cairn.get(`/v1/sessions/${unknownId("sess")}/versions/0`)).code).toBe("session_not_found");
 });
 
 test("versions are paged by number", async () => {

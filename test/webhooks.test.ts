@@ -5,11 +5,11 @@ import { expect, test } from "bun:test";
 import { Webhook } from "standardwebhooks";
 import { EVENT_TYPES } from "../src/traces/events.ts";
 import { deliveries, deliveriesBySession, deliveriesDue, outbox, payloads } from "../src/storage/tables.ts";
-import { idsOf, neverGiven, pagesOf, refusal } from "./support/answers.ts";
+import { idsOf, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
 import { until } from "./support/process.ts";
-import { dialHere, Patience, publicUrl, startReceiver, type Received } from "./support/receiver.ts";
+import { dialHere, ManualTimeout, publicUrl, startReceiver, type Received } from "./support/receiver.ts";
 
 const SECRET = "a secret of my own choice";
 
@@ -247,8 +247,8 @@ test("events that belong to no session do not wait for each other", async () => 
 });
 
 test("a session for which the receiver hangs blocks only itself", async () => {
-  const patience = new Patience();
-  await using cairn = await startCairn({ wait: patience.wait });
+  const timeout = new ManualTimeout();
+  await using cairn = await startCairn({ wait: timeout.wait });
   const sessions = await Promise.all(Array.from({ length: 20 }, () => cairn.createSession()));
   const slow: string = sessions[0].id;
   let isHanging = true;
@@ -268,7 +268,7 @@ test("a session for which the receiver hangs blocks only itself", async () => {
     ["pending", false],
   ]);
   isHanging = false;
-  patience.end(15_000);
+  timeout.end(15_000);
   await delivering;
   cairn.clock.advance({ seconds: 6 });
   await deliverAll(cairn);
@@ -377,22 +377,22 @@ test("a schedule that is set holds from the next failure on, without a restart; 
 });
 
 test("a time limit that is set holds for the next attempt, without a restart", async () => {
-  const patience = new Patience();
-  await using cairn = await startCairn({ wait: patience.wait });
+  const timeout = new ManualTimeout();
+  await using cairn = await startCairn({ wait: timeout.wait });
   await using receiver = startReceiver(() => new Promise(() => undefined));
   const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
-  for (const [timeout, ms] of [
+  for (const [limit, ms] of [
     ["3s", 3_000],
     ["250ms", 250],
     [null, 15_000],
   ] as const) {
-    await cairn.ok(cairn.patch("/v1/settings", { webhooks: { timeout } }));
+    await cairn.ok(cairn.patch("/v1/settings", { webhooks: { timeout: limit } }));
     await cairn.createSession();
     const delivering = deliverAll(cairn);
-    await patience.waiting(ms);
+    await timeout.waiting(ms);
     await receiver.got(1);
     receiver.received.splice(0);
-    patience.end(ms);
+    timeout.end(ms);
     await delivering;
     expect((await deliveriesOf(cairn, id))[0]).toMatchObject({
       attempts: 1,
@@ -410,21 +410,21 @@ test("while an event waits for a retry that is near, later ones of its session w
     (received, count) => new Response(null, { status: tell(received) === "one 1" && count < 6 ? 500 : 200 }),
   );
   await subscribe(cairn, receiver.url, { events: ["turn.added"] });
-  const told = () => receiver.received.splice(0).map(tell);
+  const sent = () => receiver.received.splice(0).map(tell);
   for (const { id } of [one, other, one, other]) await cairn.addTurn(id);
   await deliverAll(cairn);
-  expect(told()).toEqual(["one 1", "other 1", "other 2"]);
+  expect(sent()).toEqual(["one 1", "other 1", "other 2"]);
   cairn.clock.advance({ seconds: 6 });
   await deliverAll(cairn);
   // The next retry is 5 minutes away: nobody waits for that.
-  expect(told()).toEqual(["one 1", "one 2"]);
+  expect(sent()).toEqual(["one 1", "one 2"]);
   await cairn.addTurn(one.id);
   await deliverAll(cairn);
-  expect(told()).toEqual(["one 3"]);
+  expect(sent()).toEqual(["one 3"]);
   cairn.clock.advance({ seconds: 360 });
   receiver.reply = () => new Response();
   await deliverAll(cairn);
-  expect(told()).toEqual(["one 1"]);
+  expect(sent()).toEqual(["one 1"]);
 });
 
 test("a retry that succeeds keeps the order of its session", async () => {
@@ -569,8 +569,8 @@ test("a redirect is a failure and is not followed", async () => {
 });
 
 test("a receiver that does not answer within 15 s has failed; any number of them hold up neither requests nor other receivers", async () => {
-  const patience = new Patience();
-  await using cairn = await startCairn({ wait: patience.wait });
+  const timeout = new ManualTimeout();
+  await using cairn = await startCairn({ wait: timeout.wait });
   const hanging = Array.from({ length: 12 }, () => startReceiver(() => new Promise(() => undefined)));
   await using well = startReceiver();
   const ids: string[] = [];
@@ -591,7 +591,7 @@ test("a receiver that does not answer within 15 s has failed; any number of them
   cairn.service.webhooks.wake();
   await well.got(25);
   expect(inFlight()).toBe(12 + 32);
-  patience.end(15_000);
+  timeout.end(15_000);
   await until("the failures", async () => (await webhook(cairn, ids[0] ?? "")).failing_since !== null);
   await createSessions(5);
   cairn.service.webhooks.wake();
@@ -767,11 +767,11 @@ test("what is set of private targets holds at once, for a URL that is set and fo
 });
 
 test("a name that takes long to be looked up does not hold the request", async () => {
-  const patience = new Patience();
-  await using cairn = await startCairn({ wait: patience.wait, network: { resolve: () => new Promise(() => undefined) } });
+  const timeout = new ManualTimeout();
+  await using cairn = await startCairn({ wait: timeout.wait, network: { resolve: () => new Promise(() => undefined) } });
   const making = subscribe(cairn, "https://slow.example.com/");
-  await patience.waiting(2_000);
-  patience.end(2_000);
+  await timeout.waiting(2_000);
+  timeout.end(2_000);
   expect(await making).toMatchObject({ url: "https://slow.example.com/" });
 });
 
@@ -885,7 +885,7 @@ test("what is not there is 404, and a delivery is its own webhook's alone", asyn
   await using cairn = await startCairn();
   const [one, other] = [await subscribe(cairn, "http://127.0.0.1:1/"), await subscribe(cairn, "http://127.0.0.1:1/")];
   const { id: delivery } = await cairn.ok(cairn.post(`/v1/webhooks/${one.id}/test`));
-  for (const id of [neverGiven("whk"), "whk_short", delivery]) {
+  for (const id of [unknownId("whk"), "whk_short", delivery]) {
     const answers = [
       await cairn.get(`/v1/webhooks/${id}`),
       await cairn.patch(`/v1/webhooks/${id}`, {}),
@@ -897,7 +897,7 @@ test("what is not there is 404, and a delivery is its own webhook's alone", asyn
     ];
     expect(answers.map(refusal)).toEqual(answers.map(() => ({ status: 404, code: "resource_not_found", param: "webhook_id" })));
   }
-  for (const path of [`${other.id}/deliveries/${delivery}`, `${one.id}/deliveries/${neverGiven("dlv")}`]) {
+  for (const path of [`${other.id}/deliveries/${delivery}`, `${one.id}/deliveries/${unknownId("dlv")}`]) {
     expect(refusal(await cairn.post(`/v1/webhooks/${path}/retry`))).toEqual({
       status: 404,
       code: "resource_not_found",
@@ -919,7 +919,7 @@ test("all of it needs the scope admin", async () => {
     ["POST", `/v1/webhooks/${id}/rotate_secret`],
     ["POST", `/v1/webhooks/${id}/test`],
     ["GET", `/v1/webhooks/${id}/deliveries`],
-    ["POST", `/v1/webhooks/${id}/deliveries/${neverGiven("dlv")}/retry`],
+    ["POST", `/v1/webhooks/${id}/deliveries/${unknownId("dlv")}/retry`],
   ];
   for (const [method, path] of calls) {
     const answer = await cairn.request(method, path, { key, ...(method === "POST" || method === "PATCH" ? { body: {} } : {}) });

@@ -39,6 +39,6 @@ export function nested(levels: number): Record<string, unknown> {
 }
 
 /** An id of a record that was never made, but could have been. */
-export function neverGiven(prefix: string): string {
+export function unknownId(prefix: string): string {
   return `${prefix}_0VQk3aB4x1Zq`;
 }

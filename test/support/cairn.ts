@@ -25,6 +25,9 @@ export interface Options extends ServiceOptions {
   requireHttps?: boolean;
 }
 
+/** A graph is built of however few vectors, as it is of 200,000 otherwise. */
+export const WITH_GRAPH: Options = { index: { graphFrom: 0 } };
+
 /** No test looks a name up outside: every name is the same public address. */
 const resolve = () => Promise.resolve(["93.184.215.14"]);
 
@@ -68,8 +71,6 @@ export class Cairn implements AsyncDisposable {
       write: (line) => void this.logged.push(line),
     });
     this.#service = await openService(this.directory, this.clock, log, {
-      // However few the vectors of a test are, all that becomes of a graph is to become of them.
-      index: { graphFrom: 0 },
       ...this.#options,
       network: { resolve, ...this.#options.network },
     });

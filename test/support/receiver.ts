@@ -1,5 +1,5 @@
 /**
- * Receivers of webhooks on the loopback address, and the patience of those that wait for them.
+ * Receivers of webhooks on the loopback address, and the time limits of those that call them.
  *
  * @module
  */
@@ -91,7 +91,7 @@ export function startRawReceiver(answer: (socket: Socket) => void, more: (socket
 }
 
 /** Waits that end when the test says so, by how long they were meant to be. */
-export class Patience {
+export class ManualTimeout {
   readonly #waiting = new Set<{ ms: number; end: () => void }>();
   #looks: (() => void)[] = [];
 

@@ -21,7 +21,7 @@ import {
   versions,
 } from "../../../src/storage/tables.ts";
 import { pagesOf, refusal } from "../../support/answers.ts";
-import { type Answer, type Cairn, startCairn } from "../../support/cairn.ts";
+import { type Answer, type Cairn, startCairn, WITH_GRAPH } from "../../support/cairn.ts";
 import { Chance } from "../../support/process.ts";
 import { CONTENTS, drawn, QUERIES, Steps } from "./steps.ts";
 import { type Caller, DAY_MS, type Expected, type Json, type Key, plain, type Step } from "./wire.ts";
@@ -89,7 +89,7 @@ export class Simulation implements AsyncDisposable {
   static async start(seed: number): Promise<Simulation> {
     scores ??= askScores();
     const knownScores = await scores;
-    const cairn = await startCairn();
+    const cairn = await startCairn(seed % 2 === 0 ? WITH_GRAPH : {});
     const simulation = new Simulation(seed, cairn, knownScores);
     const [key] = (await cairn.ok(cairn.get("/v1/api_keys"))).data;
     simulation.#world.addFirstKey(key, cairn.key);

@@ -4,7 +4,7 @@
  *
  * @module
  */
-import { neverGiven } from "../../support/answers.ts";
+import { unknownId } from "../../support/answers.ts";
 import type { Chance } from "../../support/process.ts";
 import type { Prefix } from "./ids.ts";
 import { type Fields, Refusal, type Step } from "./wire.ts";
@@ -135,8 +135,8 @@ export class Steps {
 
   /** Mostly one that is there, rather one of the first or the last; sometimes one that is gone, or never was. */
   #id(prefix: Prefix, there: readonly string[], ever: readonly string[] = this.#world.ids.given[prefix]): string {
-    if (this.#isOnce(10)) return this.one(neverGiven(prefix), `${prefix}_x`, this.one(...ever) ?? "x");
-    return this.one(...this.one(there, there.slice(0, 3), there.slice(-3))) ?? neverGiven(prefix);
+    if (this.#isOnce(10)) return this.one(unknownId(prefix), `${prefix}_x`, this.one(...ever) ?? "x");
+    return this.one(...this.one(there, there.slice(0, 3), there.slice(-3))) ?? unknownId(prefix);
   }
 
   #session(): string {
