@@ -7,7 +7,7 @@ import { Embeddings } from "./embeddings/embeddings.ts";
 import { Arrivals } from "./http/arrivals.ts";
 import { Idempotency } from "./http/idempotency.ts";
 import { chance } from "./lib/chance.ts";
-import { bounded, wait, type Clock, type Wait } from "./lib/clock.ts";
+import { bounded, type Clock } from "./lib/clock.ts";
 import { DAY_MS } from "./lib/duration.ts";
 import { bareIdTime, IdSource } from "./lib/ids.ts";
 import { FairSemaphore } from "./lib/fair-semaphore.ts";
@@ -46,7 +46,6 @@ import { openWebhooks, type WebhookOptions } from "./webhooks/webhooks.ts";
 export interface ServiceOptions extends SettingsEnvironment {
   /** How receivers of webhooks are reached, and what names stand for. */
   network?: WebhookOptions;
-  wait?: Wait;
   index?: IndexOptions;
   /** What brings the store of an older Cairn up to date; those there are unless a test has its own. */
   migrations?: readonly Migration[];
@@ -114,7 +113,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     const timers: { driver?: Driver } = {};
     const wakeBackfill = () => timers.driver?.wake(BACKFILL);
     const resolve = options.network?.resolve ?? systemResolve;
-    const means = { clock, wait: options.wait ?? wait, random: chance, resolve, onFailure: wakeBackfill };
+    const means = { clock, random: chance, resolve, onFailure: wakeBackfill };
     const embeddings = await Embeddings.open(records.store, settings.inForce.embedding, means);
     const vectors = new VectorIndex(records.store, log, options.index);
     const arrivals = new Arrivals(clock);
@@ -123,7 +122,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     const system = systemCaller(() => settings.values.trace_retention_days);
     const wakeTask = (name: string) => timers.driver?.wake(name);
     const policy = () => settings.inForce.webhooks;
-    const hooks = openWebhooks(records, { log, wait: means.wait, random: chance, system }, policy, options.network ?? {}, wakeTask);
+    const hooks = openWebhooks(records, { log, random: chance, system }, policy, options.network ?? {}, wakeTask);
     const { wakeOutbox, parts: webhookParts } = hooks;
     const quotas = new StoreQuotas(records.store, clock, () => settings.values);
     const parts = {
@@ -136,7 +135,6 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
       settings,
       wakeBackfill,
       wakeOutbox,
-      wait: means.wait,
       webhooks: webhookParts,
     };
     const tasks = [

@@ -16,7 +16,7 @@ import {
   type EmbeddingServer,
   type EmbeddingServerOptions,
 } from "./support/embedding-server.ts";
-import { FakeTimers } from "./support/timers.ts";
+import { FakeClock } from "./support/clock.ts";
 
 const KEY = "sk-providers-0123456789abcdefghijklmn";
 const OTHER_KEY = "sk-others-zyxwvutsrqponmlkjihgfedcba";
@@ -27,11 +27,8 @@ const RENT = "The landlord raised the rent of the flat.";
 const DOWN = refuses(404, "The model is gone for lunch.");
 const UNAVAILABLE = { status: 503, code: "service_unavailable" };
 
-/** A Cairn whose waits the test ends; its clock is theirs. */
-async function start(options: Options = {}): Promise<{ cairn: Cairn; timers: FakeTimers }> {
-  const timers = new FakeTimers();
-  return { cairn: await startCairn({ clock: timers.clock, wait: timers.wait, ...options }), timers };
-}
+/** Pauses between attempts take no time; what waits for a limit waits until the test moves the clock. */
+const start = (options: Options = {}): Promise<Cairn> => startCairn({ clock: new FakeClock(undefined, { skipsPauses: true }), ...options });
 
 const openai = ({ baseUrl }: EmbeddingServer, more: Record<string, unknown> = {}) => ({
   provider: "openai",
@@ -117,8 +114,7 @@ function copyOf(cairn: Cairn): string {
 describe("setting a provider", () => {
   test("it is asked with its model, key and prefixes from then on, and its figures are shown", async () => {
     await using server = startEmbeddingServer({ length: 768, unrelated: 0.4, apiKey: KEY });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     const session = await cairn.createSession();
     const set = await setProvider(cairn, server, { api_key: KEY, query_prefix: "search: ", document_prefix: "document: " });
     expect(set).toEqual({
@@ -157,8 +153,7 @@ describe("setting a provider", () => {
   test("one of the environment is measured at the start, once, and kept", async () => {
     await using server = startEmbeddingServer({ length: 384, apiKey: KEY });
     const embedding = { provider: "openai", base_url: server.baseUrl, model: "some-model", api_key: KEY };
-    const { cairn } = await start({ embedding });
-    await using _ = cairn;
+    await using cairn = await start({ embedding });
     expect((await cairn.settings()).embedding).toMatchObject({
       provider: { value: "openai", source: "environment" },
       base_url: { value: server.baseUrl, source: "environment" },
@@ -182,8 +177,7 @@ describe("setting a provider", () => {
   test("a setting wins over the environment, and going back to that is a change like any other", async () => {
     await using outside = startEmbeddingServer({ length: 384 });
     await using server = startEmbeddingServer({ length: 768 });
-    const { cairn } = await start({ embedding: { provider: "openai", base_url: outside.baseUrl, model: "outside" } });
-    await using _ = cairn;
+    await using cairn = await start({ embedding: { provider: "openai", base_url: outside.baseUrl, model: "outside" } });
     await makeVectors(cairn);
     expect(await setProvider(cairn, server)).toMatchObject({ vector_length: 768, base_url: { source: "setting" } });
     expect((await cairn.ok(setEmbedding(cairn, { base_url: "", model: "" }))).embedding).toMatchObject({
@@ -243,8 +237,7 @@ describe("setting a provider", () => {
     test(`a provider that ${name} is refused with the reason, and the one before stays as it is`, async () => {
       await using working = startEmbeddingServer({ length: 384 });
       await using server = startEmbeddingServer(options);
-      const { cairn } = await start();
-      await using _ = cairn;
+      await using cairn = await start();
       await setProvider(cairn, working);
       const [memory] = await addAll(cairn, [TEA]);
       const before = await cairn.settings();
@@ -263,8 +256,10 @@ describe("setting a provider", () => {
 
   test("a name that leads to a cloud's metadata service is refused, whatever networks webhooks may lead to", async () => {
     await using server = startEmbeddingServer();
-    const { cairn } = await start({ webhooks: { allow_private: true }, network: { resolve: () => Promise.resolve(["169.254.169.254"]) } });
-    await using _ = cairn;
+    await using cairn = await start({
+      webhooks: { allow_private: true },
+      network: { resolve: () => Promise.resolve(["169.254.169.254"]) },
+    });
     const base_url = server.baseUrl.replace("127.0.0.1", "localhost");
     const answer = await setEmbedding(cairn, openai(server, { base_url, api_key: KEY }));
     expect(refusal(answer)).toEqual({ status: 400, code: "invalid_request", param: "embedding.base_url" });
@@ -274,12 +269,11 @@ describe("setting a provider", () => {
 
   test("one that never answers is refused before the connection of whoever asks is given up", async () => {
     await using server = startEmbeddingServer();
-    const { cairn, timers } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     server.always(hangs);
     const answer = setEmbedding(cairn, openai(server));
     await server.arrived(1);
-    timers.advance(50_000);
+    cairn.clock.advance({ ms: 50_000 });
     expect(refusal(await answer)).toEqual({ status: 400, code: "invalid_request", param: "embedding.base_url" });
     expect((await answer).body.error.message).toContain("did not answer within 50 s");
   });
@@ -287,8 +281,7 @@ describe("setting a provider", () => {
   test("changes at the same time are tried one after the other, each on top of what stands by then", async () => {
     await using one = startEmbeddingServer({ length: 384 });
     await using two = startEmbeddingServer({ length: 768 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     const statuses = await Promise.all(
       [
         openai(one),
@@ -320,8 +313,7 @@ describe("setting a provider", () => {
 
   test("another key for the same provider makes no vector anew and measures nothing again", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     const before = await setProvider(cairn, server, { api_key: KEY });
     const memories = await addAll(cairn, NOTES(5));
     const asked = server.requests.length;
@@ -335,8 +327,7 @@ describe("setting a provider", () => {
 
   test("a slash at the end of the base URL makes no other provider of it", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     await setProvider(cairn, server);
     await addAll(cairn, NOTES(3));
     await cairn.ok(setEmbedding(cairn, { base_url: `${server.baseUrl}/` }));
@@ -347,8 +338,7 @@ describe("setting a provider", () => {
     await using one = startEmbeddingServer({ length: 384 });
     await using two = startEmbeddingServer({ length: 384 });
     await using three = startEmbeddingServer({ length: 384 });
-    const { cairn } = await start({ embedding: { provider: "openai", base_url: one.baseUrl, api_key: KEY } });
-    await using _ = cairn;
+    await using cairn = await start({ embedding: { provider: "openai", base_url: one.baseUrl, api_key: KEY } });
     await makeVectors(cairn);
     const keys = async (embedding: Record<string, unknown>) => (await cairn.ok(setEmbedding(cairn, embedding))).embedding.api_key;
     expect(await keys({ base_url: two.baseUrl })).toEqual({ set: false, source: "default" });
@@ -361,8 +351,7 @@ describe("setting a provider", () => {
 
   test("a provider that hardly tells anything apart is set, with a warning", async () => {
     await using server = startEmbeddingServer({ length: 2 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     const { separation } = await setProvider(cairn, server);
     expect(separation).toBeLessThan(0.8);
     expect(log(cairn)).toContainEqual({
@@ -377,8 +366,7 @@ describe("scores", () => {
   for (const unrelated of [0, 0.3, 0.75]) {
     test(`with texts that have nothing in common at a cosine of ${unrelated}, 1 is the text itself and 0.7 parts what is about the query`, async () => {
       await using server = startEmbeddingServer({ length: 1024, unrelated });
-      const { cairn } = await start();
-      await using _ = cairn;
+      await using cairn = await start();
       await setProvider(cairn, server);
       await addAll(cairn, [TEA, CHESS, RENT]);
       expect(await cairn.search(TEA)).toMatchObject({ data: [{ content: TEA, score: 1 }] });
@@ -402,8 +390,7 @@ describe("scores", () => {
 
   test("the cosine that counts as about the query can be set by hand, and given back to the probes", async () => {
     await using server = startEmbeddingServer({ length: 1024, unrelated: 0.3 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     const measured = (await setProvider(cairn, server)).relevant_cosine;
     await addAll(cairn, [TEA]);
     const asked = server.requests.length;
@@ -424,8 +411,7 @@ describe("scores", () => {
 
   test("it can be set while the provider is down", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     await setProvider(cairn, server);
     server.always(DOWN);
     expect(refusal(await cairn.post("/v1/memory/search", { query: "tea" }))).toEqual(UNAVAILABLE);
@@ -439,8 +425,7 @@ describe("scores", () => {
 describe("while the provider is down", () => {
   test("whoever searches is told neither where it is nor what it says; the operator is", async () => {
     const server = startEmbeddingServer({ length: 384 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     await setProvider(cairn, server);
     const session = await cairn.createSession();
     await cairn.addMemory(session.id, TEA);
@@ -477,8 +462,7 @@ describe("while the provider is down", () => {
 
   test("memories are stored at once and owed, searches say what is wrong, and all else works", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const { cairn, timers } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     await setProvider(cairn, server);
     const session = await cairn.createSession({ user_id: "user" });
     const before = await cairn.addMemory(session.id, TEA);
@@ -487,7 +471,7 @@ describe("while the provider is down", () => {
     expect(first).toMatchObject({ vector_available: false });
     expect(first).not.toHaveProperty("embedding_id");
     const asked = server.requests.length;
-    const pauses = timers.pauses.length;
+    const pauses = cairn.clock.pauses.length;
     // It is known to be down now: nobody asks it, and nobody waits.
     const second = await cairn.addMemory(session.id, RENT);
     const changed = await cairn.ok(cairn.patch(`/v1/memory/${before.id}`, { content: "The customer prefers coffee." }));
@@ -508,14 +492,14 @@ describe("while the provider is down", () => {
       state: { available: false, reason: "The embedding provider answered 404 (invalid_request_error)" },
       vectors: { ready: 0, owed: 3 },
     });
-    expect([server.requests.length, timers.pauses.length]).toEqual([asked, pauses]);
+    expect([server.requests.length, cairn.clock.pauses.length]).toEqual([asked, pauses]);
 
     // What is owed survives a restart, and is made when the provider is back.
     await cairn.restart();
     expect(await vectorsOf(cairn)).toEqual({ ready: 0, owed: 3 });
     expect(await cairn.runTaskOnce(BACKFILL)).toBeGreaterThan(0);
     server.always(undefined);
-    timers.advance(5_000);
+    cairn.clock.advance({ ms: 5_000 });
     await makeVectors(cairn);
     expect(await vectorsOf(cairn)).toEqual({ ready: 3, owed: 0 });
     expect(await cairn.ok(cairn.get(`/v1/memory/${first.id}`))).toEqual({
@@ -537,8 +521,7 @@ describe("while the provider is down", () => {
 
   test("it is asked whether it is back after 5 s, 10 s, 20 s and so on, and never while it is not time", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const { cairn, timers } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     await setProvider(cairn, server);
     server.always(DOWN);
     await addAll(cairn, [TEA]);
@@ -548,7 +531,7 @@ describe("while the provider is down", () => {
       const wait = await cairn.runTaskOnce(BACKFILL);
       expect(await cairn.runTaskOnce(BACKFILL)).toBe(wait);
       waits.push(wait);
-      timers.advance(wait);
+      cairn.clock.advance({ ms: wait });
       await cairn.runTaskOnce(BACKFILL);
     }
     expect(waits).toEqual([5_000, 10_000, 20_000, 40_000]);
@@ -557,8 +540,7 @@ describe("while the provider is down", () => {
 
   test("a search that fails has the provider looked at soon, without a memory to be stored", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     await setProvider(cairn, server);
     const [memory] = await addAll(cairn, [TEA]);
     const task = cairn.service.tasks.find(({ name }) => name === BACKFILL)!;
@@ -583,8 +565,7 @@ describe("while the provider is down", () => {
 
   test("whoever stores a memory waits 2.5 s for a provider that is slow, and no longer", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const { cairn, timers } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     await setProvider(cairn, server);
     const session = await cairn.createSession();
     const memory = await cairn.addMemory(session.id, TEA);
@@ -598,11 +579,11 @@ describe("while the provider is down", () => {
       const answer = request().finally(() => (isAnswered = true));
       await server.arrived(asked + 1);
       // A few milliseconds have passed already, in which texts are gathered for one request.
-      timers.advance(2_490);
+      cairn.clock.advance({ ms: 2_490 });
       // Others are served meanwhile.
       await cairn.setState(session.id, { step: 1 });
       expect(isAnswered).toBe(false);
-      timers.advance(10);
+      cairn.clock.advance({ ms: 10 });
       expect(await answer).toMatchObject({ vector_available: false });
     }
     expect(await vectorsOf(cairn)).toEqual({ ready: 0, owed: 2 });
@@ -611,15 +592,14 @@ describe("while the provider is down", () => {
   test("one of the environment that is down at the start is measured when it is back", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     server.always(DOWN);
-    const { cairn, timers } = await start({ embedding: { provider: "openai", base_url: server.baseUrl } });
-    await using _ = cairn;
+    await using cairn = await start({ embedding: { provider: "openai", base_url: server.baseUrl } });
     await cairn.runTaskOnce(BACKFILL);
     const [memory] = await addAll(cairn, [TEA]);
     expect(memory.vector_available).toBe(false);
     expect(refusal(await cairn.post("/v1/memory/search", { query: "tea" }))).toEqual(UNAVAILABLE);
     expect((await cairn.settings()).embedding).toMatchObject({ separation: null, vector_length: null, state: { available: false } });
     server.always(undefined);
-    timers.advance(60_000);
+    cairn.clock.advance({ ms: 60_000 });
     await makeVectors(cairn);
     expect((await cairn.settings()).embedding).toMatchObject({
       relevant_cosine: { value: expect.any(Number), source: "probes" },
@@ -634,15 +614,14 @@ describe("while the provider is down", () => {
   test("a provider that answers but cannot be measured is not asked again and again", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     server.always(when(({ body }) => body.input.length > 1, refuses(422, "One at a time, and none of these")));
-    const { cairn } = await start({ embedding: { provider: "openai", base_url: server.baseUrl } });
-    await using _ = cairn;
+    await using cairn = await start({ embedding: { provider: "openai", base_url: server.baseUrl } });
     expect(await cairn.runTaskOnce(BACKFILL)).toBeGreaterThanOrEqual(5_000);
   });
 
   test("closing ends at once, whatever the provider keeps waiting", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     await using other = startEmbeddingServer({ length: 384 });
-    const { cairn } = await start();
+    await using cairn = await start();
     await setProvider(cairn, server);
     const session = await cairn.createSession();
     server.always(DOWN);
@@ -664,7 +643,7 @@ describe("while the provider is down", () => {
 
   test("closing ends a search and the storing of a memory that wait for the provider", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const { cairn } = await start();
+    const cairn = await start();
     await setProvider(cairn, server);
     const session = await cairn.createSession();
     const asked = server.requests.length;
@@ -684,8 +663,7 @@ describe("a text that the provider refuses for itself", () => {
 
   test("stays owed without holding up others, is told once, and is offered again an hour later", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const { cairn, timers } = await start();
-    await using _ = cairn;
+    const cairn = await start();
     const memories = await addAll(cairn, [...NOTES(150), RENT]);
     const refused = memories.filter(({ content }) => content.includes("rent"));
     await setProvider(cairn, server);
@@ -697,7 +675,7 @@ describe("a text that the provider refuses for itself", () => {
 
     // No hot loop: nothing is sent, whether the task comes by or another memory wakes it.
     const asked = server.requests.length;
-    timers.advance(60_000);
+    cairn.clock.advance({ ms: 60_000 });
     await makeVectors(cairn);
     await makeVectors(cairn);
     expect(server.requests.length).toBe(asked);
@@ -706,12 +684,12 @@ describe("a text that the provider refuses for itself", () => {
     expect(first.reduce((sum, { others }) => sum + 1 + Number(others), 0)).toBe(refused.length);
     expect(JSON.stringify(first)).not.toContain("ndecent");
 
-    timers.advance(3_600_000);
+    cairn.clock.advance({ ms: 3_600_000 });
     await makeVectors(cairn);
     expect(server.requests.length).toBeGreaterThan(asked);
     expect(told()).toEqual(first);
     server.always(undefined);
-    timers.advance(3_600_000);
+    cairn.clock.advance({ ms: 3_600_000 });
     await makeVectors(cairn);
     expect(await vectorsOf(cairn)).toEqual({ ready: memories.length, owed: 0 });
   });
@@ -719,8 +697,7 @@ describe("a text that the provider refuses for itself", () => {
   test("is offered again at once when it is changed, and when another provider is set", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     await using other = startEmbeddingServer({ length: 768 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     await setProvider(cairn, server);
     server.always(refusesWord);
     const [one, two] = await addAll(cairn, [RENT, `${RENT} Or not.`]);
@@ -738,8 +715,7 @@ describe("a text that the provider refuses for itself", () => {
 describe("another provider", () => {
   test("has all vectors made anew in the background, with the progress in settings and log", async () => {
     await using server = startEmbeddingServer({ length: 384, unrelated: 0.5 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     const memories = await addAll(cairn, NOTES(300));
     const [never] = await addAll(cairn, [TEA], { embed: false });
     expect((await setProvider(cairn, server)).vectors).toEqual({ ready: 0, owed: 300 });
@@ -771,8 +747,7 @@ describe("another provider", () => {
 
   test("answers searches meanwhile from what is ready, with its own scores alone", async () => {
     await using server = startEmbeddingServer({ length: 384, unrelated: 0.6 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     const notes = NOTES(250);
     const sessions = [];
     for (let i = 0; i < 250; i += 50) sessions.push((await addAll(cairn, notes.slice(i, i + 50)))[0].session_id);
@@ -799,8 +774,7 @@ describe("another provider", () => {
 
   test("has a search that was under way ask the new provider", async () => {
     await using server = startEmbeddingServer({ length: 384, unrelated: 0.6 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     await addAll(cairn, NOTES(20));
     const { vectors } = cairn.service;
     const nearest = vectors.nearest.bind(vectors);
@@ -822,8 +796,7 @@ describe("another provider", () => {
 
   test("takes account of memories that are changed, deleted and added meanwhile", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     const memories = await addAll(cairn, NOTES(300));
     const session = await cairn.createSession();
     await setProvider(cairn, server);
@@ -868,8 +841,7 @@ describe("another provider", () => {
 
   test("gives a memory that is changed while its old text is with the provider the vector of its new text", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     const [memory] = await addAll(cairn, [TEA]);
     await setProvider(cairn, server);
     await cairn.runTaskOnce(BACKFILL);
@@ -895,8 +867,7 @@ describe("another provider", () => {
 
   test("gets no vector that the one before has made and that comes late", async () => {
     await using server = startEmbeddingServer({ length: 384, unrelated: 0.6 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     await addAll(cairn, NOTES(60));
     await setProvider(cairn, server);
     await makeVectors(cairn);
@@ -919,8 +890,7 @@ describe("another provider", () => {
 
   test("goes on where it was after a stop or a crash at any point", async () => {
     await using server = startEmbeddingServer({ length: 384, unrelated: 0.3 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     const memories = await addAll(cairn, NOTES(300));
     await setProvider(cairn, server);
     const crashes: string[] = [copyOf(cairn)];
@@ -932,7 +902,7 @@ describe("another provider", () => {
     expect(crashes.length).toBe(8);
     expect(await vectorsOf(cairn)).toEqual({ ready: 300, owed: 0 });
     for (const directory of crashes) {
-      const { cairn: after } = await start({ directory });
+      const after = await start({ directory });
       await using _after = after;
       after.key = cairn.key;
       const before = await vectorsOf(after);
@@ -950,14 +920,13 @@ describe("another provider", () => {
   test("is in the index as if it had been there from the start, also with an index on disk from before, and back again", async () => {
     await using server = startEmbeddingServer({ length: 384, unrelated: 0.3 });
     const contents = NOTES(400);
-    const { cairn: fresh } = await start();
+    const fresh = await start();
     await using _fresh = fresh;
     await setProvider(fresh, server);
     await addAll(fresh, contents);
     const expected = await found(fresh);
 
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     await addAll(cairn, contents);
     const before = await found(cairn);
     await cairn.service.vectors.save();
@@ -967,7 +936,7 @@ describe("another provider", () => {
     expect(await found(cairn)).toEqual(expected);
     expect(await areFound(cairn, 400)).toBe(true);
 
-    const { cairn: crashed } = await start({ directory: copyOf(cairn) });
+    const crashed = await start({ directory: copyOf(cairn) });
     await using _crashed = crashed;
     crashed.key = cairn.key;
     expect(await found(crashed)).toEqual(expected);
@@ -989,8 +958,7 @@ describe("another provider", () => {
 
   test("answers a search that was under way with the one before", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     await setProvider(cairn, server);
     await addAll(cairn, [TEA]);
     const asked = server.requests.length;
@@ -1005,10 +973,9 @@ describe("another provider", () => {
 
   test("set by the environment of the next start counts in the same way", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const { cairn } = await start();
-    await using _ = cairn;
+    await using cairn = await start();
     await addAll(cairn, NOTES(20));
-    const { cairn: next } = await start({ directory: copyOf(cairn), embedding: { provider: "openai", base_url: server.baseUrl } });
+    const next = await start({ directory: copyOf(cairn), embedding: { provider: "openai", base_url: server.baseUrl } });
     await using _next = next;
     next.key = cairn.key;
     expect(await vectorsOf(next)).toEqual({ ready: 0, owed: 20 });
@@ -1020,8 +987,7 @@ describe("another provider", () => {
   test("set while the one before is being measured keeps its place over a restart", async () => {
     await using slow = startEmbeddingServer({ length: 384 });
     await using server = startEmbeddingServer({ length: 768 });
-    const { cairn } = await start({ embedding: { provider: "openai", base_url: slow.baseUrl } });
-    await using _ = cairn;
+    await using cairn = await start({ embedding: { provider: "openai", base_url: slow.baseUrl } });
     const release = Promise.withResolvers<void>();
     slow.always(
       when(
@@ -1047,8 +1013,7 @@ describe("another provider", () => {
 
 test("with a full disk nothing is asked of the provider that could not be kept", async () => {
   await using server = startEmbeddingServer({ length: 384 });
-  const { cairn } = await start();
-  await using _ = cairn;
+  await using cairn = await start();
   await addAll(cairn, NOTES(10));
   await setProvider(cairn, server);
   await cairn.runTaskOnce(BACKFILL);
@@ -1065,8 +1030,7 @@ test("with a full disk nothing is asked of the provider that could not be kept",
 
 test("no text that was sent to be embedded comes back in a log, in the settings or in an answer, whatever the provider says", async () => {
   await using server = startEmbeddingServer({ length: 384 });
-  const { cairn, timers } = await start();
-  await using _ = cairn;
+  await using cairn = await start();
   await setProvider(cairn, server);
   const session = await cairn.createSession();
   const quotes = (status: number): Behaviour => {
@@ -1075,7 +1039,7 @@ test("no text that was sent to be embedded comes back in a log, in the settings 
   const reasons = [];
   for (const status of [400, 401, 404, 413, 422, 429, 500, 503]) {
     server.always(undefined);
-    timers.advance(300_000);
+    cairn.clock.advance({ ms: 300_000 });
     await makeVectors(cairn);
     server.always(quotes(status));
     const answers = [
@@ -1087,7 +1051,7 @@ test("no text that was sent to be embedded comes back in a log, in the settings 
     expect([status, answers.map((answer) => answer.status)]).toEqual([status, [503, 503, 201, 200]]);
     for (const { body } of answers) expect(JSON.stringify(body.error ?? body.embedding ?? {})).not.toContain("private");
     await cairn.runTaskOnce(BACKFILL);
-    timers.advance(300_000);
+    cairn.clock.advance({ ms: 300_000 });
     await cairn.runTaskOnce(BACKFILL);
     // Asked for our own plain text it may say what it likes.
     reasons.push((await cairn.settings()).embedding.state.reason);
@@ -1101,8 +1065,7 @@ test("no text that was sent to be embedded comes back in a log, in the settings 
 
 test("the provider's key is in the settings' row and nowhere else: no answer, no log, no trace, no other row", async () => {
   await using server = startEmbeddingServer({ length: 384, apiKey: KEY });
-  const { cairn } = await start();
-  await using _ = cairn;
+  await using cairn = await start();
   const said: string[] = [];
   const say = async (answer: ReturnType<typeof setEmbedding>) => {
     const { status, headers, body } = await answer;

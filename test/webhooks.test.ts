@@ -9,7 +9,7 @@ import { idsOf, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
 import { until } from "./support/process.ts";
-import { dialHere, ManualTimeout, publicUrl, startReceiver, type Received } from "./support/receiver.ts";
+import { dialHere, publicUrl, startReceiver, type Received } from "./support/receiver.ts";
 
 const SECRET = "a secret of my own choice";
 
@@ -247,8 +247,7 @@ test("events that belong to no session do not wait for each other", async () => 
 });
 
 test("a session for which the receiver hangs blocks only itself", async () => {
-  const timeout = new ManualTimeout();
-  await using cairn = await startCairn({ wait: timeout.wait });
+  await using cairn = await startCairn();
   const sessions = await Promise.all(Array.from({ length: 20 }, () => cairn.createSession()));
   const slow: string = sessions[0].id;
   let isHanging = true;
@@ -268,7 +267,7 @@ test("a session for which the receiver hangs blocks only itself", async () => {
     ["pending", false],
   ]);
   isHanging = false;
-  timeout.end(15_000);
+  cairn.clock.advance({ ms: 15_000 });
   await delivering;
   cairn.clock.advance({ seconds: 6 });
   await deliverAll(cairn);
@@ -377,8 +376,7 @@ test("a schedule that is set holds from the next failure on, without a restart; 
 });
 
 test("a time limit that is set holds for the next attempt, without a restart", async () => {
-  const timeout = new ManualTimeout();
-  await using cairn = await startCairn({ wait: timeout.wait });
+  await using cairn = await startCairn({ webhooks: { retry_schedule: "1h" } });
   await using receiver = startReceiver(() => new Promise(() => undefined));
   const { id } = await subscribe(cairn, receiver.url, { events: ["session.created"] });
   for (const [limit, ms] of [
@@ -389,10 +387,10 @@ test("a time limit that is set holds for the next attempt, without a restart", a
     await cairn.ok(cairn.patch("/v1/settings", { webhooks: { timeout: limit } }));
     await cairn.createSession();
     const delivering = deliverAll(cairn);
-    await timeout.waiting(ms);
+    await cairn.clock.waiting(ms);
     await receiver.got(1);
     receiver.received.splice(0);
-    timeout.end(ms);
+    cairn.clock.advance({ ms });
     await delivering;
     expect((await deliveriesOf(cairn, id))[0]).toMatchObject({
       attempts: 1,
@@ -569,8 +567,7 @@ test("a redirect is a failure and is not followed", async () => {
 });
 
 test("a receiver that does not answer within 15 s has failed; any number of them hold up neither requests nor other receivers", async () => {
-  const timeout = new ManualTimeout();
-  await using cairn = await startCairn({ wait: timeout.wait });
+  await using cairn = await startCairn();
   const hanging = Array.from({ length: 12 }, () => startReceiver(() => new Promise(() => undefined)));
   await using well = startReceiver();
   const ids: string[] = [];
@@ -591,7 +588,7 @@ test("a receiver that does not answer within 15 s has failed; any number of them
   cairn.service.webhooks.wake();
   await well.got(25);
   expect(inFlight()).toBe(12 + 32);
-  timeout.end(15_000);
+  cairn.clock.advance({ ms: 15_000 });
   await until("the failures", async () => (await webhook(cairn, ids[0] ?? "")).failing_since !== null);
   await createSessions(5);
   cairn.service.webhooks.wake();
@@ -767,11 +764,10 @@ test("what is set of private targets holds at once, for a URL that is set and fo
 });
 
 test("a name that takes long to be looked up does not hold the request", async () => {
-  const timeout = new ManualTimeout();
-  await using cairn = await startCairn({ wait: timeout.wait, network: { resolve: () => new Promise(() => undefined) } });
+  await using cairn = await startCairn({ network: { resolve: () => new Promise(() => undefined) } });
   const making = subscribe(cairn, "https://slow.example.com/");
-  await timeout.waiting(2_000);
-  timeout.end(2_000);
+  await cairn.clock.waiting(2_000);
+  cairn.clock.advance({ ms: 2_000 });
   expect(await making).toMatchObject({ url: "https://slow.example.com/" });
 });
 

@@ -7,9 +7,10 @@
  *
  * @module
  */
-import type { Clock, Wait } from "../lib/clock.ts";
+import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { Resolve } from "../lib/names.ts";
+import { within } from "../lib/time-limit.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf, nextLabelOf } from "../storage/memory-records.ts";
 import type { Reader, Store, Tx } from "../storage/store.ts";
@@ -30,7 +31,7 @@ export const PROVIDER_DEFAULTS = {
 } as const;
 
 /** A request that stores a memory waits for its vector no longer than this; then the vector is owed. */
-export const STORE_WAIT_MS = 2_500;
+const STORE_WAIT_MS = 2_500;
 
 /** A request that sets a provider waits no longer than this: a connection that is silent for a minute is closed. */
 const TRIAL_MS = 50_000;
@@ -48,7 +49,6 @@ export interface Active {
 
 export interface Means {
   readonly clock: Clock;
-  readonly wait: Wait;
   readonly random: () => number;
   readonly resolve: Resolve;
   /** Called when a search could not be answered, so that the provider is probed until it is back. */
@@ -151,17 +151,11 @@ export class Embeddings {
   /** The vector of a memory about to be stored; undefined when it has to be owed. Never takes longer than 2.5 s. */
   async embedMemory({ embedder, remote }: Active, text: string): Promise<Embedding | undefined> {
     if (remote === undefined) return embedder.embedMemory(text);
-    const done = new AbortController();
-    const late = this.#means.wait(STORE_WAIT_MS, done.signal).then(() => undefined);
     const made = remote.embedMemory(text).catch((error: unknown) => {
       if (error instanceof ProviderError) return undefined;
       throw error;
     });
-    try {
-      return await Promise.race([made, late]);
-    } finally {
-      done.abort();
-    }
+    return within(this.#means.clock, STORE_WAIT_MS, made);
   }
 
   /** @throws {ApiError} `service_unavailable` with what is wrong with the provider */
@@ -206,16 +200,14 @@ export class Embeddings {
     const known = identity === this.#row.identity ? this.#row : { identity };
     const remote = remoteOf(settings, known, this.#means);
     if (remote === undefined) return { settings, remote, row: known };
-    const done = new AbortController();
     let isLate = false;
+    const cancel = this.#means.clock.timer(TRIAL_MS, () => {
+      isLate = true;
+      remote.close();
+    });
     try {
       if (this.#isClosed) throw closed();
       this.#trials.add(remote);
-      void this.#means.wait(TRIAL_MS, done.signal).then(() => {
-        if (done.signal.aborted) return;
-        isLate = true;
-        remote.close();
-      });
       await remote.probe();
       const row = known.measured === undefined ? await measuredBy(remote, identity) : known;
       if (this.#isClosed || isLate) throw closed();
@@ -224,7 +216,7 @@ export class Embeddings {
       remote.close();
       throw isLate ? tooLate(TRIAL_MS) : error;
     } finally {
-      done.abort();
+      cancel();
       this.#trials.delete(remote);
     }
   }

@@ -1,5 +1,5 @@
 /**
- * The only place that reads the time and waits for it to pass, so that a test can move it.
+ * Time as an argument: reading it, pausing and limits. A test hands in a clock that it moves.
  *
  * @module
  */
@@ -8,6 +8,10 @@ export interface Clock {
   now(): number;
   /** Milliseconds that only rise, for measuring. */
   elapsed(): number;
+  /** Resolves after that many milliseconds, 24 days at most, or as soon as the signal aborts. Never rejects. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Calls back after that many milliseconds, for a limit that is seldom reached. @returns cancels it */
+  timer(ms: number, onTime: () => void): () => void;
 }
 
 /**
@@ -16,43 +20,42 @@ export interface Clock {
  */
 const LAST_TIME_MS = Date.UTC(2074, 0, 1);
 
-/**
- * A clock that shows a whole millisecond the store can hold, wherever the system's is set: 1970 to 2073. What is outside becomes
- * the nearer end.
- */
+/** Returns a clock that shows a whole millisecond which the store can hold, 1970 to 2073, wherever the system's is set. */
 export function bounded(clock: Clock): Clock {
   return {
     now: () => {
       const now = clock.now();
-      // Not a number is not greater than 0 either.
+      // NaN is not greater than 0 either.
       return now > 0 ? Math.floor(Math.min(now, LAST_TIME_MS)) : 0;
     },
     elapsed: () => clock.elapsed(),
+    sleep: (ms, signal) => clock.sleep(ms, signal),
+    timer: (ms, onTime) => clock.timer(ms, onTime),
   };
 }
-
-export const systemClock: Clock = {
-  now: () => Date.now(),
-  elapsed: () => performance.now(),
-};
 
 /** Longer timers fire at once. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** Resolves after that many milliseconds (at most 24 days), or sooner when the signal aborts: never rejects. */
-export type Wait = (ms: number, signal?: AbortSignal) => Promise<void>;
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  elapsed: () => performance.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve) => {
+      if (signal?.aborted === true) return resolve();
+      const end = () => {
+        cancel();
+        signal?.removeEventListener("abort", end);
+        resolve();
+      };
+      const cancel = systemClock.timer(ms, end);
+      signal?.addEventListener("abort", end);
+    }),
+  timer: (ms, onTime) => {
+    const timer = setTimeout(onTime, Math.min(ms, TIMER_MS_MAX));
+    return () => clearTimeout(timer);
+  },
+};
 
-export const wait: Wait = (ms, signal) =>
-  new Promise((resolve) => {
-    if (signal?.aborted === true) return resolve();
-    const done = () => {
-      clearTimeout(timer);
-      signal?.removeEventListener("abort", done);
-      resolve();
-    };
-    const timer = setTimeout(done, Math.min(ms, TIMER_MS_MAX));
-    signal?.addEventListener("abort", done);
-  });
-
-/** Resolves when what else waits for this thread has had its turn: for long work to be done between requests. */
+/** Resolves after the event loop has served what else waits: long work yields to requests by this. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

@@ -1,36 +1,33 @@
 /**
- * A limit on how long something may take, as a signal for what it takes long in.
+ * Limits on how long something may take.
  *
  * @module
  */
-import type { Wait } from "./clock.ts";
+import type { Clock } from "./clock.ts";
 
 export interface TimeLimit {
   /** Aborts when the time is over, or when the outer signal does. */
   readonly signal: AbortSignal;
-  /** To be called when it is done, in time or not. */
+  /** To be called when the work is done, in time or not. */
   end(): void;
 }
 
-export function timeLimit(wait: Wait, ms: number, outer: AbortSignal): TimeLimit {
+export function timeLimit(clock: Clock, ms: number, outer?: AbortSignal): TimeLimit {
   const limit = new AbortController();
-  const ended = new AbortController();
   const abort = () => limit.abort();
-  outer.addEventListener("abort", abort);
-  if (outer.aborted) abort();
-  void wait(ms, ended.signal).then(() => {
-    if (!ended.signal.aborted) abort();
-  });
+  outer?.addEventListener("abort", abort);
+  if (outer?.aborted === true) abort();
+  const cancel = clock.timer(ms, abort);
   return {
     signal: limit.signal,
     end: () => {
-      ended.abort();
-      outer.removeEventListener("abort", abort);
+      cancel();
+      outer?.removeEventListener("abort", abort);
     },
   };
 }
 
-/** What the promise gives, or undefined once the signal aborts; for what cannot be ended itself. */
+/** Resolves with what the promise gives, or with undefined once the signal aborts. The work itself continues. */
 export function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSignal): Promise<Value | undefined> {
   return new Promise((resolve, reject) => {
     const onAbort = () => resolve(undefined);
@@ -38,4 +35,10 @@ export function unlessAborted<Value>(promise: Promise<Value>, signal: AbortSigna
     if (signal.aborted) onAbort();
     promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", onAbort));
   });
+}
+
+/** The same for a limit of that many milliseconds. */
+export function within<Value>(clock: Clock, ms: number, promise: Promise<Value>): Promise<Value | undefined> {
+  const limit = timeLimit(clock, ms);
+  return unlessAborted(promise, limit.signal).finally(() => limit.end());
 }

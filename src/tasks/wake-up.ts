@@ -3,15 +3,15 @@
  *
  * @module
  */
-import type { Wait } from "../lib/clock.ts";
+import type { Clock } from "../lib/clock.ts";
 
 export class WakeUp {
-  readonly #wait: Wait;
+  readonly #clock: Clock;
   #isCalled = false;
   #end: () => void = () => undefined;
 
-  constructor(wait: Wait) {
-    this.#wait = wait;
+  constructor(clock: Clock) {
+    this.#clock = clock;
   }
 
   /** Ends the wait; when there is none, the next one ends at once. */
@@ -23,9 +23,11 @@ export class WakeUp {
   /** Resolves after this time, or sooner when `now` is called. */
   async after(ms: number): Promise<void> {
     if (!this.#isCalled) {
-      const woken = new AbortController();
-      this.#end = () => woken.abort();
-      await this.#wait(ms, woken.signal);
+      const { promise, resolve } = Promise.withResolvers<void>();
+      const cancel = this.#clock.timer(ms, resolve);
+      this.#end = resolve;
+      await promise;
+      cancel();
     }
     this.#isCalled = false;
   }

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { Clock, Wait } from "../lib/clock.ts";
+import type { Clock } from "../lib/clock.ts";
 import { withPrefix } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { timeLimit } from "../lib/time-limit.ts";
@@ -18,7 +18,6 @@ import { signatureHeaders } from "./signature.ts";
 export interface AttemptDeps {
   readonly store: Reader;
   readonly clock: Clock;
-  readonly wait: Wait;
   readonly log: Log;
   readonly network: Network;
 }
@@ -36,10 +35,10 @@ export async function attemptDelivery(
   timeoutMs: number,
   stop: AbortSignal,
 ): Promise<Attempt | undefined> {
-  const { clock, wait, log } = deps;
+  const { clock, log } = deps;
   const at = clock.now();
   const startedAt = clock.elapsed();
-  const limit = timeLimit(wait, timeoutMs, stop);
+  const limit = timeLimit(clock, timeoutMs, stop);
   let answer: Answer;
   try {
     answer = await post(deps, queued, webhook, at, limit.signal);

@@ -5,12 +5,12 @@
  *
  * @module
  */
-import type { Wait } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, isId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { within } from "../lib/time-limit.ts";
 import { toIso } from "../lib/time.ts";
 import { originOnly } from "../lib/urls.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
@@ -28,7 +28,6 @@ export type WebhookId = Id<"whk">;
 
 /** What the operations on webhooks need. */
 export interface WebhookParts extends Records {
-  readonly wait: Wait;
   readonly webhooks: {
     readonly network: Network;
     readonly outcomes: Readonly<Outcomes>;
@@ -241,15 +240,10 @@ function refuseBadSecret(secret: string | undefined): void {
 }
 
 /** The URL as it was given. A name that is not known now is let through: every attempt looks again. */
-async function allowedUrl({ wait, webhooks: { network } }: WebhookParts, text: string): Promise<string> {
+async function allowedUrl({ clock, webhooks: { network } }: WebhookParts, text: string): Promise<string> {
   const checked = checkUrl(text);
   if ("problem" in checked) throw refusedUrl(checked.problem);
-  const found = new AbortController();
-  const target = await Promise.race([
-    resolveTarget(checked.url, network.rules, network.resolve),
-    wait(LOOK_UP_MS, found.signal).then(() => undefined),
-  ]);
-  found.abort();
+  const target = await within(clock, LOOK_UP_MS, resolveTarget(checked.url, network.rules, network.resolve));
   if (target?.kind === "forbidden") throw refusedUrl(target.reason);
   return text;
 }

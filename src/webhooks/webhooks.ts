@@ -4,7 +4,6 @@
  * @module
  */
 import type { Chance } from "../lib/chance.ts";
-import type { Wait } from "../lib/clock.ts";
 import type { Log } from "../lib/log.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { systemResolve } from "../lib/names.ts";
@@ -41,7 +40,7 @@ export interface Webhooks {
  */
 export function openWebhooks(
   records: Records,
-  means: { log: Log; wait: Wait; random: Chance; system: Caller },
+  means: { log: Log; random: Chance; system: Caller },
   policy: () => WebhookPolicy,
   { loopback = true, ...given }: WebhookOptions,
   wakeTask: (name: string) => void,

@@ -10,7 +10,6 @@
  * @module
  */
 import type { Chance } from "../lib/chance.ts";
-import type { Wait } from "../lib/clock.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { BadRows } from "../storage/bad-rows.ts";
@@ -37,7 +36,6 @@ const IDLE_MS = 60_000;
 export interface WorkerDeps extends Records {
   readonly log: Log;
   readonly network: Network;
-  readonly wait: Wait;
   readonly random: Chance;
   readonly policy: () => WebhookPolicy;
   /** Who disables a webhook. */
@@ -74,7 +72,7 @@ export class Worker {
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
     this.#bad = new BadRows(deps.store, deps.log, DELIVERIES);
-    this.#wakeUp = new WakeUp(deps.wait);
+    this.#wakeUp = new WakeUp(deps.clock);
   }
 
   /** Makes a run that is under way look for new deliveries. */

@@ -1,10 +1,9 @@
 /**
- * Receivers of webhooks on the loopback address, and the time limits of those that call them.
+ * Receivers of webhooks on the loopback address.
  *
  * @module
  */
 import type { Socket } from "bun";
-import type { Wait } from "../../src/lib/clock.ts";
 
 export interface Received {
   method: string;
@@ -88,37 +87,4 @@ export function startRawReceiver(answer: (socket: Socket) => void, more: (socket
     url: `http://127.0.0.1:${listener.port}/hook`,
     [Symbol.dispose]: () => listener.stop(true),
   };
-}
-
-/** Waits that end when the test says so, by how long they were meant to be. */
-export class ManualTimeout {
-  readonly #waiting = new Set<{ ms: number; end: () => void }>();
-  #looks: (() => void)[] = [];
-
-  readonly wait: Wait = (ms, signal) =>
-    new Promise((resolve) => {
-      const waiting = {
-        ms,
-        end: () => {
-          this.#waiting.delete(waiting);
-          resolve();
-        },
-      };
-      this.#waiting.add(waiting);
-      if (signal?.aborted === true) waiting.end();
-      signal?.addEventListener("abort", waiting.end);
-      for (const look of this.#looks) look();
-    });
-
-  /** Ends the waits of this length. @returns how many there were */
-  end(ms: number): number {
-    const due = [...this.#waiting].filter((waiting) => waiting.ms === ms);
-    for (const { end } of due) end();
-    return due.length;
-  }
-
-  /** Resolves when somebody waits for so long. */
-  async waiting(ms: number): Promise<void> {
-    while (![...this.#waiting].some((waiting) => waiting.ms === ms)) await new Promise<void>((resolve) => this.#looks.push(resolve));
-  }
 }

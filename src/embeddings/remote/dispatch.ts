@@ -14,7 +14,7 @@
  *
  * @module
  */
-import type { Clock, Wait } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { estimateTokens, firstTokens, halves } from "./batching.ts";
 import { type Lane, Lanes } from "./lanes.ts";
 import { closed, ProviderError, tooLate } from "./provider-error.ts";
@@ -59,7 +59,6 @@ export type Ask = (texts: readonly string[], limitMs: number, signal: AbortSigna
 export interface DispatcherParts {
   readonly ask: Ask;
   readonly clock: Clock;
-  readonly wait: Wait;
   readonly random: () => number;
 }
 
@@ -89,7 +88,7 @@ export class Dispatcher {
   constructor(parts: DispatcherParts) {
     this.#parts = parts;
     this.#lanes = new Lanes({
-      wait: parts.wait,
+      clock: parts.clock,
       limits: () => ({ textsMax: this.#textsNow, tokensMax: REQUEST_TOKENS_MAX }),
       serve: (calls) => this.#serve(calls),
     });
@@ -104,8 +103,7 @@ export class Dispatcher {
   async embed(text: string, lane: Lane): Promise<Float32Array> {
     if (this.#closing.signal.aborted) throw closed();
     if (this.#failure !== undefined) throw this.#failure.error;
-    const { clock, wait } = this.#parts;
-    const settled = new AbortController();
+    const { clock } = this.#parts;
     const { promise, resolve, reject } = Promise.withResolvers<Float32Array>();
     const call: Call = {
       text,
@@ -117,16 +115,14 @@ export class Dispatcher {
         if (call.isSettled) return;
         call.isSettled = true;
         call.isEmbedded = outcome instanceof Float32Array;
-        settled.abort();
+        cancel();
         if (outcome instanceof Error) reject(outcome);
         else resolve(outcome);
       },
     };
-    if (this.#lanes.add(lane, call)) {
-      void wait(DEADLINE_MS[lane], settled.signal).then(() => call.settle(tooLate(DEADLINE_MS[lane])));
-    } else {
+    const cancel = clock.timer(DEADLINE_MS[lane], () => call.settle(tooLate(DEADLINE_MS[lane])));
+    if (!this.#lanes.add(lane, call))
       call.settle(new ProviderError("rate_limited", "Too many texts are waiting for the embedding provider."));
-    }
     return promise;
   }
 
@@ -149,7 +145,7 @@ export class Dispatcher {
   /** Settles every call; the server counts as down if it could not. */
   async #serve(calls: Call[]): Promise<void> {
     const deadline = Math.max(...calls.map((call) => call.deadline));
-    const limit = timeLimit(this.#parts.wait, deadline - this.#parts.clock.elapsed(), this.#closing.signal);
+    const limit = timeLimit(this.#parts.clock, deadline - this.#parts.clock.elapsed(), this.#closing.signal);
     try {
       await this.#embedCalls(calls, limit.signal, false);
     } catch (error) {
@@ -208,7 +204,7 @@ export class Dispatcher {
   }
 
   async #embedWithRetries(calls: Call[], signal: AbortSignal, isServerWell: boolean): Promise<void> {
-    const { clock, wait, random } = this.#parts;
+    const { clock, random } = this.#parts;
     for (let attempt = 1; ; attempt++) {
       const open = calls.filter(({ isSettled }) => !isSettled);
       if (open.length === 0) return;
@@ -228,7 +224,7 @@ export class Dispatcher {
         const attemptsMax = status !== 500 ? ATTEMPTS_MAX : isServerWell ? 1 : ATTEMPTS_MAX_OF_500;
         const pauseMs = Math.max(retryAfterMs, BACKOFF_MS * 2 ** (attempt - 1) * (0.5 + random() / 2));
         if (isTransient !== true || attempt >= attemptsMax || clock.elapsed() + pauseMs >= deadline) throw error;
-        await wait(pauseMs, this.#closing.signal);
+        await clock.sleep(pauseMs, this.#closing.signal);
       }
     }
   }

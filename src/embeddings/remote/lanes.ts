@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { Wait } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { type BatchLimits, takeBatch } from "./batching.ts";
 
 const LANES = ["query", "memory"] as const;
@@ -32,7 +32,7 @@ interface LaneState<Item> {
 }
 
 export class Lanes<Item extends Waiting> {
-  readonly #wait: Wait;
+  readonly #clock: Clock;
   readonly #limits: () => BatchLimits;
   readonly #serve: (items: Item[]) => Promise<void>;
   readonly #lanes: Record<Lane, LaneState<Item>> = {
@@ -41,8 +41,8 @@ export class Lanes<Item extends Waiting> {
   };
 
   /** @param parts.serve - settles every item and never rejects */
-  constructor(parts: { wait: Wait; limits: () => BatchLimits; serve: (items: Item[]) => Promise<void> }) {
-    this.#wait = parts.wait;
+  constructor(parts: { clock: Clock; limits: () => BatchLimits; serve: (items: Item[]) => Promise<void> }) {
+    this.#clock = parts.clock;
     this.#limits = parts.limits;
     this.#serve = parts.serve;
   }
@@ -68,7 +68,7 @@ export class Lanes<Item extends Waiting> {
   }
 
   async #gather(state: LaneState<Item>): Promise<void> {
-    await this.#wait(GATHER_MS);
+    await this.#clock.sleep(GATHER_MS);
     state.isDue = true;
     this.#start();
   }

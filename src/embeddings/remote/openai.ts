@@ -8,7 +8,7 @@
  * @module
  */
 import { Cache, textBytes } from "../../lib/cache.ts";
-import type { Clock, Wait } from "../../lib/clock.ts";
+import type { Clock } from "../../lib/clock.ts";
 import { HOUR_MS } from "../../lib/duration.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
@@ -65,7 +65,6 @@ export interface OpenAiOptions {
   /** Tokens that the model reads of one text; longer ones are cut. */
   readonly inputTokensMax?: number | undefined;
   readonly clock: Clock;
-  readonly wait: Wait;
   /** Chance, 0 to 1, for the waits between attempts. */
   readonly random: () => number;
   readonly resolve: Resolve;
@@ -140,8 +139,8 @@ class Client implements OpenAiEmbedder {
     this.#inputTokensMax = inputTokensMax;
     this.#vectorLength = vectorLength;
     this.#form = { dimensions: /(^|\/)text-embedding-3-/.test(model), base64: true };
-    const { clock, wait, random } = options;
-    this.#dispatcher = new Dispatcher({ ask: (texts, limitMs, signal) => this.#ask(texts, limitMs, signal), clock, wait, random });
+    const { clock, random } = options;
+    this.#dispatcher = new Dispatcher({ ask: (texts, limitMs, signal) => this.#ask(texts, limitMs, signal), clock, random });
   }
 
   get vectorLength(): number | undefined {
@@ -204,9 +203,9 @@ class Client implements OpenAiEmbedder {
    * @returns for each text its vector, or why it has none; at least one vector
    */
   async #ask(texts: readonly string[], limitMs: number, outer: AbortSignal): Promise<(Float32Array | ProviderError)[]> {
-    const { clock, wait } = this.#options;
+    const { clock } = this.#options;
     const startedAt = clock.elapsed();
-    const limit = timeLimit(wait, limitMs, outer);
+    const limit = timeLimit(clock, limitMs, outer);
     try {
       const tried = new Set([this.#form.dimensions]);
       for (let form = this.#form; ;) {

@@ -6,7 +6,7 @@ import { openAiEmbedder } from "../../../src/embeddings/remote/openai.ts";
 import { type ProbePair, RELATED_PROBES, UNRELATED_PROBES } from "../../../src/embeddings/probes.ts";
 import { calibrated, type Calibration, explainer, relevance } from "../../../src/memories/relevance.ts";
 import { startEmbeddingServer } from "../../support/embedding-server.ts";
-import { FakeTimers } from "../../support/timers.ts";
+import { FakeClock } from "../../support/clock.ts";
 
 const PAIRS = [...RELATED_PROBES, ...UNRELATED_PROBES];
 const NO_VECTOR = new Float32Array(0);
@@ -205,13 +205,12 @@ test("an id decides between memories that are equally near in meaning, and does 
 test("a provider is measured through its API with the prefixes of each kind, and a shift of its cosines changes no score", async () => {
   const scoresAt = async (unrelated: number) => {
     await using server = startEmbeddingServer({ unrelated });
-    const { clock, wait } = new FakeTimers();
+    const clock = new FakeClock(undefined, { skipsPauses: true });
     const embedder = openAiEmbedder({
       baseUrl: server.baseUrl,
       queryPrefix: "q: ",
       documentPrefix: "d: ",
       clock,
-      wait,
       random: () => 1,
       resolve: () => Promise.resolve([]),
     });

@@ -8,24 +8,22 @@ import { firstLabelOf, putVector } from "../../../src/storage/memory-records.ts"
 import { Store } from "../../../src/storage/store.ts";
 import type { EmbeddingSettings } from "../../../src/storage/tables.ts";
 import { hangs, refuses, startEmbeddingServer, when } from "../../support/embedding-server.ts";
-import { FakeTimers } from "../../support/timers.ts";
+import { FakeClock } from "../../support/clock.ts";
 
 /** A store with some vectors, and what opens its provider. */
 async function open() {
   const directory = mkdtempSync(join(tmpdir(), "cairn-embeddings-"));
-  const timers = new FakeTimers();
-  const store = await Store.open(directory, timers.clock);
+  const clock = new FakeClock(undefined, { skipsPauses: true });
+  const store = await Store.open(directory, clock);
   const failures: string[] = [];
   const opened: Embeddings[] = [];
   return {
     store,
-    timers,
+    clock,
     failures,
     async embeddings(settings: EmbeddingSettings): Promise<Embeddings> {
-      const { clock, wait } = timers;
       const embeddings = await Embeddings.open(store, settings, {
         clock,
-        wait,
         random: () => 1,
         resolve: () => Promise.resolve([]),
         onFailure: () => failures.push("failed"),
@@ -219,7 +217,7 @@ test("a memory's vector is waited for 2.5 s; without it there is none", async ()
   server.always(hangs);
   const embedding = embeddings.embedMemory(embeddings.active, "coffee");
   await server.arrived(2);
-  opened.timers.advance(2_500);
+  opened.clock.advance({ ms: 2_500 });
   expect(await embedding).toBeUndefined();
 });
 

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { formInstead, readComplaint, redactor, refusal } from "../../../../src/embeddings/remote/openai-wire.ts";
 import { openAiEmbedder } from "../../../../src/embeddings/remote/openai.ts";
-import { FakeTimers } from "../../../support/timers.ts";
+import { FakeClock } from "../../../support/clock.ts";
 import { ratioOf } from "../../../support/timing.ts";
 
 const LENGTH = 64 * 1024;
@@ -46,10 +46,10 @@ test("whatever a provider complains, making an error of it takes about as long a
 });
 
 test("an address of many slashes is taken about as quickly as another", () => {
-  const { clock, wait } = new FakeTimers();
+  const clock = new FakeClock(undefined, { skipsPauses: true });
   const make = (path: string) => {
     const baseUrl = `https://models.example.org/${path}`;
-    openAiEmbedder({ baseUrl, clock, wait, random: () => 1, resolve: () => Promise.resolve([]) }).close();
+    openAiEmbedder({ baseUrl, clock, random: () => 1, resolve: () => Promise.resolve([]) }).close();
   };
   const ratio = ratioOf(
     () => make(`${"/".repeat(LENGTH)}v1`),

@@ -23,7 +23,7 @@ import {
   when,
   type EmbeddingServer,
 } from "../../../support/embedding-server.ts";
-import { FakeTimers } from "../../../support/timers.ts";
+import { FakeClock } from "../../../support/clock.ts";
 
 const open: OpenAiEmbedder[] = [];
 afterEach(() => {
@@ -31,11 +31,11 @@ afterEach(() => {
 });
 
 function client(server: EmbeddingServer | string, options: Partial<OpenAiOptions> = {}) {
-  const timers = new FakeTimers();
+  const clock = new FakeClock(undefined, { skipsPauses: true });
   const baseUrl = typeof server === "string" ? server : server.baseUrl;
-  const embedder = openAiEmbedder({ baseUrl, clock: timers.clock, wait: timers.wait, random: () => 1, resolve: unresolved, ...options });
+  const embedder = openAiEmbedder({ baseUrl, clock, random: () => 1, resolve: unresolved, ...options });
   open.push(embedder);
-  return { embedder, timers, clock: timers.clock };
+  return { embedder, clock };
 }
 
 const unresolved = () => Promise.reject(new Error("nothing is looked up"));
@@ -459,29 +459,29 @@ describe("trouble that passes", () => {
     test(`${status} is tried again, after a longer pause each time`, async () => {
       await using server = startEmbeddingServer();
       server.next(refuses(status, "busy"), refuses(status, "busy"));
-      const { embedder, timers } = client(server);
+      const { embedder, clock } = client(server);
       await embedder.embedMemory("tea");
-      expect(timers.pauses).toEqual([500, 1000]);
+      expect(clock.pauses).toEqual([500, 1000]);
     });
   }
 
   test("chance shortens a pause by up to a half", async () => {
     await using server = startEmbeddingServer();
     server.next(refuses(503, "busy"), refuses(503, "busy"), refuses(503, "busy"));
-    const { embedder, timers } = client(server, { random: () => 0 });
+    const { embedder, clock } = client(server, { random: () => 0 });
     await embedder.embedMemory("tea");
-    expect(timers.pauses).toEqual([250, 500, 1000]);
+    expect(clock.pauses).toEqual([250, 500, 1000]);
   });
 
   test("after five attempts the last answer stands", async () => {
     await using server = startEmbeddingServer();
     server.always(refuses(503, "busy"));
-    const { embedder, timers } = client(server);
+    const { embedder, clock } = client(server);
     expect(await failure(embedder.embedMemory("tea"))).toEqual({
       kind: "unreachable",
       message: "The embedding provider answered 503 (invalid_request_error)",
     });
-    expect(timers.pauses).toEqual([500, 1000, 2000, 4000]);
+    expect(clock.pauses).toEqual([500, 1000, 2000, 4000]);
     expect(server.requests.length).toBe(5);
   });
 
@@ -492,9 +492,9 @@ describe("trouble that passes", () => {
     test(`Retry-After in ${name} is kept to`, async () => {
       await using server = startEmbeddingServer();
       server.next(refuses(429, "slow down", { headers: { "retry-after": header } }));
-      const { embedder, timers } = client(server);
+      const { embedder, clock } = client(server);
       await embedder.embedMemory("tea");
-      expect(timers.pauses.map((ms) => Math.round(ms / 100))).toEqual([70]);
+      expect(clock.pauses.map((ms) => Math.round(ms / 100))).toEqual([70]);
     });
   }
 
@@ -551,12 +551,12 @@ describe("trouble that passes", () => {
   test("a query ends 10 s after it was asked, whatever the server does", async () => {
     await using server = startEmbeddingServer();
     server.always(hangs);
-    const { embedder, timers } = client(server);
+    const { embedder, clock } = client(server);
     const failed = failure(embedder.embedQuery("tea"));
     await server.arrived(1);
-    timers.advance(9_900);
+    clock.advance({ ms: 9_900 });
     expect(await Promise.race([failed, Promise.resolve("waiting")])).toBe("waiting");
-    timers.advance(100);
+    clock.advance({ ms: 100 });
     expect(await failed).toEqual({ kind: "timeout", message: "The embedding provider did not answer within 10 s" });
     expect(server.requests.length).toBe(1);
   });
@@ -564,26 +564,26 @@ describe("trouble that passes", () => {
   test("a memory's request is given up after 20 s and made again, until 30 s are over", async () => {
     await using server = startEmbeddingServer();
     server.always(hangs);
-    const { embedder, timers } = client(server);
+    const { embedder, clock } = client(server);
     const failed = failure(embedder.embedMemory("tea"));
     await server.arrived(1);
-    timers.advance(20_000);
+    clock.advance({ ms: 20_000 });
     await server.arrived(2);
-    timers.advance(9_400);
+    clock.advance({ ms: 9_400 });
     expect(await Promise.race([failed, Promise.resolve("waiting")])).toBe("waiting");
-    timers.advance(100);
+    clock.advance({ ms: 100 });
     expect(await failed).toEqual({ kind: "timeout", message: "The embedding provider did not answer within 30 s" });
-    expect(timers.pauses).toEqual([500]);
+    expect(clock.pauses).toEqual([500]);
   });
 
   test("a server that was too slow gets half as many texts, and more again as it keeps up", async () => {
     await using server = startEmbeddingServer();
-    const { embedder, timers } = client(server);
+    const { embedder, clock } = client(server);
     const texts = Array.from({ length: 96 }, (_, i) => `memory ${i}`);
     server.next(hangs);
     const failed = failure(embedder.embed(texts, "memory"));
     await server.arrived(1);
-    timers.advance(30_000);
+    clock.advance({ ms: 30_000 });
     await failed;
     await embedder.probe();
     await embedder.embed(texts.slice(0, 48), "memory");
@@ -808,10 +808,10 @@ describe("the metadata service of a cloud", () => {
   });
 
   test("a look-up that never ends, ends with the request", async () => {
-    const { embedder, timers } = client("http://models.example/v1", { resolve: () => new Promise(() => undefined) });
+    const { embedder, clock } = client("http://models.example/v1", { resolve: () => new Promise(() => undefined) });
     const failed = failure(embedder.embedQuery("tea"));
     await Bun.sleep(0);
-    timers.advance(10_000);
+    clock.advance({ ms: 10_000 });
     expect(await failed).toEqual({ kind: "timeout", message: "The embedding provider did not answer within 10 s" });
   });
 });
@@ -841,9 +841,9 @@ describe("a connection", () => {
 
   test("goes to the next address where nobody listens at the first, IPv4 before IPv6", async () => {
     await using server = startEmbeddingServer();
-    const { embedder, timers } = client(named(server), { resolve: () => Promise.resolve(["::1", "127.0.0.9", "127.0.0.1"]) });
+    const { embedder, clock } = client(named(server), { resolve: () => Promise.resolve(["::1", "127.0.0.9", "127.0.0.1"]) });
     await embedder.embedMemory("tea");
-    expect([server.batches, timers.pauses]).toEqual([[["tea"]], []]);
+    expect([server.batches, clock.pauses]).toEqual([[["tea"]], []]);
   });
 
   test("to a name that is not found, or has no address, is unreachable", async () => {
@@ -891,9 +891,9 @@ describe("a connection", () => {
     });
     await once(server.listen(0, "127.0.0.1"), "listening");
     const { port } = server.address() as AddressInfo;
-    const { embedder, timers } = client(`http://127.0.0.1:${port}/v1`, { model: "m" });
+    const { embedder, clock } = client(`http://127.0.0.1:${port}/v1`, { model: "m" });
     for (const text of ["tea", "coffee", "water"]) await embedder.embedMemory(text);
-    expect([requests, timers.pauses]).toEqual([[3, 1], []]);
+    expect([requests, clock.pauses]).toEqual([[3, 1], []]);
     embedder.close();
     server.close();
   });
