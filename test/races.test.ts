@@ -46,7 +46,7 @@ test(
     using directory = scratchDirectory();
     const chance = new Chance(SEED);
     await using server = await startProcess({ dataDirectory: directory.path });
-    const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { by: "nobody" } }));
+    const { id } = await server.createSession({ initial_state: { by: "nobody" } });
     const path = `/v1/sessions/${id}`;
     const steps = await clients(async (client) => {
       const own: Step[] = [];
@@ -126,7 +126,7 @@ test(
   async () => {
     using directory = scratchDirectory();
     await using server = await startProcess({ dataDirectory: directory.path });
-    const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    const { id } = await server.createSession();
     const path = `/v1/sessions/${id}`;
     for (let version = 0; version < 20; version++) {
       const answers = await clients((client) =>
@@ -248,8 +248,8 @@ test(
   async () => {
     using directory = scratchDirectory();
     await using server = await startProcess({ dataDirectory: directory.path });
-    const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
-    const add = (content: string) => server.ok(server.post("/v1/memory", { session_id: id, content }));
+    const { id } = await server.createSession();
+    const add = (content: string) => server.addMemory(id, content);
     const [first, second] = [await add("The boat is moored at pier nine."), await add("The train leaves at noon.")];
     const answers = await clients((client) =>
       client % 8 === 7 ? server.request("PATCH", `/v1/memory/${first.id}`, { tags: ["late"] }) : server.delete(`/v1/memory/${first.id}`),
@@ -272,9 +272,9 @@ test(
   async () => {
     using directory = scratchDirectory();
     await using server = await startProcess({ dataDirectory: directory.path });
-    const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 0 } }));
+    const { id } = await server.createSession({ initial_state: { step: 0 } });
     const path = `/v1/sessions/${id}`;
-    const memory = await server.ok(server.post("/v1/memory", { session_id: id, content: "The boat is moored at pier nine." }));
+    const memory = await server.addMemory(id, "The boat is moored at pier nine.");
     const turn = { input: { type: "text", content: "a" }, output: { type: "text", content: "b" } };
     // How many rows of lists each makes: a trace, and a record or none.
     const requests: { method: string; of: string; body: unknown; makes: number }[] = [

@@ -1,16 +1,15 @@
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { KEY, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 
 test("in an empty directory with an empty environment it serves, and prints an admin key at the first start only", async () => {
   using directory = scratchDirectory();
-  const options = { dataDirectory: "data", directory: directory.path, environment: {} };
+  const options = { dataDirectory: "data", directory: directory.path, environment: {}, hasKey: false };
   await using first = await startProcess(options);
   const [, key = ""] = await until("the key to be printed", () => /^Admin key, shown only this once: (\S+)$/m.exec(first.stdout));
   first.key = key;
-  const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 0 } }));
+  const session = await first.createSession({ initial_state: { step: 0 } });
   expect(await first.stop()).toBe(0);
 
   await using second = await startProcess(options);
@@ -105,7 +104,7 @@ for (const { name, log } of [
     const through = ["bash", "-c", `exec "$0" "$@" 2> ${log}`];
     // Of this it warns, so that there is a line before the first request.
     await using server = await startProcess({ dataDirectory: directory.path, flags: ["--durability", "relaxed"], through });
-    for (let i = 0; i < 3; i++) await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    for (let i = 0; i < 3; i++) await server.createSession();
     expect(await server.stop()).toBe(0);
   });
 }
@@ -213,20 +212,6 @@ test("a key rolled beside a running server is printed alone, and the old one wor
   ]);
 });
 
-test("no key stands in the data directory or in the log", async () => {
-  using directory = scratchDirectory();
-  await using server = await startProcess({ dataDirectory: directory.path, flags: ["--log-level", "debug"] });
-  const made = await server.ok(server.post("/v1/api_keys", { scopes: ["read", "write"] }, { "Idempotency-Key": "k" }));
-  await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
-  expect(await server.stop()).toBe(0);
-  const holds = (secret: string) => Bun.spawnSync(["grep", "-rlaF", secret, directory.path]).stdout.toString();
-  expect({ ofTheKeys: [KEY, made.key].map(holds), ofThePrefix: holds(KEY.slice(0, 8)) }).toEqual({
-    ofTheKeys: ["", ""],
-    ofThePrefix: `${join(directory.path, "store/data.mdb")}\n`,
-  });
-  expect([KEY, made.key].filter((secret) => (server.stderr + server.stdout).includes(secret))).toEqual([]);
-});
-
 test("the docs and the OpenAPI document come out of the executable and name no other host", async () => {
   using directory = scratchDirectory();
   await using server = await startProcess({ dataDirectory: directory.path, directory: directory.path });
@@ -247,12 +232,11 @@ test("the docs and the OpenAPI document come out of the executable and name no o
 
 test("an answer that cannot be written ends every command with code 1 and the reason; a reader who leaves early does not", async () => {
   using directory = scratchDirectory();
-  const at = (name: string) => join(directory.path, name);
-  const data = ["--data-dir", at("data")];
+  const data = ["--data-dir", directory.at("data")];
   const { stdout: key } = await runCairn(["keys", "create", ...data]);
   const [id = ""] = (await runCairn(["keys", "list", ...data])).stdout.split("  ");
-  await runCairn(["backup", at("backup"), ...data]);
-  await runCairn(["export", at("export"), ...data]);
+  await runCairn(["backup", directory.at("backup"), ...data]);
+  await runCairn(["export", directory.at("export"), ...data]);
   expect(key).toStartWith("crn_");
   const commands = [
     ["version"],
@@ -264,9 +248,9 @@ test("an answer that cannot be written ends every command with code 1 and the re
     ["doctor", ...data],
     ["doctor", "--fix", ...data],
     ["rebuild-index", ...data],
-    ["backup", at("another"), ...data],
-    ["restore", at("backup"), "--data-dir", at("restored")],
-    ["import", at("export"), "--data-dir", at("imported")],
+    ["backup", directory.at("another"), ...data],
+    ["restore", directory.at("backup"), "--data-dir", directory.at("restored")],
+    ["import", directory.at("export"), "--data-dir", directory.at("imported")],
     ["export", ...data],
   ];
   for (const args of commands) {

@@ -19,7 +19,7 @@ test("beside 2,000 idle connections requests are answered, and so are these when
   await using server = await startProcess({ dataDirectory: directory.path });
   const port = Number(new URL(server.address).port);
   const head = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${KEY}\r\n\r\n`;
-  const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  const { id } = await server.createSession();
   const idle: Connection[] = [];
   while (idle.length < connectionsAllowed()) {
     const connection = new Connection();
@@ -34,7 +34,7 @@ test("beside 2,000 idle connections requests are answered, and so are these when
 
   const asked = Array.from({ length: ASKING }, async (_, number) => {
     const made = await server.ok(server.post(`/v1/sessions/${id}/state`, { state: { number } }));
-    const memory = await server.ok(server.post("/v1/memory", { session_id: id, content: `Parcel ${number} waits at the counter.` }));
+    const memory = await server.addMemory(id, `Parcel ${number} waits at the counter.`);
     const { data } = await server.ok(server.post("/v1/memory/search", { query: memory.content, limit: 1 }));
     return { number: made.state.number, found: data[0].id === memory.id };
   });

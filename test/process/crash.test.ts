@@ -2,7 +2,16 @@ import { expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { EVENT_TYPES } from "../../src/traces/events.ts";
-import { Chance, KEY, crashWhileStarting, runCairn, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
+import {
+  Chance,
+  WITH_GRAPH,
+  crashWhileStarting,
+  runCairn,
+  scratchDirectory,
+  startProcess,
+  until,
+  type CairnProcess,
+} from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { audit } from "./audit.ts";
 import { Ledger, SHARES, type Change } from "./ledger.ts";
@@ -15,9 +24,7 @@ const CHANGES_PER_ROUND = Number(process.env["CAIRN_TEST_CHANGES"] ?? 530);
 const WRITERS = 64;
 /** Some 25,000 events, one at a time. */
 const EVENTS_SECONDS = 600;
-const WITHOUT_GRAPH = { CAIRN_API_KEY: KEY };
-/** The graph of a large store, from the first vector on. */
-const WITH_GRAPH = { ...WITHOUT_GRAPH, CAIRN_GRAPH_FROM: "0" };
+const WITHOUT_GRAPH = {};
 
 setDefaultTimeout(ROUNDS * CHANGES_PER_ROUND * 100);
 
@@ -102,7 +109,7 @@ test(`SIGTERM under load ends with code 0 within 15 s, loses nothing that was ac
   expect(await stopped).toBe(0);
   expect(performance.now() - askedAt).toBeLessThan(15_000);
   expect(server.logged("stopped").length).toBe(1);
-  const manifest = JSON.parse(readFileSync(join(directory.path, "vectors/manifest.json"), "utf8"));
+  const manifest = JSON.parse(readFileSync(directory.at("vectors/manifest.json"), "utf8"));
   expect(existsSync(join(directory.path, "vectors", manifest.file))).toBe(true);
 
   await using again = await startProcess({ dataDirectory: directory.path, environment: WITH_GRAPH });

@@ -158,8 +158,8 @@ function expectEndedWell(args: readonly string[], { code, stdout, stderr }: Ende
 for (const [seed, { name, damage, isMapped }] of DAMAGES.entries()) {
   test(`a store whose file ${name} ends no command by a signal, and each says what it met or is right`, async () => {
     using directory = scratchDirectory();
-    const damaged = join(directory.path, "damaged");
-    const at = (file: string) => join(directory.path, file);
+    const damaged = directory.at("damaged");
+    const at = (file: string) => directory.at(file);
     const renew = () => {
       rmSync(damaged, { recursive: true, force: true });
       cpSync(whole, damaged, { recursive: true });
@@ -251,7 +251,7 @@ function expectSaved({ code, stderr }: Ended, file: string): void {
 test("no backup or export is written among Cairn's own files or over them, even with --force", async () => {
   using directory = scratchDirectory();
   cpSync(whole, directory.path, { recursive: true });
-  const before = readFileSync(join(directory.path, DATA_FILE));
+  const before = readFileSync(directory.at(DATA_FILE));
   for (const file of ["store/backup", "store/data.mdb", "serve.lock", "vectors/backup", "store/../store/data.mdb"]) {
     for (const command of ["backup", "export"]) {
       const ended = await runCairn([command, `${directory.path}/${file}`, "--force", "--data-dir", directory.path]);
@@ -262,15 +262,15 @@ test("no backup or export is written among Cairn's own files or over them, even 
       });
     }
   }
-  expect(readFileSync(join(directory.path, DATA_FILE)).equals(before)).toBe(true);
-  expect(readdirSync(join(directory.path, "store")).toSorted()).toEqual(["data.mdb", "lock.mdb"]);
-  expect(await runCairn(["backup", join(directory.path, "today"), "--data-dir", directory.path])).toMatchObject({ code: 0 });
+  expect(readFileSync(directory.at(DATA_FILE)).equals(before)).toBe(true);
+  expect(readdirSync(directory.at("store")).toSorted()).toEqual(["data.mdb", "lock.mdb"]);
+  expect(await runCairn(["backup", directory.at("today"), "--data-dir", directory.path])).toMatchObject({ code: 0 });
 });
 
 test("doctor --fix goes on from the one whole meta page, without what the last commit changed at most", async () => {
   using directory = scratchDirectory();
   for (const page of [0, 1]) {
-    const damaged = join(directory.path, `damaged-${page}`);
+    const damaged = directory.at(`damaged-${page}`);
     cpSync(whole, damaged, { recursive: true });
     change(join(damaged, DATA_FILE), (bytes) => bytes.fill(0, page * PAGE_BYTES, page * PAGE_BYTES + 200));
     const doctor = (...flags: string[]) => runCairn(["doctor", ...flags, "--data-dir", damaged]);
@@ -282,7 +282,7 @@ test("doctor --fix goes on from the one whole meta page, without what the last c
     expect(readDataFile(join(damaged, DATA_FILE)).kind).toBe("whole");
     expect(rowsIn(damaged).get("memories")).toBe(rows.get("memories") as number);
     await using server = await startProcess({ dataDirectory: damaged });
-    await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    await server.createSession();
   }
 });
 
@@ -290,9 +290,9 @@ test("a server under which pages of memories are damaged answers 503 for those a
   using directory = scratchDirectory();
   cpSync(whole, directory.path, { recursive: true });
   await using server = await startProcess({ dataDirectory: directory.path });
-  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 1 } }));
+  const session = await server.createSession({ initial_state: { step: 1 } });
   const { key, page } = rowOf(directory.path, "memories");
-  change(join(directory.path, DATA_FILE), (bytes) => bytes.fill(0xff, page * PAGE_BYTES, (page + 1) * PAGE_BYTES));
+  change(directory.at(DATA_FILE), (bytes) => bytes.fill(0xff, page * PAGE_BYTES, (page + 1) * PAGE_BYTES));
   expect(await server.get(`/v1/memory/mem_${key}`)).toMatchObject({ status: 503, body: { error: { code: "service_unavailable" } } });
   expect(await server.get(`/v1/sessions/${session.id}`)).toMatchObject({ status: 200, body: { state: { step: 1 } } });
   expect((await runCairn(["doctor", "--data-dir", directory.path])).stdout).toContain("damaged pages of memories: 1");
@@ -307,7 +307,7 @@ test("a key with a byte beyond ASCII is a damaged row, and no failure of the exe
   await server.stop();
   const key = newest.id.slice("sess_".length);
   const { page } = rowOf(directory.path, "sessions", key);
-  change(join(directory.path, DATA_FILE), (bytes) => {
+  change(directory.at(DATA_FILE), (bytes) => {
     bytes[bytes.indexOf(key + '{"agentId"', page * PAGE_BYTES) + key.length - 1] = 0xc3;
   });
   const { code, stdout } = await runCairn(["doctor", "--data-dir", directory.path]);

@@ -11,7 +11,7 @@ import { STOP_SECONDS } from "../../src/cli/serve.ts";
 import { OPTIONS, readConfig, VARIABLES } from "../../src/config.ts";
 import { CACHE_BYTES_MAX, LIMITS } from "../../src/lib/limits.ts";
 import { buildBinary } from "../support/binary.ts";
-import { KEY, ownMounts, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
+import { ownMounts, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 import { bindDatagrams } from "../support/unix-datagrams.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -62,7 +62,7 @@ test("the systemd unit has only directives that systemd knows in their section",
 
 test("systemd itself finds nothing wrong with the unit, where it is there to be asked", async () => {
   using directory = scratchDirectory();
-  const path = join(directory.path, "cairn.service");
+  const path = directory.at("cairn.service");
   // It looks whether the executable is there.
   writeFileSync(path, readFileSync(UNIT, "utf8").replace("/usr/local/bin/cairn serve", `${await buildBinary()} serve`));
   const asked = Bun.which("systemd-analyze") === null ? undefined : Bun.spawnSync(["systemd-analyze", "verify", "--man=no", path]);
@@ -118,11 +118,11 @@ test("the unit takes every right away that a service can do without, but not tho
 
 test("systemd is told when the server is ready and when it stops, at a path and at an abstract name", async () => {
   using directory = scratchDirectory();
-  const sockets = [join(directory.path, "notify"), `\0cairn-test-${process.pid}`];
+  const sockets = [directory.at("notify"), `\0cairn-test-${process.pid}`];
   for (const name of sockets) {
     using systemd = bindDatagrams(name);
-    const environment = { CAIRN_API_KEY: KEY, NOTIFY_SOCKET: name.replace("\0", "@") };
-    await using server = await startProcess({ dataDirectory: join(directory.path, "data"), environment });
+    const environment = { NOTIFY_SOCKET: name.replace("\0", "@") };
+    await using server = await startProcess({ dataDirectory: directory.at("data"), environment });
     expect(await until("systemd to be told", () => systemd.receive())).toBe("READY=1\n");
     expect((await server.get("/health/ready")).status).toBe(200);
     expect(systemd.receive()).toBeUndefined();
@@ -133,10 +133,10 @@ test("systemd is told when the server is ready and when it stops, at a path and 
 
 test("a server that systemd cannot be told of says so in its log, and serves", async () => {
   using directory = scratchDirectory();
-  const socket = join(directory.path, "nobody");
+  const socket = directory.at("nobody");
   await using server = await startProcess({
-    dataDirectory: join(directory.path, "data"),
-    environment: { CAIRN_API_KEY: KEY, NOTIFY_SOCKET: socket },
+    dataDirectory: directory.at("data"),
+    environment: { NOTIFY_SOCKET: socket },
   });
   expect((await server.get("/health/ready")).status).toBe(200);
   expect(await server.stop()).toBe(0);
@@ -149,7 +149,7 @@ test("a server that systemd cannot be told of says so in its log, and serves", a
 test("a user without rights, on a disk that only the data directory of can be written to, is served, searches and stops in order", async () => {
   using directory = scratchDirectory();
   chmodSync(directory.path, 0o755);
-  const [dataDirectory, executable] = [join(directory.path, "data"), join(directory.path, "cairn")];
+  const [dataDirectory, executable] = [directory.at("data"), directory.at("cairn")];
   mkdirSync(dataDirectory, { mode: 0o700 });
   copyFileSync(await buildBinary(), executable);
   const command = ownMounts();
@@ -160,9 +160,9 @@ test("a user without rights, on a disk that only the data directory of can be wr
   const rights = asRoot ? "setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all" : "";
   const script = `${command === undefined ? "" : `${mounts} && `}umask 077 && cd / && exec ${rights} "${executable}" "$@"`;
   await using server = await startProcess({ dataDirectory, through: [...(command ?? []), "sh", "-c", script] });
-  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  const session = await server.createSession();
   const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
-  await Promise.all(contents.map((content) => server.ok(server.post("/v1/memory", { session_id: session.id, content }))));
+  await Promise.all(contents.map((content) => server.addMemory(session.id, content)));
   expect((await server.ok(server.post("/v1/memory/search", { query: "parcel", limit: 3 }))).data).toHaveLength(3);
   expect(await server.stop()).toBe(0);
   expect(server.stderr).not.toMatch(/"level":"(warn|error)"/);

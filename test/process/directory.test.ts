@@ -4,13 +4,13 @@ import { join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
 import { Store } from "../../src/storage/store.ts";
 import { meta } from "../../src/storage/tables.ts";
-import { KEY, ownMounts, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
+import { ownMounts, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 
 test("a second server on a directory ends with a message and the first goes on; after a kill -9 of the first the next one starts", async () => {
   using directory = scratchDirectory();
   const dataDirectory = directory.path;
   await using first = await startProcess({ dataDirectory });
-  const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent" }));
+  const session = await first.createSession();
   expect(await runCairn(["serve", "--port", "0", "--data-dir", dataDirectory])).toEqual({
     code: 1,
     stdout: "",
@@ -25,9 +25,9 @@ test("a second server on a directory ends with a message and the first goes on; 
 
 test("an address that cannot be listened on ends the start with a message that names it; the key comes with the first start that can be asked", async () => {
   using directory = scratchDirectory();
-  await using first = await startProcess({ dataDirectory: join(directory.path, "first") });
+  await using first = await startProcess({ dataDirectory: directory.at("first") });
   const port = new URL(first.address).port;
-  const dataDirectory = join(directory.path, "second");
+  const dataDirectory = directory.at("second");
   const serve = (...flags: string[]) => runCairn(["serve", "--data-dir", dataDirectory, ...flags]);
   expect(await serve("--port", port)).toEqual({
     code: 1,
@@ -39,21 +39,20 @@ test("an address that cannot be listened on ends the start with a message that n
     stdout: "",
     stderr: expect.stringContaining("cairn: Cannot listen on 192.0.2.1, port 0: "),
   });
-  await using second = await startProcess({ dataDirectory, environment: {} });
+  await using second = await startProcess({ dataDirectory, environment: {}, hasKey: false });
   await until("the key to be printed", () => /^Admin key, shown only this once: crn_\S+$/m.test(second.stdout));
 });
 
 test("only its owner can read what Cairn keeps, whatever the umask: directories are 0700, files 0600, native parts 0500", async () => {
   using directory = scratchDirectory();
-  const dataDirectory = join(directory.path, "data");
+  const dataDirectory = directory.at("data");
   mkdirSync(dataDirectory, { mode: 0o755 });
   chmodSync(dataDirectory, 0o755);
-  const environment = { CAIRN_API_KEY: KEY, CAIRN_GRAPH_FROM: "0" };
-  await using server = await startProcess({ dataDirectory, environment, through: ["sh", "-c", 'umask 000; exec "$0" "$@"'] });
-  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  await using server = await startProcess({ dataDirectory, through: ["sh", "-c", 'umask 000; exec "$0" "$@"'] });
+  const session = await server.createSession();
   // More than are compared one by one, so that there is an index to write.
   const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
-  await Promise.all(contents.map((content) => server.ok(server.post("/v1/memory", { session_id: session.id, content }))));
+  await Promise.all(contents.map((content) => server.addMemory(session.id, content)));
   await server.ok(server.post("/v1/memory/search", { query: "parcel" }));
   expect(await server.stop()).toBe(0);
 
@@ -68,8 +67,8 @@ test("only its owner can read what Cairn keeps, whatever the umask: directories 
 
 test("a directory that holds other files and no store is refused by every command that would make one, and stays as it is", async () => {
   using directory = scratchDirectory();
-  const dataDirectory = join(directory.path, "srv");
-  const export_ = join(directory.path, "export");
+  const dataDirectory = directory.at("srv");
+  const export_ = directory.at("export");
   writeFileSync(export_, '{"cairn_export":1,"cairn":"0.1.0","schema":1}\n{"end":0}\n');
   for (const name of ["www", "ftp", "backups", "vectors"]) mkdirSync(join(dataDirectory, name), { recursive: true });
   chmodSync(dataDirectory, 0o1777);
@@ -99,10 +98,10 @@ test("a directory that holds other files and no store is refused by every comman
 
 test("an empty volume becomes a data directory, and is closed to others once it holds a store", async () => {
   using directory = scratchDirectory();
-  const dataDirectory = join(directory.path, "volume");
+  const dataDirectory = directory.at("volume");
   mkdirSync(join(dataDirectory, "lost+found"), { recursive: true });
   chmodSync(dataDirectory, 0o755);
-  const export_ = join(directory.path, "export");
+  const export_ = directory.at("export");
   writeFileSync(export_, "no export");
   const command = (...args: string[]) => runCairn([...args, "--data-dir", dataDirectory]);
   const mode = () => (statSync(dataDirectory).mode & 0o777).toString(8);
@@ -131,7 +130,7 @@ test("a data directory that cannot be written ends the start with one line that 
   using directory = scratchDirectory();
   const command = ownMounts();
   // Where mounting is not allowed: nobody can make a directory in a file.
-  const dataDirectory = command === undefined ? "/dev/null/data" : join(directory.path, "data");
+  const dataDirectory = command === undefined ? "/dev/null/data" : directory.at("data");
   if (command !== undefined) {
     await using server = await startProcess({ dataDirectory });
     expect(await server.stop()).toBe(0);

@@ -3,28 +3,29 @@ import * as fs from "node:fs";
 import { join } from "node:path";
 import type { EmbeddingSettings } from "../../src/storage/tables.ts";
 import { startCairn } from "../support/cairn.ts";
-import { KEY, ownMounts, runCairn, scratchDirectory, startProcess, until, type Scratch } from "../support/process.ts";
+import { KEY, ownMounts, runCairn, scratchDirectory, startProcess, until, type CairnProcess, type Scratch } from "../support/process.ts";
 
 const WRITABLE_AGAIN_SECONDS = 10;
 
 test("a write that the disk refuses is answered 503 and leaves nothing; reading goes on, and writing once the disk takes it", async () => {
   using directory = scratchDirectory();
   await using server = await startProcess({ dataDirectory: directory.path });
-  const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 0 } }));
+  const { id } = await server.createSession({ initial_state: { step: 0 } });
   const update = (step: number) => server.post(`/v1/sessions/${id}/state`, { state: { step, text: "x".repeat(20_000) } });
   await server.ok(update(1));
   const before = await server.ok(server.get(`/v1/sessions/${id}`));
 
   // From here on no file of the server's may grow, as on a disk that is full to the last byte.
-  limit(server.pid, "fsize", fs.statSync(join(directory.path, "store/data.mdb")).size);
+  limit(server.pid, "fsize", fs.statSync(directory.at("store/data.mdb")).size);
   const written = await until("a write to be refused", async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, (_, step) => update(step)));
     return answers.some(({ status }) => status === 503) && answers;
   });
   const refused = await Promise.all([update(7), server.post("/v1/sessions", { agent_id: "agent" }), update(8)]);
   expect([...written, ...refused].map(({ status }) => status).filter((status) => status !== 200 && status !== 503)).toEqual([]);
-  expect(refused.map(({ status, body }) => [status, body.error?.code, body.error?.type])).toEqual(
-    refused.map(() => [503, "service_unavailable", "api_error"]),
+  const message = "The store cannot grow, because the size of files is limited. Nothing was changed; reading still works.";
+  expect(refused.map(({ status, body }) => [status, body.error])).toMatchObject(
+    refused.map(() => [503, { code: "service_unavailable", type: "api_error", message }]),
   );
   const acknowledged = written.filter(({ status }) => status === 200).length;
   const { state_version } = await server.ok(server.get(`/v1/sessions/${id}`));
@@ -46,8 +47,8 @@ test("on a full disk a start succeeds with another embedding provider too, and i
   await using disk = (await mountedDisk(directory)) ?? simulatedDisk(directory);
   const content = "The boat is moored at pier nine.";
   const before = await disk.start();
-  const session = await before.ok(before.post("/v1/sessions", { agent_id: "agent" }));
-  const memory = await before.ok(before.post("/v1/memory", { session_id: session.id, content }));
+  const session = await before.createSession();
+  const memory = await before.addMemory(session.id, content);
   expect(memory.vector_available).toBe(true);
   disk.fill();
   await until("a write to be refused", async () => (await before.post("/v1/sessions", { agent_id: "agent" })).status === 503);
@@ -78,58 +79,21 @@ test("on a full disk a start succeeds with another embedding provider too, and i
   });
 });
 
-test("while no file takes a byte, as on a disk that has become read-only, reads go on and writes are refused with the reason; then they work again", async () => {
-  using directory = scratchDirectory();
-  await using server = await startProcess({ dataDirectory: directory.path });
-  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 0 } }));
-  const memory = await server.ok(server.post("/v1/memory", { session_id: session.id, content: "The boat is moored at pier nine." }));
-  limit(server.pid, "fsize", 0);
-  const writes = [
-    server.post("/v1/sessions", { agent_id: "agent" }),
-    server.post(`/v1/sessions/${session.id}/state`, { state: { step: 1 } }),
-    server.delete(`/v1/memory/${memory.id}`),
-    server.delete(`/v1/sessions/${session.id}`),
-  ];
-  for (const { status, body } of await Promise.all(writes)) {
-    expect([status, body.error.code, body.error.message]).toEqual([
-      503,
-      "service_unavailable",
-      "The store cannot grow, because the size of files is limited. Nothing was changed; reading still works.",
-    ]);
-  }
-  const reads = async () => [
-    await server.ok(server.get(`/v1/sessions/${session.id}`)),
-    await server.ok(server.get("/v1/sessions")),
-    await server.ok(server.get(`/v1/memory/${memory.id}`)),
-    (await server.ok(server.get(`/v1/traces?session_id=${session.id}`))).data.length,
-    (await server.ok(server.post("/v1/memory/search", { query: memory.content }))).data.length,
-    (await server.ok(server.post(`/v1/sessions/${session.id}/context`, { query: "boat" }))).memories.length,
-    (await server.get("/health")).body.status,
-  ];
-  const kept = { ...session, memory_count: 1, updated_at: expect.any(String) };
-  expect(await reads()).toEqual([kept, expect.objectContaining({ data: [kept] }), memory, 2, 1, 1, "degraded"]);
-  // The log is lines of JSON, and nothing of lmdb's own stands between them.
-  expect(server.stderr).not.toMatch(/Write error|write\.js/);
-  limit(server.pid, "fsize", "unlimited");
-  expect(await server.ok(server.post(`/v1/sessions/${session.id}/state`, { state: { step: 2 } }))).toMatchObject({ state_version: 1 });
-});
-
 test("an import that the disk does not take ends with one line of why, and leaves nothing", async () => {
   using directory = scratchDirectory();
-  const at = (name: string) => join(directory.path, name);
-  await using server = await startProcess({ dataDirectory: at("data") });
+  await using server = await startProcess({ dataDirectory: directory.at("data") });
   const large = "x".repeat(900_000);
-  for (let i = 0; i < 10; i++) await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { large } }));
-  expect(await runCairn(["export", at("export"), "--data-dir", at("data")])).toMatchObject({ code: 0 });
+  for (let i = 0; i < 10; i++) await server.createSession({ initial_state: { large } });
+  expect(await runCairn(["export", directory.at("export"), "--data-dir", directory.at("data")])).toMatchObject({ code: 0 });
   // Less than the records take. The native parts are unpacked already.
   const through = ["prlimit", "--fsize=8000000"];
-  const options = { through, environment: { CAIRN_NATIVE_DIR: at("data") } };
-  expect(await runCairn(["import", at("export"), "--data-dir", at("imported")], options)).toEqual({
+  const options = { through, environment: { CAIRN_NATIVE_DIR: directory.at("data") } };
+  expect(await runCairn(["import", directory.at("export"), "--data-dir", directory.at("imported")], options)).toEqual({
     code: 1,
     stdout: "",
     stderr: expect.stringMatching(/^cairn: The (disk has failed|store cannot grow)[^\n]*\n$/),
   });
-  expect(["store", "incoming"].filter((name) => fs.existsSync(join(at("imported"), name)))).toEqual([]);
+  expect(["store", "incoming"].filter((name) => fs.existsSync(join(directory.at("imported"), name)))).toEqual([]);
 });
 
 const MIB = 1024 * 1024;
@@ -139,7 +103,7 @@ const MAP_BYTES_MIN = 128 * MIB;
 test("where the address space is limited a store that cannot grow refuses writes and goes on reading, and grows again when it may", async () => {
   using directory = scratchDirectory();
   await using server = await startProcess({ dataDirectory: directory.path });
-  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  const session = await server.createSession();
   const update = (step: number) => server.post(`/v1/sessions/${session.id}/state`, { state: { step, text: "x".repeat(900_000) } });
   let step = 0;
   while (mapBytes(server.pid) < MAP_BYTES_MIN) await server.ok(update(++step));
@@ -185,7 +149,9 @@ function mapBytes(pid: number): number {
   return Math.max(0, ...Array.from(maps, ([, from = "", to = ""]) => Number.parseInt(to, 16) - Number.parseInt(from, 16)));
 }
 
-interface OnSmallDisk extends Pick<Awaited<ReturnType<typeof startCairn>>, "get" | "post" | "ok"> {
+interface OnSmallDisk extends Pick<CairnProcess, "createSession" | "addMemory"> {
+  get(path: string): Promise<{ status: number; body: any }>;
+  post(path: string, body: object): Promise<{ status: number; body: any }>;
   /** The key it is asked with. */
   readonly key: string;
   statusWith(key: string, path: string): Promise<number>;
@@ -205,9 +171,9 @@ test("on a full disk writes are answered 503 and reads go on, a start succeeds, 
   using directory = scratchDirectory();
   await using disk = (await mountedDisk(directory)) ?? simulatedDisk(directory);
   const cairn = await disk.start();
-  const session = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "agent", user_id: "user" }));
-  const memory = await cairn.ok(cairn.post("/v1/memory", { session_id: session.id, content: "The boat is moored at pier nine." }));
-  const kept = await cairn.ok(cairn.get(`/v1/sessions/${session.id}`));
+  const session = await cairn.createSession({ user_id: "user" });
+  const memory = await cairn.addMemory(session.id, "The boat is moored at pier nine.");
+  const kept = (await cairn.get(`/v1/sessions/${session.id}`)).body;
 
   const expectFull = async ({ get, post }: Pick<typeof cairn, "get" | "post">) => {
     const refused = await until("a write to be refused", async () => {
@@ -245,7 +211,7 @@ test("on a full disk a start with a CAIRN_API_KEY that is new succeeds too, and 
   await using disk = (await mountedDisk(directory)) ?? simulatedDisk(directory);
   const NEW = "crn_ProcessTestsOtherKey0002";
   const before = await disk.start();
-  const session = await before.ok(before.post("/v1/sessions", { agent_id: "agent" }));
+  const session = await before.createSession();
   disk.fill();
   await until("a write to be refused", async () => (await before.post("/v1/sessions", { agent_id: "agent" })).status === 503);
 
@@ -264,7 +230,7 @@ test("on a full disk a start with a CAIRN_API_KEY that is new succeeds too, and 
 async function mountedDisk(directory: Scratch): Promise<SmallDisk | undefined> {
   const command = ownMounts();
   if (command === undefined) return undefined;
-  const path = join(directory.path, "disk");
+  const path = directory.at("disk");
   fs.mkdirSync(path);
   const mount = 'mount -t tmpfs -o size=100m tmpfs "$0" && echo mounted && exec cat';
   const holder = Bun.spawn([...command, "sh", "-c", mount, path], { stdin: "pipe", stdout: "pipe", stderr: "inherit" });
@@ -290,7 +256,8 @@ async function mountedDisk(directory: Scratch): Promise<SmallDisk | undefined> {
       return {
         get: (path) => running.get(path),
         post: (path, body) => running.post(path, body),
-        ok: (answer) => running.ok(answer as never),
+        createSession: (fields) => running.createSession(fields),
+        addMemory: (session, content) => running.addMemory(session, content),
         key: KEY,
         statusWith: async (key, path) => (await running.request("GET", path, undefined, { "X-API-Key": key })).status,
       };
@@ -322,14 +289,15 @@ function simulatedDisk(directory: Scratch): SmallDisk {
     async start(embedding = {}, apiKey?: string) {
       const key = cairn?.key ?? "";
       await cairn?.close();
-      cairn = await startCairn({ directory: join(directory.path, "data"), embedding, apiKey });
+      cairn = await startCairn({ directory: directory.at("data"), embedding, apiKey });
       if (key !== "") cairn.key = key;
       const running = cairn;
       const later = () => running.clock.advance({ seconds: 1 });
       return {
         get: (path) => running.get(path),
         post: (path, body) => (later(), running.post(path, body)),
-        ok: (answer) => running.ok(answer),
+        createSession: (fields) => running.createSession(fields),
+        addMemory: (session, content) => running.addMemory(session, content),
         key: running.key,
         statusWith: async (key, path) => (later(), (await running.get(path, { key })).status),
       };

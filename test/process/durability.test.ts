@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { diskShim } from "../support/disk-shim.ts";
-import { Chance, KEY, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
+import { Chance, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 
 const WRITERS = 8;
 const AT_RISK_MS = 1_000;
@@ -14,19 +14,19 @@ interface Written {
 
 test("relaxed: after a power cut what was answered a second before is there, whole and without gaps, and a strict start takes it over", async () => {
   using directory = scratchDirectory();
-  const dataDirectory = join(directory.path, "data");
+  const dataDirectory = directory.at("data");
   using shim = diskShim(directory.path);
   await using first = await startProcess({ dataDirectory });
   expect(await first.stop()).toBe(0);
   shim.simulateDisk(dataDirectory);
-  const environment = { CAIRN_API_KEY: KEY, ...shim.environment };
+  const { environment } = shim;
   await using server = await startProcess({ dataDirectory, flags: ["--durability", "relaxed"], environment });
   expect(await server.ok(server.get("/health"))).toMatchObject({ status: "ready", durability: "relaxed" });
   expect(server.logged("relaxed durability: a crash or a power cut can lose what was answered in the last second")).toHaveLength(1);
   expect(await until("the line of the start", () => server.logged("serving")[0])).toMatchObject({ durability: "relaxed" });
 
   const written = new Map<string, Written[]>();
-  for (let i = 0; i < WRITERS; i++) written.set((await server.ok(server.post("/v1/sessions", { agent_id: "agent" }))).id, []);
+  for (let i = 0; i < WRITERS; i++) written.set((await server.createSession()).id, []);
   const end = { isNear: false };
   const writing = Array.from(written, async ([id, states]) => {
     while (!end.isNear) {
@@ -41,7 +41,7 @@ test("relaxed: after a power cut what was answered a second before is there, who
   await until("more states than a second takes", () => performance.now() - safe > AT_RISK_MS && atLeast(1, safe + AT_RISK_MS));
   // A command that writes beside it, to the same disk.
   const command = ["keys", "create", "--name", "beside", "--data-dir", dataDirectory];
-  const { code, stdout } = await runCairn(command, { environment: shim.environment });
+  const { code, stdout } = await runCairn(command, { environment });
   expect([code, stdout]).toEqual([0, expect.stringMatching(/crn_/)]);
   end.isNear = true;
   await server.kill();
@@ -62,7 +62,7 @@ test("relaxed: after a power cut what was answered a second before is there, who
       Array.from({ length: session.state_version + 1 }, (_, i) => session.state_version - i),
     );
   }
-  const memory = await strict.ok(strict.post("/v1/memory", { session_id: written.keys().next().value, content: "The parcel is blue." }));
+  const memory = await strict.addMemory([...written.keys()][0]!, "The parcel is blue.");
   expect((await strict.ok(strict.post("/v1/memory/search", { query: "The parcel is blue." }))).data[0]).toMatchObject({ id: memory.id });
   expect(await strict.stop()).toBe(0);
   expect(await runCairn(["doctor", "--data-dir", dataDirectory])).toMatchObject({ code: 0 });
@@ -70,7 +70,7 @@ test("relaxed: after a power cut what was answered a second before is there, who
 
 test("a data directory goes from strict to relaxed and back as often as one likes, and keeps everything", async () => {
   using directory = scratchDirectory();
-  const dataDirectory = join(directory.path, "data");
+  const dataDirectory = directory.at("data");
   const sessions: string[] = [];
   for (const durability of ["strict", "relaxed", "relaxed", "strict", "relaxed", "strict"]) {
     await using server = await startProcess({ dataDirectory, flags: ["--durability", durability] });

@@ -1,20 +1,19 @@
 import { expect, test } from "bun:test";
-import { join } from "node:path";
 import { diskShim, type DiskShim } from "../support/disk-shim.ts";
-import { KEY, runCairn, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
+import { runCairn, scratchDirectory, startProcess, until, type CairnProcess, type Scratch } from "../support/process.ts";
 import { bindDatagrams } from "../support/unix-datagrams.ts";
 
 /** EX_IOERR of sysexits.h, as the README says. */
 const STORE_FAILED = 74;
 
-const start = (directory: string, shim: DiskShim, more: Record<string, string> = {}) =>
-  startProcess({ dataDirectory: join(directory, "data"), environment: { CAIRN_API_KEY: KEY, ...shim.environment, ...more } });
+const start = (directory: Scratch, shim: DiskShim, more: Record<string, string> = {}) =>
+  startProcess({ dataDirectory: directory.at("data"), environment: { ...shim.environment, ...more } });
 
 test("when a write of LMDB's meta page fails all is answered 503, also readiness; the server says so once, ends with a code of its own, and a new start has what was acknowledged", async () => {
   using directory = scratchDirectory();
   using shim = diskShim(directory.path);
-  await using server = await start(directory.path, shim);
-  const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 0 } }));
+  await using server = await start(directory, shim);
+  const { id } = await server.createSession({ initial_state: { step: 0 } });
   const acknowledged: string[] = [];
   const statuses = new Set<number>();
   let isFailing = false;
@@ -69,11 +68,11 @@ test("when a write of LMDB's meta page fails all is answered 503, also readiness
     { level: "error", message: expect.stringMatching(/^a write of the store's meta page failed/), exit_code: STORE_FAILED },
   ]);
 
-  await using again = await start(directory.path, shim);
+  await using again = await start(directory, shim);
   const kept = (await again.all("/v1/sessions")).map((session) => session.id as string);
   expect(new Set(kept)).toEqual(new Set([id, ...acknowledged]));
   expect(await again.stop()).toBe(0);
-  expect(await runCairn(["doctor", "--data-dir", join(directory.path, "data")])).toMatchObject({ code: 0 });
+  expect(await runCairn(["doctor", "--data-dir", directory.at("data")])).toMatchObject({ code: 0 });
 });
 
 const FAULTS = [
@@ -85,23 +84,39 @@ const FAULTS = [
 test("while changes fail the server is not ready but alive, and reads go on; it is ready again once the disk takes what is written, without a client's change", async () => {
   using directory = scratchDirectory();
   using shim = diskShim(directory.path);
-  const socket = join(directory.path, "notify");
+  const socket = directory.at("notify");
   using systemd = bindDatagrams(socket);
-  await using server = await start(directory.path, shim, { NOTIFY_SOCKET: socket });
+  await using server = await start(directory, shim, { NOTIFY_SOCKET: socket });
   const { port } = new URL(server.address);
   const told = () => until("systemd to be told", () => systemd.receive());
   expect(await told()).toBe("READY=1\n");
-  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { step: 0 } }));
+  const session = await server.createSession({ initial_state: { step: 0 } });
+  const memory = await server.addMemory(session.id, "The boat is moored at pier nine.");
+  const readable = async () => [
+    await server.ok(server.get(`/v1/sessions/${session.id}`)),
+    (await server.ok(server.get("/v1/sessions"))).data.length,
+    await server.ok(server.get(`/v1/memory/${memory.id}`)),
+    (await server.ok(server.get(`/v1/traces?session_id=${session.id}`))).data.length,
+    (await server.ok(server.post("/v1/memory/search", { query: memory.content }))).data.length,
+    (await server.ok(server.post(`/v1/sessions/${session.id}/context`, { query: "boat" }))).memories.length,
+  ];
+  const before = await readable();
   for (const { kind, error, reason } of FAULTS) {
     shim.fail(kind, error);
-    const refused = await server.post(`/v1/sessions/${session.id}/state`, { state: { step: 1 } });
-    expect([refused.status, refused.body.error.message]).toEqual([503, `${reason} Nothing was changed; reading still works.`]);
+    const refused = await Promise.all([
+      server.post("/v1/sessions", { agent_id: "agent" }),
+      server.post(`/v1/sessions/${session.id}/state`, { state: { step: 1 } }),
+      server.delete(`/v1/memory/${memory.id}`),
+      server.delete(`/v1/sessions/${session.id}`),
+    ]);
+    const message = `${reason} Nothing was changed; reading still works.`;
+    expect(refused.map(({ status, body }) => [status, body.error.message])).toEqual(refused.map(() => [503, message]));
     for (const path of ["/health", "/health/ready"]) {
       const { status, body } = await server.get(path);
       expect([status, body]).toEqual([503, { status: "degraded", reason, version: expect.any(String), durability: "strict" }]);
     }
     expect((await server.get("/health/live")).status).toBe(200);
-    expect(await server.ok(server.get(`/v1/sessions/${session.id}`))).toMatchObject({ state: { step: 0 }, state_version: 0 });
+    expect(await readable()).toEqual(before);
     expect(await runCairn(["health", "--port", port])).toMatchObject({ code: 1, stderr: expect.stringContaining(reason) });
     expect(await told()).toBe(`STATUS=Not ready: ${reason}\n`);
 
@@ -120,8 +135,8 @@ test("while changes fail the server is not ready but alive, and reads go on; it 
 test("asking for health writes nothing, and a disk that fails is tried every few seconds however often it is asked", async () => {
   using directory = scratchDirectory();
   using shim = diskShim(directory.path, { traces: true });
-  await using server = await start(directory.path, shim);
-  const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  await using server = await start(directory, shim);
+  const { id } = await server.createSession();
   const writes = () => shim.trace().filter((line) => line === "data").length;
   const askOften = () => Promise.all(Array.from({ length: 100 }, () => server.get("/health/ready")));
   // What the start and the session have left to do by themselves is done when nothing more is written for a while.
@@ -148,8 +163,8 @@ test("asking for health writes nothing, and a disk that fails is tried every few
 test("while the disk takes seconds for a change the server is not ready and reads go on; the change is acknowledged in the end", async () => {
   using directory = scratchDirectory();
   using shim = diskShim(directory.path);
-  await using server = await start(directory.path, shim);
-  const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  await using server = await start(directory, shim);
+  const { id } = await server.createSession();
   shim.hang("sync");
   const updated = server.ok(server.post(`/v1/sessions/${id}/state`, { state: { step: 1 } }));
   const { body } = await until("the server not to be ready", async () => {
@@ -169,13 +184,13 @@ test("while the disk takes seconds for a change the server is not ready and read
 test("relaxed: a flush that fails is answered 503 that says nothing is known, and keeps neither a command nor the server from ending, nor a strict start from serving reads", async () => {
   using directory = scratchDirectory();
   using shim = diskShim(directory.path);
-  const dataDirectory = join(directory.path, "data");
-  const environment = { CAIRN_API_KEY: KEY, ...shim.environment };
+  const dataDirectory = directory.at("data");
+  const { environment } = shim;
   const unknown =
     "The disk has failed. Reading still works. It is not known whether the change was kept: send it again with the same Idempotency-Key.";
   const update = (server: CairnProcess) => server.post(`/v1/sessions/${id}/state`, { state: {} }, { "Idempotency-Key": "once" });
   await using server = await startProcess({ dataDirectory, environment, flags: ["--durability", "relaxed"] });
-  const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  const { id } = await server.createSession();
   shim.fail("sync", "EIO");
   expect((await update(server)).body.error).toMatchObject({ code: "service_unavailable", message: unknown });
   expect(await runCairn(["keys", "create", "--data-dir", dataDirectory], { environment })).toEqual({

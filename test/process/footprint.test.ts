@@ -18,7 +18,7 @@ import { encodeVector } from "../../src/vectors/encoding.ts";
 import { prose } from "../../scripts/benchmark/workload.ts";
 import { startCairn } from "../support/cairn.ts";
 import { numberedTexts } from "../support/fill.ts";
-import { inTurns, KEY, scratchDirectory, startProcess, until, type CairnProcess, type Scratch } from "../support/process.ts";
+import { inTurns, scratchDirectory, startProcess, until, type CairnProcess, type Scratch } from "../support/process.ts";
 
 const TIMEOUT_MS = 180_000;
 const MIB = 1024 * 1024;
@@ -162,7 +162,7 @@ function* reads(first: number, count: number): Generator<["GET" | "POST", string
 
 test("with 20,000 memories the server has as much memory of its own as the README says, and all caches together add 64 MB at most to that", async () => {
   const most = claimed(/With 20,000 memories the server has about (\d+) MB of memory of its own/) * MIB * MARGIN;
-  await using server = await startProcess({ dataDirectory: directory.path, environment: { CAIRN_API_KEY: KEY } });
+  await using server = await startProcess({ dataDirectory: directory.path, environment: {} });
   await ask(server, [["POST", "/v1/memory/search", { query: "parcel", threshold: 0 }]]);
   await indexed(server);
   // What handles requests is compiled and has its buffers before the first look.

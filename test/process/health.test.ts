@@ -12,13 +12,13 @@ const READY = { code: 0, stdout: "ready\n", stderr: "" };
 
 test("cairn health ends with 0 while the server of the same settings is ready, makes no directory, and ends with 1 when it is gone", async () => {
   using directory = scratchDirectory();
-  await using server = await startProcess({ dataDirectory: join(directory.path, "data"), flags: ["--host", "0.0.0.0"] });
+  await using server = await startProcess({ dataDirectory: directory.at("data"), flags: ["--host", "0.0.0.0"] });
   const { port } = new URL(server.address);
   // A proxy that is not there: nobody is to ask it.
   const environment = {
     CAIRN_HOST: "0.0.0.0",
     CAIRN_PORT: port,
-    CAIRN_DATA_DIR: join(directory.path, "none"),
+    CAIRN_DATA_DIR: directory.at("none"),
     http_proxy: "http://127.0.0.1:9",
   };
   expect(await runCairn(["health"], { environment, directory: directory.path })).toEqual(READY);

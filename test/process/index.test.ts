@@ -1,12 +1,10 @@
 import { expect, test } from "bun:test";
 import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { Chance, KEY, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
+import { Chance, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 
 const MEMORIES = 2_500;
 const ASKED = 40;
-/** The graph of a large store, from the first vector on. */
-const environment = { CAIRN_API_KEY: KEY, CAIRN_GRAPH_FROM: "0" };
 
 const PEOPLE = ["Anna", "Boris", "Chen", "Dalia", "Emeka", "Freya", "Goran", "Hana"];
 const THINGS = ["bicycle", "passport", "telescope", "umbrella", "violin", "kettle", "ladder", "compass", "blanket"];
@@ -42,18 +40,18 @@ test("after a kill -9 every memory is found at once, whatever has become of the 
     (_, number) => `${chance.pick(PEOPLE)} left ${chance.pick(THINGS)} number ${number + 1000} in the ${chance.pick(PLACES)}.`,
   );
   const ids: string[] = [];
-  const vectors = join(directory.path, "vectors");
+  const vectors = directory.at("vectors");
   {
-    await using server = await startProcess({ dataDirectory: directory.path, environment });
-    const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+    await using server = await startProcess({ dataDirectory: directory.path });
+    const { id } = await server.createSession();
     for (let from = 0; from < MEMORIES; from += 100) {
-      const made = contents.slice(from, from + 100).map((content) => server.ok(server.post("/v1/memory", { session_id: id, content })));
+      const made = contents.slice(from, from + 100).map((content) => server.addMemory(id, content));
       ids.push(...(await Promise.all(made)).map((memory) => memory.id as string));
     }
     // An orderly end writes the snapshot; the next one ends in the middle of its life.
     expect(await server.stop()).toBe(0);
-    await using crashed = await startProcess({ dataDirectory: directory.path, environment });
-    const late = await crashed.ok(crashed.post("/v1/memory", { session_id: id, content: "Zoltan left a samovar on the ferry." }));
+    await using crashed = await startProcess({ dataDirectory: directory.path });
+    const late = await crashed.addMemory(id, "Zoltan left a samovar on the ferry.");
     await crashed.kill();
     contents.push(late.content);
     ids.push(late.id);
@@ -73,7 +71,7 @@ test("after a kill -9 every memory is found at once, whatever has become of the 
     await Bun.write(join(vectors, "manifest.json"), whole.manifest);
     await Bun.write(join(vectors, file), whole.graph);
     damage(vectors, join(vectors, file));
-    await using server = await startProcess({ dataDirectory: directory.path, environment });
+    await using server = await startProcess({ dataDirectory: directory.path });
     const answers = await found(server);
     const ready = await until("the index to say how it was loaded", () => server.logged("vector index ready")[0]);
     expect({ name, answers, isRebuilding: "rebuilding" in ready }).toEqual({ name, answers: expected, isRebuilding });

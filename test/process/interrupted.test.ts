@@ -24,7 +24,7 @@ import { runCairn, scratchDirectory, startProcess, until } from "../support/proc
 async function fillStore(dataDirectory: string): Promise<void> {
   await using server = await startProcess({ dataDirectory });
   const large = "x".repeat(900_000);
-  for (let step = 0; step < 22; step++) await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { large } }));
+  for (let step = 0; step < 22; step++) await server.createSession({ initial_state: { large } });
 }
 
 const draftsIn = (directory: string) => readdirSync(directory).filter((name) => name.startsWith("."));
@@ -60,13 +60,12 @@ for (const { command, file } of [
 ]) {
   test(`a cairn ${command} that is told to stop ends at once, with its draft`, async () => {
     using directory = scratchDirectory();
-    const at = (name: string) => join(directory.path, name);
-    await fillStore(at("data"));
+    await fillStore(directory.at("data"));
     for (const [signal, code] of [
       ["SIGINT", 130],
       ["SIGTERM", 143],
     ] as const) {
-      const args = [command, at("copy"), "--force", "--data-dir", at("data")];
+      const args = [command, directory.at("copy"), "--force", "--data-dir", directory.at("data")];
       const ended = await until("a command to hear of it before it is done", async () => {
         const { child } = await stoppedWhileWriting(args, directory.path, file);
         child.kill(signal);
@@ -79,19 +78,18 @@ for (const { command, file } of [
 
   test(`what a killed cairn ${command} has left is removed by the next to the same name, and nothing of one that runs`, async () => {
     using directory = scratchDirectory();
-    const at = (name: string) => join(directory.path, name);
-    await fillStore(at("data"));
-    const args = [command, at("copy"), "--data-dir", at("data")];
+    await fillStore(directory.at("data"));
+    const args = [command, directory.at("copy"), "--data-dir", directory.at("data")];
     const killed = await stoppedWhileWriting(args, directory.path, file);
     killed.child.kill("SIGKILL");
     await killed.child.exited;
-    const running = await stoppedWhileWriting([...args.with(1, at("copy-2")), "--force"], directory.path, file);
+    const running = await stoppedWhileWriting([...args.with(1, directory.at("copy-2")), "--force"], directory.path, file);
     expect(draftsIn(directory.path).toSorted()).toEqual([killed.draft, running.draft].toSorted());
 
-    expect(await runCairn(args.with(1, at("other")))).toMatchObject({ code: 0 });
+    expect(await runCairn(args.with(1, directory.at("other")))).toMatchObject({ code: 0 });
     expect(draftsIn(directory.path).toSorted()).toEqual([killed.draft, running.draft].toSorted());
     expect(await runCairn(args)).toMatchObject({ code: 0 });
-    expect(await runCairn(args.with(1, at("copy-2")))).toMatchObject({ code: 0 });
+    expect(await runCairn(args.with(1, directory.at("copy-2")))).toMatchObject({ code: 0 });
     expect(draftsIn(directory.path)).toEqual([running.draft]);
     running.child.kill("SIGCONT");
     expect({ code: await running.child.exited, left: draftsIn(directory.path) }).toEqual({ code: 0, left: [] });
@@ -115,33 +113,32 @@ for (const { command, file } of [
 ]) {
   test(`a cairn ${command} into a directory of somebody else follows no link that was planted there, before it or while it writes`, async () => {
     using directory = scratchDirectory();
-    const at = (name: string) => join(directory.path, name);
-    const shared = at("shared");
-    await fillStore(at("data"));
-    writeFileSync(at("victim"), "untouched");
-    chmodSync(at("victim"), 0o644);
+    const shared = directory.at("shared");
+    await fillStore(directory.at("data"));
+    writeFileSync(directory.at("victim"), "untouched");
+    chmodSync(directory.at("victim"), 0o644);
     mkdirSync(shared);
     chmodSync(shared, 0o777);
     if (process.geteuid?.() === 0) chownSync(shared, NOBODY, NOBODY);
     const untouched = () => ({
-      victim: [readFileSync(at("victim"), "utf8"), statSync(at("victim")).mode & 0o777],
-      isMade: existsSync(at("made")),
+      victim: [readFileSync(directory.at("victim"), "utf8"), statSync(directory.at("victim")).mode & 0o777],
+      isMade: existsSync(directory.at("made")),
     });
     const expected = { victim: ["untouched", 0o644], isMade: false };
-    plantDraft(join(shared, ".copy-aaaaaa.draft"), { "serve.lock": at("victim") });
-    plantDraft(join(shared, ".copy-bbbbbb.draft"), { "serve.lock": at("made") });
-    const args = [command, join(shared, "copy"), "--force", "--data-dir", at("data")];
+    plantDraft(join(shared, ".copy-aaaaaa.draft"), { "serve.lock": directory.at("victim") });
+    plantDraft(join(shared, ".copy-bbbbbb.draft"), { "serve.lock": directory.at("made") });
+    const args = [command, join(shared, "copy"), "--force", "--data-dir", directory.at("data")];
     expect(await runCairn(args)).toMatchObject({ code: 0 });
     expect({ ...untouched(), drafts: draftsIn(shared).length }).toEqual({ ...expected, drafts: 2 });
 
     const running = await stoppedWhileWriting(args, shared, file);
     renameSync(join(shared, running.draft), join(shared, "moved"));
-    plantDraft(join(shared, running.draft), { [file]: at("victim"), "serve.lock": at("made") });
+    plantDraft(join(shared, running.draft), { [file]: directory.at("victim"), "serve.lock": directory.at("made") });
     running.child.kill("SIGCONT");
     expect(await running.child.exited).toBe(0);
     expect(untouched()).toEqual(expected);
     expect(readdirSync(join(shared, running.draft)).toSorted()).toEqual([file, "serve.lock"].toSorted());
-    expect(await runCairn(["keys", "list", "--data-dir", at("data")])).toMatchObject({ code: 0 });
+    expect(await runCairn(["keys", "list", "--data-dir", directory.at("data")])).toMatchObject({ code: 0 });
     expect(statSync(join(shared, "copy")).mode & 0o777).toBe(0o600);
   });
 }

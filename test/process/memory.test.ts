@@ -47,7 +47,7 @@ test("a body in chunks of one byte takes memory for its bytes, not for its chunk
 test("answers that nobody reads take a part of the memory that they would all take", async () => {
   using directory = scratchDirectory();
   await using server = await startProcess({ dataDirectory: directory.path });
-  const { id } = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  const { id } = await server.createSession();
   const turn = { input: { type: "text", content: "x".repeat(900_000) }, output: { type: "text", content: "" } };
   for (let i = 0; i < 10; i++) await server.ok(server.post(`/v1/sessions/${id}/turns`, turn));
   const before = ownMemory(server);

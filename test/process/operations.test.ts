@@ -32,22 +32,21 @@ const cairn = (...args: string[]) => runCairn(args);
 
 test("beside a server that is written to: backup, export and doctor; and what they made has nothing wrong with it and all that was acknowledged", async () => {
   using directory = scratchDirectory();
-  const at = (name: string) => join(directory.path, name);
-  await using server = await startProcess({ dataDirectory: at("data") });
-  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  await using server = await startProcess({ dataDirectory: directory.at("data") });
+  const session = await server.createSession();
   const agents = writing(server, session.id);
   while (agents.written.length < 150) await server.get(`/v1/sessions/${session.id}`);
 
   const before = [...agents.written];
-  const backup = await cairn("backup", at("backup"), "--data-dir", at("data"));
+  const backup = await cairn("backup", directory.at("backup"), "--data-dir", directory.at("data"));
   expect(backup).toEqual({
     code: 0,
     stdout: expect.stringMatching(/^Wrote .*: [\d,]+ bytes of store, SHA-256 [0-9a-f]{64}\n$/),
     stderr: "",
   });
-  const exported = await cairn("export", "--data-dir", at("data"));
+  const exported = await cairn("export", "--data-dir", directory.at("data"));
   expect({ code: exported.code, stderr: exported.stderr }).toEqual({ code: 0, stderr: "" });
-  const looked = await cairn("doctor", "--data-dir", at("data"));
+  const looked = await cairn("doctor", "--data-dir", directory.at("data"));
   expect(looked).toEqual({
     code: 0,
     stdout: expect.stringMatching(/^Nothing is wrong: \d+ rows, \d+ vectors in the index on disk\.\n$/),
@@ -55,12 +54,12 @@ test("beside a server that is written to: backup, export and doctor; and what th
   });
   await agents.stop();
 
-  writeFileSync(at("export"), exported.stdout);
-  expect(await cairn("restore", at("backup"), "--data-dir", at("restored"))).toMatchObject({ code: 0, stderr: "" });
-  expect(await cairn("import", at("export"), "--data-dir", at("imported"))).toMatchObject({ code: 0, stderr: "" });
+  writeFileSync(directory.at("export"), exported.stdout);
+  expect(await cairn("restore", directory.at("backup"), "--data-dir", directory.at("restored"))).toMatchObject({ code: 0, stderr: "" });
+  expect(await cairn("import", directory.at("export"), "--data-dir", directory.at("imported"))).toMatchObject({ code: 0, stderr: "" });
   for (const name of ["restored", "imported"]) {
-    expect(await cairn("doctor", "--data-dir", at(name))).toMatchObject({ code: 0, stderr: "" });
-    await using copy = await startProcess({ dataDirectory: at(name), environment: {} });
+    expect(await cairn("doctor", "--data-dir", directory.at(name))).toMatchObject({ code: 0, stderr: "" });
+    await using copy = await startProcess({ dataDirectory: directory.at(name), environment: {}, hasKey: false });
     // It presents the key of the first server: its hash came along.
     const memories = new Set((await copy.all("/v1/memory?tags=parcel")).map(({ id }) => id));
     expect({ name, lost: before.filter((id) => !memories.has(id)) }).toEqual({ name, lost: [] });
@@ -71,46 +70,51 @@ test("beside a server that is written to: backup, export and doctor; and what th
 
 test("an export piped into an import is the same store; a file is made for its owner only, and not replaced unasked", async () => {
   using directory = scratchDirectory();
-  const at = (name: string) => join(directory.path, name);
-  await using server = await startProcess({ dataDirectory: at("first") });
-  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { text: "\ud800" } }));
-  await server.ok(server.post("/v1/memory", { session_id: session.id, content: "The parcel is blue." }));
+  await using server = await startProcess({ dataDirectory: directory.at("first") });
+  const session = await server.createSession({ initial_state: { text: "\ud800" } });
+  await server.addMemory(session.id, "The parcel is blue.");
   expect(await server.stop()).toBe(0);
 
-  const pipe = `"$0" export --data-dir ${at("first")} | "$0" import - --data-dir ${at("second")}`;
+  const pipe = `"$0" export --data-dir ${directory.at("first")} | "$0" import - --data-dir ${directory.at("second")}`;
   const piped = Bun.spawnSync(["sh", "-c", pipe, await buildBinary()], { env: {} });
   expect({ code: piped.exitCode, stdout: piped.stdout.toString(), stderr: piped.stderr.toString() }).toEqual({
     code: 0,
     stdout: expect.stringMatching(/^Imported \d+ records to /),
     stderr: "",
   });
-  expect(await cairn("export", at("export"), "--data-dir", at("second"))).toEqual({
+  expect(await cairn("export", directory.at("export"), "--data-dir", directory.at("second"))).toEqual({
     code: 0,
     stdout: "",
-    stderr: `Wrote ${at("export")}\n`,
+    stderr: `Wrote ${directory.at("export")}\n`,
   });
-  expect({ mode: (statSync(at("export")).mode & 0o777).toString(8), text: readFileSync(at("export"), "utf8") }).toEqual({
-    mode: "600",
-    text: (await cairn("export", "--data-dir", at("first"))).stdout,
-  });
-  expect(await cairn("export", at("export"), "--data-dir", at("second"))).toMatchObject({
+  expect({ mode: (statSync(directory.at("export")).mode & 0o777).toString(8), text: readFileSync(directory.at("export"), "utf8") }).toEqual(
+    {
+      mode: "600",
+      text: (await cairn("export", "--data-dir", directory.at("first"))).stdout,
+    },
+  );
+  expect(await cairn("export", directory.at("export"), "--data-dir", directory.at("second"))).toMatchObject({
     code: 1,
     stderr: expect.stringContaining("is there already"),
   });
-  expect(await cairn("export", at("export"), "--force", "--data-dir", at("second"))).toMatchObject({ code: 0 });
+  expect(await cairn("export", directory.at("export"), "--force", "--data-dir", directory.at("second"))).toMatchObject({ code: 0 });
 });
 
 test("what needs the directory for itself is refused beside a server, and changes nothing", async () => {
   using directory = scratchDirectory();
-  const at = (name: string) => join(directory.path, name);
-  await using server = await startProcess({ dataDirectory: at("data") });
-  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
-  expect(await cairn("backup", at("backup"), "--data-dir", at("data"))).toMatchObject({ code: 0 });
-  for (const args of [["restore", at("backup"), "--force"], ["import", at("backup")], ["doctor", "--fix"], ["rebuild-index"]]) {
-    expect(await cairn(...args, "--data-dir", at("data"))).toEqual({
+  await using server = await startProcess({ dataDirectory: directory.at("data") });
+  const session = await server.createSession();
+  expect(await cairn("backup", directory.at("backup"), "--data-dir", directory.at("data"))).toMatchObject({ code: 0 });
+  for (const args of [
+    ["restore", directory.at("backup"), "--force"],
+    ["import", directory.at("backup")],
+    ["doctor", "--fix"],
+    ["rebuild-index"],
+  ]) {
+    expect(await cairn(...args, "--data-dir", directory.at("data"))).toEqual({
       code: 1,
       stdout: "",
-      stderr: `cairn: Another Cairn is using ${at("data")}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.\n`,
+      stderr: `cairn: Another Cairn is using ${directory.at("data")}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.\n`,
     });
   }
   expect(await server.ok(server.get(`/v1/sessions/${session.id}`))).toEqual(session);
@@ -120,9 +124,9 @@ test("the vector index is built anew before a start, which then need not", async
   using directory = scratchDirectory();
   const dataDirectory = directory.path;
   const first = await startProcess({ dataDirectory });
-  const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent" }));
+  const session = await first.createSession();
   const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
-  await Promise.all(contents.map((content) => first.ok(first.post("/v1/memory", { session_id: session.id, content }))));
+  await Promise.all(contents.map((content) => first.addMemory(session.id, content)));
   await first.kill();
 
   const rebuild = (environment: Record<string, string>) => runCairn(["rebuild-index", "--data-dir", dataDirectory], { environment });
@@ -148,8 +152,8 @@ test("of fewer vectors than a server would build an index of, none is built, and
   using directory = scratchDirectory();
   const dataDirectory = directory.path;
   const first = await startProcess({ dataDirectory });
-  const session = await first.ok(first.post("/v1/sessions", { agent_id: "agent" }));
-  await first.ok(first.post("/v1/memory", { session_id: session.id, content: "The parcel is blue." }));
+  const session = await first.createSession();
+  await first.addMemory(session.id, "The parcel is blue.");
   await first.kill();
   const rebuild = (environment: Record<string, string> = {}) => runCairn(["rebuild-index", "--data-dir", dataDirectory], { environment });
   await rebuild({ CAIRN_GRAPH_FROM: "1" });
@@ -195,19 +199,17 @@ for (const { args, code, stderr } of REFUSED) {
   test(`cairn ${args.join(" ")} ends with code ${code} and makes no store`, async () => {
     using directory = scratchDirectory();
     expect(await runCairn(args, { directory: directory.path })).toEqual({ code, stdout: "", stderr: expect.stringMatching(stderr) });
-    const made = ["none", "new/store", "data/store", "x"].filter((name) => existsSync(join(directory.path, name)));
+    const made = ["none", "new/store", "data/store", "x"].filter((name) => existsSync(directory.at(name)));
     expect(made).toEqual([]);
   });
 }
 
 test("a reader who leaves early ends an export without noise", async () => {
   using directory = scratchDirectory();
-  const dataDirectory = join(directory.path, "data");
+  const dataDirectory = directory.at("data");
   await using server = await startProcess({ dataDirectory });
   const large = "x".repeat(500_000);
-  await Promise.all(
-    Array.from({ length: 10 }, () => server.ok(server.post("/v1/sessions", { agent_id: "agent", initial_state: { large } }))),
-  );
+  await Promise.all(Array.from({ length: 10 }, () => server.createSession({ initial_state: { large } })));
   const pipe = `"$0" export --data-dir ${dataDirectory} | head -c 100`;
   const piped = Bun.spawnSync(["sh", "-c", pipe, await buildBinary()], { env: { PATH: process.env["PATH"] ?? "" } });
   expect({ stdout: piped.stdout.toString(), stderr: piped.stderr.toString() }).toEqual({

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
-import { join } from "node:path";
 import { diskShim } from "../support/disk-shim.ts";
-import { Chance, KEY, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
+import { Chance, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
 import { audit } from "./audit.ts";
 import { Ledger } from "./ledger.ts";
@@ -21,8 +20,8 @@ test("the answer to every kind of write is sent after its pages are flushed and 
   using directory = scratchDirectory();
   // Whoever does not wait for a flush is ahead of it for certain.
   using shim = diskShim(directory.path, { traces: true, isSlow: true });
-  const environment = { CAIRN_API_KEY: KEY, ...shim.environment };
-  await using server = await startProcess({ dataDirectory: join(directory.path, "data"), environment });
+  const { environment } = shim;
+  await using server = await startProcess({ dataDirectory: directory.at("data"), environment });
   await using receiver = startReceiver(() => new Response(null, { status: 500 }));
   const written: string[] = [];
   /** Asks for a change; `id` takes the place of the parameter in the path. */
@@ -85,8 +84,8 @@ test("the answer to every kind of write is sent after its pages are flushed and 
 test("what was acknowledged is there after every power cut, whole and once; what was not is there once or not at all", async () => {
   using directory = scratchDirectory();
   using shim = diskShim(directory.path, { isSlow: true });
-  const dataDirectory = join(directory.path, "data");
-  const environment = { CAIRN_API_KEY: KEY, ...shim.environment };
+  const dataDirectory = directory.at("data");
+  const { environment } = shim;
   await using first = await startProcess({ dataDirectory });
   expect(await first.stop()).toBe(0);
   shim.simulateDisk(dataDirectory);

@@ -5,7 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import { startEmbeddingServer } from "../support/embedding-server.ts";
-import { KEY, scratchDirectory, startProcess } from "../support/process.ts";
+import { scratchDirectory, startProcess } from "../support/process.ts";
 
 test("the provider is asked directly, whatever proxies the environment names, and gets no key that was set for OpenAI", async () => {
   using directory = scratchDirectory();
@@ -17,15 +17,14 @@ test("the provider is asked directly, whatever proxies the environment names, an
     dataDirectory: directory.path,
     environment: {
       ...Object.fromEntries(names.map((name) => [name, `http://127.0.0.1:${proxy.port}`])),
-      CAIRN_API_KEY: KEY,
       CAIRN_EMBEDDING_PROVIDER: "openai",
       CAIRN_EMBEDDING_BASE_URL: provider.baseUrl.replace("127.0.0.1", "localhost"),
       OPENAI_API_KEY: "sk-for-openai-alone-0123456789",
     },
   });
-  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  const session = await server.createSession();
   const content = "The boat is moored at pier nine.";
-  await server.ok(server.post("/v1/memory", { session_id: session.id, content }));
+  await server.addMemory(session.id, content);
   expect(provider.requests.length).toBeGreaterThan(0);
   expect([...new Set(provider.requests.map(({ headers }) => headers.get("authorization")))]).toEqual([null]);
   expect(asked).toBe(0);

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
 import { closeSync, openSync, statSync } from "node:fs";
-import { join } from "node:path";
 import { toJson } from "../../src/lib/json.ts";
 import { payloads } from "../../src/storage/tables.ts";
 import { buildBinary } from "../support/binary.ts";
@@ -19,7 +18,7 @@ test("what a killed export was reading is let go of while the server runs, and i
   for (let i = 0; i < TURNS; i++) await cairn.addTurn(session.id, TEXT);
 
   // Nobody reads what it writes, so it never comes to its end.
-  const pipe = join(directory.path, "pipe");
+  const pipe = directory.at("pipe");
   expect(Bun.spawnSync(["mkfifo", pipe]).exitCode).toBe(0);
   const end = openSync(pipe, "r+");
   const reader = Bun.spawn([await buildBinary(), "export", "--data-dir", directory.path], {
@@ -30,13 +29,13 @@ test("what a killed export was reading is let go of while the server runs, and i
   });
   const isReading = () => {
     // Read by another process: one that closes the file gives up every lock it has in it.
-    const { stdout } = Bun.spawnSync(["cat", join(directory.path, "store/lock.mdb")]);
+    const { stdout } = Bun.spawnSync(["cat", directory.at("store/lock.mdb")]);
     return new Int32Array(Uint8Array.from(stdout).buffer, 0, Math.floor(stdout.length / 4)).includes(reader.pid);
   };
   await until("the export to read", isReading);
   /** What the file grows by while a row is replaced again and again. */
   const growth = async () => {
-    const size = () => statSync(join(directory.path, "store/data.mdb")).size;
+    const size = () => statSync(directory.at("store/data.mdb")).size;
     const before = size();
     for (let i = 0; i < 20; i++) await store.commit((tx) => tx.put(payloads, "again", toJson(`${TEXT}${i}`)));
     return size() - before;

@@ -11,9 +11,9 @@ let sessionId: string;
 
 beforeAll(async () => {
   await using server = await startProcess({ dataDirectory: whole });
-  const session = await server.ok(server.post("/v1/sessions", { agent_id: "agent" }));
+  const session = await server.createSession();
   sessionId = session.id;
-  await server.ok(server.post("/v1/memory", { session_id: session.id, content: "The boat is moored at pier nine." }));
+  await server.addMemory(session.id, "The boat is moored at pier nine.");
   await server.stop();
 });
 afterAll(() => scratch[Symbol.dispose]());
@@ -41,7 +41,7 @@ for (const { name, hasLock } of [
 ]) {
   test(`what only reads works on a data directory that cannot be written to, ${name}; what writes says that it cannot`, async () => {
     using directory = scratchDirectory();
-    const data = join(directory.path, "data");
+    const data = directory.at("data");
     if (hasLock) cpSync(whole, data, { recursive: true });
     else {
       mkdirSync(join(data, "store"), { recursive: true, mode: 0o700 });
@@ -51,7 +51,7 @@ for (const { name, hasLock } of [
     const before = readdirSync(data, { recursive: true, encoding: "utf8" }).toSorted();
     const through = readOnly(data);
     const run = (...args: string[]) => runCairn([...args, "--data-dir", data], { through });
-    const backup = join(directory.path, "backup");
+    const backup = directory.at("backup");
     expect(await run("doctor")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing is wrong: /) as string, stderr: "" });
     expect(await run("export")).toMatchObject({ code: 0, stdout: expect.stringContaining(sessionId.slice("sess_".length)) as string });
     expect(await run("export", "--salvage")).toMatchObject({ code: 0, stderr: "Nothing is left out.\n" });
@@ -92,7 +92,7 @@ test("started with less than 64 MiB free a server answers reads and refuses chan
   }
   const filled = onSmallDisk(directory.path, 'dd if=/dev/zero of="$0/fill" bs=4k 2>/dev/null; true');
   for (const command of filled === undefined ? [] : ["backup", "export"]) {
-    const copy = join(directory.path, "copy");
+    const copy = directory.at("copy");
     const { code, stderr } = await runCairn([command, copy, "--data-dir", directory.path], { through: filled ?? [] });
     expect({ command, code, stderr }).toEqual({
       command,
@@ -118,7 +118,7 @@ test("started with less than 64 MiB free a server answers reads and refuses chan
 
 test("a data directory that its user alone may look into is not taken for one without a store by another", async () => {
   using directory = scratchDirectory();
-  const data = join(directory.path, "data");
+  const data = directory.at("data");
   cpSync(whole, data, { recursive: true });
   const isRoot = process.geteuid?.() === 0;
   if (isRoot) chmodSync(directory.path, 0o755);
@@ -139,29 +139,43 @@ test("a data directory that its user alone may look into is not taken for one wi
 
 test("a path that is none is a sentence without a code of the system, and leaves nothing behind", async () => {
   using directory = scratchDirectory();
-  const at = (name: string) => join(directory.path, name);
-  writeFileSync(at("file"), "x\n");
+  writeFileSync(directory.at("file"), "x\n");
   using other = scratchDirectory();
   const pipe = join(other.path, "pipe");
   Bun.spawnSync(["mkfifo", pipe]);
   const cases: { args: string[]; says: string }[] = [
-    { args: ["serve", "--port", "0", "--data-dir", at("file")], says: "cannot be written to: there is a file of that name." },
-    { args: ["serve", "--port", "0", "--data-dir", at("file/below")], says: "cannot be written to: a part of the path is a file." },
-    { args: ["keys", "create", "--data-dir", at("file")], says: "cannot be written to: there is a file of that name." },
-    { args: ["doctor", "--data-dir", at("file/below")], says: "There is no store in " },
-    { args: ["restore", at("none"), "--data-dir", at("new/deep")], says: "cannot be read: there is nothing of that name." },
-    { args: ["restore", at("file/below"), "--data-dir", at("new/deep")], says: "cannot be read: a part of the path is a file." },
-    { args: ["restore", at("file"), "--data-dir", at("new/deep")], says: "is no backup of Cairn's" },
-    { args: ["import", at("none"), "--data-dir", at("new/deep")], says: "cannot be read: there is nothing of that name." },
-    { args: ["import", directory.path, "--data-dir", at("new/deep")], says: "is no file, but a directory." },
-    { args: ["import", at("file"), "--data-dir", at("new/deep")], says: "Line 1 cannot be imported: it is no JSON." },
-    { args: ["import", at("file"), "--data-dir", at("file")], says: "cannot be written to: there is a file of that name." },
-    { args: ["backup", at("file/below"), "--data-dir", whole], says: `There is no directory ${at("file")}.` },
+    { args: ["serve", "--port", "0", "--data-dir", directory.at("file")], says: "cannot be written to: there is a file of that name." },
+    {
+      args: ["serve", "--port", "0", "--data-dir", directory.at("file/below")],
+      says: "cannot be written to: a part of the path is a file.",
+    },
+    { args: ["keys", "create", "--data-dir", directory.at("file")], says: "cannot be written to: there is a file of that name." },
+    { args: ["doctor", "--data-dir", directory.at("file/below")], says: "There is no store in " },
+    {
+      args: ["restore", directory.at("none"), "--data-dir", directory.at("new/deep")],
+      says: "cannot be read: there is nothing of that name.",
+    },
+    {
+      args: ["restore", directory.at("file/below"), "--data-dir", directory.at("new/deep")],
+      says: "cannot be read: a part of the path is a file.",
+    },
+    { args: ["restore", directory.at("file"), "--data-dir", directory.at("new/deep")], says: "is no backup of Cairn's" },
+    {
+      args: ["import", directory.at("none"), "--data-dir", directory.at("new/deep")],
+      says: "cannot be read: there is nothing of that name.",
+    },
+    { args: ["import", directory.path, "--data-dir", directory.at("new/deep")], says: "is no file, but a directory." },
+    { args: ["import", directory.at("file"), "--data-dir", directory.at("new/deep")], says: "Line 1 cannot be imported: it is no JSON." },
+    {
+      args: ["import", directory.at("file"), "--data-dir", directory.at("file")],
+      says: "cannot be written to: there is a file of that name.",
+    },
+    { args: ["backup", directory.at("file/below"), "--data-dir", whole], says: `There is no directory ${directory.at("file")}.` },
     { args: ["backup", directory.path, "--force", "--data-dir", whole], says: "is no file, but a directory." },
     { args: ["export", pipe, "--force", "--data-dir", whole], says: "is no file, but something else." },
-    { args: ["import", "/dev/null", "--data-dir", at("new/deep")], says: "is no file, but a device." },
+    { args: ["import", "/dev/null", "--data-dir", directory.at("new/deep")], says: "is no file, but a device." },
     {
-      args: ["serve", "--port", "0", "--tls-cert", at("none"), "--tls-key", at("none"), "--data-dir", whole],
+      args: ["serve", "--port", "0", "--tls-cert", directory.at("none"), "--tls-key", directory.at("none"), "--data-dir", whole],
       says: "none cannot be read: there is nothing of that name.",
     },
     { args: ["export", "/proc/none", "--data-dir", whole], says: "/proc cannot be written to: " },
@@ -172,5 +186,5 @@ test("a path that is none is a sentence without a code of the system, and leaves
     expect(stderr).not.toMatch(/\bE[A-Z]{3,}\b|\n./);
     expect(readdirSync(directory.path)).toEqual(["file"]);
   }
-  expect(existsSync(at("new"))).toBe(false);
+  expect(existsSync(directory.at("new"))).toBe(false);
 });

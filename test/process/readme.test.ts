@@ -60,7 +60,7 @@ test("the check of webhooks in the README takes what Cairn sends and nothing els
   await using receiver = startReceiver();
   await using cairn = await startProcess({ dataDirectory: `${directory.path}/data` });
   const { secret } = await cairn.ok(cairn.post("/v1/webhooks", { url: receiver.url, events: ["session.created"] }));
-  await cairn.ok(cairn.post("/v1/sessions", { agent_id: "agent" }));
+  await cairn.createSession();
   await receiver.got(1);
   const { body, headers } = receiver.received[0]!;
   const signature = headers["x-webhook-signature"] ?? "";

@@ -20,11 +20,11 @@ const ROOT = join(import.meta.dir, "../..");
 /** `scripts/test` beside a preparation that finds a Bun outside the path, which says what it was asked. */
 async function asked(...args: string[]): Promise<string> {
   using directory = scratchDirectory();
-  const scripts = join(directory.path, "scripts");
+  const scripts = directory.at("scripts");
   mkdirSync(scripts);
   copyFileSync(join(ROOT, "scripts/test"), join(scripts, "test"));
-  writeFileSync(join(directory.path, "found"), '#!/bin/sh\necho "$@"\n');
-  chmodSync(join(directory.path, "found"), 0o755);
+  writeFileSync(directory.at("found"), '#!/bin/sh\necho "$@"\n');
+  chmodSync(directory.at("found"), 0o755);
   writeFileSync(join(scripts, "setup"), 'root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)\nbun=$root/found\n');
   const child = Bun.spawn([join(scripts, "test"), ...args], { env: { PATH: "/usr/bin:/bin" }, stdin: "ignore", stdout: "pipe" });
   const [stdout, code] = await Promise.all([new Response(child.stdout).text(), child.exited]);
@@ -72,16 +72,15 @@ test("a flag that a script does not know ends it with one line that names it", (
 /** A directory with scripts/setup, a lock file, and on the path an npm that "installs" a Bun, for whose hash it vouches. */
 async function setUpWith(installed: string, locked: string) {
   using directory = scratchDirectory();
-  const at = (name: string) => join(directory.path, name);
   const executable = (name: string, text: string) => {
-    writeFileSync(at(name), text);
-    chmodSync(at(name), 0o755);
+    writeFileSync(directory.at(name), text);
+    chmodSync(directory.at(name), 0o755);
   };
-  for (const name of ["scripts", "bin"]) mkdirSync(at(name));
-  copyFileSync(join(ROOT, "scripts/setup"), at("scripts/setup"));
-  writeFileSync(at("package.json"), '{\n    "bun": "9.9.9",\n}\n');
+  for (const name of ["scripts", "bin"]) mkdirSync(directory.at(name));
+  copyFileSync(join(ROOT, "scripts/setup"), directory.at("scripts/setup"));
+  writeFileSync(directory.at("package.json"), '{\n    "bun": "9.9.9",\n}\n');
   writeFileSync(
-    at("bun.lock"),
+    directory.at("bun.lock"),
     `    "@oven/bun-linux-x64": ["@oven/bun-linux-x64@9.9.9", "", { "os": "linux", "libc": "glibc" }, "${locked}"],\n`,
   );
   executable("bun", '#!/bin/sh\nif [ "$1" = --version ]; then echo 9.9.9; else mkdir -p node_modules; fi\n');
@@ -90,16 +89,16 @@ async function setUpWith(installed: string, locked: string) {
     `#!/bin/sh
 while [ "$1" != --prefix ]; do shift; done
 mkdir -p "$2/node_modules/@oven/bun-linux-x64/bin"
-cp "${at("bun")}" "$2/node_modules/@oven/bun-linux-x64/bin/bun"
+cp "${directory.at("bun")}" "$2/node_modules/@oven/bun-linux-x64/bin/bun"
 echo '{ "integrity": "${installed}" }' > "$2/package-lock.json"
 `,
   );
-  const child = Bun.spawnSync([at("scripts/setup")], { env: { PATH: `${at("bin")}:/usr/bin:/bin` }, stdin: "ignore" });
+  const child = Bun.spawnSync([directory.at("scripts/setup")], { env: { PATH: `${directory.at("bin")}:/usr/bin:/bin` }, stdin: "ignore" });
   return {
     code: child.exitCode,
     stderr: child.stderr.toString(),
-    isInstalled: existsSync(at(".tools/bun-9.9.9")),
-    left: existsSync(at(".tools/new")),
+    isInstalled: existsSync(directory.at(".tools/bun-9.9.9")),
+    left: existsSync(directory.at(".tools/new")),
   };
 }
 
@@ -115,12 +114,12 @@ test("a Bun with another hash than the lock file's is not installed, and the mes
 
 test("the Bun in the executable is the one of the lock file, whichever Bun builds it", async () => {
   using directory = scratchDirectory();
-  const other = join(directory.path, "bun");
+  const other = directory.at("bun");
   copyFileSync(process.execPath, other);
   chmodSync(other, 0o755);
   const mark = "what only this other Bun has";
   appendFileSync(other, mark);
-  const outfile = join(directory.path, "cairn");
+  const outfile = directory.at("cairn");
   const { exitCode, stderr } = Bun.spawnSync([other, join(ROOT, "scripts/build.ts"), "--outfile", outfile], { stdin: "ignore" });
   expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: "" });
   expect(readFileSync(outfile).includes(mark)).toBe(false);
@@ -135,11 +134,11 @@ test("the Bun in the executable is the one of the lock file, whichever Bun build
 
 test("a Bun for another processor with another hash than the lock file's becomes part of nothing", () => {
   using directory = scratchDirectory();
-  const npm = join(directory.path, "npm");
+  const npm = directory.at("npm");
   writeFileSync(npm, '#!/bin/sh\nwhile [ "$1" != --pack-destination ]; do shift; done\necho wrong > "$2/package.tgz"\n');
   chmodSync(npm, 0o755);
   const target = process.arch === "x64" ? "bun-linux-arm64" : "bun-linux-x64";
-  const outfile = join(directory.path, "cairn");
+  const outfile = directory.at("cairn");
   const ended = Bun.spawnSync([process.execPath, join(ROOT, "scripts/build.ts"), "--target", target, "--outfile", outfile], {
     env: { PATH: `${directory.path}:/usr/bin:/bin` },
     stdin: "ignore",

@@ -54,7 +54,7 @@ test("a certificate without its key, or one that cannot be read, ends the start 
     stderr: expect.stringContaining("--tls-cert and --tls-key go together"),
   });
   expect(await serve("--http-redirect-port", "8080")).toMatchObject({ code: 2, stderr: expect.stringContaining("needs --tls-cert") });
-  const missing = join(directory.path, "none.pem");
+  const missing = directory.at("none.pem");
   const refused = async (certificate: string, key: string, message: string) =>
     expect(await serve("--tls-cert", certificate, "--tls-key", key)).toMatchObject({
       code: 1,
@@ -64,7 +64,7 @@ test("a certificate without its key, or one that cannot be read, ends the start 
   await refused(missing, PRIVATE_KEY, `${missing} cannot be read`);
   await refused(PRIVATE_KEY, PRIVATE_KEY, `${PRIVATE_KEY} must hold a certificate in PEM form`);
   await refused(CERTIFICATE, CERTIFICATE, `${CERTIFICATE} must hold a private key without a passphrase in PEM form`);
-  const other = join(directory.path, "other.pem");
+  const other = directory.at("other.pem");
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   await Bun.write(other, privateKey.export({ type: "pkcs8", format: "pem" }));
   await refused(CERTIFICATE, other, `The key in ${other} is not that of the certificate in ${CERTIFICATE}.`);

@@ -14,18 +14,22 @@ import { expectDocumented } from "./documented.ts";
 
 /** An admin key that tests register, so that it is known. */
 export const KEY = "crn_ProcessTestsAdminKey0001";
+/** Builds the index of a large store from the first vector on, so that a test has one on disk. */
+export const WITH_GRAPH = { CAIRN_GRAPH_FROM: "0" };
 
 const LOOK_MS = 5;
 const LOOK_SECONDS = 30;
 
 export interface Scratch extends Disposable {
   path: string;
+  /** The path of a name in it. */
+  at(name: string): string;
 }
 
 /** A directory that goes with its block. */
 export function scratchDirectory(): Scratch {
   const path = mkdtempSync(join(tmpdir(), "cairn-process-"));
-  return { path, [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
+  return { path, at: (name) => join(path, name), [Symbol.dispose]: () => rmSync(path, { recursive: true, force: true }) };
 }
 
 /** Looks until there is something to see, and gives that. */
@@ -98,13 +102,18 @@ export interface Answer {
 export class CairnProcess implements AsyncDisposable {
   readonly #child: Awaited<ReturnType<typeof spawnCairn>>;
   readonly #read: Promise<unknown>;
+  /** Removed with the process when it is its own. */
+  readonly #scratch: Scratch | undefined;
+  readonly dataDirectory: string;
   address = "";
   key = KEY;
   stdout = "";
   stderr = "";
 
-  constructor(child: Awaited<ReturnType<typeof spawnCairn>>) {
+  constructor(child: Awaited<ReturnType<typeof spawnCairn>>, dataDirectory: string, scratch?: Scratch) {
     this.#child = child;
+    this.dataDirectory = dataDirectory;
+    this.#scratch = scratch;
     this.#read = Promise.all([
       collect(child.stdout, (text) => (this.stdout += text)),
       collect(child.stderr, (text) => (this.stderr += text)),
@@ -155,6 +164,14 @@ export class CairnProcess implements AsyncDisposable {
     return this.request("DELETE", path);
   }
 
+  createSession(fields: Record<string, unknown> = {}): Promise<any> {
+    return this.ok(this.post("/v1/sessions", { agent_id: "agent", ...fields }));
+  }
+
+  addMemory(session_id: string, content: string): Promise<any> {
+    return this.ok(this.post("/v1/memory", { session_id, content }));
+  }
+
   /** The body of an answer of success; anything else fails with what was answered. */
   async ok(answer: Promise<Answer>): Promise<any> {
     const { status, text, body } = await answer;
@@ -197,6 +214,7 @@ export class CairnProcess implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.kill();
+    this.#scratch?.[Symbol.dispose]();
   }
 }
 
@@ -206,28 +224,34 @@ async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) 
 }
 
 export interface ServeOptions extends RunOptions {
-  dataDirectory: string;
+  /** One of its own unless given. */
+  dataDirectory?: string;
   flags?: readonly string[];
+  /** Whether `KEY` is an admin key of it. */
+  hasKey?: boolean;
 }
 
-/** Starts `cairn serve` on any free port; `KEY` is an admin key of it unless an environment is given. */
-export async function startProcess({ dataDirectory, flags = [], ...options }: ServeOptions): Promise<CairnProcess> {
-  // A graph is built of however few vectors, so that a test has one on disk.
-  const { environment = { CAIRN_API_KEY: KEY, CAIRN_GRAPH_FROM: "0" } } = options;
-  const child = await spawnCairn(["serve", "--port", "0", "--data-dir", dataDirectory, ...flags], { ...options, environment });
-  const server = new CairnProcess(child);
+/** Starts `cairn serve` on any free port. */
+export async function startProcess(options: ServeOptions = {}): Promise<CairnProcess> {
+  const scratch = options.dataDirectory === undefined ? scratchDirectory() : undefined;
+  const dataDirectory = options.dataDirectory ?? scratch?.path ?? "";
+  const server = new CairnProcess(await spawnServer({ ...options, dataDirectory }), dataDirectory, scratch);
   try {
     return await server.listening();
   } catch (error) {
-    await server.kill();
+    await server[Symbol.asyncDispose]();
     throw error;
   }
 }
 
+function spawnServer({ dataDirectory = "", flags = [], environment = WITH_GRAPH, hasKey = true, ...options }: ServeOptions) {
+  const args = ["serve", "--port", "0", "--data-dir", dataDirectory, ...flags];
+  return spawnCairn(args, { ...options, environment: { ...(hasKey ? { CAIRN_API_KEY: KEY } : {}), ...environment } });
+}
+
 /** Starts `cairn serve` and ends it as a crash does after so many milliseconds, wherever its start has got to by then. */
 export async function crashWhileStarting(dataDirectory: string, ms: number): Promise<void> {
-  const options = { environment: { CAIRN_API_KEY: KEY, CAIRN_GRAPH_FROM: "0" } };
-  const child = await spawnCairn(["serve", "--port", "0", "--data-dir", dataDirectory], options);
+  const child = await spawnServer({ dataDirectory });
   await Bun.sleep(ms);
   child.kill("SIGKILL");
   await child.exited;
