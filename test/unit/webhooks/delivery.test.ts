@@ -1,4 +1,6 @@
 import { expect, test } from "bun:test";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { createServer } from "node:tls";
 import { deliver, type Answer, type Network } from "../../../src/webhooks/delivery.ts";
 import { Connections } from "../../../src/lib/pinned-request.ts";
@@ -7,26 +9,9 @@ import { dialHere, publicUrl, startRawReceiver, startReceiver } from "../../supp
 const HERE: Network = { rules: { loopback: true, private: false }, resolve: () => Promise.reject(new Error("nothing is looked up")) };
 /** A receiver at a public address, as far as can be seen. */
 const OUTSIDE: Partial<Network> = { resolve: () => Promise.resolve(["93.184.215.14"]), dial: dialHere };
-/** Of agents.example.com, signed by itself, until 2126; for nothing but this test. */
-const CERTIFICATE = `-----BEGIN CERTIFICATE-----
-MIIBrzCCAVagAwIBAgIUAf3xEvBNJG4XsJnqnhDQGQyGtcMwCgYIKoZIzj0EAwIw
-HTEbMBkGA1UEAwwSYWdlbnRzLmV4YW1wbGUuY29tMCAXDTI2MTEyMTE2NTgyNVoY
-DzIxMjYxMDI4MTY1ODI1WjAdMRswGQYDVQQDDBJhZ2VudHMuZXhhbXBsZS5jb20w
-WTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAASjpNIBc1+yByHZp/qfyylI4FBolKPj
-FgYrjTPR/0wOMXtZJQhoKOA3pSKSVsbfLSIwmlFplzGpqX0ZIeS+LghJo3IwcDAd
-BgNVHQ4EFgQUQfcFdjGMv0+UXVkXphjgNzTM5wwwHwYDVR0jBBgwFoAUQfcFdjGM
-v0+UXVkXphjgNzTM5wwwDwYDVR0TAQH/BAUwAwEB/zAdBgNVHREEFjAUghJhZ2Vu
-dHMuZXhhbXBsZS5jb20wCgYIKoZIzj0EAwIDRwAwRAIgRgfBaA6AAHSjDS9Ze3vb
-J+ilf4FhkYZOdaenUlJInScCIB2BrspcPVk4EpAtx3fiQATwJZ+LfiM4mvS1Y5ff
-J3BY
------END CERTIFICATE-----
-`;
-const CERTIFICATE_KEY = `-----BEGIN PRIVATE KEY-----
-MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQg+nQ0vj08s5GpwfJf
-RVzg1j7n9+wpjMji4QNt8kG2c1WhRANCAASjpNIBc1+yByHZp/qfyylI4FBolKPj
-FgYrjTPR/0wOMXtZJQhoKOA3pSKSVsbfLSIwmlFplzGpqX0ZIeS+LghJ
------END PRIVATE KEY-----
-`;
+const [CERTIFICATE = "", CERTIFICATE_KEY = ""] = ["certificate.pem", "key.pem"].map((name) =>
+  readFileSync(join(import.meta.dir, "../../support/tls", name), "utf8"),
+);
 
 const never = new AbortController().signal;
 
@@ -84,10 +69,10 @@ test("over TLS the certificate has to be of the name in the URL, though an addre
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as { port: number };
   const network = { ca: CERTIFICATE, resolve: () => Promise.resolve(["127.0.0.1"]) };
-  expect(await post(`https://agents.example.com:${port}/`, network)).toMatchObject({ kind: "answered", status: 204 });
-  expect(names).toEqual(["agents.example.com"]);
+  expect(await post(`https://localhost:${port}/`, network)).toMatchObject({ kind: "answered", status: 204 });
+  expect(names).toEqual(["localhost"]);
   expect(await post(`https://other.example.com:${port}/`, network)).toMatchObject({ reason: expect.stringContaining("ALTNAME") });
-  expect(await post(`https://agents.example.com:${port}/`, { resolve: network.resolve })).toMatchObject({
+  expect(await post(`https://localhost:${port}/`, { resolve: network.resolve })).toMatchObject({
     reason: expect.stringContaining("CERT"),
   });
   server.close();
