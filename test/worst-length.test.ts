@@ -10,7 +10,8 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { Kind, type TObject, type TSchema } from "@sinclair/typebox";
 import { endpointsOf } from "../src/app.ts";
-import { pathParameters, type Endpoint } from "../src/http/endpoint.ts";
+import type { Endpoint } from "../src/http/endpoint.ts";
+import { pathParameters } from "../src/http/path-parameters.ts";
 import { OBJECT_KIND } from "../src/http/types.ts";
 import { LIMITS } from "../src/lib/limits.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";

@@ -4,10 +4,13 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+import { Default, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { Explanation } from "../memories/schema.ts";
 import { Turn } from "../turns/schema.ts";
+
+const Limited = (records: string, maximum: number, fallback: number) =>
+  Default(Type.Integer({ minimum: 0, maximum, description: `How many ${records} at most; default ${fallback}.` }), fallback);
 
 export const ContextRequest = Type.Object(
   {
@@ -16,25 +19,15 @@ export const ContextRequest = Type.Object(
         description: "What the agent is about to do or was asked; finds memories by meaning. Without one the newest come.",
       }),
     ),
-    memory_limit: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: LIMITS.contextMemoriesMax,
-        default: LIMITS.contextMemoriesDefault,
-        description: `How many memories at most; default ${LIMITS.contextMemoriesDefault}.`,
-      }),
-    ),
-    turn_limit: Type.Optional(
-      Type.Integer({
-        minimum: 0,
-        maximum: LIMITS.contextTurnsMax,
-        default: LIMITS.contextTurnsDefault,
-        description: `How many turns at most; default ${LIMITS.contextTurnsDefault}.`,
-      }),
-    ),
-    explain: Type.Optional(Type.Boolean({ default: false, description: "Add to each memory why it was found." })),
+    memory_limit: Limited("memories", LIMITS.contextMemoriesMax, LIMITS.contextMemoriesDefault),
+    turn_limit: Limited("turns", LIMITS.contextTurnsMax, LIMITS.contextTurnsDefault),
+    explain: Default(Type.Boolean({ description: "Add to each memory why it was found." }), false),
   },
-  { title: "ContextRequest", description: "What the context should hold." },
+  {
+    title: "ContextRequest",
+    description: "What the context should hold.",
+    examples: [{ query: "How does the customer prefer to be contacted?", memory_limit: 5 }],
+  },
 );
 
 export const Context = Type.Object(
@@ -56,5 +49,30 @@ export const Context = Type.Object(
       { description: "Newest first." },
     ),
   },
-  { title: "Context", description: "All an agent needs for its next step." },
+  {
+    title: "Context",
+    description: "All an agent needs for its next step.",
+    examples: [
+      {
+        state: { step: 1 },
+        memories: [
+          {
+            id: "mem_0VQk3cF8g9Hi",
+            content: "The customer prefers e-mail to phone calls.",
+            type: "preference",
+            score: 0.857357,
+            created_at: "2026-05-07T08:00:07.000Z",
+          },
+        ],
+        recent_turns: [
+          {
+            id: "turn_0VQk3bD5c6Ef",
+            input: { type: "text", content: "Where is my order?" },
+            output: { type: "text", content: "It arrives tomorrow." },
+            created_at: "2026-05-07T08:00:05.000Z",
+          },
+        ],
+      },
+    ],
+  },
 );

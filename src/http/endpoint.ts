@@ -1,13 +1,19 @@
 /**
  * An endpoint: a line of the API's table. Its schemas validate what comes in and are its documentation.
  *
+ * What a line leaves out follows from the rest: the scope from the method, the 404s from the path, the examples from the
+ * schemas, the parameters of a list from its being one.
+ *
  * @module
  */
-import type { Static, TObject, TSchema } from "@sinclair/typebox";
+import { Type, type Static, type TObject, type TProperties, type TSchema } from "@sinclair/typebox";
 import type { WireCode } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Scope } from "../lib/scopes.ts";
 import type { Keep } from "./idempotency.ts";
+import { missingCodes, type PathParameters } from "./path-parameters.ts";
+import { Deleted, exampleOf, Limit, Reason, type Resource } from "./types.ts";
+import type { Fields } from "./validate.ts";
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
@@ -22,20 +28,14 @@ export interface ApiCaller {
   readonly keep?: Keep;
 }
 
-/** The parameters of a path by name: `/v1/sessions/{session_id}/turns/{turn_id}` gives `{ session_id: string; turn_id: string }`. */
-type PathParameters<Path extends string> = Record<ParameterName<Path>, string>;
-type ParameterName<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Name | ParameterName<Rest> : never;
-
-export interface Call<Params, Query, Body> {
+/** Arguments of an operation: the fields of its schemas in camelCase, with their defaults, and no others. */
+export interface Call<Params, Query, Body, Sent = unknown> {
   params: Params;
   query: Query;
   body: Body;
+  /** The body with the names it has on the wire, and with unknown fields. */
+  sent: Sent;
   caller: ApiCaller;
-}
-
-export interface Example {
-  request?: unknown;
-  response: unknown;
 }
 
 export interface Endpoint {
@@ -47,41 +47,115 @@ export interface Endpoint {
   /** Status of a success. */
   status: 200 | 201;
   summary: string;
-  description?: string;
+  description: string | undefined;
   query: TObject;
   /** null: takes none. */
   body: TObject | null;
   response: TSchema;
-  /** Codes beside those that any endpoint can answer. */
+  /** Codes besides those that any endpoint can answer. */
   errors: readonly WireCode[];
-  example: Example;
-  run(call: Call<never, never, never>): JsonText | Promise<JsonText>;
+  example: { request?: unknown; response: unknown };
+  run(call: Call<never, never, never, never>): JsonText | Promise<JsonText>;
 }
 
-type Typed<Path extends string, Query extends TObject, Body extends TObject | null> = Omit<Endpoint, "path" | "query" | "body" | "run"> & {
-  path: Path;
-  query: Query;
-  body: Body;
+/** What a line of the table says. */
+interface Line<Response extends TSchema> {
+  summary: string;
+  description?: string;
+  /** Default: that of the group; without one `read` for GET and `write` for other methods. */
+  scope?: Scope;
+  /** Default 200. */
+  status?: 200 | 201;
+  response: Response;
+  /** Codes besides those that any endpoint can answer and those of records that the path names. */
+  errors?: readonly WireCode[];
+  /** Members of the example answer that differ from the example of `response`; undefined leaves one out. */
+  example?: { [Name in keyof Static<Response>]?: Static<Response>[Name] | undefined };
+}
+
+interface Taking<Path extends string, Query extends TObject, Body extends TObject> {
+  query?: Query;
+  body?: Body;
   run(
-    call: Call<PathParameters<Path>, Static<Query>, Body extends TObject ? Static<Body> : Record<string, never>>,
+    call: Call<PathParameters<Path>, Fields<Query["properties"]>, Fields<Body["properties"]>, Static<Body>>,
   ): JsonText | Promise<JsonText>;
-};
+}
+
+interface Deleting {
+  /** The schema of what is deleted. */
+  deletes: Resource;
+}
+
+interface Listing<Path extends string, Cursor extends TSchema, Filter extends TProperties> {
+  /** The schema of `starting_after`. */
+  cursor: Cursor;
+  /** Parameters besides those of every list. */
+  filter?: Filter;
+  run: (call: {
+    params: PathParameters<Path>;
+    filter: Fields<Filter>;
+    page: { limit: number; startingAfter?: Static<Cursor> };
+    caller: ApiCaller;
+  }) => JsonText | Promise<JsonText>;
+}
+
+const NOTHING = Type.Object({});
+type Nothing = typeof NOTHING;
+
+/** Returns what makes the endpoints of one part of the API, which share a tag and may share a scope. */
+export function endpointGroup(tag: string, groupScope?: Scope) {
+  const endpoint =
+    (method: Method) =>
+    <Path extends string, Response extends TSchema, Query extends TObject = Nothing, Body extends TObject = Nothing>(
+      path: Path,
+      line: Line<Response> & Taking<Path, Query, Body>,
+    ): Endpoint => {
+      const { body, response, errors = [] } = line;
+      return {
+        scope: groupScope ?? (method === "GET" ? "read" : "write"),
+        status: 200,
+        description: undefined,
+        query: NOTHING,
+        body: null,
+        ...line,
+        method,
+        path,
+        tag,
+        errors: [...missingCodes(path), ...errors],
+        example: { request: body && exampleOf(body), response: { ...exampleOf(response), ...line.example } },
+      };
+    };
+  const get = endpoint("GET");
+  const remove = endpoint("DELETE");
+  return {
+    get,
+    post: endpoint("POST"),
+    patch: endpoint("PATCH"),
+
+    /** A deletion takes a reason, unless `query` says otherwise, and answers with what was deleted. */
+    delete: <Path extends string, Query extends TObject = typeof Reason>(
+      path: Path,
+      { deletes, query = Reason as TObject as Query, ...line }: Omit<Line<Nothing>, "response"> & Taking<Path, Query, Nothing> & Deleting,
+    ): Endpoint => remove(path, { ...line, query, response: Deleted(deletes) }),
+
+    list: <Path extends string, Response extends TSchema, Cursor extends TSchema, Filter extends TProperties = Nothing["properties"]>(
+      path: Path,
+      { cursor, filter, run, ...line }: Line<Response> & Listing<Path, Cursor, Filter>,
+    ): Endpoint =>
+      get(path, {
+        ...line,
+        query: Type.Object({ limit: Limit(), starting_after: Type.Optional(cursor), ...filter }),
+        run: ({ params, query, caller }) => {
+          const { limit, startingAfter, ...others } = query as Record<string, unknown>;
+          return run({ params, filter: others, page: { limit, startingAfter }, caller } as never);
+        },
+      }),
+  };
+}
 
 /** Whether a request with an `Idempotency-Key` is run once: whatever can change something and takes a body. */
 export function isIdempotent({ body, scope }: Pick<Endpoint, "body" | "scope">): boolean {
   return body !== null && scope !== "read";
-}
-
-/** Gives `run` the types of the path and of the schemas beside it. */
-export function endpoint<Path extends string, Query extends TObject, Body extends TObject | null>(
-  definition: Typed<Path, Query, Body>,
-): Endpoint {
-  return definition;
-}
-
-/** Names of the parameters in a path: `/v1/sessions/{session_id}` has `session_id`. */
-export function pathParameters(path: string): string[] {
-  return Array.from(path.matchAll(/\{(\w+)\}/g), (match) => match[1] as string);
 }
 
 /** The name of an endpoint as an operation: `Create a session` is `createSession`, `List the turns of a session` is `listTurns`. */

@@ -46,7 +46,8 @@ function translate(schema: TSchema, components: SchemaComponents): JsonObject {
         translated["enum"] = [value];
         break;
       case "examples":
-        translated["example"] = (value as JsonValue[])[0] ?? null;
+        // The example of a component is shown by the operations that take or give it.
+        if (schema.title === undefined) translated["example"] = (value as JsonValue[])[0] ?? null;
         break;
       default:
         if (keyword !== "title" && !keyword.startsWith("x-")) translated[keyword] = value;

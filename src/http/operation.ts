@@ -12,13 +12,13 @@ import { ApiError } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import { hasScope } from "../lib/scopes.ts";
 import { bodyOf, type Body } from "./body.ts";
-import { isIdempotent, operationId, pathParameters, type ApiCaller, type Call, type Endpoint } from "./endpoint.ts";
+import { isIdempotent, operationId, type ApiCaller, type Call, type Endpoint } from "./endpoint.ts";
 import { apiErrorOf, type FailingStore } from "./errors.ts";
 import { checkIdempotencyKey, type Idempotency } from "./idempotency.ts";
-import { pathSchema } from "./path-parameters.ts";
+import { pathParameters, pathSchema } from "./path-parameters.ts";
 import { listParametersOf, refuseForeignFilter } from "./query.ts";
 import type { SealingKeys } from "./seal.ts";
-import { validator, type Validate } from "./validate.ts";
+import { fieldReader, validator, type Validate } from "./validate.ts";
 
 /** What operations need beside the endpoints. */
 export interface OperationParts {
@@ -67,6 +67,8 @@ export class Operation {
   readonly #listParameters: ReadonlySet<string>;
   readonly #checkQuery: Validate;
   readonly #checkBody: Validate;
+  readonly #queryFields: Validate;
+  readonly #bodyFields: Validate;
   readonly #parts: OperationParts;
 
   /** @param listParameters - what `listParametersOf` gives of all endpoints */
@@ -81,6 +83,8 @@ export class Operation {
     this.#listParameters = listParameters;
     this.#checkQuery = validator(endpoint.query);
     this.#checkBody = validator(endpoint.body ?? endpoint.query);
+    this.#queryFields = fieldReader(endpoint.query);
+    this.#bodyFields = fieldReader(endpoint.body ?? endpoint.query);
     this.#parts = parts;
   }
 
@@ -145,9 +149,9 @@ export class Operation {
     let checked = NOTHING;
     if (this.takesQuery) {
       refuseForeignFilter(names, this.endpoint, this.#listParameters);
-      checked = this.#checkQuery(query);
+      checked = this.#queryFields(this.#checkQuery(query));
     }
-    return { params: params as Record<string, string>, query: checked, caller, body: NOTHING };
+    return { params: params as Record<string, string>, query: checked, body: NOTHING, sent: NOTHING, caller };
   }
 
   /** Runs an operation that takes no body: at once where it waits for nothing. */
@@ -164,7 +168,10 @@ export class Operation {
    * @throws {ApiError} `invalid_request` naming the field, after the look for an earlier answer
    */
   runWithBody(call: CheckedCall, body: Body, path: string, retry: SealingKeys | undefined): OperationAnswer | Promise<OperationAnswer> {
-    const callOf = (caller: ApiCaller): CheckedCall => ({ ...call, caller, body: this.#checkBody(body.value) });
+    const callOf = (caller: ApiCaller): CheckedCall => {
+      const sent = this.#checkBody(body.value);
+      return { ...call, body: this.#bodyFields(sent), sent, caller };
+    };
     if (retry === undefined) return this.run(callOf(call.caller));
     const { method, status } = this.endpoint;
     const identity = { ...retry, keyId: call.caller.keyId, method, path, body: body.bytes };

@@ -1,22 +1,36 @@
 /**
- * The kinds of values the API takes, as TypeBox schemas: one schema validates, explains an error, and is the documentation.
+ * The kinds of values the API takes and gives, as TypeBox schemas: one schema validates, explains an error, and is the
+ * documentation with its example.
  *
  * TypeBox counts UTF-16 units and knows no limit of depth, so the kinds that need more say so here.
  *
  * @module
  */
-import { Kind, Type, TypeRegistry, type Static, type TSchema, type TUnsafe } from "@sinclair/typebox";
+import { Kind, Type, TypeRegistry, type Static, type TLiteral, type TOptional, type TSchema, type TUnsafe } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { isId, type Id, type IdPrefix } from "../lib/ids.ts";
 import { toJson, type JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { codePointLength, pascalCase } from "../lib/text.ts";
+import { parseInstant, parseInstantUp } from "../lib/time.ts";
 
 export const TEXT_KIND = "Cairn:Text";
 export const OBJECT_KIND = "Cairn:Object";
 const OR_NULL_KIND = "Cairn:OrNull";
 const INNER = Symbol("what it is unless null");
 
-interface TextSchema extends TSchema {
+export const PARSE = Symbol("parse");
+export const EXPECTED = Symbol("expected");
+
+/** A text that stands for something else. */
+export interface ParsedSchema extends TSchema {
+  /** Reads it; undefined for one that stands for nothing. */
+  [PARSE]?: (text: string) => unknown;
+  /** What it must be, for an error. */
+  [EXPECTED]?: string;
+}
+
+interface TextSchema extends ParsedSchema {
   minLength: number;
   maxLength?: number;
 }
@@ -29,8 +43,9 @@ interface OrNullSchema extends TSchema {
   [INNER]: TSchema;
 }
 
-TypeRegistry.Set<TextSchema>(TEXT_KIND, ({ minLength, maxLength }, value) => {
+TypeRegistry.Set<TextSchema>(TEXT_KIND, ({ minLength, maxLength, [PARSE]: parse }, value) => {
   if (typeof value !== "string" || value.length < minLength) return false;
+  if (parse !== undefined) return parse(value) !== undefined;
   return maxLength === undefined || value.length <= maxLength || codePointLength(value) <= maxLength;
 });
 
@@ -53,6 +68,20 @@ export function Text(min: number, max: number | undefined, options: Options = {}
     ...(max === undefined ? {} : { maxLength: max }),
     ...options,
   });
+}
+
+/** A text that stands for a `Value`, which is what operations get of it. */
+function Parsed<Value>(
+  expected: string,
+  parse: (text: string) => Value | undefined,
+  options: Options & { format?: string },
+): TUnsafe<Value> {
+  return Type.Unsafe<Value>({ [Kind]: TEXT_KIND, [PARSE]: parse, [EXPECTED]: expected, type: "string", minLength: 1, ...options });
+}
+
+/** A field that may be left out: operations then get `value`. */
+export function Default<Inner extends TSchema>(inner: Inner, value: Static<Inner>): TOptional<Inner> & { default: Static<Inner> } {
+  return { ...Type.Optional<TSchema>(inner), default: value } as TOptional<Inner> & { default: Static<Inner> };
 }
 
 /** A JSON object of the caller's own, at most 64 levels deep: `body.ts` has refused a deeper one. */
@@ -87,56 +116,53 @@ export function OneOf<const Value extends string>(values: readonly Value[], opti
 }
 export const ONE_OF = "x-one-of";
 
+const EXAMPLE_TIMES = ["2026-05-07T08:00:00.000Z"];
+
+/** A time in an answer. */
 export function Timestamp(description: string): TUnsafe<string> {
-  return Type.Unsafe<string>({
-    [Kind]: TEXT_KIND,
-    type: "string",
-    format: "date-time",
-    minLength: 1,
-    description,
-    examples: ["2026-05-07T08:00:00.000Z"],
-  });
+  return Type.Unsafe<string>({ ...Text(1, undefined, { description, examples: EXAMPLE_TIMES }), format: "date-time" });
+}
+
+/** A time in a request, which operations get in milliseconds. */
+export function Instant(description: string, parse = parseInstant): TUnsafe<number> {
+  const expected = "an ISO 8601 time such as 2026-05-07T08:00:00Z";
+  return Parsed(expected, parse, { format: "date-time", description, examples: EXAMPLE_TIMES });
 }
 
 /** An id in an answer. */
 export function RecordId(prefix: string, description: string): TUnsafe<string> {
-  return Type.Unsafe<string>({
-    [Kind]: TEXT_KIND,
-    type: "string",
-    minLength: 1,
-    description,
-    examples: [`${prefix}_0VQk3aB4x1Zq`],
-  });
+  return Text(1, undefined, { description, examples: [`${prefix}_0VQk3aB4x1Zq`] });
 }
 
-/** Filters of a list by the times of its records; routes read both with `createdOf`. */
-export function CreatedAfter(records: string) {
-  return Type.Optional(Timestamp(`Only ${records} after this time (ISO 8601; without an offset it is UTC).`));
-}
-
-export function CreatedBefore(records: string) {
-  return Type.Optional(Timestamp(`Only ${records} before this time.`));
+/** Filters of a list by the times of its records. */
+export function Created(records: string) {
+  return {
+    created_after: Type.Optional(Instant(`Only ${records} after this time (ISO 8601; without an offset it is UTC).`)),
+    created_before: Type.Optional(Instant(`Only ${records} before this time.`, parseInstantUp)),
+  };
 }
 
 /** `limit` of a list. */
 export function Limit(max: number = LIMITS.listMax, fallback: number = LIMITS.listDefault) {
-  return Type.Optional(
-    Type.Integer({ minimum: 1, maximum: max, default: fallback, description: `How many at most; default ${fallback}.` }),
-  );
+  return Default(Type.Integer({ minimum: 1, maximum: max, description: `How many at most; default ${fallback}.` }), fallback);
 }
 
-export function Cursor(prefix: string) {
-  return Type.Optional(
-    Type.Unsafe<string>({
-      [Kind]: TEXT_KIND,
-      type: "string",
-      minLength: 1,
-      description: `The last id of the page before (\`${prefix}_…\`); its record need not exist any more.`,
-    }),
-  );
+/** `starting_after` of a list whose records have ids. */
+export function Cursor<Prefix extends IdPrefix>(prefix: Prefix): TUnsafe<Id<Prefix>> {
+  return Parsed(`an id (${prefix}_ and 12 characters)`, (text) => (isId(prefix, text) ? text : undefined), {
+    description: `The last id of the page before (\`${prefix}_…\`); its record need not exist any more.`,
+  });
 }
 
+/** The example of a schema that has one. */
+export function exampleOf(schema: TSchema): object {
+  return (schema.examples as readonly object[] | undefined)?.[0] ?? {};
+}
+
+/** A page of records. Its example is a page with the example of one. */
 export function ListOf(item: TSchema, description: string) {
+  const example = exampleOf(item) as { id?: string };
+  const page = { object: "list", data: [example], has_more: false, first_id: example.id, last_id: example.id };
   return Type.Object(
     {
       object: Type.Literal("list"),
@@ -154,14 +180,23 @@ export function ListOf(item: TSchema, description: string) {
           "The next page's `starting_after`: the id of the last record, or an older one up to which everything was looked at. Null at the end of an empty list.",
       }),
     },
-    { ...(item.title === undefined ? {} : { title: `${item.title}List` }), description },
+    { ...(item.title === undefined ? {} : { title: `${item.title}List` }), description, examples: [page] },
   );
 }
 
-export function Deleted(object: string) {
+/** A record as the wire has it, with an example. */
+export type Resource = TSchema & { properties: { object: TLiteral<string> } };
+
+/** The answer to the deletion of a record. */
+export function Deleted(resource: Resource) {
+  const object = resource.properties.object.const;
   return Type.Object(
     { object: Type.Literal(object), id: Type.String(), deleted: Type.Literal(true) },
-    { title: `Deleted${pascalCase(object)}`, description: "What was deleted." },
+    {
+      title: `Deleted${pascalCase(object)}`,
+      description: "What was deleted.",
+      examples: [{ object, id: (exampleOf(resource) as { id?: string }).id, deleted: true }],
+    },
   );
 }
 

@@ -5,15 +5,13 @@
  *
  * @module
  */
-import { Kind, OptionalKind, type TObject, type TSchema } from "@sinclair/typebox";
+import { Kind, OptionalKind, type Static, type TObject, type TOptional, type TProperties, type TSchema } from "@sinclair/typebox";
 import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
 import { ApiError } from "../lib/errors.ts";
-import { isId, type Id, type IdPrefix } from "../lib/ids.ts";
 import { toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { codePointLength } from "../lib/text.ts";
-import { parseInstant, parseInstantUp } from "../lib/time.ts";
-import { OBJECT_KIND, ONE_OF } from "./types.ts";
+import { camelCase, codePointLength, type CamelCase } from "../lib/text.ts";
+import { EXPECTED, OBJECT_KIND, ONE_OF, PARSE, type ParsedSchema } from "./types.ts";
 
 export type Validate = (input: Record<string, unknown>) => Record<string, unknown>;
 
@@ -25,6 +23,38 @@ export function validator(schema: TObject): Validate {
     const value = withoutNulls(properties, input);
     if (!check.Check(value)) throw explain(check, value);
     return value;
+  };
+}
+
+/** What operations get of fields: their names in camelCase; those with a default are always there. */
+export type Fields<Properties extends TProperties> = {
+  [Name in Exclude<keyof Properties, Open<Properties>> as Camel<Name>]: Static<Properties[Name]>;
+} & { [Name in Open<Properties> as Camel<Name>]?: Static<Properties[Name]> };
+type Camel<Name> = Name extends string ? CamelCase<Name> : never;
+/** The names of fields that may be missing. */
+type Open<Properties extends TProperties> = {
+  [Name in keyof Properties]: Properties[Name] extends { default: unknown }
+    ? never
+    : Properties[Name] extends TOptional<TSchema>
+      ? Name
+      : never;
+}[keyof Properties];
+
+/** Returns what reads the fields of a schema from input that has passed its validator. */
+export function fieldReader(schema: TObject): Validate {
+  const properties = Object.entries<TSchema>(schema.properties).map(([name, property]) => ({
+    name,
+    field: camelCase(name),
+    fallback: OptionalKind in property ? (property.default as unknown) : undefined,
+    parse: (property as ParsedSchema)[PARSE],
+  }));
+  return (input) => {
+    const fields: Record<string, unknown> = {};
+    for (const { name, field, fallback, parse } of properties) {
+      const value = Object.hasOwn(input, name) ? input[name] : fallback;
+      if (value !== undefined) fields[field] = parse === undefined ? value : parse(value as string);
+    }
+    return fields;
   };
 }
 
@@ -75,6 +105,8 @@ function decodePointer(part: string): string {
 }
 
 function expected(schema: TSchema): string {
+  const form = (schema as ParsedSchema)[EXPECTED];
+  if (form !== undefined) return form;
   const oneOf = schema[ONE_OF] as readonly string[] | undefined;
   if (oneOf !== undefined) return `one of ${oneOf.join(", ")}`;
   if (schema[Kind] === OBJECT_KIND) {
@@ -119,37 +151,4 @@ function got(value: unknown, schema: TSchema): string {
     return length > SHOWN_LENGTH ? `a string of ${length} characters` : toJson(value);
   }
   return toJson(value);
-}
-
-/** Parses an instant of a query. @throws {ApiError} `invalid_request` naming the parameter */
-export function instantOf(text: string | undefined, param: string, parse = parseInstant): number | undefined {
-  if (text === undefined) return undefined;
-  const ms = parse(text);
-  if (ms === undefined) {
-    throw new ApiError(
-      "invalid_request",
-      `${param} must be an ISO 8601 time such as 2026-05-07T08:00:00Z; got ${got(text, {} as TSchema)}.`,
-      { param },
-    );
-  }
-  return ms;
-}
-
-/** Reads the filters by the times of records. @throws {ApiError} `invalid_request` naming the parameter */
-export function createdOf(query: { created_after?: string; created_before?: string }): {
-  createdAfter: number | undefined;
-  createdBefore: number | undefined;
-} {
-  return {
-    createdAfter: instantOf(query.created_after, "created_after"),
-    createdBefore: instantOf(query.created_before, "created_before", parseInstantUp),
-  };
-}
-
-/** A cursor of the right shape. @throws {ApiError} `invalid_request`, `param: starting_after` */
-export function cursorOf<Prefix extends IdPrefix>(prefix: Prefix, text: string | undefined): Id<Prefix> | undefined {
-  if (text === undefined || isId(prefix, text)) return text;
-  throw new ApiError("invalid_request", `starting_after must be an id (${prefix}_ and 12 characters); got ${got(text, {} as TSchema)}.`, {
-    param: "starting_after",
-  });
 }

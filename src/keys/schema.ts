@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Cursor, Limit, OneOf, Reason, RecordId, Text, Timestamp } from "../http/types.ts";
+import { Default, Instant, OneOf, Reason, RecordId, Text, Timestamp } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { SCOPES } from "../lib/scopes.ts";
 import { RATE_LIMIT_MAX, TIERS } from "./tiers.ts";
@@ -22,6 +22,30 @@ const Scopes = Type.Array(OneOf(SCOPES), {
   description: "`read`: all GET, search and context. `write`: all other record calls. `admin`: keys and settings too; implies the others.",
   examples: [["read", "write"]],
 });
+
+const EXAMPLE = {
+  object: "api_key",
+  id: "key_0VQk39zYxWvU",
+  name: "support agent",
+  prefix: "crn_9fK2",
+  scopes: ["read", "write"],
+  tier: "pro",
+  rate_limit: { per_minute: 1000, burst: 2000 },
+  created_at: "2026-05-07T07:59:00.000Z",
+  expires_at: null,
+  last_used_at: "2026-05-07T08:00:03.000Z",
+  rolled_from: null,
+  rolled_to: null,
+};
+/** A new key in the place of the example. */
+export const ROLLED_EXAMPLE = {
+  id: "key_0VQmTz3aXbR2",
+  prefix: "crn_4hT9",
+  key: "crn_4hT9pW2mXs8Kd1Vn6Rb3Jc7Q",
+  created_at: "2026-05-08T09:00:00.000Z",
+  last_used_at: null,
+  rolled_from: EXAMPLE.id,
+};
 
 export const ApiKey = Type.Object(
   {
@@ -41,44 +65,50 @@ export const ApiKey = Type.Object(
       nullable: true,
       description: "When a request last came with it; null: never. A crash of the server forgets the last minute at most.",
     }),
-    rolled_from: Type.Unsafe<string | null>({ type: "string", nullable: true, description: "The key in whose place this one came." }),
-    rolled_to: Type.Unsafe<string | null>({ type: "string", nullable: true, description: "The key that came in the place of this one." }),
+    rolled_from: Type.Unsafe<string | null>({ type: "string", nullable: true, description: "ID of the key this one replaced." }),
+    rolled_to: Type.Unsafe<string | null>({ type: "string", nullable: true, description: "ID of the key that replaced this one." }),
   },
-  { title: "ApiKey", description: "An API key, without its secret." },
+  { title: "ApiKey", description: "An API key, without its secret.", examples: [EXAMPLE] },
 );
 
 export const NewKey = Type.Object(
   {
     name: Type.Optional(Text(1, LIMITS.keyNameLengthMax, { description: "What it is for." })),
-    scopes: Type.Optional(Scopes),
-    tier: Type.Optional(OneOf(TIERS, { description: "Decides rate limit and trace retention; default `free`.", default: "free" })),
+    scopes: Default(
+      Scopes,
+      SCOPES.filter((scope) => scope !== "admin"),
+    ),
+    tier: Default(OneOf(TIERS, { description: "Decides rate limit and trace retention; default `free`." }), "free"),
     rate_limit: Type.Optional(RateLimit),
-    expires_at: Type.Optional(Timestamp("When it stops working; default never.")),
+    expires_at: Type.Optional(Instant("When it stops working; default never.")),
   },
-  { title: "NewApiKey", description: "An API key to make." },
+  {
+    title: "NewApiKey",
+    description: "An API key to make.",
+    examples: [{ name: "support agent", scopes: ["read", "write"], tier: "pro" }],
+  },
 );
 
 export const KeyRoll = Type.Object(
   {
-    overlap_seconds: Type.Optional(
+    overlap_seconds: Default(
       Type.Integer({
         minimum: 0,
         maximum: LIMITS.keyOverlapSecondsMax,
-        default: LIMITS.keyOverlapSecondsDefault,
         description: `How long the previous key keeps working; 0 ends it at once. Default ${LIMITS.keyOverlapSecondsDefault}, a day.`,
       }),
+      LIMITS.keyOverlapSecondsDefault,
     ),
-    expires_at: Type.Optional(Timestamp("When the new key stops working; unless given, when the one before would have.")),
-    force: Type.Optional(
-      Type.Boolean({ default: false, description: "Let the new key end, or end sooner, though no other admin key works. Default false." }),
+    expires_at: Type.Optional(Instant("When the new key stops working; unless given, when the previous one would have.")),
+    force: Default(
+      Type.Boolean({ description: "Let the new key end, or end sooner, though no other admin key works. Default false." }),
+      false,
     ),
   },
-  { title: "ApiKeyRoll", description: "How a key is replaced." },
+  { title: "ApiKeyRoll", description: "How a key is replaced.", examples: [{ overlap_seconds: 3600 }] },
 );
 
 export const KeyDeletion = Type.Object({
   ...Reason.properties,
-  force: Type.Optional(Type.Boolean({ default: false, description: "Revoke the last admin key that works, too. Default false." })),
+  force: Default(Type.Boolean({ description: "Revoke the last admin key that works, too. Default false." }), false),
 });
-
-export const KeyPage = Type.Object({ limit: Limit(), starting_after: Cursor("key") });

@@ -41,3 +41,10 @@ function isPairAt(text: string, at: number): boolean {
 export function pascalCase(snakeCase: string): string {
   return snakeCase.replaceAll(/(?:^|_)([a-z])/g, (_, letter: string) => letter.toUpperCase());
 }
+
+/** `state_before` as `stateBefore`, in types too. */
+export type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}` ? `${First}${Capitalize<CamelCase<Rest>>}` : Name;
+
+export function camelCase<const Name extends string>(snakeCase: Name): CamelCase<Name> {
+  return snakeCase.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) as CamelCase<Name>;
+}

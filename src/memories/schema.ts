@@ -4,16 +4,27 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { CreatedAfter, CreatedBefore, Cursor, Limit, Metadata, RecordId, Text, Timestamp } from "../http/types.ts";
+import { Created, Default, Limit, Metadata, RecordId, Text, Timestamp } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 
 /** The standard ones; any other text is accepted too. */
 const MEMORY_TYPES = ["fact", "preference", "event", "policy", "observation", "general"] as const;
-export const MEMORY_TYPE_DEFAULT = "general";
+const MEMORY_TYPE_DEFAULT = "general";
+
+const CONTENT_EXAMPLE = "The customer prefers e-mail to phone calls.";
+const QUERY_EXAMPLE = "How does the customer prefer to be contacted?";
+const SESSION_EXAMPLE = "sess_0VQk3aB4x1Zq";
+const SHOWN_EXAMPLE = {
+  id: "mem_0VQk3cF8g9Hi",
+  session_id: SESSION_EXAMPLE,
+  content: CONTENT_EXAMPLE,
+  type: "preference",
+  tags: ["contact"],
+};
 
 const Content = Text(1, undefined, {
   description: `What to remember: 1 to ${LIMITS.memoryContentLengthMax} characters; more is 413 \`content_too_large\`.`,
-  examples: ["The customer prefers e-mail to phone calls."],
+  examples: [CONTENT_EXAMPLE],
 });
 const MemoryType = (description: string) => Text(1, LIMITS.memoryTypeLengthMax, { description, examples: ["preference"] });
 const TYPES_TEXT = `Standard types: ${MEMORY_TYPES.join(", ")}; others are accepted.`;
@@ -57,7 +68,20 @@ export const Memory = Type.Object(
     embedding_id: Type.Optional(RecordId("emb", "The vector; a new one for a new content. Left out when there is none.")),
     vector_available: Type.Boolean({ description: "Whether semantic search finds it." }),
   },
-  { title: "Memory", description: "A memory." },
+  {
+    title: "Memory",
+    description: "A memory.",
+    examples: [
+      {
+        object: "memory",
+        ...SHOWN_EXAMPLE,
+        metadata: {},
+        created_at: "2026-05-07T08:00:07.000Z",
+        embedding_id: "emb_0VQk3cF9j0Kl",
+        vector_available: true,
+      },
+    ],
+  },
 );
 
 const MemoryResult = Type.Object(
@@ -76,19 +100,29 @@ const MemoryResult = Type.Object(
 
 export const SearchAnswer = Type.Object(
   { object: Type.Literal("list"), query: Type.String({ description: "The query, as it was sent." }), data: Type.Array(MemoryResult) },
-  { title: "MemoryResults", description: "What a search found, best first." },
+  {
+    title: "MemoryResults",
+    description: "What a search found, best first.",
+    examples: [
+      { object: "list", query: QUERY_EXAMPLE, data: [{ ...SHOWN_EXAMPLE, score: 0.857357, created_at: "2026-05-07T08:00:07.000Z" }] },
+    ],
+  },
 );
 
 export const NewMemory = Type.Object(
   {
     session_id: Text(1, undefined, { description: "The session it belongs to." }),
     content: Content,
-    type: Type.Optional(MemoryType(`${TYPES_TEXT} Default \`${MEMORY_TYPE_DEFAULT}\`.`)),
-    tags: Type.Optional(Tags("Tags, for filters.")),
-    metadata: Type.Optional(Metadata("Custom metadata; default `{}`.")),
-    embed: Type.Optional(Type.Boolean({ default: true, description: "false: keep it out of semantic search." })),
+    type: Default(MemoryType(`${TYPES_TEXT} Default \`${MEMORY_TYPE_DEFAULT}\`.`), MEMORY_TYPE_DEFAULT),
+    tags: Default(Tags("Tags, for filters."), []),
+    metadata: Default(Metadata("Custom metadata; default `{}`."), {}),
+    embed: Default(Type.Boolean({ description: "false: keep it out of semantic search." }), true),
   },
-  { title: "NewMemory", description: "A memory to add." },
+  {
+    title: "NewMemory",
+    description: "A memory to add.",
+    examples: [{ session_id: SESSION_EXAMPLE, content: CONTENT_EXAMPLE, type: "preference", tags: ["contact"] }],
+  },
 );
 
 export const MemoryChanges = Type.Object(
@@ -98,36 +132,30 @@ export const MemoryChanges = Type.Object(
     tags: Type.Optional(Tags("Replaces the tags.")),
     metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
   },
-  { title: "MemoryChanges", description: "What changes; the rest stays." },
+  { title: "MemoryChanges", description: "What changes; the rest stays.", examples: [{ tags: ["contact"] }] },
 );
 
 export const Search = Type.Object(
   {
     query: Text(0, LIMITS.queryLengthMax, {
       description: "What to look for, in words; or emoji and other signs, which find the memories that hold them.",
-      examples: ["How does the customer prefer to be contacted?"],
+      examples: [QUERY_EXAMPLE],
     }),
     session_id: Type.Optional(SessionFilter),
     user_id: Type.Optional(UserId),
     type: Type.Optional(OfType),
     tags: Type.Optional(Tags("Memories with ANY of them.")),
     limit: Limit(LIMITS.searchMax, LIMITS.searchDefault),
-    threshold: Type.Optional(
-      Type.Number({
-        minimum: 0,
-        maximum: 1,
-        default: LIMITS.searchThresholdDefault,
-        description: "Lowest score; default 0.7. With 0 nothing is left out.",
-      }),
+    threshold: Default(
+      Type.Number({ minimum: 0, maximum: 1, description: "Lowest score; default 0.7. With 0 nothing is left out." }),
+      LIMITS.searchThresholdDefault,
     ),
-    explain: Type.Optional(Type.Boolean({ default: false, description: "Add to each result why it was found." })),
+    explain: Default(Type.Boolean({ description: "Add to each result why it was found." }), false),
   },
-  { title: "MemorySearch", description: "What to look for." },
+  { title: "MemorySearch", description: "What to look for.", examples: [{ query: QUERY_EXAMPLE, user_id: "user-42" }] },
 );
 
-export const MemoryFilter = Type.Object({
-  limit: Limit(),
-  starting_after: Cursor("mem"),
+export const MEMORY_FILTER = {
   session_id: Type.Optional(SessionFilter),
   user_id: Type.Optional(UserId),
   type: Type.Optional(OfType),
@@ -139,6 +167,5 @@ export const MemoryFilter = Type.Object({
       examples: [["contact"]],
     }),
   ),
-  created_after: CreatedAfter("memories"),
-  created_before: CreatedBefore("memories"),
-});
+  ...Created("memories"),
+};

@@ -5,18 +5,12 @@
  */
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../lib/limits.ts";
-import { CreatedAfter, CreatedBefore, Cursor, Limit, Metadata, OneOf, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+import { Created, Default, Metadata, OneOf, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
 
 const AgentId = Text(1, LIMITS.agentIdLengthMax, { description: "Identifies the agent.", examples: ["support-bot"] });
 const UserId = Text(1, LIMITS.userIdLengthMax, {
   description: "The user the agent acts for; isolates and filters.",
   examples: ["user-42"],
-});
-const TtlSeconds = Type.Integer({
-  minimum: 1,
-  maximum: LIMITS.ttlSecondsMax,
-  default: LIMITS.ttlSecondsDefault,
-  description: `Seconds until the session expires; default ${LIMITS.ttlSecondsDefault}, at most 30 days. Activity does not extend it.`,
 });
 const State = (description: string) => UserObject({ description, examples: [{ step: 1 }] });
 const ExpectedVersion = Type.Integer({
@@ -39,8 +33,38 @@ export const Session = Type.Object(
     turn_count: Type.Integer({ description: "Turns in the session." }),
     ttl_expires_at: Timestamp("When the session expires."),
   },
-  { title: "Session", description: "A session." },
+  {
+    title: "Session",
+    description: "A session.",
+    examples: [
+      {
+        object: "session",
+        id: "sess_0VQk3aB4x1Zq",
+        agent_id: "support-bot",
+        user_id: "user-42",
+        created_at: "2026-05-07T08:00:00.000Z",
+        updated_at: "2026-05-07T08:00:00.000Z",
+        state: { step: 0 },
+        state_version: 0,
+        metadata: { channel: "chat" },
+        memory_count: 0,
+        turn_count: 0,
+        ttl_expires_at: "2026-05-08T08:00:00.000Z",
+      },
+    ],
+  },
 );
+
+const VERSION_EXAMPLE = {
+  object: "version",
+  version: 1,
+  created_at: "2026-05-07T08:00:03.000Z",
+  reasoning: "The customer gave the order number.",
+  actor: "crn_9fK2",
+  source: "update",
+};
+/** A version in a list has no state, and its number for an id. */
+export const VERSION_LIST_EXAMPLE = { data: [VERSION_EXAMPLE], first_id: "1", last_id: "1" };
 
 export const StateVersion = Type.Object(
   {
@@ -54,18 +78,29 @@ export const StateVersion = Type.Object(
     source: OneOf(["initial", "update", "rollback"], { description: "What made it." }),
     state: Type.Optional(State("The state; left out in lists.")),
   },
-  { title: "StateVersion", description: "A version of a session's state." },
+  { title: "StateVersion", description: "A version of a session's state.", examples: [{ ...VERSION_EXAMPLE, state: { step: 1 } }] },
 );
 
 export const NewSession = Type.Object(
   {
     agent_id: AgentId,
     user_id: Type.Optional(UserId),
-    initial_state: Type.Optional(State("Becomes version 0; default `{}`.")),
-    metadata: Type.Optional(Metadata("Custom metadata; default `{}`.")),
-    ttl_seconds: Type.Optional(TtlSeconds),
+    initial_state: Default(State("Becomes version 0; default `{}`."), {}),
+    metadata: Default(Metadata("Custom metadata; default `{}`."), {}),
+    ttl_seconds: Default(
+      Type.Integer({
+        minimum: 1,
+        maximum: LIMITS.ttlSecondsMax,
+        description: `Seconds until the session expires; default ${LIMITS.ttlSecondsDefault}, at most 30 days. Activity does not extend it.`,
+      }),
+      LIMITS.ttlSecondsDefault,
+    ),
   },
-  { title: "NewSession", description: "A session to create." },
+  {
+    title: "NewSession",
+    description: "A session to create.",
+    examples: [{ agent_id: "support-bot", user_id: "user-42", initial_state: { step: 0 }, metadata: { channel: "chat" } }],
+  },
 );
 
 export const SessionChanges = Type.Object(
@@ -75,7 +110,11 @@ export const SessionChanges = Type.Object(
       Type.Integer({ minimum: 1, maximum: LIMITS.ttlSecondsMax, description: "A new time to live, counted from now." }),
     ),
   },
-  { title: "SessionChanges", description: "What changes; the rest stays." },
+  {
+    title: "SessionChanges",
+    description: "What changes; the rest stays.",
+    examples: [{ metadata: { channel: "chat" }, ttl_seconds: 86_400 }],
+  },
 );
 
 export const StateUpdate = Type.Object(
@@ -84,7 +123,11 @@ export const StateUpdate = Type.Object(
     reasoning: Type.Optional(Type.String({ description: "Why, for the trace." })),
     expected_version: Type.Optional(ExpectedVersion),
   },
-  { title: "StateUpdate", description: "A new state." },
+  {
+    title: "StateUpdate",
+    description: "A new state.",
+    examples: [{ state: { step: 1 }, reasoning: "The customer gave the order number." }],
+  },
 );
 
 export const Rollback = Type.Object(
@@ -93,7 +136,7 @@ export const Rollback = Type.Object(
     reason: Type.Optional(Text(0, LIMITS.reasonLengthMax, { description: "Why, for the trace." })),
     expected_version: Type.Optional(ExpectedVersion),
   },
-  { title: "Rollback", description: "Where to go back to." },
+  { title: "Rollback", description: "Where to go back to.", examples: [{ version: 0 }] },
 );
 
 export const Fork = Type.Object(
@@ -102,21 +145,13 @@ export const Fork = Type.Object(
       Type.Integer({ description: "The version to start from; default the current one. A negative one counts back from it." }),
     ),
   },
-  { title: "Fork", description: "Where to fork." },
+  { title: "Fork", description: "Where to fork.", examples: [{ version: 0 }] },
 );
 
-export const SessionFilter = Type.Object({
-  limit: Limit(),
-  starting_after: Cursor("sess"),
+export const SESSION_FILTER = {
   agent_id: Type.Optional(AgentId),
   user_id: Type.Optional(UserId),
-  created_after: CreatedAfter("sessions"),
-  created_before: CreatedBefore("sessions"),
-});
+  ...Created("sessions"),
+};
 
-export const VersionPage = Type.Object({
-  limit: Limit(),
-  starting_after: Type.Optional(Type.Integer({ minimum: 0, description: "The last version of the page before." })),
-});
-
-export const Nothing = Type.Object({});
+export const VersionNumber = Type.Integer({ minimum: 0, description: "The last version of the page before." });

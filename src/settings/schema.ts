@@ -29,6 +29,38 @@ const Described = (value: TSchema, description: string) =>
 const SettingText = (description: string, max: number = TEXT_LENGTH_MAX) => Type.Optional(OrNull(Text(0, max, { description })));
 const Setting = <Inner extends TSchema>(inner: Inner) => Type.Optional(OrNull(inner));
 
+const described = (value: unknown, fallback: unknown = value) => ({
+  value,
+  default: fallback,
+  source: value === fallback ? "default" : "setting",
+});
+const EXAMPLE = {
+  object: "settings",
+  memories_on_expiry: described("keep"),
+  trace_retention_days: described(400, 365),
+  max_body_bytes: described(1_048_576),
+  region: described("eu", null),
+  state_versions_kept: described(1_000),
+  max_store_bytes: described(null),
+  webhooks: {
+    allow_private: described(false),
+    timeout: described("30s", "15s"),
+    retry_schedule: described("5s,5m,30m,2h,5h,10h,10h"),
+  },
+  embedding: {
+    provider: described("local"),
+    base_url: described("https://api.openai.com/v1"),
+    model: described("text-embedding-3-small"),
+    api_key: { set: false, source: "default" },
+    query_prefix: described(""),
+    document_prefix: described(""),
+    relevant_cosine: { value: null, default: null, source: "built-in" },
+    separation: null,
+    vector_length: null,
+    state: { available: true },
+    vectors: { ready: 20, owed: 0 },
+  },
+};
 export const SettingsAnswer = Type.Object(
   {
     object: Type.Literal("settings"),
@@ -88,7 +120,7 @@ export const SettingsAnswer = Type.Object(
       { description: "The embedding provider." },
     ),
   },
-  { title: "Settings", description: "Every setting with its value, its default and where the value comes from." },
+  { title: "Settings", description: "Every setting with its value, its default and where the value comes from.", examples: [EXAMPLE] },
 );
 
 export const SettingsChanges = Type.Object(
@@ -159,6 +191,7 @@ export const SettingsChanges = Type.Object(
   {
     title: "SettingsChanges",
     description: "What is to be changed. A null takes a setting back to the environment's or the default, and so does an empty text.",
+    examples: [{ trace_retention_days: 400, region: "eu", webhooks: { timeout: "30s" } }],
   },
 );
 

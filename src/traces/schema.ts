@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { CreatedAfter, CreatedBefore, Cursor, Limit, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+import { Created, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { TRACE_ACTIONS, type TraceAction } from "./events.ts";
 
@@ -48,15 +48,32 @@ export const Trace = Type.Object(
     details: UserObject({ description: DETAILS_TEXT }),
     metadata: UserObject({ description: "`request_id` and `latency_ms` of the request." }),
   },
-  { title: "Trace", description: "A trace: one change and who made it." },
+  {
+    title: "Trace",
+    description: "A trace: one change and who made it.",
+    examples: [
+      {
+        object: "trace",
+        id: "trace_0VQk3bD4z9Xw",
+        session_id: "sess_0VQk3aB4x1Zq",
+        user_id: "user-42",
+        action: "state.updated",
+        actor: "crn_9fK2",
+        timestamp: "2026-05-07T08:00:03.000Z",
+        details: {
+          reasoning: "The customer gave the order number.",
+          state_diff: { added: {}, removed: {}, modified: { step: { from: 0, to: 1 } } },
+          version: 1,
+        },
+        metadata: { request_id: "req_0VQk3bD4w8Vu", latency_ms: 0.42 },
+      },
+    ],
+  },
 );
 
-export const TraceFilter = Type.Object({
-  limit: Limit(),
-  starting_after: Cursor("trace"),
+export const TRACE_FILTER = {
   session_id: Type.Optional(Text(1, undefined, { description: "Only traces of this session, which may be long gone." })),
   user_id: Type.Optional(Text(1, LIMITS.userIdLengthMax, { description: "Only traces of this user's sessions." })),
   action: Type.Optional(OneOf(TRACE_ACTIONS, { description: "Only traces of this action." })),
-  created_after: CreatedAfter("traces"),
-  created_before: CreatedBefore("traces"),
-});
+  ...Created("traces"),
+};

@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Cursor, Limit, Metadata, OneOf, RecordId, Timestamp, UserObject } from "../http/types.ts";
+import { Default, Metadata, OneOf, RecordId, Timestamp, UserObject } from "../http/types.ts";
 
 const INPUT_TYPES = ["text", "audio", "image", "tool_call"] as const;
 const OUTPUT_TYPES = ["text", "audio", "image", "tool_result", "error"] as const;
@@ -17,6 +17,12 @@ const Input = Type.Object({ type: OneOf(INPUT_TYPES, { description: "What came i
 const Output = Type.Object({ type: OneOf(OUTPUT_TYPES, { description: "What went out." }), content: Content }, { title: "TurnOutput" });
 const Snapshot = (when: string) =>
   Type.Unsafe<Record<string, unknown> | null>({ type: "object", nullable: true, description: `The state ${when} the turn, if given.` });
+
+const NEW_EXAMPLE = {
+  input: { type: "text", content: "Where is my order?" },
+  output: { type: "text", content: "It arrives tomorrow." },
+  reasoning: "The carrier says so.",
+};
 
 export const Turn = Type.Object(
   {
@@ -32,7 +38,23 @@ export const Turn = Type.Object(
     state_before: Snapshot("before"),
     state_after: Snapshot("after"),
   },
-  { title: "Turn", description: "A turn: what came in and what went out." },
+  {
+    title: "Turn",
+    description: "A turn: what came in and what went out.",
+    examples: [
+      {
+        object: "turn",
+        id: "turn_0VQk3bD5c6Ef",
+        session_id: "sess_0VQk3aB4x1Zq",
+        turn_number: 1,
+        created_at: "2026-05-07T08:00:05.000Z",
+        ...NEW_EXAMPLE,
+        metadata: {},
+        state_before: null,
+        state_after: null,
+      },
+    ],
+  },
 );
 
 export const NewTurn = Type.Object(
@@ -43,15 +65,13 @@ export const NewTurn = Type.Object(
       content: Content,
     }),
     reasoning: Type.Optional(Type.String({ description: "Why the agent answered so." })),
-    metadata: Type.Optional(Metadata("Custom metadata; default `{}`.")),
+    metadata: Default(Metadata("Custom metadata; default `{}`."), {}),
     state_before: Type.Optional(UserObject({ description: "A snapshot; logging a turn never changes the state." })),
     state_after: Type.Optional(UserObject({ description: "A snapshot; logging a turn never changes the state." })),
   },
-  { title: "NewTurn", description: "A turn to log." },
+  { title: "NewTurn", description: "A turn to log.", examples: [NEW_EXAMPLE] },
 );
 
-export const TurnPage = Type.Object({
-  limit: Limit(),
-  starting_after: Cursor("turn"),
-  order: Type.Optional(OneOf(["asc", "desc"], { description: "`desc` (newest first) unless given.", default: "desc" })),
-});
+export const TURN_ORDER = {
+  order: Default(OneOf(["asc", "desc"], { description: "`desc` (newest first) unless given." }), "desc"),
+};

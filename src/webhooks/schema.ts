@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Cursor, Limit, OneOf, RecordId, Text, Timestamp } from "../http/types.ts";
+import { Default, OneOf, RecordId, Text, Timestamp } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { EVENT_TYPES } from "../traces/events.ts";
 import { URL_LENGTH_MAX } from "./target.ts";
@@ -26,6 +26,20 @@ const Secret = Text(LIMITS.webhookSecretLengthMin, LIMITS.webhookSecretLengthMax
   description: "What events are signed with: printable ASCII; what follows a `whsec_` must be base64. One is made when none is given.",
 });
 
+const EXAMPLE = {
+  object: "webhook",
+  id: "whk_0VQk39zYxWvU",
+  url: "https://agents.example.com/hooks/cairn",
+  events: ["session.created", "turn.added"],
+  description: "the support desk",
+  enabled: true,
+  disabled_reason: null,
+  failing_since: null,
+  created_at: "2026-05-07T07:59:00.000Z",
+  updated_at: "2026-05-07T07:59:00.000Z",
+};
+export const SECRET_EXAMPLE = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
 export const Webhook = Type.Object(
   {
     object: Type.Literal("webhook"),
@@ -40,7 +54,7 @@ export const Webhook = Type.Object(
     created_at: Timestamp("When it was made."),
     updated_at: Timestamp("When it was last changed."),
   },
-  { title: "Webhook", description: "A webhook, without its secret." },
+  { title: "Webhook", description: "A webhook, without its secret.", examples: [EXAMPLE] },
 );
 
 export const NewWebhook = Type.Object(
@@ -48,10 +62,14 @@ export const NewWebhook = Type.Object(
     url: Url,
     events: Events,
     description: Type.Optional(Description),
-    enabled: Type.Optional(Type.Boolean({ description: "Default true.", default: true })),
+    enabled: Default(Type.Boolean({ description: "Default true." }), true),
     secret: Type.Optional(Secret),
   },
-  { title: "NewWebhook", description: "A webhook to make." },
+  {
+    title: "NewWebhook",
+    description: "A webhook to make.",
+    examples: [{ url: EXAMPLE.url, events: EXAMPLE.events, description: EXAMPLE.description }],
+  },
 );
 
 export const WebhookChanges = Type.Object(
@@ -61,13 +79,46 @@ export const WebhookChanges = Type.Object(
     description: Type.Optional(Description),
     enabled: Type.Optional(Type.Boolean({ description: "Enabling starts afresh: events from before are not delivered." })),
   },
-  { title: "WebhookChanges", description: "What is to be changed of a webhook." },
+  { title: "WebhookChanges", description: "What changes; the rest stays.", examples: [{ events: ["session.created"] }] },
 );
 
-export const NewSecret = Type.Object({ secret: Type.Optional(Secret) }, { title: "NewWebhookSecret", description: "The next secret." });
+export const NewSecret = Type.Object(
+  { secret: Type.Optional(Secret) },
+  { title: "NewWebhookSecret", description: "The next secret.", examples: [{}] },
+);
 
 /** The body of a request that needs none. */
-export const Nothing = Type.Object({}, { title: "Nothing", description: "No fields." });
+export const Nothing = Type.Object({}, { title: "Nothing", description: "No fields.", examples: [{}] });
+
+const DELIVERED_EXAMPLE = {
+  object: "webhook_delivery",
+  id: "dlv_0VQk3bD4w8Vu",
+  webhook_id: EXAMPLE.id,
+  event_id: "evt_0VQk3bD4z9Xw",
+  event_type: "turn.added",
+  session_id: "sess_0VQk3aB4x1Zq",
+  status: "delivered",
+  attempts: 1,
+  created_at: "2026-05-07T08:00:03.000Z",
+  last_attempt_at: "2026-05-07T08:00:03.002Z",
+  next_attempt_at: null,
+  response_code: 200,
+  response_body: "ok",
+  duration_ms: 41.7,
+  error: null,
+};
+/** How the delivery of a test differs, before its only attempt. */
+export const TEST_EXAMPLE = {
+  event_type: "webhook.test",
+  session_id: undefined,
+  status: "pending",
+  attempts: 0,
+  last_attempt_at: null,
+  next_attempt_at: DELIVERED_EXAMPLE.created_at,
+  response_code: null,
+  response_body: null,
+  duration_ms: null,
+} as const;
 
 export const Delivery = Type.Object(
   {
@@ -95,8 +146,5 @@ export const Delivery = Type.Object(
     duration_ms: Type.Unsafe<number | null>({ type: "number", nullable: true, description: "How long the last attempt took." }),
     error: OptionalText("Why the last attempt does not count as delivered."),
   },
-  { title: "WebhookDelivery", description: "One event for one webhook, and what became of it." },
+  { title: "WebhookDelivery", description: "One event for one webhook, and what became of it.", examples: [DELIVERED_EXAMPLE] },
 );
-
-export const WebhookPage = Type.Object({ limit: Limit(), starting_after: Cursor("whk") });
-export const DeliveryPage = Type.Object({ limit: Limit(), starting_after: Cursor("dlv") });

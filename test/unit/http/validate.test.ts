@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
-import { Type } from "@sinclair/typebox";
+import { Type, type TObject } from "@sinclair/typebox";
 import * as fc from "fast-check";
-import { Metadata, OneOf, Text, UserObject } from "../../../src/http/types.ts";
-import { cursorOf, instantOf, validator } from "../../../src/http/validate.ts";
+import { Created, Cursor, Default, Instant, Metadata, OneOf, Text, UserObject } from "../../../src/http/types.ts";
+import { fieldReader, validator } from "../../../src/http/validate.ts";
 import { ApiError } from "../../../src/lib/errors.ts";
 import { nested } from "../../support/answers.ts";
 
@@ -114,19 +114,48 @@ test("whatever the body is, it is accepted or refused with a message and the nam
   );
 });
 
-test("an instant that is none is refused by the name of its parameter", () => {
-  expect(instantOf(undefined, "created_after")).toBeUndefined();
-  expect(instantOf("2026-05-07T10:00:00+02:00", "created_after")).toBe(Date.UTC(2026, 4, 7, 8));
-  expect(refusalOf(() => instantOf("yesterday", "created_after"))).toEqual({
-    code: "invalid_request",
-    param: "created_after",
-    message: 'created_after must be an ISO 8601 time such as 2026-05-07T08:00:00Z; got "yesterday".',
+/** What operations get of a request with these members. */
+function fieldsOf(schema: TObject, input: Record<string, unknown>): Record<string, unknown> {
+  return fieldReader(schema)(validator(schema)(input));
+}
+
+test("operations get fields in camelCase, with their defaults, and none that the schema does not know", () => {
+  const schema = Type.Object({
+    agent_id: Text(1, 3),
+    user_id: Type.Optional(Text(1, 3)),
+    ttl_seconds: Default(Type.Integer({ minimum: 1 }), 60),
+    initial_state: Default(UserObject(), {}),
   });
+  expect(fieldsOf(schema, { agent_id: "a" })).toEqual({ agentId: "a", ttlSeconds: 60, initialState: {} });
+  const sent = JSON.parse(
+    '{"agent_id":"a","user_id":null,"ttl_seconds":5,"initial_state":{"step_no":1},"agentId":"b","__proto__":{"userId":"c"}}',
+  );
+  expect(fieldsOf(schema, sent)).toEqual({ agentId: "a", ttlSeconds: 5, initialState: { step_no: 1 } });
+});
+
+test("an instant is read as milliseconds, and one that is none is refused by the name of its parameter", () => {
+  const schema = Type.Object({ expires_at: Type.Optional(Instant("When.")), ...Created("sessions") });
+  expect(fieldsOf(schema, {})).toEqual({});
+  const noon = Date.UTC(2026, 4, 7, 12);
+  const halfPast = "2026-05-07T12:00:00.0005Z";
+  expect(fieldsOf(schema, { expires_at: "2026-05-07T14:00:00+02:00", created_after: halfPast, created_before: halfPast })).toEqual({
+    expiresAt: noon,
+    createdAfter: noon,
+    createdBefore: noon + 1,
+  });
+  for (const param of ["expires_at", "created_after", "created_before"]) {
+    expect(refusalOf(() => fieldsOf(schema, { [param]: "yesterday" }))).toEqual({
+      code: "invalid_request",
+      param,
+      message: `${param} must be an ISO 8601 time such as 2026-05-07T08:00:00Z; got "yesterday".`,
+    });
+  }
 });
 
 test("a cursor that is no id of its kind is refused", () => {
-  expect(cursorOf("sess", undefined)).toBeUndefined();
-  expect(cursorOf("sess", "sess_0VQk3aB4x1Zq")).toBe("sess_0VQk3aB4x1Zq");
+  const schema = Type.Object({ starting_after: Type.Optional(Cursor("sess")) });
+  expect(fieldsOf(schema, {})).toEqual({});
+  expect(fieldsOf(schema, { starting_after: "sess_0VQk3aB4x1Zq" })).toEqual({ startingAfter: "sess_0VQk3aB4x1Zq" });
   for (const cursor of [
     "",
     "x",
@@ -137,7 +166,7 @@ test("a cursor that is no id of its kind is refused", () => {
     "turn_0VQk3aB4x1Zq",
     "sess_0VQk3aB4x1Zq\n",
   ]) {
-    expect(refusalOf(() => cursorOf("sess", cursor))).toEqual({
+    expect(refusalOf(() => fieldsOf(schema, { starting_after: cursor }))).toEqual({
       code: "invalid_request",
       param: "starting_after",
       message: `starting_after must be an id (sess_ and 12 characters); got ${JSON.stringify(cursor)}.`,
