@@ -5,7 +5,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { Chance, inTurns, runCairn, scratchDirectory, startProcess, type Answer, type CairnProcess } from "./support/process.ts";
+import { Chance, inTurns, runCairn, startProcess, type Answer, type CairnProcess } from "./support/process.ts";
 
 const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? 20_260_507);
 const CLIENTS = 64;
@@ -43,9 +43,8 @@ interface Step {
 test(
   `64 clients that update, roll back and add turns to one session leave versions and turns without gaps, each as it was answered (seed ${SEED})`,
   async () => {
-    using directory = scratchDirectory();
     const chance = new Chance(SEED);
-    await using server = await startProcess({ dataDirectory: directory.path });
+    await using server = await startProcess();
     const { id } = await server.createSession({ initial_state: { by: "nobody" } });
     const path = `/v1/sessions/${id}`;
     const steps = await clients(async (client) => {
@@ -116,7 +115,7 @@ test(
       turns: added.length,
       traces: 1 + changes.length + added.length,
     });
-    await expectNothingWrong(server, directory.path);
+    await expectNothingWrong(server, server.dataDirectory);
   },
   TIMEOUT_MS,
 );
@@ -124,8 +123,7 @@ test(
 test(
   "of 64 clients that expect the same version exactly one gets its change in, version after version; the others learn the new one",
   async () => {
-    using directory = scratchDirectory();
-    await using server = await startProcess({ dataDirectory: directory.path });
+    await using server = await startProcess();
     const { id } = await server.createSession();
     const path = `/v1/sessions/${id}`;
     for (let version = 0; version < 20; version++) {
@@ -141,7 +139,7 @@ test(
       );
       expect(await server.ok(server.get(path))).toEqual(winners[0]?.body);
     }
-    await expectNothingWrong(server, directory.path);
+    await expectNothingWrong(server, server.dataDirectory);
   },
   TIMEOUT_MS,
 );
@@ -149,9 +147,8 @@ test(
 test(
   `a session that is deleted while 64 clients work on it is gone for all at one moment and leaves nothing; its forks stay (seed ${SEED})`,
   async () => {
-    using directory = scratchDirectory();
     const chance = new Chance(SEED);
-    await using server = await startProcess({ dataDirectory: directory.path });
+    await using server = await startProcess();
     const forks: any[] = [];
     for (let round = 0; round < 6; round++) {
       const session = await server.ok(
@@ -205,7 +202,7 @@ test(
       forks.push(...ownForks);
     }
     expect((await server.all("/v1/sessions")).length).toBe(forks.length);
-    await expectNothingWrong(server, directory.path);
+    await expectNothingWrong(server, server.dataDirectory);
   },
   TIMEOUT_MS,
 );
@@ -246,8 +243,7 @@ function step(server: CairnProcess, session: string, chance: Chance): [kind: str
 test(
   "of 64 clients that delete one memory one deletes it; its session counts it once",
   async () => {
-    using directory = scratchDirectory();
-    await using server = await startProcess({ dataDirectory: directory.path });
+    await using server = await startProcess();
     const { id } = await server.createSession();
     const add = (content: string) => server.addMemory(id, content);
     const [first, second] = [await add("The boat is moored at pier nine."), await add("The train leaves at noon.")];
@@ -262,7 +258,7 @@ test(
     expect(await server.all(`/v1/memory?session_id=${id}`)).toEqual([second]);
     expect((await server.ok(server.get(`/v1/sessions/${id}`))).memory_count).toBe(1);
     expect((await server.all("/v1/traces?action=memory.deleted")).length).toBe(1);
-    await expectNothingWrong(server, directory.path);
+    await expectNothingWrong(server, server.dataDirectory);
   },
   TIMEOUT_MS,
 );
@@ -270,8 +266,7 @@ test(
 test(
   "100 requests at once with one idempotency key make one record and get one answer, whatever they ask for",
   async () => {
-    using directory = scratchDirectory();
-    await using server = await startProcess({ dataDirectory: directory.path });
+    await using server = await startProcess();
     const { id } = await server.createSession({ initial_state: { step: 0 } });
     const path = `/v1/sessions/${id}`;
     const memory = await server.addMemory(id, "The boat is moored at pier nine.");
@@ -303,7 +298,7 @@ test(
       expect({ of, made: (await recordsIn(server)).length - before.length }).toEqual({ of, made: makes });
     }
     expect(await server.ok(server.get(path))).toMatchObject({ state: { step: 1 }, state_version: 3, turn_count: 1, memory_count: 2 });
-    await expectNothingWrong(server, directory.path);
+    await expectNothingWrong(server, server.dataDirectory);
   },
   TIMEOUT_MS,
 );

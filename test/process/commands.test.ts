@@ -20,78 +20,75 @@ test("in an empty directory with an empty environment it serves, and prints an a
   expect(readdirSync(directory.path)).toEqual(["data"]);
 });
 
-const COMMANDS: { args: string[]; code: number; stdout: RegExp; stderr: RegExp }[] = [
-  { args: ["--help"], code: 0, stdout: /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve[^]*--data-dir DIR +CAIRN_DATA_DIR/, stderr: /^$/ },
-  {
-    args: ["keys", "create", "--help"],
-    code: 0,
-    stdout:
-      /^cairn keys create \[flags\]\n {2}make an API key and print it\n\nFlags:\n {2}--name TEXT [^]*--expires TIME [^]*\n\nExample: cairn keys create .*\n\n$/,
-    stderr: /^$/,
-  },
-  { args: ["help", "restore"], code: 0, stdout: /^cairn restore FILE \[--force\]\n[^]*\nExample: cairn restore .*\n\n$/, stderr: /^$/ },
-  {
-    args: ["keys", "-h"],
-    code: 0,
-    stdout: /^cairn keys create[^]*\ncairn keys list[^]*\ncairn keys roll ID[^]*\ncairn keys revoke ID/,
-    stderr: /^$/,
-  },
-  { args: ["srve", "--help"], code: 0, stdout: /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve/, stderr: /^$/ },
-  {
-    args: ["keys", "create", "--expires", "soon"],
-    code: 2,
-    stdout: /^$/,
-    stderr: /^cairn: --expires must be a while from now.* got soon\n/,
-  },
-  { args: ["keys", "create", "--expires", "2020-01-01"], code: 2, stdout: /^$/, stderr: /^cairn: --expires must be .* got 2020-01-01\n/ },
-  {
-    args: ["keys", "create", "--expires", "2020-01-01T00:00:00Z"],
-    code: 2,
-    stdout: /^$/,
-    stderr: /^cairn: --expires must be in the future/,
-  },
-  { args: ["keys", "create", "--expires", "999999999d"], code: 2, stdout: /^$/, stderr: /^cairn: --expires must be a while from now/ },
-  { args: ["keys", "create", "--rate-limit", "600"], code: 2, stdout: /^$/, stderr: /^cairn: --rate-limit must be .* got 600\n/ },
-  { args: ["keys", "create", "--rate-limit", "0/5"], code: 2, stdout: /^$/, stderr: /^cairn: --rate-limit must be .* got 0\/5\n/ },
-  {
-    args: ["keys", "create", "--rate-limit", "6/5", "--tier", "pro"],
-    code: 2,
-    stdout: /^$/,
-    stderr: /^cairn: --rate-limit is for keys of the tier enterprise; got pro\n/,
-  },
-  {
-    args: ["keys", "create", "--name", "x".repeat(257)],
-    code: 2,
-    stdout: /^$/,
-    stderr: /^cairn: --name must be at most 256 characters; got 257\n/,
-  },
-  { args: ["version"], code: 0, stdout: /^cairn \d+\.\d+\.\d+( \([0-9a-f]{12}(-modified)?\))?\n$/, stderr: /^$/ },
-  { args: [], code: 2, stdout: /^$/, stderr: /^cairn: say what to do\nTry: cairn --help\n$/ },
-  { args: ["srve"], code: 2, stdout: /^$/, stderr: /^cairn: there is no command srve\nTry: cairn --help\n$/ },
-  { args: ["serve", "--prot", "1"], code: 2, stdout: /^$/, stderr: /^cairn: .*--prot.*\nTry: cairn --help\n$/ },
-  { args: ["serve", "--port", "65536"], code: 2, stdout: /^$/, stderr: /^cairn: --port must be .* got 65536\n/ },
-  { args: ["keys", "roll"], code: 2, stdout: /^$/, stderr: /^cairn: cairn keys roll needs the id of a key/ },
-  {
-    args: ["keys", "roll", "key_0VQk3aB4x1Zq", "--overlap", "8d"],
-    code: 2,
-    stdout: /^$/,
-    stderr: /^cairn: --overlap must be a time .*8d\n/,
-  },
-  { args: ["keys", "revoke"], code: 2, stdout: /^$/, stderr: /^cairn: cairn keys revoke needs the id of a key/ },
-  { args: ["keys", "list"], code: 1, stdout: /^$/, stderr: /^cairn: There is no store in \.\/data\. .*--data-dir/ },
-  { args: ["keys", "roll", "key_000000000000"], code: 1, stdout: /^$/, stderr: /^cairn: There is no store in \.\/data\./ },
-  { args: ["keys", "revoke", "key_000000000000"], code: 1, stdout: /^$/, stderr: /^cairn: There is no store in \.\/data\./ },
-  { args: ["keys", "create"], code: 0, stdout: /^crn_\w{24}\n$/, stderr: /^There was no store in \.\/data: a new one is made\.\n$/ },
-];
+/** What a command prints that ends with code 0, by its arguments. */
+const PRINTED: Record<string, RegExp> = {
+  "--help": /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve[^]*--data-dir DIR +CAIRN_DATA_DIR/,
+  "srve --help": /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve/,
+  "keys create --help":
+    /^cairn keys create \[flags\]\n {2}make an API key and print it\n\nFlags:\n {2}--name TEXT [^]*--expires TIME [^]*\n\nExample: cairn keys create .*\n\n$/,
+  "help restore": /^cairn restore FILE \[--force\]\n[^]*\nExample: cairn restore .*\n\n$/,
+  "keys -h": /^cairn keys create[^]*\ncairn keys list[^]*\ncairn keys roll ID[^]*\ncairn keys revoke ID/,
+  version: /^cairn \d+\.\d+\.\d+( \([0-9a-f]{12}(-modified)?\))?\n$/,
+};
 
-for (const { args, code, stdout, stderr } of COMMANDS) {
-  test(`cairn ${args.join(" ")} ends with code ${code}`, async () => {
+/** What is said of a command that makes no sense, code 2. */
+const MISUSED: Record<string, RegExp> = {
+  "": /say what to do/,
+  srve: /there is no command srve/,
+  "serve --prot 1": /.*--prot.*/,
+  "serve --port 65536": /--port must be .* got 65536/,
+  "serve --durability none": /--durability must be one of strict, relaxed; got none/,
+  "keys create --expires soon": /--expires must be a while from now.* got soon/,
+  "keys create --expires 2020-01-01": /--expires must be .* got 2020-01-01/,
+  "keys create --expires 2020-01-01T00:00:00Z": /--expires must be in the future.*/,
+  "keys create --expires 999999999d": /--expires must be a while from now.*/,
+  "keys create --rate-limit 600": /--rate-limit must be .* got 600/,
+  "keys create --rate-limit 0/5": /--rate-limit must be .* got 0\/5/,
+  "keys create --rate-limit 6/5 --tier pro": /--rate-limit is for keys of the tier enterprise; got pro/,
+  [`keys create --name ${"x".repeat(257)}`]: /--name must be at most 256 characters; got 257/,
+  "keys roll": /cairn keys roll needs the id of a key .*/,
+  "keys roll key_0VQk3aB4x1Zq --overlap 8d": /--overlap must be a time .*8d/,
+  "keys revoke": /cairn keys revoke needs the id of a key .*/,
+  "backup --data-dir none": /cairn backup needs the name of a file/,
+  "restore -": /cairn restore needs the name of a file/,
+  "export a b": /cairn export takes one file/,
+  "doctor a": /cairn doctor takes no file/,
+  "doctor --mend": /.*--mend.*/,
+  "health --port 0": /with port 0 nobody knows which one the server took: say where it is with --url/,
+  "health --url 127.0.0.1:8700": /--url must be an address such as http:\/\/127\.0\.0\.1:8700; got 127\.0\.0\.1:8700/,
+  "health --url file:///etc/passwd": /--url must be an address such as http:\/\/127\.0\.0\.1:8700; got file:\/\/\/etc\/passwd/,
+};
+
+const NO_STORE = /There is no store in none\. Say where it is with --data-dir\./;
+/** What is said of a command that cannot be done, code 1. */
+const IMPOSSIBLE: Record<string, RegExp> = {
+  "keys list": /There is no store in \.\/data\. .*--data-dir.*/,
+  "keys roll key_000000000000": /There is no store in \.\/data\..*/,
+  "keys revoke key_000000000000": /There is no store in \.\/data\..*/,
+  ...Object.fromEntries(
+    ["backup x", "export", "doctor", "doctor --fix", "rebuild-index"].map((text) => [`${text} --data-dir none`, NO_STORE]),
+  ),
+  "restore none --data-dir new": /.*none.*/,
+  "restore . --data-dir new": /\. is no file, but a directory\./,
+  "restore /dev/null --data-dir new": /\/dev\/null is no file, but a device\./,
+  "import none --data-dir new": /.*none.*/,
+  "import --data-dir new": /There is nothing to import\./,
+};
+
+const COMMANDS = [
+  { commands: PRINTED, code: 0, end: "" },
+  { commands: MISUSED, code: 2, end: "\nTry: cairn --help\n" },
+  { commands: IMPOSSIBLE, code: 1, end: "\n" },
+].flatMap(({ commands, ...ending }) => Object.entries(commands).map(([text, says]) => ({ text, says, ...ending })));
+
+for (const { text, says, code, end } of COMMANDS) {
+  test(`cairn ${text.slice(0, 60)} ends with code ${code} and makes no store`, async () => {
     using directory = scratchDirectory();
-    expect(await runCairn(args, { directory: directory.path })).toEqual({
-      code,
-      stdout: expect.stringMatching(stdout),
-      stderr: expect.stringMatching(stderr),
-    });
+    const args = text.split(" ").filter((word) => word !== "");
+    const said = expect.stringMatching(code === 0 ? says : new RegExp(`^cairn: ${says.source}${end}$`));
+    const ended = await runCairn(args, { directory: directory.path });
+    expect(ended).toEqual({ code, stdout: code === 0 ? said : "", stderr: code === 0 ? "" : said });
+    expect(readdirSync(directory.path, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith("data.mdb"))).toEqual([]);
   });
 }
 
@@ -100,19 +97,17 @@ for (const { name, log } of [
   { name: "whose reader has left", log: ">(:)" },
 ]) {
   test(`a log ${name} keeps no server from serving, nor from stopping with code 0`, async () => {
-    using directory = scratchDirectory();
     const through = ["bash", "-c", `exec "$0" "$@" 2> ${log}`];
     // Of this it warns, so that there is a line before the first request.
-    await using server = await startProcess({ dataDirectory: directory.path, flags: ["--durability", "relaxed"], through });
+    await using server = await startProcess({ flags: ["--durability", "relaxed"], through });
     for (let i = 0; i < 3; i++) await server.createSession();
     expect(await server.stop()).toBe(0);
   });
 }
 
 test("a key made beside a running server works at once, is listed without its secret, and is refused once revoked", async () => {
-  using directory = scratchDirectory();
-  await using server = await startProcess({ dataDirectory: directory.path });
-  const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
+  await using server = await startProcess();
+  const keys = (...args: string[]) => server.command("keys", ...args);
 
   const made = await keys("create", "--name", "helper", "--scopes", "read", "--tier", "pro");
   expect(made).toEqual({ code: 0, stdout: expect.stringMatching(/^crn_[0-9A-Za-z]{24}\n$/), stderr: "" });
@@ -144,9 +139,8 @@ test("a key made beside a running server works at once, is listed without its se
 });
 
 test("a key made with an end and limits of its own has them, is listed with them, and is refused after its end", async () => {
-  using directory = scratchDirectory();
-  await using server = await startProcess({ dataDirectory: directory.path });
-  const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
+  await using server = await startProcess();
+  const keys = (...args: string[]) => server.command("keys", ...args);
   server.key = (await keys("create", "--expires", "90d", "--rate-limit", "600/1200", "--name", "limited")).stdout.trim();
   const { status, headers } = await server.get("/v1/sessions");
   expect([status, headers.get("x-ratelimit-limit")]).toEqual([200, "600"]);
@@ -162,16 +156,19 @@ test("the name of a key forges no line of the list and reaches no terminal as a 
   using directory = scratchDirectory();
   const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
   const name = "helper\n\u001b[2Kkey_000000000000  \u202eadmin\u0085 👩‍💻 Zoë";
-  await keys("create", "--name", name);
+  expect(await keys("create", "--name", name)).toEqual({
+    code: 0,
+    stdout: expect.stringMatching(/^crn_\w{24}\n$/),
+    stderr: `There was no store in ${directory.path}: a new one is made.\n`,
+  });
   const { stdout } = await keys("list");
   expect(stdout.split("\n")).toHaveLength(2);
   expect(stdout).toEndWith("  helper\\u000a\\u001b[2Kkey_000000000000  \\u202eadmin\\u0085 👩‍💻 Zoë\n");
 });
 
 test("a key rolled beside a running server is printed alone, and the old one works until its overlap is over; the list says when each was used", async () => {
-  using directory = scratchDirectory();
-  await using server = await startProcess({ dataDirectory: directory.path });
-  const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
+  await using server = await startProcess();
+  const keys = (...args: string[]) => server.command("keys", ...args);
   const columnsOf = (listed: string, id: string) =>
     listed
       .split("\n")

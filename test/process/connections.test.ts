@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { KEY, scratchDirectory, startProcess } from "../support/process.ts";
+import { KEY, startProcess } from "../support/process.ts";
 import { Connection } from "../support/server.ts";
 
 const IDLE = 2_000;
@@ -15,8 +15,7 @@ function connectionsAllowed(): number {
 }
 
 test("beside 2,000 idle connections requests are answered, and so are these when they ask; a stop does not wait for them", async () => {
-  using directory = scratchDirectory();
-  await using server = await startProcess({ dataDirectory: directory.path });
+  await using server = await startProcess();
   const port = Number(new URL(server.address).port);
   const head = (path: string) => `GET ${path} HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${KEY}\r\n\r\n`;
   const { id } = await server.createSession();

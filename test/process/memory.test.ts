@@ -5,7 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { KEY, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
+import { KEY, startProcess, until, type CairnProcess } from "../support/process.ts";
 import { Connection } from "../support/server.ts";
 
 const MIB = 1024 * 1024;
@@ -27,8 +27,7 @@ async function connectionsTo(server: CairnProcess, count: number): Promise<Conne
 }
 
 test("a body in chunks of one byte takes memory for its bytes, not for its chunks", async () => {
-  using directory = scratchDirectory();
-  await using server = await startProcess({ dataDirectory: directory.path });
+  await using server = await startProcess();
   const before = ownMemory(server);
   const connections = await connectionsTo(server, 6);
   for (const connection of connections) {
@@ -45,8 +44,7 @@ test("a body in chunks of one byte takes memory for its bytes, not for its chunk
 });
 
 test("answers that nobody reads take a part of the memory that they would all take", async () => {
-  using directory = scratchDirectory();
-  await using server = await startProcess({ dataDirectory: directory.path });
+  await using server = await startProcess();
   const { id } = await server.createSession();
   const turn = { input: { type: "text", content: "x".repeat(900_000) }, output: { type: "text", content: "" } };
   for (let i = 0; i < 10; i++) await server.ok(server.post(`/v1/sessions/${id}/turns`, turn));

@@ -17,8 +17,7 @@ function block(language: "sh" | "ts", part: string): string {
 }
 
 test("the first conversation of the README works as it is printed", async () => {
-  using directory = scratchDirectory();
-  await using cairn = await startProcess({ dataDirectory: directory.path });
+  await using cairn = await startProcess();
   const commands = block("sh", "KEY=crn_").replace("KEY=crn_…", `KEY=${KEY}`).replaceAll("http://127.0.0.1:8700", cairn.address);
   expect(commands).toContain(KEY);
   expect(commands).toContain(cairn.address);
@@ -37,7 +36,7 @@ test("the first conversation of the README works as it is printed", async () => 
     recent_turns: [{ input: { content: "Where is my order?" } }],
   });
   expect(answers.at(-1).memories[0].score).toBeGreaterThanOrEqual(0.7);
-}, 60_000);
+});
 
 test("the client of the README works as it is printed", async () => {
   using directory = scratchDirectory();
@@ -53,7 +52,7 @@ test("the client of the README works as it is printed", async () => {
   const { memories } = JSON.parse(stdout) as { memories: { content: string; score: number }[] };
   expect(memories).toMatchObject([{ content: "The customer prefers e-mail to phone calls." }]);
   expect(memories[0]!.score).toBeGreaterThanOrEqual(0.7);
-}, 60_000);
+});
 
 test("the check of webhooks in the README takes what Cairn sends and nothing else", async () => {
   using directory = scratchDirectory();
@@ -72,7 +71,7 @@ test("the check of webhooks in the README takes what Cairn sends and nothing els
   const wrong = [`${signature.slice(0, -1)}${signature.endsWith("0") ? "1" : "0"}`, signature.slice(0, -2), `${signature}00`, "ü", ""];
   expect(wrong.map((text) => isFromCairn(secret, body, text))).toEqual(wrong.map(() => false));
   expect([isFromCairn(secret, `${body} `, signature), isFromCairn(`${secret}x`, body, signature)]).toEqual([false, false]);
-}, 60_000);
+});
 
 test("the README has the limits of sessions, traces and rates as they are", () => {
   const text = README.replaceAll(/\s+/g, " ");

@@ -17,27 +17,6 @@ import { scratchDirectory } from "../support/process.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 
-/** `scripts/test` beside a preparation that finds a Bun outside the path, which says what it was asked. */
-async function asked(...args: string[]): Promise<string> {
-  using directory = scratchDirectory();
-  const scripts = directory.at("scripts");
-  mkdirSync(scripts);
-  copyFileSync(join(ROOT, "scripts/test"), join(scripts, "test"));
-  writeFileSync(directory.at("found"), '#!/bin/sh\necho "$@"\n');
-  chmodSync(directory.at("found"), 0o755);
-  writeFileSync(join(scripts, "setup"), 'root=$(cd -- "$(dirname -- "${BASH_SOURCE[0]}")/.." && pwd)\nbun=$root/found\n');
-  const child = Bun.spawn([join(scripts, "test"), ...args], { env: { PATH: "/usr/bin:/bin" }, stdin: "ignore", stdout: "pipe" });
-  const [stdout, code] = await Promise.all([new Response(child.stdout).text(), child.exited]);
-  expect(code).toBe(0);
-  return stdout.trim();
-}
-
-test("scripts/test checks everything, mends with --fix and runs the tests it is given, with the Bun that was prepared", async () => {
-  expect(await asked()).toBe("scripts/check.ts");
-  expect(await asked("--fix")).toBe("scripts/check.ts --fix");
-  expect(await asked("test/sessions.test.ts")).toBe("test --timeout 120000 test/sessions.test.ts");
-});
-
 test("what the README and package.json have one run needs no Bun on the path", () => {
   const readme = readFileSync(join(ROOT, "README.md"), "utf8");
   const { scripts } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { scripts: Record<string, string> };

@@ -44,7 +44,7 @@ test("with a certificate it speaks HTTPS alone, and sends plain HTTP there from 
       expect(error).toMatchObject({ code: "permission_denied", type: "permission_error", param: "Host", request_id: requestId });
     }
   }
-}, 60_000);
+});
 
 test("a certificate without its key, or one that cannot be read, ends the start with what is wrong", async () => {
   using directory = scratchDirectory();
@@ -68,7 +68,7 @@ test("a certificate without its key, or one that cannot be read, ends the start 
   const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   await Bun.write(other, privateKey.export({ type: "pkcs8", format: "pem" }));
   await refused(CERTIFICATE, other, `The key in ${other} is not that of the certificate in ${CERTIFICATE}.`);
-}, 60_000);
+});
 
 test("a port for plain HTTP that is taken ends the start whole, and what says no host to send it to is refused there", async () => {
   using directory = scratchDirectory();
@@ -92,7 +92,7 @@ test("a port for plain HTTP that is taken ends the start whole, and what says no
   expect(await cairn.stop()).toBe(0);
   // One JSON line of log each, and no more.
   for (const line of cairn.stderr.trim().split("\n")) expect(JSON.parse(line)).toMatchObject({ level: expect.any(String) });
-}, 60_000);
+});
 
 /** All that is answered to these bytes. */
 async function saidTo(port: number, bytes: string): Promise<string> {

@@ -154,6 +154,11 @@ export class CairnProcess implements AsyncDisposable {
     return { ...answer, text };
   }
 
+  /** Runs a command on the same data directory. */
+  command(...args: string[]): Promise<Ended> {
+    return runCairn([...args, "--data-dir", this.dataDirectory]);
+  }
+
   get(path: string) {
     return this.request("GET", path);
   }

@@ -169,41 +169,6 @@ test("of fewer vectors than a server would build an index of, none is built, and
   expect((await rebuild({ CAIRN_GRAPH_FROM: "2" })).stdout).toBe(`${none} 2 (CAIRN_GRAPH_FROM)\n`);
 });
 
-const REFUSED: { args: string[]; code: number; stderr: RegExp }[] = [
-  { args: ["backup", "--data-dir", "none"], code: 2, stderr: /^cairn: cairn backup needs the name of a file\nTry: cairn --help\n$/ },
-  { args: ["restore", "-"], code: 2, stderr: /^cairn: cairn restore needs the name of a file\n/ },
-  { args: ["export", "a", "b"], code: 2, stderr: /^cairn: cairn export takes one file\n/ },
-  { args: ["doctor", "a"], code: 2, stderr: /^cairn: cairn doctor takes no file\n/ },
-  { args: ["doctor", "--mend"], code: 2, stderr: /^cairn: .*--mend.*\nTry: cairn --help\n$/ },
-  ...[["backup", "x"], ["export"], ["doctor"], ["doctor", "--fix"], ["rebuild-index"]].map((command) => ({
-    args: [...command, "--data-dir", "none"],
-    code: 1,
-    stderr: /^cairn: There is no store in none\. Say where it is with --data-dir\.\n$/,
-  })),
-  { args: ["restore", "none", "--data-dir", "new"], code: 1, stderr: /^cairn: [^\n]*none[^\n]*\n$/ },
-  {
-    args: ["restore", ".", "--data-dir", "new"],
-    code: 1,
-    stderr: /^cairn: \. is no file, but a directory\.\n$/,
-  },
-  {
-    args: ["restore", "/dev/null", "--data-dir", "new"],
-    code: 1,
-    stderr: /^cairn: \/dev\/null is no file, but a device\.\n$/,
-  },
-  { args: ["import", "none", "--data-dir", "new"], code: 1, stderr: /^cairn: [^\n]*none[^\n]*\n$/ },
-  { args: ["import", "--data-dir", "new"], code: 1, stderr: /^cairn: There is nothing to import\.\n$/ },
-];
-
-for (const { args, code, stderr } of REFUSED) {
-  test(`cairn ${args.join(" ")} ends with code ${code} and makes no store`, async () => {
-    using directory = scratchDirectory();
-    expect(await runCairn(args, { directory: directory.path })).toEqual({ code, stdout: "", stderr: expect.stringMatching(stderr) });
-    const made = ["none", "new/store", "data/store", "x"].filter((name) => existsSync(directory.at(name)));
-    expect(made).toEqual([]);
-  });
-}
-
 test("a reader who leaves early ends an export without noise", async () => {
   using directory = scratchDirectory();
   const dataDirectory = directory.at("data");

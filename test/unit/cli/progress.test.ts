@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { showProgress } from "../../src/cli/progress.ts";
+import { showProgress } from "../../../src/cli/progress.ts";
 
 function terminal(isTTY: boolean) {
   const written: string[] = [];
