@@ -15,7 +15,7 @@ import { LIMITS } from "./lib/limits.ts";
 import { describeError, type Log } from "./lib/log.ts";
 import { systemResolve } from "./lib/names.ts";
 import { toIso } from "./lib/time.ts";
-import { BACKFILL, backfill } from "./memories/backfill.ts";
+import { backfill } from "./memories/backfill.ts";
 import type { MemoryParts } from "./memories/memories.ts";
 import { removeIncoming } from "./operations/new-store.ts";
 import { openUpToDate } from "./operations/upgrade.ts";
@@ -33,7 +33,7 @@ import { Store } from "./storage/store.ts";
 import { storeWatch } from "./storage/watch.ts";
 import { apiKeysById, memories, outbox, payloads, sessions, traces, webhooks } from "./storage/tables.ts";
 import { Driver } from "./tasks/driver.ts";
-import type { Task } from "./tasks/task.ts";
+import { Activator, type Task } from "./tasks/task.ts";
 import { systemCaller, type Caller, type Records } from "./traces/record.ts";
 import { traceRetention } from "./traces/retention.ts";
 import { keyRegistration, type KeyMaker } from "./keys/keys.ts";
@@ -109,21 +109,17 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     makePrivate(directory);
     warnOfClock(records.store, given, log);
     const settings = new Settings(records.store, options);
-    // Tasks are made of the parts, and some parts wake a task.
-    const timers: { driver?: Driver } = {};
-    const wakeBackfill = () => timers.driver?.wake(BACKFILL);
+    const backfilling = new Activator();
     const resolve = options.network?.resolve ?? systemResolve;
-    const means = { clock, random: chance, resolve, onFailure: wakeBackfill };
+    const means = { clock, random: chance, resolve, onFailure: () => backfilling.wake() };
     const embeddings = await Embeddings.open(records.store, settings.inForce.embedding, means);
     const vectors = new VectorIndex(records.store, log, options.index);
     const arrivals = new Arrivals(clock);
     const idempotency = new Idempotency(records.store, clock);
     const lastUses = new LastUses(records.store, log);
     const system = systemCaller(() => settings.values.trace_retention_days);
-    const wakeTask = (name: string) => timers.driver?.wake(name);
     const policy = () => settings.inForce.webhooks;
-    const hooks = openWebhooks(records, { log, random: chance, system }, policy, options.network ?? {}, wakeTask);
-    const { wakeOutbox, parts: webhookParts } = hooks;
+    const hooks = openWebhooks(records, { log, random: chance, system }, policy, options.network ?? {});
     const quotas = new StoreQuotas(records.store, clock, () => settings.values);
     const parts = {
       ...records,
@@ -133,9 +129,9 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
       vectors,
       searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
       settings,
-      wakeBackfill,
-      wakeOutbox,
-      webhooks: webhookParts,
+      backfill: backfilling,
+      outbox: hooks.outbox,
+      webhooks: hooks.parts,
     };
     const tasks = [
       sessionExpiry(parts, system),
@@ -152,7 +148,6 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
       ...(options.apiKey === undefined ? [] : [await keyRegistration(records, system, options.apiKey, log)]),
     ];
     const driver = new Driver(tasks, log);
-    timers.driver = driver;
     await vectors.open();
     return {
       ...parts,

@@ -2,10 +2,9 @@ import { afterEach, describe, expect, test } from "bun:test";
 import { cpSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { BACKFILL } from "../src/memories/backfill.ts";
 import { idempotency } from "../src/storage/tables.ts";
 import { idsOf, refusal } from "./support/answers.ts";
-import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
+import { startCairn, type Cairn } from "./support/cairn.ts";
 import {
   answers,
   hangs,
@@ -16,7 +15,6 @@ import {
   type EmbeddingServer,
   type EmbeddingServerOptions,
 } from "./support/embedding-server.ts";
-import { FakeClock } from "./support/clock.ts";
 
 const KEY = "sk-providers-0123456789abcdefghijklmn";
 const OTHER_KEY = "sk-others-zyxwvutsrqponmlkjihgfedcba";
@@ -26,9 +24,6 @@ const RENT = "The landlord raised the rent of the flat.";
 /** Nothing that is worth another attempt, so that one failure is enough. */
 const DOWN = refuses(404, "The model is gone for lunch.");
 const UNAVAILABLE = { status: 503, code: "service_unavailable" };
-
-/** Pauses between attempts take no time; what waits for a limit waits until the test moves the clock. */
-const start = (options: Options = {}): Promise<Cairn> => startCairn({ clock: new FakeClock(undefined, { skipsPauses: true }), ...options });
 
 const openai = ({ baseUrl }: EmbeddingServer, more: Record<string, unknown> = {}) => ({
   provider: "openai",
@@ -44,7 +39,9 @@ async function setProvider(cairn: Cairn, server: EmbeddingServer, more: Record<s
   return (await cairn.ok(setEmbedding(cairn, openai(server, more)))).embedding;
 }
 
-const makeVectors = (cairn: Cairn) => cairn.runTask(BACKFILL);
+/** The task that makes pending vectors. */
+const EMBEDDINGS = "embeddings";
+const makeVectors = (cairn: Cairn) => cairn.runTask(EMBEDDINGS);
 
 /** What the operator was told, without times. */
 function log(cairn: Cairn): Record<string, unknown>[] {
@@ -114,7 +111,7 @@ function copyOf(cairn: Cairn): string {
 describe("setting a provider", () => {
   test("it is asked with its model, key and prefixes from then on, and its figures are shown", async () => {
     await using server = startEmbeddingServer({ length: 768, unrelated: 0.4, apiKey: KEY });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     const session = await cairn.createSession();
     const set = await setProvider(cairn, server, { api_key: KEY, query_prefix: "search: ", document_prefix: "document: " });
     expect(set).toEqual({
@@ -153,7 +150,7 @@ describe("setting a provider", () => {
   test("one of the environment is measured at the start, once, and kept", async () => {
     await using server = startEmbeddingServer({ length: 384, apiKey: KEY });
     const embedding = { provider: "openai", base_url: server.baseUrl, model: "some-model", api_key: KEY };
-    await using cairn = await start({ embedding });
+    await using cairn = await startCairn({ embedding });
     expect((await cairn.settings()).embedding).toMatchObject({
       provider: { value: "openai", source: "environment" },
       base_url: { value: server.baseUrl, source: "environment" },
@@ -177,7 +174,7 @@ describe("setting a provider", () => {
   test("a setting wins over the environment, and going back to that is a change like any other", async () => {
     await using outside = startEmbeddingServer({ length: 384 });
     await using server = startEmbeddingServer({ length: 768 });
-    await using cairn = await start({ embedding: { provider: "openai", base_url: outside.baseUrl, model: "outside" } });
+    await using cairn = await startCairn({ embedding: { provider: "openai", base_url: outside.baseUrl, model: "outside" } });
     await makeVectors(cairn);
     expect(await setProvider(cairn, server)).toMatchObject({ vector_length: 768, base_url: { source: "setting" } });
     expect((await cairn.ok(setEmbedding(cairn, { base_url: "", model: "" }))).embedding).toMatchObject({
@@ -237,7 +234,7 @@ describe("setting a provider", () => {
     test(`a provider that ${name} is refused with the reason, and the one before stays as it is`, async () => {
       await using working = startEmbeddingServer({ length: 384 });
       await using server = startEmbeddingServer(options);
-      await using cairn = await start();
+      await using cairn = await startCairn();
       await setProvider(cairn, working);
       const [memory] = await addAll(cairn, [TEA]);
       const before = await cairn.settings();
@@ -256,7 +253,7 @@ describe("setting a provider", () => {
 
   test("a name that leads to a cloud's metadata service is refused, whatever networks webhooks may lead to", async () => {
     await using server = startEmbeddingServer();
-    await using cairn = await start({
+    await using cairn = await startCairn({
       webhooks: { allow_private: true },
       network: { resolve: () => Promise.resolve(["169.254.169.254"]) },
     });
@@ -269,7 +266,7 @@ describe("setting a provider", () => {
 
   test("one that never answers is refused before the connection of whoever asks is given up", async () => {
     await using server = startEmbeddingServer();
-    await using cairn = await start();
+    await using cairn = await startCairn();
     server.always(hangs);
     const answer = setEmbedding(cairn, openai(server));
     await server.arrived(1);
@@ -281,7 +278,7 @@ describe("setting a provider", () => {
   test("changes at the same time are tried one after the other, each on top of what stands by then", async () => {
     await using one = startEmbeddingServer({ length: 384 });
     await using two = startEmbeddingServer({ length: 768 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     const statuses = await Promise.all(
       [
         openai(one),
@@ -313,7 +310,7 @@ describe("setting a provider", () => {
 
   test("another key for the same provider makes no vector anew and measures nothing again", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     const before = await setProvider(cairn, server, { api_key: KEY });
     const memories = await addAll(cairn, NOTES(5));
     const asked = server.requests.length;
@@ -327,7 +324,7 @@ describe("setting a provider", () => {
 
   test("a slash at the end of the base URL makes no other provider of it", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await setProvider(cairn, server);
     await addAll(cairn, NOTES(3));
     await cairn.ok(setEmbedding(cairn, { base_url: `${server.baseUrl}/` }));
@@ -338,7 +335,7 @@ describe("setting a provider", () => {
     await using one = startEmbeddingServer({ length: 384 });
     await using two = startEmbeddingServer({ length: 384 });
     await using three = startEmbeddingServer({ length: 384 });
-    await using cairn = await start({ embedding: { provider: "openai", base_url: one.baseUrl, api_key: KEY } });
+    await using cairn = await startCairn({ embedding: { provider: "openai", base_url: one.baseUrl, api_key: KEY } });
     await makeVectors(cairn);
     const keys = async (embedding: Record<string, unknown>) => (await cairn.ok(setEmbedding(cairn, embedding))).embedding.api_key;
     expect(await keys({ base_url: two.baseUrl })).toEqual({ set: false, source: "default" });
@@ -351,7 +348,7 @@ describe("setting a provider", () => {
 
   test("a provider that hardly tells anything apart is set, with a warning", async () => {
     await using server = startEmbeddingServer({ length: 2 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     const { separation } = await setProvider(cairn, server);
     expect(separation).toBeLessThan(0.8);
     expect(log(cairn)).toContainEqual({
@@ -366,7 +363,7 @@ describe("scores", () => {
   for (const unrelated of [0, 0.3, 0.75]) {
     test(`with texts that have nothing in common at a cosine of ${unrelated}, 1 is the text itself and 0.7 parts what is about the query`, async () => {
       await using server = startEmbeddingServer({ length: 1024, unrelated });
-      await using cairn = await start();
+      await using cairn = await startCairn();
       await setProvider(cairn, server);
       await addAll(cairn, [TEA, CHESS, RENT]);
       expect(await cairn.search(TEA)).toMatchObject({ data: [{ content: TEA, score: 1 }] });
@@ -390,7 +387,7 @@ describe("scores", () => {
 
   test("the cosine that counts as about the query can be set by hand, and given back to the probes", async () => {
     await using server = startEmbeddingServer({ length: 1024, unrelated: 0.3 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     const measured = (await setProvider(cairn, server)).relevant_cosine;
     await addAll(cairn, [TEA]);
     const asked = server.requests.length;
@@ -411,7 +408,7 @@ describe("scores", () => {
 
   test("it can be set while the provider is down", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await setProvider(cairn, server);
     server.always(DOWN);
     expect(refusal(await cairn.post("/v1/memory/search", { query: "tea" }))).toEqual(UNAVAILABLE);
@@ -425,7 +422,7 @@ describe("scores", () => {
 describe("while the provider is down", () => {
   test("whoever searches is told neither where it is nor what it says; the operator is", async () => {
     const server = startEmbeddingServer({ length: 384 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await setProvider(cairn, server);
     const session = await cairn.createSession();
     await cairn.addMemory(session.id, TEA);
@@ -448,7 +445,7 @@ describe("while the provider is down", () => {
     ]) {
       server.always(behaviour);
       texts.push(await ask("tea"));
-      await cairn.runTaskOnce(BACKFILL);
+      await cairn.runTaskOnce(EMBEDDINGS);
       texts.push(await ask("green tea"));
     }
     await server[Symbol.asyncDispose]();
@@ -462,7 +459,7 @@ describe("while the provider is down", () => {
 
   test("memories are stored at once and owed, searches say what is wrong, and all else works", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await setProvider(cairn, server);
     const session = await cairn.createSession({ user_id: "user" });
     const before = await cairn.addMemory(session.id, TEA);
@@ -497,7 +494,7 @@ describe("while the provider is down", () => {
     // What is owed survives a restart, and is made when the provider is back.
     await cairn.restart();
     expect(await vectorsOf(cairn)).toEqual({ ready: 0, owed: 3 });
-    expect(await cairn.runTaskOnce(BACKFILL)).toBeGreaterThan(0);
+    expect(await cairn.runTaskOnce(EMBEDDINGS)).toBeGreaterThan(0);
     server.always(undefined);
     cairn.clock.advance({ ms: 5_000 });
     await makeVectors(cairn);
@@ -521,18 +518,18 @@ describe("while the provider is down", () => {
 
   test("it is asked whether it is back after 5 s, 10 s, 20 s and so on, and never while it is not time", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await setProvider(cairn, server);
     server.always(DOWN);
     await addAll(cairn, [TEA]);
     const asked = server.requests.length;
     const waits = [];
     for (let i = 0; i < 4; i++) {
-      const wait = await cairn.runTaskOnce(BACKFILL);
-      expect(await cairn.runTaskOnce(BACKFILL)).toBe(wait);
+      const wait = await cairn.runTaskOnce(EMBEDDINGS);
+      expect(await cairn.runTaskOnce(EMBEDDINGS)).toBe(wait);
       waits.push(wait);
       cairn.clock.advance({ ms: wait });
-      await cairn.runTaskOnce(BACKFILL);
+      await cairn.runTaskOnce(EMBEDDINGS);
     }
     expect(waits).toEqual([5_000, 10_000, 20_000, 40_000]);
     expect(server.requests.length - asked).toBe(4);
@@ -540,10 +537,10 @@ describe("while the provider is down", () => {
 
   test("a search that fails has the provider looked at soon, without a memory to be stored", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await setProvider(cairn, server);
     const [memory] = await addAll(cairn, [TEA]);
-    const task = cairn.service.tasks.find(({ name }) => name === BACKFILL)!;
+    const task = cairn.service.tasks.find(({ name }) => name === EMBEDDINGS)!;
     const run = task.run.bind(task);
     let ran = Promise.withResolvers<void>();
     /** After each run it sleeps for good, unless it is woken. */
@@ -565,7 +562,7 @@ describe("while the provider is down", () => {
 
   test("whoever stores a memory waits 2.5 s for a provider that is slow, and no longer", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await setProvider(cairn, server);
     const session = await cairn.createSession();
     const memory = await cairn.addMemory(session.id, TEA);
@@ -592,8 +589,8 @@ describe("while the provider is down", () => {
   test("one of the environment that is down at the start is measured when it is back", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     server.always(DOWN);
-    await using cairn = await start({ embedding: { provider: "openai", base_url: server.baseUrl } });
-    await cairn.runTaskOnce(BACKFILL);
+    await using cairn = await startCairn({ embedding: { provider: "openai", base_url: server.baseUrl } });
+    await cairn.runTaskOnce(EMBEDDINGS);
     const [memory] = await addAll(cairn, [TEA]);
     expect(memory.vector_available).toBe(false);
     expect(refusal(await cairn.post("/v1/memory/search", { query: "tea" }))).toEqual(UNAVAILABLE);
@@ -614,14 +611,14 @@ describe("while the provider is down", () => {
   test("a provider that answers but cannot be measured is not asked again and again", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     server.always(when(({ body }) => body.input.length > 1, refuses(422, "One at a time, and none of these")));
-    await using cairn = await start({ embedding: { provider: "openai", base_url: server.baseUrl } });
-    expect(await cairn.runTaskOnce(BACKFILL)).toBeGreaterThanOrEqual(5_000);
+    await using cairn = await startCairn({ embedding: { provider: "openai", base_url: server.baseUrl } });
+    expect(await cairn.runTaskOnce(EMBEDDINGS)).toBeGreaterThanOrEqual(5_000);
   });
 
   test("closing ends at once, whatever the provider keeps waiting", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     await using other = startEmbeddingServer({ length: 384 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await setProvider(cairn, server);
     const session = await cairn.createSession();
     server.always(DOWN);
@@ -630,7 +627,7 @@ describe("while the provider is down", () => {
     server.always(hangs);
     other.always(hangs);
     const asked = server.requests.length;
-    const probing = cairn.runTaskOnce(BACKFILL);
+    const probing = cairn.runTaskOnce(EMBEDDINGS);
     const change = setEmbedding(cairn, openai(other));
     const nextChange = setEmbedding(cairn, openai(other));
     await Promise.all([server.arrived(asked + 1), other.arrived(1)]);
@@ -643,7 +640,7 @@ describe("while the provider is down", () => {
 
   test("closing ends a search and the storing of a memory that wait for the provider", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const cairn = await start();
+    const cairn = await startCairn();
     await setProvider(cairn, server);
     const session = await cairn.createSession();
     const asked = server.requests.length;
@@ -663,7 +660,7 @@ describe("a text that the provider refuses for itself", () => {
 
   test("stays owed without holding up others, is told once, and is offered again an hour later", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    const cairn = await start();
+    const cairn = await startCairn();
     const memories = await addAll(cairn, [...NOTES(150), RENT]);
     const refused = memories.filter(({ content }) => content.includes("rent"));
     await setProvider(cairn, server);
@@ -697,7 +694,7 @@ describe("a text that the provider refuses for itself", () => {
   test("is offered again at once when it is changed, and when another provider is set", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     await using other = startEmbeddingServer({ length: 768 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await setProvider(cairn, server);
     server.always(refusesWord);
     const [one, two] = await addAll(cairn, [RENT, `${RENT} Or not.`]);
@@ -715,13 +712,13 @@ describe("a text that the provider refuses for itself", () => {
 describe("another provider", () => {
   test("has all vectors made anew in the background, with the progress in settings and log", async () => {
     await using server = startEmbeddingServer({ length: 384, unrelated: 0.5 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     const memories = await addAll(cairn, NOTES(300));
     const [never] = await addAll(cairn, [TEA], { embed: false });
     expect((await setProvider(cairn, server)).vectors).toEqual({ ready: 0, owed: 300 });
     expect(await cairn.ok(cairn.get(`/v1/memory/${memories[0].id}`))).toMatchObject({ vector_available: false });
     const seen = [];
-    while ((await cairn.runTaskOnce(BACKFILL)) === 0) {
+    while ((await cairn.runTaskOnce(EMBEDDINGS)) === 0) {
       cairn.clock.advance({ seconds: 5 });
       seen.push(await vectorsOf(cairn));
     }
@@ -747,7 +744,7 @@ describe("another provider", () => {
 
   test("answers searches meanwhile from what is ready, with its own scores alone", async () => {
     await using server = startEmbeddingServer({ length: 384, unrelated: 0.6 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     const notes = NOTES(250);
     const sessions = [];
     for (let i = 0; i < 250; i += 50) sessions.push((await addAll(cairn, notes.slice(i, i + 50)))[0].session_id);
@@ -761,7 +758,7 @@ describe("another provider", () => {
     do {
       seen.push(await search({ user_id: "user" }));
       seenOfSession.push(await search({ session_id: sessions[1] }));
-    } while ((await cairn.runTaskOnce(BACKFILL)) === 0);
+    } while ((await cairn.runTaskOnce(EMBEDDINGS)) === 0);
     expect(seen.map(({ length }) => length)).toEqual([0, 0, 0, 50, 50, 50, 50]);
     // The score of each is the one that it has in the end, whenever it was found.
     const inTheEnd = new Map<string, number>();
@@ -774,7 +771,7 @@ describe("another provider", () => {
 
   test("has a search that was under way ask the new provider", async () => {
     await using server = startEmbeddingServer({ length: 384, unrelated: 0.6 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await addAll(cairn, NOTES(20));
     const { vectors } = cairn.service;
     const nearest = vectors.nearest.bind(vectors);
@@ -796,7 +793,7 @@ describe("another provider", () => {
 
   test("takes account of memories that are changed, deleted and added meanwhile", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     const memories = await addAll(cairn, NOTES(300));
     const session = await cairn.createSession();
     await setProvider(cairn, server);
@@ -820,7 +817,7 @@ describe("another provider", () => {
     );
     for (let wait = 0; wait === 0;) {
       await meddle(step++);
-      wait = await cairn.runTaskOnce(BACKFILL);
+      wait = await cairn.runTaskOnce(EMBEDDINGS);
     }
     await makeVectors(cairn);
     const expected = memories.flatMap(({ id, content }, i) => {
@@ -841,10 +838,10 @@ describe("another provider", () => {
 
   test("gives a memory that is changed while its old text is with the provider the vector of its new text", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     const [memory] = await addAll(cairn, [TEA]);
     await setProvider(cairn, server);
-    await cairn.runTaskOnce(BACKFILL);
+    await cairn.runTaskOnce(EMBEDDINGS);
     const asked = server.requests.length;
     const release = Promise.withResolvers<void>();
     server.next(
@@ -854,7 +851,7 @@ describe("another provider", () => {
       },
       refuses(401, "Not now"),
     );
-    const making = cairn.runTaskOnce(BACKFILL);
+    const making = cairn.runTaskOnce(EMBEDDINGS);
     await server.arrived(asked + 1);
     expect(await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: CHESS }))).toMatchObject({ vector_available: false });
     release.resolve();
@@ -867,13 +864,13 @@ describe("another provider", () => {
 
   test("gets no vector that the one before has made and that comes late", async () => {
     await using server = startEmbeddingServer({ length: 384, unrelated: 0.6 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await addAll(cairn, NOTES(60));
     await setProvider(cairn, server);
     await makeVectors(cairn);
     const expected = await found(cairn);
     await cairn.ok(setEmbedding(cairn, { provider: "local" }));
-    await cairn.runTaskOnce(BACKFILL);
+    await cairn.runTaskOnce(EMBEDDINGS);
     // The built-in provider's vectors are made, and the other provider is set before they are stored.
     const { store } = cairn.service;
     const commit = store.commit.bind(store);
@@ -882,7 +879,7 @@ describe("another provider", () => {
       await setProvider(cairn, server);
       return commit(work);
     };
-    await cairn.runTaskOnce(BACKFILL);
+    await cairn.runTaskOnce(EMBEDDINGS);
     expect(await vectorsOf(cairn)).toEqual({ ready: 0, owed: 60 });
     await makeVectors(cairn);
     expect(await found(cairn)).toEqual(expected);
@@ -890,11 +887,11 @@ describe("another provider", () => {
 
   test("goes on where it was after a stop or a crash at any point", async () => {
     await using server = startEmbeddingServer({ length: 384, unrelated: 0.3 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     const memories = await addAll(cairn, NOTES(300));
     await setProvider(cairn, server);
     const crashes: string[] = [copyOf(cairn)];
-    while ((await cairn.runTaskOnce(BACKFILL)) === 0) {
+    while ((await cairn.runTaskOnce(EMBEDDINGS)) === 0) {
       crashes.push(copyOf(cairn));
       await cairn.restart();
     }
@@ -902,7 +899,7 @@ describe("another provider", () => {
     expect(crashes.length).toBe(8);
     expect(await vectorsOf(cairn)).toEqual({ ready: 300, owed: 0 });
     for (const directory of crashes) {
-      const after = await start({ directory });
+      const after = await startCairn({ directory });
       await using _after = after;
       after.key = cairn.key;
       const before = await vectorsOf(after);
@@ -920,13 +917,13 @@ describe("another provider", () => {
   test("is in the index as if it had been there from the start, also with an index on disk from before, and back again", async () => {
     await using server = startEmbeddingServer({ length: 384, unrelated: 0.3 });
     const contents = NOTES(400);
-    const fresh = await start();
+    const fresh = await startCairn();
     await using _fresh = fresh;
     await setProvider(fresh, server);
     await addAll(fresh, contents);
     const expected = await found(fresh);
 
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await addAll(cairn, contents);
     const before = await found(cairn);
     await cairn.service.vectors.save();
@@ -936,7 +933,7 @@ describe("another provider", () => {
     expect(await found(cairn)).toEqual(expected);
     expect(await areFound(cairn, 400)).toBe(true);
 
-    const crashed = await start({ directory: copyOf(cairn) });
+    const crashed = await startCairn({ directory: copyOf(cairn) });
     await using _crashed = crashed;
     crashed.key = cairn.key;
     expect(await found(crashed)).toEqual(expected);
@@ -958,7 +955,7 @@ describe("another provider", () => {
 
   test("answers a search that was under way with the one before", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await setProvider(cairn, server);
     await addAll(cairn, [TEA]);
     const asked = server.requests.length;
@@ -973,9 +970,9 @@ describe("another provider", () => {
 
   test("set by the environment of the next start counts in the same way", async () => {
     await using server = startEmbeddingServer({ length: 384 });
-    await using cairn = await start();
+    await using cairn = await startCairn();
     await addAll(cairn, NOTES(20));
-    const next = await start({ directory: copyOf(cairn), embedding: { provider: "openai", base_url: server.baseUrl } });
+    const next = await startCairn({ directory: copyOf(cairn), embedding: { provider: "openai", base_url: server.baseUrl } });
     await using _next = next;
     next.key = cairn.key;
     expect(await vectorsOf(next)).toEqual({ ready: 0, owed: 20 });
@@ -987,7 +984,7 @@ describe("another provider", () => {
   test("set while the one before is being measured keeps its place over a restart", async () => {
     await using slow = startEmbeddingServer({ length: 384 });
     await using server = startEmbeddingServer({ length: 768 });
-    await using cairn = await start({ embedding: { provider: "openai", base_url: slow.baseUrl } });
+    await using cairn = await startCairn({ embedding: { provider: "openai", base_url: slow.baseUrl } });
     const release = Promise.withResolvers<void>();
     slow.always(
       when(
@@ -998,7 +995,7 @@ describe("another provider", () => {
         },
       ),
     );
-    const measuring = cairn.runTaskOnce(BACKFILL);
+    const measuring = cairn.runTaskOnce(EMBEDDINGS);
     await slow.arrived(2);
     await setProvider(cairn, server);
     await addAll(cairn, [TEA]);
@@ -1013,15 +1010,15 @@ describe("another provider", () => {
 
 test("with a full disk nothing is asked of the provider that could not be kept", async () => {
   await using server = startEmbeddingServer({ length: 384 });
-  await using cairn = await start();
+  await using cairn = await startCairn();
   await addAll(cairn, NOTES(10));
   await setProvider(cairn, server);
-  await cairn.runTaskOnce(BACKFILL);
+  await cairn.runTaskOnce(EMBEDDINGS);
   const { store } = cairn.service;
   const commit = store.commit.bind(store);
   store.commit = () => Promise.reject(new Error("no space left"));
   const asked = server.requests.length;
-  for (let i = 0; i < 3; i++) await cairn.runTaskOnce(BACKFILL).catch(() => undefined);
+  for (let i = 0; i < 3; i++) await cairn.runTaskOnce(EMBEDDINGS).catch(() => undefined);
   expect(server.requests.length).toBe(asked);
   store.commit = commit;
   await makeVectors(cairn);
@@ -1030,7 +1027,7 @@ test("with a full disk nothing is asked of the provider that could not be kept",
 
 test("no text that was sent to be embedded comes back in a log, in the settings or in an answer, whatever the provider says", async () => {
   await using server = startEmbeddingServer({ length: 384 });
-  await using cairn = await start();
+  await using cairn = await startCairn();
   await setProvider(cairn, server);
   const session = await cairn.createSession();
   const quotes = (status: number): Behaviour => {
@@ -1050,9 +1047,9 @@ test("no text that was sent to be embedded comes back in a log, in the settings 
     ];
     expect([status, answers.map((answer) => answer.status)]).toEqual([status, [503, 503, 201, 200]]);
     for (const { body } of answers) expect(JSON.stringify(body.error ?? body.embedding ?? {})).not.toContain("private");
-    await cairn.runTaskOnce(BACKFILL);
+    await cairn.runTaskOnce(EMBEDDINGS);
     cairn.clock.advance({ ms: 300_000 });
-    await cairn.runTaskOnce(BACKFILL);
+    await cairn.runTaskOnce(EMBEDDINGS);
     // Asked for our own plain text it may say what it likes.
     reasons.push((await cairn.settings()).embedding.state.reason);
   }
@@ -1065,7 +1062,7 @@ test("no text that was sent to be embedded comes back in a log, in the settings 
 
 test("the provider's key is in the settings' row and nowhere else: no answer, no log, no trace, no other row", async () => {
   await using server = startEmbeddingServer({ length: 384, apiKey: KEY });
-  await using cairn = await start();
+  await using cairn = await startCairn();
   const said: string[] = [];
   const say = async (answer: ReturnType<typeof setEmbedding>) => {
     const { status, headers, body } = await answer;
@@ -1080,7 +1077,7 @@ test("the provider's key is in the settings' row and nowhere else: no answer, no
   await addAll(cairn, [TEA]);
   server.always((request) => Response.json({ error: { message: `No: ${request.headers.get("authorization")}` } }, { status: 401 }));
   await addAll(cairn, [CHESS]);
-  await cairn.runTaskOnce(BACKFILL);
+  await cairn.runTaskOnce(EMBEDDINGS);
   await say(cairn.post("/v1/memory/search", { query: "tea" }));
   await say(cairn.get("/v1/settings"));
   await say(cairn.get("/v1/traces"));

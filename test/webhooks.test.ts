@@ -585,13 +585,13 @@ test("a receiver that does not answer within 15 s has failed; any number of them
   await until("all places to be taken", () => Promise.resolve(inFlight() === 12 + 32));
   expect((await cairn.get("/v1/sessions")).status).toBe(200);
   await createSessions(5);
-  cairn.service.webhooks.wake();
+  void cairn.runTask("webhook deliveries");
   await well.got(25);
   expect(inFlight()).toBe(12 + 32);
   cairn.clock.advance({ ms: 15_000 });
   await until("the failures", async () => (await webhook(cairn, ids[0] ?? "")).failing_since !== null);
   await createSessions(5);
-  cairn.service.webhooks.wake();
+  void cairn.runTask("webhook deliveries");
   await well.got(30);
   expect((await deliveriesOf(cairn, ids[0] ?? "")).at(-1)).toMatchObject({
     status: "pending",

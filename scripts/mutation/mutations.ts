@@ -682,8 +682,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "Retry-After holds for one delivery alone",
     file: "src/webhooks/worker.ts",
-    find: "const pausedUntil = row.pausedUntil ?? 0;",
-    replace: "const pausedUntil = 0;",
+    find: "if (isPaused) return",
+    replace: "if (isPaused && now === 0) return",
     tests: [WEBHOOKS],
   },
   {
@@ -717,15 +717,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "while results cannot be saved events are sent again and again",
     file: "src/webhooks/worker.ts",
-    find: "const mayStart = !this.#stop.signal.aborted && this.#unsaved.length === 0;",
-    replace: "const mayStart = !this.#stop.signal.aborted;",
+    find: "if (this.#unrecorded.length > 0 || this.#stop.signal.aborted) return IDLE_MS;",
+    replace: "if (this.#stop.signal.aborted) return IDLE_MS;",
     tests: [WEBHOOKS],
   },
   {
     breaks: "a result that the store refused is forgotten",
     file: "src/webhooks/worker.ts",
-    find: "      this.#unsaved.push(result);\n",
-    replace: "",
+    find: "() => this.#unrecorded.push(ended)",
+    replace: "() => undefined",
     tests: [WEBHOOKS],
   },
   {

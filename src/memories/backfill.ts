@@ -27,7 +27,7 @@ import type { Store, Tx } from "../storage/store.ts";
 import type { Task } from "../tasks/task.ts";
 import { newEmbedding, type MemoryParts } from "./memories.ts";
 
-export const BACKFILL = "embeddings";
+const NAME = "embeddings";
 
 const TAKEN_OUT_PER_COMMIT = 200;
 /** The built-in provider makes these in a few milliseconds; another takes them as one request, which leaves room for others. */
@@ -45,7 +45,7 @@ const PROGRESS_MS = 5_000;
 export function backfill(parts: MemoryParts): Task {
   const { store, clock, embeddings } = parts;
   const watch = new Watch(parts);
-  const bad = new BadRows(store, parts.log, BACKFILL);
+  const bad = new BadRows(store, parts.log, NAME);
   /** Where in the owed ones this pass is, and what it came to. */
   let from = "";
   let made = 0;
@@ -54,7 +54,8 @@ export function backfill(parts: MemoryParts): Task {
   let isOfferingAll = false;
   let offerAllAt = Number.NEGATIVE_INFINITY;
   return {
-    name: BACKFILL,
+    name: NAME,
+    activator: parts.backfill,
     async run() {
       await embeddings.drawOwedLine();
       if (await takeOut(parts, bad)) {

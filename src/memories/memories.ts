@@ -38,6 +38,7 @@ import {
   type MemoryRow,
 } from "../storage/tables.ts";
 import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
+import type { Activator } from "../tasks/task.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 import type { VectorIndex } from "../vectors/vector-index.ts";
 import { encodeVector } from "../vectors/encoding.ts";
@@ -50,7 +51,7 @@ export interface MemoryParts extends Records {
   readonly searches: FairSemaphore;
   readonly log: Log;
   /** Has owed vectors made soon. */
-  readonly wakeBackfill: () => void;
+  readonly backfill: Activator;
 }
 
 export interface NewMemory {
@@ -118,7 +119,7 @@ function embed(tx: Tx, parts: MemoryParts, active: Active, memory: BareId, row: 
 
 /** To be called after a commit that stored a vector or owes one. */
 function noteVectors(parts: MemoryParts, embedding: Embedding | undefined): void {
-  if (embedding === undefined) parts.wakeBackfill();
+  if (embedding === undefined) parts.backfill.wake();
   else parts.vectors.changed();
 }
 

@@ -42,7 +42,7 @@ export function sessionExpiry(records: ExpiryParts, timer: Caller): Task {
       await bad.commit((tx, isolate) => {
         for (const key of due) isolate(key, () => expire(tx, records, timer, key));
       });
-      records.wakeOutbox?.();
+      records.outbox?.wake();
       return due.length === SESSIONS_PER_COMMIT ? 0 : POLL_MS;
     },
   };

@@ -14,6 +14,7 @@ import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import type { Reader } from "../storage/store.ts";
 import type { ProviderRow } from "../storage/tables.ts";
+import type { Activator } from "../tasks/task.ts";
 import { commitFor, recordAdmin, type Caller, type Records } from "../traces/record.ts";
 import { changedSettings } from "./changes.ts";
 import { refuseSenseless } from "./sense.ts";
@@ -23,7 +24,7 @@ export interface SettingsParts extends Records {
   readonly settings: Settings;
   readonly embeddings: Embeddings;
   readonly log: Log;
-  readonly wakeBackfill: () => void;
+  readonly backfill: Activator;
 }
 
 /** Below this a provider tells related from unrelated hardly better than words do. */
@@ -69,7 +70,7 @@ async function commitChanges(parts: SettingsParts, caller: Caller, changes: Chan
   if (settings.inForce.webhooks.allowPrivate && !wasPrivateAllowed) log.warn("webhooks may lead into private networks from now on");
   if (prepared === undefined) return answer;
   embeddings.use(prepared);
-  parts.wakeBackfill();
+  parts.backfill.wake();
   const { provider, model } = { ...PROVIDER_DEFAULTS, ...prepared.settings };
   const separation = embeddings.row.measured?.separation;
   log.info("embedding provider set", { provider, ...(prepared.remote === undefined ? {} : { model, separation }) });

@@ -10,56 +10,61 @@ import { describeError, type Log } from "../lib/log.ts";
 import type { Task } from "./task.ts";
 
 const RETRY_MS = 5_000;
-/** However far away a task says its next piece is, it looks again by then: the system's clock may have been set. */
-const WAIT_MS_MAX = HOUR_MS;
-/** A task with more to do lets requests through between two pieces of its work. */
+/** A task looks again by then, whatever it says: the system's clock may have been set. */
+const PAUSE_MS_MAX = HOUR_MS;
+/** Requests are served between two pieces of a task with more to do. */
 const YIELD_MS = 1;
 
+interface Running {
+  readonly task: Task;
+  timer: ReturnType<typeof setTimeout> | undefined;
+  current: Promise<void> | undefined;
+  isWoken: boolean;
+}
+
 export class Driver {
-  readonly #tasks = new Map<string, Running>();
+  readonly #tasks: readonly Running[];
   readonly #log: Log;
-  #isStarted = false;
+  #state: "new" | "started" | "stopped" = "new";
 
   constructor(tasks: readonly Task[], log: Log) {
     this.#log = log;
-    for (const task of tasks) this.#tasks.set(task.name, { task, timer: undefined, current: undefined, woken: false });
+    this.#tasks = tasks.map((task) => ({ task, timer: undefined, current: undefined, isWoken: false }));
+    for (const running of this.#tasks) running.task.activator?.connect(() => this.#wake(running));
   }
 
   start(): void {
-    this.#isStarted = true;
-    for (const running of this.#tasks.values()) this.#schedule(running, YIELD_MS);
+    if (this.#state === "new") this.#state = "started";
+    for (const running of this.#tasks) this.#schedule(running, YIELD_MS);
   }
 
-  /** Runs the task soon, whatever it is waiting for. */
-  wake(name: string): void {
-    const running = this.#tasks.get(name);
-    // Once is enough: waking it again and again must not put it off.
-    if (running === undefined || !this.#isStarted || running.woken) return;
-    running.woken = true;
+  /** Ends all timers and waits for runs under way. */
+  async stop(): Promise<void> {
+    this.#state = "stopped";
+    for (const { timer } of this.#tasks) clearTimeout(timer);
+    await Promise.all(this.#tasks.flatMap(({ current }) => current ?? []));
+  }
+
+  #wake(running: Running): void {
+    // Waking a task again and again must not put it off.
+    if (running.isWoken || this.#state !== "started") return;
+    running.isWoken = true;
     if (running.current === undefined) this.#schedule(running, YIELD_MS);
   }
 
-  /** Ends all timers and waits for what is under way. */
-  async stop(): Promise<void> {
-    const tasks = [...this.#tasks.values()];
-    this.#tasks.clear();
-    for (const running of tasks) clearTimeout(running.timer);
-    await Promise.all(tasks.flatMap((running) => running.current ?? []));
-  }
-
   #schedule(running: Running, ms: number): void {
+    if (this.#state !== "started") return;
     clearTimeout(running.timer);
-    if (!this.#tasks.has(running.task.name)) return;
     running.timer = setTimeout(
       () => {
         running.current = this.#run(running);
       },
-      Math.min(Math.max(YIELD_MS, ms), WAIT_MS_MAX),
+      Math.min(Math.max(YIELD_MS, ms), PAUSE_MS_MAX),
     );
   }
 
   async #run(running: Running): Promise<void> {
-    running.woken = false;
+    running.isWoken = false;
     let ms = RETRY_MS;
     try {
       ms = await running.task.run();
@@ -67,13 +72,6 @@ export class Driver {
       this.#log.error("task failed", { task: running.task.name, error: describeError(error) });
     }
     running.current = undefined;
-    this.#schedule(running, running.woken ? YIELD_MS : ms);
+    this.#schedule(running, running.isWoken ? YIELD_MS : ms);
   }
-}
-
-interface Running {
-  task: Task;
-  timer: ReturnType<typeof setTimeout> | undefined;
-  current: Promise<void> | undefined;
-  woken: boolean;
 }

@@ -14,6 +14,7 @@ import { toIso } from "../lib/time.ts";
 import { isIdAhead, traceIndexKeys } from "../storage/indexes.ts";
 import type { Store, Tx } from "../storage/store.ts";
 import { outbox, traces, type OutboxRow, type TraceRow } from "../storage/tables.ts";
+import type { Activator } from "../tasks/task.ts";
 import { recordEventOf, traceEventsOf, type AdminAction, type EventType, type TraceAction } from "./events.ts";
 
 /** What limits the records that callers make. */
@@ -29,8 +30,8 @@ export interface Records {
   readonly store: Store;
   readonly clock: Clock;
   readonly ids: IdSource;
-  /** Called after a commit that may have left events. */
-  readonly wakeOutbox?: () => void;
+  /** Woken after a commit that may have left events. */
+  readonly outbox?: Pick<Activator, "wake">;
   /** Left out for commands, which the operator runs. */
   readonly quotas?: Quotas;
   /** How much one page of a list may look at; the usual limit unless a test has its own. */
@@ -93,7 +94,7 @@ async function commitAndKeep(records: Records, caller: Caller, work: (tx: Tx) =>
     caller.keep?.(tx, given, how);
     return given;
   });
-  records.wakeOutbox?.();
+  records.outbox?.wake();
   return answer;
 }
 

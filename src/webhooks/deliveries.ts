@@ -54,7 +54,7 @@ export async function retryDelivery(parts: WebhookParts, caller: Caller, webhook
     putDelivery(tx, { webhook: key, delivery, row }, now);
     return deliveryJson(key, delivery, row);
   });
-  parts.webhooks.wake();
+  parts.webhooks.deliveries.wake();
   return answer;
 }
 
@@ -70,7 +70,7 @@ export async function testWebhook(parts: WebhookParts, caller: Caller, webhookId
     const [delivery = ""] = putEvent(tx, parts, payload, [{ webhook: key, row }]);
     return deliveryJson(key, delivery, row);
   });
-  parts.webhooks.wake();
+  parts.webhooks.deliveries.wake();
   return answer;
 }
 

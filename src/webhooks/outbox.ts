@@ -15,11 +15,11 @@ import { BadRows, readable, type Isolate } from "../storage/bad-rows.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import { outbox, payloads, traces, webhooks, type DeliveryRow, type OutboxRow, type WebhookRow } from "../storage/tables.ts";
-import type { Task } from "../tasks/task.ts";
+import type { Activator, Task } from "../tasks/task.ts";
 import type { Records } from "../traces/record.ts";
 import { putDelivery } from "./queue.ts";
 
-export const OUTBOX = "webhook outbox";
+const NAME = "webhook outbox";
 
 const EVENTS_PER_COMMIT = 200;
 /** A commit ends early when it has copied this much: records can be large, and webhooks many. */
@@ -28,19 +28,20 @@ const DELIVERIES_PER_COMMIT = 1_000;
 const DROPPED_PER_COMMIT = 2_000;
 const IDLE_MS = 10_000;
 
-/** @param delivered - called when there are new deliveries */
-export function outboxDrain(records: Records, log: Log, delivered: () => void): Task {
+/** @param deliveries - woken when there are new ones */
+export function outboxDrain(records: Records, log: Log, activator: Activator, deliveries: Activator): Task {
   const { store } = records;
-  const bad = new BadRows(store, log, OUTBOX);
+  const bad = new BadRows(store, log, NAME);
   return {
-    name: OUTBOX,
+    name: NAME,
+    activator,
     async run() {
       const isWanted = enabledWebhooks(store).length > 0;
       const limit = isWanted ? EVENTS_PER_COMMIT : DROPPED_PER_COMMIT;
       const keys = bad.keysOfOthers(outbox, { from: "", to: AFTER_ALL, limit });
       if (keys.length === 0) return IDLE_MS;
       const done = await bad.commit((tx, isolate) => drain(tx, records, keys, isolate));
-      if (done.deliveries > 0) delivered();
+      if (done.deliveries > 0) deliveries.wake();
       return done.events === limit || done.events < keys.length ? 0 : IDLE_MS;
     },
   };

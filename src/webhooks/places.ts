@@ -23,10 +23,6 @@ export class Places {
   readonly #webhooks = new Map<BareId, InFlight>();
   #tick = 0;
 
-  get isIdle(): boolean {
-    return this.#webhooks.values().every(({ deliveries }) => deliveries.size === 0);
-  }
-
   has(webhook: BareId, delivery: BareId): boolean {
     return this.#webhooks.get(webhook)?.deliveries.has(delivery) === true;
   }

@@ -17,6 +17,7 @@ import { AFTER_ALL } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
 import type { Reader, Tx } from "../storage/store.ts";
 import { webhooks, type WebhookRow } from "../storage/tables.ts";
+import type { Activator } from "../tasks/task.ts";
 import type { EventType } from "../traces/events.ts";
 import { commitFor, commitSecret, recordAdmin, type Caller, type Records } from "../traces/record.ts";
 import type { Network } from "./delivery.ts";
@@ -31,8 +32,10 @@ export interface WebhookParts extends Records {
   readonly webhooks: {
     readonly network: Network;
     readonly outcomes: Readonly<Outcomes>;
-    /** Has new deliveries made soon. */
-    wake(): void;
+    /** Makes new deliveries. */
+    readonly deliveries: Activator;
+    /** Attempts under way. */
+    readonly inFlight: ReadonlySet<Promise<void>>;
   };
 }
 
@@ -147,7 +150,7 @@ export async function updateWebhook(parts: WebhookParts, caller: Caller, id: str
     return webhookJson(key, row);
   });
   // Deliveries that were pending when it was disabled continue.
-  parts.webhooks.wake();
+  parts.webhooks.deliveries.wake();
   return answer;
 }
 

@@ -9,14 +9,14 @@ import { LIMITS } from "../lib/limits.ts";
 import { systemResolve } from "../lib/names.ts";
 import { Connections } from "../lib/pinned-request.ts";
 import { webhooks } from "../storage/tables.ts";
-import type { Task } from "../tasks/task.ts";
+import { Activator, type Task } from "../tasks/task.ts";
 import type { Caller, Records } from "../traces/record.ts";
 import type { Network } from "./delivery.ts";
-import { OUTBOX, outboxDrain } from "./outbox.ts";
+import { outboxDrain } from "./outbox.ts";
 import type { WebhookPolicy } from "./policy.ts";
 import { deliveryRetention } from "./retention.ts";
 import type { WebhookParts } from "./subscriptions.ts";
-import { DELIVERIES, Worker } from "./worker.ts";
+import { Worker } from "./worker.ts";
 
 /** How long a connection stays open for the next delivery. */
 const IDLE_CONNECTION_MS = 4_000;
@@ -29,22 +29,20 @@ export interface WebhookOptions extends Partial<Omit<Network, "rules">> {
 export interface Webhooks {
   readonly parts: WebhookParts["webhooks"];
   readonly tasks: readonly Task[];
-  /** To be called after a commit that may have left events. */
-  readonly wakeOutbox: () => void;
+  /** Woken after a commit that may have left events. */
+  readonly outbox: Pick<Activator, "wake">;
   stop(): Promise<void>;
 }
 
-/**
- * @param policy - how deliveries are made now; asked at every attempt
- * @param wakeTask - runs a task soon
- */
+/** @param policy - how deliveries are made now; asked at every attempt */
 export function openWebhooks(
   records: Records,
   means: { log: Log; random: Chance; system: Caller },
   policy: () => WebhookPolicy,
   { loopback = true, ...given }: WebhookOptions,
-  wakeTask: (name: string) => void,
 ): Webhooks {
+  const { store } = records;
+  const { log } = means;
   const connections = new Connections({ idleMs: IDLE_CONNECTION_MS, idleMax: LIMITS.webhookSessionsAtOnceMax });
   const network: Network = {
     resolve: systemResolve,
@@ -54,25 +52,19 @@ export function openWebhooks(
       return { loopback, private: policy().allowPrivate };
     },
   };
-  const worker = new Worker({ ...records, ...means, network, policy });
-  const wake = () => {
-    worker.wake();
-    wakeTask(DELIVERIES);
-  };
-  let isLooking = false;
+  const draining = new Activator();
   let isStopped = false;
-  return {
-    parts: { network, wake, outcomes: worker.outcomes },
-    tasks: [outboxDrain(records, means.log, wake), worker.task, deliveryRetention(records, means.log)],
-    wakeOutbox: () => {
-      // Commits that were flushed together look together.
-      if (isLooking) return;
-      isLooking = true;
-      queueMicrotask(() => {
-        isLooking = false;
-        if (!isStopped && !records.store.isEmpty(webhooks)) wakeTask(OUTBOX);
-      });
+  const outbox = {
+    wake: () => {
+      if (!isStopped && !store.isEmpty(webhooks)) draining.wake();
     },
+  };
+  const activator = new Activator();
+  const worker = new Worker({ ...records, ...means, outbox, network, policy, activator });
+  return {
+    parts: { network, deliveries: activator, inFlight: worker.inFlight, outcomes: worker.outcomes },
+    tasks: [outboxDrain(records, log, draining, activator), worker.task, deliveryRetention(records, log)],
+    outbox,
     async stop() {
       isStopped = true;
       await worker.stop();

@@ -104,7 +104,13 @@ export class Cairn implements AsyncDisposable {
 
   /** Runs a timer's work until there is no more of it now. */
   async runTask(name: string): Promise<void> {
-    while ((await this.runTaskOnce(name)) === 0);
+    const { inFlight } = this.#service.webhooks;
+    for (;;) {
+      if ((await this.runTaskOnce(name)) === 0) continue;
+      // Every attempt to deliver wakes this task when it ends.
+      if (name !== "webhook deliveries" || inFlight.size === 0) return;
+      await Promise.race(inFlight);
+    }
   }
 
   /** Runs one piece of a timer's work. @returns the milliseconds until the next one */

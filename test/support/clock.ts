@@ -1,5 +1,5 @@
 /**
- * A clock that stands still until it is moved.
+ * A clock that stands still until a test moves it, or a pause that takes no time otherwise. Limits end when it is moved that far.
  *
  * @module
  */
@@ -17,16 +17,13 @@ interface Timer {
 export class FakeClock implements Clock {
   /** Every pause made, in milliseconds, but for the shortest. */
   readonly pauses: number[] = [];
-  readonly #skipsPauses: boolean;
   #now: number;
   #elapsed = 0;
   #timers: Timer[] = [];
   #looks: (() => void)[] = [];
 
-  /** @param options.skipsPauses - a pause ends at once and moves the clock by itself; without it the test moves the clock that far */
-  constructor(start = "2026-05-07T08:00:00.000Z", { skipsPauses = false } = {}) {
+  constructor(start = "2026-05-07T08:00:00.000Z") {
     this.#now = Date.parse(start);
-    this.#skipsPauses = skipsPauses;
   }
 
   now(): number {
@@ -37,17 +34,12 @@ export class FakeClock implements Clock {
     return this.#elapsed;
   }
 
+  /** Takes no time but the clock's. */
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (signal?.aborted === true) return Promise.resolve();
     if (ms > COUNTED_PAUSE_MS) this.pauses.push(ms);
-    return new Promise((resolve) => {
-      const cancel = this.timer(ms, resolve);
-      signal?.addEventListener("abort", () => {
-        cancel();
-        resolve();
-      });
-      if (this.#skipsPauses) this.advance({ ms });
-    });
+    this.advance({ ms });
+    return Promise.resolve();
   }
 
   timer(ms: number, onTime: () => void): () => void {

@@ -205,7 +205,7 @@ test("an id decides between memories that are equally near in meaning, and does 
 test("a provider is measured through its API with the prefixes of each kind, and a shift of its cosines changes no score", async () => {
   const scoresAt = async (unrelated: number) => {
     await using server = startEmbeddingServer({ unrelated });
-    const clock = new FakeClock(undefined, { skipsPauses: true });
+    const clock = new FakeClock();
     const embedder = openAiEmbedder({
       baseUrl: server.baseUrl,
       queryPrefix: "q: ",

@@ -13,7 +13,7 @@ import { FakeClock } from "../../support/clock.ts";
 /** A store with some vectors, and what opens its provider. */
 async function open() {
   const directory = mkdtempSync(join(tmpdir(), "cairn-embeddings-"));
-  const clock = new FakeClock(undefined, { skipsPauses: true });
+  const clock = new FakeClock();
   const store = await Store.open(directory, clock);
   const failures: string[] = [];
   const opened: Embeddings[] = [];

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import { createLog } from "../../../src/lib/log.ts";
 import { Driver } from "../../../src/tasks/driver.ts";
+import { Activator } from "../../../src/tasks/task.ts";
 
 let logged: string[] = [];
 const log = createLog({ level: "debug", pretty: false, now: () => 0, write: (line) => void logged.push(line) });
@@ -27,6 +28,7 @@ async function settle(): Promise<void> {
 function counting(name: string, waits: number[] = []) {
   const task = {
     name,
+    activator: new Activator(),
     runs: 0,
     run() {
       task.runs++;
@@ -40,6 +42,7 @@ function counting(name: string, waits: number[] = []) {
 function held(name: string) {
   const task = {
     name,
+    activator: new Activator(),
     runs: 0,
     underWay: 0,
     most: 0,
@@ -76,7 +79,7 @@ test("nothing runs before the start; then each task runs, and again after as lon
 test("a task that is woken before the start runs at the start, and not before", async () => {
   const task = counting("task");
   const driver = new Driver([task], log);
-  driver.wake("task");
+  task.activator.wake();
   await pass(100);
   expect(task.runs).toBe(0);
   driver.start();
@@ -102,8 +105,7 @@ test("a task that is woken runs soon, whatever it was waiting for, and however o
   const driver = new Driver([task, other], log);
   driver.start();
   await pass(500);
-  for (let i = 0; i < 5; i++) driver.wake("task");
-  driver.wake("no such task");
+  for (let i = 0; i < 5; i++) task.activator.wake();
   await pass(1);
   expect([task.runs, other.runs]).toEqual([2, 1]);
   await pass(500);
@@ -116,8 +118,8 @@ test("a task that is woken while it runs does not run twice at once, but once mo
   const driver = new Driver([task], log);
   driver.start();
   await pass(1);
-  driver.wake("task");
-  driver.wake("task");
+  task.activator.wake();
+  task.activator.wake();
   await pass(100);
   expect([task.runs, task.most]).toEqual([1, 1]);
   task.end(1_000_000);
@@ -155,11 +157,11 @@ test("a stop waits for what is under way, and nothing runs after it, woken or no
   const stopping = driver.stop().then(() => (stopped = true));
   await pass(100);
   expect([stopped, underWay.runs]).toEqual([false, 1]);
-  driver.wake("waiting");
-  driver.wake("under way");
+  waiting.activator.wake();
+  underWay.activator.wake();
   underWay.end(0);
   await stopping;
-  driver.wake("waiting");
+  waiting.activator.wake();
   driver.start();
   await pass(100);
   expect([underWay.runs, waiting.runs]).toEqual([1, 1]);

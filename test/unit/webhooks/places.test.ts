@@ -12,11 +12,10 @@ function fill(places: Places, webhooks: readonly string[], isFailing = false): n
 
 test("a webhook has at most 8 attempts in flight", () => {
   const places = new Places();
-  expect(places.isIdle).toBe(true);
   expect(fill(places, ["a"])).toEqual([8]);
   places.release("a", "a 3");
   expect([places.has("a", "a 2"), places.has("a", "a 3"), places.has("b", "a 2")]).toEqual([true, false, false]);
-  expect([places.isFree("a", false), places.isIdle]).toEqual([true, false]);
+  expect(places.isFree("a", false)).toBe(true);
 });
 
 test("beyond one of its own, webhooks share 32 places, so that each has one however many are slow", () => {

@@ -46,7 +46,7 @@ test("whatever a provider complains, making an error of it takes about as long a
 });
 
 test("an address of many slashes is taken about as quickly as another", () => {
-  const clock = new FakeClock(undefined, { skipsPauses: true });
+  const clock = new FakeClock();
   const make = (path: string) => {
     const baseUrl = `https://models.example.org/${path}`;
     openAiEmbedder({ baseUrl, clock, random: () => 1, resolve: () => Promise.resolve([]) }).close();

@@ -31,7 +31,7 @@ afterEach(() => {
 });
 
 function client(server: EmbeddingServer | string, options: Partial<OpenAiOptions> = {}) {
-  const clock = new FakeClock(undefined, { skipsPauses: true });
+  const clock = new FakeClock();
   const baseUrl = typeof server === "string" ? server : server.baseUrl;
   const embedder = openAiEmbedder({ baseUrl, clock, random: () => 1, resolve: unresolved, ...options });
   open.push(embedder);
