@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { idsOf, unknownId, refusal } from "./support/answers.ts";
+import { idsOf } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { roundsDuring } from "./support/loop.ts";
 
@@ -240,40 +240,6 @@ test("a state is what it is now: after updates and rollbacks", async () => {
   expect((await cairn.context(id)).state).toEqual({ step: 1 });
   await cairn.rollback(id, 0);
   expect((await cairn.context(id)).state).toEqual({ step: 0 });
-});
-
-const REFUSED_CONTEXTS = [
-  { name: "query a number", body: { query: 5 }, param: "query" },
-  { name: "query of 10,001 characters", body: { query: "🫖".repeat(10_001) }, param: "query" },
-  { name: "memory_limit 21", body: { memory_limit: 21 }, param: "memory_limit" },
-  { name: "memory_limit below 0", body: { memory_limit: -1 }, param: "memory_limit" },
-  { name: "memory_limit with a fraction", body: { memory_limit: 2.5 }, param: "memory_limit" },
-  { name: "memory_limit as text", body: { memory_limit: "5" }, param: "memory_limit" },
-  { name: "turn_limit 51", body: { turn_limit: 51 }, param: "turn_limit" },
-  { name: "turn_limit below 0", body: { turn_limit: -1 }, param: "turn_limit" },
-  { name: "explain a number", body: { explain: 1 }, param: "explain" },
-];
-
-test("a context that cannot be given is refused with the field that is wrong", async () => {
-  await using cairn = await startCairn();
-  const { id } = await cairn.createSession();
-  const outcomes = [];
-  for (const { name, body } of REFUSED_CONTEXTS) outcomes.push({ name, ...refusal(await cairn.post(`/v1/sessions/${id}/context`, body)) });
-  expect(outcomes).toEqual(REFUSED_CONTEXTS.map(({ name, param }) => ({ name, status: 400, code: "invalid_request", param })));
-});
-
-test("there is no context of a session that is not there, has expired or was deleted", async () => {
-  await using cairn = await startCairn();
-  const expired = await cairn.createSession({ ttl_seconds: 60 });
-  const deleted = await cairn.createSession();
-  await cairn.ok(cairn.delete(`/v1/sessions/${deleted.id}`));
-  cairn.clock.advance({ seconds: 60 });
-  for (const id of [unknownId("sess"), "nonsense", expired.id, deleted.id]) {
-    for (const body of [{}, { query: "tea" }]) {
-      const answer = refusal(await cairn.post(`/v1/sessions/${id}/context`, body));
-      expect([id, answer]).toEqual([id, { status: 404, code: "session_not_found", param: "session_id" }]);
-    }
-  }
 });
 
 test("reading a context leaves no trace and changes nothing", async () => {

@@ -12,6 +12,7 @@ import {
 } from "../src/storage/tables.ts";
 import { idsOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
+import { expectNoSession } from "./support/requests.ts";
 
 type Cairn = Awaited<ReturnType<typeof startCairn>>;
 
@@ -37,29 +38,8 @@ test("a session is there until its time has come, and not found from that moment
   expect((await cairn.session(id)).ttl_expires_at).toBe("2026-05-07T08:01:00.000Z");
   cairn.clock.advance({ ms: 1 });
 
-  const body = { input: { type: "text", content: "in" }, output: { type: "text", content: "out" } };
-  const requests: [method: string, path: string, body?: unknown][] = [
-    ["GET", `/v1/sessions/${id}`],
-    ["PATCH", `/v1/sessions/${id}`, { ttl_seconds: 3600 }],
-    ["DELETE", `/v1/sessions/${id}`],
-    ["POST", `/v1/sessions/${id}/state`, { state: {} }],
-    ["POST", `/v1/sessions/${id}/rollback`, { version: 0 }],
-    ["POST", `/v1/sessions/${id}/fork`],
-    ["POST", `/v1/sessions/${id}/context`],
-    ["GET", `/v1/sessions/${id}/versions`],
-    ["GET", `/v1/sessions/${id}/versions/0`],
-    ["POST", `/v1/sessions/${id}/turns`, body],
-    ["GET", `/v1/sessions/${id}/turns`],
-    ["GET", `/v1/sessions/${id}/turns/${turn.id}`],
-    ["POST", "/v1/memory", { session_id: id, content: "Likes tea." }],
-    ["GET", `/v1/memory?session_id=${id}`],
-    ["POST", "/v1/memory/search", { query: "tea", session_id: id }],
-  ];
   const expectGone = async () => {
-    for (const [method, path, sent] of requests) {
-      const answer = refusal(await cairn.request(method, path, { body: sent }));
-      expect([method, path, answer]).toEqual([method, path, { status: 404, code: "session_not_found", param: "session_id" }]);
-    }
+    await expectNoSession(cairn, id, { turn_id: turn.id });
     for (const query of ["", "?agent_id=agent", "?user_id=ada"]) {
       expect([query, (await cairn.get(`/v1/sessions${query}`)).body.data]).toEqual([query, []]);
     }

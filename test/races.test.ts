@@ -6,6 +6,7 @@
  */
 import { expect, test } from "bun:test";
 import { Chance, inTurns, runCairn, startProcess, type Answer, type CairnProcess } from "./support/process.ts";
+import { requestsOf } from "./support/requests.ts";
 
 const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? 20_260_507);
 const CLIENTS = 64;
@@ -186,10 +187,9 @@ test(
         details: { turn_count: count("turn"), memory_count: count("memory") },
       });
       expect(traces.length).toBe(2 + count("state") + count("turn") + count("memory"));
-      for (const [method, of, body] of everyUse) {
-        expect({ of, status: (await server.request(method, path + of, body)).status }).toEqual({ of, status: 404 });
+      for (const { method, path: of, body } of requestsOf(session.id)) {
+        expect({ method, of, status: (await server.request(method, of, body)).status }).toEqual({ method, of, status: 404 });
       }
-      expect((await server.post("/v1/memory/search", { query: "parcel", session_id: session.id })).status).toBe(404);
       const memories = made.filter(({ kind }) => kind === "memory").map(({ answer }) => answer.body);
       await inTurns(memories, 8, async ({ id }) => {
         expect((await server.get(`/v1/memory/${id}`)).status).toBe(404);
@@ -206,21 +206,6 @@ test(
   },
   TIMEOUT_MS,
 );
-
-/** What uses a session that is there. */
-const everyUse: [method: string, path: string, body?: unknown][] = [
-  ["GET", ""],
-  ["PATCH", "", { metadata: {} }],
-  ["DELETE", ""],
-  ["POST", "/state", { state: {} }],
-  ["POST", "/rollback", { version: 0 }],
-  ["POST", "/fork", {}],
-  ["POST", "/context", {}],
-  ["GET", "/versions"],
-  ["GET", "/versions/0"],
-  ["GET", "/turns"],
-  ["POST", "/turns", { input: { type: "text", content: "a" }, output: { type: "text", content: "b" } }],
-];
 
 function step(server: CairnProcess, session: string, chance: Chance): [kind: string, asked: Promise<Answer>] {
   const path = `/v1/sessions/${session}`;

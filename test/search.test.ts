@@ -1,9 +1,9 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { LIMITS } from "../src/lib/limits.ts";
-import { idsOf, unknownId, refusal } from "./support/answers.ts";
+import { idsOf } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { fillMemories, numberedTexts } from "./support/fill.ts";
-import { floodingSyllables, syllables } from "./support/flood.ts";
+import { syllables } from "./support/flood.ts";
 import { roundsDuring } from "./support/loop.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
@@ -274,29 +274,6 @@ test("between the long texts that a search compares, other requests are answered
   expect(await roundsDuring(cairn.search(syllables(9_990, 100), search))).toBeGreaterThanOrEqual(plain + 10);
 });
 
-test("a search for a text made to be slow takes about as long as for another", async () => {
-  await using cairn = await startCairn();
-  const [plain, flood] = [syllables(9_990), floodingSyllables(9_990)];
-  const searchOf = async (text: string) => {
-    const { id } = await cairn.createSession();
-    await Promise.all(Array.from({ length: 60 }, (_, i) => cairn.addMemory(id, text.slice(i))));
-    return async () => {
-      const before = process.cpuUsage();
-      await cairn.search(text, { session_id: id, threshold: 0, limit: 1 });
-      const { user, system } = process.cpuUsage(before);
-      return user + system;
-    };
-  };
-  const [usual, slow] = [await searchOf(plain), await searchOf(flood)];
-  let [usualBest, slowBest] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY];
-  for (let run = 0; run < 10; run++) {
-    usualBest = Math.min(usualBest, await usual());
-    slowBest = Math.min(slowBest, await slow());
-  }
-  // With the terms of the second in one cluster of the query's table it takes 200 times as long.
-  expect(slowBest / usualBest).toBeLessThan(5);
-});
-
 test("a memory with the query's own words comes first among hundreds that are nearer, the newest first of many", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession({ user_id: "ada" });
@@ -368,30 +345,6 @@ test("a memory is found as soon as it is answered, changed as soon as it is chan
   expect(cairn.service.vectors.status.vectors).toBe(2_500);
 });
 
-const QUERY = { query: "tea" };
-const REFUSED_SEARCHES = [
-  { name: "no query", body: { query: undefined }, param: "query" },
-  { name: "query null", body: { query: null }, param: "query" },
-  { name: "query a number", body: { query: 5 }, param: "query" },
-  { name: "query of 10,001 characters", body: { query: "🫖".repeat(10_001) }, param: "query" },
-  { name: "limit 0", body: { limit: 0 }, param: "limit" },
-  { name: "limit 51", body: { limit: 51 }, param: "limit" },
-  { name: "limit with a fraction", body: { limit: 1.5 }, param: "limit" },
-  { name: "limit as text", body: { limit: "5" }, param: "limit" },
-  { name: "threshold below 0", body: { threshold: -0.1 }, param: "threshold" },
-  { name: "threshold above 1", body: { threshold: 1.01 }, param: "threshold" },
-  { name: "threshold as text", body: { threshold: "0.7" }, param: "threshold" },
-  { name: "type empty", body: { type: "" }, param: "type" },
-  { name: "type of 65 characters", body: { type: "x".repeat(65) }, param: "type" },
-  { name: "user_id empty", body: { user_id: "" }, param: "user_id" },
-  { name: "user_id of 257 characters", body: { user_id: "x".repeat(257) }, param: "user_id" },
-  { name: "session_id a number", body: { session_id: 5 }, param: "session_id" },
-  { name: "tags text", body: { tags: "a" }, param: "tags" },
-  { name: "tags with an empty one", body: { tags: ["a", ""] }, param: "tags.1" },
-  { name: "65 tags", body: { tags: Array.from({ length: 65 }, (_, i) => `${i}`) }, param: "tags" },
-  { name: "explain text", body: { explain: "true" }, param: "explain" },
-];
-
 test("a memory whose content changes while a search is under way is judged by the new content", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();
@@ -415,28 +368,6 @@ test("a memory whose content changes while a search is under way is judged by th
     { id: tea.id, content: "Plays the violin." },
   ]);
   expect(found).toEqual((await cairn.search("Likes green tea.", { threshold: 0 })).data);
-});
-
-test("a search that cannot be made is refused with the field that is wrong", async () => {
-  await using cairn = await startCairn();
-  const outcomes = [];
-  for (const { name, body } of REFUSED_SEARCHES)
-    outcomes.push({ name, ...refusal(await cairn.post("/v1/memory/search", { ...QUERY, ...body })) });
-  expect(outcomes).toEqual(REFUSED_SEARCHES.map(({ name, param }) => ({ name, status: 400, code: "invalid_request", param })));
-  expect((await cairn.post("/v1/memory/search", { query: "🫖 tea ".repeat(1_666) })).status).toBe(200);
-});
-
-test("a search in a session that is not there, has expired or was deleted is not found", async () => {
-  await using cairn = await startCairn();
-  const expired = await cairn.createSession({ ttl_seconds: 60 });
-  const deleted = await cairn.createSession();
-  await cairn.addMemory(expired.id, "tea");
-  await cairn.ok(cairn.delete(`/v1/sessions/${deleted.id}`));
-  cairn.clock.advance({ seconds: 60 });
-  for (const id of [unknownId("sess"), "nonsense", expired.id, deleted.id]) {
-    const answer = refusal(await cairn.post("/v1/memory/search", { query: "tea", session_id: id }));
-    expect([id, answer]).toEqual([id, { status: 404, code: "session_not_found", param: "session_id" }]);
-  }
 });
 
 test("a search leaves no trace and changes nothing", async () => {

@@ -11,24 +11,51 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { LIMITS } from "../src/lib/limits.ts";
 
+const BODY_LIMITS = [
+  "ttlSecondsMax",
+  "jsonDepthMax",
+  "metadataBytesMax",
+  "agentIdLengthMax",
+  "userIdLengthMax",
+  "memoryTypeLengthMax",
+  "tagLengthMax",
+  "tagsMax",
+  "reasonLengthMax",
+  "queryLengthMax",
+  "keyNameLengthMax",
+  "keyOverlapSecondsMax",
+  "contextMemoriesMax",
+  "contextTurnsMax",
+  "searchMax",
+  "stateVersionsKeptMin",
+  "stateVersionsKeptMax",
+  "maxStoreBytesMin",
+  "maxStoreBytesMax",
+  "webhookDescriptionLengthMax",
+  "webhookSecretLengthMin",
+  "webhookSecretLengthMax",
+] as const;
+
 const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> = {
-  "bad-input.test.ts": {
-    "a body that is wrong is refused by the name of its field, and nothing changes": [
-      "queryLengthMax",
-      "contextMemoriesMax",
-      "contextTurnsMax",
-      "searchMax",
+  "refusals.test.ts": {
+    "every field of a body has these limits and defaults": [
+      "ttlSecondsDefault",
+      "keyOverlapSecondsDefault",
+      "contextMemoriesDefault",
+      "contextTurnsDefault",
+      "searchDefault",
+      "searchThresholdDefault",
     ],
-    "a limit outside 1 to 100, or that is no plain integer, is refused and not bent: ${path}": ["listMax"],
-    "metadata is at most 64 KiB of JSON, counted in bytes, also after merging": ["metadataBytesMax"],
-    "a caller's JSON nests up to 64 levels, wherever it stands": ["jsonDepthMax"],
+    "a body that the document does not allow is refused by the name of its field, and nothing changes": BODY_LIMITS,
+    "the smallest and the largest values that the document allows are taken": BODY_LIMITS,
+    "a memory's content of 10,000 characters is taken, and one more is too large": ["memoryContentLengthMax"],
+    "a parameter of a query that the document does not allow is refused by its name": ["listMax", "reasonLengthMax"],
   },
+  "bad-input.test.ts": { "metadata is at most 64 KiB of JSON, counted in bytes, also after merging": ["metadataBytesMax"] },
   "context.test.ts": {
     "five memories and ten turns come unless others are asked for: up to 20 and 50, and as few as none": [
       "contextMemoriesDefault",
-      "contextMemoriesMax",
       "contextTurnsDefault",
-      "contextTurnsMax",
     ],
   },
   "idempotency.test.ts": {
@@ -37,35 +64,16 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a key may be nothing else: ${JSON.stringify(key.slice(0, 40))} (${key.length})": ["idempotencyKeyLengthMax"],
   },
   "keys.test.ts": {
-    "a key that cannot be is refused with the field that is wrong, and none is made": ["keyNameLengthMax"],
-    "a rolled key goes on working beside its successor until the overlap is over: ${says}": [
-      "keyOverlapSecondsDefault",
-      "keyOverlapSecondsMax",
-    ],
-    "a roll that cannot be is refused with the field that is wrong, and nothing changes": ["keyOverlapSecondsMax"],
+    "a rolled key goes on working beside its successor until the overlap is over: ${says}": ["keyOverlapSecondsDefault"],
     "the last admin key that works is revoked, or given an end, only with force": ["adminKeysSearchedMax"],
   },
-  "memories.test.ts": {
-    "the largest values that a memory takes are taken, counted in code points": [
-      "memoryContentLengthMax",
-      "memoryTypeLengthMax",
-      "tagLengthMax",
-      "tagsMax",
-    ],
-    "content over 10,000 characters is too large, added or changed to": ["memoryContentLengthMax"],
-    "a memory that cannot be is refused with the field that is wrong, and nothing is added": [
-      "memoryTypeLengthMax",
-      "tagLengthMax",
-      "tagsMax",
-    ],
-  },
   "search.test.ts": {
+    "ten are found unless a limit of up to 50 is asked for": ["searchDefault"],
+    "nothing below the threshold is found: 0.7 unless another is asked for": ["searchThresholdDefault"],
     "of a long query explain shows the words that cover most, shortened, and how many more there are": [
       "explainedWordsMax",
       "explainedWordLengthMax",
     ],
-    "ten are found unless a limit of up to 50 is asked for": ["searchDefault", "searchMax"],
-    "nothing below the threshold is found: 0.7 unless another is asked for": ["searchThresholdDefault"],
     "of the searches and contexts that keys ask for at once, each key's few are under way, and those of others do not wait behind them": [
       "searchesAtOnceMax",
       "searchesOfKeyAtOnceMax",
@@ -73,23 +81,9 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
   },
   "sessions.test.ts": {
     "a session made from an agent_id alone has every other field at its default": ["ttlSecondsDefault"],
-    "the largest values that a session takes are taken": ["ttlSecondsMax", "agentIdLengthMax", "userIdLengthMax"],
-    "a session that cannot be is refused with the field that is wrong, and none is made": [
-      "ttlSecondsMax",
-      "agentIdLengthMax",
-      "userIdLengthMax",
-    ],
     "a page of sessions has 20 unless it is asked for up to 100, and the last id leads to the next": ["listDefault", "listMax"],
   },
-  "settings.test.ts": {
-    "without any setting everything has its default, and says so": ["stateVersionsKeptDefault"],
-    "what cannot be a setting is refused by its name, and nothing of the change is made": [
-      "stateVersionsKeptMin",
-      "stateVersionsKeptMax",
-      "maxStoreBytesMin",
-      "maxStoreBytesMax",
-    ],
-  },
+  "settings.test.ts": { "without any setting everything has its default, and says so": ["stateVersionsKeptDefault"] },
   "sockets.test.ts": {
     "bodies that are not complete take no more memory than there is for them, nor one key all of it": ["arrivingBytesMax"],
     "answers that are not read take no more memory than there is for them, nor one key all of it": ["unsentBytesMax"],
@@ -104,16 +98,8 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
   "turns.test.ts": {
     "records too large to be in memory together come on several pages, and a context shows the newest of them": ["pageBytesMax"],
   },
-  "versions.test.ts": {
-    "a state update or rollback that makes no sense is refused with the field that is wrong, and makes no version": ["reasonLengthMax"],
-  },
   "webhooks.test.ts": {
     "after a rotation both secrets verify for 24 hours, then the new one alone": ["webhookSecretOverlapHours"],
-    "a webhook that cannot be is refused with the field that is wrong, and none is made": [
-      "webhookDescriptionLengthMax",
-      "webhookSecretLengthMin",
-      "webhookSecretLengthMax",
-    ],
     "events of 400 sessions are delivered eight at a time: in an eighth of the time that they take one after another": [
       "webhookSessionsAtOnceMax",
     ],

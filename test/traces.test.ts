@@ -371,29 +371,6 @@ test("an instant may have an offset or none, which is UTC", async () => {
   }
 });
 
-test("a list of traces asked for with a wrong parameter is refused with its name", async () => {
-  await using cairn = await startCairn();
-  for (const [query, param] of [
-    ["limit=0", "limit"],
-    ["limit=101", "limit"],
-    ["limit=all", "limit"],
-    ["starting_after=trace_short", "starting_after"],
-    ["starting_after=sess_0VQk3aB4x1Zq", "starting_after"],
-    ["action=session.read", "action"],
-    ["action=", "action"],
-    ["user_id=", "user_id"],
-    ["created_after=yesterday", "created_after"],
-    ["created_after=2026-05-07", "created_after"],
-    ["created_after=1778140800", "created_after"],
-    ["created_after=2026-02-30T00:00:00Z", "created_after"],
-    ["created_before=2026-05-07T25:00:00Z", "created_before"],
-    ["created_before=", "created_before"],
-  ]) {
-    const answer = refusal(await cairn.get(`/v1/traces?${query}`));
-    expect([query, answer]).toEqual([query, { status: 400, code: "invalid_request", param }]);
-  }
-});
-
 test("a page of traces has 20 unless it is asked for up to 100, and the cursor keeps to the bounds of time", async () => {
   await using cairn = await startCairn();
   const key = await cairn.newKey({ scopes: ["read", "write"] });
@@ -424,14 +401,6 @@ test("a page of traces has 20 unless it is asked for up to 100, and the cursor k
   expect(await page(`created_before=${boundary}&starting_after=${newestFirst[60]}&limit=100`)).toEqual(pageOf(61, 101, false));
   expect(await page(`created_after=2026-05-07T08:00:00Z&starting_after=${newestFirst[40]}&limit=100`)).toEqual(pageOf(41, 50, false));
   expect(await page(`starting_after=${newestFirst[100]}`)).toEqual(pageOf(0, 0, false));
-});
-
-test("a trace that was never there is 404 trace_not_found", async () => {
-  await using cairn = await startCairn();
-  for (const id of [unknownId("trace"), "trace_short", "sess_0VQk3aB4x1Zq", "%00", "🫖"]) {
-    const answer = refusal(await cairn.get(`/v1/traces/${id}`));
-    expect([id, { ...answer, param: undefined }]).toEqual([id, { status: 404, code: "trace_not_found", param: undefined }]);
-  }
 });
 
 test("traces outlive their session; for them session_id is only a filter", async () => {

@@ -822,35 +822,6 @@ test("a PATCH changes what it names and nothing else", async () => {
   expect(await change({ secret: "another one of my own", id: "whk_000000000000" })).toMatchObject({ id: made.id });
 });
 
-const REFUSED = [
-  { name: "no url", body: { url: undefined }, param: "url" },
-  { name: "a url that is no text", body: { url: 1 }, param: "url" },
-  { name: "no events", body: { events: undefined }, param: "events" },
-  { name: "an empty list of events", body: { events: [] }, param: "events" },
-  { name: "an unknown event", body: { events: ["turn.added", "memory.deleted"] }, param: "events.1" },
-  { name: "the event of a test", body: { events: ["webhook.test"] }, param: "events.0" },
-  { name: "events as text", body: { events: "turn.added" }, param: "events" },
-  { name: "enabled as text", body: { enabled: "true" }, param: "enabled" },
-  { name: "a long description", body: { description: "x".repeat(257) }, param: "description" },
-  { name: "a secret of 15 characters", body: { secret: "x".repeat(15) }, param: "secret" },
-  { name: "a secret of 256 characters", body: { secret: "x".repeat(256) }, param: "secret" },
-  { name: "a secret that is no ASCII", body: { secret: "ü".repeat(20) }, param: "secret" },
-  { name: "a secret that begins with whsec_ and is no base64", body: { secret: "whsec_my-own_secret" }, param: "secret" },
-];
-
-test("a webhook that cannot be is refused with the field that is wrong, and none is made", async () => {
-  await using cairn = await startCairn();
-  const outcomes = [];
-  for (const { name, body } of REFUSED) {
-    outcomes.push({
-      name,
-      ...refusal(await cairn.post("/v1/webhooks", { url: "https://agents.example.com/", events: ["turn.added"], ...body })),
-    });
-  }
-  expect(outcomes).toEqual(REFUSED.map(({ name, param }) => ({ name, status: 400, code: "invalid_request", param })));
-  expect((await cairn.get("/v1/webhooks")).body.data).toEqual([]);
-});
-
 test("webhooks and deliveries are listed newest first, in pages", async () => {
   await using cairn = await startCairn();
   const made: string[] = [];
@@ -899,27 +870,6 @@ test("what is not there is 404, and a delivery is its own webhook's alone", asyn
       code: "resource_not_found",
       param: "delivery_id",
     });
-  }
-});
-
-test("all of it needs the scope admin", async () => {
-  await using cairn = await startCairn();
-  const { id } = await subscribe(cairn, "http://127.0.0.1:1/");
-  const key = await cairn.newKey({ scopes: ["read", "write"] });
-  const calls: [string, string][] = [
-    ["POST", "/v1/webhooks"],
-    ["GET", "/v1/webhooks"],
-    ["GET", `/v1/webhooks/${id}`],
-    ["PATCH", `/v1/webhooks/${id}`],
-    ["DELETE", `/v1/webhooks/${id}`],
-    ["POST", `/v1/webhooks/${id}/rotate_secret`],
-    ["POST", `/v1/webhooks/${id}/test`],
-    ["GET", `/v1/webhooks/${id}/deliveries`],
-    ["POST", `/v1/webhooks/${id}/deliveries/${unknownId("dlv")}/retry`],
-  ];
-  for (const [method, path] of calls) {
-    const answer = await cairn.request(method, path, { key, ...(method === "POST" || method === "PATCH" ? { body: {} } : {}) });
-    expect([method, path, answer.status, answer.body.error.code]).toEqual([method, path, 403, "permission_denied"]);
   }
 });
 

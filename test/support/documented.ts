@@ -48,7 +48,7 @@ export interface OpenApi extends Record<string, unknown> {
 }
 
 /** The document as it is served; what it says does not depend on a running service. */
-const DOCUMENT = JSON.parse(JSON.stringify(openApiDocument(endpointsOf({} as never), "test"))) as OpenApi;
+export const DOCUMENT = JSON.parse(JSON.stringify(openApiDocument(endpointsOf({} as never), "test"))) as OpenApi;
 
 /** What a reference refers to, or the thing itself. */
 export function resolved<Thing extends Documented>(document: OpenApi, thing: Thing): Thing {
