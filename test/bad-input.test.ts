@@ -21,25 +21,6 @@ function sendText(cairn: Cairn, method: string, path: string, json: string) {
 
 const TURN = { input: { type: "text", content: "in" }, output: { type: "text", content: "out" } };
 
-test("times far away and offsets are no trouble", async () => {
-  await using cairn = await startCairn();
-  await cairn.createSession();
-  for (const [query, found] of [
-    ["created_after=0000-01-01T00:00:00Z", 1],
-    ["created_after=9999-12-31T23:59:59.999Z", 0],
-    ["created_before=9999-12-31T23:59:59Z", 1],
-    ["created_before=0000-01-01T00:00:00Z", 0],
-    ["created_after=2026-05-07T09:59:59.999%2B02:00", 1],
-    ["created_after=2026-05-07T10:00:00%2B02:00", 0],
-    ["created_after=2026-05-07T10:00:00+02:00", 0],
-    ["created_before=2026-05-07T08:00:00", 0],
-    ["created_before=2026-05-07T08:00:00.001", 1],
-  ] as const) {
-    const { data } = await cairn.ok(cairn.get(`/v1/traces?action=session.created&${query}`));
-    expect({ query, found: data.length }).toEqual({ query, found });
-  }
-});
-
 test("a null for an optional field is as if it were not there", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession({ user_id: null, initial_state: null, metadata: null, ttl_seconds: null });

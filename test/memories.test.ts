@@ -225,30 +225,6 @@ test("a changed type or tag is what the list goes by from then on", async () => 
   for (const query of ["type=event", "tags=new", "tags=both", "tags=old,new"]) expect([query, await found(query)]).toEqual([query, [id]]);
 });
 
-test("a list of no memories has neither a first nor a last id", async () => {
-  await using cairn = await startCairn();
-  expect(await cairn.get("/v1/memory")).toMatchObject({
-    status: 200,
-    body: { object: "list", data: [], has_more: false, first_id: null, last_id: null },
-  });
-});
-
-test("a page of memories has 20 unless it is asked for up to 100; the last id leads on, also when it is deleted", async () => {
-  await using cairn = await startCairn();
-  const session = await cairn.createSession();
-  const added = [];
-  for (let i = 0; i < 101; i++)
-    added.push(await cairn.addMemory(session.id, `${i}`, { embed: false, tags: [i % 2 === 0 ? "even" : "odd"] }));
-  const newestFirst = idsOf(added).reverse();
-  const sizes = async (query: string) => (await pagesOf(cairn, `/v1/memory?${query}`)).map(({ data }) => data.length);
-  expect(await sizes("")).toEqual([20, 20, 20, 20, 20, 1]);
-  expect(await sizes("limit=100")).toEqual([100, 1]);
-  expect(await sizes("tags=odd&limit=25")).toEqual([25, 25]);
-  expect((await pagesOf(cairn, "/v1/memory?limit=40")).flatMap(({ data }) => idsOf(data))).toEqual(newestFirst);
-  await cairn.ok(cairn.delete(`/v1/memory/${newestFirst[4]}`));
-  expect(idsOf((await cairn.get(`/v1/memory?limit=2&starting_after=${newestFirst[4]}`)).body.data)).toEqual(newestFirst.slice(5, 7));
-});
-
 test("memories outlive a session that expires: by id, list and search, to be changed and deleted", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession({ user_id: "ada", ttl_seconds: 60 });

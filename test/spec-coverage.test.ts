@@ -67,6 +67,12 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a rolled key goes on working beside its successor until the overlap is over: ${says}": ["keyOverlapSecondsDefault"],
     "the last admin key that works is revoked, or given an end, only with force": ["adminKeysSearchedMax"],
   },
+  "lists.test.ts": {
+    "a page of ${name} has 20, newest first, unless it is asked for up to 100, and its last id leads to the next": [
+      "listDefault",
+      "listMax",
+    ],
+  },
   "search.test.ts": {
     "ten are found unless a limit of up to 50 is asked for": ["searchDefault"],
     "nothing below the threshold is found: 0.7 unless another is asked for": ["searchThresholdDefault"],
@@ -81,7 +87,6 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
   },
   "sessions.test.ts": {
     "a session made from an agent_id alone has every other field at its default": ["ttlSecondsDefault"],
-    "a page of sessions has 20 unless it is asked for up to 100, and the last id leads to the next": ["listDefault", "listMax"],
   },
   "settings.test.ts": { "without any setting everything has its default, and says so": ["stateVersionsKeptDefault"] },
   "sockets.test.ts": {

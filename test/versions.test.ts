@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { unknownId, pagesOf, refusal } from "./support/answers.ts";
+import { unknownId, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 
 test("a state update replaces the state entirely, as the next version, and answers the session", async () => {
@@ -197,29 +197,4 @@ test("a version that does not exist is 404 version_not_found, whatever stands in
     expect([version, answer]).toEqual([version, { status: 404, code: "version_not_found", param: "version" }]);
   }
   expect(refusal(await cairn.get(`/v1/sessions/${unknownId("sess")}/versions/0`)).code).toBe("session_not_found");
-});
-
-test("versions are paged by number", async () => {
-  await using cairn = await startCairn();
-  const { id } = await cairn.createSession();
-  for (let step = 1; step <= 25; step++) await cairn.setState(id, { step });
-  const pages = async (query: string) =>
-    (await pagesOf(cairn, `/v1/sessions/${id}/versions${query}`)).map(({ data, has_more, first_id, last_id }) => ({
-      versions: data.map(({ version }: { version: number }) => version),
-      has_more,
-      first_id,
-      last_id,
-    }));
-  const down = (from: number, to: number) => Array.from({ length: from - to + 1 }, (_, i) => from - i);
-  expect(await pages("")).toEqual([
-    { versions: down(25, 6), has_more: true, first_id: "25", last_id: "6" },
-    { versions: down(5, 0), has_more: false, first_id: "5", last_id: "0" },
-  ]);
-  expect(await pages("?limit=13")).toEqual([
-    { versions: down(25, 13), has_more: true, first_id: "25", last_id: "13" },
-    { versions: down(12, 0), has_more: false, first_id: "12", last_id: "0" },
-  ]);
-  const page = async (query: string) => (await cairn.get(`/v1/sessions/${id}/versions?${query}`)).body;
-  expect(await page("starting_after=0")).toEqual({ object: "list", data: [], has_more: false, first_id: null, last_id: null });
-  expect((await page("starting_after=999999999999&limit=1")).first_id).toBe("25");
 });
