@@ -41,8 +41,8 @@ export async function doctor(args: readonly string[], prepare: Prepare): Promise
 
 /** Says what is wrong with the pages of the file, and mends a damaged meta page when asked to. */
 async function isFileWhole(dataDirectory: string, { fix }: { fix: boolean }): Promise<boolean> {
-  const { checkFile, mendEnds, withDataFile } = await import("../operations/damage.ts");
-  const mended = fix ? mendEnds(dataDirectory) : undefined;
+  const { checkFile, mendMetaPages, withDataFile } = await import("../operations/damage.ts");
+  const mended = fix ? mendMetaPages(dataDirectory) : undefined;
   if (mended !== undefined) await print(mended);
   using progress = showProgress("Reading", "rows");
   const { findings, lostRecords, records } = await withDataFile(dataDirectory, (path) =>

@@ -1,14 +1,15 @@
 /**
- * Reads every page and every row of a store's file, without LMDB: what of it is damaged, and what can still be read.
+ * Reads every page and every row of a data file without LMDB, and says what of it is damaged.
  *
- * A backup and a restore go through here with the copy they have made, and doctor with the file itself.
+ * Backup and restore check the copy they have made, and doctor the file itself.
  *
  * @module
  */
 import { join, resolve } from "node:path";
 import { lockDirectory } from "../storage/directory-lock.ts";
-import { DATA_FILE, mendMeta, readDataFile } from "../storage/data-file.ts";
-import { damageText, DamagedStoreError, Pages, type Damage } from "../storage/pages.ts";
+import { DATA_FILE, readDataFile } from "../storage/data-file.ts";
+import { mendMeta } from "../storage/meta-pages.ts";
+import { assertMetaPages, Pages, type Damage } from "../storage/pages.ts";
 import { pinPages } from "../storage/store.ts";
 import { isEmbedding } from "../vectors/encoding.ts";
 import { vectors } from "../storage/tables.ts";
@@ -17,18 +18,17 @@ import { EXAMPLES_MAX, type Finding, type OnProgress } from "./report.ts";
 
 const BY_NAME = new Map(RECORDS.map((of) => [of.table.name, of]));
 
-/** What is wrong with a file. */
 export interface FileCheck {
   findings: Finding[];
-  /** Rows of tables that cannot be read, of those that are said to be there; rows of indexes are not counted. */
+  /** Rows of tables that cannot be read, of the `records` that should be there; rows of indexes are not counted. */
   lostRecords: number;
   records: number;
 }
 
 /**
- * A store that is written relaxed is whole when the last state that was flushed is: a start goes back to that one.
+ * A store with relaxed durability is whole when the last flushed state is: a start returns to that one.
  *
- * @param rows - `decode`: whether rows have to be those of this version too
+ * @param rows - `decode`: whether rows have to be readable by this version, too
  */
 export function checkFile(path: string, rows: { decode: boolean }, onProgress?: OnProgress): FileCheck {
   using newest = new Pages(path);
@@ -69,24 +69,23 @@ function checkPages(pages: Pages, { decode }: { decode: boolean }, onProgress: O
 }
 
 /**
- * Has the file of a data directory read by something else than LMDB, beside a running server too.
+ * Hands over the path of the data file, whose pages stay as they are meanwhile, also while a server is running.
  *
- * @throws {DamagedStoreError} when the ends of the file are damaged
+ * @throws {DamagedStoreError} when its meta pages are damaged
  */
 export async function withDataFile<Result>(dataDirectory: string, work: (path: string) => Result | Promise<Result>): Promise<Result> {
-  const path = join(dataDirectory, DATA_FILE);
-  const found = readDataFile(path);
-  if (found.kind === "damaged") throw new DamagedStoreError(damageText(dataDirectory, found));
+  assertMetaPages(dataDirectory);
   await using _ = pinPages(dataDirectory);
-  return await work(path);
+  return await work(join(dataDirectory, DATA_FILE));
 }
 
-/** Mends the ends of the file, if they can be. @returns what was done */
-export function mendEnds(dataDirectory: string): string | undefined {
-  const found = readDataFile(join(dataDirectory, DATA_FILE));
+/** Mends a damaged meta page, if the other one is whole. @returns what was done */
+export function mendMetaPages(dataDirectory: string): string | undefined {
+  const path = join(dataDirectory, DATA_FILE);
+  const found = readDataFile(path);
   if (found.kind !== "damaged" || !found.canBeMended) return undefined;
   using _ = lockDirectory(resolve(dataDirectory));
-  mendMeta(dataDirectory);
+  mendMeta(path);
   return `${DATA_FILE} ${found.reason}: it is mended from the other one. At most the last change is lost.`;
 }
 
@@ -114,17 +113,12 @@ function isReadable(name: string, of: RecordTable | undefined, value: Uint8Array
   }
 }
 
-/** The damaged pages of each table together. */
 function findingsOf(damage: readonly Damage[]): Finding[] {
-  const byPlace = new Map<string, { examples: string[]; count: number }>();
-  for (const { table, page, reason } of damage) {
-    const place = table === undefined ? "pages of the file itself" : `pages of ${table}`;
-    const finding = byPlace.get(place) ?? { examples: [], count: 0 };
-    byPlace.set(place, finding);
-    finding.count++;
-    if (finding.examples.length < EXAMPLES_MAX) finding.examples.push(`page ${page}: ${reason}`);
-  }
-  return [...byPlace].map(([place, { examples, count }]) => findingOf(`damaged ${place}`, examples, count));
+  const places = Map.groupBy(damage, ({ table }) => (table === undefined ? "pages of the file itself" : `pages of ${table}`));
+  return Array.from(places, ([place, found]) => {
+    const examples = found.slice(0, EXAMPLES_MAX).map(({ page, reason }) => `page ${page}: ${reason}`);
+    return findingOf(`damaged ${place}`, examples, found.length);
+  });
 }
 
 function findingOf(what: string, examples: readonly string[], count: number): Finding {

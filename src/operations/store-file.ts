@@ -1,14 +1,15 @@
 /**
- * Whether there is a store, told without opening one: that needs a native part, and makes one where there is none.
+ * Whether there is a store, without opening one: that would need a native part, and make a store where there is none.
  *
  * @module
  */
 import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
+import { hasCode } from "../lib/errors.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { SERVE_LOCK } from "../storage/data-directory.ts";
 import { DATA_FILE, STORE_DIRECTORY } from "../storage/data-file.ts";
-import { assertFile } from "../storage/pages.ts";
+import { assertMappable } from "../storage/pages.ts";
 import { OperationError } from "./report.ts";
 
 export function holdsStore(dataDirectory: string): boolean {
@@ -20,8 +21,8 @@ export function holdsStore(dataDirectory: string): boolean {
  * @throws {DamagedStoreError} where there was one, or the file of it must not be mapped
  */
 export function assertStore(dataDirectory: string): void {
-  assertFile(dataDirectory);
   assertDataFile(dataDirectory);
+  assertMappable(dataDirectory);
 }
 
 /** What Cairn itself keeps in a data directory; everything else in it is the operator's, such as backups. */
@@ -38,20 +39,15 @@ export function assertNotOwn(file: string, dataDirectory: string): void {
 
 /** @throws {OperationError} where there is no file, however damaged it may be */
 export function assertDataFile(dataDirectory: string): void {
-  if (!holdsStore(dataDirectory)) assertFile(dataDirectory);
-  assertAccessible(dataDirectory);
-  if (!holdsStore(dataDirectory)) throw new OperationError(`There is no store in ${dataDirectory}. Say where it is with --data-dir.`);
-}
-
-/** @throws {OperationError} where the user may not even look whether there is a store */
-function assertAccessible(dataDirectory: string): void {
   try {
     statSync(join(dataDirectory, DATA_FILE));
   } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EACCES")) return;
-    throw new OperationError(
-      `The data directory ${dataDirectory} cannot be read: ${systemReason(error)}. Run this as the user that runs the server.`,
-      { cause: error },
-    );
+    if (hasCode(error, "EACCES"))
+      throw new OperationError(
+        `The data directory ${dataDirectory} cannot be read: ${systemReason(error)}. Run this as the user that runs the server.`,
+        { cause: error },
+      );
+    assertMappable(dataDirectory);
+    throw new OperationError(`There is no store in ${dataDirectory}. Say where it is with --data-dir.`, { cause: error });
   }
 }

@@ -25,10 +25,10 @@ import { ApiError } from "../lib/errors.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
-import { createDataFile, createLockFile, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.ts";
+import { createFiles, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.ts";
 import { clearUnsyncedMarker, hasUnsyncedMarker, setUnsyncedMarker, type Durability } from "./durability.ts";
 import { KEY_ENCODER } from "./keys.ts";
-import { assertFile } from "./pages.ts";
+import { assertMappable } from "./pages.ts";
 import { hasFreeSpace, isOfLmdb, isPanic, lmdbReason, diskReason, unavailable } from "./disk-errors.ts";
 import { RowCache } from "./row-cache.ts";
 import { SCHEMA_VERSION, TABLES, labels, meta, vectors, type AnyTable, type Table } from "./tables.ts";
@@ -142,12 +142,12 @@ export class Store implements Reader {
     { older = false, durability, onlyReads = false }: { older?: boolean; durability?: Durability | undefined; onlyReads?: boolean } = {},
   ): Promise<Store> {
     const path = pathIn(directory);
-    assertFile(directory);
+    assertMappable(directory);
     const readOnly = existsSync(path) && !isWritable(path);
     if (readOnly && !onlyReads)
       throw new StoreError(`The store in ${directory} must not be written to: its files, or the disk, are read-only.`);
     if (!readOnly) {
-      Store.#createFiles(directory);
+      await Store.#createFiles(directory);
       if (durability === "relaxed") setUnsyncedMarker(path);
       else if (durability === "strict" && hasUnsyncedMarker(path)) await Store.#flush(directory, clock);
     }
@@ -164,10 +164,9 @@ export class Store implements Reader {
     throw new StoreError(`The store in ${directory} has schema version ${schema}; this Cairn reads version ${SCHEMA_VERSION}. ${advice}`);
   }
 
-  static #createFiles(directory: string): void {
+  static async #createFiles(directory: string): Promise<void> {
     try {
-      createDataFile(directory);
-      createLockFile(directory);
+      await createFiles(directory);
     } catch (error) {
       throw new StoreError(`The files of the store in ${directory} cannot be made: ${systemReason(error)}.`, { cause: error });
     }

@@ -2,8 +2,8 @@ import { afterEach, beforeEach, expect, test } from "bun:test";
 import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createDataFile, DATA_FILE, readDataFile } from "../../../src/storage/data-file.ts";
-import { assertFile, Pages } from "../../../src/storage/pages.ts";
+import { createFiles, DATA_FILE, readDataFile } from "../../../src/storage/data-file.ts";
+import { assertMappable, Pages } from "../../../src/storage/pages.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { payloads, TABLES, vectors } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -74,12 +74,12 @@ test("any page that is zeros is named, and every row that is not on it or below 
 });
 
 test("a file that is made is an empty store for LMDB, and one that is there is left alone", async () => {
-  createDataFile(directory);
+  await createFiles(directory);
   expect(readDataFile(file())).toMatchObject({ kind: "whole", meta: { trees: { names: { root: undefined } }, transaction: 0 } });
   const store = await Store.open(directory, new FakeClock());
   await store.commit((tx) => tx.put(payloads, "key", "row"));
   await store.close();
-  createDataFile(directory);
+  await createFiles(directory);
   const again = await Store.open(directory, new FakeClock());
   expect(again.get(payloads, "key")).toBe("row");
   await again.close();
@@ -87,13 +87,13 @@ test("a file that is made is an empty store for LMDB, and one that is there is l
 });
 
 test("where there never was a store none is missed; where other files of one are, its file is", () => {
-  expect(() => assertFile(directory)).not.toThrow();
+  expect(() => assertMappable(directory)).not.toThrow();
   mkdirSync(join(directory, "store"));
-  expect(() => assertFile(directory)).not.toThrow();
+  expect(() => assertMappable(directory)).not.toThrow();
   writeFileSync(join(directory, "store", "new-17"), "of a start that was killed");
-  expect(() => assertFile(directory)).not.toThrow();
+  expect(() => assertMappable(directory)).not.toThrow();
   writeFileSync(join(directory, "store", "lock.mdb"), "");
-  expect(() => assertFile(directory)).toThrow("is missing, though other files of a store are there (lock.mdb)");
+  expect(() => assertMappable(directory)).toThrow("is missing, though other files of a store are there (lock.mdb)");
 });
 
 test("a file that is shorter than its last page is whole as long as only free pages are missing", async () => {
@@ -107,7 +107,7 @@ test("a file that is shorter than its last page is whole as long as only free pa
   last.writeBigUInt64LE(BigInt(length / 4096 + 10));
   for (const meta of [0, 1]) writeSync(handle, last, 0, 8, meta * 4096 + 144);
   closeSync(handle);
-  expect(() => assertFile(directory)).not.toThrow();
+  expect(() => assertMappable(directory)).not.toThrow();
   writeFileSync(file(), readFileSync(file()).subarray(0, 40 * 4096));
-  expect(() => assertFile(directory)).toThrow("has been cut short. Nothing was changed. cairn doctor says what is lost.");
+  expect(() => assertMappable(directory)).toThrow("has been cut short. Nothing was changed. cairn doctor says what is lost.");
 });
