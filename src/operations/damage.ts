@@ -92,7 +92,7 @@ export function mendMetaPages(dataDirectory: string): string | undefined {
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** The text of a row; undefined when it is none. */
-export function textOf(value: Uint8Array): string | undefined {
+export function textOf(value: Buffer): string | undefined {
   try {
     return utf8.decode(value);
   } catch {
@@ -100,9 +100,9 @@ export function textOf(value: Uint8Array): string | undefined {
   }
 }
 
-function isReadable(name: string, of: RecordTable | undefined, value: Uint8Array): boolean {
-  // Its parts are read where they stand, for which they have to begin at a multiple of four bytes.
-  if (name === vectors.name) return isEmbedding(value.slice());
+function isReadable(name: string, of: RecordTable | undefined, value: Buffer): boolean {
+  // Copied, so that its numbers begin at a multiple of four bytes.
+  if (name === vectors.name) return isEmbedding(new Uint8Array(value));
   const text = textOf(value);
   if (text === undefined || of === undefined) return text !== undefined;
   try {

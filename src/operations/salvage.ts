@@ -112,6 +112,6 @@ class VectorsInOrder implements VectorReader {
       this.#current = next.value;
     }
     // Copied, so that its numbers begin at a multiple of four bytes.
-    return this.#isAllowed && this.#current.key === memory ? this.#current.value.slice() : undefined;
+    return this.#isAllowed && this.#current.key === memory ? new Uint8Array(this.#current.value) : undefined;
   }
 }

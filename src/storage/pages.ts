@@ -170,15 +170,18 @@ export class Pages implements Disposable {
 
   *#walk(tree: Tree, table: string | undefined): Generator<Entry & { isTable: boolean }> {
     if (tree.root === undefined) return;
-    if (tree.depth > DEPTH_MAX) return this.#damaged(tree.root, table, `the tree is ${tree.depth} pages deep`);
-    yield* this.#below(tree.root, tree.depth, table);
+    if (tree.depth > DEPTH_MAX) this.#damaged(tree.root, table, `the tree is ${tree.depth} pages deep`);
+    else yield* this.#below(tree.root, tree.depth, table);
   }
 
   *#below(page: number, depth: number, table: string | undefined): Generator<Entry & { isTable: boolean }> {
     const bytes = this.#read(page, 1, table);
     if (bytes === undefined) return;
     const reason = treePageProblem(bytes, page, depth === 1 ? LEAF : BRANCH, this.#meta.transaction);
-    if (reason !== undefined) return this.#damaged(page, table, reason);
+    if (reason !== undefined) {
+      this.#damaged(page, table, reason);
+      return;
+    }
     const count = bytes.readUInt16LE(20) >> 1;
     for (let i = 0; i < count; i++) {
       const node = HEAD_BYTES + bytes.readUInt16LE(HEAD_BYTES + i * 2);
