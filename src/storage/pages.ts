@@ -51,7 +51,7 @@ export interface Entry {
 }
 
 /** LMDB must not map the data file, or the file does not hold what it should. */
-export class DamagedStoreError extends Error {
+class DamagedStoreError extends Error {
   override name = "DamagedStoreError";
 }
 
