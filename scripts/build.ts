@@ -37,6 +37,7 @@ const SOURCES = [
   "src",
   "scripts/build.ts",
   "scripts/build-native.ts",
+  "scripts/lmdb",
   "scripts/native-plugin.ts",
   "scripts/notice.ts",
   "scripts/runtime.ts",

@@ -130,6 +130,8 @@ test("while changes fail the server is not ready but alive, and reads go on; it 
   await until("the log to say so each time", () => server.logged("the store works again").length === FAULTS.length);
   expect(await server.ok(server.post(`/v1/sessions/${session.id}/state`, { state: { step: 1 } }))).toMatchObject({ state_version: 1 });
   expect(await server.stop()).toBe(0);
+  // The log is lines of JSON; LMDB prints nothing of its own between them.
+  for (const line of server.stderr.trim().split("\n")) expect(JSON.parse(line)).toMatchObject({ level: expect.any(String) });
 });
 
 test("asking for health writes nothing, and a disk that fails is tried every few seconds however often it is asked", async () => {
