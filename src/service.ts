@@ -13,7 +13,7 @@ import { bareIdTime, IdSource } from "./lib/ids.ts";
 import { FairSemaphore } from "./lib/fair-semaphore.ts";
 import { LIMITS } from "./lib/limits.ts";
 import { describeError, type Log } from "./lib/log.ts";
-import { systemResolve } from "./lib/names.ts";
+import { systemResolve } from "./lib/outbound.ts";
 import { toIso } from "./lib/time.ts";
 import { backfill } from "./memories/backfill.ts";
 import type { MemoryParts } from "./memories/memories.ts";

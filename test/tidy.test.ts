@@ -38,14 +38,9 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
   // It looks names up by itself and obeys proxy variables.
   { what: "fetch", pattern: /(?<![.\w])fetch\(/, allowed: /^$/ },
   {
-    what: "outbound calls",
-    pattern: /\bpinnedRequest\(/,
-    allowed: /^src\/(lib\/pinned-request|webhooks\/delivery|embeddings\/remote\/provider-request)\.ts$/,
-  },
-  {
     what: "outbound requests",
     pattern: /^import (?!type ).* from "node:(http|https|net|tls)"/m,
-    allowed: /^src\/(webhooks\/target|embeddings\/remote\/provider-request|lib\/(addresses|names|pinned-request)|cli\/health)\.ts$/,
+    allowed: /^src\/(lib\/(addresses|outbound)|cli\/health)\.ts$/,
   },
   { what: "the time", pattern: /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(/, allowed: /^src\/lib\/clock\.ts$/ },
   { what: "chance", pattern: /\bMath\.random\b/, allowed: /^src\/lib\/chance\.ts$/ },

@@ -9,7 +9,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import type { Resolve } from "../lib/names.ts";
+import type { Resolve } from "../lib/outbound.ts";
 import { within } from "../lib/time-limit.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf, nextLabelOf } from "../storage/memory-records.ts";

@@ -1,5 +1,5 @@
 /**
- * What kind of place an IP address is. Pure.
+ * What kind of address an IP address is. Pure.
  *
  * IPv6 has several ways to write an IPv4 address (mapped, NAT64, 6to4); each counts as what it leads to. In a network's own
  * NAT64 (64:ff9b:1::/48) the address may stand in four places, and only that network knows in which: such an address is
@@ -13,7 +13,7 @@ import { isIPv4, isIPv6 } from "node:net";
  * - `metadata`: hands out the machine's credentials in a cloud; never called
  * - `reserved`: leads nowhere, or to many at once; never a receiver of webhooks
  */
-export type Place = "public" | "loopback" | "private" | "metadata" | "reserved";
+export type AddressKind = "public" | "loopback" | "private" | "metadata" | "reserved";
 
 /** Addresses of cloud metadata services: the one of most clouds, Amazon's, Tencent's, Scaleway's, Azure's, Alibaba's, Oracle's. */
 const METADATA = new Set([
@@ -29,7 +29,7 @@ const METADATA = new Set([
 /** Amazon's, Google's, Scaleway's. */
 const METADATA_IPV6 = new Set(["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42"].map(inFull));
 
-const IPV4: readonly [network: string, bits: number, place: Place][] = [
+const IPV4: readonly [network: string, bits: number, kind: AddressKind][] = [
   ["0.0.0.0", 8, "reserved"],
   ["10.0.0.0", 8, "private"],
   ["100.64.0.0", 10, "private"],
@@ -48,7 +48,7 @@ const IPV4: readonly [network: string, bits: number, place: Place][] = [
 ];
 
 /** Prefixes of the address written out in full: 32 hex digits in groups of four. */
-const IPV6: readonly [prefix: RegExp, place: Place][] = [
+const IPV6: readonly [prefix: RegExp, kind: AddressKind][] = [
   [/^0000:0000:0000:0000:0000:0000:0000:0001$/, "loopback"],
   [/^0064:ff9b:0001:/, "private"],
   [/^f[cd]/, "private"],
@@ -81,20 +81,20 @@ const LOCAL_NAT64_BYTES = [
 ] as const;
 
 /** Text that is no address counts as `reserved`. */
-export function placeOf(address: string): Place {
-  if (isIPv4(address)) return placeOfIPv4(address);
+export function addressKind(address: string): AddressKind {
+  if (isIPv4(address)) return kindOfIPv4(address);
   const [bare = ""] = address.split("%");
   if (!isIPv6(bare)) return "reserved";
   const full = inFull(bare);
   for (const [prefix, group] of EMBEDDED) {
-    if (prefix.test(full)) return placeOfIPv4(bytesOf(full, [2 * group, 2 * group + 1, 2 * group + 2, 2 * group + 3]));
+    if (prefix.test(full)) return kindOfIPv4(bytesOf(full, [2 * group, 2 * group + 1, 2 * group + 2, 2 * group + 3]));
   }
   if (METADATA_IPV6.has(full)) return "metadata";
   if (LOCAL_NAT64.test(full) && LOCAL_NAT64_BYTES.some((places) => METADATA.has(bytesOf(full, places)))) return "metadata";
   return IPV6.find(([prefix]) => prefix.test(full))?.[1] ?? "reserved";
 }
 
-function placeOfIPv4(address: string): Place {
+function kindOfIPv4(address: string): AddressKind {
   if (METADATA.has(address)) return "metadata";
   const number = toNumber(address);
   const found = IPV4.find(([network, bits]) => number >>> (32 - bits) === toNumber(network) >>> (32 - bits));

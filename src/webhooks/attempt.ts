@@ -6,11 +6,12 @@
 import type { Clock } from "../lib/clock.ts";
 import { withPrefix } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
+import type { Network } from "../lib/outbound.ts";
 import { timeLimit } from "../lib/time-limit.ts";
 import { version } from "../lib/version.ts";
 import type { Reader } from "../storage/store.ts";
 import { payloads, type WebhookRow } from "../storage/tables.ts";
-import { deliver, type Answer, type Network } from "./delivery.ts";
+import { deliver, type Answer } from "./delivery.ts";
 import { isSuccess, type Attempt } from "./outcome.ts";
 import type { Queued } from "./queue.ts";
 import { signatureHeaders } from "./signature.ts";

@@ -1,32 +1,18 @@
 /**
- * One attempt to deliver: a POST to an address that was checked, and what came back. The only place that webhooks call out from.
+ * One attempt to deliver: a POST, and what came back.
  *
- * Each attempt dials the address it is given, or takes a connection to that address that is still open. Of the answer at most
- * 64 KiB are read and 2 KiB kept, and one deadline holds for everything. Of a receiver on this machine or in a private network
- * only the status is kept: a webhook must not let its owner read what such a service answers.
+ * Of the answer at most 64 KiB are read and 2 KiB kept, and one deadline holds for everything. Of a receiver on this machine or
+ * in a private network only the status is kept: a webhook must not let its owner read what such a service answers.
  *
  * @module
  */
-import type { IncomingMessage } from "node:http";
-import { placeOf } from "../lib/addresses.ts";
-import type { Resolve } from "../lib/names.ts";
-import { isRefused, pinnedRequest, type Connections, type Post } from "../lib/pinned-request.ts";
-import { unlessAborted } from "../lib/time-limit.ts";
-import { resolveTarget, type TargetRules } from "./target.ts";
+import { addressKind } from "../lib/addresses.ts";
+import { hostOf, post, type Network, type Post } from "../lib/outbound.ts";
+import { refusalOf } from "./target.ts";
 
+/** An answer of up to this length leaves its connection open for the next delivery. */
 const READ_BYTES_MAX = 64 * 1024;
 const KEPT_BYTES_MAX = 2 * 1024;
-
-export interface Network {
-  readonly rules: TargetRules;
-  readonly resolve: Resolve;
-  /** Without them every attempt makes a connection of its own. */
-  readonly connections?: Connections;
-  /** Certificates to trust instead of the system's. */
-  readonly ca?: string;
-  /** What to connect to for an address: itself, unless a test leads public addresses to this machine. */
-  readonly dial?: (address: string) => string;
-}
 
 export type Answer =
   /** `body` is how it began; null where the address is not public. */
@@ -39,89 +25,29 @@ export type Answer =
  *
  * @param signal - ends the attempt; what has come of an answer by then counts
  */
-export async function deliver(network: Network, post: Post, signal: AbortSignal): Promise<Answer> {
-  const target = await unlessAborted(resolveTarget(post.url, network.rules, network.resolve), signal);
-  if (target === undefined) return { kind: "unanswered", reason: "No answer within the time limit: the name was not looked up in time." };
-  if (target.kind !== "dial") return { kind: "unanswered", reason: target.reason };
-  let last: Answer | undefined;
-  for (const address of target.addresses) {
-    let attempt = await postTo(address, network, post, signal);
-    // The receiver closed an old connection just as it was used again.
-    if (attempt.wasStale) attempt = await postTo(address, { ...network, connections: undefined }, post, signal);
-    last = attempt.answer;
-    // Only where nobody listens may the next address be tried: any other receiver may have the delivery already.
-    if (!attempt.refused || signal.aborted) break;
+export async function deliver(network: Network, request: Omit<Post, "readMax">, signal: AbortSignal): Promise<Answer> {
+  const reply = await post(network, { ...request, readMax: () => READ_BYTES_MAX }, signal);
+  switch (reply.kind) {
+    case "answered": {
+      const isShown = addressKind(reply.address) === "public";
+      const body = isShown ? textOf(reply.body.subarray(0, KEPT_BYTES_MAX)) : null;
+      return { kind: "answered", status: reply.status, retryAfter: reply.headers["retry-after"], body };
+    }
+    case "forbidden":
+      return { kind: "unanswered", reason: refusalOf(request.url, reply.address) };
+    case "unknown":
+      return { kind: "unanswered", reason: `The name ${hostOf(request.url)} was not found.` };
+    default:
+      return { kind: "unanswered", reason: REASONS[reply.code] ?? `The connection failed: ${reply.code}.` };
   }
-  return last ?? { kind: "unanswered", reason: "There was no address to dial." };
 }
 
-interface Attempted {
-  answer: Answer;
-  /** Nobody listens there. */
-  refused: boolean;
-  /** It failed on a connection from before, without an answer. */
-  wasStale: boolean;
-}
+const REASONS: Readonly<Record<string, string>> = {
+  ABORT_ERR: "No answer within the time limit.",
+  EPROTO: "The receiver wanted to speak another protocol.",
+};
 
-function postTo(
-  address: string,
-  network: Omit<Network, "connections"> & { connections?: Connections | undefined },
-  post: Post,
-  signal: AbortSignal,
-): Promise<Attempted> {
-  const isShown = placeOf(address) === "public";
-  return new Promise((resolve) => {
-    let response: IncomingMessage | undefined;
-    let bytes = 0;
-    let kept: Buffer = Buffer.alloc(0);
-    const end = (reason: string, refused = false, wasStale = false) => {
-      signal.removeEventListener("abort", onAbort);
-      // What is not read to its end is of no use for another delivery.
-      if (response?.complete !== true) request.destroy();
-      const status = response?.statusCode;
-      resolve({
-        answer:
-          response === undefined || status === undefined
-            ? { kind: "unanswered", reason }
-            : { kind: "answered", status, retryAfter: headerOf(response, "retry-after"), body: isShown ? textOf(kept) : null },
-        refused,
-        wasStale: wasStale && response === undefined && !signal.aborted,
-      });
-    };
-    const onAbort = () => end("No answer within the time limit.");
-    const request = pinnedRequest(network.dial?.(address) ?? address, post, network);
-    request.on("response", (message) => {
-      response = message;
-      message.on("data", (chunk: Buffer) => {
-        bytes += chunk.length;
-        if (isShown && kept.length < KEPT_BYTES_MAX) kept = Buffer.concat([kept, chunk.subarray(0, KEPT_BYTES_MAX - kept.length)]);
-        if (bytes >= READ_BYTES_MAX) end("");
-      });
-      for (const event of ["end", "aborted", "error", "close"]) message.on(event, () => end(""));
-    });
-    request.on("error", (error: Error & { code?: string }) => {
-      end(`The connection failed: ${error.code ?? error.name}.`, isRefused(error), request.reusedSocket);
-    });
-    request.on("upgrade", (_, socket) => {
-      socket.destroy();
-      end("The receiver wanted to speak another protocol.");
-    });
-    request.on("close", () => end("The connection was closed without an answer."));
-    signal.addEventListener("abort", onAbort);
-    if (signal.aborted) onAbort();
-    else request.end(post.body);
-  });
-}
-
-function headerOf(message: IncomingMessage, name: string): string | undefined {
-  const value = message.headers[name];
-  return Array.isArray(value) ? value[0] : value;
-}
-
-/**
- * Bytes that are no UTF-8 become U+FFFD, and so do characters that would have a terminal do something; a character that was
- * cut through at the end goes.
- */
+/** Invalid UTF-8 and control characters, which a terminal would obey, become U+FFFD; a character cut through at the end goes. */
 function textOf(bytes: Buffer): string {
   return new TextDecoder().decode(bytes, { stream: true }).replaceAll(/(?![\t\n\r])\p{Cc}/gu, "\ufffd");
 }

@@ -10,6 +10,7 @@ import { ApiError } from "../lib/errors.ts";
 import { bare, isId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { findTarget, type Network } from "../lib/outbound.ts";
 import { within } from "../lib/time-limit.ts";
 import { toIso } from "../lib/time.ts";
 import { originOnly } from "../lib/urls.ts";
@@ -20,10 +21,9 @@ import { webhooks, type WebhookRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { EventType } from "../traces/events.ts";
 import { commitFor, commitSecret, recordAdmin, type Caller, type Records } from "../traces/record.ts";
-import type { Network } from "./delivery.ts";
 import type { Outcomes } from "./outcome.ts";
 import { newSecret, secretProblem } from "./signature.ts";
-import { checkUrl, resolveTarget } from "./target.ts";
+import { checkUrl, refusalOf } from "./target.ts";
 
 export type WebhookId = Id<"whk">;
 
@@ -246,8 +246,8 @@ function refuseBadSecret(secret: string | undefined): void {
 async function allowedUrl({ clock, webhooks: { network } }: WebhookParts, text: string): Promise<string> {
   const checked = checkUrl(text);
   if ("problem" in checked) throw refusedUrl(checked.problem);
-  const target = await within(clock, LOOK_UP_MS, resolveTarget(checked.url, network.rules, network.resolve));
-  if (target?.kind === "forbidden") throw refusedUrl(target.reason);
+  const target = await within(clock, LOOK_UP_MS, findTarget(checked.url, network));
+  if (target?.kind === "forbidden") throw refusedUrl(refusalOf(checked.url, target.address));
   return text;
 }
 

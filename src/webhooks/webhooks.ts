@@ -6,22 +6,21 @@
 import type { Chance } from "../lib/chance.ts";
 import type { Log } from "../lib/log.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { systemResolve } from "../lib/names.ts";
-import { Connections } from "../lib/pinned-request.ts";
+import { Connections, systemResolve, type Network } from "../lib/outbound.ts";
 import { webhooks } from "../storage/tables.ts";
 import { Activator, type Task } from "../tasks/task.ts";
 import type { Caller, Records } from "../traces/record.ts";
-import type { Network } from "./delivery.ts";
 import { outboxDrain } from "./outbox.ts";
 import type { WebhookPolicy } from "./policy.ts";
 import { deliveryRetention } from "./retention.ts";
 import type { WebhookParts } from "./subscriptions.ts";
+import { allowing } from "./target.ts";
 import { Worker } from "./worker.ts";
 
 /** How long a connection stays open for the next delivery. */
 const IDLE_CONNECTION_MS = 4_000;
 
-export interface WebhookOptions extends Partial<Omit<Network, "rules">> {
+export interface WebhookOptions extends Partial<Omit<Network, "isAllowed">> {
   /** Whether they may lead to this machine: unless said otherwise, for a server that only this machine can reach. */
   loopback?: boolean;
 }
@@ -48,9 +47,7 @@ export function openWebhooks(
     resolve: systemResolve,
     connections,
     ...given,
-    get rules() {
-      return { loopback, private: policy().allowPrivate };
-    },
+    isAllowed: (kind) => allowing({ loopback, private: policy().allowPrivate })(kind),
   };
   const draining = new Activator();
   let isStopped = false;

@@ -16,6 +16,7 @@
 import type { Chance } from "../lib/chance.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
+import type { Network } from "../lib/outbound.ts";
 import { BadRows } from "../storage/bad-rows.ts";
 import type { Tx } from "../storage/store.ts";
 import { deliveries, webhooks, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
@@ -23,7 +24,6 @@ import type { Activator, Task } from "../tasks/task.ts";
 import { recordAdmin, type Caller, type Records } from "../traces/record.ts";
 import { attemptDelivery } from "./attempt.ts";
 import { RETRY_AFTER_MS_MAX } from "./backoff.ts";
-import type { Network } from "./delivery.ts";
 import { enabledWebhooks } from "./outbox.ts";
 import { afterAttempt, webhookAfterAttempt, type Attempt, type Outcomes } from "./outcome.ts";
 import { Places } from "./places.ts";

@@ -12,8 +12,7 @@ import type { Clock } from "../../lib/clock.ts";
 import { HOUR_MS } from "../../lib/duration.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
-import type { Resolve } from "../../lib/names.ts";
-import { Connections } from "../../lib/pinned-request.ts";
+import { Connections, type Resolve } from "../../lib/outbound.ts";
 import { retryAfterMs } from "../../lib/retry-after.ts";
 import { firstTokens } from "./batching.ts";
 import { Dispatcher, PLAIN_TEXT } from "./dispatch.ts";
@@ -249,13 +248,9 @@ class Client implements OpenAiEmbedder {
       Accept: "application/json",
       ...(apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` }),
     };
-    const means = { resolve, connections: this.#connections };
-    const answer = await postToProvider({ url: new URL(this.#endpoint), headers, body }, means, signal);
-    return {
-      status: answer.status,
-      body: answer.body,
-      retryAfterMs: retryAfterMs(answer.headers["retry-after"], clock.now(), RETRY_AFTER_MS_MAX),
-    };
+    const network = { resolve, connections: this.#connections };
+    const answer = await postToProvider(network, { url: new URL(this.#endpoint), headers, body }, signal);
+    return { ...answer, retryAfterMs: retryAfterMs(answer.retryAfter, clock.now(), RETRY_AFTER_MS_MAX) };
   }
 
   #unreachable(cause: unknown): ProviderError {

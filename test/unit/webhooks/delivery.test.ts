@@ -2,11 +2,15 @@ import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createServer } from "node:tls";
-import { deliver, type Answer, type Network } from "../../../src/webhooks/delivery.ts";
-import { Connections } from "../../../src/lib/pinned-request.ts";
+import { Connections, type Network } from "../../../src/lib/outbound.ts";
+import { deliver, type Answer } from "../../../src/webhooks/delivery.ts";
+import { allowing } from "../../../src/webhooks/target.ts";
 import { dialHere, publicUrl, startRawReceiver, startReceiver } from "../../support/receiver.ts";
 
-const HERE: Network = { rules: { loopback: true, private: false }, resolve: () => Promise.reject(new Error("nothing is looked up")) };
+const HERE: Network = {
+  isAllowed: allowing({ loopback: true, private: false }),
+  resolve: () => Promise.reject(new Error("nothing is looked up")),
+};
 /** A receiver at a public address, as far as can be seen. */
 const OUTSIDE: Partial<Network> = { resolve: () => Promise.resolve(["93.184.215.14"]), dial: dialHere };
 const [CERTIFICATE = "", CERTIFICATE_KEY = ""] = ["certificate.pem", "key.pem"].map((name) =>

@@ -1,10 +1,11 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { placeOf, type Place } from "../../../src/lib/addresses.ts";
-import { checkUrl, resolveTarget, type TargetRules } from "../../../src/webhooks/target.ts";
+import { addressKind, type AddressKind } from "../../../src/lib/addresses.ts";
+import { findTarget, type Resolve } from "../../../src/lib/outbound.ts";
+import { allowing, checkUrl, refusalOf, type TargetRules } from "../../../src/webhooks/target.ts";
 
 /** Ranges by their first and last address, with those just outside of them. */
-const PLACES: Record<Place, string> = {
+const KINDS: Record<AddressKind, string> = {
   public: `
     1.1.1.1 8.8.8.8 93.184.215.14 2606:4700:4700::1111 2a00:1450:4001:82a::200e
     9.255.255.255 11.0.0.0  100.63.255.255 100.128.0.0  126.255.255.255 128.0.0.0  169.253.255.255 169.255.0.0
@@ -29,19 +30,19 @@ const PLACES: Record<Place, string> = {
 };
 const words = (text: string) => text.trim().split(/\s+/);
 
-for (const [place, text] of Object.entries(PLACES)) {
+for (const [place, text] of Object.entries(KINDS)) {
   test(`addresses that are ${place}`, () => {
     const addresses = [...words(text), ...(place === "reserved" ? ["not an address", ""] : [])];
-    expect(addresses.map((address) => `${address} ${placeOf(address)}`)).toEqual(addresses.map((address) => `${address} ${place}`));
+    expect(addresses.map((address) => `${address} ${addressKind(address)}`)).toEqual(addresses.map((address) => `${address} ${place}`));
   });
 }
 
 test("an IPv4 address is what it is, however it is wrapped in IPv6", () => {
   fc.assert(
     fc.property(fc.ipV4(), (address) => {
-      const plain = placeOf(address);
+      const plain = addressKind(address);
       fc.pre(!address.startsWith("0."));
-      expect([`::ffff:${address}`, `64:ff9b::${address}`, `::ffff:0:${address}`].map(placeOf)).toEqual([plain, plain, plain]);
+      expect([`::ffff:${address}`, `64:ff9b::${address}`, `::ffff:0:${address}`].map(addressKind)).toEqual([plain, plain, plain]);
     }),
   );
 });
@@ -49,6 +50,7 @@ test("an IPv4 address is what it is, however it is wrapped in IPv6", () => {
 const HERE: TargetRules = { loopback: true, private: false };
 const OUTSIDE: TargetRules = { loopback: false, private: false };
 const ANYWHERE: TargetRules = { loopback: false, private: true };
+const resolveTarget = (url: URL, rules: TargetRules, resolve: Resolve) => findTarget(url, { isAllowed: allowing(rules), resolve });
 const unresolved = () => Promise.reject(new Error("nothing is looked up"));
 
 /** What becomes of a URL on a loopback listener, on one that is reached from outside, and with private targets allowed. */
@@ -97,12 +99,10 @@ test("of a name every address has to be allowed, and IPv4 is dialled first", asy
   const url = new URL("https://agents.example.com/hook");
   const of = (addresses: string[], rules = OUTSIDE) => resolveTarget(url, rules, () => Promise.resolve(addresses));
   expect(await of(["2606:4700:4700::1111", "8.8.8.8"])).toEqual({ kind: "dial", addresses: ["8.8.8.8", "2606:4700:4700::1111"] });
-  expect(await of(["8.8.8.8", "10.0.0.1"])).toMatchObject({ kind: "forbidden", reason: expect.stringContaining("10.0.0.1") });
+  expect(await of(["8.8.8.8", "10.0.0.1"])).toEqual({ kind: "forbidden", address: "10.0.0.1" });
+  expect(refusalOf(url, "10.0.0.1")).toStartWith("agents.example.com (10.0.0.1) is in a private network");
   expect(await of(["8.8.8.8", "::1"])).toMatchObject({ kind: "forbidden" });
   expect(await of(["8.8.8.8", "169.254.169.254"], ANYWHERE)).toMatchObject({ kind: "forbidden" });
   expect(await of([])).toMatchObject({ kind: "unknown" });
-  expect(await resolveTarget(url, OUTSIDE, unresolved)).toMatchObject({
-    kind: "unknown",
-    reason: expect.stringContaining("agents.example.com"),
-  });
+  expect(await resolveTarget(url, OUTSIDE, unresolved)).toMatchObject({ kind: "unknown" });
 });
