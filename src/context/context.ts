@@ -8,7 +8,7 @@
  */
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Permit } from "../lib/fair-semaphore.ts";
-import { jsonArray, jsonObject, type JsonText } from "../lib/json.ts";
+import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
 import { memoryMembers, newestMemories, type MemoryParts, visibleMemories } from "../memories/memories.ts";
 import { explanationsJson, rank, type Ranking } from "../memories/search.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
@@ -52,7 +52,7 @@ async function contextOf(parts: MemoryParts, id: string, request: ContextRequest
   const state = readState(parts.store, session.key, session.row.version);
   const recentTurns = latestTurns(parts.store, session.key, session.row.turnCount, turnLimit);
   const memories = ranking === undefined || newest !== undefined ? itemsOf(parts, newest ?? []) : relevant(parts, ranking, explanations);
-  return jsonObject({ state, memories: jsonArray(memories), recent_turns: recentTurns });
+  return jsonWith({}, { state, memories: jsonArray(memories), recent_turns: recentTurns });
 }
 
 /** The memories of a session with a user are among that user's. */

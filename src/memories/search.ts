@@ -11,7 +11,7 @@ import { nextTurn } from "../lib/clock.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Permit } from "../lib/fair-semaphore.ts";
 import { largest } from "../lib/largest.ts";
-import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
 import { isAnyBeingRemoved } from "../sessions/removal.ts";
@@ -192,17 +192,12 @@ export async function searchMemories(parts: MemoryParts, keyId: string, search: 
 async function found(parts: MemoryParts, filter: Filter, search: Search, permit: Permit): Promise<JsonText> {
   const ranking = await rank(parts, search.query, filter, search, permit);
   const explanations = search.explain ? await explanationsJson(ranking) : undefined;
-  return jsonObject({
-    object: toJson("list"),
-    query: toJson(search.query),
-    data: jsonArray(
-      ranking.matches.map((match, i) => {
-        const explanation = explanations === undefined ? "" : `,"explanation":${explanations[i]}`;
-        const { beforeScore, createdAt } = memoryMembers(parts.store, match.key, match.row);
-        return `{"id":"${withPrefix("mem", match.key)}",${beforeScore}${match.score}${createdAt}${explanation}}` as JsonText;
-      }),
-    ),
+  const data = ranking.matches.map((match, i) => {
+    const explanation = explanations === undefined ? "" : `,"explanation":${explanations[i]}`;
+    const { beforeScore, createdAt } = memoryMembers(parts.store, match.key, match.row);
+    return `{"id":"${withPrefix("mem", match.key)}",${beforeScore}${match.score}${createdAt}${explanation}}` as JsonText;
   });
+  return jsonWith({ object: "list", query: search.query }, { data: jsonArray(data) });
 }
 
 /** The explanation of each match, in their order. One of two long texts takes milliseconds, so it yields in between. */

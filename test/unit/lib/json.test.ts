@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { jsonArray, jsonDepth, jsonObject, mergeObjects, toJson, type JsonObject } from "../../../src/lib/json.ts";
+import { jsonArray, jsonDepth, jsonObject, jsonWith, mergeObjects, toJson, type JsonObject, type JsonText } from "../../../src/lib/json.ts";
 
 test("an object is put together from members that are JSON already, without those that are undefined", () => {
   expect(jsonObject({})).toBe(toJson({}));
@@ -8,6 +8,21 @@ test("an object is put together from members that are JSON already, without thos
   expect(jsonObject({ a: undefined, b: toJson([1]), c: undefined, d: toJson(null), e: toJson("x") })).toBe(
     toJson({ b: [1], d: null, e: "x" }),
   );
+});
+
+test("members that are JSON already stand where they are given among those that are not", () => {
+  const cases: [written: JsonText, value: unknown][] = [
+    [jsonWith({}, {}), {}],
+    [jsonWith({ a: undefined }, { b: undefined }), {}],
+    [jsonWith({ a: 1, b: undefined, c: "x" }, {}), { a: 1, c: "x" }],
+    [jsonWith({ a: undefined }, { b: toJson([1]), c: undefined, d: toJson(null) }), { b: [1], d: null }],
+    [
+      jsonWith({ object: "list" }, { data: toJson(["}"]) }, { has_more: false, last_id: null }),
+      { object: "list", data: ["}"], has_more: false, last_id: null },
+    ],
+    [jsonWith({}, { a: undefined, b: toJson({}) }, { c: { d: 1 } }), { b: {}, c: { d: 1 } }],
+  ];
+  expect(cases.map(([written]) => written)).toEqual(cases.map(([, value]) => toJson(value)));
 });
 
 test("an array is put together from items that are JSON already", () => {
