@@ -5,8 +5,8 @@
  * Host → rate → key → scope → declared size → body → idempotency → schema → operation
  * 403    429    401   403     413             400 413  replay        400
  * ```
- * Elysia finds the route; all else happens in `http/pipeline.ts`, the same for every endpoint, so that every response carries
- * the same headers in the same way, whatever its status: `exchange` checks the Host, `answer` all that follows.
+ * Elysia finds the route; `http/pipeline.ts` does everything else, the same for every endpoint, so that every response has the
+ * same headers, whatever its status: `exchange` checks the Host, `answer` all that follows.
  *
  * @module
  */
@@ -20,7 +20,7 @@ import { preflightHeaders } from "./http/cors.ts";
 import type { Endpoint } from "./http/endpoint.ts";
 import type { Idempotency } from "./http/idempotency.ts";
 import { Metrics } from "./http/metrics.ts";
-import { operationsOf } from "./http/operation.ts";
+import { operationsOf, type Operation } from "./http/operation.ts";
 import { pathOf, routable } from "./http/path.ts";
 import { Pipeline, type Answer, type Exchange, type KeyLookup, type PipelineParts } from "./http/pipeline.ts";
 import { findKey, type KeyParts } from "./keys/keys.ts";
@@ -73,9 +73,41 @@ export function createApp(parts: AppParts) {
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.
   const app = new Elysia({ normalize: false, systemRouter: false });
   app.wrap((answer, request) => () => answer(routable(request)));
+  serveOperations(app, pipeline, operationsOf(endpoints, parts), parts.corsOrigins ?? []);
+  servePages(app, pipeline, {
+    "/health": () => health(parts, 503),
+    "/health/ready": () => health(parts, 503),
+    // Restarting a server whose disk is full does not help.
+    "/health/live": () => health(parts, 200),
+    ...docsPages(endpoints, parts.version),
+    "/metrics": async (exchange) => {
+      const isOpen = parts.metrics === "open" && !cameByProxy(exchange.request);
+      if (!isOpen && !hasScope(pipeline.authenticate(exchange).scopes, "admin")) {
+        throw new ApiError("permission_denied", "This needs a key with the scope admin.");
+      }
+      return { status: 200, body: await metrics.text(), headers: { "Content-Type": metrics.contentType } };
+    },
+  });
+  app.all("/*", ({ request, server }) =>
+    pipeline.exchange("other", request, server, (exchange) => {
+      const [path = ""] = pathOf(request.url).split("?");
+      if (path.startsWith("/v1/")) pipeline.authenticate(exchange);
+      throw new ApiError("resource_not_found", `There is nothing at ${path.slice(0, 200)}.`);
+    }),
+  );
+  // Only errors of the router itself come here: `exchange` catches all others.
+  app.onError(({ error, request, server }) =>
+    pipeline.exchange("other", request, server, () => {
+      throw new ApiError("internal_error", "Something went wrong before your request was understood.", { cause: error });
+    }),
+  );
+  return app;
+}
 
+/** Serves the API; a method that a path does not know is 405. */
+function serveOperations(app: Elysia, pipeline: Pipeline, operations: readonly Operation[], corsOrigins: readonly string[]): void {
   const methods = new Map<string, string[]>();
-  for (const operation of operationsOf(endpoints, parts)) {
+  for (const operation of operations) {
     const { method, path: route } = operation.endpoint;
     const path = route.replaceAll(/\{(\w+)\}/g, ":$1");
     methods.set(path, [...(methods.get(path) ?? []), ...(method === "GET" ? ["GET", "HEAD"] : [method])]);
@@ -87,16 +119,18 @@ export function createApp(parts: AppParts) {
     const allow = known.join(", ");
     app.all(path, ({ request, server }) =>
       pipeline.exchange("other", request, server, (exchange) => {
-        const preflight = preflightHeaders(parts.corsOrigins ?? [], request, allow);
+        const preflight = preflightHeaders(corsOrigins, request, allow);
         if (preflight !== undefined) return { status: 204, body: "", headers: preflight };
         pipeline.authenticate(exchange);
         throw wrongMethod(request, allow);
       }),
     );
   }
+}
 
-  /** What is for everyone: no key, no bucket. */
-  function servePage(path: string, page: (exchange: Exchange) => Answer | Promise<Answer>): void {
+/** Serves what needs no key and has no rate limit. */
+function servePages(app: Elysia, pipeline: Pipeline, pages: Record<string, (exchange: Exchange) => Answer | Promise<Answer>>): void {
+  for (const [path, page] of Object.entries(pages)) {
     app.get(path, ({ request, server }) => pipeline.exchange(path, request, server, page));
     app.all(path, ({ request, server }) =>
       pipeline.exchange("other", request, server, () => {
@@ -104,32 +138,6 @@ export function createApp(parts: AppParts) {
       }),
     );
   }
-  for (const path of ["/health", "/health/ready"]) servePage(path, () => health(parts, 503));
-  // To be started again is of no use to a server whose disk is full.
-  servePage("/health/live", () => health(parts, 200));
-  for (const [path, page] of Object.entries(docsPages(endpoints, parts.version))) servePage(path, page);
-  servePage("/metrics", async (exchange) => {
-    const isOpen = parts.metrics === "open" && !isOfProxy(exchange.request);
-    if (!isOpen && !hasScope(pipeline.authenticate(exchange).scopes, "admin")) {
-      throw new ApiError("permission_denied", "This needs a key with the scope admin.");
-    }
-    return { status: 200, body: await metrics.text(), headers: { "Content-Type": metrics.contentType } };
-  });
-
-  app.all("/*", ({ request, server }) =>
-    pipeline.exchange("other", request, server, (exchange) => {
-      const [path = ""] = pathOf(request.url).split("?");
-      if (path.startsWith("/v1/")) pipeline.authenticate(exchange);
-      throw new ApiError("resource_not_found", `There is nothing at ${path.slice(0, 200)}.`);
-    }),
-  );
-  // What reaches this has gone around `exchange`: a fault of the router's own.
-  app.onError(({ error, request, server }) =>
-    pipeline.exchange("other", request, server, () => {
-      throw new ApiError("internal_error", "Something went wrong before your request was understood.", { cause: error });
-    }),
-  );
-  return app;
 }
 
 function keyLookup({ store, clock, lastUses, settings }: AppParts): KeyLookup {
@@ -152,8 +160,8 @@ function wrongMethod(request: Request, allow: string): ApiError {
   return new ApiError("method_not_allowed", `${request.method} is not known here; what is: ${allow}.`, { allow });
 }
 
-/** A proxy may say that it stands in between; that it does not say so proves nothing. */
-function isOfProxy({ headers }: Request): boolean {
+/** Whether a proxy says that it passed a request on; one that says nothing is not noticed. */
+function cameByProxy({ headers }: Request): boolean {
   return PROXY_HEADERS.some((name) => headers.has(name));
 }
 const PROXY_HEADERS = ["x-forwarded-for", "x-forwarded-proto", "x-forwarded-host", "x-real-ip", "forwarded", "via"];

@@ -16,7 +16,7 @@ export const ContextRequest = Type.Object(
   {
     query: Type.Optional(
       Text(0, LIMITS.queryLengthMax, {
-        description: "What the agent is about to do or was asked; finds memories by meaning. Without one the newest come.",
+        description: "What the agent is about to do or was asked; finds memories by meaning. Without one, the newest are given.",
       }),
     ),
     memory_limit: Limited("memories", LIMITS.contextMemoriesMax, LIMITS.contextMemoriesDefault),

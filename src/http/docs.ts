@@ -1,10 +1,9 @@
 /**
  * The docs: a page for people at `/docs`, the OpenAPI document for programs at `/openapi.json`.
  *
- * The page is Swagger UI as @elysiajs/swagger writes it, an application of its own that is asked for its page once. It would
- * have the browser fetch its script from elsewhere; here the script and the style are files of ours, inside the executable
- * too, and the page may load nothing else, so that it works without any network. All of it is made when it is first asked
- * for, so that a start does not wait for it.
+ * The page is Swagger UI as @elysiajs/swagger renders it. That plugin has the browser load its script from another server; here
+ * script and style are our own files, also in the executable, and the page may load nothing else, so that it works without any
+ * network. Page and document are made on their first request, so that a start does not wait for them.
  *
  * @module
  */
@@ -23,15 +22,15 @@ export interface Page {
 
 const PAGE = "/docs";
 const DOCUMENT = "/openapi.json";
-/** The version in the name lets a browser keep them for good. */
+/** The version in the name lets browsers cache them for ever. */
 const SCRIPT = `/docs/swagger-ui-bundle-${uiVersion}.js`;
 const STYLE = `/docs/swagger-ui-${uiVersion}.css`;
-const FOR_GOOD = "public, max-age=31536000, immutable";
+const CACHED_FOR_EVER = "public, max-age=31536000, immutable";
 
 /**
- * What is at which path; all of it is for everyone.
+ * Returns the pages by their paths.
  *
- * @param render - makes the page when it is first asked for; a failure is not cached
+ * @param render - makes the page on its first request; a failure is not cached
  */
 export function docsPages(
   endpoints: readonly Endpoint[],
@@ -60,15 +59,15 @@ export function docsPages(
 }
 
 function uiFile(path: string, type: string): Page {
-  return { status: 200, body: Bun.file(path), headers: { "Content-Type": type, "Cache-Control": FOR_GOOD } };
+  return { status: 200, body: Bun.file(path), headers: { "Content-Type": type, "Cache-Control": CACHED_FOR_EVER } };
 }
 
 async function renderPage(): Promise<Page> {
   const { swagger } = await import("@elysiajs/swagger");
   const swaggerOptions = {
-    // The plugin would write its path without the slash, which is another one below `/docs/`.
+    // Without the slash, as the plugin writes it, it would be another path below `/docs/`.
     url: DOCUMENT,
-    // By default the page has the document checked by a public server.
+    // By default the page sends the document to a public server for validation.
     validatorUrl: "none",
     deepLinking: true,
     displayRequestDuration: true,
@@ -91,7 +90,7 @@ function withOwnScript(html: string): string {
   return new HTMLRewriter().on("script[src]", script).transform(html);
 }
 
-/** Allows our own files and what stands in the page itself, by its hash. */
+/** Allows our own files and, by their hashes, the scripts and styles in the page itself. */
 function policyFor(html: string): string {
   const hashes = (tag: string) =>
     Array.from(html.matchAll(new RegExp(`<${tag}>(.*?)</${tag}>`, "gs")), ([, text = ""]) => {

@@ -1,5 +1,5 @@
 /**
- * What the docs say of each error: when it comes, and what it looks like.
+ * The documentation of each error: when it occurs, with an example.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { OneOf } from "./types.ts";
 
 interface ErrorDoc {
   when: string;
-  /** As an answer might have it. */
+  /** The message of the example. */
   message: string;
   detail?: ErrorDetail;
 }
@@ -25,7 +25,7 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
     detail: { param: "limit" },
   },
   authentication_failed: {
-    when: "no API key came with the request, or one that is not valid, has expired or was revoked.",
+    when: "the request has no API key, or one that is not valid, has expired or was revoked.",
     message: "The API key is not valid, has expired or was revoked.",
   },
   permission_denied: {
@@ -34,11 +34,11 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
   },
   resource_not_found: { when: "there is no such record.", message: "There is no API key key_0VQk39zYxWvU.", detail: { param: "key_id" } },
   request_timeout: {
-    when: `the body did not arrive within ${LIMITS.bodySecondsMax} s, a long one at less than ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second; the connection is closed.`,
+    when: `the body did not arrive within ${LIMITS.bodySecondsMax} s, and at less than ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second; the connection is closed.`,
     message: "The body took too long to arrive: it has 30 s, and a long one as long as 32 KiB a second take.",
   },
   session_not_found: {
-    when: "there is no such session: it never was, has expired or was deleted.",
+    when: "there is no such session: it never existed, has expired or was deleted.",
     message: "There is no session sess_0VQk3aB4x1Zq; it may have expired or been deleted.",
     detail: { param: "session_id" },
   },
@@ -53,11 +53,11 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
     detail: { param: "turn_id" },
   },
   trace_not_found: {
-    when: "there is no such trace: it never was, was kept for as long as the tier of its key allows, or is only for keys with the scope `admin`.",
+    when: "there is no such trace: it never existed, is older than the tier of its key keeps traces, or is only for keys with the scope `admin`.",
     message: "There is no trace trace_0VQk3bD4z9Xw; it may have been kept for as long as its key's tier allows.",
   },
   version_not_found: {
-    when: "the session has no such version, or has it no more, since only the newest are kept (the setting `state_versions_kept`) and version 0.",
+    when: "the session has no such version, or no longer: only the newest (the setting `state_versions_kept`) and version 0 are kept.",
     message: "Session sess_0VQk3aB4x1Zq has no version 7; its versions are 0 to 2.",
     detail: { param: "version" },
   },
@@ -90,7 +90,7 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
   },
 };
 
-/** What any endpoint can answer. */
+/** Errors of every endpoint. */
 const COMMON_ERRORS = [
   "authentication_failed",
   "permission_denied",
@@ -100,7 +100,7 @@ const COMMON_ERRORS = [
   "service_unavailable",
 ] as const satisfies readonly WireCode[];
 
-/** What an endpoint can answer: without a body none is late, and without parameters either nothing can be wrong. */
+/** Returns the errors of an endpoint: only one with a body can time out, only one with a body or a query can be called wrongly. */
 export function errorsOf({ query, body, errors }: Pick<Endpoint, "query" | "body" | "errors">): WireCode[] {
   const ofBody: WireCode[] = body === null ? [] : ["request_timeout"];
   const ofInput: WireCode[] = body === null && Object.keys(query.properties).length === 0 ? [] : ["invalid_request"];
@@ -128,7 +128,7 @@ export function errorDescription(code: WireCode): string {
   return `\`${code}\`: ${ERROR_DOCS[code].when}`;
 }
 
-/** An answer with the error, in exactly the form that the server gives it. */
+/** Returns an answer with the error, as the server writes it. */
 export function errorExample(code: WireCode): JsonObject {
   const { message, detail } = ERROR_DOCS[code];
   return JSON.parse(errorJson(new ApiError(code, message, detail), "req_0VQk3bD4w8Vu")) as JsonObject;

@@ -1,8 +1,8 @@
 /**
- * TypeBox schemas in the words of OpenAPI 3.0.
+ * Translates TypeBox schemas, which are JSON Schema, to OpenAPI 3.0.
  *
- * What TypeBox makes is JSON Schema; 3.0 has no `const`, no null type, and one example instead of several. A schema with a
- * title becomes a component of that name and is referred to wherever it stands; one without is written out in place.
+ * OpenAPI 3.0 has no `const`, no null type, and one example instead of several. A schema with a title becomes a component of that
+ * name, to which its users refer; one without is written out in place.
  *
  * @module
  */
@@ -13,7 +13,7 @@ import { toJson, type JsonObject, type JsonValue } from "../lib/json.ts";
 /** The schemas with a title, by title. */
 export type SchemaComponents = Map<string, JsonObject>;
 
-/** What stands for `schema` in the document; its components are added to `components`. */
+/** Returns what the document has for `schema`, and adds its components to `components`. */
 export function openApiSchema(schema: TSchema, components: SchemaComponents): JsonObject {
   const translated = translate(schema, components);
   const { title } = schema;

@@ -29,19 +29,19 @@ const DESCRIPTION = `${SUMMARY}
   the setting \`max_body_bytes\` says otherwise. Types are strict, unknown fields are ignored (unknown settings refused), and a null for an optional field
   is the same as leaving it out. Nothing in a body nests deeper than ${LIMITS.jsonDepthMax} levels. A whole number that a double
   does not hold exactly (from 2^53 on) is refused with its path, \`state.order.id\`: send it as text. Lengths of text count code
-  points. A body has ${LIMITS.bodySecondsMax} s to arrive, a long one as long as ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second take. Of all bodies under way
-  beyond ${LIMITS.arrivingBytesMax / 1024 / 1024} MiB, half of it for one key, more are 503 with \`Retry-After\`.
+  points. A body must arrive within ${LIMITS.bodySecondsMax} s, or at ${LIMITS.bodyBytesPerSecondMin / 1024} KiB a second if that takes longer. While bodies that are arriving
+  take ${LIMITS.arrivingBytesMax / 1024 / 1024} MiB in all, or half of that for one key, others are answered 503 with \`Retry-After\`.
 - **Times** are ISO 8601 in UTC with milliseconds. **Ids** are a prefix, an underscore and 12 letters or digits, and sort by time.
 - **Lists** are newest first. A parameter that only other lists have is refused, since ignoring a filter would answer with what was
-  not asked for; one that no list has is ignored. While \`has_more\` is true, the next page starts after the \`last_id\` of this one: \`starting_after\`.
-  A page of large records ends early, after ${LIMITS.pageBytesMax / 1024 / 1024} MiB, with \`has_more\`. So does one that looked at ${LIMITS.listLooksMax.toLocaleString("en")} index
-  entries, as where filters rarely meet: it can be short or empty, and its \`last_id\` says how far the search has come.
-- **Read answers** while they come: beyond ${LIMITS.unsentBytesMax / 1024 / 1024} MiB of them that are not read, half of it for one key, more are 503 with
-  \`Retry-After\`.
+  not asked for; one that no list has is ignored. While \`has_more\` is true, the next page has the \`last_id\` of this one as its \`starting_after\`.
+  A page of large records ends early, after ${LIMITS.pageBytesMax / 1024 / 1024} MiB, with \`has_more\`. So does one whose filters rarely match,
+  after ${LIMITS.listLooksMax.toLocaleString("en")} index entries: it can be short or empty, and its \`last_id\` is where the next page continues.
+- **Read answers** as they arrive: while answers that clients do not read take ${LIMITS.unsentBytesMax / 1024 / 1024} MiB in all, or half of that for one
+  key, others are 503 with \`Retry-After\`.
 - **Errors** have a \`code\` and a \`message\` that says what was expected and what came. A path that does not exist is 404
   \`resource_not_found\`; a method that a path does not know is 405 \`invalid_request\`, and the header \`Allow\` has those it knows.
 - **Retries** are safe with an \`Idempotency-Key\`: one change and one answer, for ${LIMITS.idempotencyHours} hours. Search and
-  context change nothing: they are run each time, whatever the key.
+  context change nothing and ignore it.
 - **Rates** are limited for each key. Every response says how much is left.`;
 
 const TAGS: Record<string, string> = {
@@ -51,11 +51,11 @@ const TAGS: Record<string, string> = {
   Context: "All an agent needs for its next step, in one call.",
   Traces: "Who changed what, and when.",
   "API keys": "Who may do what, and how often.",
-  Webhooks: `Who hears of what happens, and where. Events are delivered at least once, in the order of each session as far as retries allow; up to ${LIMITS.webhookSessionsAtOnceMax} sessions of a webhook are delivered at once, and events that belong to no session in any order.
+  Webhooks: `Where events are posted. Events are delivered at least once, in the order of each session as far as retries allow; up to ${LIMITS.webhookSessionsAtOnceMax} sessions of a webhook are delivered at once, and events that belong to no session in any order.
 
 Each is a POST of \`{"id", "type", "created_at", "data"}\`, signed in \`X-Webhook-Signature\` (the hex HMAC-SHA256 of the body, keyed with
-the secret's text) and as Standard Webhooks has it (\`webhook-id\`, \`webhook-timestamp\`, \`webhook-signature\`). Any 2xx will do; unless
-the settings say otherwise it has to come within 15 s, and what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h.`,
+the secret's text) and as Standard Webhooks defines (\`webhook-id\`, \`webhook-timestamp\`, \`webhook-signature\`). Any 2xx counts as delivered; unless
+the settings say otherwise it must come within 15 s, and what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h.`,
   Health: "Whether the server is there. Needs no key.",
 };
 
@@ -68,7 +68,7 @@ const HEADERS: Record<string, JsonObject> = {
   "X-RateLimit-Limit": { required: true, description: "Requests per minute.", schema: { type: "integer", example: 1000 } },
   "X-RateLimit-Remaining": {
     required: true,
-    description: "Requests that could be made at once now.",
+    description: "Requests that can be made at once now.",
     schema: { type: "integer", example: 1999 },
   },
   "X-RateLimit-Reset": {
@@ -78,18 +78,17 @@ const HEADERS: Record<string, JsonObject> = {
   },
   "Retry-After": { required: true, description: "Seconds to wait.", schema: { type: "integer", example: 1 } },
   "Idempotency-Replayed": {
-    description: "`true`: the answer that an earlier request with this `Idempotency-Key` got; nothing was changed.",
+    description: "`true`: this is the answer to an earlier request with this `Idempotency-Key`; nothing was changed.",
     schema: { type: "string", enum: ["true"] },
   },
 };
-/** With a 503, if it is known how long. */
-const RETRY_AFTER_IF_KNOWN = { description: "Seconds to wait; not with every 503.", schema: { type: "integer", example: 1 } };
+const RETRY_AFTER_IF_KNOWN = { description: "Seconds to wait, if they are known.", schema: { type: "integer", example: 1 } };
 const ON_EVERY_RESPONSE = ["X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
 
 const IDEMPOTENCY_KEY: JsonObject = {
   name: "Idempotency-Key",
   in: "header",
-  description: `1 to ${LIMITS.idempotencyKeyLengthMax} printable ASCII characters. The same request with the same key is done once: within ${LIMITS.idempotencyHours} hours it gets the first answer again. The same key on another request is 400 \`invalid_request\`.`,
+  description: `1 to ${LIMITS.idempotencyKeyLengthMax} printable ASCII characters. A request that is repeated with the same key within ${LIMITS.idempotencyHours} hours changes nothing and gets the first answer again. The same key on another request is 400 \`invalid_request\`.`,
   schema: { type: "string", minLength: 1, maxLength: LIMITS.idempotencyKeyLengthMax },
 };
 
@@ -100,10 +99,10 @@ const Health = Type.Object(
     }),
     reason: Type.Optional(Type.String({ description: "Why it is degraded." })),
     version: Type.String({ description: "Version of Cairn." }),
-    durability: OneOf(DURABILITIES, { description: "Whether a write is answered once it is on the disk, or sooner." }),
+    durability: OneOf(DURABILITIES, { description: "Whether a write is answered after it is on disk (`strict`) or before (`relaxed`)." }),
     region: Type.Optional(Type.String({ description: "Label of this deployment, if it has one." })),
   },
-  { title: "Health", description: "What the server can do at present." },
+  { title: "Health", description: "What the server can do now." },
 );
 const HEALTH = [
   { path: "/health", operationId: "getHealth", summary: "Can the server read, write and search?" },
@@ -111,7 +110,7 @@ const HEALTH = [
   { path: "/health/live", operationId: "getLiveness", summary: "Is the process alive? For probes." },
 ];
 
-/** What operations refer to, filled as they are written. */
+/** What operations refer to; each adds its own. */
 interface Components {
   schemas: SchemaComponents;
   responses: Map<string, JsonObject>;
@@ -214,7 +213,7 @@ function success(description: string, schema: TSchema, example: JsonValue, heade
   };
 }
 
-/** One response for each status, with all the codes it can carry. */
+/** Returns one response for each status, with all the codes it can have. */
 function errorResponses(codes: readonly WireCode[], components: Components): Record<string, JsonObject> {
   const byStatus = Map.groupBy(codes, (code) => ERRORS[code].status);
   return Object.fromEntries(

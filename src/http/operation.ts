@@ -1,9 +1,8 @@
 /**
  * An operation: what an endpoint does for a caller, once its arguments are checked.
  *
- * `call` does it without HTTP. For a request the pipeline takes the same steps, with the arguments that it reads from the request
- * and the caller that it knows by its key. Rate limits and the memory of bodies and answers are about connections: they are not
- * for `call`.
+ * `call` does it without HTTP. For a request the pipeline takes the same steps with the arguments it reads from the request and
+ * the caller it knows by its key. Rate limits and the memory of bodies and answers concern connections, not `call`.
  *
  * @module
  */
@@ -20,19 +19,19 @@ import { listParametersOf, refuseForeignFilter } from "./query.ts";
 import type { SealingKeys } from "./seal.ts";
 import { fieldReader, validator, type Validate } from "./validate.ts";
 
-/** What operations need beside the endpoints. */
+/** What operations need besides the endpoints. */
 export interface OperationParts {
   readonly idempotency: Idempotency;
   readonly settings: BodySettings;
   readonly store: FailingStore;
 }
 
-/** The settings about bodies, read for each of them: they change while Cairn runs. */
+/** The settings about bodies, read for each of them since they change while Cairn runs. */
 export interface BodySettings {
   readonly values: { readonly max_body_bytes: number };
 }
 
-/** What an operation is given, as its `input` describes it; what is left out is as in a request without it. */
+/** The arguments of an operation as its `input` describes them. */
 export interface Arguments {
   readonly path?: Readonly<Record<string, string | number>>;
   readonly query?: Readonly<Record<string, unknown>>;
@@ -42,9 +41,9 @@ export interface Arguments {
 export interface OperationAnswer {
   readonly status: number;
   readonly body: JsonText;
-  /** Whether an earlier call with the same idempotency key got this answer, and nothing was changed. */
+  /** Whether this is the answer to an earlier call with the same idempotency key, so that nothing was changed. */
   readonly replayed: boolean;
-  /** Whether something may have been changed, so that the answer cannot be refused any more. */
+  /** Whether something may have been changed, so that the answer can no longer be refused. */
   readonly isChange: boolean;
 }
 
@@ -88,13 +87,13 @@ export class Operation {
     this.#parts = parts;
   }
 
-  /** The schemas of the arguments; no body is null. */
+  /** The schemas of the arguments; null for an operation without a body. */
   get input(): { path: TObject; query: TObject; body: TObject | null } {
     const { path, query, body } = this.endpoint;
     return { path: pathSchema(path), query, body };
   }
 
-  /** The schema of the answer of a success. */
+  /** The schema of a success. */
   get output(): TSchema {
     return this.endpoint.response;
   }
@@ -102,8 +101,8 @@ export class Operation {
   /**
    * Answers a call as HTTP answers the same request of the same key.
    *
-   * @param retry - an idempotency key, for an operation that heeds one, and the API key of the caller, which encrypts a kept secret
-   * @throws {ApiError} as HTTP has it, and nothing else
+   * @param retry - an idempotency key, ignored by operations that take none, and the caller's API key, which encrypts kept secrets
+   * @throws {ApiError} the error that HTTP would answer with, and nothing else
    */
   async call(caller: ApiCaller, { path = {}, query = {}, body }: Arguments, retry?: SealingKeys): Promise<OperationAnswer> {
     try {
@@ -134,9 +133,9 @@ export class Operation {
   /**
    * Checks all arguments but the body.
    *
-   * @param params - of the path; null is one that could not be decoded, which no record has as its id. Changed in place
+   * @param params - of the path, changed in place; null is one that could not be decoded, which is no record's id
    * @param query - parameters that the endpoint knows, as its schema types them
-   * @param names - of all parameters that were sent
+   * @param names - all parameters of the query that were sent
    * @throws {ApiError} `invalid_request` naming the parameter
    */
   check(
@@ -154,7 +153,7 @@ export class Operation {
     return { params: params as Record<string, string>, query: checked, body: NOTHING, sent: NOTHING, caller };
   }
 
-  /** Runs an operation that takes no body: at once where it waits for nothing. */
+  /** Runs an operation that takes no body: synchronously if it waits for nothing. */
   run(call: CheckedCall): OperationAnswer | Promise<OperationAnswer> {
     const body = this.endpoint.run(call as never);
     return body instanceof Promise ? body.then((text) => this.#success(text)) : this.#success(body);
@@ -163,9 +162,9 @@ export class Operation {
   /**
    * Runs an operation that takes a body.
    *
-   * @param path - with the values of its parameters: a part of what makes two idempotent calls the same
-   * @param retry - runs the call once under its idempotency key, if given
-   * @throws {ApiError} `invalid_request` naming the field, after the look for an earlier answer
+   * @param path - with the values of its parameters, to tell idempotent calls apart
+   * @param retry - makes the call idempotent
+   * @throws {ApiError} `invalid_request` naming the field, unless an earlier answer is found
    */
   runWithBody(call: CheckedCall, body: Body, path: string, retry: SealingKeys | undefined): OperationAnswer | Promise<OperationAnswer> {
     const callOf = (caller: ApiCaller): CheckedCall => {

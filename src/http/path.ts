@@ -1,10 +1,10 @@
 /**
- * The path of a request, whatever its `Host` is, and whether there is one.
+ * The path of a request, with any `Host` or without one.
  *
  * @module
  */
 
-/** Path and query, without parsing the address: HTTP/1.0 without a Host gives no more than these. */
+/** Returns path and query without parsing the URL: for HTTP/1.0 without a Host it is only these. */
 export function pathOf(url: string): string {
   if (url.startsWith("/")) return url;
   const start = url.indexOf("/", url.indexOf("//") + 2);
@@ -14,7 +14,7 @@ export function pathOf(url: string): string {
 /** Elysia assumes that scheme and host have at least this many characters (seen with Elysia 1.4). */
 const PATH_FROM = 11;
 
-/** For a request that Elysia would look for the wrong path of: the same one, of a host that is long enough. */
+/** Returns the request, with a host that is long enough for Elysia to find its path. */
 export function routable(request: Request): Request {
   const { url } = request;
   // 8 characters on is the host of `http://` and of `https://`.
@@ -26,7 +26,7 @@ export function routable(request: Request): Request {
 
 const arrived = new WeakMap<Request, Request>();
 
-/** The request that the server knows, of one that `routable` gave. */
+/** Returns the request as it arrived, for one that `routable` returned: the only one the server knows. */
 export function asArrived(request: Request): Request {
   return arrived.get(request) ?? request;
 }

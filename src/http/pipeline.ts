@@ -1,8 +1,8 @@
 /**
  * What happens to every request, whatever it asks for: from its Host header to the headers of its response.
  *
- * `exchange` is the way in and out; what is done in between is a function of the route's. For an operation that is `answer`,
- * whose order of checks `app.ts` shows.
+ * `exchange` is the way in and out; what happens in between is a function of the route. For an operation that is `answer`, whose
+ * order of checks `app.ts` shows.
  *
  * @module
  */
@@ -30,11 +30,11 @@ import { Sending } from "./sending.ts";
 
 /** What the pipeline asks of API keys. */
 export interface KeyLookup {
-  /** The key that was presented, while it is valid. */
+  /** Returns the presented key while it is valid. */
   find(presented: string): ApiKeyRow | undefined;
   /** Called for every request of a key. */
   noteUse(key: ApiKeyRow): void;
-  /** How long the traces of what a key does are kept. */
+  /** Returns how long traces of changes by a key are kept. */
   retentionDays(key: ApiKeyRow): number;
   /** Requests without a key share a bucket of this rate per address. */
   readonly anonymousRate: Rate;
@@ -48,16 +48,17 @@ export interface PipelineParts {
   readonly metrics: Metrics;
   readonly settings: BodySettings;
   readonly store: FailingStore;
-  /** Address the server listens on, and other names it answers to. */
+  /** Address the server listens on. */
   readonly host: string;
+  /** Other names it answers to. */
   readonly allowedHosts: readonly string[];
-  /** Pages of these origins may call from a browser. */
+  /** Origins whose pages may call from a browser. */
   readonly corsOrigins?: readonly string[];
-  /** Behind a proxy that says how a request reached it: what came over plain HTTP is sent to HTTPS. */
+  /** Redirects requests that reached a proxy over plain HTTP. */
   readonly requireHttps?: boolean;
 }
 
-/** Where a request came from, if the server knows. */
+/** The address a request came from, if the server knows it. */
 type Remote = { requestIP(request: Request): { address: string } | null } | null;
 
 /** A request and what is known of it so far. */
@@ -66,24 +67,21 @@ export interface Exchange {
   readonly remote: Remote;
   /** Path of the endpoint, with the names of its parameters. */
   readonly route: string;
-  /** Set at once; empty only where that failed. */
+  /** Empty only where making one failed. */
   requestId: string;
   startedAt: number;
-  /** Set as soon as it is known whose rate limit counts. */
-  rate: Rate;
+  /** Set by `authenticate`. */
+  key: ApiKeyRow | undefined;
   level: Level | undefined;
-  /** First characters of the key, once it is known. */
-  actor?: string;
-  keyId?: string;
 }
 
 export interface Answer {
   readonly status: number;
   readonly body: string | Blob;
-  /** Beside those that every response has, or instead of them. */
+  /** Added to those of every response; one of the same name replaces it. */
   readonly headers?: Record<string, string>;
   readonly replayed?: boolean;
-  /** Whether a success may have changed something, so that it cannot be refused any more. */
+  /** Whether a success may have changed something, so that it can no longer be refused. */
   readonly isChange?: boolean;
 }
 
@@ -93,12 +91,10 @@ export class Pipeline {
   readonly #isOwnHost: (host: string | null) => boolean;
   readonly #limiter: RateLimiter;
   readonly #sending = new Sending();
-  /** Not the source of records' ids: whatever these have come to, a request has an id. */
+  /** Not the source of records' ids, which can run out: a request always has an id. */
   readonly #requestIds: IdSource;
-  /** Set for each response, which takes a copy: cheaper than having Bun read them from an object each time. */
+  /** Shared by all responses, each of which copies them: half a microsecond less than giving each an object. */
   readonly #headers: Headers;
-  #limitHeader = "";
-  #resetHeader = "";
 
   constructor(parts: PipelineParts) {
     this.#parts = parts;
@@ -117,8 +113,8 @@ export class Pipeline {
   }
 
   /**
-   * Runs `work` and turns what it returns or throws into a response: at once where nothing is waited for, since a promise
-   * costs the server as much as all the rest of a small answer.
+   * Runs `work` and turns what it returns or throws into a response: synchronously unless `work` waits, since a promise costs
+   * as much as the rest of a small answer.
    */
   exchange(
     route: string,
@@ -126,29 +122,29 @@ export class Pipeline {
     remote: Remote,
     work: (exchange: Exchange) => Answer | Promise<Answer>,
   ): Response | Promise<Response> {
-    const { clock, keys, requireHttps } = this.#parts;
-    const exchange: Exchange = { request, remote, route, requestId: "", startedAt: 0, rate: keys.anonymousRate, level: undefined };
+    const { clock, requireHttps } = this.#parts;
+    const exchange: Exchange = { request, remote, route, requestId: "", startedAt: 0, key: undefined, level: undefined };
     try {
       exchange.startedAt = clock.elapsed();
       exchange.requestId = requestIdOf(request.headers, this.#requestIds);
       if (!this.#isOwnHost(request.headers.get("host"))) throw foreignHost();
       const location = requireHttps === true ? httpsLocation(request.headers, pathOf(request.url)) : undefined;
-      if (location !== undefined) return this.respond(exchange, { status: 308, body: "", headers: { Location: location } });
+      if (location !== undefined) return this.#respond(exchange, { status: 308, body: "", headers: { Location: location } });
       const answer = work(exchange);
-      return answer instanceof Promise ? this.#respondLater(exchange, answer) : this.respond(exchange, answer);
+      return answer instanceof Promise ? this.#respondLater(exchange, answer) : this.#respond(exchange, answer);
     } catch (error) {
-      return this.refuse(exchange, error);
+      return this.#refuse(exchange, error);
     }
   }
 
-  /** Has an operation answer a request, once all that comes before it is checked. */
+  /** Checks a request for an operation and runs that. */
   answer(operation: Operation, exchange: Exchange, params: Record<string, string | null>): Answer | Promise<Answer> {
     const { url, headers } = exchange.request;
     const key = this.authenticate(exchange);
     operation.authorize(key.scopes);
     this.#sending.refuseWithoutRoom(key.id);
     refuseDeclaredBody(headers, this.#parts.settings.values.max_body_bytes);
-    const caller = this.callerOf(exchange, key);
+    const caller = this.#callerOf(exchange, key);
     const call = operation.takesQuery
       ? operation.check(caller, params, readQuery(url, operation.endpoint.query), parameterNames(url))
       : operation.check(caller, params);
@@ -162,7 +158,7 @@ export class Pipeline {
     const arrival = this.#parts.arrivals.begin(call.caller.keyId);
     try {
       const body = await readBody(request, bytesMax, arrival);
-      // A body can be long in coming, and its key be revoked meanwhile.
+      // The key may have been revoked while the body arrived.
       if (this.#keyOf(request) === undefined) throw notAuthenticated(KEY_NOT_VALID);
       const retry = idempotencyKey === null ? undefined : { idempotencyKey, presentedKey: presentedKey(request.headers) ?? "" };
       return await operation.runWithBody(call, body, pathOf(request.url), retry);
@@ -172,21 +168,16 @@ export class Pipeline {
   }
 
   /**
-   * Returns the key that was presented, with a token taken from its bucket; without one, from the address's.
+   * Returns the presented key, having taken a token from its bucket; without a key the token is from the address's bucket.
    *
    * @throws {ApiError} `rate_limit_exceeded`, or `authentication_failed` without a valid key
    */
   authenticate(exchange: Exchange): ApiKeyRow {
     const { keys } = this.#parts;
-    const key = this.#keyOf(exchange.request);
-    exchange.rate = key ?? keys.anonymousRate;
-    if (key !== undefined) {
-      exchange.actor = key.prefix;
-      exchange.keyId = key.id;
-    }
-    exchange.level =
-      key === undefined ? this.#limiter.takeOfAddress(addressOf(exchange), exchange.rate, 1) : this.#limiter.takeOfKey(key.id, key);
-    if (!exchange.level.allowed) throw rateLimited(exchange.rate, exchange.level);
+    const key = (exchange.key = this.#keyOf(exchange.request));
+    const level = key === undefined ? this.#levelOfAddress(exchange, 1) : this.#limiter.takeOfKey(key.id, key);
+    exchange.level = level;
+    if (!level.allowed) throw rateLimited(key ?? keys.anonymousRate, level);
     if (key === undefined) {
       const wasPresented = presentedKey(exchange.request.headers) !== null;
       throw notAuthenticated(wasPresented ? KEY_NOT_VALID : "An API key is required, in the header X-API-Key.");
@@ -200,8 +191,12 @@ export class Pipeline {
     return presented === null ? undefined : this.#parts.keys.find(presented);
   }
 
-  /** Who asks, for an operation. */
-  callerOf({ requestId, startedAt }: Exchange, key: ApiKeyRow): ApiCaller {
+  #levelOfAddress({ request, remote }: Exchange, tokens: 0 | 1): Level {
+    const address = remote?.requestIP(asArrived(request))?.address ?? "unknown";
+    return this.#limiter.takeOfAddress(address, this.#parts.keys.anonymousRate, tokens);
+  }
+
+  #callerOf({ requestId, startedAt }: Exchange, key: ApiKeyRow): ApiCaller {
     return {
       actor: key.prefix,
       keyId: key.id as KeyId,
@@ -214,71 +209,68 @@ export class Pipeline {
 
   async #respondLater(exchange: Exchange, answer: Promise<Answer>): Promise<Response> {
     try {
-      return this.respond(exchange, await answer);
+      return this.#respond(exchange, await answer);
     } catch (error) {
-      return this.refuse(exchange, error);
+      return this.#refuse(exchange, error);
     }
   }
 
-  respond(exchange: Exchange, { status, body: answer, headers: more, replayed, isChange = false }: Answer): Response {
-    const { keyId, request } = exchange;
-    const body = keyId === undefined || typeof answer !== "string" ? answer : this.#sending.bodyOf(keyId, answer, isChange);
+  #respond(exchange: Exchange, { status, body: answer, headers: more, replayed, isChange = false }: Answer): Response {
+    const { key, request } = exchange;
+    const body = key === undefined || typeof answer !== "string" ? answer : this.#sending.bodyOf(key.id, answer, isChange);
     let headers = this.#commonHeaders(exchange);
     if (more !== undefined || replayed === true || this.#corsOrigins.length > 0) {
       headers = new Headers(headers);
-      for (const [name, value] of Object.entries(more ?? {})) headers.set(name, value);
+      const cors = corsHeaders(this.#corsOrigins, request.headers);
+      for (const [name, value] of Object.entries({ ...more, ...cors })) headers.set(name, value);
       if (replayed === true) headers.set("Idempotency-Replayed", "true");
-      if (this.#corsOrigins.length > 0)
-        for (const [name, value] of Object.entries(corsHeaders(this.#corsOrigins, request.headers))) headers.set(name, value);
     }
     this.#note(exchange, status);
     return new Response(body, { status, headers });
   }
 
-  /** Headers of every response, valid until the next one. */
+  /** Returns the headers of every response, valid until the next one. */
   #commonHeaders(exchange: Exchange): Headers {
+    const { clock, keys } = this.#parts;
+    exchange.level ??= this.#levelOfAddress(exchange, 0);
+    const [limit, remaining, reset] = rateLimitHeaders(exchange.key ?? keys.anonymousRate, exchange.level, clock.now());
     const headers = this.#headers;
-    exchange.level ??= this.#limiter.takeOfAddress(addressOf(exchange), this.#parts.keys.anonymousRate, 0);
-    const [limit, remaining, reset] = rateLimitHeaders(exchange.rate, exchange.level, this.#parts.clock.now());
     headers.set("X-Request-Id", exchange.requestId);
+    headers.set("X-RateLimit-Limit", limit);
     headers.set("X-RateLimit-Remaining", remaining);
-    // The same from one response to the next, as a rule.
-    if (limit !== this.#limitHeader) headers.set("X-RateLimit-Limit", (this.#limitHeader = limit));
-    if (reset !== this.#resetHeader) headers.set("X-RateLimit-Reset", (this.#resetHeader = reset));
+    headers.set("X-RateLimit-Reset", reset);
     return headers;
   }
 
   /** Counts and logs what an operator sees of a request: never its content, its key or its query. */
-  #note({ request, route, requestId, startedAt, actor }: Exchange, status: number): void {
+  #note({ request, route, requestId, startedAt, key }: Exchange, status: number): void {
     const { clock, log, metrics } = this.#parts;
     const ms = Math.round((clock.elapsed() - startedAt) * 100) / 100;
     metrics.observe(route, request.method, status, ms);
-    if (log.enabled("info")) log.info("request", { method: request.method, route, status, ms, request_id: requestId, key: actor });
+    if (log.enabled("info")) log.info("request", { method: request.method, route, status, ms, request_id: requestId, key: key?.prefix });
   }
 
-  refuse(exchange: Exchange, thrown: unknown): Response {
+  #refuse(exchange: Exchange, thrown: unknown): Response {
     const error = apiErrorOf(thrown, this.#parts.store);
     const status = statusOf(error);
+    const { allow, retryAfterSeconds, closesConnection, cause } = error.detail;
     const headers: Record<string, string> = {};
-    if (error.detail.allow !== undefined) headers["Allow"] = error.detail.allow;
-    if (error.detail.retryAfterSeconds !== undefined) headers["Retry-After"] = String(error.detail.retryAfterSeconds);
-    if (error.detail.closesConnection === true) headers["Connection"] = "close";
+    if (allow !== undefined) headers["Allow"] = allow;
+    if (retryAfterSeconds !== undefined) headers["Retry-After"] = String(retryAfterSeconds);
+    if (closesConnection === true) headers["Connection"] = "close";
     const body = errorJson(error, exchange.requestId);
     try {
-      // What is refused to shed load is no fault, and there can be much of it.
-      if (status >= 500 && error.detail.retryAfterSeconds === undefined)
-        this.#parts.log.error(error.message, { request_id: exchange.requestId, cause: causeOf(error) });
-      return this.respond(exchange, { status, body, headers });
+      // Load shedding, which says when to retry, is no fault and can be frequent.
+      if (status >= 500 && retryAfterSeconds === undefined) {
+        const described = cause === undefined ? undefined : describeError(cause);
+        this.#parts.log.error(error.message, { request_id: exchange.requestId, cause: described });
+      }
+      return this.#respond(exchange, { status, body, headers });
     } catch {
-      // Neither the log nor the headers of every response could be written: it is answered as an error all the same.
+      // Neither the log nor the headers of every response could be written: the client gets the error all the same.
       return new Response(body, { status, headers: { ...headers, "Content-Type": "application/json" } });
     }
   }
-}
-
-/** For the log, where there is more to say than the message. */
-function causeOf({ detail: { cause } }: ApiError): string | undefined {
-  return cause === undefined ? undefined : describeError(cause);
 }
 
 const KEY_NOT_VALID = "The API key is not valid, has expired or was revoked.";
@@ -299,8 +291,4 @@ function presentedKey(headers: Headers): string | null {
   if (key !== null) return key;
   const authorization = headers.get("authorization");
   return authorization !== null && /^bearer /i.test(authorization) ? authorization.slice("bearer ".length).trim() : null;
-}
-
-function addressOf({ request, remote }: Exchange): string {
-  return remote?.requestIP(asArrived(request))?.address ?? "unknown";
 }

@@ -1,5 +1,5 @@
 /**
- * Reads a query string by its schema: texts as they are, whole numbers where a number is meant, true and false likewise.
+ * Reads a query string by its schema: integers and booleans where the schema has these, texts as they are.
  *
  * @module
  */
@@ -9,13 +9,13 @@ import { ApiError } from "../lib/errors.ts";
 /** A plain decimal integer; anything else stays text, which the schema then refuses. */
 const INTEGER = /^-?\d{1,15}$/;
 
-/** In a query a plus is a space: an offset that was not escaped is meant all the same. */
+/** In a query a plus is a space: `+02:00` that was not escaped is still read as an offset. */
 const UNESCAPED_OFFSET = /(T.*) (\d\d(?::?\d\d)?)$/i;
 
-/** Longer than any time with its offset: such a text stays as it is, since the pattern would take long over it. */
+/** Longer than any time with its offset: the pattern would be slow on longer texts. */
 const TIME_LENGTH_MAX = 64;
 
-/** Only what the schema knows is read; of a repeated parameter the first counts, unless a list is meant. */
+/** Reads the parameters that the schema knows; of a repeated one the first counts, unless the schema has an array. */
 export function readQuery(url: string, schema: TObject): Record<string, unknown> {
   const start = url.indexOf("?");
   if (start === -1) return {};
@@ -32,13 +32,13 @@ export function readQuery(url: string, schema: TObject): Record<string, unknown>
   return query;
 }
 
-/** Names of all parameters that were sent, also of those that no endpoint knows. */
+/** Returns the names of all parameters that were sent, known or not. */
 export function parameterNames(url: string): Iterable<string> {
   const start = url.indexOf("?");
   return start === -1 ? [] : new URLSearchParams(url.slice(start + 1)).keys();
 }
 
-/** Names of the parameters of all lists of an API. */
+/** Returns the names of the parameters of all lists of an API. */
 export function listParametersOf(endpoints: readonly { method: string; query: TObject }[]): ReadonlySet<string> {
   return new Set(endpoints.filter(isList).flatMap(({ query }) => Object.keys(query.properties)));
 }
@@ -49,11 +49,11 @@ function isList({ method, query }: { method: string; query: TObject }): boolean 
 }
 
 /**
- * A list that ignored a filter which another one knows would answer with records that were not asked for.
+ * Refuses a list a filter that only other lists have: ignoring it would answer with records that were not asked for.
  *
- * @param names - of the parameters that were sent
- * @param known - what `listParametersOf` gave
- * @throws {ApiError} `invalid_request` for the parameter of another list; what no list knows is ignored
+ * @param names - the parameters that were sent; those that no list has are ignored
+ * @param known - those of all lists, from `listParametersOf`
+ * @throws {ApiError} `invalid_request` naming the parameter
  */
 export function refuseForeignFilter(
   names: Iterable<string>,

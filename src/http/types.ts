@@ -84,7 +84,7 @@ export function Default<Inner extends TSchema>(inner: Inner, value: Static<Inner
   return { ...Type.Optional<TSchema>(inner), default: value } as TOptional<Inner> & { default: Static<Inner> };
 }
 
-/** A JSON object of the caller's own, at most 64 levels deep: `body.ts` has refused a deeper one. */
+/** A JSON object of the caller's own; `body.ts` has limited its depth. */
 export function UserObject(options: Options & { maxBytes?: number } = {}): TUnsafe<JsonObject> {
   const { maxBytes, ...rest } = options;
   return Type.Unsafe<JsonObject>({
@@ -100,7 +100,7 @@ export function Metadata(description: string): TUnsafe<JsonObject> {
   return UserObject({ maxBytes: LIMITS.metadataBytesMax, description, examples: [{ channel: "chat" }] });
 }
 
-/** A value, or a null that says something other than leaving it out. */
+/** A value, or a null that means something other than leaving it out. */
 export function OrNull<Inner extends TSchema>(inner: Inner): TUnsafe<Static<Inner> | null> {
   return Type.Unsafe<Static<Inner> | null>({ ...inner, [Kind]: OR_NULL_KIND, [INNER]: inner, nullable: true });
 }
@@ -150,7 +150,7 @@ export function Limit(max: number = LIMITS.listMax, fallback: number = LIMITS.li
 /** `starting_after` of a list whose records have ids. */
 export function Cursor<Prefix extends IdPrefix>(prefix: Prefix): TUnsafe<Id<Prefix>> {
   return Parsed(`an id (${prefix}_ and 12 characters)`, (text) => (isId(prefix, text) ? text : undefined), {
-    description: `The last id of the page before (\`${prefix}_…\`); its record need not exist any more.`,
+    description: `The last id of the previous page (\`${prefix}_…\`); its record need not exist any more.`,
   });
 }
 
@@ -177,7 +177,7 @@ export function ListOf(item: TSchema, description: string) {
         ...Type.String(),
         nullable: true,
         description:
-          "The next page's `starting_after`: the id of the last record, or an older one up to which everything was looked at. Null at the end of an empty list.",
+          "The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty list.",
       }),
     },
     { ...(item.title === undefined ? {} : { title: `${item.title}List` }), description, examples: [page] },

@@ -1,5 +1,6 @@
 /**
- * Checks input against its schema and says of the first thing that is wrong: where, what was expected, what came.
+ * Checks input against its schema, and reads from it the fields that an operation gets. An error names the first field that is
+ * wrong, what was expected and what came.
  *
  * A null for an optional field counts as left out. Unknown fields are ignored. Types are strict: `"5"` is no integer.
  *
@@ -15,7 +16,7 @@ import { EXPECTED, OBJECT_KIND, ONE_OF, PARSE, type ParsedSchema } from "./types
 
 export type Validate = (input: Record<string, unknown>) => Record<string, unknown>;
 
-/** Compiles once per endpoint. The result gives the input back without its nulls, or throws `invalid_request`. */
+/** Compiles a schema. The result returns the input without its nulls, or throws `invalid_request`. */
 export function validator(schema: TObject): Validate {
   const check: TypeCheck<TObject> = TypeCompiler.Compile(schema);
   const properties = propertiesOf(schema);
@@ -60,7 +61,7 @@ export function fieldReader(schema: TObject): Validate {
 
 interface Property {
   name: string;
-  /** Whether a null says the same. */
+  /** Whether it is optional, so that a null means the same as leaving it out. */
   mayBeLeftOut: boolean;
   /** The members of an object that the schema describes. */
   inner: readonly Property[] | undefined;
@@ -74,7 +75,7 @@ function propertiesOf(schema: TObject): Property[] {
   }));
 }
 
-/** Without the nulls of optional members, as deep as the schema describes; the same object when there are none. */
+/** Returns the input without the nulls of optional members, as deep as the schema describes; the same object if there are none. */
 function withoutNulls(properties: readonly Property[], input: Record<string, unknown>): Record<string, unknown> {
   let changes: Map<string, unknown> | undefined;
   for (const { name, mayBeLeftOut, inner } of properties) {

@@ -43,9 +43,9 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
     keys.post(`${path}/roll`, {
       summary: "Roll an API key",
       description:
-        "Makes a key with the same name, scopes, tier, rate limit and end in the place of this one, which keeps working for " +
-        "`overlap_seconds`, and never longer than it would have. The new key is in this answer only, which a replay with the same " +
-        "Idempotency-Key gives again. A key is rolled once: a second time is 400 `invalid_request`. One that has ended is 404.",
+        "Creates a key with the same name, scopes, tier, rate limit and expiry that replaces this one, which keeps working for " +
+        "`overlap_seconds`, but not beyond its own expiry. The new key is in this answer only, which a replay with the same " +
+        "Idempotency-Key gives again. A key can be rolled once: a second time is 400 `invalid_request`. An expired one is 404.",
       status: 201,
       body: KeyRoll,
       response: ApiKey,
@@ -56,7 +56,7 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
     keys.delete(path, {
       summary: "Revoke an API key",
       description:
-        "From this answer on, no request with the key passes. The last admin key that works is refused with 400 `invalid_request` unless " +
+        "From this answer on, no request with the key passes. The last valid admin key is refused with 400 `invalid_request` unless " +
         "`force` is true.",
       query: KeyDeletion,
       deletes: ApiKey,

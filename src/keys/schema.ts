@@ -12,9 +12,9 @@ import { RATE_LIMIT_MAX, TIERS } from "./tiers.ts";
 const RateLimit = Type.Object(
   {
     per_minute: Type.Integer({ minimum: 1, maximum: RATE_LIMIT_MAX, description: "Requests per minute." }),
-    burst: Type.Integer({ minimum: 1, maximum: RATE_LIMIT_MAX, description: "How many may come at once after a pause." }),
+    burst: Type.Integer({ minimum: 1, maximum: RATE_LIMIT_MAX, description: "Requests allowed at once after a pause." }),
   },
-  { title: "RateLimit", description: "Requests that the key may make." },
+  { title: "RateLimit", description: "How often the key may be used." },
 );
 const Scopes = Type.Array(OneOf(SCOPES), {
   minItems: 1,
@@ -37,7 +37,7 @@ const EXAMPLE = {
   rolled_from: null,
   rolled_to: null,
 };
-/** A new key in the place of the example. */
+/** How a key that replaces the example differs from it. */
 export const ROLLED_EXAMPLE = {
   id: "key_0VQmTz3aXbR2",
   prefix: "crn_4hT9",
@@ -53,17 +53,17 @@ export const ApiKey = Type.Object(
     id: RecordId("key", "`key_` and 12 characters."),
     name: Type.Unsafe<string | null>({ type: "string", nullable: true }),
     prefix: Type.String({ description: "First 8 characters of the key: the actor in traces." }),
-    key: Type.Optional(Type.String({ description: "The key itself; only in the answer that made it." })),
+    key: Type.Optional(Type.String({ description: "The key itself; only in the answer that created it." })),
     scopes: Scopes,
     tier: OneOf(TIERS),
     rate_limit: RateLimit,
-    created_at: Timestamp("When the key was made."),
+    created_at: Timestamp("When the key was created."),
     expires_at: Type.Unsafe<string | null>({ type: "string", format: "date-time", nullable: true, description: "When it stops working." }),
     last_used_at: Type.Unsafe<string | null>({
       type: "string",
       format: "date-time",
       nullable: true,
-      description: "When a request last came with it; null: never. A crash of the server forgets the last minute at most.",
+      description: "When the key was last used; null: never. A crash of the server loses at most the last minute.",
     }),
     rolled_from: Type.Unsafe<string | null>({ type: "string", nullable: true, description: "ID of the key this one replaced." }),
     rolled_to: Type.Unsafe<string | null>({ type: "string", nullable: true, description: "ID of the key that replaced this one." }),
@@ -73,7 +73,7 @@ export const ApiKey = Type.Object(
 
 export const NewKey = Type.Object(
   {
-    name: Type.Optional(Text(1, LIMITS.keyNameLengthMax, { description: "What it is for." })),
+    name: Type.Optional(Text(1, LIMITS.keyNameLengthMax, { description: "What the key is for." })),
     scopes: Default(
       Scopes,
       SCOPES.filter((scope) => scope !== "admin"),
@@ -84,7 +84,7 @@ export const NewKey = Type.Object(
   },
   {
     title: "NewApiKey",
-    description: "An API key to make.",
+    description: "An API key to create.",
     examples: [{ name: "support agent", scopes: ["read", "write"], tier: "pro" }],
   },
 );
@@ -101,7 +101,7 @@ export const KeyRoll = Type.Object(
     ),
     expires_at: Type.Optional(Instant("When the new key stops working; unless given, when the previous one would have.")),
     force: Default(
-      Type.Boolean({ description: "Let the new key end, or end sooner, though no other admin key works. Default false." }),
+      Type.Boolean({ description: "Allow the new key to expire, or expire sooner, although no other admin key is valid. Default false." }),
       false,
     ),
   },
@@ -110,5 +110,5 @@ export const KeyRoll = Type.Object(
 
 export const KeyDeletion = Type.Object({
   ...Reason.properties,
-  force: Default(Type.Boolean({ description: "Revoke the last admin key that works, too. Default false." }), false),
+  force: Default(Type.Boolean({ description: "Revoke the key even if it is the last valid admin key. Default false." }), false),
 });

@@ -7,7 +7,7 @@ import { Type } from "@sinclair/typebox";
 import { Created, Default, Limit, Metadata, RecordId, Text, Timestamp } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 
-/** The standard ones; any other text is accepted too. */
+/** The standard types; any other text is accepted too. */
 const MEMORY_TYPES = ["fact", "preference", "event", "policy", "observation", "general"] as const;
 const MEMORY_TYPE_DEFAULT = "general";
 
@@ -37,20 +37,20 @@ const SessionFilter = Text(1, undefined, { description: "Only memories of this s
 /** What `explain` adds to a result. */
 export const Explanation = Type.Object(
   {
-    semantic: Type.Number({ description: "The part of nearness in meaning, 0.0 to 1.0." }),
+    semantic: Type.Number({ description: "Similarity in meaning, 0.0 to 1.0." }),
     lexical: Type.Number({ description: "The share of the query that the memory covers, 0.0 to 1.0." }),
     matches: Type.Array(
       Type.Object({
         word: Type.String({ description: "A word of the query." }),
-        matched_by: Type.String({ description: "`word`: it stands in the memory. `meaning`: another one stood for it." }),
-        matched_word: Type.Optional(Type.String({ description: "The word of the memory." })),
-        share: Type.Number({ description: "Share of the query that it covers." }),
+        matched_by: Type.String({ description: "`word`: the memory has the word. `meaning`: it has one of similar meaning." }),
+        matched_word: Type.Optional(Type.String({ description: "The matching word of the memory." })),
+        share: Type.Number({ description: "Share of the query that this word covers." }),
       }),
       {
-        description: `In the order of the query: at most ${LIMITS.explainedWordsMax} words, those that cover most of it. A word is shown with its first ${LIMITS.explainedWordLengthMax} characters.`,
+        description: `At most ${LIMITS.explainedWordsMax} words, those that cover most of the query, in its order. A word is cut after ${LIMITS.explainedWordLengthMax} characters.`,
       },
     ),
-    omitted: Type.Optional(Type.Integer({ description: "How many more words the memory has an answer to, when those were not all." })),
+    omitted: Type.Optional(Type.Integer({ description: "Number of further matching words, if there are any." })),
   },
   { title: "Explanation", description: "Why this was found." },
 );
@@ -59,13 +59,13 @@ export const Memory = Type.Object(
   {
     object: Type.Literal("memory"),
     id: RecordId("mem", "`mem_` and 12 characters."),
-    session_id: RecordId("sess", "The session it was added to; that may have expired since."),
+    session_id: RecordId("sess", "The session it was added to, which may have expired since."),
     content: Content,
     type: MemoryType(TYPES_TEXT),
     tags: Tags("Tags."),
     metadata: Metadata("Custom metadata."),
     created_at: Timestamp("When the memory was added."),
-    embedding_id: Type.Optional(RecordId("emb", "The vector; a new one for a new content. Left out when there is none.")),
+    embedding_id: Type.Optional(RecordId("emb", "ID of the vector, which changes with the content; left out when there is none.")),
     vector_available: Type.Boolean({ description: "Whether semantic search finds it." }),
   },
   {
@@ -91,7 +91,7 @@ const MemoryResult = Type.Object(
     content: Content,
     type: MemoryType(TYPES_TEXT),
     tags: Tags("Tags."),
-    score: Type.Number({ minimum: 0, maximum: 1, description: "0.0 to 1.0, higher is more relevant; 0.7 and more is about the query." }),
+    score: Type.Number({ minimum: 0, maximum: 1, description: "0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query." }),
     created_at: Timestamp("When the memory was added."),
     explanation: Type.Optional(Explanation),
   },
@@ -138,7 +138,7 @@ export const MemoryChanges = Type.Object(
 export const Search = Type.Object(
   {
     query: Text(0, LIMITS.queryLengthMax, {
-      description: "What to look for, in words; or emoji and other signs, which find the memories that hold them.",
+      description: "What to look for, in words. Emoji and other symbols find the memories that contain them.",
       examples: [QUERY_EXAMPLE],
     }),
     session_id: Type.Optional(SessionFilter),
@@ -162,8 +162,8 @@ export const MEMORY_FILTER = {
   tags: Type.Optional(
     Type.Array(Type.String(), {
       description:
-        "Memories with ANY of them: one value with commas between the tags, or the parameter once for each tag, which then may have commas in it. " +
-        "Empty values are passed over, so that `tags=a%2Cb&tags=` asks for the one tag `a,b`.",
+        "Memories with ANY of these tags: one value with commas between the tags, or the parameter once for each tag, which may then contain commas. " +
+        "Empty values are ignored, so that `tags=a%2Cb&tags=` means the one tag `a,b`.",
       examples: [["contact"]],
     }),
   ),

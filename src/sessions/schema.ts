@@ -63,17 +63,17 @@ const VERSION_EXAMPLE = {
   actor: "crn_9fK2",
   source: "update",
 };
-/** A version in a list has no state, and its number for an id. */
+/** How a page of versions differs from other pages: no states, and numbers for ids. */
 export const VERSION_LIST_EXAMPLE = { data: [VERSION_EXAMPLE], first_id: "1", last_id: "1" };
 
 export const StateVersion = Type.Object(
   {
     object: Type.Literal("version"),
     version: Type.Integer({
-      description: "0, 1, 2 … without gaps. Of many the newest are kept (the setting `state_versions_kept`), and 0.",
+      description: "0, 1, 2 … without gaps. Version 0 and the newest are kept (the setting `state_versions_kept`).",
     }),
     created_at: Timestamp("When the version was made."),
-    reasoning: Type.Optional(Type.String({ description: "Why, if it was said." })),
+    reasoning: Type.Optional(Type.String({ description: "Why, if it was given." })),
     actor: Type.String({ description: "First 8 characters of the API key that made it." }),
     source: OneOf(["initial", "update", "rollback"], { description: "What made it." }),
     state: Type.Optional(State("The state; left out in lists.")),
@@ -154,4 +154,4 @@ export const SESSION_FILTER = {
   ...Created("sessions"),
 };
 
-export const VersionNumber = Type.Integer({ minimum: 0, description: "The last version of the page before." });
+export const VersionNumber = Type.Integer({ minimum: 0, description: "The last version of the previous page." });

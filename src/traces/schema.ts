@@ -8,7 +8,7 @@ import { Created, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from ".
 import { LIMITS } from "../lib/limits.ts";
 import { TRACE_ACTIONS, type TraceAction } from "./events.ts";
 
-/** The fields of `details`. */
+/** The fields of `details`, by action. */
 const DETAILS: Record<TraceAction, readonly string[]> = {
   "session.created": ["agent_id", "user_id", "initial_state"],
   "session.updated": ["metadata_diff", "ttl_seconds"],
@@ -32,7 +32,7 @@ const DETAILS: Record<TraceAction, readonly string[]> = {
   "webhook.deleted": ["webhook_id", "url", "reason"],
 };
 const DETAILS_TEXT = [
-  "What depends on the action. A diff has `added`, `removed` and `modified`, which holds `from` and `to` for each key; `changes` holds `from` and `to` for each name. No secret is in it: of a webhook's URL only the origin, of a provider's key only whether one is set.\n",
+  "Depends on the action. A diff has `added`, `removed` and `modified`, which has `from` and `to` for each key; `changes` has `from` and `to` for each name. Secrets are left out: a webhook's URL is cut to its origin, a provider's key to whether one is set.\n",
   ...TRACE_ACTIONS.map((action) => `- \`${action}\`: ${DETAILS[action].join(", ")}`),
 ].join("\n");
 

@@ -45,7 +45,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
     }),
     webhooks.delete(path, {
       summary: "Delete a webhook",
-      description: "What was not delivered yet is not delivered any more.",
+      description: "Events that are not delivered yet are dropped.",
       deletes: Webhook,
       run: ({ params, query, caller }) => deleteWebhook(parts, caller, params.webhook_id, query.reason),
     }),
@@ -60,7 +60,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
     webhooks.post(`${path}/test`, {
       summary: "Test a webhook",
       description:
-        "Posts one event of the type `webhook.test`, with the webhook as its record; it is tried once. The deliveries show what came back.",
+        "Posts one event of the type `webhook.test`, with the webhook as its record, in a single attempt. The deliveries show the answer.",
       status: 201,
       body: Nothing,
       response: Delivery,
@@ -76,7 +76,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
     }),
     webhooks.post(`${path}/deliveries/{delivery_id}/retry`, {
       summary: "Retry a delivery of a webhook",
-      description: "At once and with all its retries, whatever became of it before. The event keeps its id.",
+      description: "Immediately, and with all retries again, whatever its status. The event keeps its id.",
       body: Nothing,
       response: Delivery,
       example: { status: "pending", next_attempt_at: "2026-05-07T09:00:00.000Z" },

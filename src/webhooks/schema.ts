@@ -20,10 +20,14 @@ const Url = Text(1, URL_LENGTH_MAX, {
     "Where events are posted: `http` or `https`, no user name. It must not lead into a private network unless the operator allows that.",
   examples: ["https://agents.example.com/hooks/cairn"],
 });
-const Events = Type.Array(OneOf(EVENT_TYPES), { minItems: 1, description: "The events it wants.", examples: [["session.created"]] });
-const Description = Text(0, LIMITS.webhookDescriptionLengthMax, { description: "What it is for." });
+const Events = Type.Array(OneOf(EVENT_TYPES), {
+  minItems: 1,
+  description: "The events it subscribes to.",
+  examples: [["session.created"]],
+});
+const Description = Text(0, LIMITS.webhookDescriptionLengthMax, { description: "What the webhook is for." });
 const Secret = Text(LIMITS.webhookSecretLengthMin, LIMITS.webhookSecretLengthMax, {
-  description: "What events are signed with: printable ASCII; what follows a `whsec_` must be base64. One is made when none is given.",
+  description: "The signing secret: printable ASCII; after a prefix `whsec_` base64. Default: a new one.",
 });
 
 const EXAMPLE = {
@@ -46,13 +50,13 @@ export const Webhook = Type.Object(
     id: RecordId("whk", "`whk_` and 12 characters."),
     url: Url,
     events: Events,
-    description: OptionalText("What it is for."),
+    description: OptionalText("What the webhook is for."),
     enabled: Type.Boolean({ description: "Whether events are delivered." }),
-    disabled_reason: OptionalText("Why it was disabled by itself: the receiver answered 410, or failed for 5 days."),
-    failing_since: OptionalTime("The first attempt that failed since the last that did not."),
-    secret: Type.Optional(Type.String({ description: "What events are signed with; only in the answer that made it." })),
-    created_at: Timestamp("When it was made."),
-    updated_at: Timestamp("When it was last changed."),
+    disabled_reason: OptionalText("Why Cairn disabled it: the receiver answered 410, or failed for 5 days."),
+    failing_since: OptionalTime("When the first attempt since the last success failed; null while attempts succeed."),
+    secret: Type.Optional(Type.String({ description: "The signing secret; only in the answer that created it." })),
+    created_at: Timestamp("When the webhook was created."),
+    updated_at: Timestamp("When the webhook was last changed."),
   },
   { title: "Webhook", description: "A webhook, without its secret.", examples: [EXAMPLE] },
 );
@@ -67,7 +71,7 @@ export const NewWebhook = Type.Object(
   },
   {
     title: "NewWebhook",
-    description: "A webhook to make.",
+    description: "A webhook to create.",
     examples: [{ url: EXAMPLE.url, events: EXAMPLE.events, description: EXAMPLE.description }],
   },
 );
@@ -77,14 +81,14 @@ export const WebhookChanges = Type.Object(
     url: Type.Optional(Url),
     events: Type.Optional(Events),
     description: Type.Optional(Description),
-    enabled: Type.Optional(Type.Boolean({ description: "Enabling starts afresh: events from before are not delivered." })),
+    enabled: Type.Optional(Type.Boolean({ description: "Enabling does not deliver events of the time while it was disabled." })),
   },
   { title: "WebhookChanges", description: "What changes; the rest stays.", examples: [{ events: ["session.created"] }] },
 );
 
 export const NewSecret = Type.Object(
   { secret: Type.Optional(Secret) },
-  { title: "NewWebhookSecret", description: "The next secret.", examples: [{}] },
+  { title: "NewWebhookSecret", description: "The new secret.", examples: [{}] },
 );
 
 /** The body of a request that needs none. */
@@ -127,24 +131,22 @@ export const Delivery = Type.Object(
     webhook_id: RecordId("whk", "The webhook."),
     event_id: RecordId("evt", "The event: the header `webhook-id`, the same in every attempt."),
     event_type: OneOf([...EVENT_TYPES, "webhook.test"], { description: "The event's type." }),
-    session_id: Type.Optional(RecordId("sess", "The session that the event is of.")),
+    session_id: Type.Optional(RecordId("sess", "The session the event is about; left out for one without a session.")),
     status: OneOf(STATUSES, { description: "`failed`: not tried again." }),
-    attempts: Type.Integer({ description: "How many were made." }),
-    created_at: Timestamp("When the event was taken up."),
+    attempts: Type.Integer({ description: "Attempts made so far." }),
+    created_at: Timestamp("When the delivery was created."),
     last_attempt_at: OptionalTime("When the last attempt began."),
     next_attempt_at: OptionalTime(
-      "When the next one is due; null when there is none, and while an earlier event of the session comes first.",
+      "When the next attempt is due; null when there is none, and while an earlier event of the session is pending.",
     ),
     response_code: Type.Unsafe<number | null>({
       type: "integer",
       nullable: true,
-      description: "Status of the last answer; null when there was none.",
+      description: "Status of the last answer; null without one.",
     }),
-    response_body: OptionalText(
-      "How the last answer began: 2 KiB at most. Kept for a receiver at a public address only; null for one on this machine or in a private network.",
-    ),
-    duration_ms: Type.Unsafe<number | null>({ type: "number", nullable: true, description: "How long the last attempt took." }),
-    error: OptionalText("Why the last attempt does not count as delivered."),
+    response_body: OptionalText("The first 2 KiB of the last answer; null for a receiver on this machine or in a private network."),
+    duration_ms: Type.Unsafe<number | null>({ type: "number", nullable: true, description: "Milliseconds that the last attempt took." }),
+    error: OptionalText("Why the last attempt failed."),
   },
-  { title: "WebhookDelivery", description: "One event for one webhook, and what became of it.", examples: [DELIVERED_EXAMPLE] },
+  { title: "WebhookDelivery", description: "One event for one webhook, and its outcome.", examples: [DELIVERED_EXAMPLE] },
 );
