@@ -9,7 +9,7 @@ import { createKey, deleteKey, rollKey } from "../src/keys/keys.ts";
 import { traces, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser } from "../src/storage/tables.ts";
 import { ADMIN_ACTIONS } from "../src/traces/events.ts";
 import { pagesOf, refusal } from "./support/answers.ts";
-import { startCairn, type Cairn } from "./support/cairn.ts";
+import { failingCommits, startCairn, type Cairn } from "./support/cairn.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
 import { startReceiver } from "./support/receiver.ts";
 
@@ -382,18 +382,14 @@ test("a webhook that wants every trace gets these too, except that of its own cr
 
 test("a trace goes with its change: a commit that fails leaves neither", async () => {
   await using cairn = await startCairn();
-  const { store, ids } = cairn.service;
+  const { store } = cairn.service;
   const before = store.count(traces);
-  const next = ids.next.bind(ids);
-  // The id of the trace is drawn when the key is written already.
-  ids.next = ((prefix: "trace") => {
-    if (prefix === "trace") throw new Error("no id");
-    return next(prefix);
-  }) as typeof ids.next;
-  expect((await cairn.post("/v1/api_keys", {})).status).toBe(500);
-  expect((await cairn.post("/v1/webhooks", NEW_WEBHOOK)).status).toBe(500);
-  expect((await cairn.patch("/v1/settings", { region: "eu" })).status).toBe(500);
-  ids.next = next;
+  {
+    using _ = failingCommits(cairn);
+    expect((await cairn.post("/v1/api_keys", {})).status).toBe(500);
+    expect((await cairn.post("/v1/webhooks", NEW_WEBHOOK)).status).toBe(500);
+    expect((await cairn.patch("/v1/settings", { region: "eu" })).status).toBe(500);
+  }
   expect((await cairn.get("/v1/api_keys")).body.data).toHaveLength(1);
   expect((await cairn.get("/v1/webhooks")).body.data).toEqual([]);
   expect((await cairn.settings()).region.value).toBeNull();

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { settings } from "../src/storage/tables.ts";
-import { startCairn, type Cairn } from "./support/cairn.ts";
+import { failingCommits, startCairn, type Cairn } from "./support/cairn.ts";
 
 const DEFAULT = (value: unknown) => ({ value, default: value, source: "default" });
 
@@ -277,16 +277,10 @@ test("a change with an idempotency key is one commit with its answer, and a repl
 
 test("a change that cannot be written is not in force either", async () => {
   await using cairn = await startCairn();
-  const { store } = cairn.service;
-  const commit = store.commit.bind(store);
-  store.commit = (work) =>
-    commit((tx) => {
-      work(tx);
-      throw new Error("no space");
-    });
-  const answer = await cairn.patch("/v1/settings", { max_body_bytes: 2048, embedding: { model: "mine" } });
-  store.commit = commit;
-  expect(answer.status).toBe(500);
+  {
+    using _ = failingCommits(cairn);
+    expect((await cairn.patch("/v1/settings", { max_body_bytes: 2048, embedding: { model: "mine" } })).status).toBe(500);
+  }
   expect(await cairn.settings()).toEqual(AT_FIRST);
   await change(cairn, { embedding: { query_prefix: "q: " } });
   expect((await cairn.settings()).embedding.model).toEqual(AT_FIRST.embedding.model);

@@ -105,12 +105,14 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
   },
   "webhooks.test.ts": {
     "after a rotation both secrets verify for 24 hours, then the new one alone": ["webhookSecretOverlapHours"],
+    "there can be 100 webhooks and no more": ["webhooksMax"],
+  },
+  "webhook-events.test.ts": {
     "events of 400 sessions are delivered eight at a time: in an eighth of the time that they take one after another": [
       "webhookSessionsAtOnceMax",
     ],
-    "there can be 100 webhooks and no more": ["webhooksMax"],
-    "deliveries are kept for 7 days, made or not, and what they posted goes with them": ["deliveryDays"],
   },
+  "webhook-retries.test.ts": { "deliveries are kept for 7 days, made or not, and what they posted goes with them": ["deliveryDays"] },
   "process/memory.test.ts": {
     "a body in chunks of one byte takes memory for its bytes, not for its chunks": ["arrivingBytesMax"],
     "answers that nobody reads take a part of the memory that they would all take": ["unsentBytesMax"],

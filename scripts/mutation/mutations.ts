@@ -25,6 +25,9 @@ const TURNS = "test/turns.test.ts";
 const SEARCH = "test/search.test.ts";
 const PROVIDERS = "test/providers.test.ts";
 const WEBHOOKS = "test/webhooks.test.ts";
+const EVENTS = "test/webhook-events.test.ts";
+const RETRIES = "test/webhook-retries.test.ts";
+const TARGETS = "test/webhook-targets.test.ts";
 const QUEUE = "test/unit/webhooks/queue.test.ts";
 const PLACES = "test/unit/webhooks/places.test.ts";
 const OUTCOME = "test/unit/webhooks/outcome.test.ts";
@@ -656,35 +659,35 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/webhooks/retention.ts",
     find: "  if (isAhead(row, now)) {",
     replace: "  if (row.createdAt === 0) {",
-    tests: [WEBHOOKS],
+    tests: [RETRIES],
   },
   {
     breaks: "a pause that was set while the clock was ahead holds until that time",
     file: "src/webhooks/worker.ts",
     find: "pausedUntil > now && pausedUntil <= now + RETRY_AFTER_MS_MAX",
     replace: "pausedUntil > now",
-    tests: [WEBHOOKS],
+    tests: [RETRIES],
   },
   {
     breaks: "one event that the receiver does not take blocks its session for hours",
     file: "src/webhooks/outcome.ts",
     find: "...(isNear ? {} : { unordered: true })",
     replace: "",
-    tests: [WEBHOOKS],
+    tests: [RETRIES],
   },
   {
     breaks: "a failed event is overtaken at once",
     file: "src/webhooks/outcome.ts",
     find: "...(isNear ? {} : { unordered: true })",
     replace: "unordered: true",
-    tests: [WEBHOOKS],
+    tests: [RETRIES],
   },
   {
     breaks: "Retry-After holds for one delivery alone",
     file: "src/webhooks/worker.ts",
     find: "if (isPaused) return",
     replace: "if (isPaused && now === 0) return",
-    tests: [WEBHOOKS],
+    tests: [RETRIES],
   },
   {
     breaks: "a redirect counts as delivered",
@@ -698,7 +701,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/webhooks/outcome.ts",
     find: '    answer.kind === "answered" && answer.status === GONE\n      ?',
     replace: '    answer.kind === "answered" && answer.status === 0\n      ?',
-    tests: [OUTCOME, WEBHOOKS],
+    tests: [OUTCOME, RETRIES],
   },
   {
     breaks: "a test event is tried again and again",
@@ -719,14 +722,14 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/webhooks/worker.ts",
     find: "if (this.#unrecorded.length > 0 || this.#stop.signal.aborted) return IDLE_MS;",
     replace: "if (this.#stop.signal.aborted) return IDLE_MS;",
-    tests: [WEBHOOKS],
+    tests: [RETRIES],
   },
   {
     breaks: "a result that the store refused is forgotten",
     file: "src/webhooks/worker.ts",
     find: "() => this.#unrecorded.push(ended)",
     replace: "() => undefined",
-    tests: [WEBHOOKS],
+    tests: [RETRIES],
   },
   {
     breaks: "a webhook has any number of attempts in flight",
@@ -754,7 +757,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/webhooks/delivery.ts",
     find: 'const isShown = addressKind(reply.address) === "public";',
     replace: "const isShown = true;",
-    tests: [WEBHOOKS],
+    tests: [TARGETS],
   },
   {
     breaks: "a name of which one address is private is dialled",
@@ -810,14 +813,14 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/webhooks/outbox.ts",
     find: "one.row.since < event && ",
     replace: "",
-    tests: [WEBHOOKS],
+    tests: [EVENTS],
   },
   {
     breaks: "an event becomes deliveries twice",
     file: "src/webhooks/outbox.ts",
     find: "      tx.remove(outbox, key);\n",
     replace: "",
-    tests: [WEBHOOKS],
+    tests: [EVENTS],
   },
   {
     breaks: "the secret of a webhook is shown by GET",

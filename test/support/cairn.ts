@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { spyOn } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import { createApp } from "../../src/app.ts";
 import { createFirstKey, createKey, type NewKey } from "../../src/keys/keys.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
 import { openService, type Service, type ServiceOptions } from "../../src/service.ts";
+import { EVENT_TYPES } from "../../src/traces/events.ts";
 import { FakeClock } from "./clock.ts";
 import { expectDocumented } from "./documented.ts";
 
@@ -204,6 +206,21 @@ export class Cairn implements AsyncDisposable {
   context(id: string, more: Record<string, unknown> = {}) {
     return this.ok(this.post(`/v1/sessions/${id}/context`, more));
   }
+  subscribe(url: string, more: Record<string, unknown> = {}) {
+    return this.ok(this.post("/v1/webhooks", { url, events: EVENT_TYPES, secret: "a secret of my own choice", ...more }));
+  }
+  webhook(id: string) {
+    return this.ok(this.get(`/v1/webhooks/${id}`));
+  }
+  /** Newest first. */
+  async deliveries(webhookId: string): Promise<any[]> {
+    return (await this.ok(this.get(`/v1/webhooks/${webhookId}/deliveries?limit=100`))).data;
+  }
+  /** What the tasks do when they are woken: events become deliveries, and those that are due are made. */
+  async deliver(): Promise<void> {
+    await this.runTask("webhook outbox");
+    await this.runTask("webhook deliveries");
+  }
   settings() {
     return this.ok(this.get("/v1/settings"));
   }
@@ -217,6 +234,19 @@ export class Cairn implements AsyncDisposable {
     await this.close();
     if (this.#options.directory === undefined) rmSync(this.directory, { recursive: true, force: true });
   }
+}
+
+/** Lets every commit fail once its work is done, as on a full disk, until the end of the block. */
+export function failingCommits({ service: { store } }: Cairn): Disposable {
+  const commit = store.commit.bind(store) as (...given: unknown[]) => Promise<unknown>;
+  const fail = (...given: unknown[]) => {
+    const work = given.pop() as (tx: unknown) => unknown;
+    return commit(...given, (tx: unknown) => {
+      work(tx);
+      throw new Error("the disk is full");
+    });
+  };
+  return spyOn(store, "commit").mockImplementation(fail as typeof store.commit);
 }
 
 export function startCairn(options: Options = {}): Promise<Cairn> {
