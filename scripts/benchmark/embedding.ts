@@ -27,7 +27,7 @@ const WORD = /[\p{L}\p{N}]+/gu;
 const TEXTS = 256;
 const CANDIDATES = 100;
 
-const embedder = localEmbedder();
+const embedder = localEmbedder;
 
 /** A question as people ask it, with the small words that are between the others. */
 function asked(seed: number): string {

@@ -45,7 +45,7 @@ const queries: number[][] = [];
 async function start(directory: string): Promise<Neighbours> {
   const store = await Store.open(directory, systemClock);
   const memories = store.rows(labels, { from: "", to: "~" }).map(({ row }) => row);
-  const embedder = localEmbedder();
+  const embedder = localEmbedder;
   const asked = Array.from({ length: QUESTIONS }, (_, seed) => embedder.embedQuery(question(seed)));
   const nearest = asked.map(() => new Nearest(CANDIDATES));
   graph = new hnswlib.HierarchicalNSW("ip", DIMENSION);

@@ -13,8 +13,8 @@
  *
  * @module
  */
-import type { Lane } from "./remote/lanes.ts";
 import { RELATED_PROBES, UNRELATED_PROBES } from "./probes.ts";
+import type { TextKind } from "./remote/batch-queue.ts";
 
 export interface MeasuredCosines {
   /** From here on a text is about the query. May be set by hand. */
@@ -28,7 +28,7 @@ export interface MeasuredCosines {
 }
 
 /** @returns vectors of unit length, in the order of the texts */
-export type Embed = (texts: string[], kind: Lane) => Promise<Float32Array[]>;
+export type Embed = (texts: string[], kind: TextKind) => Promise<Float32Array[]>;
 
 /** Measures a provider with two calls of `embed`. The same vectors always give the same figures. */
 export async function calibrate(embed: Embed): Promise<MeasuredCosines> {

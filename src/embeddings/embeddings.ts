@@ -2,15 +2,16 @@
  * The provider that is set, and which of the stored vectors are its own.
  *
  * Vectors of two providers mean different things and are never compared. Labels rise with every vector made, so a change of
- * provider draws a line: labels from `firstLabel` on are of the provider that is set, those below are of a previous one and wait
- * to be embedded again (`memories/backfill.ts`). The line and the provider's name are changed in one commit.
+ * provider starts a generation of vectors: labels from `firstLabel` on belong to the provider that is set, smaller ones to a
+ * previous one, and their memories wait to be embedded again (`memories/backfill.ts`). `firstLabel` and the provider's name
+ * change in one commit.
  *
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { Resolve } from "../lib/outbound.ts";
-import { within } from "../lib/time-limit.ts";
+import { timeLimit, within } from "../lib/time-limit.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf, nextLabelOf } from "../storage/memory-records.ts";
 import type { Reader, Store, Tx } from "../storage/store.ts";
@@ -18,8 +19,8 @@ import { labels, meta, owed, provider, type EmbeddingSettings, type ProviderRow 
 import { calibrate, calibrationOf, type ProviderCalibration } from "./calibration.ts";
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
 import { localEmbedder } from "./local/local.ts";
-import { OPENAI_BASE_URL, OPENAI_MODEL, openAiEmbedder, type OpenAiEmbedder } from "./remote/openai.ts";
-import { closed, ProviderError, SHOWN_TO_ALL, tooLate } from "./remote/provider-error.ts";
+import { OPENAI_BASE_URL, OPENAI_MODEL, OpenAiEmbedder } from "./remote/openai.ts";
+import { closed, ProviderError, PUBLIC_REASON, tooLate } from "./remote/provider-error.ts";
 
 export const PROVIDERS = ["local", "openai"] as const;
 export const PROVIDER_DEFAULTS = {
@@ -30,10 +31,10 @@ export const PROVIDER_DEFAULTS = {
   document_prefix: "",
 } as const;
 
-/** A request that stores a memory waits for its vector no longer than this; then the vector is owed. */
+/** A request that stores a memory waits this long for its vector; after that the vector is owed. */
 const STORE_WAIT_MS = 2_500;
 
-/** A request that sets a provider waits no longer than this: a connection that is silent for a minute is closed. */
+/** A request that sets a provider waits this long: clients and proxies close a connection that is silent for a minute. */
 const TRIAL_MS = 50_000;
 
 const ROW = "current";
@@ -43,11 +44,11 @@ export interface Active {
   readonly embedder: Embedder;
   readonly remote: OpenAiEmbedder | undefined;
   readonly firstLabel: number;
-  /** undefined: the built-in one. */
+  /** undefined for the built-in provider, and for another one until it is measured. */
   readonly calibration: ProviderCalibration | undefined;
 }
 
-export interface Means {
+export interface EmbeddingsDeps {
   readonly clock: Clock;
   readonly random: () => number;
   readonly resolve: Resolve;
@@ -55,14 +56,14 @@ export interface Means {
   readonly onFailure: () => void;
 }
 
-/** A provider that was tried and found to work, not yet in use. */
-export interface Prepared {
+/** A provider that was tried and found to work, not yet active. */
+export interface CandidateProvider {
   readonly settings: EmbeddingSettings;
   readonly remote: OpenAiEmbedder | undefined;
   readonly row: ProviderRow;
 }
 
-/** How many memories have a vector of the provider that is set, and how many are to get one. */
+/** How many memories have a vector of the provider that is set, and how many still wait for one. */
 export interface Progress {
   ready: number;
   owed: number;
@@ -70,37 +71,35 @@ export interface Progress {
 
 export class Embeddings {
   readonly #store: Store;
-  readonly #means: Means;
+  readonly #deps: EmbeddingsDeps;
+  readonly #closing = new AbortController();
   #settings: EmbeddingSettings;
   #row: ProviderRow;
   #active: Active;
-  /** Providers that are being tried. */
-  readonly #trials = new Set<OpenAiEmbedder>();
-  /** Set while the line before the provider in use is not drawn yet: whose vectors the store takes its own for. */
-  #undrawn: { after: string | undefined } | undefined;
-  #isClosed = false;
+  /** Set until the generation of the active provider is started: the identity that the store still holds. */
+  #notStarted: { readonly stored: string | undefined } | undefined;
 
-  private constructor(store: Store, means: Means, settings: EmbeddingSettings, row: ProviderRow) {
+  private constructor(store: Store, deps: EmbeddingsDeps, settings: EmbeddingSettings, row: ProviderRow) {
     const stored = store.get(provider, ROW)?.identity;
     this.#store = store;
-    this.#means = means;
+    this.#deps = deps;
     this.#settings = settings;
     this.#row = row;
-    this.#undrawn = stored === row.identity ? undefined : { after: stored };
-    this.#active = this.#activeOf(settings, row, remoteOf(settings, row, means));
+    this.#notStarted = stored === row.identity ? undefined : { stored };
+    this.#active = this.#activeOf(settings, row, remoteOf(settings, row, deps));
   }
 
   /**
-   * Opens the provider that is set; if it is another one than the vectors in the store are of, they are embedded again. The
-   * provider need not be reachable, and the disk need not have room: then the line is drawn later, and until then no search
-   * looks at any vector.
+   * Opens the provider that is set; if the vectors in the store are of another one, they are embedded again. The provider need
+   * not be reachable, and the disk need not have room: then the generation starts later, and until then no search looks at any
+   * vector.
    */
-  static async open(store: Store, settings: EmbeddingSettings, means: Means): Promise<Embeddings> {
+  static async open(store: Store, settings: EmbeddingSettings, deps: EmbeddingsDeps): Promise<Embeddings> {
     const identity = identityOf(settings);
     const known = store.get(provider, ROW);
-    const embeddings = new Embeddings(store, means, settings, known?.identity === identity ? known : { identity });
+    const embeddings = new Embeddings(store, deps, settings, known?.identity === identity ? known : { identity });
     try {
-      await embeddings.drawOwedLine();
+      await embeddings.startGenerationIfNeeded();
     } catch (error) {
       if (!(error instanceof ApiError) || error.code !== "service_unavailable") throw error;
     }
@@ -108,24 +107,24 @@ export class Embeddings {
   }
 
   /**
-   * Draws the line that a start could not draw.
+   * Starts the generation that could not be started when the provider was opened.
    *
    * @throws {ApiError} `service_unavailable` while the disk takes nothing
    */
-  async drawOwedLine(): Promise<void> {
-    const undrawn = this.#undrawn;
-    if (undrawn === undefined) return;
+  async startGenerationIfNeeded(): Promise<void> {
+    const notStarted = this.#notStarted;
+    if (notStarted === undefined) return;
     const row = this.#row;
-    const isDrawn = await this.#store.commit((tx) => {
-      // Another provider may have been set meanwhile, with a line of its own, and is about to be used.
-      if (tx.get(provider, ROW)?.identity !== undrawn.after) return false;
-      drawLine(tx, row);
+    const isStarted = await this.#store.commit((tx) => {
+      // Another provider may have been set meanwhile, with a generation of its own, and is about to be activated.
+      if (tx.get(provider, ROW)?.identity !== notStarted.stored) return false;
+      startGeneration(tx, row);
       return true;
     });
-    if (isDrawn && this.#undrawn === undrawn) this.#use(this.#settings, this.#active.remote);
+    if (isStarted && this.#notStarted === notStarted) this.#activate(this.#settings, this.#active.remote);
   }
 
-  /** What to embed with now. To be read once per request: it is another object after a change. */
+  /** The provider to embed with now. Read it once per request: it is another object after a change. */
   get active(): Active {
     return this.#active;
   }
@@ -135,27 +134,28 @@ export class Embeddings {
   }
 
   get isClosed(): boolean {
-    return this.#isClosed;
+    return this.#closing.signal.aborted;
   }
 
-  /** Vectors of a provider before count as owed, whether or not they were taken out yet. */
+  /** Vectors of a previous provider count as owed, whether or not they were removed yet. */
   progress(reader: Reader = this.#store): Progress {
     const all = this.#store.count(labels);
-    const line = numberKey(this.#undrawn === undefined ? firstLabelOf(reader) : nextLabelOf(reader) + 1);
-    const isMixed = reader.keys(labels, { from: "", to: line, limit: 1 }).length > 0;
-    // New ones are few as long as there are old ones: those are taken out first.
-    const ready = isMixed ? reader.keys(labels, { from: line, to: AFTER_ALL }).length : all;
+    const first = numberKey(this.#firstLabel(reader));
+    const isMixed = reader.keys(labels, { from: "", to: first, limit: 1 }).length > 0;
+    // New ones are few as long as there are old ones, which are removed first.
+    const ready = isMixed ? reader.keys(labels, { from: first, to: AFTER_ALL }).length : all;
     return { ready, owed: this.#store.count(owed) + all - ready };
   }
 
-  /** The vector of a memory about to be stored; undefined when it has to be owed. Never takes longer than 2.5 s. */
+  /** Returns the vector of a memory about to be stored, or undefined if it has to be owed. Never takes longer than 2.5 s. */
   async embedMemory({ embedder, remote }: Active, text: string): Promise<Embedding | undefined> {
     if (remote === undefined) return embedder.embedMemory(text);
-    const made = remote.embedMemory(text).catch((error: unknown) => {
+    try {
+      return await within(this.#deps.clock, STORE_WAIT_MS, remote.embedMemory(text));
+    } catch (error) {
       if (error instanceof ProviderError) return undefined;
       throw error;
-    });
-    return within(this.#means.clock, STORE_WAIT_MS, made);
+    }
   }
 
   /** @throws {ApiError} `service_unavailable` with what is wrong with the provider */
@@ -165,16 +165,16 @@ export class Embeddings {
       if (remote === undefined || calibration !== undefined || query.lexical.size === 0) return query;
       throw new ApiError("service_unavailable", "What the embedding provider's vectors mean was not measured yet. Try again in a moment.");
     } catch (error) {
-      this.#means.onFailure();
+      this.#deps.onFailure();
       if (!(error instanceof ProviderError)) throw error;
-      // Anybody who may search reads this: where the provider is, and what it says, is for the operator.
-      const message = `The embedding provider ${SHOWN_TO_ALL[error.kind]}. The operator's log and GET /v1/settings say more.`;
+      // Every client that may search reads this: where the provider is, and what it says, is for the operator.
+      const message = `The embedding provider ${PUBLIC_REASON[error.kind]}. The operator's log and GET /v1/settings say more.`;
       throw new ApiError("service_unavailable", message, { cause: error });
     }
   }
 
   /**
-   * Asks the provider whether it is there, and what its cosines mean if that is not known yet.
+   * Probes the provider, and measures what its cosines mean if that is not known yet.
    *
    * @throws {ProviderError}
    */
@@ -186,74 +186,68 @@ export class Embeddings {
     if (measured !== undefined) return;
     const row = await measuredBy(remote, identity);
     await this.#store.commit((tx) => putRow(tx, row));
-    if (this.#active.remote === remote) this.#use(this.#settings, remote);
+    if (this.#active.remote === remote) this.#activate(this.#settings, remote);
   }
 
   /**
-   * Tries a provider: it has to answer, and to answer with what can be used.
+   * Tries a provider: it has to answer, and with vectors that can be used.
    *
-   * @returns what `put` and `use` take, or else `discard`
+   * @returns what `put` and `activate` take, or else `release`
    * @throws {ProviderError}
    */
-  async prepare(settings: EmbeddingSettings): Promise<Prepared> {
+  async prepare(settings: EmbeddingSettings): Promise<CandidateProvider> {
     const identity = identityOf(settings);
     const known = identity === this.#row.identity ? this.#row : { identity };
-    const remote = remoteOf(settings, known, this.#means);
+    const remote = remoteOf(settings, known, this.#deps);
     if (remote === undefined) return { settings, remote, row: known };
-    let isLate = false;
-    const cancel = this.#means.clock.timer(TRIAL_MS, () => {
-      isLate = true;
-      remote.close();
-    });
+    const limit = timeLimit(this.#deps.clock, TRIAL_MS, this.#closing.signal);
+    limit.signal.addEventListener("abort", () => remote.close());
     try {
-      if (this.#isClosed) throw closed();
-      this.#trials.add(remote);
+      if (this.isClosed) throw closed();
       await remote.probe();
       const row = known.measured === undefined ? await measuredBy(remote, identity) : known;
-      if (this.#isClosed || isLate) throw closed();
+      if (limit.signal.aborted) throw closed();
       return { settings, remote, row };
     } catch (error) {
       remote.close();
-      throw isLate ? tooLate(TRIAL_MS) : error;
+      throw limit.signal.aborted && !this.isClosed ? tooLate(TRIAL_MS) : error;
     } finally {
-      cancel();
-      this.#trials.delete(remote);
+      limit.end();
     }
   }
 
-  /** The provider that is in use, with settings that do not concern what it is or how it is reached. */
-  inUseWith(settings: EmbeddingSettings): Prepared {
+  /** The active provider with settings that change neither what it is nor how it is reached. */
+  activeWith(settings: EmbeddingSettings): CandidateProvider {
     return { settings, remote: this.#active.remote, row: this.#row };
   }
 
-  /** Writes what makes a prepared provider the one that is set, as part of the commit of the setting. */
-  put(tx: Tx, { row }: Prepared): ProviderRow {
-    if (tx.get(provider, ROW)?.identity !== row.identity) drawLine(tx, row);
+  /** Makes a candidate the provider that is set, inside the commit of the setting. */
+  put(tx: Tx, { row }: CandidateProvider): ProviderRow {
+    if (tx.get(provider, ROW)?.identity !== row.identity) startGeneration(tx, row);
     return putRow(tx, row);
   }
 
-  /** Takes it into use, after that commit. */
-  use({ settings, remote }: Prepared): void {
+  /** Switches to a candidate, after that commit. */
+  activate({ settings, remote }: CandidateProvider): void {
     const before = this.#active.remote;
-    this.#use(settings, remote);
+    this.#activate(settings, remote);
     if (before !== remote) before?.close();
-    if (this.#isClosed) remote?.close();
+    if (this.isClosed) remote?.close();
   }
 
-  /** Releases a prepared provider that is not used after all. */
-  discard({ remote }: Prepared): void {
+  /** Closes a candidate that is not activated after all. */
+  release({ remote }: CandidateProvider): void {
     if (remote !== this.#active.remote) remote?.close();
   }
 
   close(): void {
-    this.#isClosed = true;
+    this.#closing.abort();
     this.#active.remote?.close();
-    for (const remote of this.#trials) remote.close();
   }
 
-  #use(settings: EmbeddingSettings, remote: OpenAiEmbedder | undefined): void {
+  #activate(settings: EmbeddingSettings, remote: OpenAiEmbedder | undefined): void {
     const row = this.#store.get(provider, ROW) ?? this.#row;
-    this.#undrawn = undefined;
+    this.#notStarted = undefined;
     this.#settings = settings;
     this.#row = row;
     this.#active = this.#activeOf(settings, row, remote);
@@ -261,38 +255,42 @@ export class Embeddings {
 
   #activeOf(settings: EmbeddingSettings, { measured }: ProviderRow, remote: OpenAiEmbedder | undefined): Active {
     return {
-      embedder: remote ?? localEmbedder(),
+      embedder: remote ?? localEmbedder,
       remote,
-      // Of a line that is not drawn yet: above every vector there is. None is stored for it, since the store knows another one.
-      firstLabel: this.#undrawn === undefined ? firstLabelOf(this.#store) : nextLabelOf(this.#store) + 1,
+      firstLabel: this.#firstLabel(this.#store),
       calibration:
         remote === undefined || measured === undefined
           ? undefined
           : calibrationOf({ ...measured, relevantCosine: settings.relevant_cosine ?? measured.relevantCosine }),
     };
   }
+
+  /** Until the generation is started this is above every label: the store takes new vectors for the previous provider's. */
+  #firstLabel(reader: Reader): number {
+    return this.#notStarted === undefined ? firstLabelOf(reader) : nextLabelOf(reader) + 1;
+  }
 }
 
-/** What decides the meaning of a vector. Another key for the same server is no other provider. */
+/** Names what decides the meaning of a vector. Another key for the same server is no other provider. */
 function identityOf(settings: EmbeddingSettings): string {
-  if ((settings.provider ?? PROVIDER_DEFAULTS.provider) === "local") return localEmbedder().version;
+  if ((settings.provider ?? PROVIDER_DEFAULTS.provider) === "local") return localEmbedder.version;
   const { base_url, model, query_prefix, document_prefix } = { ...PROVIDER_DEFAULTS, ...settings };
-  // Without the query: it can hold a key, and decides nothing of what a vector means.
+  // Without the query string: it can hold a key, and has no part in what a vector means.
   const { origin, pathname } = new URL(base_url);
   const server = `${origin}${pathname}`.replace(/(?<!\/)\/+$/, "");
-  return JSON.stringify(["openai", localEmbedder().version, server, model, query_prefix, document_prefix]);
+  return JSON.stringify(["openai", localEmbedder.version, server, model, query_prefix, document_prefix]);
 }
 
-function remoteOf(settings: EmbeddingSettings, { vectorLength }: ProviderRow, means: Means): OpenAiEmbedder | undefined {
+function remoteOf(settings: EmbeddingSettings, { vectorLength }: ProviderRow, deps: EmbeddingsDeps): OpenAiEmbedder | undefined {
   if ((settings.provider ?? PROVIDER_DEFAULTS.provider) === "local") return undefined;
-  return openAiEmbedder({
+  return new OpenAiEmbedder({
     baseUrl: settings.base_url,
     model: settings.model,
     apiKey: settings.api_key,
     queryPrefix: settings.query_prefix,
     documentPrefix: settings.document_prefix,
     vectorLength,
-    ...means,
+    ...deps,
   });
 }
 
@@ -302,19 +300,18 @@ async function measuredBy(remote: OpenAiEmbedder, identity: string): Promise<Pro
 }
 
 /**
- * From here on vectors are of another provider. Those that are not are owed: `memories/backfill.ts` finds them by their labels.
+ * From here on vectors are of another provider; `memories/backfill.ts` finds the previous ones by their smaller labels.
  *
- * Every line takes a label for itself. So no two are the same, even if no vector was made between them, and a line says
- * which provider was set when.
+ * A generation takes a label for itself. So no two begin at the same one, even if no vector was made between them.
  */
-function drawLine(tx: Tx, row: ProviderRow): void {
-  const line = String(nextLabelOf(tx) + 1);
+function startGeneration(tx: Tx, row: ProviderRow): void {
+  const first = String(nextLabelOf(tx) + 1);
   tx.put(provider, ROW, row);
-  tx.put(meta, "firstLabel", line);
-  tx.put(meta, "nextLabel", line);
+  tx.put(meta, "firstLabel", first);
+  tx.put(meta, "nextLabel", first);
 }
 
-/** Notes what is known of the provider, unless another one was set meanwhile or more is known of it. @returns what is now known */
+/** Stores what is known of the provider, unless another one was set meanwhile or more is known. @returns what is stored now */
 function putRow(tx: Tx, row: ProviderRow): ProviderRow {
   const stored = tx.get(provider, ROW);
   if (stored !== undefined && (stored.identity !== row.identity || row.measured === undefined)) return stored;

@@ -57,7 +57,7 @@ export function backfill(parts: MemoryParts): Task {
     name: NAME,
     activator: parts.backfill,
     async run() {
-      await embeddings.drawOwedLine();
+      await embeddings.startGenerationIfNeeded();
       if (await takeOut(parts, bad)) {
         watch.tellProgress();
         return 0;
@@ -168,12 +168,12 @@ function takeOutOne(tx: Tx, label: string): void {
 /** Sees to it that the provider can be asked. @returns how long to wait before it makes sense to try; 0: it can be */
 async function recovered({ embeddings, clock }: MemoryParts, watch: Watch): Promise<number> {
   const { remote, calibration } = embeddings.active;
-  if (remote === undefined || (!remote.isDown && calibration !== undefined)) {
+  if (remote === undefined || (remote.openCircuit === undefined && calibration !== undefined)) {
     watch.noteUp();
     return 0;
   }
-  if (remote.lastError !== undefined) watch.noteDown(remote.lastError);
-  const untilRetry = () => (remote.retryAtMs ?? 0) - clock.elapsed();
+  if (remote.openCircuit !== undefined) watch.noteDown(remote.openCircuit.error);
+  const untilRetry = () => (remote.openCircuit?.retryAtMs ?? 0) - clock.elapsed();
   if (untilRetry() > 0) return Math.min(untilRetry(), IDLE_MS);
   try {
     await embeddings.recover();
@@ -255,7 +255,7 @@ async function embeddingOf({ embedder, remote }: Active, text: string): Promise<
     return await embedder.embedMemory(text);
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
-    return error.facts.mayBeTheTexts === true && remote?.isDown !== true ? "refused" : "failed";
+    return error.facts.inputRejected === true && remote?.openCircuit === undefined ? "refused" : "failed";
   }
 }
 

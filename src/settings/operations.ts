@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { PROVIDER_DEFAULTS, type Embeddings, type Prepared } from "../embeddings/embeddings.ts";
+import { PROVIDER_DEFAULTS, type Embeddings, type CandidateProvider } from "../embeddings/embeddings.ts";
 import type { OpenAiEmbedder } from "../embeddings/remote/openai.ts";
 import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { ApiError } from "../lib/errors.ts";
@@ -46,13 +46,18 @@ export async function changeSettings(parts: SettingsParts, caller: Caller, chang
     try {
       return await commitChanges(parts, caller, changes, prepared);
     } catch (error) {
-      embeddings.discard(prepared);
+      embeddings.release(prepared);
       throw error;
     }
   });
 }
 
-async function commitChanges(parts: SettingsParts, caller: Caller, changes: Changes, prepared: Prepared | undefined): Promise<JsonText> {
+async function commitChanges(
+  parts: SettingsParts,
+  caller: Caller,
+  changes: Changes,
+  prepared: CandidateProvider | undefined,
+): Promise<JsonText> {
   const { settings, embeddings, log } = parts;
   const answer = await commitFor(parts, caller, (tx) => {
     const before = settings.with({}, tx);
@@ -69,7 +74,7 @@ async function commitChanges(parts: SettingsParts, caller: Caller, changes: Chan
   log.info("settings changed", { actor: caller.actor, names: names.join(" ") });
   if (settings.inForce.webhooks.allowPrivate && !wasPrivateAllowed) log.warn("webhooks may lead into private networks from now on");
   if (prepared === undefined) return answer;
-  embeddings.use(prepared);
+  embeddings.activate(prepared);
   parts.backfill.wake();
   const { provider, model } = { ...PROVIDER_DEFAULTS, ...prepared.settings };
   const separation = embeddings.row.measured?.separation;
@@ -80,10 +85,10 @@ async function commitChanges(parts: SettingsParts, caller: Caller, changes: Chan
   return answer;
 }
 
-async function preparedFor({ settings, embeddings }: SettingsParts, changes: EmbeddingChanges): Promise<Prepared> {
+async function preparedFor({ settings, embeddings }: SettingsParts, changes: EmbeddingChanges): Promise<CandidateProvider> {
   const { embedding } = settings.with({ embedding: changes });
   // What its cosines mean can be said of a provider that is down, too.
-  if (Object.keys(changes).every((name) => name === "relevant_cosine")) return embeddings.inUseWith(embedding);
+  if (Object.keys(changes).every((name) => name === "relevant_cosine")) return embeddings.activeWith(embedding);
   try {
     return await embeddings.prepare(embedding);
   } catch (error) {
@@ -149,6 +154,6 @@ function relevantCosine(inForce: InForce, remote: OpenAiEmbedder | undefined, me
 /** Whether a search can be answered. */
 function stateOf(remote: OpenAiEmbedder | undefined, measured: ProviderRow["measured"]): { available: boolean; reason?: string } {
   if (remote === undefined) return { available: true };
-  if (remote.lastError !== undefined) return { available: false, reason: remote.lastError.message };
+  if (remote.openCircuit !== undefined) return { available: false, reason: remote.openCircuit.error.message };
   return measured === undefined ? { available: false, reason: "It was not reached yet since it was set." } : { available: true };
 }

@@ -81,7 +81,7 @@ beforeAll(async () => {
     );
     sessionIds.push(...made);
   }
-  const embeddings = numberedTexts(1_000).map((text) => ({ text, embedding: localEmbedder().embedMemory(text) }));
+  const embeddings = numberedTexts(1_000).map((text) => ({ text, embedding: localEmbedder.embedMemory(text) }));
   memoryIds = [];
   for (let first = 0; first < MEMORIES; first += 2_000) {
     const made = await store.commit((tx) =>

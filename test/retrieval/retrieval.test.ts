@@ -19,7 +19,7 @@ const keys = Object.keys(MEMORIES) as MemoryKey[];
 const contents = keys.map((key) => MEMORIES[key]);
 const bestFirst = (a: { score: number }, b: { score: number }) => b.score - a.score;
 
-const embedder = localEmbedder();
+const embedder = localEmbedder;
 const memories = keys.map((key) => ({ key, ...embedder.embedMemory(MEMORIES[key]) }));
 
 /** The two steps of a search: the hundred nearest by cosine, then their relevance. */

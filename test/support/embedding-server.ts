@@ -82,7 +82,7 @@ export function when(concerns: (request: EmbeddingRequest) => boolean, behaviour
   return (request, usual) => (concerns(request) ? behaviour(request, usual) : usual());
 }
 
-const embedder = localEmbedder();
+const embedder = localEmbedder;
 
 export class EmbeddingServer implements AsyncDisposable {
   readonly requests: EmbeddingRequest[] = [];

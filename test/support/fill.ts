@@ -16,7 +16,7 @@ export async function fillMemories(
   contents: readonly string[],
 ): Promise<MemoryId[]> {
   const { store, ids } = cairn.service;
-  const embedder = localEmbedder();
+  const embedder = localEmbedder;
   const filled = await store.commit((tx) =>
     contents.map((content) => {
       const id = ids.next("mem");

@@ -208,7 +208,7 @@ function queryTermsOf(table: Semantics, text: string, { terms, fingerprint }: Cu
 }
 
 /** The vector of a memory that says nothing: near to no query, since a query's last place is 0. */
-function emptyVector(): Float32Array {
+export function emptyVector(): Float32Array {
   const vector = new Float32Array(DIMENSION);
   vector[LENGTH_PLACE] = 1;
   return vector;
@@ -258,26 +258,18 @@ const WRITTEN_PIECE = /[\p{L}\p{N}](?:[^\s]{0,80}[\p{L}\p{N}\p{M}])?/gu;
 /** Two characters of a script without spaces are one term and have at most this many units; more are several terms. */
 const PAIR_LENGTH_MAX = 8;
 
-export interface LocalEmbedder extends Embedder {
+/** The built-in embedder. The table of meanings is read with the first text, once per process. */
+export const localEmbedder = {
   /** Changes whenever the vector or the terms of the same text would change, so that stored ones are replaced. */
-  readonly version: string;
-  embedMemory(text: string): Embedding;
-  embedQuery(text: string): EmbeddedQuery;
-}
-
-/** The built-in embedder. The table is read with the first text, once per process. */
-export function localEmbedder(): LocalEmbedder {
-  return {
-    version: "local-2",
-    embedMemory(text) {
-      const cut = theCutter().memory(text);
-      return { vector: cut.terms.length === 0 ? emptyVector() : vectorOf(semantics(), cut, false), terms: termsOf(cut) };
-    },
-    embedQuery(text) {
-      const cut = theCutter().query(text);
-      // A query that says nothing is equally far from everything.
-      const vector = cut.terms.length === 0 ? new Float32Array(DIMENSION) : vectorOf(semantics(), cut, true);
-      return { vector, lexical: queryTermsOf(semantics(), text, cut) };
-    },
-  };
-}
+  version: "local-2",
+  embedMemory(text: string): Embedding {
+    const cut = theCutter().memory(text);
+    return { vector: cut.terms.length === 0 ? emptyVector() : vectorOf(semantics(), cut, false), terms: termsOf(cut) };
+  },
+  embedQuery(text: string): EmbeddedQuery {
+    const cut = theCutter().query(text);
+    // A query that says nothing is equally far from everything.
+    const vector = cut.terms.length === 0 ? new Float32Array(DIMENSION) : vectorOf(semantics(), cut, true);
+    return { vector, lexical: queryTermsOf(semantics(), text, cut) };
+  },
+} satisfies Embedder & { version: string };

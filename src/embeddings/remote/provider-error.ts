@@ -8,13 +8,13 @@ export type ProviderErrorKind =
   | "unreachable"
   /** It did not answer in time. */
   | "timeout"
-  /** It answers 429, or more is waiting for it than we keep. */
+  /** It answers 429, or too many texts wait for it. */
   | "rate_limited"
   /** It does not take the API key. */
   | "unauthorized"
-  /** It is at an address that is never called. */
+  /** Its address is one that is never called. */
   | "forbidden"
-  /** It will not do what is asked: an unknown model, a text it refuses, options that cannot be. */
+  /** It refuses the request: an unknown model, a text it does not take, options that cannot be. */
   | "rejected"
   /** Its answer cannot be used. */
   | "bad_answer";
@@ -25,15 +25,14 @@ export interface ProviderErrorFacts {
   readonly retryAfterMs?: number | undefined;
   /** The same request may succeed a little later. */
   readonly isTransient?: boolean;
-  /** It may lie in the texts that were sent, so that others would have been embedded. */
-  readonly mayBeTheTexts?: boolean;
-  /** It is said to be about the length of a text. */
-  readonly isAboutLength?: boolean;
-  readonly cause?: unknown;
+  /** The cause may lie in the texts that were sent, so that others would have been embedded. */
+  readonly inputRejected?: boolean;
+  /** The server complains of the length of a text. */
+  readonly isTooLong?: boolean;
 }
 
-/** What everybody may know of it: neither where the provider is nor what it says. */
-export const SHOWN_TO_ALL: Record<ProviderErrorKind, string> = {
+/** What every caller of the API may read: neither where the provider is nor what it says. */
+export const PUBLIC_REASON: Record<ProviderErrorKind, string> = {
   unreachable: "cannot be reached, or fails",
   timeout: "did not answer in time",
   rate_limited: "is asked for more than it takes",
@@ -50,10 +49,14 @@ export class ProviderError extends Error {
   readonly facts: ProviderErrorFacts;
 
   constructor(kind: ProviderErrorKind, message: string, facts: ProviderErrorFacts = {}) {
-    super(message, facts.cause === undefined ? undefined : { cause: facts.cause });
+    super(message);
     this.kind = kind;
     this.facts = facts;
   }
+}
+
+export function badAnswer(what: string, facts: ProviderErrorFacts = {}): ProviderError {
+  return new ProviderError("bad_answer", `The embedding provider's answer ${what}`, facts);
 }
 
 export function tooLate(ms: number): ProviderError {

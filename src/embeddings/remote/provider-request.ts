@@ -6,8 +6,7 @@
  * @module
  */
 import { post, type Network, type Post } from "../../lib/outbound.ts";
-import { badAnswer } from "./openai-wire.ts";
-import { ProviderError } from "./provider-error.ts";
+import { badAnswer, ProviderError } from "./provider-error.ts";
 
 /** 96 vectors of 4,096 decimal numbers take some 8 MB. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { calibrate, calibrationOf, type Embed, measure } from "../../../src/embeddings/calibration.ts";
 import { memoryTerms, queryTerms } from "../../../src/embeddings/local/local.ts";
-import { openAiEmbedder } from "../../../src/embeddings/remote/openai.ts";
+import { OpenAiEmbedder } from "../../../src/embeddings/remote/openai.ts";
 import { type ProbePair, RELATED_PROBES, UNRELATED_PROBES } from "../../../src/embeddings/probes.ts";
 import { calibrated, type Calibration, explainer, relevance } from "../../../src/memories/relevance.ts";
 import { startEmbeddingServer } from "../../support/embedding-server.ts";
@@ -206,7 +206,7 @@ test("a provider is measured through its API with the prefixes of each kind, and
   const scoresAt = async (unrelated: number) => {
     await using server = startEmbeddingServer({ unrelated });
     const clock = new FakeClock();
-    const embedder = openAiEmbedder({
+    const embedder = new OpenAiEmbedder({
       baseUrl: server.baseUrl,
       queryPrefix: "q: ",
       documentPrefix: "d: ",
@@ -215,10 +215,7 @@ test("a provider is measured through its API with the prefixes of each kind, and
       resolve: () => Promise.resolve([]),
     });
     const calibration = calibrationOf(await calibrate((texts, kind) => embedder.embed(texts, kind)));
-    expect(server.batches.map((batch) => [batch.length, new Set(batch.map((text) => text.slice(0, 3)))])).toEqual([
-      [40, new Set(["q: "])],
-      [60, new Set(["d: "])],
-    ]);
+    expect(server.batches.flat().map((text) => text.slice(0, 3))).toEqual([...Array(40).fill("q: "), ...Array(60).fill("d: ")]);
     return await Promise.all(
       PAIRS.map(async ({ query, memory }) => {
         const [asked, { vector, terms }] = await Promise.all([embedder.embedQuery(query), embedder.embedMemory(memory)]);

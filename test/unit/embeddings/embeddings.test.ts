@@ -113,16 +113,16 @@ test("on a full disk another provider is opened all the same: no vector is its o
   const embeddings = await opened.embeddings(REMOTE);
   const before = embeddings.active;
   expect([before.remote === undefined, embeddings.progress()]).toEqual([false, { ready: 0, owed: 3 }]);
-  await expect(embeddings.drawOwedLine()).rejects.toThrow("nearly full");
+  await expect(embeddings.startGenerationIfNeeded()).rejects.toThrow("nearly full");
   // Started once more with the provider of before, nothing has happened.
   const { active } = await opened.embeddings({});
   expect([active.firstLabel, firstLabelOf(opened.store), before.firstLabel > line + 3]).toEqual([line, line, true]);
   full[Symbol.dispose]();
-  await embeddings.drawOwedLine();
+  await embeddings.startGenerationIfNeeded();
   expect(embeddings.active).toMatchObject({ firstLabel: firstLabelOf(opened.store), remote: before.remote });
   expect([firstLabelOf(opened.store) > line + 3, embeddings.progress()]).toEqual([true, { ready: 0, owed: 3 }]);
   const drawn = firstLabelOf(opened.store);
-  await embeddings.drawOwedLine();
+  await embeddings.startGenerationIfNeeded();
   full = fullDisk(opened.store);
   expect((await opened.embeddings(REMOTE)).active.firstLabel).toBe(drawn);
   full[Symbol.dispose]();
@@ -139,9 +139,9 @@ test("a provider that is set before an owed line was drawn has a line of its own
   const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
   await opened.store.commit((tx) => embeddings.put(tx, prepared));
   const line = firstLabelOf(opened.store);
-  await embeddings.drawOwedLine();
+  await embeddings.startGenerationIfNeeded();
   expect([firstLabelOf(opened.store), embeddings.active.remote === prepared.remote]).toEqual([line, false]);
-  embeddings.use(prepared);
+  embeddings.activate(prepared);
   expect(embeddings.active).toMatchObject({ firstLabel: line, remote: prepared.remote });
 });
 
@@ -153,7 +153,7 @@ test("a provider that is prepared counts once it is put and used, and what was m
   const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
   expect([firstLabelOf(opened.store), embeddings.active.remote]).toEqual([1, undefined]);
   const row = await opened.store.commit((tx) => embeddings.put(tx, prepared));
-  embeddings.use(prepared);
+  embeddings.activate(prepared);
   expect(row).toEqual({ identity: expect.any(String), vectorLength: 384, measured: expect.any(Object) });
   expect(embeddings.row).toEqual(row);
   expect(embeddings.active).toMatchObject({ firstLabel: 4, remote: { vectorLength: 384 } });
@@ -165,7 +165,7 @@ test("one that was prepared and is not used after all is let go", async () => {
   await using server = startEmbeddingServer();
   const embeddings = await opened.embeddings({});
   const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
-  embeddings.discard(prepared);
+  embeddings.release(prepared);
   await expect(prepared.remote!.probe()).rejects.toThrow("no longer used");
 });
 
@@ -204,7 +204,7 @@ test("what is measured late of a provider before does not count for the one that
   // Between the commit and the use of it.
   release.resolve();
   await recovering;
-  embeddings.use(prepared);
+  embeddings.activate(prepared);
   expect(embeddings.row).toEqual(prepared.row);
   expect((await opened.embeddings({ ...REMOTE, base_url: server.baseUrl })).row).toEqual(prepared.row);
 });

@@ -6,7 +6,7 @@ import { calibrated, type Calibration, explainer, relevance } from "../../../src
 import { floodingSyllables, syllables } from "../../support/flood.ts";
 import { ratioOf } from "../../support/timing.ts";
 
-const embedder = localEmbedder();
+const embedder = localEmbedder;
 
 function compare(query: string, memory: string, calibration?: Calibration) {
   const asked = embedder.embedQuery(query);

@@ -14,7 +14,7 @@ setDefaultTimeout(60_000);
 /** How far off a cosine may be; 0.0003 is usual. */
 const COARSE_ERROR = 0.003;
 
-const embedder = localEmbedder();
+const embedder = localEmbedder;
 const random = chance(1);
 const DENSE = Array.from({ length: 2_500 }, () => unitVector(random));
 const TEXTS = Object.values(MEMORIES).map((text) => embedder.embedMemory(text).vector);

@@ -7,7 +7,7 @@ import { dot, storedDot } from "../../../src/vectors/exact.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { chance, storedBytes, unitVector } from "./stored-vectors.ts";
 
-const embedder = localEmbedder();
+const embedder = localEmbedder;
 const TEXTS = Object.values(MEMORIES).slice(0, 60);
 const LONG = Object.values(MEMORIES).join(" ").slice(0, 10_000);
 const QUERY = embedder.embedQuery("Which of them is it about?").vector;

@@ -89,7 +89,7 @@ test("nearest finds at least 95 of 100 of the ten nearest, with any filter: few 
 test("a text that is like no other is found among thousands of a pattern, by itself and by a few of its words", async () => {
   await using vectors = await storedVectors();
   const random = chance(2);
-  const embedder = localEmbedder();
+  const embedder = localEmbedder;
   const pick = <Item>(items: readonly Item[]) => items[Math.floor(random() * items.length)] as Item;
   const pattern = () => `${pick(PEOPLE)} ${pick(VERBS)} ${pick(THINGS)} ${pick(TIMES)}, said ${pick(PEOPLE)} ${pick(TIMES)}.`;
   const unusual = Object.values(MEMORIES);
@@ -224,7 +224,7 @@ test("points of deleted vectors do not stand in the way of others, before anythi
 });
 
 test("as many come as are asked for where the graph does not come to all that are there, as among hundreds of equal ones half of them deleted", async () => {
-  const embedder = localEmbedder();
+  const embedder = localEmbedder;
   const { vector: query } = await embedder.embedQuery("coffee");
   // With 38 and 44 it comes to 58 and 68 of 251, and then not to the one that is left.
   for (const seed of [38, 44, 50, 56]) {

@@ -15,7 +15,7 @@ import { chance, ofType, ofUser, storedBytes, storedVectors, unitVector } from "
 // What is compared is much, and the machine may be busy with other tests.
 setDefaultTimeout(60_000);
 
-const embedder = localEmbedder();
+const embedder = localEmbedder;
 const random = chance(1);
 const TEXTS = Object.values(MEMORIES).map((text) => embedder.embedMemory(text).vector);
 const QUERIES = QUESTIONS.slice(0, 20).map(({ text }) => embedder.embedQuery(text).vector);

@@ -3,7 +3,7 @@ import * as fc from "fast-check";
 import { FINGERPRINT, UNKNOWN_WORD } from "../../../../src/embeddings/embedder.ts";
 import { localEmbedder, memoryTerms, queryTerms, spellings } from "../../../../src/embeddings/local/local.ts";
 
-const embedder = localEmbedder();
+const embedder = localEmbedder;
 const dot = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * b[i]!, 0);
 const cosine = (query: string, memory: string) => dot(embedder.embedQuery(query).vector, embedder.embedMemory(memory).vector);
 
