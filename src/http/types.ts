@@ -168,17 +168,13 @@ export function ListOf(item: TSchema, description: string) {
       object: Type.Literal("list"),
       data: Type.Array(item),
       has_more: Type.Boolean({ description: "Whether there may be more after this page, which can be short or empty." }),
-      first_id: Type.Unsafe<string | null>({
-        ...Type.String(),
-        nullable: true,
-        description: "The id of the first record; null on a page without one.",
-      }),
-      last_id: Type.Unsafe<string | null>({
-        ...Type.String(),
-        nullable: true,
-        description:
-          "The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty list.",
-      }),
+      first_id: OrNull(Type.String({ description: "The id of the first record; null on a page without one." })),
+      last_id: OrNull(
+        Type.String({
+          description:
+            "The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty list.",
+        }),
+      ),
     },
     { ...(item.title === undefined ? {} : { title: `${item.title}List` }), description, examples: [page] },
   );

@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Default, Instant, OneOf, Reason, RecordId, Text, Timestamp } from "../http/types.ts";
+import { Default, Instant, OneOf, OrNull, Reason, RecordId, Text, Timestamp } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { SCOPES } from "../lib/scopes.ts";
 import { RATE_LIMIT_MAX, TIERS } from "./tiers.ts";
@@ -51,22 +51,17 @@ export const ApiKey = Type.Object(
   {
     object: Type.Literal("api_key"),
     id: RecordId("key", "`key_` and 12 characters."),
-    name: Type.Unsafe<string | null>({ type: "string", nullable: true }),
+    name: OrNull(Type.String()),
     prefix: Type.String({ description: "First 8 characters of the key: the actor in traces." }),
     key: Type.Optional(Type.String({ description: "The key itself; only in the answer that created it." })),
     scopes: Scopes,
     tier: OneOf(TIERS),
     rate_limit: RateLimit,
     created_at: Timestamp("When the key was created."),
-    expires_at: Type.Unsafe<string | null>({ type: "string", format: "date-time", nullable: true, description: "When it stops working." }),
-    last_used_at: Type.Unsafe<string | null>({
-      type: "string",
-      format: "date-time",
-      nullable: true,
-      description: "When the key was last used; null: never. A crash of the server loses at most the last minute.",
-    }),
-    rolled_from: Type.Unsafe<string | null>({ type: "string", nullable: true, description: "ID of the key this one replaced." }),
-    rolled_to: Type.Unsafe<string | null>({ type: "string", nullable: true, description: "ID of the key that replaced this one." }),
+    expires_at: OrNull(Timestamp("When it stops working.")),
+    last_used_at: OrNull(Timestamp("When the key was last used; null: never. A crash of the server loses at most the last minute.")),
+    rolled_from: OrNull(Type.String({ description: "ID of the key this one replaced." })),
+    rolled_to: OrNull(Type.String({ description: "ID of the key that replaced this one." })),
   },
   { title: "ApiKey", description: "An API key, without its secret.", examples: [EXAMPLE] },
 );

@@ -5,7 +5,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../lib/limits.ts";
-import { Created, Default, Metadata, OneOf, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+import { Created, Default, Metadata, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
 
 const AgentId = Text(1, LIMITS.agentIdLengthMax, { description: "Identifies the agent.", examples: ["support-bot"] });
 const UserId = Text(1, LIMITS.userIdLengthMax, {
@@ -23,7 +23,7 @@ export const Session = Type.Object(
     object: Type.Literal("session"),
     id: RecordId("sess", "`sess_` and 12 characters."),
     agent_id: AgentId,
-    user_id: Type.Unsafe<string | null>({ type: "string", nullable: true, description: "null when none was given." }),
+    user_id: OrNull(Type.String({ description: "null when none was given." })),
     created_at: Timestamp("When the session was created."),
     updated_at: Timestamp("Moves on state, metadata, turn and memory changes."),
     state: State("The current state."),

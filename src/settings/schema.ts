@@ -67,13 +67,10 @@ export const SettingsAnswer = Type.Object(
     memories_on_expiry: Described(OneOf(MEMORIES_ON_EXPIRY), "What becomes of the memories of a session that expires."),
     trace_retention_days: Described(Type.Integer(), "How long traces of enterprise keys are kept."),
     max_body_bytes: Described(Type.Integer(), "Largest body of a request."),
-    region: Described(
-      Type.Unsafe<string | null>({ type: "string", nullable: true }),
-      "A label for this deployment, shown in /health; null when there is none.",
-    ),
+    region: Described(OrNull(Type.String()), "A label for this deployment, shown in /health; null when there is none."),
     state_versions_kept: Described(Type.Integer(), "How many of the newest versions of a session's state are kept, besides version 0."),
     max_store_bytes: Described(
-      Type.Unsafe<number | null>({ type: "integer", nullable: true }),
+      OrNull(Type.Integer()),
       "What the store may take on disk before sessions, states, turns and memories are refused with 503; null: no limit.",
     ),
     webhooks: Type.Object(
@@ -96,15 +93,13 @@ export const SettingsAnswer = Type.Object(
         query_prefix: Described(Type.String(), "What the model wants to read before a query."),
         document_prefix: Described(Type.String(), "What it wants to read before a memory."),
         relevant_cosine: Described(
-          Type.Unsafe<number | null>({ type: "number", nullable: true }),
+          OrNull(Type.Number()),
           "The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider.",
         ),
-        separation: Type.Unsafe<number | null>({
-          type: "number",
-          nullable: true,
-          description: "Share of the probes that the provider puts on the right side: 0.5 is chance, 1 perfect.",
-        }),
-        vector_length: Type.Unsafe<number | null>({ type: "integer", nullable: true, description: "Of the provider's own vectors." }),
+        separation: OrNull(
+          Type.Number({ description: "Share of the probes that the provider puts on the right side: 0.5 is chance, 1 perfect." }),
+        ),
+        vector_length: OrNull(Type.Integer({ description: "Of the provider's own vectors." })),
         state: Type.Object(
           { available: Type.Boolean(), reason: Type.Optional(Type.String({ description: "What is wrong." })) },
           { description: "Whether searches can be answered." },

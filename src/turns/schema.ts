@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Default, Metadata, OneOf, RecordId, Timestamp, UserObject } from "../http/types.ts";
+import { Default, Metadata, OneOf, OrNull, RecordId, Timestamp, UserObject } from "../http/types.ts";
 
 const INPUT_TYPES = ["text", "audio", "image", "tool_call"] as const;
 const OUTPUT_TYPES = ["text", "audio", "image", "tool_result", "error"] as const;
@@ -15,8 +15,7 @@ const Content = Type.String({ description: "The text, a transcription, a descrip
 
 const Input = Type.Object({ type: OneOf(INPUT_TYPES, { description: "What came in." }), content: Content }, { title: "TurnInput" });
 const Output = Type.Object({ type: OneOf(OUTPUT_TYPES, { description: "What went out." }), content: Content }, { title: "TurnOutput" });
-const Snapshot = (when: string) =>
-  Type.Unsafe<Record<string, unknown> | null>({ type: "object", nullable: true, description: `The state ${when} the turn, if given.` });
+const Snapshot = (when: string) => OrNull(UserObject({ description: `The state ${when} the turn, if given.` }));
 
 const NEW_EXAMPLE = {
   input: { type: "text", content: "Where is my order?" },

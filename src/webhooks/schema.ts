@@ -4,16 +4,12 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Default, OneOf, RecordId, Text, Timestamp } from "../http/types.ts";
+import { Default, OneOf, OrNull, RecordId, Text, Timestamp } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { EVENT_TYPES } from "../traces/events.ts";
 import { URL_LENGTH_MAX } from "./target.ts";
 
 const STATUSES = ["pending", "delivered", "failed"] as const;
-
-const OptionalTime = (description: string) =>
-  Type.Unsafe<string | null>({ type: "string", format: "date-time", nullable: true, description });
-const OptionalText = (description: string) => Type.Unsafe<string | null>({ type: "string", nullable: true, description });
 
 const Url = Text(1, URL_LENGTH_MAX, {
   description:
@@ -50,10 +46,10 @@ export const Webhook = Type.Object(
     id: RecordId("whk", "`whk_` and 12 characters."),
     url: Url,
     events: Events,
-    description: OptionalText("What the webhook is for."),
+    description: OrNull(Type.String({ description: "What the webhook is for." })),
     enabled: Type.Boolean({ description: "Whether events are delivered." }),
-    disabled_reason: OptionalText("Why Cairn disabled it: the receiver answered 410, or failed for 5 days."),
-    failing_since: OptionalTime("When the first attempt since the last success failed; null while attempts succeed."),
+    disabled_reason: OrNull(Type.String({ description: "Why Cairn disabled it: the receiver answered 410, or failed for 5 days." })),
+    failing_since: OrNull(Timestamp("When the first attempt since the last success failed; null while attempts succeed.")),
     secret: Type.Optional(Type.String({ description: "The signing secret; only in the answer that created it." })),
     created_at: Timestamp("When the webhook was created."),
     updated_at: Timestamp("When the webhook was last changed."),
@@ -135,18 +131,16 @@ export const Delivery = Type.Object(
     status: OneOf(STATUSES, { description: "`failed`: not tried again." }),
     attempts: Type.Integer({ description: "Attempts made so far." }),
     created_at: Timestamp("When the delivery was created."),
-    last_attempt_at: OptionalTime("When the last attempt began."),
-    next_attempt_at: OptionalTime(
-      "When the next attempt is due; null when there is none, and while an earlier event of the session is pending.",
+    last_attempt_at: OrNull(Timestamp("When the last attempt began.")),
+    next_attempt_at: OrNull(
+      Timestamp("When the next attempt is due; null when there is none, and while an earlier event of the session is pending."),
     ),
-    response_code: Type.Unsafe<number | null>({
-      type: "integer",
-      nullable: true,
-      description: "Status of the last answer; null without one.",
-    }),
-    response_body: OptionalText("The first 2 KiB of the last answer; null for a receiver on this machine or in a private network."),
-    duration_ms: Type.Unsafe<number | null>({ type: "number", nullable: true, description: "Milliseconds that the last attempt took." }),
-    error: OptionalText("Why the last attempt failed."),
+    response_code: OrNull(Type.Integer({ description: "Status of the last answer; null without one." })),
+    response_body: OrNull(
+      Type.String({ description: "The first 2 KiB of the last answer; null for a receiver on this machine or in a private network." }),
+    ),
+    duration_ms: OrNull(Type.Number({ description: "Milliseconds that the last attempt took." })),
+    error: OrNull(Type.String({ description: "Why the last attempt failed." })),
   },
   { title: "WebhookDelivery", description: "One event for one webhook, and its outcome.", examples: [DELIVERED_EXAMPLE] },
 );
