@@ -31,7 +31,7 @@ import type { MemoryParts } from "./memories/memories.ts";
 import { memoryEndpoints } from "./memories/routes.ts";
 import { settingsEndpoints } from "./settings/routes.ts";
 import type { SettingsParts } from "./settings/operations.ts";
-import { readingsOf } from "./readings.ts";
+import { storeMetrics } from "./store-metrics.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
 import type { Durability } from "./storage/durability.ts";
 import { traceEndpoints } from "./traces/routes.ts";
@@ -67,7 +67,7 @@ export function endpointsOf(parts: MemoryParts & SettingsParts & WebhookParts & 
 }
 
 export function createApp(parts: AppParts) {
-  const metrics = new Metrics(readingsOf(parts));
+  const metrics = new Metrics(storeMetrics(parts));
   const pipeline = new Pipeline({ ...parts, keys: keyLookup(parts), metrics });
   const endpoints = endpointsOf(parts);
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.

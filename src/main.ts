@@ -1,7 +1,7 @@
 /**
  * `cairn`: the command line.
  *
- * What needs a native part is imported only when that knows where to unpack, because it is loaded on import.
+ * Native parts are loaded on import, so a command's module is imported once they know where to unpack.
  *
  * @module
  */
@@ -14,60 +14,46 @@ import { commit, version } from "./lib/version.ts";
 import { makeDirectory } from "./storage/data-directory.ts";
 import { isDamage, isOfLmdb, lmdbReason } from "./storage/disk-errors.ts";
 
-async function main([command, ...args]: readonly string[]): Promise<number> {
-  if (command !== undefined && command !== "help" && (args.includes("--help") || args.includes("-h"))) {
-    return main(["help", command, ...args.filter((arg) => arg !== "--help" && arg !== "-h")]);
-  }
-  switch (command) {
-    case "serve": {
+type Command = (args: readonly string[]) => Promise<number>;
+
+const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
+  [
+    "serve",
+    async (args) => {
       const config = prepared(args);
-      const { serve } = await import("./cli/serve.ts");
-      return serve(config);
-    }
-    case "keys": {
-      const { keys } = await import("./cli/keys.ts");
-      return keys(args, preparedOnce);
-    }
-    case "backup": {
-      const { backup } = await import("./cli/backup.ts");
-      return backup(args, preparedOnce);
-    }
-    case "restore": {
-      const { restore } = await import("./cli/restore.ts");
-      return restore(args, preparedOnce);
-    }
-    case "export": {
-      const { exportAll } = await import("./cli/export.ts");
-      return exportAll(args, preparedOnce);
-    }
-    case "import": {
-      const { importAll } = await import("./cli/import.ts");
-      return importAll(args, preparedOnce);
-    }
-    case "health": {
-      const { health } = await import("./cli/health.ts");
-      return health(args);
-    }
-    case "doctor": {
-      const { doctor } = await import("./cli/doctor.ts");
-      return doctor(args, preparedOnce);
-    }
-    case "rebuild-index": {
-      const { rebuildIndex } = await import("./cli/rebuild-index.ts");
-      return rebuildIndex(args, preparedOnce);
-    }
-    case "version":
-    case "--version":
-      await print(`cairn ${version}${commit === null ? "" : ` (${commit})`}`);
-      return 0;
-    case "help":
-    case "--help":
-    case "-h":
-      await print(helpOn(args));
-      return 0;
-    default:
-      throw new UsageError(command === undefined ? "say what to do" : `there is no command ${command}`);
-  }
+      return (await import("./cli/serve.ts")).serve(config);
+    },
+  ],
+  ["keys", async (args) => (await import("./cli/keys.ts")).keys(args, preparedOnce)],
+  ["backup", async (args) => (await import("./cli/backup.ts")).backup(args, preparedOnce)],
+  ["restore", async (args) => (await import("./cli/restore.ts")).restore(args, preparedOnce)],
+  ["export", async (args) => (await import("./cli/export.ts")).exportAll(args, preparedOnce)],
+  ["import", async (args) => (await import("./cli/import.ts")).importAll(args, preparedOnce)],
+  ["health", async (args) => (await import("./cli/health.ts")).health(args)],
+  ["doctor", async (args) => (await import("./cli/doctor.ts")).doctor(args, preparedOnce)],
+  ["rebuild-index", async (args) => (await import("./cli/rebuild-index.ts")).rebuildIndex(args, preparedOnce)],
+  ["version", () => say(`cairn ${version}${commit === null ? "" : ` (${commit})`}`)],
+  ["help", (args) => say(helpOn(args))],
+]);
+const ALIASES: ReadonlyMap<string, string> = new Map([
+  ["--version", "version"],
+  ["--help", "help"],
+  ["-h", "help"],
+]);
+
+async function main([word, ...args]: readonly string[]): Promise<number> {
+  if (word === undefined) throw new UsageError("say what to do");
+  const name = ALIASES.get(word) ?? word;
+  const others = args.filter((arg) => ALIASES.get(arg) !== "help");
+  if (name !== "help" && others.length < args.length) return say(helpOn([name, ...others]));
+  const command = COMMANDS.get(name);
+  if (command === undefined) throw new UsageError(`there is no command ${name}`);
+  return command(args);
+}
+
+async function say(text: string): Promise<number> {
+  await print(text);
+  return 0;
 }
 
 function prepared(args: readonly string[]): Config {

@@ -74,7 +74,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/keys\//, /^src\/settings\//, /^src\/sessions\//, /^src\/webhooks\//],
   [/^src\/turns\//, /^src\/memories\//],
   [/^src\/context\//, /^src\/operations\//],
-  [/^src\/service\.ts$/, /^src\/readings\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],
+  [/^src\/service\.ts$/, /^src\/store-metrics\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],
   [/^src\/cli\//],
   [/^src\/main\.ts$/],
 ];
@@ -104,7 +104,7 @@ test("operations know nothing of HTTP: only routes, schemas and the application 
   const wrong = PRODUCT.flatMap((source) =>
     importsOf(source)
       .filter((target) => target.startsWith("src/http/"))
-      .filter(() => !/^src\/(http\/|app\.ts|service\.ts|readings\.ts|cli\/|[\w-]+\/(routes|schema)\.ts)/.test(source.path))
+      .filter(() => !/^src\/(http\/|app\.ts|service\.ts|store-metrics\.ts|cli\/|[\w-]+\/(routes|schema)\.ts)/.test(source.path))
       .map((target) => `${source.path} -> ${target}`),
   );
   expect(wrong).toEqual([]);

@@ -6,8 +6,8 @@
 import { Counter, Gauge, Registry } from "prom-client";
 import { RequestTimes } from "./request-times.ts";
 
-/** A figure that is read when it is asked for; several under the values of one label. */
-export interface Reading {
+/** A metric that is read when it is asked for; several values, each with its own value of the label, or one. */
+export interface MetricSource {
   name: string;
   help: string;
   label?: string;
@@ -20,8 +20,8 @@ export class Metrics {
   readonly #registry = new Registry();
   readonly #requests = new RequestTimes();
 
-  constructor(readings: readonly Reading[]) {
-    for (const { name, help, label, counter, read } of readings) {
+  constructor(sources: readonly MetricSource[]) {
+    for (const { name, help, label, counter, read } of sources) {
       const collect = (put: (labels: Record<string, string>, value: number) => void) => {
         const value = read();
         if (typeof value === "number") put({}, value);

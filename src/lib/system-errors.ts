@@ -5,7 +5,7 @@
  */
 import { messageOf } from "./errors.ts";
 
-const WORDS: Readonly<Record<string, string>> = {
+const WORDS = {
   EACCES: "its mode, or that of a directory above it, does not allow it",
   EPERM: "the system does not allow it",
   EROFS: "the disk is read-only",
@@ -23,14 +23,16 @@ const WORDS: Readonly<Record<string, string>> = {
   ENOTFOUND: "there is no host of that name",
   EHOSTUNREACH: "there is no way to that host",
   ENETUNREACH: "there is no way to that network",
-};
+} as const;
 
-/** Whether a call of the system has failed, in a way that there are words for. */
-export function isOfSystem(error: unknown): error is Error & { code: string; path?: unknown } {
+type SystemErrorCode = keyof typeof WORDS;
+
+/** Whether this is a failed call of the system that has an entry in the table. */
+export function isOfSystem(error: unknown): error is Error & { code: SystemErrorCode; path?: unknown } {
   return error instanceof Error && "code" in error && typeof error.code === "string" && error.code in WORDS;
 }
 
-/** A sentence for an error that nobody has said more about: it names the file where the system does. */
+/** A sentence for an error without a message of ours: it names the file where the system does. */
 export function systemSentence(error: unknown): string {
   if (!isOfSystem(error)) return messageOf(error);
   const file = typeof error.path === "string" ? error.path : "A file";
@@ -39,6 +41,9 @@ export function systemSentence(error: unknown): string {
 
 /** Why a call of the system failed; its own message where there are no better words. */
 export function systemReason(error: unknown): string {
-  const code: unknown = (error as { code?: unknown } | undefined)?.code;
-  return (typeof code === "string" ? WORDS[code] : undefined) ?? messageOf(error);
+  return isOfSystem(error) ? reasonFor(error.code) : messageOf(error);
+}
+
+export function reasonFor(code: SystemErrorCode): string {
+  return WORDS[code];
 }

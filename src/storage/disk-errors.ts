@@ -6,6 +6,7 @@
 import { constants } from "node:os";
 import { ApiError, messageOf } from "../lib/errors.ts";
 import { freeBytes } from "../lib/files.ts";
+import { reasonFor } from "../lib/system-errors.ts";
 
 /** LMDB: the file may grow no further. */
 const MDB_MAP_FULL = -30_792;
@@ -15,17 +16,13 @@ const MDB_PANIC = -30_795;
 /** Below this a commit is refused: LMDB has to be able to write the pages of all queued commits. */
 export const FREE_BYTES_MIN = 64 * 1024 * 1024;
 
-const FULL = "The disk is full.";
 const NO_ADDRESSES = "The store cannot grow, because the address space of the process is limited.";
 const { errno } = constants;
 const REASONS: ReadonlyMap<unknown, string> = new Map([
-  [errno.ENOSPC, FULL],
-  [errno.EDQUOT, "The quota on the disk is used up."],
-  [errno.EROFS, "The disk is read-only."],
+  ...(["ENOSPC", "EDQUOT", "EROFS", "EIO"] as const).map((code) => [errno[code], diskSentence(code)] as const),
   [errno.EACCES, "The store must not be written to."],
   [errno.EPERM, "The store must not be written to."],
   [errno.EFBIG, "The store cannot grow, because the size of files is limited."],
-  [errno.EIO, "The disk has failed."],
   [errno.ENOMEM, NO_ADDRESSES],
   [MDB_MAP_FULL, NO_ADDRESSES],
 ]);
@@ -43,7 +40,14 @@ export function hasFreeSpace(directory: string): boolean {
 /** Why the disk refused a write: `cause` is what LMDB threw. EIO also stands for a write cut short because the disk is full. */
 export function diskReason(cause: unknown, directory: string): string {
   const code = codeOf(cause);
-  return code === errno.EIO && !hasFreeSpace(directory) ? FULL : (REASONS.get(code) ?? "The change could not be written to the disk.");
+  return code === errno.EIO && !hasFreeSpace(directory)
+    ? diskSentence("ENOSPC")
+    : (REASONS.get(code) ?? "The change could not be written to the disk.");
+}
+
+function diskSentence(code: "ENOSPC" | "EDQUOT" | "EROFS" | "EIO"): string {
+  const reason = reasonFor(code);
+  return `${reason.charAt(0).toUpperCase()}${reason.slice(1)}.`;
 }
 
 /** The answer to a change that was not made. */

@@ -1,0 +1,94 @@
+/**
+ * Metrics of the store, the index and the process.
+ *
+ * @module
+ */
+import { statSync } from "node:fs";
+import { join } from "node:path";
+import { fromBase62 } from "./lib/base62.ts";
+import type { MetricSource } from "./http/metrics.ts";
+import type { MemoryParts } from "./memories/memories.ts";
+import type { Settings } from "./settings/settings.ts";
+import { FIRST } from "./storage/access.ts";
+import { DATA_FILE } from "./storage/data-file.ts";
+import { NUMBER_KEY_LENGTH } from "./storage/keys.ts";
+import {
+  apiKeys,
+  deliveriesBySession,
+  memories,
+  outbox,
+  owed,
+  sessions,
+  sessionsByExpiry,
+  traces,
+  turns,
+  versions,
+} from "./storage/tables.ts";
+import type { WebhookParts } from "./webhooks/subscriptions.ts";
+
+type MetricDeps = MemoryParts & WebhookParts & { settings: Pick<Settings, "values"> };
+
+export function storeMetrics({ store, settings, vectors, clock, webhooks }: MetricDeps): MetricSource[] {
+  return [
+    gauge(
+      "cairn_records",
+      "Records in the store, by kind.",
+      () => Object.fromEntries([sessions, versions, turns, memories, traces, apiKeys].map((table) => [table.name, store.count(table)])),
+      "kind",
+    ),
+    gauge("cairn_store_bytes", "Size of the store on disk.", () => statSync(join(store.directory, DATA_FILE)).size),
+    gauge(
+      "cairn_store_used_bytes",
+      "Bytes of the store that hold records; the rest of its file is free for new ones. max_store_bytes limits this.",
+      () => store.bytesUsed,
+    ),
+    gauge("cairn_store_max_bytes", "The setting max_store_bytes; 0 without a limit.", () => settings.values.max_store_bytes ?? 0),
+    gauge("cairn_vectors_stored", "Vectors in the store.", () => vectors.status.vectors),
+    gauge(
+      "cairn_vectors",
+      "Vectors by where they are: in the index, not yet in it, deleted but still taking room in its graph. The first 100 need no index.",
+      () => {
+        const { indexed, pending, removed } = vectors.status;
+        return { indexed, pending, removed };
+      },
+      "state",
+    ),
+    gauge("cairn_vectors_owed", "Vectors still to be made.", () => store.count(owed)),
+    gauge("cairn_outbox_events", "Events of which no deliveries were made yet.", () => store.count(outbox)),
+    gauge("cairn_webhook_deliveries_pending", "Deliveries still to be made, those that wait for another attempt included.", () =>
+      store.count(deliveriesBySession),
+    ),
+    counter(
+      "cairn_webhook_attempts_total",
+      "Attempts to deliver by outcome: delivered, failed with a retry to come, failed for good.",
+      () => {
+        const { delivered, retry, failed } = webhooks.outcomes;
+        return { delivered, retry, failed };
+      },
+      "outcome",
+    ),
+    counter(
+      "cairn_webhooks_disabled_total",
+      "Webhooks disabled because their receiver is gone or has failed for days.",
+      () => webhooks.outcomes.disabled,
+    ),
+    gauge("cairn_expiry_lag_seconds", "How long the session that is overdue longest has been waiting to be removed.", () => {
+      const [first] = store.keys(sessionsByExpiry, FIRST);
+      return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, NUMBER_KEY_LENGTH))) / 1000;
+    }),
+    gauge("process_resident_memory_bytes", "Memory of the process, the mapped store included.", () => process.memoryUsage.rss()),
+    counter("process_cpu_seconds_total", "Processor time of the process.", () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1e6;
+    }),
+  ];
+}
+
+function gauge(name: string, help: string, read: MetricSource["read"], label?: string): MetricSource {
+  return { name, help, read, ...(label === undefined ? {} : { label }) };
+}
+
+/** A counter starts at 0 with the process. */
+function counter(name: string, help: string, read: MetricSource["read"], label?: string): MetricSource {
+  return { ...gauge(name, help, read, label), counter: true };
+}
