@@ -20,7 +20,8 @@ import type { MemoryParts } from "./memories/memories.ts";
 import { removeIncoming } from "./operations/new-store.ts";
 import { openUpToDate } from "./operations/upgrade.ts";
 import { StoreQuotas } from "./settings/quotas.ts";
-import { Settings, type SettingsEnvironment } from "./settings/settings.ts";
+import type { GivenSettings } from "./settings/schema.ts";
+import { Settings } from "./settings/settings.ts";
 import { sessionExpiry } from "./sessions/expiry.ts";
 import { sessionRemoval } from "./sessions/removal.ts";
 import { lockDirectory } from "./storage/directory-lock.ts";
@@ -43,7 +44,9 @@ import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
 import type { WebhookParts } from "./webhooks/subscriptions.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/webhooks.ts";
 
-export interface ServiceOptions extends SettingsEnvironment {
+export interface ServiceOptions {
+  /** What the environment says of the settings that the API can change. */
+  environment?: GivenSettings;
   /** How receivers of webhooks are reached, and what names stand for. */
   network?: WebhookOptions;
   index?: IndexOptions;
@@ -108,17 +111,17 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     const records = { ...opened, listLooksMax: options.listLooksMax };
     makePrivate(directory);
     warnOfClock(records.store, given, log);
-    const settings = new Settings(records.store, options);
+    const settings = new Settings(records.store, options.environment ?? {});
     const backfilling = new Activator();
     const resolve = options.network?.resolve ?? systemResolve;
     const means = { clock, random: chance, resolve, onFailure: () => backfilling.wake() };
-    const embeddings = await Embeddings.open(records.store, settings.inForce.embedding, means);
+    const embeddings = await Embeddings.open(records.store, settings.effective.embedding, means);
     const vectors = new VectorIndex(records.store, log, options.index);
     const arrivals = new Arrivals(clock);
     const idempotency = new Idempotency(records.store, clock);
     const lastUses = new LastUses(records.store, log);
     const system = systemCaller(() => settings.values.trace_retention_days);
-    const policy = () => settings.inForce.webhooks;
+    const policy = () => settings.effective.webhooks;
     const hooks = openWebhooks(records, { log, random: chance, system }, policy, options.network ?? {});
     const quotas = new StoreQuotas(records.store, clock, () => settings.values);
     const parts = {

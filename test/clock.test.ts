@@ -265,7 +265,7 @@ test("created_after and created_before go by the times of traces, sessions and m
 });
 
 test("deliveries are kept for 7 days and tried when they are due, also after a clock that was 30 years ahead", async () => {
-  await using cairn = await startCairn({ webhooks: { retry_schedule: "1h,2h" } });
+  await using cairn = await startCairn({ environment: { webhooks: { retry_schedule: "1h,2h" } } });
   // The first time it asks for a pause, too.
   await using receiver = startReceiver(
     (_, count) => new Response(null, count === 1 ? { status: 503, headers: { "retry-after": "3600" } } : { status: 500 }),

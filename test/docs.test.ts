@@ -302,7 +302,7 @@ async function recordsIn(cairn: Cairn): Promise<Record<string, string>> {
 }
 
 test("the server takes each example, and answers as the document says", async () => {
-  await using cairn = await startCairn({ region: "eu" });
+  await using cairn = await startCairn({ environment: { region: "eu" } });
   const document = await documentOf(cairn);
   for (const { name, method, path, operation } of operationsOf(document)) {
     const records = await recordsIn(cairn);

@@ -48,7 +48,7 @@ test("metrics say what is in the store, and what is overdue", async () => {
 });
 
 test("metrics say what became of deliveries, and what is still to be done", async () => {
-  await using cairn = await startCairn({ webhooks: { retry_schedule: "10s" } });
+  await using cairn = await startCairn({ environment: { webhooks: { retry_schedule: "10s" } } });
   await using receiver = startReceiver();
   await cairn.ok(cairn.post("/v1/webhooks", { url: receiver.url, events: ["session.created"] }));
   const shown = async () => {

@@ -150,7 +150,7 @@ describe("setting a provider", () => {
   test("one of the environment is measured at the start, once, and kept", async () => {
     await using server = startEmbeddingServer({ length: 384, apiKey: KEY });
     const embedding = { provider: "openai", base_url: server.baseUrl, model: "some-model", api_key: KEY };
-    await using cairn = await startCairn({ embedding });
+    await using cairn = await startCairn({ environment: { embedding } });
     expect((await cairn.settings()).embedding).toMatchObject({
       provider: { value: "openai", source: "environment" },
       base_url: { value: server.baseUrl, source: "environment" },
@@ -174,7 +174,9 @@ describe("setting a provider", () => {
   test("a setting wins over the environment, and going back to that is a change like any other", async () => {
     await using outside = startEmbeddingServer({ length: 384 });
     await using server = startEmbeddingServer({ length: 768 });
-    await using cairn = await startCairn({ embedding: { provider: "openai", base_url: outside.baseUrl, model: "outside" } });
+    await using cairn = await startCairn({
+      environment: { embedding: { provider: "openai", base_url: outside.baseUrl, model: "outside" } },
+    });
     await makeVectors(cairn);
     expect(await setProvider(cairn, server)).toMatchObject({ vector_length: 768, base_url: { source: "setting" } });
     expect((await cairn.ok(setEmbedding(cairn, { base_url: "", model: "" }))).embedding).toMatchObject({
@@ -254,7 +256,7 @@ describe("setting a provider", () => {
   test("a name that leads to a cloud's metadata service is refused, whatever networks webhooks may lead to", async () => {
     await using server = startEmbeddingServer();
     await using cairn = await startCairn({
-      webhooks: { allow_private: true },
+      environment: { webhooks: { allow_private: true } },
       network: { resolve: () => Promise.resolve(["169.254.169.254"]) },
     });
     const base_url = server.baseUrl.replace("127.0.0.1", "localhost");
@@ -335,7 +337,7 @@ describe("setting a provider", () => {
     await using one = startEmbeddingServer({ length: 384 });
     await using two = startEmbeddingServer({ length: 384 });
     await using three = startEmbeddingServer({ length: 384 });
-    await using cairn = await startCairn({ embedding: { provider: "openai", base_url: one.baseUrl, api_key: KEY } });
+    await using cairn = await startCairn({ environment: { embedding: { provider: "openai", base_url: one.baseUrl, api_key: KEY } } });
     await makeVectors(cairn);
     const keys = async (embedding: Record<string, unknown>) => (await cairn.ok(setEmbedding(cairn, embedding))).embedding.api_key;
     expect(await keys({ base_url: two.baseUrl })).toEqual({ set: false, source: "default" });
@@ -589,7 +591,7 @@ describe("while the provider is down", () => {
   test("one of the environment that is down at the start is measured when it is back", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     server.always(DOWN);
-    await using cairn = await startCairn({ embedding: { provider: "openai", base_url: server.baseUrl } });
+    await using cairn = await startCairn({ environment: { embedding: { provider: "openai", base_url: server.baseUrl } } });
     await cairn.runTaskOnce(EMBEDDINGS);
     const [memory] = await addAll(cairn, [TEA]);
     expect(memory.vector_available).toBe(false);
@@ -611,7 +613,7 @@ describe("while the provider is down", () => {
   test("a provider that answers but cannot be measured is not asked again and again", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     server.always(when(({ body }) => body.input.length > 1, refuses(422, "One at a time, and none of these")));
-    await using cairn = await startCairn({ embedding: { provider: "openai", base_url: server.baseUrl } });
+    await using cairn = await startCairn({ environment: { embedding: { provider: "openai", base_url: server.baseUrl } } });
     expect(await cairn.runTaskOnce(EMBEDDINGS)).toBeGreaterThanOrEqual(5_000);
   });
 
@@ -972,7 +974,10 @@ describe("another provider", () => {
     await using server = startEmbeddingServer({ length: 384 });
     await using cairn = await startCairn();
     await addAll(cairn, NOTES(20));
-    const next = await startCairn({ directory: copyOf(cairn), embedding: { provider: "openai", base_url: server.baseUrl } });
+    const next = await startCairn({
+      directory: copyOf(cairn),
+      environment: { embedding: { provider: "openai", base_url: server.baseUrl } },
+    });
     await using _next = next;
     next.key = cairn.key;
     expect(await vectorsOf(next)).toEqual({ ready: 0, owed: 20 });
@@ -984,7 +989,7 @@ describe("another provider", () => {
   test("set while the one before is being measured keeps its place over a restart", async () => {
     await using slow = startEmbeddingServer({ length: 384 });
     await using server = startEmbeddingServer({ length: 768 });
-    await using cairn = await startCairn({ embedding: { provider: "openai", base_url: slow.baseUrl } });
+    await using cairn = await startCairn({ environment: { embedding: { provider: "openai", base_url: slow.baseUrl } } });
     const release = Promise.withResolvers<void>();
     slow.always(
       when(
@@ -1096,7 +1101,7 @@ test("the provider's key is in the settings' row and nowhere else: no answer, no
     expect([name, bytes.includes(OTHER_KEY)]).toEqual([name, false]);
     // Older pages of the store may still hold the row as well: it is written anew with every change.
     const places = bytes.split(KEY).slice(0, -1);
-    expect([name, places.every((before) => before.endsWith('"api_key":"'))]).toEqual([name, true]);
+    expect([name, places.every((before) => before.endsWith('"embedding.api_key":"'))]).toEqual([name, true]);
     if (name !== "data.mdb") expect([name, places.length]).toEqual([name, 0]);
   }
   await cairn.open();

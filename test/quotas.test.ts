@@ -74,7 +74,7 @@ async function fill(cairn: Cairn, session: string): Promise<ReturnType<typeof re
 
 test("beyond max_store_bytes records are refused and what makes room is not, until there is room again", async () => {
   const max = 2 * 1024 * 1024;
-  await using cairn = await startCairn({ maxStoreBytes: max });
+  await using cairn = await startCairn({ environment: { max_store_bytes: max } });
   expect((await cairn.settings()).max_store_bytes).toEqual({ value: max, default: null, source: "environment" });
   const [session, other, short] = [
     await cairn.createSession({ metadata: { note: "x".repeat(1_000) } }),

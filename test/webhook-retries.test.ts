@@ -47,7 +47,7 @@ test("what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 
 });
 
 test("the operator's schedule takes the place of ours", async () => {
-  await using cairn = await startCairn({ webhooks: { retry_schedule: "200ms,1s" } });
+  await using cairn = await startCairn({ environment: { webhooks: { retry_schedule: "200ms,1s" } } });
   await using receiver = startReceiver(() => new Response(null, { status: 500 }));
   const { id } = await cairn.subscribe(receiver.url, { events: ["session.created"] });
   await cairn.createSession();
@@ -80,7 +80,7 @@ test("a schedule that is set holds from the next failure on, without a restart; 
 });
 
 test("a time limit that is set holds for the next attempt, without a restart", async () => {
-  await using cairn = await startCairn({ webhooks: { retry_schedule: "1h" } });
+  await using cairn = await startCairn({ environment: { webhooks: { retry_schedule: "1h" } } });
   await using receiver = startReceiver(() => new Promise(() => undefined));
   const { id } = await cairn.subscribe(receiver.url, { events: ["session.created"] });
   for (const [limit, ms] of [
@@ -368,7 +368,7 @@ test("while results cannot be written nothing more is sent, and what arrived is 
 });
 
 test("a retry by hand is made at once, with all its retries, under the same id, whatever became of the delivery", async () => {
-  await using cairn = await startCairn({ webhooks: { retry_schedule: "1s" } });
+  await using cairn = await startCairn({ environment: { webhooks: { retry_schedule: "1s" } } });
   await using receiver = startReceiver(() => new Response(null, { status: 500 }));
   const { id } = await cairn.subscribe(receiver.url, { events: ["session.created"] });
   await cairn.createSession();

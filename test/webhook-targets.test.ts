@@ -11,7 +11,7 @@ import { dialHere, publicUrl, startReceiver } from "./support/receiver.ts";
 
 const HERE: Options = {};
 const OUTSIDE: Options = { network: { loopback: false } };
-const ANYWHERE: Options = { network: { loopback: false }, webhooks: { allow_private: true } };
+const ANYWHERE: Options = { network: { loopback: false }, environment: { webhooks: { allow_private: true } } };
 const TARGETS: { url: string; status: [here: number, outside: number, anywhere: number] }[] = [
   { url: "https://agents.example.com/hook", status: [201, 201, 201] },
   { url: "http://127.0.0.1:3000/hook", status: [201, 400, 201] },
@@ -151,7 +151,7 @@ test("what a receiver answered is kept for public addresses only, not for this m
     "inside.example.com": ["10.1.2.3"],
   };
   const network = { dial: dialHere, resolve: (name: string) => Promise.resolve(addresses[name] ?? []) };
-  await using cairn = await startCairn({ network, webhooks: { allow_private: true } });
+  await using cairn = await startCairn({ network, environment: { webhooks: { allow_private: true } } });
   await using receiver = startReceiver(({ path }) => new Response(`what ${path} keeps to itself`, { status: 500 }));
   const { port } = new URL(receiver.url);
   const shown: Record<string, unknown> = {};

@@ -5,9 +5,7 @@
  */
 import { accessSync, constants, existsSync, rmSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { parseArgs } from "node:util";
-import { commonFlags, OPTIONS, UsageError, readConfig, type Config } from "../config.ts";
-import { messageOf } from "../lib/errors.ts";
+import { commonFlags, FLAGS, parseFlags, readConfig, UsageError, type Config } from "../config.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { OperationError } from "../operations/report.ts";
 import { assertDataFile, assertStore, holdsStore } from "../operations/store-file.ts";
@@ -40,14 +38,13 @@ export interface CommandLine {
  */
 export function readCommandLine(usage: Usage, args: readonly string[], prepare: Prepare): CommandLine {
   const { command, switches = [] } = usage;
-  const flags = Object.values(OPTIONS).map(({ flag }) => flag as string);
-  const parsed = parse(args, flags, switches);
-  const [file, ...more] = parsed.positionals;
+  const { flags, has, positionals } = parseFlags(args, FLAGS, { switches, allowPositionals: true });
+  const [file, ...more] = positionals;
   if (more.length > 0 || (usage.file === "none" && file !== undefined)) {
     throw new UsageError(`cairn ${command} takes ${usage.file === "none" ? "no file" : "one file"}`);
   }
   if (usage.file === "needed" && (file === undefined || file === "-")) throw new UsageError(`cairn ${command} needs the name of a file`);
-  const common = commonFlags(parsed.values);
+  const common = commonFlags(flags);
   if (usage.needsStore === true) assertStore(readConfig(common).dataDirectory);
   if (usage.needsStore === "damaged") assertDataFile(readConfig(common).dataDirectory);
   const { dataDirectory } = readConfig(common);
@@ -56,7 +53,7 @@ export function readCommandLine(usage: Usage, args: readonly string[], prepare: 
     if (made !== undefined && !holdsStore(dataDirectory)) rmSync(made, { recursive: true, force: true });
   };
   if (file !== undefined && file !== "-") usage.checkFile?.(file, dataDirectory);
-  return { config: prepare(common), file: file === "-" ? undefined : file, has: (name) => parsed.values[name] === true, removeMade };
+  return { config: prepare(common), file: file === "-" ? undefined : file, has, removeMade };
 }
 
 /** The first directory of a path that is not there; undefined when all of it is. */
@@ -75,21 +72,5 @@ export function assertReadable(file: string): void {
   } catch (error) {
     if (error instanceof OperationError) throw error;
     throw new OperationError(`${file} cannot be read: ${systemReason(error)}.`, { cause: error });
-  }
-}
-
-interface Parsed {
-  values: Record<string, unknown>;
-  positionals: string[];
-}
-
-function parse(args: readonly string[], flags: readonly string[], switches: readonly string[]): Parsed {
-  const options: Record<string, { type: "string" | "boolean" }> = {};
-  for (const flag of flags) options[flag] = { type: "string" };
-  for (const name of switches) options[name] = { type: "boolean" };
-  try {
-    return parseArgs({ args: [...args], options, strict: true, allowPositionals: true });
-  } catch (error) {
-    throw new UsageError(messageOf(error));
   }
 }

@@ -3,8 +3,8 @@
  *
  * @module
  */
-import { OPTIONS, VARIABLES } from "../config.ts";
 import { version } from "../lib/version.ts";
+import { defaultOf, SETTINGS, START_SETTINGS, summaryOf, type Setting } from "../settings/schema.ts";
 
 interface Command {
   /** `keys create` */
@@ -17,17 +17,25 @@ interface Command {
   example: string;
 }
 
-const optionOf = ({ flag, value, fallback, says }: (typeof OPTIONS)[keyof typeof OPTIONS]) =>
-  [`--${flag} ${value}`, `${says}${fallback === "" ? "" : ` (${fallback})`}`] as const;
+/** What help says of a setting: Markdown is for the API's documentation. */
+const says = (setting: Setting) => {
+  const [summary, fallback] = [summaryOf(setting).replaceAll("`", ""), defaultOf(setting)];
+  return `${summary.charAt(0).toLowerCase()}${summary.slice(1)}${fallback === "" ? "" : ` (${fallback})`}`;
+};
+const flagOf = (setting: Setting) => [setting.flag ?? "", says(setting)] as const;
 
-const DATA_DIRECTORY = optionOf(OPTIONS.dataDirectory);
+const ALL: readonly Setting[] = [...Object.values(START_SETTINGS), ...Object.values(SETTINGS)];
+const WITH_FLAG = ALL.filter(({ flag }) => flag !== undefined);
+const VARIABLE_ONLY = ALL.filter(({ flag, variable }) => flag === undefined && variable !== undefined);
+
+const DATA_DIRECTORY = flagOf(START_SETTINGS.dataDirectory);
 
 const COMMANDS: readonly Command[] = [
   {
     name: "serve",
     usage: "[flags]",
     says: "serve the API",
-    flags: Object.values(OPTIONS).map(optionOf),
+    flags: WITH_FLAG.map(flagOf),
     example: "cairn serve --data-dir /var/lib/cairn --port 8700",
   },
   {
@@ -102,7 +110,11 @@ const COMMANDS: readonly Command[] = [
     name: "health",
     usage: "[--url URL]",
     says: "ask the server whether it is ready; ends with 1 if it is not",
-    flags: [["--url URL", "where it is (the server of --host and --port on this machine)"], optionOf(OPTIONS.host), optionOf(OPTIONS.port)],
+    flags: [
+      ["--url URL", "where it is (the server of --host and --port on this machine)"],
+      flagOf(START_SETTINGS.host),
+      flagOf(START_SETTINGS.port),
+    ],
     example: "cairn health --url https://cairn.example.com",
   },
   {
@@ -153,13 +165,10 @@ function help(): string {
     "cairn COMMAND --help says more of one.",
     "",
     "Flags of every command, each with its environment variable:",
-    ...Object.values(OPTIONS).map((option) => {
-      const [flag, says] = optionOf(option);
-      return `${`  ${flag}`.padEnd(26)}${option.variable.padEnd(25)} ${says}`;
-    }),
+    ...WITH_FLAG.map((setting) => `${`  ${setting.flag}`.padEnd(26)}${setting.variable?.padEnd(25)} ${says(setting)}`),
     "",
     "In the environment only:",
-    ...Object.entries(VARIABLES).map(([name, says]) => `  ${name.padEnd(30)}${says}`),
+    ...VARIABLE_ONLY.map((setting) => `  ${setting.variable?.padEnd(30)}${says(setting)}`),
     "",
   ]);
 }

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { commonFlags, OPTIONS, readConfig, UsageError, parseFlags, type Config } from "../config.ts";
+import { commonFlags, FLAGS, readConfig, UsageError, parseFlags, type Config } from "../config.ts";
 import { createKey, deleteKey, getKey, listKeys, rollKey } from "../keys/keys.ts";
 import { SCOPES } from "../lib/scopes.ts";
 import { RATE_LIMIT_MAX, TIERS, type RateLimit, type Tier } from "../keys/tiers.ts";
@@ -47,10 +47,10 @@ export async function keys([action, ...args]: readonly string[], prepare: Prepar
     case "roll":
       return roll(args, prepare);
     case "revoke": {
-      const [id, ...given] = idFirst("revoke", args);
-      const flags = given.filter((flag) => flag !== "--force");
-      return withStore(flags, prepare, async (records) => {
-        await deleteKey(records, records.operator, id, { force: flags.length < given.length }).catch((error: unknown) => {
+      const [id, ...rest] = idFirst("revoke", args);
+      const { flags, has } = parseFlags(rest, FLAGS, { switches: ["force"] });
+      return withStore(commonFlags(flags), prepare, async (records) => {
+        await deleteKey(records, records.operator, id, { force: has("force") }).catch((error: unknown) => {
           // The command has a flag for what a request says in its query.
           throw new Error(messageOf(error).replace("send force=true", "add --force"), { cause: error });
         });
@@ -88,10 +88,7 @@ function idFirst(action: string, [id, ...flags]: readonly string[]): [id: string
 }
 
 function create(args: readonly string[], prepare: Prepare): Promise<number> {
-  const flags = parseFlags(args, [
-    ...["name", "scopes", "tier", "expires", "rate-limit"].map((flag) => ({ flag })),
-    ...Object.values(OPTIONS),
-  ]);
+  const { flags } = parseFlags(args, ["name", "scopes", "tier", "expires", "rate-limit", ...FLAGS]);
   const scopes = (flags["scopes"] ?? "read,write").split(",").map((text) => oneOf(SCOPES, text.trim(), "--scopes"));
   const tier = oneOf(TIERS, flags["tier"] ?? "enterprise", "--tier");
   const input = {
@@ -112,7 +109,7 @@ function create(args: readonly string[], prepare: Prepare): Promise<number> {
 
 function roll(args: readonly string[], prepare: Prepare): Promise<number> {
   const [id, ...rest] = idFirst("roll", args);
-  const flags = parseFlags(rest, [{ flag: "overlap" }, ...Object.values(OPTIONS)]);
+  const { flags } = parseFlags(rest, ["overlap", ...FLAGS]);
   const overlapMs = overlapIn(flags["overlap"]);
   return withStore(commonFlags(flags), prepare, async (records) => {
     const answer = JSON.parse(await rollKey(records, records.operator, id, { overlapMs })) as ListedKey;

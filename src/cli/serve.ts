@@ -52,11 +52,8 @@ export async function serve(config: Config): Promise<number> {
   };
   const service = await openService(config.dataDirectory, systemClock, log, {
     apiKey: config.apiKey,
-    embedding: config.embedding,
     durability: config.durability,
-    region: config.region ?? undefined,
-    maxStoreBytes: config.maxStoreBytes,
-    webhooks: config.webhooks,
+    environment: config.environment,
     index: { graphFrom: config.graphFrom },
     network: { loopback: isPrivateListener(config) },
     onStoreChange: (problem) => tellSystemd(problem === undefined ? "STATUS=Ready" : `STATUS=Not ready: ${problem}`),

@@ -15,14 +15,25 @@ import { timeLimit, within } from "../lib/time-limit.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf, nextLabelOf } from "../storage/memory-records.ts";
 import type { Reader, Store, Tx } from "../storage/store.ts";
-import { labels, meta, owed, provider, type EmbeddingSettings, type ProviderRow } from "../storage/tables.ts";
+import { labels, meta, owed, provider, type ProviderRow } from "../storage/tables.ts";
 import { calibrate, calibrationOf, type ProviderCalibration } from "./calibration.ts";
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
 import { localEmbedder } from "./local/local.ts";
 import { OPENAI_BASE_URL, OPENAI_MODEL, OpenAiEmbedder } from "./remote/openai.ts";
 import { closed, ProviderError, PUBLIC_REASON, tooLate } from "./remote/provider-error.ts";
 
-export const PROVIDERS = ["local", "openai"] as const;
+/** As in the API; what is left out has its default. */
+export interface EmbeddingSettings {
+  provider?: string;
+  base_url?: string;
+  model?: string;
+  /** The only secret that the store has in clear: it has to be sent. */
+  api_key?: string;
+  query_prefix?: string;
+  document_prefix?: string;
+  relevant_cosine?: number;
+}
+
 export const PROVIDER_DEFAULTS = {
   provider: "local",
   base_url: OPENAI_BASE_URL,

@@ -18,6 +18,7 @@ export const TEXT_KIND = "Cairn:Text";
 export const OBJECT_KIND = "Cairn:Object";
 const OR_NULL_KIND = "Cairn:OrNull";
 const INNER = Symbol("what it is unless null");
+const PROBLEM_OF = Symbol("what is wrong with a text");
 
 export const PARSE = Symbol("parse");
 export const EXPECTED = Symbol("expected");
@@ -33,6 +34,7 @@ export interface ParsedSchema extends TSchema {
 interface TextSchema extends ParsedSchema {
   minLength: number;
   maxLength?: number;
+  [PROBLEM_OF]?: (text: string) => string | undefined;
 }
 
 interface ObjectSchema extends TSchema {
@@ -43,10 +45,12 @@ interface OrNullSchema extends TSchema {
   [INNER]: TSchema;
 }
 
-TypeRegistry.Set<TextSchema>(TEXT_KIND, ({ minLength, maxLength, [PARSE]: parse }, value) => {
+TypeRegistry.Set<TextSchema>(TEXT_KIND, (schema, value) => {
+  const { minLength, maxLength, [PARSE]: parse } = schema;
   if (typeof value !== "string" || value.length < minLength) return false;
   if (parse !== undefined) return parse(value) !== undefined;
-  return maxLength === undefined || value.length <= maxLength || codePointLength(value) <= maxLength;
+  if (maxLength !== undefined && value.length > maxLength && codePointLength(value) > maxLength) return false;
+  return textProblem(schema, value) === undefined;
 });
 
 TypeRegistry.Set<ObjectSchema>(OBJECT_KIND, (schema, value) => {
@@ -68,6 +72,20 @@ export function Text(min: number, max: number | undefined, options: Options = {}
     ...(max === undefined ? {} : { maxLength: max }),
     ...options,
   });
+}
+
+/**
+ * Text that is empty, or with which a function finds nothing wrong.
+ *
+ * @param problemOf - what is wrong, in words that follow the name of the field
+ */
+export function CheckedText(max: number, problemOf: (text: string) => string | undefined): TUnsafe<string> {
+  return Type.Unsafe<string>({ ...Text(0, max), [PROBLEM_OF]: problemOf });
+}
+
+/** What the function of a `CheckedText` says of a value. */
+export function textProblem(schema: TSchema, value: unknown): string | undefined {
+  return typeof value === "string" && value !== "" ? (schema as TextSchema)[PROBLEM_OF]?.(value) : undefined;
 }
 
 /** A text that stands for a `Value`, which is what operations get of it. */

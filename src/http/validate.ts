@@ -2,17 +2,18 @@
  * Checks input against its schema, and reads from it the fields that an operation gets. An error names the first field that is
  * wrong, what was expected and what came.
  *
- * A null for an optional field counts as left out. Unknown fields are ignored. Types are strict: `"5"` is no integer.
+ * A null for an optional field counts as left out. Unknown fields are ignored unless the schema refuses them. Types are strict:
+ * `"5"` is no integer.
  *
  * @module
  */
 import { Kind, OptionalKind, type Static, type TObject, type TOptional, type TProperties, type TSchema } from "@sinclair/typebox";
-import { TypeCompiler, type TypeCheck } from "@sinclair/typebox/compiler";
+import { TypeCompiler, ValueErrorType, type TypeCheck } from "@sinclair/typebox/compiler";
 import { ApiError } from "../lib/errors.ts";
 import { toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { camelCase, codePointLength, type CamelCase } from "../lib/text.ts";
-import { EXPECTED, OBJECT_KIND, ONE_OF, PARSE, type ParsedSchema } from "./types.ts";
+import { camelCase, codePointLength, firstCodePoints, type CamelCase } from "../lib/text.ts";
+import { EXPECTED, OBJECT_KIND, ONE_OF, PARSE, textProblem, type ParsedSchema } from "./types.ts";
 
 export type Validate = (input: Record<string, unknown>) => Record<string, unknown>;
 
@@ -97,8 +98,14 @@ function explain(check: TypeCheck<TObject>, input: unknown): ApiError {
   const param = (error?.path ?? "").split("/").slice(1).map(decodePointer).join(".");
   if (error === undefined) return new ApiError("invalid_request", "The request is not valid.");
   if (error.value === undefined) return new ApiError("invalid_request", `${param} is required: ${expected(error.schema)}.`, { param });
+  if (error.type === ValueErrorType.ObjectAdditionalProperties) {
+    const unknown = firstCodePoints(param, SHOWN_LENGTH);
+    const known = Object.keys((error.schema as TObject).properties).join(", ");
+    return new ApiError("invalid_request", `${unknown} is not known; known are ${known}.`, { param: unknown });
+  }
   const subject = param === "" ? "The body" : param;
-  return new ApiError("invalid_request", `${subject} must be ${expected(error.schema)}; got ${got(error.value, error.schema)}.`, { param });
+  const problem = textProblem(error.schema, error.value) ?? `must be ${expected(error.schema)}; got ${got(error.value, error.schema)}.`;
+  return new ApiError("invalid_request", `${subject} ${problem}`, { param });
 }
 
 function decodePointer(part: string): string {

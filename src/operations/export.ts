@@ -19,6 +19,7 @@
  */
 import { isShortened, originOnly, withoutQuery } from "../lib/urls.ts";
 import { version } from "../lib/version.ts";
+import { withoutSecrets } from "../settings/settings.ts";
 import type { Snapshot, Store } from "../storage/store.ts";
 import {
   BACKUP_NUMBER,
@@ -78,7 +79,7 @@ export type VectorReader = Pick<Snapshot, "vectorBytes">;
 export function lineOf(reader: VectorReader, of: RecordTable, key: string, text: string, { secrets }: ExportOptions): string {
   try {
     if (of.table === memories) return memoryLine(reader, key, JSON.parse(text) as MemoryRow);
-    if (!secrets && of.table === settings) return line(settings, key, settingsWithoutSecret(JSON.parse(text) as SettingsRow));
+    if (!secrets && of.table === settings) return line(settings, key, JSON.stringify(withoutSecrets(JSON.parse(text) as SettingsRow)));
     if (!secrets && of.table === webhooks) return line(webhooks, key, webhookWithoutSecret(JSON.parse(text) as WebhookRow));
     const row = of.write(text);
     const value: unknown = JSON.parse(row);
@@ -101,13 +102,6 @@ function memoryLine(reader: VectorReader, key: string, row: MemoryRow): string {
   const vector = base64(storedVector(bytes));
   const terms = base64(storedTerms(bytes));
   return line(memories, key, JSON.stringify(row), `,"vector":"${vector}","terms":"${terms}"`);
-}
-
-function settingsWithoutSecret({ embedding, ...rest }: SettingsRow): string {
-  if (embedding === undefined) return JSON.stringify(rest);
-  const { api_key: _secret, base_url: full, ...others } = embedding;
-  const shown = full === undefined ? others : { ...others, base_url: withoutQuery(full) };
-  return JSON.stringify({ ...rest, embedding: shown });
 }
 
 function webhookWithoutSecret({ secret: _secret, previousSecrets: _previous, url: full, ...shown }: WebhookRow): string {

@@ -14,6 +14,7 @@ import { jsonDepth } from "../lib/json.ts";
 import { withPrefix } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { isShortened } from "../lib/urls.ts";
+import type { GivenSettings } from "../settings/schema.ts";
 import { numberKey } from "../storage/keys.ts";
 import { firstLabelOf, LABEL_BYTES, nextLabelOf } from "../storage/memory-records.ts";
 import { Store, type Tx } from "../storage/store.ts";
@@ -26,7 +27,6 @@ import {
   webhooks,
   type AnyTable,
   type MemoryRow,
-  type SettingsRow,
   type WebhookRow,
 } from "../storage/tables.ts";
 import { encodeVector } from "../vectors/encoding.ts";
@@ -251,10 +251,10 @@ function checkLine(value: Record<string, unknown>, number: number): Line {
 /** What an export without secrets has left out of a row. */
 function leftOutOf({ table }: RecordTable, key: string, row: unknown): string[] {
   if (table === settings) {
-    const { provider, base_url = "", api_key } = (row as SettingsRow).embedding ?? {};
-    const [url, secret] = [isShortened(base_url), provider === "openai" && api_key === undefined];
+    const { "embedding.provider": provider, "embedding.base_url": baseUrl = "", "embedding.api_key": apiKey } = row as GivenSettings;
+    const [url, secret] = [isShortened(baseUrl), provider === "openai" && apiKey === undefined];
     return [
-      ...(url ? [`embedding.base_url in the settings: the query of ${base_url}`] : []),
+      ...(url ? [`embedding.base_url in the settings: the query of ${baseUrl}`] : []),
       ...(secret ? ["embedding.api_key in the settings, if the embedding provider wants one"] : []),
     ];
   }

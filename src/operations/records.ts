@@ -12,7 +12,7 @@ import { DIMENSION } from "../embeddings/embedder.ts";
 import { SCOPES } from "../lib/scopes.ts";
 import { TIERS } from "../keys/tiers.ts";
 import { BARE_ID_LENGTH } from "../lib/ids.ts";
-import { storedSettingsProblem } from "../settings/schema.ts";
+import { storedSettingsProblem, withoutWrongSettings } from "../settings/schema.ts";
 import { memoryIndexKeys, sessionIndexKeys, traceIndexKeys } from "../storage/indexes.ts";
 import { NUMBER_KEY_LENGTH, numberKey } from "../storage/keys.ts";
 import {
@@ -54,7 +54,6 @@ import {
   versions,
   webhooks,
   type AnyTable,
-  type SettingsRow,
   type Table,
 } from "../storage/tables.ts";
 import { queueEntries } from "../webhooks/queue.ts";
@@ -69,7 +68,6 @@ import {
   listOf,
   maybe,
   nullOr,
-  number,
   object,
   oneOf,
   positive,
@@ -143,16 +141,6 @@ const SHA256 = /^[0-9a-f]{64}$/;
 const CURRENT = /^current$/;
 
 const anyObject = object({});
-const embeddingSettings = object({
-  provider: maybe(text),
-  base_url: maybe(text),
-  model: maybe(text),
-  api_key: maybe(text),
-  query_prefix: maybe(text),
-  document_prefix: maybe(text),
-  relevant_cosine: maybe(number),
-});
-
 /** A trace of no session is for admin keys only, and its row has to say so. */
 const traceShape = (members: Record<string, Shape>): Shape => {
   const shape = object(members);
@@ -172,18 +160,6 @@ const secret = textThat(secretProblem);
 function urlProblem(url: string): string | undefined {
   const checked = checkUrl(url);
   return "problem" in checked ? checked.problem : undefined;
-}
-
-/** Takes those back that make no sense: what the environment says of them, or the default, is in force then. */
-function withoutWrongSettings(row: SettingsRow): SettingsRow | undefined {
-  const mended = structuredClone(row);
-  for (let problem; (problem = storedSettingsProblem(mended)) !== undefined;) {
-    const [group, name] = problem.param.includes(".") ? problem.param.split(".") : ["values", problem.param];
-    const members = mended[group as keyof SettingsRow] as Record<string, unknown> | undefined;
-    if (members === undefined || name === undefined || !Object.hasOwn(members, name)) return undefined;
-    delete members[name];
-  }
-  return mended;
 }
 
 const lastId = ({ key }: { key: string }) => key.slice(-BARE_ID_LENGTH);
@@ -232,18 +208,7 @@ export const RECORDS: readonly RecordTable[] = [
     table: settings,
     outside: asJson,
     key: CURRENT,
-    shape: object({
-      values: object({
-        memories_on_expiry: maybe(oneOf("keep", "delete")),
-        trace_retention_days: maybe(whole),
-        max_body_bytes: maybe(whole),
-        state_versions_kept: maybe(whole),
-        max_store_bytes: maybe(whole),
-        region: maybe(text),
-      }),
-      embedding: maybe(embeddingSettings),
-      webhooks: maybe(object({ allow_private: maybe(truth), timeout: maybe(text), retry_schedule: maybe(text) })),
-    }),
+    shape: anyObject,
     problemOf: (row) => storedSettingsProblem(row)?.message,
     mended: withoutWrongSettings,
   }),

@@ -15,7 +15,6 @@ const simple =
 
 export const text = simple("text", (value) => typeof value === "string");
 export const truth = simple("true or false", (value) => typeof value === "boolean");
-export const number = simple("a number", (value) => typeof value === "number");
 /** What keys of the store can hold: times until 2081, and any count or limit. */
 export const whole = simple("a whole number from 0 to 3.5e12", (value) => isWholeBelow(value, 62 ** 7));
 export const positive = simple("a whole number from 1 to 1e9", (value) => isWholeBelow(value, 1e9 + 1) && value !== 0);

@@ -6,19 +6,17 @@
  *
  * @module
  */
-import { PROVIDER_DEFAULTS, type Embeddings, type CandidateProvider } from "../embeddings/embeddings.ts";
+import type { CandidateProvider, Embeddings, Progress } from "../embeddings/embeddings.ts";
 import type { OpenAiEmbedder } from "../embeddings/remote/openai.ts";
 import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { ApiError } from "../lib/errors.ts";
-import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
-import type { Reader } from "../storage/store.ts";
 import type { ProviderRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
 import { commitFor, recordAdmin, type Caller, type Records } from "../traces/record.ts";
-import { changedSettings } from "./changes.ts";
-import { refuseSenseless } from "./sense.ts";
-import type { Changes, EmbeddingChanges, InForce, Settings, Source } from "./settings.ts";
+import { membersOf, ofEach, type SettingChanges } from "./schema.ts";
+import type { EffectiveSettings, Settings } from "./settings.ts";
 
 export interface SettingsParts extends Records {
   readonly settings: Settings;
@@ -31,18 +29,16 @@ export interface SettingsParts extends Records {
 const SEPARATION_MIN = 0.8;
 
 export function getSettings({ settings, embeddings, store }: SettingsParts): JsonText {
-  return settingsJson(store, embeddings, settings.inForce, embeddings.active.remote, embeddings.row);
+  return toJson(describeSettings(settings.effective, embeddings.active.remote, embeddings.row, embeddings.progress(store)));
 }
 
-/** @throws {ApiError} `invalid_request` with the reason, when a value makes no sense or a provider does not work */
-export async function changeSettings(parts: SettingsParts, caller: Caller, changes: Changes): Promise<JsonText> {
+/** @throws {ApiError} `invalid_request` with the reason, when a provider does not work */
+export async function changeSettings(parts: SettingsParts, caller: Caller, changes: SettingChanges): Promise<JsonText> {
   const { settings, embeddings } = parts;
-  refuseSenseless(changes);
-  const { embedding } = changes;
   if (!settings.isChangedBy(changes)) return getSettings(parts);
-  if (embedding === undefined) return commitChanges(parts, caller, changes, undefined);
-  return settings.inTurn(async () => {
-    const prepared = await preparedFor(parts, embedding);
+  if (Object.keys(membersOf("embedding", changes)).length === 0) return commitChanges(parts, caller, changes, undefined);
+  return settings.serialize(async () => {
+    const prepared = await preparedFor(parts, changes);
     try {
       return await commitChanges(parts, caller, changes, prepared);
     } catch (error) {
@@ -55,28 +51,27 @@ export async function changeSettings(parts: SettingsParts, caller: Caller, chang
 async function commitChanges(
   parts: SettingsParts,
   caller: Caller,
-  changes: Changes,
+  changes: SettingChanges,
   prepared: CandidateProvider | undefined,
 ): Promise<JsonText> {
   const { settings, embeddings, log } = parts;
   const answer = await commitFor(parts, caller, (tx) => {
     const before = settings.with({}, tx);
-    const inForce = settings.put(tx, changes);
-    const changed = changedSettings(before, inForce);
+    const after = settings.put(tx, changes);
+    const changed = after.changesSince(before);
     if (Object.keys(changed).length > 0) recordAdmin(tx, parts, caller, "settings.updated", { changes: changed });
     const row = prepared === undefined ? embeddings.row : embeddings.put(tx, prepared);
-    return settingsJson(tx, embeddings, inForce, prepared === undefined ? embeddings.active.remote : prepared.remote, row);
+    const remote = prepared === undefined ? embeddings.active.remote : prepared.remote;
+    return toJson(describeSettings(after, remote, row, embeddings.progress(tx)));
   });
-  const wasPrivateAllowed = settings.inForce.webhooks.allowPrivate;
+  const wasPrivateAllowed = settings.effective.webhooks.allowPrivate;
   settings.reload();
-  const of = (group: "embedding" | "webhooks") => Object.keys(changes[group] ?? {}).map((name) => `${group}.${name}`);
-  const names = [...Object.keys(changes.values ?? {}), ...of("embedding"), ...of("webhooks")];
-  log.info("settings changed", { actor: caller.actor, names: names.join(" ") });
-  if (settings.inForce.webhooks.allowPrivate && !wasPrivateAllowed) log.warn("webhooks may lead into private networks from now on");
+  log.info("settings changed", { actor: caller.actor, names: Object.keys(changes).join(" ") });
+  if (settings.effective.webhooks.allowPrivate && !wasPrivateAllowed) log.warn("webhooks may lead into private networks from now on");
   if (prepared === undefined) return answer;
   embeddings.activate(prepared);
   parts.backfill.wake();
-  const { provider, model } = { ...PROVIDER_DEFAULTS, ...prepared.settings };
+  const { "embedding.provider": provider, "embedding.model": model } = settings.values;
   const separation = embeddings.row.measured?.separation;
   log.info("embedding provider set", { provider, ...(prepared.remote === undefined ? {} : { model, separation }) });
   if (separation !== undefined && separation < SEPARATION_MIN) {
@@ -85,10 +80,10 @@ async function commitChanges(
   return answer;
 }
 
-async function preparedFor({ settings, embeddings }: SettingsParts, changes: EmbeddingChanges): Promise<CandidateProvider> {
-  const { embedding } = settings.with({ embedding: changes });
+async function preparedFor({ settings, embeddings }: SettingsParts, changes: SettingChanges): Promise<CandidateProvider> {
+  const { embedding } = settings.with(changes);
   // What its cosines mean can be said of a provider that is down, too.
-  if (Object.keys(changes).every((name) => name === "relevant_cosine")) return embeddings.activeWith(embedding);
+  if (Object.keys(membersOf("embedding", changes)).every((name) => name === "relevant_cosine")) return embeddings.activeWith(embedding);
   try {
     return await embeddings.prepare(embedding);
   } catch (error) {
@@ -108,51 +103,40 @@ function paramOf({ kind, message, facts }: ProviderError): string {
   return kind === "rejected" && facts.status !== undefined && /model/i.test(message) ? "embedding.model" : "embedding";
 }
 
-function settingsJson(
-  reader: Reader,
-  embeddings: Embeddings,
-  inForce: InForce,
-  remote: OpenAiEmbedder | undefined,
-  { measured, vectorLength }: ProviderRow,
-): JsonText {
-  const { embedding } = inForce;
-  const text = (name: keyof typeof PROVIDER_DEFAULTS) =>
-    toJson({ value: embedding[name] ?? PROVIDER_DEFAULTS[name], default: PROVIDER_DEFAULTS[name], source: inForce.sourceOf(name) });
-  return jsonObject({
-    object: toJson("settings"),
-    ...inForce.describe(),
-    webhooks: inForce.describeWebhooks(),
-    embedding: jsonObject({
-      provider: text("provider"),
-      base_url: text("base_url"),
-      model: text("model"),
-      api_key: toJson({ set: embedding.api_key !== undefined, source: inForce.sourceOf("api_key") }),
-      query_prefix: text("query_prefix"),
-      document_prefix: text("document_prefix"),
-      relevant_cosine: toJson(relevantCosine(inForce, remote, measured)),
-      separation: toJson(remote === undefined ? null : (measured?.separation ?? null)),
-      vector_length: toJson(remote === undefined ? null : (vectorLength ?? null)),
-      state: toJson(stateOf(remote, measured)),
-      vectors: toJson(embeddings.progress(reader)),
-    }),
-  });
+/** The settings as the API shows them, with what is known of the embedding provider. */
+export function describeSettings(
+  effective: EffectiveSettings,
+  remote: Pick<OpenAiEmbedder, "openCircuit"> | undefined,
+  { measured, vectorLength }: Omit<ProviderRow, "identity">,
+  vectors: Progress,
+): object {
+  const described = ofEach((name) => effective.describe(name));
+  return {
+    object: "settings",
+    ...membersOf("", described),
+    webhooks: membersOf("webhooks", described),
+    embedding: {
+      ...membersOf("embedding", described),
+      relevant_cosine: relevantCosine(effective, remote !== undefined, measured?.relevantCosine ?? null),
+      separation: remote === undefined ? null : (measured?.separation ?? null),
+      vector_length: remote === undefined ? null : (vectorLength ?? null),
+      state: stateOf(remote, measured),
+      vectors,
+    },
+  };
 }
 
-interface DescribedCosine {
-  value: number | null;
-  default: number | null;
-  source: Source | "probes" | "built-in";
-}
-
-function relevantCosine(inForce: InForce, remote: OpenAiEmbedder | undefined, measured: ProviderRow["measured"]): DescribedCosine {
-  if (remote === undefined) return { value: null, default: null, source: "built-in" };
-  const probed = measured?.relevantCosine ?? null;
-  const set = inForce.embedding.relevant_cosine;
-  return { value: set ?? probed, default: probed, source: set === undefined ? "probes" : inForce.sourceOf("relevant_cosine") };
+function relevantCosine(effective: EffectiveSettings, isRemote: boolean, probed: number | null): object {
+  if (!isRemote) return { value: null, default: null, source: "built-in" };
+  const { relevant_cosine: set } = effective.embedding;
+  return { value: set ?? probed, default: probed, source: set === undefined ? "probes" : effective.sourceOf("embedding.relevant_cosine") };
 }
 
 /** Whether a search can be answered. */
-function stateOf(remote: OpenAiEmbedder | undefined, measured: ProviderRow["measured"]): { available: boolean; reason?: string } {
+function stateOf(
+  remote: Pick<OpenAiEmbedder, "openCircuit"> | undefined,
+  measured: ProviderRow["measured"],
+): { available: boolean; reason?: string } {
   if (remote === undefined) return { available: true };
   if (remote.openCircuit !== undefined) return { available: false, reason: remote.openCircuit.error.message };
   return measured === undefined ? { available: false, reason: "It was not reached yet since it was set." } : { available: true };

@@ -10,7 +10,7 @@ import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { Store } from "../storage/store.ts";
 import type { Quotas } from "../traces/record.ts";
-import type { Values } from "./settings.ts";
+import type { SettingValues } from "./schema.ts";
 
 const CHECK_MS = 500;
 /** Between two checks at least this much is written, unless the time for one has come: a check reads a page of every table. */
@@ -19,12 +19,12 @@ const CHECK_BYTES_MIN = 256 * 1024;
 export class StoreQuotas implements Quotas {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #values: () => Pick<Values, "max_store_bytes" | "state_versions_kept">;
+  readonly #values: () => Pick<SettingValues, "max_store_bytes" | "state_versions_kept">;
   #checkedAt = Number.NEGATIVE_INFINITY;
   #checkAtBytesWritten = 0;
   #bytesUsed = 0;
 
-  constructor(store: Store, clock: Clock, values: () => Pick<Values, "max_store_bytes" | "state_versions_kept">) {
+  constructor(store: Store, clock: Clock, values: () => Pick<SettingValues, "max_store_bytes" | "state_versions_kept">) {
     this.#store = store;
     this.#clock = clock;
     this.#values = values;

@@ -3,13 +3,71 @@
  *
  * @module
  */
+import { Type, type TSchema } from "@sinclair/typebox";
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
-import { ApiError } from "../lib/errors.ts";
-import { firstCodePoints } from "../lib/text.ts";
-import { changeSettings, getSettings, type SettingsParts } from "./operations.ts";
-import { SHOWN_LENGTH } from "./sense.ts";
-import { SettingsAnswer, SettingsChanges } from "./schema.ts";
-import { EMBEDDING_SETTINGS, SIMPLE_SETTINGS, WEBHOOK_SETTINGS } from "./settings.ts";
+import { ONE_OF, OneOf, OrNull } from "../http/types.ts";
+import type { SettingsRow } from "../storage/tables.ts";
+import { changeSettings, describeSettings, getSettings, type SettingsParts } from "./operations.ts";
+import { changesIn, GROUPS, membersOf, ofEach, SETTINGS, type SettingName } from "./schema.ts";
+import { EffectiveSettings } from "./settings.ts";
+
+const Source = OneOf(["default", "environment", "setting", "probes", "built-in"], { description: "Where the value comes from." });
+const Nullable = (type: "number" | "integer", description: string) => Type.Unsafe<number | null>({ type, nullable: true, description });
+
+const REQUEST = { trace_retention_days: 400, region: "eu", webhooks: { timeout: "30s" } };
+const EXAMPLE = describeSettings(new EffectiveSettings({}, changesIn(REQUEST) as SettingsRow), undefined, {}, { ready: 20, owed: 0 });
+
+const answered = ofEach(answeredAs);
+const SettingsAnswer = Type.Object(
+  {
+    object: Type.Literal("settings"),
+    ...membersOf("", answered),
+    webhooks: Type.Object(membersOf("webhooks", answered), { description: GROUPS.webhooks }),
+    embedding: Type.Object(
+      {
+        ...membersOf("embedding", answered),
+        separation: Nullable("number", "Share of the probes that the provider puts on the right side: 0.5 is chance, 1 perfect."),
+        vector_length: Nullable("integer", "Length of the provider's own vectors."),
+        state: Type.Object(
+          { available: Type.Boolean(), reason: Type.Optional(Type.String({ description: "What is wrong." })) },
+          { description: "Whether searches can be answered." },
+        ),
+        vectors: Type.Object(
+          {
+            ready: Type.Integer({ description: "Memories that searches find." }),
+            owed: Type.Integer({ description: "Memories that wait for a vector." }),
+          },
+          { description: "Progress after a change of provider, or while it is down." },
+        ),
+      },
+      { description: GROUPS.embedding },
+    ),
+  },
+  { title: "Settings", description: "Every setting with its value, its default and where the value comes from.", examples: [EXAMPLE] },
+);
+
+const changeable = ofEach((name) => Type.Optional(OrNull({ ...SETTINGS[name].schema, description: SETTINGS[name].description })));
+const closed = { additionalProperties: false };
+const changeableGroup = (group: keyof typeof GROUPS) =>
+  Type.Optional(Type.Object(membersOf(group, changeable), { ...closed, description: GROUPS[group] }));
+const SettingsChanges = Type.Object(
+  { ...membersOf("", changeable), webhooks: changeableGroup("webhooks"), embedding: changeableGroup("embedding") },
+  {
+    ...closed,
+    title: "SettingsChanges",
+    description: "What is to be changed. A null takes a setting back to the environment's or the default, and so does an empty text.",
+    examples: [REQUEST],
+  },
+);
+
+/** Limits are those of changes: a cosine that was measured can lie a rounding beyond them. */
+function answeredAs(name: SettingName): TSchema {
+  const { schema, description, default: fallback, isSecret } = SETTINGS[name];
+  if (isSecret === true) return Type.Object({ set: Type.Boolean(), source: Source }, { description });
+  const plain = ONE_OF in schema ? schema : Type.Unsafe({ type: schema["type"] as string });
+  const value = fallback === null ? Type.Unsafe({ ...plain, nullable: true }) : plain;
+  return Type.Object({ value, default: Type.Optional(value), source: Source }, { description });
+}
 
 const settings = endpointGroup("Settings", "admin");
 
@@ -26,21 +84,7 @@ export function settingsEndpoints(parts: SettingsParts): Endpoint[] {
         "Takes effect at once, without a restart. A null takes a setting back to the environment's or the default, and so does an empty text. An embedding provider is tried first; one that does not work is refused with the reason. What is said of webhooks holds from the next attempt on. A name that is no setting is refused.",
       body: SettingsChanges,
       response: SettingsAnswer,
-      run: ({ sent, caller }) => {
-        const { embedding, webhooks, ...values } = sent;
-        refuseUnknown("", sent, [...SIMPLE_SETTINGS, "embedding", "webhooks"]);
-        refuseUnknown("embedding.", embedding, EMBEDDING_SETTINGS);
-        refuseUnknown("webhooks.", webhooks, WEBHOOK_SETTINGS);
-        return changeSettings(parts, caller, { values, embedding, webhooks });
-      },
+      run: ({ sent, caller }) => changeSettings(parts, caller, changesIn(sent)),
     }),
   ];
-}
-
-/** A misspelt setting must not seem to be set. @throws {ApiError} `invalid_request` naming it */
-function refuseUnknown(group: string, settings: object = {}, known: readonly string[]): void {
-  const unknown = Object.keys(settings).find((name) => !known.includes(name));
-  if (unknown === undefined) return;
-  const param = firstCodePoints(group + unknown, SHOWN_LENGTH);
-  throw new ApiError("invalid_request", `${param} is not a setting; known are ${known.map((name) => group + name).join(", ")}.`, { param });
 }

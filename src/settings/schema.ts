@@ -1,210 +1,297 @@
 /**
- * Settings on the wire.
+ * Every setting, declared once: the flags, the variables and what `PATCH /v1/settings` changes.
+ *
+ * The configuration, `--help`, the API's schemas and checks, the checks of stored settings and a test of the README all follow
+ * from the two tables below. The first sentence of a description is what `--help` and the README say.
  *
  * @module
  */
-import { Type, type TSchema } from "@sinclair/typebox";
-import { PROVIDERS } from "../embeddings/embeddings.ts";
-import { OneOf, OrNull, Text } from "../http/types.ts";
+import { Type, type Static, type TSchema } from "@sinclair/typebox";
+import { PROVIDER_DEFAULTS } from "../embeddings/embeddings.ts";
+import { apiKeyProblem, baseUrlProblem } from "../embeddings/remote/openai.ts";
+import { CheckedText, OneOf, Text } from "../http/types.ts";
 import { validator } from "../http/validate.ts";
+import { KEY_SHAPE } from "../keys/keys.ts";
 import { ApiError } from "../lib/errors.ts";
+import { toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { LOG_LEVELS } from "../lib/log.ts";
+import { SIMD_LEVELS } from "../lib/native.ts";
+import { firstCodePoints } from "../lib/text.ts";
+import { withoutQuery } from "../lib/urls.ts";
+import { DURABILITIES } from "../storage/durability.ts";
 import type { SettingsRow } from "../storage/tables.ts";
-import { SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
-import { refuseSenseless } from "./sense.ts";
-import { MEMORIES_ON_EXPIRY } from "./settings.ts";
+import { parseSchedule, parseTimeout, SCHEDULE_FORM, TIMEOUT_FORM, WEBHOOK_DEFAULTS } from "../webhooks/policy.ts";
 
-/** Seven years. */
-const RETENTION_DAYS_MAX = 2557;
-const BODY_BYTES_MIN = 1024;
-const BODY_BYTES_MAX = 64 * 1024 * 1024;
+export interface Setting<Value = unknown> {
+  readonly schema: TSchema;
+  readonly default: Value;
+  readonly description: string;
+  /** The flag with what follows it: `--port N`. Secrets have none, because everybody on the machine can read a command line. */
+  readonly flag?: string | undefined;
+  readonly variable?: string | undefined;
+  /** The default in words, where it is not simply the value. */
+  readonly defaultText?: string | undefined;
+  /** Whether it is never shown. */
+  readonly isSecret?: boolean;
+  /** What traces, and exports without secrets, show of a value that may hold a secret. */
+  readonly redact?: (text: string) => string;
+}
+
+/** @param source - the flag with what follows it, whose variable has the same name, or the variable */
+function atStart<Schema extends TSchema, Default extends Static<Schema> | undefined>(
+  source: `--${string} ${string}` | `CAIRN_${string}`,
+  schema: Schema,
+  fallback: Default,
+  description: string,
+  defaultText?: string,
+): Setting<Static<Schema> | Default> {
+  const isFlag = source.startsWith("--");
+  const variable = isFlag ? `CAIRN_${source.slice(2).replace(/ .*/, "").replaceAll("-", "_").toUpperCase()}` : source;
+  return { schema, default: fallback, description, flag: isFlag ? source : undefined, variable, defaultText };
+}
+
+function atRunTime<Schema extends TSchema, Default extends Static<Schema> | null>(
+  schema: Schema,
+  fallback: Default,
+  description: string,
+  more: Pick<Setting, "variable" | "defaultText" | "isSecret" | "redact"> = {},
+): Setting<Static<Schema> | Default> {
+  return { schema, default: fallback, description, ...more };
+}
+
+const integer = (minimum: number, maximum: number) => Type.Integer({ minimum, maximum });
+
+const SHOWN_LENGTH = 80;
+const formed = (max: number, form: string, fits: (text: string) => boolean) =>
+  CheckedText(max, (text) => (fits(text) ? undefined : `must be ${form}; got ${toJson(firstCodePoints(text, SHOWN_LENGTH))}.`));
+/** Never repeats the text. */
+const usable = (max: number, problemOf: (text: string) => string | undefined) =>
+  CheckedText(max, (text) => problemOf(text) && `cannot be used. ${problemOf(text)}`);
+
+const text = Type.String();
+const list = Type.Array(Type.String());
+const port = integer(0, 65_535);
+const ownKey = usable(Infinity, (key) => (KEY_SHAPE.test(key) ? undefined : "A key is crn_ and 24 letters or digits."));
+const code = (values: readonly string[]) => values.map((value) => `\`${value}\``).join(", ");
+
+/** What the start of a server, or a command, reads; by the name in `Config`. */
+export const START_SETTINGS = {
+  host: atStart("--host ADDRESS", text, "127.0.0.1", "Address to listen on."),
+  port: atStart("--port N", port, 8700, "Port to listen on; 0 takes any free one."),
+  dataDirectory: atStart("--data-dir DIR", text, "./data", "Where everything is kept, readable by its owner only."),
+  durability: atStart(
+    "--durability MODE",
+    OneOf(DURABILITIES),
+    "strict",
+    "`strict` answers once a write is on the disk, `relaxed` sooner, with at most the last second at risk.",
+  ),
+  metrics: atStart(
+    "--metrics MODE",
+    OneOf(["open", "key"]),
+    undefined,
+    "`key`: `/metrics` needs an admin key; `open`: none.",
+    "open where only this machine can ask, else key",
+  ),
+  logLevel: atStart("--log-level LEVEL", OneOf(LOG_LEVELS), "info", `Least level that is logged: ${code(LOG_LEVELS)}.`),
+  tlsCertificate: atStart("--tls-cert FILE", text, undefined, "Certificate (PEM); with `--tls-key` the server speaks HTTPS."),
+  tlsKey: atStart("--tls-key FILE", text, undefined, "The certificate's private key (PEM)."),
+  httpRedirectPort: atStart("--http-redirect-port N", port, undefined, "With TLS: redirects plain HTTP on this port to HTTPS."),
+  requireHttps: atStart(
+    "CAIRN_REQUIRE_HTTPS",
+    Type.Boolean(),
+    false,
+    "`1` behind a proxy: redirects what arrives with `X-Forwarded-Proto: http` to HTTPS.",
+  ),
+  corsOrigins: atStart(
+    "CAIRN_CORS_ORIGINS",
+    list,
+    [],
+    "Origins whose pages may call from a browser, separated by commas; `*` is any.",
+    "none",
+  ),
+  apiKey: atStart("CAIRN_API_KEY", ownKey, undefined, "An admin key to register at start: `crn_` and 24 letters or digits."),
+  allowedHosts: atStart("CAIRN_ALLOWED_HOSTS", list, [], "Names the server answers to besides loopback ones, separated by commas."),
+  nativeDirectory: atStart("CAIRN_NATIVE_DIR", text, undefined, "Where the executable unpacks its native parts first.", "data directory"),
+  simd: atStart("CAIRN_SIMD", OneOf(SIMD_LEVELS), undefined, `Instruction set of the vector index: ${code(SIMD_LEVELS)}.`, "best there is"),
+  graphFrom: atStart(
+    "CAIRN_GRAPH_FROM",
+    integer(0, 999_999_999),
+    undefined,
+    "Number of vectors from which on a graph of them (HNSW) is built; it answers from twice as many on.",
+    "200000",
+  ),
+} as const;
+
 const TEXT_LENGTH_MAX = 2048;
-const REGION_LENGTH_MAX = 64;
 const TIMES_LENGTH_MAX = 256;
+const SEVEN_YEARS_DAYS = 2557;
+const MIB = 1024 * 1024;
 
-const Source = OneOf(["default", "environment", "setting", "probes", "built-in"], { description: "Where the value comes from." });
-const Described = (value: TSchema, description: string) =>
-  Type.Object({ value, default: Type.Optional(value), source: Source }, { description });
-/** A setting that a null, or an empty text, takes back to the environment's or the default. */
-const SettingText = (description: string, max: number = TEXT_LENGTH_MAX) => Type.Optional(OrNull(Text(0, max, { description })));
-const Setting = <Inner extends TSchema>(inner: Inner) => Type.Optional(OrNull(inner));
+/** What the API changes while the server runs; by the name in the API, a dot after the group. Some have a variable too. */
+export const SETTINGS = {
+  memories_on_expiry: atRunTime(OneOf(["keep", "delete"]), "keep", "What becomes of the memories of a session that expires."),
+  trace_retention_days: atRunTime(
+    integer(1, SEVEN_YEARS_DAYS),
+    365,
+    "How long traces of enterprise keys are kept; for traces from now on.",
+  ),
+  max_body_bytes: atRunTime(integer(1024, 64 * MIB), LIMITS.bodyBytesMax, "Largest body of a request."),
+  region: atRunTime(
+    formed(64, "text without control characters", (text) => !/\p{Cc}|\p{Cs}/u.test(text)),
+    null,
+    "A label for this deployment, shown in `/health` to everybody. Without control characters.",
+    { variable: "CAIRN_REGION" },
+  ),
+  state_versions_kept: atRunTime(
+    integer(LIMITS.stateVersionsKeptMin, LIMITS.stateVersionsKeptMax),
+    LIMITS.stateVersionsKeptDefault,
+    "How many of the newest versions of a session's state are kept, the current one among them; version 0 is kept besides. Each new version removes up to 8 older ones, so a lower number takes effect as states change.",
+  ),
+  max_store_bytes: atRunTime(
+    integer(LIMITS.maxStoreBytesMin, LIMITS.maxStoreBytesMax),
+    null,
+    "What the store may take on disk, in bytes; beyond it new records are refused with 503. That is `cairn_store_used_bytes` in `/metrics`. New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it smaller; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large writes, so it can exceed the limit slightly.",
+    { variable: "CAIRN_MAX_STORE_BYTES", defaultText: "none" },
+  ),
+  "webhooks.allow_private": atRunTime(
+    Type.Boolean(),
+    WEBHOOK_DEFAULTS.allow_private,
+    "Whether webhooks may lead into private networks, and to this machine wherever the server listens. Then every holder of an admin key can have the server call what only it can reach. Addresses of cloud metadata services stay refused.",
+    { variable: "CAIRN_WEBHOOK_ALLOW_PRIVATE" },
+  ),
+  "webhooks.timeout": atRunTime(
+    formed(TIMES_LENGTH_MAX, TIMEOUT_FORM, (text) => parseTimeout(text) !== undefined),
+    WEBHOOK_DEFAULTS.timeout,
+    `How long a receiver has to answer an attempt: ${TIMEOUT_FORM}.`,
+    { variable: "CAIRN_WEBHOOK_TIMEOUT" },
+  ),
+  "webhooks.retry_schedule": atRunTime(
+    formed(TIMES_LENGTH_MAX, SCHEDULE_FORM, (text) => parseSchedule(text) !== undefined),
+    WEBHOOK_DEFAULTS.retry_schedule,
+    `The waits before each further attempt: ${SCHEDULE_FORM}. A wait that has begun stays as it is.`,
+    { variable: "CAIRN_WEBHOOK_RETRY_SCHEDULE" },
+  ),
+  "embedding.provider": atRunTime(
+    OneOf(["local", "openai"]),
+    PROVIDER_DEFAULTS.provider,
+    "`local` is built in; `openai` is any server that speaks `/v1/embeddings`.",
+    { variable: "CAIRN_EMBEDDING_PROVIDER" },
+  ),
+  "embedding.base_url": atRunTime(
+    usable(TEXT_LENGTH_MAX, baseUrlProblem),
+    PROVIDER_DEFAULTS.base_url,
+    "Where the provider's server is, up to and with `/v1`. A key that was set for another server is not sent to it; an address of a cloud metadata service is refused.",
+    // The query can hold a key.
+    { variable: "CAIRN_EMBEDDING_BASE_URL", redact: withoutQuery },
+  ),
+  "embedding.model": atRunTime(Text(0, TEXT_LENGTH_MAX), PROVIDER_DEFAULTS.model, "The provider's model.", {
+    variable: "CAIRN_EMBEDDING_MODEL",
+  }),
+  "embedding.api_key": atRunTime(usable(TEXT_LENGTH_MAX, apiKeyProblem), null, "The provider's key. It is kept, and never shown.", {
+    variable: "CAIRN_EMBEDDING_API_KEY",
+    defaultText: "OPENAI_API_KEY for OpenAI's own server",
+    isSecret: true,
+  }),
+  "embedding.query_prefix": atRunTime(
+    Text(0, TEXT_LENGTH_MAX),
+    PROVIDER_DEFAULTS.query_prefix,
+    "What the model wants to read before a query.",
+  ),
+  "embedding.document_prefix": atRunTime(
+    Text(0, TEXT_LENGTH_MAX),
+    PROVIDER_DEFAULTS.document_prefix,
+    "What the model wants to read before a memory.",
+  ),
+  "embedding.relevant_cosine": atRunTime(
+    Type.Number({ minimum: -1, maximum: 1 }),
+    null,
+    "The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider. One that is set takes the place of what the probes measure.",
+  ),
+} as const;
 
-const described = (value: unknown, fallback: unknown = value) => ({
-  value,
-  default: fallback,
-  source: value === fallback ? "default" : "setting",
-});
-const EXAMPLE = {
-  object: "settings",
-  memories_on_expiry: described("keep"),
-  trace_retention_days: described(400, 365),
-  max_body_bytes: described(1_048_576),
-  region: described("eu", null),
-  state_versions_kept: described(1_000),
-  max_store_bytes: described(null),
-  webhooks: {
-    allow_private: described(false),
-    timeout: described("30s", "15s"),
-    retry_schedule: described("5s,5m,30m,2h,5h,10h,10h"),
-  },
-  embedding: {
-    provider: described("local"),
-    base_url: described("https://api.openai.com/v1"),
-    model: described("text-embedding-3-small"),
-    api_key: { set: false, source: "default" },
-    query_prefix: described(""),
-    document_prefix: described(""),
-    relevant_cosine: { value: null, default: null, source: "built-in" },
-    separation: null,
-    vector_length: null,
-    state: { available: true },
-    vectors: { ready: 20, owed: 0 },
-  },
-};
-export const SettingsAnswer = Type.Object(
-  {
-    object: Type.Literal("settings"),
-    memories_on_expiry: Described(OneOf(MEMORIES_ON_EXPIRY), "What becomes of the memories of a session that expires."),
-    trace_retention_days: Described(Type.Integer(), "How long traces of enterprise keys are kept."),
-    max_body_bytes: Described(Type.Integer(), "Largest body of a request."),
-    region: Described(OrNull(Type.String()), "A label for this deployment, shown in /health; null when there is none."),
-    state_versions_kept: Described(Type.Integer(), "How many of the newest versions of a session's state are kept, besides version 0."),
-    max_store_bytes: Described(
-      OrNull(Type.Integer()),
-      "What the store may take on disk before sessions, states, turns and memories are refused with 503; null: no limit.",
-    ),
-    webhooks: Type.Object(
-      {
-        allow_private: Described(
-          Type.Boolean(),
-          "Whether webhooks may lead into private networks, and to this machine wherever the server listens. Addresses of cloud metadata services stay refused.",
-        ),
-        timeout: Described(Type.String(), "How long a receiver has to answer an attempt."),
-        retry_schedule: Described(Type.String(), "The waits before each further attempt."),
-      },
-      { description: "How events are delivered." },
-    ),
-    embedding: Type.Object(
-      {
-        provider: Described(OneOf(PROVIDERS), "`local` is built in; `openai` is any server that speaks /v1/embeddings."),
-        base_url: Described(Type.String(), "Where that server is."),
-        model: Described(Type.String(), "Its model."),
-        api_key: Type.Object({ set: Type.Boolean(), source: Source }, { description: "Never shown." }),
-        query_prefix: Described(Type.String(), "What the model wants to read before a query."),
-        document_prefix: Described(Type.String(), "What it wants to read before a memory."),
-        relevant_cosine: Described(
-          OrNull(Type.Number()),
-          "The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider.",
-        ),
-        separation: OrNull(
-          Type.Number({ description: "Share of the probes that the provider puts on the right side: 0.5 is chance, 1 perfect." }),
-        ),
-        vector_length: OrNull(Type.Integer({ description: "Of the provider's own vectors." })),
-        state: Type.Object(
-          { available: Type.Boolean(), reason: Type.Optional(Type.String({ description: "What is wrong." })) },
-          { description: "Whether searches can be answered." },
-        ),
-        vectors: Type.Object(
-          {
-            ready: Type.Integer({ description: "Memories that searches find." }),
-            owed: Type.Integer({ description: "Memories that wait for a vector." }),
-          },
-          { description: "Progress after a change of provider, or while it is down." },
-        ),
-      },
-      { description: "The embedding provider." },
-    ),
-  },
-  { title: "Settings", description: "Every setting with its value, its default and where the value comes from.", examples: [EXAMPLE] },
-);
+/** What the API puts into an object of its own. */
+export const GROUPS = {
+  webhooks: "How events are delivered, from the next attempt on.",
+  embedding:
+    "The embedding provider. A change is tried before it is set; one of provider, model or prefix embeds all memories again in the background.",
+} as const;
 
-export const SettingsChanges = Type.Object(
-  {
-    memories_on_expiry: Setting(OneOf(MEMORIES_ON_EXPIRY, { description: "What becomes of the memories of a session that expires." })),
-    trace_retention_days: Setting(
-      Type.Integer({
-        minimum: 1,
-        maximum: RETENTION_DAYS_MAX,
-        description: "How long traces of enterprise keys are kept; for traces from now on.",
-      }),
-    ),
-    max_body_bytes: Setting(Type.Integer({ minimum: BODY_BYTES_MIN, maximum: BODY_BYTES_MAX, description: "Largest body of a request." })),
-    region: SettingText("A label for this deployment, shown in /health to everybody; without control characters.", REGION_LENGTH_MAX),
-    state_versions_kept: Setting(
-      Type.Integer({
-        minimum: LIMITS.stateVersionsKeptMin,
-        maximum: LIMITS.stateVersionsKeptMax,
-        description:
-          "How many of the newest versions of a session's state are kept, the current one among them; version 0 is kept besides. Each new version removes up to 8 older ones, so a lower number takes effect as states change.",
-      }),
-    ),
-    max_store_bytes: Setting(
-      Type.Integer({
-        minimum: LIMITS.maxStoreBytesMin,
-        maximum: LIMITS.maxStoreBytesMax,
-        description:
-          "What the store may take on disk (`cairn_store_used_bytes` in /metrics). Beyond it new sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it smaller; deleting, keys, webhooks, settings, expiry and retention go on. It is checked twice a second and after much was written, so a little more can be stored.",
-      }),
-    ),
-    webhooks: Type.Optional(
-      Type.Object(
-        {
-          allow_private: Setting(
-            Type.Boolean({
-              description:
-                "true: webhooks may lead into private networks, and to this machine wherever the server listens; then every holder of an admin key can have the server call what only it can reach. Addresses of cloud metadata services stay refused.",
-            }),
-          ),
-          timeout: SettingText(`How long a receiver has to answer an attempt: ${TIMEOUT_FORM}.`, TIMES_LENGTH_MAX),
-          retry_schedule: SettingText(
-            `The waits before each further attempt: ${SCHEDULE_FORM}. A wait that has begun stays as it is.`,
-            TIMES_LENGTH_MAX,
-          ),
-        },
-        { description: "How events are delivered, from the next attempt on." },
-      ),
-    ),
-    embedding: Type.Optional(
-      Type.Object(
-        {
-          provider: Setting(OneOf(PROVIDERS, { description: "`local`, or `openai` for any server that speaks /v1/embeddings." })),
-          base_url: SettingText(
-            "Where that server is, up to and with /v1. A key that was set for another server is not sent to it; an address of a cloud metadata service is refused.",
-          ),
-          model: SettingText("Its model."),
-          api_key: SettingText("Its key; kept, never shown."),
-          query_prefix: SettingText("What the model wants to read before a query."),
-          document_prefix: SettingText("What it wants to read before a memory."),
-          relevant_cosine: Setting(
-            Type.Number({ minimum: -1, maximum: 1, description: "Sets by hand what the probes measure; null: back to that." }),
-          ),
-        },
-        { description: "Tried before it is set; a change of provider, model or prefix embeds all memories again in the background." },
-      ),
-    ),
-  },
-  {
-    title: "SettingsChanges",
-    description: "What is to be changed. A null takes a setting back to the environment's or the default, and so does an empty text.",
-    examples: [{ trace_retention_days: 400, region: "eu", webhooks: { timeout: "30s" } }],
-  },
-);
+type ValueOf<Declared> = Declared extends Setting<infer Value> ? Value : never;
+export type StartValues = { [Name in keyof typeof START_SETTINGS]: ValueOf<(typeof START_SETTINGS)[Name]> };
+export type SettingName = keyof typeof SETTINGS;
+export type SettingValues = { [Name in SettingName]: ValueOf<(typeof SETTINGS)[Name]> };
+/** Settings that somebody gave; the others have their default. */
+export type GivenSettings = { [Name in SettingName]?: NonNullable<SettingValues[Name]> };
+/** A null, or an empty text, takes a setting back to the environment's or the default. */
+export type SettingChanges = { [Name in SettingName]?: SettingValues[Name] | null };
 
-const checkChanges = validator(SettingsChanges);
+export const SETTING_NAMES = Object.keys(SETTINGS) as SettingName[];
+export const DEFAULTS = ofEach((name) => SETTINGS[name].default) as SettingValues;
+
+export function ofEach<Value>(value: (name: SettingName) => Value): Record<SettingName, Value> {
+  return Object.fromEntries(SETTING_NAMES.map((name) => [name, value(name)])) as Record<SettingName, Value>;
+}
+
+/** Picks the values of one group, or with "" of settings without a group, by their names within it. */
+export function membersOf<Value>(group: keyof typeof GROUPS | "", values: Readonly<Record<string, Value>>): Record<string, Value> {
+  const prefix = group === "" ? "" : `${group}.`;
+  const found = Object.entries(values).filter(([name]) => (group === "" ? !name.includes(".") : name.startsWith(prefix)));
+  return Object.fromEntries(found.map(([name, value]) => [name.slice(prefix.length), value]));
+}
+
+/** The settings of a PATCH by their full names. */
+export function changesIn(body: Readonly<Record<string, unknown>>): SettingChanges {
+  return Object.fromEntries(
+    Object.entries(body).flatMap(([name, value]) =>
+      name in GROUPS ? Object.entries(value as object).map(([member, inner]) => [`${name}.${member}`, inner as unknown]) : [[name, value]],
+    ),
+  );
+}
+
+/** The first sentence of a description, without its full stop. */
+export function summaryOf({ description }: Setting): string {
+  return description.replace(/\.( .*)?$/, "");
+}
+
+/** The default as it is written in a variable, or in words; empty when there is none. */
+export function defaultOf({ default: value, defaultText }: Setting): string {
+  return defaultText ?? (typeof value === "boolean" ? String(Number(value)) : [value].flat().join());
+}
+
+/** Reads the text of a flag or variable. @throws {ApiError} that says by `name` what is wrong */
+export function readText(name: string, { schema }: Setting, text: string): unknown {
+  if (schema["type"] === "boolean" && !/^[01]$/.test(text))
+    throw new ApiError("invalid_request", `${name} must be 0 or 1; got ${toJson(firstCodePoints(text, SHOWN_LENGTH))}.`);
+  return validator(Type.Object({ [name]: schema }))({ [name]: parsed(schema, text) })[name];
+}
+
+/** The text itself where it has not the form of the type, for the error that says so. */
+function parsed({ type }: TSchema, text: string): unknown {
+  if (type === "integer" && /^\d{1,16}$/.test(text)) return Number(text);
+  if (type === "boolean") return text === "1";
+  return type === "array" ? text.split(",").flatMap((item) => item.trim() || []) : text;
+}
+
+const checkStored = validator(Type.Object(ofEach((name) => Type.Optional(SETTINGS[name].schema))));
 
 /** What is wrong with settings as the store has them: they obey the same rules as changes, and none of them takes another back. */
-export function storedSettingsProblem({ values, embedding, webhooks }: SettingsRow): { param: string; message: string } | undefined {
-  const groups = { "": values, "embedding.": embedding, "webhooks.": webhooks };
-  for (const [prefix, group] of Object.entries(groups)) {
-    const unset = Object.entries(group ?? {}).find(([, value]) => value === null || value === "");
-    if (unset !== undefined) return { param: prefix + unset[0], message: `${prefix}${unset[0]} is not set, and must be left out.` };
-  }
+export function storedSettingsProblem(row: SettingsRow): { param: string; message: string } | undefined {
+  const unset = Object.entries(row).find(([, value]: [string, unknown]) => value === null || value === "");
+  if (unset !== undefined) return { param: unset[0], message: `${unset[0]} is not set, and must be left out.` };
   try {
-    checkChanges({ ...values, embedding, webhooks });
-    refuseSenseless({ values, embedding, webhooks });
+    checkStored({ ...row });
     return undefined;
   } catch (error) {
     if (!(error instanceof ApiError)) throw error;
     return { param: error.detail.param ?? "", message: error.message };
   }
+}
+
+/** Stored settings without those that are wrong: what the environment says of them, or the default, holds then. */
+export function withoutWrongSettings(row: SettingsRow): SettingsRow | undefined {
+  const { param } = storedSettingsProblem(row) ?? {};
+  if (param === undefined) return row;
+  const { [param]: wrong, ...others } = row;
+  return wrong === undefined ? undefined : withoutWrongSettings(others);
 }

@@ -244,18 +244,6 @@ export interface DeletedKeyRow {
   deletedAt: number;
 }
 
-/** Members as in the API; one that is not set is left out. */
-export interface EmbeddingSettings {
-  provider?: string;
-  base_url?: string;
-  model?: string;
-  /** The only secret that stands here in clear: it has to be sent. */
-  api_key?: string;
-  query_prefix?: string;
-  document_prefix?: string;
-  relevant_cosine?: number;
-}
-
 export interface ProviderRow {
   /** Everything that decides what a vector means. */
   identity: string;
@@ -264,25 +252,8 @@ export interface ProviderRow {
   measured?: { relevantCosine: number; cosineOfUnrelated: number; cosineOfSame: number; separation: number };
 }
 
-/** Members as in the API; times and waits are texts as the environment has them, too. */
-export interface WebhookSettings {
-  allow_private?: boolean;
-  timeout?: string;
-  retry_schedule?: string;
-}
-
-export interface SettingsRow {
-  values: {
-    memories_on_expiry?: "keep" | "delete";
-    trace_retention_days?: number;
-    max_body_bytes?: number;
-    region?: string;
-    state_versions_kept?: number;
-    max_store_bytes?: number;
-  };
-  embedding?: EmbeddingSettings;
-  webhooks?: WebhookSettings;
-}
+/** What was set through the API, by the names in `settings/schema.ts`: `region`, `webhooks.timeout`. */
+export type SettingsRow = Readonly<Record<string, string | number | boolean>>;
 
 export interface RemovalRow {
   /** Whether the memories go too. */

@@ -6,7 +6,13 @@
 import { DAY_MS, HOUR_MS, parseDuration } from "../lib/duration.ts";
 import { invariant } from "../lib/invariant.ts";
 import { LIMITS } from "../lib/limits.ts";
-import type { WebhookSettings } from "../storage/tables.ts";
+
+/** As in the API; times and waits are texts as the environment has them, too. */
+export interface WebhookSettings {
+  allow_private?: boolean;
+  timeout?: string;
+  retry_schedule?: string;
+}
 
 export interface WebhookPolicy {
   /** Whether webhooks may lead into private networks, and to this machine wherever the server listens. */

@@ -379,14 +379,16 @@ test("settings that make no sense are taken back, and the others stay", async ()
   const row = store.get(settings, "current");
   await store.commit((tx) =>
     tx.put(settings, "current", {
-      values: { ...row?.values, max_body_bytes: 1 },
-      embedding: { model: "m", base_url: "nope" },
-      webhooks: { timeout: "soon" },
+      ...row,
+      max_body_bytes: 1,
+      "embedding.model": "m",
+      "embedding.base_url": "nope",
+      "webhooks.timeout": "soon",
     }),
   );
   expect(kinds((await examineAll(store)).findings)).toEqual(["settings: values that make no sense"]);
   expect((await mendAll(store)).left).toEqual([]);
-  expect(store.get(settings, "current")).toEqual({ values: row?.values ?? {}, embedding: { model: "m" }, webhooks: {} });
+  expect(store.get(settings, "current")).toEqual({ ...row, "embedding.model": "m" });
 });
 
 test("a delivery of nothing goes, and a memory of another user than its session's is that one's again", async () => {

@@ -285,12 +285,12 @@ REFUSED.push(
     says: "Line 3 cannot be imported: another row of api_keys says the same id",
   },
   ...[
-    { row: { values: {}, embedding: { base_url: "nope" } }, says: "embedding.base_url cannot be used. It is not a URL." },
-    { row: { values: {}, embedding: { provider: "other" } }, says: "embedding.provider must be one of local, openai" },
-    { row: { values: {}, webhooks: { retry_schedule: "soon" } }, says: "webhooks.retry_schedule must be times such as" },
-    { row: { values: { trace_retention_days: 0 } }, says: "trace_retention_days must be an integer from 1" },
-    { row: { values: { max_body_bytes: 3 } }, says: "max_body_bytes must be an integer from 1024" },
-    { row: { values: { region: "" } }, says: "region is not set, and must be left out" },
+    { row: { "embedding.base_url": "nope" }, says: "embedding.base_url cannot be used. It is not a URL." },
+    { row: { "embedding.provider": "other" }, says: "embedding.provider must be one of local, openai" },
+    { row: { "webhooks.retry_schedule": "soon" }, says: "webhooks.retry_schedule must be times such as" },
+    { row: { trace_retention_days: 0 }, says: "trace_retention_days must be an integer from 1" },
+    { row: { max_body_bytes: 3 }, says: "max_body_bytes must be an integer from 1024" },
+    { row: { region: "" }, says: "region is not set, and must be left out" },
   ].map(({ row, says }) => ({
     name: `settings of ${JSON.stringify(row)}`,
     lines: whole(SETTINGS(row)),

@@ -37,7 +37,7 @@ const MISUSED: Record<string, RegExp> = {
   srve: /there is no command srve/,
   "serve --prot 1": /.*--prot.*/,
   "serve --port 65536": /--port must be .* got 65536/,
-  "serve --durability none": /--durability must be one of strict, relaxed; got none/,
+  "serve --durability none": /--durability must be one of strict, relaxed; got "none"\./,
   "keys create --expires soon": /--expires must be a while from now.* got soon/,
   "keys create --expires 2020-01-01": /--expires must be .* got 2020-01-01/,
   "keys create --expires 2020-01-01T00:00:00Z": /--expires must be in the future.*/,

@@ -8,8 +8,9 @@ import { expect, test } from "bun:test";
 import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { STOP_SECONDS } from "../../src/cli/serve.ts";
-import { OPTIONS, readConfig, VARIABLES } from "../../src/config.ts";
+import { readConfig } from "../../src/config.ts";
 import { CACHE_BYTES_MAX, LIMITS } from "../../src/lib/limits.ts";
+import { SETTINGS, START_SETTINGS, type Setting } from "../../src/settings/schema.ts";
 import { buildBinary } from "../support/binary.ts";
 import { ownMounts, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 import { bindDatagrams } from "../support/unix-datagrams.ts";
@@ -18,7 +19,7 @@ const ROOT = join(import.meta.dir, "../..");
 const UNIT = join(ROOT, "scripts/deploy/cairn.service");
 const DOCKERFILE = join(ROOT, "scripts/deploy/Dockerfile");
 
-const VARIABLE_NAMES = [...Object.values(OPTIONS).map(({ variable }) => variable as string), ...Object.keys(VARIABLES)];
+const VARIABLE_NAMES = Object.values<Setting>({ ...START_SETTINGS, ...SETTINGS }).map(({ variable }) => variable ?? "");
 const linesOf = (path: string) =>
   readFileSync(path, "utf8")
     .replaceAll(/\\\n/g, " ")

@@ -1,7 +1,7 @@
 import { expect, spyOn, test } from "bun:test";
 import * as fs from "node:fs";
 import { join } from "node:path";
-import type { EmbeddingSettings } from "../../src/storage/tables.ts";
+import type { EmbeddingSettings } from "../../src/embeddings/embeddings.ts";
 import { startCairn } from "../support/cairn.ts";
 import { KEY, ownMounts, runCairn, scratchDirectory, startProcess, until, type CairnProcess, type Scratch } from "../support/process.ts";
 
@@ -289,7 +289,7 @@ function simulatedDisk(directory: Scratch): SmallDisk {
     async start(embedding = {}, apiKey?: string) {
       const key = cairn?.key ?? "";
       await cairn?.close();
-      cairn = await startCairn({ directory: directory.at("data"), embedding, apiKey });
+      cairn = await startCairn({ directory: directory.at("data"), environment: { embedding }, apiKey });
       if (key !== "") cairn.key = key;
       const running = cairn;
       const later = () => running.clock.advance({ seconds: 1 });

@@ -12,11 +12,14 @@ import { createApp } from "../../src/app.ts";
 import { createFirstKey, createKey, type NewKey } from "../../src/keys/keys.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
 import { openService, type Service, type ServiceOptions } from "../../src/service.ts";
+import { changesIn, type GivenSettings } from "../../src/settings/schema.ts";
 import { EVENT_TYPES } from "../../src/traces/events.ts";
 import { FakeClock } from "./clock.ts";
 import { expectDocumented } from "./documented.ts";
 
-export interface Options extends ServiceOptions {
+export interface Options extends Omit<ServiceOptions, "environment"> {
+  /** The settings of the environment, written as for `PATCH /v1/settings`. */
+  environment?: Record<string, unknown>;
   /** Where to open; one that is given is not removed at the end. */
   directory?: string;
   clock?: FakeClock;
@@ -74,6 +77,7 @@ export class Cairn implements AsyncDisposable {
     });
     this.#service = await openService(this.directory, this.clock, log, {
       ...this.#options,
+      environment: changesIn(this.#options.environment ?? {}) as GivenSettings,
       network: { resolve, ...this.#options.network },
     });
     this.key = (await createFirstKey(this.#service, this.#service.system)) ?? this.key;

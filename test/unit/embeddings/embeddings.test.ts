@@ -2,11 +2,10 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Embeddings } from "../../../src/embeddings/embeddings.ts";
+import { Embeddings, type EmbeddingSettings } from "../../../src/embeddings/embeddings.ts";
 import { ApiError } from "../../../src/lib/errors.ts";
 import { firstLabelOf, putVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
-import type { EmbeddingSettings } from "../../../src/storage/tables.ts";
 import { hangs, refuses, startEmbeddingServer, when } from "../../support/embedding-server.ts";
 import { FakeClock } from "../../support/clock.ts";
 

@@ -2,26 +2,28 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Settings, type Changes, type SettingsEnvironment } from "../../../src/settings/settings.ts";
+import type { EmbeddingSettings } from "../../../src/embeddings/embeddings.ts";
+import { changesIn, type GivenSettings } from "../../../src/settings/schema.ts";
+import { Settings } from "../../../src/settings/settings.ts";
 import { Store } from "../../../src/storage/store.ts";
-import type { EmbeddingSettings } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 interface Opened extends AsyncDisposable {
   settings: Settings;
   store: Store;
-  change(changes: Changes): Promise<void>;
+  change(body: Record<string, unknown>): Promise<void>;
 }
 
-async function open(environment: SettingsEnvironment = {}): Promise<Opened> {
+/** Takes settings as a PATCH has them. */
+async function open(environment: Record<string, unknown> = {}): Promise<Opened> {
   const directory = mkdtempSync(join(tmpdir(), "cairn-settings-"));
   const store = await Store.open(directory, new FakeClock());
-  const settings = new Settings(store, environment);
+  const settings = new Settings(store, changesIn(environment) as GivenSettings);
   return {
     settings,
     store,
-    async change(changes) {
-      await store.commit((tx) => settings.put(tx, changes));
+    async change(body) {
+      await store.commit((tx) => settings.put(tx, changesIn(body)));
       settings.reload();
     },
     async [Symbol.asyncDispose]() {
@@ -100,19 +102,21 @@ for (const { name, environment = {}, changes, key } of KEYS) {
   test(`the provider's key ${name}`, async () => {
     await using opened = await open({ embedding: environment });
     for (const embedding of changes) await opened.change({ embedding });
-    expect(opened.settings.inForce.embedding.api_key).toBe(key);
-    expect(opened.settings.inForce.sourceOf("api_key")).toBe(key === undefined ? "default" : key === "e" ? "environment" : "setting");
+    expect(opened.settings.effective.embedding.api_key).toBe(key);
+    expect(opened.settings.effective.sourceOf("embedding.api_key")).toBe(
+      key === undefined ? "default" : key === "e" ? "environment" : "setting",
+    );
   });
 }
 
 test("changes build on those before; an empty text, or a null, takes one back", async () => {
   await using opened = await open({ embedding: { model: "outside" } });
   await opened.change({ embedding: { model: "mine", query_prefix: "q: ", relevant_cosine: 0 } });
-  await opened.change({ embedding: { document_prefix: "d: " }, values: { trace_retention_days: 7 } });
-  expect(opened.settings.inForce.embedding).toEqual({ model: "mine", query_prefix: "q: ", document_prefix: "d: ", relevant_cosine: 0 });
+  await opened.change({ embedding: { document_prefix: "d: " }, trace_retention_days: 7 });
+  expect(opened.settings.effective.embedding).toEqual({ model: "mine", query_prefix: "q: ", document_prefix: "d: ", relevant_cosine: 0 });
   await opened.change({ embedding: { model: "", query_prefix: null, relevant_cosine: null } });
-  expect(opened.settings.inForce.embedding).toEqual({ model: "outside", document_prefix: "d: " });
-  expect(opened.settings.values).toEqual({
+  expect(opened.settings.effective.embedding).toEqual({ model: "outside", document_prefix: "d: " });
+  expect(opened.settings.values).toMatchObject({
     memories_on_expiry: "keep",
     trace_retention_days: 7,
     max_body_bytes: 1_048_576,
@@ -124,16 +128,16 @@ test("changes build on those before; an empty text, or a null, takes one back", 
 
 test("what would be in force is told without changing anything", async () => {
   await using opened = await open();
-  const after = opened.settings.with({ values: { max_body_bytes: 2048 }, embedding: { model: "mine" } });
-  expect([after.values.max_body_bytes, after.embedding.model, after.sourceOf("model")]).toEqual([2048, "mine", "setting"]);
-  expect([opened.settings.values.max_body_bytes, opened.settings.inForce.embedding]).toEqual([1_048_576, {}]);
+  const after = opened.settings.with({ max_body_bytes: 2048, "embedding.model": "mine" });
+  expect([after.values.max_body_bytes, after.embedding.model, after.sourceOf("embedding.model")]).toEqual([2048, "mine", "setting"]);
+  expect([opened.settings.values.max_body_bytes, opened.settings.effective.embedding]).toEqual([1_048_576, {}]);
 });
 
 test("what is in force stays the same object until it is changed, for whoever holds it", async () => {
   await using opened = await open();
-  const { inForce } = opened.settings;
-  await opened.change({ values: { max_body_bytes: 2048 } });
-  expect([inForce.values.max_body_bytes, opened.settings.inForce.values.max_body_bytes]).toEqual([1_048_576, 2048]);
+  const { effective } = opened.settings;
+  await opened.change({ max_body_bytes: 2048 });
+  expect([effective.values.max_body_bytes, opened.settings.effective.values.max_body_bytes]).toEqual([1_048_576, 2048]);
 });
 
 test("work in turn begins when the one before has ended, well or not", async () => {
@@ -141,7 +145,7 @@ test("work in turn begins when the one before has ended, well or not", async () 
   const order: string[] = [];
   const first = Promise.withResolvers<void>();
   const results = ["first", "second", "third"].map((name) =>
-    opened.settings.inTurn(async () => {
+    opened.settings.serialize(async () => {
       order.push(`${name} begins`);
       if (name === "first") await first.promise;
       order.push(`${name} ends`);
