@@ -11,7 +11,7 @@ import type { Config } from "../config.ts";
 import { errorJson, statusOf } from "../http/errors.ts";
 import { foreignHost, hostCheck } from "../http/host.ts";
 import { redirectTo } from "../http/https.ts";
-import { LISTENING } from "../http/listening.ts";
+import { SERVER_OPTIONS } from "../http/server-options.ts";
 import { pathOf } from "../http/path.ts";
 import { requestIdOf } from "../http/request-id.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -36,7 +36,7 @@ export function listen(app: ReturnType<typeof createApp>, config: Config): Liste
   const pair = tls === undefined ? undefined : certificateIn(tls);
   listenOn(host, port, () =>
     // Elysia's default lets a second server share the port, each getting some of the requests.
-    app.listen({ hostname: host, port, reusePort: false, ...(pair === undefined ? {} : { tls: pair }), ...LISTENING }),
+    app.listen({ hostname: host, port, reusePort: false, ...(pair === undefined ? {} : { tls: pair }), ...SERVER_OPTIONS }),
   );
   const server = app.server as Server<unknown>;
   let redirect: Server<undefined> | undefined;

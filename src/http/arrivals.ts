@@ -1,6 +1,6 @@
 /**
- * Request bodies from the moment they begin to arrive until their request is answered: how much memory they take together,
- * and how long each may take to arrive.
+ * Request bodies, from when they begin to arrive until their request is answered: how much memory they share, and how long
+ * each may take to arrive.
  *
  * @module
  */
@@ -15,26 +15,27 @@ const CHECK_MS = SECOND_MS;
 const RETRY_AFTER_SECONDS = 1;
 
 export class Arrivals {
-  readonly #clock: Clock;
-  readonly #budget = new ByteBudget(LIMITS.arrivingBytesMax);
-  readonly #open = new Set<Arrival>();
+  readonly clock: Clock;
+  readonly budget = new ByteBudget(LIMITS.arrivingBytesMax);
+  /** Bodies that are arriving. */
+  readonly open = new Set<Arrival>();
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.clock = clock;
   }
 
   /** @param owner - whose share of the memory the body takes */
   begin(owner: string): Arrival {
-    return new Arrival(owner, this.#budget, this.#open, this.#clock);
+    return new Arrival(owner, this);
   }
 
-  /** Refuses bodies whose time is up: one timer for all, since one for each would cost more than all else that a small body does. */
+  /** Refuses late bodies. There is one timer for all, since one for each would cost more than the rest of a small body. */
   deadlines(): Task {
     return {
       name: "deadlines of request bodies",
       run: () => {
-        const now = this.#clock.elapsed();
-        for (const arrival of this.#open) arrival.refuseIfLate(now);
+        const now = this.clock.elapsed();
+        for (const arrival of this.open) arrival.refuseIfLate(now);
         return Promise.resolve(CHECK_MS);
       },
     };
@@ -43,32 +44,27 @@ export class Arrivals {
 
 export class Arrival {
   readonly #owner: string;
-  readonly #budget: ByteBudget;
-  /** Those that have a deadline. */
-  readonly #open: Set<Arrival>;
-  readonly #clock: Clock;
+  readonly #all: Arrivals;
   #bytes = 0;
   #deadline = 0;
   #refuse: (reason: ApiError) => void = () => undefined;
 
-  constructor(owner: string, budget: ByteBudget, open: Set<Arrival>, clock: Clock) {
+  constructor(owner: string, all: Arrivals) {
     this.#owner = owner;
-    this.#budget = budget;
-    this.#open = open;
-    this.#clock = clock;
+    this.#all = all;
   }
 
   /** Takes memory for this many bytes in all. @throws {ApiError} `service_unavailable` when other bodies take it */
   reserve(bytes: number): void {
     const more = bytes - this.#bytes;
-    if (!this.#budget.hasRoom(this.#owner, more, this.#bytes)) {
+    if (!this.#all.budget.hasRoom(this.#owner, more, this.#bytes)) {
       throw new ApiError(
         "service_unavailable",
         "Too many bytes of request bodies are under way, of this API key or of all together. Nothing was changed. Send fewer at once, or try again.",
         { retryAfterSeconds: RETRY_AFTER_SECONDS },
       );
     }
-    this.#budget.add(this.#owner, more);
+    this.#all.budget.add(this.#owner, more);
     this.#bytes = bytes;
   }
 
@@ -80,8 +76,8 @@ export class Arrival {
    */
   inTime<Result>(reading: Promise<Result>, lengthMax: number): Promise<Result> {
     const seconds = Math.max(LIMITS.bodySecondsMax, lengthMax / LIMITS.bodyBytesPerSecondMin);
-    this.#deadline = this.#clock.elapsed() + seconds * SECOND_MS;
-    this.#open.add(this);
+    this.#deadline = this.#all.clock.elapsed() + seconds * SECOND_MS;
+    this.#all.open.add(this);
     return new Promise<Result>((resolve, reject) => {
       this.#refuse = reject;
       reading.then(resolve, reject);
@@ -91,7 +87,7 @@ export class Arrival {
   /** Changes nothing for a body that has arrived. */
   refuseIfLate(now: number): void {
     if (now < this.#deadline) return;
-    this.#open.delete(this);
+    this.#all.open.delete(this);
     this.#refuse(
       new ApiError(
         "request_timeout",
@@ -103,8 +99,8 @@ export class Arrival {
 
   /** Called when the request is over, however it ended. */
   end(): void {
-    this.#open.delete(this);
-    if (this.#bytes > 0) this.#budget.add(this.#owner, -this.#bytes);
+    this.#all.open.delete(this);
+    if (this.#bytes > 0) this.#all.budget.add(this.#owner, -this.#bytes);
     this.#bytes = 0;
   }
 }

@@ -10,8 +10,9 @@ const PARTS_PER_TOKEN = 60_000;
 
 export interface Bucket {
   parts: number;
-  /** Milliseconds of the clock that only rises, at which `parts` was right. */
+  /** When `parts` was right, and when the bucket will be full, in milliseconds of the clock that only rises. */
   at: number;
+  fullAt: number;
 }
 
 export interface Rate {
@@ -30,20 +31,22 @@ export interface Level {
 }
 
 export function fullBucket({ burst }: Rate, now: number): Bucket {
-  return { parts: burst * PARTS_PER_TOKEN, at: now };
+  return { parts: burst * PARTS_PER_TOKEN, at: now, fullAt: now };
 }
 
-/** Takes `count` tokens (0 only looks); a bucket that is empty gives none and loses none. */
+/** Takes `count` tokens (0 only looks). An empty bucket gives none and loses none. */
 export function take(bucket: Bucket, { perMinute, burst }: Rate, now: number, count: 0 | 1): Level {
   const full = burst * PARTS_PER_TOKEN;
   bucket.parts = Math.min(full, bucket.parts + (now - bucket.at) * perMinute);
   bucket.at = now;
   const allowed = bucket.parts >= count * PARTS_PER_TOKEN;
   if (allowed) bucket.parts -= count * PARTS_PER_TOKEN;
+  const fullInMs = (full - bucket.parts) / perMinute;
+  bucket.fullAt = now + fullInMs;
   return {
     allowed,
     remaining: Math.floor(bucket.parts / PARTS_PER_TOKEN),
-    fullInMs: (full - bucket.parts) / perMinute,
+    fullInMs,
     nextInMs: Math.max(0, PARTS_PER_TOKEN - bucket.parts) / perMinute,
   };
 }

@@ -1,12 +1,12 @@
 /**
- * What `/metrics` tells Prometheus: how requests went, and what there is in the store. Counted as it happens, read when asked.
+ * What `/metrics` tells Prometheus: latencies of requests, counted as they end, and figures that are read when asked for.
  *
  * @module
  */
 import { Counter, Gauge, Registry } from "prom-client";
-import { RequestTimes } from "./request-times.ts";
+import { LatencyHistogram } from "./latency-histogram.ts";
 
-/** A metric that is read when it is asked for; several values, each with its own value of the label, or one. */
+/** A metric that is read when asked for: one value, or several, each under a value of its label. */
 export interface MetricSource {
   name: string;
   help: string;
@@ -18,29 +18,18 @@ export interface MetricSource {
 
 export class Metrics {
   readonly #registry = new Registry();
-  readonly #requests = new RequestTimes();
+  readonly #requests = new LatencyHistogram();
 
   constructor(sources: readonly MetricSource[]) {
     for (const { name, help, label, counter, read } of sources) {
-      const collect = (put: (labels: Record<string, string>, value: number) => void) => {
+      const labelNames = label === undefined ? [] : [label];
+      const collect = () => {
+        metric.reset();
         const value = read();
-        if (typeof value === "number") put({}, value);
-        else for (const [of, number] of Object.entries(value)) put({ [label ?? ""]: of }, number);
+        if (typeof value === "number") metric.inc(value);
+        else for (const [of, number] of Object.entries(value)) metric.inc({ [label ?? ""]: of }, number);
       };
-      const options = { name, help, labelNames: label === undefined ? [] : [label], registers: [] };
-      if (counter === undefined) {
-        const gauge = new Gauge({ ...options, collect: () => collect((labels, value) => gauge.set(labels, value)) });
-        this.#registry.registerMetric(gauge);
-        continue;
-      }
-      const counted = new Counter({
-        ...options,
-        collect() {
-          counted.reset();
-          collect((labels, value) => counted.inc(labels, value));
-        },
-      });
-      this.#registry.registerMetric(counted);
+      const metric = new (counter === true ? Counter : Gauge)({ name, help, labelNames, collect, registers: [this.#registry] });
     }
   }
 

@@ -6,18 +6,12 @@
 import type { Clock } from "../lib/clock.ts";
 import { fullBucket, take, type Bucket, type Level, type Rate } from "./bucket.ts";
 
-/** From this many on, buckets that are full again are evicted: their owners get the same from a new one. */
+/** From this many on, full buckets are evicted: their owners get the same from a new one. */
 const BUCKETS_MAX = 10_000;
-
-interface Owned {
-  readonly bucket: Bucket;
-  /** When the bucket will be full, in milliseconds of the clock that only rises. */
-  fullAt: number;
-}
 
 class Buckets {
   readonly #isBounded: boolean;
-  readonly #byOwner = new Map<string, Owned>();
+  readonly #byOwner = new Map<string, Bucket>();
   #evictAt = BUCKETS_MAX;
 
   /** @param isBounded - whether the older half is evicted when hardly any bucket is full: keys cannot be made up, addresses can */
@@ -27,21 +21,22 @@ class Buckets {
 
   /** Takes a token from the bucket of an owner, or with `count` 0 only looks. */
   take(owner: string, rate: Rate, now: number, count: 0 | 1): Level {
-    let owned = this.#byOwner.get(owner);
-    if (owned === undefined) {
-      owned = { bucket: fullBucket(rate, now), fullAt: now };
-      if (count === 0) return take(owned.bucket, rate, now, 0);
-      if (this.#byOwner.size >= this.#evictAt) this.#evict(now);
-      this.#byOwner.set(owner, owned);
+    let bucket = this.#byOwner.get(owner);
+    if (bucket === undefined) {
+      bucket = fullBucket(rate, now);
+      if (count === 1) this.#add(owner, bucket, now);
     }
-    const level = take(owned.bucket, rate, now, count);
-    owned.fullAt = now + level.fullInMs;
-    return level;
+    return take(bucket, rate, now, count);
+  }
+
+  #add(owner: string, bucket: Bucket, now: number): void {
+    if (this.#byOwner.size >= this.#evictAt) this.#evict(now);
+    this.#byOwner.set(owner, bucket);
   }
 
   #evict(now: number): void {
     for (const [owner, { fullAt }] of this.#byOwner) if (fullAt <= now) this.#byOwner.delete(owner);
-    // Not again before there are twice as many, so that no request pays for more than a few buckets.
+    // Not again before there are twice as many, so that a request pays for a few buckets only.
     if (!this.#isBounded) this.#evictAt = Math.max(BUCKETS_MAX, 2 * this.#byOwner.size);
     else if (this.#byOwner.size >= BUCKETS_MAX) {
       for (const owner of this.#byOwner.keys()) {

@@ -6,7 +6,7 @@
  */
 import type { Socket } from "bun";
 import { createApp } from "../../src/app.ts";
-import { LISTENING } from "../../src/http/listening.ts";
+import { SERVER_OPTIONS } from "../../src/http/server-options.ts";
 import { startCairn, type Answer, type Cairn, type Options } from "./cairn.ts";
 import { expectDocumented } from "./documented.ts";
 
@@ -31,8 +31,8 @@ export class Server implements AsyncDisposable {
       metrics: options.metrics ?? "open",
       version: "test",
     });
-    const { idleTimeoutSeconds: idleTimeout = LISTENING.idleTimeout } = options;
-    this.#app.listen({ hostname: HOST, port: 0, ...LISTENING, idleTimeout });
+    const { idleTimeoutSeconds: idleTimeout = SERVER_OPTIONS.idleTimeout } = options;
+    this.#app.listen({ hostname: HOST, port: 0, ...SERVER_OPTIONS, idleTimeout });
   }
 
   get port(): number {

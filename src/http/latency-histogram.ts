@@ -1,37 +1,34 @@
 /**
- * How long requests took, as a Prometheus histogram.
+ * Latencies of requests, as a Prometheus histogram.
  *
- * Of our own, since prom-client's makes a text of the labels for each observation, which costs a quick answer a tenth of its
- * time. Here it is a search among a few series and three additions.
+ * prom-client makes a text of the labels for each observation, which costs a quick answer a tenth of its time. This is a
+ * search among a few series and three additions.
  *
  * @module
  */
-/** Seconds; the quick end is where most answers are. */
+/** Upper bounds in seconds, dense where most answers are. */
 const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10] as const;
 const NAME = "cairn_http_request_seconds";
 
 interface Series {
   readonly method: string;
   readonly status: number;
-  /** How many took at most as long as the bucket says and longer than the one before; the last is for all others. */
+  /** Requests of each bucket; the last is above all bounds. */
   readonly counts: number[];
   sum: number;
 }
 
-export class RequestTimes {
+export class LatencyHistogram {
   readonly #byRoute = new Map<string, Series[]>();
 
   observe(route: string, method: string, status: number, seconds: number): void {
     let series = this.#byRoute.get(route);
     if (series === undefined) this.#byRoute.set(route, (series = []));
-    let one: Series | undefined;
-    for (const known of series) {
-      if (known.status === status && known.method === method) one = known;
-    }
+    let one = series.find((known) => known.status === status && known.method === method);
     if (one === undefined) series.push((one = { method, status, counts: Array.from({ length: BUCKETS.length + 1 }, () => 0), sum: 0 }));
     let bucket = 0;
-    while (bucket < BUCKETS.length && seconds > (BUCKETS[bucket] as number)) bucket++;
-    one.counts[bucket] = (one.counts[bucket] as number) + 1;
+    while (bucket < BUCKETS.length && seconds > BUCKETS[bucket]!) bucket++;
+    one.counts[bucket]!++;
     one.sum += seconds;
   }
 
