@@ -158,13 +158,17 @@ function refuseChangedNumbers(text: string): void {
   let problem: string | undefined;
   let path: string[] = [];
   // The object or array that `path` begins in: it is revived after its members, which adds its own key.
-  let holder: unknown;
+  let outermost: unknown;
+  const extendPath = (key: string, holder: unknown) => {
+    path = [key, ...path];
+    outermost = holder;
+  };
   parseJson(text, function (key, value, { source = "" }) {
-    const isPartOfPath = problem !== undefined && value === holder;
-    if (problem === undefined && typeof value === "number") problem = changeOf(source, value);
-    if (problem !== undefined && (isPartOfPath || holder === undefined)) {
-      path = [key, ...path];
-      holder = this;
+    if (problem !== undefined) {
+      if (value === outermost) extendPath(key, this);
+    } else if (typeof value === "number") {
+      problem = changeOf(source, value);
+      if (problem !== undefined) extendPath(key, this);
     }
     return value;
   });
