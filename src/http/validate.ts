@@ -78,19 +78,17 @@ function propertiesOf(schema: TObject): Property[] {
 
 /** Returns the input without the nulls of optional members, as deep as the schema describes; the same object if there are none. */
 function withoutNulls(properties: readonly Property[], input: Record<string, unknown>): Record<string, unknown> {
-  let changes: Map<string, unknown> | undefined;
+  let changed: Record<string, unknown> | undefined;
   for (const { name, mayBeLeftOut, inner } of properties) {
     const member = Object.hasOwn(input, name) ? input[name] : undefined;
     if (member === null) {
-      if (mayBeLeftOut) (changes ??= new Map<string, unknown>()).set(name, undefined);
+      if (mayBeLeftOut) delete (changed ??= { ...input })[name];
     } else if (inner !== undefined && typeof member === "object" && !Array.isArray(member)) {
-      const changed = withoutNulls(inner, member as Record<string, unknown>);
-      if (changed !== member) (changes ??= new Map<string, unknown>()).set(name, changed);
+      const cleaned = withoutNulls(inner, member as Record<string, unknown>);
+      if (cleaned !== member) (changed ??= { ...input })[name] = cleaned;
     }
   }
-  if (changes === undefined) return input;
-  const members = Object.entries(input).map(([name, member]): [string, unknown] => [name, changes.has(name) ? changes.get(name) : member]);
-  return Object.fromEntries(members.filter(([, member]) => member !== undefined));
+  return changed ?? input;
 }
 
 function explain(check: TypeCheck<TObject>, input: unknown): ApiError {

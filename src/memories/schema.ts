@@ -84,15 +84,20 @@ export const Memory = Type.Object(
   },
 );
 
+const { id, session_id, content, type, tags, created_at } = Memory.properties;
 const MemoryResult = Type.Object(
   {
-    id: RecordId("mem", "The memory."),
-    session_id: RecordId("sess", "Its session."),
-    content: Content,
-    type: MemoryType(TYPES_TEXT),
-    tags: Tags("Tags."),
-    score: Type.Number({ minimum: 0, maximum: 1, description: "0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query." }),
-    created_at: Timestamp("When the memory was added."),
+    id,
+    session_id,
+    content,
+    type,
+    tags,
+    score: Type.Number({
+      minimum: 0,
+      maximum: 1,
+      description: "0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query.",
+    }),
+    created_at,
     explanation: Type.Optional(Explanation),
   },
   { title: "MemoryResult", description: "A memory that a search found." },
