@@ -8,9 +8,11 @@ import type { MemoryParts } from "../memories/memories.ts";
 import { getContext } from "./context.ts";
 import { Context, ContextRequest } from "./schema.ts";
 
+const context = endpointGroup({ name: "Context", description: "All an agent needs for its next step, in one call." });
+
 export function contextEndpoints(parts: MemoryParts): Endpoint[] {
   return [
-    endpointGroup("Context").post("/v1/sessions/{session_id}/context", {
+    context.post("/v1/sessions/{session_id}/context", {
       summary: "Get the context of a session",
       description:
         "State, memories and latest turns in one read. Memories are the session's own and, when it has a user, all of that user's.",

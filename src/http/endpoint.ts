@@ -33,16 +33,22 @@ export interface Call<Params, Query, Body, Sent = unknown> {
   params: Params;
   query: Query;
   body: Body;
-  /** The body with the names it has on the wire, and with unknown fields. */
+  /** The body with the names it has on the wire. */
   sent: Sent;
   caller: ApiCaller;
+}
+
+/** A part of the API, as its documentation divides it. */
+interface Tag {
+  name: string;
+  description: string;
 }
 
 export interface Endpoint {
   method: Method;
   /** As in the specification: `/v1/sessions/{session_id}`. */
   path: string;
-  tag: string;
+  tag: Tag;
   scope: Scope;
   /** Status of a success. */
   status: 200 | 201;
@@ -102,8 +108,8 @@ interface Listing<Path extends string, Cursor extends TSchema, Filter extends TP
 const NOTHING = Type.Object({});
 type Nothing = typeof NOTHING;
 
-/** Returns what makes the endpoints of one part of the API, which share a tag and may share a scope. */
-export function endpointGroup(tag: string, groupScope?: Scope) {
+/** Returns what makes the endpoints of one part of the API, which may share a scope. */
+export function endpointGroup(tag: Tag, groupScope?: Scope) {
   const endpoint =
     (method: Method) =>
     <Path extends string, Response extends TSchema, Query extends TObject = Nothing, Body extends TObject = Nothing>(

@@ -44,20 +44,7 @@ const DESCRIPTION = `${SUMMARY}
   context change nothing and ignore it.
 - **Rates** are limited for each key. Every response says how much is left.`;
 
-const TAGS: Record<string, string> = {
-  Sessions: "A session is one conversation of an agent. Its state has versions: it can be rolled back and forked.",
-  Turns: "What came in and what went out, in the order of the session.",
-  Memories: "What outlasts a conversation, found by meaning and by words.",
-  Context: "All an agent needs for its next step, in one call.",
-  Traces: "Who changed what, and when.",
-  "API keys": "Who may do what, and how often.",
-  Webhooks: `Where events are posted. Events are delivered at least once, in the order of each session as far as retries allow; up to ${LIMITS.webhookSessionsAtOnceMax} sessions of a webhook are delivered at once, and events that belong to no session in any order.
-
-Each is a POST of \`{"id", "type", "created_at", "data"}\`, signed in \`X-Webhook-Signature\` (the hex HMAC-SHA256 of the body, keyed with
-the secret's text) and as Standard Webhooks defines (\`webhook-id\`, \`webhook-timestamp\`, \`webhook-signature\`). Any 2xx counts as delivered; unless
-the settings say otherwise it must come within 15 s, and what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h.`,
-  Health: "Whether the server is there. Needs no key.",
-};
+const HEALTH_TAG = { name: "Health", description: "Whether the server is there. Needs no key." };
 
 const HEADERS: Record<string, JsonObject> = {
   "X-Request-Id": {
@@ -137,15 +124,14 @@ export function openApiDocument(endpoints: readonly Endpoint[], version: string)
       ...(path === "/health/live" ? {} : { 503: degraded }),
       ...errorResponses(["permission_denied", "internal_error"], components),
     };
-    paths[path] = { get: { operationId, tags: ["Health"], summary, security: [], responses } };
+    paths[path] = { get: { operationId, tags: [HEALTH_TAG.name], summary, security: [], responses } };
   }
-  const tags = [...new Set(endpoints.map(({ tag }) => tag)), "Health"];
   return {
     openapi: "3.0.3",
     info: { title: TITLE, description: DESCRIPTION, version, license: { name: "Apache-2.0" } },
     servers: [{ url: "/" }],
     security: [{ ApiKey: [] }, { Bearer: [] }],
-    tags: tags.map((name) => (TAGS[name] === undefined ? { name } : { name, description: TAGS[name] })),
+    tags: [...new Set(endpoints.map(({ tag }) => tag)), HEALTH_TAG].map(({ name, description }) => ({ name, description })),
     paths,
     components: {
       securitySchemes: {
@@ -174,7 +160,7 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
   ];
   return {
     operationId: operationId(endpoint),
-    tags: [tag],
+    tags: [tag.name],
     summary,
     description: [description, `Needs a key with the scope \`${scope}\`.`].filter((part) => part !== undefined).join("\n\n"),
     "x-scope": scope,

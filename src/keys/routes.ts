@@ -9,7 +9,7 @@ import { ApiError } from "../lib/errors.ts";
 import { createKey, deleteKey, getKey, listKeys, rollKey, type KeyParts } from "./keys.ts";
 import { ApiKey, KeyDeletion, KeyRoll, NewKey, ROLLED_EXAMPLE } from "./schema.ts";
 
-const keys = endpointGroup("API keys", "admin");
+const keys = endpointGroup({ name: "API keys", description: "Who may do what, and how often." }, "admin");
 const path = "/v1/api_keys/{key_id}";
 
 export function keyEndpoints(records: KeyParts): Endpoint[] {

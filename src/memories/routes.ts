@@ -12,7 +12,7 @@ import { addMemory, deleteMemory, getMemory, listMemories, updateMemory, type Me
 import { Memory, MEMORY_FILTER, MemoryChanges, NewMemory, Search, SearchAnswer } from "./schema.ts";
 import { searchMemories } from "./search.ts";
 
-const memories = endpointGroup("Memories");
+const memories = endpointGroup({ name: "Memories", description: "What outlasts a conversation, found by meaning and by words." });
 
 export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
   return [

@@ -22,7 +22,10 @@ import {
 import { createSession, deleteSession, forkSession, getSession, listSessions, updateSession } from "./sessions.ts";
 import { getVersion, listVersions, rollbackSession, updateState } from "./versions.ts";
 
-const sessions = endpointGroup("Sessions");
+const sessions = endpointGroup({
+  name: "Sessions",
+  description: "A session is one conversation of an agent. Its state has versions: it can be rolled back and forked.",
+});
 const session = "/v1/sessions/{session_id}";
 
 export function sessionEndpoints(records: Records): Endpoint[] {

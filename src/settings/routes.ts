@@ -69,7 +69,7 @@ function answeredAs(name: SettingName): TSchema {
   return Type.Object({ value, default: Type.Optional(value), source: Source }, { description });
 }
 
-const settings = endpointGroup("Settings", "admin");
+const settings = endpointGroup({ name: "Settings", description: "What changes while Cairn runs, without a restart." }, "admin");
 
 export function settingsEndpoints(parts: SettingsParts): Endpoint[] {
   return [

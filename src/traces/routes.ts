@@ -9,7 +9,7 @@ import type { Records } from "./record.ts";
 import { Trace, TRACE_FILTER } from "./schema.ts";
 import { getTrace, listTraces, type TraceReader } from "./traces.ts";
 
-const traces = endpointGroup("Traces");
+const traces = endpointGroup({ name: "Traces", description: "Who changed what, and when." });
 
 export function traceEndpoints(records: Records): Endpoint[] {
   return [

@@ -9,7 +9,7 @@ import type { Records } from "../traces/record.ts";
 import { NewTurn, TOOL_RESPONSE, Turn, TURN_ORDER } from "./schema.ts";
 import { addTurn, getTurn, listTurns } from "./turns.ts";
 
-const turns = endpointGroup("Turns");
+const turns = endpointGroup({ name: "Turns", description: "What came in and what went out, in the order of the session." });
 const path = "/v1/sessions/{session_id}/turns";
 
 export function turnEndpoints(records: Records): Endpoint[] {

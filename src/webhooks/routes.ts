@@ -10,7 +10,12 @@ import { listDeliveries, retryDelivery, testWebhook } from "./deliveries.ts";
 import { Delivery, NewSecret, NewWebhook, Nothing, SECRET_EXAMPLE, TEST_EXAMPLE, Webhook, WebhookChanges } from "./schema.ts";
 import { createWebhook, deleteWebhook, getWebhook, listWebhooks, rotateSecret, updateWebhook, type WebhookParts } from "./subscriptions.ts";
 
-const webhooks = endpointGroup("Webhooks", "admin");
+const description = `Where events are posted. Events are delivered at least once, in the order of each session as far as retries allow; up to ${LIMITS.webhookSessionsAtOnceMax} sessions of a webhook are delivered at once, and events that belong to no session in any order.
+
+Each is a POST of \`{"id", "type", "created_at", "data"}\`, signed in \`X-Webhook-Signature\` (the hex HMAC-SHA256 of the body, keyed with
+the secret's text) and as Standard Webhooks defines (\`webhook-id\`, \`webhook-timestamp\`, \`webhook-signature\`). Any 2xx counts as delivered; unless
+the settings say otherwise it must come within 15 s, and what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h.`;
+const webhooks = endpointGroup({ name: "Webhooks", description }, "admin");
 const path = "/v1/webhooks/{webhook_id}";
 
 export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
