@@ -10,8 +10,8 @@
  *                 answer STATUS        the first bytes of an HTTP response are about to be sent
  *                 connect|send|resolve WHERE  somebody is about to be called, written to, or looked up
  *   slow        a flush, and a write that is flushed by itself, takes 20 ms longer
- *   faults      lines "KIND ERRNO [once]" with KIND data, meta or sync: such calls fail; `once` removes the file first,
- *               and with ERRNO 0 they wait until it is removed
+ *   faults      lines "KIND ERRNO [once]" with KIND data, meta, sync or space: such calls fail; `once` removes the file
+ *               first, and with ERRNO 0 they wait until it is removed; a question for space is answered that there is none
  *   disk        what the disk holds of data.mdb: only what has been flushed
  *   cache       with it: what was written and not flushed yet, as records of { offset, length } and the bytes
  *
@@ -31,6 +31,7 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -38,8 +39,8 @@
 /* The function of the same name that this file hides. */
 #define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
 
-enum kind { OTHER, DATA, META, SYNC };
-static const char *const KINDS[] = {"other", "data", "meta", "sync"};
+enum kind { OTHER, DATA, META, SYNC, SPACE };
+static const char *const KINDS[] = {"other", "data", "meta", "sync", "space"};
 
 /* Opens a file of the shim's directory, if it is there. */
 static int open_own(const char *name, int flags) {
@@ -197,6 +198,12 @@ int fdatasync(int fd) {
 int fsync(int fd) {
   int result = REAL(fsync)(fd);
   if (result == 0 && kind_of(fd) != OTHER) flushed();
+  return result;
+}
+
+int statfs(const char *path, struct statfs *found) {
+  int result = REAL(statfs)(path, found);
+  if (result == 0 && fault_of(SPACE) != 0) found->f_bavail = 0;
   return result;
 }
 

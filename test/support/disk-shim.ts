@@ -14,7 +14,7 @@ const SECTOR_BYTES = 512;
 /** Before the bytes of each write in the cache: where it begins and how long it is, in 8 bytes each. */
 const RECORD_BYTES = 16;
 
-type Kind = "data" | "meta" | "sync";
+type Kind = "data" | "meta" | "sync" | "space";
 
 export interface DiskShim extends Disposable {
   /** To be part of the environment of the process. */
@@ -23,6 +23,8 @@ export interface DiskShim extends Disposable {
   trace(): string[];
   /** Makes calls of this kind fail, the next one or all until `mend`. */
   fail(kind: Kind, error: keyof typeof constants.errno, once?: "once"): void;
+  /** Takes all room on the disk until `mend`. */
+  fill(): void;
   /** Makes calls of this kind wait until `mend`. */
   hang(kind: Kind): void;
   mend(): void;
@@ -58,10 +60,12 @@ export function diskShim(directory: string, { traces = false, isSlow = false } =
   if (isSlow) writeFileSync(own("slow"), "");
   const storeIn = (dataDirectory: string) => join(dataDirectory, "store/data.mdb");
   const mend = () => rmSync(own("faults"), { force: true });
+  const fail: DiskShim["fail"] = (kind, error, once) => appendFileSync(own("faults"), `${kind} ${constants.errno[error]} ${once ?? ""}\n`);
   return {
     environment: { LD_PRELOAD: library(), CAIRN_SHIM: path },
     trace: () => readFileSync(own("trace"), "utf8").split("\n").slice(0, -1),
-    fail: (kind, error, once) => appendFileSync(own("faults"), `${kind} ${constants.errno[error]} ${once ?? ""}\n`),
+    fail,
+    fill: () => (["data", "space"] as const).forEach((kind) => fail(kind, "ENOSPC")),
     hang: (kind) => writeFileSync(own("faults"), `${kind} 0\n`),
     mend,
     simulateDisk(dataDirectory) {
