@@ -8,17 +8,12 @@
  */
 import { addressKind } from "../lib/addresses.ts";
 import { hostOf, post, type Network, type Post } from "../lib/outbound.ts";
+import { errorOf, type Answer } from "./outcome.ts";
 import { refusalOf } from "./target.ts";
 
 /** An answer of up to this length leaves its connection open for the next delivery. */
 const READ_BYTES_MAX = 64 * 1024;
 const KEPT_BYTES_MAX = 2 * 1024;
-
-export type Answer =
-  /** `body` is how it began; null where the address is not public. */
-  | { kind: "answered"; status: number; retryAfter: string | undefined; body: string | null }
-  /** Without an answer: why, in words for the operator. */
-  | { kind: "unanswered"; reason: string };
 
 /**
  * Posts to where the URL leads now. Never rejects.
@@ -29,20 +24,24 @@ export async function deliver(network: Network, request: Omit<Post, "readMax">, 
   const reply = await post(network, { ...request, readMax: () => READ_BYTES_MAX }, signal);
   switch (reply.kind) {
     case "answered": {
-      const isShown = addressKind(reply.address) === "public";
-      const body = isShown ? textOf(reply.body.subarray(0, KEPT_BYTES_MAX)) : null;
-      return { kind: "answered", status: reply.status, retryAfter: reply.headers["retry-after"], body };
+      const { address, status, headers } = reply;
+      const body = addressKind(address) === "public" ? textOf(reply.body.subarray(0, KEPT_BYTES_MAX)) : null;
+      return { status, retryAfter: headers["retry-after"], body, error: errorOf(status) };
     }
     case "forbidden":
-      return { kind: "unanswered", reason: refusalOf(request.url, reply.address) };
+      return unanswered(refusalOf(request.url, reply.address));
     case "unknown":
-      return { kind: "unanswered", reason: `The name ${hostOf(request.url)} was not found.` };
+      return unanswered(`The name ${hostOf(request.url)} was not found.`);
     default:
-      return { kind: "unanswered", reason: REASONS[reply.code] ?? `The connection failed: ${reply.code}.` };
+      return unanswered(ERRORS[reply.code] ?? `The connection failed: ${reply.code}.`);
   }
 }
 
-const REASONS: Readonly<Record<string, string>> = {
+export function unanswered(error: string): Answer {
+  return { status: null, body: null, error };
+}
+
+const ERRORS: Readonly<Record<string, string>> = {
   ABORT_ERR: "No answer within the time limit.",
   EPROTO: "The receiver wanted to speak another protocol.",
 };

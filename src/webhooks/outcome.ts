@@ -1,5 +1,5 @@
 /**
- * What follows from an attempt: for the delivery, and for the webhook. Pure.
+ * What an attempt changes: its delivery, and its webhook. Pure.
  *
  * @module
  */
@@ -8,99 +8,86 @@ import { retryAfterMs } from "../lib/retry-after.ts";
 import { toIso } from "../lib/time.ts";
 import type { DeliveryRow, WebhookRow } from "../storage/tables.ts";
 import { RETRY_AFTER_MS_MAX, retryDelayMs } from "./backoff.ts";
-import type { Answer } from "./delivery.ts";
 
 /** A webhook with nothing but failures for this long is disabled. */
 const FAILING_DAYS_MAX = 5;
 
 const GONE = 410;
-/** A delivery that failed blocks its session while its next attempt is at most this far away. */
+/** A failed delivery blocks its session (head of line) while its next attempt is at most this far away. */
 const HEAD_OF_LINE_MS = 10_000;
 
-/** With a Retry-After these speak for the receiver as a whole, not for one delivery. */
-const ASKS_FOR_A_PAUSE = new Set([429, 503]);
+/** With a Retry-After these statuses speak for the whole receiver, not for one delivery. */
+const PAUSING = new Set([429, 503]);
 
-export interface Attempt {
-  /** Unix milliseconds at which it began. */
-  at: number;
-  durationMs: number;
-  answer: Answer;
+export interface Answer {
+  /** null without an answer. */
+  readonly status: number | null;
+  readonly retryAfter?: string | undefined;
+  /** How it began; null where the address is not public. */
+  readonly body: string | null;
+  /** Why it does not count as delivered, for the operator; null for a success. */
+  readonly error: string | null;
 }
 
-/** How often each came of an attempt, since the start. */
+export interface Attempt extends Answer {
+  /** When it began, in Unix milliseconds. */
+  readonly at: number;
+  readonly durationMs: number;
+}
+
+/** Attempts by outcome, since the start. */
 export interface Outcomes {
   delivered: number;
-  /** Failed, and to be tried again. */
+  /** Failed, with a retry to come. */
   retry: number;
-  /** Failed, and not to be tried again. */
+  /** Failed for good. */
   failed: number;
-  /** Webhooks that were disabled by it, beside one of the others. */
+  /** Webhooks disabled by one of these. */
   disabled: number;
 }
 
-export function isSuccess(answer: Answer): boolean {
-  return answer.kind === "answered" && answer.status >= 200 && answer.status <= 299;
+/** Why an answer of this status is no success, or null. */
+export function errorOf(status: number): string | null {
+  if (status >= 200 && status <= 299) return null;
+  return `The receiver answered ${status}${status >= 300 && status <= 399 ? "; redirects are not followed." : "."}`;
 }
 
 /** Until when the receiver wants nothing more. */
-export function pauseUntil(answer: Answer, now: number): number | undefined {
-  if (answer.kind !== "answered" || !ASKS_FOR_A_PAUSE.has(answer.status)) return undefined;
-  const ms = retryAfterMs(answer.retryAfter, now, RETRY_AFTER_MS_MAX);
+export function pauseUntil({ status, retryAfter }: Answer, now: number): number | undefined {
+  const ms = status !== null && PAUSING.has(status) ? retryAfterMs(retryAfter, now, RETRY_AFTER_MS_MAX) : undefined;
   return ms === undefined ? undefined : now + ms;
 }
 
-export function afterAttempt(
-  row: DeliveryRow,
-  { at, durationMs, answer }: Attempt,
-  now: number,
-  schedule: readonly number[],
-  random: number,
-): DeliveryRow {
-  const made: DeliveryRow = {
-    ...row,
-    attempts: row.attempts + 1,
-    last: {
-      at,
-      durationMs,
-      status: answer.kind === "answered" ? answer.status : null,
-      body: answer.kind === "answered" ? answer.body : null,
-      error: failureOf(answer) ?? null,
-    },
-  };
-  if (isSuccess(answer)) return { ...made, status: "delivered", failures: 0, nextAttemptAt: null };
+export function afterAttempt(row: DeliveryRow, attempt: Attempt, now: number, schedule: readonly number[], random: number): DeliveryRow {
+  const { retryAfter, ...last } = attempt;
+  const made = { ...row, attempts: row.attempts + 1, last };
+  if (attempt.error === null) return { ...made, status: "delivered", failures: 0, nextAttemptAt: null };
   const failures = row.failures + 1;
-  const isOver = row.once === true || (answer.kind === "answered" && answer.status === GONE);
-  const asked = answer.kind === "answered" ? retryAfterMs(answer.retryAfter, now, RETRY_AFTER_MS_MAX) : undefined;
+  const isOver = row.once === true || attempt.status === GONE;
+  const asked = retryAfterMs(retryAfter, now, RETRY_AFTER_MS_MAX);
   const delay = isOver ? undefined : retryDelayMs(schedule, failures, asked, random);
   if (delay === undefined) return { ...made, status: "failed", failures, nextAttemptAt: null };
   const nextAttemptAt = now + delay;
   // While nothing is sent at all, nothing can overtake it.
-  const isNear = nextAttemptAt - (pauseUntil(answer, now) ?? now) <= HEAD_OF_LINE_MS;
+  const isNear = nextAttemptAt - (pauseUntil(attempt, now) ?? now) <= HEAD_OF_LINE_MS;
   return { ...made, status: "pending", failures, nextAttemptAt, ...(isNear ? {} : { unordered: true }) };
 }
 
-/** The same row when nothing changes, so that it need not be written. */
-export function webhookAfterAttempt(webhook: WebhookRow, { at, answer }: Attempt, now: number): WebhookRow {
-  if (isSuccess(answer)) return webhook.failingSince === null ? webhook : { ...webhook, failingSince: null };
-  // Not after this attempt, which a clock that was ahead could have said of the first one.
+/** @returns the same row when nothing changes, so that it need not be written */
+export function webhookAfterAttempt(webhook: WebhookRow, attempt: Attempt, now: number): WebhookRow {
+  const { at, status, error } = attempt;
+  if (error === null) return webhook.failingSince === null ? webhook : { ...webhook, failingSince: null };
+  // The first failure may have been dated by a clock that was ahead.
   const failingSince = Math.min(webhook.failingSince ?? at, at);
-  const pausedUntil = pauseUntil(answer, now);
+  const pausedUntil = pauseUntil(attempt, now);
   const failing = { ...webhook, failingSince, ...(pausedUntil === undefined ? {} : { pausedUntil }) };
   const reason =
-    answer.kind === "answered" && answer.status === GONE
+    status === GONE
       ? `The receiver answered 410 Gone at ${toIso(now)}.`
       : now - failingSince >= FAILING_DAYS_MAX * DAY_MS
-        ? `Every attempt since ${toIso(failingSince)} has failed. The last: ${failureOf(answer)}`
+        ? `Every attempt since ${toIso(failingSince)} has failed. The last: ${error}`
         : undefined;
   if (reason !== undefined && webhook.enabled)
     return { ...failing, enabled: false, disabledReason: reason, updatedAt: Math.max(webhook.updatedAt, now) };
   return webhook.failingSince !== failingSince || pausedUntil !== undefined ? failing : webhook;
-}
-
-function failureOf(answer: Answer): string | undefined {
-  if (answer.kind === "unanswered") return answer.reason;
-  if (isSuccess(answer)) return undefined;
-  return answer.status >= 300 && answer.status <= 399
-    ? `The receiver answered ${answer.status}; redirects are not followed.`
-    : `The receiver answered ${answer.status}.`;
 }

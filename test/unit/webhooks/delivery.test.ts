@@ -3,7 +3,8 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createServer } from "node:tls";
 import { Connections, type Network } from "../../../src/lib/outbound.ts";
-import { deliver, type Answer } from "../../../src/webhooks/delivery.ts";
+import { deliver } from "../../../src/webhooks/delivery.ts";
+import type { Answer } from "../../../src/webhooks/outcome.ts";
 import { allowing } from "../../../src/webhooks/target.ts";
 import { dialHere, publicUrl, startRawReceiver, startReceiver } from "../../support/receiver.ts";
 
@@ -28,10 +29,10 @@ test("a delivery is a POST of the body as it is, with its headers and the Host o
   await using receiver = startReceiver((_, count) => new Response(`heard ${count}`, { status: 202 }));
   const { port } = new URL(receiver.url);
   expect(await post(`http://agents.example.com:${port}/hook?a=%20b`, OUTSIDE)).toEqual({
-    kind: "answered",
     status: 202,
     retryAfter: undefined,
     body: "heard 1",
+    error: null,
   });
   expect(receiver.received).toMatchObject([
     {
@@ -54,11 +55,12 @@ test("the address that was checked is the one that is dialled: the name is looke
     return Promise.resolve(answers[asked.length - 1] ?? []);
   };
   const url = `http://rebinding.example.com:${port}/hook`;
-  expect(await post(url, { resolve })).toMatchObject({ kind: "answered", status: 200 });
+  expect(await post(url, { resolve })).toMatchObject({ status: 200 });
   expect([asked, receiver.received.length]).toEqual([["rebinding.example.com"], 1]);
   expect(await post(url, { resolve })).toEqual({
-    kind: "unanswered",
-    reason: "rebinding.example.com (169.254.169.254) is not an address that can be a receiver's.",
+    status: null,
+    body: null,
+    error: "rebinding.example.com (169.254.169.254) is not an address that can be a receiver's.",
   });
   expect([asked.length, receiver.received.length]).toEqual([2, 1]);
 });
@@ -73,11 +75,11 @@ test("over TLS the certificate has to be of the name in the URL, though an addre
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as { port: number };
   const network = { ca: CERTIFICATE, resolve: () => Promise.resolve(["127.0.0.1"]) };
-  expect(await post(`https://localhost:${port}/`, network)).toMatchObject({ kind: "answered", status: 204 });
+  expect(await post(`https://localhost:${port}/`, network)).toMatchObject({ status: 204 });
   expect(names).toEqual(["localhost"]);
-  expect(await post(`https://other.example.com:${port}/`, network)).toMatchObject({ reason: expect.stringContaining("ALTNAME") });
+  expect(await post(`https://other.example.com:${port}/`, network)).toMatchObject({ error: expect.stringContaining("ALTNAME") });
   expect(await post(`https://localhost:${port}/`, { resolve: network.resolve })).toMatchObject({
-    reason: expect.stringContaining("CERT"),
+    error: expect.stringContaining("CERT"),
   });
   server.close();
 });
@@ -85,11 +87,11 @@ test("over TLS the certificate has to be of the name in the URL, though an addre
 test("a redirect is not followed, and a proxy of the environment not used", async () => {
   await using elsewhere = startReceiver();
   await using receiver = startReceiver(() => Response.redirect(elsewhere.url, 307));
-  expect(await post(receiver.url)).toMatchObject({ kind: "answered", status: 307 });
+  expect(await post(receiver.url)).toMatchObject({ status: 307 });
   expect(elsewhere.received).toEqual([]);
   const before = process.env["http_proxy"];
   process.env["http_proxy"] = elsewhere.url;
-  expect(await post(receiver.url)).toMatchObject({ kind: "answered", status: 307 });
+  expect(await post(receiver.url)).toMatchObject({ status: 307 });
   if (before === undefined) delete process.env["http_proxy"];
   else process.env["http_proxy"] = before;
   expect([receiver.received.length, elsewhere.received.length]).toEqual([2, 0]);
@@ -105,7 +107,7 @@ test("of an answer without end 64 KiB are read and 2 KiB kept, cut between two c
       },
     });
   await using receiver = startReceiver(() => new Response(endless(), { status: 500, headers: { "retry-after": "7" } }));
-  expect(await post(publicUrl(receiver.url), OUTSIDE)).toEqual({ kind: "answered", status: 500, retryAfter: "7", body: "é".repeat(1_024) });
+  expect(await post(publicUrl(receiver.url), OUTSIDE)).toMatchObject({ status: 500, retryAfter: "7", body: "é".repeat(1_024) });
   expect(chunks).toBeLessThan(10_000);
 });
 
@@ -119,40 +121,40 @@ test("an answer of bytes that are no text, and one that pretends to be compresse
 
 const line = `X-Filler: ${"y".repeat(1_000)}\r\n`;
 const OUTCOMES: { name: string; bytes: string; filler?: string; closes: boolean; outcome: unknown }[] = [
-  { name: "hangs up without a word", bytes: "", closes: true, outcome: { kind: "unanswered" } },
-  { name: "speaks something else", bytes: "220 mail.example.com ESMTP\r\n", closes: true, outcome: { kind: "unanswered" } },
-  { name: "never ends its headers", bytes: "HTTP/1.1 200 OK\r\n", filler: line, closes: false, outcome: { kind: "unanswered" } },
-  { name: "never ends its status line", bytes: "HTTP/1.1 200 ", filler: "y".repeat(1_000), closes: false, outcome: { kind: "unanswered" } },
+  { name: "hangs up without a word", bytes: "", closes: true, outcome: { status: null } },
+  { name: "speaks something else", bytes: "220 mail.example.com ESMTP\r\n", closes: true, outcome: { status: null } },
+  { name: "never ends its headers", bytes: "HTTP/1.1 200 OK\r\n", filler: line, closes: false, outcome: { status: null } },
+  { name: "never ends its status line", bytes: "HTTP/1.1 200 ", filler: "y".repeat(1_000), closes: false, outcome: { status: null } },
   {
     name: "wants another protocol",
     bytes: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
     closes: false,
-    outcome: { kind: "unanswered" },
+    outcome: { status: null },
   },
   {
     name: "dies in the middle of its answer",
     bytes: "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
     closes: true,
-    outcome: { kind: "answered", status: 200, body: "half" },
+    outcome: { status: 200, body: "half" },
   },
   {
     name: "gives early hints first",
     bytes: "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
     closes: true,
-    outcome: { kind: "answered", status: 204, body: "" },
+    outcome: { status: 204, body: "" },
   },
   {
     name: "gives early hints without end",
     bytes: "HTTP/1.1 103 Early Hints\r\n\r\n",
     filler: "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100),
     closes: false,
-    outcome: { kind: "unanswered", reason: "The connection failed: TOO_MANY_1XX." },
+    outcome: { status: null, error: "The connection failed: TOO_MANY_1XX." },
   },
   {
     name: "ends its answer by hanging up",
     bytes: "HTTP/1.1 500 No\r\n\r\nuntil the end",
     closes: true,
-    outcome: { kind: "answered", status: 500, body: "until the end" },
+    outcome: { status: 500, body: "until the end" },
   },
 ];
 
@@ -172,9 +174,9 @@ for (const { name, bytes, filler = "", closes, outcome } of OUTCOMES) {
 
 test("an attempt ends when its signal says so, wherever it is; a status that has come counts", async () => {
   for (const [bytes, outcome] of [
-    ["", { kind: "unanswered", reason: "No answer within the time limit." }],
-    ["HTTP/1.1 200 OK\r\n", { kind: "unanswered", reason: "No answer within the time limit." }],
-    ["HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", { kind: "answered", status: 200 }],
+    ["", { status: null, error: "No answer within the time limit." }],
+    ["HTTP/1.1 200 OK\r\n", { status: null, error: "No answer within the time limit." }],
+    ["HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf", { status: 200 }],
   ] as const) {
     const time = new AbortController();
     let isAsked: () => void = () => undefined;
@@ -190,7 +192,7 @@ test("an attempt ends when its signal says so, wherever it is; a status that has
     expect(await attempt).toMatchObject(outcome);
   }
   const looking = post("http://slow.example.com/", { resolve: () => new Promise(() => undefined) }, AbortSignal.abort());
-  expect(await looking).toMatchObject({ kind: "unanswered" });
+  expect(await looking).toMatchObject({ status: null });
 });
 
 /** Several rounds over loopback: bytes sent before them have arrived. */
@@ -224,10 +226,10 @@ test("a connection is for the address that was checked, not for the name", async
   const url = `http://rebinding.example.com:${new URL(receiver.url).port}/hook`;
   expect(await post(url, { connections, resolve: () => Promise.resolve(["127.0.0.1"]) })).toMatchObject({ status: 200 });
   expect(await post(url, { connections, resolve: () => Promise.resolve(["127.0.0.2"]) })).toMatchObject({
-    reason: expect.stringContaining("ECONNREFUSED"),
+    error: expect.stringContaining("ECONNREFUSED"),
   });
   expect(await post(url, { connections, resolve: () => Promise.resolve(["10.0.0.1"]) })).toMatchObject({
-    reason: expect.stringContaining("private network"),
+    error: expect.stringContaining("private network"),
   });
   expect(receiver.received).toHaveLength(1);
   connections.close();
@@ -241,5 +243,5 @@ test("where nobody listens the next address of the name is tried; where somebody
   expect(await post(url, of("127.0.0.2", "127.0.0.1"))).toMatchObject({ status: 500 });
   expect(await post(url, of("127.0.0.1", "127.0.0.2"))).toMatchObject({ status: 500 });
   expect(receiver.received.length).toBe(2);
-  expect(await post(url, of("127.0.0.2", "127.0.0.3"))).toEqual({ kind: "unanswered", reason: "The connection failed: ECONNREFUSED." });
+  expect(await post(url, of("127.0.0.2", "127.0.0.3"))).toMatchObject({ status: null, error: "The connection failed: ECONNREFUSED." });
 });

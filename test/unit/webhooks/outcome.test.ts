@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import type { DeliveryRow } from "../../../src/storage/tables.ts";
-import type { Answer } from "../../../src/webhooks/delivery.ts";
-import { afterAttempt, pauseUntil } from "../../../src/webhooks/outcome.ts";
+import { afterAttempt, errorOf, pauseUntil, type Answer } from "../../../src/webhooks/outcome.ts";
 
 const NOW = Date.parse("2026-05-07T08:00:01.000Z");
 const AT = NOW - 1_000;
@@ -18,11 +17,11 @@ const PENDING: DeliveryRow = {
   last: null,
 };
 function answered(status: number, retryAfter?: string): Answer {
-  return { kind: "answered", status, retryAfter, body: "said" };
+  return { status, retryAfter, body: "said", error: errorOf(status) };
 }
 
 function after(answer: Answer, row: DeliveryRow = PENDING) {
-  return afterAttempt(row, { at: AT, durationMs: 12.5, answer }, NOW, [5_000, 300_000], 0);
+  return afterAttempt(row, { ...answer, at: AT, durationMs: 12.5 }, NOW, [5_000, 300_000], 0);
 }
 
 test("a status of 200 to 299 is a success, and ends the delivery", () => {
@@ -40,7 +39,7 @@ test("a status of 200 to 299 is a success, and ends the delivery", () => {
 for (const [answer, error] of [
   ...[199, 400, 404, 500].map((status) => [answered(status), `The receiver answered ${status}.`] as const),
   ...[301, 302, 304].map((status) => [answered(status), `The receiver answered ${status}; redirects are not followed.`] as const),
-  [{ kind: "unanswered", reason: "No answer within the time limit." }, "No answer within the time limit."],
+  [{ status: null, body: null, error: "No answer within the time limit." }, "No answer within the time limit."],
 ] as const) {
   test(`a failure is tried again: ${error}`, () => {
     expect(after(answer)).toMatchObject({ status: "pending", attempts: 1, failures: 1, nextAttemptAt: NOW + 5_000, last: { error } });
