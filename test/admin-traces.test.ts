@@ -6,7 +6,7 @@
 import { expect, test } from "bun:test";
 import { openRecords } from "../src/service.ts";
 import { createKey, deleteKey, rollKey } from "../src/keys/keys.ts";
-import { traces, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser } from "../src/storage/tables.ts";
+import { traces } from "../src/storage/tables.ts";
 import { ADMIN_ACTIONS } from "../src/traces/events.ts";
 import { pagesOf, refusal } from "./support/answers.ts";
 import { failingCommits, startCairn, type Cairn } from "./support/cairn.ts";
@@ -348,24 +348,6 @@ test("a start leaves traces of the keys that it makes, and a command beside the 
   expect((await list()).slice(0, 3)).toEqual(left);
   cairn.clock.advance({ ms: 1 });
   expect(await list()).toHaveLength(2);
-});
-
-test("they are kept as long as the acting key's tier says, and their rows go with their day", async () => {
-  await using cairn = await startCairn();
-  const key = await cairn.newKey({ scopes: ["admin"], tier: "free" });
-  cairn.clock.advance({ days: 366 });
-  await cairn.runTask("trace retention");
-  const { id } = await cairn.ok(cairn.post("/v1/webhooks", NEW_WEBHOOK, { key }));
-  const count = () =>
-    [traces, tracesBySession, tracesByUser, tracesByAction, tracesByExpiry].map((table) => cairn.service.store.count(table));
-  cairn.clock.advance({ days: 7, ms: -1 });
-  expect((await cairn.get("/v1/traces")).body.data).toMatchObject([{ action: "webhook.created", details: { webhook_id: id } }]);
-  expect(count()).toEqual([1, 0, 0, 1, 1]);
-  cairn.clock.advance({ ms: 1 });
-  expect((await cairn.get("/v1/traces")).body.data).toEqual([]);
-  cairn.clock.advance({ days: 1 });
-  await cairn.runTask("trace retention");
-  expect(count()).toEqual([0, 0, 0, 0, 0]);
 });
 
 test("a webhook that wants every trace gets these too, except that of its own creation", async () => {

@@ -16,6 +16,7 @@ import { WEBHOOK_DEFAULTS } from "../src/webhooks/policy.ts";
 import { signatureHeaders } from "../src/webhooks/signature.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { checker, resolved, type OpenApi, type Operation } from "./support/documented.ts";
+import { oneOfEach, REQUESTS } from "./support/requests.ts";
 import { scratchDirectory, startProcess } from "./support/process.ts";
 
 const COMMON: ErrorCode[] = [
@@ -280,37 +281,12 @@ test("every error that an endpoint can answer stands under its status, with an e
   }
 });
 
-/** Records for the names in paths. */
-async function recordsIn(cairn: Cairn): Promise<Record<string, string>> {
-  const session = await cairn.createSession({ user_id: "user-42" });
-  const turn = await cairn.addTurn(session.id);
-  const memory = await cairn.addMemory(session.id, "The customer prefers e-mail to phone calls.");
-  const [trace] = await cairn.traces(session.id);
-  const key = await cairn.ok(cairn.post("/v1/api_keys", { name: "another" }));
-  const webhook = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:1/hook", events: ["turn.added"] }));
-  const delivery = await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`, {}));
-  const ofWebhooks = { webhook_id: webhook.id, delivery_id: delivery.id };
-  return {
-    ...ofWebhooks,
-    session_id: session.id,
-    turn_id: turn.id,
-    memory_id: memory.id,
-    trace_id: trace.id,
-    key_id: key.id,
-    version: "0",
-  };
-}
-
 test("the server takes each example, and answers as the document says", async () => {
   await using cairn = await startCairn({ environment: { region: "eu" } });
-  const document = await documentOf(cairn);
-  for (const { name, method, path, operation } of operationsOf(document)) {
-    const records = await recordsIn(cairn);
-    const target = path.replaceAll(/\{(\w+)\}/g, (_, parameter: string) => records[parameter] ?? `no-${parameter}-known`);
-    const example = operation.requestBody?.content["application/json"].example;
-    const body = example?.["session_id"] === undefined ? example : { ...example, session_id: records["session_id"] };
-    const { status } = await cairn.request(method, target, { body });
-    expect({ name, success: status < 300 }).toEqual({ name, success: true });
+  for (const { method, template, path, body } of REQUESTS) {
+    const ids = await oneOfEach(cairn);
+    const { status } = await cairn.request(method, path(ids), { body: body(ids) });
+    expect({ method, template, success: status < 300 }).toEqual({ method, template, success: true });
   }
 });
 

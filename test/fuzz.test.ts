@@ -1,40 +1,22 @@
 /**
  * Requests that nobody would write: for every endpoint one that would be accepted, then spoiled in a few places.
  *
- * Whatever comes, the answer is one of those that were promised, whole and with all its headers, and a refusal has changed
- * nothing. When it fails, the seed and path that fast-check prints bring the request back.
+ * Whatever comes, the answer is one of those that the OpenAPI document has, as every answer of every test, and a refusal has
+ * changed nothing. When it fails, the seed and path that fast-check prints bring the request back.
  *
  * @module
  */
 import { expect, test } from "bun:test";
 import { Kind, OptionalKind, type TObject, type TSchema } from "@sinclair/typebox";
-import Ajv from "ajv";
 import * as fc from "fast-check";
 import { endpointsOf } from "../src/app.ts";
 import type { Endpoint } from "../src/http/endpoint.ts";
-import { openApiSchema, type SchemaComponents } from "../src/http/openapi-schema.ts";
 import { OBJECT_KIND, ONE_OF, TEXT_KIND } from "../src/http/types.ts";
 import { TABLES, traces, vectors } from "../src/storage/tables.ts";
 import { startCairn, type Answer, type Cairn } from "./support/cairn.ts";
+import { oneOfEach } from "./support/requests.ts";
 
 const SECONDS = 10;
-
-/** Every refusal there is: code, statuses, type. */
-const REFUSALS: Record<string, { statuses: number[]; type: string }> = {
-  invalid_request: { statuses: [400, 405], type: "invalid_request_error" },
-  authentication_failed: { statuses: [401], type: "authentication_error" },
-  permission_denied: { statuses: [403], type: "permission_error" },
-  resource_not_found: { statuses: [404], type: "invalid_request_error" },
-  session_not_found: { statuses: [404], type: "invalid_request_error" },
-  memory_not_found: { statuses: [404], type: "invalid_request_error" },
-  turn_not_found: { statuses: [404], type: "invalid_request_error" },
-  trace_not_found: { statuses: [404], type: "invalid_request_error" },
-  version_not_found: { statuses: [404], type: "invalid_request_error" },
-  version_conflict: { statuses: [409], type: "invalid_request_error" },
-  payload_too_large: { statuses: [413], type: "invalid_request_error" },
-  content_too_large: { statuses: [413], type: "invalid_request_error" },
-  rate_limit_exceeded: { statuses: [429], type: "rate_limit_error" },
-};
 
 /** Stand for ids of records that exist when the request is sent. */
 const NAMES = ["SESSION", "EXPIRED", "TURN", "MEMORY", "TRACE", "KEY", "WEBHOOK", "DELIVERY"] as const;
@@ -326,30 +308,15 @@ class World {
     this.cairn = cairn;
   }
 
-  /** One record of each kind; anew when a request has deleted one. */
+  /** One record of each kind; others when a request has deleted one. */
   async fill(): Promise<void> {
     const { cairn } = this;
     const expired = await cairn.createSession({ ttl_seconds: 1 });
     cairn.clock.advance({ seconds: 1 });
-    const session = await cairn.createSession({ user_id: "u", initial_state: { a: 1 }, metadata: { a: 1 } });
-    const turn = await cairn.addTurn(session.id);
-    const memory = await cairn.addMemory(session.id, "They like tea.", { tags: ["drink"] });
-    const [trace] = await cairn.traces(session.id);
-    const key = await cairn.ok(cairn.post("/v1/api_keys", {}));
-    // There can only be so many.
+    // There can be a hundred.
     for (const { id } of (await cairn.ok(cairn.get("/v1/webhooks?limit=100"))).data) await cairn.ok(cairn.delete(`/v1/webhooks/${id}`));
-    const webhook = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/hook", events: ["turn.added"] }));
-    const delivery = await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`));
-    this.#ids = {
-      SESSION: session.id,
-      EXPIRED: expired.id,
-      TURN: turn.id,
-      MEMORY: memory.id,
-      TRACE: trace.id,
-      KEY: key.id,
-      WEBHOOK: webhook.id,
-      DELIVERY: delivery.id,
-    };
+    const ids = Object.entries(await oneOfEach(cairn)).map(([name, id]) => [name.replace(/_id$/, "").toUpperCase(), id]);
+    this.#ids = { ...Object.fromEntries(ids), EXPIRED: expired.id };
   }
 
   named(text: string): string {
@@ -371,51 +338,6 @@ class World {
   }
 }
 
-function expectWhole({ headers, body }: Answer, method: string): void {
-  expect(Object.fromEntries(headers)).toMatchObject({
-    "content-type": "application/json",
-    "x-content-type-options": "nosniff",
-    "cache-control": "no-store",
-    "x-ratelimit-limit": expect.stringMatching(/^\d+$/),
-    "x-ratelimit-remaining": expect.stringMatching(/^\d+$/),
-    "x-ratelimit-reset": expect.stringMatching(/^\d+$/),
-    "x-request-id": expect.stringMatching(/^[\w.:/+=-]{1,128}$/),
-  });
-  if (method !== "HEAD") expect(typeof body).toBe("object");
-}
-
-function expectRefusal({ status, headers, body }: Answer): void {
-  const { error, ...rest } = body;
-  const { statuses, type } = REFUSALS[error.code] ?? { statuses: [], type: "" };
-  expect(rest).toEqual({});
-  expect(statuses).toContain(status);
-  expect(error).toEqual({
-    code: error.code,
-    message: expect.stringMatching(/^.{5,600}$/s),
-    type,
-    request_id: headers.get("x-request-id"),
-    ...(error.param === undefined ? {} : { param: expect.stringMatching(/./s) }),
-    ...(status === 429 ? { retry_after: expect.any(Number) } : {}),
-  });
-  expect(headers.has("allow")).toBe(status === 405);
-  expect(error.message).not.toMatch(/\bat [\w.<]+ \(|\/src\/|\.ts:|node_modules|\bundefined\b/);
-}
-
-/** Compares an answer of success with what the documentation says of it. */
-function documented({ status: promised, response }: Endpoint): (answer: Answer) => void {
-  const components: SchemaComponents = new Map();
-  const schema = openApiSchema(response, components);
-  const check = new Ajv({ strict: false, validateFormats: false }).compile({
-    ...schema,
-    components: { schemas: Object.fromEntries(components) },
-  });
-  return ({ status, body }) => {
-    expect(status).toBe(promised);
-    check(body);
-    expect((check.errors ?? []).map(({ instancePath, message }) => `${instancePath} ${message}`)).toEqual([]);
-  };
-}
-
 test(
   "whatever is sent, the answer is one that was promised, and a refusal has changed nothing",
   async () => {
@@ -426,17 +348,17 @@ test(
     const known = endpoints.map((endpoint) => ({
       ...endpoint,
       pattern: new RegExp(`^${endpoint.path.replaceAll(/\{\w+\}/g, "[^/]+")}/?$`),
-      expectDocumented: documented(endpoint),
     }));
     const outcomes = { accepted: 0, refused: 0 };
     const property = fc.asyncProperty(fc.oneof(...endpoints.map(requestTo)), async (sent) => {
       const before = world.counts();
       const answer = await world.send(sent);
       const after = world.counts();
-      expectWhole(answer, sent.method);
       if (answer.status >= 400) {
         outcomes.refused += 1;
-        if (sent.method !== "HEAD") expectRefusal(answer);
+        expect(answer.status).toBeLessThan(500);
+        const { message = "" } = answer.body?.error ?? {};
+        expect(message).not.toMatch(/\bat [\w.<]+ \(|\/src\/|\.ts:|node_modules|\bundefined\b/);
         expect(after).toEqual(before);
         return;
       }
@@ -444,7 +366,6 @@ test(
       // Not always the one that was meant: `..` is a segment, and a method may have become another.
       const { pathname } = new URL(`http://localhost${sent.path}`);
       const endpoint = known.find(({ method, pattern }) => method === sent.method && pattern.test(pathname));
-      endpoint?.expectDocumented(answer);
       if (sent.method === "GET" || sent.method === "HEAD" || answer.headers.has("idempotency-replayed")) expect(after).toEqual(before);
       else if (endpoint !== undefined) {
         // A PATCH may change nothing; not all that an admin key does is a change.

@@ -1,4 +1,3 @@
-import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, spyOn, test } from "bun:test";
 import { ApiError } from "../src/lib/errors.ts";
@@ -126,8 +125,10 @@ test("from the moment a key is revoked no request with it passes, after a restar
   expect((await cairn.get("/v1/sessions", { key })).status).toBe(200);
   const revoked = await cairn.delete(`/v1/api_keys/${id}`);
   expect([revoked.status, revoked.body]).toEqual([200, { object: "api_key", id, deleted: true }]);
-  const expectRefused = async () =>
-    expect(refusal(await cairn.get("/v1/sessions", { key }))).toEqual({ status: 401, code: "authentication_failed" });
+  const expectRefused = async () => {
+    const answers = await Promise.all(Array.from({ length: 50 }, () => cairn.get("/v1/sessions", { key })));
+    for (const answer of answers) expect(refusal(answer)).toEqual({ status: 401, code: "authentication_failed" });
+  };
   await expectRefused();
   expect((await cairn.get(`/v1/api_keys/${id}`)).status).toBe(404);
   expect(idsOf((await cairn.get("/v1/api_keys")).body.data)).not.toContain(id);
@@ -144,35 +145,6 @@ test("a key with an end works until that moment and not from it on", async () =>
   cairn.clock.advance({ ms: 1 });
   expect(refusal(await cairn.get("/v1/sessions", { key }))).toEqual({ status: 401, code: "authentication_failed" });
   expect((await cairn.get(`/v1/api_keys/${id}`)).body).toMatchObject({ id, expires_at: "2026-05-07T08:01:00.000Z" });
-});
-
-test("a replay of the request that made a key gives the same key, and makes no other", async () => {
-  await using cairn = await startCairn();
-  const headers = { "idempotency-key": "make-it-once" };
-  const made = await cairn.ok(cairn.post("/v1/api_keys", { name: "agent" }, { headers }));
-  const replay = await cairn.post("/v1/api_keys", { name: "agent" }, { headers });
-  expect([replay.status, replay.headers.get("idempotency-replayed"), replay.body]).toEqual([201, "true", made]);
-  expect((await cairn.get("/v1/api_keys")).body.data).toHaveLength(2);
-  expect((await cairn.get("/v1/sessions", { key: made.key })).status).toBe(200);
-});
-
-test("no key stands in full in any file of the data directory or line of the log, whatever it was used for", async () => {
-  await using cairn = await startCairn();
-  const headers = { "idempotency-key": "make-it-once" };
-  const { key } = await cairn.ok(cairn.post("/v1/api_keys", {}, { headers }));
-  const { id } = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "bot" }, { key }));
-  await cairn.ok(cairn.get(`/v1/sessions/${id}`, { headers: { authorization: `Bearer ${key}` }, key: null }));
-  await cairn.get(`/v1/sessions?api_key=${key}`, { key: null });
-  await cairn.close();
-  const files = readdirSync(cairn.directory, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile());
-  expect(files.length).toBeGreaterThan(1);
-  // The prefix is there, so what is searched is what is stored.
-  const found = (text: string) =>
-    files.filter((file) => readFileSync(join(file.parentPath, file.name)).includes(text)).map(({ name }) => name);
-  expect(found(key.slice(0, 8))).toContain("data.mdb");
-  for (const secret of [key, key.slice(4), cairn.key, cairn.key.slice(4)]) expect(found(secret)).toEqual([]);
-  expect(cairn.logged.filter((line) => line.includes(key.slice(8)) || line.includes(cairn.key.slice(8)))).toEqual([]);
-  await cairn.open();
 });
 
 const LAST_USE = "last use of keys";
@@ -297,19 +269,6 @@ test("a key is rolled once, however many ask at once; who comes late is told of 
   expect((await cairn.get("/v1/api_keys")).body.data).toHaveLength(3);
   const next = await cairn.ok(roll(cairn, successor.id));
   expect([next.rolled_from, (await shownKey(cairn, successor.id)).rolled_to]).toEqual([successor.id, next.id]);
-});
-
-test("however often and at once a roll is sent with one Idempotency-Key, one key comes of it, and every answer has it", async () => {
-  await using cairn = await startCairn();
-  const old = await newKey(cairn);
-  const ask = () => roll(cairn, old.id, { overlap_seconds: 60 }, { "idempotency-key": "roll-it-once" });
-  const answers = [...(await Promise.all([ask(), ask(), ask()])), await ask()];
-  expect(answers.map(({ status }) => status)).toEqual([201, 201, 201, 201]);
-  const { key } = answers[0]!.body;
-  expect(answers.map(({ body }) => body)).toEqual(answers.map(() => answers[0]!.body));
-  expect(answers.filter(({ headers }) => headers.has("idempotency-replayed"))).toHaveLength(3);
-  expect((await cairn.get("/v1/api_keys")).body.data).toHaveLength(3);
-  expect(await statusWith(cairn, key)).toBe(200);
 });
 
 test("nobody makes a key with more scopes than they have", async () => {

@@ -1,14 +1,5 @@
 import { expect, test } from "bun:test";
-import {
-  labels,
-  memories,
-  memoriesBySession,
-  memoriesByTag,
-  memoriesByType,
-  memoriesByUser,
-  removals,
-  vectors,
-} from "../src/storage/tables.ts";
+import { labels, memories, memoriesBySession, memoriesByTag, memoriesByType, memoriesByUser, vectors } from "../src/storage/tables.ts";
 import { idsOf, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { roundsDuring } from "./support/loop.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
@@ -223,63 +214,6 @@ test("a changed type or tag is what the list goes by from then on", async () => 
   const found = async (query: string) => idsOf((await cairn.get(`/v1/memory?${query}`)).body.data);
   for (const query of ["type=fact", "tags=old"]) expect([query, await found(query)]).toEqual([query, []]);
   for (const query of ["type=event", "tags=new", "tags=both", "tags=old,new"]) expect([query, await found(query)]).toEqual([query, [id]]);
-});
-
-test("memories outlive a session that expires: by id, list and search, to be changed and deleted", async () => {
-  await using cairn = await startCairn();
-  const session = await cairn.createSession({ user_id: "ada", ttl_seconds: 60 });
-  const memory = await cairn.addMemory(session.id, "The customer prefers tea.", { tags: ["a"] });
-  const check = async () => {
-    expect((await cairn.get(`/v1/memory/${memory.id}`)).body).toEqual(memory);
-    expect((await cairn.get("/v1/memory?user_id=ada&tags=a")).body.data).toEqual([memory]);
-    expect(idsOf((await cairn.search("customer tea", { user_id: "ada" })).data)).toEqual([memory.id]);
-    const dead = { status: 404, code: "session_not_found", param: "session_id" };
-    expect(refusal(await cairn.get(`/v1/memory?session_id=${session.id}`))).toEqual(dead);
-    expect(refusal(await cairn.post("/v1/memory", { session_id: session.id, content: "coffee" }))).toEqual(dead);
-  };
-  cairn.clock.advance({ seconds: 60 });
-  await check();
-  await cairn.runTask("session expiry");
-  await cairn.runTask("session removal");
-  await check();
-  await cairn.restart();
-  await check();
-  const changed = await cairn.ok(cairn.patch(`/v1/memory/${memory.id}`, { content: "The customer prefers coffee." }));
-  expect(idsOf((await cairn.search("customer coffee")).data)).toEqual([memory.id]);
-  expect(changed.session_id).toBe(session.id);
-  expect((await cairn.delete(`/v1/memory/${memory.id}`)).status).toBe(200);
-  expect(rowsOf(cairn)).toEqual(NO_ROWS);
-  expect((await cairn.traces(session.id)).map(({ action }) => action)).toEqual([
-    "memory.deleted",
-    "memory.updated",
-    "session.expired",
-    "memory.created",
-    "session.created",
-  ]);
-});
-
-test("deleting a session takes all its memories at once, however many, and no other's", async () => {
-  await using cairn = await startCairn();
-  const session = await cairn.createSession({ user_id: "ada" });
-  const other = await cairn.createSession({ user_id: "ada" });
-  const kept = await cairn.addMemory(other.id, "The customer prefers green tea with milk.");
-  const first = await cairn.addMemory(session.id, "The customer prefers green tea.");
-  await Promise.all(Array.from({ length: 299 }, () => cairn.addMemory(session.id, "The customer prefers green tea.")));
-  await cairn.ok(cairn.delete(`/v1/sessions/${session.id}`));
-  const check = async () => {
-    expect(refusal(await cairn.get(`/v1/memory/${first.id}`)).code).toBe("memory_not_found");
-    expect(refusal(await cairn.patch(`/v1/memory/${first.id}`, { type: "fact" })).code).toBe("memory_not_found");
-    expect(refusal(await cairn.delete(`/v1/memory/${first.id}`)).code).toBe("memory_not_found");
-    expect((await cairn.get("/v1/memory?user_id=ada")).body).toMatchObject({ data: [kept], has_more: false });
-    expect(idsOf((await cairn.search("The customer prefers green tea.")).data)).toEqual([kept.id]);
-    expect(idsOf((await cairn.context(other.id)).memories)).toEqual([kept.id]);
-    expect(idsOf((await cairn.context(other.id, { query: "green tea" })).memories)).toEqual([kept.id]);
-  };
-  expect(cairn.service.store.count(removals)).toBe(1);
-  await check();
-  await cairn.runTask("session removal");
-  await check();
-  expect(rowsOf(cairn)).toMatchObject({ memories: 1, memoriesBySession: 1, memoriesByUser: 1, memoriesByType: 1, labels: 1, vectors: 1 });
 });
 
 test("a list whose filters rarely meet ends its page early, and the pages together have what passes", async () => {

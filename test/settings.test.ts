@@ -86,30 +86,6 @@ test("changes at the same time all stand", async () => {
   expect(await cairn.settings()).toMatchObject(expected);
 });
 
-test("what is said of the memories of expired sessions holds from then on", async () => {
-  await using cairn = await startCairn();
-  const found = [];
-  for (const memories_on_expiry of ["delete", "keep"]) {
-    await change(cairn, { memories_on_expiry });
-    const session = await cairn.createSession({ ttl_seconds: 10 });
-    const memory = await cairn.addMemory(session.id, "tea");
-    cairn.clock.advance({ seconds: 11 });
-    await cairn.runTask("session expiry");
-    await cairn.runTask("session removal");
-    found.push((await cairn.get(`/v1/memory/${memory.id}`)).status);
-  }
-  expect(found).toEqual([404, 200]);
-});
-
-test("traces are kept as long as was set when they were made", async () => {
-  await using cairn = await startCairn();
-  const session = await cairn.createSession({ ttl_seconds: 2_592_000 });
-  await change(cairn, { trace_retention_days: 2 });
-  await cairn.setState(session.id, { step: 1 });
-  cairn.clock.advance({ days: 3 });
-  expect((await cairn.traces(session.id)).map(({ action }) => action)).toEqual(["session.created"]);
-});
-
 test("a larger or smaller body is taken as soon as it is set", async () => {
   await using cairn = await startCairn();
   const statusOf = async (bytes: number) =>
@@ -123,22 +99,37 @@ test("a larger or smaller body is taken as soon as it is set", async () => {
   expect(await statusOf(1_000_000)).toBe(201);
 });
 
-test("the environment is named where a value comes from it; a setting wins over it, and an empty text goes back to it", async () => {
-  await using cairn = await startCairn({ environment: { embedding: { model: "from-outside", api_key: "sk-outside-0123456789abcdef" } } });
-  const outside = { value: "from-outside", default: "text-embedding-3-small", source: "environment" };
-  const shown = async () => {
-    const { model, api_key, query_prefix } = (await cairn.settings()).embedding;
-    return { model, api_key, query_prefix };
+test("the environment is named where a value comes from it; a setting wins over it, until it is null or an empty text", async () => {
+  const environment = {
+    embedding: { model: "from-outside", api_key: "sk-outside-0123456789abcdef" },
+    webhooks: { allow_private: true, timeout: "20s", retry_schedule: "1s" },
   };
-  expect(await shown()).toEqual({ model: outside, api_key: { set: true, source: "environment" }, query_prefix: DEFAULT("") });
-  await change(cairn, { embedding: { model: "mine", api_key: "sk-mine-0123456789abcdef", query_prefix: "search: " } });
-  expect(await shown()).toEqual({
-    model: { ...outside, value: "mine", source: "setting" },
+  await using cairn = await startCairn({ environment });
+  const model = { value: "from-outside", default: "text-embedding-3-small", source: "environment" };
+  const webhooks = {
+    allow_private: { value: true, default: false, source: "environment" },
+    timeout: { value: "20s", default: "15s", source: "environment" },
+    retry_schedule: { value: "1s", default: "5s,5m,30m,2h,5h,10h,10h", source: "environment" },
+  };
+  const outside = { ...AT_FIRST, webhooks, embedding: { ...AT_FIRST.embedding, model, api_key: { set: true, source: "environment" } } };
+  expect(await cairn.settings()).toEqual(outside);
+  // What is the default too is a setting all the same.
+  const set = await change(cairn, {
+    webhooks: { allow_private: false, timeout: "15s" },
+    embedding: { model: "mine", api_key: "sk-mine-0123456789abcdef", query_prefix: "search: " },
+  });
+  expect(set.webhooks).toEqual({
+    ...webhooks,
+    allow_private: { value: false, default: false, source: "setting" },
+    timeout: { value: "15s", default: "15s", source: "setting" },
+  });
+  expect(set.embedding).toMatchObject({
+    model: { ...model, value: "mine", source: "setting" },
     api_key: { set: true, source: "setting" },
     query_prefix: { value: "search: ", default: "", source: "setting" },
   });
-  await change(cairn, { embedding: { model: "", api_key: "", query_prefix: "" } });
-  expect(await shown()).toEqual({ model: outside, api_key: { set: true, source: "environment" }, query_prefix: DEFAULT("") });
+  const back = { webhooks: { allow_private: null, timeout: "" }, embedding: { model: "", api_key: "", query_prefix: null } };
+  expect(await change(cairn, back)).toEqual(outside);
 });
 
 const ALL_SET = {
@@ -180,32 +171,6 @@ test("the region is that of the environment unless one is set; /health says at o
   }
 });
 
-test("without a region /health names none; one that is set is still there after a restart", async () => {
-  await using cairn = await startCairn();
-  expect(await regionOf(cairn)).toBeUndefined();
-  await change(cairn, { region: "x".repeat(64) });
-  await cairn.restart();
-  expect(await regionOf(cairn)).toBe("x".repeat(64));
-});
-
-test("what the environment says of webhooks is shown as its own; a setting wins over it until it is taken back", async () => {
-  await using cairn = await startCairn({ environment: { webhooks: { allow_private: true, timeout: "20s", retry_schedule: "1s" } } });
-  const outside = {
-    allow_private: { value: true, default: false, source: "environment" },
-    timeout: { value: "20s", default: "15s", source: "environment" },
-    retry_schedule: { value: "1s", default: "5s,5m,30m,2h,5h,10h,10h", source: "environment" },
-  };
-  expect((await cairn.settings()).webhooks).toEqual(outside);
-  // What is the default too is a setting all the same.
-  const set = await change(cairn, { webhooks: { allow_private: false, timeout: "15s" } });
-  expect(set.webhooks).toEqual({
-    ...outside,
-    allow_private: { value: false, default: false, source: "setting" },
-    timeout: { value: "15s", default: "15s", source: "setting" },
-  });
-  expect((await change(cairn, { webhooks: { allow_private: null, timeout: "" } })).webhooks).toEqual(outside);
-});
-
 test("that webhooks may lead into private networks stands in the log as a warning, once", async () => {
   await using cairn = await startCairn();
   for (const allow_private of [false, true, true, null, true]) await change(cairn, { webhooks: { allow_private } });
@@ -231,48 +196,6 @@ test("a name that is no setting is refused with what is one, and nothing of the 
     expect(refused.body.error.message).not.toContain("sk-");
   }
   expect(cairn.service.store.get(settings, "current")).toBeUndefined();
-});
-
-test("a change that changes nothing is answered with the settings and leaves no trace, log line or row", async () => {
-  await using cairn = await startCairn();
-  const traced = async () => (await cairn.ok(cairn.get("/v1/traces?action=settings.updated"))).data.length;
-  const same = [
-    {},
-    { region: null },
-    { trace_retention_days: null, webhooks: { timeout: "" } },
-    { embedding: { model: null } },
-    { webhooks: {} },
-  ];
-  for (const body of same) expect(await change(cairn, body)).toEqual(AT_FIRST);
-  expect([cairn.service.store.get(settings, "current"), await traced()]).toEqual([undefined, 0]);
-  const set = await change(cairn, { region: "eu", webhooks: { timeout: "30s" }, embedding: { model: "mine" } });
-  const again = { "idempotency-key": "again" };
-  for (const body of [{ region: "eu" }, { webhooks: { timeout: "30s" } }, { embedding: { model: "mine" } }])
-    expect(await change(cairn, body)).toEqual(set);
-  for (const replayed of [null, "true"]) {
-    const answer = await cairn.patch("/v1/settings", { region: "eu" }, { headers: again });
-    expect([answer.status, answer.body, answer.headers.get("idempotency-replayed")]).toEqual([200, set, replayed]);
-  }
-  expect(await traced()).toBe(1);
-  expect(cairn.logged.filter((line) => line.includes("settings changed"))).toHaveLength(1);
-});
-
-test("a change with an idempotency key is one commit with its answer, and a replay changes nothing", async () => {
-  await using cairn = await startCairn();
-  const { store } = cairn.service;
-  const commit = store.commit.bind(store);
-  let commits = 0;
-  store.commit = (work) => {
-    commits++;
-    return commit(work);
-  };
-  const again = { headers: { "Idempotency-Key": "once" } };
-  const first = await cairn.patch("/v1/settings", { trace_retention_days: 30, embedding: { model: "mine" } }, again);
-  expect([first.status, commits]).toEqual([200, 1]);
-  await change(cairn, { trace_retention_days: 60 });
-  const replayed = await cairn.patch("/v1/settings", { trace_retention_days: 30, embedding: { model: "mine" } }, again);
-  expect([replayed.status, replayed.headers.get("idempotency-replayed"), replayed.body]).toEqual([200, "true", first.body]);
-  expect((await cairn.settings()).trace_retention_days.value).toBe(60);
 });
 
 test("a change that cannot be written is not in force either", async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { traces, tracesByAction, tracesByExpiry, tracesBySession, tracesByUser } from "../src/storage/tables.ts";
-import { idsOf, unknownId, pagesOf, refusal } from "./support/answers.ts";
+import { idsOf, unknownId, pagesOf } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
 
@@ -21,9 +21,10 @@ test("a trace says what happened, to what, by whom and when, and under which req
     details: { agent_id: "bot", user_id: "ada", initial_state: {} },
     metadata: { request_id: "from-the-client-7", latency_ms: 0 },
   });
-  const read = await cairn.get(`/v1/traces/${trace.id}`);
-  expect(read.status).toBe(200);
-  expect(read.body).toEqual(trace);
+  expect((await cairn.get(`/v1/traces/${trace.id}`)).body).toEqual(trace);
+  const [ofNobody] = await cairn.traces((await cairn.createSession()).id);
+  expect(ofNobody).not.toHaveProperty("user_id");
+  expect(ofNobody.details.user_id).toBeNull();
 });
 
 test("latency_ms is how long the request had taken when its trace was written", async () => {
@@ -38,14 +39,6 @@ test("latency_ms is how long the request had taken when its trace was written", 
   const [trace] = await cairn.traces(id);
   expect(trace.metadata.latency_ms).toBeGreaterThan(0);
   expect(trace.metadata.latency_ms % 1.25).toBe(0);
-});
-
-test("a trace has no user_id when its session has none", async () => {
-  await using cairn = await startCairn();
-  const { id } = await cairn.createSession();
-  const [trace] = await cairn.traces(id);
-  expect(trace).not.toHaveProperty("user_id");
-  expect(trace).toMatchObject({ session_id: id, details: { user_id: null } });
 });
 
 test("the actor of a trace is the first 8 characters of the key that acted", async () => {
@@ -281,21 +274,6 @@ test("reading, a refused change and a replayed one leave no trace", async () => 
   await cairn.post("/v1/memory", { session_id: id, content: "x".repeat(10_001) });
   expect(cairn.service.store.count(traces) - before).toBe(1);
   expect((await cairn.get("/v1/traces?limit=1")).body.data).toMatchObject([{ action: "session.created", session_id: id }]);
-});
-
-test("traces are read only", async () => {
-  await using cairn = await startCairn();
-  const { id } = await cairn.createSession();
-  const [trace] = await cairn.traces(id);
-  for (const [method, path] of [
-    ["DELETE", `/v1/traces/${trace.id}`],
-    ["PATCH", `/v1/traces/${trace.id}`],
-    ["POST", "/v1/traces"],
-  ] as const) {
-    const answer = await cairn.request(method, path);
-    expect([method, refusal(answer)]).toEqual([method, { status: 405, code: "invalid_request" }]);
-  }
-  expect((await cairn.get(`/v1/traces/${trace.id}`)).body).toEqual(trace);
 });
 
 test("traces are listed newest first, and session, user and action filters combine with AND", async () => {

@@ -18,10 +18,11 @@ async function expectUnchanged(cairn: Cairn, path: string, changes: object[]): P
   }
   // With an Idempotency-Key the answer is kept, so that a later retry cannot change back what others have changed.
   for (const replayed of [null, "true"]) {
-    const answer = await cairn.patch(path, changes[0], { headers: { "idempotency-key": "again" } });
+    const answer = await cairn.patch(path, changes[0], { headers: { "idempotency-key": JSON.stringify(changes[0]) } });
     expect([answer.status, answer.body, answer.headers.get("idempotency-replayed")]).toEqual([200, before, replayed]);
   }
-  expect((await cairn.ok(cairn.get("/v1/traces?limit=100"))).data.filter(({ action }: any) => /updated/.test(action))).toEqual([]);
+  const { data } = await cairn.ok(cairn.get("/v1/traces?limit=100"));
+  expect(data.filter(({ action, timestamp }: any) => /updated/.test(action) && Date.parse(timestamp) === cairn.clock.now())).toEqual([]);
 }
 
 const METADATA = { channel: "chat", nested: { a: 1, b: [1, 2] } };
@@ -68,4 +69,18 @@ test("a PATCH of a webhook that changes nothing is answered with the webhook and
     {},
     { events: ["turn.added", "turn.added"], description: "mine", enabled: true },
   ]);
+});
+
+test("a PATCH of the settings that changes nothing is answered with them, writes nothing and is not logged", async () => {
+  await using cairn = await startCairn();
+  await expectUnchanged(cairn, "/v1/settings", [
+    {},
+    { region: null },
+    { trace_retention_days: null, webhooks: { timeout: "" } },
+    { embedding: { model: null } },
+    { webhooks: {} },
+  ]);
+  await cairn.ok(cairn.patch("/v1/settings", { region: "eu", webhooks: { timeout: "30s" }, embedding: { model: "mine" } }));
+  await expectUnchanged(cairn, "/v1/settings", [{ region: "eu" }, { webhooks: { timeout: "30s" } }, { embedding: { model: "mine" } }]);
+  expect(cairn.logged.filter((line) => line.includes("settings changed"))).toHaveLength(1);
 });

@@ -46,19 +46,6 @@ test("what fails is tried again after 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 
   expect(waits).toHaveLength(7);
 });
 
-test("the operator's schedule takes the place of ours", async () => {
-  await using cairn = await startCairn({ environment: { webhooks: { retry_schedule: "200ms,1s" } } });
-  await using receiver = startReceiver(() => new Response(null, { status: 500 }));
-  const { id } = await cairn.subscribe(receiver.url, { events: ["session.created"] });
-  await cairn.createSession();
-  for (let i = 0; i < 5; i++) {
-    await cairn.deliver();
-    cairn.clock.advance({ ms: 1_200 });
-  }
-  expect(receiver.received).toHaveLength(3);
-  expect(await cairn.deliveries(id)).toMatchObject([{ status: "failed", attempts: 3 }]);
-});
-
 test("a schedule that is set holds from the next failure on, without a restart; a wait that has begun stays as it is", async () => {
   await using cairn = await startCairn();
   await using receiver = startReceiver(() => new Response(null, { status: 500 }));
@@ -127,19 +114,6 @@ test("while an event waits for a retry that is near, later ones of its session w
   receiver.reply = () => new Response();
   await cairn.deliver();
   expect(sent()).toEqual(["one 1"]);
-});
-
-test("a retry that succeeds keeps the order of its session", async () => {
-  await using cairn = await startCairn();
-  const { id } = await cairn.createSession();
-  await using receiver = startReceiver((_, count) => new Response(null, { status: count === 1 ? 503 : 200 }));
-  await cairn.subscribe(receiver.url, { events: ["turn.added"] });
-  for (let i = 0; i < 4; i++) await cairn.addTurn(id);
-  await cairn.deliver();
-  await cairn.addTurn(id);
-  cairn.clock.advance({ seconds: 6 });
-  await cairn.deliver();
-  expect(receiver.events.map(({ data }) => data.turn_number)).toEqual([1, 1, 2, 3, 4, 5]);
 });
 
 test("Retry-After puts off everything for a receiver that is overloaded, over a restart too, and keeps the order of a session", async () => {

@@ -189,23 +189,6 @@ test("a rotation to a secret of one's own; one that cannot be used changes nothi
   });
 });
 
-test("a replay makes no second webhook, rotation or test, and gives the first answer", async () => {
-  await using cairn = await startCairn();
-  const send = async (path: string, body: unknown) => {
-    const options = { headers: { "idempotency-key": path } };
-    const [first, second] = [await cairn.post(path, body, options), await cairn.post(path, body, options)];
-    expect([second.status, second.headers.get("idempotency-replayed")]).toEqual([first.status, "true"]);
-    expect(second.body).toEqual(first.body);
-    return first.body;
-  };
-  const made = await send("/v1/webhooks", { url: "http://127.0.0.1:1/", events: ["turn.added"] });
-  const rotated = await send(`/v1/webhooks/${made.id}/rotate_secret`, {});
-  await send(`/v1/webhooks/${made.id}/test`, {});
-  expect([made.secret, rotated.secret].filter((secret) => secret.startsWith("whsec_"))).toHaveLength(2);
-  expect((await cairn.get("/v1/webhooks")).body.data).toHaveLength(1);
-  expect(await cairn.deliveries(made.id)).toHaveLength(1);
-});
-
 test("a secret stands in no other answer, no log, no trace, no kept answer and no other file than the store", async () => {
   await using cairn = await startCairn();
   await using receiver = startReceiver(() => new Response(null, { status: 500 }));

@@ -14,7 +14,8 @@ import type { Endpoint } from "../src/http/endpoint.ts";
 import { pathParameters } from "../src/http/path-parameters.ts";
 import { OBJECT_KIND } from "../src/http/types.ts";
 import { LIMITS } from "../src/lib/limits.ts";
-import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
+import { startCairn, type RequestOptions } from "./support/cairn.ts";
+import { oneOfEach } from "./support/requests.ts";
 import { floodingSyllables, syllables } from "./support/flood.ts";
 
 // Thousands of requests, on a machine that may be busy with other tests.
@@ -192,20 +193,9 @@ async function dearOf({ plain, hostile }: Group, prepare: (text: string) => Prom
   return dear;
 }
 
-async function idsIn(cairn: Cairn): Promise<Record<string, string>> {
-  const { id: session_id } = await cairn.createSession();
-  const { id: memory_id } = await cairn.addMemory(session_id, "Tea.");
-  const { id: turn_id } = await cairn.addTurn(session_id);
-  const [{ id: trace_id }] = (await cairn.traces(session_id)) as [{ id: string }];
-  const { id: key_id } = await cairn.ok(cairn.post("/v1/api_keys", { name: "another" }));
-  const hook = { url: "http://127.0.0.1:9/hook", events: ["session.created"], enabled: false };
-  const { id: webhook_id } = await cairn.ok(cairn.post("/v1/webhooks", hook));
-  return { session_id, memory_id, turn_id, trace_id, key_id, webhook_id, delivery_id: "dlv_000000000000", version: "0" };
-}
-
 test("every text of every request takes about as long as plain words of its length", async () => {
   await using cairn = await startCairn({ durability: "relaxed", requireHttps: true, corsOrigins: ["https://app.example.com"] });
-  const ids = await idsIn(cairn);
+  const ids = { ...(await oneOfEach(cairn)), delivery_id: "dlv_000000000000" };
   const tooDear: string[] = [];
   let sent = 0;
   for (const endpoint of endpointsOf(cairn.service)) {
