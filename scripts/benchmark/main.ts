@@ -9,6 +9,7 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { cpus } from "node:os";
 import { dirname, join } from "node:path";
+import { Executable, cpuMs } from "../executable.ts";
 import { Failure, readArguments, runScript } from "../failure.ts";
 import { Child } from "./child.ts";
 import type { ClientOrder, ClientResult } from "./client.ts";
@@ -17,7 +18,6 @@ import type { EchoOrder } from "./echo.ts";
 import type { EmbeddingCost, EmbeddingOrder } from "./embedding.ts";
 import type { Neighbours, NeighboursOrder, NeighboursResult } from "./neighbours.ts";
 import { printReport, type Measured, type Report } from "./report.ts";
-import { Subject, cpuMs } from "./subject.ts";
 import { median, type Costed, type Run } from "./timing.ts";
 import { MEMORIES_PER_SESSION, OPERATIONS, OPERATION_NAMES, TURNS_PER_SESSION, question, type OperationName } from "./workload.ts";
 
@@ -37,11 +37,9 @@ const HELP = `scripts/bench: measures Cairn against the limits of this machine
 `;
 
 const root = dirname(dirname(import.meta.dir));
-const ADMIN_KEY = "crn_BenchmarkAdminKey0000001";
 const SESSIONS_MIN = 10;
 const FILL_CONNECTIONS = 64;
 const WARM_UP_SECONDS = 0.1;
-const UNLIMITED = { per_minute: 1_000_000_000, burst: 1_000_000_000 };
 
 interface Options {
   sessions: number;
@@ -112,7 +110,7 @@ class Bench implements AsyncDisposable {
   readonly #echo = new Child<EchoOrder, number>("echo.ts");
   readonly #commits = new Child<CommitsOrder, CommitsResult>("commits.ts");
   readonly #neighbours = new Child<NeighboursOrder, NeighboursResult>("neighbours.ts");
-  #subject: Subject | undefined;
+  #subject: Executable | undefined;
 
   constructor(options: Options) {
     this.#options = options;
@@ -126,7 +124,7 @@ class Bench implements AsyncDisposable {
     const data = join(this.#directory, "data");
     this.#subject = await this.#start(data);
     const started = this.#subject.memory();
-    const key = await createKey(this.#subject.port);
+    const key = await this.#subject.createKey();
     say(`storing ${sessions} sessions, each with ${TURNS_PER_SESSION} turns and ${MEMORIES_PER_SESSION} memories …`);
     const fillStartedAt = performance.now();
     const fill = { kind: "fill", port: this.#subject.port, key, sessions, connections: FILL_CONNECTIONS } as const;
@@ -171,9 +169,9 @@ class Bench implements AsyncDisposable {
     };
   }
 
-  #start(data: string): Promise<Subject> {
+  #start(data: string): Promise<Executable> {
     const { binary, logLevel } = this.#options;
-    return Subject.start(binary, { dataDirectory: data, key: ADMIN_KEY, logLevel, log: join(this.#directory, "log") });
+    return Executable.start({ binary, dataDirectory: data, logLevel, log: join(this.#directory, "log") });
   }
 
   /** What share of the right answers Cairn gives, and with how much of them hnswlib is measured. */
@@ -183,7 +181,7 @@ class Bench implements AsyncDisposable {
     await this.#subject?.settled();
     let found = 0;
     for (const [seed, memories] of right.entries()) {
-      const response = await fetch(`http://127.0.0.1:${this.#subject?.port}/v1/memory/search`, {
+      const response = await fetch(`${this.#subject?.url}/v1/memory/search`, {
         method: "POST",
         headers: { "X-API-Key": key, "Content-Type": "application/json" },
         body: JSON.stringify({ query: question(seed), limit: 10, threshold: 0 }),
@@ -195,7 +193,7 @@ class Bench implements AsyncDisposable {
     return { recall: found / right.flat().length, questions: right.length, graphEf: ef, graphRecall: recall };
   }
 
-  async #measure(subject: Subject, operation: OperationName, concurrency: number): Promise<Measured> {
+  async #measure(subject: Executable, operation: OperationName, concurrency: number): Promise<Measured> {
     const { turns, limits } = this.#options;
     const seconds = this.#options.seconds / turns;
     const { writes, indexes, title } = OPERATIONS[operation];
@@ -275,17 +273,6 @@ function middle(runs: readonly Costed[]): Costed | undefined {
     p99: of("p99"),
     cpuMsEach: of("cpuMsEach"),
   };
-}
-
-async function createKey(port: number): Promise<string> {
-  const response = await fetch(`http://127.0.0.1:${port}/v1/api_keys`, {
-    method: "POST",
-    headers: { "X-API-Key": ADMIN_KEY, "Content-Type": "application/json" },
-    body: JSON.stringify({ tier: "enterprise", scopes: ["read", "write"], rate_limit: UNLIMITED }),
-  });
-  const { key } = (await response.json()) as { key?: string };
-  if (key === undefined) throw new Failure(`No key could be made: ${response.status}.`);
-  return key;
 }
 
 function say(line: string): void {

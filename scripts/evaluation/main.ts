@@ -13,9 +13,9 @@
  */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { basename, join } from "node:path";
+import { basename, dirname, join } from "node:path";
+import { Executable } from "../executable.ts";
 import { readArguments, runScript } from "../failure.ts";
-import { startExecutable } from "./executable.ts";
 import { found, retrievalFigures, sentencePairFigures, type Found, type Ranked } from "./figures.ts";
 
 interface Corpus {
@@ -30,6 +30,7 @@ interface Api {
   search(session: string, query: string): Promise<{ id: string; score: number }[]>;
 }
 
+const BINARY = join(dirname(dirname(import.meta.dir)), "dist/cairn");
 const CONCURRENCY = 16;
 const RESULTS = 20;
 const CONTENT_MAX = 10_000;
@@ -113,9 +114,10 @@ await runScript(async () => {
       .filter((name) => name.endsWith(".json"))
       .map((name) => basename(name, ".json"));
   const scratch = mkdtempSync(join(tmpdir(), "cairn-evaluation-"));
-  const server = values.url === undefined ? await startExecutable(scratch) : undefined;
+  const options = { binary: BINARY, dataDirectory: join(scratch, "data"), logLevel: "warn", log: join(scratch, "log") };
+  const server = values.url === undefined ? await Executable.start(options) : undefined;
   try {
-    const api = apiOf(server?.url ?? values.url ?? "", server?.key ?? values.key ?? "");
+    const api = apiOf(server?.url ?? values.url ?? "", (await server?.createKey()) ?? values.key ?? "");
     for (const name of names) {
       const data = JSON.parse(readFileSync(join(directory, `${name}.json`), "utf8")) as DataSet;
       console.log(name.padEnd(12), await evaluate(api, data));

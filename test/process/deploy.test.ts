@@ -5,7 +5,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { STOP_SECONDS } from "../../src/cli/serve.ts";
 import { readConfig } from "../../src/config.ts";
@@ -59,16 +59,6 @@ test("the systemd unit has only directives that systemd knows in their section",
   expect(known.size).toBeGreaterThan(300);
   expect(unit.filter(({ section, name }) => !known.has(`${section} ${name}`))).toEqual([]);
   expect([...new Set(unit.map(({ section }) => section))]).toEqual(["Unit", "Service", "Install"]);
-});
-
-test("systemd itself finds nothing wrong with the unit, where it is there to be asked", async () => {
-  using directory = scratchDirectory();
-  const path = directory.at("cairn.service");
-  // It looks whether the executable is there.
-  writeFileSync(path, readFileSync(UNIT, "utf8").replace("/usr/local/bin/cairn serve", `${await buildBinary()} serve`));
-  const asked = Bun.which("systemd-analyze") === null ? undefined : Bun.spawnSync(["systemd-analyze", "verify", "--man=no", path]);
-  expect(asked === undefined ? "" : asked.stderr.toString()).toBe("");
-  expect(asked?.exitCode ?? 0).toBe(0);
 });
 
 test("the unit starts a command that there is, with variables that there are, in the directory that systemd makes for it", () => {

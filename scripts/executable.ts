@@ -1,10 +1,10 @@
 /**
- * The executable being measured, and what the system says it uses.
+ * The executable as scripts start it, and what the system says it uses.
  *
  * @module
  */
 import { readFileSync } from "node:fs";
-import { Failure } from "../failure.ts";
+import { Failure } from "./failure.ts";
 
 const TICKS_PER_SECOND = 100;
 const START_SECONDS = 60;
@@ -18,10 +18,9 @@ export interface Memory {
   rssAnon: number;
 }
 
-export interface SubjectOptions {
+export interface ExecutableOptions {
+  binary: string;
   dataDirectory: string;
-  /** An admin key to register. */
-  key: string;
   logLevel: string;
   /** The file that its log goes to. */
   log: string;
@@ -35,7 +34,10 @@ export function cpuMs(pid: number): number {
   return ((Number(fields[11]) + Number(fields[12])) * 1000) / TICKS_PER_SECOND;
 }
 
-export class Subject {
+const ADMIN_KEY = "crn_ScriptsAdminKey000000001";
+const UNLIMITED = { per_minute: 1_000_000_000, burst: 1_000_000_000 };
+
+export class Executable {
   readonly #process: Bun.Subprocess;
   readonly port: number;
   /** From the start of the process to the moment it listens. */
@@ -47,11 +49,11 @@ export class Subject {
     this.startMs = startMs;
   }
 
-  static async start(binary: string, options: SubjectOptions): Promise<Subject> {
+  static async start(options: ExecutableOptions): Promise<Executable> {
     const startedAt = performance.now();
     const args = ["serve", "--port", "0", "--data-dir", options.dataDirectory, "--log-level", options.logLevel];
-    const child = Bun.spawn([binary, ...args], {
-      env: { CAIRN_API_KEY: options.key },
+    const child = Bun.spawn([options.binary, ...args], {
+      env: { CAIRN_API_KEY: ADMIN_KEY },
       stdin: "ignore",
       stdout: "pipe",
       stderr: Bun.file(options.log),
@@ -61,9 +63,25 @@ export class Subject {
     for await (const chunk of child.stdout) {
       said += decoder.decode(chunk, { stream: true });
       const port = /is serving on http:\S+:(\d+)/.exec(said)?.[1];
-      if (port !== undefined) return new Subject(child, Number(port), performance.now() - startedAt);
+      if (port !== undefined) return new Executable(child, Number(port), performance.now() - startedAt);
     }
-    throw new Failure(`${binary} did not start: it ended with code ${await child.exited}.\n${readFileSync(options.log, "utf8")}`);
+    throw new Failure(`${options.binary} did not start: it ended with code ${await child.exited}.\n${readFileSync(options.log, "utf8")}`);
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  /** A key that no rate limit holds up. */
+  async createKey(): Promise<string> {
+    const response = await fetch(`${this.url}/v1/api_keys`, {
+      method: "POST",
+      headers: { "X-API-Key": ADMIN_KEY, "Content-Type": "application/json" },
+      body: JSON.stringify({ tier: "enterprise", scopes: ["read", "write"], rate_limit: UNLIMITED }),
+    });
+    const { key } = (await response.json()) as { key?: string };
+    if (key === undefined) throw new Failure(`No key could be made: ${response.status}.`);
+    return key;
   }
 
   get pid(): number {
