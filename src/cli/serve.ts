@@ -8,9 +8,9 @@ import { isPrivateListener, type Config } from "../config.ts";
 import { isLoopback } from "../lib/addresses.ts";
 import { createFirstKey } from "../keys/keys.ts";
 import { systemClock } from "../lib/clock.ts";
-import { bufferedWriter, createLog, describeError } from "../lib/log.ts";
+import { bufferedWriter, createLog, describeError, type Log } from "../lib/log.ts";
 import { version } from "../lib/version.ts";
-import { openService } from "../service.ts";
+import { openService, type Service } from "../service.ts";
 import { isOfLmdb } from "../storage/disk-errors.ts";
 import { memories, sessions } from "../storage/tables.ts";
 import { listen, type Listeners } from "./listeners.ts";
@@ -19,35 +19,27 @@ import { print } from "./print.ts";
 
 /** Requests under way when a stop is asked for have this long to finish. */
 export const STOP_SECONDS = 10;
-/** And so long those among them that wait for the embedding provider. */
+/** Those among them that wait for the embedding provider have this long. */
 const STOP_PROVIDER_SECONDS = 2;
-const STOP_LOOK_MS = 5;
+const STOP_POLL_MS = 5;
 /** EX_IOERR of sysexits.h: the store cannot be used any more in this process, and a new one may. */
 const STORE_FAILED_EXIT_CODE = 74;
-/** Until then requests and probes are answered 503, instead of a connection that breaks. */
+/** After such a failure requests and probes are answered 503 for this long, instead of a connection that breaks. */
 const FAILED_ANSWER_MS = 1_000;
 /** What is left to be closed then may wait for what never comes. */
-const FAILED_CLOSE_SECONDS = 5;
+const FAILED_CLOSE_MS = 5_000;
 /** Lines about requests are written together, so that writing them costs none. */
 const LOG_FLUSH_MS = 50;
 
 export async function serve(config: Config): Promise<number> {
-  // A disk that takes no line of the log, or a reader who has left, is no reason to end, nor to end with 1.
+  // A full disk under the log, or a closed pipe, neither ends the server nor changes its exit code.
   for (const stream of [process.stdout, process.stderr]) stream.on("error", () => undefined);
-  const log = createLog({
-    level: config.logLevel,
-    pretty: process.stderr.isTTY,
-    now: () => systemClock.now(),
-    write: bufferedWriter(
-      (lines) => process.stderr.write(lines),
-      (flush) => setTimeout(flush, LOG_FLUSH_MS),
-    ),
-  });
+  const log = openLog(config);
   const tellSystemd = (state: State) => {
     try {
       if (config.notifySocket !== undefined) notify(config.notifySocket, state);
     } catch (error) {
-      log.warn("systemd could not be told how far the server is", { state, reason: describeError(error) });
+      log.warn("could not notify systemd", { state, reason: describeError(error) });
     }
   };
   const service = await openService(config.dataDirectory, systemClock, log, {
@@ -58,23 +50,54 @@ export async function serve(config: Config): Promise<number> {
     network: { loopback: isPrivateListener(config) },
     onStoreChange: (problem) => tellSystemd(problem === undefined ? "STATUS=Ready" : `STATUS=Not ready: ${problem}`),
   });
-
   process.on("unhandledRejection", (reason) => {
     // A commit that fails rejects once more in a promise inside lmdb-js that nobody holds; the request has its answer already.
-    if (!isOfLmdb(reason)) log.error("a promise was rejected and nobody waited for it", { reason: describeError(reason) });
+    if (!isOfLmdb(reason)) log.error("unhandled rejection", { reason: describeError(reason) });
   });
-
-  const { host, allowedHosts, metrics, corsOrigins, requireHttps } = config;
-  const app = createApp({ ...service, host, allowedHosts, metrics, corsOrigins, requireHttps, version });
-  // Listened for before anyone can know that the server is there.
+  // Signals are handled before anyone can know that the server is there.
   const signal = new Promise<string>((resolve) => {
     for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve(name));
   });
+  const listeners = await start(service, config, log);
+  tellSystemd("READY=1");
+
+  const ended = await Promise.race([signal, service.store.panicked]);
+  if (ended === undefined) {
+    const message = "a write of the store's meta page failed: the store can be neither read nor written before a new start; stopping";
+    log.error(message, { exit_code: STORE_FAILED_EXIT_CODE });
+    await systemClock.sleep(FAILED_ANSWER_MS);
+  } else {
+    log.info("stopping", { signal: ended });
+  }
+  tellSystemd("STOPPING=1");
+  await finishRequests(service, listeners);
+  if (ended === undefined) return closeFailed(service, log);
+  await service.close();
+  log.info("stopped");
+  return 0;
+}
+
+function openLog({ logLevel }: Config): Log {
+  return createLog({
+    level: logLevel,
+    pretty: process.stderr.isTTY,
+    now: () => systemClock.now(),
+    write: bufferedWriter(
+      (lines) => process.stderr.write(lines),
+      (flush) => systemClock.timer(LOG_FLUSH_MS, flush),
+    ),
+  });
+}
+
+/** Listens, starts the tasks and says so. */
+async function start(service: Service, config: Config, log: Log): Promise<Listeners> {
+  const { host, allowedHosts, metrics, corsOrigins, requireHttps } = config;
+  const app = createApp({ ...service, host, allowedHosts, metrics, corsOrigins, requireHttps, version });
   let listeners: Listeners | undefined;
   let firstKey: string | undefined;
   try {
     listeners = listen(app, config);
-    // Not before somebody can use it, for it is shown only once.
+    // Created once it can be used, for it is shown only once.
     firstKey = await createFirstKey(service, service.system);
   } catch (error) {
     await listeners?.stop();
@@ -83,8 +106,8 @@ export async function serve(config: Config): Promise<number> {
   }
   const { address } = listeners;
   service.start();
-  if (config.tls === undefined && !requireHttps && !isLoopback(config.host))
-    log.warn("listening beyond loopback without TLS: put a proxy that speaks HTTPS in front", { host: config.host });
+  if (config.tls === undefined && !requireHttps && !isLoopback(host))
+    log.warn("listening beyond loopback without TLS: put a proxy that speaks HTTPS in front", { host });
   if (metrics === "open" && !isPrivateListener(config)) log.warn("/metrics is open to everybody who can reach this server");
   if (service.durability === "relaxed")
     log.warn("relaxed durability: a crash or a power cut can lose what was answered in the last second");
@@ -100,34 +123,25 @@ export async function serve(config: Config): Promise<number> {
   if (firstKey !== undefined) lines.push(`Admin key, shown only this once: ${firstKey}`);
   print(lines.join("\n")).catch((error: unknown) => {
     const advice = firstKey === undefined ? "" : "; the admin key is lost with it: make another one with cairn keys create --scopes admin";
-    log.warn(`the lines of the start could not be printed${advice}`, { reason: describeError(error) });
+    log.warn(`could not write the startup banner${advice}`, { reason: describeError(error) });
   });
-  tellSystemd("READY=1");
+  return listeners;
+}
 
-  const ended = await Promise.race([signal, service.store.panicked]);
-  const hasFailed = ended === undefined;
-  if (hasFailed) {
-    const message = "a write of the store's meta page failed: the store can be neither read nor written before a new start; stopping";
-    log.error(message, { exit_code: STORE_FAILED_EXIT_CODE });
-    await Bun.sleep(FAILED_ANSWER_MS);
-  } else {
-    log.info("stopping", { signal: ended });
-  }
-  tellSystemd("STOPPING=1");
+/** Takes no new connections, and ends the old ones when their requests are answered or the time is up. */
+async function finishRequests({ embeddings }: Service, listeners: Listeners): Promise<void> {
   listeners.refuse();
   const stoppingAt = systemClock.elapsed();
   const isWithin = (seconds: number) => systemClock.elapsed() - stoppingAt < seconds * 1000;
   while (listeners.pending() > 0 && isWithin(STOP_SECONDS)) {
-    if (!isWithin(STOP_PROVIDER_SECONDS)) service.embeddings.close();
-    await Bun.sleep(STOP_LOOK_MS);
+    if (!isWithin(STOP_PROVIDER_SECONDS)) embeddings.close();
+    await systemClock.sleep(STOP_POLL_MS);
   }
   await listeners.stop();
-  if (hasFailed) {
-    setTimeout(() => process.exit(STORE_FAILED_EXIT_CODE), FAILED_CLOSE_SECONDS * 1000).unref();
-    await service.close().catch((error: unknown) => log.debug("closing failed", { reason: describeError(error) }));
-    return STORE_FAILED_EXIT_CODE;
-  }
-  await service.close();
-  log.info("stopped");
-  return 0;
+}
+
+async function closeFailed(service: Service, log: Log): Promise<number> {
+  setTimeout(() => process.exit(STORE_FAILED_EXIT_CODE), FAILED_CLOSE_MS).unref();
+  await service.close().catch((error: unknown) => log.debug("closing failed", { reason: describeError(error) }));
+  return STORE_FAILED_EXIT_CODE;
 }

@@ -131,7 +131,7 @@ test("a server that systemd cannot be told of says so in its log, and serves", a
   });
   expect((await server.get("/health/ready")).status).toBe(200);
   expect(await server.stop()).toBe(0);
-  expect(server.logged("systemd could not be told how far the server is")).toMatchObject([
+  expect(server.logged("could not notify systemd")).toMatchObject([
     { level: "warn", state: "READY=1", reason: `Error: ${socket} takes no message` },
     { level: "warn", state: "STOPPING=1" },
   ]);
