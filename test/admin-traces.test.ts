@@ -8,7 +8,7 @@ import { openRecords } from "../src/service.ts";
 import { createKey, deleteKey, rollKey } from "../src/keys/keys.ts";
 import { traces } from "../src/storage/tables.ts";
 import { ADMIN_ACTIONS } from "../src/traces/events.ts";
-import { pagesOf, refusal } from "./support/answers.ts";
+import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { failingCommits, startCairn, type Cairn } from "./support/cairn.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
 import { startReceiver } from "./support/receiver.ts";
@@ -22,10 +22,7 @@ async function tracesOf(cairn: Cairn, change: () => Promise<unknown>): Promise<a
   const [last] = (await cairn.ok(cairn.get("/v1/traces?limit=1"))).data;
   await change();
   const { data } = await cairn.ok(cairn.get("/v1/traces?limit=100"));
-  return data.slice(
-    0,
-    data.findIndex(({ id }: { id: string }) => id === last.id),
-  );
+  return data.slice(0, idsOf(data).indexOf(last.id));
 }
 
 const newWebhook = (cairn: Cairn, more: object = {}) => cairn.ok(cairn.post("/v1/webhooks", { ...NEW_WEBHOOK, ...more }));
@@ -33,178 +30,91 @@ const newKey = (cairn: Cairn, body: object = { name: "agent", tier: "free" }) =>
 
 const KEY = { name: "agent", scopes: ["read", "write"], tier: "free" };
 
-/** Each makes one change, and says of its answer what the trace must have. */
-const CASES: {
-  name: string;
-  action: string;
-  run: (cairn: Cairn) => Promise<{ change: () => Promise<any>; details: (answer: any) => object }>;
-}[] = [
-  {
-    name: "a new key",
-    action: "api_key.created",
-    run: (cairn) =>
-      Promise.resolve({
-        change: () => newKey(cairn, { name: "agent", tier: "free", expires_at: "2027-01-01T00:00:00Z" }),
-        details: ({ id, prefix }) => ({
-          key_id: id,
-          prefix,
-          ...KEY,
-          rate_limit: { per_minute: 100, burst: 200 },
-          expires_at: "2027-01-01T00:00:00.000Z",
-        }),
-      }),
+/** Each makes one change at last, which leaves a trace of the action that it is named by, and says its details. */
+const ACTIONS: Record<string, (cairn: Cairn) => Promise<object>> = {
+  async "api_key.created"(cairn) {
+    const expires_at = "2027-01-01T00:00:00.000Z";
+    const { id, prefix } = await newKey(cairn, { name: "agent", tier: "free", expires_at });
+    return { key_id: id, prefix, ...KEY, rate_limit: { per_minute: 100, burst: 200 }, expires_at };
   },
-  {
-    name: "a rolled key",
-    action: "api_key.rolled",
-    async run(cairn) {
-      const { id, prefix } = await newKey(cairn);
-      return {
-        change: () => cairn.ok(cairn.post(`/v1/api_keys/${id}/roll`, { overlap_seconds: 60 })),
-        details: (answer) => ({
-          key_id: id,
-          prefix,
-          ...KEY,
-          rolled_to: answer.id,
-          rolled_to_prefix: answer.prefix,
-          ends_at: "2026-05-07T08:01:00.000Z",
-          expires_at: null,
-        }),
-      };
-    },
+  async "api_key.rolled"(cairn) {
+    const { id, prefix } = await newKey(cairn);
+    const rolled = await cairn.ok(cairn.post(`/v1/api_keys/${id}/roll`, { overlap_seconds: 60 }));
+    const ends_at = "2026-05-07T08:01:00.000Z";
+    return { key_id: id, prefix, ...KEY, rolled_to: rolled.id, rolled_to_prefix: rolled.prefix, ends_at, expires_at: null };
   },
-  {
-    name: "a revoked key",
-    action: "api_key.revoked",
-    async run(cairn) {
-      const { id, prefix } = await newKey(cairn);
-      return {
-        change: () => cairn.ok(cairn.delete(`/v1/api_keys/${id}?reason=left%20us`)),
-        details: () => ({ key_id: id, prefix, ...KEY, reason: "left us" }),
-      };
-    },
+  async "api_key.revoked"(cairn) {
+    const { id, prefix } = await newKey(cairn);
+    await cairn.ok(cairn.delete(`/v1/api_keys/${id}?reason=left%20us`));
+    return { key_id: id, prefix, ...KEY, reason: "left us" };
   },
-  {
-    name: "a change of settings",
-    action: "settings.updated",
-    async run(cairn) {
-      await cairn.ok(cairn.patch("/v1/settings", { region: "eu", webhooks: { timeout: "30s" } }));
-      return {
-        change: () =>
-          cairn.ok(
-            cairn.patch("/v1/settings", { trace_retention_days: 400, region: null, webhooks: { timeout: "30s", allow_private: true } }),
-          ),
-        details: () => ({
-          changes: {
-            trace_retention_days: { from: 365, to: 400 },
-            region: { from: "eu", to: null },
-            "webhooks.allow_private": { from: false, to: true },
-          },
-        }),
-      };
-    },
-  },
-  {
-    name: "a new webhook",
-    action: "webhook.created",
-    run: (cairn) =>
-      Promise.resolve({
-        change: () => newWebhook(cairn),
-        details: ({ id }) => ({ webhook_id: id, ...NEW_WEBHOOK, url: SHOWN_URL, enabled: true }),
-      }),
-  },
-  {
-    name: "a changed webhook",
-    action: "webhook.updated",
-    async run(cairn) {
-      const { id } = await newWebhook(cairn, { enabled: false });
-      return {
-        change: () =>
-          cairn.ok(
-            cairn.patch(`/v1/webhooks/${id}`, {
-              url: "http://other.example/",
-              events: ["trace.error"],
-              description: "alerts",
-              enabled: true,
-            }),
-          ),
-        details: () => ({
-          webhook_id: id,
-          changes: {
-            url: { from: SHOWN_URL, to: "http://other.example" },
-            events: { from: ["trace.created"], to: ["trace.error"] },
-            enabled: { from: false, to: true },
-          },
-        }),
-      };
-    },
-  },
-  {
-    name: "a webhook whose path alone has changed",
-    action: "webhook.updated",
-    async run(cairn) {
-      const { id } = await newWebhook(cairn);
-      return {
-        change: () => cairn.ok(cairn.patch(`/v1/webhooks/${id}`, { url: "https://hooks.example/another-secret-path" })),
-        details: () => ({ webhook_id: id, changes: { url: { from: SHOWN_URL, to: SHOWN_URL } } }),
-      };
-    },
-  },
-  {
-    name: "a disabled webhook",
-    action: "webhook.disabled",
-    async run(cairn) {
-      const { id } = await newWebhook(cairn);
-      return {
-        change: () => cairn.ok(cairn.patch(`/v1/webhooks/${id}`, { enabled: false })),
-        details: () => ({ webhook_id: id, url: SHOWN_URL, reason: null }),
-      };
-    },
-  },
-  {
-    name: "a rotated secret",
-    action: "webhook.secret_rotated",
-    async run(cairn) {
-      const { id } = await newWebhook(cairn);
-      return {
-        change: () => cairn.ok(cairn.post(`/v1/webhooks/${id}/rotate_secret`, {})),
-        details: () => ({ webhook_id: id, url: SHOWN_URL, previous_valid_until: "2026-05-08T08:00:00.000Z" }),
-      };
-    },
-  },
-  {
-    name: "a deleted webhook",
-    action: "webhook.deleted",
-    async run(cairn) {
-      const { id } = await newWebhook(cairn);
-      return {
-        change: () => cairn.ok(cairn.delete(`/v1/webhooks/${id}?reason=moved`)),
-        details: () => ({ webhook_id: id, url: SHOWN_URL, reason: "moved" }),
-      };
-    },
-  },
-];
-
-for (const { name, action, run } of CASES) {
-  test(`${name} leaves the trace ${action} of no session`, async () => {
-    await using cairn = await startCairn();
-    const { change, details } = await run(cairn);
-    let answer: any;
-    const left = await tracesOf(cairn, async () => (answer = await change()));
-    expect(left).toEqual([
-      {
-        object: "trace",
-        id: expect.stringMatching(/^trace_[0-9A-Za-z]{12}$/),
-        session_id: null,
-        action,
-        actor: cairn.key.slice(0, 8),
-        timestamp: "2026-05-07T08:00:00.000Z",
-        details: details(answer),
-        metadata: { request_id: expect.stringMatching(/^req_/), latency_ms: 0 },
+  async "settings.updated"(cairn) {
+    const set = (settings: object) => cairn.ok(cairn.patch("/v1/settings", settings));
+    await set({ region: "eu", webhooks: { timeout: "30s" } });
+    await set({ trace_retention_days: 400, region: null, webhooks: { timeout: "30s", allow_private: true } });
+    return {
+      changes: {
+        trace_retention_days: { from: 365, to: 400 },
+        region: { from: "eu", to: null },
+        "webhooks.allow_private": { from: false, to: true },
       },
-    ]);
-    expect((await cairn.get(`/v1/traces/${left[0].id}`)).body).toEqual(left[0]);
-    expect((await cairn.get(`/v1/traces?action=${action}&limit=1`)).body.data).toEqual(left);
+    };
+  },
+  async "webhook.created"(cairn) {
+    const { id } = await newWebhook(cairn);
+    return { webhook_id: id, ...NEW_WEBHOOK, url: SHOWN_URL, enabled: true };
+  },
+  async "webhook.updated"(cairn) {
+    const { id } = await newWebhook(cairn, { enabled: false });
+    const changed = { url: "http://other.example/", events: ["trace.error"], description: "alerts", enabled: true };
+    await cairn.ok(cairn.patch(`/v1/webhooks/${id}`, changed));
+    const changes = {
+      url: { from: SHOWN_URL, to: "http://other.example" },
+      events: { from: ["trace.created"], to: ["trace.error"] },
+      enabled: { from: false, to: true },
+    };
+    return { webhook_id: id, changes };
+  },
+  async "webhook.updated, in its path alone"(cairn) {
+    const { id } = await newWebhook(cairn);
+    await cairn.ok(cairn.patch(`/v1/webhooks/${id}`, { url: "https://hooks.example/another-secret-path" }));
+    return { webhook_id: id, changes: { url: { from: SHOWN_URL, to: SHOWN_URL } } };
+  },
+  async "webhook.disabled"(cairn) {
+    const { id } = await newWebhook(cairn);
+    await cairn.ok(cairn.patch(`/v1/webhooks/${id}`, { enabled: false }));
+    return { webhook_id: id, url: SHOWN_URL, reason: null };
+  },
+  async "webhook.secret_rotated"(cairn) {
+    const { id } = await newWebhook(cairn);
+    await cairn.ok(cairn.post(`/v1/webhooks/${id}/rotate_secret`, {}));
+    return { webhook_id: id, url: SHOWN_URL, previous_valid_until: "2026-05-08T08:00:00.000Z" };
+  },
+  async "webhook.deleted"(cairn) {
+    const { id } = await newWebhook(cairn);
+    await cairn.ok(cairn.delete(`/v1/webhooks/${id}?reason=moved`));
+    return { webhook_id: id, url: SHOWN_URL, reason: "moved" };
+  },
+};
+
+for (const [name, run] of Object.entries(ACTIONS)) {
+  test(`a change leaves a trace of no session: ${name}`, async () => {
+    await using cairn = await startCairn();
+    const details = await run(cairn);
+    const [action] = name.split(",");
+    const [newest] = (await cairn.ok(cairn.get("/v1/traces?limit=1"))).data;
+    expect(newest).toEqual({
+      object: "trace",
+      id: expect.stringMatching(/^trace_[0-9A-Za-z]{12}$/),
+      session_id: null,
+      action,
+      actor: cairn.key.slice(0, 8),
+      timestamp: "2026-05-07T08:00:00.000Z",
+      details,
+      metadata: { request_id: expect.stringMatching(/^req_/), latency_ms: 0 },
+    });
+    expect((await cairn.get(`/v1/traces/${newest.id}`)).body).toEqual(newest);
+    expect((await cairn.get(`/v1/traces?action=${action}&limit=1`)).body.data).toEqual([newest]);
   });
 }
 

@@ -98,7 +98,7 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a body of exactly the limit is accepted, declared or in chunks": ["bodyBytesMax"],
   },
   "traces.test.ts": {
-    "the trace of ${action} has its details: ${name}": ["contentPreviewLength"],
+    "a trace has its details: ${name}": ["contentPreviewLength"],
   },
   "turns.test.ts": {
     "records too large to be in memory together come on several pages, and a context shows the newest of them": ["pageBytesMax"],
