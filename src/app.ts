@@ -142,7 +142,7 @@ function servePages(app: Elysia, pipeline: Pipeline, pages: Record<string, (exch
 
 function keyLookup({ store, clock, lastUses, settings }: AppParts): KeyLookup {
   return {
-    find: (presented) => findKey(store, clock.now(), presented),
+    find: (presented) => store.read((reader) => findKey(reader, presented)),
     noteUse: ({ id }) => lastUses.note(id, clock.now()),
     retentionDays: ({ tier }) => (tier === "enterprise" ? settings.values.trace_retention_days : TRACE_RETENTION_DAYS[tier as Tier]),
     anonymousRate: RATE_LIMITS.free,

@@ -9,7 +9,7 @@ import { Idempotency } from "./http/idempotency.ts";
 import { chance } from "./lib/chance.ts";
 import { bounded, type Clock } from "./lib/clock.ts";
 import { DAY_MS } from "./lib/duration.ts";
-import { bareIdTime, IdSource } from "./lib/ids.ts";
+import { bareIdTime } from "./lib/ids.ts";
 import { FairSemaphore } from "./lib/fair-semaphore.ts";
 import { LIMITS } from "./lib/limits.ts";
 import { describeError, type Log } from "./lib/log.ts";
@@ -28,17 +28,16 @@ import { lockDirectory } from "./storage/directory-lock.ts";
 import { makePrivate, prepareDirectory } from "./storage/data-directory.ts";
 import { deadReaders } from "./storage/dead-readers.ts";
 import type { Durability } from "./storage/durability.ts";
-import { AFTER_ALL } from "./storage/keys.ts";
 import type { Migration } from "./storage/migrate.ts";
 import { Store } from "./storage/store.ts";
 import { storeWatch } from "./storage/watch.ts";
-import { apiKeysById, memories, outbox, payloads, sessions, traces, webhooks } from "./storage/tables.ts";
 import { Driver } from "./tasks/driver.ts";
 import { Activator, type Task } from "./tasks/task.ts";
 import { systemCaller, type Caller, type Records } from "./traces/record.ts";
 import { traceRetention } from "./traces/retention.ts";
 import { keyRegistration, type KeyMaker } from "./keys/keys.ts";
 import { LastUses } from "./keys/last-use.ts";
+import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
 import { indexWatch } from "./vectors/index-watch.ts";
 import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
 import type { WebhookParts } from "./webhooks/subscriptions.ts";
@@ -85,11 +84,7 @@ export async function openRecords(dataDirectory: string, clock: Clock): Promise<
   const store = await Store.open(directory, clock);
   makePrivate(directory);
   const { trace_retention_days } = new Settings(store, {}).values;
-  return { ...recordsOf(store, bounded(clock)), operator: { ...systemCaller(() => trace_retention_days), scopes: ["admin"] } };
-}
-
-function recordsOf(store: Store, clock: Clock): Records {
-  return { store, clock, ids: new IdSource(clock, { startAfter: newestId(store) }) };
+  return { store, clock: bounded(clock), operator: { ...systemCaller(() => trace_retention_days), scopes: ["admin"] } };
 }
 
 /**
@@ -107,8 +102,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     } catch (error) {
       log.warn("could not remove the leftovers of an interrupted import or restore", { error: describeError(error) });
     }
-    const opened = recordsOf(await openUpToDate(directory, clock, log, options), clock);
-    const records = { ...opened, listLooksMax: options.listLooksMax };
+    const store = await openUpToDate(directory, clock, log, options);
+    const records = { store, clock, listLooksMax: options.listLooksMax };
     makePrivate(directory);
     warnOfClock(records.store, given, log);
     const settings = new Settings(records.store, options.environment ?? {});
@@ -139,10 +134,10 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     const tasks = [
       sessionExpiry(parts, system),
       sessionRemoval(records, log),
-      traceRetention(records, log),
+      traceRetention(records, () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days], log),
       ...hooks.tasks,
       arrivals.deadlines(),
-      idempotency.retention(),
+      idempotency.retention(log),
       lastUses.task(),
       deadReaders(records.store, log),
       storeWatch(records.store, log, options.onStoreChange ?? (() => undefined)),
@@ -185,18 +180,10 @@ function warnOfClock(store: Store, given: Clock, log: Log): void {
   const [shown, now] = [given.now(), bounded(given).now()];
   if (shown !== now)
     log.warn("the system's clock shows a time outside of 1970 to 2073: the nearest one is used", { clock: toIso(shown), used: toIso(now) });
-  const newest = newestId(store);
+  const newest = store.newestId();
   if (newest === undefined || bareIdTime(newest) - now <= DAY_MS) return;
   log.warn(
     "the newest record is more than a day ahead of the clock: the clock was wrong then, or is now. Records made ahead of it keep their times, and expire by them",
     { newest: toIso(bareIdTime(newest)), clock: toIso(now) },
   );
-}
-
-/** Ids go on after the newest one stored, even when the clock has been set back. */
-function newestId(store: Store): string | undefined {
-  const newest = [sessions, memories, traces, outbox, apiKeysById, webhooks, payloads].flatMap((table) =>
-    store.keys(table, { from: "", to: AFTER_ALL, limit: 1, descending: true }),
-  );
-  return newest.sort().at(-1);
 }

@@ -12,18 +12,7 @@ import type { Settings } from "./settings/settings.ts";
 import { FIRST } from "./storage/access.ts";
 import { DATA_FILE } from "./storage/data-file.ts";
 import { NUMBER_KEY_LENGTH } from "./storage/keys.ts";
-import {
-  apiKeys,
-  deliveriesBySession,
-  memories,
-  outbox,
-  owed,
-  sessions,
-  sessionsByExpiry,
-  traces,
-  turns,
-  versions,
-} from "./storage/tables.ts";
+import { apiKeys, deliveries, memories, outbox, owed, sessions, traces, turns, versions } from "./storage/tables.ts";
 import type { WebhookParts } from "./webhooks/subscriptions.ts";
 
 type MetricDeps = MemoryParts & WebhookParts & { settings: Pick<Settings, "values"> };
@@ -56,7 +45,7 @@ export function storeMetrics({ store, settings, vectors, clock, webhooks }: Metr
     gauge("cairn_vectors_owed", "Vectors still to be made.", () => store.count(owed)),
     gauge("cairn_outbox_events", "Events of which no deliveries were made yet.", () => store.count(outbox)),
     gauge("cairn_webhook_deliveries_pending", "Deliveries still to be made, those that wait for another attempt included.", () =>
-      store.count(deliveriesBySession),
+      store.count(deliveries.index.inLine),
     ),
     counter(
       "cairn_webhook_attempts_total",
@@ -73,7 +62,7 @@ export function storeMetrics({ store, settings, vectors, clock, webhooks }: Metr
       () => webhooks.outcomes.disabled,
     ),
     gauge("cairn_expiry_lag_seconds", "How long the session that is overdue longest has been waiting to be removed.", () => {
-      const [first] = store.keys(sessionsByExpiry, FIRST);
+      const [first] = store.latest.keys(sessions.index.byExpiry, FIRST);
       return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, NUMBER_KEY_LENGTH))) / 1000;
     }),
     gauge("process_resident_memory_bytes", "Memory of the process, the mapped store included.", () => process.memoryUsage.rss()),

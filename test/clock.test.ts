@@ -3,9 +3,10 @@
  *
  * @module
  */
+import { NO_HOME } from "../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { examineAll } from "../src/operations/doctor.ts";
-import { deliveries, deliveriesBySession, deliveriesDue, idempotency, payloads, tracesBySession } from "../src/storage/tables.ts";
+import { deliveries, idempotency, payloads, traces } from "../src/storage/tables.ts";
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
@@ -212,7 +213,7 @@ for (const restarts of [false, true]) {
     expect(await cairn.traces(session.id)).toEqual([]);
     const { store } = cairn.service;
     // The record of the wrong time keeps it.
-    expect([store.count(tracesBySession), store.count(idempotency)]).toEqual([1, 0]);
+    expect([store.count(traces.index.bySession), store.count(idempotency)]).toEqual([1, 0]);
     expect((await examineAll(store)).findings).toEqual([]);
   });
 }
@@ -299,7 +300,7 @@ test("deliveries are kept for 7 days and tried when they are due, also after a c
   expect(await shown()).toEqual([]);
   const { store } = cairn.service;
   // What was posted under the wrong time keeps it.
-  expect([deliveries, deliveriesDue, deliveriesBySession, payloads].map((table) => store.count(table))).toEqual([0, 0, 0, 1]);
+  expect([deliveries, deliveries.index.due, deliveries.index.inLine, payloads].map((table) => store.count(table))).toEqual([0, 0, 0, 1]);
 });
 
 test("no time that a clock can show leads to an answer outside the error format", async () => {
@@ -379,7 +380,7 @@ test("a clock that cannot be read is a 500 in the error format", async () => {
 test("a store that holds the very last id refuses what needs one with 503, and is read all the same", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();
-  await cairn.service.store.commit((tx) => tx.put(payloads, "zzzzzzzzzzzz", '{"created_at":"2026-05-07T08:00:00.000Z"}'));
+  await cairn.service.store.commit(NO_HOME, (tx) => tx.put(payloads, "zzzzzzzzzzzz", '{"created_at":"2026-05-07T08:00:00.000Z"}'));
   await cairn.restart();
   const refused = await cairn.post(`/v1/sessions/${id}/state`, { state: { step: 1 } });
   expect({ ...refusal(refused), message: refused.body.error.message }).toEqual({

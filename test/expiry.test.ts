@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { memories, removals, sessions, sessionsByAgent, sessionsByExpiry, sessionsByUser, turns, versions } from "../src/storage/tables.ts";
+import { memories, removals, sessions, turns, versions } from "../src/storage/tables.ts";
 import { idsOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { expectNoSession } from "./support/requests.ts";
@@ -10,7 +10,7 @@ type Cairn = Awaited<ReturnType<typeof startCairn>>;
 function rowsOf({ service: { store } }: Cairn) {
   return {
     sessions: store.count(sessions),
-    indexes: store.count(sessionsByAgent) + store.count(sessionsByUser) + store.count(sessionsByExpiry),
+    indexes: store.count(sessions.index.byAgent) + store.count(sessions.index.byUser) + store.count(sessions.index.byExpiry),
     versions: store.count(versions),
     turns: store.count(turns),
     memories: store.count(memories),
@@ -243,12 +243,12 @@ test("a session that is given more time between the look for expired ones and th
   const { id } = await cairn.createSession({ ttl_seconds: 60 });
   const { store } = cairn.service;
   const commit = store.commit.bind(store);
-  store.commit = async (work) => {
+  store.commit = async (home, work) => {
     store.commit = commit;
     // The system's clock is set back: the session has not expired after all.
     cairn.clock.set("2026-05-07T08:00:30Z");
     await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { ttl_seconds: 600 }));
-    return commit(work);
+    return commit(home, work);
   };
   cairn.clock.advance({ seconds: 60 });
   await cairn.runTaskOnce("session expiry");

@@ -5,7 +5,7 @@ import { refusal } from "./support/answers.ts";
 import { startCairn, type Answer, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { toJson } from "../src/lib/json.ts";
 import { AFTER_ALL } from "../src/storage/keys.ts";
-import { idempotency, idempotencyByTime, outbox, sessions, traces } from "../src/storage/tables.ts";
+import { idempotency, outbox, sessions, traces } from "../src/storage/tables.ts";
 
 const keyed = (idempotencyKey: string, more: RequestOptions = {}): RequestOptions => ({
   ...more,
@@ -326,7 +326,7 @@ for (const { name, member, prepare } of secrets) {
       body: first.body,
     });
 
-    const kept = JSON.stringify(cairn.service.store.rows(idempotency, { from: "", to: AFTER_ALL }));
+    const kept = JSON.stringify(cairn.service.store.latest.rows(idempotency, { from: "", to: AFTER_ALL }));
     const files = readdirSync(cairn.directory, { recursive: true, encoding: "utf8" })
       .map((file) => join(cairn.directory, file))
       .filter((file) => statSync(file).isFile());
@@ -386,10 +386,10 @@ test("what was kept for 24 hours is removed, and nothing else", async () => {
   cairn.clock.advance({ ms: 1 });
   await cairn.runTask("idempotency retention");
   const { store } = cairn.service;
-  expect([store.count(idempotency), store.count(idempotencyByTime)]).toEqual([2, 2]);
+  expect([store.count(idempotency), store.count(idempotency.index.byTime)]).toEqual([2, 2]);
   expect(isReplay(await cairn.patch("/v1/settings", {}, keyed("new")))).toBe(true);
   expect(isReplay(await cairn.patch("/v1/settings", { region: null }, keyed("old 0")))).toBe(true);
   cairn.clock.advance({ days: 2 });
   await cairn.runTask("idempotency retention");
-  expect([store.count(idempotency), store.count(idempotencyByTime)]).toEqual([0, 0]);
+  expect([store.count(idempotency), store.count(idempotency.index.byTime)]).toEqual([0, 0]);
 });

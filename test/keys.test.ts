@@ -7,7 +7,7 @@ import { restoreBackup, writeBackup } from "../src/operations/backup.ts";
 import { exportLines } from "../src/operations/export.ts";
 import { importLines } from "../src/operations/import.ts";
 import { openRecords } from "../src/service.ts";
-import { apiKeys, apiKeysById } from "../src/storage/tables.ts";
+import { apiKeys } from "../src/storage/tables.ts";
 import { idsOf, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 
@@ -385,7 +385,7 @@ test("writing last uses changes nothing else: what was revoked stays so, and wha
   for (const { id, key } of [revoked, revokedBeside]) {
     expect([(await cairn.get(`/v1/api_keys/${id}`)).status, await statusWith(cairn, key)]).toEqual([404, 401]);
   }
-  expect([apiKeys, apiKeysById].map((table) => cairn.service.store.count(table))).toEqual([4, 4]);
+  expect([apiKeys, apiKeys.index.byId].map((table) => cairn.service.store.count(table))).toEqual([4, 4]);
 });
 
 test("a last use that the disk does not take is shown all the same, written the next time, and keeps no stop from ending", async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { labels, memories, memoriesBySession, memoriesByTag, memoriesByType, memoriesByUser, vectors } from "../src/storage/tables.ts";
+import { labels, memories, vectors } from "../src/storage/tables.ts";
 import { idsOf, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { roundsDuring } from "./support/loop.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
@@ -9,11 +9,11 @@ const EMBEDDING_ID = expect.stringMatching(/^emb_[0-9A-Za-z]{12}$/);
 
 /** What the store holds of memories: what is not seen any more must also go. */
 function rowsOf({ service: { store } }: Cairn) {
-  const tables = { memories, memoriesBySession, memoriesByUser, memoriesByType, memoriesByTag, labels, vectors };
+  const tables = { memories, ...memories.index, labels, vectors };
   return Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, store.count(table)]));
 }
 
-const NO_ROWS = { memories: 0, memoriesBySession: 0, memoriesByUser: 0, memoriesByType: 0, memoriesByTag: 0, labels: 0, vectors: 0 };
+const NO_ROWS = { memories: 0, bySession: 0, byUser: 0, byType: 0, byTag: 0, ahead: 0, labels: 0, vectors: 0 };
 
 test("a memory of a content alone has every other field at its default, and a vector", async () => {
   await using cairn = await startCairn();

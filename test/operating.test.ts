@@ -64,14 +64,12 @@ test("metrics say what became of deliveries, and what is still to be done", asyn
     };
   };
   // Those of the first key's trace and of the webhook's.
-  expect((await shown()).outbox).toBe(2);
-  await cairn.runTask("webhook outbox");
   const counts = { outbox: 0, pending: 0, delivered: 0, retry: 0, failed: 0, disabled: 0 };
   expect(await shown()).toEqual(counts);
-  // Two events each: of the session, and of its trace.
+
   await cairn.createSession();
   await cairn.createSession();
-  expect(await shown()).toEqual({ ...counts, outbox: 4 });
+  expect(await shown()).toEqual({ ...counts, outbox: 2 });
   await cairn.runTask("webhook outbox");
   expect(await shown()).toEqual({ ...counts, pending: 2 });
   await cairn.runTask("webhook deliveries");
@@ -89,10 +87,10 @@ test("metrics say what became of deliveries, and what is still to be done", asyn
   expect(await attempt(500)).toEqual({ ...counts, delivered: 2, retry: 1, failed: 1 });
   await cairn.createSession();
   // That it was disabled is a trace too.
-  expect(await attempt(410)).toEqual({ ...counts, delivered: 2, retry: 1, failed: 2, disabled: 1, outbox: 1 });
+  expect(await attempt(410)).toEqual({ ...counts, delivered: 2, retry: 1, failed: 2, disabled: 1 });
   // Counted since the start, as Prometheus expects it.
   await cairn.restart();
-  expect(await shown()).toEqual({ ...counts, outbox: 1 });
+  expect(await shown()).toEqual(counts);
 });
 
 test("metrics are typed: what only rises is a counter", async () => {

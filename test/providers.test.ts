@@ -876,10 +876,10 @@ describe("another provider", () => {
     // The built-in provider's vectors are made, and the other provider is set before they are stored.
     const { store } = cairn.service;
     const commit = store.commit.bind(store);
-    store.commit = async (work) => {
+    store.commit = async (home, work) => {
       store.commit = commit;
       await setProvider(cairn, server);
-      return commit(work);
+      return commit(home, work);
     };
     await cairn.runTaskOnce(EMBEDDINGS);
     expect(await vectorsOf(cairn)).toEqual({ ready: 0, owed: 60 });
@@ -1092,7 +1092,7 @@ test("the provider's key is in the settings' row and nowhere else: no answer, no
     expect(text).not.toContain(OTHER_KEY);
   }
   const { store } = cairn.service;
-  expect(JSON.stringify(store.rows(idempotency, { from: "", to: "~" }))).not.toContain(KEY);
+  expect(JSON.stringify(store.latest.rows(idempotency, { from: "", to: "~" }))).not.toContain(KEY);
   await cairn.close();
   for (const { name, parentPath } of readdirSync(cairn.directory, { recursive: true, withFileTypes: true }).filter((entry) =>
     entry.isFile(),

@@ -1,14 +1,5 @@
 import { expect, test } from "bun:test";
-import {
-  memories,
-  memoriesBySession,
-  sessionsByAgent,
-  sessionsByExpiry,
-  sessionsByUser,
-  turns,
-  vectors,
-  versions,
-} from "../src/storage/tables.ts";
+import { memories, turns, vectors, versions, sessions } from "../src/storage/tables.ts";
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { expectNoSession } from "./support/requests.ts";
@@ -180,9 +171,16 @@ test("deleting a session removes its states, turns and memories, and nobody else
   // Nothing is left behind in the store: two versions, a turn, a memory and its vector are those of the session that stays.
   const { store } = cairn.service;
   expect(
-    [versions, turns, memories, memoriesBySession, vectors, sessionsByAgent, sessionsByUser, sessionsByExpiry].map((table) =>
-      store.count(table),
-    ),
+    [
+      versions,
+      turns,
+      memories,
+      memories.index.bySession,
+      vectors,
+      sessions.index.byAgent,
+      sessions.index.byUser,
+      sessions.index.byExpiry,
+    ].map((table) => store.count(table)),
   ).toEqual([2, 1, 1, 1, 1, 1, 1, 1]);
 });
 
@@ -224,7 +222,7 @@ test("the memories of a large session are gone the moment its deletion is answer
   await cairn.restart();
   expect(await look()).toEqual(gone);
   await cairn.runTask("session removal");
-  expect([memories, memoriesBySession, vectors].map((table) => cairn.service.store.count(table))).toEqual([1, 1, 1]);
+  expect([memories, memories.index.bySession, vectors].map((table) => cairn.service.store.count(table))).toEqual([1, 1, 1]);
   expect(await look()).toEqual(gone);
 });
 

@@ -148,7 +148,7 @@ test("reading, a refused change, a replayed one and one that is not committed ar
   expect(receiver.events.map(({ type }) => type)).toEqual(["turn.added", "trace.created"]);
 });
 
-test("events that nobody wants do not pile up", async () => {
+test("events that nobody wants are not written", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();
   for (let i = 0; i < 30; i++) await cairn.addTurn(id);

@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { deliveries, deliveriesBySession, deliveriesDue, payloads } from "../src/storage/tables.ts";
+import { deliveries, payloads } from "../src/storage/tables.ts";
 import { idsOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { until } from "./support/process.ts";
@@ -390,7 +390,7 @@ test("deliveries are kept for 7 days, made or not, and what they posted goes wit
   cairn.clock.advance({ days: 1 });
   await cairn.createSession();
   await cairn.runTask("webhook outbox");
-  const count = () => [deliveries, deliveriesDue, deliveriesBySession, payloads].map((table) => store.count(table));
+  const count = () => [deliveries, deliveries.index.due, deliveries.index.inLine, payloads].map((table) => store.count(table));
   expect(count()).toEqual([502, 2, 2, 251]);
   cairn.clock.advance({ days: 6 });
   await cairn.runTask("webhook retention");

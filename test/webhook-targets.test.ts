@@ -171,6 +171,6 @@ test("what a receiver answered is kept for public addresses only, not for this m
     "inside.example.com": null,
   });
   const { store } = cairn.service;
-  const kept = store.rows(deliveries, { from: "", to: "~" }).filter(({ row }) => JSON.stringify(row).includes("keeps to itself"));
+  const kept = store.latest.rows(deliveries, { from: "", to: "~" }).filter(({ row }) => JSON.stringify(row).includes("keeps to itself"));
   expect(kept).toHaveLength(1);
 });

@@ -4,7 +4,7 @@ import { createHmac } from "node:crypto";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { EVENT_TYPES } from "../src/traces/events.ts";
-import { deliveries, deliveriesBySession, deliveriesDue, outbox } from "../src/storage/tables.ts";
+import { deliveries, outbox } from "../src/storage/tables.ts";
 import { refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
@@ -87,7 +87,7 @@ test("a deleted webhook gets nothing more, and what it was owed is removed", asy
   await cairn.runTask("webhook retention");
   expect(receiver.received).toEqual([]);
   const { store } = cairn.service;
-  expect([outbox, deliveries, deliveriesDue, deliveriesBySession].map((table) => store.count(table))).toEqual([0, 0, 0, 0]);
+  expect([outbox, deliveries, deliveries.index.due, deliveries.index.inLine].map((table) => store.count(table))).toEqual([0, 0, 0, 0]);
 });
 
 test("a test sends the webhook itself, once, whether it arrives or not; the deliveries show what came back", async () => {

@@ -12,9 +12,10 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { open, type Database, type RootDatabase } from "lmdb";
 import { systemClock } from "../../src/lib/clock.ts";
-import { IdSource } from "../../src/lib/ids.ts";
+import { IdSource, NO_HOME } from "../../src/lib/ids.ts";
 import { hashKey, numberKey } from "../../src/storage/keys.ts";
 import type { Tx } from "../../src/storage/store.ts";
+import { WriteBuffer } from "../../src/storage/write-buffer.ts";
 import { TABLES, vectors } from "../../src/storage/tables.ts";
 import { startCairn, type Cairn } from "../../test/support/cairn.ts";
 import { obey } from "./child.ts";
@@ -78,25 +79,28 @@ class Recorder {
   }
 
   #listen(): void {
-    const { store, ids: source } = this.#cairn.service;
-    const bare = source.bare.bind(source);
-    source.bare = () => {
-      const id = bare();
-      this.#newIds.push(id);
-      return id;
-    };
+    const { store } = this.#cairn.service;
     const commit = store.commit.bind(store);
-    store.commit = (work) =>
-      commit((tx) => {
-        const writes: Write[] = [];
-        this.#commits.push(writes);
-        return work(this.#listening(tx, writes));
+    store.commit = async (home, work) => {
+      let transaction: Tx | undefined;
+      const result = await commit(home, (tx) => {
+        const bareId = tx.bareId.bind(tx);
+        this.#newIds = [];
+        tx.bareId = (idHome) => {
+          const id = bareId(idHome);
+          this.#newIds.push(id);
+          return id;
+        };
+        return work((transaction = tx));
       });
+      if (transaction instanceof WriteBuffer)
+        this.#commits.push(transaction.writes.map(({ table, key, value }) => ({ table, key: this.#pieces(table, key), value })));
+      return result;
+    };
   }
 
   async record(operation: OperationName): Promise<Write[][]> {
     this.#commits = [];
-    this.#newIds = [];
     for (const { path, body, method } of OPERATIONS[operation].requests(`sess_${this.#session}`, 0, 1)) {
       await this.#cairn.ok(this.#cairn.request(method, path, body === undefined ? {} : { body }));
     }
@@ -106,34 +110,6 @@ class Recorder {
   async close(): Promise<void> {
     await this.#cairn.close();
     rmSync(this.#cairn.directory, { recursive: true });
-  }
-
-  #listening(tx: Tx, writes: Write[]): Tx {
-    const note = (table: string, key: string, value: Write["value"]) => writes.push({ table, key: this.#pieces(table, key), value });
-    return {
-      get: (table, key) => tx.get(table, key),
-      has: (table, key) => tx.has(table, key),
-      keys: (table, span) => tx.keys(table, span),
-      rows: (table, span) => tx.rows(table, span),
-      isEmpty: (table) => tx.isEmpty(table),
-      vectorBytes: (memory) => tx.vectorBytes(memory),
-      put: (table, key, row) => {
-        note(table.name, key, table.encode(row));
-        tx.put(table, key, row);
-      },
-      remove: (table, key) => {
-        note(table.name, key, undefined);
-        tx.remove(table, key);
-      },
-      putVector: (memory, bytes) => {
-        note(vectors.name, memory, bytes.slice());
-        tx.putVector(memory, bytes);
-      },
-      removeVector: (memory) => {
-        note(vectors.name, memory, undefined);
-        tx.removeVector(memory);
-      },
-    };
   }
 
   /** Finds in a key what changes from one operation to the next. */
@@ -197,7 +173,7 @@ function write(writes: readonly Write[], session: number, newIds: string[]): voi
           text += numberKey(number++);
           break;
         case "id":
-          text += newIds[piece.index] ??= ids.bare();
+          text += newIds[piece.index] ??= ids.bare(NO_HOME);
           break;
       }
     }

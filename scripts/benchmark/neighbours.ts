@@ -44,14 +44,14 @@ const queries: number[][] = [];
 
 async function start(directory: string): Promise<Neighbours> {
   const store = await Store.open(directory, systemClock);
-  const memories = store.rows(labels, { from: "", to: "~" }).map(({ row }) => row);
+  const memories = store.latest.rows(labels, { from: "", to: "~" }).map(({ row }) => row);
   const embedder = localEmbedder;
   const asked = Array.from({ length: QUESTIONS }, (_, seed) => embedder.embedQuery(question(seed)));
   const nearest = asked.map(() => new Nearest(CANDIDATES));
   graph = new hnswlib.HierarchicalNSW("ip", DIMENSION);
   graph.initIndex({ maxElements: memories.length, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
   for (const [label, memory] of memories.entries()) {
-    const vector = storedVector(store.vectorBytes(memory) as Uint8Array).slice();
+    const vector = storedVector(store.latest.vectorBytes(memory) as Uint8Array).slice();
     for (const [i, query] of asked.entries()) nearest[i]?.offer(memory, dot(query.vector, vector));
     // As Cairn does: where short texts give up some of their length, queries have nothing.
     graph.addPoint([...vector.subarray(0, -1), 0], label);
@@ -72,7 +72,7 @@ async function start(directory: string): Promise<Neighbours> {
 /** The second step of a search. */
 function best(store: Store, query: EmbeddedQuery, near: readonly { memory: string; cosine: number }[]): string[] {
   return near
-    .map(({ memory, cosine }) => ({ memory, score: relevance(query, cosine, storedTerms(store.vectorBytes(memory) as Uint8Array)) }))
+    .map(({ memory, cosine }) => ({ memory, score: relevance(query, cosine, storedTerms(store.latest.vectorBytes(memory) as Uint8Array)) }))
     .sort((a, b) => b.score - a.score || (a.memory < b.memory ? 1 : -1))
     .slice(0, BEST)
     .map(({ memory }) => memory);

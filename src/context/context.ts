@@ -13,9 +13,9 @@ import { memoryMembers, newestMemories, type MemoryParts, visibleMemories } from
 import { explanationsJson, rank, type Ranking } from "../memories/search.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { readState } from "../sessions/versions.ts";
+import type { Reader } from "../storage/access.ts";
 import { hashKey } from "../storage/keys.ts";
-import type { Store } from "../storage/store.ts";
-import { memoriesBySession, memoriesByUser, type MemoryRow } from "../storage/tables.ts";
+import { memories as memoryTable, type MemoryRow } from "../storage/tables.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import { latestTurns } from "../turns/latest-turns.ts";
 
@@ -36,44 +36,47 @@ export async function getContext(parts: MemoryParts, keyId: string, id: string, 
 }
 
 async function contextOf(parts: MemoryParts, id: string, request: ContextRequest, permit: Permit): Promise<JsonText> {
-  const asked = liveSession(parts.store, parts.clock.now(), id);
+  const { store } = parts;
   const { query, memoryLimit, turnLimit } = request;
-  const scope = scopeOf(asked);
+  const scope = store.read((reader) => scopeOf(liveSession(reader, id)));
   const ranking =
     query === undefined || memoryLimit === 0
       ? undefined
       : await rank(parts, query, scope, { threshold: 0, limit: memoryLimit, explain: request.explain }, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.
-  const newest =
-    ranking === undefined || ranking.query.lexical.size === 0 ? await newestMemories(parts.store, scope, memoryLimit) : undefined;
+  const newest = ranking === undefined || ranking.query.lexical.size === 0 ? await newestMemories(parts, scope, memoryLimit) : undefined;
   const explanations = ranking === undefined || newest !== undefined || !request.explain ? [] : await explanationsJson(ranking);
   // Read last, so that all of the answer that can change is of one moment, and nothing large is held while others are let through.
-  const session = liveSession(parts.store, parts.clock.now(), id);
-  const state = readState(parts.store, session.key, session.row.version);
-  const recentTurns = latestTurns(parts.store, session.key, session.row.turnCount, turnLimit);
-  const memories = ranking === undefined || newest !== undefined ? itemsOf(parts, newest ?? []) : relevant(parts, ranking, explanations);
-  return jsonWith({}, { state, memories: jsonArray(memories), recent_turns: recentTurns });
+  return store.read((reader) => {
+    const session = liveSession(reader, id);
+    const state = readState(reader, session.key, session.row.version);
+    const recentTurns = latestTurns(parts, reader, session.key, session.row.turnCount, turnLimit);
+    const memories =
+      ranking === undefined || newest !== undefined ? itemsOf(reader, newest ?? []) : relevant(reader, ranking, explanations);
+    return jsonWith({}, { state, memories: jsonArray(memories), recent_turns: recentTurns });
+  });
 }
 
 /** The memories of a session with a user are among that user's. */
 function scopeOf({ key, row }: LiveSession): Filter {
-  return [row.userId === null ? posting(memoriesBySession, key) : posting(memoriesByUser, hashKey(row.userId))];
+  const { bySession, byUser } = memoryTable.index;
+  return [row.userId === null ? posting(bySession, key) : posting(byUser, hashKey(row.userId))];
 }
 
-function itemsOf({ store }: MemoryParts, keys: readonly BareId[]): JsonText[] {
-  const find = visibleMemories(store);
+function itemsOf(reader: Reader, keys: readonly BareId[]): JsonText[] {
+  const find = visibleMemories(reader);
   return keys.flatMap((key) => {
     const row = find(key);
-    return row === undefined ? [] : [itemJson(store, key, row, 0)];
+    return row === undefined ? [] : [itemJson(reader, key, row, 0)];
   });
 }
 
-function relevant({ store }: MemoryParts, ranking: Ranking, explanations: readonly JsonText[]): JsonText[] {
-  return ranking.matches.map(({ key, row, score }, i) => itemJson(store, key, row, score, explanations[i]));
+function relevant(reader: Reader, ranking: Ranking, explanations: readonly JsonText[]): JsonText[] {
+  return ranking.matches.map(({ key, row, score }, i) => itemJson(reader, key, row, score, explanations[i]));
 }
 
-function itemJson(store: Store, key: BareId, row: MemoryRow, score: number, explanation?: JsonText): JsonText {
-  const { content, createdAt } = memoryMembers(store, key, row);
+function itemJson(reader: Reader, key: BareId, row: MemoryRow, score: number, explanation?: JsonText): JsonText {
+  const { content, createdAt } = memoryMembers(reader, key, row);
   const end = explanation === undefined ? "}" : `,"explanation":${explanation}}`;
   return `{"id":"${withPrefix("mem", key)}",${content},"score":${score}${createdAt}${end}` as JsonText;
 }

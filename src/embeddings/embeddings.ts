@@ -14,7 +14,9 @@ import type { Resolve } from "../lib/outbound.ts";
 import { timeLimit, within } from "../lib/time-limit.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf, nextLabelOf } from "../storage/memory-records.ts";
-import type { Reader, Store, Tx } from "../storage/store.ts";
+import { NO_HOME } from "../lib/ids.ts";
+import type { Reader, Tx } from "../storage/access.ts";
+import type { Store } from "../storage/store.ts";
 import { labels, meta, owed, provider, type ProviderRow } from "../storage/tables.ts";
 import { calibrate, calibrationOf, type ProviderCalibration } from "./calibration.ts";
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
@@ -91,7 +93,7 @@ export class Embeddings {
   #notStarted: { readonly stored: string | undefined } | undefined;
 
   private constructor(store: Store, deps: EmbeddingsDeps, settings: EmbeddingSettings, row: ProviderRow) {
-    const stored = store.get(provider, ROW)?.identity;
+    const stored = store.latest.get(provider, ROW)?.identity;
     this.#store = store;
     this.#deps = deps;
     this.#settings = settings;
@@ -107,7 +109,7 @@ export class Embeddings {
    */
   static async open(store: Store, settings: EmbeddingSettings, deps: EmbeddingsDeps): Promise<Embeddings> {
     const identity = identityOf(settings);
-    const known = store.get(provider, ROW);
+    const known = store.latest.get(provider, ROW);
     const embeddings = new Embeddings(store, deps, settings, known?.identity === identity ? known : { identity });
     try {
       await embeddings.startGenerationIfNeeded();
@@ -126,7 +128,7 @@ export class Embeddings {
     const notStarted = this.#notStarted;
     if (notStarted === undefined) return;
     const row = this.#row;
-    const isStarted = await this.#store.commit((tx) => {
+    const isStarted = await this.#store.commit(NO_HOME, (tx) => {
       // Another provider may have been set meanwhile, with a generation of its own, and is about to be activated.
       if (tx.get(provider, ROW)?.identity !== notStarted.stored) return false;
       startGeneration(tx, row);
@@ -149,7 +151,7 @@ export class Embeddings {
   }
 
   /** Vectors of a previous provider count as owed, whether or not they were removed yet. */
-  progress(reader: Reader = this.#store): Progress {
+  progress(reader: Reader = this.#store.latest): Progress {
     const all = this.#store.count(labels);
     const first = numberKey(this.#firstLabel(reader));
     const isMixed = reader.keys(labels, { from: "", to: first, limit: 1 }).length > 0;
@@ -196,7 +198,7 @@ export class Embeddings {
     await remote.probe();
     if (measured !== undefined) return;
     const row = await measuredBy(remote, identity);
-    await this.#store.commit((tx) => putRow(tx, row));
+    await this.#store.commit(NO_HOME, (tx) => putRow(tx, row));
     if (this.#active.remote === remote) this.#activate(this.#settings, remote);
   }
 
@@ -257,7 +259,7 @@ export class Embeddings {
   }
 
   #activate(settings: EmbeddingSettings, remote: OpenAiEmbedder | undefined): void {
-    const row = this.#store.get(provider, ROW) ?? this.#row;
+    const row = this.#store.latest.get(provider, ROW) ?? this.#row;
     this.#notStarted = undefined;
     this.#settings = settings;
     this.#row = row;
@@ -268,7 +270,7 @@ export class Embeddings {
     return {
       embedder: remote ?? localEmbedder,
       remote,
-      firstLabel: this.#firstLabel(this.#store),
+      firstLabel: this.#firstLabel(this.#store.latest),
       calibration:
         remote === undefined || measured === undefined
           ? undefined

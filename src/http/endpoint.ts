@@ -10,7 +10,7 @@ import { Type, type Static, type TObject, type TProperties, type TSchema } from 
 import type { WireCode } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Scope } from "../lib/scopes.ts";
-import type { Keep } from "./idempotency.ts";
+import type { Once } from "./idempotency.ts";
 import { missingCodes, type PathParameters } from "./path-parameters.ts";
 import { Deleted, exampleOf, Limit, Reason, type Resource } from "./types.ts";
 import type { Fields } from "./validate.ts";
@@ -25,7 +25,8 @@ export interface ApiCaller {
   readonly retentionDays: number;
   readonly requestId: string;
   readonly startedAt: number;
-  readonly keep?: Keep;
+  /** Set for a request with an idempotency key. */
+  readonly once?: Once;
 }
 
 /** Arguments of an operation: the fields of its schemas in camelCase, with their defaults, and no others. */

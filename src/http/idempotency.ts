@@ -1,44 +1,62 @@
 /**
  * One request with an `Idempotency-Key`, however often it is sent, is one change and one answer.
  *
- * The answer is committed in the transaction of the change, under the API key and the idempotency key, and kept for
- * 24 hours. A second request while the first is under way waits for it. Only answers of success are kept: after a failure
- * the same key may try again. A read (search, context) is not for this module: running it again does no harm, while keeping
- * its answer would let a key that may only read fill the disk, and give back what was deleted since.
+ * The answer is committed in the transaction of the change, under the hash of the presented API key and the idempotency key,
+ * and kept for 24 hours. Whether there is one is looked at before the work, and once more in that transaction: of several
+ * requests at the same time one changes something, and the others drop their work and give its answer. Only answers of success
+ * are kept: after a failure the same key may try again. A read (search, context) is not for this module: running it again does
+ * no harm, while keeping its answer would let a key that may only read fill the disk, and give back what was deleted since.
  *
  * @module
  */
+import { randomBytes } from "node:crypto";
 import type { Clock } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
+import { NO_HOME } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
+import type { Log } from "../lib/log.ts";
+import type { Reader, Tx } from "../storage/access.ts";
+import { BadRows } from "../storage/bad-rows.ts";
 import { AFTER_ALL, hashKey, numberKey } from "../storage/keys.ts";
-import type { Store, Tx } from "../storage/store.ts";
-import { idempotency, idempotencyByTime, type IdempotencyRow } from "../storage/tables.ts";
+import type { Store } from "../storage/store.ts";
+import { idempotency, type IdempotencyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
-import { seal, unseal, type SealingKeys } from "./seal.ts";
+import { NONCE_BYTES, seal, unseal, type SealingKeys } from "./seal.ts";
 
+const { byTime } = idempotency.index;
 const KEPT_MS = LIMITS.idempotencyHours * HOUR_MS;
-const HASH_LENGTH = hashKey("").length;
 const ROWS_PER_COMMIT = 500;
 const IDLE_MS = 60_000;
 
 export interface IdempotentRequest extends SealingKeys {
-  /** Owner of the key: the same text under another API key is another key. */
-  keyId: string;
   method: string;
   path: string;
   body: Uint8Array;
 }
 
-/** Writes the answer of a success down, inside the transaction of the change; encrypted when it shows a secret. */
-export type Keep = (tx: Tx, answer: JsonText, how?: { hasSecret: boolean }) => void;
+/** Keeps a request from being done twice, inside the transaction of its change. */
+export interface Once {
+  /** @throws when the request was answered before; nothing is changed then */
+  claim(reader: Reader): void;
+  /** Saves the answer; encrypted when it shows a secret. */
+  save(tx: Tx, answer: JsonText, how: { hasSecret: boolean }): void;
+}
+
+/** Thrown into a work whose request was answered before. */
+class AnsweredBefore extends Error {
+  readonly row: IdempotencyRow;
+
+  constructor(row: IdempotencyRow) {
+    super("The request was answered before");
+    this.row = row;
+  }
+}
 
 export class Idempotency {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #inFlight = new Map<string, Promise<unknown>>();
 
   constructor(store: Store, clock: Clock) {
     this.#store = store;
@@ -54,71 +72,75 @@ export class Idempotency {
   async run(
     request: IdempotentRequest,
     status: number,
-    work: (keep: Keep) => JsonText | Promise<JsonText>,
+    work: (once: Once) => JsonText | Promise<JsonText>,
   ): Promise<{ status: number; answer: JsonText; replayed: boolean }> {
-    const row = hashKey(`${request.keyId} ${request.idempotencyKey}`);
+    const key = rowKeyOf(request);
     const fingerprint = fingerprintOf(request);
-    for (;;) {
-      const kept = this.#kept(row);
-      if (kept !== undefined) {
-        if (kept.fingerprint !== fingerprint) throw usedForAnother(request.idempotencyKey);
-        const answer = kept.sealed === true ? unseal(kept.body, request, row) : kept.body;
-        return { status: kept.status, answer, replayed: true };
-      }
-      const current = this.#inFlight.get(row);
-      if (current === undefined) break;
-      await current;
-    }
-    let written = false;
-    const put: Keep = (tx, answer, how) => {
-      const createdAt = this.#clock.now();
-      const before = tx.get(idempotency, row);
-      if (before !== undefined) tx.remove(idempotencyByTime, numberKey(before.createdAt) + row);
-      const body = how?.hasSecret === true ? { body: seal(answer, request, row), sealed: true as const } : { body: answer };
-      tx.put(idempotency, row, { fingerprint, status, createdAt, ...body });
-      tx.put(idempotencyByTime, numberKey(createdAt) + row, "");
-      written = true;
+    const nonce = randomBytes(NONCE_BYTES);
+    let isSaved = false;
+    const once: Once = {
+      claim(reader) {
+        const kept = keptAnswer(reader, key);
+        if (kept !== undefined) throw new AnsweredBefore(kept);
+      },
+      save(tx, answer, { hasSecret }) {
+        const body = hasSecret ? { body: seal(answer, request, key, nonce), sealed: true as const } : { body: answer };
+        tx.put(idempotency, key, { fingerprint, status, createdAt: tx.now, ...body });
+        isSaved = true;
+      },
     };
-    const working = (async () => {
-      const answer = await work(put);
+    try {
+      this.#store.read((reader) => once.claim(reader));
+      const answer = await work(once);
       // A change that found nothing to change has no transaction to join. Its answer is kept all the same: by the time it is
       // sent again somebody else may have changed what it would then change back.
-      if (!written) await this.#store.commit((tx) => put(tx, answer));
-      return answer;
-    })();
-    const settled = working.catch(() => undefined).finally(() => this.#inFlight.delete(row));
-    this.#inFlight.set(row, settled);
-    return { status, answer: await working, replayed: false };
+      if (!isSaved) {
+        await this.#store.commit(NO_HOME, (tx) => {
+          once.claim(tx);
+          once.save(tx, answer, { hasSecret: false });
+        });
+      }
+      return { status, answer, replayed: false };
+    } catch (error) {
+      if (!(error instanceof AnsweredBefore)) throw error;
+      const { row } = error;
+      if (row.fingerprint !== fingerprint) throw usedForAnother(request.idempotencyKey);
+      return { status: row.status, answer: row.sealed === true ? unseal(row.body, request, key) : row.body, replayed: true };
+    }
   }
 
   /** Forgets answers older than 24 hours. */
-  retention(): Task {
+  retention(log: Log): Task {
+    const name = "idempotency retention";
+    const bad = new BadRows(this.#store, log, name);
     return {
-      name: "idempotency retention",
+      name,
       run: async () => {
         const now = this.#clock.now();
-        const keys = [
+        const entries = [
           { from: "", to: numberKey(Math.max(0, now - KEPT_MS)) },
           // From a clock that was ahead.
           { from: numberKey(now + KEPT_MS), to: AFTER_ALL },
-        ].flatMap((range) => this.#store.keys(idempotencyByTime, { ...range, limit: ROWS_PER_COMMIT }));
-        if (keys.length > 0) {
-          await this.#store.commit((tx) => {
-            for (const key of keys) {
-              tx.remove(idempotencyByTime, key);
-              tx.remove(idempotency, key.slice(-HASH_LENGTH));
-            }
+        ].flatMap((span) => bad.keysOfOthers(byTime, { ...span, limit: ROWS_PER_COMMIT }));
+        if (entries.length > 0) {
+          await bad.commit((tx, isolate) => {
+            for (const entry of entries) isolate(entry, () => tx.remove(idempotency, byTime.recordOf(entry)));
           });
         }
-        return keys.length >= ROWS_PER_COMMIT ? 0 : IDLE_MS;
+        return entries.length >= ROWS_PER_COMMIT ? 0 : IDLE_MS;
       },
     };
   }
+}
 
-  #kept(key: string): IdempotencyRow | undefined {
-    const row = this.#store.get(idempotency, key);
-    return row === undefined || Math.abs(this.#clock.now() - row.createdAt) >= KEPT_MS ? undefined : row;
-  }
+function keptAnswer(reader: Reader, key: string): IdempotencyRow | undefined {
+  const row = reader.get(idempotency, key);
+  return row === undefined || Math.abs(reader.now - row.createdAt) >= KEPT_MS ? undefined : row;
+}
+
+/** The same text under another API key is another key. */
+function rowKeyOf({ presentedKey, idempotencyKey }: SealingKeys): string {
+  return hashKey(`${Bun.CryptoHasher.hash("sha256", presentedKey, "hex")} ${idempotencyKey}`);
 }
 
 /** @throws {ApiError} `invalid_request` unless the key is 1 to 255 printable ASCII characters */

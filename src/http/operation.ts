@@ -173,9 +173,9 @@ export class Operation {
     };
     if (retry === undefined) return this.run(callOf(call.caller));
     const { method, status } = this.endpoint;
-    const identity = { ...retry, keyId: call.caller.keyId, method, path, body: body.bytes };
+    const identity = { ...retry, method, path, body: body.bytes };
     return this.#parts.idempotency
-      .run(identity, status, (keep) => this.endpoint.run(callOf({ ...call.caller, keep }) as never))
+      .run(identity, status, (once) => this.endpoint.run(callOf({ ...call.caller, once }) as never))
       .then((kept) => ({ status: kept.status, body: kept.answer, replayed: kept.replayed, isChange: !kept.replayed }));
   }
 

@@ -8,7 +8,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import { IdSource, type KeyId } from "../lib/ids.ts";
+import { IdSource } from "../lib/ids.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import type { ApiKeyRow } from "../storage/tables.ts";
 import type { Arrivals } from "./arrivals.ts";
@@ -199,7 +199,7 @@ export class Pipeline {
   #callerOf({ requestId, startedAt }: Exchange, key: ApiKeyRow): ApiCaller {
     return {
       actor: key.prefix,
-      keyId: key.id as KeyId,
+      keyId: key.id,
       scopes: key.scopes,
       retentionDays: this.#parts.keys.retentionDays(key),
       requestId,

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import type { IdSource } from "../lib/ids.ts";
+import { NO_HOME, type IdSource } from "../lib/ids.ts";
 
 const SANE = /^[\w.:/+=-]{1,128}$/;
 
 export function requestIdOf(headers: Headers, ids: IdSource): string {
   const sent = headers.get("x-request-id");
-  return sent !== null && SANE.test(sent) ? sent : ids.next("req");
+  return sent !== null && SANE.test(sent) ? sent : ids.next("req", NO_HOME);
 }

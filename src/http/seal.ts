@@ -3,16 +3,16 @@
  * before it had the answer gets the secret when it asks again, and the disk has it nowhere in clear.
  *
  * The cipher's key follows from two texts that only the client has: the API key it presented, of which the store has a hash,
- * and the Idempotency-Key, of which it has another. AES-256-GCM, its key by HKDF with SHA-256. Pure but for the nonce.
+ * and the Idempotency-Key, of which it has another. AES-256-GCM, its key by HKDF with SHA-256.
  *
  * @module
  */
-import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, hkdfSync } from "node:crypto";
 import { toJson, type JsonText } from "../lib/json.ts";
 
 const CIPHER = "aes-256-gcm";
 const KEY_BYTES = 32;
-const NONCE_BYTES = 12;
+export const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const PURPOSE = "cairn: answer kept for an Idempotency-Key";
 
@@ -22,9 +22,13 @@ export interface SealingKeys {
   idempotencyKey: string;
 }
 
-/** A JSON object whose only member is the nonce, the encrypted answer and its tag, in base64. @param about - what it belongs to */
-export function seal(answer: JsonText, keys: SealingKeys, about: string): JsonText {
-  const nonce = randomBytes(NONCE_BYTES);
+/**
+ * A JSON object whose only member is the nonce, the encrypted answer and its tag, in base64.
+ *
+ * @param about - what it belongs to
+ * @param nonce - random bytes; no two answers that are kept may have the same
+ */
+export function seal(answer: JsonText, keys: SealingKeys, about: string, nonce: Uint8Array): JsonText {
   const cipher = createCipheriv(CIPHER, cipherKey(keys), nonce).setAAD(Buffer.from(about));
   const sealed = Buffer.concat([nonce, cipher.update(answer, "utf8"), cipher.final(), cipher.getAuthTag()]);
   return toJson({ sealed: sealed.toString("base64") });

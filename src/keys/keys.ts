@@ -10,21 +10,23 @@
 import { randomBase62 } from "../lib/base62.ts";
 import { DAY_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, withPrefix, type KeyId } from "../lib/ids.ts";
+import { bare, isId, NO_HOME, type KeyId } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { hasScope, type Scope } from "../lib/scopes.ts";
 import { toIso } from "../lib/time.ts";
+import type { Reader, Tx } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
-import type { Reader, Tx } from "../storage/store.ts";
-import { apiKeys, apiKeysById, deletedKeys, type ApiKeyRow } from "../storage/tables.ts";
+import { apiKeys, deletedKeys, type ApiKeyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { commitFor, commitSecret, recordAdmin, type Caller, type Records } from "../traces/record.ts";
+import { hashOfId } from "./hash-of-id.ts";
 import type { LastUses } from "./last-use.ts";
 import { RATE_LIMITS, type RateLimit, type Tier } from "./tiers.ts";
 
+const { byId } = apiKeys.index;
 const PREFIX = "crn_";
 const SECRET_LENGTH = 24;
 export const KEY_SHAPE = /^crn_[0-9A-Za-z]{24}$/;
@@ -51,10 +53,10 @@ export interface KeyParts extends Records {
 export type KeyMaker = Caller & { scopes: readonly string[] };
 
 /** The key that a request presented, if there is one of that secret and its time has not passed. */
-export function findKey(reader: Reader, now: number, presented: string): ApiKeyRow | undefined {
+export function findKey(reader: Reader, presented: string): ApiKeyRow | undefined {
   if (!KEY_SHAPE.test(presented)) return undefined;
   const row = reader.get(apiKeys, hashOf(presented));
-  return row === undefined || hasEnded(row, now) ? undefined : row;
+  return row === undefined || hasEnded(row, reader.now) ? undefined : row;
 }
 
 function hasEnded({ expiresAt }: ApiKeyRow, now: number): boolean {
@@ -69,8 +71,8 @@ function hasEnded({ expiresAt }: ApiKeyRow, now: number): boolean {
 export function createKey(records: Records, caller: KeyMaker, input: NewKey): Promise<JsonText> {
   refuseMoreScopes(caller, input.scopes);
   const secret = newSecret();
-  return commitSecret(records, caller, (tx) => {
-    const row = putNewKey(tx, records, caller, secret, input);
+  return commitSecret(records, caller, NO_HOME, (tx) => {
+    const row = addNewKey(tx, caller, secret, input);
     return keyJson(row, null, secret);
   });
 }
@@ -94,9 +96,9 @@ export function rollKey(
   { overlapMs, expiresAt, force = false }: { overlapMs: number; expiresAt?: number | undefined; force?: boolean | undefined },
 ): Promise<JsonText> {
   const secret = newSecret();
-  return commitSecret(records, caller, (tx) => {
+  return commitSecret(records, caller, NO_HOME, (tx) => {
     const { hash, row: before } = findById(tx, id);
-    const now = records.clock.now();
+    const { now } = tx;
     if (hasEnded(before, now)) {
       throw new ApiError("resource_not_found", `API key ${id} has ended. Make a new one.`, { param: "key_id" });
     }
@@ -106,12 +108,12 @@ export function rollKey(
       });
     }
     refuseMoreScopes(caller, before.scopes);
-    if (!force && expiresAt !== undefined && expiresAt < (before.expiresAt ?? Infinity)) refuseEndOfLastAdmin(tx, before, now);
+    if (!force && expiresAt !== undefined && expiresAt < (before.expiresAt ?? Infinity)) refuseEndOfLastAdmin(tx, before);
     const { lastUsedAt: _, ...kept } = before;
-    const row = putKey(tx, records, secret, { ...kept, expiresAt: expiresAt ?? before.expiresAt, rolledFrom: before.id });
+    const row = addKey(tx, secret, { ...kept, expiresAt: expiresAt ?? before.expiresAt, rolledFrom: before.id });
     const endsAt = Math.min(now + overlapMs, before.expiresAt ?? Infinity);
     tx.put(apiKeys, hash, { ...before, expiresAt: endsAt, rolledTo: row.id });
-    recordAdmin(tx, records, caller, "api_key.rolled", {
+    recordAdmin(tx, caller, "api_key.rolled", {
       ...tracedKey(before),
       rolled_to: row.id,
       rolled_to_prefix: row.prefix,
@@ -132,17 +134,17 @@ function refuseMoreScopes(caller: KeyMaker, scopes: readonly string[]): void {
 /** Makes the first key, with all scopes, when there is none. @returns it, to be shown once */
 export async function createFirstKey(records: Records, caller: Caller): Promise<string | undefined> {
   // Without a commit where there is nothing to do, so that a start needs no space on the disk.
-  if (hasKeys(records.store)) return undefined;
+  if (records.store.read(hasKeys)) return undefined;
   const secret = newSecret();
-  return records.store.commit((tx) => {
+  return records.store.commit(NO_HOME, (tx) => {
     if (hasKeys(tx)) return undefined;
-    putNewKey(tx, records, caller, secret, { name: "first key", scopes: ["admin"], tier: "enterprise" });
+    addNewKey(tx, caller, secret, { name: "first key", scopes: ["admin"], tier: "enterprise" });
     return secret;
   });
 }
 
 function hasKeys(reader: Reader): boolean {
-  return !reader.isEmpty(apiKeysById);
+  return !reader.isEmpty(apiKeys);
 }
 
 /**
@@ -158,7 +160,7 @@ export async function keyRegistration(records: Records, caller: Caller, secret: 
     await registerKey(records, caller, secret, log);
     isDone = true;
   } catch (error) {
-    if (!(error instanceof ApiError) || !hasKeys(records.store)) throw error;
+    if (!(error instanceof ApiError) || !records.store.read(hasKeys)) throw error;
     log.error("CAIRN_API_KEY is not a key yet: it is tried again until it can be written", { reason: error.message });
   }
   return {
@@ -174,16 +176,18 @@ export async function keyRegistration(records: Records, caller: Caller, secret: 
 
 /** With all scopes, unless it is there already or was deleted. */
 async function registerKey(records: Records, caller: Caller, secret: string, log: Log): Promise<void> {
-  const { store, clock } = records;
+  const { store } = records;
   const hash = hashOf(secret);
   const isNew = (reader: Reader) => !reader.has(apiKeys, hash) && !reader.has(deletedKeys, hash);
-  if (isNew(store)) {
-    await store.commit((tx) => {
-      if (isNew(tx)) putNewKey(tx, records, caller, secret, { name: "from the environment", scopes: ["admin"], tier: "enterprise" });
+  if (store.read(isNew)) {
+    await store.commit(NO_HOME, (tx) => {
+      if (isNew(tx)) addNewKey(tx, caller, secret, { name: "from the environment", scopes: ["admin"], tier: "enterprise" });
     });
   }
-  const row = store.get(apiKeys, hash);
-  const reason = row === undefined ? "it was deleted" : hasEnded(row, clock.now()) ? "it has ended" : undefined;
+  const { row, reason } = store.read((reader) => {
+    const found = reader.get(apiKeys, hash);
+    return { row: found, reason: found === undefined ? "it was deleted" : hasEnded(found, reader.now) ? "it has ended" : undefined };
+  });
   if (reason === undefined) return;
   log.warn("CAIRN_API_KEY is refused and opens nothing: put another key there", {
     reason,
@@ -194,21 +198,23 @@ async function registerKey(records: Records, caller: Caller, secret: string, log
 
 /** Newest first. */
 export function listKeys({ store, lastUses }: Pick<KeyParts, "store" | "lastUses">, page: Page<KeyId>): JsonText {
-  const rows = store.rows(apiKeysById, {
-    from: "",
-    to: page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter),
-    limit: page.limit + 1,
-    descending: true,
+  return store.read((reader) => {
+    const entries = reader.keys(byId, {
+      from: "",
+      to: page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter),
+      limit: page.limit + 1,
+      descending: true,
+    });
+    const items = entries.slice(0, page.limit).flatMap((entry) => {
+      const row = reader.get(apiKeys, byId.recordOf(entry));
+      return row === undefined ? [] : [{ id: row.id, json: keyJson(row, lastUseOf(row, lastUses)) }];
+    });
+    return listOf(items, entries.length > page.limit);
   });
-  const items = rows.slice(0, page.limit).flatMap(({ key, row: hash }) => {
-    const row = store.get(apiKeys, hash);
-    return row === undefined ? [] : [{ id: withPrefix("key", key), json: keyJson(row, lastUseOf(row, lastUses)) }];
-  });
-  return listOf(items, rows.length > page.limit);
 }
 
 export function getKey({ store, lastUses }: KeyParts, id: string): JsonText {
-  const { row } = findById(store, id);
+  const { row } = store.read((reader) => findById(reader, id));
   return keyJson(row, lastUseOf(row, lastUses));
 }
 
@@ -228,13 +234,12 @@ export function deleteKey(
   id: string,
   { reason, force = false }: { reason?: string | undefined; force?: boolean | undefined } = {},
 ): Promise<JsonText> {
-  return commitFor(records, caller, (tx) => {
+  return commitFor(records, caller, NO_HOME, (tx) => {
     const { hash, row } = findById(tx, id);
-    if (!force) refuseEndOfLastAdmin(tx, row, records.clock.now());
+    if (!force) refuseEndOfLastAdmin(tx, row);
     tx.remove(apiKeys, hash);
-    tx.remove(apiKeysById, bare(row.id as KeyId));
-    tx.put(deletedKeys, hash, { deletedAt: records.clock.now() });
-    recordAdmin(tx, records, caller, "api_key.revoked", { ...tracedKey(row), reason: reason ?? null });
+    tx.put(deletedKeys, hash, { deletedAt: tx.now });
+    recordAdmin(tx, caller, "api_key.revoked", { ...tracedKey(row), reason: reason ?? null });
     return jsonObject({ object: toJson("api_key"), id: toJson(row.id), deleted: toJson(true) });
   });
 }
@@ -244,14 +249,14 @@ export function deleteKey(
  *
  * @throws {ApiError} `invalid_request` when a key is a usable admin key, and no other is
  */
-function refuseEndOfLastAdmin(reader: Reader, row: ApiKeyRow, now: number): void {
-  const isUsableAdmin = (key: ApiKeyRow) => hasScope(key.scopes, "admin") && !hasEnded(key, now) && key.rolledTo === undefined;
+function refuseEndOfLastAdmin(reader: Reader, row: ApiKeyRow): void {
+  const isUsableAdmin = (key: ApiKeyRow) => hasScope(key.scopes, "admin") && !hasEnded(key, reader.now) && key.rolledTo === undefined;
   if (!isUsableAdmin(row)) return;
   // Both ends of the list: most often the first key ever made, or one of the latest, is an admin key too.
   for (const descending of [false, true]) {
     const span = { from: "", to: AFTER_ALL, limit: LIMITS.adminKeysSearchedMax / 2, descending };
-    for (const { row: hash } of reader.rows(apiKeysById, span)) {
-      const key = reader.get(apiKeys, hash);
+    for (const entry of reader.keys(byId, span)) {
+      const key = reader.get(apiKeys, byId.recordOf(entry));
       if (key !== undefined && key.id !== row.id && isUsableAdmin(key)) return;
     }
   }
@@ -263,16 +268,16 @@ function refuseEndOfLastAdmin(reader: Reader, row: ApiKeyRow, now: number): void
 }
 
 function findById(reader: Reader, id: string): { hash: string; row: ApiKeyRow } {
-  const hash = isId("key", id) ? reader.get(apiKeysById, bare(id)) : undefined;
+  const hash = isId("key", id) ? hashOfId(reader, bare(id)) : undefined;
   const row = hash === undefined ? undefined : reader.get(apiKeys, hash);
   if (hash === undefined || row === undefined)
     throw new ApiError("resource_not_found", `There is no API key ${id.slice(0, 64)}.`, { param: "key_id" });
   return { hash, row };
 }
 
-function putNewKey(tx: Tx, records: Records, caller: Caller, secret: string, input: NewKey): ApiKeyRow {
+function addNewKey(tx: Tx, caller: Caller, secret: string, input: NewKey): ApiKeyRow {
   const { perMinute, burst } = (input.tier === "enterprise" ? input.rateLimit : undefined) ?? RATE_LIMITS[input.tier];
-  const row = putKey(tx, records, secret, {
+  const row = addKey(tx, secret, {
     name: input.name,
     scopes: [...new Set(input.scopes)],
     tier: input.tier,
@@ -280,7 +285,7 @@ function putNewKey(tx: Tx, records: Records, caller: Caller, secret: string, inp
     burst,
     expiresAt: input.expiresAt ?? null,
   });
-  recordAdmin(tx, records, caller, "api_key.created", {
+  recordAdmin(tx, caller, "api_key.created", {
     ...tracedKey(row),
     rate_limit: { per_minute: perMinute, burst },
     expires_at: isoOrNull(row.expiresAt),
@@ -294,11 +299,9 @@ function tracedKey({ id, prefix, name, scopes, tier }: ApiKeyRow): Record<string
 }
 
 /** @param input - what does not follow from the secret and the moment */
-function putKey(tx: Tx, records: Records, secret: string, input: Omit<ApiKeyRow, "id" | "prefix" | "createdAt">): ApiKeyRow {
-  const id = records.ids.next("key");
-  const row: ApiKeyRow = { ...input, id, prefix: secret.slice(0, SHOWN_LENGTH), createdAt: records.clock.now() };
-  tx.put(apiKeys, hashOf(secret), row);
-  tx.put(apiKeysById, bare(id), hashOf(secret));
+function addKey(tx: Tx, secret: string, input: Omit<ApiKeyRow, "id" | "prefix" | "createdAt">): ApiKeyRow {
+  const row: ApiKeyRow = { ...input, id: tx.id("key"), prefix: secret.slice(0, SHOWN_LENGTH), createdAt: tx.now };
+  tx.add(apiKeys, hashOf(secret), row);
   return row;
 }
 

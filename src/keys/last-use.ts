@@ -12,9 +12,11 @@
 import { bare, type KeyId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import type { Store, Tx } from "../storage/store.ts";
-import { apiKeys, apiKeysById, type ApiKeyRow } from "../storage/tables.ts";
+import type { Tx } from "../storage/access.ts";
+import type { Store } from "../storage/store.ts";
+import { apiKeys, type ApiKeyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
+import { hashOfId } from "./hash-of-id.ts";
 
 const NAME = "last use of keys";
 const WRITE_EVERY_MS = 60_000;
@@ -70,7 +72,7 @@ export class LastUses {
 }
 
 function putLastUse(tx: Tx, id: string, at: number): void {
-  const hash = tx.get(apiKeysById, bare(id as KeyId));
+  const hash = hashOfId(tx, bare(id as KeyId));
   const row = hash === undefined ? undefined : tx.get(apiKeys, hash);
   if (hash === undefined || row === undefined) return;
   tx.put(apiKeys, hash, { ...row, lastUsedAt: at });

@@ -3,9 +3,13 @@
  *
  * ```
  * sess_0VQk3aB4x1Zq
- *      └──┬──┘└─┬─┘
- *   Unix ms (7)  5 that start at random in each millisecond and rise within it
+ *      └──┬──┘└┬─┘└┬┘
+ *   Unix ms (7) │  home (2)
+ *       3 that start at random in each millisecond and rise within it
  * ```
+ * A home is a hash of the user, or of the session where there is none: all records of one user can lie together when the
+ * store is spread over several machines, and an id alone says where its record is.
+ *
  * So an id is its own sort key and its own page cursor. The source never goes back: when the system's clock does, ids
  * continue from the last millisecond until the clock has caught up. That is why the time of an id is never before that of
  * its record, and can be after it: times of records come from the clock.
@@ -30,13 +34,33 @@ export type KeyId = Id<"key">;
 export type BareId = string & { readonly __bare?: never };
 
 const TIME_WIDTH = 7;
-const COUNTER_WIDTH = 5;
+const HOME_WIDTH = 2;
+const COUNTER_WIDTH = 3;
 const COUNTERS = 62 ** COUNTER_WIDTH;
 /** The last millisecond that an id can have, in 2081. */
 const TIME_MAX = 62 ** TIME_WIDTH - 1;
-export const BARE_ID_LENGTH = TIME_WIDTH + COUNTER_WIDTH;
+export const BARE_ID_LENGTH = TIME_WIDTH + COUNTER_WIDTH + HOME_WIDTH;
 
-/** Where new ids come from. One per process, handed down; `startAfter` is the newest id that the store knows. */
+/** Two base62 characters: one of 3,844 places for the records of a user. */
+export type Home = string & { readonly __home?: never };
+
+/** The home of records that belong to no user: keys, webhooks, settings. */
+export const NO_HOME: Home = "0".repeat(HOME_WIDTH);
+
+const HOMES = 62 ** HOME_WIDTH;
+
+/** The home of a user's records; a session without a user has one by chance, and its records follow it. */
+export function homeOfUser(userId: string | null): Home {
+  return toBase62(userId === null ? Math.floor(chance() * HOMES) : Bun.hash.xxHash32(userId) % HOMES, HOME_WIDTH);
+}
+
+/** The home that an id names; `NO_HOME` for what is no id. */
+export function homeOf(id: string): Home {
+  const home = id.slice(-HOME_WIDTH);
+  return /^[0-9A-Za-z]{2}$/.test(home) ? home : NO_HOME;
+}
+
+/** Where new ids come from. One per store; `startAfter` is the newest id that the store knows. */
 export class IdSource {
   #lastMs = 0;
   #counter = 0;
@@ -51,7 +75,7 @@ export class IdSource {
     this.#random = options.random ?? chance;
     if (options.startAfter !== undefined) {
       this.#lastMs = bareIdTime(options.startAfter);
-      this.#counter = fromBase62(options.startAfter.slice(TIME_WIDTH));
+      this.#counter = fromBase62(options.startAfter.slice(TIME_WIDTH, TIME_WIDTH + COUNTER_WIDTH));
     }
   }
 
@@ -60,11 +84,11 @@ export class IdSource {
    *
    * @throws {ApiError} `service_unavailable` after the very last one, which takes a store that was made to hold it
    */
-  bare(): BareId {
+  bare(home: Home): BareId {
     const now = Math.min(this.#clock.now(), TIME_MAX);
     if (now > this.#lastMs) {
       this.#lastMs = now;
-      // Starting in the lower half leaves at least 458 million ids for the millisecond.
+      // Starting in the lower half leaves at least 119,164 ids for the millisecond.
       this.#counter = Math.floor((this.#random() * COUNTERS) / 2);
     } else if (this.#counter + 1 < COUNTERS) {
       this.#counter++;
@@ -77,11 +101,11 @@ export class IdSource {
       this.#written = toBase62(this.#lastMs, TIME_WIDTH);
       this.#writtenMs = this.#lastMs;
     }
-    return this.#written + toBase62(this.#counter, COUNTER_WIDTH);
+    return this.#written + toBase62(this.#counter, COUNTER_WIDTH) + home;
   }
 
-  next<Prefix extends IdPrefix>(prefix: Prefix): Id<Prefix> {
-    return `${prefix}_${this.bare()}`;
+  next<Prefix extends IdPrefix>(prefix: Prefix, home: Home): Id<Prefix> {
+    return `${prefix}_${this.bare(home)}`;
   }
 }
 
@@ -92,7 +116,7 @@ export function bareIdTime(bare: BareId): number {
 
 /** The smallest 12 characters an id of this millisecond can have: a bound for ranges. Times outside the range of ids are clamped. */
 export function firstBareIdAt(ms: number): BareId {
-  return toBase62(Math.min(Math.max(0, ms), TIME_MAX), TIME_WIDTH) + "0".repeat(COUNTER_WIDTH);
+  return toBase62(Math.min(Math.max(0, ms), TIME_MAX), TIME_WIDTH) + "0".repeat(COUNTER_WIDTH + HOME_WIDTH);
 }
 
 const SHAPES = Object.fromEntries(ID_PREFIXES.map((prefix) => [prefix, new RegExp(`^${prefix}_[0-9A-Za-z]{12}$`)])) as Record<

@@ -14,6 +14,7 @@ export const CACHE_BYTES_MAX = {
   sessions: 7 * MIB,
   memories: 12 * MIB,
   removals: MIB / 4,
+  webhooks: MIB / 4,
   recentTurns: 5 * MIB,
   /** Vectors of the sessions and users that were searched last. */
   residentVectors: 22 * MIB,

@@ -18,12 +18,13 @@ import type { Active } from "../embeddings/embeddings.ts";
 import type { Embedding } from "../embeddings/embedder.ts";
 import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { HOUR_MS } from "../lib/duration.ts";
-import { withPrefix, type BareId } from "../lib/ids.ts";
+import { NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
 import { BadRows } from "../storage/bad-rows.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
-import { firstLabelOf, putMemory, removeVector } from "../storage/memory-records.ts";
+import { firstLabelOf, removeVector } from "../storage/memory-records.ts";
 import { labels, memories, owed, type MemoryRow } from "../storage/tables.ts";
-import type { Store, Tx } from "../storage/store.ts";
+import type { Tx } from "../storage/access.ts";
+import type { Store } from "../storage/store.ts";
 import type { Task } from "../tasks/task.ts";
 import { newEmbedding, type MemoryParts } from "./memories.ts";
 
@@ -142,7 +143,7 @@ class Watch {
 
 /** Takes out some vectors of a provider before. @returns whether there were any */
 async function takeOut({ store, vectors }: MemoryParts, bad: BadRows): Promise<boolean> {
-  const old = bad.keysOfOthers(labels, { from: "", to: numberKey(firstLabelOf(store)), limit: TAKEN_OUT_PER_COMMIT });
+  const old = bad.keysOfOthers(labels, { from: "", to: numberKey(store.read(firstLabelOf)), limit: TAKEN_OUT_PER_COMMIT });
   if (old.length === 0) return false;
   await bad.commit((tx, isolate) => {
     for (const label of old) isolate(label, () => takeOutOne(tx, label));
@@ -203,13 +204,14 @@ function nextBatch(
 ): { owed: Owed[]; next: string | undefined } {
   const batch: Owed[] = [];
   let characters = 0;
-  const rows = store.rows(owed, { from, to: AFTER_ALL, limit: LOOKED_AT_PER_RUN });
+  const reader = store.latest;
+  const rows = reader.rows(owed, { from, to: AFTER_ALL, limit: LOOKED_AT_PER_RUN });
   for (const { key, row: mark } of rows) {
     const wasRefused = mark === markOf(active);
     if ((wasRefused && !isOfferingAll) || bad.has(key)) continue;
     let text: string | undefined;
     try {
-      text = textOf(store.get(memories, key));
+      text = textOf(reader.get(memories, key));
     } catch (error) {
       bad.note(key, error);
       continue;
@@ -235,7 +237,7 @@ type Outcome = "made" | "refused" | "failed";
 
 async function make(parts: MemoryParts, active: Active, batch: readonly Owed[], bad: BadRows): Promise<(Outcome | undefined)[]> {
   // What cannot be stored need not be paid for: this finds out if the disk is full.
-  if (active.remote !== undefined) await parts.store.commit(() => undefined);
+  if (active.remote !== undefined) await parts.store.commit(NO_HOME, () => undefined);
   const embedded = async ({ key, text }: Owed) => {
     try {
       return text === undefined ? undefined : await embeddingOf(active, text);
@@ -245,7 +247,7 @@ async function make(parts: MemoryParts, active: Active, batch: readonly Owed[], 
     }
   };
   const made = await Promise.all(batch.map(embedded));
-  const outcomes = await parts.store.commit((tx) => batch.map((item, i) => settle(tx, parts, active, item, made[i])));
+  const outcomes = await parts.store.commit(NO_HOME, (tx) => batch.map((item, i) => settle(tx, active, item, made[i])));
   parts.vectors.changed();
   return outcomes;
 }
@@ -266,7 +268,6 @@ async function embeddingOf({ embedder, remote }: Active, text: string): Promise<
  */
 function settle(
   tx: Tx,
-  parts: MemoryParts,
   active: Active,
   { key, text, wasRefused }: Owed,
   made: Embedding | "refused" | "failed" | undefined,
@@ -282,6 +283,6 @@ function settle(
     return wasRefused ? undefined : "refused";
   }
   tx.remove(owed, key);
-  putMemory(tx, key, { ...row, embedding: newEmbedding(tx, parts, key, made) }, row);
+  tx.put(memories, key, { ...row, embedding: newEmbedding(tx, key, made) });
   return "made";
 }

@@ -10,7 +10,7 @@ import { nextTurn } from "../lib/clock.ts";
 import { textBytes } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { FairSemaphore } from "../lib/fair-semaphore.ts";
-import { bare, isId, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
+import { bare, homeOf, isId, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
@@ -21,22 +21,12 @@ import type { Active, Embeddings } from "../embeddings/embeddings.ts";
 import { diffObjects, isEmptyDiff } from "../sessions/diff.ts";
 import { isAnyBeingRemoved, isBeingRemoved } from "../sessions/removal.ts";
 import { laterOf, liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
+import type { Reader, Tx } from "../storage/access.ts";
 import { hashKey } from "../storage/keys.ts";
-import { isCreatedWithin, listRecords, type CreatedFilter } from "../storage/list.ts";
-import { firstLabelOf, putMemory, putVector, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
+import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
+import { firstLabelOf, putVector, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
 import type { Page } from "../storage/page.ts";
-import type { Reader, Store, Tx } from "../storage/store.ts";
-import {
-  memories,
-  memoriesAhead,
-  memoriesBySession,
-  memoriesByTag,
-  memoriesByType,
-  memoriesByUser,
-  owed,
-  sessions,
-  type MemoryRow,
-} from "../storage/tables.ts";
+import { memories, owed, sessions, type MemoryRow } from "../storage/tables.ts";
 import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
 import type { Activator } from "../tasks/task.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
@@ -65,16 +55,15 @@ export interface NewMemory {
 
 export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMemory): Promise<JsonText> {
   parts.quotas?.refuseGrowth();
-  liveSession(parts.store, parts.clock.now(), input.sessionId);
+  parts.store.read((reader) => liveSession(reader, input.sessionId));
   refuseLongContent(input.content);
   const { active } = parts.embeddings;
   const embedding = input.embed ? await parts.embeddings.embedMemory(active, input.content) : undefined;
-  const answer = await commitFor(parts, caller, (tx) => {
-    const session = liveSession(tx, parts.clock.now(), input.sessionId);
+  const answer = await commitFor(parts, caller, homeOf(input.sessionId), (tx) => {
+    const session = liveSession(tx, input.sessionId);
     const firstLabel = firstLabelOf(tx);
-    const id = parts.ids.next("mem");
+    const id = tx.id("mem");
     const key = bare(id);
-    const createdAt = parts.clock.now();
     const row: MemoryRow = {
       sessionId: session.id,
       userId: session.row.userId,
@@ -82,14 +71,14 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
       type: input.type,
       tags: input.tags,
       metadata: input.metadata,
-      createdAt,
+      createdAt: tx.now,
       embed: input.embed,
     };
-    if (input.embed) embed(tx, parts, active, key, row, embedding);
-    putMemory(tx, key, row);
-    tx.put(sessions, session.key, { ...session.row, memoryCount: session.row.memoryCount + 1, updatedAt: laterOf(session.row, createdAt) });
+    if (input.embed) embed(tx, active, key, row, embedding);
+    tx.add(memories, key, row);
+    tx.put(sessions, session.key, { ...session.row, memoryCount: session.row.memoryCount + 1, updatedAt: laterOf(session.row, tx.now) });
     const json = memoryJson(id, row, firstLabel);
-    record(tx, parts, caller, {
+    record(tx, caller, {
       action: "memory.created",
       sessionId: session.id,
       userId: row.userId,
@@ -109,12 +98,12 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
 }
 
 /** Gives a memory its vector; when there is none, or none of the provider that is set by now, it is owed. */
-function embed(tx: Tx, parts: MemoryParts, active: Active, memory: BareId, row: MemoryRow, embedding: Embedding | undefined): void {
+function embed(tx: Tx, active: Active, memory: BareId, row: MemoryRow, embedding: Embedding | undefined): void {
   if (embedding === undefined || firstLabelOf(tx) !== active.firstLabel) {
     tx.put(owed, memory, "");
     return;
   }
-  row.embedding = newEmbedding(tx, parts, memory, embedding);
+  row.embedding = newEmbedding(tx, memory, embedding);
 }
 
 /** To be called after a commit that stored a vector or owes one. */
@@ -123,8 +112,8 @@ function noteVectors(parts: MemoryParts, embedding: Embedding | undefined): void
   else parts.vectors.changed();
 }
 
-export function newEmbedding(tx: Tx, { ids }: Records, memory: BareId, embedding: Embedding): NonNullable<MemoryRow["embedding"]> {
-  return { id: ids.next("emb"), label: putVector(tx, memory, encodeVector(embedding)) };
+export function newEmbedding(tx: Tx, memory: BareId, embedding: Embedding): NonNullable<MemoryRow["embedding"]> {
+  return { id: tx.id("emb", homeOf(memory)), label: putVector(tx, memory, encodeVector(embedding)) };
 }
 
 /** A memory as the wire has it. A vector of a provider before, whose label is below the first, counts as none. */
@@ -157,8 +146,8 @@ interface MemoryMembers {
  * Cached with the row: a search for ten memories takes 50 µs so, and 65 µs without. Joined, since a template is put together
  * each time it becomes part of another one.
  */
-export function memoryMembers(store: Store, key: BareId, row: MemoryRow): MemoryMembers {
-  return store.derived(memories, key, row, () => membersOf(row), bytesOfMembers);
+export function memoryMembers(reader: Reader, key: BareId, row: MemoryRow): MemoryMembers {
+  return reader.derived(memories, key, row, () => membersOf(row), bytesOfMembers);
 }
 
 function membersOf({ sessionId, content, type, tags, createdAt }: MemoryRow): MemoryMembers {
@@ -183,7 +172,7 @@ export function visibleMemories(reader: Reader): (key: BareId) => MemoryRow | un
   const isAnyGone = isAnyBeingRemoved(reader);
   return (key) => {
     const row = reader.get(memories, key);
-    return row !== undefined && isAnyGone && isBeingRemoved(reader, row.sessionId as SessionId) ? undefined : row;
+    return row !== undefined && isAnyGone && isBeingRemoved(reader, row.sessionId) ? undefined : row;
   };
 }
 
@@ -196,8 +185,10 @@ function findMemory(reader: Reader, id: string): { id: MemoryId; key: BareId; ro
 }
 
 export function getMemory({ store }: Records, id: string): JsonText {
-  const memory = findMemory(store, id);
-  return memoryJson(memory.id, memory.row, firstLabelOf(store));
+  return store.read((reader) => {
+    const memory = findMemory(reader, id);
+    return memoryJson(memory.id, memory.row, firstLabelOf(reader));
+  });
 }
 
 export interface MemoryFilter {
@@ -209,24 +200,27 @@ export interface MemoryFilter {
 }
 
 /** @throws {ApiError} `session_not_found` when the filter names no live session */
-export function memoryPostings({ store, clock }: Records, filter: MemoryFilter): Filter {
+export function memoryPostings(reader: Reader, filter: MemoryFilter): Filter {
+  const { bySession, byUser, byType, byTag } = memories.index;
   const postings = [];
-  if (filter.sessionId !== undefined) postings.push(posting(memoriesBySession, liveSession(store, clock.now(), filter.sessionId).key));
-  if (filter.userId !== undefined) postings.push(posting(memoriesByUser, hashKey(filter.userId)));
-  if (filter.type !== undefined) postings.push(posting(memoriesByType, hashKey(filter.type)));
-  if (filter.tags !== undefined && filter.tags.length > 0) postings.push(posting(memoriesByTag, ...filter.tags.map(hashKey)));
+  if (filter.sessionId !== undefined) postings.push(posting(bySession, liveSession(reader, filter.sessionId).key));
+  if (filter.userId !== undefined) postings.push(posting(byUser, hashKey(filter.userId)));
+  if (filter.type !== undefined) postings.push(posting(byType, hashKey(filter.type)));
+  if (filter.tags !== undefined && filter.tags.length > 0) postings.push(posting(byTag, ...filter.tags.map(hashKey)));
   return postings;
 }
 
-export async function listMemories(records: Records, filter: MemoryFilter & CreatedFilter, page: Page<MemoryId>): Promise<JsonText> {
-  const { store } = records;
-  const listed = { prefix: "mem", table: memories, ahead: memoriesAhead } as const;
-  return listRecords(records, listed, memoryPostings(records, filter), filter, page, () => {
-    const [find, firstLabel] = [visibleMemories(store), firstLabelOf(store)];
-    return (key, id) => {
-      const row = find(key);
-      return row !== undefined && isCreatedWithin(row.createdAt, filter) ? memoryJson(id, row, firstLabel) : undefined;
-    };
+export async function listMemories(
+  { store, listLooksMax }: Records,
+  filter: MemoryFilter & CreatedFilter,
+  page: Page<MemoryId>,
+): Promise<JsonText> {
+  const postings = store.read((reader) => memoryPostings(reader, filter));
+  const { ahead } = memories.index;
+  const listing = { prefix: "mem", table: memories, ahead, filter: postings, created: filter, looksMax: listLooksMax } as const;
+  return store.list(listing, page, (reader, key, id) => {
+    const row = visibleMemories(reader)(key);
+    return row !== undefined && isCreatedWithin(row.createdAt, filter) ? memoryJson(id, row, firstLabelOf(reader)) : undefined;
   });
 }
 
@@ -234,9 +228,10 @@ export async function listMemories(records: Records, filter: MemoryFilter & Crea
  * Up to `limit` of one session or user. Where many are passed over, as their session is being removed, other requests are answered
  * in between.
  */
-export async function newestMemories(reader: Reader, scope: Filter, limit: number): Promise<BareId[]> {
+export async function newestMemories({ store }: Records, scope: Filter, limit: number): Promise<BareId[]> {
   const found: BareId[] = [];
   if (limit === 0) return found;
+  const reader = store.latest;
   let find = visibleMemories(reader);
   for (const key of walkInSteps(reader, memories, scope)) {
     if (typeof key !== "string") {
@@ -256,14 +251,14 @@ export interface MemoryChanges {
 
 /** What changes nothing leaves no trace. */
 export async function updateMemory(parts: MemoryParts, caller: Caller, id: string, changes: MemoryChanges): Promise<JsonText> {
-  const current = findMemory(parts.store, id);
+  const current = parts.store.read((reader) => findMemory(reader, id));
   if (changes.content !== undefined) refuseLongContent(changes.content);
   const { active } = parts.embeddings;
   const embedding =
     changes.content === undefined || changes.content === current.row.content || !current.row.embed
       ? undefined
       : await parts.embeddings.embedMemory(active, changes.content);
-  const answer = await commitFor(parts, caller, (tx) => {
+  const answer = await commitFor(parts, caller, homeOf(id), (tx) => {
     const { id: memoryId, key, row: before } = findMemory(tx, id);
     const row: MemoryRow = {
       ...before,
@@ -280,11 +275,11 @@ export async function updateMemory(parts: MemoryParts, caller: Caller, id: strin
       if (before.embedding !== undefined) removeVector(tx, key, before.embedding.label);
       delete row.embedding;
       tx.remove(owed, key);
-      embed(tx, parts, active, key, row, embedding);
+      embed(tx, active, key, row, embedding);
     }
-    putMemory(tx, key, row, before);
-    touchSession(tx, parts, row.sessionId, 0);
-    record(tx, parts, caller, {
+    tx.put(memories, key, row);
+    touchSession(tx, row.sessionId, 0);
+    record(tx, caller, {
       action: "memory.updated",
       sessionId: row.sessionId,
       userId: row.userId,
@@ -311,11 +306,11 @@ function lengthOf({ content, type, tags, metadata }: MemoryRow): number {
 }
 
 export async function deleteMemory(parts: MemoryParts, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
-  const answer = await commitFor(parts, caller, (tx) => {
+  const answer = await commitFor(parts, caller, homeOf(id), (tx) => {
     const memory = findMemory(tx, id);
     removeMemoryRecords(tx, memory.key);
-    touchSession(tx, parts, memory.row.sessionId, -1);
-    record(tx, parts, caller, {
+    touchSession(tx, memory.row.sessionId, -1);
+    record(tx, caller, {
       action: "memory.deleted",
       sessionId: memory.row.sessionId,
       userId: memory.row.userId,
@@ -328,12 +323,11 @@ export async function deleteMemory(parts: MemoryParts, caller: Caller, id: strin
 }
 
 /** A memory's session may have expired: then nothing happens in it any more, and once it is removed nobody counts either. */
-function touchSession(tx: Tx, { clock }: Records, sessionId: string, memories: number): void {
-  const key = bare(sessionId as SessionId);
+function touchSession(tx: Tx, sessionId: SessionId, memories: number): void {
+  const key = bare(sessionId);
   const row = tx.get(sessions, key);
   if (row === undefined) return;
-  const now = clock.now();
-  const updatedAt = row.expiresAt > now ? laterOf(row, now) : row.updatedAt;
+  const updatedAt = row.expiresAt > tx.now ? laterOf(row, tx.now) : row.updatedAt;
   tx.put(sessions, key, { ...row, memoryCount: row.memoryCount + memories, updatedAt });
 }
 

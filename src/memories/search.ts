@@ -15,7 +15,7 @@ import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
 import { isAnyBeingRemoved } from "../sessions/removal.ts";
-import type { Reader } from "../storage/store.ts";
+import type { Reader } from "../storage/access.ts";
 import type { MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
@@ -118,13 +118,14 @@ function best(
 ): Match[] | undefined {
   const scores = scored.map((score) => (score >= threshold ? score : LEFT_OUT));
   const matches: Match[] = [];
-  const find = visibleMemories(store);
+  const reader = store.latest;
+  const find = visibleMemories(reader);
   for (const i of inOrder(candidates, scores, limit)) {
     const candidate = candidates[i] as Candidate;
     const { memory, label, cosine, terms } = candidate;
     const row = find(memory);
     if (row === undefined) continue;
-    if (row.embedding?.label !== label && !isStored(store, candidate)) return undefined;
+    if (row.embedding?.label !== label && !isStored(reader, candidate)) return undefined;
     matches.push({ key: memory, row, score: scores[i] as number, cosine, terms });
     if (matches.length === limit) break;
   }
@@ -154,8 +155,8 @@ function* inOrder(candidates: readonly Candidate[], scores: Float64Array, few: n
 }
 
 /** Whether the vector is still there. What a row says of its label can be wrong for good, in a damaged store. */
-function isStored(store: Reader, { memory, label }: Candidate): boolean {
-  const bytes = store.vectorBytes(memory);
+function isStored(reader: Reader, { memory, label }: Candidate): boolean {
+  const bytes = reader.vectorBytes(memory);
   return bytes !== undefined && storedLabel(bytes) === label;
 }
 
@@ -163,8 +164,8 @@ function isStored(store: Reader, { memory, label }: Candidate): boolean {
 async function candidatesFor(parts: MemoryParts, { vector, lexical }: EmbeddedQuery, filter: Filter): Promise<Candidate[]> {
   for (let asked = CANDIDATES; ; asked *= 4) {
     const found = await parts.vectors.nearest(vector, filter, asked, lexical.fingerprint);
-    if (found.length < asked || !isAnyBeingRemoved(parts.store)) return found;
-    const find = visibleMemories(parts.store);
+    if (found.length < asked || !parts.store.read(isAnyBeingRemoved)) return found;
+    const find = visibleMemories(parts.store.latest);
     const visible = found.filter(({ memory }) => find(memory) !== undefined);
     if (visible.length < CANDIDATES) continue;
     const isSame = ({ terms }: Candidate) => terms.at(-1) === lexical.fingerprint;
@@ -180,7 +181,7 @@ export interface Search extends MemoryFilter {
 }
 
 export async function searchMemories(parts: MemoryParts, keyId: string, search: Search): Promise<JsonText> {
-  const filter = memoryPostings(parts, search);
+  const filter = parts.store.read((reader) => memoryPostings(reader, search));
   const permit = parts.searches.permitOf(keyId);
   try {
     return await found(parts, filter, search, permit);
@@ -192,9 +193,10 @@ export async function searchMemories(parts: MemoryParts, keyId: string, search: 
 async function found(parts: MemoryParts, filter: Filter, search: Search, permit: Permit): Promise<JsonText> {
   const ranking = await rank(parts, search.query, filter, search, permit);
   const explanations = search.explain ? await explanationsJson(ranking) : undefined;
+  const reader = parts.store.latest;
   const data = ranking.matches.map((match, i) => {
     const explanation = explanations === undefined ? "" : `,"explanation":${explanations[i]}`;
-    const { beforeScore, createdAt } = memoryMembers(parts.store, match.key, match.row);
+    const { beforeScore, createdAt } = memoryMembers(reader, match.key, match.row);
     return `{"id":"${withPrefix("mem", match.key)}",${beforeScore}${match.score}${createdAt}${explanation}}` as JsonText;
   });
   return jsonWith({ object: "list", query: search.query }, { data: jsonArray(data) });

@@ -16,6 +16,7 @@ import { mkdirSync } from "node:fs";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { digest, type Digest } from "../lib/files.ts";
+import { NO_HOME } from "../lib/ids.ts";
 import { toIso } from "../lib/time.ts";
 import { version } from "../lib/version.ts";
 import { DATA_FILE, STORE_DIRECTORY } from "../storage/data-file.ts";
@@ -92,7 +93,7 @@ export async function restoreBackup(
     counts = { sessions: store.count(sessions), memories: store.count(memories) };
     const { schema } = store;
     // The store that the backup is of may be in use.
-    await store.commit((tx) => tx.remove(meta, BACKUP_NUMBER));
+    await store.commit(NO_HOME, (tx) => tx.remove(meta, BACKUP_NUMBER));
     await store.close();
     if (schema !== description.schema) throw new OperationError(`${path} has another schema than it says. Nothing was changed.`);
   });

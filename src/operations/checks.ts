@@ -7,17 +7,17 @@
  * @module
  */
 import { fromBase62 } from "../lib/base62.ts";
-import { bare, BARE_ID_LENGTH, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
+import { bare, BARE_ID_LENGTH, withPrefix, type BareId } from "../lib/ids.ts";
 import { EMPTY_OBJECT } from "../lib/json.ts";
 import { readable } from "../storage/bad-rows.ts";
 import { AFTER_ALL, numberKey, versionKey } from "../storage/keys.ts";
-import { firstLabelOf, LABEL_BYTES, nextLabelOf, putMemory, removeVector } from "../storage/memory-records.ts";
-import type { Reader, Snapshot, Tx } from "../storage/store.ts";
+import { firstLabelOf, LABEL_BYTES, nextLabelOf, removeVector } from "../storage/memory-records.ts";
+import type { Reader, Tx } from "../storage/access.ts";
+import type { Snapshot } from "../storage/store.ts";
 import {
   deliveries,
   labels,
   memories,
-  memoriesBySession,
   meta,
   owed,
   payloads,
@@ -27,12 +27,13 @@ import {
   vectors,
   versions,
   type AnyTable,
+  type Index,
   type MemoryRow,
   type SessionRow,
 } from "../storage/tables.ts";
 import { isEmbedding, storedLabel } from "../vectors/encoding.ts";
 import { removeDeliveries } from "../webhooks/queue.ts";
-import { RECORDS, rowProblem, stored, type RecordTable } from "./records.ts";
+import { mendedText, RECORDS, rowProblem, stored, type RecordTable } from "./records.ts";
 
 export interface Problem {
   /** The same words for all problems of a kind. */
@@ -51,15 +52,15 @@ export type Check = (reader: Snapshot) => Generator<Problem | undefined>;
 /** In the order in which they are mended: counters are counted by way of indexes. */
 export const CHECKS: readonly Check[] = [
   ...RECORDS.map(
-    (of): Check =>
+    (table): Check =>
       (reader) =>
-        checkRows(reader, of),
+        checkRows(reader, table),
   ),
-  ...RECORDS.flatMap((of) =>
-    of.indexes.map(
+  ...RECORDS.flatMap((table) =>
+    table.indexes.map(
       (index): Check =>
         (reader) =>
-          checkIndex(reader, of, index),
+          checkIndex(reader, table, index),
     ),
   ),
   checkSessions,
@@ -72,84 +73,74 @@ export const CHECKS: readonly Check[] = [
 ];
 
 /** Every row can be read, and every entry it should have is there. */
-function* checkRows(reader: Snapshot, of: RecordTable): Generator<Problem | undefined> {
-  for (const { key, text } of reader.entries(of.table)) {
+function* checkRows(reader: Snapshot, table: RecordTable): Generator<Problem | undefined> {
+  for (const { key, text } of reader.entries(table)) {
     yield undefined;
-    const problem = problemOf(of, key, text);
+    const problem = problemOf(table, key, text);
     if (problem !== undefined) {
-      yield badRow(of, key, text, problem);
+      yield badRow(table, key, text, problem);
       continue;
     }
-    for (const entry of of.entries(key, text)) {
-      if (reader.get(stored(entry.table), entry.key) === entry.text) continue;
-      yield {
-        what: `${entry.table.name}: entries missing or wrong`,
-        example: entry.key,
-        record: { table: of.table, key },
-        mend: (tx) => {
-          const now = tx.get(stored(of.table), key);
-          if (now === undefined) return;
-          for (const missing of of.entries(key, now)) tx.put(stored(missing.table), missing.key, missing.text);
-        },
-      };
+    if (table.indexes.length === 0) continue;
+    const row = table.decode(text);
+    for (const index of table.indexes) {
+      for (const entry of index.entriesOf(key, row)) {
+        if (reader.has(index, entry)) continue;
+        yield {
+          what: `${index.name}: entries missing`,
+          example: entry,
+          record: { table, key },
+          mend: (tx) => {
+            const now = tx.get(table, key);
+            if (now !== undefined) tx.add(table, key, now);
+          },
+        };
+      }
     }
   }
 }
 
-function badRow(of: RecordTable, key: string, text: string, problem: string): Problem {
-  const found = { example: `${key}: ${problem}`, record: { table: of.table, key } };
-  if (mendedText(of, key, text) === undefined) return { what: `${of.table.name}: rows that cannot be read`, ...found };
+function badRow(table: RecordTable, key: string, text: string, problem: string): Problem {
+  const found = { example: `${key}: ${problem}`, record: { table, key } };
+  if (mendedText(table, key, text) === undefined) return { what: `${table.name}: rows that cannot be read`, ...found };
   return {
-    what: `${of.table.name}: values that make no sense`,
+    what: `${table.name}: values that make no sense`,
     ...found,
     mend: (tx) => {
-      const mended = mendedText(of, key, tx.get(stored(of.table), key) ?? "");
-      if (mended !== undefined) tx.put(stored(of.table), key, mended);
+      const mended = mendedText(table, key, tx.get(stored(table), key) ?? "");
+      if (mended !== undefined) tx.put(stored(table), key, mended);
     },
   };
 }
 
-/** A row without the values that make no sense; undefined where that is not all that is wrong with it. */
-function mendedText(of: RecordTable, key: string, text: string): string | undefined {
+function problemOf(table: RecordTable, key: string, text: string): string | undefined {
   try {
-    const value: unknown = JSON.parse(of.write(text));
-    const mended = of.shape(value, "row") === undefined ? of.mended(value) : undefined;
-    return mended === undefined || rowProblem(of, key, mended) !== undefined ? undefined : of.read(mended);
-  } catch {
-    return undefined;
-  }
-}
-
-function problemOf(of: RecordTable, key: string, text: string): string | undefined {
-  try {
-    return rowProblem(of, key, JSON.parse(of.write(text)));
+    return rowProblem(table, key, JSON.parse(table.toExport(text)));
   } catch {
     return "it is no JSON";
   }
 }
 
 /** Every entry is one of a row's. Of rows that cannot be read nobody knows. */
-function* checkIndex(reader: Snapshot, of: RecordTable, index: AnyTable): Generator<Problem | undefined> {
-  for (const { key, text } of reader.entries(index)) {
+function* checkIndex(reader: Snapshot, table: RecordTable, index: Index): Generator<Problem | undefined> {
+  for (const entry of reader.allKeys(index)) {
     yield undefined;
-    if (isOfARow(reader, of, index, { key, text })) continue;
+    if (isOfARow(reader, table, index, entry)) continue;
     yield {
       what: `${index.name}: entries of nothing`,
-      example: key,
+      example: entry,
       mend: (tx) => {
-        const now = tx.get(stored(index), key);
-        if (now !== undefined && !isOfARow(tx, of, index, { key, text: now })) tx.remove(index, key);
+        if (!isOfARow(tx, table, index, entry)) tx.remove(stored(index), entry);
       },
     };
   }
 }
 
-function isOfARow(reader: Reader, of: RecordTable, index: AnyTable, entry: { key: string; text: string }): boolean {
-  const record = of.recordOf(entry);
-  const row = reader.get(stored(of.table), record);
-  if (row === undefined) return false;
-  if (problemOf(of, record, row) !== undefined) return true;
-  return of.entries(record, row).some(({ table, key, text }) => table === index && key === entry.key && text === entry.text);
+function isOfARow(reader: Reader, table: RecordTable, index: Index, entry: string): boolean {
+  const key = index.recordOf(entry);
+  const text = reader.get(stored(table), key);
+  if (text === undefined) return false;
+  return problemOf(table, key, text) !== undefined || index.entriesOf(key, table.decode(text)).includes(entry);
 }
 
 /**
@@ -179,7 +170,7 @@ function* checkSessions(reader: Snapshot): Generator<Problem | undefined> {
     );
     if (said.hasGap) yield { what: "sessions: turns are missing or numbered wrong", ...found };
     else if (said.count !== row.turnCount) yield counter("sessions: the count of turns is wrong", session, { turnCount: said.count });
-    const memoryCount = sequence(numbers(reader, memoriesBySession, session, () => 0)).count;
+    const memoryCount = sequence(numbers(reader, memories.index.bySession, session, () => 0)).count;
     if (memoryCount !== row.memoryCount) yield counter("sessions: the count of memories is wrong", session, { memoryCount });
     if (reader.has(removals, session)) {
       yield { what: "removals: notes of sessions that are there", ...found, mend: (tx) => tx.remove(removals, session) };
@@ -277,7 +268,7 @@ function* checkMemories(reader: Snapshot): Generator<Problem | undefined> {
     const row = readable(() => reader.get(memories, key));
     if (row === undefined) continue;
     const example = withPrefix("mem", key);
-    const { userId } = readable(() => reader.get(sessions, bare(row.sessionId as SessionId))) ?? row;
+    const { userId } = readable(() => reader.get(sessions, bare(row.sessionId))) ?? row;
     if (userId !== row.userId) {
       yield {
         what: "memories: of another user than their session",
@@ -285,7 +276,7 @@ function* checkMemories(reader: Snapshot): Generator<Problem | undefined> {
         record: { table: memories, key },
         mend: (tx) => {
           const now = memoryAt(tx, key);
-          if (now !== undefined) putMemory(tx, key, { ...now, userId }, now);
+          if (now !== undefined) tx.put(memories, key, { ...now, userId });
         },
       };
     }
@@ -329,7 +320,7 @@ function* checkDeliveries(reader: Snapshot): Generator<Problem | undefined> {
       example: withPrefix("dlv", key.slice(BARE_ID_LENGTH)),
       record: { table: deliveries, key },
       mend: (tx) => {
-        if (!tx.has(payloads, tx.get(deliveries, key)?.payload ?? "")) removeDeliveries(tx, [key], row.createdAt);
+        if (!tx.has(payloads, tx.get(deliveries, key)?.payload ?? "")) removeDeliveries(tx, [key]);
       },
     };
   }

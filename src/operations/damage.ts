@@ -16,7 +16,7 @@ import { vectors } from "../storage/tables.ts";
 import { RECORDS, type RecordTable } from "./records.ts";
 import { EXAMPLES_MAX, type Finding, type OnProgress } from "./report.ts";
 
-const BY_NAME = new Map(RECORDS.map((of) => [of.table.name, of]));
+const BY_NAME = new Map(RECORDS.map((table) => [table.name, table]));
 
 export interface FileCheck {
   findings: Finding[];
@@ -106,7 +106,7 @@ function isReadable(name: string, of: RecordTable | undefined, value: Buffer): b
   const text = textOf(value);
   if (text === undefined || of === undefined) return text !== undefined;
   try {
-    JSON.parse(of.write(text));
+    JSON.parse(of.toExport(text));
     return true;
   } catch {
     return false;

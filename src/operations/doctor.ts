@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { NO_HOME } from "../lib/ids.ts";
 import type { Store } from "../storage/store.ts";
 import { TABLES, vectors } from "../storage/tables.ts";
 import { examineGraph, removeGraph } from "./graph.ts";
@@ -61,7 +62,7 @@ async function mendOne(store: Store, check: Check, count: (problem: Problem | un
   const flush = async () => {
     const now = mends;
     mends = [];
-    await store.commit((tx) => {
+    await store.commit(NO_HOME, (tx) => {
       for (const one of now) one(tx);
     });
   };

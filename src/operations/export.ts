@@ -54,12 +54,12 @@ const WITHOUT_URL = "It was exported without its secret and the path of its URL:
 export function* exportLines(store: Store, options: ExportOptions, onProgress?: OnProgress): Generator<string, void, undefined> {
   using reader = store.snapshot();
   yield headerLine();
-  const total = RECORDS.reduce((sum, { table }) => sum + store.count(table), 0);
+  const total = RECORDS.reduce((sum, table) => sum + store.count(table), 0);
   let done = 0;
-  for (const of of RECORDS) {
-    for (const { key, text } of reader.entries(of.table)) {
-      if (of.table === meta && OF_THIS_STORE.has(key)) continue;
-      yield lineOf(reader, of, key, text, options);
+  for (const table of RECORDS) {
+    for (const { key, text } of reader.entries(table)) {
+      if (table.name === meta.name && OF_THIS_STORE.has(key)) continue;
+      yield lineOf(reader, table, key, text, options);
       done++;
       onProgress?.(done, total);
     }
@@ -76,17 +76,18 @@ export function headerLine(marks: { salvaged?: true } = {}): string {
 export type VectorReader = Pick<Snapshot, "vectorBytes">;
 
 /** @throws {OperationError} for a row that cannot be read */
-export function lineOf(reader: VectorReader, of: RecordTable, key: string, text: string, { secrets }: ExportOptions): string {
+export function lineOf(reader: VectorReader, table: RecordTable, key: string, text: string, { secrets }: ExportOptions): string {
   try {
-    if (of.table === memories) return memoryLine(reader, key, JSON.parse(text) as MemoryRow);
-    if (!secrets && of.table === settings) return line(settings, key, JSON.stringify(withoutSecrets(JSON.parse(text) as SettingsRow)));
-    if (!secrets && of.table === webhooks) return line(webhooks, key, webhookWithoutSecret(JSON.parse(text) as WebhookRow));
-    const row = of.write(text);
+    if (table.name === memories.name) return memoryLine(reader, key, JSON.parse(text) as MemoryRow);
+    if (!secrets && table.name === settings.name)
+      return line(settings, key, JSON.stringify(withoutSecrets(JSON.parse(text) as SettingsRow)));
+    if (!secrets && table.name === webhooks.name) return line(webhooks, key, webhookWithoutSecret(JSON.parse(text) as WebhookRow));
+    const row = table.toExport(text);
     const value: unknown = JSON.parse(row);
-    if (!secrets && of.table === idempotency) return line(idempotency, key, answerWithoutSecret(value as { body: Answer }, row));
-    return line(of.table, key, row);
+    if (!secrets && table.name === idempotency.name) return line(idempotency, key, answerWithoutSecret(value as { body: Answer }, row));
+    return line(table, key, row);
   } catch (error) {
-    throw new OperationError(`The row ${key} of ${of.table.name} cannot be read. cairn doctor says what else is wrong.`, { cause: error });
+    throw new OperationError(`The row ${key} of ${table.name} cannot be read. cairn doctor says what else is wrong.`, { cause: error });
   }
 }
 

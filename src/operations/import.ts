@@ -11,14 +11,17 @@ import { join } from "node:path";
 import { DIMENSION } from "../embeddings/embedder.ts";
 import type { Clock } from "../lib/clock.ts";
 import { jsonDepth } from "../lib/json.ts";
-import { withPrefix } from "../lib/ids.ts";
+import { bare, NO_HOME, withPrefix } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { isShortened } from "../lib/urls.ts";
+import { hashOfId } from "../keys/hash-of-id.ts";
 import type { GivenSettings } from "../settings/schema.ts";
+import type { Tx } from "../storage/access.ts";
 import { numberKey } from "../storage/keys.ts";
 import { firstLabelOf, LABEL_BYTES, nextLabelOf } from "../storage/memory-records.ts";
-import { Store, type Tx } from "../storage/store.ts";
+import { Store } from "../storage/store.ts";
 import {
+  apiKeys,
   labels,
   memories,
   owed,
@@ -26,6 +29,7 @@ import {
   settings,
   webhooks,
   type AnyTable,
+  type ApiKeyRow,
   type MemoryRow,
   type WebhookRow,
 } from "../storage/tables.ts";
@@ -36,7 +40,7 @@ import { mendAll } from "./doctor.ts";
 import { EXPORT_FORMAT } from "./export.ts";
 import { putStore } from "./new-store.ts";
 import { OperationError, type Finding } from "./report.ts";
-import { RECORDS, rowProblem, stored, type RecordTable } from "./records.ts";
+import { RECORDS, rowProblem, type RecordTable } from "./records.ts";
 
 const LINES_PER_COMMIT = 500;
 const BYTES_PER_COMMIT = 8 * 1024 * 1024;
@@ -46,7 +50,7 @@ const LINE_BYTES_MAX = 256 * 1024 * 1024;
 /** What a caller may nest, and what is around it: in the trace or the event that shows it. */
 const ROW_DEPTH_MAX = LIMITS.jsonDepthMax + 16;
 
-const BY_NAME = new Map(RECORDS.map((of) => [of.table.name, of]));
+const BY_NAME = new Map(RECORDS.map((table) => [table.name, table]));
 
 /** Called with how many lines were read, and how many bytes of the file. */
 export type OnRead = (lines: number, bytes: number) => void;
@@ -94,7 +98,7 @@ class RecordsRead {
 
   /** To be called for all lines behind the first, in their order. */
   add(lines: readonly Line[]): void {
-    appendFileSync(this.#path, lines.map(({ of, key }) => `${of.table.name} ${key}\n`).join(""), { mode: 0o600 });
+    appendFileSync(this.#path, lines.map(({ table, key }) => `${table.name} ${key}\n`).join(""), { mode: 0o600 });
   }
 
   /** The number of a record's line. */
@@ -139,8 +143,8 @@ async function readInto(
     const lines = batch;
     batch = [];
     batchBytes = 0;
-    await store.commit((tx) => {
-      for (const line of lines) put(tx, line);
+    await store.commit(NO_HOME, (tx) => {
+      for (const line of lines) add(tx, line);
     });
     records.add(lines);
   };
@@ -152,7 +156,7 @@ async function readInto(
     else if (Object.hasOwn(value, "end")) end = value["end"] as number;
     else {
       const line = checkLine(value, number);
-      setAgain.push(...leftOutOf(line.of, line.key, value["row"]));
+      setAgain.push(...leftOutOf(line.table, line.key, value["row"]));
       highestLabel = Math.max(highestLabel, line.vector?.label ?? -1);
       batch.push(line);
       batchBytes += bytes.byteLength;
@@ -164,7 +168,7 @@ async function readInto(
   if (number === 0) throw new OperationError("There is nothing to import.");
   if (end === undefined) throw wrong(number, "the end is missing, so the file was cut short");
   if (end !== number - 2) throw wrong(number, `there should be ${end} records, and there are ${number - 2}`);
-  const [first, next] = [firstLabelOf(store), nextLabelOf(store)];
+  const [first, next] = [store.read(firstLabelOf), store.read(nextLabelOf)];
   const given = `The next label is ${next}, and must be`;
   if (!(next > highestLabel)) throw new OperationError(`${given} above ${highestLabel}, which a vector has. Nothing was changed.`);
   if (!(next >= first)) throw new OperationError(`${given} ${first} or more, which is the first. Nothing was changed.`);
@@ -225,32 +229,32 @@ function checkHeader(value: Record<string, unknown>): { isSalvaged: boolean } {
 
 interface Line {
   number: number;
-  of: RecordTable;
+  table: RecordTable;
   key: string;
-  text: string;
+  row: unknown;
   vector: { bytes: Uint8Array; label: number } | undefined;
 }
 
 function checkLine(value: Record<string, unknown>, number: number): Line {
-  const { table, key, row } = value;
-  const of = typeof table === "string" ? BY_NAME.get(table) : undefined;
-  if (of === undefined) throw wrong(number, `there is no table ${JSON.stringify(table)?.slice(0, 80)}`);
+  const { table: name, key, row } = value;
+  const table = typeof name === "string" ? BY_NAME.get(name) : undefined;
+  if (table === undefined) throw wrong(number, `there is no table ${JSON.stringify(name)?.slice(0, 80)}`);
   if (typeof key !== "string") throw wrong(number, "key is not text");
-  const problem = jsonDepth(row) > ROW_DEPTH_MAX ? `row nests more than ${ROW_DEPTH_MAX} levels` : rowProblem(of, key, row);
+  const problem = jsonDepth(row) > ROW_DEPTH_MAX ? `row nests more than ${ROW_DEPTH_MAX} levels` : rowProblem(table, key, row);
   if (problem !== undefined) throw wrong(number, problem);
-  const label = of.table === memories ? (row as MemoryRow).embedding?.label : undefined;
+  const label = table.name === memories.name ? (row as MemoryRow).embedding?.label : undefined;
   return {
     number,
-    of,
+    table,
     key,
-    text: of.read(of.table === webhooks ? withSecret(row as WebhookRow) : row),
+    row: table.decode(table.fromExport(table.name === webhooks.name ? withSecret(row as WebhookRow) : row)),
     vector: label === undefined ? undefined : { bytes: readVector(value, label, number), label },
   };
 }
 
 /** What an export without secrets has left out of a row. */
-function leftOutOf({ table }: RecordTable, key: string, row: unknown): string[] {
-  if (table === settings) {
+function leftOutOf({ name }: RecordTable, key: string, row: unknown): string[] {
+  if (name === settings.name) {
     const { "embedding.provider": provider, "embedding.base_url": baseUrl = "", "embedding.api_key": apiKey } = row as GivenSettings;
     const [url, secret] = [isShortened(baseUrl), provider === "openai" && apiKey === undefined];
     return [
@@ -258,7 +262,7 @@ function leftOutOf({ table }: RecordTable, key: string, row: unknown): string[] 
       ...(secret ? ["embedding.api_key in the settings, if the embedding provider wants one"] : []),
     ];
   }
-  if (table !== webhooks || (row as Partial<WebhookRow>).secret !== undefined) return [];
+  if (name !== webhooks.name || (row as Partial<WebhookRow>).secret !== undefined) return [];
   const { url } = row as WebhookRow;
   const what = isShortened(url) ? `the path of its URL (${url}) and its secret` : `its secret (${url})`;
   return [`webhook ${withPrefix("whk", key)}: ${what}; it is disabled until you enable it`];
@@ -284,20 +288,17 @@ function readVector({ vector, terms }: Record<string, unknown>, label: number, n
   return bytes;
 }
 
-function put(tx: Tx, { number, of, key, text, vector }: Line): void {
-  if (tx.has(of.table, key)) throw wrong(number, `there was a row ${key} of ${of.table.name} before`);
-  tx.put(stored(of.table), key, text);
-  for (const entry of of.entries(key, text)) {
-    if ((tx.get(stored(entry.table), entry.key) ?? entry.text) !== entry.text)
-      throw wrong(number, `another row of ${of.table.name} says the same id`);
-    tx.put(stored(entry.table), entry.key, entry.text);
-  }
+function add(tx: Tx, { number, table, key, row, vector }: Line): void {
+  if (tx.has(table, key)) throw wrong(number, `there was a row ${key} of ${table.name} before`);
+  if (table.name === apiKeys.name && hashOfId(tx, bare((row as ApiKeyRow).id)) !== undefined)
+    throw wrong(number, `another row of ${table.name} says the same id`);
+  tx.add(table, key, row);
   if (vector !== undefined) {
     const label = numberKey(vector.label);
     if (tx.has(labels, label)) throw wrong(number, `another vector has the label ${vector.label}`);
     tx.put(labels, label, key);
     tx.putVector(key, vector.bytes);
-  } else if (of.table === memories && memories.decode(text).embed) tx.put(owed, key, "");
+  } else if (table.name === memories.name && (row as MemoryRow).embed) tx.put(owed, key, "");
 }
 
 function wrong(number: number, reason: string): OperationError {

@@ -33,7 +33,7 @@ export function* salvageLines(path: string, { onEnd, onProgress, ...options }: S
   using pages = new Pages(path);
   const tables = new Map(pages.tables().map((table) => [table.name, table]));
   const hasLostTables = tables.size < pages.tableCount;
-  const total = RECORDS.reduce((sum, { table }) => sum + (tables.get(table.name)?.entries ?? 0), 0);
+  const total = RECORDS.reduce((sum, { name }) => sum + (tables.get(name)?.entries ?? 0), 0);
   const leftOut: LeftOut[] = [];
   const counters = new Map<string, string>();
   const labels = new Set<number>();
@@ -41,20 +41,20 @@ export function* salvageLines(path: string, { onEnd, onProgress, ...options }: S
   let done = 0;
   yield headerLine({ salvaged: true });
   for (const of of RECORDS) {
-    const table = tables.get(of.table.name);
+    const table = tables.get(of.name);
     const seen = new Set<string>();
-    const vectorTable = of.table === memories && isMetaWhole ? tables.get(vectors.name) : undefined;
+    const vectorTable = of.name === memories.name && isMetaWhole ? tables.get(vectors.name) : undefined;
     const reader = new VectorsInOrder(vectorTable === undefined ? [] : pages.rows(vectorTable));
     for (const { key, value } of table === undefined ? [] : pages.rows(table)) {
       const text = textOf(value);
       const row = text === undefined ? undefined : rowOf(of, key, text);
       if (text === undefined || row === undefined || seen.has(key)) continue;
       seen.add(key);
-      if (of.table === meta) {
+      if (of.name === meta.name) {
         counters.set(key, text);
         continue;
       }
-      if (of.table === memories) {
+      if (of.name === memories.name) {
         const label = (row as MemoryRow).embedding?.label;
         reader.allow(label !== undefined && !labels.has(label));
         if (label !== undefined) labels.add(label);
@@ -64,15 +64,15 @@ export function* salvageLines(path: string, { onEnd, onProgress, ...options }: S
     }
     const rows = (table?.entries ?? 0) - seen.size;
     // There stands from which vector on they are of the provider in use.
-    if (of.table === meta) isMetaWhole = table !== undefined && rows === 0;
-    if ((table === undefined && hasLostTables) || rows > 0) leftOut.push({ table: of.table.name, rows, of: table?.entries ?? 0 });
+    if (of.name === meta.name) isMetaWhole = table !== undefined && rows === 0;
+    if ((table === undefined && hasLostTables) || rows > 0) leftOut.push({ table: of.name, rows, of: table?.entries ?? 0 });
   }
   // Those of the store as it was; where they are lost, what follows from the memories.
   let nextLabel = Number(counters.get("nextLabel") ?? 0);
   for (const label of labels) nextLabel = Math.max(nextLabel, label + 1);
   counters.set("nextLabel", String(nextLabel));
   counters.delete("schema");
-  const metaTable = RECORDS.find(({ table }) => table === meta) as RecordTable;
+  const metaTable = RECORDS.find(({ name }) => name === meta.name) as RecordTable;
   for (const [key, text] of counters) {
     yield lineOf(new VectorsInOrder([]), metaTable, key, text, options);
     done++;
@@ -83,7 +83,7 @@ export function* salvageLines(path: string, { onEnd, onProgress, ...options }: S
 
 function rowOf(of: RecordTable, key: string, text: string): unknown {
   try {
-    const row: unknown = JSON.parse(of.write(text));
+    const row: unknown = JSON.parse(of.toExport(text));
     return rowProblem(of, key, row) === undefined ? row : undefined;
   } catch {
     return undefined;

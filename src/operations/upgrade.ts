@@ -12,6 +12,7 @@ import { join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { freeBytes } from "../lib/files.ts";
+import { NO_HOME } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { migrate, MIGRATIONS, migrationsFrom, type Migration } from "../storage/migrate.ts";
@@ -75,14 +76,11 @@ async function backUpBefore({ to }: Migration, store: Store, clock: Clock, log: 
 
 /** Stands in the names of a store's own backups: several stores may keep theirs in one directory. */
 async function backupNumber(store: Store): Promise<string> {
-  return (
-    store.get(meta, BACKUP_NUMBER) ??
-    store.commit((tx) => {
-      const [number] = crypto.getRandomValues(new Uint32Array(1));
-      tx.put(meta, BACKUP_NUMBER, String(number));
-      return String(number);
-    })
-  );
+  const known = store.latest.get(meta, BACKUP_NUMBER);
+  if (known !== undefined) return known;
+  const number = String(crypto.getRandomValues(new Uint32Array(1))[0]);
+  await store.commit(NO_HOME, (tx) => tx.put(meta, BACKUP_NUMBER, number));
+  return number;
 }
 
 function assertRoom(store: Store, backups: string): void {

@@ -13,9 +13,9 @@ import { toJson } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { NUMBER_KEY_LENGTH, numberKey } from "../storage/keys.ts";
-import type { Tx } from "../storage/store.ts";
-import { sessions, sessionsByExpiry } from "../storage/tables.ts";
+import type { Tx } from "../storage/access.ts";
+import { numberKey } from "../storage/keys.ts";
+import { sessions } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { record, type Caller, type Records } from "../traces/record.ts";
 import { removeSession } from "./removal.ts";
@@ -37,7 +37,7 @@ export function sessionExpiry(records: ExpiryParts, timer: Caller): Task {
   return {
     name,
     async run() {
-      const due = bad.keysOfOthers(sessionsByExpiry, { from: "", to: numberKey(clock.now() + 1), limit: SESSIONS_PER_COMMIT });
+      const due = bad.keysOfOthers(sessions.index.byExpiry, { from: "", to: numberKey(clock.now() + 1), limit: SESSIONS_PER_COMMIT });
       if (due.length === 0) return POLL_MS;
       await bad.commit((tx, isolate) => {
         for (const key of due) isolate(key, () => expire(tx, records, timer, key));
@@ -49,17 +49,18 @@ export function sessionExpiry(records: ExpiryParts, timer: Caller): Task {
 }
 
 function expire(tx: Tx, records: ExpiryParts, timer: Caller, expiryKey: string): void {
-  const key = expiryKey.slice(NUMBER_KEY_LENGTH);
+  const { byExpiry } = sessions.index;
+  const key = byExpiry.recordOf(expiryKey);
   const row = tx.get(sessions, key);
   // Between the look at the index and this commit the session may have been deleted or given more time.
-  if (row === undefined || numberKey(row.expiresAt) + key !== expiryKey) return;
+  if (row === undefined || !byExpiry.entriesOf(key, row).includes(expiryKey)) return;
   const id = withPrefix("sess", key);
-  record(tx, records, timer, {
+  record(tx, timer, {
     action: "session.expired",
     sessionId: id,
     userId: row.userId,
     details: { ttl_seconds: toJson(row.ttlSeconds), last_activity: toJson(toIso(row.updatedAt)) },
     record: sessionJson(id, row, readState(tx, key, row.version)),
   });
-  removeSession(tx, key, row, { memories: records.settings.values.memories_on_expiry === "delete" });
+  removeSession(tx, key, { memories: records.settings.values.memories_on_expiry === "delete" });
 }

@@ -11,7 +11,7 @@ import { bare, isId, type BareId, type SessionId } from "../lib/ids.ts";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
-import type { Reader } from "../storage/store.ts";
+import type { Reader } from "../storage/access.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
 
 /** A session that has not expired. */
@@ -22,11 +22,11 @@ export interface LiveSession {
 }
 
 /** @throws {ApiError} `session_not_found` for an id that was never given, is deleted or has expired */
-export function liveSession(reader: Reader, now: number, id: string): LiveSession {
+export function liveSession(reader: Reader, id: string): LiveSession {
   if (isId("sess", id)) {
     const key = bare(id);
     const row = reader.get(sessions, key);
-    if (row !== undefined && row.expiresAt > now) return { id, key, row };
+    if (row !== undefined && row.expiresAt > reader.now) return { id, key, row };
   }
   throw new ApiError("session_not_found", `There is no session ${id.slice(0, 64)}; it may have expired or been deleted.`, {
     param: "session_id",

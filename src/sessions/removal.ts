@@ -9,22 +9,11 @@
  */
 import { bare, type BareId, type SessionId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
-import { FIRST } from "../storage/access.ts";
+import { FIRST, type Reader, type Tx } from "../storage/access.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { sessionIndexKeys } from "../storage/indexes.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { removeMemoryRecords } from "../storage/memory-records.ts";
-import type { Reader, Tx } from "../storage/store.ts";
-import {
-  memoriesBySession,
-  removals,
-  sessions,
-  turns,
-  versions,
-  type AnyTable,
-  type RemovalRow,
-  type SessionRow,
-} from "../storage/tables.ts";
+import { memories, removals, sessions, turns, versions, type AnyTable, type RemovalRow } from "../storage/tables.ts";
 import type { Records } from "../traces/record.ts";
 import type { Task } from "../tasks/task.ts";
 
@@ -32,9 +21,8 @@ const RECORDS_PER_COMMIT = 200;
 const IDLE_MS = 1_000;
 
 /** Removes the session's row and what fits of its records; the caller has written the trace. */
-export function removeSession(tx: Tx, session: BareId, row: SessionRow, removal: RemovalRow): void {
+export function removeSession(tx: Tx, session: BareId, removal: RemovalRow): void {
   tx.remove(sessions, session);
-  for (const index of sessionIndexKeys(session, row)) tx.remove(index.table, index.key);
   if (!removeSomeRecords(tx, session, removal)) tx.put(removals, session, removal);
 }
 
@@ -76,11 +64,10 @@ function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolea
     budget -= keys.length;
     return keys;
   };
-  for (const table of [versions, turns]) {
-    for (const key of owned(table)) tx.remove(table, key);
-  }
+  for (const key of owned(versions)) tx.remove(versions, key);
+  for (const key of owned(turns)) tx.remove(turns, key);
   if (removal.memories) {
-    for (const key of owned(memoriesBySession)) removeMemoryRecords(tx, key.slice(session.length));
+    for (const key of owned(memories.index.bySession)) removeMemoryRecords(tx, key.slice(session.length));
   }
   return budget > 0;
 }

@@ -6,20 +6,19 @@
  * @module
  */
 import { textBytes } from "../lib/cache.ts";
-import { bare, type SessionId } from "../lib/ids.ts";
+import { bare, homeOf, homeOfUser, type SessionId } from "../lib/ids.ts";
 import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
-import { sessionIndexKeys } from "../storage/indexes.ts";
-import { hashKey, numberKey } from "../storage/keys.ts";
-import { isCreatedWithin, listRecords, type CreatedFilter } from "../storage/list.ts";
+import type { Tx } from "../storage/access.ts";
+import { hashKey } from "../storage/keys.ts";
+import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import type { Page } from "../storage/page.ts";
-import type { Tx } from "../storage/store.ts";
-import { sessions, sessionsAhead, sessionsByAgent, sessionsByExpiry, sessionsByUser, type SessionRow } from "../storage/tables.ts";
+import { sessions, type SessionRow } from "../storage/tables.ts";
 import { posting } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff } from "./diff.ts";
 import { laterOf, liveSession, refuseLargeMetadata, sessionJson } from "./live-session.ts";
 import { removeSession } from "./removal.ts";
-import { putVersion, readState, resolveVersion } from "./versions.ts";
+import { addVersion, readState, resolveVersion } from "./versions.ts";
 
 export interface NewSession {
   agentId: string;
@@ -31,9 +30,9 @@ export interface NewSession {
 
 export function createSession(records: Records, caller: Caller, input: NewSession): Promise<JsonText> {
   records.quotas?.refuseGrowth();
-  return commitFor(records, caller, (tx) => {
-    const { id, row, json } = putNewSession(tx, records, caller, input);
-    record(tx, records, caller, {
+  return commitFor(records, caller, homeOfUser(input.userId), (tx) => {
+    const { id, row, json } = addSession(tx, caller, input);
+    record(tx, caller, {
       action: "session.created",
       sessionId: id,
       userId: row.userId,
@@ -44,10 +43,10 @@ export function createSession(records: Records, caller: Caller, input: NewSessio
   });
 }
 
-function putNewSession(tx: Tx, records: Records, caller: Caller, input: NewSession): { id: SessionId; row: SessionRow; json: JsonText } {
-  const id = records.ids.next("sess");
+function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId; row: SessionRow; json: JsonText } {
+  const id = tx.id("sess");
   const key = bare(id);
-  const now = records.clock.now();
+  const { now } = tx;
   const row: SessionRow = {
     agentId: input.agentId,
     userId: input.userId,
@@ -60,34 +59,41 @@ function putNewSession(tx: Tx, records: Records, caller: Caller, input: NewSessi
     expiresAt: now + input.ttlSeconds * 1000,
     version: 0,
   };
-  tx.put(sessions, key, row);
-  for (const index of sessionIndexKeys(key, row)) tx.put(index.table, index.key, "");
-  putVersion(tx, key, 0, { createdAt: now, actor: caller.actor, source: "initial", body: input.initialState });
+  tx.add(sessions, key, row);
+  addVersion(tx, key, 0, { createdAt: now, actor: caller.actor, source: "initial", body: input.initialState });
   return { id, row, json: sessionJson(id, row, input.initialState) };
 }
 
-export function getSession({ store, clock }: Records, id: string): JsonText {
-  const session = liveSession(store, clock.now(), id);
-  const { id: sessionId, key, row } = session;
-  // The row names the version of its state, so the answer is the same for as long as the row is.
-  return store.derived(sessions, key, row, () => sessionJson(sessionId, row, readState(store, key, row.version)), textBytes);
+export function getSession({ store }: Records, id: string): JsonText {
+  return store.read((reader) => {
+    const { id: sessionId, key, row } = liveSession(reader, id);
+    // The row names the version of its state, so the answer is the same for as long as the row is.
+    return reader.derived(sessions, key, row, () => sessionJson(sessionId, row, readState(reader, key, row.version)), textBytes);
+  });
 }
 
 export function listSessions(
-  records: Records,
+  { store, listLooksMax }: Records,
   filter: { agentId?: string | undefined; userId?: string | undefined } & CreatedFilter,
   page: Page<SessionId>,
 ): Promise<JsonText> {
-  const { store, clock } = records;
+  const { index } = sessions;
   const postings = [
-    ...(filter.agentId === undefined ? [] : [posting(sessionsByAgent, hashKey(filter.agentId))]),
-    ...(filter.userId === undefined ? [] : [posting(sessionsByUser, hashKey(filter.userId))]),
+    ...(filter.agentId === undefined ? [] : [posting(index.byAgent, hashKey(filter.agentId))]),
+    ...(filter.userId === undefined ? [] : [posting(index.byUser, hashKey(filter.userId))]),
   ];
-  const now = clock.now();
-  return listRecords(records, { prefix: "sess", table: sessions, ahead: sessionsAhead }, postings, filter, page, () => (key, id) => {
-    const row = store.get(sessions, key);
-    if (row === undefined || row.expiresAt <= now || !isCreatedWithin(row.createdAt, filter)) return undefined;
-    return sessionJson(id, row, readState(store, key, row.version));
+  const listing = {
+    prefix: "sess",
+    table: sessions,
+    ahead: index.ahead,
+    filter: postings,
+    created: filter,
+    looksMax: listLooksMax,
+  } as const;
+  return store.list(listing, page, (reader, key, id) => {
+    const row = reader.get(sessions, key);
+    if (row === undefined || row.expiresAt <= reader.now || !isCreatedWithin(row.createdAt, filter)) return undefined;
+    return sessionJson(id, row, readState(reader, key, row.version));
   });
 }
 
@@ -98,11 +104,12 @@ export function updateSession(
   id: string,
   changes: { metadata?: JsonObject | undefined; ttlSeconds?: number | undefined },
 ): Promise<JsonText> {
-  return commitFor(records, caller, (tx) => {
-    const session = liveSession(tx, records.clock.now(), id);
+  return commitFor(records, caller, homeOf(id), (tx) => {
+    const { now } = tx;
+    const session = liveSession(tx, id);
     const metadata = changes.metadata === undefined ? session.row.metadata : mergeObjects(session.row.metadata, changes.metadata);
     const difference = diffObjects(session.row.metadata, metadata);
-    const expiresAt = changes.ttlSeconds === undefined ? session.row.expiresAt : records.clock.now() + changes.ttlSeconds * 1000;
+    const expiresAt = changes.ttlSeconds === undefined ? session.row.expiresAt : now + changes.ttlSeconds * 1000;
     const isSame =
       isEmptyDiff(difference) &&
       expiresAt === session.row.expiresAt &&
@@ -110,18 +117,15 @@ export function updateSession(
     if (isSame) return sessionJson(session.id, session.row, readState(tx, session.key, session.row.version));
     // A fork's may be a little over the limit, with where it was forked from: only what adds to it is refused.
     if (changes.metadata !== undefined) refuseLargeMetadata(metadata, session.row.metadata);
-    const now = records.clock.now();
     const row: SessionRow = { ...session.row, metadata, updatedAt: laterOf(session.row, now) };
     if (changes.ttlSeconds !== undefined) {
       row.ttlSeconds = changes.ttlSeconds;
       row.expiresAt = expiresAt;
-      tx.remove(sessionsByExpiry, numberKey(session.row.expiresAt) + session.key);
-      tx.put(sessionsByExpiry, numberKey(row.expiresAt) + session.key, "");
     }
     if (!isSmaller(row, session.row)) records.quotas?.refuseGrowth();
     tx.put(sessions, session.key, row);
     const json = sessionJson(session.id, row, readState(tx, session.key, row.version));
-    record(tx, records, caller, {
+    record(tx, caller, {
       action: "session.updated",
       sessionId: session.id,
       userId: row.userId,
@@ -143,17 +147,17 @@ function isSmaller(row: SessionRow, before: SessionRow): boolean {
 /** A new session that starts from a version of another one, which stays as it is. Turns and memories are not copied. */
 export function forkSession(records: Records, caller: Caller, id: string, version: number | undefined): Promise<JsonText> {
   records.quotas?.refuseGrowth();
-  return commitFor(records, caller, (tx) => {
-    const source = liveSession(tx, records.clock.now(), id);
+  return commitFor(records, caller, homeOf(id), (tx) => {
+    const source = liveSession(tx, id);
     const forkVersion = resolveVersion(tx, records, source, version ?? source.row.version);
-    const fork = putNewSession(tx, records, caller, {
+    const fork = addSession(tx, caller, {
       agentId: source.row.agentId,
       userId: source.row.userId,
       initialState: readState(tx, source.key, forkVersion),
       metadata: mergeObjects(source.row.metadata, { forked_from: source.id, forked_version: forkVersion }),
       ttlSeconds: source.row.ttlSeconds,
     });
-    record(tx, records, caller, {
+    record(tx, caller, {
       action: "session.forked",
       sessionId: fork.id,
       userId: fork.row.userId,
@@ -166,10 +170,10 @@ export function forkSession(records: Records, caller: Caller, id: string, versio
 
 /** Removes a session with its states, turns and memories; what a commit cannot hold is gone for readers and removed later. */
 export function deleteSession(records: Records, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
-  return commitFor(records, caller, (tx) => {
-    const session = liveSession(tx, records.clock.now(), id);
+  return commitFor(records, caller, homeOf(id), (tx) => {
+    const session = liveSession(tx, id);
     const { row } = session;
-    record(tx, records, caller, {
+    record(tx, caller, {
       action: "session.deleted",
       sessionId: session.id,
       userId: row.userId,
@@ -181,7 +185,7 @@ export function deleteSession(records: Records, caller: Caller, id: string, reas
       },
       record: sessionJson(session.id, row, readState(tx, session.key, row.version)),
     });
-    removeSession(tx, session.key, row, { memories: true });
+    removeSession(tx, session.key, { memories: true });
     return jsonObject({ object: toJson("session"), id: toJson(session.id), deleted: toJson(true) });
   });
 }

@@ -7,21 +7,21 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { type BareId } from "../lib/ids.ts";
+import { homeOf, type BareId } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { invariant } from "../lib/invariant.ts";
 import { toIso } from "../lib/time.ts";
 import { fromBase62 } from "../lib/base62.ts";
 import { versionKey } from "../storage/keys.ts";
 import { pageOf, rowsOf } from "../storage/page.ts";
-import type { Reader, Tx } from "../storage/store.ts";
+import type { Reader, Tx } from "../storage/access.ts";
 import { sessions, states, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
 import { commitFor, record, type Caller, type Quotas, type Records, type TraceEntry } from "../traces/record.ts";
 import { diffObjects } from "./diff.ts";
 import { laterOf, liveSession, sessionJson, type LiveSession } from "./live-session.ts";
 
-export function putVersion(tx: Tx, session: BareId, version: number, row: VersionRow): void {
-  tx.put(versions, versionKey(session, version), row);
+export function addVersion(tx: Tx, session: BareId, version: number, row: VersionRow): void {
+  tx.add(versions, versionKey(session, version), row);
 }
 
 /** The state of a version that exists. */
@@ -74,12 +74,12 @@ export interface StateUpdate {
 export function updateState(records: Records, caller: Caller, id: string, update: StateUpdate): Promise<JsonText> {
   records.quotas?.refuseGrowth();
   const body = toJson(update.state);
-  return commitFor(records, caller, (tx) => {
-    const session = liveSession(tx, records.clock.now(), id);
+  return commitFor(records, caller, homeOf(id), (tx) => {
+    const session = liveSession(tx, id);
     refuseOtherVersion(session, update.expectedVersion);
     const { version: current } = session.row;
     const before = JSON.parse(readState(tx, session.key, current)) as JsonObject;
-    return addVersion(tx, records, caller, session, {
+    return changeState(tx, records, caller, session, {
       body,
       source: "update",
       reasoning: update.reasoning,
@@ -104,11 +104,11 @@ export interface Rollback {
 /** Brings back the state of a version, as a new version. */
 export function rollbackSession(records: Records, caller: Caller, id: string, rollback: Rollback): Promise<JsonText> {
   records.quotas?.refuseGrowth();
-  return commitFor(records, caller, (tx) => {
-    const session = liveSession(tx, records.clock.now(), id);
+  return commitFor(records, caller, homeOf(id), (tx) => {
+    const session = liveSession(tx, id);
     refuseOtherVersion(session, rollback.expectedVersion);
     const version = resolveVersion(tx, records, session, rollback.version);
-    return addVersion(tx, records, caller, session, {
+    return changeState(tx, records, caller, session, {
       body: readState(tx, session.key, version),
       source: "rollback",
       reasoning: rollback.reason,
@@ -127,20 +127,19 @@ interface NewVersion {
   trace(version: number): Pick<TraceEntry, "action" | "details">;
 }
 
-function addVersion(tx: Tx, records: Records, caller: Caller, { id, key, row: before }: LiveSession, added: NewVersion): JsonText {
-  const now = records.clock.now();
-  const row: SessionRow = { ...before, version: before.version + 1, updatedAt: laterOf(before, now) };
+function changeState(tx: Tx, { quotas }: Records, caller: Caller, { id, key, row: before }: LiveSession, added: NewVersion): JsonText {
+  const row: SessionRow = { ...before, version: before.version + 1, updatedAt: laterOf(before, tx.now) };
   tx.put(sessions, key, row);
-  if (records.quotas !== undefined) removeOldVersions(tx, key, row.version, records.quotas.versionsKept);
-  putVersion(tx, key, row.version, {
-    createdAt: now,
+  if (quotas !== undefined) removeOldVersions(tx, key, row.version, quotas.versionsKept);
+  addVersion(tx, key, row.version, {
+    createdAt: tx.now,
     actor: caller.actor,
     source: added.source,
     ...(added.reasoning === undefined ? {} : { reasoning: added.reasoning }),
     body: added.body,
   });
   const json = sessionJson(id, row, added.body);
-  record(tx, records, caller, { sessionId: id, userId: row.userId, record: json, ...added.trace(row.version) });
+  record(tx, caller, { sessionId: id, userId: row.userId, record: json, ...added.trace(row.version) });
   return json;
 }
 
@@ -153,25 +152,29 @@ function refuseOtherVersion({ id, row }: LiveSession, expected: number | undefin
 }
 
 /** Newest first; a version's number is its cursor. */
-export function listVersions({ store, clock }: Records, id: string, page: { limit: number; startingAfter?: number | undefined }): JsonText {
-  const session = liveSession(store, clock.now(), id);
-  const to = versionKey(session.key, Math.min(page.startingAfter ?? session.row.version + 1, session.row.version + 1));
-  const records = rowsOf(store, versions, { from: session.key, to, descending: true }, page.limit + 1);
-  return pageOf(
-    records.map(({ key, row }) => {
-      const version = fromBase62(key.slice(session.key.length));
-      return { id: String(version), json: versionJson(version, row) };
-    }),
-    page.limit,
-  );
+export function listVersions({ store }: Records, id: string, page: { limit: number; startingAfter?: number | undefined }): JsonText {
+  return store.read((reader) => {
+    const session = liveSession(reader, id);
+    const to = versionKey(session.key, Math.min(page.startingAfter ?? session.row.version + 1, session.row.version + 1));
+    const rows = rowsOf(reader, versions, { from: session.key, to, descending: true }, page.limit + 1);
+    return pageOf(
+      rows.map(({ key, row }) => {
+        const version = fromBase62(key.slice(session.key.length));
+        return { id: String(version), json: versionJson(version, row) };
+      }),
+      page.limit,
+    );
+  });
 }
 
-export function getVersion({ store, clock, quotas }: Records, id: string, version: string): JsonText {
-  const session = liveSession(store, clock.now(), id);
-  const number = /^(0|[1-9]\d{0,11})$/.test(version) ? Number(version) : undefined;
-  const row = number === undefined ? undefined : store.get(versions, versionKey(session.key, number));
-  if (number === undefined || row === undefined) throw noVersion(session, version.slice(0, 20), number, quotas);
-  return versionJson(number, row, row.body);
+export function getVersion({ store, quotas }: Records, id: string, version: string): JsonText {
+  return store.read((reader) => {
+    const session = liveSession(reader, id);
+    const number = /^(0|[1-9]\d{0,11})$/.test(version) ? Number(version) : undefined;
+    const row = number === undefined ? undefined : reader.get(versions, versionKey(session.key, number));
+    if (number === undefined || row === undefined) throw noVersion(session, version.slice(0, 20), number, quotas);
+    return versionJson(number, row, row.body);
+  });
 }
 
 function versionJson(version: number, row: VersionRow, state?: JsonText): JsonText {

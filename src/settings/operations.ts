@@ -11,6 +11,7 @@ import type { OpenAiEmbedder } from "../embeddings/remote/openai.ts";
 import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { ApiError } from "../lib/errors.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
+import { NO_HOME } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import type { ProviderRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
@@ -28,8 +29,8 @@ export interface SettingsParts extends Records {
 /** Below this a provider tells related from unrelated hardly better than words do. */
 const SEPARATION_MIN = 0.8;
 
-export function getSettings({ settings, embeddings, store }: SettingsParts): JsonText {
-  return toJson(describeSettings(settings.effective, embeddings.active.remote, embeddings.row, embeddings.progress(store)));
+export function getSettings({ settings, embeddings }: SettingsParts): JsonText {
+  return toJson(describeSettings(settings.effective, embeddings.active.remote, embeddings.row, embeddings.progress()));
 }
 
 /** @throws {ApiError} `invalid_request` with the reason, when a provider does not work */
@@ -55,11 +56,11 @@ async function commitChanges(
   prepared: CandidateProvider | undefined,
 ): Promise<JsonText> {
   const { settings, embeddings, log } = parts;
-  const answer = await commitFor(parts, caller, (tx) => {
+  const answer = await commitFor(parts, caller, NO_HOME, (tx) => {
     const before = settings.with({}, tx);
     const after = settings.put(tx, changes);
     const changed = after.changesSince(before);
-    if (Object.keys(changed).length > 0) recordAdmin(tx, parts, caller, "settings.updated", { changes: changed });
+    if (Object.keys(changed).length > 0) recordAdmin(tx, caller, "settings.updated", { changes: changed });
     const row = prepared === undefined ? embeddings.row : embeddings.put(tx, prepared);
     const remote = prepared === undefined ? embeddings.active.remote : prepared.remote;
     return toJson(describeSettings(after, remote, row, embeddings.progress(tx)));

@@ -7,7 +7,8 @@
  * @module
  */
 import type { EmbeddingSettings } from "../embeddings/embeddings.ts";
-import type { Reader, Store, Tx } from "../storage/store.ts";
+import type { Reader, Tx } from "../storage/access.ts";
+import type { Store } from "../storage/store.ts";
 import { settings, type SettingsRow } from "../storage/tables.ts";
 import { policyOf, type WebhookPolicy } from "../webhooks/policy.ts";
 import { DEFAULTS, membersOf, SETTING_NAMES, SETTINGS } from "./schema.ts";
@@ -105,12 +106,12 @@ export class Settings {
   }
 
   /** The effective settings after these changes. */
-  with(changes: SettingChanges, reader: Reader = this.#store): EffectiveSettings {
+  with(changes: SettingChanges, reader: Reader = this.#store.latest): EffectiveSettings {
     return new EffectiveSettings(this.#environment, this.#changed(rowIn(reader), changes));
   }
 
   isChangedBy(changes: SettingChanges): boolean {
-    const before = rowIn(this.#store);
+    const before = this.#store.read(rowIn);
     return !Bun.deepEquals(before, this.#changed(before, changes));
   }
 

@@ -1,10 +1,12 @@
 /**
- * How the store is read and written, inside a commit and outside: see `store.ts`.
+ * How the store is read and written: in scopes. `Store.read` and `Store.commit` run a function of one of these; nothing read in
+ * one scope is good in the next.
  *
  * @module
  */
+import type { BareId, Home, Id, IdPrefix } from "../lib/ids.ts";
 import { AFTER_ALL } from "./keys.ts";
-import type { AnyTable, Table } from "./tables.ts";
+import type { AnyTable, Index, Readable, Table } from "./tables.ts";
 
 /** Keys from `from` (included) to `to` (excluded), ascending unless said otherwise. */
 export interface Span {
@@ -17,21 +19,49 @@ export interface Span {
 /** The first key of a table, if there is one. */
 export const FIRST: Span = { from: "", to: AFTER_ALL, limit: 1 };
 
-/** What can be read, inside a commit and outside. Reads outside see every commit that has resolved. */
+/** One moment of the store. */
 export interface Reader {
-  get<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined;
+  /** The moment, in Unix milliseconds. */
+  readonly now: number;
+  get<Row>(table: Readable<Row>, key: string): Row | undefined;
   has(table: AnyTable, key: string): boolean;
   keys(table: AnyTable, span: Span): string[];
-  rows<Row>(table: Table<Row>, span: Span): { key: string; row: Row }[];
+  rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[];
   isEmpty(table: AnyTable): boolean;
+  /**
+   * What `make` gives for a row that `get` gave, from a cache if it was made of this very row before. It may use whatever the
+   * row alone decides, such as the state whose version a session's row names.
+   */
+  derived<Row extends object, Result>(
+    table: Readable<Row>,
+    key: string,
+    row: Row,
+    make: () => Result,
+    bytesOf: (result: Result) => number,
+  ): Result;
   /** The bytes stored for a memory's vector. Copy them before the next read: the buffer is used again. */
   vectorBytes(memory: string): Uint8Array | undefined;
 }
 
-/** What a commit's callback can do. A read sees what the callback wrote before. */
+/** What a table's rows are written through, with the entries of its indexes. */
+export type Writable<Row> = AnyTable & Pick<Table<Row>, "encode" | "decode"> & { readonly indexes: readonly Index<Row>[] };
+
+/**
+ * What the work of a commit can do. A read sees what the work wrote before.
+ *
+ * A work can be run more than once, and has to write the same each time: its time and its ids come from here, what it gives back
+ * is its result, and it changes nothing else.
+ */
 export interface Tx extends Reader {
-  put<Row>(table: Table<Row>, key: string, row: Row): void;
-  remove(table: AnyTable, key: string): void;
+  /** The moment on the clock that only counts on, in milliseconds. */
+  readonly elapsed: number;
+  /** @param home - of the id; that of the commit when none is given */
+  bareId(home?: Home): BareId;
+  id<Prefix extends IdPrefix>(prefix: Prefix, home?: Home): Id<Prefix>;
+  /** Writes a row that is not there yet. */
+  add<Row>(table: Writable<Row>, key: string, row: Row): void;
+  put<Row>(table: Writable<Row>, key: string, row: Row): void;
+  remove<Row>(table: Writable<Row>, key: string): void;
   putVector(memory: string, bytes: Uint8Array): void;
   removeVector(memory: string): void;
 }

@@ -7,6 +7,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
+import { NO_HOME } from "../lib/ids.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import type { Span, Tx } from "./access.ts";
 import { isPanic } from "./disk-errors.ts";
@@ -38,7 +39,7 @@ export class BadRows {
 
   /** The first keys of a span that are not those of bad rows. */
   keysOfOthers(table: AnyTable, span: Span & { limit: number }): string[] {
-    const keys = this.#store.keys(table, { ...span, limit: span.limit + this.#keys.size });
+    const keys = this.#store.read((reader) => reader.keys(table, { ...span, limit: span.limit + this.#keys.size }));
     return (this.#keys.size === 0 ? keys : keys.filter((key) => !this.#keys.has(key))).slice(0, span.limit);
   }
 
@@ -53,7 +54,7 @@ export class BadRows {
         delete current.key;
       };
       try {
-        return await this.#store.commit((tx) => {
+        return await this.#store.commit(NO_HOME, (tx) => {
           delete current.key;
           return work(tx, isolate);
         });

@@ -10,7 +10,7 @@ import { bare, firstBareIdAt, withPrefix, type BareId, type Id, type IdPrefix } 
 import type { JsonText } from "../lib/json.ts";
 import type { Reader } from "./access.ts";
 import { pageOfSteps, type Found, type Page } from "./page.ts";
-import type { AnyTable, Index } from "./tables.ts";
+import type { AnyTable } from "./tables.ts";
 import { posting, walkInSteps, type Filter, type Pause } from "./walk.ts";
 
 /** Unix milliseconds; both ends are excluded. */
@@ -23,11 +23,17 @@ export function isCreatedWithin(createdAt: number, { createdAfter, createdBefore
   return (createdAfter === undefined || createdAt > createdAfter) && (createdBefore === undefined || createdAt < createdBefore);
 }
 
-/** The records of a list; `ahead` is the index of those whose ids are later than their times. */
-interface Listed<Prefix extends IdPrefix> {
+/** Which records a list is of. */
+export interface Listing<Prefix extends IdPrefix> {
   readonly prefix: Prefix;
+  /** Its keys are the ids, unless there is a filter. */
   readonly table: AnyTable;
-  readonly ahead: Index;
+  /** The index of those whose ids are later than their times. */
+  readonly ahead: AnyTable;
+  readonly filter: Filter;
+  readonly created: CreatedFilter;
+  /** How much one page may look at; the usual limit unless a test has its own. */
+  readonly looksMax?: number | undefined;
 }
 
 /** A record that is read and not shown takes as long as this many looks at an index. */
@@ -36,53 +42,46 @@ const LOOKS_PER_HIDDEN_ROW = 10;
 /**
  * One page of the records that pass a filter and were made between two times.
  *
- * @param prepare - returns what gives the JSON of a record, or undefined for one that is not shown; called again whenever other
- *   requests may have been answered. It has to check `isCreatedWithin`: ids alone do not tell
+ * @param read - runs a function of the store as it is; each record is read in a scope of its own
+ * @param item - the JSON of a record, or undefined for one that is not shown. It has to check `isCreatedWithin`: ids alone do
+ *   not tell
  */
 export function listRecords<Prefix extends IdPrefix>(
-  { store, listLooksMax }: { readonly store: Reader; readonly listLooksMax?: number | undefined },
-  { prefix, table, ahead }: Listed<Prefix>,
-  filter: Filter,
-  created: CreatedFilter,
+  read: <Result>(work: (reader: Reader) => Result) => Result,
+  listing: Listing<Prefix>,
   { limit, startingAfter }: Page<Id<Prefix>>,
-  prepare: () => (key: BareId, id: Id<Prefix>) => JsonText | undefined,
+  item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
 ): Promise<JsonText> {
+  const { prefix, looksMax } = listing;
   const cursor = startingAfter === undefined ? undefined : bare(startingAfter);
   function* found(): Generator<Found, void, undefined> {
-    let show = prepare();
-    for (const key of walkCreated(store, table, ahead, filter, created, cursor, listLooksMax)) {
+    for (const key of read((reader) => walkCreated(reader, listing, cursor))) {
       const { passed, looks } = typeof key === "string" ? { passed: key, looks: LOOKS_PER_HIDDEN_ROW } : key;
       const id = withPrefix(prefix, passed);
-      const json = typeof key === "string" ? show(key, id) : undefined;
+      const json = typeof key === "string" ? read((reader) => item(reader, key, id)) : undefined;
       yield json === undefined ? { passed: id, looks } : { id, json };
-      if (json === undefined) show = prepare();
     }
   }
-  return pageOfSteps(found(), limit, listLooksMax);
+  return pageOfSteps(found(), limit, looksMax);
 }
 
 /**
  * Every id that passes the filter and is of a record made between the times, and perhaps others that `isCreatedWithin` tells apart.
  *
- * @param ahead - index of the records whose ids are later than their times
  * @param cursor - the page starts after this id
  */
-function* walkCreated(
+function* walkCreated<Prefix extends IdPrefix>(
   reader: Reader,
-  records: AnyTable,
-  ahead: Index,
-  filter: Filter,
-  { createdAfter, createdBefore }: CreatedFilter,
+  { table, ahead, filter, created: { createdAfter, createdBefore }, looksMax }: Listing<Prefix>,
   cursor: BareId | undefined,
-  looks: number | undefined,
 ): Generator<BareId | Pause, void, undefined> {
   const from = createdAfter === undefined ? undefined : firstBareIdAt(createdAfter + 1);
   let before = cursor;
   if (createdBefore !== undefined) {
     const until = firstBareIdAt(createdBefore);
     const lowest = from === undefined || until > from ? until : from;
-    yield* walkInSteps(reader, records, [...filter, posting(ahead, "")], { from: lowest, before: cursor }, looks);
+    yield* walkInSteps(reader, table, [...filter, posting(ahead, "")], { from: lowest, before: cursor }, looksMax);
     if (cursor === undefined || until < cursor) before = until;
   }
-  yield* walkInSteps(reader, records, filter, { from, before }, looks);
+  yield* walkInSteps(reader, table, filter, { from, before }, looksMax);
 }

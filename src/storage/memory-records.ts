@@ -1,5 +1,5 @@
 /**
- * The records of one memory: its row, its four indexes, its vector. Here because deleting a session removes them too.
+ * The records of one memory: its row and its vector. Here because deleting a session removes them too.
  *
  * Labels are numbers that rise with every vector ever made and are never given twice. That is all the vector index needs
  * to keep up: what is above the last label it knows is new, and a point whose label is gone is deleted. It is also what
@@ -8,18 +8,9 @@
  * @module
  */
 import type { BareId } from "../lib/ids.ts";
-import { memoryIndexKeys } from "./indexes.ts";
 import { numberKey } from "./keys.ts";
 import type { Reader, Tx } from "./store.ts";
-import { labels, memories, meta, owed, type MemoryRow } from "./tables.ts";
-
-export function putMemory(tx: Tx, memory: BareId, row: MemoryRow, before?: MemoryRow): void {
-  const now = new Map(memoryIndexKeys(memory, row).map((entry) => [entry.table.name + entry.key, entry]));
-  const old = new Map(before === undefined ? [] : memoryIndexKeys(memory, before).map((entry) => [entry.table.name + entry.key, entry]));
-  for (const [name, { table, key }] of old) if (!now.has(name)) tx.remove(table, key);
-  for (const [name, { table, key }] of now) if (!old.has(name)) tx.put(table, key, "");
-  tx.put(memories, memory, row);
-}
+import { labels, memories, meta, owed } from "./tables.ts";
 
 /** Stores a vector under a new label, which goes into the last four of its bytes, and gives that. */
 export function putVector(tx: Tx, memory: BareId, bytes: Uint8Array): number {
@@ -51,7 +42,6 @@ export function removeVector(tx: Tx, memory: BareId, label: number): void {
 export function removeMemoryRecords(tx: Tx, memory: BareId): void {
   const row = tx.get(memories, memory);
   if (row === undefined) return;
-  for (const { table, key } of memoryIndexKeys(memory, row)) tx.remove(table, key);
   if (row.embedding !== undefined) removeVector(tx, memory, row.embedding.label);
   tx.remove(owed, memory);
   tx.remove(memories, memory);

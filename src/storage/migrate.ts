@@ -11,8 +11,9 @@
  * @module
  */
 import { AFTER_ALL } from "./keys.ts";
-import { StoreError, type Store, type Tx } from "./store.ts";
-import { meta, SCHEMA_VERSION, type Table } from "./tables.ts";
+import type { Tx } from "./access.ts";
+import { StoreError, type Store } from "./store.ts";
+import { meta, SCHEMA_VERSION, type Readable } from "./tables.ts";
 
 export interface Migration {
   /** The schema version it leads to, from the one before. */
@@ -54,7 +55,7 @@ export function migrate(store: Store, migration: Migration): Promise<void> {
 const ROWS_AT_ONCE = 1_000;
 
 /** Every row of a table, in the order of keys, a few at a time; those read already may be changed and removed meanwhile. */
-export function* everyRow<Row>(tx: Tx, table: Table<Row>): Generator<{ key: string; row: Row }> {
+export function* everyRow<Row>(tx: Tx, table: Readable<Row>): Generator<{ key: string; row: Row }> {
   for (let from = ""; ;) {
     const rows = tx.rows(table, { from, to: AFTER_ALL, limit: ROWS_AT_ONCE });
     yield* rows;

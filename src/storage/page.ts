@@ -9,7 +9,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import type { Reader, Span } from "./access.ts";
-import type { Table } from "./tables.ts";
+import type { Readable } from "./tables.ts";
 import { LOOKS_PER_TURN } from "./walk.ts";
 
 interface Item {
@@ -110,7 +110,7 @@ const ROWS_AT_ONCE = 25;
 /** The rows of a span, from either end, read as they are asked for. */
 export function* rowsOf<Row>(
   reader: Reader,
-  table: Table<Row>,
+  table: Readable<Row>,
   span: Omit<Span, "limit">,
   atMost: number,
 ): Generator<{ key: string; row: Row }> {

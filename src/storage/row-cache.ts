@@ -9,7 +9,7 @@
  */
 import { Cache, parsedBytes } from "../lib/cache.ts";
 import { CACHE_BYTES_MAX } from "../lib/limits.ts";
-import { memories, removals, sessions, type Table } from "./tables.ts";
+import { memories, removals, sessions, webhooks, type Readable } from "./tables.ts";
 
 /** A larger one costs so much to send that making it hardly counts. */
 const DERIVED_BYTES_MAX = 32_768;
@@ -32,6 +32,7 @@ export class RowCache {
     [sessions.name, new Cache(CACHE_BYTES_MAX.sessions)],
     [memories.name, new Cache(CACHE_BYTES_MAX.memories)],
     [removals.name, new Cache(CACHE_BYTES_MAX.removals)],
+    [webhooks.name, new Cache(CACHE_BYTES_MAX.webhooks)],
   ]);
   /** Whether a table has no rows, by name. */
   readonly #isEmpty = new Map<string, boolean>();
@@ -59,7 +60,7 @@ export class RowCache {
    * decides, such as the state whose version a session's row names.
    */
   derived<Row extends object, Result>(
-    table: Table<Row>,
+    table: Readable<Row>,
     key: string,
     row: Row,
     make: () => Result,

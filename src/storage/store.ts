@@ -1,11 +1,12 @@
 /**
  * The store: LMDB, and the only file that knows it.
  *
- * It holds everything that is true. A change is one `commit`: its callback runs inside a write transaction, so what it
- * reads is the latest there is, and what it writes is there altogether or not at all. The promise resolves when the
- * pages are on the disk; commits that wait for the disk at the same time share one flush.
+ * It holds everything that is true, and is used in scopes. `read` runs a function of one moment. A change is one `commit`: its
+ * work runs inside a write transaction, so what it reads is the latest there is, and what it writes is there altogether or
+ * not at all. The promise resolves when the pages are on the disk; commits that wait for the disk at the same time share one
+ * flush.
  *
- * Group commit: queued callbacks share one transaction of LMDB, and its cost. Each writes to a `WriteBuffer` until it has
+ * Group commit: queued works share one transaction of LMDB, and its cost. Each writes to a `WriteBuffer` until it has
  * returned, so that one that throws leaves nothing behind.
  *
  * What lmdb-js needs to be told (seen with lmdb 3.5.6):
@@ -22,30 +23,44 @@ import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
+import { BARE_ID_LENGTH, IdSource, NO_HOME, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
+import { invariant } from "../lib/invariant.ts";
+import type { JsonText } from "../lib/json.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
-import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
+import type { Reader, Tx } from "./access.ts";
 import { createFiles, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.ts";
+import { diskReason, hasFreeSpace, isOfLmdb, isPanic, lmdbReason, unavailable } from "./disk-errors.ts";
 import { clearUnsyncedMarker, hasUnsyncedMarker, setUnsyncedMarker, type Durability } from "./durability.ts";
-import { KEY_ENCODER } from "./keys.ts";
+import { AFTER_ALL, KEY_ENCODER } from "./keys.ts";
+import { listRecords, type Listing } from "./list.ts";
+import { Databases, LmdbReader, Snapshot } from "./lmdb-reader.ts";
+import type { Page } from "./page.ts";
 import { assertMappable } from "./pages.ts";
-import { hasFreeSpace, isOfLmdb, isPanic, lmdbReason, diskReason, unavailable } from "./disk-errors.ts";
 import { RowCache } from "./row-cache.ts";
-import { SCHEMA_VERSION, TABLES, labels, meta, vectors, type AnyTable, type Table } from "./tables.ts";
-import { WriteBuffer, type Write } from "./write-buffer.ts";
+import {
+  SCHEMA_VERSION,
+  TABLES,
+  apiKeys,
+  labels,
+  memories,
+  meta,
+  outbox,
+  payloads,
+  sessions,
+  traces,
+  vectors,
+  webhooks,
+  type AnyTable,
+} from "./tables.ts";
+import { areSameWrites, WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
 
 export type { Reader, Span, Tx } from "./access.ts";
-
-/** The whole store as it is at one moment, whatever is committed meanwhile. As long as it is held the disk keeps what it shows. */
-export interface Snapshot extends Reader, Disposable {
-  /** Every row as the text it is stored as, in the order of keys; across awaits too. */
-  entries(table: AnyTable, from?: string): Iterable<{ key: string; text: string }>;
-  /** Every key, in order. */
-  allKeys(table: AnyTable): Iterable<string>;
-}
+export type { Snapshot } from "./lmdb-reader.ts";
 
 /** One `commit` of a caller's, which no transaction has run yet. */
 interface QueuedCommit {
+  readonly home: Home;
   readonly run: (tx: Tx) => unknown;
   readonly resolve: (result: unknown) => void;
   readonly reject: (reason: unknown) => void;
@@ -65,33 +80,18 @@ export class StoreError extends Error {
   override name = "StoreError";
 }
 
-type TextDatabase = Database<string, string>;
-type ByteDatabase = Database<Uint8Array, string>;
-
-export class Store implements Reader {
+export class Store {
+  /** Whether each work is run twice, and fails unless it writes the same again: for tests. */
+  static runsWorksTwice = false;
   readonly directory: string;
   readonly #clock: Clock;
   readonly #env: RootDatabase<string, string>;
-  readonly #databases = new Map<string, TextDatabase>();
-  readonly #vectors: ByteDatabase;
+  readonly #databases: Databases;
   /** Whether others see a commit before it is flushed: the file was ever written relaxed. */
   readonly #isMarked: boolean;
   /** Whether a commit is done only when a flush is that comes after it. */
   readonly #flushesLater: boolean;
-  /** Reads and writes of the transaction that is open. */
-  readonly #direct: Tx = {
-    get: (table, key) => this.#stored(table, key),
-    has: (table, key) => this.has(table, key),
-    keys: (table, span) => this.keys(table, span),
-    rows: (table, span) => this.rows(table, span),
-    isEmpty: (table) => this.keys(table, FIRST).length === 0,
-    vectorBytes: (memory) => this.vectorBytes(memory),
-    put: (table, key, row) => this.#write({ table: table.name, key, value: table.encode(row) }),
-    remove: (table, key) => this.#write({ table: table.name, key, value: undefined }),
-    putVector: (memory, bytes) => this.#write({ table: vectors.name, key: memory, value: bytes }),
-    removeVector: (memory) => this.#write({ table: vectors.name, key: memory, value: undefined }),
-  };
-  readonly #buffer = new WriteBuffer(this.#direct);
+  #ids: IdSource | undefined;
   readonly #rows = new RowCache();
   #bytesWritten = 0;
   #queue: QueuedCommit[] = [];
@@ -123,8 +123,8 @@ export class Store implements Reader {
       const table = this.#env.openDB<Value, string>({ ...options, name, encoding }) as Database<Value, string> | undefined;
       return table ?? (NO_TABLE as unknown as Database<Value, string>);
     };
-    for (const { name } of TABLES) this.#databases.set(name, openTable<string>(name, "string"));
-    this.#vectors = openTable<Uint8Array>(vectors.name, "binary");
+    this.#databases = new Databases(openTable<Uint8Array>(vectors.name, "binary"));
+    for (const { name } of TABLES) this.#databases.texts.set(name, openTable<string>(name, "string"));
   }
 
   /**
@@ -152,8 +152,9 @@ export class Store implements Reader {
       else if (durability === "strict" && hasUnsyncedMarker(path)) await Store.#flush(directory, clock);
     }
     const store = Store.#opened(directory, clock, durability, readOnly);
-    if (!store.has(meta, "schema") && !readOnly) await store.commit((tx) => tx.put(meta, "schema", String(SCHEMA_VERSION)));
-    if (readOnly && !store.has(meta, "schema")) throw new StoreError(`The store in ${directory} is empty, and must not be written to.`);
+    const isNew = !store.latest.has(meta, "schema");
+    if (isNew && !readOnly) await store.commit(NO_HOME, (tx) => tx.put(meta, "schema", String(SCHEMA_VERSION)));
+    if (isNew && readOnly) throw new StoreError(`The store in ${directory} is empty, and must not be written to.`);
     const { schema } = store;
     if (schema === SCHEMA_VERSION || (older && schema < SCHEMA_VERSION)) return store;
     await store.close();
@@ -193,83 +194,39 @@ export class Store implements Reader {
 
   /** The schema version of its rows. */
   get schema(): number {
-    return Number(this.get(meta, "schema"));
+    return Number(this.latest.get(meta, "schema"));
   }
 
-  get<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined {
-    const rows = this.#rows.of(table.name);
-    if (rows === undefined) return this.#stored(table, key);
-    const cached = rows.get(key);
-    if (cached !== undefined) return cached.row as Row | undefined;
-    const text = this.#database(table).get(key);
-    const row = text === undefined ? undefined : table.decode(text);
-    this.#rows.set(table.name, key, text, row);
-    return row;
+  /**
+   * Runs `work` on one moment of the store, which sees every commit that has resolved. What it was given is good for as long as it
+   * runs.
+   */
+  read<Result>(work: (reader: Reader) => Result): Result {
+    return work(this.latest);
   }
 
-  /** What `make` gives for a row that `get` gave, cached with it; see `RowCache.derived`. */
-  derived<Row extends object, Result>(
-    table: Table<Row>,
-    key: string,
-    row: Row,
-    make: () => Result,
-    bytesOf: (result: Result) => number,
-  ): Result {
-    return this.#rows.derived(table, key, row, make, bytesOf);
+  /**
+   * Reads what is there at each moment it is asked: for who looks again at whatever it has found, such as an index that follows
+   * the store.
+   */
+  get latest(): Reader {
+    return new LmdbReader(this.#databases, { now: this.#clock.now(), rows: this.#rows, cache: "all" });
   }
 
-  #stored<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined {
-    const text = this.#database(table).get(key);
-    return text === undefined ? undefined : table.decode(text);
-  }
-
-  has(table: AnyTable, key: string): boolean {
-    return this.#database(table).doesExist(key);
-  }
-
-  keys(table: AnyTable, span: Span): string[] {
-    return Array.from(this.#database(table).getKeys(toRange(span)));
-  }
-
-  rows<Row>(table: Table<Row>, span: Span): { key: string; row: Row }[] {
-    return Array.from(this.#database(table).getRange(toRange(span)), ({ key, value }) => ({ key, row: table.decode(value) }));
-  }
-
-  isEmpty(table: AnyTable): boolean {
-    const known = this.#rows.isEmpty(table.name);
-    if (known !== undefined) return known;
-    const isEmpty = this.keys(table, FIRST).length === 0;
-    this.#rows.setEmpty(table.name, isEmpty);
-    return isEmpty;
-  }
-
-  vectorBytes(memory: string): Uint8Array | undefined {
-    return viewOf(this.#vectors.getBinaryFast(memory));
+  /** One page of a list, in several scopes: other requests are answered in between. */
+  list<Prefix extends IdPrefix>(
+    listing: Listing<Prefix>,
+    page: Page<Id<Prefix>>,
+    item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
+  ): Promise<JsonText> {
+    return listRecords((work) => this.read(work), listing, page, item);
   }
 
   /** Everything as it is now. To be disposed of soon: what is deleted meanwhile frees no room on the disk. */
   snapshot(): Snapshot {
     this.refresh();
     const transaction: Transaction = this.#env.useReadTransaction();
-    const range = (span: Span) => ({ ...toRange(span), transaction });
-    return {
-      get: (table, key) => {
-        const text = this.#database(table).get(key, { transaction });
-        return text === undefined ? undefined : table.decode(text);
-      },
-      has: (table, key) => this.#database(table).get(key, { transaction }) !== undefined,
-      keys: (table, span) => Array.from(this.#database(table).getKeys(range(span))),
-      rows: (table, span) =>
-        Array.from(this.#database(table).getRange(range(span)), ({ key, value }) => ({ key, row: table.decode(value) })),
-      isEmpty: (table) => Array.from(this.#database(table).getKeys(range(FIRST))).length === 0,
-      vectorBytes: (memory) => viewOf(this.#vectors.get(memory, { transaction })),
-      entries: (table, from = "") =>
-        this.#database(table)
-          .getRange({ start: from, transaction })
-          .map(({ key, value }) => ({ key, text: value })),
-      allKeys: (table) => (table === vectors ? this.#vectors : this.#database(table)).getKeys({ start: "", transaction }),
-      [Symbol.dispose]: () => transaction.done(),
-    };
+    return new Snapshot(this.#databases, { now: this.#clock.now(), rows: this.#rows, cache: "none", transaction });
   }
 
   /**
@@ -282,13 +239,12 @@ export class Store implements Reader {
 
   /** How many rows a table has; read from its root page. */
   count(table: AnyTable): number {
-    const database = table === vectors ? this.#vectors : this.#database(table);
-    return (database.getStats() as { entryCount: number }).entryCount;
+    return (this.#databases.ofAny(table).getStats() as { entryCount: number }).entryCount;
   }
 
   /** The pages its rows are on, in bytes: about what a backup takes. What deleted records left free is not counted. */
   get bytesUsed(): number {
-    return [this.#vectors, ...this.#databases.values()]
+    return [this.#databases.vectors, ...this.#databases.texts.values()]
       .map((database) => database.getStats() as Record<"pageSize" | "treeBranchPageCount" | "treeLeafPageCount" | "overflowPages", number>)
       .reduce((sum, pages) => sum + pages.pageSize * (pages.treeBranchPageCount + pages.treeLeafPageCount + pages.overflowPages), 0);
   }
@@ -304,19 +260,37 @@ export class Store implements Reader {
     this.#rows.clear();
   }
 
+  /** The newest id there is, as keys have it; undefined in a store without records. */
+  newestId(): BareId | undefined {
+    const newest = (table: AnyTable, from = "", to = AFTER_ALL) => this.latest.keys(table, { from, to, limit: 1, descending: true });
+    const ids = [sessions, memories, outbox, apiKeys.index.byId, webhooks, payloads].flatMap((table) => newest(table));
+    // A trace's key begins with its action.
+    for (let [key] = newest(traces); key !== undefined; [key] = newest(traces, "", key.slice(0, 1))) ids.push(key.slice(1));
+    return ids
+      .map((id) => id.slice(0, BARE_ID_LENGTH))
+      .toSorted()
+      .at(-1);
+  }
+
+  /** Ids continue after the newest one stored, even when the clock was set back. */
+  #idSource(): IdSource {
+    return (this.#ids ??= new IdSource(this.#clock, { startAfter: this.newestId() }));
+  }
+
   /**
    * Runs `work` inside a write transaction; resolves with its result once the commit is on the disk. When `work` throws,
    * nothing of it is kept and the promise rejects with what was thrown.
    *
-   * `work` must be synchronous: the writer waits for it.
+   * `work` must be synchronous, because the writer waits for it, and repeatable: `Tx` says what that means.
    *
+   * @param home - of the records it writes
    * @throws {ApiError} `service_unavailable` when the disk is full or refuses the write; then nothing was written, unless
    *   it says that this is not known
    */
-  async commit<Result>(work: (tx: Tx) => Result): Promise<Result> {
+  async commit<Result>(home: Home, work: (tx: Tx) => Result): Promise<Result> {
     this.#refuseWhatMustFail();
     return new Promise<Result>((resolve, reject) => {
-      this.#queue.push({ run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
+      this.#queue.push({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
       // The first one in the queue has scheduled a transaction already.
       if (this.#queue.length === 1) this.#scheduleTransaction();
     });
@@ -334,8 +308,9 @@ export class Store implements Reader {
       await this.#transaction(() => {
         commits = this.#queue.splice(0, COMMITS_PER_TRANSACTION);
         if (this.#queue.length > 0) this.#scheduleTransaction();
+        const stored = this.#insideTransaction();
         for (const commit of commits) {
-          for (const write of this.#run(commit)) {
+          for (const write of this.#run(commit, stored)) {
             this.#rows.invalidate(write);
             written.push(write);
           }
@@ -364,7 +339,8 @@ export class Store implements Reader {
     try {
       await this.#transaction(() => {
         try {
-          outcome = { result: work(this.#direct) };
+          const stored = this.#insideTransaction("none");
+          outcome = { result: work(new WriteBuffer(stored, this.#momentOf(NO_HOME, stored), (write) => this.#write(write))) };
         } catch (thrown) {
           outcome = { thrown };
           throw thrown;
@@ -424,7 +400,7 @@ export class Store implements Reader {
   #lookForPanic(): void {
     try {
       this.#env.resetReadTxn();
-      this.#stored(meta, "schema");
+      this.latest.get(meta, "schema");
     } catch (error) {
       this.#panicIf(error);
     }
@@ -441,7 +417,7 @@ export class Store implements Reader {
   problem(): string | undefined {
     if (this.#panic !== undefined) return PANIC;
     try {
-      this.#stored(meta, "schema");
+      this.latest.get(meta, "schema");
     } catch (error) {
       const refused = this.refusalOfRead(error);
       return this.hasPanicked ? PANIC : (refused ?? (error as Error)).message;
@@ -461,26 +437,52 @@ export class Store implements Reader {
 
   /** Commits what is there already. @throws {ApiError} as `commit` does */
   async tryToWrite(): Promise<void> {
-    await this.commit((tx) => tx.put(meta, "schema", tx.get(meta, "schema") ?? String(SCHEMA_VERSION)));
+    await this.commit(NO_HOME, (tx) => tx.put(meta, "schema", tx.get(meta, "schema") ?? String(SCHEMA_VERSION)));
+  }
+
+  #insideTransaction(cache: "committed" | "none" = "committed"): Reader {
+    return new LmdbReader(this.#databases, { now: this.#clock.now(), rows: this.#rows, cache });
+  }
+
+  /** The same ids for each run of a work. */
+  #momentOf(home: Home, { now }: Reader): Moment & { rewind(): void } {
+    const given: BareId[] = [];
+    let next = 0;
+    return {
+      now,
+      elapsed: this.#clock.elapsed(),
+      home,
+      id: (idHome) => {
+        if (next === given.length) given.push(this.#idSource().bare(idHome));
+        return given[next++]!;
+      },
+      rewind: () => (next = 0),
+    };
   }
 
   /** @returns its writes to tables whose rows are cached */
-  #run(commit: QueuedCommit): Write[] {
+  #run(commit: QueuedCommit, stored: Reader): Write[] {
+    const moment = this.#momentOf(commit.home, stored);
+    let tx = new WriteBuffer(stored, moment);
     try {
-      commit.outcome = { result: commit.run(this.#buffer) };
+      commit.outcome = { result: commit.run(tx) };
+      if (Store.runsWorksTwice) {
+        const { writes } = tx;
+        moment.rewind();
+        commit.outcome = { result: commit.run((tx = new WriteBuffer(stored, moment))) };
+        invariant(areSameWrites(writes, tx.writes), "a work that wrote something else when it was run again");
+      }
     } catch (thrown) {
       commit.outcome = { thrown };
-      this.#buffer.take();
       return [];
     }
-    const writes = this.#buffer.take();
-    for (const write of writes) this.#write(write);
-    return writes.filter(({ table }) => this.#rows.has(table));
+    for (const write of tx.writes) this.#write(write);
+    return tx.writes.filter(({ table }) => this.#rows.has(table));
   }
 
   /** Inside a transaction this is done at once; the promise says nothing more. */
   #write({ table, key, value }: Write): void {
-    const database = (table === vectors.name ? this.#vectors : this.#database({ name: table })) as Database<string | Uint8Array, string>;
+    const database = this.#databases.ofAny({ name: table }) as Database<string | Uint8Array, string>;
     if (value !== undefined) {
       this.#bytesWritten += value.length;
       return void database.put(key, bytesOf(value));
@@ -510,12 +512,6 @@ export class Store implements Reader {
       this.#hasRoom = hasFreeSpace(this.directory);
     }
     return !this.#hasRoom;
-  }
-
-  #database(table: AnyTable): TextDatabase {
-    const database = this.#databases.get(table.name);
-    if (database === undefined) throw new StoreError(`no table ${table.name}`);
-    return database;
   }
 }
 
@@ -581,15 +577,4 @@ function bytesOf(value: string | Uint8Array): Uint8Array {
     room.end = value.length;
   }
   return room;
-}
-
-/** lmdb's buffer is longer than what it holds, and of its properties only `length` says how much that is. */
-function viewOf(bytes: Uint8Array | undefined): Uint8Array | undefined {
-  return bytes && new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length);
-}
-
-function toRange({ from, to, limit, descending }: Span) {
-  const bounds =
-    descending === true ? { start: to, end: from, reverse: true, exclusiveStart: true, inclusiveEnd: true } : { start: from, end: to };
-  return limit === undefined ? bounds : { ...bounds, limit };
 }

@@ -1,117 +1,242 @@
 /**
- * Every table of the store: its key, its row, and what else is written whenever a row is.
+ * Every table of the store: its key, its row, and its indexes, whose entries follow from the rows and are written with them.
  *
  * ```
  * table                key                          row
  * meta                 name                         text: schema, nextLabel, firstLabel, backupNumber
  * sessions             session                      SessionRow
- *   sessionsByAgent    #agent session               -
- *   sessionsByUser     #user session                -
- *   sessionsByExpiry   ms session                   -
- *   sessionsAhead      session                      -, if its id is later than its time
+ *   byAgent            #agent session
+ *   byUser             #user session
+ *   byExpiry           ms session
+ *   ahead              session                      if its id is later than its time
  * versions             session number               VersionRow: one of the session's states
  * turns                session turn                 TurnRow
  * memories             memory                       MemoryRow
- *   memoriesBySession  session memory               -
- *   memoriesByUser     #user memory                 -
- *   memoriesByType     #type memory                 -
- *   memoriesByTag      #tag memory                  -
- *   memoriesAhead      memory                       -, if its id is later than its time
+ *   bySession          session memory
+ *   byUser             #user memory
+ *   byType             #type memory
+ *   byTag              #tag memory
+ *   ahead              memory                       if its id is later than its time
  * vectors              memory                       1536 float32, the terms as uint32, the label as uint32, little endian
  * owed                 memory                       text: empty, or the firstLabel of the provider that refuses it
  * provider             current                      ProviderRow: what the vectors are of
  * labels               label                        memory: which vector a point of the index is
- * traces               trace                        TraceRow
- *   tracesBySession    session trace                -
- *   tracesByUser       #user trace                  -
- *   tracesByAction     action / trace               -
- *   tracesByExpiry     day trace                    -
- *   tracesAhead        trace                        -, if its id is later than its time
- * outbox               event                        OutboxRow: an event not yet handed to its receivers
+ * traces               action trace                 TraceRow; one character for each action
+ *   bySession          session trace action
+ *   byUser             #user trace action
+ *   ahead              trace action                 if its id is later than its time
+ * outbox               event                        OutboxRow: what is not yet handed to the webhooks that want it
  * webhooks             webhook                      WebhookRow: who wants which events
  * payloads             payload                      what is posted to receivers, as text
  * deliveries           webhook delivery             DeliveryRow: one event for one webhook
- *   deliveriesDue      webhook ms delivery          -, while it is pending and the first of its line
- *   deliveriesBySession webhook line delivery       -, while it is pending; a line is a session, or the delivery itself
- * idempotency          #(key id, idempotency key)   IdempotencyRow
- *   idempotencyByTime  ms #(...)                    -
+ *   due                webhook ms delivery          while it is pending and the first of its line
+ *   inLine             webhook line delivery        while it is pending; a line is a session, or the delivery itself
+ * idempotency          #(key hash, idempotency key) IdempotencyRow
+ *   byTime             ms #(...)
  * apiKeys              SHA-256 of the key, hex      ApiKeyRow
- *   apiKeysById        key                          SHA-256 of the key, hex
+ *   byId               key SHA-256
  * deletedKeys          SHA-256 of the key, hex      DeletedKeyRow: a tombstone, so that it is never a key again
  * removals             session                      RemovalRow: what is left of a removed session
  * settings             current                      SettingsRow
  * ```
- * Ids stand without their prefix (12 characters), `#x` is `hashKey(x)`, `ms`, `day` and numbers are `numberKey`.
+ * Ids have no prefix here (12 characters), `#x` is `hashKey(x)`, `ms` and numbers are `numberKey`.
  *
  * @module
  */
-import type { JsonObject, JsonText } from "../lib/json.ts";
+import { Type, type Static, type TSchema } from "@sinclair/typebox";
+import { SCOPES } from "../lib/scopes.ts";
+import { bare, bareIdTime, BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
+import type { JsonText } from "../lib/json.ts";
 import { memoize } from "../lib/memoize.ts";
+import { hashKey, NUMBER_KEY_LENGTH, numberKey } from "./keys.ts";
+import {
+  AnyObject,
+  BareIdText,
+  Finite,
+  IdText,
+  Instant,
+  IsoTime,
+  ObjectText,
+  OneOf,
+  OrNull,
+  Positive,
+  Text,
+  Truth,
+  Uint32,
+  Whole,
+} from "./row-types.ts";
 
-/** Any table, for what concerns keys alone. */
+/** The stored form of every row. A change of any is another version, and a migration. */
+export const SCHEMA_VERSION = 1;
+
+/** Any table or index, for what concerns keys alone. */
 export interface AnyTable {
   readonly name: string;
 }
 
-/** A table and how its rows become text. */
-export interface Table<Row> extends AnyTable {
-  encode(row: Row): string;
+/** Keys that follow from the rows of a table. */
+export interface Index<Row = unknown> extends AnyTable {
+  /** The entries of a row. */
+  entriesOf(key: string, row: Row): readonly string[];
+  /** The key of the row that an entry is of. */
+  recordOf(entry: string): string;
+}
+
+/** What is needed of a table to read its rows. */
+export interface Readable<Row> extends AnyTable {
   decode(text: string): Row;
 }
 
-/** An index: only its keys say something. */
-export type Index = Table<"">;
+/** A table and how its rows become text. */
+export interface Table<Row, IndexName extends string = string> extends Readable<Row> {
+  encode(row: Row): string;
+  readonly index: Readonly<Record<IndexName, Index<Row>>>;
+  readonly indexes: readonly Index<Row>[];
+  /** What keys look like. */
+  readonly key: RegExp;
+  /** What rows look like in an export. */
+  readonly schema: TSchema;
+  /** JSON of a stored text, for an export. */
+  toExport(stored: string): string;
+  /** The stored text of a parsed JSON value of an export. */
+  fromExport(value: unknown): string;
+}
 
-export const SCHEMA_VERSION = 1;
+type Codec<Row> = Pick<Table<Row>, "encode" | "decode" | "toExport" | "fromExport">;
+interface IndexDeclaration<Row> {
+  readonly of: (key: string, row: Row) => string | readonly string[] | undefined;
+  readonly record?: (entry: string) => string;
+}
 
-const json = <Row>(name: string): Table<Row> => ({
-  name,
+const lastId = (entry: string) => entry.slice(-BARE_ID_LENGTH);
+
+function table<Row, Name extends string = never>(
+  name: string,
+  key: RegExp,
+  schema: TSchema,
+  codec: Codec<Row>,
+  declared: Record<Name, IndexDeclaration<Row> | IndexDeclaration<Row>["of"]> = {} as never,
+): Table<Row, Name> {
+  const index = Object.fromEntries(
+    Object.entries<IndexDeclaration<Row> | IndexDeclaration<Row>["of"]>(declared).map(([indexName, declaration]) => {
+      const { of, record = lastId } = typeof declaration === "function" ? { of: declaration } : declaration;
+      const entriesOf = (recordKey: string, row: Row) => {
+        const entries = of(recordKey, row);
+        return entries === undefined ? [] : typeof entries === "string" ? [entries] : entries;
+      };
+      return [indexName, { name: `${name}.${indexName}`, entriesOf, recordOf: record }];
+    }),
+  ) as Record<Name, Index<Row>>;
+  return { name, key, schema, ...codec, index, indexes: Object.values(index) };
+}
+
+const json = <Row>(): Codec<Row> => ({
   encode: (row) => JSON.stringify(row),
   decode: (value) => JSON.parse(value) as Row,
+  toExport: (stored) => stored,
+  fromExport: (value) => JSON.stringify(value),
 });
-const text = (name: string): Table<string> => ({ name, encode: (row) => row, decode: (value) => value });
-const index = (name: string): Index => ({ name, encode: () => "", decode: () => "" });
-/** A row of which a part is ready JSON: first line the rest of the row, then that part as it is. `JSON.stringify` writes no line feed. */
-const withBody = <Row extends { body: JsonText }>(name: string): Table<Row> => ({
-  name,
+const text: Codec<string> = {
+  encode: (row) => row,
+  decode: (value) => value,
+  toExport: (stored) => JSON.stringify(stored),
+  fromExport: (value) => value as string,
+};
+/** A row that is JSON text of its own. */
+const jsonText: Codec<string> = { ...text, toExport: (stored) => stored, fromExport: (value) => JSON.stringify(value) };
+/**
+ * A row of which a part is ready JSON: first line the rest of the row, then that part as it is; in an export the part is a member
+ * `body`. `JSON.stringify` writes no line feed.
+ */
+const withBody = <Row extends { body: JsonText }>(): Codec<Row> => ({
   encode: ({ body, ...head }) => `${JSON.stringify(head)}\n${body}`,
   decode: (value) => {
     const end = value.indexOf("\n");
     return { ...JSON.parse(value.slice(0, end)), body: value.slice(end + 1) } as Row;
   },
+  toExport: (stored) => {
+    const end = stored.indexOf("\n");
+    return `${stored.slice(0, end - 1)},"body":${stored.slice(end + 1)}}`;
+  },
+  fromExport: (value) => {
+    const { body, ...head } = value as { body: unknown };
+    return `${JSON.stringify(head)}\n${JSON.stringify(body)}`;
+  },
+});
+/** Two halves of one JSON object, each without its braces. */
+const halves: Codec<TurnRow> = {
+  encode: (row) => `${row.shown}\n${row.rest}`,
+  decode: (value) => {
+    const end = value.indexOf("\n");
+    return { shown: value.slice(0, end), rest: value.slice(end + 1) };
+  },
+  toExport: (stored) => {
+    const end = stored.indexOf("\n");
+    return `{"shown":{${stored.slice(0, end)}},"rest":{${stored.slice(end + 1)}}}`;
+  },
+  fromExport: (value) => {
+    const { shown, rest } = value as { shown: object; rest: object };
+    return `${JSON.stringify(shown).slice(1, -1)}\n${JSON.stringify(rest).slice(1, -1)}`;
+  },
+};
+
+const ID = /^[0-9A-Za-z]{12}$/;
+const TWO_IDS = /^[0-9A-Za-z]{24}$/;
+const HASH = /^[\w-]{22}$/;
+const SHA256 = /^[0-9a-f]{64}$/;
+const CURRENT = /^current$/;
+
+/** An id that is later than its record's time: the clock was set back since an earlier id was made. */
+function ahead(id: BareId, createdAt: number, entry: string = id): string | undefined {
+  return bareIdTime(id) > createdAt ? entry : undefined;
+}
+
+export const meta = table(
+  "meta",
+  /^(schema|nextLabel|firstLabel|backupNumber)$/,
+  Type.String({ pattern: "^(0|[1-9][0-9]{0,9})$", description: "the text of a whole number below 2^32" }),
+  text,
+);
+/** Key of a random number below 2^32 that no other store has: a restored or imported one gets another. */
+export const BACKUP_NUMBER = "backupNumber";
+
+const SessionRow = Type.Object({
+  agentId: Text,
+  userId: OrNull(Text),
+  createdAt: Whole,
+  updatedAt: Whole,
+  metadata: AnyObject,
+  memoryCount: Whole,
+  turnCount: Whole,
+  /** Length the session was given, for forks and the trace of its expiry. */
+  ttlSeconds: Whole,
+  expiresAt: Whole,
+  /** Number of the current state version. */
+  version: Whole,
+});
+export type SessionRow = Static<typeof SessionRow>;
+export const sessions = table("sessions", ID, SessionRow, json<SessionRow>(), {
+  byAgent: (session, row) => hashKey(row.agentId) + session,
+  byUser: (session, row) => (row.userId === null ? undefined : hashKey(row.userId) + session),
+  byExpiry: (session, row) => numberKey(row.expiresAt) + session,
+  ahead: (session, row) => ahead(session, row.createdAt),
 });
 
-/**
- * For the few rows that are read with every request: a text that was parsed before is not parsed again. Such a row is never
- * changed in place.
- */
-const withDecodeCache = <Row>(table: Table<Row>): Table<Row> => ({ ...table, decode: memoize((value: string) => table.decode(value)) });
-
-export interface SessionRow {
-  agentId: string;
-  userId: string | null;
-  createdAt: number;
-  updatedAt: number;
-  metadata: JsonObject;
-  memoryCount: number;
-  turnCount: number;
-  /** Length the session was given, for forks and the trace of its expiry. */
-  ttlSeconds: number;
-  expiresAt: number;
-  /** Number of the current state version. */
-  version: number;
-}
-
-export type VersionSource = "initial" | "update" | "rollback";
-
-export interface VersionRow {
-  createdAt: number;
-  reasoning?: string;
-  actor: string;
-  source: VersionSource;
+const VersionRow = Type.Object({
+  createdAt: Whole,
+  reasoning: Type.Optional(Text),
+  actor: Text,
+  source: OneOf(["initial", "update", "rollback"]),
   /** The state, as it goes over the wire. */
-  body: JsonText;
-}
+  body: ObjectText,
+});
+export type VersionRow = Static<typeof VersionRow>;
+export const versions = table("versions", /^[0-9A-Za-z]{19}$/, VersionRow, withBody<VersionRow>());
+/** The same table, for who wants the states alone. */
+export const states: Readable<JsonText> = {
+  name: versions.name,
+  decode: (value) => value.slice(value.indexOf("\n") + 1) as JsonText,
+};
 
 /** A turn never changes: it is kept as the two halves of its JSON object, because the context shows only the first. */
 export interface TurnRow {
@@ -120,236 +245,240 @@ export interface TurnRow {
   /** `"session_id":…` and all other members. */
   rest: string;
 }
+export const turns = table(
+  "turns",
+  TWO_IDS,
+  Type.Object({
+    shown: Type.Object({ id: IdText("turn"), input: AnyObject, output: AnyObject, created_at: IsoTime }),
+    rest: Type.Object({ session_id: IdText("sess"), turn_number: Whole }),
+  }),
+  halves,
+);
 
-export interface MemoryRow {
-  sessionId: string;
-  userId: string | null;
-  content: string;
-  type: string;
-  tags: string[];
-  metadata: JsonObject;
-  createdAt: number;
+const MemoryRow = Type.Object({
+  sessionId: IdText("sess"),
+  userId: OrNull(Text),
+  content: Text,
+  type: Text,
+  tags: Type.Array(Text),
+  metadata: AnyObject,
+  createdAt: Whole,
   /** false when the caller asked for none: then a new content gets none either. */
-  embed: boolean;
-  /** Set while there is a vector. */
-  embedding?: {
-    /** `emb_…`, for clients. */
-    id: string;
-    /** Its point in the index; never given twice. */
-    label: number;
-  };
-}
+  embed: Truth,
+  /** Set while there is a vector: its `emb_…`, for clients, and its point in the index, which is never given twice. */
+  embedding: Type.Optional(Type.Object({ id: IdText("emb"), label: Uint32 })),
+});
+export type MemoryRow = Static<typeof MemoryRow>;
+export const memories = table("memories", ID, MemoryRow, json<MemoryRow>(), {
+  bySession: (memory, row) => bare(row.sessionId) + memory,
+  byUser: (memory, row) => (row.userId === null ? undefined : hashKey(row.userId) + memory),
+  byType: (memory, row) => hashKey(row.type) + memory,
+  byTag: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory),
+  ahead: (memory, row) => ahead(memory, row.createdAt),
+});
+export const labels = table("labels", /^/, Text, text);
+/** Memories whose vector is to be made. */
+export const owed = table("owed", /^/, Text, text);
+/** Its rows are bytes, not text: `Tx` has calls of their own for them. */
+export const vectors: AnyTable = { name: "vectors" };
 
-export interface TraceRow {
-  expiresAt: number;
+const TraceRow = Type.Object({
+  expiresAt: Whole,
   /** Set where the time of the id is later than the trace's own, which this is: the clock was behind an earlier id. */
-  at?: number;
-  /** Set for a change that concerns no session; others than keys with the scope `admin` must not see it. */
-  adminOnly?: true;
-  body: JsonText;
-}
+  at: Type.Optional(Whole),
+  actor: Text,
+  /** Left out for a change that concerns no session; only keys with the scope `admin` see it. */
+  sessionId: Type.Optional(IdText("sess")),
+  userId: Type.Optional(Text),
+  /** The request that asked for the change, and how long it had taken by then; left out for a timer. */
+  requestId: Type.Optional(Text),
+  latencyMs: Type.Optional(Finite),
+  /** `details` of the trace. */
+  body: ObjectText,
+});
+export type TraceRow = Static<typeof TraceRow>;
+const traceOf = (entry: string) => entry.slice(-1) + entry.slice(-1 - BARE_ID_LENGTH, -1);
+/** The id and the action of a trace's key, the other way round: in the order of ids. */
+const traceEntry = (key: string): string => key.slice(1) + key.slice(0, 1);
+export const traces = table("traces", /^[0-9A-Za-z]{13}$/, TraceRow, withBody<TraceRow>(), {
+  bySession: { of: (key, row) => (row.sessionId === undefined ? undefined : bare(row.sessionId) + traceEntry(key)), record: traceOf },
+  byUser: { of: (key, row) => (row.userId === undefined ? undefined : hashKey(row.userId) + traceEntry(key)), record: traceOf },
+  ahead: { of: (key, row) => (row.at === undefined ? undefined : traceEntry(key)), record: traceOf },
+});
 
-export interface OutboxRow {
-  type: string;
-  createdAt: number;
-  sessionId: string | null;
-  /** Trace events carry the trace's id: its record is in `traces`. */
-  traceId?: string;
-  /** The affected record as it was, with `object` and `id`; `null` for trace events. */
-  body: JsonText;
-}
+const OutboxRow = Type.Object({
+  /** Types of the events of one change, in the order in which they are delivered. */
+  types: Type.Array(Text),
+  /** Webhooks that want at least one of them. */
+  webhooks: Type.Array(BareIdText),
+  createdAt: Whole,
+  sessionId: OrNull(IdText("sess")),
+  /** Key of the change's trace, which trace events carry. */
+  trace: Text,
+  /** The affected record as it was, with `object` and `id`; null where only trace events are wanted. */
+  body: OrNull(ObjectText),
+});
+export type OutboxRow = Omit<Static<typeof OutboxRow>, "body"> & { body: JsonText };
+export const outbox = table("outbox", ID, OutboxRow, withBody<OutboxRow>());
 
-export interface WebhookRow {
-  url: string;
-  events: string[];
-  description: string | null;
-  enabled: boolean;
+const WebhookRow = Type.Object({
+  url: Text,
+  events: Type.Array(Text),
+  description: OrNull(Text),
+  enabled: Truth,
   /** Why it was disabled by itself. */
-  disabledReason: string | null;
-  /** Has to stand here in clear: it signs. */
-  secret: string;
-  /** Those before it that are still valid, newest first. */
-  previousSecrets: { secret: string; until: number }[];
-  createdAt: number;
-  updatedAt: number;
-  /** Events with smaller ids are from before it was there, or enabled, and are not for it. */
-  since: string;
+  disabledReason: OrNull(Text),
+  /** In clear, because it signs; an export can leave it out. */
+  secret: Text,
+  /** Previous secrets that are still valid, newest first. */
+  previousSecrets: Type.Array(Type.Object({ secret: Text, until: Whole })),
+  createdAt: Whole,
+  updatedAt: Whole,
   /** The first attempt that failed since the last one that did not. */
-  failingSince: number | null;
+  failingSince: OrNull(Whole),
   /** Nothing is sent before: the receiver has asked for that. */
-  pausedUntil?: number | null;
-}
+  pausedUntil: Type.Optional(OrNull(Whole)),
+});
+export type WebhookRow = Static<typeof WebhookRow>;
+export const webhooks = table("webhooks", ID, Type.Object({ ...WebhookRow.properties, secret: Type.Optional(Text) }), json<WebhookRow>());
 
-export type DeliveryStatus = "pending" | "delivered" | "failed";
+export const payloads = table("payloads", ID, AnyObject, jsonText);
 
-export interface DeliveryRow {
+const DeliveryRow = Type.Object({
   /** Key of what is posted. */
-  payload: string;
-  eventId: string;
-  type: string;
-  sessionId: string | null;
-  createdAt: number;
-  status: DeliveryStatus;
+  payload: BareIdText,
+  eventId: BareIdText,
+  type: Text,
+  sessionId: OrNull(IdText("sess")),
+  createdAt: Whole,
+  status: OneOf(["pending", "delivered", "failed"]),
   /** Made in all. */
-  attempts: number;
+  attempts: Whole,
   /** Failed attempts of the present schedule; a retry by hand starts a new one. */
-  failures: number;
+  failures: Whole,
   /** null while it waits for an earlier one of its session, and when it is not tried again. */
-  nextAttemptAt: number | null;
+  nextAttemptAt: OrNull(Whole),
   /** Set once later ones of its session have overtaken it, or it was retried by hand: nothing waits for it any more. */
-  unordered?: true;
+  unordered: Type.Optional(Type.Literal(true)),
   /** Set for a delivery that is not tried again. */
-  once?: true;
-  last: {
-    at: number;
-    durationMs: number;
-    /** HTTP status; null without an answer. */
-    status: number | null;
-    /** How the answer began; null where the address was not public. */
-    body: string | null;
-    /** Why it does not count as delivered. */
-    error: string | null;
-  } | null;
-}
+  once: Type.Optional(Type.Literal(true)),
+  last: OrNull(
+    Type.Object({
+      at: Whole,
+      durationMs: Finite,
+      /** HTTP status; null without an answer. */
+      status: OrNull(Whole),
+      /** How the answer began; null where the address was not public. */
+      body: OrNull(Text),
+      /** Why it does not count as delivered. */
+      error: OrNull(Text),
+    }),
+  ),
+});
+export type DeliveryRow = Static<typeof DeliveryRow>;
+const deliveryOf = (entry: string) => entry.slice(0, BARE_ID_LENGTH) + lastId(entry);
+/** The entries of a line begin with this. Events without a session have no order; each is a line of its own. */
+export const lineOf = (key: string, { sessionId, unordered }: Pick<DeliveryRow, "sessionId" | "unordered">): string =>
+  sessionId === null || unordered === true ? key : key.slice(0, BARE_ID_LENGTH) + bare(sessionId);
+export const deliveries = table("deliveries", TWO_IDS, DeliveryRow, json<DeliveryRow>(), {
+  due: {
+    of: (key, { status, nextAttemptAt }) =>
+      status === "pending" && nextAttemptAt !== null ? key.slice(0, BARE_ID_LENGTH) + numberKey(nextAttemptAt) + lastId(key) : undefined,
+    record: deliveryOf,
+  },
+  inLine: { of: (key, row) => (row.status === "pending" ? lineOf(key, row) + lastId(key) : undefined), record: deliveryOf },
+});
 
-export interface IdempotencyRow {
+const IdempotencyRow = Type.Object({
   /** Hash of method, path and body: another request under the same key is refused. */
-  fingerprint: string;
-  status: number;
-  createdAt: number;
+  fingerprint: Text,
+  status: Whole,
+  createdAt: Whole,
   /** Set when the body is the answer encrypted, since it shows a secret. */
-  sealed?: true;
-  body: JsonText;
-}
+  sealed: Type.Optional(Type.Literal(true)),
+  body: ObjectText,
+});
+export type IdempotencyRow = Static<typeof IdempotencyRow>;
+export const idempotency = table("idempotency", HASH, IdempotencyRow, withBody<IdempotencyRow>(), {
+  byTime: { of: (key, row) => numberKey(row.createdAt) + key, record: (entry) => entry.slice(NUMBER_KEY_LENGTH) },
+});
 
-export interface ApiKeyRow {
-  id: string;
-  name: string | null;
+const ApiKeyRow = Type.Object({
+  id: IdText("key"),
+  name: OrNull(Text),
   /** First 8 characters of the key: the actor in traces. */
-  prefix: string;
-  scopes: string[];
-  tier: string;
-  perMinute: number;
-  burst: number;
-  createdAt: number;
-  expiresAt: number | null;
+  prefix: Text,
+  scopes: Type.Array(OneOf(SCOPES)),
+  tier: OneOf(["free", "pro", "enterprise"]),
+  perMinute: Positive,
+  burst: Positive,
+  createdAt: Whole,
+  /** Any time that a caller names: no key of the store is made of it. */
+  expiresAt: OrNull(Instant),
   /** Up to a minute behind while a server runs; left out until the key is used. */
-  lastUsedAt?: number;
-  /** Ids: the key in whose place this one came, and the one that came in its place. */
-  rolledFrom?: string;
-  rolledTo?: string;
-}
+  lastUsedAt: Type.Optional(Whole),
+  /** The key this one replaced, and the one that replaced it. */
+  rolledFrom: Type.Optional(IdText("key")),
+  rolledTo: Type.Optional(IdText("key")),
+});
+export type ApiKeyRow = Static<typeof ApiKeyRow>;
+const apiKeyJson = json<ApiKeyRow>();
+/** Rows are read with every request: a text that was parsed before is not parsed again. Such a row is never changed in place. */
+export const apiKeys = table(
+  "api_keys",
+  SHA256,
+  ApiKeyRow,
+  { ...apiKeyJson, decode: memoize((value: string) => apiKeyJson.decode(value)) },
+  { byId: { of: (hash, row) => bare(row.id) + hash, record: (entry) => entry.slice(BARE_ID_LENGTH) } },
+);
 
-export interface DeletedKeyRow {
-  deletedAt: number;
-}
-
-export interface ProviderRow {
-  /** Everything that decides what a vector means. */
-  identity: string;
-  /** The length of its vectors and what its cosines mean, once it has answered; never set for the built-in provider. */
-  vectorLength?: number;
-  measured?: { relevantCosine: number; cosineOfUnrelated: number; cosineOfSame: number; separation: number };
-}
+const DeletedKeyRow = Type.Object({ deletedAt: Whole });
+export type DeletedKeyRow = Static<typeof DeletedKeyRow>;
+export const deletedKeys = table("deleted_keys", SHA256, DeletedKeyRow, json<DeletedKeyRow>());
 
 /** What was set through the API, by the names in `settings/schema.ts`: `region`, `webhooks.timeout`. */
 export type SettingsRow = Readonly<Record<string, string | number | boolean>>;
+export const settings = table("settings", CURRENT, AnyObject, json<SettingsRow>());
 
-export interface RemovalRow {
+const ProviderRow = Type.Object({
+  /** Everything that decides what a vector means. */
+  identity: Text,
+  /** The length of its vectors and what its cosines mean, once it has answered; never set for the built-in provider. */
+  vectorLength: Type.Optional(Whole),
+  measured: Type.Optional(Type.Object({ relevantCosine: Finite, cosineOfUnrelated: Finite, cosineOfSame: Finite, separation: Finite })),
+});
+export type ProviderRow = Static<typeof ProviderRow>;
+export const provider = table("provider", CURRENT, ProviderRow, json<ProviderRow>());
+
+const RemovalRow = Type.Object({
   /** Whether the memories go too. */
-  memories: boolean;
-}
+  memories: Truth,
+});
+export type RemovalRow = Static<typeof RemovalRow>;
+export const removals = table("removals", ID, RemovalRow, json<RemovalRow>());
 
-export const meta = text("meta");
-/** Key of a random number below 2^32 that no other store has: a restored or imported one gets another. */
-export const BACKUP_NUMBER = "backupNumber";
-export const sessions = json<SessionRow>("sessions");
-export const sessionsByAgent = index("sessions_by_agent");
-export const sessionsByUser = index("sessions_by_user");
-export const sessionsByExpiry = index("sessions_by_expiry");
-export const sessionsAhead = index("sessions_ahead");
-export const versions = withBody<VersionRow>("versions");
-/** The same table, for who wants the states alone. */
-export const states: Pick<Table<JsonText>, "name" | "decode"> = {
-  name: versions.name,
-  decode: (value) => value.slice(value.indexOf("\n") + 1) as JsonText,
-};
-export const turns: Table<TurnRow> = {
-  name: "turns",
-  encode: (row) => `${row.shown}\n${row.rest}`,
-  decode: (value) => {
-    const end = value.indexOf("\n");
-    return { shown: value.slice(0, end), rest: value.slice(end + 1) };
-  },
-};
-export const memories = json<MemoryRow>("memories");
-export const memoriesBySession = index("memories_by_session");
-export const memoriesByUser = index("memories_by_user");
-export const memoriesByType = index("memories_by_type");
-export const memoriesByTag = index("memories_by_tag");
-export const memoriesAhead = index("memories_ahead");
-export const labels = text("labels");
-export const traces = withBody<TraceRow>("traces");
-export const tracesBySession = index("traces_by_session");
-export const tracesByUser = index("traces_by_user");
-export const tracesByAction = index("traces_by_action");
-export const tracesByExpiry = index("traces_by_expiry");
-export const tracesAhead = index("traces_ahead");
-export const outbox = withBody<OutboxRow>("outbox");
-export const webhooks = json<WebhookRow>("webhooks");
-export const payloads = text("payloads");
-export const deliveries = json<DeliveryRow>("deliveries");
-export const deliveriesDue = index("deliveries_due");
-export const deliveriesBySession = index("deliveries_by_session");
-export const idempotency = withBody<IdempotencyRow>("idempotency");
-export const idempotencyByTime = index("idempotency_by_time");
-export const apiKeys = withDecodeCache(json<ApiKeyRow>("api_keys"));
-export const apiKeysById = text("api_keys_by_id");
-export const deletedKeys = json<DeletedKeyRow>("deleted_keys");
-export const removals = json<RemovalRow>("removals");
-export const settings = json<SettingsRow>("settings");
-export const provider = json<ProviderRow>("provider");
-/** Memories whose vector is to be made. */
-export const owed = text("owed");
-
-/** Its rows are bytes, not text: `Store` has calls of their own for them. */
-export const vectors: AnyTable = { name: "vectors" };
-
-export const TABLES: readonly AnyTable[] = [
+/** Tables whose rows are records, in the order in which they are exported. */
+export const RECORD_TABLES: readonly Table<never>[] = [
   meta,
+  settings,
+  provider,
+  apiKeys,
   sessions,
-  sessionsByAgent,
-  sessionsByUser,
-  sessionsByExpiry,
-  sessionsAhead,
   versions,
   turns,
   memories,
-  memoriesBySession,
-  memoriesByUser,
-  memoriesByType,
-  memoriesByTag,
-  memoriesAhead,
-  labels,
   traces,
-  tracesBySession,
-  tracesByUser,
-  tracesByAction,
-  tracesByExpiry,
-  tracesAhead,
   outbox,
   webhooks,
   payloads,
   deliveries,
-  deliveriesDue,
-  deliveriesBySession,
   idempotency,
-  idempotencyByTime,
-  apiKeys,
-  apiKeysById,
   deletedKeys,
   removals,
-  settings,
-  provider,
-  owed,
-];
+] as unknown as readonly Table<never>[];
+
+/** Which memory has which vector, and which is to get one: what follows from memories and their vectors. */
+const FROM_MEMORIES: readonly AnyTable[] = [labels, owed];
+
+/** Every table of texts, and every index. */
+export const TABLES: readonly AnyTable[] = [...RECORD_TABLES.flatMap((one) => [one, ...one.indexes]), ...FROM_MEMORIES];

@@ -7,12 +7,12 @@
  *
  * @module
  */
+import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { AFTER_ALL } from "./keys.ts";
-import type { BareId } from "../lib/ids.ts";
-import type { Reader } from "./store.ts";
+import type { Reader } from "./access.ts";
 import type { AnyTable } from "./tables.ts";
 
-/** Ids under any of the prefixes of an index. Plain data: it can be sent to another thread. */
+/** Ids under any of the prefixes of a table or an index, whatever follows them. Plain data: it can be sent to another thread. */
 export interface Posting {
   table: string;
   prefixes: readonly string[];
@@ -144,7 +144,9 @@ class Stream implements IdStream {
   }
 
   #read(to: string): void {
-    this.#chunk = this.#reader.keys(this.#table, { from: this.#from, to, limit: this.#size, descending: true });
+    const keys = this.#reader.keys(this.#table, { from: this.#from, to, limit: this.#size, descending: true });
+    const length = this.#prefix.length + BARE_ID_LENGTH;
+    this.#chunk = (keys[0]?.length ?? 0) > length ? keys.map((key) => key.slice(0, length)) : keys;
     this.#position = 0;
     this.#used = 0;
     this.#next = this.#chunk.length < this.#size ? undefined : this.#chunk.at(-1);

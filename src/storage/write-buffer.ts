@@ -1,13 +1,15 @@
 /**
- * The writes of one commit, until its callback has returned.
+ * The writes of one commit, until its work has returned.
  *
- * Nothing reaches the store before: the writes of a callback that throws are dropped, so that many commits can share a
- * transaction without one of them spoiling it for the others. Reads see what the same callback has written before.
+ * Nothing reaches the store before: the writes of a work that throws are dropped, so that many commits can share a
+ * transaction without one of them spoiling it for the others. Reads see what the same work has written before. The entries
+ * of indexes are written with the rows they follow from.
  *
  * @module
  */
+import { withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
 import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
-import { vectors, type AnyTable, type Table } from "./tables.ts";
+import { vectors, type AnyTable, type Index, type Readable, type Table } from "./tables.ts";
 
 export interface Write {
   readonly table: string;
@@ -16,46 +18,87 @@ export interface Write {
   readonly value: string | Uint8Array | undefined;
 }
 
+/** What a work is given however often it is run: its moment, and one id after the other. */
+export interface Moment {
+  readonly now: number;
+  readonly elapsed: number;
+  readonly home: Home;
+  id(home: Home): BareId;
+}
+
 export class WriteBuffer implements Tx {
+  readonly now: number;
+  readonly elapsed: number;
   readonly #stored: Reader;
+  readonly #moment: Moment;
+  readonly #sink: ((write: Write) => void) | undefined;
   #writes: Write[] = [];
   /** The last write of each key, by table; made when something is read after a write, which most commits never do. */
-  #latest = new Map<string, Map<string, Write>>();
+  readonly #latest = new Map<string, Map<string, Write>>();
   #indexed = 0;
+  /** Rows of indexed tables as they were read last, by table and key: their entries are removed when others are put. */
+  readonly #read = new Map<string, unknown>();
 
-  constructor(stored: Reader) {
+  /** @param sink - takes each write at once, for a commit too large for memory; nothing is buffered then */
+  constructor(stored: Reader, moment: Moment, sink?: (write: Write) => void) {
+    this.now = moment.now;
+    this.elapsed = moment.elapsed;
     this.#stored = stored;
+    this.#moment = moment;
+    this.#sink = sink;
   }
 
-  /** Returns what was written, in order, and clears the buffer. */
-  take(): Write[] {
-    const writes = this.#writes;
-    this.#writes = [];
-    this.#indexed = 0;
-    if (this.#latest.size > 0) this.#latest = new Map();
-    return writes;
+  /** What was written, in order. */
+  get writes(): readonly Write[] {
+    return this.#writes;
+  }
+
+  bareId(home: Home = this.#moment.home): BareId {
+    return this.#moment.id(home);
+  }
+
+  id<Prefix extends IdPrefix>(prefix: Prefix, home?: Home): Id<Prefix> {
+    return withPrefix(prefix, this.bareId(home));
+  }
+
+  add<Row>(table: Table<Row>, key: string, row: Row): void {
+    for (const index of table.indexes) for (const entry of index.entriesOf(key, row)) this.#write(index, entry, "");
+    this.#write(table, key, table.encode(row));
   }
 
   put<Row>(table: Table<Row>, key: string, row: Row): void {
-    this.#writes.push({ table: table.name, key, value: table.encode(row) });
+    if (table.indexes.length > 0) {
+      const before = this.#before(table, key);
+      for (const index of table.indexes) this.#putEntries(index, key, before, row);
+      this.#note(table, key, row);
+    }
+    this.#write(table, key, table.encode(row));
   }
 
-  remove(table: AnyTable, key: string): void {
-    this.#writes.push({ table: table.name, key, value: undefined });
+  remove<Row>(table: Table<Row>, key: string): void {
+    if (table.indexes.length > 0) {
+      const before = this.#before(table, key);
+      if (before === undefined) return;
+      for (const index of table.indexes) for (const entry of index.entriesOf(key, before)) this.#write(index, entry, undefined);
+      this.#note(table, key, undefined);
+    }
+    this.#write(table, key, undefined);
   }
 
   putVector(memory: string, bytes: Uint8Array): void {
-    this.#writes.push({ table: vectors.name, key: memory, value: bytes });
+    this.#write(vectors, memory, bytes);
   }
 
   removeVector(memory: string): void {
-    this.remove(vectors, memory);
+    this.#write(vectors, memory, undefined);
   }
 
-  get<Row>(table: Pick<Table<Row>, "name" | "decode">, key: string): Row | undefined {
+  get<Row>(table: Readable<Row>, key: string): Row | undefined {
     const write = this.#of(table)?.get(key);
-    if (write === undefined) return this.#stored.get(table, key);
-    return typeof write.value === "string" ? table.decode(write.value) : undefined;
+    const row =
+      write === undefined ? this.#stored.get(table, key) : typeof write.value === "string" ? table.decode(write.value) : undefined;
+    if ("indexes" in table && (table as Table<Row>).indexes.length > 0) this.#note(table, key, row);
+    return row;
   }
 
   has(table: AnyTable, key: string): boolean {
@@ -75,7 +118,7 @@ export class WriteBuffer implements Tx {
     return (descending === true ? keys.reverse() : keys).slice(0, limit);
   }
 
-  rows<Row>(table: Table<Row>, span: Span): { key: string; row: Row }[] {
+  rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[] {
     if (this.#of(table) === undefined) return this.#stored.rows(table, span);
     return this.keys(table, span).map((key) => ({ key, row: this.get(table, key) as Row }));
   }
@@ -84,19 +127,51 @@ export class WriteBuffer implements Tx {
     return this.#of(table) === undefined ? this.#stored.isEmpty(table) : this.keys(table, FIRST).length === 0;
   }
 
+  derived<Row extends object, Result>(_table: Readable<Row>, _key: string, _row: Row, make: () => Result): Result {
+    return make();
+  }
+
   vectorBytes(memory: string): Uint8Array | undefined {
     const write = this.#of(vectors)?.get(memory);
     if (write === undefined) return this.#stored.vectorBytes(memory);
     return typeof write.value === "string" ? undefined : write.value;
   }
 
+  #write({ name }: AnyTable, key: string, value: Write["value"]): void {
+    const write = { table: name, key, value };
+    if (this.#sink === undefined) this.#writes.push(write);
+    else this.#sink(write);
+  }
+
+  #putEntries<Row>(index: Index<Row>, key: string, before: Row | undefined, row: Row): void {
+    const old = before === undefined ? [] : index.entriesOf(key, before);
+    const entries = index.entriesOf(key, row);
+    for (const entry of old) if (!entries.includes(entry)) this.#write(index, entry, undefined);
+    for (const entry of entries) if (!old.includes(entry)) this.#write(index, entry, "");
+  }
+
+  /** The row as this work sees it, which has most often read it just before. */
+  #before<Row>(table: Table<Row>, key: string): Row | undefined {
+    const name = table.name + key;
+    return this.#read.has(name) ? (this.#read.get(name) as Row | undefined) : this.get(table, key);
+  }
+
+  #note({ name }: AnyTable, key: string, row: unknown): void {
+    if (this.#sink === undefined) this.#read.set(name + key, row);
+  }
+
   #of({ name }: AnyTable): Map<string, Write> | undefined {
     for (; this.#indexed < this.#writes.length; this.#indexed++) {
-      const write = this.#writes[this.#indexed] as Write;
+      const write = this.#writes[this.#indexed]!;
       let table = this.#latest.get(write.table);
       if (table === undefined) this.#latest.set(write.table, (table = new Map<string, Write>()));
       table.set(write.key, write);
     }
     return this.#latest.get(name);
   }
+}
+
+/** Whether two runs of a work have written the same. */
+export function areSameWrites(writes: readonly Write[], others: readonly Write[]): boolean {
+  return writes.length === others.length && writes.every(({ table, key, value }, i) => Bun.deepEquals({ table, key, value }, others[i]));
 }

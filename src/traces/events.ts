@@ -1,45 +1,61 @@
 /**
- * Which events follow from which trace.
+ * What can happen, and which events follow from it.
  *
  * @module
  */
-export const RECORD_ACTIONS = [
-  "session.created",
-  "session.updated",
-  "session.deleted",
-  "session.forked",
-  "session.expired",
-  "state.updated",
-  "state.rolled_back",
-  "turn.added",
-  "memory.created",
-  "memory.updated",
-  "memory.deleted",
-] as const;
-
-/**
- * Changes of who may do what, and of how Cairn works. They concern no session, and only a key with the scope `admin` reads their
- * traces.
- */
-export const ADMIN_ACTIONS = [
-  "api_key.created",
-  "api_key.rolled",
-  "api_key.revoked",
-  "settings.updated",
-  "webhook.created",
-  "webhook.updated",
-  "webhook.disabled",
-  "webhook.secret_rotated",
-  "webhook.deleted",
-] as const;
-export type AdminAction = (typeof ADMIN_ACTIONS)[number];
-
-export function isAdminAction(action: string | undefined): boolean {
-  return (ADMIN_ACTIONS as readonly (string | undefined)[]).includes(action);
+interface Action {
+  /** One character of the keys of its traces. Stored: never changed, and never given to another. */
+  readonly code: string;
+  /** The event that carries the affected record, if there is one. */
+  readonly event?: string;
+  /** A change of who may do what, or of how Cairn works: it concerns no session, and only a key with the scope `admin` reads its traces. */
+  readonly isAdmin?: true;
 }
 
-export const TRACE_ACTIONS = [...RECORD_ACTIONS, ...ADMIN_ACTIONS] as const;
-export type TraceAction = (typeof TRACE_ACTIONS)[number];
+/** The most frequent first: a trace is looked for by its id under one after the other. */
+const ACTIONS = {
+  "turn.added": { code: "t", event: "turn.added" },
+  "state.updated": { code: "s", event: "session.updated" },
+  "memory.created": { code: "m", event: "memory.created" },
+  "session.created": { code: "c", event: "session.created" },
+  "session.expired": { code: "x", event: "session.expired" },
+  "session.updated": { code: "u", event: "session.updated" },
+  "session.deleted": { code: "d", event: "session.deleted" },
+  "session.forked": { code: "f", event: "session.created" },
+  "state.rolled_back": { code: "r", event: "session.updated" },
+  "memory.updated": { code: "n" },
+  "memory.deleted": { code: "o" },
+  "api_key.created": { code: "A", isAdmin: true },
+  "api_key.rolled": { code: "B", isAdmin: true },
+  "api_key.revoked": { code: "C", isAdmin: true },
+  "settings.updated": { code: "S", isAdmin: true },
+  "webhook.created": { code: "V", isAdmin: true },
+  "webhook.updated": { code: "W", isAdmin: true },
+  "webhook.disabled": { code: "X", isAdmin: true },
+  "webhook.secret_rotated": { code: "Y", isAdmin: true },
+  "webhook.deleted": { code: "Z", isAdmin: true },
+} as const satisfies Record<string, Action>;
+
+export type TraceAction = keyof typeof ACTIONS;
+export type AdminAction = { [Name in TraceAction]: (typeof ACTIONS)[Name] extends { isAdmin: true } ? Name : never }[TraceAction];
+
+const declared: Record<TraceAction, Action> = ACTIONS;
+export const TRACE_ACTIONS = Object.keys(ACTIONS) as TraceAction[];
+const ACTION_OF = new Map(TRACE_ACTIONS.map((action) => [declared[action].code, action]));
+
+export function isAdminAction(action: TraceAction): boolean {
+  return declared[action].isAdmin === true;
+}
+
+/** What the keys of an action's traces begin with. */
+export function actionCode(action: TraceAction): string {
+  return declared[action].code;
+}
+
+/** The action of a trace's key. */
+export function actionOf(key: string): TraceAction | undefined {
+  return ACTION_OF.get(key.slice(0, 1));
+}
 
 export const EVENT_TYPES = [
   "session.created",
@@ -54,21 +70,9 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-const RECORD_EVENT: Partial<Record<TraceAction, EventType>> = {
-  "session.created": "session.created",
-  "session.forked": "session.created",
-  "session.updated": "session.updated",
-  "state.updated": "session.updated",
-  "state.rolled_back": "session.updated",
-  "session.deleted": "session.deleted",
-  "session.expired": "session.expired",
-  "turn.added": "turn.added",
-  "memory.created": "memory.created",
-};
-
 /** The event that carries the affected record, if the action has one. */
 export function recordEventOf(action: TraceAction): EventType | undefined {
-  return RECORD_EVENT[action];
+  return declared[action].event as EventType | undefined;
 }
 
 /** The events that carry the trace itself. */

@@ -8,14 +8,15 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/duration.ts";
-import { bare, type IdSource, type KeyId } from "../lib/ids.ts";
-import { EMPTY_OBJECT, jsonObject, toJson, type JsonText } from "../lib/json.ts";
-import { toIso } from "../lib/time.ts";
-import { isIdAhead, traceIndexKeys } from "../storage/indexes.ts";
-import type { Store, Tx } from "../storage/store.ts";
-import { outbox, traces, type OutboxRow, type TraceRow } from "../storage/tables.ts";
+import { bareIdTime, homeOf, type BareId, type Home, type KeyId, type SessionId } from "../lib/ids.ts";
+import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import type { Reader, Tx } from "../storage/access.ts";
+import { readable } from "../storage/bad-rows.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import type { Store } from "../storage/store.ts";
+import { outbox, traces, webhooks, type TraceRow, type WebhookRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
-import { recordEventOf, traceEventsOf, type AdminAction, type EventType, type TraceAction } from "./events.ts";
+import { actionCode, recordEventOf, traceEventsOf, type AdminAction, type TraceAction } from "./events.ts";
 
 /** What limits the records that callers make. */
 export interface Quotas {
@@ -29,7 +30,6 @@ export interface Quotas {
 export interface Records {
   readonly store: Store;
   readonly clock: Clock;
-  readonly ids: IdSource;
   /** Woken after a commit that may have left events. */
   readonly outbox?: Pick<Activator, "wake">;
   /** Left out for commands, which the operator runs. */
@@ -48,14 +48,17 @@ export interface Caller {
   readonly requestId: string | null;
   /** `clock.elapsed()` when the request came in; null for a timer. */
   readonly startedAt: number | null;
-  /** Writes down the answer of a request with an idempotency key. */
-  readonly keep?: (tx: Tx, answer: JsonText, how?: { hasSecret: boolean }) => void;
+  /** Set for a request with an idempotency key: throws where it was answered before, and saves the answer. */
+  readonly once?: {
+    claim(reader: Reader): void;
+    save(tx: Tx, answer: JsonText, how: { hasSecret: boolean }): void;
+  };
 }
 
 export interface TraceEntry {
   action: TraceAction;
   /** null for a change that concerns no session: then only a key with the scope `admin` reads the trace. */
-  sessionId: string | null;
+  sessionId: SessionId | null;
   userId: string | null;
   /** Members that are undefined are left out. */
   details: Record<string, JsonText | undefined>;
@@ -78,59 +81,92 @@ export function systemCaller(retentionDays: () => number): Caller {
   };
 }
 
-/** One change asked for by a caller: commits what `work` writes together with the answer it returns. */
-export function commitFor(records: Records, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {
-  return commitAndKeep(records, caller, work, { hasSecret: false });
+/**
+ * One change asked for by a caller: commits what `work` writes together with the answer it returns.
+ *
+ * @param home - of the records that it changes
+ */
+export function commitFor(records: Records, caller: Caller, home: Home, work: (tx: Tx) => JsonText): Promise<JsonText> {
+  return commitOnce(records, caller, home, work, { hasSecret: false });
 }
 
 /** The same for an answer that shows a secret: for a replay of the request it is kept encrypted. */
-export function commitSecret(records: Records, caller: Caller, work: (tx: Tx) => JsonText): Promise<JsonText> {
-  return commitAndKeep(records, caller, work, { hasSecret: true });
+export function commitSecret(records: Records, caller: Caller, home: Home, work: (tx: Tx) => JsonText): Promise<JsonText> {
+  return commitOnce(records, caller, home, work, { hasSecret: true });
 }
 
-async function commitAndKeep(records: Records, caller: Caller, work: (tx: Tx) => JsonText, how: { hasSecret: boolean }): Promise<JsonText> {
-  const answer = await records.store.commit((tx) => {
+async function commitOnce(
+  records: Records,
+  { once }: Caller,
+  home: Home,
+  work: (tx: Tx) => JsonText,
+  how: { hasSecret: boolean },
+): Promise<JsonText> {
+  const answer = await records.store.commit(home, (tx) => {
+    once?.claim(tx);
     const given = work(tx);
-    caller.keep?.(tx, given, how);
+    once?.save(tx, given, how);
     return given;
   });
   records.outbox?.wake();
   return answer;
 }
 
-/** Writes the trace of a change and the events that follow from it. */
-export function record(tx: Tx, records: Records, caller: Caller, entry: TraceEntry): void {
-  const id = records.ids.next("trace");
-  const key = bare(id);
-  const timestamp = records.clock.now();
-  const user = entry.userId === null ? "" : `,"user_id":${toJson(entry.userId)}`;
-  const metadata =
-    caller.startedAt === null
-      ? EMPTY_OBJECT
-      : `{"request_id":${toJson(caller.requestId)},"latency_ms":${Math.round((records.clock.elapsed() - caller.startedAt) * 100) / 100}}`;
-  const body =
-    `{"object":"trace","id":"${id}","session_id":${toJson(entry.sessionId)}${user},"action":"${entry.action}","actor":${toJson(caller.actor)},` +
-    `"timestamp":"${toIso(timestamp)}","details":${jsonObject(entry.details)},"metadata":${metadata}}`;
+/** Writes the trace of a change, and the events that follow from it for the webhooks that want them. */
+export function record(tx: Tx, caller: Caller, entry: TraceEntry): void {
+  const { action, sessionId, userId } = entry;
+  const home = sessionId === null ? undefined : homeOf(sessionId);
+  const id = tx.bareId(home);
+  const key = actionCode(action) + id;
+  const { startedAt, requestId } = caller;
   const row: TraceRow = {
-    expiresAt: timestamp + caller.retentionDays * DAY_MS,
-    ...(isIdAhead(key, timestamp) ? { at: timestamp } : {}),
-    ...(entry.sessionId === null ? { adminOnly: true } : {}),
-    body: body as JsonText,
+    expiresAt: tx.now + caller.retentionDays * DAY_MS,
+    ...(bareIdTime(id) > tx.now ? { at: tx.now } : {}),
+    actor: caller.actor,
+    ...(sessionId === null ? {} : { sessionId }),
+    ...(userId === null ? {} : { userId }),
+    ...(startedAt === null || requestId === null ? {} : { requestId, latencyMs: Math.round((tx.elapsed - startedAt) * 100) / 100 }),
+    body: jsonObject(entry.details),
   };
-  tx.put(traces, key, row);
-  const members = { session_id: entry.sessionId, user_id: entry.userId ?? undefined, action: entry.action };
-  for (const index of traceIndexKeys(key, row, members)) tx.put(index.table, index.key, "");
+  tx.add(traces, key, row);
+  const receivers = enabledWebhooks(tx);
+  if (receivers.length > 0) putEvents(tx, entry, key, home, receivers);
+}
 
-  const emit = (type: EventType, content: Pick<OutboxRow, "traceId" | "body">) =>
-    tx.put(outbox, records.ids.bare(), { type, createdAt: timestamp, sessionId: entry.sessionId, ...content });
-  const recordEvent = recordEventOf(entry.action);
-  if (recordEvent !== undefined && entry.record !== undefined) emit(recordEvent, { body: entry.record });
-  for (const type of traceEventsOf(entry.action, entry.isError === true)) emit(type, { traceId: id, body: toJson(null) });
+function putEvents(
+  tx: Tx,
+  entry: TraceEntry,
+  trace: string,
+  home: Home | undefined,
+  receivers: readonly { key: BareId; row: WebhookRow }[],
+): void {
+  const recordEvent = entry.record === undefined ? undefined : recordEventOf(entry.action);
+  const types: string[] = [...(recordEvent === undefined ? [] : [recordEvent]), ...traceEventsOf(entry.action, entry.isError === true)];
+  const wanting = receivers.filter(({ row }) => row.events.some((type) => types.includes(type)));
+  if (wanting.length === 0) return;
+  const isRecordWanted = wanting.some(({ row }) => row.events.some((type) => type === recordEvent));
+  tx.add(outbox, tx.bareId(home), {
+    types,
+    webhooks: wanting.map(({ key }) => key),
+    createdAt: tx.now,
+    sessionId: entry.sessionId,
+    trace,
+    body: (isRecordWanted ? entry.record : undefined) ?? toJson(null),
+  });
+}
+
+/** Without one whose row cannot be read, so that the others continue. */
+export function enabledWebhooks(reader: Reader): { key: BareId; row: WebhookRow }[] {
+  if (reader.isEmpty(webhooks)) return [];
+  return reader.keys(webhooks, { from: "", to: AFTER_ALL }).flatMap((key) => {
+    const row = readable(() => reader.get(webhooks, key));
+    return row?.enabled === true ? [{ key, row }] : [];
+  });
 }
 
 /** Writes the trace of a change of keys, settings or webhooks. `details` must hold no secret. */
-export function recordAdmin(tx: Tx, records: Records, caller: Caller, action: AdminAction, details: Record<string, unknown>): void {
+export function recordAdmin(tx: Tx, caller: Caller, action: AdminAction, details: Record<string, unknown>): void {
   const members: TraceEntry["details"] = {};
   for (const [name, value] of Object.entries(details)) members[name] = toJson(value);
-  record(tx, records, caller, { action, sessionId: null, userId: null, details: members });
+  record(tx, caller, { action, sessionId: null, userId: null, details: members });
 }

@@ -1,46 +1,69 @@
 /**
  * Removes traces whose time has passed.
  *
- * Readers hide an expired trace at once, so this task only frees space; it may run late or twice. It removes whole days,
- * a bounded number of traces per commit.
+ * Readers hide an expired trace at once, so this task only frees space; it may run late or twice. The traces of an action are
+ * in the order of time, and are kept for one of a few lengths: for each of both the task remembers how far it has come, and
+ * looks at a trace once for each length until it is expired. Traces whose ids are ahead of the clock are looked at again and
+ * again; there are none as a rule.
  *
  * @module
  */
-import { BARE_ID_LENGTH } from "../lib/ids.ts";
+import { DAY_MS } from "../lib/duration.ts";
+import { bareIdTime, firstBareIdAt } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
+import type { Span } from "../storage/access.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { expiryDayKey, traceIndexKeys } from "../storage/indexes.ts";
-import type { Tx } from "../storage/store.ts";
-import { traces, tracesByExpiry } from "../storage/tables.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import { traces, type AnyTable } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
+import { actionCode, TRACE_ACTIONS } from "./events.ts";
 import type { Records } from "./record.ts";
 
-const TRACES_PER_COMMIT = 200;
+const TRACES_PER_RUN = 200;
 const IDLE_MS = 60_000;
 
-export function traceRetention(records: Records, log: Log): Task {
+/** @param lengths - in days, for which traces are kept; others are found out */
+export function traceRetention({ store, clock }: Records, lengths: () => readonly number[], log: Log): Task {
   const name = "trace retention";
-  const bad = new BadRows(records.store, log, name);
+  const bad = new BadRows(store, log, name);
+  const { ahead } = traces.index;
+  const found = new Set<number>();
+  /** Where each sweep continues. */
+  const cursors = new Map<string, string>();
+
+  /** @returns whether there may be more */
+  async function sweep(id: string, table: AnyTable, span: Span, recordOf = (key: string) => key): Promise<boolean> {
+    const keys = store.read((reader) => reader.keys(table, { ...span, from: cursors.get(id) ?? span.from, limit: TRACES_PER_RUN }));
+    const last = keys.at(-1);
+    if (last === undefined) return false;
+    const kept = await bad.commit((tx, isolate) => {
+      const left: number[] = [];
+      for (const key of keys.map(recordOf)) {
+        isolate(key, () => {
+          const row = tx.get(traces, key);
+          if (row === undefined) return;
+          if (row.expiresAt <= tx.now) tx.remove(traces, key);
+          else left.push(Math.ceil((row.expiresAt - (row.at ?? bareIdTime(key.slice(1)))) / DAY_MS));
+        });
+      }
+      return left;
+    });
+    for (const days of kept) found.add(days);
+    cursors.set(id, `${last}!`);
+    return true;
+  }
+
   return {
     name,
     async run() {
-      const keys = bad.keysOfOthers(tracesByExpiry, { from: "", to: expiryDayKey(records.clock.now()), limit: TRACES_PER_COMMIT });
-      if (keys.length > 0) {
-        await bad.commit((tx, isolate) => {
-          for (const key of keys) isolate(key, () => removeTrace(tx, key));
-        });
+      for (const days of new Set([...lengths(), ...found])) {
+        const until = firstBareIdAt(clock.now() - days * DAY_MS + 1);
+        for (const code of TRACE_ACTIONS.map(actionCode))
+          if (await sweep(`${code}${days}`, traces, { from: code, to: code + until })) return 0;
       }
-      return keys.length === TRACES_PER_COMMIT ? 0 : IDLE_MS;
+      if (await sweep("ahead", ahead, { from: "", to: AFTER_ALL }, (entry) => ahead.recordOf(entry))) return 0;
+      cursors.delete("ahead");
+      return IDLE_MS;
     },
   };
-}
-
-function removeTrace(tx: Tx, key: string): void {
-  const id = key.slice(-BARE_ID_LENGTH);
-  const row = tx.get(traces, id);
-  if (row !== undefined) {
-    for (const index of traceIndexKeys(id, row)) tx.remove(index.table, index.key);
-    tx.remove(traces, id);
-  }
-  tx.remove(tracesByExpiry, key);
 }

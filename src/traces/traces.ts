@@ -4,15 +4,16 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, type TraceId } from "../lib/ids.ts";
-import type { JsonText } from "../lib/json.ts";
-import { actionPrefix } from "../storage/indexes.ts";
+import { bare, bareIdTime, isId, withPrefix, type BareId, type TraceId } from "../lib/ids.ts";
+import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { toIso } from "../lib/time.ts";
+import type { Reader } from "../storage/access.ts";
 import { hashKey } from "../storage/keys.ts";
-import { isCreatedWithin, listRecords, type CreatedFilter } from "../storage/list.ts";
+import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { listOf, type Page } from "../storage/page.ts";
-import { traces, tracesAhead, tracesByAction, tracesBySession, tracesByUser, type TraceRow } from "../storage/tables.ts";
+import { traces, type TraceRow } from "../storage/tables.ts";
 import { posting, type Posting } from "../storage/walk.ts";
-import { isAdminAction, RECORD_ACTIONS, type TraceAction } from "./events.ts";
+import { actionCode, actionOf, isAdminAction, TRACE_ACTIONS, type TraceAction } from "./events.ts";
 import type { Records } from "./record.ts";
 
 export interface TraceFilter extends CreatedFilter {
@@ -26,21 +27,38 @@ export interface TraceReader {
   readonly isAdmin: boolean;
 }
 
-export async function listTraces(records: Records, { isAdmin }: TraceReader, filter: TraceFilter, page: Page<TraceId>): Promise<JsonText> {
+interface FoundTrace {
+  key: string;
+  row: TraceRow;
+}
+
+export async function listTraces(
+  { store, listLooksMax }: Records,
+  { isAdmin }: TraceReader,
+  filter: TraceFilter,
+  page: Page<TraceId>,
+): Promise<JsonText> {
   const { sessionId, userId, action } = filter;
   if (sessionId !== undefined && !isId("sess", sessionId)) return listOf([], false);
-  if (!isAdmin && isAdminAction(action)) return listOf([], false);
-  const postings: Posting[] = [
-    ...(sessionId === undefined ? [] : [posting(tracesBySession, sessionId.slice("sess_".length))]),
-    ...(userId === undefined ? [] : [posting(tracesByUser, hashKey(userId))]),
-    ...(action === undefined ? [] : [posting(tracesByAction, actionPrefix(action))]),
+  if (!isAdmin && action !== undefined && isAdminAction(action)) return listOf([], false);
+  const actions = action === undefined ? TRACE_ACTIONS.filter((one) => isAdmin || !isAdminAction(one)) : [action];
+  const of: Posting[] = [
+    ...(sessionId === undefined ? [] : [posting(traces.index.bySession, bare(sessionId))]),
+    ...(userId === undefined ? [] : [posting(traces.index.byUser, hashKey(userId))]),
   ];
   // What is for admin keys alone is not even looked at: a page that ended there would show in its last_id that it exists.
-  if (!isAdmin && postings.length === 0) postings.push(posting(tracesByAction, ...RECORD_ACTIONS.map(actionPrefix)));
-  const now = records.clock.now();
-  return listRecords(records, { prefix: "trace", table: traces, ahead: tracesAhead }, postings, filter, page, () => (key) => {
-    const row = records.store.get(traces, key);
-    return row !== undefined && isVisible(row, isAdmin, now) && isBetween(row, filter) ? row.body : undefined;
+  const postings = of.length > 0 && action === undefined ? of : [...of, posting(traces, ...actions.map(actionCode))];
+  const listing = {
+    prefix: "trace",
+    table: traces,
+    ahead: traces.index.ahead,
+    filter: postings,
+    created: filter,
+    looksMax: listLooksMax,
+  } as const;
+  return store.list(listing, page, (reader, id) => {
+    const found = findTrace(reader, id, actions);
+    return found !== undefined && isVisible(reader, found, isAdmin) && isBetween(found.row, filter) ? traceJson(found) : undefined;
   });
 }
 
@@ -49,20 +67,49 @@ function isBetween({ at }: TraceRow, filter: TraceFilter): boolean {
   return at === undefined || isCreatedWithin(at, filter);
 }
 
-export function getTrace({ store, clock }: Records, { isAdmin }: TraceReader, id: string): JsonText {
-  const row = isId("trace", id) ? store.get(traces, bare(id)) : undefined;
-  if (row === undefined || !isVisible(row, isAdmin, clock.now())) {
-    throw new ApiError(
-      "trace_not_found",
-      `There is no trace ${id.slice(0, 64)}; it may have been kept for as long as its key's tier allows.`,
-      {
-        param: "trace_id",
-      },
-    );
-  }
-  return row.body;
+export function getTrace({ store }: Records, { isAdmin }: TraceReader, id: string): JsonText {
+  return store.read((reader) => {
+    const found = isId("trace", id) ? findTrace(reader, bare(id), TRACE_ACTIONS) : undefined;
+    if (found === undefined || !isVisible(reader, found, isAdmin)) {
+      throw new ApiError(
+        "trace_not_found",
+        `There is no trace ${id.slice(0, 64)}; it may have been kept for as long as its key's tier allows.`,
+        {
+          param: "trace_id",
+        },
+      );
+    }
+    return traceJson(found);
+  });
 }
 
-function isVisible({ expiresAt, adminOnly }: TraceRow, isAdmin: boolean, now: number): boolean {
-  return expiresAt > now && (isAdmin || adminOnly !== true);
+/** A trace is stored under its action; there are few of these. */
+function findTrace(reader: Reader, id: BareId, actions: readonly TraceAction[]): FoundTrace | undefined {
+  for (const action of actions) {
+    const key = actionCode(action) + id;
+    const row = reader.get(traces, key);
+    if (row !== undefined) return { key, row };
+  }
+  return undefined;
+}
+
+function isVisible({ now }: Reader, { row: { expiresAt, sessionId } }: FoundTrace, isAdmin: boolean): boolean {
+  return expiresAt > now && (isAdmin || sessionId !== undefined);
+}
+
+/** A trace as the wire has it. */
+export function traceJson({ key, row }: FoundTrace): JsonText {
+  const id = key.slice(1);
+  const { requestId, latencyMs } = row;
+  return jsonObject({
+    object: toJson("trace"),
+    id: toJson(withPrefix("trace", id)),
+    session_id: toJson(row.sessionId ?? null),
+    user_id: row.userId === undefined ? undefined : toJson(row.userId),
+    action: toJson(actionOf(key)),
+    actor: toJson(row.actor),
+    timestamp: toJson(toIso(row.at ?? bareIdTime(id))),
+    details: row.body,
+    metadata: toJson(requestId === undefined ? {} : { request_id: requestId, latency_ms: latencyMs }),
+  });
 }

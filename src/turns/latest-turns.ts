@@ -13,6 +13,7 @@ import type { BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { CACHE_BYTES_MAX, LIMITS } from "../lib/limits.ts";
 import { memoizeWeak } from "../lib/memoize.ts";
+import type { Reader } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { behind, rowsOf } from "../storage/page.ts";
 import type { Store } from "../storage/store.ts";
@@ -39,7 +40,7 @@ const TURN_BYTES = 8;
  *
  * @param count - how many turns its row says it has
  */
-export function latestTurns(store: Store, session: BareId, count: number, limit: number): JsonText {
+export function latestTurns({ store }: { readonly store: Store }, reader: Reader, session: BareId, count: number, limit: number): JsonText {
   if (limit === 0 || count === 0) return "[]" as JsonText;
   const cache = cacheOf(store);
   const known = cache.get(session);
@@ -48,7 +49,7 @@ export function latestTurns(store: Store, session: BareId, count: number, limit:
   const items: string[] = [];
   let newest: string | undefined;
   let bytes = 0;
-  for (const { key, row } of rowsOf(store, turns, { from: behind(before.newest), to: session + AFTER_ALL, descending: true }, limit)) {
+  for (const { key, row } of rowsOf(reader, turns, { from: behind(before.newest), to: session + AFTER_ALL, descending: true }, limit)) {
     newest ??= key;
     items.push(`{${row.shown}}`);
     bytes += Buffer.byteLength(row.shown);

@@ -4,7 +4,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, withPrefix, type TurnId } from "../lib/ids.ts";
+import { bare, homeOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
 import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { AFTER_ALL, turnKey } from "../storage/keys.ts";
@@ -29,19 +29,18 @@ export function addTurn(records: Records, caller: Caller, sessionId: string, tur
   const output = toJson({ type: turn.output.type, content: turn.output.content });
   const reasoning = turn.reasoning === undefined ? "" : `,"reasoning":${toJson(turn.reasoning)}`;
   const rest = `${reasoning},"metadata":${toJson(turn.metadata)},"state_before":${toJson(turn.stateBefore)},"state_after":${toJson(turn.stateAfter)}`;
-  return commitFor(records, caller, (tx) => {
-    const session = liveSession(tx, records.clock.now(), sessionId);
-    const id = records.ids.next("turn");
-    const createdAt = records.clock.now();
-    const row: SessionRow = { ...session.row, turnCount: session.row.turnCount + 1, updatedAt: laterOf(session.row, createdAt) };
+  return commitFor(records, caller, homeOf(sessionId), (tx) => {
+    const session = liveSession(tx, sessionId);
+    const id = tx.id("turn");
+    const row: SessionRow = { ...session.row, turnCount: session.row.turnCount + 1, updatedAt: laterOf(session.row, tx.now) };
     const stored: TurnRow = {
-      shown: `"id":"${id}","input":${input},"output":${output},"created_at":"${toIso(createdAt)}"`,
+      shown: `"id":"${id}","input":${input},"output":${output},"created_at":"${toIso(tx.now)}"`,
       rest: `"session_id":"${session.id}","turn_number":${row.turnCount}${rest}`,
     };
     tx.put(sessions, session.key, row);
-    tx.put(turns, turnKey(session.key, bare(id)), stored);
+    tx.add(turns, turnKey(session.key, bare(id)), stored);
     const json = turnJson(stored);
-    record(tx, records, caller, {
+    record(tx, caller, {
       action: "turn.added",
       sessionId: session.id,
       userId: row.userId,
@@ -62,26 +61,30 @@ function turnJson({ shown, rest }: TurnRow): JsonText {
   return `{"object":"turn",${shown},${rest}}` as JsonText;
 }
 
-export function getTurn({ store, clock }: Records, sessionId: string, turnId: string): JsonText {
-  const session = liveSession(store, clock.now(), sessionId);
-  const row = isId("turn", turnId) ? store.get(turns, turnKey(session.key, bare(turnId))) : undefined;
-  if (row === undefined)
-    throw new ApiError("turn_not_found", `Session ${session.id} has no turn ${turnId.slice(0, 64)}.`, { param: "turn_id" });
-  return turnJson(row);
+export function getTurn({ store }: Records, sessionId: string, turnId: string): JsonText {
+  return store.read((reader) => {
+    const session = liveSession(reader, sessionId);
+    const row = isId("turn", turnId) ? reader.get(turns, turnKey(session.key, bare(turnId))) : undefined;
+    if (row === undefined)
+      throw new ApiError("turn_not_found", `Session ${session.id} has no turn ${turnId.slice(0, 64)}.`, { param: "turn_id" });
+    return turnJson(row);
+  });
 }
 
-export function listTurns({ store, clock }: Records, sessionId: string, page: Page<TurnId> & { order: "asc" | "desc" }): JsonText {
-  const session = liveSession(store, clock.now(), sessionId);
-  const cursor = page.startingAfter === undefined ? undefined : turnKey(session.key, bare(page.startingAfter));
-  const descending = page.order === "desc";
-  const span = {
-    from: descending || cursor === undefined ? session.key : behind(cursor),
-    to: descending && cursor !== undefined ? cursor : session.key + AFTER_ALL,
-    descending,
-  };
-  const records = rowsOf(store, turns, span, page.limit + 1);
-  return pageOf(
-    records.map(({ key, row }) => ({ id: withPrefix("turn", key.slice(session.key.length)), json: turnJson(row) })),
-    page.limit,
-  );
+export function listTurns({ store }: Records, sessionId: string, page: Page<TurnId> & { order: "asc" | "desc" }): JsonText {
+  return store.read((reader) => {
+    const session = liveSession(reader, sessionId);
+    const cursor = page.startingAfter === undefined ? undefined : turnKey(session.key, bare(page.startingAfter));
+    const descending = page.order === "desc";
+    const span = {
+      from: descending || cursor === undefined ? session.key : behind(cursor),
+      to: descending && cursor !== undefined ? cursor : session.key + AFTER_ALL,
+      descending,
+    };
+    const rows = rowsOf(reader, turns, span, page.limit + 1);
+    return pageOf(
+      rows.map(({ key, row }) => ({ id: withPrefix("turn", key.slice(session.key.length)), json: turnJson(row) })),
+      page.limit,
+    );
+  });
 }

@@ -147,10 +147,10 @@ export class Indexer {
   /** Notes the vectors that were stored since the last look. */
   catchUp(): void {
     this.#store.refresh();
-    const firstLabel = firstLabelOf(this.#store);
+    const firstLabel = firstLabelOf(this.#store.latest);
     if (firstLabel > this.#firstLabel) this.#startOver(firstLabel);
     for (;;) {
-      const keys = this.#store.keys(labels, { from: numberKey(this.#lastLabel + 1), to: AFTER_ALL, limit: LABELS_PER_LOOK });
+      const keys = this.#store.latest.keys(labels, { from: numberKey(this.#lastLabel + 1), to: AFTER_ALL, limit: LABELS_PER_LOOK });
       for (const key of keys) {
         this.#lastLabel = fromBase62(key);
         this.#pending.push(this.#lastLabel);
@@ -169,7 +169,7 @@ export class Indexer {
    */
   *nearest(query: Float32Array, filter: Filter, limit: number, fingerprint = 0): Generator<undefined, Candidate[]> {
     this.catchUp();
-    const read = new Reading(this.#store, query);
+    const read = new Reading(this.#store.latest, query);
     const found = yield* this.#nearest({ query, fingerprint, limit }, filter, read);
     return found.flatMap(({ memory }) => read.candidate(memory) ?? []);
   }
@@ -178,7 +178,7 @@ export class Indexer {
     const { query, limit } = asked;
     const { scanMax, looksMax } = this.#options;
     const spent = { looks: 0 };
-    let scan = new Scan(this.#store, asked);
+    let scan = new Scan(this.#store.latest, asked);
     if (filter.length > 0) {
       const passing: BareId[] = [];
       for (const memory of this.#passing(filter, spent)) {
@@ -196,7 +196,7 @@ export class Indexer {
     if (found !== undefined && found.length < limit) found = this.#throughCoarse(query, filter, limit, read);
     if (found !== undefined) return found;
     if (spent.looks < looksMax) {
-      scan = new Scan(this.#store, asked);
+      scan = new Scan(this.#store.latest, asked);
       for (const memory of this.#passing(filter, spent)) {
         if (memory === undefined) yield;
         else scan.compare(memory);
@@ -209,7 +209,7 @@ export class Indexer {
 
   /** What passes, newest first, with an undefined now and then; ends early when this search has looked at too much. */
   *#passing(filter: Filter, spent: { looks: number }): Generator<BareId | undefined> {
-    for (const found of walkInSteps(this.#store, memories, filter, {}, LOOKS_PER_STEP)) {
+    for (const found of walkInSteps(this.#store.latest, memories, filter, {}, LOOKS_PER_STEP)) {
       if (typeof found === "string") {
         yield found;
         continue;
@@ -292,8 +292,8 @@ export class Indexer {
   /** What is found to be deleted is taken out at once. */
   #lookFor(filter: Filter): Look {
     return (label) => {
-      const memory = this.#store.get(labels, numberKey(label));
-      if (memory !== undefined) return matches(this.#store, filter, memory) ? memory : undefined;
+      const memory = this.#store.latest.get(labels, numberKey(label));
+      if (memory !== undefined) return matches(this.#store.latest, filter, memory) ? memory : undefined;
       this.#forget(label);
       return "deleted";
     };
@@ -312,7 +312,9 @@ export class Indexer {
         this.#coarse.add(label, storedVector(bytes));
       } catch (error) {
         if (!(error instanceof InvariantError)) throw error;
-        this.#options.warn(`The memory mem_${this.#store.get(labels, numberKey(label))} cannot be found by meaning: ${error.message}.`);
+        this.#options.warn(
+          `The memory mem_${this.#store.latest.get(labels, numberKey(label))} cannot be found by meaning: ${error.message}.`,
+        );
       }
     }
     return true;
@@ -339,7 +341,7 @@ export class Indexer {
   #stepSweep(): boolean {
     if (this.#sweeping.length === 0) return false;
     for (const label of this.#sweeping.splice(-LABELS_PER_SWEEP_STEP)) {
-      if (!this.#store.has(labels, numberKey(label))) this.#forget(label);
+      if (!this.#store.latest.has(labels, numberKey(label))) this.#forget(label);
     }
     if (this.#sweeping.length === 0) this.#rebuildIfHollow();
     return true;
@@ -381,7 +383,7 @@ export class Indexer {
   /** The same of all that are not in the graph: 20 ms where there is none and vectors are many. */
   #forgetPending(): void {
     this.#pending = this.#pending.slice(this.#pendingAt).filter((label) => {
-      const isThere = this.#store.has(labels, numberKey(label));
+      const isThere = this.#store.latest.has(labels, numberKey(label));
       if (!isThere) this.#coarse.remove(label);
       return isThere;
     });
@@ -390,8 +392,8 @@ export class Indexer {
 
   /** What is stored of the vector that a label means, good until the next read. */
   #storedBytes(label: number): Uint8Array | undefined {
-    const memory = this.#store.get(labels, numberKey(label));
-    return memory === undefined ? undefined : this.#store.vectorBytes(memory);
+    const memory = this.#store.latest.get(labels, numberKey(label));
+    return memory === undefined ? undefined : this.#store.latest.vectorBytes(memory);
   }
 
   /** @returns false when the vector has been deleted meanwhile, or is none that can be compared */
@@ -431,10 +433,10 @@ export class Indexer {
    * not when the store was put back from a backup, or the snapshot was copied from elsewhere.
    */
   #isOfThisStore({ graph, live, removed }: Snapshot): boolean {
-    const nextLabel = nextLabelOf(this.#store);
+    const nextLabel = nextLabelOf(this.#store.latest);
     for (const label of live) if (label >= nextLabel) return false;
     for (const label of removed) {
-      if (label >= nextLabel || (label >= this.#firstLabel && this.#store.has(labels, numberKey(label)))) return false;
+      if (label >= nextLabel || (label >= this.#firstLabel && this.#store.latest.has(labels, numberKey(label)))) return false;
     }
     const newest = [...live].sort((a, b) => b - a);
     for (let i = 0, compared = 0; i < newest.length && compared < POINTS_COMPARED; i++) {

@@ -12,13 +12,14 @@ import { fromBase62 } from "../lib/base62.ts";
 import type { BareId } from "../lib/ids.ts";
 import { CACHE_BYTES_MAX } from "../lib/limits.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
-import { memoryIndexKeys } from "../storage/indexes.ts";
 import { firstLabelOf, nextLabelOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
-import { labels, memories, memoriesBySession, memoriesByUser } from "../storage/tables.ts";
+import { labels, memories } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import { storedLabel } from "./encoding.ts";
 import { Scope, ScopeMemory } from "./scope.ts";
+
+const { bySession, byUser } = memories.index;
 
 export interface ScopesOptions {
   /** Scopes with more vectors are not kept: comparing with 2,000 takes 0.5 ms. */
@@ -73,7 +74,7 @@ export class Scopes {
     const [posting] = filter;
     const prefix = posting?.prefixes[0];
     if (filter.length !== 1 || posting === undefined || prefix === undefined || posting.prefixes.length !== 1) return undefined;
-    if (posting.table !== memoriesBySession.name && posting.table !== memoriesByUser.name) return undefined;
+    if (posting.table !== bySession.name && posting.table !== byUser.name) return undefined;
     this.#catchUp();
     const name = posting.table + prefix;
     const entry = this.#entries.get(name) ?? this.#open(posting.table, prefix);
@@ -94,7 +95,7 @@ export class Scopes {
 
   #open(table: string, prefix: string): Entry {
     const { sizeMax } = this.#options;
-    const keys = this.#store.keys({ name: table }, { from: prefix, to: prefix + AFTER_ALL, limit: sizeMax + 1 });
+    const keys = this.#store.latest.keys({ name: table }, { from: prefix, to: prefix + AFTER_ALL, limit: sizeMax + 1 });
     const unread = keys.length > sizeMax ? undefined : keys.map((key) => key.slice(prefix.length));
     const entry = { scope: unread === undefined ? this.#nothing : new Scope(this.#memory), bytes: 0, unread, toldOf: this.#removed.length };
     this.#weigh(entry);
@@ -108,7 +109,7 @@ export class Scopes {
   }
 
   #add(entry: Entry, memory: BareId): void {
-    const bytes = this.#store.vectorBytes(memory);
+    const bytes = this.#store.latest.vectorBytes(memory);
     if (bytes === undefined || storedLabel(bytes) < this.#firstLabel) return;
     entry.scope.add(memory, bytes);
     this.#weigh(entry);
@@ -123,12 +124,12 @@ export class Scopes {
   /** Finds what has changed in the store since the last look. */
   #catchUp(): void {
     for (const label of this.#suspected) {
-      if (this.#store.has(labels, numberKey(label))) continue;
+      if (this.#store.latest.has(labels, numberKey(label))) continue;
       this.#suspected.delete(label);
       this.#removed.push(label);
     }
-    const nextLabel = nextLabelOf(this.#store);
-    const firstLabel = firstLabelOf(this.#store);
+    const nextLabel = nextLabelOf(this.#store.latest);
+    const firstLabel = firstLabelOf(this.#store.latest);
     const { changesMax } = this.#options;
     if (firstLabel !== this.#firstLabel || nextLabel - this.#nextLabel > changesMax || this.#removed.length > changesMax) this.#clear();
     else if (this.#entries.size > 0 && nextLabel > this.#nextLabel) this.#addSince(this.#nextLabel);
@@ -137,11 +138,13 @@ export class Scopes {
   }
 
   #addSince(label: number): void {
-    for (const { row: memory } of this.#store.rows(labels, { from: numberKey(label), to: AFTER_ALL })) {
-      const row = this.#store.get(memories, memory);
+    for (const { row: memory } of this.#store.latest.rows(labels, { from: numberKey(label), to: AFTER_ALL })) {
+      const row = this.#store.latest.get(memories, memory);
       if (row === undefined) continue;
-      for (const { table, key } of memoryIndexKeys(memory, row)) {
-        const entry = this.#entries.get(table.name + key.slice(0, -memory.length));
+      for (const { name, key } of [bySession, byUser].flatMap((index) =>
+        index.entriesOf(memory, row).map((key) => ({ name: index.name, key })),
+      )) {
+        const entry = this.#entries.get(name + key.slice(0, -memory.length));
         if (entry?.unread === undefined) continue;
         this.#add(entry, memory);
         if (entry.scope.size > this.#options.sizeMax) this.#enlarge(entry);

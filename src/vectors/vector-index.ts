@@ -101,7 +101,7 @@ export class VectorIndex {
     if (scope !== undefined) return scope.nearest(query, limit, fingerprint);
     const few = this.#few(filter);
     if (few === undefined) return this.#ask(query, filter, limit, fingerprint);
-    const read = new Reading(this.#store, query);
+    const read = new Reading(this.#store.latest, query);
     const candidates = few.flatMap((memory) => read.candidate(memory) ?? []);
     if (candidates.length <= limit) return candidates;
     return candidates.sort(byNearness).filter(({ terms }, i) => i < limit || terms.at(-1) === fingerprint);
@@ -142,15 +142,17 @@ export class VectorIndex {
   /** The memories that pass, when there are few or when few of them all have vectors. */
   #few(filter: Filter): BareId[] | undefined {
     if (!this.#needsWorker()) {
-      const embedded = this.#store.rows(labels, { from: numberKey(firstLabelOf(this.#store)), to: AFTER_ALL }).map(({ row }) => row);
-      return embedded.filter((memory) => matches(this.#store, filter, memory));
+      const embedded = this.#store.latest
+        .rows(labels, { from: numberKey(firstLabelOf(this.#store.latest)), to: AFTER_ALL })
+        .map(({ row }) => row);
+      return embedded.filter((memory) => matches(this.#store.latest, filter, memory));
     }
     if (filter.length === 0) return undefined;
     const name = JSON.stringify(filter);
     if (this.#wide.has(name)) return undefined;
     const few: BareId[] = [];
     let isWide = false;
-    for (const id of walkInSteps(this.#store, memories, filter)) {
+    for (const id of walkInSteps(this.#store.latest, memories, filter)) {
       isWide = typeof id !== "string" || few.length === HERE_MAX;
       if (typeof id !== "string" || isWide) break;
       few.push(id);

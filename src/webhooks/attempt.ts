@@ -9,7 +9,7 @@ import type { Log } from "../lib/log.ts";
 import type { Network } from "../lib/outbound.ts";
 import { timeLimit } from "../lib/time-limit.ts";
 import { version } from "../lib/version.ts";
-import type { Reader } from "../storage/store.ts";
+import type { Store } from "../storage/store.ts";
 import { payloads, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import { deliver, unanswered } from "./delivery.ts";
 import type { Answer, Attempt } from "./outcome.ts";
@@ -17,7 +17,7 @@ import type { Queued } from "./queue.ts";
 import { signatureHeaders } from "./signature.ts";
 
 export interface AttemptDeps {
-  readonly store: Reader;
+  readonly store: Pick<Store, "latest">;
   readonly clock: Clock;
   readonly log: Log;
   readonly network: Network;
@@ -37,7 +37,7 @@ export async function attemptDelivery(
   const limit = timeLimit(clock, timeoutMs, stop);
   let answer: Answer;
   try {
-    const body = store.get(payloads, row.payload);
+    const body = store.latest.get(payloads, row.payload);
     answer =
       body === undefined
         ? unanswered("What was to be delivered is no longer kept.")

@@ -4,14 +4,14 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, isId, NO_HOME, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
 import { deliveries, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import { commitFor, type Caller, type Records } from "../traces/record.ts";
-import { newDelivery, payloadJson, putEvent } from "./outbox.ts";
+import { newDelivery, payloadJson, addEvent } from "./outbox.ts";
 import { putDelivery } from "./queue.ts";
 import { findWebhook, webhookJson, type WebhookParts } from "./subscriptions.ts";
 
@@ -22,12 +22,10 @@ const TEST_EVENT = "webhook.test";
 
 /** Newest first. */
 export function listDeliveries({ store }: Records, webhookId: string, page: Page<DeliveryId>): JsonText {
-  const { key } = findWebhook(store, webhookId);
-  const rows = store.rows(deliveries, {
-    from: key,
-    to: key + (page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter)),
-    limit: page.limit + 1,
-    descending: true,
+  const { key, rows } = store.read((reader) => {
+    const { key: webhook } = findWebhook(reader, webhookId);
+    const to = webhook + (page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter));
+    return { key: webhook, rows: reader.rows(deliveries, { from: webhook, to, limit: page.limit + 1, descending: true }) };
   });
   const items = rows.slice(0, page.limit).map(({ key: rowKey, row }) => {
     const delivery = rowKey.slice(key.length);
@@ -38,7 +36,7 @@ export function listDeliveries({ store }: Records, webhookId: string, page: Page
 
 /** Has a delivery made again, at once and with all its retries, whatever became of it before. Its event keeps its id. */
 export async function retryDelivery(parts: WebhookParts, caller: Caller, webhookId: string, id: string): Promise<JsonText> {
-  const answer = await commitFor(parts, caller, (tx) => {
+  const answer = await commitFor(parts, caller, NO_HOME, (tx) => {
     const { key, row: webhook } = findWebhook(tx, webhookId);
     const delivery = isId("dlv", id) ? bare(id) : undefined;
     const before = delivery === undefined ? undefined : tx.get(deliveries, key + delivery);
@@ -48,10 +46,9 @@ export async function retryDelivery(parts: WebhookParts, caller: Caller, webhook
       });
     }
     refuseDisabled(webhookId, webhook);
-    const now = parts.clock.now();
     const isFirst = before.status === "pending" && before.nextAttemptAt !== null;
-    const row: DeliveryRow = { ...before, status: "pending", failures: 0, nextAttemptAt: now, ...(isFirst ? {} : { unordered: true }) };
-    putDelivery(tx, { webhook: key, delivery, row }, now);
+    const row: DeliveryRow = { ...before, status: "pending", failures: 0, nextAttemptAt: tx.now, ...(isFirst ? {} : { unordered: true }) };
+    putDelivery(tx, { webhook: key, delivery, row });
     return deliveryJson(key, delivery, row);
   });
   parts.webhooks.deliveries.wake();
@@ -60,14 +57,14 @@ export async function retryDelivery(parts: WebhookParts, caller: Caller, webhook
 
 /** Sends the webhook itself, once: an event of the type `webhook.test`. */
 export async function testWebhook(parts: WebhookParts, caller: Caller, webhookId: string): Promise<JsonText> {
-  const answer = await commitFor(parts, caller, (tx) => {
+  const answer = await commitFor(parts, caller, NO_HOME, (tx) => {
     const { key, row: webhook } = findWebhook(tx, webhookId);
     refuseDisabled(webhookId, webhook);
-    const eventId = parts.ids.bare();
-    const event = newDelivery(eventId, TEST_EVENT, null, parts.clock.now());
+    const eventId = tx.bareId();
+    const event = newDelivery(eventId, TEST_EVENT, null, tx.now);
     const payload = payloadJson(eventId, event, webhookJson(key, webhook));
     const row = { ...event, once: true as const };
-    const [delivery = ""] = putEvent(tx, parts, payload, [{ webhook: key, row }]);
+    const [delivery = ""] = addEvent(tx, payload, [{ webhook: key, row }]);
     return deliveryJson(key, delivery, row);
   });
   parts.webhooks.deliveries.wake();

@@ -9,13 +9,13 @@
  * @module
  */
 import { DAY_MS, HOUR_MS } from "../lib/duration.ts";
-import { BARE_ID_LENGTH, firstBareIdAt } from "../lib/ids.ts";
+import { BARE_ID_LENGTH, firstBareIdAt, NO_HOME } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { BadRows } from "../storage/bad-rows.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { behind } from "../storage/page.ts";
-import type { Tx } from "../storage/store.ts";
+import type { Tx } from "../storage/access.ts";
 import { deliveries, payloads, webhooks, type DeliveryRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Records } from "../traces/record.ts";
@@ -46,11 +46,10 @@ export function deliveryRetention({ store, clock }: Records, log: Log): Task {
       const old = oldDeliveries(firstBareIdAt(keptFrom));
       // Not before all the deliveries that have it are found.
       const limit = old.length < ROWS_PER_COMMIT ? ROWS_PER_COMMIT : 0;
-      const unneeded = limit === 0 ? [] : store.keys(payloads, { from: "", to: firstBareIdAt(keptFrom - PAYLOAD_MARGIN_MS), limit });
+      const unneeded = limit === 0 ? [] : store.latest.keys(payloads, { from: "", to: firstBareIdAt(keptFrom - PAYLOAD_MARGIN_MS), limit });
       if (old.length > 0 || unneeded.length > 0) {
-        const now = clock.now();
         await bad.commit((tx, isolate) => {
-          for (const key of old) isolate(key, () => removeDeliveries(tx, [key], now));
+          for (const key of old) isolate(key, () => removeDeliveries(tx, [key]));
           for (const key of unneeded) tx.remove(payloads, key);
         });
       }
@@ -66,7 +65,7 @@ export function deliveryRetention({ store, clock }: Records, log: Log): Task {
 
   /** Removes those of ids ahead that are old, and has those that a clock ahead has put off for years made now. */
   async function sweepDeliveries(from: string): Promise<void> {
-    const [first] = store.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
+    const [first] = store.latest.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
     if (first === undefined) {
       position = { table: "payloads", from: "" };
       return;
@@ -74,10 +73,10 @@ export function deliveryRetention({ store, clock }: Records, log: Log): Task {
     const now = clock.now();
     const webhook = first.slice(0, BARE_ID_LENGTH);
     const start = webhook + firstBareIdAt(now + AHEAD_MS);
-    const keys = store.keys(deliveries, { from: start > from ? start : from, to: webhook + AFTER_ALL, limit: SWEPT_PER_COMMIT });
+    const keys = store.latest.keys(deliveries, { from: start > from ? start : from, to: webhook + AFTER_ALL, limit: SWEPT_PER_COMMIT });
     if (keys.length > 0) {
       await bad.commit((tx, isolate) => {
-        for (const key of keys) isolate(key, () => settle(tx, key, now));
+        for (const key of keys) isolate(key, () => settle(tx, key));
       });
     }
     const last = keys.at(-1);
@@ -87,11 +86,11 @@ export function deliveryRetention({ store, clock }: Records, log: Log): Task {
   async function sweepPayloads(from: string): Promise<void> {
     const now = clock.now();
     const start = firstBareIdAt(now + AHEAD_MS);
-    const rows = store.rows(payloads, { from: start > from ? start : from, to: AFTER_ALL, limit: SWEPT_PER_COMMIT });
+    const rows = store.latest.rows(payloads, { from: start > from ? start : from, to: AFTER_ALL, limit: SWEPT_PER_COMMIT });
     const keptFrom = now - LIMITS.deliveryDays * DAY_MS - PAYLOAD_MARGIN_MS;
     const old = rows.filter(({ row }) => payloadTime(row) < keptFrom).map(({ key }) => key);
     if (old.length > 0) {
-      await store.commit((tx) => {
+      await store.commit(NO_HOME, (tx) => {
         for (const key of old) tx.remove(payloads, key);
       });
     }
@@ -104,10 +103,10 @@ export function deliveryRetention({ store, clock }: Records, log: Log): Task {
     const found: string[] = [];
     let from = "";
     while (found.length < ROWS_PER_COMMIT) {
-      const [first] = store.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
+      const [first] = store.latest.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
       if (first === undefined) break;
       const webhook = first.slice(0, BARE_ID_LENGTH);
-      const to = webhook + (store.has(webhooks, webhook) ? keptFrom : AFTER_ALL);
+      const to = webhook + (store.latest.has(webhooks, webhook) ? keptFrom : AFTER_ALL);
       found.push(...bad.keysOfOthers(deliveries, { from: webhook, to, limit: ROWS_PER_COMMIT - found.length }));
       from = webhook + AFTER_ALL;
     }
@@ -116,15 +115,16 @@ export function deliveryRetention({ store, clock }: Records, log: Log): Task {
 }
 
 /** Removes a delivery whose time has passed; one of a time that a clock ahead has shown becomes one of now. */
-function settle(tx: Tx, key: string, now: number): void {
+function settle(tx: Tx, key: string): void {
+  const { now } = tx;
   const row = tx.get(deliveries, key);
   if (row === undefined) return;
   if (isAhead(row, now)) {
     const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
     const nextAttemptAt = row.nextAttemptAt === null ? null : Math.min(row.nextAttemptAt, now);
-    putDelivery(tx, { webhook, delivery, row: { ...row, createdAt: Math.min(row.createdAt, now), nextAttemptAt } }, now);
+    putDelivery(tx, { webhook, delivery, row: { ...row, createdAt: Math.min(row.createdAt, now), nextAttemptAt } });
   } else if (row.createdAt < now - LIMITS.deliveryDays * DAY_MS) {
-    removeDeliveries(tx, [key], now);
+    removeDeliveries(tx, [key]);
   }
 }
 

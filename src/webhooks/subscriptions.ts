@@ -7,16 +7,16 @@
  */
 import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { bare, isId, NO_HOME, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { findTarget, type Network } from "../lib/outbound.ts";
 import { within } from "../lib/time-limit.ts";
 import { toIso } from "../lib/time.ts";
 import { originOnly } from "../lib/urls.ts";
+import type { Reader, Tx } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
-import type { Reader, Tx } from "../storage/store.ts";
 import { webhooks, type WebhookRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { EventType } from "../traces/events.ts";
@@ -69,13 +69,13 @@ export async function createWebhook(parts: WebhookParts, caller: Caller, input: 
   const url = await allowedUrl(parts, input.url);
   const { description, enabled } = input;
   const events = [...new Set(input.events)];
-  return commitSecret(parts, caller, (tx) => {
+  return commitSecret(parts, caller, NO_HOME, (tx) => {
     if (tx.keys(webhooks, { from: "", to: AFTER_ALL }).length >= LIMITS.webhooksMax) {
       throw new ApiError("invalid_request", `There can be at most ${LIMITS.webhooksMax} webhooks. Delete one first.`);
     }
-    const key = parts.ids.bare();
-    const now = parts.clock.now();
-    recordAdmin(tx, parts, caller, "webhook.created", {
+    const key = tx.bareId();
+    // Before the webhook is there: its own creation is not for it.
+    recordAdmin(tx, caller, "webhook.created", {
       webhook_id: withPrefix("whk", key),
       ...traced({ url, events, description, enabled }),
     });
@@ -87,31 +87,25 @@ export async function createWebhook(parts: WebhookParts, caller: Caller, input: 
       disabledReason: null,
       secret,
       previousSecrets: [],
-      createdAt: now,
-      updatedAt: now,
-      // Its own creation is before it was there.
-      since: parts.ids.bare(),
+      createdAt: tx.now,
+      updatedAt: tx.now,
       failingSince: null,
     };
-    tx.put(webhooks, key, row);
+    tx.add(webhooks, key, row);
     return webhookJson(key, row, secret);
   });
 }
 
 /** Newest first. */
 export function listWebhooks({ store }: Records, page: Page<WebhookId>): JsonText {
-  const rows = store.rows(webhooks, {
-    from: "",
-    to: page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter),
-    limit: page.limit + 1,
-    descending: true,
-  });
+  const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
+  const rows = store.read((reader) => reader.rows(webhooks, { from: "", to, limit: page.limit + 1, descending: true }));
   const items = rows.slice(0, page.limit).map(({ key, row }) => ({ id: withPrefix("whk", key), json: webhookJson(key, row) }));
   return listOf(items, rows.length > page.limit);
 }
 
 export function getWebhook({ store }: Records, id: string): JsonText {
-  const { key, row } = findWebhook(store, id);
+  const { key, row } = store.read((reader) => findWebhook(reader, id));
   return webhookJson(key, row);
 }
 
@@ -120,9 +114,9 @@ export function getWebhook({ store }: Records, id: string): JsonText {
  * delivered, and earlier failures are forgotten.
  */
 export async function updateWebhook(parts: WebhookParts, caller: Caller, id: string, changes: WebhookChanges): Promise<JsonText> {
-  findWebhook(parts.store, id);
+  parts.store.read((reader) => findWebhook(reader, id));
   const url = changes.url === undefined ? undefined : await allowedUrl(parts, changes.url);
-  const answer = await commitFor(parts, caller, (tx) => {
+  const answer = await commitFor(parts, caller, NO_HOME, (tx) => {
     const { key, row: before } = findWebhook(tx, id);
     const enabled = changes.enabled ?? before.enabled;
     const isEnabledAnew = enabled && !before.enabled;
@@ -140,13 +134,13 @@ export async function updateWebhook(parts: WebhookParts, caller: Caller, id: str
       events,
       description,
       enabled,
-      updatedAt: Math.max(before.updatedAt, parts.clock.now()),
+      updatedAt: Math.max(before.updatedAt, tx.now),
       // Another receiver has not failed yet.
       ...(url === undefined || url === before.url ? {} : { failingSince: null, pausedUntil: null }),
-      ...(isEnabledAnew ? { since: parts.ids.bare(), failingSince: null, pausedUntil: null, disabledReason: null } : {}),
+      ...(isEnabledAnew ? { failingSince: null, pausedUntil: null, disabledReason: null } : {}),
     };
     tx.put(webhooks, key, row);
-    recordChanges(tx, parts, caller, key, before, row);
+    recordChanges(tx, caller, key, before, row);
     return webhookJson(key, row);
   });
   // Deliveries that were pending when it was disabled continue.
@@ -156,10 +150,10 @@ export async function updateWebhook(parts: WebhookParts, caller: Caller, id: str
 
 /** What was not delivered yet is not delivered any more; a task removes it. */
 export function deleteWebhook(parts: WebhookParts, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
-  return commitFor(parts, caller, (tx) => {
+  return commitFor(parts, caller, NO_HOME, (tx) => {
     const { key, row } = findWebhook(tx, id);
     tx.remove(webhooks, key);
-    recordAdmin(tx, parts, caller, "webhook.deleted", { webhook_id: id, url: originOnly(row.url), reason: reason ?? null });
+    recordAdmin(tx, caller, "webhook.deleted", { webhook_id: id, url: originOnly(row.url), reason: reason ?? null });
     return jsonObject({ object: toJson("webhook"), id: toJson(id), deleted: toJson(true) });
   });
 }
@@ -168,9 +162,9 @@ export function deleteWebhook(parts: WebhookParts, caller: Caller, id: string, r
 export function rotateSecret(parts: WebhookParts, caller: Caller, id: string, chosen: string | undefined): Promise<JsonText> {
   refuseBadSecret(chosen);
   const secret = chosen ?? newSecret();
-  return commitSecret(parts, caller, (tx) => {
+  return commitSecret(parts, caller, NO_HOME, (tx) => {
     const { key, row: before } = findWebhook(tx, id);
-    const now = parts.clock.now();
+    const { now } = tx;
     const previous = [{ secret: before.secret, until: now + OVERLAP_MS }, ...before.previousSecrets];
     const row: WebhookRow = {
       ...before,
@@ -179,7 +173,7 @@ export function rotateSecret(parts: WebhookParts, caller: Caller, id: string, ch
       updatedAt: Math.max(before.updatedAt, now),
     };
     tx.put(webhooks, key, row);
-    recordAdmin(tx, parts, caller, "webhook.secret_rotated", {
+    recordAdmin(tx, caller, "webhook.secret_rotated", {
       webhook_id: id,
       url: originOnly(row.url),
       previous_valid_until: toIso(now + OVERLAP_MS),
@@ -189,15 +183,15 @@ export function rotateSecret(parts: WebhookParts, caller: Caller, id: string, ch
 }
 
 /** A change that disables it is a trace of its own, so that one action finds whatever stopped the deliveries. */
-function recordChanges(tx: Tx, parts: Records, caller: Caller, key: BareId, before: WebhookRow, after: WebhookRow): void {
+function recordChanges(tx: Tx, caller: Caller, key: BareId, before: WebhookRow, after: WebhookRow): void {
   const isDisabled = before.enabled && !after.enabled;
   const [from, to] = [traced(before), traced(after)];
   const names = TRACED.filter((name) => toJson(before[name]) !== toJson(after[name]) && !(isDisabled && name === "enabled"));
   if (names.length > 0) {
     const changes = Object.fromEntries(names.map((name) => [name, { from: from[name], to: to[name] }]));
-    recordAdmin(tx, parts, caller, "webhook.updated", { webhook_id: withPrefix("whk", key), changes });
+    recordAdmin(tx, caller, "webhook.updated", { webhook_id: withPrefix("whk", key), changes });
   }
-  if (isDisabled) recordAdmin(tx, parts, caller, "webhook.disabled", tracedDisabling(key, after));
+  if (isDisabled) recordAdmin(tx, caller, "webhook.disabled", tracedDisabling(key, after));
 }
 
 export function tracedDisabling(key: BareId, { url, disabledReason }: WebhookRow): Record<string, unknown> {

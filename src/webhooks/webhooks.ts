@@ -53,7 +53,7 @@ export function openWebhooks(
   let isStopped = false;
   const outbox = {
     wake: () => {
-      if (!isStopped && !store.isEmpty(webhooks)) draining.wake();
+      if (!isStopped && !store.read((reader) => reader.isEmpty(webhooks))) draining.wake();
     },
   };
   const activator = new Activator();

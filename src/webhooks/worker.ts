@@ -18,13 +18,12 @@ import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import type { Network } from "../lib/outbound.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import type { Tx } from "../storage/store.ts";
+import type { Tx } from "../storage/access.ts";
 import { deliveries, webhooks, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import type { Activator, Task } from "../tasks/task.ts";
-import { recordAdmin, type Caller, type Records } from "../traces/record.ts";
+import { enabledWebhooks, recordAdmin, type Caller, type Records } from "../traces/record.ts";
 import { attemptDelivery } from "./attempt.ts";
 import { RETRY_AFTER_MS_MAX } from "./backoff.ts";
-import { enabledWebhooks } from "./outbox.ts";
 import { afterAttempt, webhookAfterAttempt, type Attempt, type Outcomes } from "./outcome.ts";
 import { Places } from "./places.ts";
 import type { WebhookPolicy } from "./policy.ts";
@@ -86,7 +85,7 @@ export class Worker {
     const { store, clock } = this.#deps;
     const now = clock.now();
     let nextAt = now + IDLE_MS;
-    const turns = this.#places.inTurn(enabledWebhooks(store));
+    const turns = this.#places.inTurn(store.read(enabledWebhooks));
     for (const webhook of turns) {
       const { key, row } = webhook;
       const isFailing = row.failingSince !== null;
@@ -108,7 +107,7 @@ export class Worker {
     const isPaused = typeof pausedUntil === "number" && pausedUntil > now && pausedUntil <= now + RETRY_AFTER_MS_MAX;
     if (isPaused) return { kind: "later", at: pausedUntil };
     return nextDue(
-      this.#deps.store,
+      this.#deps.store.latest,
       webhook,
       now,
       (delivery) => this.#places.has(webhook, delivery) || this.#bad.has(webhook + delivery),
@@ -138,9 +137,10 @@ export class Worker {
   /** Commits the outcome of an attempt; the store groups such commits. */
   async #record({ webhook, delivery, attempt }: Ended): Promise<void> {
     const { log } = this.#deps;
+    const chance = this.#deps.random();
     const recorded = await this.#bad.commit((tx, isolate) => {
       let written: Written | undefined;
-      isolate(webhook + delivery, () => (written = this.#write(tx, { webhook, delivery, attempt })));
+      isolate(webhook + delivery, () => (written = this.#write(tx, { webhook, delivery, attempt }, chance)));
       return written;
     });
     if (recorded === undefined) return;
@@ -159,18 +159,17 @@ export class Worker {
   }
 
   /** @returns undefined for a delivery, or a webhook, that was deleted meanwhile */
-  #write(tx: Tx, { webhook, delivery, attempt }: Ended): Written | undefined {
-    const { clock, policy, random, system } = this.#deps;
+  #write(tx: Tx, { webhook, delivery, attempt }: Ended, chance: number): Written | undefined {
+    const { policy, system } = this.#deps;
     const row = tx.get(deliveries, webhook + delivery);
     const before = tx.get(webhooks, webhook);
     if (row === undefined || before === undefined) return undefined;
-    const now = clock.now();
-    const after = afterAttempt(row, attempt, now, policy().schedule, random());
-    putDelivery(tx, { webhook, delivery, row: after }, now);
-    const changed = webhookAfterAttempt(before, attempt, now);
+    const after = afterAttempt(row, attempt, tx.now, policy().schedule, chance);
+    putDelivery(tx, { webhook, delivery, row: after });
+    const changed = webhookAfterAttempt(before, attempt, tx.now);
     if (changed !== before) tx.put(webhooks, webhook, changed);
     if (!before.enabled || changed.enabled) return { after, disabled: undefined };
-    recordAdmin(tx, this.#deps, system, "webhook.disabled", tracedDisabling(webhook, changed));
+    recordAdmin(tx, system, "webhook.disabled", tracedDisabling(webhook, changed));
     return { after, disabled: changed };
   }
 }

@@ -1,7 +1,7 @@
 /** Whatever is done to sessions, in turn or at once: the counters of each equal the length of its lists. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { memories, memoriesBySession, sessions as sessionRows, turns as turnRows } from "../../src/storage/tables.ts";
+import { memories, sessions as sessionRows, turns as turnRows } from "../../src/storage/tables.ts";
 import { pagesOf } from "../support/answers.ts";
 import { startCairn } from "../support/cairn.ts";
 
@@ -80,7 +80,7 @@ test(
         await cairn.runTask("session removal");
         const { store } = cairn.service;
         const everywhere = (await pagesOf(cairn, "/v1/memory?limit=100")).flatMap(({ data }) => data);
-        expect([sessionRows, turnRows, memories, memoriesBySession].map((table) => store.count(table))).toEqual([
+        expect([sessionRows, turnRows, memories, memories.index.bySession].map((table) => store.count(table))).toEqual([
           listed.length,
           turnsAll,
           everywhere.length,

@@ -1,7 +1,7 @@
 /** Ids rise, never repeat and tell their time, wherever the clock goes and however often the process starts anew. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { BARE_ID_LENGTH, IdSource, bare, bareIdTime, firstBareIdAt, isId } from "../../src/lib/ids.ts";
+import { BARE_ID_LENGTH, IdSource, NO_HOME, bare, bareIdTime, firstBareIdAt, homeOfUser, isId } from "../../src/lib/ids.ts";
 import { FakeClock } from "../support/clock.ts";
 
 const START = Date.parse("2026-05-07T08:00:00.000Z");
@@ -20,6 +20,7 @@ test("ids rise and never repeat, when the clock stands, jumps ahead, goes back o
       const clock = new FakeClock();
       let ids = new IdSource(clock, { random: () => random });
       let last = "";
+      const home = homeOfUser("ada");
       let highest = 0;
       for (const one of steps) {
         if (one.kind === "later") clock.advance({ ms: one.ms });
@@ -27,7 +28,7 @@ test("ids rise and never repeat, when the clock stands, jumps ahead, goes back o
         if (one.kind === "start") ids = new IdSource(clock, { random: () => random, startAfter: last === "" ? undefined : last });
         if (one.kind !== "ids") continue;
         for (let i = 0; i < one.count; i++) {
-          const id = ids.next("mem");
+          const id = ids.next("mem", home);
           expect(isId("mem", id)).toBe(true);
           expect(bare(id) > last).toBe(true);
           last = bare(id);
@@ -44,10 +45,10 @@ test("ids rise and never repeat, when the clock stands, jumps ahead, goes back o
 
 test("when a millisecond has no ids left the next one lends its own", () => {
   const clock = new FakeClock();
-  const ids = new IdSource(clock, { startAfter: `${firstBareIdAt(START).slice(0, 7)}zzzzy` });
-  const given = [ids.bare(), ids.bare(), ids.bare()];
+  const ids = new IdSource(clock, { startAfter: `${firstBareIdAt(START).slice(0, 7)}zzy99` });
+  const given = [ids.bare(NO_HOME), ids.bare("zz"), ids.bare(NO_HOME)];
   const [now, next] = [firstBareIdAt(START).slice(0, 7), firstBareIdAt(START + 1).slice(0, 7)];
-  expect(given).toEqual([`${now}zzzzz`, `${next}00000`, `${next}00001`]);
+  expect(given).toEqual([`${now}zzz00`, `${next}000zz`, `${next}00100`]);
   expect(given.map((id) => id.length)).toEqual([BARE_ID_LENGTH, BARE_ID_LENGTH, BARE_ID_LENGTH]);
 });
 
@@ -55,14 +56,14 @@ test("a clock beyond the last millisecond of ids gives ids of that millisecond, 
   const clock = new FakeClock();
   const ids = new IdSource(clock);
   clock.set(Number.NaN);
-  const first = ids.bare();
+  const first = ids.bare(NO_HOME);
   clock.set(62 ** 7 + 1_000);
-  const given = [ids.bare(), ids.bare()];
+  const given = [ids.bare(NO_HOME), ids.bare(NO_HOME)];
   expect([first, ...given].toSorted()).toEqual([first, ...given]);
   expect(given.map((id) => bareIdTime(id))).toEqual([62 ** 7 - 1, 62 ** 7 - 1]);
-  const last = new IdSource(clock, { startAfter: "zzzzzzzzzzzy" });
-  expect(last.bare()).toBe("zzzzzzzzzzzz");
-  for (let i = 0; i < 2; i++) expect(() => last.bare()).toThrow("No ids are left");
+  const last = new IdSource(clock, { startAfter: "zzzzzzzzzyzz" });
+  expect(last.bare("zz")).toBe("zzzzzzzzzzzz");
+  for (let i = 0; i < 2; i++) expect(() => last.bare("zz")).toThrow("No ids are left");
 });
 
 test("the order of ids is the order of their times, as text and as bytes", () => {

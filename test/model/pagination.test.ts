@@ -250,13 +250,16 @@ test(
             );
             const query = queryOf({ session_id, user_id, action, created_after, created_before });
             const shown = await turnPages(cairn, "/v1/traces", pageLimit, query, () => Promise.resolve());
-            const facts = shown.map((trace) => ({
-              session_id: trace.session_id,
-              user_id: trace.user_id ?? null,
-              action: trace.action,
-              timestamp: trace.timestamp,
-              number: numberOf(trace),
-            }));
+            // The first key's own trace is of no session.
+            const facts = shown
+              .filter((trace) => trace.session_id !== null)
+              .map((trace) => ({
+                session_id: trace.session_id,
+                user_id: trace.user_id ?? null,
+                action: trace.action,
+                timestamp: trace.timestamp,
+                number: numberOf(trace),
+              }));
             expect(facts).toEqual(passing.toReversed());
           }
         },

@@ -1,3 +1,4 @@
+import { NO_HOME } from "../../src/lib/ids.ts";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -166,7 +167,7 @@ test("a restore that was killed leaves nothing that the next one minds", async (
   await restoreBackup(file, target, clock, { force: false });
   // As it is in the middle of one.
   const draft = await Store.open(join(target, "incoming"), clock);
-  await draft.commit((tx) => tx.put(meta, "nextLabel", "7"));
+  await draft.commit(NO_HOME, (tx) => tx.put(meta, "nextLabel", "7"));
   await draft.close();
   await restoreBackup(file, target, clock, { force: true });
   expect(readdirSync(target).toSorted()).toEqual(["serve.lock", "store"]);

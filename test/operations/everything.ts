@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { NO_HOME } from "../../src/lib/ids.ts";
 import { removeVector } from "../../src/storage/memory-records.ts";
 import { memories as memoryTable, owed } from "../../src/storage/tables.ts";
 import { type Cairn, startCairn } from "../support/cairn.ts";
@@ -82,7 +83,7 @@ export async function startFilled(directory?: string): Promise<Filled> {
 
 async function makeOwed({ service: { store } }: Cairn, id: string): Promise<void> {
   const key = id.slice("mem_".length);
-  await store.commit((tx) => {
+  await store.commit(NO_HOME, (tx) => {
     const row = tx.get(memoryTable, key);
     if (row?.embedding === undefined) throw new Error("there is no vector to take away");
     const { embedding, ...rest } = row;

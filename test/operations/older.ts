@@ -6,16 +6,23 @@
  *
  * @module
  */
+import { NO_HOME } from "../../src/lib/ids.ts";
 import { createLog } from "../../src/lib/log.ts";
 import { systemClock, type Clock } from "../../src/lib/clock.ts";
 import { openService } from "../../src/service.ts";
+import type { Writable } from "../../src/storage/access.ts";
 import { everyRow, type Migration } from "../../src/storage/migrate.ts";
 import { Store } from "../../src/storage/store.ts";
-import { memories, meta, SCHEMA_VERSION, webhooks, type Table } from "../../src/storage/tables.ts";
+import { memories, meta, SCHEMA_VERSION, webhooks } from "../../src/storage/tables.ts";
 
 type Row = Record<string, unknown>;
 
-const json = (name: string): Table<Row> => ({ name, encode: (row) => JSON.stringify(row), decode: (text) => JSON.parse(text) as Row });
+const json = (name: string): Writable<Row> => ({
+  name,
+  indexes: [],
+  encode: (row) => JSON.stringify(row),
+  decode: (text) => JSON.parse(text) as Row,
+});
 export const memoryRows = json(memories.name);
 export const webhookRows = json(webhooks.name);
 
@@ -48,7 +55,7 @@ export const ROADS: readonly Migration[] = [toMiddle, toLatest];
 /** Makes a store of the oldest version of one of this. */
 export async function makeOlder(directory: string, clock: Clock): Promise<void> {
   await inStore(directory, clock, (store) =>
-    store.commit((tx) => {
+    store.commit(NO_HOME, (tx) => {
       for (const { key, row } of everyRow(tx, memoryRows)) tx.put(memoryRows, key, renamed(row, "type", "kind"));
       for (const { key, row } of everyRow(tx, webhookRows)) tx.put(webhookRows, key, renamed(row, "url", "address"));
       tx.put(meta, "schema", String(SCHEMA_VERSION - 2));

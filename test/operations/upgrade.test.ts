@@ -57,7 +57,7 @@ const backups = () => fs.readdirSync(join(directory, "backups")).toSorted();
 const open = <Result>(look: (store: Store) => Result, at = directory) => inStore(at, clock, look);
 /** The version of the store, and the rows that the migrations change. */
 const state = (at?: string) =>
-  open((store) => [store.schema, ...[memoryRows, webhookRows].map((table) => store.rows(table, { from: "", to: AFTER_ALL }))], at);
+  open((store) => [store.schema, ...[memoryRows, webhookRows].map((table) => store.latest.rows(table, { from: "", to: AFTER_ALL }))], at);
 
 test("a start on an older store makes a backup, brings it up to date, and answers as if it had always been so", async () => {
   const before = await older();

@@ -1,3 +1,4 @@
+import { NO_HOME } from "../../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -112,7 +113,7 @@ test("an empty volume becomes a data directory, and is closed to others once it 
 test("a store of a newer schema version is refused with a message that says so, and left as it is", async () => {
   using directory = scratchDirectory();
   const store = await Store.open(directory.path, systemClock);
-  await store.commit((tx) => tx.put(meta, "schema", "99"));
+  await store.commit(NO_HOME, (tx) => tx.put(meta, "schema", "99"));
   await store.close();
   for (const command of [
     ["serve", "--port", "0"],

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { NO_HOME, type SessionId } from "../../src/lib/ids.ts";
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -11,9 +12,9 @@ import { systemClock } from "../../src/lib/clock.ts";
 import { toIso } from "../../src/lib/time.ts";
 import { toJson, type JsonText } from "../../src/lib/json.ts";
 import { openRecords } from "../../src/service.ts";
-import { numberKey, turnKey, versionKey } from "../../src/storage/keys.ts";
-import { putMemory, putVector } from "../../src/storage/memory-records.ts";
-import { sessions, sessionsByExpiry, turns, versions } from "../../src/storage/tables.ts";
+import { turnKey, versionKey } from "../../src/storage/keys.ts";
+import { putVector } from "../../src/storage/memory-records.ts";
+import { memories, sessions, turns, versions } from "../../src/storage/tables.ts";
 import { encodeVector } from "../../src/vectors/encoding.ts";
 import { prose } from "../../scripts/benchmark/workload.ts";
 import { startCairn } from "../support/cairn.ts";
@@ -55,26 +56,25 @@ const userOf = (number: number) => `user-${number % USERS}`;
 /** Sessions with a large state each, turns and metadata of their own; memories of a few users with a vector each. */
 beforeAll(async () => {
   directory = scratchDirectory();
-  const { store, ids } = await openRecords(directory.path, systemClock);
+  const { store } = await openRecords(directory.path, systemClock);
   const now = systemClock.now();
   const expiresAt = now + 86_400_000;
   sessionIds = [];
   for (let first = 0; first < SESSIONS; first += SESSIONS_PER_COMMIT) {
-    const made = await store.commit((tx) =>
+    const made = await store.commit(NO_HOME, (tx) =>
       Array.from({ length: SESSIONS_PER_COMMIT }, (_, i) => {
-        const id = ids.next("sess");
+        const id = tx.id("sess");
         const key = id.slice("sess_".length);
         const metadata = Object.fromEntries(Array.from({ length: 10 }, (_, j) => [`name ${first + i} ${j}`, j]));
         const times = { createdAt: now, updatedAt: now, ttlSeconds: 86_400, expiresAt };
-        tx.put(sessions, key, { agentId: "agent", userId: null, ...times, metadata, memoryCount: 0, turnCount: 4, version: 0 });
-        tx.put(sessionsByExpiry, numberKey(expiresAt) + key, "");
+        tx.add(sessions, key, { agentId: "agent", userId: null, ...times, metadata, memoryCount: 0, turnCount: 4, version: 0 });
         const state = toJson({ id, notes: "—".repeat(STATE_CHARACTERS) });
         tx.put(versions, versionKey(key, 0), { createdAt: now, actor: "system", source: "initial", body: state });
         for (let turn = 1; turn <= 4; turn++) {
           const input = toJson({ type: "text", content: "—".repeat(1_000) });
           const output = toJson({ type: "text", content: "" });
-          const shown = `"id":"${ids.next("turn")}","input":${input},"output":${output},"created_at":"${toIso(now)}"` as JsonText;
-          tx.put(turns, turnKey(key, ids.bare()), { shown, rest: `"session_id":"${id}","turn_number":${turn}` });
+          const shown = `"id":"${tx.id("turn")}","input":${input},"output":${output},"created_at":"${toIso(now)}"` as JsonText;
+          tx.put(turns, turnKey(key, tx.bareId()), { shown, rest: `"session_id":"${id}","turn_number":${turn}` });
         }
         return id;
       }),
@@ -84,15 +84,15 @@ beforeAll(async () => {
   const embeddings = numberedTexts(1_000).map((text) => ({ text, embedding: localEmbedder.embedMemory(text) }));
   memoryIds = [];
   for (let first = 0; first < MEMORIES; first += 2_000) {
-    const made = await store.commit((tx) =>
+    const made = await store.commit(NO_HOME, (tx) =>
       Array.from({ length: 2_000 }, (_, i) => {
-        const id = ids.next("mem");
+        const id = tx.id("mem");
         const key = id.slice("mem_".length);
         const { text, embedding } = embeddings[i % embeddings.length]!;
         const content = `${text} ${"x".repeat(100)}`;
         const label = putVector(tx, key, encodeVector(embedding));
-        putMemory(tx, key, {
-          sessionId: sessionIds[(first + i) % USERS]!,
+        tx.add(memories, key, {
+          sessionId: sessionIds[(first + i) % USERS] as SessionId,
           userId: userOf(first + i),
           content,
           type: "fact",
@@ -100,7 +100,7 @@ beforeAll(async () => {
           metadata: { number: first + i },
           createdAt: now,
           embed: true,
-          embedding: { id: ids.next("emb"), label },
+          embedding: { id: tx.id("emb"), label },
         });
         return id;
       }),

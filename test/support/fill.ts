@@ -4,8 +4,9 @@
  * @module
  */
 import { localEmbedder } from "../../src/embeddings/local/local.ts";
-import type { MemoryId } from "../../src/lib/ids.ts";
-import { putMemory, putVector } from "../../src/storage/memory-records.ts";
+import { homeOf, type MemoryId, type SessionId } from "../../src/lib/ids.ts";
+import { putVector } from "../../src/storage/memory-records.ts";
+import { memories } from "../../src/storage/tables.ts";
 import { encodeVector } from "../../src/vectors/encoding.ts";
 import type { Cairn } from "./cairn.ts";
 
@@ -15,21 +16,21 @@ export async function fillMemories(
   session: { id: string; user_id: string | null },
   contents: readonly string[],
 ): Promise<MemoryId[]> {
-  const { store, ids } = cairn.service;
+  const { store } = cairn.service;
   const embedder = localEmbedder;
-  const filled = await store.commit((tx) =>
+  const filled = await store.commit(homeOf(session.id), (tx) =>
     contents.map((content) => {
-      const id = ids.next("mem");
+      const id = tx.id("mem");
       const memory = id.slice("mem_".length);
-      const embedding = { id: ids.next("emb"), label: putVector(tx, memory, encodeVector(embedder.embedMemory(content))) };
-      putMemory(tx, memory, {
-        sessionId: session.id,
+      const embedding = { id: tx.id("emb"), label: putVector(tx, memory, encodeVector(embedder.embedMemory(content))) };
+      tx.add(memories, memory, {
+        sessionId: session.id as SessionId,
         userId: session.user_id,
         content,
         type: "general",
         tags: [],
         metadata: {},
-        createdAt: cairn.clock.now(),
+        createdAt: tx.now,
         embed: true,
         embedding,
       });

@@ -7,7 +7,6 @@
  */
 import { expect } from "bun:test";
 import { examineAll } from "../../../src/operations/doctor.ts";
-import { AFTER_ALL } from "../../../src/storage/keys.ts";
 import {
   apiKeys,
   idempotency,
@@ -281,8 +280,7 @@ export class Simulation implements AsyncDisposable {
     const world = this.#world;
     const { store } = this.#cairn.service;
     expect((await examineAll(store)).findings).toEqual([]);
-    const events = store.rows(outbox, { from: "", to: AFTER_ALL }).map(({ row: { body, ...row } }) => ({ ...row, body: JSON.parse(body) }));
-    expect(events).toEqual(plain(world.trail.events.map(({ trace, ...event }) => ({ ...event, traceId: trace?.shown.id }))));
+    expect(store.count(outbox)).toBe(0);
     await this.#cairn.runTask("session removal");
     const tables = { sessions, versions, turns, memories, labels, traces, apiKeys, idempotency };
     expect(Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, store.count(table)]))).toEqual({

@@ -1,5 +1,5 @@
 /**
- * What changes leave behind: a trace each, and events.
+ * What changes leave behind: a trace each.
  *
  * @module
  */
@@ -18,27 +18,18 @@ export class Trail {
   readonly #access: Access;
   /** Oldest first. */
   traces: Trace[] = [];
-  /** What waits in the outbox; an event of a trace carries no record. */
-  events: { type: string; sessionId: string | null; createdAt: number; trace?: Trace; body: Json }[] = [];
 
   constructor(ids: Ids, access: Access) {
     this.#ids = ids;
     this.#access = access;
   }
 
-  /**
-   * Leaves the trace of a change, and its events.
-   *
-   * @param records - by the type of the event that carries it
-   * @param traceEvents - those that carry the trace, beside the one that every trace has
-   */
+  /** Leaves the trace of a change. */
   record(
     caller: Caller | undefined,
     action: string,
     { id: sessionId, userId }: { id: string | null; userId: string | null },
     details: Fields,
-    records: Fields = {},
-    traceEvents: readonly string[] = [],
     retentionDays = this.#access.retentionDays(caller),
   ): void {
     const at = this.#ids.now;
@@ -53,21 +44,16 @@ export class Trail {
       details,
       metadata: caller === undefined ? {} : { request_id: caller.requestId, latency_ms: 0 },
     };
-    const trace: Trace = { expiresAt: at + retentionDays * DAY_MS, shown };
-    this.traces.push(trace);
-    for (const [type, body] of Object.entries(records)) this.events.push({ type, sessionId, createdAt: at, body });
-    for (const type of ["trace.created", ...traceEvents]) this.events.push({ type, sessionId, createdAt: at, trace, body: null });
+    this.traces.push({ expiresAt: at + retentionDays * DAY_MS, shown });
   }
 
   /** The trace of a change that concerns no session. */
   recordAdmin(caller: Caller | undefined, action: string, details: Fields, retentionDays?: number): void {
-    this.record(caller, action, { id: null, userId: null }, details, {}, [], retentionDays);
+    this.record(caller, action, { id: null, userId: null }, details, retentionDays);
   }
 
-  /** The task removes whole days. */
   removeOld(): void {
-    const dayOf = (ms: number) => Math.floor(ms / DAY_MS);
-    this.traces = this.traces.filter(({ expiresAt }) => dayOf(expiresAt) >= dayOf(this.#ids.now));
+    this.traces = this.traces.filter(({ expiresAt }) => expiresAt > this.#ids.now);
   }
 
   /** @param caller - who reads; whoever is not an admin sees the traces of sessions alone */

@@ -137,7 +137,7 @@ export class World {
       state,
     });
     const details = { agent_id: session.agentId, user_id: session.userId, initial_state: state };
-    return this.#changed(caller, "session.created", session, details, "session.created");
+    return this.#changed(caller, "session.created", session, details);
   }
 
   forkSession(caller: Caller, id: string, body: Fields, given: Json): Json {
@@ -149,7 +149,7 @@ export class World {
       state: source.versions[version]?.state ?? {},
     });
     const details = { source_session_id: id, source_session: id, fork_version: version };
-    return this.#changed(caller, "session.forked", fork, details, "session.created");
+    return this.#changed(caller, "session.forked", fork, details);
   }
 
   #newSession(
@@ -187,30 +187,22 @@ export class World {
     if (isNothing(metadata_diff) && isSame({ ...session, ...end }, session)) return this.showSession(session);
     Object.assign(session, end, { metadata, updatedAt: this.#later(session) });
     const details = { metadata_diff, ttl_seconds: ttlSeconds };
-    return this.#changed(caller, "session.updated", session, details, "session.updated");
+    return this.#changed(caller, "session.updated", session, details);
   }
 
   deleteSession(caller: Caller, id: string, reason: string | undefined): Json {
     const session = this.live(id);
     const { turn_count, memory_count } = this.showSession(session);
     const details = { session_id: id, reason: reason ?? null, turn_count, memory_count };
-    this.#changed(caller, "session.deleted", session, details, "session.deleted");
+    this.#changed(caller, "session.deleted", session, details);
     this.#removeSession(session, true);
     return { object: "session", id, deleted: true };
   }
 
-  /** Leaves the trace of a change, and the session as it is now to the event. */
-  #changed(
-    caller: Caller | undefined,
-    action: string,
-    session: Session,
-    details: Fields,
-    event: string,
-    traceEvents: readonly string[] = [],
-  ): Json {
-    const shown = this.showSession(session);
-    this.trail.record(caller, action, session, details, { [event]: shown }, traceEvents);
-    return shown;
+  /** Leaves the trace of a change. @returns the session as it is now */
+  #changed(caller: Caller | undefined, action: string, session: Session, details: Fields): Json {
+    this.trail.record(caller, action, session, details);
+    return this.showSession(session);
   }
 
   /** A change is never before an earlier one, even when the clock was set back. */
@@ -231,7 +223,7 @@ export class World {
     const reasoning = body["reasoning"] ?? undefined;
     this.#addVersion(caller, session, { state: body["state"], source: "update", reasoning });
     const details = { reasoning, state_diff: diff(before, body["state"]), version: session.versions.length - 1 };
-    return this.#changed(caller, "state.updated", session, details, "session.updated");
+    return this.#changed(caller, "state.updated", session, details);
   }
 
   rollback(caller: Caller, id: string, body: Fields): Json {
@@ -241,7 +233,7 @@ export class World {
     const reason = body["reason"] ?? undefined;
     this.#addVersion(caller, session, { state: session.versions[to]?.state ?? {}, source: "rollback", reasoning: reason });
     const details = { from_version: from, to_version: to, reason: reason ?? null };
-    return this.#changed(caller, "state.rolled_back", session, details, "session.updated", ["trace.rollback"]);
+    return this.#changed(caller, "state.rolled_back", session, details);
   }
 
   #expecting(id: string, { expected_version: expected }: Fields): Session {
@@ -280,7 +272,6 @@ export class World {
   ): Json {
     const session = this.live(session_id);
     const id = this.ids.take("turn", given.id);
-    const isError = output.type === "error";
     const turn = {
       object: "turn",
       id,
@@ -297,7 +288,7 @@ export class World {
     session.turns.push(turn);
     session.updatedAt = this.#later(session);
     const details = { turn_number: turn.turn_number, input_type: input.type, output_type: turn.output.type, reasoning: turn.reasoning };
-    this.trail.record(caller, "turn.added", session, details, { "turn.added": turn }, isError ? ["trace.error"] : []);
+    this.trail.record(caller, "turn.added", session, details);
     return turn;
   }
 
@@ -333,7 +324,7 @@ export class World {
     session.updatedAt = this.#later(session);
     const { type, tags } = shown;
     const details = { memory_id: id, content_preview: preview(shown), type, tags, embedded: embed };
-    this.trail.record(caller, "memory.created", session, details, { "memory.created": shown });
+    this.trail.record(caller, "memory.created", session, details);
     return shown;
   }
 
@@ -457,7 +448,7 @@ export class World {
       const due = this.sessions.filter(({ expiresAt }) => expiresAt <= this.ids.now);
       for (const session of due.toSorted((a, b) => a.expiresAt - b.expiresAt || (a.id < b.id ? -1 : 1))) {
         const details = { ttl_seconds: session.ttlSeconds, last_activity: iso(session.updatedAt) };
-        this.#changed(undefined, "session.expired", session, details, "session.expired");
+        this.#changed(undefined, "session.expired", session, details);
         this.#removeSession(session, this.access.areMemoriesDeletedOnExpiry);
       }
     },
@@ -466,10 +457,7 @@ export class World {
     "last use of keys": () => {},
     "trace retention": () => this.trail.removeOld(),
     "idempotency retention": () => this.access.forgetKept(),
-    // Nobody wants the events.
-    "webhook outbox": () => {
-      this.trail.events = [];
-    },
+    "webhook outbox": () => {},
   };
 }
 

@@ -1,3 +1,4 @@
+import { NO_HOME } from "../../../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -31,7 +32,7 @@ async function open() {
       return embeddings;
     },
     async addVectors(count: number): Promise<void> {
-      await store.commit((tx) => {
+      await store.commit(NO_HOME, (tx) => {
         for (let i = 0; i < count; i++) putVector(tx, `memory${store.count({ name: "labels" })}${i}`, new Uint8Array(8));
       });
     },
@@ -70,7 +71,7 @@ for (const { name, before, after, isOther } of CHANGES) {
     await using opened = await open();
     await opened.embeddings(before);
     await opened.addVectors(3);
-    const firstLabel = firstLabelOf(opened.store);
+    const firstLabel = firstLabelOf(opened.store.latest);
     const embeddings = await opened.embeddings(after);
     expect(embeddings.active.firstLabel > firstLabel).toBe(isOther);
     expect(embeddings.progress()).toEqual(isOther ? { ready: 0, owed: 3 } : { ready: 3, owed: 0 });
@@ -107,7 +108,7 @@ test("on a full disk another provider is opened all the same: no vector is its o
   await using opened = await open();
   await opened.embeddings({});
   await opened.addVectors(3);
-  const line = firstLabelOf(opened.store);
+  const line = firstLabelOf(opened.store.latest);
   let full = fullDisk(opened.store);
   const embeddings = await opened.embeddings(REMOTE);
   const before = embeddings.active;
@@ -115,12 +116,12 @@ test("on a full disk another provider is opened all the same: no vector is its o
   await expect(embeddings.startGenerationIfNeeded()).rejects.toThrow("nearly full");
   // Started once more with the provider of before, nothing has happened.
   const { active } = await opened.embeddings({});
-  expect([active.firstLabel, firstLabelOf(opened.store), before.firstLabel > line + 3]).toEqual([line, line, true]);
+  expect([active.firstLabel, firstLabelOf(opened.store.latest), before.firstLabel > line + 3]).toEqual([line, line, true]);
   full[Symbol.dispose]();
   await embeddings.startGenerationIfNeeded();
-  expect(embeddings.active).toMatchObject({ firstLabel: firstLabelOf(opened.store), remote: before.remote });
-  expect([firstLabelOf(opened.store) > line + 3, embeddings.progress()]).toEqual([true, { ready: 0, owed: 3 }]);
-  const drawn = firstLabelOf(opened.store);
+  expect(embeddings.active).toMatchObject({ firstLabel: firstLabelOf(opened.store.latest), remote: before.remote });
+  expect([firstLabelOf(opened.store.latest) > line + 3, embeddings.progress()]).toEqual([true, { ready: 0, owed: 3 }]);
+  const drawn = firstLabelOf(opened.store.latest);
   await embeddings.startGenerationIfNeeded();
   full = fullDisk(opened.store);
   expect((await opened.embeddings(REMOTE)).active.firstLabel).toBe(drawn);
@@ -136,10 +137,10 @@ test("a provider that is set before an owed line was drawn has a line of its own
   const embeddings = await opened.embeddings(REMOTE);
   full[Symbol.dispose]();
   const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
-  await opened.store.commit((tx) => embeddings.put(tx, prepared));
-  const line = firstLabelOf(opened.store);
+  await opened.store.commit(NO_HOME, (tx) => embeddings.put(tx, prepared));
+  const line = firstLabelOf(opened.store.latest);
   await embeddings.startGenerationIfNeeded();
-  expect([firstLabelOf(opened.store), embeddings.active.remote === prepared.remote]).toEqual([line, false]);
+  expect([firstLabelOf(opened.store.latest), embeddings.active.remote === prepared.remote]).toEqual([line, false]);
   embeddings.activate(prepared);
   expect(embeddings.active).toMatchObject({ firstLabel: line, remote: prepared.remote });
 });
@@ -150,8 +151,8 @@ test("a provider that is prepared counts once it is put and used, and what was m
   const embeddings = await opened.embeddings({});
   await opened.addVectors(2);
   const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
-  expect([firstLabelOf(opened.store), embeddings.active.remote]).toEqual([1, undefined]);
-  const row = await opened.store.commit((tx) => embeddings.put(tx, prepared));
+  expect([firstLabelOf(opened.store.latest), embeddings.active.remote]).toEqual([1, undefined]);
+  const row = await opened.store.commit(NO_HOME, (tx) => embeddings.put(tx, prepared));
   embeddings.activate(prepared);
   expect(row).toEqual({ identity: expect.any(String), vectorLength: 384, measured: expect.any(Object) });
   expect(embeddings.row).toEqual(row);
@@ -199,7 +200,7 @@ test("what is measured late of a provider before does not count for the one that
   const recovering = embeddings.recover().catch(() => undefined);
   await slow.arrived(2);
   const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
-  await opened.store.commit((tx) => embeddings.put(tx, prepared));
+  await opened.store.commit(NO_HOME, (tx) => embeddings.put(tx, prepared));
   // Between the commit and the use of it.
   release.resolve();
   await recovering;

@@ -1,12 +1,13 @@
+import { randomBytes } from "node:crypto";
 import { expect, test } from "bun:test";
-import { seal, unseal } from "../../../src/http/seal.ts";
+import { NONCE_BYTES, seal, unseal } from "../../../src/http/seal.ts";
 import { toJson, type JsonText } from "../../../src/lib/json.ts";
 
 const KEYS = { presentedKey: "crn_0123456789abcdefghijABCD", idempotencyKey: "k" };
 const ANSWER = toJson({ key: "crn_é€😀secret" });
 
 test("what was sealed is unsealed by the same two keys, for the same row, and by nothing else", () => {
-  const sealed = seal(ANSWER, KEYS, "row");
+  const sealed = seal(ANSWER, KEYS, "row", randomBytes(NONCE_BYTES));
   expect(unseal(sealed, KEYS, "row")).toBe(ANSWER);
   expect(() => unseal(sealed, { ...KEYS, presentedKey: "crn_0123456789abcdefghijABCE" }, "row")).toThrow();
   expect(() => unseal(sealed, { ...KEYS, idempotencyKey: "l" }, "row")).toThrow();
@@ -19,8 +20,8 @@ test("what was sealed is unsealed by the same two keys, for the same row, and by
   }
 });
 
-test("nothing of it can be read, and the same answer is another text each time", () => {
-  const [one, other] = [seal(ANSWER, KEYS, "row"), seal(ANSWER, KEYS, "row")];
+test("nothing of it can be read, and with another nonce the same answer is another text", () => {
+  const [one = "", other] = [0, 1].map(() => seal(ANSWER, KEYS, "row", randomBytes(NONCE_BYTES)));
   expect(one).not.toBe(other);
   expect(Buffer.from((JSON.parse(one) as { sealed: JsonText }).sealed, "base64").includes("secret")).toBe(false);
 });

@@ -1,3 +1,4 @@
+import { NO_HOME } from "../../../src/lib/ids.ts";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -19,7 +20,7 @@ async function fill(): Promise<Map<string, string>> {
   const store = await Store.open(directory, new FakeClock());
   const rows = new Map<string, string>();
   for (let round = 0; round < 4; round++) {
-    await store.commit((tx) => {
+    await store.commit(NO_HOME, (tx) => {
       for (let i = 0; i < 2_000; i++) {
         const [key, row] = [`${i}`.padStart(6, "0"), "é".repeat(i % 50 === 0 ? i * 4 : i % 60)];
         if (i % 7 === round) {
@@ -77,11 +78,11 @@ test("a file that is made is an empty store for LMDB, and one that is there is l
   await createFiles(directory);
   expect(readDataFile(file())).toMatchObject({ kind: "whole", meta: { trees: { names: { root: undefined } }, transaction: 0 } });
   const store = await Store.open(directory, new FakeClock());
-  await store.commit((tx) => tx.put(payloads, "key", "row"));
+  await store.commit(NO_HOME, (tx) => tx.put(payloads, "key", "row"));
   await store.close();
   await createFiles(directory);
   const again = await Store.open(directory, new FakeClock());
-  expect(again.get(payloads, "key")).toBe("row");
+  expect(again.latest.get(payloads, "key")).toBe("row");
   await again.close();
   expect(readdirSync(join(directory, "store")).toSorted()).toEqual(["data.mdb", "lock.mdb"]);
 });

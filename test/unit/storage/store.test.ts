@@ -1,15 +1,21 @@
-import { afterEach, beforeEach, expect, test } from "bun:test";
+import { NO_HOME } from "../../../src/lib/ids.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
 import { toJson } from "../../../src/lib/json.ts";
+import type { Reader } from "../../../src/storage/access.ts";
 import { Store, StoreError } from "../../../src/storage/store.ts";
 import { meta, outbox, sessions, turns, vectors, versions, type SessionRow } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 let directory: string;
 let store: Store;
+
+/** The works here say what they do while they do it. */
+beforeAll(() => void (Store.runsWorksTwice = false));
+afterAll(() => void (Store.runsWorksTwice = true));
 
 beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "cairn-store-"));
@@ -38,19 +44,19 @@ test("a span is read from its start to before its end, either way round, up to i
         const within = keys.filter((one) => one >= from && one < to).toSorted();
         return (descending ? within.reverse() : within).slice(0, limit);
       });
-      const look = (reader: Pick<Store, "keys" | "rows">) => {
+      const look = (reader: Reader) => {
         const bounds = spans.map(({ limit, ...rest }) => (limit === undefined ? rest : { ...rest, limit }));
         const rows = bounds.map((one) => reader.rows(turns, one));
         expect(bounds.map((one) => reader.keys(turns, one))).toEqual(expected);
         expect(rows).toEqual(expected.map((within) => within.map((one) => ({ key: one, row: text(`row of ${one}`) }))));
       };
-      await store.commit((tx) => {
+      await store.commit(NO_HOME, (tx) => {
         for (const one of keys) tx.put(turns, one, text(`row of ${one}`));
         look(tx);
       });
-      look(store);
+      store.read(look);
       expect(store.count(turns)).toBe(keys.length);
-      await store.commit((tx) => {
+      await store.commit(NO_HOME, (tx) => {
         for (const one of keys) tx.remove(turns, one);
       });
       expect(store.count(turns)).toBe(0);
@@ -60,36 +66,36 @@ test("a span is read from its start to before its end, either way round, up to i
 });
 
 test("a commit whose work throws keeps nothing of it, passes on what was thrown, and hinders no other", async () => {
-  await store.commit((tx) => tx.put(turns, "before", text("there")));
+  await store.commit(NO_HOME, (tx) => tx.put(turns, "before", text("there")));
   const thrown = new Error("no");
   const outcomes = await Promise.allSettled([
-    store.commit((tx) => tx.put(turns, "beside", text("there"))),
-    store.commit((tx) => {
+    store.commit(NO_HOME, (tx) => tx.put(turns, "beside", text("there"))),
+    store.commit(NO_HOME, (tx) => {
       tx.put(turns, "a", text("never"));
       tx.remove(turns, "before");
       tx.put(meta, "nextLabel", "7");
       throw thrown;
     }),
-    store.commit((tx) => (tx.put(turns, "after", text("there")), tx.has(turns, "a"))),
+    store.commit(NO_HOME, (tx) => (tx.put(turns, "after", text("there")), tx.has(turns, "a"))),
   ]);
   expect(outcomes).toEqual([
     { status: "fulfilled", value: undefined },
     { status: "rejected", reason: thrown },
     { status: "fulfilled", value: false },
   ]);
-  expect(store.keys(turns, { from: "", to: "~" })).toEqual(["after", "before", "beside"]);
-  expect(store.get(meta, "nextLabel")).toBeUndefined();
+  expect(store.latest.keys(turns, { from: "", to: "~" })).toEqual(["after", "before", "beside"]);
+  expect(store.latest.get(meta, "nextLabel")).toBeUndefined();
 });
 
 test("a read inside a commit sees what was written before it in the same commit", async () => {
-  await store.commit((tx) => {
+  await store.commit(NO_HOME, (tx) => {
     tx.put(turns, "a", text("first"));
     tx.put(turns, "a", text("second"));
     expect(tx.get(turns, "a")).toEqual(text("second"));
     tx.remove(turns, "a");
     expect([tx.get(turns, "a"), tx.has(turns, "a")]).toEqual([undefined, false]);
   });
-  expect(store.has(turns, "a")).toBe(false);
+  expect(store.latest.has(turns, "a")).toBe(false);
 });
 
 test("inside a commit every read is of the store with what was written so far laid over it", async () => {
@@ -106,14 +112,14 @@ test("inside a commit every read is of the store with what was written so far la
       fc.array(fc.array(step, { maxLength: 15 }), { minLength: 1, maxLength: 4 }),
       async (stored, works) => {
         const model = new Map(stored.map((one) => [one, text("stored")]));
-        await store.commit((tx) => {
+        await store.commit(NO_HOME, (tx) => {
           for (const one of tx.keys(turns, { from: "", to: "~" })) tx.remove(turns, one);
           for (const one of stored) tx.put(turns, one, text("stored"));
         });
         // Works that share a transaction: each lays its own over what those before it have left.
         await Promise.all(
           works.map((steps, work) =>
-            store.commit((tx) => {
+            store.commit(NO_HOME, (tx) => {
               for (const [at, one] of steps.entries()) {
                 if (one.do === "put") {
                   tx.put(turns, one.key, text(`${work} ${at}`));
@@ -137,7 +143,7 @@ test("inside a commit every read is of the store with what was written so far la
             }),
           ),
         );
-        expect(store.rows(turns, { from: "", to: "~" })).toEqual(
+        expect(store.latest.rows(turns, { from: "", to: "~" })).toEqual(
           Array.from(model, ([id, row]) => ({ key: id, row })).toSorted((a, b) => (a.key < b.key ? -1 : 1)),
         );
       },
@@ -150,7 +156,7 @@ test("more commits at once than one transaction takes are all there, in order", 
   const order: number[] = [];
   await Promise.all(
     Array.from({ length: 1_000 }, (_, i) =>
-      store.commit((tx) => {
+      store.commit(NO_HOME, (tx) => {
         tx.put(turns, String(i).padStart(4, "0"), text(String(i)));
         order.push(i);
       }),
@@ -176,36 +182,36 @@ const session = (turnCount: number): SessionRow => ({
 test("whoever reads after a commit has resolved sees it, however often the row was read while it was under way", async () => {
   for (let count = 1; count <= 30; count++) {
     const under = { way: true };
-    const commit = store.commit((tx) => tx.put(sessions, "s", session(count))).then(() => (under.way = false));
+    const commit = store.commit(NO_HOME, (tx) => tx.put(sessions, "s", session(count))).then(() => (under.way = false));
     while (under.way) {
-      const seen = store.get(sessions, "s")?.turnCount ?? 0;
+      const seen = store.latest.get(sessions, "s")?.turnCount ?? 0;
       expect([count - 1, count]).toContain(seen);
       await new Promise(setImmediate);
     }
     await commit;
-    expect(store.get(sessions, "s")).toEqual(session(count));
+    expect(store.latest.get(sessions, "s")).toEqual(session(count));
     // Inside a commit too what counts is what is stored.
-    expect(await store.commit((tx) => (tx.put(sessions, "s", session(count)), tx.get(sessions, "s")))).toEqual(session(count));
+    expect(await store.commit(NO_HOME, (tx) => (tx.put(sessions, "s", session(count)), tx.get(sessions, "s")))).toEqual(session(count));
   }
-  await store.commit((tx) => tx.remove(sessions, "s"));
-  expect(store.get(sessions, "s")).toBeUndefined();
+  await store.commit(NO_HOME, (tx) => tx.remove(sessions, "s"));
+  expect(store.latest.get(sessions, "s")).toBeUndefined();
 });
 
 test("what is made of a row is given again for that row alone, not for one that was there before or came after", async () => {
   let made = 0;
   const turnsOf = (row: SessionRow | undefined) =>
-    store.derived(
+    store.latest.derived(
       sessions,
       "s",
       row!,
       () => `${row!.turnCount} turns, made ${++made}`,
       (result) => result.length,
     );
-  await store.commit((tx) => tx.put(sessions, "s", session(1)));
-  const before = store.get(sessions, "s");
+  await store.commit(NO_HOME, (tx) => tx.put(sessions, "s", session(1)));
+  const before = store.latest.get(sessions, "s");
   expect([turnsOf(before), turnsOf(before)]).toEqual(["1 turns, made 1", "1 turns, made 1"]);
-  await store.commit((tx) => tx.put(sessions, "s", session(2)));
-  const after = store.get(sessions, "s");
+  await store.commit(NO_HOME, (tx) => tx.put(sessions, "s", session(2)));
+  const after = store.latest.get(sessions, "s");
   expect([turnsOf(after), turnsOf(before), turnsOf(after)]).toEqual(["2 turns, made 2", "1 turns, made 3", "2 turns, made 2"]);
 });
 
@@ -214,7 +220,7 @@ test("a row that is remembered and one that is not are of the same moment, howev
     const isThere = count % 2 === 1;
     const under = { way: true };
     const commit = store
-      .commit((tx) => {
+      .commit(NO_HOME, (tx) => {
         if (isThere) {
           tx.put(sessions, "s", session(count));
           tx.put(meta, "beside", String(count));
@@ -225,7 +231,11 @@ test("a row that is remembered and one that is not are of the same moment, howev
       })
       .then(() => (under.way = false));
     while (under.way) {
-      const seen = [store.get(sessions, "s")?.turnCount, store.isEmpty(sessions), Number(store.get(meta, "beside") ?? Number.NaN)];
+      const seen = [
+        store.latest.get(sessions, "s")?.turnCount,
+        store.latest.isEmpty(sessions),
+        Number(store.latest.get(meta, "beside") ?? Number.NaN),
+      ];
       expect(seen).toEqual(Number.isNaN(seen[2]) ? [undefined, true, Number.NaN] : [seen[2] as number, false, seen[2] as number]);
       await new Promise(setImmediate);
     }
@@ -234,17 +244,17 @@ test("a row that is remembered and one that is not are of the same moment, howev
 });
 
 test("a commit that is refused changes nothing of what is read", async () => {
-  const refused = store.commit((tx) => {
-    tx.put(sessions, "s", { agentId: "never" } as SessionRow);
+  const refused = store.commit(NO_HOME, (tx) => {
+    tx.put(sessions, "s", session(1));
     throw new Error("no");
   });
   expect(await refused.catch(String)).toBe("Error: no");
-  expect(store.get(sessions, "s")).toBeUndefined();
+  expect(store.latest.get(sessions, "s")).toBeUndefined();
 });
 
 test("a text of any length is stored as it is", async () => {
   const lengths = [0, 1, 4_095, 80_000, 90_000, 300_000, 2_000_000, 3];
-  await store.commit((tx) => {
+  await store.commit(NO_HOME, (tx) => {
     for (const length of lengths)
       tx.put(
         turns,
@@ -258,7 +268,7 @@ test("a text of any length is stored as it is", async () => {
       );
   });
   for (const length of lengths) {
-    const { shown } = store.get(turns, String(length)) ?? text("");
+    const { shown } = store.latest.get(turns, String(length)) ?? text("");
     expect([length, Bun.hash(shown)]).toEqual([
       length,
       Bun.hash(
@@ -274,7 +284,7 @@ test("a text of any length is stored as it is", async () => {
 test("commits that count each see the one before, however many are sent at once", async () => {
   const seen = await Promise.all(
     Array.from({ length: 100 }, () =>
-      store.commit((tx) => {
+      store.commit(NO_HOME, (tx) => {
         const next = Number(tx.get(meta, "counter") ?? "0") + 1;
         tx.put(meta, "counter", String(next));
         return next;
@@ -282,26 +292,26 @@ test("commits that count each see the one before, however many are sent at once"
     ),
   );
   expect(seen.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 100 }, (_, i) => i + 1));
-  expect(store.get(meta, "counter")).toBe("100");
+  expect(store.latest.get(meta, "counter")).toBe("100");
 });
 
 test("what was committed is there after the store was closed and opened again", async () => {
-  await store.commit((tx) => tx.put(turns, "a", text("there")));
+  await store.commit(NO_HOME, (tx) => tx.put(turns, "a", text("there")));
   await store.close();
   store = await Store.open(directory, new FakeClock());
-  expect(store.get(turns, "a")).toEqual(text("there"));
+  expect(store.latest.get(turns, "a")).toEqual(text("there"));
 });
 
 test("rows come back as they were put, whatever is in them", async () => {
   const body = toJson({ __proto__: null, "\ud800": "\n\r\u2028\u0000", "🫖": ["\\n", '"'], n: -0.5 });
   const version = { createdAt: 5, actor: "crn_1234", source: "update" as const, reasoning: "two\nlines", body };
-  const event = { type: "turn.added", createdAt: 5, sessionId: null, body: toJson("a\nb") };
-  await store.commit((tx) => {
+  const event = { types: ["turn.added"], webhooks: [], createdAt: 5, sessionId: null, trace: "t", body: toJson("a\nb") };
+  await store.commit(NO_HOME, (tx) => {
     tx.put(versions, "v", version);
     tx.put(outbox, "e", event);
     tx.put(turns, "t", { shown: '"id":"t"', rest: '"line":"a\\nb"' });
   });
-  expect([store.get(versions, "v"), store.get(outbox, "e"), store.get(turns, "t")]).toEqual([
+  expect([store.latest.get(versions, "v"), store.latest.get(outbox, "e"), store.latest.get(turns, "t")]).toEqual([
     version,
     event,
     { shown: '"id":"t"', rest: '"line":"a\\nb"' },
@@ -311,11 +321,11 @@ test("rows come back as they were put, whatever is in them", async () => {
 test("a vector's bytes are exactly those that were stored, also after longer and shorter ones", async () => {
   const bytesOf = (length: number) => Uint8Array.from({ length }, (_, i) => (i * 31 + length) % 256);
   const lengths = [6_160, 6_148, 46_144, 8, 6_160, 200_000, 4];
-  await store.commit((tx) => {
+  await store.commit(NO_HOME, (tx) => {
     for (const length of lengths) tx.putVector(`v${length}`, bytesOf(length));
   });
   for (const length of lengths) {
-    const read = store.vectorBytes(`v${length}`);
+    const read = store.latest.vectorBytes(`v${length}`);
     expect([length, read?.length, read?.byteLength, Bun.hash(Uint8Array.from(read ?? []))]).toEqual([
       length,
       length,
@@ -323,12 +333,12 @@ test("a vector's bytes are exactly those that were stored, also after longer and
       Bun.hash(bytesOf(length)),
     ]);
   }
-  await store.commit((tx) => tx.removeVector("v8"));
-  expect([store.vectorBytes("v8"), store.count(vectors)]).toEqual([undefined, new Set(lengths).size - 1]);
+  await store.commit(NO_HOME, (tx) => tx.removeVector("v8"));
+  expect([store.latest.vectorBytes("v8"), store.count(vectors)]).toEqual([undefined, new Set(lengths).size - 1]);
 });
 
 test("a store of a newer version is refused with what to do, and left as it is", async () => {
-  await store.commit((tx) => tx.put(meta, "schema", "2"));
+  await store.commit(NO_HOME, (tx) => tx.put(meta, "schema", "2"));
   await store.close();
   const refused: unknown = await Store.open(directory, new FakeClock()).catch((error: unknown) => error);
   expect(refused).toBeInstanceOf(StoreError);
@@ -338,7 +348,7 @@ test("a store of a newer version is refused with what to do, and left as it is",
   const path = join(directory, "store");
   rmSync(path, { recursive: true });
   store = await Store.open(directory, new FakeClock());
-  expect(store.get(meta, "schema")).toBe("1");
+  expect(store.latest.get(meta, "schema")).toBe("1");
 });
 
 test("nobody but the owner can read the files", () => {
@@ -346,19 +356,19 @@ test("nobody but the owner can read the files", () => {
 });
 
 test("a commit of its own is all there, or nothing of it when its work throws, and what was remembered is read again", async () => {
-  const session = { agentId: "before" } as SessionRow;
-  await store.commit((tx) => tx.put(sessions, "s", session));
-  expect(store.get(sessions, "s")).toEqual(session);
+  const before = { ...session(1), agentId: "before" };
+  await store.commit(NO_HOME, (tx) => tx.put(sessions, "s", before));
+  expect(store.latest.get(sessions, "s")).toEqual(before);
   const thrown = new Error("no");
   const outcomes = await Promise.allSettled([
     store.commitExclusive((tx) => {
-      tx.put(sessions, "s", { agentId: "never" } as SessionRow);
+      tx.put(sessions, "s", { ...before, agentId: "never" });
       tx.put(turns, "a", text("never"));
       throw thrown;
     }),
-    store.commit((tx) => tx.put(turns, "b", text("beside"))),
+    store.commit(NO_HOME, (tx) => tx.put(turns, "b", text("beside"))),
     store.commitExclusive((tx) => {
-      tx.put(sessions, "s", { agentId: "after" } as SessionRow);
+      tx.put(sessions, "s", { ...before, agentId: "after" });
       for (let i = 0; i < 2_000; i++) tx.put(turns, `c${String(i).padStart(4, "0")}`, text(String(i)));
       tx.remove(turns, "c0007");
       return tx.rows(turns, { from: "c0006", to: "c0009" }).map(({ key }) => key);
@@ -369,10 +379,25 @@ test("a commit of its own is all there, or nothing of it when its work throws, a
     { status: "fulfilled", value: undefined },
     { status: "fulfilled", value: ["c0006", "c0008"] },
   ]);
-  expect([store.get(sessions, "s")?.agentId, store.has(turns, "a"), store.has(turns, "b"), store.count(turns)]).toEqual([
-    "after",
-    false,
-    true,
-    2_000,
-  ]);
+  expect([
+    store.latest.get(sessions, "s")?.agentId,
+    store.latest.has(turns, "a"),
+    store.latest.has(turns, "b"),
+    store.count(turns),
+  ]).toEqual(["after", false, true, 2_000]);
+});
+
+test("a work that does something else when it is run again fails, and leaves nothing behind", async () => {
+  Store.runsWorksTwice = true;
+  let runs = 0;
+  const commit = store.commit(NO_HOME, (tx) => tx.put(turns, "a", text(`run ${++runs}`)));
+  expect(await commit.catch(String)).toContain("wrote something else");
+  expect(store.latest.get(turns, "a")).toBeUndefined();
+  const id = await store.commit(NO_HOME, (tx) => {
+    const made = tx.id("turn");
+    tx.put(turns, made, text(`${tx.now} ${tx.elapsed}`));
+    return made;
+  });
+  expect(store.latest.has(turns, id)).toBe(true);
+  Store.runsWorksTwice = false;
 });

@@ -34,7 +34,9 @@ class ArrayReader implements Reader {
     return this.#keysOf(table).includes(key);
   }
 
+  readonly now = 0;
   get = unused;
+  derived = unused;
   rows = unused;
   isEmpty = unused;
   vectorBytes = unused;

@@ -328,7 +328,7 @@ test("a deleted vector is not found at once, leaves the store with its memory, a
 
   await vectors.remove([secret!]);
   expect(ask(indexer, secret!.vector, NO_FILTER, 200)).not.toContain(secret!.memory);
-  expect(vectors.store.vectorBytes(secret!.memory)).toBeUndefined();
+  expect(vectors.store.latest.vectorBytes(secret!.memory)).toBeUndefined();
   expect([labels, memories].map((table) => vectors.store.count(table))).toEqual([199, 199]);
 
   await vectors.remove(others.slice(0, 60));
@@ -425,7 +425,7 @@ test("a search that would look at too much finds the newest that pass and those 
   await addApart(vectors, random);
   const indexer = new Indexer(vectors.store, snapshots(vectors), { looksMax: 10_000, oversampleMax: 20 });
   await indexer.start();
-  const [oldest, second, , newest] = vectors.stored.filter(({ memory }) => matches(vectors.store, LEFT_AND_R, memory));
+  const [oldest, second, , newest] = vectors.stored.filter(({ memory }) => matches(vectors.store.latest, LEFT_AND_R, memory));
   const found = ask(indexer, oldest!.vector, LEFT_AND_R, 10);
   expect(found).toContain(oldest!.memory);
   expect(found).toContain(newest!.memory);

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { NO_HOME } from "../../../src/lib/ids.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { removeMemoryRecords } from "../../../src/storage/memory-records.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -12,7 +13,7 @@ const [directory = "", memory = ""] = process.argv.slice(2);
 const vectors = new StoredVectors();
 vectors.clock.advance({ seconds: 1 });
 vectors.store = await Store.open(directory, new FakeClock());
-await vectors.store.commit((tx) => removeMemoryRecords(tx, memory));
+await vectors.store.commit(NO_HOME, (tx) => removeMemoryRecords(tx, memory));
 const [added] = await vectors.add([unitVector(chance(10))]);
 console.log(added?.memory);
 await vectors[Symbol.asyncDispose]();

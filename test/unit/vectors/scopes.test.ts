@@ -1,8 +1,9 @@
+import { NO_HOME } from "../../../src/lib/ids.ts";
 import { expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { removeMemoryRecords } from "../../../src/storage/memory-records.ts";
-import { memoriesBySession } from "../../../src/storage/tables.ts";
+import { memories } from "../../../src/storage/tables.ts";
 import { posting } from "../../../src/storage/walk.ts";
 import { dot } from "../../../src/vectors/exact.ts";
 import { Scope, ScopeMemory } from "../../../src/vectors/scope.ts";
@@ -141,7 +142,7 @@ test("whatever is added, deleted and changed, a scope that is kept gives the ans
             for (const one of vectors.stored.slice(at, at + change.count)) await vectors.replace(one, unitVector(pick));
             break;
           case "refused": {
-            const refused = vectors.store.commit((tx) => {
+            const refused = vectors.store.commit(NO_HOME, (tx) => {
               for (const { memory } of vectors.stored.slice(at, at + 1)) removeMemoryRecords(tx, memory);
               throw new Error("of the test");
             });
@@ -167,8 +168,8 @@ test("while commits are under way a scope holds what readers see, neither more n
   const scopes = new Scopes(vectors.store);
   const filter = [ofUser("user")];
   await vectors.add(DENSE.slice(0, 60));
-  const session = [posting(memoriesBySession, "000000000000")];
-  const seen = () => new Set(vectors.store.keys(memoriesBySession, { from: "", to: "~" }).map((key) => key.slice(-12)));
+  const session = [posting(memories.index.bySession, "000000000000")];
+  const seen = () => new Set(vectors.store.latest.keys(memories.index.bySession, { from: "", to: "~" }).map((key) => key.slice(-12)));
   for (let i = 0; i < 20; i++) {
     const state = { isDone: false };
     const chosen = vectors.stored.slice(i, i + 2);

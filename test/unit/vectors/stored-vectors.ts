@@ -8,11 +8,11 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DIMENSION, type Embedding } from "../../../src/embeddings/embedder.ts";
-import { IdSource, type BareId } from "../../../src/lib/ids.ts";
+import { NO_HOME, type BareId } from "../../../src/lib/ids.ts";
 import { hashKey } from "../../../src/storage/keys.ts";
-import { LABEL_BYTES, putMemory, putVector, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
+import { LABEL_BYTES, putVector, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
-import { memories, memoriesByTag, memoriesByType, memoriesByUser, type MemoryRow } from "../../../src/storage/tables.ts";
+import { memories, type MemoryRow } from "../../../src/storage/tables.ts";
 import { matches, posting, type Filter } from "../../../src/storage/walk.ts";
 import { encodeVector } from "../../../src/vectors/encoding.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -36,7 +36,6 @@ function rowOf({ user = "user", type = "general", tags = [] }: Traits): MemoryRo
 export class StoredVectors implements AsyncDisposable {
   readonly directory = mkdtempSync(join(tmpdir(), "cairn-vectors-"));
   readonly clock = new FakeClock();
-  readonly ids = new IdSource(this.clock);
   store!: Store;
   /** What is stored, oldest first. */
   stored: Stored[] = [];
@@ -55,11 +54,11 @@ export class StoredVectors implements AsyncDisposable {
   }
 
   async addEmbeddings(embeddings: readonly Embedding[], traitsOf: (index: number) => Traits = () => ({})): Promise<Stored[]> {
-    const added = await this.store.commit((tx) =>
+    const added = await this.store.commit(NO_HOME, (tx) =>
       embeddings.map((embedded, index) => {
-        const memory = this.ids.bare();
+        const memory = tx.bareId();
         const label = putVector(tx, memory, encodeVector(embedded));
-        putMemory(tx, memory, { ...rowOf(traitsOf(index)), embed: true, embedding: { id: "emb_000000000000", label } });
+        tx.add(memories, memory, { ...rowOf(traitsOf(index)), embed: true, embedding: { id: "emb_000000000000", label } });
         return { memory, vector: embedded.vector };
       }),
     );
@@ -69,13 +68,13 @@ export class StoredVectors implements AsyncDisposable {
 
   /** Memories that have no vector: they are in the indexes, and no search finds them. */
   async addWithout(count: number, traitsOf: (index: number) => Traits): Promise<void> {
-    await this.store.commit((tx) => {
-      for (let index = 0; index < count; index++) putMemory(tx, this.ids.bare(), rowOf(traitsOf(index)));
+    await this.store.commit(NO_HOME, (tx) => {
+      for (let index = 0; index < count; index++) tx.add(memories, tx.bareId(), rowOf(traitsOf(index)));
     });
   }
 
   async remove(removed: readonly Stored[]): Promise<void> {
-    await this.store.commit((tx) => {
+    await this.store.commit(NO_HOME, (tx) => {
       for (const { memory } of removed) removeMemoryRecords(tx, memory);
     });
     const gone = new Set(removed);
@@ -84,12 +83,12 @@ export class StoredVectors implements AsyncDisposable {
 
   /** Another vector for the same memory, as a changed content gets. */
   async replace(one: Stored, vector: Float32Array): Promise<void> {
-    await this.store.commit((tx) => {
+    await this.store.commit(NO_HOME, (tx) => {
       const row = tx.get(memories, one.memory);
       if (row?.embedding === undefined) throw new Error(`${one.memory} has no vector`);
       removeVector(tx, one.memory, row.embedding.label);
       const label = putVector(tx, one.memory, encodeVector({ vector, terms: new Uint32Array(0) }));
-      putMemory(tx, one.memory, { ...row, embedding: { ...row.embedding, label } }, row);
+      tx.put(memories, one.memory, { ...row, embedding: { ...row.embedding, label } });
     });
     one.vector = vector;
   }
@@ -97,7 +96,7 @@ export class StoredVectors implements AsyncDisposable {
   /** Brute force: the nearest among those that pass, best first, the newer first of equals. */
   exact(query: Float32Array, filter: Filter, limit: number): BareId[] {
     return this.stored
-      .filter(({ memory }) => matches(this.store, filter, memory))
+      .filter(({ memory }) => matches(this.store.latest, filter, memory))
       .map(({ memory, vector }) => ({ memory, cosine: dot(query, vector) }))
       .sort((a, b) => b.cosine - a.cosine || (a.memory < b.memory ? 1 : -1))
       .slice(0, limit)
@@ -132,9 +131,9 @@ export function storedVectors(): Promise<StoredVectors> {
   return new StoredVectors().open();
 }
 
-export const ofUser = (user: string) => posting(memoriesByUser, hashKey(user));
-export const ofType = (type: string) => posting(memoriesByType, hashKey(type));
-export const withAnyTag = (...tags: string[]) => posting(memoriesByTag, ...tags.map(hashKey));
+export const ofUser = (user: string) => posting(memories.index.byUser, hashKey(user));
+export const ofType = (type: string) => posting(memories.index.byType, hashKey(type));
+export const withAnyTag = (...tags: string[]) => posting(memories.index.byTag, ...tags.map(hashKey));
 
 function dot(a: Float32Array, b: Float32Array): number {
   let sum = 0;

@@ -1,10 +1,12 @@
+import { NO_HOME } from "../../../src/lib/ids.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { Store, type Reader } from "../../../src/storage/store.ts";
-import { deliveries, deliveriesBySession, deliveriesDue, type DeliveryRow } from "../../../src/storage/tables.ts";
+import { deliveries, type DeliveryRow } from "../../../src/storage/tables.ts";
+import { stored } from "../../../src/operations/records.ts";
 import { nextDue, putDelivery, removeDeliveries, type Queued } from "../../../src/webhooks/queue.ts";
 import { FakeClock } from "../../support/clock.ts";
 
@@ -14,9 +16,11 @@ const NOW = 1_000_000;
 
 let directory = "";
 let store: Store;
+const clock = new FakeClock();
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "cairn-queue-"));
-  store = await Store.open(directory, new FakeClock());
+  clock.set(NOW);
+  store = await Store.open(directory, clock);
 });
 afterAll(async () => {
   await store.close();
@@ -46,11 +50,11 @@ function fresh(session: string | null): DeliveryRow {
 
 /** Puts these, in this order, as the only ones. */
 async function fill(sessions: readonly (string | null)[], webhook = WEBHOOK): Promise<void> {
-  await store.commit((tx) => removeDeliveries(tx, tx.keys(deliveries, { from: webhook, to: `${webhook}~` }), NOW));
+  await store.commit(NO_HOME, (tx) => removeDeliveries(tx, tx.keys(deliveries, { from: webhook, to: `${webhook}~` })));
   for (let from = 0; from < sessions.length; from += 500) {
-    await store.commit((tx) => {
+    await store.commit(NO_HOME, (tx) => {
       for (const [i, session] of sessions.slice(from, from + 500).entries()) {
-        putDelivery(tx, { webhook, delivery: id(from + i), row: fresh(session) }, NOW);
+        putDelivery(tx, { webhook, delivery: id(from + i), row: fresh(session) });
       }
     });
   }
@@ -58,16 +62,18 @@ async function fill(sessions: readonly (string | null)[], webhook = WEBHOOK): Pr
 
 /** What an attempt made of a delivery. */
 async function change(number: number, changes: Partial<DeliveryRow>, now = NOW): Promise<void> {
-  await store.commit((tx) => {
+  clock.set(now);
+  await store.commit(NO_HOME, (tx) => {
     const row = tx.get(deliveries, WEBHOOK + id(number)) as DeliveryRow;
-    putDelivery(tx, { webhook: WEBHOOK, delivery: id(number), row: { ...row, ...changes } }, now);
+    putDelivery(tx, { webhook: WEBHOOK, delivery: id(number), row: { ...row, ...changes } });
   });
+  clock.set(NOW);
 }
 
 const DELIVERED = { status: "delivered", nextAttemptAt: null } as const;
 
 function next(now = NOW, inFlight: readonly number[] = []): number | string {
-  const found = nextDue(store, WEBHOOK, now, (delivery) => inFlight.includes(numberOf(delivery)));
+  const found = nextDue(store.latest, WEBHOOK, now, (delivery) => inFlight.includes(numberOf(delivery)));
   return found.kind === "now" ? numberOf(found.queued.delivery) : found.kind === "later" ? `at ${found.at - NOW}` : "none";
 }
 
@@ -123,19 +129,19 @@ test("one that is overtaken leaves its session to the others, and is due at its 
 
 test("when deliveries are removed, whatever their place, those left of their sessions are due", async () => {
   await fill(["a", "a", "a", "b", "b"]);
-  await store.commit((tx) => removeDeliveries(tx, [WEBHOOK + id(0), WEBHOOK + id(1), WEBHOOK + id(4), `${WEBHOOK}unknown`], NOW));
+  await store.commit(NO_HOME, (tx) => removeDeliveries(tx, [WEBHOOK + id(0), WEBHOOK + id(1), WEBHOOK + id(4), `${WEBHOOK}unknown`]));
   expect(allDue()).toEqual([2, 3]);
 });
 
 test("a line without a first one, as in a damaged store, goes on with the next event", async () => {
   await fill(["a", "a"]);
-  await store.commit((tx) => {
-    for (const key of tx.keys(deliveriesDue, { from: WEBHOOK, to: `${WEBHOOK}~` })) tx.remove(deliveriesDue, key);
+  await store.commit(NO_HOME, (tx) => {
+    for (const key of tx.keys(deliveries.index.due, { from: WEBHOOK, to: `${WEBHOOK}~` })) tx.remove(stored(deliveries.index.due), key);
     tx.put(deliveries, WEBHOOK + id(0), fresh("a"));
     tx.remove(deliveries, WEBHOOK + id(1));
   });
   expect(next()).toBe("none");
-  await store.commit((tx) => putDelivery(tx, { webhook: WEBHOOK, delivery: id(2), row: fresh("a") }, NOW));
+  await store.commit(NO_HOME, (tx) => putDelivery(tx, { webhook: WEBHOOK, delivery: id(2), row: fresh("a") }));
   expect(next()).toBe(0);
 });
 
@@ -162,11 +168,13 @@ test("however many wait in front, of one session or of many, as much is read to 
         },
       });
     const last = { webhook: WEBHOOK, delivery: id(900_000), row: fresh("z") } satisfies Queued;
-    await store.commit((tx) => putDelivery(counting(tx), last, NOW + 1));
+    clock.set(NOW + 1);
+    await store.commit(NO_HOME, (tx) => putDelivery(counting(tx), last));
     const inFlight = new Set([id(0)]);
-    const found = nextDue(counting(store), WEBHOOK, NOW + 1, (delivery) => inFlight.has(delivery));
-    await store.commit((tx) =>
-      putDelivery(counting(tx), { webhook: WEBHOOK, delivery: id(0), row: { ...fresh("a"), ...DELIVERED } }, NOW + 2),
+    const found = nextDue(counting(store.latest), WEBHOOK, NOW + 1, (delivery) => inFlight.has(delivery));
+    clock.set(NOW + 2);
+    await store.commit(NO_HOME, (tx) =>
+      putDelivery(counting(tx), { webhook: WEBHOOK, delivery: id(0), row: { ...fresh("a"), ...DELIVERED } }),
     );
     return { read, found: found.kind === "now" ? found.queued.delivery : found.kind };
   };
@@ -204,10 +212,9 @@ test("whatever fails and however many are in flight, each session's deliveries g
       const orderOf = (session: string) => delivered.filter((number) => of[number] === session);
       for (const session of ["a", "b", "c"]) expect(orderOf(session)).toEqual(orderOf(session).toSorted((a, b) => a - b));
       expect(delivered.toSorted((a, b) => a - b)).toEqual(of.map((_, number) => number));
-      expect([deliveriesDue, deliveriesBySession].map((table) => store.keys(table, { from: WEBHOOK, to: `${WEBHOOK}~` }))).toEqual([
-        [],
-        [],
-      ]);
+      expect(
+        [deliveries.index.due, deliveries.index.inLine].map((table) => store.latest.keys(table, { from: WEBHOOK, to: `${WEBHOOK}~` })),
+      ).toEqual([[], []]);
     }),
     { numRuns: 30 },
   );

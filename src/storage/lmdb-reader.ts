@@ -1,0 +1,134 @@
+/**
+ * Reads the tables of LMDB, as they are now or as one of its transactions sees them.
+ *
+ * @module
+ */
+import type { Database, Transaction } from "lmdb";
+import { FIRST, type Reader, type Span } from "./access.ts";
+import type { RowCache } from "./row-cache.ts";
+import { vectors, type AnyTable, type Readable } from "./tables.ts";
+
+export type TextDatabase = Database<string, string>;
+export type ByteDatabase = Database<Uint8Array, string>;
+
+/** The tables that are open, by name. */
+export class Databases {
+  readonly texts = new Map<string, TextDatabase>();
+  readonly vectors: ByteDatabase;
+
+  constructor(vectorTable: ByteDatabase) {
+    this.vectors = vectorTable;
+  }
+
+  /** @throws {Error} for a name that is none */
+  of({ name }: AnyTable): TextDatabase {
+    const database = this.texts.get(name);
+    if (database === undefined) throw new Error(`no table ${name}`);
+    return database;
+  }
+
+  /** The same for a table whose rows may be bytes. */
+  ofAny(table: AnyTable): TextDatabase | ByteDatabase {
+    return table.name === vectors.name ? this.vectors : this.of(table);
+  }
+}
+
+interface LmdbReaderOptions {
+  readonly now: number;
+  readonly rows: RowCache;
+  /**
+   * `all`: rows that are read are cached; `committed`: inside a transaction, where only rows that no commit in flight has
+   * written are in the cache; `none`: another moment than now.
+   */
+  readonly cache: "all" | "committed" | "none";
+  readonly transaction?: Transaction | undefined;
+}
+
+export class LmdbReader implements Reader {
+  readonly now: number;
+  protected readonly databases: Databases;
+  readonly #options: LmdbReaderOptions;
+  /** For calls of lmdb-js; undefined is cheaper than an empty one. */
+  protected readonly at: { transaction: Transaction } | undefined;
+
+  constructor(databases: Databases, options: LmdbReaderOptions) {
+    this.now = options.now;
+    this.databases = databases;
+    this.#options = options;
+    this.at = options.transaction === undefined ? undefined : { transaction: options.transaction };
+  }
+
+  get<Row>(table: Readable<Row>, key: string): Row | undefined {
+    const { rows, cache } = this.#options;
+    const cached = cache === "none" ? undefined : rows.of(table.name)?.get(key);
+    if (cached !== undefined) return cached.row as Row | undefined;
+    const text = this.databases.of(table).get(key, this.at);
+    const row = text === undefined ? undefined : table.decode(text);
+    if (cache === "all") rows.set(table.name, key, text, row);
+    return row;
+  }
+
+  has(table: AnyTable, key: string): boolean {
+    const database = this.databases.of(table);
+    return this.at === undefined ? database.doesExist(key) : database.get(key, this.at) !== undefined;
+  }
+
+  keys(table: AnyTable, span: Span): string[] {
+    return Array.from(this.databases.of(table).getKeys(this.#range(span)));
+  }
+
+  rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[] {
+    return Array.from(this.databases.of(table).getRange(this.#range(span)), ({ key, value }) => ({ key, row: table.decode(value) }));
+  }
+
+  isEmpty(table: AnyTable): boolean {
+    const { rows, cache } = this.#options;
+    const known = cache === "none" ? undefined : rows.isEmpty(table.name);
+    if (known !== undefined) return known;
+    const isEmpty = this.keys(table, FIRST).length === 0;
+    if (cache === "all") rows.setEmpty(table.name, isEmpty);
+    return isEmpty;
+  }
+
+  derived<Row extends object, Result>(
+    table: Readable<Row>,
+    key: string,
+    row: Row,
+    make: () => Result,
+    bytesOf: (result: Result) => number,
+  ): Result {
+    return this.#options.cache === "all" ? this.#options.rows.derived(table, key, row, make, bytesOf) : make();
+  }
+
+  vectorBytes(memory: string): Uint8Array | undefined {
+    const bytes = this.at === undefined ? this.databases.vectors.getBinaryFast(memory) : this.databases.vectors.get(memory, this.at);
+    // The buffer of lmdb-js is longer than what it holds, and of its properties only `length` says how much that is.
+    return bytes && new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length);
+  }
+
+  #range({ from, to, limit, descending }: Span) {
+    const bounds =
+      descending === true ? { start: to, end: from, reverse: true, exclusiveStart: true, inclusiveEnd: true } : { start: from, end: to };
+    return { ...bounds, ...this.at, ...(limit === undefined ? {} : { limit }) };
+  }
+}
+
+/** The whole store as it is at one moment, whatever is committed meanwhile. As long as it is held the disk keeps what it shows. */
+export class Snapshot extends LmdbReader implements Disposable {
+  /** Every row as the text it is stored as, in the order of keys; across awaits too. */
+  entries(table: AnyTable, from = ""): Iterable<{ key: string; text: string }> {
+    return this.databases
+      .of(table)
+      .getRange({ start: from, ...this.at })
+      .map(({ key, value }) => ({ key, text: value }));
+  }
+
+  /** Every key, in order. */
+  allKeys(table: AnyTable): Iterable<string> {
+    return this.databases.ofAny(table).getKeys({ start: "", ...this.at });
+  }
+
+  [Symbol.dispose](): void {
+    this.at?.transaction.done();
+  }
+}
