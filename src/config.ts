@@ -52,7 +52,11 @@ export const FLAGS: readonly string[] = Object.values<Setting>(START_SETTINGS)
  * @throws {UsageError} naming the flag or variable that is wrong
  */
 export function readConfig(args: readonly string[], environment: Texts = process.env): Config {
-  const { flags } = parseFlags(args, FLAGS);
+  return configOf(parseFlags(args, FLAGS).flags, environment);
+}
+
+/** @throws {UsageError} as `readConfig` does */
+export function configOf(flags: Texts, environment: Texts = process.env): Config {
   const start = { ...startDefaults, ...givenOf(START_SETTINGS, flags, environment) } as StartValues;
   const { tlsCertificate: certificate, tlsKey: key } = start;
   if ((certificate === undefined) !== (key === undefined)) throw new UsageError("--tls-cert and --tls-key go together");
@@ -122,9 +126,4 @@ export function parseFlags(
   const empty = names.find((name) => values[name] === "");
   if (empty !== undefined) throw new UsageError(`--${empty} must not be empty`);
   return { flags: values as CommandLine["flags"], has: (name) => values[name] === true, positionals };
-}
-
-/** The flags of every command among those that were given, as they would be written. */
-export function commonFlags(given: CommandLine["flags"]): string[] {
-  return FLAGS.flatMap((flag) => (given[flag] === undefined ? [] : [`--${flag}`, given[flag]]));
 }

@@ -9,7 +9,7 @@
 import { get as getOverHttp, type IncomingMessage } from "node:http";
 import { get as getOverHttps } from "node:https";
 import { text } from "node:stream/consumers";
-import { commonFlags, FLAGS, parseFlags, readConfig, UsageError, type Config } from "../config.ts";
+import { configOf, FLAGS, parseFlags, UsageError, type Config } from "../config.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { print } from "./print.ts";
 
@@ -20,7 +20,7 @@ const SHOWN_LENGTH = 200;
 export async function health(args: readonly string[]): Promise<number> {
   const { flags } = parseFlags(args, [...FLAGS, "url"]);
   const { url } = flags;
-  const server = url === undefined ? addressOf(readConfig(commonFlags(flags))) : parseAddress(url);
+  const server = url === undefined ? addressOf(configOf(flags)) : parseAddress(url);
   const problem = await problemOf(new URL("/health/ready", server), { anyCertificate: url === undefined });
   if (problem !== undefined) throw new Error(`${server.origin} is not ready: ${problem}`);
   await print("ready");

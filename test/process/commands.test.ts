@@ -36,7 +36,7 @@ const MISUSED: Record<string, RegExp> = {
   "": /say what to do/,
   srve: /there is no command srve/,
   "serve --prot 1": /.*--prot.*/,
-  "serve --port 65536": /--port must be .* got 65536/,
+  "serve --port 65536": /--port must be .* got 65536\./,
   "serve --durability none": /--durability must be one of strict, relaxed; got "none"\./,
   "keys create --expires soon": /--expires must be a while from now.* got soon/,
   "keys create --expires 2020-01-01": /--expires must be .* got 2020-01-01/,
@@ -184,7 +184,7 @@ test("a key rolled beside a running server is printed alone, and the old one wor
   expect(first).toEqual({
     code: 0,
     stdout: expect.stringMatching(/^crn_[0-9A-Za-z]{24}\n$/),
-    stderr: expect.stringMatching(new RegExp(`^key_\\w{12} came in the place of ${old.id}, which ends \\d{4}-.*Z\n$`)),
+    stderr: expect.stringMatching(new RegExp(`^key_\\w{12} replaces ${old.id}, which ends \\d{4}-.*Z\n$`)),
   });
   const [successor = ""] = first.stderr.split(" ");
   const newer = first.stdout.trim();
