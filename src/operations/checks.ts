@@ -33,7 +33,7 @@ import {
 } from "../storage/tables.ts";
 import { isEmbedding, storedLabel } from "../vectors/encoding.ts";
 import { removeDeliveries } from "../webhooks/queue.ts";
-import { mendedText, RECORDS, rowProblem, stored, type RecordTable } from "./records.ts";
+import { mendedText, parseRow, RECORDS, stored, type RecordTable } from "./records.ts";
 
 interface Fault {
   /** The same words for all problems of a kind. */
@@ -90,7 +90,7 @@ function rowCheck(table: RecordTable): KeyCheck {
   return function* (reader, key) {
     const text = reader.get(stored(table), key);
     if (text === undefined) return;
-    const problem = problemOf(table, key, text);
+    const { problem } = parseRow(table, key, text);
     if (problem !== undefined) {
       const mended = mendedText(table, key, text);
       const what = mended === undefined ? "rows that cannot be read" : "values that make no sense";
@@ -108,21 +108,13 @@ function rowCheck(table: RecordTable): KeyCheck {
   };
 }
 
-function problemOf(table: RecordTable, key: string, text: string): string | undefined {
-  try {
-    return rowProblem(table, key, JSON.parse(table.toExport(text)));
-  } catch {
-    return "it is no JSON";
-  }
-}
-
 /** Every entry is one of a row's. Those of rows that cannot be read stay. */
 function entryCheck(table: RecordTable, index: Index): KeyCheck {
   return function* (reader, entry) {
     const key = index.recordOf(entry);
     const text = reader.get(stored(table), key);
     const isOfARow =
-      text !== undefined && (problemOf(table, key, text) !== undefined || index.entriesOf(key, table.decode(text)).includes(entry));
+      text !== undefined && (parseRow(table, key, text).problem !== undefined || index.entriesOf(key, table.decode(text)).includes(entry));
     if (!isOfARow) yield { what: `${index.name}: entries of nothing`, example: entry, fix: (tx) => tx.remove(stored(index), entry) };
   };
 }
