@@ -95,7 +95,8 @@ function rowCheck(table: RecordTable): KeyCheck {
       const mended = mendedText(table, key, text);
       const what = mended === undefined ? "rows that cannot be read" : "values that make no sense";
       const fix = mended === undefined ? undefined : (tx: Tx) => tx.put(stored(table), key, mended);
-      return yield { what: `${table.name}: ${what}`, example: `${key}: ${problem}`, fix };
+      yield { what: `${table.name}: ${what}`, example: `${key}: ${problem}`, fix };
+      return;
     }
     if (table.indexes.length === 0) return;
     const row = table.decode(text);
@@ -215,7 +216,10 @@ function* checkMemory(reader: Reader, memory: string): Generator<Fault> {
   }
   const { label } = row.embedding;
   const bytes = reader.vectorBytes(memory)?.slice();
-  if (bytes === undefined || !isEmbedding(bytes)) return yield { what: "vectors: missing or damaged", example, fix };
+  if (bytes === undefined || !isEmbedding(bytes)) {
+    yield { what: "vectors: missing or damaged", example, fix };
+    return;
+  }
   if (storedLabel(bytes) !== label)
     yield { what: "vectors: another label than the memory's", example, fix: (tx) => putVectorWithLabel(tx, memory, bytes, label) };
   const holder = reader.get(labels, numberKey(label));
