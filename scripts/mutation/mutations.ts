@@ -783,7 +783,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "an answer without end is read to its end",
     file: "src/lib/outbound.ts",
-    find: '        if (bytes > max) answer("limit");',
+    find: '        if (bytes > max) end("limit");',
     replace: "",
     tests: [DELIVERY],
   },

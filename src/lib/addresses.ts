@@ -1,9 +1,9 @@
 /**
- * What kind of address an IP address is. Pure.
+ * Kinds of IP addresses. Pure.
  *
- * IPv6 has several ways to write an IPv4 address (mapped, NAT64, 6to4); each counts as what it leads to. In a network's own
- * NAT64 (64:ff9b:1::/48) the address may stand in four places, and only that network knows in which: such an address is
- * private, unless read in one of these ways it is a metadata service. What is not known to be public is not.
+ * IPv6 embeds IPv4 addresses in several ways (mapped, NAT64, 6to4); each counts as the IPv4 address. In a network's own NAT64
+ * (64:ff9b:1::/48) there are four places for it, and only that network knows which: such an address is private, unless one of
+ * the four is a metadata service. An address that is not known to be public is not.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { isIPv4, isIPv6 } from "node:net";
 
 /**
  * - `metadata`: hands out the machine's credentials in a cloud; never called
- * - `reserved`: leads nowhere, or to many at once; never a receiver of webhooks
+ * - `reserved`: leads nowhere, or to many hosts; never a receiver of webhooks
  */
 export type AddressKind = "public" | "loopback" | "private" | "metadata" | "reserved";
 
@@ -59,7 +59,7 @@ const IPV6: readonly [prefix: RegExp, kind: AddressKind][] = [
   [/^[23]/, "public"],
 ];
 
-/** Where an IPv4 address stands inside an IPv6 one: the groups that hold it. */
+/** The first of the two groups that hold an embedded IPv4 address. */
 const EMBEDDED: readonly [prefix: RegExp, group: number][] = [
   [/^0000:0000:0000:0000:0000:(?:ffff|0000):(?!0000:000[01]$)/, 6],
   [/^0000:0000:0000:0000:ffff:0000:/, 6],
@@ -68,7 +68,7 @@ const EMBEDDED: readonly [prefix: RegExp, group: number][] = [
 ];
 
 /**
- * Where it may stand in a network's own NAT64: which bytes hold it after a prefix of 48, 56, 64 and 96 bits.
+ * The bytes that hold it in a network's own NAT64, after a prefix of 48, 56, 64 and 96 bits.
  *
  * @see https://www.rfc-editor.org/rfc/rfc6052#section-2.2
  */
@@ -125,7 +125,7 @@ function bytesOf(full: string, places: readonly number[]): string {
   return places.map((place) => Number.parseInt(hex.slice(2 * place, 2 * place + 2), 16)).join(".");
 }
 
-/** Whether a listener's name or address is of this machine alone; IPv4 may be written as IPv6, as a listener on both sees it. */
+/** Whether only this machine reaches a listener of this name or address; one on both IPv4 and IPv6 sees `::ffff:127.0.0.1`. */
 export function isLoopback(address: string): boolean {
   const name = address.toLowerCase().replace(/^::ffff:(?=[\d.]+$)/, "");
   return name === "localhost" || name === "::1" || /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(name);

@@ -1,7 +1,7 @@
 /**
  * The operator's log: one JSON object a line on standard error, or plain lines on a terminal.
  *
- * It is given names and numbers, never bodies, contents, keys or secrets.
+ * Fields are names and numbers, never bodies, contents, keys or secrets.
  *
  * @module
  */
@@ -30,7 +30,7 @@ export function createLog(options: {
   const line = (level: LogLevel, message: string, fields: LogFields): string => {
     const time = toIso(options.now());
     if (!options.pretty) {
-      // Laid end to end, since there is one for each request: cheaper than an object of all.
+      // One for each request: concatenating is cheaper than an object of all fields.
       const rest = JSON.stringify(fields).slice(1);
       return `{"time":"${time}","level":"${level}","message":${JSON.stringify(message)}${rest === "}" ? "" : ","}${rest}`;
     }
@@ -45,11 +45,7 @@ export function createLog(options: {
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error"), enabled };
 }
 
-/**
- * Writes what is said together after a short while; a warning or an error at once, with what was said before it.
- *
- * @param later - calls back after that while, and once when the process ends
- */
+/** Buffers lines until `later` calls back or the process ends; a warning or an error flushes at once. */
 export function bufferedWriter(
   write: (lines: string) => void,
   later: (flush: () => void) => void,
@@ -67,7 +63,7 @@ export function bufferedWriter(
   };
 }
 
-/** What an unknown thrown value says, with its causes. */
+/** The message of a thrown value, with its causes. */
 export function describeError(error: unknown): string {
   if (!(error instanceof Error)) return String(error);
   const cause = error.cause === undefined ? "" : ` (cause: ${describeError(error.cause)})`;

@@ -90,20 +90,18 @@ export interface Post {
   readonly readMax: (status: number) => number;
 }
 
-export type Reply =
-  | {
-      kind: "answered";
-      address: string;
-      status: number;
-      headers: IncomingHttpHeaders;
-      /** As much as came before the end. */
-      body: Buffer;
-      end: "whole" | "limit" | "cut" | "aborted";
-    }
-  /** No answer has begun: the system's code, or `ABORT_ERR`. */
-  | { kind: "failed"; code: string }
-  | { kind: "forbidden"; address: string }
-  | { kind: "unknown"; code: string };
+export interface Answered {
+  kind: "answered";
+  address: string;
+  status: number;
+  headers: IncomingHttpHeaders;
+  /** As much as came before the end. */
+  body: Buffer;
+  end: "whole" | "limit" | "cut" | "aborted";
+}
+
+/** `failed`: no answer has begun; the code is the system's, or `ABORT_ERR`. */
+export type Reply = Answered | { kind: "failed"; code: string } | Exclude<Target, { kind: "dial" }>;
 
 /** Posts to where the URL leads now. Never rejects. @param signal - ends the request; what has come of an answer by then counts */
 export async function post(network: Network, request: Post, signal: AbortSignal): Promise<Reply> {
@@ -130,39 +128,33 @@ function postTo(address: string, network: Network, post: Post, signal: AbortSign
     let response: IncomingMessage | undefined;
     const chunks: Buffer[] = [];
     let bytes = 0;
-    const settle = (reply: Reply, isStale = false) => {
+    const end = (how: Answered["end"], code = "ECONNRESET", isStale = false) => {
       signal.removeEventListener("abort", onAbort);
       // A connection whose answer was not read to its end is of no use for another request.
       if (response?.complete !== true) request.destroy();
-      resolve({ reply, isStale });
+      if (response === undefined) return resolve({ reply: { kind: "failed", code }, isStale });
+      const { statusCode: status = 0, headers } = response;
+      resolve({ reply: { kind: "answered", address, status, headers, body: Buffer.concat(chunks), end: how }, isStale: false });
     };
-    const fail = (code: string, isStale = false) => {
-      if (response === undefined) settle({ kind: "failed", code }, isStale);
-      else answer("cut");
-    };
-    const answer = (end: "whole" | "limit" | "cut" | "aborted") => {
-      const { statusCode: status = 0, headers = {} } = response ?? {};
-      settle({ kind: "answered", address, status, headers, body: Buffer.concat(chunks), end });
-    };
-    const onAbort = () => (response === undefined ? fail("ABORT_ERR") : answer("aborted"));
+    const onAbort = () => end("aborted", "ABORT_ERR");
     request.on("response", (message) => {
       response = message;
       const max = post.readMax(message.statusCode ?? 0);
-      if (max === 0) return answer("limit");
+      if (max === 0) return end("limit");
       message.on("data", (chunk: Buffer) => {
         chunks.push(chunk.subarray(0, max - bytes));
         bytes += chunk.length;
-        if (bytes > max) answer("limit");
+        if (bytes > max) end("limit");
       });
-      message.on("end", () => answer(message.complete ? "whole" : "cut"));
-      for (const event of ["aborted", "error", "close"]) message.on(event, () => answer("cut"));
+      message.on("end", () => end(message.complete ? "whole" : "cut"));
+      for (const event of ["aborted", "error", "close"]) message.on(event, () => end("cut"));
     });
-    request.on("error", (error) => fail(codeOf(error), request.reusedSocket));
+    request.on("error", (error) => end("cut", codeOf(error), request.reusedSocket));
     request.on("upgrade", (_, socket) => {
       socket.destroy();
-      fail("EPROTO");
+      end("cut", "EPROTO");
     });
-    request.on("close", () => fail("ECONNRESET"));
+    request.on("close", () => end("cut"));
     signal.addEventListener("abort", onAbort);
     if (signal.aborted) onAbort();
     else request.end(post.body);

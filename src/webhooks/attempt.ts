@@ -40,7 +40,7 @@ export async function attemptDelivery(
     const body = store.latest.get(payloads, row.payload);
     answer =
       body === undefined
-        ? unanswered("What was to be delivered is no longer kept.")
+        ? unanswered("The payload is no longer kept.")
         : await deliver(network, { url: new URL(webhook.url), headers: headersOf(row, webhook, body, at), body }, limit.signal);
   } catch (error) {
     log.error("could not make a webhook delivery", { delivery: withPrefix("dlv", delivery), error: String(error) });

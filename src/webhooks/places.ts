@@ -1,8 +1,8 @@
 /**
- * How many attempts are in flight, and whose turn it is: bounded, and fair between webhooks.
+ * Bounds the attempts in flight, fairly between webhooks.
  *
  * Every webhook has one place of its own, so that none waits because others are slow. Further ones, up to 8 in all, come
- * out of a common pool, of which webhooks that fail get half. It knows no store and no network.
+ * out of a common pool, half of which failing webhooks may take. Knows no store and no network.
  *
  * @module
  */
@@ -15,7 +15,7 @@ const POOL_OF_FAILING_MAX = 16;
 interface InFlight {
   readonly deliveries: Set<BareId>;
   isFailing: boolean;
-  /** Counts attempts, of all webhooks: the smaller, the longer ago. */
+  /** The number of its last attempt, counted over all webhooks. */
   lastServedAt: number;
 }
 
@@ -47,7 +47,7 @@ export class Places {
     this.#webhooks.get(webhook)?.deliveries.delete(delivery);
   }
 
-  /** Puts those first that were served longest ago, and forgets webhooks that are not among them. */
+  /** Orders webhooks by how long ago they were served, and forgets those not given. */
   inTurn<Webhook extends { key: BareId }>(webhooks: readonly Webhook[]): Webhook[] {
     const keys = new Set(webhooks.map(({ key }) => key));
     for (const [key, { deliveries }] of this.#webhooks) if (deliveries.size === 0 && !keys.has(key)) this.#webhooks.delete(key);
@@ -55,7 +55,7 @@ export class Places {
     return webhooks.toSorted((a, b) => servedAt(a) - servedAt(b));
   }
 
-  /** How many places of the pool are taken: all that a webhook has beyond its own one. */
+  /** Places of the pool taken by webhooks: all but the first of each. */
   #poolTaken(isCounted: (inFlight: InFlight) => boolean = () => true): number {
     let taken = 0;
     for (const inFlight of this.#webhooks.values()) if (isCounted(inFlight)) taken += Math.max(0, inFlight.deliveries.size - 1);

@@ -1,5 +1,5 @@
 /**
- * Where a webhook may lead: not to an address that only this machine can reach.
+ * Which URLs a webhook may have: none that leads to an address which only this machine can reach.
  *
  * A URL is checked when it is set and before every attempt: its form, and every address that its name stands for. Pure;
  * `lib/outbound.ts` looks names up.
@@ -10,9 +10,9 @@ import { addressKind, type AddressKind } from "../lib/addresses.ts";
 import { hostOf } from "../lib/outbound.ts";
 
 export interface TargetRules {
-  /** Whether targets on this machine are allowed: they are on a server that only this machine can reach. */
+  /** Allows this machine: on for a server that only this machine can reach. */
   readonly loopback: boolean;
-  /** Whether targets in private networks, and on this machine, are allowed. */
+  /** Allows private networks, and this machine. */
   readonly private: boolean;
 }
 
@@ -20,7 +20,7 @@ export const URL_LENGTH_MAX = 2048;
 
 export type CheckedUrl = { url: URL } | { problem: string };
 
-/** The form alone. `http://2130706433/` and `http://0x7f.1/` come out as the addresses that they are. */
+/** Checks the form alone. `http://2130706433/` and `http://0x7f.1/` come out as the addresses that they are. */
 export function checkUrl(text: string): CheckedUrl {
   const url = text.length <= URL_LENGTH_MAX && URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined) return { problem: `It must be a complete URL of at most ${URL_LENGTH_MAX} characters.` };
