@@ -46,10 +46,10 @@ import { openWebhooks, type WebhookOptions } from "./webhooks/webhooks.ts";
 export interface ServiceOptions {
   /** What the environment says of the settings that the API can change. */
   environment?: GivenSettings;
-  /** How receivers of webhooks are reached, and what names stand for. */
+  /** How receivers of webhooks are reached and names resolved. */
   network?: WebhookOptions;
   index?: IndexOptions;
-  /** What brings the store of an older Cairn up to date; those there are unless a test has its own. */
+  /** What brings the store of an older Cairn up to date; a test has its own. */
   migrations?: readonly Migration[];
   durability?: Durability;
   /** Called with why the store fails when it begins to, and with undefined when it works again. */
@@ -61,7 +61,7 @@ export interface ServiceOptions {
 
 export interface Service extends MemoryParts, WebhookParts {
   readonly settings: Settings;
-  /** Who changes what no request asks for. */
+  /** Makes the changes that no request asks for. */
   readonly system: Caller;
   readonly arrivals: Arrivals;
   readonly idempotency: Idempotency;
@@ -73,12 +73,12 @@ export interface Service extends MemoryParts, WebhookParts {
   close(): Promise<void>;
 }
 
-/** What a command of the operator's works with. */
+/** Dependencies of a command of the operator's. */
 export interface RecordsOfCommand extends Records {
   readonly operator: KeyMaker;
 }
 
-/** Opens the records of a data directory, beside a running server too. */
+/** Opens the records of a data directory, also while a server serves from it. */
 export async function openRecords(dataDirectory: string, clock: Clock): Promise<RecordsOfCommand> {
   const directory = prepareDirectory(dataDirectory);
   const store = await Store.open(directory, clock);
@@ -93,89 +93,98 @@ export async function openRecords(dataDirectory: string, clock: Clock): Promise<
  * @throws {Error} while another process has locked the directory
  */
 export async function openService(dataDirectory: string, given: Clock, log: Log, options: ServiceOptions = {}): Promise<Service> {
+  // Closed in reverse order, also when a later part cannot be opened.
+  await using opened = new AsyncDisposableStack();
   const clock = bounded(given);
   const directory = prepareDirectory(dataDirectory);
-  const lock = lockDirectory(directory);
+  opened.use(lockDirectory(directory));
+  removeLeftovers(directory, log);
+  const store = opened.adopt(await openUpToDate(directory, clock, log, options), (open) => open.close());
+  makePrivate(directory);
+  warnOfClock(store, given, log);
+  const vectors = opened.adopt(new VectorIndex(store, log, options.index), (open) => open.close());
+  const lastUses = opened.adopt(new LastUses(store, log), (uses) => writeLastUses(uses, store, log));
+
+  const records = { store, clock, listLooksMax: options.listLooksMax };
+  const settings = new Settings(store, options.environment ?? {});
+  const system = systemCaller(() => settings.values.trace_retention_days);
+  const backfillActivator = new Activator();
+  const embeddings = await Embeddings.open(store, settings.effective.embedding, {
+    clock,
+    random: chance,
+    resolve: options.network?.resolve ?? systemResolve,
+    onFailure: () => backfillActivator.wake(),
+  });
+  const policy = () => settings.effective.webhooks;
+  const webhooks = openWebhooks(records, { log, random: chance, system }, policy, options.network ?? {});
+  const parts = {
+    ...records,
+    log,
+    settings,
+    quotas: new StoreQuotas(store, clock, () => settings.values),
+    embeddings,
+    backfill: backfillActivator,
+    vectors,
+    searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
+    outbox: webhooks.outbox,
+    webhooks: webhooks.parts,
+  };
+  const arrivals = new Arrivals(clock);
+  const idempotency = new Idempotency(store, clock);
+  const tasks = [
+    sessionExpiry(parts, system),
+    sessionRemoval(records, log),
+    traceRetention(records, () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days], log),
+    ...webhooks.tasks,
+    arrivals.deadlines(),
+    idempotency.retention(log),
+    lastUses.task(),
+    deadReaders(store, log),
+    storeWatch(store, log, options.onStoreChange ?? (() => undefined)),
+    indexWatch(vectors),
+    backfill(parts),
+    ...(options.apiKey === undefined ? [] : [await keyRegistration(records, system, options.apiKey, log)]),
+  ];
+  const driver = new Driver(tasks, log);
+  opened.defer(async () => {
+    // Runs that wait for a provider or a receiver end by this.
+    embeddings.close();
+    await webhooks.stop();
+    await driver.stop();
+  });
+  await vectors.open();
+  const closing = opened.move();
+  return {
+    ...parts,
+    system,
+    arrivals,
+    idempotency,
+    lastUses,
+    tasks,
+    durability: options.durability ?? "strict",
+    start: () => driver.start(),
+    close: () => closing.disposeAsync(),
+  };
+}
+
+function removeLeftovers(directory: string, log: Log): void {
   try {
-    try {
-      removeIncoming(directory);
-    } catch (error) {
-      log.warn("could not remove the leftovers of an interrupted import or restore", { error: describeError(error) });
-    }
-    const store = await openUpToDate(directory, clock, log, options);
-    const records = { store, clock, listLooksMax: options.listLooksMax };
-    makePrivate(directory);
-    warnOfClock(records.store, given, log);
-    const settings = new Settings(records.store, options.environment ?? {});
-    const backfilling = new Activator();
-    const resolve = options.network?.resolve ?? systemResolve;
-    const means = { clock, random: chance, resolve, onFailure: () => backfilling.wake() };
-    const embeddings = await Embeddings.open(records.store, settings.effective.embedding, means);
-    const vectors = new VectorIndex(records.store, log, options.index);
-    const arrivals = new Arrivals(clock);
-    const idempotency = new Idempotency(records.store, clock);
-    const lastUses = new LastUses(records.store, log);
-    const system = systemCaller(() => settings.values.trace_retention_days);
-    const policy = () => settings.effective.webhooks;
-    const hooks = openWebhooks(records, { log, random: chance, system }, policy, options.network ?? {});
-    const quotas = new StoreQuotas(records.store, clock, () => settings.values);
-    const parts = {
-      ...records,
-      quotas,
-      log,
-      embeddings,
-      vectors,
-      searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
-      settings,
-      backfill: backfilling,
-      outbox: hooks.outbox,
-      webhooks: hooks.parts,
-    };
-    const tasks = [
-      sessionExpiry(parts, system),
-      sessionRemoval(records, log),
-      traceRetention(records, () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days], log),
-      ...hooks.tasks,
-      arrivals.deadlines(),
-      idempotency.retention(log),
-      lastUses.task(),
-      deadReaders(records.store, log),
-      storeWatch(records.store, log, options.onStoreChange ?? (() => undefined)),
-      indexWatch(vectors),
-      backfill(parts),
-      ...(options.apiKey === undefined ? [] : [await keyRegistration(records, system, options.apiKey, log)]),
-    ];
-    const driver = new Driver(tasks, log);
-    await vectors.open();
-    return {
-      ...parts,
-      system,
-      arrivals,
-      idempotency,
-      lastUses,
-      tasks,
-      durability: options.durability ?? "strict",
-      start: () => driver.start(),
-      async close() {
-        embeddings.close();
-        await hooks.stop();
-        await driver.stop();
-        // A disk that does not take it must not keep the rest from closing.
-        await lastUses.writeAll().catch((error: unknown) => {
-          if (!records.store.hasPanicked) log.error("the last use of keys was not written", { error: describeError(error) });
-        });
-        await vectors.close();
-        await records.store.close();
-        lock[Symbol.dispose]();
-      },
-    };
+    removeIncoming(directory);
   } catch (error) {
-    lock[Symbol.dispose]();
-    throw error;
+    log.warn("could not remove the leftovers of an interrupted import or restore", { error: describeError(error) });
   }
 }
 
-/** Times are the clock's; a record of a clock that was wrong keeps them. */
+/** A disk that refuses this must not keep the rest from closing. */
+async function writeLastUses(lastUses: LastUses, store: Store, log: Log): Promise<void> {
+  try {
+    await lastUses.writeAll();
+  } catch (error) {
+    if (!store.hasPanicked) log.error("could not write the last use of keys", { error: describeError(error) });
+  }
+}
+
+/** Warns of a clock that is wrong, or was when records were made: their times stay. */
 function warnOfClock(store: Store, given: Clock, log: Log): void {
   const [shown, now] = [given.now(), bounded(given).now()];
   if (shown !== now)

@@ -413,7 +413,7 @@ test("a last use that the disk does not take is shown all the same, written the 
     using _ = full();
     await cairn.close();
   }
-  expect(cairn.logged.filter((line) => line.includes("the last use of keys was not written"))).toHaveLength(1);
+  expect(cairn.logged.filter((line) => line.includes("could not write the last use of keys"))).toHaveLength(1);
   await cairn.open();
   expect(await shownKey(cairn, id)).toMatchObject({ last_used_at: "2026-05-07T08:00:01.000Z" });
   expect(await statusWith(cairn, key)).toBe(200);
