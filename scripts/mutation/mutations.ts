@@ -776,8 +776,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "an IPv4 address wrapped in IPv6 passes as public",
     file: "src/lib/addresses.ts",
-    find: "    if (prefix.test(full)) return kindOfIPv4(",
-    replace: "    if (prefix.test(full) && prefix === undefined) return kindOfIPv4(",
+    find: "if (embedded !== undefined) return",
+    replace: 'if (embedded === "") return',
     tests: [TARGET],
   },
   {

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { isIPv4, isIPv6 } from "node:net";
+import { BlockList, isIPv4, isIPv6 } from "node:net";
 
 /**
  * - `metadata`: hands out the machine's credentials in a cloud; never called
@@ -15,114 +15,70 @@ import { isIPv4, isIPv6 } from "node:net";
  */
 export type AddressKind = "public" | "loopback" | "private" | "metadata" | "reserved";
 
-/** Addresses of cloud metadata services: the one of most clouds, Amazon's, Tencent's, Scaleway's, Azure's, Alibaba's, Oracle's. */
-const METADATA = new Set([
-  "169.254.169.254",
-  "169.254.170.2",
-  "169.254.170.23",
-  "169.254.0.23",
-  "169.254.42.42",
-  "168.63.129.16",
-  "100.100.100.200",
-  "192.0.0.192",
-]);
-/** Amazon's, Google's, Scaleway's. */
-const METADATA_IPV6 = new Set(["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42"].map(inFull));
-
-const IPV4: readonly [network: string, bits: number, kind: AddressKind][] = [
-  ["0.0.0.0", 8, "reserved"],
-  ["10.0.0.0", 8, "private"],
-  ["100.64.0.0", 10, "private"],
-  ["127.0.0.0", 8, "loopback"],
-  ["169.254.0.0", 16, "private"],
-  ["172.16.0.0", 12, "private"],
-  ["192.0.0.0", 24, "private"],
-  ["192.0.2.0", 24, "reserved"],
-  ["192.88.99.0", 24, "reserved"],
-  ["192.168.0.0", 16, "private"],
-  ["198.18.0.0", 15, "private"],
-  ["198.51.100.0", 24, "reserved"],
-  ["203.0.113.0", 24, "reserved"],
-  ["224.0.0.0", 4, "reserved"],
-  ["240.0.0.0", 4, "reserved"],
+/** The first range that holds an address says its kind; an address in none is reserved. */
+const RANGES: readonly (readonly [AddressKind, string])[] = [
+  // Of most clouds, Amazon's, Tencent's, Scaleway's, Azure's, Alibaba's and Oracle's; IPv6: Amazon's, Google's and Scaleway's.
+  ["metadata", "169.254.169.254/32 169.254.170.2/32 169.254.170.23/32 169.254.0.23/32 169.254.42.42/32 168.63.129.16/32"],
+  ["metadata", "100.100.100.200/32 192.0.0.192/32 fd00:ec2::254/128 fd00:ec2::23/128 fd20:ce::254/128 fd00:42::42/128"],
+  ["loopback", "127.0.0.0/8 ::1/128"],
+  ["private", "10.0.0.0/8 100.64.0.0/10 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.168.0.0/16 198.18.0.0/15"],
+  ["private", "64:ff9b:1::/48 fc00::/7 fe80::/9"],
+  ["reserved", "0.0.0.0/8 192.0.2.0/24 192.88.99.0/24 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4"],
+  ["reserved", "2001::/24 2001:db8::/32 3fff::/20"],
+  ["public", "0.0.0.0/0 2000::/3"],
 ];
 
-/** Prefixes of the address written out in full: 32 hex digits in groups of four. */
-const IPV6: readonly [prefix: RegExp, kind: AddressKind][] = [
-  [/^0000:0000:0000:0000:0000:0000:0000:0001$/, "loopback"],
-  [/^0064:ff9b:0001:/, "private"],
-  [/^f[cd]/, "private"],
-  [/^fe[89a-f]/, "private"],
-  [/^2001:0db8:/, "reserved"],
-  [/^2001:00/, "reserved"],
-  [/^3fff:0/, "reserved"],
-  [/^[23]/, "public"],
-];
+const LISTS = RANGES.map(([kind, ranges]) => {
+  const list = new BlockList();
+  for (const range of ranges.split(" ")) {
+    const [network = "", bits] = range.split("/");
+    list.addSubnet(network, Number(bits), isIPv4(network) ? "ipv4" : "ipv6");
+  }
+  return { kind, list };
+});
 
-/** The first of the two groups that hold an embedded IPv4 address. */
-const EMBEDDED: readonly [prefix: RegExp, group: number][] = [
-  [/^0000:0000:0000:0000:0000:(?:ffff|0000):(?!0000:000[01]$)/, 6],
-  [/^0000:0000:0000:0000:ffff:0000:/, 6],
-  [/^0064:ff9b:0000:0000:0000:0000:/, 6],
-  [/^2002:/, 1],
-];
+/** The IPv4 address in the hex digits of an IPv6 one: mapped, compatible (but for `::` and `::1`), translated, NAT64, 6to4. */
+const EMBEDDED = /^(?:0{20}(?:ffff|0{4})(?!0{7}[01]$)|0{16}ffff0{4}|0064ff9b0{16})(.{8})$|^2002(.{8})/;
 
 /**
- * The bytes that hold it in a network's own NAT64, after a prefix of 48, 56, 64 and 96 bits.
+ * The IPv4 address in a network's own NAT64, after a prefix of 48, 56, 64 and 96 bits.
  *
  * @see https://www.rfc-editor.org/rfc/rfc6052#section-2.2
  */
-const LOCAL_NAT64 = /^0064:ff9b:0001:/;
-const LOCAL_NAT64_BYTES = [
-  [6, 7, 9, 10],
-  [7, 9, 10, 11],
-  [9, 10, 11, 12],
-  [12, 13, 14, 15],
-] as const;
+const LOCAL_NAT64 = [/^0064ff9b0001(.{4})..(.{4})/, /^0064ff9b0001..(..)..(.{6})/, /^0064ff9b0001.{6}(.{8})/, /^0064ff9b0001.{12}(.{8})/];
 
 /** Text that is no address counts as `reserved`. */
 export function addressKind(address: string): AddressKind {
-  if (isIPv4(address)) return kindOfIPv4(address);
+  if (isIPv4(address)) return kindOf(address, "ipv4");
   const [bare = ""] = address.split("%");
   if (!isIPv6(bare)) return "reserved";
-  const full = inFull(bare);
-  for (const [prefix, group] of EMBEDDED) {
-    if (prefix.test(full)) return kindOfIPv4(bytesOf(full, [2 * group, 2 * group + 1, 2 * group + 2, 2 * group + 3]));
-  }
-  if (METADATA_IPV6.has(full)) return "metadata";
-  if (LOCAL_NAT64.test(full) && LOCAL_NAT64_BYTES.some((places) => METADATA.has(bytesOf(full, places)))) return "metadata";
-  return IPV6.find(([prefix]) => prefix.test(full))?.[1] ?? "reserved";
+  const digits = digitsOf(bare);
+  const embedded = embeddedIn(digits, EMBEDDED);
+  if (embedded !== undefined) return kindOf(embedded, "ipv4");
+  const local = LOCAL_NAT64.flatMap((form) => embeddedIn(digits, form) ?? []);
+  return local.some((one) => kindOf(one, "ipv4") === "metadata") ? "metadata" : kindOf(bare, "ipv6");
 }
 
-function kindOfIPv4(address: string): AddressKind {
-  if (METADATA.has(address)) return "metadata";
-  const number = toNumber(address);
-  const found = IPV4.find(([network, bits]) => number >>> (32 - bits) === toNumber(network) >>> (32 - bits));
-  return found?.[2] ?? "public";
+function kindOf(address: string, family: "ipv4" | "ipv6"): AddressKind {
+  return LISTS.find(({ list }) => list.check(address, family))?.kind ?? "reserved";
 }
 
-function toNumber(address: string): number {
-  return address.split(".").reduce((number, part) => ((number << 8) | Number(part)) >>> 0, 0);
-}
-
-/** `::1` is `0000:0000:0000:0000:0000:0000:0000:0001`. */
-function inFull(address: string): string {
-  const hex = address.toLowerCase().replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, (_, ...parts: string[]) => {
-    const [a = 0, b = 0, c = 0, d = 0] = parts.slice(0, 4).map(Number);
+/** The 32 hex digits of an IPv6 address. */
+function digitsOf(address: string): string {
+  const hex = address.toLowerCase().replace(/\d+\.\d+\.\d+\.\d+$/, (dotted) => {
+    const [a = 0, b = 0, c = 0, d = 0] = dotted.split(".").map(Number);
     return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`;
   });
-  const [head = "", tail] = hex.split("::");
-  const groups = (text: string | undefined) => (text === undefined || text === "" ? [] : text.split(":"));
-  const before = groups(head);
-  const after = groups(tail);
-  const zeros = Array.from({ length: 8 - before.length - after.length }, () => "0");
-  return [...before, ...(tail === undefined ? [] : zeros), ...after].map((group) => group.padStart(4, "0")).join(":");
+  const [before = [], after = []] = hex.split("::").map((half) => half.split(":"));
+  const zeros = Array.from({ length: 8 - before.length - after.length }, () => "");
+  return [...before, ...zeros, ...after].map((group) => group.padStart(4, "0")).join("");
 }
 
-/** Four bytes of the 16 as an IPv4 address. */
-function bytesOf(full: string, places: readonly number[]): string {
-  const hex = full.replaceAll(":", "");
-  return places.map((place) => Number.parseInt(hex.slice(2 * place, 2 * place + 2), 16)).join(".");
+function embeddedIn(digits: string, form: RegExp): string | undefined {
+  const found = form.exec(digits)?.slice(1).join("");
+  return found === undefined
+    ? undefined
+    : Array.from({ length: 4 }, (_, i) => Number.parseInt(found.slice(2 * i, 2 * i + 2), 16)).join(".");
 }
 
 /** Whether only this machine reaches a listener of this name or address; one on both IPv4 and IPv6 sees `::ffff:127.0.0.1`. */
