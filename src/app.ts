@@ -37,13 +37,13 @@ import type { Durability } from "./storage/durability.ts";
 import { traceEndpoints } from "./traces/routes.ts";
 import { turnEndpoints } from "./turns/routes.ts";
 import { webhookEndpoints } from "./webhooks/routes.ts";
-import type { WebhookParts } from "./webhooks/subscriptions.ts";
+import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
 interface AppParts
   extends
     MemoryParts,
     SettingsParts,
-    WebhookParts,
+    WebhookDeps,
     Pick<PipelineParts, "arrivals" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps"> {
   readonly idempotency: Idempotency;
   readonly lastUses: LastUses;
@@ -53,7 +53,7 @@ interface AppParts
   readonly version: string;
 }
 
-export function endpointsOf(parts: MemoryParts & SettingsParts & WebhookParts & KeyParts): Endpoint[] {
+export function endpointsOf(parts: MemoryParts & SettingsParts & WebhookDeps & KeyParts): Endpoint[] {
   return [
     ...sessionEndpoints(parts),
     ...turnEndpoints(parts),

@@ -40,8 +40,8 @@ import { LastUses } from "./keys/last-use.ts";
 import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
 import { indexWatch } from "./vectors/index-watch.ts";
 import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
-import type { WebhookParts } from "./webhooks/subscriptions.ts";
-import { openWebhooks, type WebhookOptions } from "./webhooks/webhooks.ts";
+import type { WebhookDeps } from "./webhooks/webhooks.ts";
+import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
 
 export interface ServiceOptions {
   /** What the environment says of the settings that the API can change. */
@@ -59,7 +59,7 @@ export interface ServiceOptions {
   listLooksMax?: number;
 }
 
-export interface Service extends MemoryParts, WebhookParts {
+export interface Service extends MemoryParts, WebhookDeps {
   readonly settings: Settings;
   /** Makes the changes that no request asks for. */
   readonly system: Caller;
@@ -74,12 +74,12 @@ export interface Service extends MemoryParts, WebhookParts {
 }
 
 /** Dependencies of a command of the operator's. */
-export interface RecordsOfCommand extends Records {
+export interface CommandDeps extends Records {
   readonly operator: KeyMaker;
 }
 
 /** Opens the records of a data directory, also while a server serves from it. */
-export async function openRecords(dataDirectory: string, clock: Clock): Promise<RecordsOfCommand> {
+export async function openRecords(dataDirectory: string, clock: Clock): Promise<CommandDeps> {
   const directory = prepareDirectory(dataDirectory);
   const store = await Store.open(directory, clock);
   makePrivate(directory);
@@ -116,8 +116,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     onFailure: () => backfillActivator.wake(),
   });
   const policy = () => settings.effective.webhooks;
-  const webhooks = openWebhooks(records, { log, random: chance, system }, policy, options.network ?? {});
-  const parts = {
+  const hooks = openWebhooks({ ...records, log, random: chance, system }, policy, options.network ?? {});
+  const deps = {
     ...records,
     log,
     settings,
@@ -126,36 +126,36 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     backfill: backfillActivator,
     vectors,
     searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
-    outbox: webhooks.outbox,
-    webhooks: webhooks.parts,
+    outbox: hooks.outbox,
+    webhooks: hooks.webhooks,
   };
   const arrivals = new Arrivals(clock);
   const idempotency = new Idempotency(store, clock);
   const tasks = [
-    sessionExpiry(parts, system),
+    sessionExpiry(deps, system),
     sessionRemoval(records, log),
     traceRetention(records, () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days], log),
-    ...webhooks.tasks,
+    ...hooks.tasks,
     arrivals.deadlines(),
     idempotency.retention(log),
     lastUses.task(),
     deadReaders(store, log),
     storeWatch(store, log, options.onStoreChange ?? (() => undefined)),
     indexWatch(vectors),
-    backfill(parts),
+    backfill(deps),
     ...(options.apiKey === undefined ? [] : [await keyRegistration(records, system, options.apiKey, log)]),
   ];
   const driver = new Driver(tasks, log);
   opened.defer(async () => {
     // Runs that wait for a provider or a receiver end by this.
     embeddings.close();
-    await webhooks.stop();
+    await hooks.stop();
     await driver.stop();
   });
   await vectors.open();
   const closing = opened.move();
   return {
-    ...parts,
+    ...deps,
     system,
     arrivals,
     idempotency,

@@ -13,9 +13,9 @@ import { FIRST } from "./storage/access.ts";
 import { DATA_FILE } from "./storage/data-file.ts";
 import { NUMBER_KEY_LENGTH } from "./storage/keys.ts";
 import { apiKeys, deliveries, memories, outbox, owed, sessions, traces, turns, versions } from "./storage/tables.ts";
-import type { WebhookParts } from "./webhooks/subscriptions.ts";
+import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
-type MetricDeps = MemoryParts & WebhookParts & { settings: Pick<Settings, "values"> };
+type MetricDeps = MemoryParts & WebhookDeps & { settings: Pick<Settings, "values"> };
 
 export function storeMetrics({ store, settings, vectors, clock, webhooks }: MetricDeps): MetricSource[] {
   return [

@@ -824,7 +824,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "the secret of a webhook is shown by GET",
-    file: "src/webhooks/subscriptions.ts",
+    file: "src/webhooks/webhooks.ts",
     find: "secret: secret === undefined ? undefined : toJson(secret),",
     replace: "secret: toJson(row.secret),",
     tests: [WEBHOOKS],

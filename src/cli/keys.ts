@@ -17,7 +17,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { codePointLength } from "../lib/text.ts";
 import { parseInstant } from "../lib/time.ts";
 import { assertStore, holdsStore } from "../operations/store-file.ts";
-import type { RecordsOfCommand } from "../service.ts";
+import type { CommandDeps } from "../service.ts";
 import type { Store } from "../storage/store.ts";
 import { prepareOnce } from "./command-line.ts";
 import { escaped, print } from "./print.ts";
@@ -178,7 +178,7 @@ function* allKeys(store: Store): Generator<ListedKey> {
   }
 }
 
-type Work = (records: RecordsOfCommand) => Promise<void>;
+type Work = (records: CommandDeps) => Promise<void>;
 
 /** @throws {OperationError} where there is no store */
 function withStore(config: Config, work: Work): Promise<number> {

@@ -13,7 +13,7 @@ import { deliveries, type DeliveryRow, type WebhookRow } from "../storage/tables
 import { commitFor, type Caller, type Records } from "../traces/record.ts";
 import { newDelivery, payloadJson, addEvent } from "./outbox.ts";
 import { putDelivery } from "./queue.ts";
-import { findWebhook, webhookJson, type WebhookParts } from "./subscriptions.ts";
+import { findWebhook, webhookJson, type WebhookDeps } from "./webhooks.ts";
 
 export type DeliveryId = Id<"dlv">;
 
@@ -35,8 +35,8 @@ export function listDeliveries({ store }: Records, webhookId: string, page: Page
 }
 
 /** Has a delivery made again, at once and with all its retries, whatever became of it before. Its event keeps its id. */
-export async function retryDelivery(parts: WebhookParts, caller: Caller, webhookId: string, id: string): Promise<JsonText> {
-  const answer = await commitFor(parts, caller, NO_HOME, (tx) => {
+export async function retryDelivery(deps: WebhookDeps, caller: Caller, webhookId: string, id: string): Promise<JsonText> {
+  const answer = await commitFor(deps, caller, NO_HOME, (tx) => {
     const { key, row: webhook } = findWebhook(tx, webhookId);
     const delivery = isId("dlv", id) ? bare(id) : undefined;
     const before = delivery === undefined ? undefined : tx.get(deliveries, key + delivery);
@@ -51,13 +51,13 @@ export async function retryDelivery(parts: WebhookParts, caller: Caller, webhook
     putDelivery(tx, { webhook: key, delivery, row });
     return deliveryJson(key, delivery, row);
   });
-  parts.webhooks.deliveries.wake();
+  deps.webhooks.deliveries.wake();
   return answer;
 }
 
 /** Sends the webhook itself, once: an event of the type `webhook.test`. */
-export async function testWebhook(parts: WebhookParts, caller: Caller, webhookId: string): Promise<JsonText> {
-  const answer = await commitFor(parts, caller, NO_HOME, (tx) => {
+export async function testWebhook(deps: WebhookDeps, caller: Caller, webhookId: string): Promise<JsonText> {
+  const answer = await commitFor(deps, caller, NO_HOME, (tx) => {
     const { key, row: webhook } = findWebhook(tx, webhookId);
     refuseDisabled(webhookId, webhook);
     const eventId = tx.bareId();
@@ -67,7 +67,7 @@ export async function testWebhook(parts: WebhookParts, caller: Caller, webhookId
     const [delivery = ""] = addEvent(tx, payload, [{ webhook: key, row }]);
     return deliveryJson(key, delivery, row);
   });
-  parts.webhooks.deliveries.wake();
+  deps.webhooks.deliveries.wake();
   return answer;
 }
 

@@ -8,7 +8,7 @@ import { Cursor, ListOf } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { listDeliveries, retryDelivery, testWebhook } from "./deliveries.ts";
 import { Delivery, NewSecret, NewWebhook, Nothing, SECRET_EXAMPLE, TEST_EXAMPLE, Webhook, WebhookChanges } from "./schema.ts";
-import { createWebhook, deleteWebhook, getWebhook, listWebhooks, rotateSecret, updateWebhook, type WebhookParts } from "./subscriptions.ts";
+import { createWebhook, deleteWebhook, getWebhook, listWebhooks, rotateSecret, updateWebhook, type WebhookDeps } from "./webhooks.ts";
 
 const description = `Where events are posted. Events are delivered at least once, in the order of each session as far as retries allow; up to ${LIMITS.webhookSessionsAtOnceMax} sessions of a webhook are delivered at once, and events that belong to no session in any order.
 
@@ -18,7 +18,7 @@ the settings say otherwise it must come within 15 s, and what fails is tried aga
 const webhooks = endpointGroup({ name: "Webhooks", description }, "admin");
 const path = "/v1/webhooks/{webhook_id}";
 
-export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
+export function webhookEndpoints(deps: WebhookDeps): Endpoint[] {
   return [
     webhooks.post("/v1/webhooks", {
       summary: "Create a webhook",
@@ -28,31 +28,31 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       body: NewWebhook,
       response: Webhook,
       example: { secret: SECRET_EXAMPLE },
-      run: ({ body, caller }) => createWebhook(parts, caller, { ...body, description: body.description ?? null }),
+      run: ({ body, caller }) => createWebhook(deps, caller, { ...body, description: body.description ?? null }),
     }),
     webhooks.list("/v1/webhooks", {
       summary: "List webhooks",
       cursor: Cursor("whk"),
       response: ListOf(Webhook, "A page of webhooks."),
-      run: ({ page }) => listWebhooks(parts, page),
+      run: ({ page }) => listWebhooks(deps, page),
     }),
     webhooks.get(path, {
       summary: "Get a webhook",
       response: Webhook,
-      run: ({ params }) => getWebhook(parts, params.webhook_id),
+      run: ({ params }) => getWebhook(deps, params.webhook_id),
     }),
     webhooks.patch(path, {
       summary: "Update a webhook",
       body: WebhookChanges,
       response: Webhook,
       example: { events: ["session.created"] },
-      run: ({ params, body, caller }) => updateWebhook(parts, caller, params.webhook_id, body),
+      run: ({ params, body, caller }) => updateWebhook(deps, caller, params.webhook_id, body),
     }),
     webhooks.delete(path, {
       summary: "Delete a webhook",
       description: "Events that are not delivered yet are dropped.",
       deletes: Webhook,
-      run: ({ params, query, caller }) => deleteWebhook(parts, caller, params.webhook_id, query.reason),
+      run: ({ params, query, caller }) => deleteWebhook(deps, caller, params.webhook_id, query.reason),
     }),
     webhooks.post(`${path}/rotate_secret`, {
       summary: "Rotate the secret of a webhook",
@@ -60,7 +60,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       body: NewSecret,
       response: Webhook,
       example: { secret: SECRET_EXAMPLE },
-      run: ({ params, body, caller }) => rotateSecret(parts, caller, params.webhook_id, body.secret),
+      run: ({ params, body, caller }) => rotateSecret(deps, caller, params.webhook_id, body.secret),
     }),
     webhooks.post(`${path}/test`, {
       summary: "Test a webhook",
@@ -70,14 +70,14 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       body: Nothing,
       response: Delivery,
       example: TEST_EXAMPLE,
-      run: ({ params, caller }) => testWebhook(parts, caller, params.webhook_id),
+      run: ({ params, caller }) => testWebhook(deps, caller, params.webhook_id),
     }),
     webhooks.list(`${path}/deliveries`, {
       summary: "List the deliveries of a webhook",
       description: `Kept for ${LIMITS.deliveryDays} days.`,
       cursor: Cursor("dlv"),
       response: ListOf(Delivery, "A page of deliveries."),
-      run: ({ params, page }) => listDeliveries(parts, params.webhook_id, page),
+      run: ({ params, page }) => listDeliveries(deps, params.webhook_id, page),
     }),
     webhooks.post(`${path}/deliveries/{delivery_id}/retry`, {
       summary: "Retry a delivery of a webhook",
@@ -85,7 +85,7 @@ export function webhookEndpoints(parts: WebhookParts): Endpoint[] {
       body: Nothing,
       response: Delivery,
       example: { status: "pending", next_attempt_at: "2026-05-07T09:00:00.000Z" },
-      run: ({ params, caller }) => retryDelivery(parts, caller, params.webhook_id, params.delivery_id),
+      run: ({ params, caller }) => retryDelivery(deps, caller, params.webhook_id, params.delivery_id),
     }),
   ];
 }

@@ -1,71 +1,249 @@
 /**
- * Puts the parts of webhooks together: what management needs, and what works by itself.
+ * Webhooks: who wants to hear of what, and where.
+ *
+ * A secret is shown once, when it is made: at creation and at rotation, and in a replay of such a request.
  *
  * @module
  */
-import type { Chance } from "../lib/chance.ts";
-import type { Log } from "../lib/log.ts";
+import { HOUR_MS } from "../lib/duration.ts";
+import { ApiError } from "../lib/errors.ts";
+import { bare, isId, NO_HOME, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { Connections, systemResolve, type Network } from "../lib/outbound.ts";
-import { webhooks } from "../storage/tables.ts";
-import { Activator, type Task } from "../tasks/task.ts";
-import type { Caller, Records } from "../traces/record.ts";
-import { outboxDrain } from "./outbox.ts";
-import type { WebhookPolicy } from "./policy.ts";
-import { deliveryRetention } from "./retention.ts";
-import type { WebhookParts } from "./subscriptions.ts";
-import { allowing } from "./target.ts";
-import { Worker } from "./worker.ts";
+import { findTarget, type Network } from "../lib/outbound.ts";
+import { within } from "../lib/time-limit.ts";
+import { toIso } from "../lib/time.ts";
+import { originOnly } from "../lib/urls.ts";
+import type { Reader, Tx } from "../storage/access.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import { listOf, type Page } from "../storage/page.ts";
+import { webhooks, type WebhookRow } from "../storage/tables.ts";
+import type { Activator } from "../tasks/task.ts";
+import type { EventType } from "../traces/events.ts";
+import { commitFor, commitSecret, recordAdmin, type Caller, type Records } from "../traces/record.ts";
+import type { Outcomes } from "./outcome.ts";
+import { newSecret, secretProblem } from "./signature.ts";
+import { checkUrl, refusalOf } from "./target.ts";
 
-/** How long a connection stays open for the next delivery. */
-const IDLE_CONNECTION_MS = 4_000;
+export type WebhookId = Id<"whk">;
 
-export interface WebhookOptions extends Partial<Omit<Network, "isAllowed">> {
-  /** Whether they may lead to this machine: unless said otherwise, for a server that only this machine can reach. */
-  loopback?: boolean;
+export interface WebhookDeps extends Records {
+  readonly webhooks: {
+    readonly network: Network;
+    readonly outcomes: Readonly<Outcomes>;
+    /** Makes new deliveries. */
+    readonly deliveries: Activator;
+    /** Attempts under way. */
+    readonly inFlight: ReadonlySet<Promise<void>>;
+  };
 }
 
-export interface Webhooks {
-  readonly parts: WebhookParts["webhooks"];
-  readonly tasks: readonly Task[];
-  /** Woken after a commit that may have left events. */
-  readonly outbox: Pick<Activator, "wake">;
-  stop(): Promise<void>;
+export interface NewWebhook {
+  url: string;
+  events: readonly EventType[];
+  description: string | null;
+  enabled: boolean;
+  /** One is made when none is given. */
+  secret?: string | undefined;
 }
 
-/** @param policy - how deliveries are made now; asked at every attempt */
-export function openWebhooks(
-  records: Records,
-  means: { log: Log; random: Chance; system: Caller },
-  policy: () => WebhookPolicy,
-  { loopback = true, ...given }: WebhookOptions,
-): Webhooks {
-  const { store } = records;
-  const { log } = means;
-  const connections = new Connections({ idleMs: IDLE_CONNECTION_MS, idleMax: LIMITS.webhookSessionsAtOnceMax });
-  const network: Network = {
-    resolve: systemResolve,
-    connections,
-    ...given,
-    isAllowed: (kind) => allowing({ loopback, private: policy().allowPrivate })(kind),
-  };
-  const draining = new Activator();
-  let isStopped = false;
-  const outbox = {
-    wake: () => {
-      if (!isStopped && !store.read((reader) => reader.isEmpty(webhooks))) draining.wake();
-    },
-  };
-  const activator = new Activator();
-  const worker = new Worker({ ...records, ...means, outbox, network, policy, activator });
-  return {
-    parts: { network, deliveries: activator, inFlight: worker.inFlight, outcomes: worker.outcomes },
-    tasks: [outboxDrain(records, log, draining, activator), worker.task, deliveryRetention(records, log)],
-    outbox,
-    async stop() {
-      isStopped = true;
-      await worker.stop();
-      connections.close();
-    },
-  };
+export interface WebhookChanges {
+  url?: string | undefined;
+  events?: readonly EventType[] | undefined;
+  description?: string | undefined;
+  enabled?: boolean | undefined;
+}
+
+/** A rotated secret keeps signing together with the new one for this long. */
+const OVERLAP_MS = LIMITS.webhookSecretOverlapHours * HOUR_MS;
+/** However often it is rotated: a header has to hold a signature for each. */
+const PREVIOUS_SECRETS_MAX = 4;
+/** Looking a name up must not hold a request for longer; every attempt looks again. */
+const LOOK_UP_MS = 2_000;
+
+/** @throws {ApiError} `invalid_request` for a URL that leads where it must not, a secret that cannot be used, or too many webhooks */
+export async function createWebhook(deps: WebhookDeps, caller: Caller, input: NewWebhook): Promise<JsonText> {
+  refuseBadSecret(input.secret);
+  const secret = input.secret ?? newSecret();
+  const url = await allowedUrl(deps, input.url);
+  const { description, enabled } = input;
+  const events = [...new Set(input.events)];
+  return commitSecret(deps, caller, NO_HOME, (tx) => {
+    if (tx.keys(webhooks, { from: "", to: AFTER_ALL }).length >= LIMITS.webhooksMax) {
+      throw new ApiError("invalid_request", `There can be at most ${LIMITS.webhooksMax} webhooks. Delete one first.`);
+    }
+    const key = tx.bareId();
+    // Before the webhook is there: its own creation is not for it.
+    recordAdmin(tx, caller, "webhook.created", {
+      webhook_id: withPrefix("whk", key),
+      ...traced({ url, events, description, enabled }),
+    });
+    const row: WebhookRow = {
+      url,
+      events,
+      description,
+      enabled,
+      disabledReason: null,
+      secret,
+      previousSecrets: [],
+      createdAt: tx.now,
+      updatedAt: tx.now,
+      failingSince: null,
+    };
+    tx.add(webhooks, key, row);
+    return webhookJson(key, row, secret);
+  });
+}
+
+/** Newest first. */
+export function listWebhooks({ store }: Records, page: Page<WebhookId>): JsonText {
+  const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
+  const rows = store.read((reader) => reader.rows(webhooks, { from: "", to, limit: page.limit + 1, descending: true }));
+  const items = rows.slice(0, page.limit).map(({ key, row }) => ({ id: withPrefix("whk", key), json: webhookJson(key, row) }));
+  return listOf(items, rows.length > page.limit);
+}
+
+export function getWebhook({ store }: Records, id: string): JsonText {
+  const { key, row } = store.read((reader) => findWebhook(reader, id));
+  return webhookJson(key, row);
+}
+
+/**
+ * Changes a webhook; a change of nothing leaves no trace. Enabling starts afresh: events from while it was disabled are not
+ * delivered, and earlier failures are forgotten.
+ */
+export async function updateWebhook(deps: WebhookDeps, caller: Caller, id: string, changes: WebhookChanges): Promise<JsonText> {
+  deps.store.read((reader) => findWebhook(reader, id));
+  const url = changes.url === undefined ? undefined : await allowedUrl(deps, changes.url);
+  const answer = await commitFor(deps, caller, NO_HOME, (tx) => {
+    const { key, row: before } = findWebhook(tx, id);
+    const enabled = changes.enabled ?? before.enabled;
+    const isEnabledAnew = enabled && !before.enabled;
+    const events = changes.events === undefined ? before.events : [...new Set(changes.events)];
+    const description = changes.description ?? before.description;
+    const isSame =
+      (url ?? before.url) === before.url &&
+      toJson(events) === toJson(before.events) &&
+      description === before.description &&
+      enabled === before.enabled;
+    if (isSame) return webhookJson(key, before);
+    const row: WebhookRow = {
+      ...before,
+      url: url ?? before.url,
+      events,
+      description,
+      enabled,
+      updatedAt: Math.max(before.updatedAt, tx.now),
+      // Another receiver has not failed yet.
+      ...(url === undefined || url === before.url ? {} : { failingSince: null, pausedUntil: null }),
+      ...(isEnabledAnew ? { failingSince: null, pausedUntil: null, disabledReason: null } : {}),
+    };
+    tx.put(webhooks, key, row);
+    recordChanges(tx, caller, key, before, row);
+    return webhookJson(key, row);
+  });
+  // Deliveries that were pending when it was disabled continue.
+  deps.webhooks.deliveries.wake();
+  return answer;
+}
+
+/** What was not delivered yet is not delivered any more; a task removes it. */
+export function deleteWebhook(deps: WebhookDeps, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
+  return commitFor(deps, caller, NO_HOME, (tx) => {
+    const { key, row } = findWebhook(tx, id);
+    tx.remove(webhooks, key);
+    recordAdmin(tx, caller, "webhook.deleted", { webhook_id: id, url: originOnly(row.url), reason: reason ?? null });
+    return jsonObject({ object: toJson("webhook"), id: toJson(id), deleted: toJson(true) });
+  });
+}
+
+/** Gives a webhook another secret; the one before signs beside it for a day. */
+export function rotateSecret(deps: WebhookDeps, caller: Caller, id: string, chosen: string | undefined): Promise<JsonText> {
+  refuseBadSecret(chosen);
+  const secret = chosen ?? newSecret();
+  return commitSecret(deps, caller, NO_HOME, (tx) => {
+    const { key, row: before } = findWebhook(tx, id);
+    const { now } = tx;
+    const previous = [{ secret: before.secret, until: now + OVERLAP_MS }, ...before.previousSecrets];
+    const row: WebhookRow = {
+      ...before,
+      secret,
+      previousSecrets: previous.filter(({ until, secret: old }) => until > now && old !== secret).slice(0, PREVIOUS_SECRETS_MAX),
+      updatedAt: Math.max(before.updatedAt, now),
+    };
+    tx.put(webhooks, key, row);
+    recordAdmin(tx, caller, "webhook.secret_rotated", {
+      webhook_id: id,
+      url: originOnly(row.url),
+      previous_valid_until: toIso(now + OVERLAP_MS),
+    });
+    return webhookJson(key, row, secret);
+  });
+}
+
+/** A change that disables it is a trace of its own, so that one action finds whatever stopped the deliveries. */
+function recordChanges(tx: Tx, caller: Caller, key: BareId, before: WebhookRow, after: WebhookRow): void {
+  const isDisabled = before.enabled && !after.enabled;
+  const [from, to] = [traced(before), traced(after)];
+  const names = TRACED.filter((name) => toJson(before[name]) !== toJson(after[name]) && !(isDisabled && name === "enabled"));
+  if (names.length > 0) {
+    const changes = Object.fromEntries(names.map((name) => [name, { from: from[name], to: to[name] }]));
+    recordAdmin(tx, caller, "webhook.updated", { webhook_id: withPrefix("whk", key), changes });
+  }
+  if (isDisabled) recordAdmin(tx, caller, "webhook.disabled", tracedDisabling(key, after));
+}
+
+export function tracedDisabling(key: BareId, { url, disabledReason }: WebhookRow): Record<string, unknown> {
+  return { webhook_id: withPrefix("whk", key), url: originOnly(url), reason: disabledReason };
+}
+
+const TRACED = ["url", "events", "description", "enabled"] as const;
+
+/** What traces say of a webhook. */
+function traced({ url, events, description, enabled }: Pick<WebhookRow, (typeof TRACED)[number]>) {
+  return { url: originOnly(url), events, description, enabled };
+}
+
+/** @throws {ApiError} `resource_not_found` */
+export function findWebhook(reader: Reader, id: string): { key: BareId; row: WebhookRow } {
+  const key = isId("whk", id) ? bare(id) : undefined;
+  const row = key === undefined ? undefined : reader.get(webhooks, key);
+  if (key === undefined || row === undefined) {
+    throw new ApiError("resource_not_found", `There is no webhook ${id.slice(0, 64)}.`, { param: "webhook_id" });
+  }
+  return { key, row };
+}
+
+export function webhookJson(key: BareId, row: WebhookRow, secret?: string): JsonText {
+  return jsonObject({
+    object: toJson("webhook"),
+    id: toJson(withPrefix("whk", key)),
+    url: toJson(row.url),
+    events: toJson(row.events),
+    description: toJson(row.description),
+    enabled: toJson(row.enabled),
+    disabled_reason: toJson(row.disabledReason),
+    failing_since: toJson(row.failingSince === null ? null : toIso(row.failingSince)),
+    secret: secret === undefined ? undefined : toJson(secret),
+    created_at: toJson(toIso(row.createdAt)),
+    updated_at: toJson(toIso(row.updatedAt)),
+  });
+}
+
+function refuseBadSecret(secret: string | undefined): void {
+  const problem = secret === undefined ? undefined : secretProblem(secret);
+  if (problem !== undefined) throw new ApiError("invalid_request", `secret cannot be used. ${problem}`, { param: "secret" });
+}
+
+/** The URL as it was given. A name that is not known now is let through: every attempt looks again. */
+async function allowedUrl({ clock, webhooks: { network } }: WebhookDeps, text: string): Promise<string> {
+  const checked = checkUrl(text);
+  if ("problem" in checked) throw refusedUrl(checked.problem);
+  const target = await within(clock, LOOK_UP_MS, findTarget(checked.url, network));
+  if (target?.kind === "forbidden") throw refusedUrl(refusalOf(checked.url, target.address));
+  return text;
+}
+
+function refusedUrl(reason: string): ApiError {
+  return new ApiError("invalid_request", `url cannot be used. ${reason}`, { param: "url" });
 }

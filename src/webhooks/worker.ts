@@ -28,7 +28,7 @@ import { afterAttempt, webhookAfterAttempt, type Attempt, type Outcomes } from "
 import { Places } from "./places.ts";
 import type { WebhookPolicy } from "./policy.ts";
 import { nextDue, putDelivery, type Next, type Queued } from "./queue.ts";
-import { tracedDisabling } from "./subscriptions.ts";
+import { tracedDisabling } from "./webhooks.ts";
 
 /** When nothing is due; new deliveries wake the task. */
 const IDLE_MS = 60_000;

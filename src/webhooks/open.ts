@@ -1,0 +1,70 @@
+/**
+ * Opens the parts of webhooks: what the API needs of them, and their tasks.
+ *
+ * @module
+ */
+import type { Chance } from "../lib/chance.ts";
+import type { Log } from "../lib/log.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { Connections, systemResolve, type Network } from "../lib/outbound.ts";
+import { webhooks } from "../storage/tables.ts";
+import { Activator, type Task } from "../tasks/task.ts";
+import type { Caller, Records } from "../traces/record.ts";
+import { outboxDrain } from "./outbox.ts";
+import type { WebhookPolicy } from "./policy.ts";
+import { deliveryRetention } from "./retention.ts";
+import type { WebhookDeps } from "./webhooks.ts";
+import { allowing } from "./target.ts";
+import { Worker } from "./worker.ts";
+
+/** How long a connection stays open for the next delivery. */
+const IDLE_CONNECTION_MS = 4_000;
+
+export interface WebhookOptions extends Partial<Omit<Network, "isAllowed">> {
+  /** Allows receivers on this machine: right for a server that only this machine can reach. */
+  loopback?: boolean;
+}
+
+export interface Webhooks {
+  /** For the operations of the API. */
+  readonly webhooks: WebhookDeps["webhooks"];
+  readonly tasks: readonly Task[];
+  /** Woken after a commit that may have left events. */
+  readonly outbox: Pick<Activator, "wake">;
+  stop(): Promise<void>;
+}
+
+/** @param policy - how deliveries are made now; asked at every attempt */
+export function openWebhooks(
+  deps: Records & { log: Log; random: Chance; system: Caller },
+  policy: () => WebhookPolicy,
+  { loopback = true, ...given }: WebhookOptions,
+): Webhooks {
+  const { store, log } = deps;
+  const connections = new Connections({ idleMs: IDLE_CONNECTION_MS, idleMax: LIMITS.webhookSessionsAtOnceMax });
+  const network: Network = {
+    resolve: systemResolve,
+    connections,
+    ...given,
+    isAllowed: (kind) => allowing({ loopback, private: policy().allowPrivate })(kind),
+  };
+  const drain = new Activator();
+  let isStopped = false;
+  const outbox = {
+    wake: () => {
+      if (!isStopped && !store.read((reader) => reader.isEmpty(webhooks))) drain.wake();
+    },
+  };
+  const deliveries = new Activator();
+  const worker = new Worker({ ...deps, outbox, network, policy, activator: deliveries });
+  return {
+    webhooks: { network, deliveries, inFlight: worker.inFlight, outcomes: worker.outcomes },
+    tasks: [outboxDrain(deps, log, drain, deliveries), worker.task, deliveryRetention(deps, log)],
+    outbox,
+    async stop() {
+      isStopped = true;
+      await worker.stop();
+      connections.close();
+    },
+  };
+}
