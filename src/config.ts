@@ -41,11 +41,10 @@ type Texts = Readonly<Record<string, string | undefined>>;
 
 /** `--port N` is `port`. */
 const flagOf = ({ flag = "" }: Setting) => flag.replace(/^--| .*/g, "");
+const START: readonly (readonly [name: string, setting: Setting])[] = Object.entries(START_SETTINGS);
 
 /** The flags of every command. */
-export const FLAGS: readonly string[] = Object.values<Setting>(START_SETTINGS)
-  .map(flagOf)
-  .filter((flag) => flag !== "");
+export const FLAGS: readonly string[] = START.map(([, setting]) => flagOf(setting)).filter((flag) => flag !== "");
 
 /**
  * @param args - what follows the command
@@ -57,7 +56,8 @@ export function readConfig(args: readonly string[], environment: Texts = process
 
 /** @throws {UsageError} as `readConfig` does */
 export function configOf(flags: Texts, environment: Texts = process.env): Config {
-  const start = { ...startDefaults, ...givenOf(START_SETTINGS, flags, environment) } as StartValues;
+  const defaults = Object.fromEntries(START.map(([name, setting]) => [name, setting.default]));
+  const start = { ...defaults, ...givenOf(START, flags, environment) } as StartValues;
   const { tlsCertificate: certificate, tlsKey: key } = start;
   if ((certificate === undefined) !== (key === undefined)) throw new UsageError("--tls-cert and --tls-key go together");
   const tls = certificate === undefined || key === undefined ? undefined : { certificate, key };
@@ -67,19 +67,17 @@ export function configOf(flags: Texts, environment: Texts = process.env): Config
     ...start,
     tls,
     metrics: start.metrics ?? (isPrivateListener({ ...start, tls }) ? "open" : "key"),
-    environment: givenOf(SETTINGS, {}, withSharedKey(environment)),
+    environment: givenOf(Object.entries(SETTINGS), {}, withSharedKey(environment)),
     notifySocket: environment["NOTIFY_SOCKET"] || undefined,
   };
 }
 
-const startDefaults = Object.fromEntries(Object.entries<Setting>(START_SETTINGS).map(([name, setting]) => [name, setting.default]));
-
-/** The settings that flags or variables give; an empty variable gives none. */
-function givenOf(settings: Readonly<Record<string, Setting>>, flags: Texts, environment: Texts): Record<string, unknown> {
-  const given = Object.entries(settings).flatMap(([name, setting]): [string, unknown][] => {
-    const flag = flagOf(setting);
-    const [source, text] = flags[flag] === undefined ? [setting.variable, environment[setting.variable ?? ""]] : [`--${flag}`, flags[flag]];
-    return source === undefined || text === undefined || text === "" ? [] : [[name, read(source, setting, text)]];
+/** The values that flags or variables give; an empty variable gives none. */
+function givenOf(settings: typeof START, flags: Texts, environment: Texts): Record<string, unknown> {
+  const given = settings.flatMap(([name, setting]): [string, unknown][] => {
+    const [flag, variable] = [flagOf(setting), setting.variable ?? ""];
+    const [source, text] = flags[flag] === undefined ? [variable, environment[variable]] : [`--${flag}`, flags[flag]];
+    return text === undefined || text === "" ? [] : [[name, read(source, setting, text)]];
   });
   return Object.fromEntries(given);
 }
@@ -126,4 +124,9 @@ export function parseFlags(
   const empty = names.find((name) => values[name] === "");
   if (empty !== undefined) throw new UsageError(`--${empty} must not be empty`);
   return { flags: values as CommandLine["flags"], has: (name) => values[name] === true, positionals };
+}
+
+/** The flags of every command among those that were given, as they would be written. */
+export function commonFlags(given: CommandLine["flags"]): string[] {
+  return FLAGS.flatMap((flag) => (given[flag] === undefined ? [] : [`--${flag}`, given[flag]]));
 }

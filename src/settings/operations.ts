@@ -2,7 +2,7 @@
  * Reading and changing the settings.
  *
  * Another embedding provider is tried before it is set: it has to answer with vectors that can be used, and what its
- * cosines mean is measured. One that does not work is refused, and the one before stays.
+ * cosines mean is measured. One that does not work is refused, and the previous one stays.
  *
  * @module
  */
@@ -36,7 +36,7 @@ export function getSettings({ settings, embeddings }: SettingsParts): JsonText {
 /** @throws {ApiError} `invalid_request` with the reason, when a provider does not work */
 export async function changeSettings(parts: SettingsParts, caller: Caller, changes: SettingChanges): Promise<JsonText> {
   const { settings, embeddings } = parts;
-  if (!settings.isChangedBy(changes)) return getSettings(parts);
+  if (Object.keys(settings.with(changes).changesSince(settings.with({}))).length === 0) return getSettings(parts);
   if (Object.keys(membersOf("embedding", changes)).length === 0) return commitChanges(parts, caller, changes, undefined);
   return settings.serialize(async () => {
     const prepared = await preparedFor(parts, changes);
@@ -90,7 +90,7 @@ async function preparedFor({ settings, embeddings }: SettingsParts, changes: Set
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
     if (embeddings.isClosed) throw new ApiError("service_unavailable", "Cairn is being stopped. Nothing was changed.", { cause: error });
-    throw new ApiError("invalid_request", `The embedding provider does not work, and the one before stays. ${error.message}`, {
+    throw new ApiError("invalid_request", `The embedding provider does not work, and the previous one stays. ${error.message}`, {
       param: paramOf(error),
       cause: error,
     });

@@ -12,7 +12,6 @@ import { changesIn, GROUPS, membersOf, ofEach, SETTINGS, type SettingName } from
 import { EffectiveSettings } from "./settings.ts";
 
 const Source = OneOf(["default", "environment", "setting", "probes", "built-in"], { description: "Where the value comes from." });
-const Nullable = (type: "number" | "integer", description: string) => Type.Unsafe<number | null>({ type, nullable: true, description });
 
 const REQUEST = { trace_retention_days: 400, region: "eu", webhooks: { timeout: "30s" } };
 const EXAMPLE = describeSettings(new EffectiveSettings({}, changesIn(REQUEST) as SettingsRow), undefined, {}, { ready: 20, owed: 0 });
@@ -26,8 +25,10 @@ const SettingsAnswer = Type.Object(
     embedding: Type.Object(
       {
         ...membersOf("embedding", answered),
-        separation: Nullable("number", "Share of the probes that the provider puts on the right side: 0.5 is chance, 1 perfect."),
-        vector_length: Nullable("integer", "Length of the provider's own vectors."),
+        separation: OrNull(
+          Type.Number({ description: "Share of the probes that the provider puts on the right side: 0.5 is chance, 1 perfect." }),
+        ),
+        vector_length: OrNull(Type.Integer({ description: "Length of the provider's own vectors." })),
         state: Type.Object(
           { available: Type.Boolean(), reason: Type.Optional(Type.String({ description: "What is wrong." })) },
           { description: "Whether searches can be answered." },
@@ -55,7 +56,7 @@ const SettingsChanges = Type.Object(
   {
     ...closed,
     title: "SettingsChanges",
-    description: "What is to be changed. A null takes a setting back to the environment's or the default, and so does an empty text.",
+    description: "The settings to change. A null takes a setting back to the environment's or the default, and so does an empty text.",
     examples: [REQUEST],
   },
 );
@@ -65,7 +66,7 @@ function answeredAs(name: SettingName): TSchema {
   const { schema, description, default: fallback, isSecret } = SETTINGS[name];
   if (isSecret === true) return Type.Object({ set: Type.Boolean(), source: Source }, { description });
   const plain = ONE_OF in schema ? schema : Type.Unsafe({ type: schema["type"] as string });
-  const value = fallback === null ? Type.Unsafe({ ...plain, nullable: true }) : plain;
+  const value = fallback === null ? OrNull(plain) : plain;
   return Type.Object({ value, default: Type.Optional(value), source: Source }, { description });
 }
 

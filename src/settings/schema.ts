@@ -118,7 +118,7 @@ export const START_SETTINGS = {
     "CAIRN_GRAPH_FROM",
     integer(0, 999_999_999),
     undefined,
-    "Number of vectors from which on a graph of them (HNSW) is built; it answers from twice as many on.",
+    "Number of vectors from which a graph of them (HNSW) is built; it answers from twice as many.",
     "200000",
   ),
 } as const;
@@ -134,7 +134,7 @@ export const SETTINGS = {
   trace_retention_days: atRunTime(
     integer(1, SEVEN_YEARS_DAYS),
     365,
-    "How long traces of enterprise keys are kept; for traces from now on.",
+    "How long traces of enterprise keys are kept, in days; applies to new traces.",
   ),
   max_body_bytes: atRunTime(integer(1024, 64 * MIB), LIMITS.bodyBytesMax, "Largest body of a request."),
   region: atRunTime(

@@ -24,14 +24,15 @@ export class EffectiveSettings {
   /** What is given of the embedding provider, through the API or the environment. */
   readonly embedding: EmbeddingSettings;
   readonly webhooks: WebhookPolicy;
+  /** What was set through the API. */
+  readonly row: GivenSettings;
   readonly #given: GivenSettings;
-  readonly #row: GivenSettings;
 
   constructor(environment: GivenSettings, row: SettingsRow) {
     const { "embedding.api_key": apiKey, ...others } = environment;
     // A key goes to the server it was given for, and to no other.
     const isForThisServer = apiKey !== undefined && originOf({ ...others, ...row }) === originOf(others);
-    this.#row = row;
+    this.row = row;
     this.#given = { ...(isForThisServer ? environment : others), ...row };
     this.values = { ...DEFAULTS, ...this.#given };
     this.embedding = membersOf("embedding", this.#given);
@@ -39,7 +40,7 @@ export class EffectiveSettings {
   }
 
   sourceOf(name: SettingName): Source {
-    if (this.#row[name] !== undefined) return "setting";
+    if (this.row[name] !== undefined) return "setting";
     return this.#given[name] === undefined ? "default" : "environment";
   }
 
@@ -58,7 +59,7 @@ export class EffectiveSettings {
    * // { "trace_retention_days": { from: 365, to: 400 }, "embedding.api_key": { from: { set: false }, to: { set: true } } }
    */
   changesSince(before: EffectiveSettings): Record<string, { from: unknown; to: unknown }> {
-    const changed = SETTING_NAMES.filter((name) => this.#row[name] !== before.#row[name] || this.#given[name] !== before.#given[name]);
+    const changed = SETTING_NAMES.filter((name) => this.row[name] !== before.row[name] || this.#given[name] !== before.#given[name]);
     return Object.fromEntries(changed.map((name) => [name, { from: before.#traced(name), to: this.#traced(name) }]));
   }
 
@@ -107,19 +108,14 @@ export class Settings {
 
   /** The effective settings after these changes. */
   with(changes: SettingChanges, reader: Reader = this.#store.latest): EffectiveSettings {
-    return new EffectiveSettings(this.#environment, this.#changed(rowIn(reader), changes));
-  }
-
-  isChangedBy(changes: SettingChanges): boolean {
-    const before = this.#store.read(rowIn);
-    return !Bun.deepEquals(before, this.#changed(before, changes));
+    return new EffectiveSettings(this.#environment, this.#changed(reader.get(settings, ROW) ?? {}, changes));
   }
 
   /** Writes changes; `reload` makes them effective once they are committed. */
   put(tx: Tx, changes: SettingChanges): EffectiveSettings {
-    const row = this.#changed(rowIn(tx), changes);
-    tx.put(settings, ROW, row);
-    return new EffectiveSettings(this.#environment, row);
+    const after = this.with(changes, tx);
+    tx.put(settings, ROW, after.row);
+    return after;
   }
 
   reload(): void {
@@ -134,17 +130,13 @@ export class Settings {
   }
 
   #changed(before: SettingsRow, changes: SettingChanges): SettingsRow {
-    const merged = Object.entries({ ...before, ...changes });
-    const after = Object.fromEntries(merged.filter(([, value]) => value !== undefined && value !== null && value !== "")) as GivenSettings;
+    const merged = Object.entries({ ...before, ...changes }).filter(([, value]) => value !== null && value !== "");
+    const after = Object.fromEntries(merged) as GivenSettings;
     // A key that was given for one server must not be had by naming another one.
     const isMoved = originOf({ ...this.#environment, ...after }) !== originOf({ ...this.#environment, ...before });
     if (isMoved && changes["embedding.api_key"] === undefined) delete after["embedding.api_key"];
     return after;
   }
-}
-
-function rowIn(reader: Reader): SettingsRow {
-  return reader.get(settings, ROW) ?? {};
 }
 
 function originOf({ "embedding.base_url": url = DEFAULTS["embedding.base_url"] }: GivenSettings): string | undefined {
