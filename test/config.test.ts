@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { FLAGS, isPrivateListener, UsageError, parseFlags, readConfig, type Config } from "../src/config.ts";
+import { FLAGS, isPrivateListener, UsageError, parseFlags, readConfig } from "../src/config.ts";
 import { defaultOf, SETTINGS, START_SETTINGS, summaryOf, type Setting } from "../src/settings/schema.ts";
 
 const KEY = "crn_0123456789abcdefghijABCD";
@@ -25,89 +25,75 @@ test("without flags and variables Cairn serves this machine alone, from a direct
   });
 });
 
-const read: { name: string; args?: string[]; environment?: Record<string, string>; config: Partial<Config> }[] = [
-  { name: "a flag", args: ["--port", "9000"], config: { port: 9000 } },
-  { name: "a flag with an equals sign", args: ["--data-dir=/srv/cairn"], config: { dataDirectory: "/srv/cairn" } },
-  { name: "a variable", environment: { CAIRN_HOST: "::1" }, config: { host: "::1" } },
-  { name: "a flag before its variable", args: ["--port", "9000"], environment: { CAIRN_PORT: "9001" }, config: { port: 9000 } },
-  { name: "the last of two", args: ["--port", "1", "--port", "2"], config: { port: 2 } },
-  {
-    name: "an empty variable as none",
-    environment: { CAIRN_PORT: "", CAIRN_API_KEY: "", CAIRN_REGION: "", CAIRN_SIMD: "" },
-    config: { port: 8700, apiKey: undefined, environment: {}, simd: undefined },
-  },
-  { name: "port 0", args: ["--port", "0"], config: { port: 0 } },
-  { name: "port 65535", environment: { CAIRN_PORT: "65535" }, config: { port: 65_535 } },
-  { name: "a log level", environment: { CAIRN_LOG_LEVEL: "silent" }, config: { logLevel: "silent" } },
-  { name: "a key", environment: { CAIRN_API_KEY: KEY }, config: { apiKey: KEY } },
-  { name: "a region", environment: { CAIRN_REGION: "eu" }, config: { environment: { region: "eu" } } },
-  {
-    name: "hosts",
-    environment: { CAIRN_ALLOWED_HOSTS: " a.example, b.example:8443,," },
-    config: { allowedHosts: ["a.example", "b.example:8443"] },
-  },
-  { name: "an instruction set", environment: { CAIRN_SIMD: "sse" }, config: { simd: "sse" } },
-  { name: "how many vectors get a graph", environment: { CAIRN_GRAPH_FROM: "0" }, config: { graphFrom: 0 } },
-  { name: "a directory for native parts", environment: { CAIRN_NATIVE_DIR: "/opt/n" }, config: { nativeDirectory: "/opt/n" } },
-  {
-    name: "a certificate and its key",
-    args: ["--tls-cert", "cert.pem"],
-    environment: { CAIRN_TLS_KEY: "key.pem" },
-    config: { tls: { certificate: "cert.pem", key: "key.pem" }, httpRedirectPort: undefined },
-  },
-  {
-    name: "a port for plain HTTP",
-    args: ["--tls-cert", "cert.pem", "--tls-key", "key.pem", "--http-redirect-port", "80"],
-    config: { httpRedirectPort: 80 },
-  },
-  { name: "a proxy that speaks HTTPS", environment: { CAIRN_REQUIRE_HTTPS: "1" }, config: { requireHttps: true } },
-  { name: "none that does", environment: { CAIRN_REQUIRE_HTTPS: "0" }, config: { requireHttps: false } },
-  { name: "origins", environment: { CAIRN_CORS_ORIGINS: "https://a.example, *" }, config: { corsOrigins: ["https://a.example", "*"] } },
-  {
-    name: "an embedding provider",
-    environment: {
-      CAIRN_EMBEDDING_PROVIDER: "openai",
-      CAIRN_EMBEDDING_BASE_URL: "http://127.0.0.1:1234/v1",
-      CAIRN_EMBEDDING_MODEL: "m",
-      CAIRN_EMBEDDING_API_KEY: "own",
-      OPENAI_API_KEY: "common",
-    },
-    config: {
-      environment: {
-        "embedding.provider": "openai",
-        "embedding.base_url": "http://127.0.0.1:1234/v1",
-        "embedding.model": "m",
-        "embedding.api_key": "own",
-      },
-    },
-  },
-  {
-    name: "webhooks",
-    environment: { CAIRN_WEBHOOK_ALLOW_PRIVATE: "1", CAIRN_WEBHOOK_TIMEOUT: "500ms", CAIRN_WEBHOOK_RETRY_SCHEDULE: "200ms,1s,5m" },
-    config: {
-      environment: { "webhooks.allow_private": true, "webhooks.timeout": "500ms", "webhooks.retry_schedule": "200ms,1s,5m" },
-    },
-  },
-  {
-    name: "the key many tools share",
-    environment: { OPENAI_API_KEY: "common" },
-    config: { environment: { "embedding.api_key": "common" } },
-  },
-  {
-    name: "the key many tools share, for another address of OpenAI's server",
-    environment: { OPENAI_API_KEY: "common", CAIRN_EMBEDDING_BASE_URL: "https://API.openai.com:443/v2" },
-    config: { environment: { "embedding.base_url": "https://API.openai.com:443/v2", "embedding.api_key": "common" } },
-  },
-  { name: "open metrics", args: ["--metrics", "open"], environment: { CAIRN_HOST: "0.0.0.0" }, config: { metrics: "open" } },
-  { name: "metrics for admin keys", environment: { CAIRN_METRICS: "key" }, config: { metrics: "key" } },
-  { name: "no other variable", environment: { PORT: "1", HOST: "0.0.0.0", CAIRN_NOTHING: "x" }, config: { port: 8700, host: "127.0.0.1" } },
-];
+/** A text of each setting that has a variable, and what it stands for. */
+const VALUES: Record<string, [text: string, value: unknown]> = {
+  host: ["::1", "::1"],
+  port: ["65535", 65_535],
+  dataDirectory: ["/srv/cairn", "/srv/cairn"],
+  durability: ["relaxed", "relaxed"],
+  metrics: ["key", "key"],
+  logLevel: ["silent", "silent"],
+  tlsCertificate: ["cert.pem", "cert.pem"],
+  tlsKey: ["key.pem", "key.pem"],
+  httpRedirectPort: ["0", 0],
+  requireHttps: ["1", true],
+  corsOrigins: ["https://a.example, *", ["https://a.example", "*"]],
+  apiKey: [KEY, KEY],
+  allowedHosts: [" a.example, b.example:8443,,", ["a.example", "b.example:8443"]],
+  nativeDirectory: ["/opt/n", "/opt/n"],
+  simd: ["sse", "sse"],
+  graphFrom: ["0", 0],
+  region: ["eu", "eu"],
+  max_store_bytes: [String(2 ** 50), 2 ** 50],
+  "webhooks.allow_private": ["0", false],
+  "webhooks.timeout": ["500ms", "500ms"],
+  "webhooks.retry_schedule": ["200ms,1s,5m", "200ms,1s,5m"],
+  "embedding.provider": ["openai", "openai"],
+  "embedding.base_url": ["http://127.0.0.1:1234/v1", "http://127.0.0.1:1234/v1"],
+  "embedding.model": ["m", "m"],
+  "embedding.api_key": ["own", "own"],
+};
+const TLS = { CAIRN_TLS_CERT: "c", CAIRN_TLS_KEY: "k" };
 
-for (const { name, args = [], environment = {}, config } of read) {
-  test(`the configuration takes ${name}`, () => {
-    expect(readConfig(args, environment)).toMatchObject(config);
+test("every setting is read from its variable, and from its flag, which wins; an empty variable is none", () => {
+  const declared = Object.entries<Setting>({ ...START_SETTINGS, ...SETTINGS }).filter(([, { variable }]) => variable !== undefined);
+  expect(declared.map(([name]) => name)).toEqual(Object.keys(VALUES));
+  for (const [name, { variable = "", flag }] of declared) {
+    const [text, value] = VALUES[name] as [string, unknown];
+    const valueIn = (args: string[], environment: Record<string, string>) => {
+      const { environment: given, ...start } = readConfig(args, { ...TLS, ...environment });
+      return ({ ...start, ...given } as Record<string, unknown>)[name];
+    };
+    expect([name, valueIn([], { [variable]: text })]).toEqual([name, value]);
+    expect([name, valueIn([], { [variable]: "", ...TLS })]).toEqual([name, valueIn([], {})]);
+    if (flag === undefined) continue;
+    const option = flag.replace(/ .*/, "");
+    for (const args of [[option, text], [`${option}=${text}`], [option, "x", option, text]])
+      expect([args, valueIn(args, { [variable]: "x" })]).toEqual([args, value]);
+  }
+});
+
+test("other variables are not read, and one key of many tools is for OpenAI's own server", () => {
+  expect(readConfig([], { PORT: "1", HOST: "0.0.0.0", CAIRN_NOTHING: "x" })).toEqual(readConfig([], {}));
+  const CAIRN_EMBEDDING_BASE_URL = "https://API.openai.com:443/v2";
+  expect(readConfig([], { OPENAI_API_KEY: "common" }).environment).toEqual({ "embedding.api_key": "common" });
+  expect(readConfig([], { OPENAI_API_KEY: "common", CAIRN_EMBEDDING_BASE_URL }).environment).toEqual({
+    "embedding.base_url": CAIRN_EMBEDDING_BASE_URL,
+    "embedding.api_key": "common",
   });
-}
+});
+
+test("a certificate and its key go together, and a port for plain HTTP goes with them", () => {
+  expect(readConfig(["--tls-cert", "c"], { CAIRN_TLS_KEY: "k" }).tls).toEqual({ certificate: "c", key: "k" });
+  for (const args of [
+    ["--tls-cert", "c"],
+    ["--tls-key", "k"],
+  ])
+    expect(() => readConfig(args, {})).toThrow(new UsageError("--tls-cert and --tls-key go together"));
+  expect(() => readConfig(["--http-redirect-port", "80"], {})).toThrow(
+    new UsageError("--http-redirect-port needs --tls-cert and --tls-key"),
+  );
+});
 
 for (const base_url of [
   "http://127.0.0.1:1234/v1",
@@ -117,12 +103,11 @@ for (const base_url of [
   "https://eu.api.openai.com/v1",
 ]) {
   test(`the key many tools share is not for the server at ${base_url}`, () => {
+    const given = { "embedding.base_url": base_url };
     const environment = { CAIRN_EMBEDDING_BASE_URL: base_url, OPENAI_API_KEY: "common" };
-    expect(readConfig([], environment).environment).toEqual({ "embedding.base_url": base_url });
-    expect(readConfig([], { ...environment, CAIRN_EMBEDDING_API_KEY: "own" }).environment).toEqual({
-      "embedding.base_url": base_url,
-      "embedding.api_key": "own",
-    });
+    expect(readConfig([], environment).environment).toEqual(given);
+    const own = { ...environment, CAIRN_EMBEDDING_API_KEY: "own" };
+    expect(readConfig([], own).environment).toEqual({ ...given, "embedding.api_key": "own" });
   });
 }
 
@@ -149,19 +134,13 @@ const NO_LEVEL = "must be one of debug, info, warn, error, silent; got";
 const refused: { args?: string[]; environment?: Record<string, string>; message: string }[] = [
   ...["-1", "8700.5", "0x10", "1e3", " 80", "http"].map((port) => ({ args: [`--port=${port}`], message: `--port ${NO_PORT} "${port}".` })),
   ...["65536", "100000"].map((port) => ({ args: ["--port", port], message: `--port ${NO_PORT} ${port}.` })),
-  { environment: { CAIRN_PORT: "http" }, message: `CAIRN_PORT ${NO_PORT} "http".` },
   { args: ["--log-level", "loud"], message: `--log-level ${NO_LEVEL} "loud".` },
-  { environment: { CAIRN_LOG_LEVEL: "INFO" }, message: `CAIRN_LOG_LEVEL ${NO_LEVEL} "INFO".` },
   ...["port", "data-dir", "host"].map((flag) => ({ args: [`--${flag}=`], message: `--${flag} must not be empty` })),
-  { args: ["--tls-cert", "cert.pem"], message: "--tls-cert and --tls-key go together" },
-  { environment: { CAIRN_TLS_KEY: "key.pem" }, message: "--tls-cert and --tls-key go together" },
-  { args: ["--http-redirect-port", "80"], message: "--http-redirect-port needs --tls-cert and --tls-key" },
-  {
-    args: ["--tls-cert", "c", "--tls-key", "k"],
-    environment: { CAIRN_HTTP_REDIRECT_PORT: "http" },
-    message: `CAIRN_HTTP_REDIRECT_PORT ${NO_PORT} "http".`,
-  },
   ...Object.entries({
+    CAIRN_PORT: `${NO_PORT} "yes".`,
+    CAIRN_HTTP_REDIRECT_PORT: `${NO_PORT} "yes".`,
+    CAIRN_LOG_LEVEL: `${NO_LEVEL} "yes".`,
+    CAIRN_DURABILITY: 'must be one of strict, relaxed; got "yes".',
     CAIRN_REQUIRE_HTTPS: 'must be 0 or 1; got "yes".',
     CAIRN_WEBHOOK_ALLOW_PRIVATE: 'must be 0 or 1; got "yes".',
     CAIRN_EMBEDDING_PROVIDER: 'must be one of local, openai; got "yes".',
