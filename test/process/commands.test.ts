@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { buildBinary } from "../support/binary.ts";
-import { KEY, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
+import { failed, KEY, runCairn, scratchDirectory, startProcess, succeeded, until } from "../support/process.ts";
 
 test("in an empty directory with an empty environment it serves, and prints an admin key at the first start only", async () => {
   using directory = scratchDirectory();
@@ -110,7 +110,7 @@ test("a key made beside a running server works at once, is listed without its se
   const keys = (...args: string[]) => server.command("keys", ...args);
 
   const made = await keys("create", "--name", "helper", "--scopes", "read", "--tier", "pro");
-  expect(made).toEqual({ code: 0, stdout: expect.stringMatching(/^crn_[0-9A-Za-z]{24}\n$/), stderr: "" });
+  expect(made).toEqual(succeeded(/^crn_[0-9A-Za-z]{24}\n$/));
   server.key = made.stdout.trim();
   const { status, headers } = await server.get("/v1/sessions");
   expect({ status, limit: headers.get("x-ratelimit-limit") }).toEqual({ status: 200, limit: "1000" });
@@ -124,7 +124,7 @@ test("a key made beside a running server works at once, is listed without its se
   expect(listed.stdout).not.toContain(server.key);
   expect(listed.stdout).toContain(`${KEY.slice(0, 8)}…  admin  enterprise`);
 
-  expect(await keys("revoke", id)).toEqual({ code: 0, stdout: `Revoked ${id}\n`, stderr: "" });
+  expect(await keys("revoke", id)).toEqual(succeeded(`Revoked ${id}\n`));
   expect((await server.get("/v1/sessions")).status).toBe(401);
   for (const gone of [id, "key_000000000000"])
     expect(await keys("revoke", gone)).toMatchObject({ code: 1, stderr: `cairn: There is no API key ${gone}.\n` });
@@ -192,11 +192,7 @@ test("a key rolled beside a running server is printed alone, and the old one wor
 
   const second = await keys("roll", successor, "--overlap", "0");
   expect([second.code, await statusWith(newer), await statusWith(second.stdout.trim())]).toEqual([0, 401, 200]);
-  expect(await keys("roll", old.id)).toEqual({
-    code: 1,
-    stdout: "",
-    stderr: `cairn: API key ${old.id} has been rolled already; ${successor} came in its place.\n`,
-  });
+  expect(await keys("roll", old.id)).toEqual(failed(`cairn: API key ${old.id} has been rolled already; ${successor} came in its place.\n`));
   expect(await keys("roll", successor)).toMatchObject({ code: 1, stderr: `cairn: API key ${successor} has ended. Make a new one.\n` });
 
   expect(await server.stop()).toBe(0);
@@ -252,12 +248,7 @@ test("an answer that cannot be written ends every command with code 1 and the re
   ];
   for (const args of commands) {
     const ended = await runCairn(args, { through: ["sh", "-c", 'exec "$0" "$@" >/dev/full'] });
-    expect({ args, ...ended }).toEqual({
-      args,
-      code: 1,
-      stdout: "",
-      stderr: expect.stringMatching(/^(.*\n)?cairn: Standard output cannot be written: the disk is full\..*\n$/),
-    });
+    expect({ args, ...ended }).toEqual({ args, ...failed(/^(.*\n)?cairn: Standard output cannot be written: the disk is full\..*\n$/) });
   }
   const lost = (await runCairn(["keys", "list", ...data])).stdout.split("\n").filter((line) => line.includes("enterprise"));
   expect(lost).toHaveLength(2);

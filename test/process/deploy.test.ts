@@ -12,7 +12,7 @@ import { readConfig } from "../../src/config.ts";
 import { CACHE_BYTES_MAX, LIMITS } from "../../src/lib/limits.ts";
 import { SETTINGS, START_SETTINGS, type Setting } from "../../src/settings/schema.ts";
 import { buildBinary } from "../support/binary.ts";
-import { ownMounts, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
+import { ownMounts, runCairn, scratchDirectory, startProcess, succeeded, until } from "../support/process.ts";
 import { bindDatagrams } from "../support/unix-datagrams.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -245,7 +245,7 @@ test("the container's health check is a command that says of the container's own
   const within = { ...environment, CAIRN_PORT: "0", CAIRN_DATA_DIR: directory.path };
   await using server = await startProcess({ dataDirectory: directory.path, environment: within });
   const asked = await runCairn(args, { environment: { ...environment, CAIRN_PORT: new URL(server.address).port } });
-  expect(asked).toEqual({ code: 0, stdout: "ready\n", stderr: "" });
+  expect(asked).toEqual(succeeded("ready\n"));
   const rebound = await fetch(`${server.address.replace("0.0.0.0", "127.0.0.1")}/health`, { headers: { Host: "evil.example" } });
   expect(rebound.status).toBe(403);
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { diskShim, type DiskShim } from "../support/disk-shim.ts";
-import { runCairn, scratchDirectory, startProcess, until, type CairnProcess, type Scratch } from "../support/process.ts";
+import { failed, runCairn, scratchDirectory, startProcess, until, type CairnProcess, type Scratch } from "../support/process.ts";
 import { bindDatagrams } from "../support/unix-datagrams.ts";
 
 /** EX_IOERR of sysexits.h, as the README says. */
@@ -195,11 +195,7 @@ test("relaxed: a flush that fails is answered 503 that says nothing is known, an
   const { id } = await server.createSession();
   shim.fail("sync", "EIO");
   expect((await update(server)).body.error).toMatchObject({ code: "service_unavailable", message: unknown });
-  expect(await runCairn(["keys", "create", "--data-dir", dataDirectory], { environment })).toEqual({
-    code: 1,
-    stdout: "",
-    stderr: `cairn: ${unknown}\n`,
-  });
+  expect(await runCairn(["keys", "create", "--data-dir", dataDirectory], { environment })).toEqual(failed(`cairn: ${unknown}\n`));
   expect(await server.stop()).toBe(0);
 
   await using strict = await startProcess({ dataDirectory, environment });

@@ -1,13 +1,10 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { runCairn, scratchDirectory, startProcess } from "../support/process.ts";
+import { failed, runCairn, scratchDirectory, startProcess } from "../support/process.ts";
 
 const tls = (name: string) => join(import.meta.dir, "../support/tls", name);
-const notReady = (address: string, why: RegExp) => ({
-  code: 1,
-  stdout: "",
-  stderr: expect.stringMatching(new RegExp(`^cairn: ${address.replaceAll(/[[\].]/g, "\\$&")} is not ready: ${why.source}\n$`)) as string,
-});
+const notReady = (address: string, why: RegExp) =>
+  failed(expect.stringMatching(new RegExp(`^cairn: ${address.replaceAll(/[[\].]/g, "\\$&")} is not ready: ${why.source}\n$`)));
 const READY = { code: 0, stdout: "ready\n", stderr: "" };
 
 test("cairn health ends with 0 while the server of the same settings is ready, makes no directory, and ends with 1 when it is gone", async () => {

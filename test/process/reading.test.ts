@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { chmodSync, chownSync, cpSync, existsSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ownMounts, runCairn, scratchDirectory, startProcess, type Ended } from "../support/process.ts";
+import { failed, ownMounts, runCairn, scratchDirectory, startProcess, succeeded, type Ended } from "../support/process.ts";
 
 const NOBODY = 65_534;
 
@@ -52,20 +52,15 @@ for (const { name, hasLock } of [
     const through = readOnly(data);
     const run = (...args: string[]) => runCairn([...args, "--data-dir", data], { through });
     const backup = directory.at("backup");
-    expect(await run("doctor")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^Nothing is wrong: /) as string, stderr: "" });
+    expect(await run("doctor")).toMatchObject(succeeded(/^Nothing is wrong: /));
     expect(await run("export")).toMatchObject({ code: 0, stdout: expect.stringContaining(sessionId.slice("sess_".length)) as string });
     expect(await run("export", "--salvage")).toMatchObject({ code: 0, stderr: "Nothing is left out.\n" });
-    expect(await run("keys", "list")).toMatchObject({ code: 0, stdout: expect.stringMatching(/^key_/) as string, stderr: "" });
+    expect(await run("keys", "list")).toMatchObject(succeeded(/^key_/));
     expect(await run("backup", backup)).toMatchObject({ code: 0, stderr: "" });
     const writing = [["serve", "--port", "0"], ["keys", "create"], ["doctor", "--fix"], ["rebuild-index"], ["restore", backup, "--force"]];
     for (const args of writing) {
       const ended = await run(...args);
-      expect({ args, ...ended }).toEqual({
-        args,
-        code: 1,
-        stdout: "",
-        stderr: expect.stringMatching(/^cairn: .*(cannot be (written|locked)|must not be written).*\.\n$/) as string,
-      });
+      expect({ args, ...ended }).toEqual({ args, ...failed(/^cairn: .*(cannot be (written|locked)|must not be written).*\.\n$/) });
       expect(ended.stderr).not.toMatch(/\bE[A-Z]{3,}\b/);
     }
     expect(readdirSync(data, { recursive: true, encoding: "utf8" }).toSorted()).toEqual(before);
@@ -109,9 +104,7 @@ test("started with less than 64 MiB free a server answers reads and refuses chan
     const ended = await runCairn([...args, "--data-dir", directory.path], { through: full });
     expect({ args, ...ended }).toEqual({
       args,
-      code: 1,
-      stdout: "",
-      stderr: `cairn: The files of the store in ${directory.path} cannot be made: the disk is full.\n`,
+      ...failed(`cairn: The files of the store in ${directory.path} cannot be made: the disk is full.\n`),
     });
   }
 });
@@ -130,7 +123,7 @@ test("a data directory that its user alone may look into is not taken for one wi
       const says = expect.stringMatching(
         /^cairn: .*data cannot be .*: its mode, or that of a directory above it, does not allow it\./,
       ) as string;
-      expect({ args, ...ended }).toEqual({ args, code: 1, stdout: "", stderr: says });
+      expect({ args, ...ended }).toEqual({ args, ...failed(says) });
     }
   } finally {
     chmodSync(data, 0o700);
@@ -182,7 +175,7 @@ test("a path that is none is a sentence without a code of the system, and leaves
   ];
   for (const { args, says } of cases) {
     const { code, stdout, stderr }: Ended = await runCairn(args);
-    expect({ args, code, stdout, stderr }).toEqual({ args, code: 1, stdout: "", stderr: expect.stringContaining(says) as string });
+    expect({ args, code, stdout, stderr }).toEqual({ args, ...failed(expect.stringContaining(says)) });
     expect(stderr).not.toMatch(/\bE[A-Z]{3,}\b|\n./);
     expect(readdirSync(directory.path)).toEqual(["file"]);
   }

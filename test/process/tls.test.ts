@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { generateKeyPairSync } from "node:crypto";
 import { join } from "node:path";
-import { runCairn, scratchDirectory, startProcess } from "../support/process.ts";
+import { failed, runCairn, scratchDirectory, startProcess } from "../support/process.ts";
 
 const CERTIFICATE = join(import.meta.dir, "../support/tls/certificate.pem");
 const PRIVATE_KEY = join(import.meta.dir, "../support/tls/key.pem");
@@ -56,11 +56,7 @@ test("a certificate without its key, or one that cannot be read, ends the start 
   expect(await serve("--http-redirect-port", "8080")).toMatchObject({ code: 2, stderr: expect.stringContaining("needs --tls-cert") });
   const missing = directory.at("none.pem");
   const refused = async (certificate: string, key: string, message: string) =>
-    expect(await serve("--tls-cert", certificate, "--tls-key", key)).toMatchObject({
-      code: 1,
-      stdout: "",
-      stderr: expect.stringContaining(message),
-    });
+    expect(await serve("--tls-cert", certificate, "--tls-key", key)).toMatchObject(failed(expect.stringContaining(message)));
   await refused(missing, PRIVATE_KEY, `${missing} cannot be read`);
   await refused(PRIVATE_KEY, PRIVATE_KEY, `${PRIVATE_KEY} must hold a certificate in PEM form`);
   await refused(CERTIFICATE, CERTIFICATE, `${CERTIFICATE} must hold a private key without a passphrase in PEM form`);
@@ -76,11 +72,9 @@ test("a port for plain HTTP that is taken ends the start whole, and what says no
   using taken = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response() });
   const port = taken.port ?? 0;
   const serve = ["serve", "--port", "0", "--data-dir", directory.path, "--http-redirect-port", String(port)];
-  expect(await runCairn(serve, { environment: tls })).toEqual({
-    code: 1,
-    stdout: "",
-    stderr: `cairn: Cannot listen on 127.0.0.1, port ${port}: something else listens there.\n`,
-  });
+  expect(await runCairn(serve, { environment: tls })).toEqual(
+    failed(`cairn: Cannot listen on 127.0.0.1, port ${port}: something else listens there.\n`),
+  );
   await taken.stop(true);
   await using cairn = await startProcess({
     dataDirectory: directory.path,

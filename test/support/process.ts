@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { expect } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -23,7 +24,7 @@ const LOOK_SECONDS = 30;
 export interface Scratch extends Disposable {
   path: string;
   /** The path of a name in it. */
-  at(name: string): string;
+  at: (name: string) => string;
 }
 
 /** A directory that goes with its block. */
@@ -65,6 +66,13 @@ export interface Ended {
   stdout: string;
   stderr: string;
 }
+
+const said = (text: unknown) => (text instanceof RegExp ? expect.stringMatching(text) : text) as string;
+
+/** The end of a command that fails, with what it says on standard error. */
+export const failed = (stderr: unknown): Ended => ({ code: 1, stdout: "", stderr: said(stderr) });
+/** The end of one that succeeds and says nothing on standard error. */
+export const succeeded = (stdout: unknown): Ended => ({ code: 0, stdout: said(stdout), stderr: "" });
 
 export interface RunOptions {
   directory?: string;
