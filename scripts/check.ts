@@ -35,8 +35,11 @@ const LINT = [
   ...CODE,
 ];
 
-/** Long, because machines can be slow: it only ends what hangs. */
-const TEST_TIMEOUT_MS = "120000";
+/** On every processor, the slowest files of the last run first. The timeout only ends what hangs: machines can be slow. */
+const TESTS = [
+  ..."test --parallel --no-isolate --randomize --only-failures --timeout 120000".split(" "),
+  ..."--timings=.tools/test-timings.json --update-timings".split(" "),
+];
 
 const CHECKS: readonly Check[] = [
   { name: "types", command: [...tool("tsc"), "--noEmit"] },
@@ -50,7 +53,7 @@ function tool(name: string): string[] {
   return [`node_modules/.bin/${name}`];
 }
 
-/** All at once, then the tests alone: those measure time, and some use the executable. */
+/** All at once, then the tests: some measure time, and some use the executable. */
 async function check(): Promise<boolean> {
   const outcomes = await Promise.all(CHECKS.map(runCheck));
   const testsPassed = await runTests();
@@ -64,7 +67,7 @@ async function runCheck({ name, command }: Check): Promise<Outcome> {
 }
 
 async function runTests(): Promise<boolean> {
-  const { passed, output } = await run(["test", "--randomize", "--only-failures", "--timeout", TEST_TIMEOUT_MS]);
+  const { passed, output } = await run(TESTS);
   if (!passed) console.log(`tests: FAILED\n${output}`);
   // What fails outside of any test, like a file that cannot be read, ends the run without being counted.
   const failed = Math.max(countIn(output, "fail"), passed ? 0 : 1);
