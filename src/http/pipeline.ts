@@ -23,7 +23,7 @@ import { checkIdempotencyKey } from "./idempotency.ts";
 import type { Metrics } from "./metrics.ts";
 import type { BodySettings, CheckedCall, Operation } from "./operation.ts";
 import { asArrived, pathOf } from "./path.ts";
-import { parameterNames, readQuery } from "./query.ts";
+import { parametersOf, readQuery } from "./query.ts";
 import { RateLimiter, rateLimitHeaders } from "./rate-limit.ts";
 import { requestIdOf } from "./request-id.ts";
 import { Sending } from "./sending.ts";
@@ -145,9 +145,8 @@ export class Pipeline {
     this.#sending.refuseWithoutRoom(key.id);
     refuseDeclaredBody(headers, this.#parts.settings.values.max_body_bytes);
     const caller = this.#callerOf(exchange, key);
-    const call = operation.takesQuery
-      ? operation.check(caller, params, readQuery(url, operation.endpoint.query), parameterNames(url))
-      : operation.check(caller, params);
+    const sent = operation.takesQuery ? parametersOf(url) : undefined;
+    const call = operation.check(caller, params, sent && readQuery(sent, operation.endpoint.query), sent?.keys());
     return operation.takesBody ? this.#answerWithBody(operation, exchange.request, call) : operation.run(call);
   }
 

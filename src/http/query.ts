@@ -15,11 +15,14 @@ const UNESCAPED_OFFSET = /(T.*) (\d\d(?::?\d\d)?)$/i;
 /** Longer than any time with its offset: the pattern would be slow on longer texts. */
 const TIME_LENGTH_MAX = 64;
 
-/** Reads the parameters that the schema knows; of a repeated one the first counts, unless the schema has an array. */
-export function readQuery(url: string, schema: TObject): Record<string, unknown> {
+/** Returns the parameters of a URL, known or not. */
+export function parametersOf(url: string): URLSearchParams {
   const start = url.indexOf("?");
-  if (start === -1) return {};
-  const sent = new URLSearchParams(url.slice(start + 1));
+  return new URLSearchParams(start === -1 ? "" : url.slice(start + 1));
+}
+
+/** Reads the parameters that the schema knows; of a repeated one the first counts, unless the schema has an array. */
+export function readQuery(sent: URLSearchParams, schema: TObject): Record<string, unknown> {
   const query: Record<string, unknown> = {};
   for (const [name, property] of Object.entries<TSchema>(schema.properties)) {
     if (property["type"] === "array") {
@@ -30,12 +33,6 @@ export function readQuery(url: string, schema: TObject): Record<string, unknown>
     if (text !== null) query[name] = valueOf(text, property);
   }
   return query;
-}
-
-/** Returns the names of all parameters that were sent, known or not. */
-export function parameterNames(url: string): Iterable<string> {
-  const start = url.indexOf("?");
-  return start === -1 ? [] : new URLSearchParams(url.slice(start + 1)).keys();
 }
 
 /** Returns the names of the parameters of all lists of an API. */

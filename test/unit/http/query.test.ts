@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { Type } from "@sinclair/typebox";
-import { readQuery } from "../../../src/http/query.ts";
+import { parametersOf, readQuery } from "../../../src/http/query.ts";
 import { Timestamp } from "../../../src/http/types.ts";
 
 const SCHEMA = Type.Object({
@@ -39,6 +39,6 @@ const cases: { query: string; read: Record<string, unknown> }[] = [
 
 for (const { query, read } of cases) {
   test(`the query ${JSON.stringify(query)} is read as ${JSON.stringify(read)}`, () => {
-    expect(readQuery(`http://localhost/v1/traces${query}`, SCHEMA)).toEqual(read);
+    expect(readQuery(parametersOf(`http://localhost/v1/traces${query}`), SCHEMA)).toEqual(read);
   });
 }
