@@ -825,8 +825,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "the secret of a webhook is shown by GET",
     file: "src/webhooks/webhooks.ts",
-    find: "secret: secret === undefined ? undefined : toJson(secret),",
-    replace: "secret: toJson(row.secret),",
+    find: "    secret,\n    created_at: toIso(row.createdAt),",
+    replace: "    secret: row.secret,\n    created_at: toIso(row.createdAt),",
     tests: [WEBHOOKS],
   },
 ];

@@ -11,11 +11,11 @@ import { randomBase62 } from "../lib/base62.ts";
 import { DAY_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, isId, NO_HOME, type KeyId } from "../lib/ids.ts";
-import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { hasScope, type Scope } from "../lib/scopes.ts";
-import { toIso } from "../lib/time.ts";
+import { isoOrNull, toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
@@ -240,7 +240,7 @@ export function deleteKey(
     tx.remove(apiKeys, hash);
     tx.put(deletedKeys, hash, { deletedAt: tx.now });
     recordAdmin(tx, caller, "api_key.revoked", { ...tracedKey(row), reason: reason ?? null });
-    return jsonObject({ object: toJson("api_key"), id: toJson(row.id), deleted: toJson(true) });
+    return toJson({ object: "api_key", id: row.id, deleted: true });
   });
 }
 
@@ -306,26 +306,21 @@ function addKey(tx: Tx, secret: string, input: Omit<ApiKeyRow, "id" | "prefix" |
 }
 
 function keyJson(row: ApiKeyRow, lastUsedAt: number | null, secret?: string): JsonText {
-  const time = (at: number | null) => toJson(isoOrNull(at));
-  return jsonObject({
-    object: toJson("api_key"),
-    id: toJson(row.id),
-    name: toJson(row.name),
-    prefix: toJson(row.prefix),
-    key: secret === undefined ? undefined : toJson(secret),
-    scopes: toJson(row.scopes),
-    tier: toJson(row.tier),
-    rate_limit: toJson({ per_minute: row.perMinute, burst: row.burst }),
-    created_at: time(row.createdAt),
-    expires_at: time(row.expiresAt),
-    last_used_at: time(lastUsedAt),
-    rolled_from: toJson(row.rolledFrom ?? null),
-    rolled_to: toJson(row.rolledTo ?? null),
+  return toJson({
+    object: "api_key",
+    id: row.id,
+    name: row.name,
+    prefix: row.prefix,
+    key: secret,
+    scopes: row.scopes,
+    tier: row.tier,
+    rate_limit: { per_minute: row.perMinute, burst: row.burst },
+    created_at: toIso(row.createdAt),
+    expires_at: isoOrNull(row.expiresAt),
+    last_used_at: isoOrNull(lastUsedAt),
+    rolled_from: row.rolledFrom ?? null,
+    rolled_to: row.rolledTo ?? null,
   });
-}
-
-function isoOrNull(at: number | null): string | null {
-  return at === null ? null : toIso(at);
 }
 
 function newSecret(): string {

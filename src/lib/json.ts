@@ -15,21 +15,14 @@ export function toJson(value: unknown): JsonText {
   return JSON.stringify(value) as JsonText;
 }
 
-export const EMPTY_OBJECT = "{}" as JsonText;
-
-/** One JSON object from members that are JSON already; a member that is undefined is left out. */
-export function jsonObject(members: Record<string, JsonText | undefined>): JsonText {
-  let text = "";
-  for (const name of Object.keys(members)) {
-    const value = members[name];
-    if (value !== undefined) text += `${text === "" ? "{" : ","}"${name}":${value}`;
-  }
-  return (text === "" ? "{}" : `${text}}`) as JsonText;
+/** The members of a plain object, as they stand in its JSON between the braces. */
+export function jsonMembers(object: object): string {
+  return toJson(object).slice(1, -1);
 }
 
 /**
  * One JSON object from the members of a plain one, members that are JSON already, and perhaps those of another plain one; a
- * member that is undefined is left out. Half as fast as a template, and four times as fast as one `JSON.stringify` a member.
+ * member that is undefined is left out. For a session it takes 0.5 µs; a template 0.3, one `JSON.stringify` for each member 1.2.
  *
  * @param more - has a member
  * @example jsonWith({ object: "version", version }, { state })

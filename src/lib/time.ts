@@ -19,6 +19,10 @@ export const toIso = memoize((ms: number): string =>
   new Date(Number.isNaN(ms) ? 0 : Math.min(Math.max(ms, -DATE_MS_MAX), DATE_MS_MAX)).toISOString(),
 );
 
+export function isoOrNull(ms: number | null): string | null {
+  return ms === null ? null : toIso(ms);
+}
+
 /**
  * Unix milliseconds of an instant with an offset (`Z`, `+02:00`) or without one, which is read as UTC.
  *

@@ -11,7 +11,7 @@ import { textBytes } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { FairSemaphore } from "../lib/fair-semaphore.ts";
 import { bare, homeOf, isId, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
-import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { codePointLength, firstCodePoints } from "../lib/text.ts";
@@ -82,13 +82,13 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
       action: "memory.created",
       sessionId: session.id,
       userId: row.userId,
-      details: {
-        memory_id: toJson(id),
+      details: toJson({
+        memory_id: id,
         content_preview: preview(row.content),
-        type: toJson(row.type),
-        tags: toJson(row.tags),
-        embedded: toJson(row.embedding !== undefined),
-      },
+        type: row.type,
+        tags: row.tags,
+        embedded: row.embedding !== undefined,
+      }),
       record: json,
     });
     return json;
@@ -119,17 +119,17 @@ export function newEmbedding(tx: Tx, memory: BareId, embedding: Embedding): NonN
 /** A memory as the wire has it. A vector of a provider before, whose label is below the first, counts as none. */
 function memoryJson(id: MemoryId, row: MemoryRow, firstLabel: number): JsonText {
   const embedding = row.embedding === undefined || row.embedding.label < firstLabel ? undefined : row.embedding;
-  return jsonObject({
-    object: toJson("memory"),
-    id: toJson(id),
-    session_id: toJson(row.sessionId),
-    content: toJson(row.content),
-    type: toJson(row.type),
-    tags: toJson(row.tags),
-    metadata: toJson(row.metadata),
-    created_at: toJson(toIso(row.createdAt)),
-    embedding_id: embedding === undefined ? undefined : toJson(embedding.id),
-    vector_available: toJson(embedding !== undefined),
+  return toJson({
+    object: "memory",
+    id,
+    session_id: row.sessionId,
+    content: row.content,
+    type: row.type,
+    tags: row.tags,
+    metadata: row.metadata,
+    created_at: toIso(row.createdAt),
+    embedding_id: embedding?.id,
+    vector_available: embedding !== undefined,
   });
 }
 
@@ -283,11 +283,11 @@ export async function updateMemory(parts: MemoryParts, caller: Caller, id: strin
       action: "memory.updated",
       sessionId: row.sessionId,
       userId: row.userId,
-      details: {
-        memory_id: toJson(memoryId),
-        content_changed: toJson(contentChanged),
-        tags_changed: toJson(toJson(row.tags) !== toJson(before.tags)),
-      },
+      details: toJson({
+        memory_id: memoryId,
+        content_changed: contentChanged,
+        tags_changed: toJson(row.tags) !== toJson(before.tags),
+      }),
     });
     return memoryJson(memoryId, row, firstLabelOf(tx));
   });
@@ -314,9 +314,9 @@ export async function deleteMemory(parts: MemoryParts, caller: Caller, id: strin
       action: "memory.deleted",
       sessionId: memory.row.sessionId,
       userId: memory.row.userId,
-      details: { memory_id: toJson(memory.id), content_preview: preview(memory.row.content), reason: toJson(reason ?? null) },
+      details: toJson({ memory_id: memory.id, content_preview: preview(memory.row.content), reason: reason ?? null }),
     });
-    return jsonObject({ object: toJson("memory"), id: toJson(memory.id), deleted: toJson(true) });
+    return toJson({ object: "memory", id: memory.id, deleted: true });
   });
   parts.vectors.changed();
   return answer;
@@ -340,6 +340,6 @@ function refuseLongContent(content: string): void {
   }
 }
 
-function preview(content: string): JsonText {
-  return toJson(firstCodePoints(content, LIMITS.contentPreviewLength));
+function preview(content: string): string {
+  return firstCodePoints(content, LIMITS.contentPreviewLength);
 }

@@ -8,7 +8,7 @@
  */
 import { fromBase62 } from "../lib/base62.ts";
 import { bare, BARE_ID_LENGTH, withPrefix, type BareId } from "../lib/ids.ts";
-import { EMPTY_OBJECT } from "../lib/json.ts";
+import { toJson } from "../lib/json.ts";
 import { readable } from "../storage/bad-rows.ts";
 import { AFTER_ALL, numberKey, versionKey } from "../storage/keys.ts";
 import { firstLabelOf, LABEL_BYTES, nextLabelOf, removeVector } from "../storage/memory-records.ts";
@@ -188,7 +188,7 @@ function putEmptyState(tx: Tx, session: BareId): void {
     reasoning: "The state was lost; cairn doctor --fix put an empty one in its place.",
     actor: "system",
     source: "initial",
-    body: EMPTY_OBJECT,
+    body: toJson({}),
   });
 }
 

@@ -59,7 +59,7 @@ function expire(tx: Tx, records: ExpiryParts, timer: Caller, expiryKey: string):
     action: "session.expired",
     sessionId: id,
     userId: row.userId,
-    details: { ttl_seconds: toJson(row.ttlSeconds), last_activity: toJson(toIso(row.updatedAt)) },
+    details: toJson({ ttl_seconds: row.ttlSeconds, last_activity: toIso(row.updatedAt) }),
     record: sessionJson(id, row, readState(tx, key, row.version)),
   });
   removeSession(tx, key, { memories: records.settings.values.memories_on_expiry === "delete" });

@@ -8,7 +8,7 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { bare, isId, type BareId, type SessionId } from "../lib/ids.ts";
-import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader } from "../storage/access.ts";
@@ -40,7 +40,12 @@ export function laterOf(before: SessionRow, now: number): number {
 
 /** A session as the wire has it. */
 export function sessionJson(id: SessionId, row: SessionRow, state: JsonText): JsonText {
-  return `{"object":"session","id":"${id}","agent_id":${toJson(row.agentId)},"user_id":${toJson(row.userId)},"created_at":"${toIso(row.createdAt)}","updated_at":"${toIso(row.updatedAt)}","state":${state},"state_version":${row.version},"metadata":${toJson(row.metadata)},"memory_count":${row.memoryCount},"turn_count":${row.turnCount},"ttl_expires_at":"${toIso(row.expiresAt)}"}` as JsonText;
+  const { agentId, userId, createdAt, updatedAt, version, metadata, memoryCount, turnCount, expiresAt } = row;
+  return jsonWith(
+    { object: "session", id, agent_id: agentId, user_id: userId, created_at: toIso(createdAt), updated_at: toIso(updatedAt) },
+    { state },
+    { state_version: version, metadata, memory_count: memoryCount, turn_count: turnCount, ttl_expires_at: toIso(expiresAt) },
+  );
 }
 
 /**

@@ -7,7 +7,7 @@
  */
 import { textBytes } from "../lib/cache.ts";
 import { bare, homeOf, homeOfUser, type SessionId } from "../lib/ids.ts";
-import { jsonObject, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { jsonWith, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import type { Tx } from "../storage/access.ts";
 import { hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
@@ -36,7 +36,7 @@ export function createSession(records: Records, caller: Caller, input: NewSessio
       action: "session.created",
       sessionId: id,
       userId: row.userId,
-      details: { agent_id: toJson(row.agentId), user_id: toJson(row.userId), initial_state: input.initialState },
+      details: jsonWith({ agent_id: row.agentId, user_id: row.userId }, { initial_state: input.initialState }),
       record: json,
     });
     return json;
@@ -129,10 +129,7 @@ export function updateSession(
       action: "session.updated",
       sessionId: session.id,
       userId: row.userId,
-      details: {
-        metadata_diff: toJson(difference),
-        ttl_seconds: changes.ttlSeconds === undefined ? undefined : toJson(changes.ttlSeconds),
-      },
+      details: toJson({ metadata_diff: difference, ttl_seconds: changes.ttlSeconds }),
       record: json,
     });
     return json;
@@ -161,7 +158,7 @@ export function forkSession(records: Records, caller: Caller, id: string, versio
       action: "session.forked",
       sessionId: fork.id,
       userId: fork.row.userId,
-      details: { source_session_id: toJson(source.id), source_session: toJson(source.id), fork_version: toJson(forkVersion) },
+      details: toJson({ source_session_id: source.id, source_session: source.id, fork_version: forkVersion }),
       record: fork.json,
     });
     return fork.json;
@@ -177,15 +174,15 @@ export function deleteSession(records: Records, caller: Caller, id: string, reas
       action: "session.deleted",
       sessionId: session.id,
       userId: row.userId,
-      details: {
-        session_id: toJson(session.id),
-        reason: toJson(reason ?? null),
-        turn_count: toJson(row.turnCount),
-        memory_count: toJson(row.memoryCount),
-      },
+      details: toJson({
+        session_id: session.id,
+        reason: reason ?? null,
+        turn_count: row.turnCount,
+        memory_count: row.memoryCount,
+      }),
       record: sessionJson(session.id, row, readState(tx, session.key, row.version)),
     });
     removeSession(tx, session.key, { memories: true });
-    return jsonObject({ object: toJson("session"), id: toJson(session.id), deleted: toJson(true) });
+    return toJson({ object: "session", id: session.id, deleted: true });
   });
 }

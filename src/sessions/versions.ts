@@ -8,7 +8,7 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { homeOf, type BareId } from "../lib/ids.ts";
-import { jsonObject, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { invariant } from "../lib/invariant.ts";
 import { toIso } from "../lib/time.ts";
 import { fromBase62 } from "../lib/base62.ts";
@@ -85,11 +85,7 @@ export function updateState(records: Records, caller: Caller, id: string, update
       reasoning: update.reasoning,
       trace: (version) => ({
         action: "state.updated",
-        details: {
-          reasoning: update.reasoning === undefined ? undefined : toJson(update.reasoning),
-          state_diff: toJson(diffObjects(before, update.state)),
-          version: toJson(version),
-        },
+        details: toJson({ reasoning: update.reasoning, state_diff: diffObjects(before, update.state), version }),
       }),
     });
   });
@@ -114,7 +110,7 @@ export function rollbackSession(records: Records, caller: Caller, id: string, ro
       reasoning: rollback.reason,
       trace: () => ({
         action: "state.rolled_back",
-        details: { from_version: toJson(session.row.version), to_version: toJson(version), reason: toJson(rollback.reason ?? null) },
+        details: toJson({ from_version: session.row.version, to_version: version, reason: rollback.reason ?? null }),
       }),
     });
   });
@@ -178,13 +174,6 @@ export function getVersion({ store, quotas }: Records, id: string, version: stri
 }
 
 function versionJson(version: number, row: VersionRow, state?: JsonText): JsonText {
-  return jsonObject({
-    object: toJson("version"),
-    version: toJson(version),
-    created_at: toJson(toIso(row.createdAt)),
-    reasoning: row.reasoning === undefined ? undefined : toJson(row.reasoning),
-    actor: toJson(row.actor),
-    source: toJson(row.source),
-    state,
-  });
+  const { createdAt, reasoning, actor, source } = row;
+  return jsonWith({ object: "version", version, created_at: toIso(createdAt), reasoning, actor, source }, { state });
 }

@@ -7,7 +7,7 @@ import { nextTurn } from "../lib/clock.ts";
 import type { Id } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
-import { jsonArray, jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
 import type { Reader, Span } from "./access.ts";
 import type { Readable } from "./tables.ts";
 import { LOOKS_PER_TURN } from "./walk.ts";
@@ -133,11 +133,6 @@ export function behind(key: string): string {
 
 /** The list envelope. `first_id` and `last_id` are null on an empty page, unless the search for records stopped at a `lastId`. */
 export function listOf(records: readonly Item[], hasMore: boolean, lastId = records.at(-1)?.id): JsonText {
-  return jsonObject({
-    object: toJson("list"),
-    data: jsonArray(records.map((item) => item.json)),
-    has_more: toJson(hasMore),
-    first_id: toJson(records[0]?.id ?? null),
-    last_id: toJson(lastId ?? null),
-  });
+  const data = jsonArray(records.map((item) => item.json));
+  return jsonWith({ object: "list" }, { data }, { has_more: hasMore, first_id: records[0]?.id ?? null, last_id: lastId ?? null });
 }

@@ -9,7 +9,7 @@
 import type { Clock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/duration.ts";
 import { bareIdTime, homeOf, type BareId, type Home, type KeyId, type SessionId } from "../lib/ids.ts";
-import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { toJson, type JsonText } from "../lib/json.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
@@ -60,8 +60,7 @@ export interface TraceEntry {
   /** null for a change that concerns no session: then only a key with the scope `admin` reads the trace. */
   sessionId: SessionId | null;
   userId: string | null;
-  /** Members that are undefined are left out. */
-  details: Record<string, JsonText | undefined>;
+  details: JsonText;
   /** The affected record, for the event that carries it. */
   record?: JsonText;
   /** Whether this is the trace of something that failed. */
@@ -126,7 +125,7 @@ export function record(tx: Tx, caller: Caller, entry: TraceEntry): void {
     ...(sessionId === null ? {} : { sessionId }),
     ...(userId === null ? {} : { userId }),
     ...(startedAt === null || requestId === null ? {} : { requestId, latencyMs: Math.round((tx.elapsed - startedAt) * 100) / 100 }),
-    body: jsonObject(entry.details),
+    body: entry.details,
   };
   tx.add(traces, key, row);
   const receivers = enabledWebhooks(tx);
@@ -166,7 +165,5 @@ export function enabledWebhooks(reader: Reader): { key: BareId; row: WebhookRow 
 
 /** Writes the trace of a change of keys, settings or webhooks. `details` must hold no secret. */
 export function recordAdmin(tx: Tx, caller: Caller, action: AdminAction, details: Record<string, unknown>): void {
-  const members: TraceEntry["details"] = {};
-  for (const [name, value] of Object.entries(details)) members[name] = toJson(value);
-  record(tx, caller, { action, sessionId: null, userId: null, details: members });
+  record(tx, caller, { action, sessionId: null, userId: null, details: toJson(details) });
 }

@@ -5,7 +5,7 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { bare, bareIdTime, isId, withPrefix, type BareId, type TraceId } from "../lib/ids.ts";
-import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { jsonWith, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader } from "../storage/access.ts";
 import { hashKey } from "../storage/keys.ts";
@@ -101,15 +101,17 @@ function isVisible({ now }: Reader, { row: { expiresAt, sessionId } }: FoundTrac
 export function traceJson({ key, row }: FoundTrace): JsonText {
   const id = key.slice(1);
   const { requestId, latencyMs } = row;
-  return jsonObject({
-    object: toJson("trace"),
-    id: toJson(withPrefix("trace", id)),
-    session_id: toJson(row.sessionId ?? null),
-    user_id: row.userId === undefined ? undefined : toJson(row.userId),
-    action: toJson(actionOf(key)),
-    actor: toJson(row.actor),
-    timestamp: toJson(toIso(row.at ?? bareIdTime(id))),
-    details: row.body,
-    metadata: toJson(requestId === undefined ? {} : { request_id: requestId, latency_ms: latencyMs }),
-  });
+  return jsonWith(
+    {
+      object: "trace",
+      id: withPrefix("trace", id),
+      session_id: row.sessionId ?? null,
+      user_id: row.userId,
+      action: actionOf(key),
+      actor: row.actor,
+      timestamp: toIso(row.at ?? bareIdTime(id)),
+    },
+    { details: row.body },
+    { metadata: requestId === undefined ? {} : { request_id: requestId, latency_ms: latencyMs } },
+  );
 }

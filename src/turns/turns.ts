@@ -5,7 +5,7 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { bare, homeOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
-import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { jsonMembers, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { AFTER_ALL, turnKey } from "../storage/keys.ts";
 import { behind, pageOf, rowsOf, type Page } from "../storage/page.ts";
@@ -25,17 +25,19 @@ export interface NewTurn {
 export function addTurn(records: Records, caller: Caller, sessionId: string, turn: NewTurn): Promise<JsonText> {
   records.quotas?.refuseGrowth();
   // Written out before the transaction, which other requests wait for.
-  const input = toJson({ type: turn.input.type, content: turn.input.content });
-  const output = toJson({ type: turn.output.type, content: turn.output.content });
-  const reasoning = turn.reasoning === undefined ? "" : `,"reasoning":${toJson(turn.reasoning)}`;
-  const rest = `${reasoning},"metadata":${toJson(turn.metadata)},"state_before":${toJson(turn.stateBefore)},"state_after":${toJson(turn.stateAfter)}`;
+  const { input, output, reasoning, metadata, stateBefore, stateAfter } = turn;
+  const said = jsonMembers({
+    input: { type: input.type, content: input.content },
+    output: { type: output.type, content: output.content },
+  });
+  const more = jsonMembers({ reasoning, metadata, state_before: stateBefore, state_after: stateAfter });
   return commitFor(records, caller, homeOf(sessionId), (tx) => {
     const session = liveSession(tx, sessionId);
     const id = tx.id("turn");
     const row: SessionRow = { ...session.row, turnCount: session.row.turnCount + 1, updatedAt: laterOf(session.row, tx.now) };
     const stored: TurnRow = {
-      shown: `"id":"${id}","input":${input},"output":${output},"created_at":"${toIso(tx.now)}"`,
-      rest: `"session_id":"${session.id}","turn_number":${row.turnCount}${rest}`,
+      shown: `"id":"${id}",${said},"created_at":"${toIso(tx.now)}"`,
+      rest: `"session_id":"${session.id}","turn_number":${row.turnCount},${more}`,
     };
     tx.put(sessions, session.key, row);
     tx.add(turns, turnKey(session.key, bare(id)), stored);
@@ -44,14 +46,9 @@ export function addTurn(records: Records, caller: Caller, sessionId: string, tur
       action: "turn.added",
       sessionId: session.id,
       userId: row.userId,
-      details: {
-        turn_number: toJson(row.turnCount),
-        input_type: toJson(turn.input.type),
-        output_type: toJson(turn.output.type),
-        reasoning: turn.reasoning === undefined ? undefined : toJson(turn.reasoning),
-      },
+      details: toJson({ turn_number: row.turnCount, input_type: input.type, output_type: output.type, reasoning }),
       record: json,
-      isError: turn.output.type === "error",
+      isError: output.type === "error",
     });
     return json;
   });

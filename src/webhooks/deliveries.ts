@@ -5,8 +5,8 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { bare, isId, NO_HOME, withPrefix, type BareId, type Id } from "../lib/ids.ts";
-import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
-import { toIso } from "../lib/time.ts";
+import { toJson, type JsonText } from "../lib/json.ts";
+import { isoOrNull, toIso } from "../lib/time.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { listOf, type Page } from "../storage/page.ts";
 import { deliveries, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
@@ -79,21 +79,21 @@ function refuseDisabled(id: string, { enabled, disabledReason }: WebhookRow): vo
 
 function deliveryJson(webhook: BareId, delivery: BareId, row: Omit<DeliveryRow, "payload">): JsonText {
   const { last } = row;
-  return jsonObject({
-    object: toJson("webhook_delivery"),
-    id: toJson(withPrefix("dlv", delivery)),
-    webhook_id: toJson(withPrefix("whk", webhook)),
-    event_id: toJson(withPrefix("evt", row.eventId)),
-    event_type: toJson(row.type),
-    session_id: row.sessionId === null ? undefined : toJson(row.sessionId),
-    status: toJson(row.status),
-    attempts: toJson(row.attempts),
-    created_at: toJson(toIso(row.createdAt)),
-    last_attempt_at: toJson(last === null ? null : toIso(last.at)),
-    next_attempt_at: toJson(row.nextAttemptAt === null ? null : toIso(row.nextAttemptAt)),
-    response_code: toJson(last?.status ?? null),
-    response_body: toJson(last?.body ?? null),
-    duration_ms: toJson(last?.durationMs ?? null),
-    error: toJson(last?.error ?? null),
+  return toJson({
+    object: "webhook_delivery",
+    id: withPrefix("dlv", delivery),
+    webhook_id: withPrefix("whk", webhook),
+    event_id: withPrefix("evt", row.eventId),
+    event_type: row.type,
+    session_id: row.sessionId ?? undefined,
+    status: row.status,
+    attempts: row.attempts,
+    created_at: toIso(row.createdAt),
+    last_attempt_at: isoOrNull(last?.at ?? null),
+    next_attempt_at: isoOrNull(row.nextAttemptAt),
+    response_code: last?.status ?? null,
+    response_body: last?.body ?? null,
+    duration_ms: last?.durationMs ?? null,
+    error: last?.error ?? null,
   });
 }

@@ -8,7 +8,7 @@
  * @module
  */
 import { homeOf, NO_HOME, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
-import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { jsonWith, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
@@ -102,12 +102,7 @@ export function newDelivery(eventId: BareId, type: string, sessionId: SessionId 
 
 /** What a receiver gets. */
 export function payloadJson(eventId: BareId, { type, createdAt }: { type: string; createdAt: number }, data: JsonText): JsonText {
-  return jsonObject({
-    id: toJson(withPrefix("evt", eventId)),
-    type: toJson(type),
-    created_at: toJson(toIso(createdAt)),
-    data,
-  });
+  return jsonWith({ id: withPrefix("evt", eventId), type, created_at: toIso(createdAt) }, { data });
 }
 
 const CREATED_AT = '"created_at":"';

@@ -8,11 +8,11 @@
 import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, isId, NO_HOME, withPrefix, type BareId, type Id } from "../lib/ids.ts";
-import { jsonObject, toJson, type JsonText } from "../lib/json.ts";
+import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { findTarget, type Network } from "../lib/outbound.ts";
 import { within } from "../lib/time-limit.ts";
-import { toIso } from "../lib/time.ts";
+import { isoOrNull, toIso } from "../lib/time.ts";
 import { originOnly } from "../lib/urls.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
@@ -153,7 +153,7 @@ export function deleteWebhook(deps: WebhookDeps, caller: Caller, id: string, rea
     const { key, row } = findWebhook(tx, id);
     tx.remove(webhooks, key);
     recordAdmin(tx, caller, "webhook.deleted", { webhook_id: id, url: originOnly(row.url), reason: reason ?? null });
-    return jsonObject({ object: toJson("webhook"), id: toJson(id), deleted: toJson(true) });
+    return toJson({ object: "webhook", id, deleted: true });
   });
 }
 
@@ -215,18 +215,18 @@ export function findWebhook(reader: Reader, id: string): { key: BareId; row: Web
 }
 
 export function webhookJson(key: BareId, row: WebhookRow, secret?: string): JsonText {
-  return jsonObject({
-    object: toJson("webhook"),
-    id: toJson(withPrefix("whk", key)),
-    url: toJson(row.url),
-    events: toJson(row.events),
-    description: toJson(row.description),
-    enabled: toJson(row.enabled),
-    disabled_reason: toJson(row.disabledReason),
-    failing_since: toJson(row.failingSince === null ? null : toIso(row.failingSince)),
-    secret: secret === undefined ? undefined : toJson(secret),
-    created_at: toJson(toIso(row.createdAt)),
-    updated_at: toJson(toIso(row.updatedAt)),
+  return toJson({
+    object: "webhook",
+    id: withPrefix("whk", key),
+    url: row.url,
+    events: row.events,
+    description: row.description,
+    enabled: row.enabled,
+    disabled_reason: row.disabledReason,
+    failing_since: isoOrNull(row.failingSince),
+    secret,
+    created_at: toIso(row.createdAt),
+    updated_at: toIso(row.updatedAt),
   });
 }
 

@@ -1,14 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { jsonArray, jsonDepth, jsonObject, jsonWith, mergeObjects, toJson, type JsonObject, type JsonText } from "../../../src/lib/json.ts";
-
-test("an object is put together from members that are JSON already, without those that are undefined", () => {
-  expect(jsonObject({})).toBe(toJson({}));
-  expect(jsonObject({ a: undefined })).toBe(toJson({}));
-  expect(jsonObject({ a: undefined, b: toJson([1]), c: undefined, d: toJson(null), e: toJson("x") })).toBe(
-    toJson({ b: [1], d: null, e: "x" }),
-  );
-});
+import { jsonArray, jsonDepth, jsonWith, mergeObjects, toJson, type JsonObject, type JsonText } from "../../../src/lib/json.ts";
 
 test("members that are JSON already stand where they are given among those that are not", () => {
   const cases: [written: JsonText, value: unknown][] = [
