@@ -34,7 +34,7 @@ export interface Setting<Value = unknown> {
   readonly defaultText?: string | undefined;
   /** Whether it is never shown. */
   readonly isSecret?: boolean;
-  /** What traces, and exports without secrets, show of a value that may hold a secret. */
+  /** What traces, and exports without secrets, show of a value that may hold a secret, as the query of a URL may. */
   readonly redact?: (text: string) => string;
 }
 
@@ -70,6 +70,7 @@ const usable = (max: number, problemOf: (text: string) => string | undefined) =>
   CheckedText(max, (text) => problemOf(text) && `cannot be used. ${problemOf(text)}`);
 
 const text = Type.String();
+const yesOrNo = Type.Boolean();
 const list = Type.Array(Type.String());
 const port = integer(0, 65_535);
 const ownKey = usable(Infinity, (key) => (KEY_SHAPE.test(key) ? undefined : "A key is crn_ and 24 letters or digits."));
@@ -80,12 +81,7 @@ export const START_SETTINGS = {
   host: atStart("--host ADDRESS", text, "127.0.0.1", "Address to listen on."),
   port: atStart("--port N", port, 8700, "Port to listen on; 0 takes any free one."),
   dataDirectory: atStart("--data-dir DIR", text, "./data", "Where everything is kept, readable by its owner only."),
-  durability: atStart(
-    "--durability MODE",
-    OneOf(DURABILITIES),
-    "strict",
-    "`strict` answers once a write is on the disk, `relaxed` sooner, with at most the last second at risk.",
-  ),
+  durability: atStart("--durability MODE", OneOf(DURABILITIES), "strict", "`strict` answers once a write is on disk, `relaxed` sooner."),
   metrics: atStart(
     "--metrics MODE",
     OneOf(["open", "key"]),
@@ -97,19 +93,8 @@ export const START_SETTINGS = {
   tlsCertificate: atStart("--tls-cert FILE", text, undefined, "Certificate (PEM); with `--tls-key` the server speaks HTTPS."),
   tlsKey: atStart("--tls-key FILE", text, undefined, "The certificate's private key (PEM)."),
   httpRedirectPort: atStart("--http-redirect-port N", port, undefined, "With TLS: redirects plain HTTP on this port to HTTPS."),
-  requireHttps: atStart(
-    "CAIRN_REQUIRE_HTTPS",
-    Type.Boolean(),
-    false,
-    "`1` behind a proxy: redirects what arrives with `X-Forwarded-Proto: http` to HTTPS.",
-  ),
-  corsOrigins: atStart(
-    "CAIRN_CORS_ORIGINS",
-    list,
-    [],
-    "Origins whose pages may call from a browser, separated by commas; `*` is any.",
-    "none",
-  ),
+  requireHttps: atStart("CAIRN_REQUIRE_HTTPS", yesOrNo, false, "`1` behind a proxy: redirects `X-Forwarded-Proto: http` to HTTPS."),
+  corsOrigins: atStart("CAIRN_CORS_ORIGINS", list, [], "Origins whose pages may call, separated by commas; `*` is any.", "none"),
   apiKey: atStart("CAIRN_API_KEY", ownKey, undefined, "An admin key to register at start: `crn_` and 24 letters or digits."),
   allowedHosts: atStart("CAIRN_ALLOWED_HOSTS", list, [], "Names the server answers to besides loopback ones, separated by commas."),
   nativeDirectory: atStart("CAIRN_NATIVE_DIR", text, undefined, "Where the executable unpacks its native parts first.", "data directory"),
@@ -124,6 +109,7 @@ export const START_SETTINGS = {
 } as const;
 
 const TEXT_LENGTH_MAX = 2048;
+const providerText = Text(0, TEXT_LENGTH_MAX);
 const TIMES_LENGTH_MAX = 256;
 const SEVEN_YEARS_DAYS = 2557;
 const MIB = 1024 * 1024;
@@ -131,11 +117,7 @@ const MIB = 1024 * 1024;
 /** What the API changes while the server runs; by the name in the API, a dot after the group. Some have a variable too. */
 export const SETTINGS = {
   memories_on_expiry: atRunTime(OneOf(["keep", "delete"]), "keep", "What becomes of the memories of a session that expires."),
-  trace_retention_days: atRunTime(
-    integer(1, SEVEN_YEARS_DAYS),
-    365,
-    "How long traces of enterprise keys are kept, in days; applies to new traces.",
-  ),
+  trace_retention_days: atRunTime(integer(1, SEVEN_YEARS_DAYS), 365, "Days that new traces of enterprise keys are kept."),
   max_body_bytes: atRunTime(integer(1024, 64 * MIB), LIMITS.bodyBytesMax, "Largest body of a request."),
   region: atRunTime(
     formed(64, "text without control characters", (text) => !/\p{Cc}|\p{Cs}/u.test(text)),
@@ -155,7 +137,7 @@ export const SETTINGS = {
     { variable: "CAIRN_MAX_STORE_BYTES", defaultText: "none" },
   ),
   "webhooks.allow_private": atRunTime(
-    Type.Boolean(),
+    yesOrNo,
     WEBHOOK_DEFAULTS.allow_private,
     "Whether webhooks may lead into private networks, and to this machine wherever the server listens. Then every holder of an admin key can have the server call what only it can reach. Addresses of cloud metadata services stay refused.",
     { variable: "CAIRN_WEBHOOK_ALLOW_PRIVATE" },
@@ -182,10 +164,9 @@ export const SETTINGS = {
     usable(TEXT_LENGTH_MAX, baseUrlProblem),
     PROVIDER_DEFAULTS.base_url,
     "Where the provider's server is, up to and with `/v1`. A key that was set for another server is not sent to it; an address of a cloud metadata service is refused.",
-    // The query can hold a key.
     { variable: "CAIRN_EMBEDDING_BASE_URL", redact: withoutQuery },
   ),
-  "embedding.model": atRunTime(Text(0, TEXT_LENGTH_MAX), PROVIDER_DEFAULTS.model, "The provider's model.", {
+  "embedding.model": atRunTime(providerText, PROVIDER_DEFAULTS.model, "The provider's model.", {
     variable: "CAIRN_EMBEDDING_MODEL",
   }),
   "embedding.api_key": atRunTime(usable(TEXT_LENGTH_MAX, apiKeyProblem), null, "The provider's key. It is kept, and never shown.", {
@@ -193,16 +174,8 @@ export const SETTINGS = {
     defaultText: "OPENAI_API_KEY for OpenAI's own server",
     isSecret: true,
   }),
-  "embedding.query_prefix": atRunTime(
-    Text(0, TEXT_LENGTH_MAX),
-    PROVIDER_DEFAULTS.query_prefix,
-    "What the model wants to read before a query.",
-  ),
-  "embedding.document_prefix": atRunTime(
-    Text(0, TEXT_LENGTH_MAX),
-    PROVIDER_DEFAULTS.document_prefix,
-    "What the model wants to read before a memory.",
-  ),
+  "embedding.query_prefix": atRunTime(providerText, PROVIDER_DEFAULTS.query_prefix, "What the model wants to read before a query."),
+  "embedding.document_prefix": atRunTime(providerText, PROVIDER_DEFAULTS.document_prefix, "What the model wants to read before a memory."),
   "embedding.relevant_cosine": atRunTime(
     Type.Number({ minimum: -1, maximum: 1 }),
     null,
@@ -244,7 +217,9 @@ export function membersOf<Value>(group: keyof typeof GROUPS | "", values: Readon
 export function changesIn(body: Readonly<Record<string, unknown>>): SettingChanges {
   return Object.fromEntries(
     Object.entries(body).flatMap(([name, value]) =>
-      name in GROUPS ? Object.entries(value as object).map(([member, inner]) => [`${name}.${member}`, inner as unknown]) : [[name, value]],
+      Object.hasOwn(GROUPS, name)
+        ? Object.entries(value as object).map(([member, inner]) => [`${name}.${member}`, inner as unknown])
+        : [[name, value]],
     ),
   );
 }
