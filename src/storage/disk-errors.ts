@@ -55,9 +55,13 @@ export function unavailable(reason: string, cause?: unknown): ApiError {
   return new ApiError("service_unavailable", `${reason} Nothing was changed; reading still works.`, { cause });
 }
 
+/** lmdb-js throws this without a code, when a damaged page has ended the transaction already. */
+const ABORT_FAILED = "Can not abort this transaction";
+
 /** Whether LMDB threw this: its codes are numbers, those of the system's calls are names. */
 export function isOfLmdb(error: unknown): boolean {
-  return error instanceof Error && !(error instanceof DOMException) && (typeof codeOf(error) === "number" || "commitError" in error);
+  if (!(error instanceof Error) || error instanceof DOMException) return false;
+  return typeof codeOf(error) === "number" || "commitError" in error || error.message === ABORT_FAILED;
 }
 
 /** Whether LMDB says that it can do nothing more in this process. A read finds no transaction then, and only its text says why. */
