@@ -97,9 +97,9 @@ function Parsed<Value>(
   return Type.Unsafe<Value>({ [Kind]: TEXT_KIND, [PARSE]: parse, [EXPECTED]: expected, type: "string", minLength: 1, ...options });
 }
 
-/** A field that may be left out: operations then get `value`. */
+/** A field that may be left out: operations then get `value`, all the same one, so that it must not change. */
 export function Default<Inner extends TSchema>(inner: Inner, value: Static<Inner>): TOptional<Inner> & { default: Static<Inner> } {
-  return { ...Type.Optional<TSchema>(inner), default: value } as TOptional<Inner> & { default: Static<Inner> };
+  return { ...Type.Optional<TSchema>(inner), default: Object.freeze(value) } as TOptional<Inner> & { default: Static<Inner> };
 }
 
 /** A JSON object of the caller's own; `body.ts` has limited its depth. */

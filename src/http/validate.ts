@@ -53,7 +53,8 @@ export function fieldReader(schema: TObject): Validate {
   return (input) => {
     const fields: Record<string, unknown> = {};
     for (const { name, field, fallback, parse } of properties) {
-      const value = Object.hasOwn(input, name) ? input[name] : fallback;
+      const sent = Object.hasOwn(input, name) ? input[name] : undefined;
+      const value = sent === undefined ? fallback : sent;
       if (value !== undefined) fields[field] = parse === undefined ? value : parse(value as string);
     }
     return fields;

@@ -126,7 +126,8 @@ test("operations get fields in camelCase, with their defaults, and none that the
     ttl_seconds: Default(Type.Integer({ minimum: 1 }), 60),
     initial_state: Default(UserObject(), {}),
   });
-  expect(fieldsOf(schema, { agent_id: "a" })).toEqual({ agentId: "a", ttlSeconds: 60, initialState: {} });
+  for (const sent of [{ agent_id: "a" }, { agent_id: "a", user_id: undefined, ttl_seconds: undefined, initial_state: null }])
+    expect(fieldsOf(schema, sent)).toEqual({ agentId: "a", ttlSeconds: 60, initialState: {} });
   const sent = JSON.parse(
     '{"agent_id":"a","user_id":null,"ttl_seconds":5,"initial_state":{"step_no":1},"agentId":"b","__proto__":{"userId":"c"}}',
   );
