@@ -1,33 +1,33 @@
 /**
  * Characters: which belong to words, which are signs, and which are written in several ways for the same letter.
  *
- * Text is read by its UTF-16 units. What kind a unit is gets found by Unicode's properties once and kept in a table of
- * 64 kB, so that reading costs one look-up a unit. Nothing here throws: half a surrogate pair just separates words.
+ * Text is read by its UTF-16 units. The kind of a unit follows from Unicode's properties and is kept in a table of 64 kB, so
+ * reading costs one look-up a unit. Nothing here throws: half a surrogate pair just separates words.
  *
  * @module
  */
 
 export const SEPARATOR = 1;
-export const LETTER = 2;
-export const DIGIT = 3;
+/** Punctuation, a symbol or an emoji. It separates words too. */
+export const SIGN = 2;
+export const LETTER = 3;
+export const DIGIT = 4;
 /** From here on: scripts that put no spaces between words, or join so much to a word that pairs say more than words. */
-export const UNSPACED = 4;
-export const HAN = 5;
-export const HIRAGANA = 6;
+export const UNSPACED = 5;
+export const HAN = 6;
+export const HIRAGANA = 7;
 
 const WORD_CHARACTER = /^[\p{L}\p{N}\p{M}]$/u;
+const SIGN_CHARACTER = /^[\p{P}\p{S}]$/u;
 const UNSPACED_CHARACTER = /^[\p{scx=Hira}\p{scx=Kana}\p{scx=Hang}\p{scx=Thai}\p{scx=Laoo}\p{scx=Khmr}\p{scx=Mymr}]$/u;
 const HAN_CHARACTER = /^\p{sc=Han}$/u;
 const HIRAGANA_CHARACTER = /^\p{sc=Hiragana}$/u;
 
-/**
- * The kind of each UTF-16 unit, found when first met; 0 = not yet. A half without its other half separates, as what says how an
- * emoji looks.
- */
+/** The kind of each UTF-16 unit, 0 until it is first met. Halves of pairs separate, as does what says how an emoji looks. */
 const kinds = new Uint8Array(65536).fill(SEPARATOR, 0xd800, 0xe000).fill(SEPARATOR, 0xfe00, 0xfe10).fill(SEPARATOR, 0x20e3, 0x20e4);
 
 function kindOf(character: string): number {
-  if (!WORD_CHARACTER.test(character)) return SEPARATOR;
+  if (!WORD_CHARACTER.test(character)) return SIGN_CHARACTER.test(character) ? SIGN : SEPARATOR;
   if (character >= "0" && character <= "9") return DIGIT;
   if (HAN_CHARACTER.test(character)) return HAN;
   if (HIRAGANA_CHARACTER.test(character)) return HIRAGANA;
@@ -43,31 +43,14 @@ export function kindAt(text: string, at: number): number {
 
 /** The planes beyond the first: emoji, rare Chinese characters, and old or mathematical letters. */
 function kindOfPair(point: number): number {
-  if (point >= 0x1f000 && point < 0x20000) return SEPARATOR;
+  const isSkinTone = point >= 0x1f3fb && point <= 0x1f3ff;
+  if (point >= 0x1f000 && point < 0x20000) return isSkinTone ? SEPARATOR : SIGN;
   return point >= 0x20000 && point < 0x40000 ? HAN : kindOf(String.fromCodePoint(point));
 }
 
 /** 2 for a character outside the first plane, else 1. */
 export function unitsAt(text: string, at: number): number {
   return (text.charCodeAt(at) & 0xfc00) === 0xd800 && (text.charCodeAt(at + 1) & 0xfc00) === 0xdc00 ? 2 : 1;
-}
-
-const SIGN = /^[\p{P}\p{S}]$/u;
-
-/** Whether each UTF-16 unit is a sign, found when first met: 1 = no sign, 2 = a sign. */
-const signs = new Uint8Array(65536).fill(1, 0xd800, 0xe000);
-
-/** The code point of a sign: punctuation, a symbol or an emoji; 0 for anything else, and for a skin tone, which is part of an emoji. */
-export function signAt(text: string, at: number): number {
-  if (at >= text.length) return 0;
-  const unit = text.charCodeAt(at);
-  if (unitsAt(text, at) === 2) {
-    const point = text.codePointAt(at)!;
-    if (point >= 0x1f3fb && point <= 0x1f3ff) return 0;
-    return (point >= 0x1f000 && point < 0x20000) || SIGN.test(String.fromCodePoint(point)) ? point : 0;
-  }
-  signs[unit] ||= SIGN.test(text[at]!) ? 2 : 1;
-  return signs[unit] === 2 ? unit : 0;
 }
 
 /** Two of these are the flag of a country. */

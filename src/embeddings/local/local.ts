@@ -27,7 +27,7 @@ import {
   WHOLE_WORTH,
 } from "../embedder.ts";
 import { MEANING_DIMENSION, mix, type Semantics, semantics } from "./semantics.ts";
-import { type Cut, type Term, type TermCutter, termCutter } from "./terms.ts";
+import { type Cut, type Term, TermCutter } from "./terms.ts";
 
 const WORD_PLACES = 1279;
 const LENGTH_PLACE = DIMENSION - 1;
@@ -217,7 +217,7 @@ export function emptyVector(): Float32Array {
 let cutter: TermCutter | undefined;
 
 function theCutter(): TermCutter {
-  cutter ??= termCutter(semantics());
+  cutter ??= new TermCutter(semantics());
   return cutter;
 }
 

@@ -8,7 +8,7 @@
  */
 import { stemmer } from "stemmer";
 import { isDigit } from "./characters.ts";
-import { type Semantics } from "./semantics.ts";
+import type { Semantics } from "./semantics.ts";
 
 /** Longer words are ids, hashes or addresses: they have no stem, and the stemmer's patterns would take long. */
 const STEMMED_LENGTH_MAX = 30;
@@ -39,40 +39,24 @@ export const SMALL_WORD_WEIGHT = 0.4;
 
 export const MONTHS = "january february march april may june july august september october november december".split(" ");
 
-/** Short forms and number words by what they stand for. */
-const SAME_WORD = new Map<string, string>([
+/** Short forms and number words, with what they stand for. */
+const ALIASES = new Map([
   ...MONTHS.filter((month) => month.length > 5 || month === "april").map((month) => [month.slice(0, 3), month] as const),
-  ["jun", "june"],
-  ["jul", "july"],
-  ["sept", "september"],
-  ["mon", "monday"],
-  ["tue", "tuesday"],
-  ["tues", "tuesday"],
-  ["wed", "wednesday"],
-  ["thu", "thursday"],
-  ["thurs", "thursday"],
-  ["fri", "friday"],
-  ["admin", "administrator"],
-  ["auth", "authentication"],
-  ["config", "configuration"],
-  ["db", "database"],
-  ["docs", "documentation"],
-  ["env", "environment"],
-  ["info", "information"],
-  ["pic", "picture"],
-  ["pics", "pictures"],
-  ["prod", "production"],
-  ["pwd", "password"],
-  ["repo", "repository"],
-  ..."zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen twenty"
-    .split(" ")
+  ...`jun june, jul july, sept september, mon monday, tue tuesday, tues tuesday, wed wednesday, thu thursday, thurs thursday,
+    fri friday, admin administrator, auth authentication, config configuration, db database, docs documentation,
+    env environment, info information, pic picture, pics pictures, prod production, pwd password, repo repository`
+    .split(/,\s+/)
+    .map((pair) => pair.split(" ") as [string, string]),
+  ...`zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen
+    eighteen nineteen twenty`
+    .split(/\s+/)
     .map((word, number) => [word, String(number)] as const),
 ]);
 
 /** Endings of Russian nouns, adjectives and verbs, long ones first, й written и: enough for one word's cases to meet. */
 const RUSSIAN_ENDING =
   /(?<=[а-я]{3})(?:иями|ями|ами|ого|его|ому|ему|ыми|ими|иях|ях|ах|иеи|ием|иям|ов|ев|еи|ои|ыи|ии|ая|яя|ое|ее|ые|ие|ую|юю|ым|им|ых|их|ом|ем|ам|ям|ия|ию|а|я|о|е|и|ы|у|ю|ь)$/;
-/** "the", "and the", "for the" before an Arabic noun. */
+/** The forms of "the", "and the" and "for the" before an Arabic noun. */
 const ARABIC_ARTICLE = /^(?:و?ال|لل)(?=[\u0620-\u064a]{3})/;
 const GREEK_LETTER = /^[\u0370-\u03ff]/;
 const CYRILLIC_LETTER = /^[\u0400-\u04ff]/;
@@ -90,7 +74,7 @@ const ORDINAL = /^\d{1,2}(?=(?:st|nd|rd|th)$)/;
 /** The stem of a lower-case token: `went` → `go`, `7th` → `7`, `tuesdays` → `tuesdai`, `кошками` → `кошк`. */
 export function stemOf(table: Semantics, token: string): string {
   if (isDigit(token.charCodeAt(0))) return ORDINAL.exec(token)?.[0] ?? token;
-  const word = SAME_WORD.get(token) ?? token;
+  const word = ALIASES.get(token) ?? token;
   if (!ASCII_WORD.test(word)) return foreignStem(word);
   const base = table.irregular(word) ?? word;
   return base.length <= STEMMED_LENGTH_MAX && MAY_HAVE_SUFFIX.test(base) ? stemmer(base) : base;

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { MEANING_DIMENSION, readSemantics, semantics } from "../../../../src/embeddings/local/semantics.ts";
+import { MEANING_DIMENSION, Semantics, semantics } from "../../../../src/embeddings/local/semantics.ts";
 
 /** A table of the stems 10, cup and tea, where tea and cup are neighbours and `teas` is an irregular form of tea. */
 function smallTable(): Uint8Array {
@@ -13,7 +13,7 @@ function smallTable(): Uint8Array {
 }
 
 test("a table gives back its stems, irregular forms, weights and neighbours", () => {
-  const table = readSemantics(smallTable());
+  const table = new Semantics(smallTable());
   expect(["10", "cup", "tea", "milk", ""].map((stem) => table.row(stem))).toEqual([0, 1, 2, -1, -1]);
   expect([0, 1, 2].map((row) => table.stem(row))).toEqual(["10", "cup", "tea"]);
   expect([table.irregular("teas"), table.irregular("cups")]).toEqual(["tea", undefined]);
@@ -25,7 +25,7 @@ test("a table gives back its stems, irregular forms, weights and neighbours", ()
 });
 
 test("a sum has the length of its factors along each stem's own direction", () => {
-  const table = readSemantics(smallTable());
+  const table = new Semantics(smallTable());
   const sum = new Float64Array(MEANING_DIMENSION);
   table.sum(Int32Array.of(1, -1, 2), Float64Array.of(1, 9, 0.5), sum);
   const unit = Math.hypot(7, 1);
@@ -54,5 +54,5 @@ test("the program's own table knows what tea is near to", () => {
 });
 
 test("what is no table of meanings is refused", () => {
-  expect(() => readSemantics(new Uint8Array(64))).toThrow("does not begin with CSV2");
+  expect(() => new Semantics(new Uint8Array(64))).toThrow("does not begin with CSV2");
 });

@@ -1,11 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { heapStats } from "bun:jsc";
 import { semantics } from "../../../../src/embeddings/local/semantics.ts";
-import { termCutter } from "../../../../src/embeddings/local/terms.ts";
+import { TermCutter } from "../../../../src/embeddings/local/terms.ts";
 import { syllables } from "../../../support/flood.ts";
 import { ratioOf, shortest } from "../../../support/timing.ts";
 
-const cutter = termCutter(semantics());
+const cutter = new TermCutter(semantics());
 const termsOf = (text: string) => new Set(cutter.memory(text).terms.map((term) => term.id));
 const asked = (text: string) => new Set(cutter.query(text).terms.map((term) => term.id));
 
