@@ -63,16 +63,20 @@ const meaning = new Float64Array(MEANING_DIMENSION);
 
 /** The vector of at least one term. */
 function vectorOf(table: Semantics, { terms, signs }: Cut, isQuery: boolean): Float32Array {
+  const places = new Uint16Array(2 * terms.length);
   const rows = new Int32Array(terms.length);
   const weights = new Float64Array(terms.length);
   let wordSquares = 0;
   for (let i = 0; i < terms.length; i++) {
-    const term = terms[i]!;
-    const weight = term.weight * repeats[term.count < repeats.length ? term.count : repeats.length - 1]!;
-    const [first, second] = [mix(term.hash ^ FIRST_PLACE), mix(term.hash ^ SECOND_PLACE)];
+    const { hash, row, weight: base, count } = terms[i]!;
+    const weight = base * repeats[count < repeats.length ? count : repeats.length - 1]!;
+    const [first, second] = [mix(hash ^ FIRST_PLACE), mix(hash ^ SECOND_PLACE)];
     const place = placeOf(first);
-    wordSquares += addWord(place, first, weight) + addWord(otherPlaceOf(second, place), second, weight);
-    rows[i] = term.row;
+    const otherPlace = otherPlaceOf(second, place);
+    wordSquares += addWord(place, first, weight) + addWord(otherPlace, second, weight);
+    places[2 * i] = place;
+    places[2 * i + 1] = otherPlace;
+    rows[i] = row;
     weights[i] = weight;
   }
   table.sum(rows, weights, meaning);
@@ -84,12 +88,13 @@ function vectorOf(table: Semantics, { terms, signs }: Cut, isQuery: boolean): Fl
   const square = wordSquares * WORD_LENGTH * WORD_LENGTH + meaningSquares * meaningScale * meaningScale;
   const length = isQuery ? 1 : lengthOf(square);
   const scale = length / Math.sqrt(square);
+  const wordScale = WORD_LENGTH * scale;
   const vector = new Float32Array(DIMENSION);
-  for (let i = 0; i < terms.length; i++) {
-    const { hash } = terms[i]!;
-    const place = placeOf(mix(hash ^ FIRST_PLACE));
-    moveWord(place, WORD_LENGTH * scale, vector);
-    moveWord(otherPlaceOf(mix(hash ^ SECOND_PLACE), place), WORD_LENGTH * scale, vector);
+  for (let i = 0; i < places.length; i++) {
+    const place = places[i]!;
+    // Zero where a word before it had the same place.
+    if (words[place] !== 0) vector[place] = words[place]! * wordScale;
+    words[place] = 0;
   }
   for (let i = 0; i < MEANING_DIMENSION; i++) vector[WORD_PLACES + i] = meaning[i]! * meaningScale * scale;
   meaning.fill(0);
@@ -97,21 +102,20 @@ function vectorOf(table: Semantics, { terms, signs }: Cut, isQuery: boolean): Fl
   return vector;
 }
 
-/** Puts signs where no word is, to this square of a length. @returns what they have of it: nothing where there are none */
+/** Puts signs of this square of a length where no word is. @returns that square, or 0 where there are no signs */
 function putSigns(signs: readonly Term[], square: number, vector: Float32Array): number {
-  const said = signs.filter(({ weight }) => weight >= SIGN_WEIGHT_MIN);
   const places: number[] = [];
-  for (const { hash } of said) {
+  const put = (at: number, hash: number) => {
+    if (vector[at] !== 0) return;
+    vector[at] = (hash & 1) === 0 ? 1 : -1;
+    places.push(at);
+  };
+  for (const { hash, weight } of signs) {
+    if (weight < SIGN_WEIGHT_MIN) continue;
     const [first, second] = [mix(hash ^ FIRST_PLACE), mix(hash ^ SECOND_PLACE)];
     const place = placeOf(first);
-    for (const [at, signed] of [
-      [place, first],
-      [otherPlaceOf(second, place), second],
-    ] as const) {
-      if (vector[at] !== 0) continue;
-      vector[at] = (signed & 1) === 0 ? 1 : -1;
-      places.push(at);
-    }
+    put(place, first);
+    put(otherPlaceOf(second, place), second);
   }
   if (places.length === 0) return 0;
   const scale = Math.sqrt(square / places.length);
@@ -130,22 +134,12 @@ function otherPlaceOf(hash: number, first: number): number {
   return place === first ? (place + 1) % WORD_PLACES : place;
 }
 
-/**
- * Adds a word to its place, with the sign of its hash, and answers by how much the sum of squares grew, for two words may share a
- * place.
- */
+/** Adds a word to its place, with the sign of its hash. @returns how much the sum of squares grew: two words may share a place */
 function addWord(place: number, hash: number, weight: number): number {
   const signed = (hash & 1) === 0 ? weight * Math.SQRT1_2 : -weight * Math.SQRT1_2;
   const before = words[place]!;
   words[place] = before + signed;
   return signed * (2 * before + signed);
-}
-
-/** Moves a place's sum into the vector and leaves the scratch zero; a second word of the same place moves nothing. */
-function moveWord(place: number, scale: number, vector: Float32Array): void {
-  if (words[place] === 0) return;
-  vector[place] = words[place]! * scale;
-  words[place] = 0;
 }
 
 /**
@@ -214,21 +208,21 @@ export function emptyVector(): Float32Array {
   return vector;
 }
 
-let cutter: TermCutter | undefined;
+let loadedCutter: TermCutter | undefined;
 
-function theCutter(): TermCutter {
-  cutter ??= new TermCutter(semantics());
-  return cutter;
+function cutter(): TermCutter {
+  loadedCutter ??= new TermCutter(semantics());
+  return loadedCutter;
 }
 
 /** The terms of a memory, as `Embedding.terms`; for providers that bring a vector of their own. */
 export function memoryTerms(text: string): Uint32Array {
-  return termsOf(theCutter().memory(text));
+  return termsOf(cutter().memory(text));
 }
 
 /** The terms of a query, as `EmbeddedQuery.lexical`; for providers that bring a vector of their own. */
 export function queryTerms(text: string): QueryTerms {
-  return queryTermsOf(semantics(), text, theCutter().query(text));
+  return queryTermsOf(semantics(), text, cutter().query(text));
 }
 
 /**
@@ -237,13 +231,13 @@ export function queryTerms(text: string): QueryTerms {
  */
 export function spellings(text: string, kind: "memory" | "query"): Map<TermId, string> {
   const spelled = new Map<TermId, string>();
-  theCutter()[kind](text, (term, surface) => {
+  cutter()[kind](text, (term, surface) => {
     if (!spelled.has(term.id)) spelled.set(term.id, surface);
   });
   const original = new Set<TermId>();
   for (const [piece] of text.matchAll(WRITTEN_PIECE)) {
     if (piece.length > PAIR_LENGTH_MAX && kindAt(piece, 0) >= UNSPACED) continue;
-    const { terms } = theCutter().query(piece);
+    const { terms } = cutter().query(piece);
     const id = terms[0]?.id;
     if (terms.length !== 1 || id === undefined || original.has(id) || !spelled.has(id)) continue;
     spelled.set(id, piece);
@@ -263,11 +257,11 @@ export const localEmbedder = {
   /** Changes whenever the vector or the terms of the same text would change, so that stored ones are replaced. */
   version: "local-2",
   embedMemory(text: string): Embedding {
-    const cut = theCutter().memory(text);
+    const cut = cutter().memory(text);
     return { vector: cut.terms.length === 0 ? emptyVector() : vectorOf(semantics(), cut, false), terms: termsOf(cut) };
   },
   embedQuery(text: string): EmbeddedQuery {
-    const cut = theCutter().query(text);
+    const cut = cutter().query(text);
     // A query that says nothing is equally far from everything.
     const vector = cut.terms.length === 0 ? new Float32Array(DIMENSION) : vectorOf(semantics(), cut, true);
     return { vector, lexical: queryTermsOf(semantics(), text, cut) };
