@@ -7,7 +7,7 @@ import { Embeddings, type EmbeddingSettings } from "../../../src/embeddings/embe
 import { ApiError } from "../../../src/lib/errors.ts";
 import { firstLabelOf, putVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
-import { hangs, refuses, startEmbeddingServer, when } from "../../support/embedding-server.ts";
+import { refuses, startEmbeddingServer, when } from "../../support/embedding-server.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 /** A store with some vectors, and what opens its provider. */
@@ -145,21 +145,6 @@ test("a provider that is set before an owed line was drawn has a line of its own
   expect(embeddings.active).toMatchObject({ firstLabel: line, remote: prepared.remote });
 });
 
-test("a provider that is prepared counts once it is put and used, and what was measured of it is kept", async () => {
-  await using opened = await open();
-  await using server = startEmbeddingServer({ length: 384 });
-  const embeddings = await opened.embeddings({});
-  await opened.addVectors(2);
-  const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
-  expect([firstLabelOf(opened.store.latest), embeddings.active.remote]).toEqual([1, undefined]);
-  const row = await opened.store.commit(NO_HOME, (tx) => embeddings.put(tx, prepared));
-  embeddings.activate(prepared);
-  expect(row).toEqual({ identity: expect.any(String), vectorLength: 384, measured: expect.any(Object) });
-  expect(embeddings.row).toEqual(row);
-  expect(embeddings.active).toMatchObject({ firstLabel: 4, remote: { vectorLength: 384 } });
-  expect((await opened.embeddings({ ...REMOTE, base_url: server.baseUrl })).row).toEqual(row);
-});
-
 test("one that was prepared and is not used after all is let go", async () => {
   await using opened = await open();
   await using server = startEmbeddingServer();
@@ -167,21 +152,6 @@ test("one that was prepared and is not used after all is let go", async () => {
   const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
   embeddings.release(prepared);
   await expect(prepared.remote!.probe()).rejects.toThrow("no longer used");
-});
-
-test("a server that now gives vectors of another length is not taken for the same provider", async () => {
-  await using opened = await open();
-  await using server = startEmbeddingServer({ length: 384 });
-  const settings = { ...REMOTE, base_url: server.baseUrl };
-  const embeddings = await opened.embeddings(settings);
-  await embeddings.recover();
-  server.always(async (request) => {
-    await using other = startEmbeddingServer({ length: 768 });
-    const body = JSON.stringify(request.body);
-    return new Response(await (await fetch(`${other.baseUrl}/embeddings`, { method: "POST", body })).text());
-  });
-  const later = await opened.embeddings(settings);
-  await expect(later.recover()).rejects.toThrow("has vectors of 768 numbers, and before they had 384");
 });
 
 test("what is measured late of a provider before does not count for the one that is set by then", async () => {
@@ -207,18 +177,6 @@ test("what is measured late of a provider before does not count for the one that
   embeddings.activate(prepared);
   expect(embeddings.row).toEqual(prepared.row);
   expect((await opened.embeddings({ ...REMOTE, base_url: server.baseUrl })).row).toEqual(prepared.row);
-});
-
-test("a memory's vector is waited for 2.5 s; without it there is none", async () => {
-  await using opened = await open();
-  await using server = startEmbeddingServer({ length: 384 });
-  const embeddings = await opened.embeddings({ ...REMOTE, base_url: server.baseUrl });
-  expect((await embeddings.embedMemory(embeddings.active, "tea"))?.terms.length).toBeGreaterThan(0);
-  server.always(hangs);
-  const embedding = embeddings.embedMemory(embeddings.active, "coffee");
-  await server.arrived(2);
-  opened.clock.advance({ ms: 2_500 });
-  expect(await embedding).toBeUndefined();
 });
 
 test("a query that cannot be embedded is refused with what is wrong, and somebody is told", async () => {

@@ -291,6 +291,17 @@ describe("trouble", () => {
     });
   });
 
+  test("a name that is not found, or has no address, is unreachable", async () => {
+    const notFound = () => Promise.reject(Object.assign(new Error("getaddrinfo"), { code: "ENOTFOUND" }));
+    for (const resolve of [notFound, () => Promise.resolve([])]) {
+      const { embedder } = client("http://models.example/v1", { resolve });
+      expect(await failure(embedder.probe())).toEqual({
+        kind: "unreachable",
+        message: "The embedding provider at models.example cannot be reached: ENOTFOUND",
+      });
+    }
+  });
+
   test("a request that is not answered in time is ended, and so is one in flight when the client is closed", async () => {
     await using server = startEmbeddingServer();
     server.always(hangs);
@@ -350,97 +361,6 @@ describe("the metadata service of a cloud", () => {
     expect(await failure(embedder.embedMemory("coffee"))).toEqual(refused(`localhost:${port}`, "169.254.169.254"));
     expect(await failure(embedder.probe())).toEqual(refused(`localhost:${port}`, "fd00:ec2::254"));
     expect(server.batches).toEqual([["tea"]]);
-  });
-
-  test("a look-up that never ends, ends with the request", async () => {
-    const { embedder, clock } = client("http://models.example/v1", { resolve: () => new Promise(() => undefined) });
-    const failed = failure(embedder.embedQuery("tea"));
-    await Bun.sleep(0);
-    clock.advance({ ms: 10_000 });
-    expect(await failed).toEqual({ kind: "timeout", message: "The embedding provider did not answer within 10 s" });
-  });
-});
-
-describe("a connection", () => {
-  const apiKey = "sk-test-0123456789abcdef";
-  const named = (server: EmbeddingServer) => server.baseUrl.replace("127.0.0.1", "models.example");
-
-  test("goes to the address that was checked, which is looked up once for each request", async () => {
-    await using server = startEmbeddingServer();
-    const asked: string[] = [];
-    // The second answer must never be asked for while the first request is made.
-    const found = [["127.0.0.1"], ["169.254.169.254"]];
-    const resolve = (name: string) => {
-      asked.push(name);
-      return Promise.resolve(found[asked.length - 1] ?? []);
-    };
-    const { embedder } = client(named(server), { apiKey, resolve });
-    await embedder.embedMemory("tea");
-    expect({ asked, hosts: server.requests.map(({ headers }) => headers.get("host")) }).toEqual({
-      asked: ["models.example"],
-      hosts: [new URL(named(server)).host],
-    });
-    expect(await failure(embedder.embedMemory("coffee"))).toMatchObject({ kind: "forbidden" });
-    expect([asked.length, server.requests.length]).toEqual([2, 1]);
-  });
-
-  test("goes to the next address where nobody listens at the first, IPv4 before IPv6", async () => {
-    await using server = startEmbeddingServer();
-    const { embedder, clock } = client(named(server), { resolve: () => Promise.resolve(["::1", "127.0.0.9", "127.0.0.1"]) });
-    await embedder.embedMemory("tea");
-    expect([server.batches, clock.pauses]).toEqual([[["tea"]], []]);
-  });
-
-  test("to a name that is not found, or has no address, is unreachable", async () => {
-    const notFound = () => Promise.reject(Object.assign(new Error("getaddrinfo"), { code: "ENOTFOUND" }));
-    for (const resolve of [notFound, () => Promise.resolve([])]) {
-      const { embedder } = client("http://models.example/v1", { resolve });
-      expect(await failure(embedder.probe())).toEqual({
-        kind: "unreachable",
-        message: "The embedding provider at models.example cannot be reached: ENOTFOUND",
-      });
-    }
-  });
-
-  test("over TLS needs a certificate that is trusted", async () => {
-    const file = (name: string) => Bun.file(`${import.meta.dir}/../../../support/tls/${name}`).text();
-    const tls = { cert: await file("certificate.pem"), key: await file("key.pem") };
-    let requests = 0;
-    using server = Bun.serve({ port: 0, hostname: "127.0.0.1", tls, fetch: () => (requests++, new Response("{}")) });
-    for (const host of ["127.0.0.1", "models.example"]) {
-      const { embedder } = client(`https://${host}:${server.port}/v1`, { apiKey, resolve: () => Promise.resolve(["127.0.0.1"]) });
-      const { kind, message } = await failure(embedder.probe());
-      expect([kind, message]).toEqual(["unreachable", expect.stringMatching(/cannot be reached: .*(CERT|SELF_SIGNED)/)]);
-    }
-    expect(requests).toBe(0);
-  });
-
-  test("is used again, and made again at once where the server has closed it meanwhile", async () => {
-    const usual = JSON.stringify({ data: [{ index: 0, embedding: [1, 0] }] });
-    const answer = `HTTP/1.1 200 OK\r\ncontent-length: ${usual.length}\r\n\r\n${usual}`;
-    const requests: number[] = [];
-    // A request is one piece here; the first connection is closed by its third.
-    const server = createServer((socket) => {
-      const connection = requests.push(0) - 1;
-      socket.on("error", () => undefined);
-      let received = "";
-      socket.on("data", (chunk) => {
-        received += String(chunk);
-        if (!/\r\n\r\n.+\}$/s.test(received)) return;
-        received = "";
-        const count = (requests[connection] ?? 0) + 1;
-        requests[connection] = count;
-        if (connection === 0 && count === 3) socket.destroy();
-        else socket.write(answer);
-      });
-    });
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    const { port } = server.address() as AddressInfo;
-    const { embedder, clock } = client(`http://127.0.0.1:${port}/v1`, { model: "m" });
-    for (const text of ["tea", "coffee", "water"]) await embedder.embedMemory(text);
-    expect([requests, clock.pauses]).toEqual([[3, 1], []]);
-    embedder.close();
-    server.close();
   });
 });
 
