@@ -44,34 +44,6 @@ test("a restored backup answers as the store did that it was taken of, to the sa
   expect((await examineAll(again.service.store)).findings).toEqual([]);
 });
 
-test("a backup taken while agents write is one moment: nothing is wrong with it, and all that was acknowledged before is in it", async () => {
-  await using cairn = await startCairn();
-  const session = await cairn.createSession();
-  const acknowledged: string[] = [];
-  const done = new AbortController();
-  const writer = async () => {
-    while (!done.signal.aborted) acknowledged.push((await cairn.addMemory(session.id, `Memory ${acknowledged.length}`)).id);
-  };
-  const writers = [writer(), writer(), writer()];
-  while (acknowledged.length < 50) await writersGoOn();
-  const before = [...acknowledged];
-  await writeBackup(cairn.service.store, clock, file, { force: false });
-  done.abort();
-  await Promise.all(writers);
-
-  await restoreBackup(file, target, clock, { force: false });
-  await using again = await startCairn({ directory: target, clock: cairn.clock });
-  again.key = cairn.key;
-  expect((await examineAll(again.service.store)).findings).toEqual([]);
-  const lines = exported(again.service.store).join("\n");
-  expect(before.filter((id) => !lines.includes(`"key":"${id.slice("mem_".length)}"`))).toEqual([]);
-});
-
-/** Lets the others have their turn. */
-function writersGoOn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
-
 test("a backup does not replace a file unless told to, and then whole", async () => {
   await using cairn = await startCairn();
   writeFileSync(file, "something else");
@@ -80,13 +52,6 @@ test("a backup does not replace a file unless told to, and then whole", async ()
   await writeBackup(cairn.service.store, clock, file, { force: true });
   expect(readdirSync(scratch)).toEqual(["backup"]);
   await restoreBackup(file, target, clock, { force: false });
-});
-
-test("a backup into a directory that is not there is refused, and says which", async () => {
-  await using cairn = await startCairn();
-  expect(await refusalOf(writeBackup(cairn.service.store, clock, join(scratch, "none", "backup"), { force: false }))).toContain(
-    `There is no directory ${join(scratch, "none")}.`,
-  );
 });
 
 const DAMAGED: { name: string; damage: (bytes: Buffer) => Uint8Array; says: string }[] = [

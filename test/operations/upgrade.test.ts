@@ -51,6 +51,14 @@ async function startWith(migrations: readonly Migration[], { cairn: { clock: tim
   return cairn;
 }
 
+/** The migration, with a fault at its end. */
+const failingIn = (migration: Migration): Migration => ({
+  ...migration,
+  run(tx) {
+    migration.run(tx);
+    throw new Error("a row cannot be read");
+  },
+});
 /** What is told of a start that does not succeed. */
 const startRefused = (migrations: readonly Migration[], before: Older) => refusalOf(startWith(migrations, before));
 const backups = () => fs.readdirSync(join(directory, "backups")).toSorted();
@@ -114,14 +122,7 @@ test("commands beside the server refuse an older store, say that a start brings 
 test("a migration that fails leaves the store as it was, ends the start with what to do, and the next start succeeds", async () => {
   const before = await older();
   const found = await state();
-  const failing: Migration = {
-    ...toMiddle,
-    run(tx) {
-      toMiddle.run(tx);
-      throw new Error("a row cannot be read");
-    },
-  };
-  const said = await startRefused([failing, toLatest], before);
+  const said = await startRefused([failingIn(toMiddle), toLatest], before);
   expect(said).toContain(`${directory} is whole and stays at schema version ${SCHEMA_VERSION - 2}: it could not be brought to version`);
   expect(said).toContain(join(directory, "backups", backups()[0] as string));
   expect(said).toEndWith("The reason: a row cannot be read");
@@ -133,13 +134,7 @@ test("a migration that fails leaves the store as it was, ends the start with wha
 
 test("when the second of two migrations fails the first one stays, and the backup from before both", async () => {
   const before = await older();
-  const failing: Migration = {
-    ...toLatest,
-    run: () => {
-      throw new Error("no");
-    },
-  };
-  expect(await startRefused([toMiddle, failing], before)).toContain(`stays at schema version ${SCHEMA_VERSION - 1}`);
+  expect(await startRefused([toMiddle, failingIn(toLatest)], before)).toContain(`stays at schema version ${SCHEMA_VERSION - 1}`);
   expect(await open((store) => store.schema)).toBe(SCHEMA_VERSION - 1);
 
   await using cairn = await startWith(ROADS, before);
@@ -151,20 +146,14 @@ test("when the second of two migrations fails the first one stays, and the backu
 
 test("starts that fail again and again keep one backup, the newest, and nothing of one that was cut off", async () => {
   const before = await older();
-  const failing: Migration = {
-    ...toMiddle,
-    run: () => {
-      throw new Error("no");
-    },
-  };
   for (let start = 0; start < 3; start++) {
     before.cairn.clock.advance({ seconds: 10 });
-    await startRefused([failing, toLatest], before);
+    await startRefused([failingIn(toMiddle), toLatest], before);
     const [ofThisStore] = /^before-schema-\d+-\d+-/.exec(backups().at(-1) ?? "") ?? [];
     fs.mkdirSync(join(directory, "backups", `.${ofThisStore}${start}.cairn-abcde${start}.draft`), { mode: 0o700 });
   }
   expect(backups()).toHaveLength(2);
-  await startRefused([failing, toLatest], before);
+  await startRefused([failingIn(toMiddle), toLatest], before);
   expect(backups()).toEqual([expect.stringMatching(/^before-schema-/)]);
 });
 
@@ -174,13 +163,7 @@ test("stores that keep their backups in one directory delete their own alone, a 
   const shared = join(scratch, "shared");
   fs.mkdirSync(shared);
   fs.symlinkSync(shared, join(directory, "backups"));
-  const failing: Migration = {
-    ...toMiddle,
-    run: () => {
-      throw new Error("no");
-    },
-  };
-  await startRefused([failing, toLatest], before);
+  await startRefused([failingIn(toMiddle), toLatest], before);
   const [first = ""] = fs.readdirSync(shared);
   await restoreBackup(join(shared, first), copy, clock, { force: false });
   fs.symlinkSync(shared, join(copy, "backups"));
@@ -189,14 +172,14 @@ test("stores that keep their backups in one directory delete their own alone, a 
 
   for (let start = 0; start < 2; start++) {
     before.cairn.clock.advance({ seconds: 10 });
-    await refusalOf(startWith([failing, toLatest], before, copy));
+    await refusalOf(startWith([failingIn(toMiddle), toLatest], before, copy));
   }
   const second = expect.stringMatching(/^before-schema-.*T080020Z\.cairn$/);
   expect(fs.readdirSync(shared)).toEqual(expect.arrayContaining([draft, first, second]));
   expect(fs.readdirSync(shared)).toHaveLength(3);
 
   before.cairn.clock.advance({ seconds: 10 });
-  await startRefused([failing, toLatest], before);
+  await startRefused([failingIn(toMiddle), toLatest], before);
   expect(fs.readdirSync(shared)).toEqual(expect.arrayContaining([second, expect.stringMatching(/^before-schema-.*T080030Z\.cairn$/)]));
   expect(fs.readdirSync(shared)).toHaveLength(2);
 });

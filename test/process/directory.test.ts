@@ -1,10 +1,6 @@
-import { NO_HOME } from "../../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { systemClock } from "../../src/lib/clock.ts";
-import { Store } from "../../src/storage/store.ts";
-import { meta } from "../../src/storage/tables.ts";
 import { ownMounts, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 
 test("a second server on a directory ends with a message and the first goes on; after a kill -9 of the first the next one starts", async () => {
@@ -108,23 +104,6 @@ test("an empty volume becomes a data directory, and is closed to others once it 
   const mode = () => (statSync(dataDirectory).mode & 0o777).toString(8);
   expect([(await command("import", export_)).code, mode()]).toEqual([1, "755"]);
   expect([(await command("keys", "create")).code, mode()]).toEqual([0, "700"]);
-});
-
-test("a store of a newer schema version is refused with a message that says so, and left as it is", async () => {
-  using directory = scratchDirectory();
-  const store = await Store.open(directory.path, systemClock);
-  await store.commit(NO_HOME, (tx) => tx.put(meta, "schema", "99"));
-  await store.close();
-  for (const command of [
-    ["serve", "--port", "0"],
-    ["keys", "list"],
-  ]) {
-    expect(await runCairn([...command, "--data-dir", directory.path])).toEqual({
-      code: 1,
-      stdout: "",
-      stderr: expect.stringMatching(/^cairn: The store in .* has schema version 99; this Cairn reads version \d+\. .*newer.*\n$/),
-    });
-  }
 });
 
 test("a data directory that cannot be written ends the start with one line that names it", async () => {

@@ -3,23 +3,8 @@ import * as fc from "fast-check";
 import { AFTER_ALL, hashKey, KEY_ENCODER, numberKey, versionKey } from "../../../src/storage/keys.ts";
 
 test("a text of any length and kind becomes 22 characters, and texts that differ become others", () => {
-  const texts = [
-    "",
-    "a",
-    "A",
-    "a ",
-    "é",
-    "e\u0301",
-    "\ud800",
-    "\ud801",
-    "\udc00",
-    "\ufffd",
-    "🫖",
-    "x".repeat(1_000_000),
-    "\u0000",
-    "null",
-    '"a"',
-  ];
+  const words = ["", "a", "A", "a ", "é", "e\u0301", "\ud800", "\ud801", "\udc00", "\ufffd", "🫖", "\u0000", "null", '"a"'];
+  const texts = [...words, "x".repeat(1_000_000)];
   const keys = texts.map(hashKey);
   expect(keys.filter((key) => !/^[\w-]{22}$/.test(key))).toEqual([]);
   expect(new Set(keys).size).toBe(texts.length);
