@@ -32,7 +32,7 @@ const QUEUE = "test/unit/webhooks/queue.test.ts";
 const PLACES = "test/unit/webhooks/places.test.ts";
 const OUTCOME = "test/unit/webhooks/outcome.test.ts";
 const BACKOFF = "test/unit/webhooks/backoff.test.ts";
-const DELIVERY = "test/unit/webhooks/delivery.test.ts";
+const ATTEMPT = "test/unit/webhooks/attempt.test.ts";
 const SIGNATURE = "test/unit/webhooks/signature.test.ts";
 const TARGET = "test/unit/webhooks/target.test.ts";
 const INDEXER = "test/unit/vectors/indexer.test.ts";
@@ -727,7 +727,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a result that the store refused is forgotten",
     file: "src/webhooks/worker.ts",
-    find: "() => this.#unrecorded.push(ended)",
+    find: "() => this.#unrecorded.push([queued, attempt])",
     replace: "() => undefined",
     tests: [RETRIES],
   },
@@ -754,7 +754,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "what a private service answers is shown",
-    file: "src/webhooks/delivery.ts",
+    file: "src/webhooks/attempt.ts",
     find: 'addressKind(address) === "public" ?',
     replace: 'address !== "" ?',
     tests: [TARGETS],
@@ -785,14 +785,14 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/lib/outbound.ts",
     find: '        if (bytes > max) end("limit");',
     replace: "",
-    tests: [DELIVERY],
+    tests: [ATTEMPT],
   },
   {
     breaks: "a delivery that another receiver may have got is sent to the next address",
     file: "src/lib/outbound.ts",
     find: 'if (reply.kind !== "failed" || !NOBODY_THERE.has(reply.code) || signal.aborted) break;',
     replace: "if (signal.aborted) break;",
-    tests: [DELIVERY],
+    tests: [ATTEMPT],
   },
   {
     breaks: "the Standard Webhooks signature leaves out the time",

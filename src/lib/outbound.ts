@@ -128,7 +128,10 @@ function postTo(address: string, network: Network, post: Post, signal: AbortSign
     let response: IncomingMessage | undefined;
     const chunks: Buffer[] = [];
     let bytes = 0;
+    let isEnded = false;
     const end = (how: Answered["end"], code = "ECONNRESET", isStale = false) => {
+      if (isEnded) return;
+      isEnded = true;
       signal.removeEventListener("abort", onAbort);
       // A connection whose answer was not read to its end is of no use for another request.
       if (response?.complete !== true) request.destroy();

@@ -18,7 +18,6 @@ import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import type { Network } from "../lib/outbound.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import type { Tx } from "../storage/access.ts";
 import { deliveries, webhooks, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import type { Activator, Task } from "../tasks/task.ts";
 import { enabledWebhooks, recordAdmin, type Caller, type Records } from "../traces/record.ts";
@@ -43,13 +42,6 @@ export interface WorkerDeps extends Records {
   readonly activator: Activator;
 }
 
-/** An attempt that has ended, and of what. */
-interface Ended {
-  readonly webhook: BareId;
-  readonly delivery: BareId;
-  readonly attempt: Attempt;
-}
-
 export class Worker {
   readonly outcomes: Outcomes = { delivered: 0, retry: 0, failed: 0, disabled: 0 };
   readonly task: Task;
@@ -60,7 +52,7 @@ export class Worker {
   readonly #bad: BadRows;
   readonly #stop = new AbortController();
   /** Attempts whose outcome the store has refused. */
-  #unrecorded: Ended[] = [];
+  readonly #unrecorded: [Queued, Attempt][] = [];
 
   constructor(deps: WorkerDeps) {
     this.#deps = deps;
@@ -80,7 +72,10 @@ export class Worker {
    * @throws what keeps outcomes from being recorded
    */
   async #run(): Promise<number> {
-    if (this.#unrecorded.length > 0 && this.inFlight.size === 0) await this.#recordRefused();
+    while (this.inFlight.size === 0 && this.#unrecorded.length > 0) {
+      await this.#record(...this.#unrecorded[0]!);
+      this.#unrecorded.shift();
+    }
     if (this.#unrecorded.length > 0 || this.#stop.signal.aborted) return IDLE_MS;
     const { store, clock } = this.#deps;
     const now = clock.now();
@@ -117,65 +112,40 @@ export class Worker {
 
   /** Prepares, sends and records one attempt. Never rejects. */
   async #deliver(queued: Queued, row: WebhookRow): Promise<void> {
-    const { webhook, delivery } = queued;
     const attempt = await attemptDelivery(this.#deps, queued, row, this.#deps.policy().timeoutMs, this.#stop.signal);
-    if (attempt !== undefined) {
-      const ended = { webhook, delivery, attempt };
-      await this.#record(ended).catch(() => this.#unrecorded.push(ended));
-    }
-    this.#places.release(webhook, delivery);
+    if (attempt !== undefined) await this.#record(queued, attempt).catch(() => this.#unrecorded.push([queued, attempt]));
+    this.#places.release(queued.webhook, queued.delivery);
     this.#deps.activator.wake();
   }
 
-  async #recordRefused(): Promise<void> {
-    const refused = this.#unrecorded.splice(0);
-    const recorded = await Promise.allSettled(refused.map((ended) => this.#record(ended)));
-    this.#unrecorded = refused.filter((_, i) => recorded[i]?.status === "rejected");
-    for (const one of recorded) if (one.status === "rejected") throw one.reason;
-  }
-
   /** Commits the outcome of an attempt; the store groups such commits. */
-  async #record({ webhook, delivery, attempt }: Ended): Promise<void> {
-    const { log } = this.#deps;
-    const chance = this.#deps.random();
-    const recorded = await this.#bad.commit((tx, isolate) => {
-      let written: Written | undefined;
-      isolate(webhook + delivery, () => (written = this.#write(tx, { webhook, delivery, attempt }, chance)));
+  async #record({ webhook, delivery }: Queued, attempt: Attempt): Promise<void> {
+    const { policy, random, system, log } = this.#deps;
+    const chance = random();
+    const { after, disabled } = await this.#bad.commit((tx, isolate) => {
+      const written: { after?: DeliveryRow; disabled?: WebhookRow } = {};
+      isolate(webhook + delivery, () => {
+        const row = tx.get(deliveries, webhook + delivery);
+        const before = tx.get(webhooks, webhook);
+        // Deleted meanwhile.
+        if (row === undefined || before === undefined) return;
+        written.after = afterAttempt(row, attempt, tx.now, policy().schedule, chance);
+        putDelivery(tx, { webhook, delivery, row: written.after });
+        const changed = webhookAfterAttempt(before, attempt, tx.now);
+        if (changed !== before) tx.put(webhooks, webhook, changed);
+        if (!before.enabled || changed.enabled) return;
+        recordAdmin(tx, system, "webhook.disabled", tracedDisabling(webhook, changed));
+        written.disabled = changed;
+      });
       return written;
     });
-    if (recorded === undefined) return;
-    const { after, disabled } = recorded;
+    if (after === undefined) return;
     this.outcomes[after.status === "pending" ? "retry" : after.status]++;
-    log.debug("webhook attempt", {
-      delivery: withPrefix("dlv", delivery),
-      status: after.last?.status ?? null,
-      result: after.status,
-      duration_ms: attempt.durationMs,
-    });
+    const id = withPrefix("dlv", delivery);
+    log.debug("webhook attempt", { delivery: id, status: attempt.status, result: after.status, duration_ms: attempt.durationMs });
     if (disabled === undefined) return;
     this.outcomes.disabled++;
     this.#deps.outbox?.wake();
     log.warn("webhook disabled", { webhook: withPrefix("whk", webhook), reason: disabled.disabledReason });
   }
-
-  /** @returns undefined for a delivery, or a webhook, that was deleted meanwhile */
-  #write(tx: Tx, { webhook, delivery, attempt }: Ended, chance: number): Written | undefined {
-    const { policy, system } = this.#deps;
-    const row = tx.get(deliveries, webhook + delivery);
-    const before = tx.get(webhooks, webhook);
-    if (row === undefined || before === undefined) return undefined;
-    const after = afterAttempt(row, attempt, tx.now, policy().schedule, chance);
-    putDelivery(tx, { webhook, delivery, row: after });
-    const changed = webhookAfterAttempt(before, attempt, tx.now);
-    if (changed !== before) tx.put(webhooks, webhook, changed);
-    if (!before.enabled || changed.enabled) return { after, disabled: undefined };
-    recordAdmin(tx, system, "webhook.disabled", tracedDisabling(webhook, changed));
-    return { after, disabled: changed };
-  }
-}
-
-/** What a commit has made of a delivery, and of its webhook if that is now disabled. */
-interface Written {
-  readonly after: DeliveryRow;
-  readonly disabled: WebhookRow | undefined;
 }

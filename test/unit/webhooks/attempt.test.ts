@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { createServer } from "node:tls";
 import { Connections, type Network } from "../../../src/lib/outbound.ts";
-import { deliver } from "../../../src/webhooks/delivery.ts";
+import { deliver } from "../../../src/webhooks/attempt.ts";
 import type { Answer } from "../../../src/webhooks/outcome.ts";
 import { allowing } from "../../../src/webhooks/target.ts";
 import { dialHere, publicUrl, startRawReceiver, startReceiver } from "../../support/receiver.ts";
