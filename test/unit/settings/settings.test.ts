@@ -38,75 +38,33 @@ const HERE = "http://127.0.0.1:11434/v1";
 const THERE = "https://models.example/v1";
 const OPENAI = "https://api.openai.com/v1";
 
-/** What is set of the key after some changes of the provider, one after the other. */
-const KEYS: { name: string; environment?: EmbeddingSettings; changes: EmbeddingSettings[]; key: string | undefined }[] = [
-  { name: "is kept for another model of the same server", changes: [{ base_url: HERE, api_key: "a" }, { model: "m" }], key: "a" },
-  {
-    name: "is kept for another path of the same server",
-    changes: [{ base_url: HERE, api_key: "a" }, { base_url: `${HERE}/more` }],
-    key: "a",
-  },
-  { name: "is kept when the server is named again", changes: [{ base_url: HERE, api_key: "a" }, { base_url: HERE }], key: "a" },
-  { name: "is kept when the default is written out", changes: [{ api_key: "a" }, { base_url: OPENAI }], key: "a" },
-  { name: "is dropped for another server", changes: [{ base_url: HERE, api_key: "a" }, { base_url: THERE }], key: undefined },
-  {
-    name: "is dropped for another port",
-    changes: [{ base_url: HERE, api_key: "a" }, { base_url: "http://127.0.0.1:1/v1" }],
-    key: undefined,
-  },
-  {
-    name: "is dropped for the same server without TLS",
-    changes: [{ base_url: THERE, api_key: "a" }, { base_url: "http://models.example/v1" }],
-    key: undefined,
-  },
-  {
-    name: "is not there again when the server is",
-    changes: [{ base_url: HERE, api_key: "a" }, { base_url: THERE }, { base_url: HERE }],
-    key: undefined,
-  },
-  {
-    name: "is the new one where both are given",
-    changes: [
-      { base_url: HERE, api_key: "a" },
-      { base_url: THERE, api_key: "b" },
-    ],
-    key: "b",
-  },
-  {
-    name: "of the environment is for OpenAI unless that names a server",
-    environment: { api_key: "e" },
-    changes: [{ model: "m" }],
-    key: "e",
-  },
-  {
-    name: "of the environment goes to no server of the settings",
-    environment: { api_key: "e" },
-    changes: [{ base_url: HERE }],
-    key: undefined,
-  },
-  {
-    name: "of the environment is there again with its server",
-    environment: { base_url: THERE, api_key: "e" },
-    changes: [{ base_url: HERE }, { base_url: "" }],
-    key: "e",
-  },
-  { name: "of the environment gives way to one that is set", environment: { api_key: "e" }, changes: [{ api_key: "a" }], key: "a" },
-  {
-    name: "of the environment is back when that is taken back",
-    environment: { api_key: "e" },
-    changes: [{ api_key: "a" }, { api_key: "" }],
-    key: "e",
-  },
+const SET: EmbeddingSettings = { base_url: HERE, api_key: "a" };
+
+/** The key that is in use after some changes of the provider, one after the other. */
+const KEYS: [name: string, environment: EmbeddingSettings, changes: EmbeddingSettings[], key: string | undefined][] = [
+  ["is kept for another model of the same server", {}, [SET, { model: "m" }], "a"],
+  ["is kept for another path of the same server", {}, [SET, { base_url: `${HERE}/more` }], "a"],
+  ["is kept when the server is named again", {}, [SET, { base_url: HERE }], "a"],
+  ["is kept when the default is written out", {}, [{ api_key: "a" }, { base_url: OPENAI }], "a"],
+  ["is dropped for another server", {}, [SET, { base_url: THERE }], undefined],
+  ["is dropped for another port", {}, [SET, { base_url: "http://127.0.0.1:1/v1" }], undefined],
+  ["is dropped for the same server without TLS", {}, [{ ...SET, base_url: THERE }, { base_url: "http://models.example/v1" }], undefined],
+  ["is not there again when the server is", {}, [SET, { base_url: THERE }, { base_url: HERE }], undefined],
+  ["is the new one where both are given", {}, [SET, { base_url: THERE, api_key: "b" }], "b"],
+  ["of the environment is for OpenAI unless that names a server", { api_key: "e" }, [{ model: "m" }], "e"],
+  ["of the environment goes to no server of the settings", { api_key: "e" }, [{ base_url: HERE }], undefined],
+  ["of the environment is back with its server", { base_url: THERE, api_key: "e" }, [{ base_url: HERE }, { base_url: "" }], "e"],
+  ["of the environment gives way to one that is set", { api_key: "e" }, [{ api_key: "a" }], "a"],
+  ["of the environment is back when that is taken back", { api_key: "e" }, [{ api_key: "a" }, { api_key: "" }], "e"],
 ];
 
-for (const { name, environment = {}, changes, key } of KEYS) {
+for (const [name, environment, changes, key] of KEYS) {
   test(`the provider's key ${name}`, async () => {
     await using opened = await open({ embedding: environment });
     for (const embedding of changes) await opened.change({ embedding });
-    expect(opened.settings.effective.embedding.api_key).toBe(key);
-    expect(opened.settings.effective.sourceOf("embedding.api_key")).toBe(
-      key === undefined ? "default" : key === "e" ? "environment" : "setting",
-    );
+    const { effective } = opened.settings;
+    expect(effective.embedding.api_key).toBe(key);
+    expect(effective.sourceOf("embedding.api_key")).toBe(key === undefined ? "default" : key === "e" ? "environment" : "setting");
   });
 }
 
@@ -127,21 +85,19 @@ test("changes build on those before; an empty text, or a null, takes one back", 
   });
 });
 
-test("what would be in force is told without changing anything", async () => {
+test("effective settings never change: a change gives others, which can be had before it is made", async () => {
   await using opened = await open();
-  const after = opened.settings.with({ max_body_bytes: 2048, "embedding.model": "mine" });
-  expect([after.values.max_body_bytes, after.embedding.model, after.sourceOf("embedding.model")]).toEqual([2048, "mine", "setting"]);
-  expect([opened.settings.values.max_body_bytes, opened.settings.effective.embedding]).toEqual([1_048_576, {}]);
+  const { effective: before } = opened.settings;
+  const change = { max_body_bytes: 2048, "embedding.model": "mine" };
+  const after = opened.settings.with(change);
+  expect(opened.settings.effective).toBe(before);
+  await opened.change({ max_body_bytes: 2048, embedding: { model: "mine" } });
+  expect(opened.settings.effective.values).toEqual(after.values);
+  expect(after.values).toEqual({ ...before.values, ...change });
+  expect(before.values.max_body_bytes).toBe(1_048_576);
 });
 
-test("what is in force stays the same object until it is changed, for whoever holds it", async () => {
-  await using opened = await open();
-  const { effective } = opened.settings;
-  await opened.change({ max_body_bytes: 2048 });
-  expect([effective.values.max_body_bytes, opened.settings.effective.values.max_body_bytes]).toEqual([1_048_576, 2048]);
-});
-
-test("work in turn begins when the one before has ended, well or not", async () => {
+test("serialized work begins when the previous one has ended, well or not", async () => {
   await using opened = await open();
   const order: string[] = [];
   const first = Promise.withResolvers<void>();
