@@ -125,8 +125,3 @@ export function parseFlags(
   if (empty !== undefined) throw new UsageError(`--${empty} must not be empty`);
   return { flags: values as CommandLine["flags"], has: (name) => values[name] === true, positionals };
 }
-
-/** The flags of every command among those that were given, as they would be written. */
-export function commonFlags(given: CommandLine["flags"]): string[] {
-  return FLAGS.flatMap((flag) => (given[flag] === undefined ? [] : [`--${flag}`, given[flag]]));
-}

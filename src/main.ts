@@ -5,36 +5,50 @@
  *
  * @module
  */
+import { assertReadable, prepare, storeCommand } from "./cli/command-line.ts";
 import { helpOn } from "./cli/help.ts";
 import { escaped, print } from "./cli/print.ts";
-import { UsageError, readConfig, type Config } from "./config.ts";
-import { configureNative } from "./lib/native.ts";
+import { UsageError, readConfig } from "./config.ts";
 import { systemSentence } from "./lib/system-errors.ts";
 import { commit, version } from "./lib/version.ts";
-import { makeDirectory } from "./storage/data-directory.ts";
+import { assertNotOwn } from "./operations/store-file.ts";
 import { isDamage, isOfLmdb, lmdbReason } from "./storage/disk-errors.ts";
 
 type Command = (args: readonly string[]) => Promise<number>;
 
-const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
-  [
-    "serve",
-    async (args) => {
-      const config = prepared(args);
+const COMMANDS: ReadonlyMap<string, Command> = new Map(
+  Object.entries<Command>({
+    serve: async (args) => {
+      const config = readConfig(args);
+      prepare(config);
       return (await import("./cli/serve.ts")).serve(config);
     },
-  ],
-  ["keys", async (args) => (await import("./cli/keys.ts")).keys(args, preparedOnce)],
-  ["backup", async (args) => (await import("./cli/backup.ts")).backup(args, preparedOnce)],
-  ["restore", async (args) => (await import("./cli/restore.ts")).restore(args, preparedOnce)],
-  ["export", async (args) => (await import("./cli/export.ts")).exportAll(args, preparedOnce)],
-  ["import", async (args) => (await import("./cli/import.ts")).importAll(args, preparedOnce)],
-  ["health", async (args) => (await import("./cli/health.ts")).health(args)],
-  ["doctor", async (args) => (await import("./cli/doctor.ts")).doctor(args, preparedOnce)],
-  ["rebuild-index", async (args) => (await import("./cli/rebuild-index.ts")).rebuildIndex(args, preparedOnce)],
-  ["version", () => say(`cairn ${version}${commit === null ? "" : ` (${commit})`}`)],
-  ["help", (args) => say(helpOn(args))],
-]);
+    keys: async (args) => (await import("./cli/keys.ts")).keys(args),
+    health: async (args) => (await import("./cli/health.ts")).health(args),
+    backup: storeCommand("backup", { file: "needed", switches: ["force"], store: "whole", checkFile: assertNotOwn }, async (line) =>
+      (await import("./cli/backup.ts")).backup(line),
+    ),
+    restore: storeCommand("restore", { file: "needed", switches: ["force"], store: "none", checkFile: assertReadable }, async (line) =>
+      (await import("./cli/restore.ts")).restore(line),
+    ),
+    export: storeCommand(
+      "export",
+      { file: "optional", switches: ["force", "with-secrets", "salvage"], store: "damaged", checkFile: assertNotOwn },
+      async (line) => (await import("./cli/export.ts")).exportAll(line),
+    ),
+    import: storeCommand("import", { file: "optional", store: "none", checkFile: assertReadable }, async (line) =>
+      (await import("./cli/import.ts")).importAll(line),
+    ),
+    doctor: storeCommand("doctor", { file: "none", switches: ["fix"], store: "damaged" }, async (line) =>
+      (await import("./cli/doctor.ts")).doctor(line),
+    ),
+    "rebuild-index": storeCommand("rebuild-index", { file: "none", store: "whole" }, async (line) =>
+      (await import("./cli/rebuild-index.ts")).rebuildIndex(line),
+    ),
+    version: () => say(`cairn ${version}${commit === null ? "" : ` (${commit})`}`),
+    help: (args) => say(helpOn(args)),
+  }),
+);
 const ALIASES: ReadonlyMap<string, string> = new Map([
   ["--version", "version"],
   ["--help", "help"],
@@ -56,28 +70,12 @@ async function say(text: string): Promise<number> {
   return 0;
 }
 
-function prepared(args: readonly string[]): Config {
-  const config = readConfig(args);
-  makeDirectory(config.dataDirectory);
-  configureNative({ directory: config.nativeDirectory, dataDirectory: config.dataDirectory, simd: config.simd });
-  return config;
-}
-
-/** For a command that ends when it has its answer; a server has a log for this. */
-function preparedOnce(args: readonly string[]): Config {
-  process.on("unhandledRejection", (reason) => {
-    // A commit that fails rejects once more in a promise inside lmdb-js that nobody holds.
-    if (!isOfLmdb(reason)) throw reason;
-  });
-  return prepared(args);
-}
-
 process.umask(0o077);
 try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
   const said =
-    isOfLmdb(error) || isDamage(error)
+    isOfLmdb(error) || isDamage(error) || error instanceof SyntaxError
       ? `The store cannot be read or changed: ${lmdbReason(error)}. cairn doctor says what is damaged.`
       : systemSentence(error);
   // It may say back what a file or a store holds. Some messages have lines of their own.

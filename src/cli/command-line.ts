@@ -4,21 +4,22 @@
  * @module
  */
 import { accessSync, constants, existsSync, rmSync, statSync } from "node:fs";
+import { constants as osConstants } from "node:os";
 import { dirname, resolve } from "node:path";
-import { commonFlags, FLAGS, parseFlags, readConfig, UsageError, type Config } from "../config.ts";
+import { configOf, FLAGS, parseFlags, UsageError, type Config } from "../config.ts";
+import { configureNative } from "../lib/native.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { OperationError } from "../operations/report.ts";
 import { assertDataFile, assertStore, holdsStore } from "../operations/store-file.ts";
-
-export type Prepare = (args: readonly string[]) => Config;
+import { makeDirectory } from "../storage/data-directory.ts";
+import { isOfLmdb } from "../storage/disk-errors.ts";
 
 export interface Usage {
-  command: string;
   file: "needed" | "optional" | "none";
   /** Flags without a value. */
   switches?: readonly string[];
-  /** Whether it works on a store that is there; `damaged`: also on one whose file must not be mapped. */
-  needsStore: boolean | "damaged";
+  /** What store it works on; `damaged`: also on one whose file must not be mapped. */
+  store: "whole" | "damaged" | "none";
   /** Called with the name of the file before anything is made. */
   checkFile?: (file: string, dataDirectory: string) => void;
 }
@@ -28,32 +29,61 @@ export interface CommandLine {
   /** `-`, or none, is standard input or output. */
   file: string | undefined;
   has: (name: string) => boolean;
-  /** Takes away the directories that this command line has made, as long as there is no store in them. */
-  removeMade: () => void;
 }
 
 /**
- * @param prepare - called when everything is right but nothing native is loaded
- * @throws {UsageError}
+ * Returns a command for the whole store.
+ *
+ * @param run - imports what needs a native part, which by then knows where to unpack
  */
-export function readCommandLine(usage: Usage, args: readonly string[], prepare: Prepare): CommandLine {
-  const { command, switches = [] } = usage;
-  const { flags, has, positionals } = parseFlags(args, FLAGS, { switches, allowPositionals: true });
-  const [file, ...more] = positionals;
-  if (more.length > 0 || (usage.file === "none" && file !== undefined)) {
-    throw new UsageError(`cairn ${command} takes ${usage.file === "none" ? "no file" : "one file"}`);
-  }
-  if (usage.file === "needed" && (file === undefined || file === "-")) throw new UsageError(`cairn ${command} needs the name of a file`);
-  const common = commonFlags(flags);
-  if (usage.needsStore === true) assertStore(readConfig(common).dataDirectory);
-  if (usage.needsStore === "damaged") assertDataFile(readConfig(common).dataDirectory);
-  const { dataDirectory } = readConfig(common);
-  const made = firstMissing(resolve(dataDirectory));
-  const removeMade = () => {
-    if (made !== undefined && !holdsStore(dataDirectory)) rmSync(made, { recursive: true, force: true });
+export function storeCommand(
+  name: string,
+  { file: needed, switches = [], store, checkFile }: Usage,
+  run: (line: CommandLine) => Promise<number>,
+): (args: readonly string[]) => Promise<number> {
+  return async (args) => {
+    const { flags, has, positionals } = parseFlags(args, FLAGS, { switches, allowPositionals: true });
+    const [named, ...more] = positionals;
+    if (more.length > 0 || (needed === "none" && named !== undefined))
+      throw new UsageError(`cairn ${name} takes ${needed === "none" ? "no file" : "one file"}`);
+    const file = named === "-" ? undefined : named;
+    if (needed === "needed" && file === undefined) throw new UsageError(`cairn ${name} needs the name of a file`);
+    const config = configOf(flags);
+    const { dataDirectory } = config;
+    if (store === "whole") assertStore(dataDirectory);
+    if (store === "damaged") assertDataFile(dataDirectory);
+    if (file !== undefined) checkFile?.(file, dataDirectory);
+    // Those without a file hold the thread, and would not hear the signal.
+    if (needed !== "none") endWhenInterrupted();
+    const made = firstMissing(resolve(dataDirectory));
+    prepareOnce(config);
+    try {
+      return await run({ config, file, has });
+    } catch (error) {
+      if (made !== undefined && !holdsStore(dataDirectory)) rmSync(made, { recursive: true, force: true });
+      throw error;
+    }
   };
-  if (file !== undefined && file !== "-") usage.checkFile?.(file, dataDirectory);
-  return { config: prepare(common), file: file === "-" ? undefined : file, has, removeMade };
+}
+
+/** Makes the data directory, and lets native parts know where to unpack. */
+export function prepare({ dataDirectory, nativeDirectory: directory, simd }: Config): void {
+  makeDirectory(dataDirectory);
+  configureNative({ directory, dataDirectory, simd });
+}
+
+/** The same for a command that ends when it has its answer; a server logs such rejections. */
+export function prepareOnce(config: Config): void {
+  process.on("unhandledRejection", (reason) => {
+    // A commit that fails rejects once more in a promise inside lmdb-js that nobody holds.
+    if (!isOfLmdb(reason)) throw reason;
+  });
+  prepare(config);
+}
+
+/** Ends the process as after a signal (130, 143), but so that temporary files are removed. */
+function endWhenInterrupted(): void {
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(128 + osConstants.signals[signal]));
 }
 
 /** The first directory of a path that is not there; undefined when all of it is. */
@@ -62,7 +92,7 @@ function firstMissing(path: string): string | undefined {
   return firstMissing(dirname(path)) ?? path;
 }
 
-/** Refuses a file to be read that cannot be, before anything is made. @throws {OperationError} */
+/** Refuses a file that cannot be read, before anything is made. @throws {OperationError} */
 export function assertReadable(file: string): void {
   try {
     const found = statSync(file);

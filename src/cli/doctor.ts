@@ -7,54 +7,56 @@
  * @module
  */
 import { systemClock } from "../lib/clock.ts";
-import { readCommandLine, type Prepare } from "./command-line.ts";
-import { describeFindings } from "./findings.ts";
-import { print } from "./print.ts";
+import { checkFile, mendMetaPages, withDataFile } from "../operations/damage.ts";
+import { examineAll, mendAll } from "../operations/doctor.ts";
+import { withLockedStore, withStore } from "../operations/with-store.ts";
+import type { CommandLine } from "./command-line.ts";
+import { print, printFindings } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
-export async function doctor(args: readonly string[], prepare: Prepare): Promise<number> {
-  const { config, has } = readCommandLine({ command: "doctor", file: "none", switches: ["fix"], needsStore: "damaged" }, args, prepare);
-  const { examineAll, mendAll } = await import("../operations/doctor.ts");
-  const { withStore, withLockedStore } = await import("../operations/with-store.ts");
-  if (!(await isFileWhole(config.dataDirectory, { fix: has("fix") }))) return 1;
-  using progress = showProgress("Looking", "rows");
-  const onProgress = (done: number, total: number) => progress.show(done, total);
-  if (!has("fix")) {
-    const { findings, rows, points } = await withStore(config.dataDirectory, systemClock, (store) => examineAll(store, onProgress));
-    progress.clear();
-    await describeFindings(findings);
-    if (findings.length === 0) await print(`Nothing is wrong: ${rows} rows, ${points} vectors in the index on disk.`);
-    else if (findings.some(({ canBeMended }) => canBeMended))
-      await print("Stop the server and run cairn doctor --fix to mend what can be mended.");
-    return findings.length === 0 ? 0 : 1;
+export async function doctor({ config: { dataDirectory }, has }: CommandLine): Promise<number> {
+  if (has("fix")) {
+    const mended = mendMetaPages(dataDirectory);
+    if (mended !== undefined) await print(mended);
   }
-  const { found, left } = await withLockedStore(config.dataDirectory, systemClock, (store) => mendAll(store, onProgress));
-  progress.clear();
-  await describeFindings(found);
-  if (left.length === 0) await print(found.length === 0 ? "Nothing was wrong." : "All of it is mended.");
-  else {
-    await print("\nStill wrong, because the records do not say what would be right:");
-    await describeFindings(left);
-  }
-  return left.length === 0 ? 0 : 1;
+  if (!(await isFileWhole(dataDirectory))) return 1;
+  return (await (has("fix") ? mend(dataDirectory) : examine(dataDirectory))) ? 0 : 1;
 }
 
-/** Says what is wrong with the pages of the file, and mends a damaged meta page when asked to. */
-async function isFileWhole(dataDirectory: string, { fix }: { fix: boolean }): Promise<boolean> {
-  const { checkFile, mendMetaPages, withDataFile } = await import("../operations/damage.ts");
-  const mended = fix ? mendMetaPages(dataDirectory) : undefined;
-  if (mended !== undefined) await print(mended);
+async function isFileWhole(dataDirectory: string): Promise<boolean> {
   using progress = showProgress("Reading", "rows");
-  const { findings, lostRecords, records } = await withDataFile(dataDirectory, (path) =>
-    checkFile(path, { decode: false }, (done, total) => progress.show(done, total)),
-  );
+  const { findings, lostRecords, records } = await withDataFile(dataDirectory, (path) => checkFile(path, { decode: false }, progress.show));
   progress.clear();
   if (findings.length === 0) return true;
-  await describeFindings(findings);
+  await printFindings(findings);
   const lost = lostRecords === 0 ? "Every record can still be read" : `${lostRecords} of ${records} records cannot be read`;
   await print(
-    `\n${lost}. Doctor cannot mend pages. Stop the server, then restore a backup (cairn restore FILE --force), or write what can`,
+    `\n${lost}. Doctor cannot mend pages. Stop the server, then restore a backup (cairn restore FILE --force), or write what can\n` +
+      "be read to a file (cairn export --salvage FILE) and read that into an empty data directory (cairn import FILE).",
   );
-  await print("be read to a file (cairn export --salvage FILE) and read that into an empty data directory (cairn import FILE).");
   return false;
+}
+
+/** @returns whether nothing is wrong */
+async function examine(dataDirectory: string): Promise<boolean> {
+  using progress = showProgress("Looking", "rows");
+  const { findings, rows, points } = await withStore(dataDirectory, systemClock, (store) => examineAll(store, progress.show));
+  progress.clear();
+  await printFindings(findings);
+  if (findings.length === 0) await print(`Nothing is wrong: ${rows} rows, ${points} vectors in the index on disk.`);
+  else if (findings.some(({ canBeMended }) => canBeMended))
+    await print("Stop the server and run cairn doctor --fix to mend what can be mended.");
+  return findings.length === 0;
+}
+
+/** @returns whether nothing is wrong any more */
+async function mend(dataDirectory: string): Promise<boolean> {
+  using progress = showProgress("Looking", "rows");
+  const { found, left } = await withLockedStore(dataDirectory, systemClock, (store) => mendAll(store, progress.show));
+  progress.clear();
+  await printFindings(found);
+  if (left.length > 0) await print("\nStill wrong, because the records do not say what would be right:");
+  else await print(found.length === 0 ? "Nothing was wrong." : "All of it is mended.");
+  await printFindings(left);
+  return left.length === 0;
 }

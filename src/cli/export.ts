@@ -1,5 +1,5 @@
 /**
- * `cairn export`: everything as lines of JSON, to a file or standard output, beside a running server too.
+ * `cairn export`: everything as lines of JSON, to a file or standard output, also while a server is running.
  *
  * @module
  */
@@ -7,53 +7,27 @@ import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { systemClock } from "../lib/clock.ts";
 import { isOfSystem } from "../lib/system-errors.ts";
-import { assertNotOwn } from "../operations/store-file.ts";
-import type { LeftOut } from "../operations/salvage.ts";
-import { readCommandLine, type Prepare } from "./command-line.ts";
-import { endWhenInterrupted } from "./interrupted.ts";
+import { withDataFile } from "../operations/damage.ts";
+import { exportLines } from "../operations/export.ts";
+import { writeAtomically } from "../operations/files.ts";
+import { salvageLines, type LeftOut } from "../operations/salvage.ts";
+import { withStore } from "../operations/with-store.ts";
+import type { CommandLine } from "./command-line.ts";
 import { hasReaderLeft, unwritten, writeOut } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
-/** Lines are short: many are written at once. */
+/** Short lines are written together. */
 const CHUNK_LENGTH = 256 * 1024;
 
-export async function exportAll(args: readonly string[], prepare: Prepare): Promise<number> {
-  const { config, file, has } = readCommandLine(
-    { command: "export", file: "optional", switches: ["force", "with-secrets", "salvage"], needsStore: "damaged", checkFile: assertNotOwn },
-    args,
-    prepare,
-  );
-  endWhenInterrupted();
-  const { exportLines } = await import("../operations/export.ts");
-  const { salvageLines } = await import("../operations/salvage.ts");
-  const { withDataFile } = await import("../operations/damage.ts");
-  const { withStore } = await import("../operations/with-store.ts");
-  const { writeAtomically } = await import("../operations/files.ts");
+export async function exportAll({ config: { dataDirectory }, file, has }: CommandLine): Promise<number> {
   using progress = showProgress("Exporting", "records");
-  const options = { secrets: has("with-secrets") };
-  const onProgress = (done: number, total: number) => progress.show(done, total);
+  const options = { secrets: has("with-secrets"), onProgress: progress.show };
   const leftOut: LeftOut[] = [];
-  const write = async (lines: () => Iterable<string>) => {
-    if (file === undefined) return writeLines(lines(), writeOut);
-    await writeAtomically(file, { force: has("force") }, async (directory) => {
-      const path = join(directory, "export");
-      const handle = await open(path, "wx", 0o600);
-      try {
-        await writeLines(lines(), (text) => handle.writeFile(text));
-      } finally {
-        await handle.close();
-      }
-      return path;
-    });
-  };
-  const { dataDirectory } = config;
-  const writing = has("salvage")
-    ? withDataFile(dataDirectory, (path) =>
-        write(() => salvageLines(path, { ...options, onProgress, onEnd: (tables) => leftOut.push(...tables) })),
-      )
-    : withStore(dataDirectory, systemClock, (store) => write(() => exportLines(store, options, onProgress)));
+  const write = (lines: Iterable<string>) => (file === undefined ? writeLines(lines, writeOut) : writeFile(file, lines, has("force")));
   try {
-    await writing;
+    if (has("salvage"))
+      await withDataFile(dataDirectory, (path) => write(salvageLines(path, { ...options, onEnd: (tables) => leftOut.push(...tables) })));
+    else await withStore(dataDirectory, systemClock, (store) => write(exportLines(store, options, progress.show)));
   } catch (error) {
     // The reader has closed the pipe.
     if (file === undefined && hasReaderLeft(error)) return 1;
@@ -66,6 +40,15 @@ export async function exportAll(args: readonly string[], prepare: Prepare): Prom
     console.error(of === 0 ? `${table}: the table cannot be found` : `${table}: ${rows} of ${of} rows are left out`);
   if (leftOut.length === 0) console.error("Nothing is left out.");
   return leftOut.length === 0 ? 0 : 1;
+}
+
+async function writeFile(file: string, lines: Iterable<string>, force: boolean): Promise<void> {
+  await writeAtomically(file, { force }, async (directory) => {
+    const path = join(directory, "export");
+    await using handle = await open(path, "wx", 0o600);
+    await writeLines(lines, (text) => handle.writeFile(text));
+    return path;
+  });
 }
 
 async function writeLines(lines: Iterable<string>, write: (text: string) => Promise<void>): Promise<void> {

@@ -1,11 +1,11 @@
 /**
- * `cairn keys`: makes, lists, rolls and revokes API keys in a data directory, beside a running server too.
+ * `cairn keys`: makes, lists, rolls and revokes API keys in a data directory, also while a server is running.
  *
- * What is printed to standard output of a new key is the key alone, for scripts.
+ * Of a new key, standard output gets the key alone, for scripts.
  *
  * @module
  */
-import { commonFlags, FLAGS, readConfig, UsageError, parseFlags, type Config } from "../config.ts";
+import { configOf, FLAGS, parseFlags, readConfig, UsageError, type Config } from "../config.ts";
 import { createKey, deleteKey, getKey, listKeys, rollKey } from "../keys/keys.ts";
 import { SCOPES } from "../lib/scopes.ts";
 import { RATE_LIMIT_MAX, TIERS, type RateLimit, type Tier } from "../keys/tiers.ts";
@@ -19,7 +19,7 @@ import { parseInstant } from "../lib/time.ts";
 import { assertStore, holdsStore } from "../operations/store-file.ts";
 import type { CommandDeps } from "../service.ts";
 import type { Store } from "../storage/store.ts";
-import type { Prepare } from "./command-line.ts";
+import { prepareOnce } from "./command-line.ts";
 import { escaped, print } from "./print.ts";
 
 /** The last time that the API can show, in the year 9999. */
@@ -38,41 +38,33 @@ interface ListedKey {
   last_used_at: string | null;
 }
 
-export async function keys([action, ...args]: readonly string[], prepare: Prepare): Promise<number> {
+export async function keys([action, ...args]: readonly string[]): Promise<number> {
   switch (action) {
     case "create":
-      return create(args, prepare);
+      return create(args);
     case "list":
-      return list(args, prepare);
+      return list(args);
     case "roll":
-      return roll(args, prepare);
-    case "revoke": {
-      const [id, ...rest] = idFirst("revoke", args);
-      const { flags, has } = parseFlags(rest, FLAGS, { switches: ["force"] });
-      return withStore(commonFlags(flags), prepare, async (records) => {
-        await deleteKey(records, records.operator, id, { force: has("force") }).catch((error: unknown) => {
-          // The command has a flag for what a request says in its query.
-          throw new Error(messageOf(error).replace("send force=true", "add --force"), { cause: error });
-        });
-        await print(`Revoked ${id}`);
-      });
-    }
+      return roll(args);
+    case "revoke":
+      return revoke(args);
     default:
       throw new UsageError("cairn keys knows create, list, roll and revoke");
   }
 }
 
-async function list(args: readonly string[], prepare: Prepare): Promise<number> {
-  assertStore(readConfig(args).dataDirectory);
-  const { dataDirectory } = prepare(args);
-  const { withStore: withStoreToRead } = await import("../operations/with-store.ts");
-  await withStoreToRead(dataDirectory, systemClock, async (store) => {
+async function list(args: readonly string[]): Promise<number> {
+  const config = readConfig(args);
+  assertStore(config.dataDirectory);
+  prepareOnce(config);
+  const { withStore } = await import("../operations/with-store.ts");
+  await withStore(config.dataDirectory, systemClock, async (store) => {
     for (const key of allKeys(store)) await print(lineOf(key));
   });
   return 0;
 }
 
-/** Columns stand two spaces apart; the name is last because it can be any text. */
+/** Columns are two spaces apart; the name is last because it can be any text. */
 function lineOf(key: ListedKey): string {
   const used = key.last_used_at === null ? "never used" : `used ${key.last_used_at}`;
   const ends = key.expires_at === null ? "no end" : `ends ${key.expires_at}`;
@@ -87,7 +79,7 @@ function idFirst(action: string, [id, ...flags]: readonly string[]): [id: string
   return [id, ...flags];
 }
 
-function create(args: readonly string[], prepare: Prepare): Promise<number> {
+function create(args: readonly string[]): Promise<number> {
   const { flags } = parseFlags(args, ["name", "scopes", "tier", "expires", "rate-limit", ...FLAGS]);
   const scopes = (flags["scopes"] ?? "read,write").split(",").map((text) => oneOf(SCOPES, text.trim(), "--scopes"));
   const tier = oneOf(TIERS, flags["tier"] ?? "enterprise", "--tier");
@@ -98,24 +90,36 @@ function create(args: readonly string[], prepare: Prepare): Promise<number> {
     expiresAt: expiryIn(flags["expires"]),
     rateLimit: rateLimitIn(flags["rate-limit"], tier),
   };
-  const config = prepare(commonFlags(flags));
+  const config = configOf(flags);
   // A first key may come before the first start; in a wrong directory it is a key to nothing.
-  if (!holdsStore(config.dataDirectory)) console.error(`There was no store in ${config.dataDirectory}: a new one is made.`);
+  const hasStore = holdsStore(config.dataDirectory);
   return withRecords(config, async (records) => {
-    const answer = JSON.parse(await createKey(records, records.operator, input)) as ListedKey;
-    await printKey(answer);
+    if (!hasStore) console.error(`There was no store in ${config.dataDirectory}: a new one is made.`);
+    await printKey(JSON.parse(await createKey(records, records.operator, input)) as ListedKey);
   });
 }
 
-function roll(args: readonly string[], prepare: Prepare): Promise<number> {
+function roll(args: readonly string[]): Promise<number> {
   const [id, ...rest] = idFirst("roll", args);
   const { flags } = parseFlags(rest, ["overlap", ...FLAGS]);
   const overlapMs = overlapIn(flags["overlap"]);
-  return withStore(commonFlags(flags), prepare, async (records) => {
+  return withStore(configOf(flags), async (records) => {
     const answer = JSON.parse(await rollKey(records, records.operator, id, { overlapMs })) as ListedKey;
     await printKey(answer);
     const { expires_at: end } = JSON.parse(getKey(records, id)) as ListedKey;
-    console.error(`${answer.id} came in the place of ${id}, which ends ${end}`);
+    console.error(`${answer.id} replaces ${id}, which ends ${end}`);
+  });
+}
+
+function revoke(args: readonly string[]): Promise<number> {
+  const [id, ...rest] = idFirst("revoke", args);
+  const { flags, has } = parseFlags(rest, FLAGS, { switches: ["force"] });
+  return withStore(configOf(flags), async (records) => {
+    await deleteKey(records, records.operator, id, { force: has("force") }).catch((error: unknown) => {
+      // The command has a flag for what a request says in its query.
+      throw new Error(messageOf(error).replace("send force=true", "add --force"), { cause: error });
+    });
+    await print(`Revoked ${id}`);
   });
 }
 
@@ -177,13 +181,14 @@ function* allKeys(store: Store): Generator<ListedKey> {
 type Work = (records: CommandDeps) => Promise<void>;
 
 /** @throws {OperationError} where there is no store */
-function withStore(flags: readonly string[], prepare: Prepare, work: Work): Promise<number> {
-  assertStore(readConfig(flags).dataDirectory);
-  return withRecords(prepare(flags), work);
+function withStore(config: Config, work: Work): Promise<number> {
+  assertStore(config.dataDirectory);
+  return withRecords(config, work);
 }
 
 async function withRecords(config: Config, work: Work): Promise<number> {
-  // Not before the native parts know where to unpack.
+  prepareOnce(config);
+  // Native parts now know where to unpack.
   const { openRecords } = await import("../service.ts");
   const records = await openRecords(config.dataDirectory, systemClock);
   try {

@@ -1,9 +1,9 @@
 /**
- * What `cairn serve` listens on: the API, and with HTTPS perhaps a port of plain HTTP that sends people there.
+ * What `cairn serve` listens on: the API, and with HTTPS perhaps a port of plain HTTP that redirects there.
  *
  * @module
  */
-import { createPrivateKey, X509Certificate, type KeyObject } from "node:crypto";
+import { createPrivateKey, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import type { Server } from "bun";
 import type { createApp } from "../app.ts";
@@ -24,7 +24,7 @@ export interface Listeners {
   readonly address: string;
   /** Requests whose answer is not sent yet. */
   pending(): number;
-  /** Takes no new connections; those there are stay. */
+  /** Takes no new connections, and keeps the present ones. */
   refuse(): void;
   /** Ends all connections. */
   stop(): Promise<void>;
@@ -59,26 +59,24 @@ export function listen(app: ReturnType<typeof createApp>, config: Config): Liste
   };
 }
 
+const REASONS: Readonly<Record<string, string>> = {
+  EADDRINUSE: "something else listens there",
+  EADDRNOTAVAIL: "this machine has no such address",
+  EACCES: "that is not allowed; ports below 1024 are for root",
+  ENOENT: "there is no such address or name",
+  ENOTFOUND: "there is no such address or name",
+};
+
 function listenOn<Result>(host: string, port: number, begin: () => Result): Result {
   try {
     return begin();
   } catch (error) {
-    const { code } = error as { code?: unknown };
-    const reason =
-      code === "EADDRINUSE"
-        ? "something else listens there"
-        : code === "EADDRNOTAVAIL"
-          ? "this machine has no such address"
-          : code === "EACCES"
-            ? "that is not allowed; ports below 1024 are for root"
-            : code === "ENOENT" || code === "ENOTFOUND"
-              ? "there is no such address or name"
-              : messageOf(error);
+    const reason = REASONS[String((error as { code?: unknown }).code)] ?? messageOf(error);
     throw new Error(`Cannot listen on ${host}, port ${port}: ${reason}.`, { cause: error });
   }
 }
 
-/** Plain HTTP, for those who type an address without https. */
+/** Redirects those who type an address without https. */
 function redirectListener({ host: hostname, allowedHosts }: Config, port: number, httpsPort: number): Server<undefined> {
   const isOwnHost = hostCheck(hostname, allowedHosts);
   const requestIds = new IdSource(systemClock);
@@ -104,25 +102,23 @@ function redirectListener({ host: hostname, allowedHosts }: Config, port: number
 }
 
 function certificateIn(files: NonNullable<Config["tls"]>): { cert: string; key: string } {
-  const [cert, key] = [readPem(files.certificate), readPem(files.key)];
-  const parse = <Parsed extends X509Certificate | KeyObject>(path: string, what: string, parsed: () => Parsed): Parsed => {
-    try {
-      return parsed();
-    } catch (error) {
-      throw new Error(`${path} must hold ${what} in PEM form: ${messageOf(error)}`, { cause: error });
-    }
-  };
-  const certificate = parse(files.certificate, "a certificate", () => new X509Certificate(cert));
-  const privateKey = parse(files.key, "a private key without a passphrase", () => createPrivateKey(key));
+  const [cert, certificate] = readPem(files.certificate, "a certificate", (text) => new X509Certificate(text));
+  const [key, privateKey] = readPem(files.key, "a private key without a passphrase", createPrivateKey);
   if (!certificate.checkPrivateKey(privateKey))
     throw new Error(`The key in ${files.key} is not that of the certificate in ${files.certificate}.`);
   return { cert, key };
 }
 
-function readPem(path: string): string {
+function readPem<Parsed>(path: string, what: string, parse: (text: string) => Parsed): [text: string, parsed: Parsed] {
+  let text: string;
   try {
-    return readFileSync(path, "utf8");
+    text = readFileSync(path, "utf8");
   } catch (error) {
     throw new Error(`${path} cannot be read: ${systemReason(error)}.`, { cause: error });
+  }
+  try {
+    return [text, parse(text)];
+  } catch (error) {
+    throw new Error(`${path} must hold ${what} in PEM form: ${messageOf(error)}`, { cause: error });
   }
 }

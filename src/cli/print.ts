@@ -8,6 +8,7 @@
  */
 import { hasCode } from "../lib/errors.ts";
 import { systemReason } from "../lib/system-errors.ts";
+import type { Finding } from "../operations/report.ts";
 
 // The write fails as well; without a listener the process would end with a stack trace.
 process.stdout.on("error", () => undefined);
@@ -52,4 +53,13 @@ export function escaped(text: string): string {
 
 export function hasReaderLeft(error: unknown): boolean {
   return hasCode(error, "EPIPE");
+}
+
+/** Prints what is wrong with a store. */
+export async function printFindings(findings: readonly Finding[]): Promise<void> {
+  for (const { what, count, examples } of findings) {
+    await print(`${what}: ${count}`);
+    for (const example of examples) await print(`  ${escaped(example)}`);
+    if (examples.length > 0 && count > examples.length) await print(`  and ${count - examples.length} more`);
+  }
 }

@@ -10,10 +10,10 @@ const BAR_WIDTH = 30;
 const ERASE = "\r\u001b[K";
 
 export interface Progress extends Disposable {
-  /** @param total - absent when nobody knows; then `unit` is counted */
-  show(done: number, total?: number): void;
-  /** Takes the line away, for other output. */
-  clear(): void;
+  /** Without a total, `unit` is counted. */
+  readonly show: (done: number, total?: number) => void;
+  /** Erases the line, for other output. */
+  readonly clear: () => void;
 }
 
 interface Terminal {

@@ -1,29 +1,27 @@
 /**
- * `cairn rebuild-index`: rebuilds the vector index, which a server would do too, but while it serves. As there, only where
- * there are vectors enough.
+ * `cairn rebuild-index`: rebuilds the vector index as a server does while it serves, if there are vectors enough.
  *
  * @module
  */
 import { systemClock } from "../lib/clock.ts";
-import { readCommandLine, type Prepare } from "./command-line.ts";
+import { rebuildGraph } from "../operations/graph.ts";
+import { withLockedStore } from "../operations/with-store.ts";
+import type { CommandLine } from "./command-line.ts";
 import { print } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
-export async function rebuildIndex(args: readonly string[], prepare: Prepare): Promise<number> {
-  const { config } = readCommandLine({ command: "rebuild-index", file: "none", needsStore: true }, args, prepare);
-  const { rebuildGraph } = await import("../operations/graph.ts");
-  const { withLockedStore } = await import("../operations/with-store.ts");
+export async function rebuildIndex({ config }: CommandLine): Promise<number> {
   using progress = showProgress("Building", "vectors");
   const { indexed, vectors, graphFrom, removed, warnings } = await withLockedStore(config.dataDirectory, systemClock, (store) =>
-    rebuildGraph(store, config, (done, total) => progress.show(done, total)),
+    rebuildGraph(store, config, progress.show),
   );
   progress.clear();
   for (const warning of warnings) console.error(warning);
-  if (indexed !== undefined) await print(`Built the vector index of ${indexed} vectors`);
-  else {
-    const from = graphFrom.toLocaleString("en");
-    const before = removed ? "; the one that was there is removed" : "";
-    await print(`Built no vector index: there are ${vectors} vectors, and it is of no use below ${from} (CAIRN_GRAPH_FROM)${before}`);
-  }
+  const from = `it is of no use below ${graphFrom.toLocaleString("en")} (CAIRN_GRAPH_FROM)`;
+  await print(
+    indexed === undefined
+      ? `Built no vector index: there are ${vectors} vectors, and ${from}${removed ? "; the one that was there is removed" : ""}`
+      : `Built the vector index of ${indexed} vectors`,
+  );
   return 0;
 }

@@ -1,10 +1,9 @@
 /**
- * Answers that are being sent: how much memory those take that clients do not read.
+ * Limits the memory of answers that clients do not read.
  *
  * A small answer goes to the system's buffers at once. A large one is a stream, from which Bun pulls the next piece when the
- * socket has taken the one before, and which it cancels when the connection ends; so what is not taken is known (seen with
- * Bun 1.4.5, which sends a stream in chunks, without a `Content-Length`). Who reads nothing for as long as a connection may
- * be idle loses it.
+ * socket has taken the last, and which it cancels when the connection ends (seen with Bun 1.4.5, which sends a stream in
+ * chunks, without a `Content-Length`). A client that reads nothing loses its connection by the idle timeout.
  *
  * @module
  */
@@ -13,7 +12,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { ByteBudget } from "./byte-budget.ts";
 
-/** Answers up to this are not counted: on most requests this module must cost nothing. */
+/** Smaller answers are not counted, so that this costs most requests nothing. */
 const SMALL_BYTES = 64 * 1024;
 const PIECE_BYTES = 256 * 1024;
 const RETRY_AFTER_SECONDS = 1;
@@ -35,11 +34,11 @@ export class Sending {
   }
 
   /**
-   * What to send of a text.
+   * Returns what to send of a text.
    *
-   * @param isChange - then the answer cannot be refused any more: without room for it the connection ends without one, and
-   *   the client asks again with its Idempotency-Key
-   * @throws {ApiError} `service_unavailable` when what is not read of other answers leaves no room for this one
+   * @param isChange - the change is made and can no longer be refused: without room for the answer the connection ends
+   *   without one, and the client asks again with its Idempotency-Key
+   * @throws {ApiError} `service_unavailable` when unread answers leave no room for this one
    */
   bodyOf(owner: string, text: string, isChange: boolean): string | ReadableStream<Uint8Array> {
     if (text.length * UTF8_BYTES_PER_UNIT_MAX <= SMALL_BYTES) return text;

@@ -1,16 +1,24 @@
 /**
- * Work that takes memory while it waits for other work: only some of it at once, fair between those who ask for it.
- *
- * Owners that wait are served in turn, each the oldest of its own first, so that a long queue of one owner delays no other.
+ * A semaphore that is fair between owners: one has its share of the permits at most, and owners that wait are served in
+ * turn, so that a long queue of one delays no other.
  *
  * @module
  */
+
+/** One owner's permit, taken once however often it is asked for. */
+export interface Permit {
+  readonly isTaken: boolean;
+  take(): Promise<void>;
+  /** Does nothing unless it is taken. */
+  release(): void;
+}
+
 export class FairSemaphore {
   readonly #max: number;
   readonly #ofOwnerMax: number;
   #taken = 0;
   readonly #takenBy = new Map<string, number>();
-  /** The owner that was served longest ago is first. */
+  /** Queues of owners, with the owner that was served longest ago first. */
   readonly #waiting = new Map<string, (() => void)[]>();
 
   constructor({ max, ofOwnerMax }: { max: number; ofOwnerMax: number }) {
@@ -19,15 +27,23 @@ export class FairSemaphore {
   }
 
   permitOf(owner: string): Permit {
-    return new Permit(this, owner);
+    const permit = {
+      isTaken: false,
+      take: async () => {
+        if (permit.isTaken) return;
+        if (this.#hasRoom(owner)) this.#count(owner, 1);
+        else await this.#turnOf(owner);
+        permit.isTaken = true;
+      },
+      release: () => {
+        if (permit.isTaken) this.#release(owner);
+        permit.isTaken = false;
+      },
+    };
+    return permit;
   }
 
-  /** @returns undefined when there was room at once */
-  take(owner: string): Promise<void> | undefined {
-    if (this.#hasRoom(owner)) {
-      this.#count(owner, 1);
-      return undefined;
-    }
+  #turnOf(owner: string): Promise<void> {
     return new Promise((resolve) => {
       const queue = this.#waiting.get(owner);
       if (queue === undefined) this.#waiting.set(owner, [resolve]);
@@ -35,7 +51,7 @@ export class FairSemaphore {
     });
   }
 
-  release(owner: string): void {
+  #release(owner: string): void {
     this.#count(owner, -1);
     for (const [next, queue] of this.#waiting) {
       if (!this.#hasRoom(next)) continue;
@@ -57,33 +73,5 @@ export class FairSemaphore {
     const taken = (this.#takenBy.get(owner) ?? 0) + more;
     if (taken === 0) this.#takenBy.delete(owner);
     else this.#takenBy.set(owner, taken);
-  }
-}
-
-/** One owner's leave to go on: taken once however often it is asked for, until it is released. */
-export class Permit {
-  readonly #semaphore: FairSemaphore;
-  readonly #owner: string;
-  #isTaken = false;
-
-  constructor(semaphore: FairSemaphore, owner: string) {
-    this.#semaphore = semaphore;
-    this.#owner = owner;
-  }
-
-  get isTaken(): boolean {
-    return this.#isTaken;
-  }
-
-  async take(): Promise<void> {
-    if (this.#isTaken) return;
-    await this.#semaphore.take(this.#owner);
-    this.#isTaken = true;
-  }
-
-  /** Changes nothing when it was never taken. */
-  release(): void {
-    if (this.#isTaken) this.#semaphore.release(this.#owner);
-    this.#isTaken = false;
   }
 }

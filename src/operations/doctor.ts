@@ -11,7 +11,7 @@ import type { Store } from "../storage/store.ts";
 import { TABLES, vectors } from "../storage/tables.ts";
 import { examineGraph, removeGraph } from "./graph.ts";
 import { EXAMPLES_MAX, type Finding, type OnProgress } from "./report.ts";
-import { CHECKS, type Check, type Problem } from "./checks.ts";
+import { CHECKS, type Problem } from "./checks.ts";
 
 const MENDED_PER_COMMIT = 200;
 
@@ -39,65 +39,61 @@ export async function mendAll(store: Store, onProgress?: OnProgress): Promise<{ 
 
 function examine(store: Store, onProgress: OnProgress | undefined): Finding[] {
   using reader = store.snapshot();
-  const findings = new Findings();
-  const counted = counter(store, onProgress);
-  for (const check of CHECKS) {
-    for (const problem of check(reader)) counted(problem, findings);
-  }
-  return findings.all();
+  const report = new Report(rowsOf(store), onProgress);
+  for (const check of CHECKS) for (const problem of check(reader)) report.add(problem);
+  return report.findings;
 }
 
-/** A bounded number of problems a commit. @returns what was wrong */
+/** Mends a bounded number of problems a commit. @returns what was wrong */
 async function mend(store: Store, onProgress: OnProgress | undefined): Promise<Finding[]> {
-  const findings = new Findings();
-  const counted = counter(store, onProgress);
-  for (const check of CHECKS) await mendOne(store, check, (problem) => counted(problem, findings));
-  return findings.all();
-}
-
-async function mendOne(store: Store, check: Check, count: (problem: Problem | undefined) => void): Promise<void> {
-  // One for each check, so that a later one sees what an earlier one has put right.
-  using reader = store.snapshot();
-  let mends: NonNullable<Problem["mend"]>[] = [];
-  const flush = async () => {
-    const now = mends;
-    mends = [];
-    await store.commit(NO_HOME, (tx) => {
-      for (const one of now) one(tx);
-    });
-  };
-  for (const problem of check(reader)) {
-    count(problem);
-    if (problem?.mend !== undefined) mends.push(problem.mend);
-    if (mends.length === MENDED_PER_COMMIT) await flush();
+  const report = new Report(rowsOf(store), onProgress);
+  for (const check of CHECKS) {
+    // A later check sees what an earlier one has put right.
+    using reader = store.snapshot();
+    const mends: NonNullable<Problem["mend"]>[] = [];
+    for (const problem of check(reader)) {
+      report.add(problem);
+      if (problem?.mend !== undefined) mends.push(problem.mend);
+      if (mends.length === MENDED_PER_COMMIT) await commitAll(store, mends.splice(0));
+    }
+    if (mends.length > 0) await commitAll(store, mends);
   }
-  if (mends.length > 0) await flush();
+  return report.findings;
 }
 
-function counter(store: Store, onProgress: OnProgress | undefined): (problem: Problem | undefined, findings: Findings) => void {
-  const total = rowsOf(store);
-  let done = 0;
-  return (problem, findings) => {
-    if (problem === undefined) onProgress?.(++done, Math.max(done, total));
-    else findings.add(problem);
-  };
+async function commitAll(store: Store, mends: readonly NonNullable<Problem["mend"]>[]): Promise<void> {
+  await store.commit(NO_HOME, (tx) => {
+    for (const one of mends) one(tx);
+  });
 }
 
 function rowsOf(store: Store): number {
   return [...TABLES, vectors].reduce((sum, table) => sum + store.count(table), 0);
 }
 
-class Findings {
+/** Counts the rows that were checked, and collects problems by kind. */
+class Report {
+  readonly #total: number;
+  readonly #onProgress: OnProgress | undefined;
   readonly #byKind = new Map<string, Finding>();
+  #done = 0;
 
-  add({ what, example, mend }: Problem): void {
+  constructor(total: number, onProgress: OnProgress | undefined) {
+    this.#total = total;
+    this.#onProgress = onProgress;
+  }
+
+  /** @param problem - undefined for one more row */
+  add(problem: Problem | undefined): void {
+    if (problem === undefined) return this.#onProgress?.(++this.#done, Math.max(this.#done, this.#total));
+    const { what, example, mend } = problem;
     const finding = this.#byKind.get(what) ?? { what, count: 0, examples: [], canBeMended: mend !== undefined };
     this.#byKind.set(what, finding);
     finding.count++;
     if (finding.examples.length < EXAMPLES_MAX) finding.examples.push(example);
   }
 
-  all(): Finding[] {
+  get findings(): Finding[] {
     return [...this.#byKind.values()];
   }
 }

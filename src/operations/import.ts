@@ -1,8 +1,8 @@
 /**
- * Reads an export into a store of its own, which becomes the data directory's when the last line has been found right.
+ * Reads an export into a store of its own, which becomes the data directory's once the last line is found right.
  *
- * Every line is checked before it is written, and all of them together as `cairn doctor` checks a store, so that whatever
- * is in the file, the code that reads the store finds what it expects. Indexes are written from the records.
+ * Every line is checked before it is written, and all of them together as `cairn doctor` checks a store. Indexes are written
+ * from the records.
  *
  * @module
  */
@@ -18,7 +18,7 @@ import { hashOfId } from "../keys/hash-of-id.ts";
 import type { GivenSettings } from "../settings/schema.ts";
 import type { Tx } from "../storage/access.ts";
 import { numberKey } from "../storage/keys.ts";
-import { firstLabelOf, LABEL_BYTES, nextLabelOf } from "../storage/memory-records.ts";
+import { LABEL_BYTES } from "../storage/memory-records.ts";
 import { Store } from "../storage/store.ts";
 import {
   apiKeys,
@@ -73,14 +73,14 @@ export async function importLines(
 ): Promise<Imported> {
   const refusal = `There is a store in ${dataDirectory} already. An import needs a data directory without one.`;
   const imported: Imported = { records: 0, setAgain: [], left: [] };
-  await putStore(dataDirectory, refusal, async (draft) => {
-    const store = await Store.open(draft, clock);
+  await putStore(dataDirectory, refusal, async (incoming) => {
+    const store = await Store.open(incoming, clock);
     try {
-      const records = new RecordsRead(join(draft, "records"));
-      const read = await readInto(store, source, records, imported.setAgain, onRead);
+      const list = join(incoming, "records");
+      const read = await readInto(store, source, list, imported.setAgain, onRead);
       imported.records = read.count;
       if (read.isSalvaged) imported.left = (await mendAll(store)).left;
-      else await checkTogether(store, records);
+      else await checkTogether(store, list);
     } finally {
       await store.close();
     }
@@ -88,48 +88,37 @@ export async function importLines(
   return imported;
 }
 
-/** Which record each line is, in a file: there may be more of them than the memory holds, and few are ever asked for. */
-class RecordsRead {
-  readonly #path: string;
-
-  constructor(path: string) {
-    this.#path = path;
-  }
-
-  /** To be called for all lines behind the first, in their order. */
-  add(lines: readonly Line[]): void {
-    appendFileSync(this.#path, lines.map(({ table, key }) => `${table.name} ${key}\n`).join(""), { mode: 0o600 });
-  }
-
-  /** The number of a record's line. */
-  async lineOf({ table, key }: { table: AnyTable; key: string }): Promise<number> {
-    const wanted = `${table.name} ${key}`;
-    let number = 1;
-    for await (const { bytes } of linesOf(Bun.file(this.#path).stream())) {
-      number++;
-      if (utf8.decode(bytes) === wanted) return number;
-    }
-    return number;
-  }
-}
-
-/** @throws {OperationError} naming the line of the first record that does not agree with the others */
-async function checkTogether(store: Store, records: RecordsRead): Promise<void> {
+/**
+ * @param list - file with the record of each line: there may be more than the memory holds
+ * @throws {OperationError} naming the line of the first record that does not agree with the others
+ */
+async function checkTogether(store: Store, list: string): Promise<void> {
   using reader = store.snapshot();
   for (const check of CHECKS) {
     for (const problem of check(reader)) {
       if (problem === undefined) continue;
-      const reason = `${problem.what} (${problem.example})`;
-      if (problem.record !== undefined) throw wrong(await records.lineOf(problem.record), reason);
-      throw new OperationError(`The records do not agree: ${reason}. Nothing was changed.`);
+      const { what, example, record } = problem;
+      if (record !== undefined) throw wrong(await lineOf(record, list), `${what} (${example})`);
+      throw new OperationError(`The records do not agree: ${what} (${example}). Nothing was changed.`);
     }
   }
+}
+
+/** The number of a record's line. The first line is no record. */
+async function lineOf({ table, key }: { table: AnyTable; key: string }, list: string): Promise<number> {
+  const wanted = `${table.name} ${key}`;
+  let number = 1;
+  for await (const { bytes } of linesOf(Bun.file(list).stream())) {
+    number++;
+    if (utf8.decode(bytes) === wanted) break;
+  }
+  return number;
 }
 
 async function readInto(
   store: Store,
   source: AsyncIterable<Uint8Array>,
-  records: RecordsRead,
+  list: string,
   setAgain: string[],
   onRead: OnRead | undefined,
 ): Promise<{ count: number; isSalvaged: boolean }> {
@@ -138,7 +127,6 @@ async function readInto(
   let end: number | undefined;
   let batch: Line[] = [];
   let batchBytes = 0;
-  let highestLabel = -1;
   const flush = async () => {
     const lines = batch;
     batch = [];
@@ -146,7 +134,7 @@ async function readInto(
     await store.commit(NO_HOME, (tx) => {
       for (const line of lines) add(tx, line);
     });
-    records.add(lines);
+    appendFileSync(list, lines.map(({ table, key }) => `${table.name} ${key}\n`).join(""), { mode: 0o600 });
   };
   for await (const { bytes, readBytes } of linesOf(source)) {
     number++;
@@ -157,7 +145,6 @@ async function readInto(
     else {
       const line = checkLine(value, number);
       setAgain.push(...leftOutOf(line.table, line.key, value["row"]));
-      highestLabel = Math.max(highestLabel, line.vector?.label ?? -1);
       batch.push(line);
       batchBytes += bytes.byteLength;
     }
@@ -168,10 +155,6 @@ async function readInto(
   if (number === 0) throw new OperationError("There is nothing to import.");
   if (end === undefined) throw wrong(number, "the end is missing, so the file was cut short");
   if (end !== number - 2) throw wrong(number, `there should be ${end} records, and there are ${number - 2}`);
-  const [first, next] = [store.read(firstLabelOf), store.read(nextLabelOf)];
-  const given = `The next label is ${next}, and must be`;
-  if (!(next > highestLabel)) throw new OperationError(`${given} above ${highestLabel}, which a vector has. Nothing was changed.`);
-  if (!(next >= first)) throw new OperationError(`${given} ${first} or more, which is the first. Nothing was changed.`);
   return { count: end, isSalvaged };
 }
 

@@ -85,13 +85,21 @@ export function rowProblem(table: RecordTable, key: string, value: unknown): str
   return problemOf(table.schema, value) ?? SENSE.get(table.name)?.problemOf(value, key);
 }
 
-/** The stored text of a row without the values that make no sense; undefined where that is not all that is wrong with it. */
-export function mendedText(table: RecordTable, key: string, text: string): string | undefined {
+/** Parses a stored text as a row in an export, and says what is wrong with it. */
+export function parseRow(table: RecordTable, key: string, text: string): { value?: unknown; problem: string | undefined } {
+  let value: unknown;
   try {
-    const value: unknown = JSON.parse(table.toExport(text));
-    const mended = problemOf(table.schema, value) === undefined ? SENSE.get(table.name)?.mended?.(value) : undefined;
-    return mended === undefined || rowProblem(table, key, mended) !== undefined ? undefined : table.fromExport(mended);
+    value = JSON.parse(table.toExport(text));
   } catch {
-    return undefined;
+    return { problem: "it is no JSON" };
   }
+  return { value, problem: rowProblem(table, key, value) };
+}
+
+/** The stored text of a wrong row without the values that make no sense; undefined where that is not all that is wrong with it. */
+export function mendedText(table: RecordTable, key: string, text: string): string | undefined {
+  const { value } = parseRow(table, key, text);
+  if (problemOf(table.schema, value) !== undefined) return undefined;
+  const mended = SENSE.get(table.name)?.mended?.(value);
+  return mended === undefined || rowProblem(table, key, mended) !== undefined ? undefined : table.fromExport(mended);
 }

@@ -11,7 +11,7 @@ import { Pages, type Entry } from "../storage/pages.ts";
 import { memories, meta, vectors, type MemoryRow } from "../storage/tables.ts";
 import { textOf } from "./damage.ts";
 import { headerLine, lineOf, type ExportOptions, type VectorReader } from "./export.ts";
-import { RECORDS, rowProblem, type RecordTable } from "./records.ts";
+import { parseRow, RECORDS, type RecordTable } from "./records.ts";
 import type { OnProgress } from "./report.ts";
 
 /** How many rows of a table are not in the export. */
@@ -47,15 +47,15 @@ export function* salvageLines(path: string, { onEnd, onProgress, ...options }: S
     const reader = new VectorsInOrder(vectorTable === undefined ? [] : pages.rows(vectorTable));
     for (const { key, value } of table === undefined ? [] : pages.rows(table)) {
       const text = textOf(value);
-      const row = text === undefined ? undefined : rowOf(of, key, text);
-      if (text === undefined || row === undefined || seen.has(key)) continue;
+      const row = text === undefined ? undefined : parseRow(of, key, text);
+      if (text === undefined || row === undefined || row.problem !== undefined || seen.has(key)) continue;
       seen.add(key);
       if (of.name === meta.name) {
         counters.set(key, text);
         continue;
       }
       if (of.name === memories.name) {
-        const label = (row as MemoryRow).embedding?.label;
+        const label = (row.value as MemoryRow).embedding?.label;
         reader.allow(label !== undefined && !labels.has(label));
         if (label !== undefined) labels.add(label);
       }
@@ -79,15 +79,6 @@ export function* salvageLines(path: string, { onEnd, onProgress, ...options }: S
   }
   yield JSON.stringify({ end: done });
   onEnd(leftOut);
-}
-
-function rowOf(of: RecordTable, key: string, text: string): unknown {
-  try {
-    const row: unknown = JSON.parse(of.toExport(text));
-    return rowProblem(of, key, row) === undefined ? row : undefined;
-  } catch {
-    return undefined;
-  }
 }
 
 /** Vectors in the order of their keys, for memories in the order of theirs. */

@@ -1,9 +1,9 @@
 /**
- * The data directory: Cairn's alone, and its owner's alone.
+ * The data directory: for Cairn alone, and for its owner alone.
  *
- * A directory that holds other files is refused and stays as it is, because an operator who names `/srv` by mistake must not find
- * it closed to everybody else. So is one whose mode cannot be changed. The mode is set when a store is in place: a command
- * that fails before has changed nothing. What is in the directory has modes of its own.
+ * A directory that holds other files is refused, because an operator who names `/srv` by mistake must not find it closed to
+ * everybody else. So is one whose mode cannot be changed. The mode is set when a store is in place, so that a command that
+ * fails before has changed nothing. The files in it have modes of their own.
  *
  * @module
  */
@@ -18,9 +18,9 @@ const ROOT_UID = 0;
 
 /** Locked by the process that the directory belongs to. */
 export const SERVE_LOCK = "serve.lock";
-/** Any of these says that Cairn has used the directory. */
+/** Any of these shows that Cairn has used the directory. */
 const MARKS = [DATA_FILE, LOCK_FILE, SERVE_LOCK, ".native"];
-/** Made with the file system, so that an empty volume has one. */
+/** Made with the file system: an empty volume has one. */
 const LOST_AND_FOUND = "lost+found";
 const NAMES_SHOWN_MAX = 3;
 
@@ -48,7 +48,7 @@ export function makeDirectory(dataDirectory: string): string {
   return directory;
 }
 
-/** Makes a data directory for who will write to it. @returns its full path */
+/** Makes a data directory and asserts that it can be written to. @returns its full path */
 export function prepareDirectory(dataDirectory: string): string {
   const directory = makeDirectory(dataDirectory);
   try {

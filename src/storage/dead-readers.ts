@@ -1,8 +1,8 @@
 /**
  * Removes the LMDB readers of processes that were killed.
  *
- * Who reads the store stands in it with what it sees, and as long as it does the disk keeps that: pages of deleted records
- * are not used again and the file grows. A command that ends takes itself out; one that is killed cannot.
+ * LMDB lists its readers, and keeps the pages that they see: those of deleted records are not used again, and the file grows.
+ * A command that ends leaves the list; one that is killed cannot.
  *
  * @module
  */
@@ -10,7 +10,7 @@ import type { Log } from "../lib/log.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Store } from "./store.ts";
 
-const IDLE_MS = 30_000;
+const CHECK_MS = 30_000;
 
 export function deadReaders(store: Store, log: Log): Task {
   return {
@@ -18,7 +18,7 @@ export function deadReaders(store: Store, log: Log): Task {
     run() {
       const count = store.removeDeadReaders();
       if (count > 0) log.info("removed LMDB readers of killed processes", { count });
-      return Promise.resolve(IDLE_MS);
+      return Promise.resolve(CHECK_MS);
     },
   };
 }

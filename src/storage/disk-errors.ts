@@ -74,8 +74,9 @@ export function isDamage(error: unknown): boolean {
   return error instanceof Error && /^MDB_(CORRUPTED|PAGE_NOTFOUND):/.test(error.message);
 }
 
-/** What LMDB has thrown, in words where there are better ones than its own. */
+/** What a read of the store has thrown, in words where there are better ones than its own. */
 export function lmdbReason(error: unknown): string {
+  if (error instanceof SyntaxError) return "a row of it is no JSON";
   return isDamage(error) ? "a page of its file is damaged" : messageOf(error);
 }
 

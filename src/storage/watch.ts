@@ -1,8 +1,8 @@
 /**
  * Watches whether the store can be read and takes changes.
  *
- * Commits remember how the last one ended, and readiness asks for that; nothing is written while all is well. After a
- * failure this task writes once every two seconds, so that readiness comes back without waiting for a client's change.
+ * Readiness asks how the last commit ended, and nothing is written while all is well. After a failure this task writes once
+ * every two seconds, so that readiness returns without waiting for a client's change.
  *
  * @module
  */
@@ -10,12 +10,12 @@ import type { Log } from "../lib/log.ts";
 import type { Task } from "../tasks/task.ts";
 import type { Store } from "./store.ts";
 
-const LOOK_MS = 2_000;
+const CHECK_MS = 2_000;
 
 /** @param onChange - called with why the store fails when it begins to, and with undefined when it works again */
 export function storeWatch(store: Store, log: Log, onChange: (problem: string | undefined) => void): Task {
   let known: string | undefined;
-  const look = () => {
+  const check = () => {
     const problem = store.problem();
     if (problem !== known) {
       if (problem !== undefined) log.warn("the store fails; the server is not ready", { reason: problem });
@@ -28,12 +28,12 @@ export function storeWatch(store: Store, log: Log, onChange: (problem: string | 
   return {
     name: "store watch",
     async run() {
-      // Then the server is stopping, and has said why.
-      if (!store.hasPanicked && look() !== undefined) {
+      // After a panic the server is stopping, and has said why.
+      if (!store.hasPanicked && check() !== undefined) {
         await store.tryToWrite().catch(() => undefined);
-        look();
+        check();
       }
-      return LOOK_MS;
+      return CHECK_MS;
     },
   };
 }

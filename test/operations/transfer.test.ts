@@ -190,7 +190,7 @@ const REFUSED: { name: string; lines: (string | Uint8Array)[]; says: string }[] 
   {
     name: "a label that would be given again",
     lines: [HEADER, MEMORY(EMBEDDED, `,"vector":"${VECTOR}","terms":""`), '{"end":1}'],
-    says: "The next label is 0, and must be above 0",
+    says: "meta: the next label was given already, or is no label (0 instead of 1). Nothing was changed.",
   },
   ...["banana", "", "NaN", "-1", "1.5", "1e3", " 7", "4294967296"].map((row) => ({
     name: `a next label of ${JSON.stringify(row)}`,
@@ -205,7 +205,7 @@ const REFUSED: { name: string; lines: (string | Uint8Array)[]; says: string }[] 
   {
     name: "a first label above the next",
     lines: [HEADER, '{"table":"meta","key":"firstLabel","row":"7"}', '{"end":1}'],
-    says: "The next label is 0, and must be 7 or more",
+    says: "meta: the next label was given already, or is no label (0 instead of 7). Nothing was changed.",
   },
   {
     name: "a row of meta that nobody reads",

@@ -184,7 +184,7 @@ test("a key rolled beside a running server is printed alone, and the old one wor
   expect(first).toEqual({
     code: 0,
     stdout: expect.stringMatching(/^crn_[0-9A-Za-z]{24}\n$/),
-    stderr: expect.stringMatching(new RegExp(`^key_\\w{12} came in the place of ${old.id}, which ends \\d{4}-.*Z\n$`)),
+    stderr: expect.stringMatching(new RegExp(`^key_\\w{12} replaces ${old.id}, which ends \\d{4}-.*Z\n$`)),
   });
   const [successor = ""] = first.stderr.split(" ");
   const newer = first.stdout.trim();

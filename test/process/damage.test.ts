@@ -295,6 +295,21 @@ test("a server under which pages of memories are damaged answers 503 for those a
   expect(await server.stop()).toBe(0);
 });
 
+test("a command that meets a row that is no JSON says so, and that doctor says which", async () => {
+  using directory = scratchDirectory();
+  cpSync(whole, directory.path, { recursive: true });
+  const { page } = rowOf(directory.path, "api_keys");
+  change(join(directory.path, DATA_FILE), (bytes) => {
+    bytes[bytes.indexOf('"scopes"', page * PAGE_BYTES)] = 0;
+  });
+  expect(await runCairn(["keys", "list", "--data-dir", directory.path])).toEqual({
+    code: 1,
+    stdout: "",
+    stderr: "cairn: The store cannot be read or changed: a row of it is no JSON. cairn doctor says what is damaged.\n",
+  });
+  expect((await runCairn(["doctor", "--data-dir", directory.path])).stdout).toContain("api_keys: rows that cannot be read: 1");
+});
+
 test("a key with a byte beyond ASCII is a damaged row, and no failure of the executable", async () => {
   using directory = scratchDirectory();
   cpSync(whole, directory.path, { recursive: true });
