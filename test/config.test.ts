@@ -201,16 +201,25 @@ test("a secret has no flag, which everyone on the machine could read", () => {
 
 const ALL = Object.values<Setting>({ ...START_SETTINGS, ...SETTINGS });
 
-test("the README's table has every flag and variable with its default and what it is", () => {
+test("the README's table has every flag, variable and setting with its default and what it is", () => {
   const readme = readFileSync(join(import.meta.dir, "../README.md"), "utf8").replaceAll("`", "");
-  const rows = Array.from(readme.matchAll(/^\| (--[\w-]+)? *\| (CAIRN_\w+) *\| (.*?) *\| (.*?) *\|$/gm), ([, ...cells]) => cells);
-  const declared = ALL.filter(({ variable }) => variable !== undefined).map((setting) => [
-    setting.flag?.replace(/ .*/, ""),
-    setting.variable,
+  const [, table = ""] = readme.split(/\| flag or setting .*\n.*\n/);
+  const rows =
+    table
+      .split("\n\n", 1)[0]
+      ?.split("\n")
+      .map((row) =>
+        row
+          .split("|")
+          .map((cell) => cell.trim())
+          .slice(1, -1),
+      ) ?? [];
+  const declared = Object.entries<Setting>({ ...START_SETTINGS, ...SETTINGS }).map(([name, setting]) => [
+    name in SETTINGS ? name : (setting.flag?.replace(/ .*/, "") ?? ""),
+    setting.variable ?? "",
     defaultOf(setting),
     summaryOf(setting).replaceAll("`", ""),
   ]);
-  expect(
-    rows.map(([flag, variable, fallback, says = ""], i) => [flag, variable, fallback, says.slice(0, declared[i]?.[3]?.length)]),
-  ).toEqual(declared);
+  const shown = rows.map(([name, variable, fallback, says = ""], i) => [name, variable, fallback, says.slice(0, declared[i]?.[3]?.length)]);
+  expect(shown).toEqual(declared);
 });
