@@ -1,8 +1,10 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
+import { Store } from "../src/storage/store.ts";
+import { VectorIndex } from "../src/vectors/vector-index.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
-import { until } from "./support/process.ts";
+import { scratchDirectory, until } from "./support/process.ts";
 import { startReceiver } from "./support/receiver.ts";
 
 /** The figures that `/metrics` gives, by name and labels. */
@@ -219,4 +221,15 @@ test("behind a proxy, what reached it over plain HTTP is sent to HTTPS, before i
 test("without that setting the header of a proxy changes nothing", async () => {
   await using cairn = await startCairn();
   expect((await cairn.get("/v1/sessions", { headers: { "X-Forwarded-Proto": "http" } })).status).toBe(200);
+});
+
+test("a start that fails closes what it has opened, and the next one finds the directory free", async () => {
+  using directory = scratchDirectory();
+  using close = spyOn(Store.prototype, "close");
+  using open = spyOn(VectorIndex.prototype, "open").mockRejectedValue(new Error("no thread"));
+  expect(await startCairn({ directory: directory.path }).catch(String)).toBe("Error: no thread");
+  expect(close).toHaveBeenCalledTimes(1);
+  open.mockRestore();
+  await using cairn = await startCairn({ directory: directory.path });
+  expect((await cairn.get("/health")).status).toBe(200);
 });

@@ -788,6 +788,20 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [ATTEMPT],
   },
   {
+    breaks: "a cloud's metadata service is called where every address is allowed",
+    file: "src/lib/outbound.ts",
+    find: 'addressKind(address) === "metadata" || ',
+    replace: "",
+    tests: ["test/unit/embeddings/remote/openai.test.ts"],
+  },
+  {
+    breaks: "a task that is woken while it runs waits for its next time",
+    file: "src/tasks/driver.ts",
+    find: "running.isWoken ? YIELD_MS : ms",
+    replace: "ms",
+    tests: ["test/unit/tasks/driver.test.ts"],
+  },
+  {
     breaks: "a delivery that another receiver may have got is sent to the next address",
     file: "src/lib/outbound.ts",
     find: 'if (reply.kind !== "failed" || !NOBODY_THERE.has(reply.code) || signal.aborted) break;',
