@@ -8,9 +8,7 @@
  *
  * @module
  */
-import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import type { Resolve } from "../lib/outbound.ts";
 import { timeLimit, within } from "../lib/time-limit.ts";
 import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { firstLabelOf, nextLabelOf } from "../storage/memory-records.ts";
@@ -21,28 +19,9 @@ import { labels, meta, owed, provider, type ProviderRow } from "../storage/table
 import { calibrate, calibrationOf, type ProviderCalibration } from "./calibration.ts";
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
 import { localEmbedder } from "./local/local.ts";
-import { OPENAI_BASE_URL, OPENAI_MODEL, OpenAiEmbedder } from "./remote/openai.ts";
+import { identityOf, type EmbeddingSettings } from "./provider-settings.ts";
+import { OpenAiEmbedder, type OpenAiDeps } from "./remote/openai.ts";
 import { closed, ProviderError, PUBLIC_REASON, tooLate } from "./remote/provider-error.ts";
-
-/** As in the API; what is left out has its default. */
-export interface EmbeddingSettings {
-  provider?: string;
-  base_url?: string;
-  model?: string;
-  /** The only secret that the store has in clear: it has to be sent. */
-  api_key?: string;
-  query_prefix?: string;
-  document_prefix?: string;
-  relevant_cosine?: number;
-}
-
-export const PROVIDER_DEFAULTS = {
-  provider: "local",
-  base_url: OPENAI_BASE_URL,
-  model: OPENAI_MODEL,
-  query_prefix: "",
-  document_prefix: "",
-} as const;
 
 /** A request that stores a memory waits this long for its vector; after that the vector is owed. */
 const STORE_WAIT_MS = 2_500;
@@ -61,16 +40,13 @@ export interface Active {
   readonly calibration: ProviderCalibration | undefined;
 }
 
-export interface EmbeddingsDeps {
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly resolve: Resolve;
+export interface EmbeddingsDeps extends OpenAiDeps {
   /** Called when a search could not be answered, so that the provider is probed until it is back. */
   readonly onFailure: () => void;
 }
 
-/** A provider that was tried and found to work, not yet active. */
-export interface CandidateProvider {
+/** A provider with what is known of it. One that was tried and found to work is a candidate until it is activated. */
+export interface Provider {
   readonly settings: EmbeddingSettings;
   readonly remote: OpenAiEmbedder | undefined;
   readonly row: ProviderRow;
@@ -86,20 +62,20 @@ export class Embeddings {
   readonly #store: Store;
   readonly #deps: EmbeddingsDeps;
   readonly #closing = new AbortController();
-  #settings: EmbeddingSettings;
-  #row: ProviderRow;
+  #provider: Provider;
   #active: Active;
   /** Set until the generation of the active provider is started: the identity that the store still holds. */
   #notStarted: { readonly stored: string | undefined } | undefined;
 
-  private constructor(store: Store, deps: EmbeddingsDeps, settings: EmbeddingSettings, row: ProviderRow) {
-    const stored = store.latest.get(provider, ROW)?.identity;
+  private constructor(store: Store, deps: EmbeddingsDeps, settings: EmbeddingSettings) {
+    const stored = store.latest.get(provider, ROW);
+    const identity = identityOf(settings);
+    const row = stored?.identity === identity ? stored : { identity };
     this.#store = store;
     this.#deps = deps;
-    this.#settings = settings;
-    this.#row = row;
-    this.#notStarted = stored === row.identity ? undefined : { stored };
-    this.#active = this.#activeOf(settings, row, remoteOf(settings, row, deps));
+    this.#provider = { settings, row, remote: this.#remoteOf(settings, row) };
+    this.#notStarted = row === stored ? undefined : { stored: stored?.identity };
+    this.#active = this.#activeOf(this.#provider);
   }
 
   /**
@@ -108,9 +84,7 @@ export class Embeddings {
    * vector.
    */
   static async open(store: Store, settings: EmbeddingSettings, deps: EmbeddingsDeps): Promise<Embeddings> {
-    const identity = identityOf(settings);
-    const known = store.latest.get(provider, ROW);
-    const embeddings = new Embeddings(store, deps, settings, known?.identity === identity ? known : { identity });
+    const embeddings = new Embeddings(store, deps, settings);
     try {
       await embeddings.startGenerationIfNeeded();
     } catch (error) {
@@ -127,14 +101,14 @@ export class Embeddings {
   async startGenerationIfNeeded(): Promise<void> {
     const notStarted = this.#notStarted;
     if (notStarted === undefined) return;
-    const row = this.#row;
+    const { row } = this.#provider;
     const isStarted = await this.#store.commit(NO_HOME, (tx) => {
       // Another provider may have been set meanwhile, with a generation of its own, and is about to be activated.
       if (tx.get(provider, ROW)?.identity !== notStarted.stored) return false;
       startGeneration(tx, row);
       return true;
     });
-    if (isStarted && this.#notStarted === notStarted) this.#activate(this.#settings, this.#active.remote);
+    if (isStarted && this.#notStarted === notStarted) this.#activate(this.#provider);
   }
 
   /** The provider to embed with now. Read it once per request: it is another object after a change. */
@@ -143,7 +117,7 @@ export class Embeddings {
   }
 
   get row(): ProviderRow {
-    return this.#row;
+    return this.#provider.row;
   }
 
   get isClosed(): boolean {
@@ -192,14 +166,13 @@ export class Embeddings {
    * @throws {ProviderError}
    */
   async recover(): Promise<void> {
-    const { remote } = this.#active;
-    const { identity, measured } = this.#row;
+    const { remote, row } = this.#provider;
     if (remote === undefined) return;
     await remote.probe();
-    if (measured !== undefined) return;
-    const row = await measuredBy(remote, identity);
-    await this.#store.commit(NO_HOME, (tx) => putRow(tx, row));
-    if (this.#active.remote === remote) this.#activate(this.#settings, remote);
+    if (row.measured !== undefined) return;
+    const measured = await measuredBy(remote, row.identity);
+    await this.#store.commit(NO_HOME, (tx) => putRow(tx, measured));
+    if (this.#provider.remote === remote) this.#activate(this.#provider);
   }
 
   /**
@@ -208,10 +181,10 @@ export class Embeddings {
    * @returns what `put` and `activate` take, or else `release`
    * @throws {ProviderError}
    */
-  async prepare(settings: EmbeddingSettings): Promise<CandidateProvider> {
+  async prepare(settings: EmbeddingSettings): Promise<Provider> {
     const identity = identityOf(settings);
-    const known = identity === this.#row.identity ? this.#row : { identity };
-    const remote = remoteOf(settings, known, this.#deps);
+    const known = identity === this.row.identity ? this.row : { identity };
+    const remote = this.#remoteOf(settings, known);
     if (remote === undefined) return { settings, remote, row: known };
     const limit = timeLimit(this.#deps.clock, TRIAL_MS, this.#closing.signal);
     limit.signal.addEventListener("abort", () => remote.close());
@@ -230,43 +203,41 @@ export class Embeddings {
   }
 
   /** The active provider with settings that change neither what it is nor how it is reached. */
-  activeWith(settings: EmbeddingSettings): CandidateProvider {
-    return { settings, remote: this.#active.remote, row: this.#row };
+  activeWith(settings: EmbeddingSettings): Provider {
+    return { ...this.#provider, settings };
   }
 
   /** Makes a candidate the provider that is set, inside the commit of the setting. */
-  put(tx: Tx, { row }: CandidateProvider): ProviderRow {
+  put(tx: Tx, { row }: Provider): ProviderRow {
     if (tx.get(provider, ROW)?.identity !== row.identity) startGeneration(tx, row);
     return putRow(tx, row);
   }
 
   /** Switches to a candidate, after that commit. */
-  activate({ settings, remote }: CandidateProvider): void {
-    const before = this.#active.remote;
-    this.#activate(settings, remote);
-    if (before !== remote) before?.close();
-    if (this.isClosed) remote?.close();
+  activate(candidate: Provider): void {
+    const before = this.#provider.remote;
+    this.#activate(candidate);
+    if (before !== candidate.remote) before?.close();
+    if (this.isClosed) candidate.remote?.close();
   }
 
   /** Closes a candidate that is not activated after all. */
-  release({ remote }: CandidateProvider): void {
-    if (remote !== this.#active.remote) remote?.close();
+  release({ remote }: Provider): void {
+    if (remote !== this.#provider.remote) remote?.close();
   }
 
   close(): void {
     this.#closing.abort();
-    this.#active.remote?.close();
+    this.#provider.remote?.close();
   }
 
-  #activate(settings: EmbeddingSettings, remote: OpenAiEmbedder | undefined): void {
-    const row = this.#store.latest.get(provider, ROW) ?? this.#row;
+  #activate({ settings, remote, row }: Provider): void {
     this.#notStarted = undefined;
-    this.#settings = settings;
-    this.#row = row;
-    this.#active = this.#activeOf(settings, row, remote);
+    this.#provider = { settings, remote, row: this.#store.latest.get(provider, ROW) ?? row };
+    this.#active = this.#activeOf(this.#provider);
   }
 
-  #activeOf(settings: EmbeddingSettings, { measured }: ProviderRow, remote: OpenAiEmbedder | undefined): Active {
+  #activeOf({ settings, remote, row: { measured } }: Provider): Active {
     return {
       embedder: remote ?? localEmbedder,
       remote,
@@ -278,33 +249,14 @@ export class Embeddings {
     };
   }
 
+  #remoteOf(settings: EmbeddingSettings, { identity, vectorLength }: ProviderRow): OpenAiEmbedder | undefined {
+    return identity === localEmbedder.version ? undefined : new OpenAiEmbedder(settings, vectorLength, this.#deps);
+  }
+
   /** Until the generation is started this is above every label: the store takes new vectors for the previous provider's. */
   #firstLabel(reader: Reader): number {
     return this.#notStarted === undefined ? firstLabelOf(reader) : nextLabelOf(reader) + 1;
   }
-}
-
-/** Names what decides the meaning of a vector. Another key for the same server is no other provider. */
-function identityOf(settings: EmbeddingSettings): string {
-  if ((settings.provider ?? PROVIDER_DEFAULTS.provider) === "local") return localEmbedder.version;
-  const { base_url, model, query_prefix, document_prefix } = { ...PROVIDER_DEFAULTS, ...settings };
-  // Without the query string: it can hold a key, and has no part in what a vector means.
-  const { origin, pathname } = new URL(base_url);
-  const server = `${origin}${pathname}`.replace(/(?<!\/)\/+$/, "");
-  return JSON.stringify(["openai", localEmbedder.version, server, model, query_prefix, document_prefix]);
-}
-
-function remoteOf(settings: EmbeddingSettings, { vectorLength }: ProviderRow, deps: EmbeddingsDeps): OpenAiEmbedder | undefined {
-  if ((settings.provider ?? PROVIDER_DEFAULTS.provider) === "local") return undefined;
-  return new OpenAiEmbedder({
-    baseUrl: settings.base_url,
-    model: settings.model,
-    apiKey: settings.api_key,
-    queryPrefix: settings.query_prefix,
-    documentPrefix: settings.document_prefix,
-    vectorLength,
-    ...deps,
-  });
 }
 
 async function measuredBy(remote: OpenAiEmbedder, identity: string): Promise<ProviderRow> {

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { CandidateProvider, Embeddings, Progress } from "../embeddings/embeddings.ts";
+import type { Embeddings, Progress, Provider } from "../embeddings/embeddings.ts";
 import type { OpenAiEmbedder } from "../embeddings/remote/openai.ts";
 import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { ApiError } from "../lib/errors.ts";
@@ -53,7 +53,7 @@ async function commitChanges(
   parts: SettingsParts,
   caller: Caller,
   changes: SettingChanges,
-  prepared: CandidateProvider | undefined,
+  prepared: Provider | undefined,
 ): Promise<JsonText> {
   const { settings, embeddings, log } = parts;
   const answer = await commitFor(parts, caller, NO_HOME, (tx) => {
@@ -81,7 +81,7 @@ async function commitChanges(
   return answer;
 }
 
-async function preparedFor({ settings, embeddings }: SettingsParts, changes: SettingChanges): Promise<CandidateProvider> {
+async function preparedFor({ settings, embeddings }: SettingsParts, changes: SettingChanges): Promise<Provider> {
   const { embedding } = settings.with(changes);
   // What its cosines mean can be said of a provider that is down, too.
   if (Object.keys(membersOf("embedding", changes)).every((name) => name === "relevant_cosine")) return embeddings.activeWith(embedding);

@@ -7,8 +7,7 @@
  * @module
  */
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
-import { PROVIDER_DEFAULTS } from "../embeddings/embeddings.ts";
-import { apiKeyProblem, baseUrlProblem } from "../embeddings/remote/openai.ts";
+import { apiKeyProblem, baseUrlProblem, PROVIDER_DEFAULTS } from "../embeddings/provider-settings.ts";
 import { CheckedText, OneOf, Text } from "../http/types.ts";
 import { validator } from "../http/validate.ts";
 import { KEY_SHAPE } from "../keys/keys.ts";

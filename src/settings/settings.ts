@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { EmbeddingSettings } from "../embeddings/embeddings.ts";
+import type { EmbeddingSettings } from "../embeddings/provider-settings.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { Store } from "../storage/store.ts";
 import { settings, type SettingsRow } from "../storage/tables.ts";

@@ -58,10 +58,6 @@ export function isFlagHalf(point: number): boolean {
   return point >= 0x1f1e6 && point <= 0x1f1ff;
 }
 
-export function isDigit(unit: number): boolean {
-  return unit >= 48 && unit <= 57;
-}
-
 // -------------------------------------------------------------------------------------------------------------- folding
 
 const NOT_ASCII = /[^\x00-\x7f]/;

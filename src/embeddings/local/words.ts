@@ -7,7 +7,6 @@
  * @module
  */
 import { stemmer } from "stemmer";
-import { isDigit } from "./characters.ts";
 import type { Semantics } from "./semantics.ts";
 
 /** Longer words are ids, hashes or addresses: they have no stem, and the stemmer's patterns would take long. */
@@ -73,7 +72,7 @@ const ORDINAL = /^\d{1,2}(?=(?:st|nd|rd|th)$)/;
 
 /** The stem of a lower-case token: `went` → `go`, `7th` → `7`, `tuesdays` → `tuesdai`, `кошками` → `кошк`. */
 export function stemOf(table: Semantics, token: string): string {
-  if (isDigit(token.charCodeAt(0))) return ORDINAL.exec(token)?.[0] ?? token;
+  if (/^[0-9]/.test(token)) return ORDINAL.exec(token)?.[0] ?? token;
   const word = ALIASES.get(token) ?? token;
   if (!ASCII_WORD.test(word)) return foreignStem(word);
   const base = table.irregular(word) ?? word;

@@ -54,8 +54,8 @@ export const PROBE_TEXT = "The quick brown fox jumps over the lazy dog.";
 export type Ask = (texts: readonly string[], signal: AbortSignal) => Promise<(Float32Array | ProviderError)[]>;
 
 export interface BatchQueueDeps {
-  readonly ask: Ask;
   readonly clock: Clock;
+  /** Chance, 0 to 1, for the pauses between attempts. */
   readonly random: () => number;
 }
 
@@ -100,6 +100,7 @@ interface Queue {
 }
 
 export class BatchQueue {
+  readonly #ask: Ask;
   readonly #deps: BatchQueueDeps;
   readonly #queues: Record<TextKind, Queue> = { query: { waiting: [], inFlight: 0 }, memory: { waiting: [], inFlight: 0 } };
   readonly #closing = new AbortController();
@@ -110,7 +111,8 @@ export class BatchQueue {
   #openCircuit: OpenCircuit | undefined;
   #failuresInARow = 0;
 
-  constructor(deps: BatchQueueDeps) {
+  constructor(ask: Ask, deps: BatchQueueDeps) {
+    this.#ask = ask;
     this.#deps = deps;
   }
 
@@ -203,15 +205,13 @@ export class BatchQueue {
   }
 
   async #embedWithRetries(calls: readonly Call[], signal: AbortSignal, probedOk: boolean): Promise<void> {
-    const { ask, clock, random } = this.#deps;
+    const { clock, random } = this.#deps;
     for (let attempt = 1; ; attempt++) {
       const open = calls.filter(isOpen);
       if (open.length === 0) return;
       try {
-        const outcomes = await ask(
-          open.map(({ text }) => text),
-          signal,
-        );
+        const texts = open.map(({ text }) => text);
+        const outcomes = await this.#ask(texts, signal);
         open.forEach((call, i) => call.settle(outcomes[i]!));
         this.#failuresInARow = 0;
         this.#batchTextsMax = Math.min(BATCH_TEXTS_MAX, 2 * this.#batchTextsMax);
@@ -228,7 +228,7 @@ export class BatchQueue {
   }
 
   async #askProbeText(signal: AbortSignal): Promise<void> {
-    const [outcome] = await this.#deps.ask([PROBE_TEXT], signal);
+    const [outcome] = await this.#ask([PROBE_TEXT], signal);
     if (outcome instanceof ProviderError) throw outcome;
   }
 

@@ -1,14 +1,13 @@
 /**
  * Embeds by asking a server that speaks `/v1/embeddings`: OpenAI, Ollama, llama.cpp, vLLM, LM Studio and others.
  *
- * Here are its options, the cache of recent queries, and one request with the options that the server takes. Which texts
+ * Here are the cache of recent queries and one request with the options that the server takes. Which texts
  * share a request, what is retried and when the circuit opens is decided in `batch-queue.ts`; `provider-request.ts` sends,
  * and `openai-wire.ts` knows what the bytes mean.
  *
  * @module
  */
 import { Cache, textBytes } from "../../lib/cache.ts";
-import type { Clock } from "../../lib/clock.ts";
 import { HOUR_MS } from "../../lib/duration.ts";
 import { messageOf } from "../../lib/errors.ts";
 import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
@@ -16,13 +15,11 @@ import { Connections, type Resolve } from "../../lib/outbound.ts";
 import { retryAfterMs } from "../../lib/retry-after.ts";
 import { DIMENSION, type EmbeddedQuery, type Embedder, type Embedding } from "../embedder.ts";
 import { emptyVector, memoryTerms, queryTerms } from "../local/local.ts";
-import { BatchQueue, type OpenCircuit, PROBE_TEXT, type TextKind } from "./batch-queue.ts";
+import { PROVIDER_DEFAULTS, withoutSlashes, type EmbeddingSettings } from "../provider-settings.ts";
+import { BatchQueue, type BatchQueueDeps, type OpenCircuit, PROBE_TEXT, type TextKind } from "./batch-queue.ts";
 import { fallbackForm, readVectors, refusal, requestBody, type RequestForm, withoutKey } from "./openai-wire.ts";
 import { badAnswer, ProviderError } from "./provider-error.ts";
 import { postToProvider, type ProviderAnswer } from "./provider-request.ts";
-
-export const OPENAI_BASE_URL = "https://api.openai.com/v1";
-export const OPENAI_MODEL = "text-embedding-3-small";
 
 /** A server's `Retry-After` counts up to this. */
 const RETRY_AFTER_MS_MAX = HOUR_MS;
@@ -34,45 +31,16 @@ const QUERY_VECTOR_BYTES = DIMENSION * 4 + 300;
 const IDLE_CONNECTION_MS = 60_000;
 const IDLE_CONNECTIONS_MAX = 4;
 
-export interface OpenAiOptions {
-  /** The URL under which `/embeddings` lies. Default: OpenAI itself. */
-  readonly baseUrl?: string | undefined;
-  readonly model?: string | undefined;
-  /** Local servers need none. */
-  readonly apiKey?: string | undefined;
-  /** What some models want to read before a query (`search_query: `) and before what is searched. */
-  readonly queryPrefix?: string | undefined;
-  readonly documentPrefix?: string | undefined;
-  /** Length of the server's vectors, once it is known; any other is then refused. */
-  readonly vectorLength?: number | undefined;
-  readonly clock: Clock;
-  /** Chance, 0 to 1, for the waits between attempts. */
-  readonly random: () => number;
+export interface OpenAiDeps extends BatchQueueDeps {
   readonly resolve: Resolve;
 }
 
-/**
- * Why a base URL cannot be used, or undefined.
- *
- * @example baseUrlProblem("http://localhost:11434/v1") === undefined
- */
-export function baseUrlProblem(text: string): string | undefined {
-  const url = URL.parse(text);
-  if (url === null) return "It is not a URL.";
-  if (url.protocol !== "http:" && url.protocol !== "https:") return "It begins with neither http:// nor https://.";
-  if (url.username !== "" || url.password !== "") return "It holds a user name or password; give the key on its own.";
-  return url.hash === "" ? undefined : "It holds a fragment (#…).";
-}
-
-/** Why an API key cannot be used, or undefined. Never says what the key is. */
-export function apiKeyProblem(apiKey: string): string | undefined {
-  return /^[\x21-\x7e]{1,1024}$/.test(apiKey) ? undefined : "An API key is 1 to 1,024 printable ASCII characters without spaces.";
-}
-
 export class OpenAiEmbedder implements Embedder {
-  readonly #options: OpenAiOptions;
+  readonly #deps: OpenAiDeps;
   readonly #endpoint: URL;
   readonly #model: string;
+  readonly #apiKey: string | undefined;
+  /** What some models want to read before a query (`search_query: `) and before what is searched. */
   readonly #prefixes: Readonly<Record<TextKind, string>>;
   readonly #queue: BatchQueue;
   readonly #connections = new Connections({ idleMs: IDLE_CONNECTION_MS, idleMax: IDLE_CONNECTIONS_MAX });
@@ -81,20 +49,18 @@ export class OpenAiEmbedder implements Embedder {
   #vectorLength: number | undefined;
   #form: RequestForm;
 
-  /** @throws {ProviderError} `rejected` when the base URL or the key cannot be used */
-  constructor(options: OpenAiOptions) {
-    const { baseUrl = OPENAI_BASE_URL, model = OPENAI_MODEL, apiKey } = options;
-    const problem = baseUrlProblem(baseUrl) ?? (apiKey === undefined ? undefined : apiKeyProblem(apiKey));
-    if (problem !== undefined) throw new ProviderError("rejected", `The embedding provider cannot be used. ${problem}`);
-    this.#options = options;
-    this.#endpoint = new URL(baseUrl);
-    this.#endpoint.pathname = `${this.#endpoint.pathname.replace(/(?<!\/)\/+$/, "")}/embeddings`;
+  /** @param vectorLength - of the server's vectors, once it is known; any other is then refused */
+  constructor(settings: EmbeddingSettings, vectorLength: number | undefined, deps: OpenAiDeps) {
+    const { base_url, model, query_prefix, document_prefix, api_key } = { ...PROVIDER_DEFAULTS, ...settings };
+    this.#deps = deps;
+    this.#endpoint = new URL(base_url);
+    this.#endpoint.pathname = `${withoutSlashes(this.#endpoint.pathname)}/embeddings`;
     this.#model = model;
-    this.#prefixes = { query: options.queryPrefix ?? "", memory: options.documentPrefix ?? "" };
-    this.#vectorLength = options.vectorLength;
+    this.#apiKey = api_key;
+    this.#prefixes = { query: query_prefix, memory: document_prefix };
+    this.#vectorLength = vectorLength;
     this.#form = { dimensions: /(^|\/)text-embedding-3-/.test(model), base64: true };
-    const { clock, random } = options;
-    this.#queue = new BatchQueue({ ask: (texts, signal) => this.#ask(texts, signal), clock, random });
+    this.#queue = new BatchQueue((texts, signal) => this.#ask(texts, signal), deps);
   }
 
   /** The length of the server's own vectors; undefined until the first answer, unless it was given. */
@@ -157,10 +123,9 @@ export class OpenAiEmbedder implements Embedder {
     for (let form = this.#form; ; isShortened ||= form.dimensions) {
       const { status, retryAfter, body } = await this.#post(requestBody(this.#model, texts, form), signal);
       if (status < 200 || status > 299) {
-        const { apiKey, clock } = this.#options;
-        const answer = { status, body, retryAfterMs: retryAfterMs(retryAfter, clock.now(), RETRY_AFTER_MS_MAX) };
+        const answer = { status, body, retryAfterMs: retryAfterMs(retryAfter, this.#deps.clock.now(), RETRY_AFTER_MS_MAX) };
         const fallback = fallbackForm(form, answer);
-        if (fallback === undefined) throw refusal(answer, { apiKey, isProbe });
+        if (fallback === undefined) throw refusal(answer, { apiKey: this.#apiKey, isProbe });
         form = fallback;
         continue;
       }
@@ -180,18 +145,21 @@ export class OpenAiEmbedder implements Embedder {
   }
 
   async #post(body: string, signal: AbortSignal): Promise<ProviderAnswer> {
-    const { apiKey, resolve } = this.#options;
     const headers = {
       "Content-Type": "application/json",
       Accept: "application/json",
-      ...(apiKey === undefined ? {} : { Authorization: `Bearer ${apiKey}` }),
+      ...(this.#apiKey === undefined ? {} : { Authorization: `Bearer ${this.#apiKey}` }),
     };
     try {
-      return await postToProvider({ resolve, connections: this.#connections }, { url: this.#endpoint, headers, body }, signal);
+      return await postToProvider(
+        { resolve: this.#deps.resolve, connections: this.#connections },
+        { url: this.#endpoint, headers, body },
+        signal,
+      );
     } catch (error) {
       if (error instanceof ProviderError) throw error;
       const { code } = error as { code?: unknown };
-      const reason = withoutKey(typeof code === "string" ? code : messageOf(error), apiKey).slice(0, 200);
+      const reason = withoutKey(typeof code === "string" ? code : messageOf(error), this.#apiKey).slice(0, 200);
       throw new ProviderError("unreachable", `The embedding provider at ${this.#endpoint.host} cannot be reached: ${reason}`, {
         isTransient: true,
       });

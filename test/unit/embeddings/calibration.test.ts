@@ -206,10 +206,7 @@ test("a provider is measured through its API with the prefixes of each kind, and
   const scoresAt = async (unrelated: number) => {
     await using server = startEmbeddingServer({ unrelated });
     const clock = new FakeClock();
-    const embedder = new OpenAiEmbedder({
-      baseUrl: server.baseUrl,
-      queryPrefix: "q: ",
-      documentPrefix: "d: ",
+    const embedder = new OpenAiEmbedder({ base_url: server.baseUrl, query_prefix: "q: ", document_prefix: "d: " }, undefined, {
       clock,
       random: () => 1,
       resolve: () => Promise.resolve([]),

@@ -3,7 +3,7 @@ import { expect, test } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import type { EmbeddingSettings } from "../../../src/embeddings/embeddings.ts";
+import type { EmbeddingSettings } from "../../../src/embeddings/provider-settings.ts";
 import { changesIn, type GivenSettings } from "../../../src/settings/schema.ts";
 import { Settings } from "../../../src/settings/settings.ts";
 import { Store } from "../../../src/storage/store.ts";

@@ -31,7 +31,7 @@ function start({ random = 1 } = {}) {
     await (server.next.length > 0 ? server.next.shift() : server.always)?.(texts, signal);
     return texts.map(() => new Float32Array(1));
   };
-  const queue = new BatchQueue({ ask, clock, random: () => random });
+  const queue = new BatchQueue(ask, { clock, random: () => random });
   /** What became of each text: its vector's length, or the message of its error. */
   const embed = (texts: readonly string[], kind: TextKind = "memory") =>
     Promise.all(

@@ -190,8 +190,8 @@ test("whatever a provider complains, making an error of it takes about as long a
 test("an address of many slashes is taken about as quickly as another", () => {
   const clock = new FakeClock();
   const make = (path: string) => {
-    const baseUrl = `https://models.example.org/${path}`;
-    new OpenAiEmbedder({ baseUrl, clock, random: () => 1, resolve: () => Promise.resolve([]) }).close();
+    const base_url = `https://models.example.org/${path}`;
+    new OpenAiEmbedder({ base_url }, undefined, { clock, random: () => 1, resolve: () => Promise.resolve([]) }).close();
   };
   const ratio = ratioOf(
     () => make(`${"/".repeat(LENGTH)}v1`),

@@ -3,7 +3,8 @@ import { once } from "node:events";
 import { type AddressInfo, createServer } from "node:net";
 import { DIMENSION } from "../../../../src/embeddings/embedder.ts";
 import { memoryTerms, queryTerms } from "../../../../src/embeddings/local/local.ts";
-import { apiKeyProblem, baseUrlProblem, OpenAiEmbedder, type OpenAiOptions } from "../../../../src/embeddings/remote/openai.ts";
+import { apiKeyProblem, baseUrlProblem, type EmbeddingSettings } from "../../../../src/embeddings/provider-settings.ts";
+import { OpenAiEmbedder, type OpenAiDeps } from "../../../../src/embeddings/remote/openai.ts";
 import { ProviderError } from "../../../../src/embeddings/remote/provider-error.ts";
 import {
   answers,
@@ -23,10 +24,15 @@ afterEach(() => {
   for (const embedder of open.splice(0)) embedder.close();
 });
 
-function client(server: EmbeddingServer | string, options: Partial<OpenAiOptions> = {}) {
+interface Options extends EmbeddingSettings {
+  vectorLength?: number;
+  resolve?: OpenAiDeps["resolve"];
+}
+
+function client(server: EmbeddingServer | string, { vectorLength, resolve = unresolved, ...settings }: Options = {}) {
   const clock = new FakeClock();
-  const baseUrl = typeof server === "string" ? server : server.baseUrl;
-  const embedder = new OpenAiEmbedder({ baseUrl, clock, random: () => 1, resolve: unresolved, ...options });
+  const base_url = typeof server === "string" ? server : server.baseUrl;
+  const embedder = new OpenAiEmbedder({ base_url, ...settings }, vectorLength, { clock, random: () => 1, resolve });
   open.push(embedder);
   return { embedder, clock };
 }
@@ -80,7 +86,7 @@ describe("embedding", () => {
 
   test("prefixes go before queries and documents, and the halves of characters are mended", async () => {
     await using server = startEmbeddingServer();
-    const { embedder } = client(server, { queryPrefix: "search_query: ", documentPrefix: "search_document: " });
+    const { embedder } = client(server, { query_prefix: "search_query: ", document_prefix: "search_document: " });
     await embedder.embedQuery("tea");
     await embedder.embedMemory("coffee \ud83d");
     expect(server.batches).toEqual([["search_query: tea"], ["search_document: coffee \ufffd"]]);
@@ -90,7 +96,7 @@ describe("embedding", () => {
 describe("a request", () => {
   test("goes to /embeddings under the base URL, with the key, the model and what OpenAI's models take", async () => {
     await using server = startEmbeddingServer();
-    const { embedder } = client(`${server.baseUrl}//`, { apiKey: "sk-test-0123456789abcdef" });
+    const { embedder } = client(`${server.baseUrl}//`, { api_key: "sk-test-0123456789abcdef" });
     await embedder.embedMemory("tea");
     const { path, headers, body } = server.requests[0]!;
     expect({ path, authorization: headers.get("authorization"), body }).toEqual({
@@ -318,7 +324,7 @@ describe("trouble", () => {
 
   test("still lets queries be answered that are cached, and a probe that succeeds says what the server's vectors are", async () => {
     await using server = startEmbeddingServer({ length: 384, apiKey: "right" });
-    const { embedder } = client(server, { apiKey: "right" });
+    const { embedder } = client(server, { api_key: "right" });
     const { vector } = await embedder.embedQuery("tea");
     server.next(refuses(401, "Incorrect API key provided: right."));
     await failure(embedder.embedMemory("coffee"));
@@ -332,7 +338,7 @@ describe("trouble", () => {
 });
 
 describe("the metadata service of a cloud", () => {
-  const apiKey = "sk-test-0123456789abcdef";
+  const api_key = "sk-test-0123456789abcdef";
   const refused = (host: string, address: string) => ({
     kind: "forbidden",
     message: `The embedding provider at ${host} is not asked: ${address} is a cloud's metadata service`,
@@ -345,7 +351,7 @@ describe("the metadata service of a cloud", () => {
     ["http://[::ffff:169.254.169.254]/v1", "::ffff:a9fe:a9fe"],
   ] as const) {
     test(`${url} is never asked`, async () => {
-      const { embedder } = client(url, { apiKey });
+      const { embedder } = client(url, { api_key });
       expect(await failure(embedder.probe())).toEqual(refused(new URL(url).host, address));
       expect(embedder.openCircuit).toBeDefined();
     });
@@ -356,7 +362,7 @@ describe("the metadata service of a cloud", () => {
     const { port } = new URL(server.baseUrl);
     const answers = [["127.0.0.1"], ["127.0.0.1", "169.254.169.254"], ["10.0.0.1", "fd00:ec2::254"]];
     const resolve = () => Promise.resolve(answers.shift() ?? []);
-    const { embedder } = client(`http://localhost:${port}/v1`, { apiKey, resolve });
+    const { embedder } = client(`http://localhost:${port}/v1`, { api_key, resolve });
     await embedder.embedMemory("tea");
     expect(await failure(embedder.embedMemory("coffee"))).toEqual(refused(`localhost:${port}`, "169.254.169.254"));
     expect(await failure(embedder.probe())).toEqual(refused(`localhost:${port}`, "fd00:ec2::254"));
@@ -385,6 +391,5 @@ describe("a base URL", () => {
 test("a key that cannot be in a header is refused without being named", () => {
   for (const apiKey of ["", "two words", "line\nbreak", "schlüssel", "x".repeat(1025)]) {
     expect(apiKeyProblem(apiKey)).toBe("An API key is 1 to 1,024 printable ASCII characters without spaces.");
-    expect(() => client("http://localhost/v1", { apiKey })).toThrow("The embedding provider cannot be used. An API key is 1 to 1,024");
   }
 });
