@@ -4,9 +4,9 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Default, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+import { Default, Text, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { Explanation } from "../memories/schema.ts";
+import { Explanation, Memory, QUERY_EXAMPLE, Score } from "../memories/schema.ts";
 import { Turn } from "../turns/schema.ts";
 
 const Limited = (records: string, maximum: number, fallback: number) =>
@@ -17,29 +17,27 @@ export const ContextRequest = Type.Object(
     query: Type.Optional(
       Text(0, LIMITS.queryLengthMax, {
         description: "What the agent is about to do or was asked; finds memories by meaning. Without one, the newest are given.",
+        examples: [QUERY_EXAMPLE],
       }),
     ),
     memory_limit: Limited("memories", LIMITS.contextMemoriesMax, LIMITS.contextMemoriesDefault),
     turn_limit: Limited("turns", LIMITS.contextTurnsMax, LIMITS.contextTurnsDefault),
     explain: Default(Type.Boolean({ description: "Add to each memory why it was found." }), false),
   },
-  {
-    title: "ContextRequest",
-    description: "What the context should hold.",
-    examples: [{ query: "How does the customer prefer to be contacted?", memory_limit: 5 }],
-  },
+  { title: "ContextRequest", description: "What the context should hold." },
 );
 
+const { id, content, type, created_at } = Memory.properties;
 export const Context = Type.Object(
   {
-    state: UserObject({ description: "The current state." }),
+    state: UserObject({ description: "The current state.", examples: [{ step: 1 }] }),
     memories: Type.Array(
       Type.Object({
-        id: RecordId("mem", "The memory."),
-        content: Type.String(),
-        type: Type.String(),
-        score: Type.Number({ minimum: 0, maximum: 1, description: "0.0 to 1.0; 0.0 without a query." }),
-        created_at: Timestamp("When the memory was added."),
+        id,
+        content,
+        type,
+        score: Score("0.0 to 1.0; 0.0 without a query."),
+        created_at,
         explanation: Type.Optional(Explanation),
       }),
       { description: "Best first; without a query newest first." },
@@ -49,30 +47,5 @@ export const Context = Type.Object(
       { description: "Newest first." },
     ),
   },
-  {
-    title: "Context",
-    description: "All an agent needs for its next step.",
-    examples: [
-      {
-        state: { step: 1 },
-        memories: [
-          {
-            id: "mem_0VQk3cF8g9Hi",
-            content: "The customer prefers e-mail to phone calls.",
-            type: "preference",
-            score: 0.857357,
-            created_at: "2026-05-07T08:00:07.000Z",
-          },
-        ],
-        recent_turns: [
-          {
-            id: "turn_0VQk3bD5c6Ef",
-            input: { type: "text", content: "Where is my order?" },
-            output: { type: "text", content: "It arrives tomorrow." },
-            created_at: "2026-05-07T08:00:05.000Z",
-          },
-        ],
-      },
-    ],
-  },
+  { title: "Context", description: "All an agent needs for its next step." },
 );

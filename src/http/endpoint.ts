@@ -129,7 +129,7 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
         path,
         tag,
         errors: [...missingCodes(path), ...errors],
-        example: { request: body && exampleOf(body), response: { ...exampleOf(response), ...line.example } },
+        example: { request: body && exampleOf(body), response: { ...(exampleOf(response) as object), ...line.example } },
       };
     };
   const get = endpoint("GET");

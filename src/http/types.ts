@@ -6,7 +6,18 @@
  *
  * @module
  */
-import { Kind, Type, TypeRegistry, type Static, type TLiteral, type TOptional, type TSchema, type TUnsafe } from "@sinclair/typebox";
+import {
+  Kind,
+  OptionalKind,
+  Type,
+  TypeRegistry,
+  type Static,
+  type TLiteral,
+  type TObject,
+  type TOptional,
+  type TSchema,
+  type TUnsafe,
+} from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { isId, type Id, type IdPrefix } from "../lib/ids.ts";
 import { toJson, type JsonObject } from "../lib/json.ts";
@@ -134,17 +145,17 @@ export function OneOf<const Value extends string>(values: readonly Value[], opti
 }
 export const ONE_OF = "x-one-of";
 
-const EXAMPLE_TIMES = ["2026-05-07T08:00:00.000Z"];
+const EXAMPLE_TIME = "2026-05-07T08:00:00.000Z";
 
 /** A time in an answer. */
-export function Timestamp(description: string): TUnsafe<string> {
-  return Type.Unsafe<string>({ ...Text(1, undefined, { description, examples: EXAMPLE_TIMES }), format: "date-time" });
+export function Timestamp(description: string, example: string | null = EXAMPLE_TIME): TUnsafe<string> {
+  return Type.Unsafe<string>({ ...Text(1, undefined, { description, examples: [example] }), format: "date-time" });
 }
 
 /** A time in a request, which operations get in milliseconds. */
-export function Instant(description: string, parse = parseInstant): TUnsafe<number> {
+export function Instant(description: string, { parse = parseInstant, example = EXAMPLE_TIME } = {}): TUnsafe<number> {
   const expected = "an ISO 8601 time such as 2026-05-07T08:00:00Z";
-  return Parsed(expected, parse, { format: "date-time", description, examples: EXAMPLE_TIMES });
+  return Parsed(expected, parse, { format: "date-time", description, examples: [example] });
 }
 
 /** An id in an answer. */
@@ -156,7 +167,7 @@ export function RecordId(prefix: string, description: string): TUnsafe<string> {
 export function Created(records: string) {
   return {
     created_after: Type.Optional(Instant(`Only ${records} after this time (ISO 8601; without an offset it is UTC).`)),
-    created_before: Type.Optional(Instant(`Only ${records} before this time.`, parseInstantUp)),
+    created_before: Type.Optional(Instant(`Only ${records} before this time.`, { parse: parseInstantUp })),
   };
 }
 
@@ -172,9 +183,16 @@ export function Cursor<Prefix extends IdPrefix>(prefix: Prefix): TUnsafe<Id<Pref
   });
 }
 
-/** The example of a schema that has one. */
-export function exampleOf(schema: TSchema): object {
-  return (schema.examples as readonly object[] | undefined)?.[0] ?? {};
+/** Returns the example of a schema: its own, or one of those of its members; an optional member needs one of its own. */
+export function exampleOf(schema: TSchema): unknown {
+  const [own] = (schema.examples as unknown[] | undefined) ?? [];
+  if (own !== undefined) return own;
+  if (schema["nullable"] === true) return null;
+  if (schema["type"] === "array") return [exampleOf(schema["items"] as TSchema)];
+  if (schema["type"] !== "object") return "const" in schema ? schema["const"] : (schema[ONE_OF] as string[] | undefined)?.[0];
+  const members = Object.entries<TSchema>((schema as TObject).properties);
+  const shown = members.filter(([, member]) => !(OptionalKind in member) || member.examples !== undefined);
+  return Object.fromEntries(shown.map(([name, member]) => [name, exampleOf(member)]));
 }
 
 /** A page of records. Its example is a page with the example of one. */

@@ -11,28 +11,19 @@ import { LIMITS } from "../lib/limits.ts";
 const MEMORY_TYPES = ["fact", "preference", "event", "policy", "observation", "general"] as const;
 const MEMORY_TYPE_DEFAULT = "general";
 
-const CONTENT_EXAMPLE = "The customer prefers e-mail to phone calls.";
-const QUERY_EXAMPLE = "How does the customer prefer to be contacted?";
-const SESSION_EXAMPLE = "sess_0VQk3aB4x1Zq";
-const SHOWN_EXAMPLE = {
-  id: "mem_0VQk3cF8g9Hi",
-  session_id: SESSION_EXAMPLE,
-  content: CONTENT_EXAMPLE,
-  type: "preference",
-  tags: ["contact"],
-};
-
 const Content = Text(1, undefined, {
   description: `What to remember: 1 to ${LIMITS.memoryContentLengthMax} characters; more is 413 \`content_too_large\`.`,
-  examples: [CONTENT_EXAMPLE],
+  examples: ["The customer prefers e-mail to phone calls."],
 });
 const MemoryType = (description: string) => Text(1, LIMITS.memoryTypeLengthMax, { description, examples: ["preference"] });
 const TYPES_TEXT = `Standard types: ${MEMORY_TYPES.join(", ")}; others are accepted.`;
 const Tag = Text(1, LIMITS.tagLengthMax);
 const Tags = (description: string) => Type.Array(Tag, { maxItems: LIMITS.tagsMax, description, examples: [["contact"]] });
-const UserId = Text(1, LIMITS.userIdLengthMax, { description: "Only memories of this user's sessions." });
+const UserId = Text(1, LIMITS.userIdLengthMax, { description: "Only memories of this user's sessions.", examples: ["user-42"] });
 const OfType = MemoryType("Only memories of this type.");
 const SessionFilter = Text(1, undefined, { description: "Only memories of this session." });
+
+export const QUERY_EXAMPLE = "How does the customer prefer to be contacted?";
 
 /** What `explain` adds to a result. */
 export const Explanation = Type.Object(
@@ -66,23 +57,12 @@ export const Memory = Type.Object(
     metadata: Metadata("Custom metadata."),
     created_at: Timestamp("When the memory was added."),
     embedding_id: Type.Optional(RecordId("emb", "ID of the vector, which changes with the content; left out when there is none.")),
-    vector_available: Type.Boolean({ description: "Whether semantic search finds it." }),
+    vector_available: Type.Boolean({ description: "Whether semantic search finds it.", examples: [true] }),
   },
-  {
-    title: "Memory",
-    description: "A memory.",
-    examples: [
-      {
-        object: "memory",
-        ...SHOWN_EXAMPLE,
-        metadata: {},
-        created_at: "2026-05-07T08:00:07.000Z",
-        embedding_id: "emb_0VQk3cF9j0Kl",
-        vector_available: true,
-      },
-    ],
-  },
+  { title: "Memory", description: "A memory." },
 );
+
+export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.857357] });
 
 const { id, session_id, content, type, tags, created_at } = Memory.properties;
 const MemoryResult = Type.Object(
@@ -92,11 +72,7 @@ const MemoryResult = Type.Object(
     content,
     type,
     tags,
-    score: Type.Number({
-      minimum: 0,
-      maximum: 1,
-      description: "0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query.",
-    }),
+    score: Score("0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query."),
     created_at,
     explanation: Type.Optional(Explanation),
   },
@@ -104,30 +80,24 @@ const MemoryResult = Type.Object(
 );
 
 export const SearchAnswer = Type.Object(
-  { object: Type.Literal("list"), query: Type.String({ description: "The query, as it was sent." }), data: Type.Array(MemoryResult) },
   {
-    title: "MemoryResults",
-    description: "What a search found, best first.",
-    examples: [
-      { object: "list", query: QUERY_EXAMPLE, data: [{ ...SHOWN_EXAMPLE, score: 0.857357, created_at: "2026-05-07T08:00:07.000Z" }] },
-    ],
+    object: Type.Literal("list"),
+    query: Type.String({ description: "The query, as it was sent.", examples: [QUERY_EXAMPLE] }),
+    data: Type.Array(MemoryResult),
   },
+  { title: "MemoryResults", description: "What a search found, best first." },
 );
 
 export const NewMemory = Type.Object(
   {
-    session_id: Text(1, undefined, { description: "The session it belongs to." }),
+    session_id: Text(1, undefined, { description: "The session it belongs to.", examples: ["sess_0VQk3aB4x1Zq"] }),
     content: Content,
     type: Default(MemoryType(`${TYPES_TEXT} Default \`${MEMORY_TYPE_DEFAULT}\`.`), MEMORY_TYPE_DEFAULT),
     tags: Default(Tags("Tags, for filters."), []),
     metadata: Default(Metadata("Custom metadata; default `{}`."), {}),
     embed: Default(Type.Boolean({ description: "false: keep it out of semantic search." }), true),
   },
-  {
-    title: "NewMemory",
-    description: "A memory to add.",
-    examples: [{ session_id: SESSION_EXAMPLE, content: CONTENT_EXAMPLE, type: "preference", tags: ["contact"] }],
-  },
+  { title: "NewMemory", description: "A memory to add." },
 );
 
 export const MemoryChanges = Type.Object(
@@ -137,7 +107,7 @@ export const MemoryChanges = Type.Object(
     tags: Type.Optional(Tags("Replaces the tags.")),
     metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
   },
-  { title: "MemoryChanges", description: "What changes; the rest stays.", examples: [{ tags: ["contact"] }] },
+  { title: "MemoryChanges", description: "What changes; the rest stays." },
 );
 
 export const Search = Type.Object(
@@ -157,7 +127,7 @@ export const Search = Type.Object(
     ),
     explain: Default(Type.Boolean({ description: "Add to each result why it was found." }), false),
   },
-  { title: "MemorySearch", description: "What to look for.", examples: [{ query: QUERY_EXAMPLE, user_id: "user-42" }] },
+  { title: "MemorySearch", description: "What to look for." },
 );
 
 export const MEMORY_FILTER = {

@@ -5,14 +5,15 @@
  */
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../lib/limits.ts";
-import { Created, Default, Metadata, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+import { Created, Default, exampleOf, Metadata, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
 
 const AgentId = Text(1, LIMITS.agentIdLengthMax, { description: "Identifies the agent.", examples: ["support-bot"] });
 const UserId = Text(1, LIMITS.userIdLengthMax, {
   description: "The user the agent acts for; isolates and filters.",
   examples: ["user-42"],
 });
-const State = (description: string) => UserObject({ description, examples: [{ step: 1 }] });
+const REASONING_EXAMPLE = "The customer gave the order number.";
+const State = (description: string, step: number) => UserObject({ description, examples: [{ step }] });
 const ExpectedVersion = Type.Integer({
   minimum: 0,
   description: "Change nothing unless this is the current version (409 `version_conflict` otherwise).",
@@ -23,69 +24,40 @@ export const Session = Type.Object(
     object: Type.Literal("session"),
     id: RecordId("sess", "`sess_` and 12 characters."),
     agent_id: AgentId,
-    user_id: OrNull(Type.String({ description: "null when none was given." })),
+    user_id: OrNull(Type.String({ description: "null when none was given.", examples: ["user-42"] })),
     created_at: Timestamp("When the session was created."),
     updated_at: Timestamp("Moves on state, metadata, turn and memory changes."),
-    state: State("The current state."),
-    state_version: Type.Integer({ description: "Version of `state`; 0 is the initial state." }),
+    state: State("The current state.", 0),
+    state_version: Type.Integer({ description: "Version of `state`; 0 is the initial state.", examples: [0] }),
     metadata: Metadata("Custom metadata. A fork has `forked_from` and `forked_version` here."),
-    memory_count: Type.Integer({ description: "Memories attached to the session." }),
-    turn_count: Type.Integer({ description: "Turns in the session." }),
-    ttl_expires_at: Timestamp("When the session expires."),
+    memory_count: Type.Integer({ description: "Memories attached to the session.", examples: [0] }),
+    turn_count: Type.Integer({ description: "Turns in the session.", examples: [0] }),
+    ttl_expires_at: Timestamp("When the session expires.", "2026-05-08T08:00:00.000Z"),
   },
-  {
-    title: "Session",
-    description: "A session.",
-    examples: [
-      {
-        object: "session",
-        id: "sess_0VQk3aB4x1Zq",
-        agent_id: "support-bot",
-        user_id: "user-42",
-        created_at: "2026-05-07T08:00:00.000Z",
-        updated_at: "2026-05-07T08:00:00.000Z",
-        state: { step: 0 },
-        state_version: 0,
-        metadata: { channel: "chat" },
-        memory_count: 0,
-        turn_count: 0,
-        ttl_expires_at: "2026-05-08T08:00:00.000Z",
-      },
-    ],
-  },
+  { title: "Session", description: "A session." },
 );
-
-const VERSION_EXAMPLE = {
-  object: "version",
-  version: 1,
-  created_at: "2026-05-07T08:00:03.000Z",
-  reasoning: "The customer gave the order number.",
-  actor: "crn_9fK2",
-  source: "update",
-};
-/** How a page of versions differs from other pages: no states, and numbers for ids. */
-export const VERSION_LIST_EXAMPLE = { data: [VERSION_EXAMPLE], first_id: "1", last_id: "1" };
 
 export const StateVersion = Type.Object(
   {
     object: Type.Literal("version"),
     version: Type.Integer({
       description: "0, 1, 2 … without gaps. Version 0 and the newest are kept (the setting `state_versions_kept`).",
+      examples: [1],
     }),
     created_at: Timestamp("When the version was made."),
-    reasoning: Type.Optional(Type.String({ description: "Why, if it was given." })),
-    actor: Type.String({ description: "First 8 characters of the API key that made it." }),
-    source: OneOf(["initial", "update", "rollback"], { description: "What made it." }),
-    state: Type.Optional(State("The state; left out in lists.")),
+    reasoning: Type.Optional(Type.String({ description: "Why, if it was given.", examples: [REASONING_EXAMPLE] })),
+    actor: Type.String({ description: "First 8 characters of the API key that made it.", examples: ["crn_9fK2"] }),
+    source: OneOf(["initial", "update", "rollback"], { description: "What made it.", examples: ["update"] }),
+    state: Type.Optional(State("The state; left out in lists.", 1)),
   },
-  { title: "StateVersion", description: "A version of a session's state.", examples: [{ ...VERSION_EXAMPLE, state: { step: 1 } }] },
+  { title: "StateVersion", description: "A version of a session's state." },
 );
 
 export const NewSession = Type.Object(
   {
     agent_id: AgentId,
     user_id: Type.Optional(UserId),
-    initial_state: Default(State("Becomes version 0; default `{}`."), {}),
+    initial_state: Default(State("Becomes version 0; default `{}`.", 0), {}),
     metadata: Default(Metadata("Custom metadata; default `{}`."), {}),
     ttl_seconds: Default(
       Type.Integer({
@@ -96,57 +68,58 @@ export const NewSession = Type.Object(
       LIMITS.ttlSecondsDefault,
     ),
   },
-  {
-    title: "NewSession",
-    description: "A session to create.",
-    examples: [{ agent_id: "support-bot", user_id: "user-42", initial_state: { step: 0 }, metadata: { channel: "chat" } }],
-  },
+  { title: "NewSession", description: "A session to create." },
 );
 
 export const SessionChanges = Type.Object(
   {
     metadata: Type.Optional(Metadata("Merged into what is there, key by key; a null removes the key.")),
     ttl_seconds: Type.Optional(
-      Type.Integer({ minimum: 1, maximum: LIMITS.ttlSecondsMax, description: "A new time to live, counted from now." }),
+      Type.Integer({ minimum: 1, maximum: LIMITS.ttlSecondsMax, description: "A new time to live, counted from now.", examples: [86_400] }),
     ),
   },
-  {
-    title: "SessionChanges",
-    description: "What changes; the rest stays.",
-    examples: [{ metadata: { channel: "chat" }, ttl_seconds: 86_400 }],
-  },
+  { title: "SessionChanges", description: "What changes; the rest stays." },
 );
 
 export const StateUpdate = Type.Object(
   {
-    state: State("Replaces the current state entirely."),
-    reasoning: Type.Optional(Type.String({ description: "Why, for the trace." })),
+    state: State("Replaces the current state entirely.", 1),
+    reasoning: Type.Optional(Type.String({ description: "Why, for the trace.", examples: [REASONING_EXAMPLE] })),
     expected_version: Type.Optional(ExpectedVersion),
   },
-  {
-    title: "StateUpdate",
-    description: "A new state.",
-    examples: [{ state: { step: 1 }, reasoning: "The customer gave the order number." }],
-  },
+  { title: "StateUpdate", description: "A new state." },
 );
 
 export const Rollback = Type.Object(
   {
-    version: Type.Integer({ description: "The version whose state comes back; 0 is the initial state, -1 the one before the current." }),
+    version: Type.Integer({
+      description: "The version whose state comes back; 0 is the initial state, -1 the one before the current.",
+      examples: [0],
+    }),
     reason: Type.Optional(Text(0, LIMITS.reasonLengthMax, { description: "Why, for the trace." })),
     expected_version: Type.Optional(ExpectedVersion),
   },
-  { title: "Rollback", description: "Where to go back to.", examples: [{ version: 0 }] },
+  { title: "Rollback", description: "Where to go back to." },
 );
 
 export const Fork = Type.Object(
   {
     version: Type.Optional(
-      Type.Integer({ description: "The version to start from; default the current one. A negative one counts back from it." }),
+      Type.Integer({
+        description: "The version to start from; default the current one. A negative one counts back from it.",
+        examples: [0],
+      }),
     ),
   },
-  { title: "Fork", description: "Where to fork.", examples: [{ version: 0 }] },
+  { title: "Fork", description: "Where to fork." },
 );
+
+/** How a page of versions differs from other pages: no states, and numbers for ids. */
+export const VERSION_LIST_EXAMPLE = {
+  data: [{ ...(exampleOf(StateVersion) as object), state: undefined }],
+  first_id: "1",
+  last_id: "1",
+};
 
 export const SESSION_FILTER = {
   agent_id: Type.Optional(AgentId),

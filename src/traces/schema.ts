@@ -36,39 +36,28 @@ const DETAILS_TEXT = [
   ...TRACE_ACTIONS.map((action) => `- \`${action}\`: ${DETAILS[action].join(", ")}`),
 ].join("\n");
 
+const DETAILS_EXAMPLE = {
+  reasoning: "The customer gave the order number.",
+  state_diff: { added: {}, removed: {}, modified: { step: { from: 0, to: 1 } } },
+  version: 1,
+};
+
 export const Trace = Type.Object(
   {
     object: Type.Literal("trace"),
     id: RecordId("trace", "`trace_` and 12 characters."),
     session_id: OrNull(RecordId("sess", "The session it concerns; null for changes of keys, settings and webhooks.")),
-    user_id: Type.Optional(Type.String({ description: "That session's user; left out when it has none." })),
-    action: OneOf(TRACE_ACTIONS, { description: "What happened." }),
-    actor: Type.String({ description: "First 8 characters of the API key that did it, or `system`." }),
+    user_id: Type.Optional(Type.String({ description: "That session's user; left out when it has none.", examples: ["user-42"] })),
+    action: OneOf(TRACE_ACTIONS, { description: "What happened.", examples: ["state.updated"] }),
+    actor: Type.String({ description: "First 8 characters of the API key that did it, or `system`.", examples: ["crn_9fK2"] }),
     timestamp: Timestamp("When it happened."),
-    details: UserObject({ description: DETAILS_TEXT }),
-    metadata: UserObject({ description: "`request_id` and `latency_ms` of the request." }),
+    details: UserObject({ description: DETAILS_TEXT, examples: [DETAILS_EXAMPLE] }),
+    metadata: UserObject({
+      description: "`request_id` and `latency_ms` of the request.",
+      examples: [{ request_id: "req_0VQk3bD4w8Vu", latency_ms: 0.42 }],
+    }),
   },
-  {
-    title: "Trace",
-    description: "A trace: one change and who made it.",
-    examples: [
-      {
-        object: "trace",
-        id: "trace_0VQk3bD4z9Xw",
-        session_id: "sess_0VQk3aB4x1Zq",
-        user_id: "user-42",
-        action: "state.updated",
-        actor: "crn_9fK2",
-        timestamp: "2026-05-07T08:00:03.000Z",
-        details: {
-          reasoning: "The customer gave the order number.",
-          state_diff: { added: {}, removed: {}, modified: { step: { from: 0, to: 1 } } },
-          version: 1,
-        },
-        metadata: { request_id: "req_0VQk3bD4w8Vu", latency_ms: 0.42 },
-      },
-    ],
-  },
+  { title: "Trace", description: "A trace: one change and who made it." },
 );
 
 export const TRACE_FILTER = {

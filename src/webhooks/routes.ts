@@ -45,7 +45,6 @@ export function webhookEndpoints(deps: WebhookDeps): Endpoint[] {
       summary: "Update a webhook",
       body: WebhookChanges,
       response: Webhook,
-      example: { events: ["session.created"] },
       run: ({ params, body, caller }) => updateWebhook(deps, caller, params.webhook_id, body),
     }),
     webhooks.delete(path, {

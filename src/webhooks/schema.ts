@@ -21,23 +21,14 @@ const Events = Type.Array(OneOf(EVENT_TYPES), {
   description: "The events it subscribes to.",
   examples: [["session.created"]],
 });
-const Description = Text(0, LIMITS.webhookDescriptionLengthMax, { description: "What the webhook is for." });
+const Description = Text(0, LIMITS.webhookDescriptionLengthMax, {
+  description: "What the webhook is for.",
+  examples: ["the support desk"],
+});
 const Secret = Text(LIMITS.webhookSecretLengthMin, LIMITS.webhookSecretLengthMax, {
   description: "The signing secret: printable ASCII; after a prefix `whsec_` base64. Default: a new one.",
 });
 
-const EXAMPLE = {
-  object: "webhook",
-  id: "whk_0VQk39zYxWvU",
-  url: "https://agents.example.com/hooks/cairn",
-  events: ["session.created", "turn.added"],
-  description: "the support desk",
-  enabled: true,
-  disabled_reason: null,
-  failing_since: null,
-  created_at: "2026-05-07T07:59:00.000Z",
-  updated_at: "2026-05-07T07:59:00.000Z",
-};
 export const SECRET_EXAMPLE = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 export const Webhook = Type.Object(
@@ -46,15 +37,15 @@ export const Webhook = Type.Object(
     id: RecordId("whk", "`whk_` and 12 characters."),
     url: Url,
     events: Events,
-    description: OrNull(Type.String({ description: "What the webhook is for." })),
-    enabled: Type.Boolean({ description: "Whether events are delivered." }),
+    description: OrNull(Type.String({ description: "What the webhook is for.", examples: ["the support desk"] })),
+    enabled: Type.Boolean({ description: "Whether events are delivered.", examples: [true] }),
     disabled_reason: OrNull(Type.String({ description: "Why Cairn disabled it: the receiver answered 410, or failed for 5 days." })),
-    failing_since: OrNull(Timestamp("When the first attempt since the last success failed; null while attempts succeed.")),
+    failing_since: OrNull(Timestamp("When the first attempt since the last success failed; null while attempts succeed.", null)),
     secret: Type.Optional(Type.String({ description: "The signing secret; only in the answer that created it." })),
     created_at: Timestamp("When the webhook was created."),
     updated_at: Timestamp("When the webhook was last changed."),
   },
-  { title: "Webhook", description: "A webhook, without its secret.", examples: [EXAMPLE] },
+  { title: "Webhook", description: "A webhook, without its secret." },
 );
 
 export const NewWebhook = Type.Object(
@@ -65,11 +56,7 @@ export const NewWebhook = Type.Object(
     enabled: Default(Type.Boolean({ description: "Default true." }), true),
     secret: Type.Optional(Secret),
   },
-  {
-    title: "NewWebhook",
-    description: "A webhook to create.",
-    examples: [{ url: EXAMPLE.url, events: EXAMPLE.events, description: EXAMPLE.description }],
-  },
+  { title: "NewWebhook", description: "A webhook to create." },
 );
 
 export const WebhookChanges = Type.Object(
@@ -79,34 +66,14 @@ export const WebhookChanges = Type.Object(
     description: Type.Optional(Description),
     enabled: Type.Optional(Type.Boolean({ description: "Enabling does not deliver events of the time while it was disabled." })),
   },
-  { title: "WebhookChanges", description: "What changes; the rest stays.", examples: [{ events: ["session.created"] }] },
+  { title: "WebhookChanges", description: "What changes; the rest stays." },
 );
 
-export const NewSecret = Type.Object(
-  { secret: Type.Optional(Secret) },
-  { title: "NewWebhookSecret", description: "The new secret.", examples: [{}] },
-);
+export const NewSecret = Type.Object({ secret: Type.Optional(Secret) }, { title: "NewWebhookSecret", description: "The new secret." });
 
 /** The body of a request that needs none. */
-export const Nothing = Type.Object({}, { title: "Nothing", description: "No fields.", examples: [{}] });
+export const Nothing = Type.Object({}, { title: "Nothing", description: "No fields." });
 
-const DELIVERED_EXAMPLE = {
-  object: "webhook_delivery",
-  id: "dlv_0VQk3bD4w8Vu",
-  webhook_id: EXAMPLE.id,
-  event_id: "evt_0VQk3bD4z9Xw",
-  event_type: "turn.added",
-  session_id: "sess_0VQk3aB4x1Zq",
-  status: "delivered",
-  attempts: 1,
-  created_at: "2026-05-07T08:00:03.000Z",
-  last_attempt_at: "2026-05-07T08:00:03.002Z",
-  next_attempt_at: null,
-  response_code: 200,
-  response_body: "ok",
-  duration_ms: 41.7,
-  error: null,
-};
 /** How the delivery of a test differs, before its only attempt. */
 export const TEST_EXAMPLE = {
   event_type: "webhook.test",
@@ -114,7 +81,7 @@ export const TEST_EXAMPLE = {
   status: "pending",
   attempts: 0,
   last_attempt_at: null,
-  next_attempt_at: DELIVERED_EXAMPLE.created_at,
+  next_attempt_at: "2026-05-07T08:00:00.000Z",
   response_code: null,
   response_body: null,
   duration_ms: null,
@@ -126,21 +93,24 @@ export const Delivery = Type.Object(
     id: RecordId("dlv", "`dlv_` and 12 characters."),
     webhook_id: RecordId("whk", "The webhook."),
     event_id: RecordId("evt", "The event: the header `webhook-id`, the same in every attempt."),
-    event_type: OneOf([...EVENT_TYPES, "webhook.test"], { description: "The event's type." }),
+    event_type: OneOf([...EVENT_TYPES, "webhook.test"], { description: "The event's type.", examples: ["turn.added"] }),
     session_id: Type.Optional(RecordId("sess", "The session the event is about; left out for one without a session.")),
-    status: OneOf(STATUSES, { description: "`failed`: not tried again." }),
-    attempts: Type.Integer({ description: "Attempts made so far." }),
+    status: OneOf(STATUSES, { description: "`failed`: not tried again.", examples: ["delivered"] }),
+    attempts: Type.Integer({ description: "Attempts made so far.", examples: [1] }),
     created_at: Timestamp("When the delivery was created."),
     last_attempt_at: OrNull(Timestamp("When the last attempt began.")),
     next_attempt_at: OrNull(
-      Timestamp("When the next attempt is due; null when there is none, and while an earlier event of the session is pending."),
+      Timestamp("When the next attempt is due; null when there is none, and while an earlier event of the session is pending.", null),
     ),
-    response_code: OrNull(Type.Integer({ description: "Status of the last answer; null without one." })),
+    response_code: OrNull(Type.Integer({ description: "Status of the last answer; null without one.", examples: [200] })),
     response_body: OrNull(
-      Type.String({ description: "The first 2 KiB of the last answer; null for a receiver on this machine or in a private network." }),
+      Type.String({
+        description: "The first 2 KiB of the last answer; null for a receiver on this machine or in a private network.",
+        examples: ["ok"],
+      }),
     ),
-    duration_ms: OrNull(Type.Number({ description: "Milliseconds that the last attempt took." })),
+    duration_ms: OrNull(Type.Number({ description: "Milliseconds that the last attempt took.", examples: [41.7] })),
     error: OrNull(Type.String({ description: "Why the last attempt failed." })),
   },
-  { title: "WebhookDelivery", description: "One event for one webhook, and its outcome.", examples: [DELIVERED_EXAMPLE] },
+  { title: "WebhookDelivery", description: "One event for one webhook, and its outcome." },
 );
