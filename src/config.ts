@@ -51,7 +51,7 @@ export const FLAGS: readonly string[] = START.map(([, setting]) => flagOf(settin
  * @throws {UsageError} naming the flag or variable that is wrong
  */
 export function readConfig(args: readonly string[], environment: Texts = process.env): Config {
-  return configOf(parseFlags(args, FLAGS).flags, environment);
+  return configOf(parseFlags(args).flags, environment);
 }
 
 /** @throws {UsageError} as `readConfig` does */
@@ -98,22 +98,21 @@ function withSharedKey(environment: Texts): Texts {
   return { ...environment, CAIRN_EMBEDDING_API_KEY: environment["CAIRN_EMBEDDING_API_KEY"] || shared };
 }
 
-export interface CommandLine {
-  readonly flags: Readonly<Record<string, string | undefined>>;
-  readonly has: (name: string) => boolean;
-  readonly positionals: readonly string[];
-}
-
-/** @throws {UsageError} for a flag that is not known or lacks its value */
+/**
+ * Parses what a command was called with: the flags of every command, and its own.
+ *
+ * @throws {UsageError} for a flag that is not known or lacks its value
+ */
 export function parseFlags(
   args: readonly string[],
-  names: readonly string[],
-  { switches = [], allowPositionals = false }: { switches?: readonly string[]; allowPositionals?: boolean } = {},
-): CommandLine {
+  own: { flags?: readonly string[]; switches?: readonly string[]; allowPositionals?: boolean } = {},
+): { flags: Texts; has: (name: string) => boolean; positionals: readonly string[] } {
+  const { flags = [], switches = [], allowPositionals = false } = own;
+  const withValue = [...FLAGS, ...flags];
   const options: Record<string, { type: "string" | "boolean" }> = {};
-  for (const name of names) options[name] = { type: "string" };
+  for (const name of withValue) options[name] = { type: "string" };
   for (const name of switches) options[name] = { type: "boolean" };
-  let parsed: { values: Record<string, unknown>; positionals: string[] };
+  let parsed: { values: Readonly<Record<string, unknown>>; positionals: string[] };
   try {
     parsed = parseArgs({ args: [...args], options, strict: true, allowPositionals });
   } catch (error) {
@@ -121,7 +120,7 @@ export function parseFlags(
   }
   const { values, positionals } = parsed;
   // `--data-dir "$UNSET"` must not mean the directory one happens to be in.
-  const empty = names.find((name) => values[name] === "");
+  const empty = withValue.find((name) => values[name] === "");
   if (empty !== undefined) throw new UsageError(`--${empty} must not be empty`);
-  return { flags: values as CommandLine["flags"], has: (name) => values[name] === true, positionals };
+  return { flags: values as Texts, has: (name) => values[name] === true, positionals };
 }

@@ -185,13 +185,13 @@ test("a key of the provider that cannot be used is refused without repeating it,
     expect(() => readConfig([], { [variable]: "se\ncret" })).toThrow(new UsageError(message));
 });
 
-test("commands of their own may know other flags, switches and positional arguments", () => {
-  expect(parseFlags(["--name", "n"], ["name"]).flags).toMatchObject({ name: "n" });
-  expect(() => parseFlags(["--name="], ["name"])).toThrow(new UsageError("--name must not be empty"));
-  expect(() => parseFlags(["--port", "1"], ["name"])).toThrow(UsageError);
-  expect(() => parseFlags(["file"], [])).toThrow(UsageError);
-  const { has, positionals } = parseFlags(["file", "--force"], [], { switches: ["force", "fix"], allowPositionals: true });
+test("a command may know flags of its own, switches and positional arguments besides the flags of every command", () => {
+  const own = { flags: ["name"], switches: ["force", "fix"], allowPositionals: true };
+  const { flags, has, positionals } = parseFlags(["file", "--name", "n", "--port", "1", "--force"], own);
+  expect(flags).toMatchObject({ name: "n", port: "1" });
   expect([has("force"), has("fix"), positionals]).toEqual([true, false, ["file"]]);
+  expect(() => parseFlags(["--name="], own)).toThrow(new UsageError("--name must not be empty"));
+  for (const args of [["--name", "n"], ["--force"], ["file"]]) expect(() => parseFlags(args)).toThrow(UsageError);
 });
 
 test("a secret has no flag, which everyone on the machine could read", () => {

@@ -6,7 +6,7 @@
 import { accessSync, constants, existsSync, rmSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import { dirname, resolve } from "node:path";
-import { configOf, FLAGS, parseFlags, UsageError, type Config } from "../config.ts";
+import { configOf, parseFlags, UsageError, type Config } from "../config.ts";
 import { configureNative } from "../lib/native.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { OperationError } from "../operations/report.ts";
@@ -42,7 +42,7 @@ export function storeCommand(
   run: (line: CommandLine) => Promise<number>,
 ): (args: readonly string[]) => Promise<number> {
   return async (args) => {
-    const { flags, has, positionals } = parseFlags(args, FLAGS, { switches, allowPositionals: true });
+    const { flags, has, positionals } = parseFlags(args, { switches, allowPositionals: true });
     const [named, ...more] = positionals;
     if (more.length > 0 || (needed === "none" && named !== undefined))
       throw new UsageError(`cairn ${name} takes ${needed === "none" ? "no file" : "one file"}`);

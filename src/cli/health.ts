@@ -9,7 +9,7 @@
 import { get as getOverHttp, type IncomingMessage } from "node:http";
 import { get as getOverHttps } from "node:https";
 import { text } from "node:stream/consumers";
-import { configOf, FLAGS, parseFlags, UsageError, type Config } from "../config.ts";
+import { configOf, parseFlags, UsageError, type Config } from "../config.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { print } from "./print.ts";
 
@@ -18,7 +18,7 @@ const TIMEOUT_MS = 5_000;
 const SHOWN_LENGTH = 200;
 
 export async function health(args: readonly string[]): Promise<number> {
-  const { flags } = parseFlags(args, [...FLAGS, "url"]);
+  const { flags } = parseFlags(args, { flags: ["url"] });
   const { url } = flags;
   const server = url === undefined ? addressOf(configOf(flags)) : parseAddress(url);
   const problem = await problemOf(new URL("/health/ready", server), { anyCertificate: url === undefined });

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { configOf, FLAGS, parseFlags, readConfig, UsageError, type Config } from "../config.ts";
+import { configOf, parseFlags, readConfig, UsageError, type Config } from "../config.ts";
 import { createKey, deleteKey, getKey, listKeys, rollKey } from "../keys/keys.ts";
 import { SCOPES } from "../lib/scopes.ts";
 import { RATE_LIMIT_MAX, TIERS, type RateLimit, type Tier } from "../keys/tiers.ts";
@@ -80,7 +80,7 @@ function idFirst(action: string, [id, ...flags]: readonly string[]): [id: string
 }
 
 function create(args: readonly string[]): Promise<number> {
-  const { flags } = parseFlags(args, ["name", "scopes", "tier", "expires", "rate-limit", ...FLAGS]);
+  const { flags } = parseFlags(args, { flags: ["name", "scopes", "tier", "expires", "rate-limit"] });
   const scopes = (flags["scopes"] ?? "read,write").split(",").map((text) => oneOf(SCOPES, text.trim(), "--scopes"));
   const tier = oneOf(TIERS, flags["tier"] ?? "enterprise", "--tier");
   const input = {
@@ -101,7 +101,7 @@ function create(args: readonly string[]): Promise<number> {
 
 function roll(args: readonly string[]): Promise<number> {
   const [id, ...rest] = idFirst("roll", args);
-  const { flags } = parseFlags(rest, ["overlap", ...FLAGS]);
+  const { flags } = parseFlags(rest, { flags: ["overlap"] });
   const overlapMs = overlapIn(flags["overlap"]);
   return withStore(configOf(flags), async (records) => {
     const answer = JSON.parse(await rollKey(records, records.operator, id, { overlapMs })) as ListedKey;
@@ -113,7 +113,7 @@ function roll(args: readonly string[]): Promise<number> {
 
 function revoke(args: readonly string[]): Promise<number> {
   const [id, ...rest] = idFirst("revoke", args);
-  const { flags, has } = parseFlags(rest, FLAGS, { switches: ["force"] });
+  const { flags, has } = parseFlags(rest, { switches: ["force"] });
   return withStore(configOf(flags), async (records) => {
     await deleteKey(records, records.operator, id, { force: has("force") }).catch((error: unknown) => {
       // The command has a flag for what a request says in its query.
