@@ -1,8 +1,8 @@
-import { NO_HOME } from "../../src/lib/ids.ts";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { NO_HOME } from "../../src/lib/ids.ts";
 import { restoreBackup, writeBackup } from "../../src/operations/backup.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
 import { exportLines } from "../../src/operations/export.ts";

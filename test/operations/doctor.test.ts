@@ -1,8 +1,8 @@
-import { NO_HOME } from "../../src/lib/ids.ts";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { NO_HOME } from "../../src/lib/ids.ts";
 import { examineAll, mendAll } from "../../src/operations/doctor.ts";
 import { rebuildGraph } from "../../src/operations/graph.ts";
 import { RECORDS, stored } from "../../src/operations/records.ts";
@@ -93,105 +93,82 @@ test("a store that came about through the API has nothing wrong with it, and men
   expect(contents()).toEqual(before);
 });
 
-interface Damage {
-  name: string;
-  damage: (tx: Tx) => void;
-  finds: string[];
-}
+type Damage = [name: string, damage: (tx: Tx) => void, ...finds: string[]];
 
 const INDEXES = RECORDS.flatMap(({ indexes }) => indexes);
 
 /** What the records say how to mend, to the last byte. */
 const MENDED: Damage[] = [
   ...INDEXES.flatMap((index): Damage[] => [
-    {
-      name: `an entry missing from ${index.name}`,
-      damage: (tx) => tx.remove(stored(index), firstKey(tx, index)),
-      finds: [
-        `${index.name}: entries missing`,
-        // Memories are counted by way of it.
-        ...(index.name === memories.index.bySession.name ? ["sessions: the count of memories is wrong"] : []),
-      ],
-    },
-    {
-      name: `an entry of nothing in ${index.name}`,
-      damage: (tx) => tx.put(stored(index), `!${firstKey(tx, index).slice(1, -1)}!`, ""),
-      finds: [`${index.name}: entries of nothing`],
-    },
-  ]),
-  {
-    name: "an entry of a session under another agent",
-    damage: (tx) => tx.put(stored(sessions.index.byAgent), "a".repeat(22) + firstKey(tx, sessions), ""),
-    finds: ["sessions.byAgent: entries of nothing"],
-  },
-  {
-    name: "an API key's entry with another hash",
-    damage: (tx) => tx.put(stored(apiKeys.index.byId), firstKey(tx, apiKeys.index.byId).slice(0, 12) + "0".repeat(64), ""),
-    finds: ["api_keys.byId: entries of nothing"],
-  },
-  ...(["memoryCount", "turnCount", "version"] as const).map((counter): Damage => ({
-    name: `a wrong ${counter}`,
-    damage: (tx) => {
-      const session = firstKey(tx, sessions);
-      const row = tx.get(sessions, session);
-      if (row !== undefined) tx.put(sessions, session, { ...row, [counter]: row[counter] + (counter === "version" ? -1 : 7) });
-    },
-    finds: [
-      {
-        memoryCount: "sessions: the count of memories is wrong",
-        turnCount: "sessions: the count of turns is wrong",
-        version: "sessions: the current version is not the last one",
-      }[counter],
+    [
+      `an entry missing from ${index.name}`,
+      (tx) => tx.remove(stored(index), firstKey(tx, index)),
+      `${index.name}: entries missing`,
+      // Memories are counted by way of it.
+      ...(index.name === memories.index.bySession.name ? ["sessions: the count of memories is wrong"] : []),
     ],
-  })),
-  {
-    name: "a note of removal for a session that is there",
-    damage: (tx) => tx.put(removals, firstKey(tx, sessions), { memories: true }),
-    finds: ["removals: notes of sessions that are there"],
-  },
-  {
-    name: "another label in a vector",
-    damage: (tx) => {
+    [
+      `an entry of nothing in ${index.name}`,
+      (tx) => tx.put(stored(index), `!${firstKey(tx, index).slice(1, -1)}!`, ""),
+      `${index.name}: entries of nothing`,
+    ],
+  ]),
+  [
+    "an entry of a session under another agent",
+    (tx) => tx.put(stored(sessions.index.byAgent), "a".repeat(22) + firstKey(tx, sessions), ""),
+    "sessions.byAgent: entries of nothing",
+  ],
+  [
+    "an API key's entry with another hash",
+    (tx) => tx.put(stored(apiKeys.index.byId), firstKey(tx, apiKeys.index.byId).slice(0, 12) + "0".repeat(64), ""),
+    "api_keys.byId: entries of nothing",
+  ],
+  ...Object.entries({
+    memoryCount: "sessions: the count of memories is wrong",
+    turnCount: "sessions: the count of turns is wrong",
+    version: "sessions: the current version is not the last one",
+  }).map(([counter, found]): Damage => {
+    const damage = (tx: Tx) => {
+      const session = firstKey(tx, sessions);
+      const row = tx.get(sessions, session) as SessionRow;
+      const wrong = row[counter as "version"] + (counter === "version" ? -1 : 7);
+      tx.put(sessions, session, { ...row, [counter]: wrong });
+    };
+    return [`a wrong ${counter}`, damage, found];
+  }),
+  [
+    "a note of removal for a session that is there",
+    (tx) => tx.put(removals, firstKey(tx, sessions), { memories: true }),
+    "removals: notes of sessions that are there",
+  ],
+  [
+    "another label in a vector",
+    (tx) => {
       const { id } = embedded(tx);
       const bytes = tx.vectorBytes(id)?.slice() ?? new Uint8Array();
       bytes.fill(0xff, -LABEL_BYTES);
       tx.putVector(id, bytes);
     },
-    finds: ["vectors: another label than the memory's"],
-  },
-  {
-    name: "a missing label",
-    damage: (tx) => tx.remove(labels, numberKey(embedded(tx).label)),
-    finds: ["labels: missing or of another memory"],
-  },
-  {
-    name: "a label of another memory",
-    damage: (tx) => tx.put(labels, numberKey(embedded(tx).label), NO_ID),
-    finds: ["labels: missing or of another memory", "labels: of no vector"],
-  },
-  {
-    name: "a label of no vector",
-    damage: (tx) => tx.put(labels, numberKey(1_000_000), NO_ID),
-    finds: ["labels: of no vector"],
-  },
-  {
-    name: "a vector of no memory",
-    damage: (tx) => tx.putVector(NO_ID, new Uint8Array(6148)),
-    finds: ["vectors: of no memory"],
-  },
-  {
-    name: "a memory that is not owed its vector",
-    damage: (tx) => tx.remove(owed, firstKey(tx, owed)),
-    finds: ["owed: memories without a vector that are not owed one"],
-  },
-  {
-    name: "a vector owed to no memory",
-    damage: (tx) => tx.put(owed, NO_ID, ""),
-    finds: ["owed: of no memory that wants a vector"],
-  },
+    "vectors: another label than the memory's",
+  ],
+  ["a missing label", (tx) => tx.remove(labels, numberKey(embedded(tx).label)), "labels: missing or of another memory"],
+  [
+    "a label of another memory",
+    (tx) => tx.put(labels, numberKey(embedded(tx).label), NO_ID),
+    "labels: missing or of another memory",
+    "labels: of no vector",
+  ],
+  ["a label of no vector", (tx) => tx.put(labels, numberKey(1_000_000), NO_ID), "labels: of no vector"],
+  ["a vector of no memory", (tx) => tx.putVector(NO_ID, new Uint8Array(6148)), "vectors: of no memory"],
+  [
+    "a memory that is not owed its vector",
+    (tx) => tx.remove(owed, firstKey(tx, owed)),
+    "owed: memories without a vector that are not owed one",
+  ],
+  ["a vector owed to no memory", (tx) => tx.put(owed, NO_ID, ""), "owed: of no memory that wants a vector"],
 ];
 
-for (const { name, damage, finds } of MENDED) {
+for (const [name, damage, ...finds] of MENDED) {
   test(`${name} is found, and mended to what it was`, async () => {
     const before = contents();
     await store.commit(NO_HOME, damage);
@@ -205,28 +182,28 @@ for (const { name, damage, finds } of MENDED) {
 
 /** The server makes such a vector anew. */
 const VECTOR_LOST: Damage[] = [
-  { name: "a missing vector", damage: (tx) => tx.removeVector(embedded(tx).id), finds: ["vectors: missing or damaged"] },
-  { name: "a short vector", damage: (tx) => tx.putVector(embedded(tx).id, new Uint8Array(100)), finds: ["vectors: missing or damaged"] },
-  {
-    name: "a vector of no numbers",
-    damage: (tx) =>
-      tx.putVector(embedded(tx).id, encodeVector({ vector: new Float32Array(1536).fill(Number.NaN), terms: new Uint32Array(0) })),
-    finds: ["vectors: missing or damaged"],
-  },
-  {
-    name: "a label that two memories have",
-    damage: (tx) => {
+  ["a missing vector", (tx) => tx.removeVector(embedded(tx).id), "vectors: missing or damaged"],
+  ["a short vector", (tx) => tx.putVector(embedded(tx).id, new Uint8Array(100)), "vectors: missing or damaged"],
+  [
+    "a vector of no numbers",
+    (tx) => tx.putVector(embedded(tx).id, encodeVector({ vector: new Float32Array(1536).fill(Number.NaN), terms: new Uint32Array(0) })),
+    "vectors: missing or damaged",
+  ],
+  [
+    "a label that two memories have",
+    (tx) => {
       const { row, label } = embedded(tx);
       const other = tx.rows(memories, all).findLast(({ row: { embedding } }) => embedding !== undefined && embedding.label !== label);
       if (other?.row.embedding === undefined || row.embedding === undefined) throw new Error("one memory has a vector");
       tx.remove(labels, numberKey(other.row.embedding.label));
       tx.put(memories, other.key, { ...other.row, embedding: { ...other.row.embedding, label } });
     },
-    finds: ["labels: missing or of another memory", "vectors: another label than the memory's"],
-  },
+    "labels: missing or of another memory",
+    "vectors: another label than the memory's",
+  ],
 ];
 
-for (const { name, damage, finds } of VECTOR_LOST) {
+for (const [name, damage, ...finds] of VECTOR_LOST) {
   test(`${name} is found and owed; then the server makes it anew`, async () => {
     await store.commit(NO_HOME, damage);
     expect(kinds((await examineAll(store)).findings)).toEqual(finds);
@@ -285,43 +262,38 @@ test("versions and turns of a session that is gone are noted, and the server rem
 
 /** What no record says how to mend. */
 const NOT_MENDED: Damage[] = [
-  {
-    name: "a missing first version",
-    damage: (tx) => tx.remove(versions, firstKey(tx, sessions) + numberKey(0)),
-    finds: ["sessions: versions of the state are missing"],
-  },
-  {
-    name: "a missing version among others",
-    damage: (tx) => {
+  [
+    "a missing first version",
+    (tx) => tx.remove(versions, firstKey(tx, sessions) + numberKey(0)),
+    "sessions: versions of the state are missing",
+  ],
+  [
+    "a missing version among others",
+    (tx) => {
       const session = firstKey(tx, sessions);
       const row = tx.get(versions, session + numberKey(2));
       if (row === undefined) throw new Error("no version 2");
       tx.put(versions, session + numberKey(4), row);
       tx.put(sessions, session, { ...(tx.get(sessions, session) as SessionRow), version: 4 });
     },
-    finds: ["sessions: versions of the state are missing"],
-  },
-  {
-    name: "a missing turn",
-    damage: (tx) => tx.remove(turns, firstKey(tx, turns)),
-    finds: ["sessions: turns are missing or numbered wrong"],
-  },
-  ...RECORDS.filter(({ name }) => name !== meta.name).map((table): Damage => ({
-    name: `a row of ${table.name} that is cut short`,
-    damage: (tx) => {
+    "sessions: versions of the state are missing",
+  ],
+  ["a missing turn", (tx) => tx.remove(turns, firstKey(tx, turns)), "sessions: turns are missing or numbered wrong"],
+  ...RECORDS.filter(({ name }) => name !== meta.name).map((table): Damage => {
+    const damage = (tx: Tx) => {
       const first = firstKey(tx, table);
       tx.put(stored(table), first, (tx.get(stored(table), first) ?? "").slice(0, -3));
-    },
-    finds: [`${table.name}: rows that cannot be read`],
-  })),
-  {
-    name: "a trace of no action",
-    damage: (tx) => tx.put(stored(traces), `9${NO_ID}`, tx.get(stored(traces), firstKey(tx, traces)) ?? ""),
-    finds: ["traces: rows that cannot be read"],
-  },
+    };
+    return [`a row of ${table.name} that is cut short`, damage, `${table.name}: rows that cannot be read`];
+  }),
+  [
+    "a trace of no action",
+    (tx) => tx.put(stored(traces), `9${NO_ID}`, tx.get(stored(traces), firstKey(tx, traces)) ?? ""),
+    "traces: rows that cannot be read",
+  ],
 ];
 
-for (const { name, damage, finds } of NOT_MENDED) {
+for (const [name, damage, ...finds] of NOT_MENDED) {
   test(`${name} is found, and said to be still wrong after mending, which changes nothing`, async () => {
     await store.commit(NO_HOME, damage);
     const before = contents();

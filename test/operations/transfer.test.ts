@@ -1,8 +1,8 @@
-import { NO_HOME } from "../../src/lib/ids.ts";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { existsSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { NO_HOME } from "../../src/lib/ids.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
 import { exportLines } from "../../src/operations/export.ts";
 import { importLines } from "../../src/operations/import.ts";

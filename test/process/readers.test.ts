@@ -1,6 +1,6 @@
-import { NO_HOME } from "../../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { closeSync, openSync, statSync } from "node:fs";
+import { NO_HOME } from "../../src/lib/ids.ts";
 import { toJson } from "../../src/lib/json.ts";
 import { payloads } from "../../src/storage/tables.ts";
 import { buildBinary } from "../support/binary.ts";

@@ -1,8 +1,8 @@
-import { NO_HOME } from "../../../src/lib/ids.ts";
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { closeSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { NO_HOME } from "../../../src/lib/ids.ts";
 import { createFiles, DATA_FILE, readDataFile } from "../../../src/storage/data-file.ts";
 import { assertMappable, Pages } from "../../../src/storage/pages.ts";
 import { Store } from "../../../src/storage/store.ts";

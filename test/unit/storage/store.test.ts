@@ -1,9 +1,9 @@
-import { NO_HOME } from "../../../src/lib/ids.ts";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:test";
 import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import * as fc from "fast-check";
+import { NO_HOME } from "../../../src/lib/ids.ts";
 import { toJson } from "../../../src/lib/json.ts";
 import type { Reader } from "../../../src/storage/access.ts";
 import { Store, StoreError } from "../../../src/storage/store.ts";

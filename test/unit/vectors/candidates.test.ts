@@ -1,5 +1,5 @@
-import { NO_HOME } from "../../../src/lib/ids.ts";
 import { expect, test } from "bun:test";
+import { NO_HOME } from "../../../src/lib/ids.ts";
 import { meta } from "../../../src/storage/tables.ts";
 import { Reading } from "../../../src/vectors/candidates.ts";
 import { chance, storedVectors, unitVector } from "./stored-vectors.ts";

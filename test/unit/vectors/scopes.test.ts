@@ -1,6 +1,6 @@
-import { NO_HOME } from "../../../src/lib/ids.ts";
 import { expect, setDefaultTimeout, test } from "bun:test";
 import * as fc from "fast-check";
+import { NO_HOME } from "../../../src/lib/ids.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { removeMemoryRecords } from "../../../src/storage/memory-records.ts";
 import { memories } from "../../../src/storage/tables.ts";

@@ -1,9 +1,9 @@
-import { NO_HOME } from "../../../src/lib/ids.ts";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import * as fc from "fast-check";
+import { NO_HOME } from "../../../src/lib/ids.ts";
 import { Store, type Reader } from "../../../src/storage/store.ts";
 import { deliveries, type DeliveryRow } from "../../../src/storage/tables.ts";
 import { stored } from "../../../src/operations/records.ts";
