@@ -57,6 +57,18 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
   { what: "the environment", pattern: /\bprocess\.env\b|\bBun\.env\b/, allowed: /^src\/config\.ts$/ },
   { what: "synchronous writes of LMDB", pattern: /\b(transactionSync|putSync|removeSync)\(/, allowed: /^$/ },
   { what: "for-in, which visits inherited keys", pattern: /\bfor \((const|let) \w+ in /, allowed: /^$/ },
+  {
+    what: "the clock, where a scope of the store has its own moment",
+    pattern: /\bclock\.now\(\)/,
+    allowed:
+      /^src\/(lib\/(clock|ids)|storage\/store|http\/\w+|app|store-metrics|traces\/retention|sessions\/expiry|webhooks\/(worker|attempt|retention)|operations\/(backup|upgrade)|embeddings\/remote\/\w+)\.ts$/,
+  },
+  {
+    what: "state of a module, which no owner closes and no test resets",
+    pattern: /^(export )?let |^(export )?const \w+(: [^=]+)? = new ((Weak)?(Map|Set)(<.*>)?\(\)|(Float64|Uint32|Uint8)Array\([^0])/m,
+    allowed:
+      /^src\/(vectors\/(worker|exact)|http\/path|operations\/files|memories\/relevance|embeddings\/local\/(characters|local|semantics))\.ts$/,
+  },
 ];
 
 for (const { what, pattern, allowed } of FENCES) {

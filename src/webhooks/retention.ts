@@ -33,81 +33,103 @@ const AHEAD_MS = DAY_MS;
 /** No wait is longer, with its jitter: a schedule is at most as long as deliveries are kept. */
 const WAIT_MS_MAX = 2 * LIMITS.deliveryDays * DAY_MS;
 
-export function deliveryRetention({ store, clock }: Records, log: Log): Task {
-  const name = "webhook retention";
-  const bad = new BadRows(store, log, name);
-  let sweepAt = 0;
-  /** Where the sweep continues: a key of `deliveries`, then one of `payloads`. */
-  let position: { table: "deliveries" | "payloads"; from: string } | undefined;
-  return {
-    name,
-    async run() {
-      const keptFrom = clock.now() - LIMITS.deliveryDays * DAY_MS;
-      const old = oldDeliveries(firstBareIdAt(keptFrom));
-      // Not before all the deliveries that have it are found.
-      const limit = old.length < ROWS_PER_COMMIT ? ROWS_PER_COMMIT : 0;
-      const unneeded = limit === 0 ? [] : store.latest.keys(payloads, { from: "", to: firstBareIdAt(keptFrom - PAYLOAD_MARGIN_MS), limit });
-      if (old.length > 0 || unneeded.length > 0) {
-        await bad.commit((tx, isolate) => {
-          for (const key of old) isolate(key, () => removeDeliveries(tx, [key]));
-          for (const key of unneeded) tx.remove(payloads, key);
-        });
-      }
-      if (clock.elapsed() >= sweepAt) {
-        position ??= { table: "deliveries", from: "" };
-        await (position.table === "deliveries" ? sweepDeliveries(position.from) : sweepPayloads(position.from));
-        if (position !== undefined) return 0;
-        sweepAt = clock.elapsed() + SWEEP_EVERY_MS;
-      }
-      return old.length >= ROWS_PER_COMMIT || unneeded.length >= ROWS_PER_COMMIT ? 0 : IDLE_MS;
-    },
-  };
+const NAME = "webhook retention";
 
-  /** Removes those of ids ahead that are old, and has those that a clock ahead has put off for years made now. */
-  async function sweepDeliveries(from: string): Promise<void> {
-    const [first] = store.latest.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
-    if (first === undefined) {
-      position = { table: "payloads", from: "" };
-      return;
+export function deliveryRetention(records: Records, log: Log): Task {
+  const retention = new DeliveryRetention(records, log);
+  return { name: NAME, run: () => retention.run() };
+}
+
+class DeliveryRetention {
+  readonly #records: Records;
+  readonly #bad: BadRows;
+  #sweepAt = 0;
+  /** Where the sweep continues: a key of `deliveries`, then one of `payloads`. */
+  #position: { table: "deliveries" | "payloads"; from: string } | undefined;
+
+  constructor(records: Records, log: Log) {
+    this.#records = records;
+    this.#bad = new BadRows(records.store, log, NAME);
+  }
+
+  async run(): Promise<number> {
+    const { store, clock } = this.#records;
+    const keptFrom = clock.now() - LIMITS.deliveryDays * DAY_MS;
+    const old = this.#oldDeliveries(firstBareIdAt(keptFrom));
+    // Not before all the deliveries that have it are found.
+    const limit = old.length < ROWS_PER_COMMIT ? ROWS_PER_COMMIT : 0;
+    const span = { from: "", to: firstBareIdAt(keptFrom - PAYLOAD_MARGIN_MS), limit };
+    const unneeded = limit === 0 ? [] : store.read((reader) => reader.keys(payloads, span));
+    if (old.length > 0 || unneeded.length > 0) {
+      await this.#bad.commit((tx, isolate) => {
+        for (const key of old) isolate(key, () => removeDeliveries(tx, [key]));
+        for (const key of unneeded) tx.remove(payloads, key);
+      });
     }
-    const now = clock.now();
-    const webhook = first.slice(0, BARE_ID_LENGTH);
-    const start = webhook + firstBareIdAt(now + AHEAD_MS);
-    const keys = store.latest.keys(deliveries, { from: start > from ? start : from, to: webhook + AFTER_ALL, limit: SWEPT_PER_COMMIT });
+    if (clock.elapsed() >= this.#sweepAt) {
+      this.#position ??= { table: "deliveries", from: "" };
+      const { table, from } = this.#position;
+      this.#position = await (table === "deliveries" ? this.#sweepDeliveries(from) : this.#sweepPayloads(from));
+      if (this.#position !== undefined) return 0;
+      this.#sweepAt = clock.elapsed() + SWEEP_EVERY_MS;
+    }
+    return old.length >= ROWS_PER_COMMIT || unneeded.length >= ROWS_PER_COMMIT ? 0 : IDLE_MS;
+  }
+
+  /**
+   * Removes those of ids ahead that are old, and has those made now that a clock ahead has put off for years.
+   *
+   * @returns where to continue
+   */
+  async #sweepDeliveries(from: string): Promise<{ table: "deliveries" | "payloads"; from: string }> {
+    const found = this.#records.store.read((reader) => {
+      const [first] = reader.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
+      if (first === undefined) return undefined;
+      const webhook = first.slice(0, BARE_ID_LENGTH);
+      const start = webhook + firstBareIdAt(reader.now + AHEAD_MS);
+      const span = { from: start > from ? start : from, to: webhook + AFTER_ALL, limit: SWEPT_PER_COMMIT };
+      return { webhook, keys: reader.keys(deliveries, span) };
+    });
+    if (found === undefined) return { table: "payloads", from: "" };
+    const { webhook, keys } = found;
     if (keys.length > 0) {
-      await bad.commit((tx, isolate) => {
+      await this.#bad.commit((tx, isolate) => {
         for (const key of keys) isolate(key, () => settle(tx, key));
       });
     }
     const last = keys.at(-1);
-    position = { table: "deliveries", from: keys.length < SWEPT_PER_COMMIT || last === undefined ? webhook + AFTER_ALL : behind(last) };
+    return { table: "deliveries", from: keys.length < SWEPT_PER_COMMIT || last === undefined ? webhook + AFTER_ALL : behind(last) };
   }
 
-  async function sweepPayloads(from: string): Promise<void> {
-    const now = clock.now();
-    const start = firstBareIdAt(now + AHEAD_MS);
-    const rows = store.latest.rows(payloads, { from: start > from ? start : from, to: AFTER_ALL, limit: SWEPT_PER_COMMIT });
-    const keptFrom = now - LIMITS.deliveryDays * DAY_MS - PAYLOAD_MARGIN_MS;
-    const old = rows.filter(({ row }) => payloadTime(row) < keptFrom).map(({ key }) => key);
+  /** @returns where to continue; undefined at the end */
+  async #sweepPayloads(from: string): Promise<{ table: "payloads"; from: string } | undefined> {
+    const { store } = this.#records;
+    const { rows, old } = store.read((reader) => {
+      const start = firstBareIdAt(reader.now + AHEAD_MS);
+      const found = reader.rows(payloads, { from: start > from ? start : from, to: AFTER_ALL, limit: SWEPT_PER_COMMIT });
+      const keptFrom = reader.now - LIMITS.deliveryDays * DAY_MS - PAYLOAD_MARGIN_MS;
+      return { rows: found, old: found.filter(({ row }) => payloadTime(row) < keptFrom) };
+    });
     if (old.length > 0) {
       await store.commit(NO_HOME, (tx) => {
-        for (const key of old) tx.remove(payloads, key);
+        for (const { key } of old) tx.remove(payloads, key);
       });
     }
     const last = rows.at(-1);
-    position = rows.length < SWEPT_PER_COMMIT || last === undefined ? undefined : { table: "payloads", from: behind(last.key) };
+    return rows.length < SWEPT_PER_COMMIT || last === undefined ? undefined : { table: "payloads", from: behind(last.key) };
   }
 
   /** Webhook by webhook: the first ones of each, or all of one that is gone. */
-  function oldDeliveries(keptFrom: string): string[] {
+  #oldDeliveries(keptFrom: string): string[] {
+    const reader = this.#records.store.latest;
     const found: string[] = [];
     let from = "";
     while (found.length < ROWS_PER_COMMIT) {
-      const [first] = store.latest.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
+      const [first] = reader.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
       if (first === undefined) break;
       const webhook = first.slice(0, BARE_ID_LENGTH);
-      const to = webhook + (store.latest.has(webhooks, webhook) ? keptFrom : AFTER_ALL);
-      found.push(...bad.keysOfOthers(deliveries, { from: webhook, to, limit: ROWS_PER_COMMIT - found.length }));
+      const to = webhook + (reader.has(webhooks, webhook) ? keptFrom : AFTER_ALL);
+      found.push(...this.#bad.keysOfOthers(deliveries, { from: webhook, to, limit: ROWS_PER_COMMIT - found.length }));
       from = webhook + AFTER_ALL;
     }
     return found;

@@ -1,0 +1,130 @@
+import { expect, test } from "bun:test";
+import type { JsonText } from "../../../src/lib/json.ts";
+import { rowProblem } from "../../../src/operations/records.ts";
+import * as tables from "../../../src/storage/tables.ts";
+import { RECORD_TABLES, SCHEMA_VERSION, type Table } from "../../../src/storage/tables.ts";
+
+/**
+ * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
+ * another version and a migration; then this is the hash of the new one.
+ */
+const FORMS = { schema: 1, sha256: "91264f5c6417c5bc5b00d0d437d63eb4f2ed8d438436f99564ed9b7a75d67577" };
+
+const SESSION = "sess_0VQk3aB4x1Zq";
+const body = '{"a":1}' as JsonText;
+const ROWS: Record<string, [key: string, row: unknown]> = {
+  meta: ["schema", "1"],
+  settings: ["current", { region: "eu", "webhooks.timeout": "15s" }],
+  provider: [
+    "current",
+    {
+      identity: "openai",
+      vectorLength: 8,
+      measured: { relevantCosine: 0.5, cosineOfUnrelated: 0.1, cosineOfSame: 0.9, separation: 1 },
+    },
+  ],
+  api_keys: [
+    "ab".repeat(32),
+    {
+      id: "key_0VQk3aB4x1Zr",
+      name: null,
+      prefix: "crn_abcd",
+      scopes: ["admin"],
+      tier: "pro",
+      perMinute: 1,
+      burst: 2,
+      createdAt: 3,
+      expiresAt: null,
+      lastUsedAt: 4,
+      rolledFrom: "key_0VQk3aB4x1Zs",
+      rolledTo: "key_0VQk3aB4x1Zt",
+    },
+  ],
+  sessions: [
+    "0VQk3aB4x1Zq",
+    {
+      agentId: "bot",
+      userId: "ada",
+      createdAt: 1,
+      updatedAt: 2,
+      metadata: { a: 1 },
+      memoryCount: 3,
+      turnCount: 4,
+      ttlSeconds: 5,
+      expiresAt: 6,
+      version: 7,
+    },
+  ],
+  versions: ["0VQk3aB4x1Zq0000007", { createdAt: 1, reasoning: "why", actor: "crn_abcd", source: "update", body }],
+  turns: [
+    "0VQk3aB4x1Zq0VQk3aB4x1Zu",
+    {
+      shown: '"id":"turn_0VQk3aB4x1Zu","input":{},"output":{},"created_at":"2026-05-07T08:00:00.000Z"',
+      rest: `"session_id":"${SESSION}","turn_number":1`,
+    },
+  ],
+  memories: [
+    "0VQk3aB4x1Zv",
+    { sessionId: SESSION, userId: "ada", content: "tea", type: "fact", tags: ["x"], metadata: {}, createdAt: 1, embed: false },
+  ],
+  traces: [
+    "t0VQk3aB4x1Zw",
+    { expiresAt: 1, at: 2, actor: "crn_abcd", sessionId: SESSION, userId: "ada", requestId: "req_1", latencyMs: 0.5, body },
+  ],
+  outbox: [
+    "0VQk3aB4x1Zx",
+    { types: ["turn.added"], webhooks: ["0VQk3aB4x1Zy"], createdAt: 1, sessionId: SESSION, trace: "t0VQk3aB4x1Zw", body },
+  ],
+  webhooks: [
+    "0VQk3aB4x1Zy",
+    {
+      url: "https://hooks.example/",
+      events: ["turn.added"],
+      description: null,
+      enabled: true,
+      disabledReason: null,
+      secret: "whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2Vj",
+      previousSecrets: [{ secret: "whsec_c2VjcmV0c2VjcmV0c2VjcmV0c2Vk", until: 1 }],
+      createdAt: 1,
+      updatedAt: 2,
+      failingSince: 3,
+      pausedUntil: 4,
+    },
+  ],
+  payloads: ["0VQk3aB4x1Zz", body],
+  deliveries: [
+    "0VQk3aB4x1Zy0VQk3aB4x1Za",
+    {
+      payload: "0VQk3aB4x1Zz",
+      eventId: "0VQk3aB4x1Zb",
+      type: "turn.added",
+      sessionId: SESSION,
+      createdAt: 1,
+      status: "pending",
+      attempts: 1,
+      failures: 1,
+      nextAttemptAt: 2,
+      last: { at: 1, durationMs: 0.5, status: 500, body: "no", error: "it answered 500" },
+    },
+  ],
+  idempotency: ["A".repeat(22), { fingerprint: "f", status: 201, createdAt: 1, sealed: true, body }],
+  deleted_keys: ["cd".repeat(32), { deletedAt: 1 }],
+  removals: ["0VQk3aB4x1Zq", { memories: true }],
+};
+
+test("rows and the entries of their indexes are stored in the form of the schema version", () => {
+  expect(Object.keys(ROWS)).toEqual(RECORD_TABLES.map(({ name }) => name));
+  const stored = (RECORD_TABLES as readonly unknown[] as readonly Table<unknown>[]).map((table) => {
+    const [key, row] = ROWS[table.name]!;
+    const text = table.encode(row);
+    expect(table.decode(text)).toEqual(row);
+    expect(table.fromExport(JSON.parse(table.toExport(text)))).toBe(text);
+    expect(rowProblem(table, key, JSON.parse(table.toExport(text)))).toBeUndefined();
+    const entries = table.indexes.map((index) => [index.name, index.entriesOf(key, row)]);
+    for (const index of table.indexes) for (const entry of index.entriesOf(key, row)) expect(index.recordOf(entry)).toBe(key);
+    return [table.name, key, text, entries];
+  });
+  const others = [tables.labels.name, tables.owed.name, tables.vectors.name];
+  const sha256 = new Bun.CryptoHasher("sha256").update(JSON.stringify([stored, others])).digest("hex");
+  expect({ schema: SCHEMA_VERSION, sha256 }).toEqual(FORMS);
+});
