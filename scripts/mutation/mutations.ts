@@ -207,7 +207,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/lib/ids.ts",
     find: "} else if (this.#counter + 1 < COUNTERS) {",
     replace: "} else if (((this.#lastMs = now), this.#counter + 1) < COUNTERS) {",
-    tests: ["test/model/ids.test.ts", "test/clock.test.ts"],
+    tests: ["test/model/ids.test.ts", "test/clock-changes.test.ts"],
   },
 
   // Idempotency
