@@ -218,12 +218,3 @@ test("the score of a memory in a context is that of a search", async () => {
   const [context, search] = [await cairn.context(id, { query: "tea" }), await cairn.search("tea", { threshold: 0 })];
   expect(scores(context.memories)).toEqual(scores(search.data));
 });
-
-test("reading a context leaves no trace and changes nothing", async () => {
-  await using cairn = await startCairn();
-  const session = await cairn.createSession();
-  const traces = await cairn.traces(session.id);
-  cairn.clock.advance({ seconds: 5 });
-  await cairn.context(session.id, { query: "tea" });
-  expect([await cairn.session(session.id), await cairn.traces(session.id)]).toEqual([session, traces]);
-});

@@ -127,7 +127,8 @@ test("updated_at moves with every change of state, metadata, turns and memories,
     const at = new Date(cairn.clock.now()).toISOString();
     await change();
     cairn.clock.advance({ seconds: 1 });
-    await cairn.context(id);
+    await cairn.context(id, { query: "tea" });
+    await cairn.search("tea", { session_id: id });
     expect([name, (await cairn.session(id)).updated_at]).toEqual([name, at]);
   }
 });
@@ -302,10 +303,6 @@ test("a fork of a version that does not exist is 404 version_not_found, and none
   for (const version of [1, 99, -1, Number.MAX_SAFE_INTEGER]) {
     const answer = refusal(await cairn.post(`/v1/sessions/${id}/fork`, { version }));
     expect(answer).toEqual({ status: 404, code: "version_not_found", param: "version" });
-  }
-  for (const version of ["0", 0.5, true]) {
-    const answer = refusal(await cairn.post(`/v1/sessions/${id}/fork`, { version }));
-    expect(answer).toEqual({ status: 400, code: "invalid_request", param: "version" });
   }
   expect(idsOf((await cairn.get("/v1/sessions")).body.data)).toEqual([id]);
 });

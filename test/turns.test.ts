@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { unknownId, refusal } from "./support/answers.ts";
+import { refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 
 const TEXT = { type: "text", content: "Where is my order?" };
@@ -82,25 +82,8 @@ test("a turn is found in its own session only", async () => {
   const mine = await cairn.createSession();
   const other = await cairn.createSession();
   const turn = await cairn.addTurn(mine.id);
-  for (const id of [unknownId("turn"), "turn_short", "mem_0VQk3aB4x1Zq", "%00", "🫖"]) {
-    const answer = refusal(await cairn.get(`/v1/sessions/${mine.id}/turns/${id}`));
-    expect([id, answer]).toEqual([id, { status: 404, code: "turn_not_found", param: "turn_id" }]);
-  }
   expect(refusal(await cairn.get(`/v1/sessions/${other.id}/turns/${turn.id}`))).toMatchObject({ status: 404, code: "turn_not_found" });
-  expect(refusal(await cairn.get(`/v1/sessions/${unknownId("sess")}/turns/${turn.id}`)).code).toBe("session_not_found");
   expect((await cairn.get(`/v1/sessions/${other.id}/turns`)).body.data).toEqual([]);
-});
-
-test("turns are listed newest first unless order is asc", async () => {
-  await using cairn = await startCairn();
-  const { id } = await cairn.createSession();
-  const turns = [];
-  for (let i = 0; i < 3; i++) turns.push(await cairn.addTurn(id, `in ${i}`));
-  const list = async (query: string) => (await cairn.get(`/v1/sessions/${id}/turns${query}`)).body;
-  const [a, b, c] = turns;
-  expect(await list("")).toEqual({ object: "list", data: [c, b, a], has_more: false, first_id: c.id, last_id: a.id });
-  expect(await list("?order=desc")).toEqual(await list(""));
-  expect(await list("?order=asc")).toEqual({ object: "list", data: [a, b, c], has_more: false, first_id: a.id, last_id: c.id });
 });
 
 test("records too large to be in memory together come on several pages, and a context shows the newest of them", async () => {
