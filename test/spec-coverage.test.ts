@@ -95,7 +95,7 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a body that is not complete when its time is up is refused, and its connection closed": ["bodySecondsMax", "bodyBytesPerSecondMin"],
     "a body that declares more than the limit is refused before any of it is sent, however large": ["bodyBytesMax"],
     "a chunked body is refused at the limit, without waiting for its end": ["bodyBytesMax"],
-    "a body of exactly the limit is accepted, declared or in chunks": ["bodyBytesMax"],
+    "a body of exactly the limit is accepted, declared or in chunks, and one of a byte more is not": ["bodyBytesMax"],
   },
   "traces.test.ts": {
     "a trace has its details: ${name}": ["contentPreviewLength"],

@@ -37,6 +37,7 @@ export interface Parameter extends Documented {
 }
 export interface Operation {
   operationId: string;
+  tags: string[];
   summary: string;
   parameters?: Parameter[];
   requestBody?: Body;
