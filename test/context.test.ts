@@ -62,60 +62,26 @@ test("five memories and ten turns come unless others are asked for: up to 20 and
   }
 });
 
-test("the latest turns are the latest, however many came since the last time and however many were asked for then", async () => {
+test("the latest turns are the latest, large ones in full, however many came and were asked for since the last time", async () => {
   await using cairn = await startCairn();
-  const { id } = await cairn.createSession();
-  const { id: other } = await cairn.createSession();
-  const turns: { id: string }[] = [];
-  for (const [added, limit] of [
-    [0, 3],
-    [1, 3],
-    [0, 3],
-    [1, 3],
-    [1, 3],
-    [2, 3],
-    [5, 3],
-    [0, 4],
-    [1, 3],
-    [12, 10],
-    [0, 10],
-    [1, 50],
-    [0, 2],
-  ] as const) {
+  const [{ id }, other] = [await cairn.createSession(), await cairn.createSession()];
+  const shown: unknown[] = [];
+  for (const step of "0/3 1/3 0/3 1/3 1/3 2/3 5/3 0/4 1/3 12/10 0/10 1/50 0/2".split(" ")) {
+    const [added = 0, limit] = step.split("/").map(Number);
     for (let i = 0; i < added; i++) {
-      turns.push(await cairn.addTurn(id, `Question ${turns.length}`, "x".repeat(turns.length)));
-      await cairn.addTurn(other, "not", "here");
+      const question = shown.length % 5 === 2 ? "y".repeat(300_000) : `Question ${shown.length}`;
+      const { id: turn, input, output, created_at } = await cairn.addTurn(id, question, "x".repeat(shown.length));
+      shown.unshift({ id: turn, input, output, created_at });
+      await cairn.addTurn(other.id, "not", "here");
     }
-    const { recent_turns } = await cairn.context(id, { turn_limit: limit });
-    expect(idsOf(recent_turns)).toEqual(idsOf(turns.toReversed().slice(0, limit)));
-    expect(recent_turns.map(({ output }: { output: { content: string } }) => output.content.length)).toEqual(
-      turns
-        .map((_, i) => i)
-        .toReversed()
-        .slice(0, limit),
-    );
-  }
-});
-
-test("a large turn is shown in full each time, and does not hide those beside it", async () => {
-  await using cairn = await startCairn();
-  const { id } = await cairn.createSession();
-  const turns: { id: string; input: { content: string } }[] = [];
-  for (const length of [10, 300_000, 10, 10]) {
-    turns.push(await cairn.addTurn(id, "y".repeat(length), "ok"));
-    const { recent_turns } = await cairn.context(id);
-    expect(recent_turns.map((turn: (typeof turns)[number]) => [turn.id, turn.input.content])).toEqual(
-      turns.map((turn) => [turn.id, turn.input.content]).toReversed(),
-    );
+    expect((await cairn.context(id, { turn_limit: limit })).recent_turns).toEqual(shown.slice(0, limit));
   }
 });
 
 test("with a query the best memories come first and none is too far; without one, or with one of nothing, the newest with score 0", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();
-  const added = [];
-  for (const content of ["The harbour is closed.", "green tea", "The green door", "coffee", "tea"])
-    added.push(await cairn.addMemory(id, content));
+  const added = await cairn.addMemories(id, ["The harbour is closed.", "green tea", "The green door", "coffee", "tea"]);
   const unembedded = await cairn.addMemory(id, "green tea", { embed: false });
   const asked = await cairn.context(id, { query: "green tea" });
   expect(asked.memories[0]).toMatchObject({ id: added[1].id, score: 1 });
@@ -213,7 +179,7 @@ test("other requests are answered while a context passes over the memories of a 
 test("the score of a memory in a context is that of a search", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();
-  for (const content of ["green tea", "The customer prefers tea.", "The harbour is closed."]) await cairn.addMemory(id, content);
+  await cairn.addMemories(id, ["green tea", "The customer prefers tea.", "The harbour is closed."]);
   const scores = (found: { id: string; score: number }[]) => found.map((one) => [one.id, one.score]);
   const [context, search] = [await cairn.context(id, { query: "tea" }), await cairn.search("tea", { threshold: 0 })];
   expect(scores(context.memories)).toEqual(scores(search.data));

@@ -65,8 +65,7 @@ test("the best come first, and of equal ones the newest", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();
   const contents = ["green tea", "tea", "green tea with milk", "tea", "coffee", "tea", "The customer prefers green tea in the morning."];
-  const added = [];
-  for (const content of contents) added.push(await cairn.addMemory(session.id, content));
+  const added = await cairn.addMemories(session.id, contents);
   const { data } = await cairn.search("tea", { threshold: 0 });
   expect(idsOf(data.slice(0, 3))).toEqual([added[5].id, added[3].id, added[1].id]);
   const scores = data.map(({ score }: { score: number }) => score);
@@ -88,16 +87,8 @@ test("ten are found unless a limit of up to 50 is asked for", async () => {
 test("nothing below the threshold is found: 0.7 unless another is asked for", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();
-  for (const content of [
-    "green tea with milk",
-    "green tea",
-    "tea",
-    "coffee with milk",
-    "The harbour is closed on Sundays.",
-    "The green door",
-  ]) {
-    await cairn.addMemory(session.id, content);
-  }
+  const others = ["green tea", "tea", "coffee with milk", "The harbour is closed on Sundays.", "The green door"];
+  await cairn.addMemories(session.id, ["green tea with milk", ...others]);
   const all = (await cairn.search("green tea with milk", { threshold: 0 })).data;
   expect(all.length).toBe(6);
   expect(all[0].score).toBe(1);
@@ -123,23 +114,23 @@ test("filters combine with AND, tags with OR among themselves; without any, all 
   const b = await add(adaAgain, { type: "event", tags: ["x", "y"] });
   const c = await add(bo, { type: "fact", tags: ["y"] });
   const d = await add(nobody, { type: "fact" });
-  const cases: { filter: Record<string, unknown>; found: { id: string }[] }[] = [
-    { filter: {}, found: [d, c, b, a] },
-    { filter: { session_id: null, user_id: null, type: null, tags: null }, found: [d, c, b, a] },
-    { filter: { session_id: ada.id }, found: [a] },
-    { filter: { user_id: "ada" }, found: [b, a] },
-    { filter: { user_id: "nobody" }, found: [] },
-    { filter: { type: "fact" }, found: [d, c, a] },
-    { filter: { tags: ["x"] }, found: [b, a] },
-    { filter: { tags: ["x", "y"] }, found: [c, b, a] },
-    { filter: { tags: ["y", "none"] }, found: [c, b] },
-    { filter: { tags: ["none"] }, found: [] },
-    { filter: { tags: [] }, found: [d, c, b, a] },
-    { filter: { user_id: "ada", type: "fact" }, found: [a] },
-    { filter: { user_id: "ada", type: "event", tags: ["y", "none"], session_id: adaAgain.id }, found: [b] },
-    { filter: { user_id: "bo", session_id: ada.id }, found: [] },
+  const cases: [filter: Record<string, unknown>, found: { id: string }[]][] = [
+    [{}, [d, c, b, a]],
+    [{ session_id: null, user_id: null, type: null, tags: null }, [d, c, b, a]],
+    [{ session_id: ada.id }, [a]],
+    [{ user_id: "ada" }, [b, a]],
+    [{ user_id: "nobody" }, []],
+    [{ type: "fact" }, [d, c, a]],
+    [{ tags: ["x"] }, [b, a]],
+    [{ tags: ["x", "y"] }, [c, b, a]],
+    [{ tags: ["y", "none"] }, [c, b]],
+    [{ tags: ["none"] }, []],
+    [{ tags: [] }, [d, c, b, a]],
+    [{ user_id: "ada", type: "fact" }, [a]],
+    [{ user_id: "ada", type: "event", tags: ["y", "none"], session_id: adaAgain.id }, [b]],
+    [{ user_id: "bo", session_id: ada.id }, []],
   ];
-  for (const { filter, found } of cases) {
+  for (const [filter, found] of cases) {
     const { data } = await cairn.search("The customer prefers tea.", filter);
     expect([filter, idsOf(data)]).toEqual([filter, idsOf(found)]);
   }
@@ -148,8 +139,7 @@ test("filters combine with AND, tags with OR among themselves; without any, all 
 test("a query of nothing finds nothing, unless with a threshold of 0: then all, the newest first with score 0", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();
-  const added = [];
-  for (const content of ["tea", "?!", "🫖", " "]) added.push(await cairn.addMemory(session.id, content));
+  const added = await cairn.addMemories(session.id, ["tea", "?!", "🫖", " "]);
   for (const query of ["", " ", "\n\t", "\ud800"]) {
     expect(await cairn.search(query)).toEqual({ object: "list", query, data: [] });
     const { data } = await cairn.search(query, { threshold: 0, explain: true });
@@ -165,8 +155,7 @@ test("a query of signs alone finds the memories that hold them, among thousands 
   await using cairn = await startCairn();
   const session = await cairn.createSession();
   const contents = ["Great job 😀", "😀", "Never again!!!", "It costs 40 € a month.", "We ❤️ it."];
-  const held = [];
-  for (const content of contents) held.push((await cairn.addMemory(session.id, content)).id);
+  const held = idsOf(await cairn.addMemories(session.id, contents));
   const find = async () => {
     const found: Record<string, string[]> = {};
     for (const query of ["😀", "!!!", "€", "❤️"]) found[query] = idsOf((await cairn.search(query)).data);
@@ -181,8 +170,7 @@ test("a query of signs alone finds the memories that hold them, among thousands 
 test("with a threshold of 0 nothing is left out, however little it has to do with the query", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();
-  const added: string[] = [];
-  for (const content of ["The harbour is closed.", "tea", "😀", "?", " "]) added.push((await cairn.addMemory(session.id, content)).id);
+  const added = idsOf(await cairn.addMemories(session.id, ["The harbour is closed.", "tea", "😀", "?", " "]));
   for (const query of ["tea", "Zbigniew", "😀", "!!!", "猫"]) {
     const { data } = await cairn.search(query, { threshold: 0 });
     expect(idsOf(data).sort()).toEqual(added.toSorted());
@@ -194,8 +182,7 @@ test("with a threshold of 0 nothing is left out, however little it has to do wit
 test("explain adds why to each result, and changes nothing else", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();
-  await cairn.addMemory(session.id, "Her physician sees patients on Mondays.");
-  await cairn.addMemory(session.id, "The doctor was late.");
+  await cairn.addMemories(session.id, ["Her physician sees patients on Mondays.", "The doctor was late."]);
   const plain = await cairn.search("doctor Monday", { threshold: 0 });
   expect(await cairn.search("doctor Monday", { threshold: 0, explain: false })).toEqual(plain);
   const explained = await cairn.search("doctor Monday", { threshold: 0, explain: true });
@@ -235,7 +222,7 @@ test("of a long query explain shows the words that cover most, shortened, and ho
 test("other requests are answered while the results of a search are explained", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();
-  for (let i = 0; i < 20; i++) await cairn.addMemory(session.id, `The doctor was late ${i} times.`);
+  await cairn.addMemories(session.id, Array(20).fill("The doctor was late."));
   const search = { session_id: session.id, threshold: 0, limit: 20 };
   const plain = await roundsDuring(cairn.search("doctor", search));
   expect(await roundsDuring(cairn.search("doctor", { ...search, explain: true }))).toBeGreaterThanOrEqual(plain + 20);
@@ -254,21 +241,11 @@ test("between the long texts that a search compares, other requests are answered
 test("a memory with the query's own words comes first among hundreds that are nearer, the newest first of many", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession({ user_id: "ada" });
-  const named = (count: number) => Array.from({ length: count }, (_, i) => ({ ...numbered(i), content: "Call Alice on the phone" }));
-  const numbered = (i: number) => ({ type: i % 2 === 0 ? "task" : "chore", tags: ["call"] });
-  const ids: string[] = [];
-  for (let i = 0; i < 3; i++) {
-    ids.unshift((await cairn.addMemory(session.id, ["Call Alice", "call alice!", "CALL, Alice"][i]!, { type: "task", tags: ["call"] })).id);
-  }
-  for (const { content, ...more } of named(240)) await cairn.addMemory(session.id, content, more);
-  const scopes = [
-    { session_id: session.id },
-    { user_id: "ada" },
-    { tags: ["call"] },
-    { type: "task" },
-    { session_id: session.id, type: "task" },
-  ];
-  for (const scope of scopes) {
+  const task = { type: "task", tags: ["call"] };
+  const ids = idsOf(await cairn.addMemories(session.id, ["Call Alice", "call alice!", "CALL, Alice"], task)).reverse();
+  for (const type of ["task", "chore"]) await cairn.addMemories(session.id, Array(120).fill("Call Alice on the phone"), { ...task, type });
+  const { id: session_id } = session;
+  for (const scope of [{ session_id }, { user_id: "ada" }, { tags: ["call"] }, { type: "task" }, { session_id, type: "task" }]) {
     const { data } = await cairn.search("Call Alice", { ...scope, threshold: 0, limit: 4 });
     expect(idsOf(data).slice(0, 3)).toEqual(ids);
     expect(data.map(({ score }: any) => score === 1)).toEqual([true, true, true, false]);
@@ -296,8 +273,8 @@ test("a pair of query and memory has the same score among one, a hundred and fif
     alone.push(await scoreOf(query, id));
     await cairn.ok(cairn.delete(`/v1/memory/${id}`));
   }
-  const ids: string[] = [];
-  for (const { content } of pairs) ids.push((await cairn.addMemory(session.id, content)).id);
+  const contents = pairs.map(({ content }) => content);
+  const ids = idsOf(await cairn.addMemories(session.id, contents));
   const scores = () => Promise.all(pairs.map(({ query }, i) => scoreOf(query, ids[i] as string)));
   await fillMemories(cairn, session, numberedTexts(147));
   expect(await scores()).toEqual(alone);

@@ -204,6 +204,12 @@ export class Cairn implements AsyncDisposable {
   addMemory(sessionId: string, content: string, more: Record<string, unknown> = {}) {
     return this.ok(this.post("/v1/memory", { session_id: sessionId, content, ...more }));
   }
+  /** One after another. */
+  async addMemories(sessionId: string, contents: readonly string[], more: Record<string, unknown> = {}): Promise<any[]> {
+    const added: unknown[] = [];
+    for (const content of contents) added.push(await this.addMemory(sessionId, content, more));
+    return added;
+  }
   search(query: string, more: Record<string, unknown> = {}) {
     return this.ok(this.post("/v1/memory/search", { query, ...more }));
   }
