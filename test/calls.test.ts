@@ -10,6 +10,7 @@ import { errorJson, statusOf } from "../src/http/errors.ts";
 import { operationsOf, type Arguments, type Operation } from "../src/http/operation.ts";
 import { ApiError } from "../src/lib/errors.ts";
 import type { KeyId } from "../src/lib/ids.ts";
+import { nested } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 
 let cairn: Cairn;
@@ -81,104 +82,38 @@ test("every operation of the OpenAPI document can be called, under the same name
   expect(listed.sort(byName)).toEqual(described.sort(byName));
 });
 
-const DEEP = JSON.parse(`${'{"a":'.repeat(500)}1${"}".repeat(500)}`);
-const MISSING = "sess_000000000000";
+const ofSession = (more: Arguments = {}): Arguments => ({ path: { session_id: session }, ...more });
 
-/** The same arguments for a call and as a request. */
-const SAME: { name: string; call: string; given: () => Arguments; request: () => [method: string, path: string, body?: unknown] }[] = [
-  {
-    name: "a record",
-    call: "getSession",
-    given: () => ({ path: { session_id: session } }),
-    request: () => ["GET", `/v1/sessions/${session}`],
-  },
-  {
-    name: "a list with a filter and a limit",
-    call: "listSessions",
-    given: () => ({ query: { user_id: "user", limit: 5 } }),
-    request: () => ["GET", "/v1/sessions?user_id=user&limit=5"],
-  },
-  {
-    name: "a number in the path",
-    call: "getVersion",
-    given: () => ({ path: { session_id: session, version: 0 } }),
-    request: () => ["GET", `/v1/sessions/${session}/versions/0`],
-  },
-  {
-    name: "a read with a body",
-    call: "searchMemories",
-    given: () => ({ body: { query: "tea or coffee?", threshold: 0 } }),
-    request: () => ["POST", "/v1/memory/search", { query: "tea or coffee?", threshold: 0 }],
-  },
-  {
-    name: "a record that is not there",
-    call: "getSession",
-    given: () => ({ path: { session_id: MISSING } }),
-    request: () => ["GET", `/v1/sessions/${MISSING}`],
-  },
-  {
-    name: "an id that is none",
-    call: "getSession",
-    given: () => ({ path: { session_id: "\ud800" } }),
-    request: () => ["GET", "/v1/sessions/%EF%BF%BD"],
-  },
-  {
-    name: "a limit beyond the largest",
-    call: "listSessions",
-    given: () => ({ query: { limit: 1_000 } }),
-    request: () => ["GET", "/v1/sessions?limit=1000"],
-  },
-  {
-    name: "a filter of another list",
-    call: "listSessions",
-    given: () => ({ query: { session_id: session } }),
-    request: () => ["GET", `/v1/sessions?session_id=${session}`],
-  },
-  {
-    name: "a filter that is no time",
-    call: "listSessions",
-    given: () => ({ query: { created_after: "yesterday" } }),
-    request: () => ["GET", "/v1/sessions?created_after=yesterday"],
-  },
-  { name: "no body", call: "createSession", given: () => ({}), request: () => ["POST", "/v1/sessions"] },
-  {
-    name: "a body that is an array",
-    call: "createSession",
-    given: () => ({ body: [] }),
-    request: () => ["POST", "/v1/sessions", []],
-  },
-  {
-    name: "a field of the wrong type",
-    call: "createSession",
-    given: () => ({ body: { agent_id: 7 } }),
-    request: () => ["POST", "/v1/sessions", { agent_id: 7 }],
-  },
-  {
-    name: "a body that is too large",
-    call: "createSession",
-    given: () => ({ body: { agent_id: "a".repeat(2_000_000) } }),
-    request: () => ["POST", "/v1/sessions", { agent_id: "a".repeat(2_000_000) }],
-  },
-  {
-    name: "a body that nests too deep",
-    call: "updateState",
-    given: () => ({ path: { session_id: session }, body: { state: DEEP } }),
-    request: () => ["POST", `/v1/sessions/${session}/state`, { state: DEEP }],
-  },
-  {
-    name: "a version that is not the expected one",
-    call: "updateState",
-    given: () => ({ path: { session_id: session }, body: { state: {}, expected_version: 9 } }),
-    request: () => ["POST", `/v1/sessions/${session}/state`, { state: {}, expected_version: 9 }],
-  },
-];
+/** Each is called with these arguments, and asked for with the same ones. */
+const SAME: Record<string, [operation: string, given: () => Arguments]> = {
+  "a record": ["getSession", () => ofSession()],
+  "a list with a filter and a limit": ["listSessions", () => ({ query: { user_id: "user", limit: 5 } })],
+  "a number in the path": ["getVersion", () => ({ path: { session_id: session, version: 0 } })],
+  "a read with a body": ["searchMemories", () => ({ body: { query: "tea or coffee?", threshold: 0 } })],
+  "a record that is not there": ["getSession", () => ({ path: { session_id: "sess_000000000000" } })],
+  "an id that is none": ["getSession", () => ({ path: { session_id: "\ud800" } })],
+  "a limit beyond the largest": ["listSessions", () => ({ query: { limit: 1_000 } })],
+  "a filter of another list": ["listSessions", () => ({ query: { session_id: session } })],
+  "a filter that is no time": ["listSessions", () => ({ query: { created_after: "yesterday" } })],
+  "no body": ["createSession", () => ({})],
+  "a body that is an array": ["createSession", () => ({ body: [] })],
+  "a field of the wrong type": ["createSession", () => ({ body: { agent_id: 7 } })],
+  "a body that is too large": ["createSession", () => ({ body: { agent_id: "a".repeat(2_000_000) } })],
+  "a body that nests too deep": ["updateState", () => ofSession({ body: { state: nested(500) } })],
+  "a version that is not the expected one": ["updateState", () => ofSession({ body: { state: {}, expected_version: 9 } })],
+};
 
-for (const { name, call, given, request } of SAME) {
+for (const [name, [call, given]] of Object.entries(SAME)) {
   test(`a call is answered as its request is: ${name}`, async () => {
-    const [method, path, body] = request();
-    const sent = await cairn.request(method, path, { body, headers: { "X-Request-Id": caller.requestId } });
-    const called = await outcomeOf(call, given());
-    expect(called).toEqual({ status: sent.status, body: sent.body });
+    const { path = {}, query = {}, body } = given() as Record<"path" | "query", Record<string, unknown> | undefined> & { body?: unknown };
+    const { endpoint } = operation(call);
+    const target = endpoint.path.replaceAll(/\{(\w+)\}/g, (_, parameter: string) =>
+      encodeURIComponent(String(path[parameter]).toWellFormed()),
+    );
+    const search = new URLSearchParams(query as Record<string, string>);
+    const headers = { "X-Request-Id": caller.requestId };
+    const sent = await cairn.request(endpoint.method, `${target}?${search.toString()}`, { body, headers });
+    expect(await outcomeOf(call, given())).toEqual({ status: sent.status, body: sent.body });
   });
 }
 
