@@ -183,10 +183,7 @@ test("a webhook that the service disables leaves a trace of the system's, with t
   await using receiver = startReceiver(() => new Response(null, { status: 410 }));
   const { id } = await cairn.ok(cairn.post("/v1/webhooks", { url: receiver.url, events: ["session.created"] }));
   await cairn.createSession();
-  const [trace] = await tracesOf(cairn, async () => {
-    await cairn.runTask("webhook outbox");
-    await cairn.runTask("webhook deliveries");
-  });
+  const [trace] = await tracesOf(cairn, () => cairn.deliver());
   expect(trace).toMatchObject({
     session_id: null,
     action: "webhook.disabled",
@@ -266,8 +263,7 @@ test("a webhook that wants every trace gets these too, except that of its own cr
   await using receiver = startReceiver();
   await cairn.ok(cairn.post("/v1/webhooks", { url: receiver.url, events: ["trace.created"] }));
   const { id } = await newKey(cairn);
-  await cairn.runTask("webhook outbox");
-  await cairn.runTask("webhook deliveries");
+  await cairn.deliver();
   const [trace] = (await cairn.get("/v1/traces?limit=1")).body.data;
   expect(receiver.events).toMatchObject([{ type: "trace.created", data: trace }]);
   expect(trace).toMatchObject({ action: "api_key.created", details: { key_id: id } });

@@ -150,21 +150,17 @@ test("events of changes behind the clock are delivered at once and once; a retry
   await using cairn = await startCairn();
   await using receiver = startReceiver((_, count) => new Response(null, { status: count === 1 ? 500 : 200 }));
   await cairn.ok(cairn.post("/v1/webhooks", { url: receiver.url, events: ["session.created"] }));
-  const deliverAll = async () => {
-    await cairn.runTask("webhook outbox");
-    await cairn.runTask("webhook deliveries");
-  };
   const first = await cairn.createSession();
-  await deliverAll();
+  await cairn.deliver();
   goBack(cairn);
   const [second, third] = [await cairn.createSession(), await cairn.createSession()];
-  await deliverAll();
+  await cairn.deliver();
   expect(receiver.events.map(({ data }) => data.id)).toEqual([first.id, second.id, third.id]);
   await cairn.restart();
-  await deliverAll();
+  await cairn.deliver();
   expect(receiver.events).toHaveLength(3);
   cairn.clock.advance({ hours: 1, seconds: 6 });
-  await deliverAll();
+  await cairn.deliver();
   expect(receiver.events.map(({ data }) => data.id)).toEqual([first.id, second.id, third.id, first.id]);
   expect(receiver.events[3].id).toBe(receiver.events[0].id);
 });
@@ -272,18 +268,14 @@ test("deliveries are kept for 7 days and tried when they are due, also after a c
     (_, count) => new Response(null, count === 1 ? { status: 503, headers: { "retry-after": "3600" } } : { status: 500 }),
   );
   const webhook = await cairn.ok(cairn.post("/v1/webhooks", { url: receiver.url, events: ["session.created"] }));
-  const deliverAll = async () => {
-    await cairn.runTask("webhook outbox");
-    await cairn.runTask("webhook deliveries");
-  };
   // Its first attempt fails then, and the next one would be an hour later, in 2056.
-  await ahead(cairn, async () => (await cairn.createSession(), await deliverAll()));
+  await ahead(cairn, async () => (await cairn.createSession(), await cairn.deliver()));
   await cairn.createSession();
-  await deliverAll();
+  await cairn.deliver();
   expect(receiver.events).toHaveLength(2);
   cairn.clock.advance({ hours: 2 });
   await cairn.runTask("webhook retention");
-  await deliverAll();
+  await cairn.deliver();
   expect(receiver.events).toHaveLength(4);
   const shown = async () => (await cairn.ok(cairn.get(`/v1/webhooks/${webhook.id}/deliveries`))).data;
   expect((await shown()).map(({ attempts }: { attempts: number }) => attempts)).toEqual([2, 2]);
@@ -291,7 +283,7 @@ test("deliveries are kept for 7 days and tried when they are due, also after a c
 
   for (let i = 0; i < 60; i++) await cairn.createSession();
   receiver.reply = () => new Response(null, { status: 200 });
-  await deliverAll();
+  await cairn.deliver();
   cairn.clock.advance({ days: 7, ms: -1 });
   await cairn.runTask("webhook retention");
   expect(await shown()).not.toEqual([]);

@@ -79,8 +79,7 @@ test("metrics say what became of deliveries, and what is still to be done", asyn
 
   const attempt = async (status: number) => {
     receiver.reply = () => new Response(null, { status });
-    await cairn.runTask("webhook outbox");
-    await cairn.runTask("webhook deliveries");
+    await cairn.deliver();
     return shown();
   };
   await cairn.createSession();
