@@ -1,9 +1,8 @@
 import { expect, test } from "bun:test";
 import { AFTER_ALL } from "../src/storage/keys.ts";
 import { versions } from "../src/storage/tables.ts";
-import { startCairn, type Answer, type Cairn } from "./support/cairn.ts";
-
-const refusal = ({ status, body }: Answer) => ({ status, ...(body.error as { code: string; message: string; param?: string }) });
+import { errorOf } from "./support/answers.ts";
+import { startCairn, type Cairn } from "./support/cairn.ts";
 
 const set = (cairn: Cairn, values: Record<string, unknown>) => cairn.ok(cairn.patch("/v1/settings", values));
 
@@ -28,14 +27,14 @@ test("of a session's versions the newest are kept, and the initial one; what was
     message: `Session ${id} has no version 2 any more: only its newest 3 and version 0 are kept (setting state_versions_kept).`,
   };
   const path = `/v1/sessions/${id}`;
-  expect(refusal(await cairn.get(`${path}/versions/2`))).toMatchObject(removed);
-  expect(refusal(await cairn.post(`${path}/rollback`, { version: 2 }))).toMatchObject(removed);
-  expect(refusal(await cairn.post(`${path}/fork`, { version: 2 }))).toMatchObject(removed);
-  expect(refusal(await cairn.post(`${path}/rollback`, { version: -3 }))).toMatchObject({
+  expect(errorOf(await cairn.get(`${path}/versions/2`))).toMatchObject(removed);
+  expect(errorOf(await cairn.post(`${path}/rollback`, { version: 2 }))).toMatchObject(removed);
+  expect(errorOf(await cairn.post(`${path}/fork`, { version: 2 }))).toMatchObject(removed);
+  expect(errorOf(await cairn.post(`${path}/rollback`, { version: -3 }))).toMatchObject({
     ...removed,
     message: removed.message.replace("version 2", "version -3"),
   });
-  expect(refusal(await cairn.get(`${path}/versions/6`))).toMatchObject({
+  expect(errorOf(await cairn.get(`${path}/versions/6`))).toMatchObject({
     message: `Session ${id} has no version 6; its versions are 0 to 5.`,
   });
   expect(await cairn.ok(cairn.post(`${path}/fork`, { version: 3 }))).toMatchObject({ state: { step: 3 }, state_version: 0 });
@@ -64,10 +63,10 @@ test("a lower state_versions_kept takes effect a few versions at a time, a highe
 });
 
 /** Adds memories until that is refused. @returns the refusal */
-async function fill(cairn: Cairn, session: string): Promise<ReturnType<typeof refusal>> {
+async function fill(cairn: Cairn, session: string): Promise<ReturnType<typeof errorOf>> {
   for (let i = 0; i < 2_000; i++) {
     const answer = await cairn.post("/v1/memory", { session_id: session, content: `${i} `.padEnd(9_000, "x"), embed: false });
-    if (answer.status !== 201) return refusal(answer);
+    if (answer.status !== 201) return errorOf(answer);
   }
   throw new Error("nothing was refused");
 }
@@ -105,7 +104,7 @@ test("beyond max_store_bytes records are refused and what makes room is not, unt
     ["PATCH", `/v1/memory/${kept.id}`, { tags: ["more"] }],
   ];
   for (const [method, at, body] of refused) {
-    const { status, code, message } = refusal(await cairn.request(method, at, { body }));
+    const { status, code, message } = errorOf(await cairn.request(method, at, { body }));
     expect([at, status, code, message]).toEqual([at, full.status, full.code, full.message]);
   }
   // The message says it all: the log names no cause beside it.

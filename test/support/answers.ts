@@ -16,6 +16,11 @@ export function refusal({ status, body }: Answer): Refusal {
   return { status, code: body.error?.code, param: body.error?.param };
 }
 
+/** An error with its text, as a client shows it. */
+export function errorOf(answer: Answer): Refusal & { message: string } {
+  return { ...refusal(answer), message: answer.body.error?.message };
+}
+
 export function idsOf(records: readonly { id: string }[]): string[] {
   return records.map(({ id }) => id);
 }
