@@ -163,15 +163,20 @@ function refuseChangedNumbers(text: string): void {
     path = [key, ...path];
     outermost = holder;
   };
-  parseJson(text, function (key, value, { source = "" }) {
-    if (problem !== undefined) {
-      if (value === outermost) extendPath(key, this);
-    } else if (typeof value === "number") {
-      problem = changeOf(source, value);
-      if (problem !== undefined) extendPath(key, this);
-    }
-    return value;
-  });
+  try {
+    parseJson(text, function (key, value, { source = "" }) {
+      if (problem !== undefined) {
+        if (value === outermost) extendPath(key, this);
+      } else if (typeof value === "number") {
+        problem = changeOf(source, value);
+        if (problem !== undefined) extendPath(key, this);
+      }
+      return value;
+    });
+  } catch (cause) {
+    // A value that a later one of the same name replaces is not in the body, but is read again here, with a stack.
+    throw new ApiError("invalid_request", "The body nests too deep in a field that it names twice.", { cause });
+  }
   if (problem === undefined) return;
   // The first key is that of the body itself.
   const param = shown(path.slice(1).join("."), PATH_SHOWN_LENGTH);
