@@ -248,15 +248,13 @@ export class Cairn implements AsyncDisposable {
 
 /** Lets every commit fail once its work is done, as on a full disk, until the end of the block. */
 export function failingCommits({ service: { store } }: Cairn): Disposable {
-  const commit = store.commit.bind(store) as (...given: unknown[]) => Promise<unknown>;
-  const fail = (...given: unknown[]) => {
-    const work = given.pop() as (tx: unknown) => unknown;
-    return commit(...given, (tx: unknown) => {
+  const commit = store.commit.bind(store);
+  return spyOn(store, "commit").mockImplementation((home, work) =>
+    commit(home, (tx) => {
       work(tx);
       throw new Error("the disk is full");
-    });
-  };
-  return spyOn(store, "commit").mockImplementation(fail as typeof store.commit);
+    }),
+  );
 }
 
 export function startCairn(options: Options = {}): Promise<Cairn> {
