@@ -107,7 +107,7 @@ export function payloadJson(eventId: BareId, { type, createdAt }: { type: string
 
 const CREATED_AT = '"created_at":"';
 
-/** Unix milliseconds: the `created_at` of a payload, which stands before anything of a caller's. */
+/** The `created_at` of a payload, in Unix milliseconds; it precedes anything a caller sent. */
 export function payloadTime(payload: string): number {
   const start = payload.indexOf(CREATED_AT) + CREATED_AT.length;
   return Date.parse(payload.slice(start, payload.indexOf('"', start)));

@@ -1,5 +1,5 @@
 /**
- * How deliveries are made, as far as the operator decides it: from the texts of a setting, or of the environment, to numbers.
+ * The operator's settings for deliveries, from the texts of the API and the environment to numbers. Pure.
  *
  * @module
  */
@@ -19,7 +19,7 @@ export interface WebhookPolicy {
   readonly allowPrivate: boolean;
   /** An attempt has this long to be answered. */
   readonly timeoutMs: number;
-  /** Waits before each further attempt. */
+  /** The delay before each further attempt. */
   readonly schedule: readonly number[];
 }
 
@@ -34,13 +34,13 @@ export const WEBHOOK_DEFAULTS: Required<WebhookSettings> = {
 export const TIMEOUT_FORM = "a time such as 15s or 500ms, of at most 1h";
 export const SCHEDULE_FORM = "times such as 200ms,5s,5m,2h: at most 20, and 7d in all";
 
-/** One of the few places for attempts must not be lost to one receiver for longer. */
+/** A receiver that hangs takes one of the few places for attempts for this long. */
 const TIMEOUT_MS_MAX = HOUR_MS;
 const RETRIES_MAX = 20;
 /** Deliveries are kept for no longer. */
 const SCHEDULE_MS_MAX = LIMITS.deliveryDays * DAY_MS;
 
-/** What no parser takes counts as not said: it may come from the file of an import. */
+/** A text that no parser takes counts as unset: it may come from an imported file. */
 export function policyOf(settings: WebhookSettings): WebhookPolicy {
   const { allow_private, timeout, retry_schedule } = { ...WEBHOOK_DEFAULTS, ...settings };
   const timeoutMs = parseTimeout(timeout) ?? parseTimeout(WEBHOOK_DEFAULTS.timeout);
@@ -49,13 +49,13 @@ export function policyOf(settings: WebhookSettings): WebhookPolicy {
   return { allowPrivate: allow_private, timeoutMs, schedule };
 }
 
-/** How long an attempt may take, in milliseconds; undefined for what is no such time. */
+/** The time limit of an attempt in milliseconds; undefined for any other text. */
 export function parseTimeout(text: string): number | undefined {
   const ms = parseDuration(text);
   return ms !== undefined && ms <= TIMEOUT_MS_MAX ? ms : undefined;
 }
 
-/** `200ms,1s,5m`: each wait in turn, in milliseconds; undefined for anything else. */
+/** The delays of `200ms,1s,5m` in milliseconds; undefined for any other text. */
 export function parseSchedule(text: string): number[] | undefined {
   const waits = text.split(",").map(parseDuration);
   if (waits.length > RETRIES_MAX || !waits.every((wait) => wait !== undefined)) return undefined;

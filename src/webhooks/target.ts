@@ -2,7 +2,7 @@
  * Which URLs a webhook may have: none that leads to an address which only this machine can reach.
  *
  * A URL is checked when it is set and before every attempt: its form, and every address that its name stands for. Pure;
- * `lib/outbound.ts` looks names up.
+ * `lib/outbound.ts` resolves names.
  *
  * @module
  */

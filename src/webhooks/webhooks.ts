@@ -157,7 +157,7 @@ export function deleteWebhook(deps: WebhookDeps, caller: Caller, id: string, rea
   });
 }
 
-/** Gives a webhook another secret; the one before signs beside it for a day. */
+/** Gives a webhook a new secret; the previous one signs too for a day. */
 export function rotateSecret(deps: WebhookDeps, caller: Caller, id: string, chosen: string | undefined): Promise<JsonText> {
   refuseBadSecret(chosen);
   const secret = chosen ?? newSecret();
