@@ -1,8 +1,8 @@
 /**
- * `cairn health`: asks a server whether it is ready, for who has nothing else to ask with, as in a container.
+ * `cairn health`: asks a server whether it is ready, for containers that have no other client.
  *
- * Without `--url` that is the server of the same settings on this machine. It is this operator's own, so any certificate will
- * do: it is made out to another name than a loopback address, and nothing secret is sent. No proxy is asked in either case.
+ * Without `--url` it asks the server of the same settings on this machine. Any certificate will do then: it names no loopback
+ * address, and nothing secret is sent. Proxies are ignored in both cases.
  *
  * @module
  */
@@ -14,8 +14,7 @@ import { systemReason } from "../lib/system-errors.ts";
 import { print } from "./print.ts";
 
 const TIMEOUT_MS = 5_000;
-/** Characters that are shown of an answer that is not understood. */
-const SHOWN_LENGTH = 200;
+const ANSWER_SHOWN_LENGTH = 200;
 
 export async function health(args: readonly string[]): Promise<number> {
   const { flags } = parseFlags(args, { flags: ["url"] });
@@ -29,7 +28,7 @@ export async function health(args: readonly string[]): Promise<number> {
 
 function addressOf({ host, port, tls }: Config): URL {
   if (port === 0) throw new UsageError("with port 0 nobody knows which one the server took: say where it is with --url");
-  // Who listens on every address listens on loopback.
+  // A server that listens on every address listens on loopback.
   const name = { "0.0.0.0": "127.0.0.1", "::": "::1" }[host] ?? host;
   return new URL(`${tls === undefined ? "http" : "https"}://${name.includes(":") ? `[${name}]` : name}:${port}`);
 }
@@ -50,7 +49,9 @@ async function problemOf(url: URL, { anyCertificate }: { anyCertificate: boolean
       get(url, { rejectUnauthorized: !anyCertificate, signal: AbortSignal.timeout(TIMEOUT_MS), agent: false }, resolve).on("error", reject);
     });
     const body = await text(answer);
-    return answer.statusCode === 200 && saysReady(body) ? undefined : `it answered ${answer.statusCode} ${body.slice(0, SHOWN_LENGTH)}`;
+    return answer.statusCode === 200 && saysReady(body)
+      ? undefined
+      : `it answered ${answer.statusCode} ${body.slice(0, ANSWER_SHOWN_LENGTH)}`;
   } catch (error) {
     return systemReason(error);
   }

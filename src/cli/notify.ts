@@ -1,7 +1,7 @@
 /**
- * Tells systemd how far the server is, when systemd asks for that (`Type=notify`).
+ * Notifies systemd of the server's state, for units of `Type=notify`.
  *
- * It listens on a datagram socket in the file system, which neither Bun nor Node can send to: hence three calls of libc.
+ * systemd listens on a Unix datagram socket, to which neither Bun nor Node can send: hence three calls of libc.
  *
  * @see https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
  * @module
@@ -17,8 +17,8 @@ const MSG_NOSIGNAL = 0x4000;
 const FAMILY_BYTES = 2;
 
 /**
- * @param socket - what NOTIFY_SOCKET says: a path, or a name that begins with `@` (which stands for NUL)
- * @throws {Error} when nobody takes it
+ * @param socket - of NOTIFY_SOCKET: a path, or an abstract name that begins with `@` in place of NUL
+ * @throws {Error} when it cannot be sent
  */
 export function notify(socket: string, state: State): void {
   const path = Buffer.from(socket.replace(/^@/, "\0"));

@@ -1,8 +1,8 @@
 /**
- * What a command answers, on standard output.
+ * Writes what a command answers to standard output.
  *
- * A command whose answer is not written has failed: on a full disk the key it has made would be lost, and nobody the wiser.
- * `console.log` does not tell.
+ * A command whose answer cannot be written has failed: on a full disk a new key would be lost unnoticed. `console.log` reports
+ * no errors.
  *
  * @module
  */
@@ -13,18 +13,14 @@ import type { Finding } from "../operations/report.ts";
 // The write fails as well; without a listener the process would end with a stack trace.
 process.stdout.on("error", () => undefined);
 
-/**
- * Waits until the reader has taken it, so that nothing piles up here.
- *
- * @throws the system's error, of which `hasReaderLeft` knows one
- */
+/** Resolves when the reader has taken the text, so that nothing piles up here. Rejects with the system's error. */
 export function writeOut(text: string): Promise<void> {
   return new Promise((resolve, reject) => {
     process.stdout.write(text, (error) => (error ? reject(error) : resolve()));
   });
 }
 
-/** The error that names standard output where the system names no file. */
+/** An error that names standard output, since the system names no file. */
 export function unwritten(error: unknown): Error {
   return new Error(`Standard output cannot be written: ${systemReason(error)}.`, { cause: error });
 }
@@ -40,8 +36,8 @@ export async function print(line: string): Promise<void> {
 }
 
 /**
- * Text of somebody else's as a terminal may show it: what would move the cursor, begin another line or turn the reading
- * direction is written as its number.
+ * Makes foreign text safe for a terminal: characters that would move the cursor, begin a line or turn the reading direction
+ * are shown by their number.
  *
  * @example escaped("a\u001b[2K\nb") // "a\\u001b[2K\\u000ab"
  */

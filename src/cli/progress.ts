@@ -1,5 +1,5 @@
 /**
- * How far a long command is: one line on standard error that is written over, and only when somebody sits in front of it.
+ * Shows the progress of a long command, in one line on standard error that is written over. It shows nothing without a terminal.
  *
  * @module
  */

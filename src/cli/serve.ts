@@ -26,7 +26,7 @@ const STOP_POLL_MS = 5;
 const STORE_FAILED_EXIT_CODE = 74;
 /** After such a failure requests and probes are answered 503 for this long, instead of a connection that breaks. */
 const FAILED_ANSWER_MS = 1_000;
-/** What is left to be closed then may wait for what never comes. */
+/** Closing after such a failure may wait for a commit that never ends. */
 const FAILED_CLOSE_MS = 5_000;
 /** Lines about requests are written together, so that writing them costs none. */
 const LOG_FLUSH_MS = 50;

@@ -21,7 +21,7 @@ export interface Rate {
 }
 
 export interface Level {
-  /** Whether there was a token to take. */
+  /** Whether a token was there to take. */
   allowed: boolean;
   /** Whole tokens left. */
   remaining: number;

@@ -1,10 +1,9 @@
 /**
  * Memory that callers share: request bodies that are being handled, answers that are being sent.
  *
- * An owner (an API key) may hold at most as much as it leaves to all others (the dynamic threshold of shared buffers in
- * switches): one alone gets half of the budget, the next one half of the rest, and however many hold what they can, there is
- * room for one that holds nothing. A reservation is never refused while it is the only one, so that the largest body that
- * the settings allow can be sent.
+ * An owner (an API key) may hold at most as much as is free (the dynamic threshold of shared buffers in switches): the first
+ * gets half of the budget, the next half of the rest, and there is always room for one that holds nothing. The only
+ * reservation is never refused, so that the largest body that the settings allow can be sent.
  *
  * @module
  */
@@ -21,7 +20,7 @@ export class ByteBudget {
     return this.#byOwner.has(owner);
   }
 
-  /** Whether an owner can reserve more bytes; `held` are those of the reservation that would grow. */
+  /** Whether an owner can reserve more bytes. @param held - bytes of the reservation that would grow */
   hasRoom(owner: string, bytes: number, held = 0): boolean {
     return this.#bytes === held || (this.#byOwner.get(owner) ?? 0) + bytes <= this.#bytesMax - this.#bytes - bytes;
   }

@@ -1,6 +1,6 @@
 /**
- * Which pages of other origins may call the API from a browser. None, unless the operator names them; never with cookies,
- * of which there are none: a page needs a key.
+ * CORS: which pages of other origins may call the API from a browser. None do, unless the operator names them. There are no
+ * cookies: a page needs a key.
  *
  * @module
  */
@@ -9,7 +9,7 @@ const ACCEPTED = "X-API-Key, Authorization, Content-Type, Idempotency-Key, X-Req
 const PREFLIGHT_SECONDS = 600;
 
 /**
- * What allows a page to read an answer; that answers vary by origin is said in each.
+ * Returns the headers that let a page read an answer. Every answer says that it varies by origin.
  *
  * @param origins - such as `https://app.example.com`; `*` is any
  */
@@ -19,7 +19,7 @@ export function corsHeaders(origins: readonly string[], headers: Headers): Recor
   return { "Access-Control-Allow-Origin": origin, "Access-Control-Expose-Headers": EXPOSED };
 }
 
-/** What a browser asks before it sends a request of another origin; undefined when this is not that question. */
+/** Returns the headers that answer a preflight request; undefined for any other request, and for an origin that may not call. */
 export function preflightHeaders(origins: readonly string[], request: Request, allow: string): Record<string, string> | undefined {
   if (request.method !== "OPTIONS" || !request.headers.has("access-control-request-method")) return undefined;
   const allowed = corsHeaders(origins, request.headers);

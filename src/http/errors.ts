@@ -1,12 +1,12 @@
 /**
- * Errors as the wire has them.
+ * Turns errors into answers.
  *
  * @module
  */
 import { ApiError, ERRORS } from "../lib/errors.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 
-/** What a thrown value is for the caller: a failure of the store, if LMDB threw it, or a fault of ours. */
+/** Returns the error that the caller gets: a thrown value of LMDB's is a failure of the store, any other a bug. */
 export function apiErrorOf(thrown: unknown, store: FailingStore): ApiError {
   if (thrown instanceof ApiError) return thrown;
   return (

@@ -1,14 +1,14 @@
 /**
- * Sends what comes over plain HTTP to HTTPS.
+ * Redirects plain HTTP to HTTPS.
  *
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
 
 /**
- * Where a request that reached a proxy over plain HTTP belongs; undefined when it came over HTTPS, or through no proxy.
+ * Returns where to redirect a request that reached a proxy over plain HTTP; undefined for one over HTTPS, or through no proxy.
  *
- * @throws {ApiError} `invalid_request` when it came over plain HTTP and its host says nowhere to send it
+ * @throws {ApiError} `invalid_request` when its Host is no host to redirect to
  */
 export function httpsLocation(headers: Headers, path: string): string | undefined {
   const [protocol] = (headers.get("x-forwarded-proto") ?? "").split(",");
@@ -18,13 +18,13 @@ export function httpsLocation(headers: Headers, path: string): string | undefine
   return `https://${host}${path}`;
 }
 
-/** A name or address with an optional port: nothing that could make the location another one. */
+/** A name or address with an optional port, and nothing that could change the rest of the location. */
 const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9.-]+)(:\d{1,5})?$/i;
 
 /**
- * Where a request to the listener for plain HTTP belongs: the same host, on the port for HTTPS.
+ * Returns where to redirect a request to the listener for plain HTTP: the same host, on the port for HTTPS.
  *
- * @throws {ApiError} `invalid_request` when its host says nowhere to send it
+ * @throws {ApiError} `invalid_request` when its Host is no host to redirect to
  */
 export function redirectTo(host: string | null, httpsPort: number, path: string): string {
   if (host === null || !HOST.test(host)) throw notOverHttps();
@@ -33,5 +33,5 @@ export function redirectTo(host: string | null, httpsPort: number, path: string)
 }
 
 function notOverHttps(): ApiError {
-  return new ApiError("invalid_request", "This server is to be asked over HTTPS.", { param: "Host" });
+  return new ApiError("invalid_request", "This server answers over HTTPS only.", { param: "Host" });
 }

@@ -32,7 +32,7 @@ export class LatencyHistogram {
     one.sum += seconds;
   }
 
-  /** In Prometheus' text format. */
+  /** Writes Prometheus' text format. */
   text(): string {
     const lines = [`# HELP ${NAME} Requests by route, method and status, with the time they took.`, `# TYPE ${NAME} histogram`];
     for (const [route, series] of this.#byRoute) {

@@ -11,7 +11,7 @@ export interface MetricSource {
   name: string;
   help: string;
   label?: string;
-  /** Whether it only rises, until the next start. */
+  /** Set for one that only rises until the next start. */
   counter?: true;
   readonly read: () => number | Record<string, number>;
 }

@@ -1,5 +1,5 @@
 /**
- * Lengths of time: in milliseconds, and as an operator writes them. Pure.
+ * Durations in milliseconds, and as an operator writes them. Pure.
  *
  * @module
  */

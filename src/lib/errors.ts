@@ -24,7 +24,7 @@ export const ERRORS = {
 } as const satisfies Record<string, { status: number; type: string; code?: string }>;
 
 export type ErrorCode = keyof typeof ERRORS;
-/** Those that clients see: a method that is not known is `invalid_request` to them. */
+/** Codes that clients see: for them, a method that is not allowed is `invalid_request`. */
 export type WireCode = Exclude<ErrorCode, "method_not_allowed">;
 
 export interface ErrorDetail {
@@ -36,11 +36,11 @@ export interface ErrorDetail {
   closesConnection?: true;
   /** The methods that a path knows, on 405. */
   allow?: string;
-  /** What an operator should see; never sent. */
+  /** For the operator's log; never sent. */
   cause?: unknown;
 }
 
-/** An answer that the caller brought about, raised where it is known. The message is for the caller. */
+/** An error of the caller's, raised where it is known. The message is for the caller. */
 export class ApiError extends Error {
   override name = "ApiError";
   readonly code: ErrorCode;
@@ -53,7 +53,7 @@ export class ApiError extends Error {
   }
 }
 
-/** What a thrown value says, whatever was thrown. */
+/** Returns the message of a thrown value, whatever was thrown. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -1,5 +1,5 @@
 /**
- * A broken assumption of our own: the request that met it fails with a 500 and is logged, the server continues.
+ * A broken assumption of the code itself: the request fails with a 500 and is logged, and the server continues.
  *
  * @module
  */

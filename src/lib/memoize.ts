@@ -1,11 +1,11 @@
 /**
- * Caches the results of a pure function for the few arguments that come again and again.
+ * Caches the results of pure functions.
  *
  * @module
  */
 import { copyOf } from "./text.ts";
 
-/** Caches one result for each object, as long as somebody holds the object. The object must not change. */
+/** Caches one result for each object, for as long as the object is alive. The object must not change. */
 export function memoizeWeak<Subject extends object, Result>(make: (subject: Subject) => Result): (subject: Subject) => Result {
   const known = new WeakMap<Subject, Result>();
   return (subject) => {
@@ -15,11 +15,11 @@ export function memoizeWeak<Subject extends object, Result>(make: (subject: Subj
   };
 }
 
-/** A longer text is not cached: with the results, which are as short, the texts of a function take 2 MB at most. */
+/** Longer texts are not cached: with results as short, a function's cache takes 2 MB at most. */
 const TEXT_LENGTH_MAX = 512;
 const RESULTS_MAX = 1_000;
 
-/** Caches a thousand results; with one more all are evicted, which costs less than finding the oldest. */
+/** Caches a thousand results. One more evicts all, which costs less than finding the oldest. */
 export function memoize<Argument extends string | number, Result>(make: (argument: Argument) => Result): (argument: Argument) => Result {
   const known = new Map<Argument, Result>();
   return (argument) => {

@@ -34,11 +34,11 @@ export type SimdLevel = keyof typeof SIMD_REQUIREMENTS | "sse";
 /** Every level there is, for checking a setting. */
 export const SIMD_LEVELS: readonly SimdLevel[] = ["v4", "v3", "sse"];
 
-/** What an operator can say about loading add-ons. */
+/** How an operator can change where add-ons are unpacked, and which one is loaded. */
 export interface NativeSettings {
   /** Where to unpack, tried before all others. */
   readonly directory?: string | undefined;
-  /** The data directory; its `.native` is tried next. It has to exist by then: only one level is created. */
+  /** The data directory, whose `.native` is tried next. It has to exist: only one level is created. */
   readonly dataDirectory?: string | undefined;
   /** The level to use instead of the best one the processor knows. */
   readonly simd?: SimdLevel | undefined;

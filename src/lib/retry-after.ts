@@ -1,14 +1,14 @@
 /**
- * How long a server asks to be left alone. Pure.
+ * Reads the `Retry-After` header. Pure.
  *
  * @module
  */
 import { SECOND_MS } from "./duration.ts";
 
 /**
- * Milliseconds that a `Retry-After` header asks for, in seconds or as an HTTP date; undefined for none that makes sense.
+ * Returns the milliseconds that a `Retry-After` header asks for, in seconds or as an HTTP date; undefined for any other text.
  *
- * @param msMax - nobody can ask for more
+ * @param msMax - a header that asks for more gets this
  */
 export function retryAfterMs(header: string | null | undefined, now: number, msMax: number): number | undefined {
   const text = header?.trim() ?? "";

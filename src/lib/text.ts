@@ -28,7 +28,7 @@ export function firstCodePoints(text: string, count: number): string {
 /** A slice of up to this many characters has memory of its own (seen with Bun 1.4: 60 of 15,000 characters kept all of them). */
 const OWN_MEMORY_LENGTH_MAX = 12;
 
-/** The same text in memory of its own: a longer slice keeps alive all that it was cut from. */
+/** Copies a text into memory of its own: a long slice keeps alive the text that it was cut from. */
 export function copyOf(text: string): string {
   return text.length <= OWN_MEMORY_LENGTH_MAX ? text : (JSON.parse(JSON.stringify(text)) as string);
 }

@@ -1,21 +1,21 @@
 /**
- * What of a URL may be shown where its secrets must not be.
+ * Shortens URLs to what may be shown of them without their secrets.
  *
  * @module
  */
 
-/** The origin alone: the path of a webhook's URL is often its password. `https://hooks.example/…` */
+/** `https://hooks.example/…`: the path of a webhook's URL is often its password. */
 export function originOnly(url: string): string {
   const { origin, pathname, search } = new URL(url);
   return pathname === "/" && search === "" ? origin : `${origin}/…`;
 }
 
-/** Whether `originOnly` or `withoutQuery` has left something out. */
+/** Whether `originOnly` or `withoutQuery` left something out. */
 export function isShortened(url: string): boolean {
   return url.endsWith("/…") || url.endsWith("?…");
 }
 
-/** Origin and path, for URLs whose query can hold a key. `https://api.example/v1?…` */
+/** `https://api.example/v1?…`: the query can hold a key. */
 export function withoutQuery(url: string): string {
   const { origin, pathname, search } = new URL(url);
   return `${origin}${pathname}${search === "" ? "" : "?…"}`;

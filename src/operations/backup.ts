@@ -120,7 +120,7 @@ function assertCopy(path: string, options: { decode: boolean }, problem: string)
   throw new OperationError(`${problem} Found: ${found.join("; ")}.`);
 }
 
-/** What a backup says of itself, as far as that can be told without reading all of it. */
+/** Reads and checks the description of a backup, as far as that is possible without reading all of it. */
 async function describe(path: string): Promise<Description> {
   const file = await stat(path);
   if (!file.isFile()) throw new OperationError(`${path} is no backup file, but ${file.isDirectory() ? "a directory" : "something else"}.`);

@@ -36,9 +36,9 @@ import { removeDeliveries } from "../webhooks/queue.ts";
 import { mendedText, parseRow, RECORDS, stored, type RecordTable } from "./records.ts";
 
 interface Fault {
-  /** The same words for all problems of a kind. */
+  /** The kind of problem. */
   what: string;
-  /** Which record or entry it is. */
+  /** The record or entry that has it. */
   example: string;
   /** Puts it right, as it was just found; absent when the records do not say what would be right. */
   fix?: ((tx: Tx) => void) | undefined;
@@ -50,12 +50,12 @@ export interface Problem extends Omit<Fault, "fix"> {
   mend?: ((tx: Tx) => void) | undefined;
 }
 
-/** undefined says only that one more row was looked at. */
+/** Yields undefined for each row that was looked at. */
 export type Check = (reader: Snapshot) => Generator<Problem | undefined>;
 
 type KeyCheck = (reader: Reader, key: string) => Iterable<Fault>;
 
-/** In the order in which they are mended: counters are counted by way of indexes. */
+/** All checks in the order in which they mend: counters are counted from indexes. */
 export const CHECKS: readonly Check[] = [
   ...RECORDS.map((table) => everyKey(table, rowCheck(table))),
   ...RECORDS.flatMap((table) => table.indexes.map((index) => everyKey(index, entryCheck(table, index)))),
@@ -169,7 +169,7 @@ function* keysOf(reader: Reader, table: AnyTable, session: string): Generator<st
   }
 }
 
-/** Where `turns.ts` writes it. */
+/** Reads the number where `turns.ts` writes it. */
 function turnNumber(reader: Reader, key: string): number {
   return Number(/^"session_id":"[^"]*","turn_number":(\d+)/.exec(reader.get(turns, key)?.rest ?? "")?.[1]);
 }
@@ -289,7 +289,7 @@ function highestLabel(reader: Reader): number {
   }
 }
 
-/** A memory whose vector was made meanwhile may still be owed it, which the server finds out. */
+/** Every memory that is owed a vector wants one. It may have one already, which the server finds out. */
 function* checkOwed(reader: Reader, memory: string): Generator<Fault> {
   if (memoryAt(reader, memory)?.embed === true || isUnreadable(reader, memory)) return;
   yield { what: "owed: of no memory that wants a vector", example: withPrefix("mem", memory), fix: (tx) => tx.remove(owed, memory) };
@@ -299,7 +299,7 @@ function memoryAt(reader: Reader, memory: BareId): MemoryRow | undefined {
   return readable(() => reader.get(memories, memory));
 }
 
-/** Whether a memory is there that cannot be read: what belongs to it stays. */
+/** Whether a memory is there but cannot be read. What belongs to it stays. */
 function isUnreadable(reader: Reader, memory: BareId): boolean {
   return reader.has(memories, memory) && memoryAt(reader, memory) === undefined;
 }

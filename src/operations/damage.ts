@@ -9,12 +9,12 @@ import { join, resolve } from "node:path";
 import { lockDirectory } from "../storage/directory-lock.ts";
 import { DATA_FILE, readDataFile } from "../storage/data-file.ts";
 import { mendMeta } from "../storage/meta-pages.ts";
-import { assertMetaPages, Pages, type Damage } from "../storage/pages.ts";
+import { assertMetaPages, Pages } from "../storage/pages.ts";
 import { pinPages } from "../storage/store.ts";
 import { isEmbedding } from "../vectors/encoding.ts";
 import { vectors } from "../storage/tables.ts";
 import { RECORDS, type RecordTable } from "./records.ts";
-import { EXAMPLES_MAX, type Finding, type OnProgress } from "./report.ts";
+import { Findings, type Finding, type OnProgress } from "./report.ts";
 
 const BY_NAME = new Map(RECORDS.map((table) => [table.name, table]));
 
@@ -41,35 +41,39 @@ export function checkFile(path: string, rows: { decode: boolean }, onProgress?: 
 
 function checkPages(pages: Pages, { decode }: { decode: boolean }, onProgress: OnProgress | undefined): FileCheck {
   const tables = pages.tables();
-  const findings: Finding[] = [];
+  const findings = new Findings();
   const total = tables.reduce((sum, { entries }) => sum + entries, 0);
   let done = 0;
   let lostRecords = 0;
   let records = 0;
   for (const table of tables) {
-    const of = BY_NAME.get(table.name);
-    const unreadable: string[] = [];
-    let read = 0;
+    const { name, entries } = table;
+    const of = BY_NAME.get(name);
+    let unread = entries;
+    let unreadable = 0;
     for (const { key, value } of pages.rows(table)) {
-      read++;
+      unread--;
       onProgress?.(++done, total);
-      if (decode && !isReadable(table.name, of, value)) unreadable.push(key);
+      if (!decode || isReadable(name, of, value)) continue;
+      unreadable++;
+      findings.add(`${name}: rows that cannot be read`, [key]);
     }
-    const lost = table.entries - read;
-    if (lost !== 0) findings.push(findingOf(`${table.name}: rows that cannot be reached, of ${table.entries}`, [], Math.abs(lost)));
-    if (unreadable.length > 0) findings.push(findingOf(`${table.name}: rows that cannot be read`, unreadable, unreadable.length));
+    if (unread !== 0) findings.add(`${name}: rows that cannot be reached, of ${entries}`, [], { count: Math.abs(unread) });
     if (of === undefined) continue;
-    records += table.entries;
-    lostRecords += Math.max(0, lost) + unreadable.length;
+    records += entries;
+    lostRecords += Math.max(0, unread) + unreadable;
   }
-  const lostTables = pages.tableCount - tables.length;
-  if (lostTables !== 0) findings.push(findingOf("tables that cannot be found", [], Math.abs(lostTables)));
+  const lostTables = Math.abs(pages.tableCount - tables.length);
+  if (lostTables > 0) findings.add("tables that cannot be found", [], { count: lostTables });
   pages.walkFreeList();
-  return { findings: [...findingsOf(pages.damage), ...findings], lostRecords, records };
+  const damage = new Findings();
+  for (const { table, page, reason } of pages.damage)
+    damage.add(`damaged pages of ${table ?? "the file itself"}`, [`page ${page}: ${reason}`]);
+  return { findings: [...damage.all, ...findings.all], lostRecords, records };
 }
 
 /**
- * Hands over the path of the data file, whose pages stay as they are meanwhile, also while a server is running.
+ * Calls back with the path of the data file, whose present pages stay as they are until `work` is done.
  *
  * @throws {DamagedStoreError} when its meta pages are damaged
  */
@@ -111,16 +115,4 @@ function isReadable(name: string, of: RecordTable | undefined, value: Buffer): b
   } catch {
     return false;
   }
-}
-
-function findingsOf(damage: readonly Damage[]): Finding[] {
-  const places = Map.groupBy(damage, ({ table }) => (table === undefined ? "pages of the file itself" : `pages of ${table}`));
-  return Array.from(places, ([place, found]) => {
-    const examples = found.slice(0, EXAMPLES_MAX).map(({ page, reason }) => `page ${page}: ${reason}`);
-    return findingOf(`damaged ${place}`, examples, found.length);
-  });
-}
-
-function findingOf(what: string, examples: readonly string[], count: number): Finding {
-  return { what, count, examples: examples.slice(0, EXAMPLES_MAX), canBeMended: false };
 }

@@ -10,7 +10,7 @@ import { NO_HOME } from "../lib/ids.ts";
 import type { Store } from "../storage/store.ts";
 import { TABLES, vectors } from "../storage/tables.ts";
 import { examineGraph, removeGraph } from "./graph.ts";
-import { EXAMPLES_MAX, type Finding, type OnProgress } from "./report.ts";
+import { Findings, type Finding, type OnProgress } from "./report.ts";
 import { CHECKS, type Problem } from "./checks.ts";
 
 const MENDED_PER_COMMIT = 200;
@@ -18,18 +18,18 @@ const MENDED_PER_COMMIT = 200;
 export interface Examination {
   findings: Finding[];
   rows: number;
-  /** In the vector index on disk. */
+  /** Points of the vector index on disk. */
   points: number;
 }
 
-/** What is wrong in a data directory. */
+/** Finds what is wrong in a data directory. */
 export async function examineAll(store: Store, onProgress?: OnProgress): Promise<Examination> {
   const findings = examine(store, onProgress);
   const graph = await examineGraph(store);
   return { findings: [...findings, ...graph.findings], rows: rowsOf(store), points: graph.points };
 }
 
-/** Mends what can be mended. A vector index that is wrong is removed: the next start builds another one. */
+/** Mends what can be mended. Removes a wrong vector index, which the next start builds again. */
 export async function mendAll(store: Store, onProgress?: OnProgress): Promise<{ found: Finding[]; left: Finding[] }> {
   const found = await mend(store, onProgress);
   const graph = await examineGraph(store);
@@ -39,14 +39,14 @@ export async function mendAll(store: Store, onProgress?: OnProgress): Promise<{ 
 
 function examine(store: Store, onProgress: OnProgress | undefined): Finding[] {
   using reader = store.snapshot();
-  const report = new Report(rowsOf(store), onProgress);
+  const report = new Report(store, onProgress);
   for (const check of CHECKS) for (const problem of check(reader)) report.add(problem);
   return report.findings;
 }
 
 /** Mends a bounded number of problems a commit. @returns what was wrong */
 async function mend(store: Store, onProgress: OnProgress | undefined): Promise<Finding[]> {
-  const report = new Report(rowsOf(store), onProgress);
+  const report = new Report(store, onProgress);
   for (const check of CHECKS) {
     // A later check sees what an earlier one has put right.
     using reader = store.snapshot();
@@ -71,29 +71,25 @@ function rowsOf(store: Store): number {
   return [...TABLES, vectors].reduce((sum, table) => sum + store.count(table), 0);
 }
 
-/** Counts the rows that were checked, and collects problems by kind. */
+/** Counts the rows that were checked, and collects problems. */
 class Report {
   readonly #total: number;
   readonly #onProgress: OnProgress | undefined;
-  readonly #byKind = new Map<string, Finding>();
+  readonly #findings = new Findings();
   #done = 0;
 
-  constructor(total: number, onProgress: OnProgress | undefined) {
-    this.#total = total;
+  constructor(store: Store, onProgress: OnProgress | undefined) {
+    this.#total = rowsOf(store);
     this.#onProgress = onProgress;
   }
 
   /** @param problem - undefined for one more row */
   add(problem: Problem | undefined): void {
-    if (problem === undefined) return this.#onProgress?.(++this.#done, Math.max(this.#done, this.#total));
-    const { what, example, mend } = problem;
-    const finding = this.#byKind.get(what) ?? { what, count: 0, examples: [], canBeMended: mend !== undefined };
-    this.#byKind.set(what, finding);
-    finding.count++;
-    if (finding.examples.length < EXAMPLES_MAX) finding.examples.push(example);
+    if (problem === undefined) this.#onProgress?.(++this.#done, Math.max(this.#done, this.#total));
+    else this.#findings.add(problem.what, [problem.example], { canBeMended: problem.mend !== undefined });
   }
 
   get findings(): Finding[] {
-    return [...this.#byKind.values()];
+    return this.#findings.all;
   }
 }

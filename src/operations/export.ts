@@ -50,7 +50,7 @@ export interface ExportOptions {
 const WITHOUT_SECRET = "It was exported without its secret: rotate that, then enable it.";
 const WITHOUT_URL = "It was exported without its secret and the path of its URL: set the URL, rotate the secret, then enable it.";
 
-/** Each line, without its line feed. Everything is as it was when the first was asked for. */
+/** Yields each line, without its line feed. All of them show the store at one moment. */
 export function* exportLines(store: Store, options: ExportOptions, onProgress?: OnProgress): Generator<string, void, undefined> {
   using reader = store.snapshot();
   yield headerLine();
@@ -67,12 +67,12 @@ export function* exportLines(store: Store, options: ExportOptions, onProgress?: 
   yield JSON.stringify({ end: done });
 }
 
-/** @param marks - `salvaged`: rows may be missing, and what others say of them is to be mended */
+/** @param marks - `salvaged`: rows may be missing, so that an import has to mend the others */
 export function headerLine(marks: { salvaged?: true } = {}): string {
   return JSON.stringify({ cairn_export: EXPORT_FORMAT, cairn: version, schema: SCHEMA_VERSION, ...marks });
 }
 
-/** What a memory's line needs of the store. */
+/** Reads what a memory's line needs. */
 export type VectorReader = Pick<Snapshot, "vectorBytes">;
 
 /** @throws {OperationError} for a row that cannot be read */
@@ -95,7 +95,7 @@ function line({ name }: AnyTable, key: string, row: string, more = ""): string {
   return `{"table":"${name}","key":${JSON.stringify(key)},"row":${row}${more}}`;
 }
 
-/** A vector that is lost is owed where the lines are read. */
+/** A memory whose vector is lost is embedded again where it is imported. */
 function memoryLine(reader: VectorReader, key: string, row: MemoryRow): string {
   const { embedding, ...rest } = row;
   const bytes = embedding === undefined ? undefined : reader.vectorBytes(key);
@@ -111,7 +111,7 @@ function webhookWithoutSecret({ secret: _secret, previousSecrets: _previous, url
   return JSON.stringify({ ...shown, url, enabled: false, disabledReason, previousSecrets: [] });
 }
 
-/** An answer that is kept for its Idempotency-Key, as far as it can show such a URL. */
+/** The members of a stored answer that can show such a URL. */
 interface Answer {
   object?: unknown;
   url?: string;

@@ -1,6 +1,5 @@
 /**
- * The vector index on disk: whether it is of this store's vectors, and how to rebuild it. It is derived, so nothing here
- * is ever lost.
+ * Checks and rebuilds the vector index on disk. It is derived, so nothing is lost with it.
  *
  * @module
  */
@@ -15,7 +14,7 @@ import { isPointOf, pointsIn } from "../vectors/hnsw.ts";
 import { Indexer } from "../vectors/indexer.ts";
 import { NO_SNAPSHOT, verifySnapshot } from "../vectors/snapshot.ts";
 import { GRAPH_FROM, type IndexOptions } from "../vectors/vector-index.ts";
-import { EXAMPLES_MAX, type Finding, type OnProgress } from "./report.ts";
+import { Findings, type Finding, type OnProgress } from "./report.ts";
 
 /** A running server may replace the file while it is looked for. */
 const ATTEMPTS = 5;
@@ -24,39 +23,44 @@ function graphDirectory(dataDirectory: string): string {
   return join(dataDirectory, "vectors");
 }
 
-/** The next start builds it. */
+/** Removes the index, which the next start builds again. */
 export function removeGraph(dataDirectory: string): void {
   rmSync(graphDirectory(dataDirectory), { recursive: true, force: true });
 }
 
-/** What is wrong with the graph on disk. That it lacks new vectors, or has deleted ones, is as it should be. */
+/** Compares the graph on disk with the store. It may lack new vectors and have deleted ones. */
 export async function examineGraph(store: Store, attempt = 1): Promise<{ points: number; findings: Finding[] }> {
   const verified = await verifySnapshot(graphDirectory(store.directory));
-  if ("reason" in verified) return { points: 0, findings: verified.reason === NO_SNAPSHOT ? [] : [finding(verified.reason, [])] };
+  const findings = new Findings();
+  if ("reason" in verified) {
+    if (verified.reason !== NO_SNAPSHOT) findings.add(`${ON_DISK} ${verified.reason}`, [], { canBeMended: true });
+    return { points: 0, findings: findings.all };
+  }
   try {
-    return compareGraph(store, verified);
+    return { points: comparePoints(store, verified, findings), findings: findings.all };
   } catch (error) {
     if (attempt === ATTEMPTS || !hasCode(error, "ENOENT")) throw error;
     return examineGraph(store, attempt + 1);
   }
 }
 
-function compareGraph(store: Store, { path, removed }: { path: string; removed: Set<number> }): { points: number; findings: Finding[] } {
+const ON_DISK = "vector index on disk:";
+
+/** @returns how many points there are */
+function comparePoints(store: Store, { path, removed }: { path: string; removed: Set<number> }, findings: Findings): number {
   const points = pointsIn(path);
   let point = points.next();
-  // Not before the file is open: then the store knows whatever is in it.
+  // Read once the file is open: the store then knows whatever is in it.
   using reader = store.snapshot();
   const next = Number(reader.get(meta, "nextLabel") ?? "0");
   let count = 0;
-  let wrong = 0;
-  const examples: string[] = [];
   for (; point.done !== true; point = points.next()) {
     const { label, vector } = point.value;
     if (!removed.has(label)) count++;
     if (label < next && isAsStored(reader, label, removed.has(label), vector)) continue;
-    if (wrong++ < EXAMPLES_MAX) examples.push(`label ${label}`);
+    findings.add(`${ON_DISK} points that are not the store's vectors`, [`label ${label}`], { canBeMended: true });
   }
-  return { points: count, findings: wrong === 0 ? [] : [finding("points that are not the store's vectors", examples, wrong)] };
+  return count;
 }
 
 function isAsStored(reader: Snapshot, label: number, isRemoved: boolean, vector: Float32Array): boolean {
@@ -67,24 +71,20 @@ function isAsStored(reader: Snapshot, label: number, isRemoved: boolean, vector:
   return bytes === undefined || !isEmbedding(bytes) || isPointOf(vector, storedVector(bytes));
 }
 
-function finding(reason: string, examples: string[], count = 1): Finding {
-  return { what: `vector index on disk: ${reason}`, count, examples, canBeMended: true };
-}
-
 export interface Rebuilt {
-  /** How many are in it; undefined when there are too few for a server to build one. */
+  /** Vectors in the graph; undefined when there are too few for a server to build one. */
   indexed: number | undefined;
-  /** How many there are. */
+  /** Vectors in the store. */
   vectors: number;
-  /** From how many on there is one. */
+  /** Number of vectors from which on a server builds a graph. */
   graphFrom: number;
-  /** Whether there was one before, which is gone. */
+  /** Whether there was a graph before. */
   removed: boolean;
-  /** What was said of vectors that cannot be in it. */
+  /** About vectors that cannot be in the graph. */
   warnings: string[];
 }
 
-/** Rebuilds the graph from the vectors in the store, and writes it to disk; where a server would build none, there is none then. */
+/** Rebuilds the graph from the vectors in the store and writes it to disk, or removes it where a server would build none. */
 export async function rebuildGraph(
   store: Store,
   { graphFrom = GRAPH_FROM }: Pick<IndexOptions, "graphFrom">,

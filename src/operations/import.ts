@@ -44,10 +44,10 @@ import { RECORDS, rowProblem, type RecordTable } from "./records.ts";
 
 const LINES_PER_COMMIT = 500;
 const BYTES_PER_COMMIT = 8 * 1024 * 1024;
-/** Longer than any that was ever written: what is longer is no export, and must not fill the memory. */
+/** No export has longer lines, and a line must not fill the memory. */
 const LINE_BYTES_MAX = 256 * 1024 * 1024;
 
-/** What a caller may nest, and what is around it: in the trace or the event that shows it. */
+/** Levels that a caller may nest, and those of the trace or event around them. */
 const ROW_DEPTH_MAX = LIMITS.jsonDepthMax + 16;
 
 const BY_NAME = new Map(RECORDS.map((table) => [table.name, table]));
@@ -56,11 +56,10 @@ const BY_NAME = new Map(RECORDS.map((table) => [table.name, table]));
 export type OnRead = (lines: number, bytes: number) => void;
 
 export interface Imported {
-  /** How many there are now. */
   records: number;
-  /** What was exported without its secrets, and what to do about each. */
+  /** Texts that say what was exported without its secrets, and what to do. */
   setAgain: string[];
-  /** What is still wrong after all that can be mended was; only after a salvaged export. */
+  /** What could not be mended; only of a salvaged export. */
   left: Finding[];
 }
 
@@ -158,7 +157,7 @@ async function readInto(
   return { count: end, isSalvaged };
 }
 
-/** The lines of a stream of bytes, each with how much had been read by then. */
+/** Yields the lines of a stream of bytes, each with the number of bytes read so far. */
 async function* linesOf(source: AsyncIterable<Uint8Array>): AsyncGenerator<{ bytes: Uint8Array; readBytes: number }> {
   let pieces: Uint8Array[] = [];
   let length = 0;
@@ -235,7 +234,7 @@ function checkLine(value: Record<string, unknown>, number: number): Line {
   };
 }
 
-/** What an export without secrets has left out of a row. */
+/** Says what an export without secrets has left out of a row. */
 function leftOutOf({ name }: RecordTable, key: string, row: unknown): string[] {
   if (name === settings.name) {
     const { "embedding.provider": provider, "embedding.base_url": baseUrl = "", "embedding.api_key": apiKey } = row as GivenSettings;
@@ -251,7 +250,7 @@ function leftOutOf({ name }: RecordTable, key: string, row: unknown): string[] {
   return [`webhook ${withPrefix("whk", key)}: ${what}; it is disabled until you enable it`];
 }
 
-/** One that nobody knows, for a webhook that was exported without: it is disabled until it is given another. */
+/** A webhook that was exported without its secret gets one that nobody knows, and is disabled until it is given another. */
 function withSecret(row: WebhookRow): WebhookRow {
   return (row as Partial<WebhookRow>).secret === undefined ? { ...row, secret: newSecret() } : row;
 }

@@ -33,7 +33,7 @@ export type RecordTable = Table<unknown>;
 export const RECORDS = RECORD_TABLES as readonly unknown[] as readonly RecordTable[];
 
 interface Sense<Row> {
-  /** What is wrong with the values of a row that has the shape of one. */
+  /** Says what is wrong with the values of a row of the right shape. */
   problemOf(row: Row, key: string): string | undefined;
   /** The row without what is wrong with it; undefined where nothing is right without it. */
   mended?(row: Row): Row | undefined;

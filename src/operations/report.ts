@@ -1,5 +1,5 @@
 /**
- * What a command tells while it works and when it is done.
+ * What a command says while it works and when it is done.
  *
  * @module
  */
@@ -12,13 +12,28 @@ export interface Finding {
   canBeMended: boolean;
 }
 
-/** Examples that are shown of one kind of problem. */
-export const EXAMPLES_MAX = 5;
+/** Collects problems by kind, with the first few examples of each. */
+export class Findings {
+  readonly #byKind = new Map<string, Finding>();
 
-/** Called with how much is done, and of how much; an estimate for rows, some of which are checked in several ways. */
+  add(what: string, examples: readonly string[], { canBeMended = false, count = 1 } = {}): void {
+    const finding = this.#byKind.get(what) ?? { what, count: 0, examples: [], canBeMended };
+    this.#byKind.set(what, finding);
+    finding.count += count;
+    finding.examples.push(...examples.slice(0, EXAMPLES_MAX - finding.examples.length));
+  }
+
+  get all(): Finding[] {
+    return [...this.#byKind.values()];
+  }
+}
+
+const EXAMPLES_MAX = 5;
+
+/** Called with how much is done, and of how much: an estimate for rows, some of which are checked in several ways. */
 export type OnProgress = (done: number, total: number) => void;
 
-/** What an operator's command cannot do, said in the operator's words. */
+/** A command cannot be done, for a reason that an operator understands. */
 export class OperationError extends Error {
   override name = "OperationError";
 }

@@ -1,9 +1,9 @@
 /**
  * An export of what can still be read of a damaged store: what `import` takes, and a count of what is left out.
  *
- * The pages are walked without LMDB, so that neither a damaged page nor a disk that does not give one ends it. A row is
- * left out when it is not what the code reads. The vector of a memory is made again where it is lost, or where nobody
- * knows any more whether it is of the provider in use. What no longer agrees, an import mends as doctor does.
+ * The pages are walked without LMDB, so that neither a damaged page nor one that the disk cannot read ends the export. Rows
+ * that the code could not read are left out. So are vectors when `meta` is damaged, since their provider is unknown then; an
+ * import embeds their memories again. Rows that no longer agree are mended by the import, as doctor does.
  *
  * @module
  */
@@ -14,11 +14,11 @@ import { headerLine, lineOf, type ExportOptions, type VectorReader } from "./exp
 import { parseRow, RECORDS, type RecordTable } from "./records.ts";
 import type { OnProgress } from "./report.ts";
 
-/** How many rows of a table are not in the export. */
+/** Rows of a table that are not in the export. */
 export interface LeftOut {
   table: string;
   rows: number;
-  /** Those it has, as far as its record says. */
+  /** Rows that the table has according to its record. */
   of: number;
 }
 
@@ -28,7 +28,7 @@ export interface SalvageOptions extends ExportOptions {
   onProgress?: OnProgress;
 }
 
-/** Each line, without its line feed. @param path - of the file of a store, whose pages stay as they are meanwhile */
+/** Yields each line, without its line feed. @param path - of a data file whose present pages stay as they are */
 export function* salvageLines(path: string, { onEnd, onProgress, ...options }: SalvageOptions): Generator<string, void, undefined> {
   using pages = new Pages(path);
   const tables = new Map(pages.tables().map((table) => [table.name, table]));
@@ -63,11 +63,11 @@ export function* salvageLines(path: string, { onEnd, onProgress, ...options }: S
       onProgress?.(++done, total);
     }
     const rows = (table?.entries ?? 0) - seen.size;
-    // There stands from which vector on they are of the provider in use.
+    // It says which vectors are of the provider in use.
     if (of.name === meta.name) isMetaWhole = table !== undefined && rows === 0;
     if ((table === undefined && hasLostTables) || rows > 0) leftOut.push({ table: of.name, rows, of: table?.entries ?? 0 });
   }
-  // Those of the store as it was; where they are lost, what follows from the memories.
+  // Counters are those of the store, or follow from the memories where they are lost.
   let nextLabel = Number(counters.get("nextLabel") ?? 0);
   for (const label of labels) nextLabel = Math.max(nextLabel, label + 1);
   counters.set("nextLabel", String(nextLabel));
@@ -81,7 +81,7 @@ export function* salvageLines(path: string, { onEnd, onProgress, ...options }: S
   onEnd(leftOut);
 }
 
-/** Vectors in the order of their keys, for memories in the order of theirs. */
+/** Reads vectors in the order of keys, for memories in the same order. */
 class VectorsInOrder implements VectorReader {
   readonly #rows: Iterator<Entry>;
   #current: Entry | undefined;

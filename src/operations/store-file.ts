@@ -25,7 +25,7 @@ export function assertStore(dataDirectory: string): void {
   assertMappable(dataDirectory);
 }
 
-/** What Cairn itself keeps in a data directory; everything else in it is the operator's, such as backups. */
+/** Names that Cairn uses in a data directory. All others are the operator's, such as those of backups. */
 const OWN_NAMES = [STORE_DIRECTORY, "vectors", "incoming", ".native", SERVE_LOCK];
 
 /** @throws {OperationError} for a file that would be written among, or over, what Cairn itself keeps in a data directory */

@@ -14,7 +14,7 @@ export const STORE_DIRECTORY = "store";
 export const DATA_FILE = join(STORE_DIRECTORY, "data.mdb");
 export const LOCK_FILE = join(STORE_DIRECTORY, "lock.mdb");
 
-/** What the names of files begin with that are not whole yet. */
+/** Prefix of the names of unfinished files. */
 const UNFINISHED = "new-";
 
 /** A server may write one meta page after the other between two reads of them. */
@@ -51,7 +51,7 @@ function readOnce(path: string): DataFile {
   }
 }
 
-/** What LMDB's table of readers takes. */
+/** Size of LMDB's table of readers. */
 const LOCK_BYTES = 8_272;
 
 /**

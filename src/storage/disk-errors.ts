@@ -64,17 +64,17 @@ export function isOfLmdb(error: unknown): boolean {
   return typeof codeOf(error) === "number" || "commitError" in error || error.message === ABORT_FAILED;
 }
 
-/** Whether LMDB says that it can do nothing more in this process. A read finds no transaction then, and only its text says why. */
+/** Whether LMDB can do nothing more in this process. A read then fails for lack of a transaction, with a text that says why. */
 export function isPanic(error: unknown): boolean {
   return codeOf(error) === MDB_PANIC || (isOfLmdb(error) && messageOf(error).includes("MDB_PANIC"));
 }
 
-/** Whether LMDB has come upon a page that cannot be what the file says it is. Its copies fail with its text alone. */
+/** Whether LMDB has met a damaged page. A copy of the store fails with its text alone. */
 export function isDamage(error: unknown): boolean {
   return error instanceof Error && /^MDB_(CORRUPTED|PAGE_NOTFOUND):/.test(error.message);
 }
 
-/** What a read of the store has thrown, in words where there are better ones than its own. */
+/** Says why a read of the store failed. */
 export function lmdbReason(error: unknown): string {
   if (error instanceof SyntaxError) return "a row of it is no JSON";
   return isDamage(error) ? "a page of its file is damaged" : messageOf(error);

@@ -96,7 +96,7 @@ export class Pages implements Disposable {
   readonly #visited: Uint8Array;
   /** Whether a page lies behind the end of the file. */
   hasBeenCutShort = false;
-  /** In the order in which they were met. */
+  /** Damaged pages in the order in which they were met. */
   readonly damage: Damage[] = [];
 
   /** @throws {DamagedStoreError} when the meta pages are damaged */
