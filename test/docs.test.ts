@@ -212,7 +212,7 @@ test("changes take an Idempotency-Key and say when they are replayed; reads do n
   expect(operations.filter(({ operation }) => says(operation)).map(({ name }) => name)).toEqual(changing);
 });
 
-test("an example request passes the validator of its endpoint, an example answer its schema", async () => {
+test("examples of requests and answers have their schemas, and a request passes its endpoint's validator unchanged", async () => {
   await using cairn = await startCairn();
   const document = await documentOf(cairn);
   const check = checker(document);

@@ -199,6 +199,12 @@ test("the map names every folder of the product", () => {
   expect([...folders].filter((folder) => !map.includes(`${folder}/`))).toEqual([]);
 });
 
+test("the map of the tests names every file of the front door", () => {
+  const map = readFileSync(join(ROOT, "test/README.md"), "utf8");
+  const files = sources("test/*.test.ts").map(({ path }) => basename(path, ".test.ts"));
+  expect(files.filter((name) => !map.includes(`\`${name}\``))).toEqual([]);
+});
+
 test("the map names no file that is not there", () => {
   const map = readFileSync(join(ROOT, "src/ARCHITECTURE.md"), "utf8");
   const files = new Set(PRODUCT.map(({ path }) => basename(path)));
