@@ -15,9 +15,8 @@ interface Command {
   example: string;
 }
 
-const ALL: readonly Setting[] = [...Object.values(START_SETTINGS), ...Object.values(SETTINGS)];
-const WITH_FLAG = ALL.filter(({ flag }) => flag !== undefined);
-const VARIABLE_ONLY = ALL.filter(({ flag, variable }) => flag === undefined && variable !== undefined);
+const START: readonly Setting[] = Object.values(START_SETTINGS);
+const WITH_FLAG = START.filter(({ flag }) => flag !== undefined);
 
 /** By how each is called. */
 const COMMANDS: Readonly<Record<string, Command>> = {
@@ -123,7 +122,14 @@ function help(): string {
     ...WITH_FLAG.map((setting) => `${`  ${setting.flag}`.padEnd(26)}${setting.variable?.padEnd(25)} ${sayOf(setting)}`),
     "",
     "In the environment only:",
-    ...VARIABLE_ONLY.map((setting) => `  ${setting.variable?.padEnd(30)}${sayOf(setting)}`),
+    ...variablesOf(START.filter(({ flag }) => flag === undefined)),
+    "",
+    "In the environment, or with PATCH /v1/settings while the server runs, which wins:",
+    ...variablesOf(Object.values(SETTINGS)),
     "",
   ].join("\n");
+}
+
+function variablesOf(settings: readonly Setting[]): string[] {
+  return settings.flatMap((setting) => (setting.variable === undefined ? [] : `  ${setting.variable.padEnd(30)}${sayOf(setting)}`));
 }
