@@ -1,5 +1,5 @@
 /**
- * The parameters that stand in paths: what each is, and what a request gets when it names no record.
+ * Parameters in paths: what each is, and the error for one that names no record.
  *
  * Their schemas are documentation: a value that does not fit belongs to no record, so that it is answered with 404.
  *

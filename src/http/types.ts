@@ -34,9 +34,9 @@ const PROBLEM_OF = Symbol("what is wrong with a text");
 export const PARSE = Symbol("parse");
 export const EXPECTED = Symbol("expected");
 
-/** A text that stands for something else. */
+/** A text that operations get in another form. */
 export interface ParsedSchema extends TSchema {
-  /** Reads it; undefined for one that stands for nothing. */
+  /** Returns what operations get; undefined for a text that is not valid. */
   [PARSE]?: (text: string) => unknown;
   /** What it must be, for an error. */
   [EXPECTED]?: string;
@@ -99,7 +99,7 @@ export function textProblem(schema: TSchema, value: unknown): string | undefined
   return typeof value === "string" && value !== "" ? (schema as TextSchema)[PROBLEM_OF]?.(value) : undefined;
 }
 
-/** A text that stands for a `Value`, which is what operations get of it. */
+/** A text of which operations get a `Value`. */
 function Parsed<Value>(
   expected: string,
   parse: (text: string) => Value | undefined,
@@ -179,7 +179,7 @@ export function Limit(max: number = LIMITS.listMax, fallback: number = LIMITS.li
 /** `starting_after` of a list whose records have ids. */
 export function Cursor<Prefix extends IdPrefix>(prefix: Prefix): TUnsafe<Id<Prefix>> {
   return Parsed(`an id (${prefix}_ and 12 characters)`, (text) => (isId(prefix, text) ? text : undefined), {
-    description: `The last id of the previous page (\`${prefix}_…\`); its record need not exist any more.`,
+    description: `The last id of the previous page (\`${prefix}_…\`); its record may be gone.`,
   });
 }
 

@@ -15,7 +15,7 @@ export function toJson(value: unknown): JsonText {
   return JSON.stringify(value) as JsonText;
 }
 
-/** The members of a plain object, as they stand in its JSON between the braces. */
+/** The JSON of a plain object without its braces. */
 export function jsonMembers(object: object): string {
   return toJson(object).slice(1, -1);
 }

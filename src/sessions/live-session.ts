@@ -58,9 +58,7 @@ export function refuseLargeMetadata(metadata: JsonObject, before: JsonObject = {
     throw new ApiError(
       "invalid_request",
       `metadata must be at most ${LIMITS.metadataBytesMax} bytes of JSON; merged it would have ${bytes}.`,
-      {
-        param: "metadata",
-      },
+      { param: "metadata" },
     );
   }
 }

@@ -93,7 +93,7 @@ export const StateUpdate = Type.Object(
 export const Rollback = Type.Object(
   {
     version: Type.Integer({
-      description: "The version whose state comes back; 0 is the initial state, -1 the one before the current.",
+      description: "The version whose state comes back; 0 is the initial state, -1 the previous one.",
       examples: [0],
     }),
     reason: Type.Optional(Text(0, LIMITS.reasonLengthMax, { description: "Why, for the trace." })),

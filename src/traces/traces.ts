@@ -74,9 +74,7 @@ export function getTrace({ store }: Records, { isAdmin }: TraceReader, id: strin
       throw new ApiError(
         "trace_not_found",
         `There is no trace ${id.slice(0, 64)}; it may have been kept for as long as its key's tier allows.`,
-        {
-          param: "trace_id",
-        },
+        { param: "trace_id" },
       );
     }
     return traceJson(found);
