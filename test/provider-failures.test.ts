@@ -20,7 +20,7 @@ import {
 } from "./support/providers.ts";
 
 describe("while the provider is down", () => {
-  test("whoever searches is told neither where it is nor what it says; the operator is", async () => {
+  test("a client that searches reads neither where it is nor what it says; the operator does", async () => {
     const server = startEmbeddingServer({ length: 384 });
     await using cairn = await startCairn();
     await setProvider(cairn, server);
@@ -160,7 +160,7 @@ describe("while the provider is down", () => {
     expect(await cairn.search(TEA)).toMatchObject({ data: [{ id: memory.id }] });
   });
 
-  test("whoever stores a memory waits 2.5 s for a provider that is slow, and no longer", async () => {
+  test("a client that stores a memory waits 2.5 s for a provider that is slow, and no longer", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     await using cairn = await startCairn();
     await setProvider(cairn, server);

@@ -9,8 +9,6 @@ import {
   TEA,
   CHESS,
   RENT,
-  DOWN,
-  UNAVAILABLE,
   openai,
   setEmbedding,
   setProvider,
@@ -140,7 +138,7 @@ describe("setting a provider", () => {
   ];
 
   for (const { name, server: options, behaviour, more, param, says } of REFUSED) {
-    test(`a provider that ${name} is refused with the reason, and the one before stays as it is`, async () => {
+    test(`a provider that ${name} is refused with the reason, and the previous one stays as it is`, async () => {
       await using working = startEmbeddingServer({ length: 384 });
       await using server = startEmbeddingServer(options);
       await using cairn = await startCairn();
@@ -160,7 +158,7 @@ describe("setting a provider", () => {
     });
   }
 
-  test("one that never answers is refused before the connection of whoever asks is given up", async () => {
+  test("one that never answers is refused before the client's connection is given up", async () => {
     await using server = startEmbeddingServer();
     await using cairn = await startCairn();
     server.always(hangs);
@@ -204,7 +202,7 @@ describe("setting a provider", () => {
     expect(await cairn.settings()).toEqual(set);
   });
 
-  test("another key for the same provider makes no vector anew and measures nothing again", async () => {
+  test("another key for the same provider makes no vector and measures nothing again", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     await using cairn = await startCairn();
     const before = await setProvider(cairn, server, { api_key: KEY });
@@ -247,7 +245,7 @@ describe("setting a provider", () => {
 });
 
 describe("scores", () => {
-  for (const unrelated of [0, 0.3, 0.75]) {
+  for (const unrelated of [0, 0.75]) {
     test(`with texts that have nothing in common at a cosine of ${unrelated}, 1 is the text itself and 0.7 parts what is about the query`, async () => {
       await using server = startEmbeddingServer({ length: 1024, unrelated });
       await using cairn = await startCairn();
@@ -292,18 +290,6 @@ describe("scores", () => {
     // Nothing was tried or measured: it was asked for the query alone, before the restart and after.
     expect(server.batches.slice(asked)).toEqual([[query], [query]]);
   });
-
-  test("it can be set while the provider is down", async () => {
-    await using server = startEmbeddingServer({ length: 384 });
-    await using cairn = await startCairn();
-    await setProvider(cairn, server);
-    server.always(DOWN);
-    expect(refusal(await cairn.post("/v1/memory/search", { query: "tea" }))).toEqual(UNAVAILABLE);
-    expect((await cairn.ok(setEmbedding(cairn, { relevant_cosine: 0.5 }))).embedding).toMatchObject({
-      relevant_cosine: { value: 0.5, source: "setting" },
-      state: { available: false },
-    });
-  });
 });
 
 test("the provider's key is in the settings' row and nowhere else: no answer, no log, no trace, no other row", async () => {
@@ -340,7 +326,7 @@ test("the provider's key is in the settings' row and nowhere else: no answer, no
   )) {
     const bytes = readFileSync(join(parentPath, name)).toString("latin1");
     expect([name, bytes.includes(OTHER_KEY)]).toEqual([name, false]);
-    // Older pages of the store may still hold the row as well: it is written anew with every change.
+    // Older pages of the store may still hold the row as well: it is written with every change.
     const places = bytes.split(KEY).slice(0, -1);
     expect([name, places.every((before) => before.endsWith('"embedding.api_key":"'))]).toEqual([name, true]);
     if (name !== "data.mdb") expect([name, places.length]).toEqual([name, 0]);

@@ -8,7 +8,7 @@ import type { EmbeddingSettings } from "../../../src/embeddings/provider-setting
 import { ApiError } from "../../../src/lib/errors.ts";
 import { firstLabelOf, putVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
-import { refuses, startEmbeddingServer, when } from "../../support/embedding-server.ts";
+import { startEmbeddingServer, when } from "../../support/embedding-server.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 /** A store with some vectors, and what opens its provider. */
@@ -68,7 +68,7 @@ const CHANGES: { name: string; before: EmbeddingSettings; after: EmbeddingSettin
 ];
 
 for (const { name, before, after, isOther } of CHANGES) {
-  test(`vectors are ${isOther ? "made anew" : "kept"} at a start with ${name}`, async () => {
+  test(`vectors are ${isOther ? "made again" : "kept"} at a start with ${name}`, async () => {
     await using opened = await open();
     await opened.embeddings(before);
     await opened.addVectors(3);
@@ -146,7 +146,7 @@ test("a provider that is set before an owed line was drawn has a line of its own
   expect(embeddings.active).toMatchObject({ firstLabel: line, remote: prepared.remote });
 });
 
-test("one that was prepared and is not used after all is let go", async () => {
+test("one that was prepared and is not used after all is closed", async () => {
   await using opened = await open();
   await using server = startEmbeddingServer();
   const embeddings = await opened.embeddings({});
@@ -155,7 +155,7 @@ test("one that was prepared and is not used after all is let go", async () => {
   await expect(prepared.remote!.probe()).rejects.toThrow("no longer used");
 });
 
-test("what is measured late of a provider before does not count for the one that is set by then", async () => {
+test("what is measured late of a previous provider does not count for the one that is set by then", async () => {
   await using opened = await open();
   await using slow = startEmbeddingServer({ length: 384 });
   await using server = startEmbeddingServer({ length: 768 });
@@ -180,28 +180,14 @@ test("what is measured late of a provider before does not count for the one that
   expect((await opened.embeddings({ ...REMOTE, base_url: server.baseUrl })).row).toEqual(prepared.row);
 });
 
-test("a query that cannot be embedded is refused with what is wrong, and somebody is told", async () => {
+test("until a provider is measured its vectors answer no query, and each such query has it probed", async () => {
   await using opened = await open();
   await using server = startEmbeddingServer({ length: 384 });
   const embeddings = await opened.embeddings({ ...REMOTE, base_url: server.baseUrl });
-  const refusal = (text: string) =>
-    embeddings.embedQuery(embeddings.active, text).then(
-      () => undefined,
-      (error: unknown) => (error instanceof ApiError ? [error.code, error.message] : error),
-    );
-  expect(await refusal("tea")).toEqual([
-    "service_unavailable",
-    "What the embedding provider's vectors mean was not measured yet. Try again in a moment.",
-  ]);
+  const ask = (text: string) => embeddings.embedQuery(embeddings.active, text);
+  await expect(ask("tea")).rejects.toThrow("What the embedding provider's vectors mean was not measured yet. Try again in a moment.");
+  expect((await ask(" ")).lexical.size).toBe(0);
   await embeddings.recover();
-  expect(await refusal("tea")).toBeUndefined();
+  expect((await ask("tea")).lexical.size).toBe(1);
   expect(opened.failures.length).toBe(1);
-  server.always(refuses(404, "No such model.", { code: "gone" }));
-  expect(await refusal("coffee")).toEqual([
-    "service_unavailable",
-    "The embedding provider refuses what it is asked for. The operator's log and GET /v1/settings say more.",
-  ]);
-  // Neither what is known nor what has no word or sign is asked for.
-  expect([await refusal("tea"), await refusal(" ")]).toEqual([undefined, undefined]);
-  expect(opened.failures.length).toBe(2);
 });
