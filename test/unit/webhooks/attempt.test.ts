@@ -119,56 +119,32 @@ test("an answer of bytes that are no text, and one that pretends to be compresse
   expect(await post(publicUrl(receiver.url), OUTSIDE)).toMatchObject({ status: 200, body: "plain" });
 });
 
-const line = `X-Filler: ${"y".repeat(1_000)}\r\n`;
-const OUTCOMES: { name: string; bytes: string; filler?: string; closes: boolean; outcome: unknown }[] = [
-  { name: "hangs up without a word", bytes: "", closes: true, outcome: { status: null } },
-  { name: "speaks something else", bytes: "220 mail.example.com ESMTP\r\n", closes: true, outcome: { status: null } },
-  { name: "never ends its headers", bytes: "HTTP/1.1 200 OK\r\n", filler: line, closes: false, outcome: { status: null } },
-  { name: "never ends its status line", bytes: "HTTP/1.1 200 ", filler: "y".repeat(1_000), closes: false, outcome: { status: null } },
-  {
-    name: "wants another protocol",
-    bytes: "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n",
-    closes: false,
-    outcome: { status: null },
-  },
-  {
-    name: "dies in the middle of its answer",
-    bytes: "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf",
-    closes: true,
-    outcome: { status: 200, body: "half" },
-  },
-  {
-    name: "gives early hints first",
-    bytes: "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n",
-    closes: true,
-    outcome: { status: 204, body: "" },
-  },
-  {
-    name: "gives early hints without end",
-    bytes: "HTTP/1.1 103 Early Hints\r\n\r\n",
-    filler: "HTTP/1.1 103 Early Hints\r\n\r\n".repeat(100),
-    closes: false,
-    outcome: { status: null, error: "The connection failed: TOO_MANY_1XX." },
-  },
-  {
-    name: "ends its answer by hanging up",
-    bytes: "HTTP/1.1 500 No\r\n\r\nuntil the end",
-    closes: true,
-    outcome: { status: 500, body: "until the end" },
-  },
+const UNANSWERED = { status: null };
+const HINTS = "HTTP/1.1 103 Early Hints\r\n\r\n";
+/** `more` comes without end after the bytes; where it is not given the receiver hangs up. */
+const OUTCOMES: [name: string, outcome: object, bytes: string, more?: string][] = [
+  ["hangs up without a word", UNANSWERED, ""],
+  ["speaks something else", UNANSWERED, "220 mail.example.com ESMTP\r\n"],
+  ["never ends its headers", UNANSWERED, "HTTP/1.1 200 OK\r\n", `X-Filler: ${"y".repeat(1_000)}\r\n`],
+  ["never ends its status line", UNANSWERED, "HTTP/1.1 200 ", "y".repeat(1_000)],
+  ["wants another protocol", UNANSWERED, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", ""],
+  ["dies in the middle of its answer", { status: 200, body: "half" }, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf"],
+  ["gives early hints first", { status: 204, body: "" }, `${HINTS}HTTP/1.1 204 No Content\r\n\r\n`],
+  ["gives early hints without end", { status: null, error: "The connection failed: TOO_MANY_1XX." }, HINTS, HINTS.repeat(100)],
+  ["ends its answer by hanging up", { status: 500, body: "until the end" }, "HTTP/1.1 500 No\r\n\r\nuntil the end"],
 ];
 
-for (const { name, bytes, filler = "", closes, outcome } of OUTCOMES) {
+for (const [name, outcome, bytes, more] of OUTCOMES) {
   test(`a receiver that ${name} is dealt with`, async () => {
     const pour = (socket: { write(text: string): number }) => {
-      if (filler !== "") while (socket.write(filler) === filler.length);
+      if (more) while (socket.write(more) === more.length);
     };
     using receiver = startRawReceiver((socket) => {
       socket.write(bytes);
-      if (closes) socket.end();
+      if (more === undefined) socket.end();
       else pour(socket);
     }, pour);
-    expect(await post(publicUrl(receiver.url), OUTSIDE)).toMatchObject(outcome as object);
+    expect(await post(publicUrl(receiver.url), OUTSIDE)).toMatchObject(outcome);
   });
 }
 
