@@ -10,7 +10,7 @@
 import { nextTurn } from "../lib/clock.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Permit } from "../lib/fair-semaphore.ts";
-import { largest } from "../lib/largest.ts";
+import { kthLargest } from "../lib/kth-largest.ts";
 import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
@@ -140,7 +140,7 @@ const LEFT_OUT = -1;
  * first `few` are sorted alone.
  */
 function* inOrder(candidates: readonly Candidate[], scores: Float64Array, few: number): Generator<number> {
-  const bar = Math.max(largest(scores, few), 0);
+  const bar = Math.max(kthLargest(scores, few), 0);
   const between = (from: number, to: number) => {
     const found: number[] = [];
     for (let i = 0; i < scores.length; i++) if ((scores[i] as number) >= from && (scores[i] as number) < to) found.push(i);

@@ -14,7 +14,7 @@
  */
 import { DIMENSION } from "../embeddings/embedder.ts";
 import type { BareId } from "../lib/ids.ts";
-import { largest } from "../lib/largest.ts";
+import { kthLargest } from "../lib/kth-largest.ts";
 import { Arena, roundedUp } from "./arena.ts";
 import type { Candidate } from "./candidates.ts";
 import { HEAD, storedEmbedding, TAIL } from "./encoding.ts";
@@ -164,7 +164,7 @@ export class Scope {
     const cosines = this.#cosines(query);
     const found: Candidate[] = [];
     const further: Candidate[] = [];
-    const bar = this.size > limit ? Math.max(largest(cosines, limit), -Number.MAX_VALUE) : -Number.MAX_VALUE;
+    const bar = this.size > limit ? Math.max(kthLargest(cosines, limit), -Number.MAX_VALUE) : -Number.MAX_VALUE;
     let tied = 0;
     for (let position = 0; position < cosines.length; position++) {
       const cosine = cosines[position] as number;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { largest } from "../../../src/lib/largest.ts";
+import { kthLargest } from "../../../src/lib/kth-largest.ts";
 
 test("the nth largest number is the one that sorting puts there, with equal ones and infinities among them", () => {
   const number = fc.oneof(fc.integer({ min: -3, max: 3 }), fc.double({ noNaN: true }));
@@ -9,12 +9,12 @@ test("the nth largest number is the one that sorting puts there, with equal ones
       const count = 1 + (pick % numbers.length);
       const before = Float64Array.from(numbers);
       const sorted = numbers.toSorted((a, b) => b - a);
-      expect(largest(before, count) === sorted[count - 1]).toBe(true);
+      expect(kthLargest(before, count) === sorted[count - 1]).toBe(true);
       expect(before).toEqual(Float64Array.from(numbers));
     }),
   );
 });
 
 test("of fewer numbers than asked for none is kept out", () => {
-  expect([largest(Float64Array.of(1, 2), 3), largest(new Float64Array(0), 1)]).toEqual([-Infinity, -Infinity]);
+  expect([kthLargest(Float64Array.of(1, 2), 3), kthLargest(new Float64Array(0), 1)]).toEqual([-Infinity, -Infinity]);
 });
