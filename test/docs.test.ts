@@ -12,7 +12,7 @@ import { openApiSchema, type SchemaComponents } from "../src/http/openapi-schema
 import { OneOf, UserObject } from "../src/http/types.ts";
 import { validator } from "../src/http/validate.ts";
 import { ERRORS, type ErrorCode } from "../src/lib/errors.ts";
-import { WEBHOOK_DEFAULTS } from "../src/webhooks/policy.ts";
+import { DEFAULTS } from "../src/settings/schema.ts";
 import { signatureHeaders } from "../src/webhooks/signature.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { checker, resolved, type OpenApi, type Operation } from "./support/documented.ts";
@@ -151,8 +151,8 @@ test("the document says what a receiver of webhooks gets, and when it is tried a
   const signed = Object.keys(signatureHeaders(["a secret of webhooks"], { id: "evt_1", timestampSeconds: 0, body: "" }));
   expect(signed.filter((name) => !description.includes(`\`${name}\``))).toEqual([]);
   const spoken = (text: string) => text.replaceAll(/(\d+)([a-z])/g, (_, count, unit) => `${count} ${unit === "m" ? "min" : unit}`);
-  const waits = WEBHOOK_DEFAULTS.retry_schedule.split(",").map(spoken);
-  expect(description).toContain(`within ${spoken(WEBHOOK_DEFAULTS.timeout)}, and what fails`);
+  const waits = DEFAULTS["webhooks.retry_schedule"].split(",").map(spoken);
+  expect(description).toContain(`within ${spoken(DEFAULTS["webhooks.timeout"])}, and what fails`);
   expect(description.replaceAll(/\s+/g, " ")).toContain(`after ${waits.slice(0, -1).join(", ")} and ${waits.at(-1)}.`);
 });
 

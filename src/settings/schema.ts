@@ -20,7 +20,7 @@ import { firstCodePoints } from "../lib/text.ts";
 import { withoutQuery } from "../lib/urls.ts";
 import { DURABILITIES } from "../storage/durability.ts";
 import type { SettingsRow } from "../storage/tables.ts";
-import { parseSchedule, parseTimeout, SCHEDULE_FORM, TIMEOUT_FORM, WEBHOOK_DEFAULTS } from "../webhooks/policy.ts";
+import { parseSchedule, parseTimeout, SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
 
 export interface Setting<Value = unknown> {
   readonly schema: TSchema;
@@ -137,19 +137,20 @@ export const SETTINGS = {
   ),
   "webhooks.allow_private": atRunTime(
     yesOrNo,
-    WEBHOOK_DEFAULTS.allow_private,
+    false,
     "Whether webhooks may lead into private networks, and to this machine wherever the server listens. Then every holder of an admin key can have the server call what only it can reach. Addresses of cloud metadata services stay refused.",
     { variable: "CAIRN_WEBHOOK_ALLOW_PRIVATE" },
   ),
   "webhooks.timeout": atRunTime(
     formed(TIMES_LENGTH_MAX, TIMEOUT_FORM, (text) => parseTimeout(text) !== undefined),
-    WEBHOOK_DEFAULTS.timeout,
+    "15s",
     `How long a receiver has to answer an attempt: ${TIMEOUT_FORM}.`,
     { variable: "CAIRN_WEBHOOK_TIMEOUT" },
   ),
   "webhooks.retry_schedule": atRunTime(
     formed(TIMES_LENGTH_MAX, SCHEDULE_FORM, (text) => parseSchedule(text) !== undefined),
-    WEBHOOK_DEFAULTS.retry_schedule,
+    // 27 h 35 min in all: long enough to outlive a receiver's bad night.
+    "5s,5m,30m,2h,5h,10h,10h",
     `The waits before each further attempt: ${SCHEDULE_FORM}. A wait that has begun stays as it is.`,
     { variable: "CAIRN_WEBHOOK_RETRY_SCHEDULE" },
   ),
@@ -263,9 +264,13 @@ export function storedSettingsProblem(row: SettingsRow): { param: string; messag
 }
 
 /** Stored settings without those that are wrong: what the environment says of them, or the default, holds then. */
-export function withoutWrongSettings(row: SettingsRow): SettingsRow | undefined {
+export function withoutWrongSettings(row: SettingsRow): SettingsRow {
   const { param } = storedSettingsProblem(row) ?? {};
   if (param === undefined) return row;
-  const { [param]: wrong, ...others } = row;
-  return wrong === undefined ? undefined : withoutWrongSettings(others);
+  if (!Object.hasOwn(row, param)) return {};
+  const others = { ...row };
+  delete others[param];
+  // A key goes to no server but the one it was given for, and that is not known now.
+  if (param === "embedding.base_url") delete others["embedding.api_key"];
+  return withoutWrongSettings(others);
 }

@@ -10,8 +10,8 @@ import type { EmbeddingSettings } from "../embeddings/provider-settings.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { Store } from "../storage/store.ts";
 import { settings, type SettingsRow } from "../storage/tables.ts";
-import { policyOf, type WebhookPolicy } from "../webhooks/policy.ts";
-import { DEFAULTS, membersOf, SETTING_NAMES, SETTINGS } from "./schema.ts";
+import { webhookPolicy, type WebhookPolicy } from "../webhooks/policy.ts";
+import { DEFAULTS, membersOf, SETTING_NAMES, SETTINGS, withoutWrongSettings } from "./schema.ts";
 import type { GivenSettings, Setting, SettingChanges, SettingName, SettingValues } from "./schema.ts";
 
 export type Source = "default" | "environment" | "setting";
@@ -36,7 +36,8 @@ export class EffectiveSettings {
     this.#given = { ...(isForThisServer ? environment : others), ...row };
     this.values = { ...DEFAULTS, ...this.#given };
     this.embedding = membersOf("embedding", this.#given);
-    this.webhooks = policyOf(membersOf("webhooks", this.#given));
+    const { "webhooks.allow_private": allowPrivate, "webhooks.timeout": timeout, "webhooks.retry_schedule": schedule } = this.values;
+    this.webhooks = webhookPolicy(allowPrivate, timeout, schedule);
   }
 
   sourceOf(name: SettingName): Source {
@@ -108,7 +109,8 @@ export class Settings {
 
   /** The effective settings after these changes. */
   with(changes: SettingChanges, reader: Reader = this.#store.latest): EffectiveSettings {
-    return new EffectiveSettings(this.#environment, this.#changed(reader.get(settings, ROW) ?? {}, changes));
+    const row = withoutWrongSettings(reader.get(settings, ROW) ?? {});
+    return new EffectiveSettings(this.#environment, this.#changed(row, changes));
   }
 
   /** Writes changes; `reload` makes them effective once they are committed. */

@@ -332,7 +332,7 @@ test("a session without any state gets an empty one, and can be read and go", as
   await cairn.ok(cairn.delete(`/v1/sessions/${id}`));
 });
 
-test("settings that make no sense are taken back, and the others stay", async () => {
+test("settings that make no sense are taken back, a key with the server it was for, and the others stay", async () => {
   const row = store.latest.get(settings, "current");
   await store.commit(NO_HOME, (tx) =>
     tx.put(settings, "current", {
@@ -340,6 +340,7 @@ test("settings that make no sense are taken back, and the others stay", async ()
       max_body_bytes: 1,
       "embedding.model": "m",
       "embedding.base_url": "nope",
+      "embedding.api_key": "sk-for-nope",
       "webhooks.timeout": "soon",
     }),
   );

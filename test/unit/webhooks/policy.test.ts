@@ -1,24 +1,16 @@
 import { expect, test } from "bun:test";
-import { parseSchedule, parseTimeout, policyOf } from "../../../src/webhooks/policy.ts";
+import { DEFAULTS } from "../../../src/settings/schema.ts";
+import { parseSchedule, parseTimeout, webhookPolicy } from "../../../src/webhooks/policy.ts";
 
 const HOURS = 3_600_000;
-const DEFAULTS = {
-  allowPrivate: false,
-  timeoutMs: 15_000,
-  schedule: [5_000, 300_000, 1_800_000, 2 * HOURS, 5 * HOURS, 10 * HOURS, 10 * HOURS],
-};
 
-test("unless anything is said deliveries have 15 s, and are tried again for 27 h 35 min", () => {
-  expect(policyOf({})).toEqual(DEFAULTS);
-});
-
-test("what is said takes the place of the defaults, each for itself", () => {
-  expect(policyOf({ timeout: "500ms", allow_private: true })).toEqual({ ...DEFAULTS, allowPrivate: true, timeoutMs: 500 });
-  expect(policyOf({ retry_schedule: "1s,2m" })).toEqual({ ...DEFAULTS, schedule: [1_000, 120_000] });
-});
-
-test("what makes no sense, as the file of an import may have it, counts as not said", () => {
-  expect(policyOf({ timeout: "soon", retry_schedule: "5s,,1m" })).toEqual(DEFAULTS);
+test("unless anything is set deliveries have 15 s, and are tried again for 27 h 35 min", () => {
+  const { "webhooks.timeout": timeout, "webhooks.retry_schedule": schedule } = DEFAULTS;
+  expect(webhookPolicy(false, timeout, schedule)).toEqual({
+    allowPrivate: false,
+    timeoutMs: 15_000,
+    schedule: [5_000, 300_000, 1_800_000, 2 * HOURS, 5 * HOURS, 10 * HOURS, 10 * HOURS],
+  });
 });
 
 test("a timeout is a time of at most an hour", () => {
