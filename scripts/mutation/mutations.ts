@@ -354,6 +354,20 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ["test/calls.test.ts"],
   },
   {
+    breaks: "a change needs no more than a key that reads",
+    file: "src/http/endpoint.ts",
+    find: 'scope: groupScope ?? (method === "GET" ? "read" : "write"),',
+    replace: 'scope: groupScope ?? "read",',
+    tests: [AUTHENTICATION],
+  },
+  {
+    breaks: "a field that a schema does not know reaches its operation",
+    file: "src/http/validate.ts",
+    find: "    const fields: Record<string, unknown> = {};",
+    replace: "    const fields: Record<string, unknown> = { ...input };",
+    tests: ["test/unit/http/validate.test.ts"],
+  },
+  {
     breaks: "write implies admin",
     file: "src/lib/scopes.ts",
     find: 'return scopes.includes(scope) || scopes.includes("admin");',
