@@ -18,7 +18,7 @@ import { hasScope, type Scope } from "../lib/scopes.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
-import { listOf, type Page } from "../storage/page.ts";
+import { pageOf, type Page } from "../storage/page.ts";
 import { apiKeys, deletedKeys, type ApiKeyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { commitFor, commitSecret, recordAdmin, type Caller, type Records } from "../traces/record.ts";
@@ -199,17 +199,12 @@ async function registerKey(records: Records, caller: Caller, secret: string, log
 /** Newest first. */
 export function listKeys({ store, lastUses }: Pick<KeyParts, "store" | "lastUses">, page: Page<KeyId>): JsonText {
   return store.read((reader) => {
-    const entries = reader.keys(byId, {
-      from: "",
-      to: page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter),
-      limit: page.limit + 1,
-      descending: true,
-    });
-    const items = entries.slice(0, page.limit).flatMap((entry) => {
+    const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
+    const items = reader.keys(byId, { from: "", to, limit: page.limit + 1, descending: true }).flatMap((entry) => {
       const row = reader.get(apiKeys, byId.recordOf(entry));
       return row === undefined ? [] : [{ id: row.id, json: keyJson(row, lastUseOf(row, lastUses)) }];
     });
-    return listOf(items, entries.length > page.limit);
+    return pageOf(items, page.limit);
   });
 }
 

@@ -132,7 +132,7 @@ export function behind(key: string): string {
 }
 
 /** The list envelope. `first_id` and `last_id` are null on an empty page, unless the search for records stopped at a `lastId`. */
-export function listOf(records: readonly Item[], hasMore: boolean, lastId = records.at(-1)?.id): JsonText {
+function listOf(records: readonly Item[], hasMore: boolean, lastId = records.at(-1)?.id): JsonText {
   const data = jsonArray(records.map((item) => item.json));
   return jsonWith({ object: "list" }, { data }, { has_more: hasMore, first_id: records[0]?.id ?? null, last_id: lastId ?? null });
 }

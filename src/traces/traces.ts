@@ -10,7 +10,7 @@ import { toIso } from "../lib/time.ts";
 import type { Reader } from "../storage/access.ts";
 import { hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
-import { listOf, type Page } from "../storage/page.ts";
+import { pageOf, type Page } from "../storage/page.ts";
 import { traces, type TraceRow } from "../storage/tables.ts";
 import { posting, type Posting } from "../storage/walk.ts";
 import { actionCode, actionOf, isAdminAction, TRACE_ACTIONS, type TraceAction } from "./events.ts";
@@ -39,8 +39,8 @@ export async function listTraces(
   page: Page<TraceId>,
 ): Promise<JsonText> {
   const { sessionId, userId, action } = filter;
-  if (sessionId !== undefined && !isId("sess", sessionId)) return listOf([], false);
-  if (!isAdmin && action !== undefined && isAdminAction(action)) return listOf([], false);
+  if (sessionId !== undefined && !isId("sess", sessionId)) return pageOf([], page.limit);
+  if (!isAdmin && action !== undefined && isAdminAction(action)) return pageOf([], page.limit);
   const actions = action === undefined ? TRACE_ACTIONS.filter((one) => isAdmin || !isAdminAction(one)) : [action];
   const of: Posting[] = [
     ...(sessionId === undefined ? [] : [posting(traces.index.bySession, bare(sessionId))]),

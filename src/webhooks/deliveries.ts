@@ -8,7 +8,7 @@ import { bare, isId, NO_HOME, withPrefix, type BareId, type Id } from "../lib/id
 import { toJson, type JsonText } from "../lib/json.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
-import { listOf, type Page } from "../storage/page.ts";
+import { pageOf, type Page } from "../storage/page.ts";
 import { deliveries, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import { commitFor, type Caller, type Records } from "../traces/record.ts";
 import { newDelivery, payloadJson, addEvent } from "./outbox.ts";
@@ -22,16 +22,16 @@ const TEST_EVENT = "webhook.test";
 
 /** Newest first. */
 export function listDeliveries({ store }: Records, webhookId: string, page: Page<DeliveryId>): JsonText {
-  const { key, rows } = store.read((reader) => {
+  return store.read((reader) => {
     const { key: webhook } = findWebhook(reader, webhookId);
     const to = webhook + (page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter));
-    return { key: webhook, rows: reader.rows(deliveries, { from: webhook, to, limit: page.limit + 1, descending: true }) };
+    const rows = reader.rows(deliveries, { from: webhook, to, limit: page.limit + 1, descending: true });
+    const items = rows.map(({ key, row }) => {
+      const delivery = key.slice(webhook.length);
+      return { id: withPrefix("dlv", delivery), json: deliveryJson(webhook, delivery, row) };
+    });
+    return pageOf(items, page.limit);
   });
-  const items = rows.slice(0, page.limit).map(({ key: rowKey, row }) => {
-    const delivery = rowKey.slice(key.length);
-    return { id: withPrefix("dlv", delivery), json: deliveryJson(key, delivery, row) };
-  });
-  return listOf(items, rows.length > page.limit);
 }
 
 /** Has a delivery made again, at once and with all its retries, whatever became of it before. Its event keeps its id. */

@@ -16,7 +16,7 @@ import { isoOrNull, toIso } from "../lib/time.ts";
 import { originOnly } from "../lib/urls.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
-import { listOf, type Page } from "../storage/page.ts";
+import { pageOf, type Page } from "../storage/page.ts";
 import { webhooks, type WebhookRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { EventType } from "../traces/events.ts";
@@ -99,8 +99,8 @@ export async function createWebhook(deps: WebhookDeps, caller: Caller, input: Ne
 export function listWebhooks({ store }: Records, page: Page<WebhookId>): JsonText {
   const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
   const rows = store.read((reader) => reader.rows(webhooks, { from: "", to, limit: page.limit + 1, descending: true }));
-  const items = rows.slice(0, page.limit).map(({ key, row }) => ({ id: withPrefix("whk", key), json: webhookJson(key, row) }));
-  return listOf(items, rows.length > page.limit);
+  const items = rows.map(({ key, row }) => ({ id: withPrefix("whk", key), json: webhookJson(key, row) }));
+  return pageOf(items, page.limit);
 }
 
 export function getWebhook({ store }: Records, id: string): JsonText {
