@@ -1,15 +1,14 @@
 /**
  * Loads the native add-ons inside the executable.
  *
- * The system loads a shared library from a file only, and the executable carries its add-ons inside itself. So each is
- * written out once and checked against the SHA-256 known at build time on every start: a file that was cut short or
- * changed is replaced, never loaded. It goes only into a directory that nobody else can write to, since anybody who can
- * change the file runs code as this process.
+ * The system loads a shared library only from a file. So each add-on is written out once, and checked on every start against
+ * the SHA-256 known at build time: a file that was cut short or changed is replaced, never loaded. The directory must be one
+ * that nobody else can write to, since who can change the file runs code as this process.
  *
- * From source nothing here runs: `import "lmdb"` finds its add-on under node_modules. In the executable the bundler
- * plugin (`scripts/native-plugin.ts`) puts calls of `loadNative` in place of those look-ups, and they happen while the
- * importing module is evaluated. Settings therefore have to be in place before a module that needs an add-on is
- * imported. They travel as environment data, which every Worker receives a copy of.
+ * From source nothing here runs: `import "lmdb"` finds its add-on under node_modules. In the executable the bundler plugin
+ * (`scripts/native-plugin.ts`) replaces such look-ups by calls of `loadNative`, which run while the importing module is
+ * evaluated. So `configureNative` is called before such a module is imported. Its settings travel as environment data, of
+ * which every Worker gets a copy.
  *
  * @module
  */
@@ -22,17 +21,17 @@ import { hasCode, messageOf } from "./errors.ts";
 
 const SETTINGS_KEY = "cairn.native";
 
-/** What each build of the vector add-on expects of the processor, fastest first (names as in /proc/cpuinfo). */
+const V3_FLAGS = ["avx2", "fma", "bmi2", "f16c", "movbe", "abm"];
+/** Processor flags that each build of the vector add-on needs, fastest first (names as in /proc/cpuinfo). */
 const SIMD_REQUIREMENTS = {
-  v4: ["avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"],
-  v3: ["avx2", "fma", "bmi2", "f16c", "movbe", "abm"],
+  v4: [...V3_FLAGS, "avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"],
+  v3: V3_FLAGS,
+  sse: [] as string[],
 } as const;
 
-/** Builds of the vector add-on for x86-64, by the level of the instruction set; `sse` runs everywhere. */
-export type SimdLevel = keyof typeof SIMD_REQUIREMENTS | "sse";
-
-/** Every level there is, for checking a setting. */
-export const SIMD_LEVELS: readonly SimdLevel[] = ["v4", "v3", "sse"];
+/** A build of the vector add-on for x86-64; `sse` runs everywhere. */
+export type SimdLevel = keyof typeof SIMD_REQUIREMENTS;
+export const SIMD_LEVELS = Object.keys(SIMD_REQUIREMENTS) as readonly SimdLevel[];
 
 /** How an operator can change where add-ons are unpacked, and which one is loaded. */
 export interface NativeSettings {
@@ -88,8 +87,7 @@ export function chosenSimdLevel(): SimdLevel {
 
 /** The best level for a processor with these flags. */
 export function bestSimdLevel(flags: ReadonlySet<string>): SimdLevel {
-  if (SIMD_REQUIREMENTS.v4.every((flag) => flags.has(flag)) && SIMD_REQUIREMENTS.v3.every((flag) => flags.has(flag))) return "v4";
-  return SIMD_REQUIREMENTS.v3.every((flag) => flags.has(flag)) ? "v3" : "sse";
+  return SIMD_LEVELS.find((level) => SIMD_REQUIREMENTS[level].every((flag) => flags.has(flag))) ?? "sse";
 }
 
 /** Flags of the first processor; none where /proc is not mounted, which leads to the level that runs everywhere. */
@@ -111,7 +109,9 @@ function settings(): NativeSettings {
 function candidateDirectories({ directory, dataDirectory }: NativeSettings): string[] {
   const ownName = `cairn-${process.geteuid?.()}`;
   const shared = [join(tmpdir(), ownName), join("/dev/shm", ownName)];
-  return [...(directory ? [directory] : []), ...(dataDirectory ? [join(dataDirectory, ".native")] : []), ...shared];
+  return [directory, dataDirectory && join(dataDirectory, ".native"), ...shared].filter(
+    (path): path is string => path !== undefined && path !== "",
+  );
 }
 
 /** Path of the add-on's verified file inside `directory`. */

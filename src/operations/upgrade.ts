@@ -1,9 +1,8 @@
 /**
- * Opens the store for serving, and brings it up to date first when an older Cairn has written it: a backup, then one migration
- * after the other.
+ * Opens the store for serving. A store of an older Cairn is brought up to date first: a backup, then each migration in turn.
  *
- * The newest backup before a version is kept: a start that is tried again and again must not fill the disk. `backups` may be
- * a link to a directory that other stores use too: a store deletes only what has its number in the name.
+ * Only the newest backup before a version is kept, so that repeated starts do not fill the disk. `backups` may be a link to a
+ * directory that other stores use too: a store deletes only files with its number in the name.
  *
  * @module
  */
@@ -60,7 +59,7 @@ async function backUpBefore({ to }: Migration, store: Store, clock: Clock, log: 
   assertRoom(store, backups);
   const number = await backupNumber(store);
   const isOwn = new RegExp(`^before-schema-\\d+-${number}-`);
-  // What an attempt before has left when it was killed.
+  // A killed attempt has left these.
   removeAbandoned(realpathSync(backups), (name) => isOwn.test(name));
   const kind = `before-schema-${to}-${number}-`;
   const name = `${kind}${toIso(clock.now()).replaceAll(/[-:]|\.\d+/g, "")}.cairn`;
@@ -74,7 +73,7 @@ async function backUpBefore({ to }: Migration, store: Store, clock: Clock, log: 
   return path;
 }
 
-/** Stands in the names of a store's own backups: several stores may keep theirs in one directory. */
+/** Returns the number in the names of a store's own backups. */
 async function backupNumber(store: Store): Promise<string> {
   const known = store.latest.get(meta, BACKUP_NUMBER);
   if (known !== undefined) return known;
@@ -88,7 +87,7 @@ function assertRoom(store: Store, backups: string): void {
   const needed = store.bytesUsed + FREE_BYTES_MIN;
   if (free >= needed) return;
   throw new OperationError(
-    `The store in ${store.directory} has schema version ${store.schema} and is to be changed, after a backup. That needs ${megabytes(needed)} ` +
+    `The store in ${store.directory} has schema version ${store.schema} and has to be migrated, after a backup. That needs ${megabytes(needed)} ` +
       `in ${backups}, and ${megabytes(free)} are free. Nothing was changed. Make room, or make ${backups} a link to a directory where there is.`,
   );
 }
