@@ -14,6 +14,14 @@ const keyed = (idempotencyKey: string, more: RequestOptions = {}): RequestOption
 
 const isReplay = ({ headers }: Answer) => headers.get("idempotency-replayed") === "true";
 
+function expectReplay(again: Answer, first: Answer): void {
+  expect({ replay: isReplay(again), status: again.status, body: again.body }).toEqual({
+    replay: true,
+    status: first.status,
+    body: first.body,
+  });
+}
+
 /** What can be seen of changes: records, their audit trail, and what waits for webhooks. */
 function counts({ service: { store } }: Cairn) {
   return { sessions: store.count(sessions), traces: store.count(traces), outbox: store.count(outbox), kept: store.count(idempotency) };
@@ -72,21 +80,13 @@ for (const [name, prepare] of Object.entries(CHANGES)) {
     using commits = spyOn(cairn.service.store, "commit");
     const first = await cairn.request(method, path, keyed("k", { body }));
     // The change and the answer that is kept are one.
-    expect({ success: first.status < 300, replay: isReplay(first), commits: commits.mock.calls.length }).toEqual({
-      success: true,
-      replay: false,
-      commits: 1,
-    });
+    expect([first.status < 300, isReplay(first), commits.mock.calls.length]).toEqual([true, false, 1]);
     const after = counts(cairn);
     expect(after).toMatchObject({ traces: before.traces + left, kept: before.kept + 1 });
 
     cairn.clock.advance({ hours: 23 });
     const again = await cairn.request(method, path, keyed("k", { body }));
-    expect({ status: again.status, replay: isReplay(again), body: again.body }).toEqual({
-      status: first.status,
-      replay: true,
-      body: first.body,
-    });
+    expectReplay(again, first);
     expect(counts(cairn)).toEqual(after);
   });
 }
@@ -110,22 +110,21 @@ test("a replay is the first answer byte for byte, under the new request's own id
   expect(again.headers.get("x-request-id")).toBe("again");
 });
 
-const others: { name: string; method: string; path: string; body?: unknown; raw?: string }[] = [
-  { name: "another body", method: "POST", path: "/v1/sessions", body: { agent_id: "b" } },
-  { name: "the same body with other white space", method: "POST", path: "/v1/sessions", raw: '{ "agent_id": "a" }' },
-  { name: "no body", method: "POST", path: "/v1/sessions" },
-  { name: "another path", method: "POST", path: "/v1/memory", body: { agent_id: "a" } },
-  { name: "another query", method: "POST", path: "/v1/sessions?x=1", body: { agent_id: "a" } },
-  { name: "another method", method: "PATCH", path: "/v1/sessions/none", body: { agent_id: "a" } },
-];
+const OTHERS: Record<string, [method: string, path: string, options: RequestOptions]> = {
+  "another body": ["POST", "/v1/sessions", { body: { agent_id: "b" } }],
+  "the same body with other white space": ["POST", "/v1/sessions", { raw: '{ "agent_id": "a" }' }],
+  "no body": ["POST", "/v1/sessions", {}],
+  "another path": ["POST", "/v1/memory", { body: { agent_id: "a" } }],
+  "another query": ["POST", "/v1/sessions?x=1", { body: { agent_id: "a" } }],
+  "another method": ["PATCH", "/v1/sessions/none", { body: { agent_id: "a" } }],
+};
 
-for (const { name, ...request } of others) {
+for (const [name, [method, path, options]] of Object.entries(OTHERS)) {
   test(`a key that was used cannot be used for another request: ${name}`, async () => {
     await using cairn = await startCairn();
     await cairn.ok(cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k")));
     const before = counts(cairn);
-    const { method, path, ...content } = request;
-    const answer = await cairn.request(method, path, keyed("k", { ...content, headers: { "content-type": "application/json" } }));
+    const answer = await cairn.request(method, path, keyed("k", { ...options, headers: { "content-type": "application/json" } }));
     const message = 'Idempotency-Key "k" was used for another method, path or body.';
     expect(errorOf(answer)).toEqual({ status: 400, code: "invalid_request", message, param: "Idempotency-Key" });
     expect(counts(cairn)).toEqual(before);
@@ -198,7 +197,7 @@ test("a change that found nothing to change is not made when it is sent again", 
   const first = await send();
   await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { metadata: { a: 2 } }));
   const again = await send();
-  expect({ status: again.status, replay: isReplay(again), body: again.body }).toEqual({ status: 200, replay: true, body: first.body });
+  expectReplay(again, first);
   expect(await cairn.session(id)).toMatchObject({ metadata: { a: 2 } });
 });
 
@@ -266,29 +265,22 @@ test("a revoked API key gets no replay", async () => {
   expect((await cairn.post("/v1/sessions", { agent_id: "a" }, keyed("k", { key: made.key }))).status).toBe(401);
 });
 
-const secrets: { name: string; member: "key" | "secret"; prepare: (cairn: Cairn) => Promise<{ path: string; body: unknown }> }[] = [
-  { name: "create an API key", member: "key", prepare: async () => ({ path: "/v1/api_keys", body: { name: "n" } }) },
-  {
-    name: "roll an API key",
-    member: "key",
-    prepare: async (cairn) => ({ path: `/v1/api_keys/${(await cairn.ok(cairn.post("/v1/api_keys", {}))).id}/roll`, body: {} }),
-  },
-  {
-    name: "create a webhook",
-    member: "secret",
-    prepare: async () => ({ path: "/v1/webhooks", body: { url: "http://127.0.0.1:1/", events: ["turn.added"] } }),
-  },
-  {
-    name: "rotate a secret",
-    member: "secret",
-    prepare: async (cairn) => {
-      const made = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:1/", events: ["turn.added"] }));
-      return { path: `/v1/webhooks/${made.id}/rotate_secret`, body: {} };
-    },
-  },
-];
+const NEW_WEBHOOK = { url: "http://127.0.0.1:1/", events: ["turn.added"] };
 
-for (const { name, member, prepare } of secrets) {
+const SECRETS: Record<string, [member: "key" | "secret", prepare: (cairn: Cairn) => Promise<{ path: string; body: unknown }>]> = {
+  "create an API key": ["key", async () => ({ path: "/v1/api_keys", body: { name: "n" } })],
+  "roll an API key": [
+    "key",
+    async (cairn) => ({ path: `/v1/api_keys/${(await cairn.ok(cairn.post("/v1/api_keys", {}))).id}/roll`, body: {} }),
+  ],
+  "create a webhook": ["secret", async () => ({ path: "/v1/webhooks", body: NEW_WEBHOOK })],
+  "rotate a secret": [
+    "secret",
+    async (cairn) => ({ path: `/v1/webhooks/${(await cairn.ok(cairn.post("/v1/webhooks", NEW_WEBHOOK))).id}/rotate_secret`, body: {} }),
+  ],
+};
+
+for (const [name, [member, prepare]] of Object.entries(SECRETS)) {
   test(`a secret is given again to who asks again, across a restart too, and is kept encrypted: ${name}`, async () => {
     await using cairn = await startCairn();
     const { path, body } = await prepare(cairn);
@@ -298,11 +290,7 @@ for (const { name, member, prepare } of secrets) {
     await cairn.restart();
     cairn.clock.advance({ hours: 24, ms: -1 });
     const again = await cairn.post(path, body, keyed("ask-until-answered"));
-    expect({ replay: isReplay(again), status: again.status, body: again.body }).toEqual({
-      replay: true,
-      status: first.status,
-      body: first.body,
-    });
+    expectReplay(again, first);
 
     const kept = JSON.stringify(cairn.service.store.latest.rows(idempotency, { from: "", to: AFTER_ALL }));
     const files = readdirSync(cairn.directory, { recursive: true, encoding: "utf8" })
@@ -331,7 +319,7 @@ for (const key of ["a", "a ~", "x".repeat(255), "8e03978e-40d5-43e8-bc93-6894a57
     await using cairn = await startCairn();
     const first = await cairn.post("/v1/sessions", { agent_id: "a" }, keyed(key));
     const again = await cairn.post("/v1/sessions", { agent_id: "a" }, keyed(key));
-    expect({ status: first.status, replay: isReplay(again), body: again.body }).toEqual({ status: 201, replay: true, body: first.body });
+    expectReplay(again, first);
   });
 }
 
