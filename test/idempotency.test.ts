@@ -144,19 +144,6 @@ test("a key stands for one method, whatever methods a path may know one day", as
   });
 });
 
-test("a hundred copies sent at once are one change with one answer", async () => {
-  await using cairn = await startCairn();
-  const session = await cairn.createSession();
-  const before = counts(cairn);
-  const body = { session_id: session.id, content: "They like tea." };
-  const answers = await Promise.all(Array.from({ length: 100 }, () => cairn.post("/v1/memory", body, keyed("k"))));
-  expect(new Set(answers.map((answer) => JSON.stringify([answer.status, answer.body]))).size).toBe(1);
-  expect(answers[0]?.status).toBe(201);
-  expect(answers.filter((answer) => !isReplay(answer))).toHaveLength(1);
-  expect(counts(cairn)).toMatchObject({ traces: before.traces + 1, kept: before.kept + 1 });
-  expect(await cairn.session(session.id)).toMatchObject({ memory_count: 1 });
-});
-
 test("another request that comes while the first is under way waits, and is refused", async () => {
   await using cairn = await startCairn();
   const [first, other] = await Promise.all([
