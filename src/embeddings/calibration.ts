@@ -33,13 +33,13 @@ export type Embed = (texts: string[], kind: TextKind) => Promise<Float32Array[]>
 /** Measures a provider with two calls of `embed`. The same vectors always give the same figures. */
 export async function calibrate(embed: Embed): Promise<MeasuredCosines> {
   const pairs = [...RELATED_PROBES, ...UNRELATED_PROBES];
-  const distinct = Array.from(new Set(pairs.map(({ query }) => query)));
-  const queries = await embed(distinct, "query");
-  const memories = await embed(
-    pairs.map(({ memory }) => memory),
-    "memory",
-  );
-  const cosines = pairs.map(({ query }, i) => cosine(queries[distinct.indexOf(query)]!, memories[i]!));
+  const vectors = (kind: TextKind) =>
+    embed(
+      pairs.map((pair) => pair[kind]),
+      kind,
+    );
+  const [queries, memories] = [await vectors("query"), await vectors("memory")];
+  const cosines = queries.map((query, i) => cosine(query, memories[i]!));
   return measure(cosines.slice(0, RELATED_PROBES.length), cosines.slice(RELATED_PROBES.length));
 }
 
@@ -76,8 +76,8 @@ function bestBetween(related: readonly number[], unrelated: readonly number[]): 
 }
 
 /**
- * Words count a quarter beside a model's vectors, which know synonyms and context better than the table does: enough for a
- * name or an id to decide between near equals, too little to carry a text that only shares words over the line.
+ * The weight of words in a score. A model's vectors know synonyms and context better than the table does; a quarter is enough for
+ * a name or an id to decide between near equals, and too little to carry a text that only shares words over the line.
  */
 const LEXICAL_SHARE = 0.25;
 

@@ -17,10 +17,6 @@ export interface EmbeddingServerOptions {
   base64?: "take" | "ignore" | "refuse";
   /** The key it asks for. */
   apiKey?: string;
-  /** More texts than this in a request are refused. */
-  textsMax?: number;
-  /** Longer texts are refused. */
-  textLengthMax?: number;
 }
 
 export interface EmbeddingRequest {
@@ -86,13 +82,10 @@ const embedder = localEmbedder;
 
 export class EmbeddingServer implements AsyncDisposable {
   readonly requests: EmbeddingRequest[] = [];
-  /** How many requests it had before it at once, at most. */
-  underWayMax = 0;
   readonly #options: EmbeddingServerOptions;
   readonly #server: Bun.Server<undefined>;
   readonly #next: Behaviour[] = [];
   #always: Behaviour | undefined;
-  #underWay = 0;
   #arrivals: { count: number; resolve: () => void }[] = [];
 
   constructor(options: EmbeddingServerOptions) {
@@ -119,7 +112,7 @@ export class EmbeddingServer implements AsyncDisposable {
     this.#always = behaviour;
   }
 
-  /** Waits until so many requests have come since it was started. */
+  /** Waits until that many requests have come since it was started. */
   async arrived(count: number): Promise<void> {
     if (this.requests.length >= count) return;
     await new Promise<void>((resolve) => this.#arrivals.push({ count, resolve }));
@@ -137,18 +130,13 @@ export class EmbeddingServer implements AsyncDisposable {
     };
     this.requests.push(recorded);
     for (const { count, resolve } of this.#arrivals) if (this.requests.length >= count) resolve();
-    this.underWayMax = Math.max(this.underWayMax, ++this.#underWay);
-    try {
-      const behaviour = this.#next.shift() ?? this.#always;
-      const usual = () => this.#usual(recorded);
-      return await (behaviour === undefined ? usual() : behaviour(recorded, usual));
-    } finally {
-      this.#underWay--;
-    }
+    const behaviour = this.#next.shift() ?? this.#always;
+    const usual = () => this.#usual(recorded);
+    return behaviour === undefined ? usual() : behaviour(recorded, usual);
   }
 
   #usual({ path, headers, body }: EmbeddingRequest): Response {
-    const { length = 1536, dimensions = "ignore", base64 = "take", apiKey, textsMax = 2048, textLengthMax = Infinity } = this.#options;
+    const { length = 1536, dimensions = "ignore", base64 = "take", apiKey } = this.#options;
     const refuse = (status: number, message: string, param?: string) =>
       Response.json({ error: { message, type: "invalid_request_error", param: param ?? null, code: null } }, { status });
     if (path !== "/v1/embeddings") return refuse(404, `Invalid URL (POST ${path})`);
@@ -159,8 +147,6 @@ export class EmbeddingServer implements AsyncDisposable {
     if (base64 === "refuse" && body.encoding_format !== undefined)
       return refuse(400, "base64 encoding is not currently supported", "encoding_format");
     if (body.input.includes("")) return refuse(400, "Input cannot be an empty string.", "input");
-    if (body.input.length > textsMax) return refuse(413, `batch size ${body.input.length} > maximum allowed batch size ${textsMax}`);
-    if (body.input.some((text) => text.length > textLengthMax)) return refuse(400, "the input length exceeds the context length", "input");
     const given = dimensions === "take" ? (body.dimensions ?? length) : length;
     const isBase64 = base64 === "take" && body.encoding_format === "base64";
     const data = body.input.map((text, index) => {

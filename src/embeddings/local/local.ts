@@ -246,7 +246,7 @@ export function spellings(text: string, kind: "memory" | "query"): Map<TermId, s
   return spelled;
 }
 
-/** From the first to the last letter or digit of what stands between spaces. */
+/** From the first to the last letter or digit of a run without spaces. */
 const WRITTEN_PIECE = /[\p{L}\p{N}](?:[^\s]{0,80}[\p{L}\p{N}\p{M}])?/gu;
 
 /** Two characters of a script without spaces are one term and have at most this many units; more are several terms. */

@@ -64,7 +64,7 @@ export function tooLate(ms: number): ProviderError {
   return new ProviderError("timeout", `The embedding provider did not answer within ${seconds} s`, { isTransient: true });
 }
 
-/** For what is asked of a client that was closed. */
+/** Every call of a closed client fails with it. */
 export function closed(): ProviderError {
   return new ProviderError("unreachable", "The embedding provider is no longer used");
 }

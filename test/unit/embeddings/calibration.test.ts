@@ -212,7 +212,7 @@ test("a provider is measured through its API with the prefixes of each kind, and
       resolve: () => Promise.resolve([]),
     });
     const calibration = calibrationOf(await calibrate((texts, kind) => embedder.embed(texts, kind)));
-    expect(server.batches.flat().map((text) => text.slice(0, 3))).toEqual([...Array(40).fill("q: "), ...Array(60).fill("d: ")]);
+    expect(server.batches.flat().map((text) => text.slice(0, 3))).toEqual([...Array(60).fill("q: "), ...Array(60).fill("d: ")]);
     return await Promise.all(
       PAIRS.map(async ({ query, memory }) => {
         const [asked, { vector, terms }] = await Promise.all([embedder.embedQuery(query), embedder.embedMemory(memory)]);
