@@ -95,6 +95,8 @@ export class Store {
   readonly #rows = new RowCache();
   #bytesWritten = 0;
   #queue: QueuedCommit[] = [];
+  /** Whether a transaction is under way, or about to begin. */
+  #isScheduled = false;
   #spaceCheckedAt = Number.NEGATIVE_INFINITY;
   #hasRoom = true;
   /** Why the last commit failed; undefined once one has succeeded. */
@@ -291,13 +293,17 @@ export class Store {
     this.#refuseWhatMustFail();
     return new Promise<Result>((resolve, reject) => {
       this.#queue.push({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
-      // The first one in the queue has scheduled a transaction already.
-      if (this.#queue.length === 1) this.#scheduleTransaction();
+      this.#scheduleTransaction();
     });
   }
 
-  /** In a microtask, since a transaction that begins inside another would be a part of it. */
+  /**
+   * In a microtask, since a transaction that begins inside another would be a part of it; and one after the other: of one that was
+   * handed to lmdb-js meanwhile the callback would run before the answers of the last are sent, and with fewer commits.
+   */
   #scheduleTransaction(): void {
+    if (this.#isScheduled || this.#queue.length === 0) return;
+    this.#isScheduled = true;
     queueMicrotask(() => void this.#commitQueued());
   }
 
@@ -307,7 +313,6 @@ export class Store {
     try {
       await this.#transaction(() => {
         commits = this.#queue.splice(0, COMMITS_PER_TRANSACTION);
-        if (this.#queue.length > 0) this.#scheduleTransaction();
         const stored = this.#insideTransaction();
         for (const commit of commits) {
           for (const write of this.#run(commit, stored)) {
@@ -326,6 +331,8 @@ export class Store {
       this.#rows.release(written);
       for (const { reject } of commits ?? this.#queue.splice(0)) reject(refusal);
     }
+    this.#isScheduled = false;
+    this.#scheduleTransaction();
   }
 
   /**
