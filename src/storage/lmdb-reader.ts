@@ -33,38 +33,35 @@ export class Databases {
   }
 }
 
-interface LmdbReaderOptions {
-  readonly now: number;
-  readonly rows: RowCache;
-  /**
-   * `all`: rows that are read are cached; `committed`: inside a transaction, where only rows that no commit in flight has
-   * written are in the cache; `none`: another moment than now.
-   */
-  readonly cache: "all" | "committed" | "none";
-  readonly transaction?: Transaction | undefined;
-}
+/**
+ * What a reader takes from the cache. `all`: rows that are read are cached; `committed`: inside a transaction, where only rows that
+ * no commit in flight has written are in the cache; `none`: another moment than now.
+ */
+type Caching = "all" | "committed" | "none";
 
 export class LmdbReader implements Reader {
   readonly now: number;
   protected readonly databases: Databases;
-  readonly #options: LmdbReaderOptions;
-  /** For calls of lmdb-js; undefined is cheaper than an empty one. */
+  readonly #rows: RowCache;
+  readonly #caching: Caching;
+  /** An option of calls of lmdb-js; undefined is cheaper than an empty one. */
   protected readonly at: { transaction: Transaction } | undefined;
 
-  constructor(databases: Databases, options: LmdbReaderOptions) {
-    this.now = options.now;
+  /** @param now - Unix milliseconds */
+  constructor(databases: Databases, rows: RowCache, caching: Caching, now: number, transaction?: Transaction) {
+    this.now = now;
     this.databases = databases;
-    this.#options = options;
-    this.at = options.transaction === undefined ? undefined : { transaction: options.transaction };
+    this.#rows = rows;
+    this.#caching = caching;
+    this.at = transaction === undefined ? undefined : { transaction };
   }
 
   get<Row>(table: Readable<Row>, key: string): Row | undefined {
-    const { rows, cache } = this.#options;
-    const cached = cache === "none" ? undefined : rows.of(table.name)?.get(key);
+    const cached = this.#caching === "none" ? undefined : this.#rows.of(table.name)?.get(key);
     if (cached !== undefined) return cached.row as Row | undefined;
     const text = this.databases.of(table).get(key, this.at);
     const row = text === undefined ? undefined : table.decode(text);
-    if (cache === "all") rows.set(table.name, key, text, row);
+    if (this.#caching === "all") this.#rows.set(table.name, key, text, row);
     return row;
   }
 
@@ -82,11 +79,10 @@ export class LmdbReader implements Reader {
   }
 
   isEmpty(table: AnyTable): boolean {
-    const { rows, cache } = this.#options;
-    const known = cache === "none" ? undefined : rows.isEmpty(table.name);
+    const known = this.#caching === "none" ? undefined : this.#rows.isEmpty(table.name);
     if (known !== undefined) return known;
     const isEmpty = this.keys(table, FIRST).length === 0;
-    if (cache === "all") rows.setEmpty(table.name, isEmpty);
+    if (this.#caching === "all") this.#rows.setEmpty(table.name, isEmpty);
     return isEmpty;
   }
 
@@ -97,7 +93,7 @@ export class LmdbReader implements Reader {
     make: () => Result,
     bytesOf: (result: Result) => number,
   ): Result {
-    return this.#options.cache === "all" ? this.#options.rows.derived(table, key, row, make, bytesOf) : make();
+    return this.#caching === "all" ? this.#rows.derived(table, key, row, make, bytesOf) : make();
   }
 
   vectorBytes(memory: string): Uint8Array | undefined {

@@ -212,7 +212,7 @@ export class Store {
    * the store.
    */
   get latest(): Reader {
-    return new LmdbReader(this.#databases, { now: this.#clock.now(), rows: this.#rows, cache: "all" });
+    return new LmdbReader(this.#databases, this.#rows, "all", this.#clock.now());
   }
 
   /** One page of a list, in several scopes: other requests are answered in between. */
@@ -228,7 +228,7 @@ export class Store {
   snapshot(): Snapshot {
     this.refresh();
     const transaction: Transaction = this.#env.useReadTransaction();
-    return new Snapshot(this.#databases, { now: this.#clock.now(), rows: this.#rows, cache: "none", transaction });
+    return new Snapshot(this.#databases, this.#rows, "none", this.#clock.now(), transaction);
   }
 
   /**
@@ -447,8 +447,8 @@ export class Store {
     await this.commit(NO_HOME, (tx) => tx.put(meta, "schema", tx.get(meta, "schema") ?? String(SCHEMA_VERSION)));
   }
 
-  #insideTransaction(cache: "committed" | "none" = "committed"): Reader {
-    return new LmdbReader(this.#databases, { now: this.#clock.now(), rows: this.#rows, cache });
+  #insideTransaction(caching: "committed" | "none" = "committed"): Reader {
+    return new LmdbReader(this.#databases, this.#rows, caching, this.#clock.now());
   }
 
   /** The same ids for each run of a work. */
