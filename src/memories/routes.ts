@@ -18,7 +18,7 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
   return [
     memories.post("/v1/memory", {
       summary: "Add a memory",
-      description: "Search finds it as soon as this is answered.",
+      description: "Search finds it once this is answered.",
       status: 201,
       body: NewMemory,
       response: Memory,

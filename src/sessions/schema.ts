@@ -26,7 +26,7 @@ export const Session = Type.Object(
     agent_id: AgentId,
     user_id: OrNull(Type.String({ description: "null when none was given.", examples: ["user-42"] })),
     created_at: Timestamp("When the session was created."),
-    updated_at: Timestamp("Moves on state, metadata, turn and memory changes."),
+    updated_at: Timestamp("When its state, metadata, turns or memories last changed."),
     state: State("The current state.", 0),
     state_version: Type.Integer({ description: "Version of `state`; 0 is the initial state.", examples: [0] }),
     metadata: Metadata("Custom metadata. A fork has `forked_from` and `forked_version` here."),

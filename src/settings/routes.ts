@@ -56,7 +56,7 @@ const SettingsChanges = Type.Object(
   {
     ...closed,
     title: "SettingsChanges",
-    description: "The settings to change. A null takes a setting back to the environment's or the default, and so does an empty text.",
+    description: "The settings to change. A null, or an empty text, resets a setting to the environment's value or the default.",
     examples: [REQUEST],
   },
 );
@@ -82,7 +82,7 @@ export function settingsEndpoints(parts: SettingsParts): Endpoint[] {
     settings.patch("/v1/settings", {
       summary: "Change the settings",
       description:
-        "Takes effect at once, without a restart. A null takes a setting back to the environment's or the default, and so does an empty text. An embedding provider is tried first; one that does not work is refused with the reason. What is said of webhooks holds from the next attempt on. A name that is no setting is refused.",
+        "Takes effect immediately, without a restart. A null, or an empty text, resets a setting to the environment's value or the default. An embedding provider is tried first; one that does not work is refused with the reason. Settings of webhooks apply from the next attempt on. Unknown settings are refused.",
       body: SettingsChanges,
       response: SettingsAnswer,
       run: ({ sent, caller }) => changeSettings(parts, caller, changesIn(sent)),
