@@ -38,22 +38,16 @@ interface ListedKey {
   last_used_at: string | null;
 }
 
-export async function keys([action, ...args]: readonly string[]): Promise<number> {
-  switch (action) {
-    case "create":
-      return create(args);
-    case "list":
-      return list(args);
-    case "roll":
-      return roll(args);
-    case "revoke":
-      return revoke(args);
-    default:
-      throw new UsageError("cairn keys knows create, list, roll and revoke");
-  }
+const ACTIONS = new Map(Object.entries({ create, list, roll, revoke }));
+
+export async function keys([name = "", ...args]: readonly string[]): Promise<number> {
+  const action = ACTIONS.get(name);
+  if (action === undefined) throw new UsageError("cairn keys knows create, list, roll and revoke");
+  await action(args);
+  return 0;
 }
 
-async function list(args: readonly string[]): Promise<number> {
+async function list(args: readonly string[]): Promise<void> {
   const config = readConfig(args);
   assertStore(config.dataDirectory);
   prepareOnce(config);
@@ -61,7 +55,6 @@ async function list(args: readonly string[]): Promise<number> {
   await withStore(config.dataDirectory, systemClock, async (store) => {
     for (const key of allKeys(store)) await print(lineOf(key));
   });
-  return 0;
 }
 
 /** Columns are two spaces apart; the name is last because it can be any text. */
@@ -79,7 +72,7 @@ function idFirst(action: string, [id, ...flags]: readonly string[]): [id: string
   return [id, ...flags];
 }
 
-function create(args: readonly string[]): Promise<number> {
+function create(args: readonly string[]): Promise<void> {
   const { flags } = parseFlags(args, { flags: ["name", "scopes", "tier", "expires", "rate-limit"] });
   const scopes = (flags["scopes"] ?? "read,write").split(",").map((text) => oneOf(SCOPES, text.trim(), "--scopes"));
   const tier = oneOf(TIERS, flags["tier"] ?? "enterprise", "--tier");
@@ -99,7 +92,7 @@ function create(args: readonly string[]): Promise<number> {
   });
 }
 
-function roll(args: readonly string[]): Promise<number> {
+function roll(args: readonly string[]): Promise<void> {
   const [id, ...rest] = idFirst("roll", args);
   const { flags } = parseFlags(rest, { flags: ["overlap"] });
   const overlapMs = overlapIn(flags["overlap"]);
@@ -111,7 +104,7 @@ function roll(args: readonly string[]): Promise<number> {
   });
 }
 
-function revoke(args: readonly string[]): Promise<number> {
+function revoke(args: readonly string[]): Promise<void> {
   const [id, ...rest] = idFirst("revoke", args);
   const { flags, has } = parseFlags(rest, { switches: ["force"] });
   return withStore(configOf(flags), async (records) => {
@@ -181,19 +174,18 @@ function* allKeys(store: Store): Generator<ListedKey> {
 type Work = (records: CommandDeps) => Promise<void>;
 
 /** @throws {OperationError} where there is no store */
-function withStore(config: Config, work: Work): Promise<number> {
+function withStore(config: Config, work: Work): Promise<void> {
   assertStore(config.dataDirectory);
   return withRecords(config, work);
 }
 
-async function withRecords(config: Config, work: Work): Promise<number> {
+async function withRecords(config: Config, work: Work): Promise<void> {
   prepareOnce(config);
   // Native parts now know where to unpack.
   const { openRecords } = await import("../service.ts");
   const records = await openRecords(config.dataDirectory, systemClock);
   try {
     await work(records);
-    return 0;
   } finally {
     await records.store.close();
   }

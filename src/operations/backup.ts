@@ -124,25 +124,19 @@ function assertCopy(path: string, options: { decode: boolean }, problem: string)
 async function describe(path: string): Promise<Description> {
   const file = await stat(path);
   if (!file.isFile()) throw new OperationError(`${path} is no backup file, but ${file.isDirectory() ? "a directory" : "something else"}.`);
-  const { size } = file;
-  const text = await Bun.file(path)
-    .slice(Math.max(0, size - DESCRIPTION_BYTES), size)
-    .text();
-  const description = parsed(text);
-  if (description === undefined) throw new OperationError(`${path} is no backup of Cairn's, or it was cut short. Nothing was changed.`);
-  if (description.cairn_backup !== FORMAT || description.schema > SCHEMA_VERSION) {
-    throw new OperationError(`${path} was written by Cairn ${description.cairn}, which is newer. Restore it with that one.`);
-  }
-  if (description.bytes !== size - DESCRIPTION_BYTES)
-    throw new OperationError(`${path} is damaged: its length is wrong. Nothing was changed.`);
-  return description;
+  const bytes = file.size - DESCRIPTION_BYTES;
+  const found: unknown = await Bun.file(path)
+    .slice(Math.max(0, bytes), file.size)
+    .json()
+    .catch(() => undefined);
+  if (!isDescription(found)) throw new OperationError(`${path} is no backup of Cairn's, or it was cut short. Nothing was changed.`);
+  if (found.cairn_backup !== FORMAT || found.schema > SCHEMA_VERSION)
+    throw new OperationError(`${path} was written by Cairn ${found.cairn}, which is newer. Restore it with that one.`);
+  if (found.bytes !== bytes) throw new OperationError(`${path} is damaged: its length is wrong. Nothing was changed.`);
+  return found;
 }
 
-function parsed(text: string): Description | undefined {
-  try {
-    const value = JSON.parse(text) as Partial<Description> | null;
-    return typeof value?.cairn_backup === "number" && typeof value.sha256 === "string" ? (value as Description) : undefined;
-  } catch {
-    return undefined;
-  }
+function isDescription(value: unknown): value is Description {
+  const { cairn_backup, sha256 } = (value ?? {}) as Partial<Description>;
+  return typeof cairn_backup === "number" && typeof sha256 === "string";
 }
