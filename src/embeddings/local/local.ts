@@ -27,7 +27,8 @@ import {
   WHOLE_WORTH,
 } from "../embedder.ts";
 import { MEANING_DIMENSION, mix, type Semantics, semantics } from "./semantics.ts";
-import { type Cut, type Term, TermCutter } from "./terms.ts";
+import type { Term } from "./term-table.ts";
+import { type Cut, TermCutter } from "./terms.ts";
 
 const WORD_PLACES = 1279;
 const LENGTH_PLACE = DIMENSION - 1;

@@ -67,7 +67,8 @@ export interface OpenCircuit {
 
 /** A text to be embedded, and the promise that its caller has. It rejects at the deadline at the latest. */
 class Call {
-  readonly #settled = Promise.withResolvers<Float32Array>();
+  readonly #outcome = Promise.withResolvers<Float32Array>();
+  readonly vector = this.#outcome.promise;
   readonly #cancelTimer: () => void;
   text: string;
   /** By `clock.elapsed()`. */
@@ -80,17 +81,12 @@ class Call {
     this.#cancelTimer = clock.timer(limitMs, () => this.settle(tooLate(limitMs)));
   }
 
-  get vector(): Promise<Float32Array> {
-    return this.#settled.promise;
-  }
-
   settle(outcome: Float32Array | Error): void {
     if (this.state !== "open") return;
     this.#cancelTimer();
-    const isEmbedded = outcome instanceof Float32Array;
-    this.state = isEmbedded ? "embedded" : "failed";
-    if (isEmbedded) this.#settled.resolve(outcome);
-    else this.#settled.reject(outcome);
+    this.state = outcome instanceof Error ? "failed" : "embedded";
+    if (outcome instanceof Error) this.#outcome.reject(outcome);
+    else this.#outcome.resolve(outcome);
   }
 }
 

@@ -3,21 +3,21 @@
  *
  * @module
  */
-export type ProviderErrorKind =
+/** Every kind, with what callers of the API may read of it: neither where the provider is nor what it says. */
+export const PUBLIC_REASON = {
   /** No connection, or a server that answers 5xx: it may pass. */
-  | "unreachable"
-  /** It did not answer in time. */
-  | "timeout"
+  unreachable: "cannot be reached, or fails",
+  timeout: "did not answer in time",
   /** It answers 429, or too many texts wait for it. */
-  | "rate_limited"
-  /** It does not take the API key. */
-  | "unauthorized"
-  /** Its address is one that is never called. */
-  | "forbidden"
-  /** It refuses the request: an unknown model, a text it does not take, options that cannot be. */
-  | "rejected"
-  /** Its answer cannot be used. */
-  | "bad_answer";
+  rate_limited: "is asked for more than it takes",
+  unauthorized: "does not take its API key",
+  forbidden: "is at an address that is never asked",
+  /** An unknown model, a text it does not take, options that cannot be. */
+  rejected: "refuses what it is asked for",
+  bad_answer: "gave an answer that cannot be used",
+} as const;
+
+export type ProviderErrorKind = keyof typeof PUBLIC_REASON;
 
 export interface ProviderErrorFacts {
   readonly status?: number;
@@ -30,17 +30,6 @@ export interface ProviderErrorFacts {
   /** The server complains of the length of a text. */
   readonly isTooLong?: boolean;
 }
-
-/** What every caller of the API may read: neither where the provider is nor what it says. */
-export const PUBLIC_REASON: Record<ProviderErrorKind, string> = {
-  unreachable: "cannot be reached, or fails",
-  timeout: "did not answer in time",
-  rate_limited: "is asked for more than it takes",
-  unauthorized: "does not take its API key",
-  forbidden: "is at an address that is never asked",
-  rejected: "refuses what it is asked for",
-  bad_answer: "gave an answer that cannot be used",
-};
 
 /** The message is for the operator, in the log and the settings: it never holds the API key, nor a text that was to be embedded. */
 export class ProviderError extends Error {
