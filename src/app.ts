@@ -22,7 +22,7 @@ import type { Idempotency } from "./http/idempotency.ts";
 import { Metrics } from "./http/metrics.ts";
 import { operationsOf, type Operation } from "./http/operation.ts";
 import { pathOf, routable } from "./http/path.ts";
-import { Pipeline, type Answer, type Exchange, type KeyLookup, type PipelineParts } from "./http/pipeline.ts";
+import { Pipeline, type Answer, type Exchange, type KeyLookup, type PipelineDeps } from "./http/pipeline.ts";
 import { findKey, type KeyParts } from "./keys/keys.ts";
 import type { LastUses } from "./keys/last-use.ts";
 import { keyEndpoints } from "./keys/routes.ts";
@@ -39,12 +39,12 @@ import { turnEndpoints } from "./turns/routes.ts";
 import { webhookEndpoints } from "./webhooks/routes.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
-interface AppParts
+interface AppDeps
   extends
     MemoryParts,
     SettingsParts,
     WebhookDeps,
-    Pick<PipelineParts, "arrivals" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps"> {
+    Pick<PipelineDeps, "arrivals" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps"> {
   readonly idempotency: Idempotency;
   readonly lastUses: LastUses;
   /** `open`: metrics need no key, except through a proxy that says that it is one. */
@@ -53,35 +53,35 @@ interface AppParts
   readonly version: string;
 }
 
-export function endpointsOf(parts: MemoryParts & SettingsParts & WebhookDeps & KeyParts): Endpoint[] {
+export function endpointsOf(deps: MemoryParts & SettingsParts & WebhookDeps & KeyParts): Endpoint[] {
   return [
-    ...sessionEndpoints(parts),
-    ...turnEndpoints(parts),
-    ...memoryEndpoints(parts),
-    ...contextEndpoints(parts),
-    ...traceEndpoints(parts),
-    ...keyEndpoints(parts),
-    ...webhookEndpoints(parts),
-    ...settingsEndpoints(parts),
+    ...sessionEndpoints(deps),
+    ...turnEndpoints(deps),
+    ...memoryEndpoints(deps),
+    ...contextEndpoints(deps),
+    ...traceEndpoints(deps),
+    ...keyEndpoints(deps),
+    ...webhookEndpoints(deps),
+    ...settingsEndpoints(deps),
   ];
 }
 
-export function createApp(parts: AppParts) {
-  const metrics = new Metrics(storeMetrics(parts));
-  const pipeline = new Pipeline({ ...parts, keys: keyLookup(parts), metrics });
-  const endpoints = endpointsOf(parts);
+export function createApp(deps: AppDeps) {
+  const metrics = new Metrics(storeMetrics(deps));
+  const pipeline = new Pipeline({ ...deps, keys: keyLookup(deps), metrics });
+  const endpoints = endpointsOf(deps);
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.
   const app = new Elysia({ normalize: false, systemRouter: false });
   app.wrap((answer, request) => () => answer(routable(request)));
-  serveOperations(app, pipeline, operationsOf(endpoints, parts), parts.corsOrigins ?? []);
+  serveOperations(app, pipeline, operationsOf(endpoints, deps), deps.corsOrigins ?? []);
   servePages(app, pipeline, {
-    "/health": () => health(parts, 503),
-    "/health/ready": () => health(parts, 503),
+    "/health": () => health(deps, 503),
+    "/health/ready": () => health(deps, 503),
     // Restarting a server whose disk is full does not help.
-    "/health/live": () => health(parts, 200),
-    ...docsPages(endpoints, parts.version),
+    "/health/live": () => health(deps, 200),
+    ...docsPages(endpoints, deps.version),
     "/metrics": async (exchange) => {
-      const isOpen = parts.metrics === "open" && !cameByProxy(exchange.request);
+      const isOpen = deps.metrics === "open" && !cameByProxy(exchange.request);
       if (!isOpen && !hasScope(pipeline.authenticate(exchange).scopes, "admin")) {
         throw new ApiError("permission_denied", "This needs a key with the scope admin.");
       }
@@ -140,7 +140,7 @@ function servePages(app: Elysia, pipeline: Pipeline, pages: Record<string, (exch
   }
 }
 
-function keyLookup({ store, clock, lastUses, settings }: AppParts): KeyLookup {
+function keyLookup({ store, clock, lastUses, settings }: AppDeps): KeyLookup {
   return {
     find: (presented) => store.read((reader) => findKey(reader, presented)),
     noteUse: ({ id }) => lastUses.note(id, clock.now()),
@@ -149,7 +149,7 @@ function keyLookup({ store, clock, lastUses, settings }: AppParts): KeyLookup {
   };
 }
 
-function health({ store, vectors, version, durability, settings }: AppParts, problemStatus: 200 | 503): Answer {
+function health({ store, vectors, version, durability, settings }: AppDeps, problemStatus: 200 | 503): Answer {
   const problem = store.problem() ?? vectors.problem();
   const [status, reason] = problem === undefined ? ["ready"] : ["degraded", problem];
   const body = toJson({ status, reason, version, durability, region: settings.values.region ?? undefined });

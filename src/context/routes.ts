@@ -10,7 +10,7 @@ import { Context, ContextRequest } from "./schema.ts";
 
 const context = endpointGroup({ name: "Context", description: "All an agent needs for its next step, in one call." });
 
-export function contextEndpoints(parts: MemoryParts): Endpoint[] {
+export function contextEndpoints(deps: MemoryParts): Endpoint[] {
   return [
     context.post("/v1/sessions/{session_id}/context", {
       summary: "Get the context of a session",
@@ -19,7 +19,7 @@ export function contextEndpoints(parts: MemoryParts): Endpoint[] {
       scope: "read",
       body: ContextRequest,
       response: Context,
-      run: ({ params, body, caller }) => getContext(parts, caller.keyId, params.session_id, body),
+      run: ({ params, body, caller }) => getContext(deps, caller.keyId, params.session_id, body),
     }),
   ];
 }

@@ -20,7 +20,7 @@ import type { SealingKeys } from "./seal.ts";
 import { fieldReader, validator, type Validate } from "./validate.ts";
 
 /** What operations need besides the endpoints. */
-export interface OperationParts {
+export interface OperationDeps {
   readonly idempotency: Idempotency;
   readonly settings: BodySettings;
   readonly store: FailingStore;
@@ -68,10 +68,10 @@ export class Operation {
   readonly #checkBody: Validate;
   readonly #queryFields: Validate;
   readonly #bodyFields: Validate;
-  readonly #parts: OperationParts;
+  readonly #deps: OperationDeps;
 
   /** @param listParameters - what `listParametersOf` gives of all endpoints */
-  constructor(endpoint: Endpoint, listParameters: ReadonlySet<string>, parts: OperationParts) {
+  constructor(endpoint: Endpoint, listParameters: ReadonlySet<string>, deps: OperationDeps) {
     this.endpoint = endpoint;
     this.name = operationId(endpoint);
     this.takesQuery = Object.keys(endpoint.query.properties).length > 0;
@@ -84,7 +84,7 @@ export class Operation {
     this.#checkBody = validator(endpoint.body ?? endpoint.query);
     this.#queryFields = fieldReader(endpoint.query);
     this.#bodyFields = fieldReader(endpoint.body ?? endpoint.query);
-    this.#parts = parts;
+    this.#deps = deps;
   }
 
   /** The schemas of the arguments; null for an operation without a body. */
@@ -112,10 +112,10 @@ export class Operation {
       if (!this.takesBody) return await this.run(call);
       const once = this.isIdempotent ? retry : undefined;
       if (once !== undefined) checkIdempotencyKey(once.idempotencyKey);
-      const sent = bodyOf(body, this.#parts.settings.values.max_body_bytes);
+      const sent = bodyOf(body, this.#deps.settings.values.max_body_bytes);
       return await this.runWithBody(call, sent, this.#pathWith(call.params), once);
     } catch (error) {
-      throw apiErrorOf(error, this.#parts.store);
+      throw apiErrorOf(error, this.#deps.store);
     }
   }
 
@@ -174,7 +174,7 @@ export class Operation {
     if (retry === undefined) return this.run(callOf(call.caller));
     const { method, status } = this.endpoint;
     const identity = { ...retry, method, path, body: body.bytes };
-    return this.#parts.idempotency
+    return this.#deps.idempotency
       .run(identity, status, (once) => this.endpoint.run(callOf({ ...call.caller, once }) as never))
       .then((kept) => ({ status: kept.status, body: kept.answer, replayed: kept.replayed, isChange: !kept.replayed }));
   }
@@ -184,7 +184,7 @@ export class Operation {
   }
 }
 
-export function operationsOf(endpoints: readonly Endpoint[], parts: OperationParts): Operation[] {
+export function operationsOf(endpoints: readonly Endpoint[], deps: OperationDeps): Operation[] {
   const listParameters = listParametersOf(endpoints);
-  return endpoints.map((endpoint) => new Operation(endpoint, listParameters, parts));
+  return endpoints.map((endpoint) => new Operation(endpoint, listParameters, deps));
 }

@@ -40,7 +40,7 @@ export interface KeyLookup {
   readonly anonymousRate: Rate;
 }
 
-export interface PipelineParts {
+export interface PipelineDeps {
   readonly clock: Clock;
   readonly log: Log;
   readonly keys: KeyLookup;
@@ -86,7 +86,7 @@ export interface Answer {
 }
 
 export class Pipeline {
-  readonly #parts: PipelineParts;
+  readonly #deps: PipelineDeps;
   readonly #corsOrigins: readonly string[];
   readonly #isOwnHost: (host: string | null) => boolean;
   readonly #limiter: RateLimiter;
@@ -96,12 +96,12 @@ export class Pipeline {
   /** Shared by all responses, each of which copies them: half a microsecond less than giving each an object. */
   readonly #headers: Headers;
 
-  constructor(parts: PipelineParts) {
-    this.#parts = parts;
-    this.#corsOrigins = parts.corsOrigins ?? [];
-    this.#isOwnHost = hostCheck(parts.host, parts.allowedHosts);
-    this.#limiter = new RateLimiter(parts.clock);
-    this.#requestIds = new IdSource(parts.clock);
+  constructor(deps: PipelineDeps) {
+    this.#deps = deps;
+    this.#corsOrigins = deps.corsOrigins ?? [];
+    this.#isOwnHost = hostCheck(deps.host, deps.allowedHosts);
+    this.#limiter = new RateLimiter(deps.clock);
+    this.#requestIds = new IdSource(deps.clock);
     this.#headers = new Headers({
       "Content-Type": "application/json",
       "X-Content-Type-Options": "nosniff",
@@ -122,7 +122,7 @@ export class Pipeline {
     remote: Remote,
     work: (exchange: Exchange) => Answer | Promise<Answer>,
   ): Response | Promise<Response> {
-    const { clock, requireHttps } = this.#parts;
+    const { clock, requireHttps } = this.#deps;
     const exchange: Exchange = { request, remote, route, requestId: "", startedAt: 0, key: undefined, level: undefined };
     try {
       exchange.startedAt = clock.elapsed();
@@ -143,7 +143,7 @@ export class Pipeline {
     const key = this.authenticate(exchange);
     operation.authorize(key.scopes);
     this.#sending.refuseWithoutRoom(key.id);
-    refuseDeclaredBody(headers, this.#parts.settings.values.max_body_bytes);
+    refuseDeclaredBody(headers, this.#deps.settings.values.max_body_bytes);
     const caller = this.#callerOf(exchange, key);
     const sent = operation.takesQuery ? parametersOf(url) : undefined;
     const call = operation.check(caller, params, sent && readQuery(sent, operation.endpoint.query), sent?.keys());
@@ -153,8 +153,8 @@ export class Pipeline {
   async #answerWithBody(operation: Operation, request: Request, call: CheckedCall): Promise<Answer> {
     const idempotencyKey = operation.isIdempotent ? request.headers.get("idempotency-key") : null;
     if (idempotencyKey !== null) checkIdempotencyKey(idempotencyKey);
-    const bytesMax = this.#parts.settings.values.max_body_bytes;
-    const arrival = this.#parts.arrivals.begin(call.caller.keyId);
+    const bytesMax = this.#deps.settings.values.max_body_bytes;
+    const arrival = this.#deps.arrivals.begin(call.caller.keyId);
     try {
       const body = await readBody(request, bytesMax, arrival);
       // The key may have been revoked while the body arrived.
@@ -172,7 +172,7 @@ export class Pipeline {
    * @throws {ApiError} `rate_limit_exceeded`, or `authentication_failed` without a valid key
    */
   authenticate(exchange: Exchange): ApiKeyRow {
-    const { keys } = this.#parts;
+    const { keys } = this.#deps;
     const key = (exchange.key = this.#keyOf(exchange.request));
     const level = key === undefined ? this.#levelOfAddress(exchange, 1) : this.#limiter.takeOfKey(key.id, key);
     exchange.level = level;
@@ -187,12 +187,12 @@ export class Pipeline {
 
   #keyOf({ headers }: Request): ApiKeyRow | undefined {
     const presented = presentedKey(headers);
-    return presented === null ? undefined : this.#parts.keys.find(presented);
+    return presented === null ? undefined : this.#deps.keys.find(presented);
   }
 
   #levelOfAddress({ request, remote }: Exchange, tokens: 0 | 1): Level {
     const address = remote?.requestIP(asArrived(request))?.address ?? "unknown";
-    return this.#limiter.takeOfAddress(address, this.#parts.keys.anonymousRate, tokens);
+    return this.#limiter.takeOfAddress(address, this.#deps.keys.anonymousRate, tokens);
   }
 
   #callerOf({ requestId, startedAt }: Exchange, key: ApiKeyRow): ApiCaller {
@@ -200,7 +200,7 @@ export class Pipeline {
       actor: key.prefix,
       keyId: key.id,
       scopes: key.scopes,
-      retentionDays: this.#parts.keys.retentionDays(key),
+      retentionDays: this.#deps.keys.retentionDays(key),
       requestId,
       startedAt,
     };
@@ -230,7 +230,7 @@ export class Pipeline {
 
   /** Returns the headers of every response, valid until the next one. */
   #commonHeaders(exchange: Exchange): Headers {
-    const { clock, keys } = this.#parts;
+    const { clock, keys } = this.#deps;
     exchange.level ??= this.#levelOfAddress(exchange, 0);
     const [limit, remaining, reset] = rateLimitHeaders(exchange.key ?? keys.anonymousRate, exchange.level, clock.now());
     const headers = this.#headers;
@@ -243,14 +243,14 @@ export class Pipeline {
 
   /** Counts and logs what an operator sees of a request: never its content, its key or its query. */
   #note({ request, route, requestId, startedAt, key }: Exchange, status: number): void {
-    const { clock, log, metrics } = this.#parts;
+    const { clock, log, metrics } = this.#deps;
     const ms = Math.round((clock.elapsed() - startedAt) * 100) / 100;
     metrics.observe(route, request.method, status, ms);
     if (log.enabled("info")) log.info("request", { method: request.method, route, status, ms, request_id: requestId, key: key?.prefix });
   }
 
   #refuse(exchange: Exchange, thrown: unknown): Response {
-    const error = apiErrorOf(thrown, this.#parts.store);
+    const error = apiErrorOf(thrown, this.#deps.store);
     const status = statusOf(error);
     const { allow, retryAfterSeconds, closesConnection, cause } = error.detail;
     const headers: Record<string, string> = {};
@@ -262,7 +262,7 @@ export class Pipeline {
       // Load shedding, which says when to retry, is no fault and can be frequent.
       if (status >= 500 && retryAfterSeconds === undefined) {
         const described = cause === undefined ? undefined : describeError(cause);
-        this.#parts.log.error(error.message, { request_id: exchange.requestId, cause: described });
+        this.#deps.log.error(error.message, { request_id: exchange.requestId, cause: described });
       }
       return this.#respond(exchange, { status, body, headers });
     } catch {

@@ -12,7 +12,7 @@ import { ApiKey, KeyDeletion, KeyRoll, NewKey, ROLLED_EXAMPLE } from "./schema.t
 const keys = endpointGroup({ name: "API keys", description: "Who may do what, and how often." }, "admin");
 const path = "/v1/api_keys/{key_id}";
 
-export function keyEndpoints(records: KeyParts): Endpoint[] {
+export function keyEndpoints(deps: KeyParts): Endpoint[] {
   return [
     keys.post("/v1/api_keys", {
       summary: "Create an API key",
@@ -26,19 +26,19 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
         if (limit !== undefined && body.tier !== "enterprise") {
           throw new ApiError("invalid_request", "rate_limit is for keys of the tier enterprise.", { param: "rate_limit" });
         }
-        return createKey(records, caller, { ...body, name, rateLimit: limit && { perMinute: limit.per_minute, burst: limit.burst } });
+        return createKey(deps, caller, { ...body, name, rateLimit: limit && { perMinute: limit.per_minute, burst: limit.burst } });
       },
     }),
     keys.list("/v1/api_keys", {
       summary: "List API keys",
       cursor: Cursor("key"),
       response: ListOf(ApiKey, "A page of API keys."),
-      run: ({ page }) => listKeys(records, page),
+      run: ({ page }) => listKeys(deps, page),
     }),
     keys.get(path, {
       summary: "Get an API key",
       response: ApiKey,
-      run: ({ params }) => getKey(records, params.key_id),
+      run: ({ params }) => getKey(deps, params.key_id),
     }),
     keys.post(`${path}/roll`, {
       summary: "Roll an API key",
@@ -51,7 +51,7 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
       response: ApiKey,
       example: ROLLED_EXAMPLE,
       run: ({ params, body: { overlapSeconds, ...roll }, caller }) =>
-        rollKey(records, caller, params.key_id, { ...roll, overlapMs: overlapSeconds * 1000 }),
+        rollKey(deps, caller, params.key_id, { ...roll, overlapMs: overlapSeconds * 1000 }),
     }),
     keys.delete(path, {
       summary: "Revoke an API key",
@@ -60,7 +60,7 @@ export function keyEndpoints(records: KeyParts): Endpoint[] {
         "`force` is true.",
       query: KeyDeletion,
       deletes: ApiKey,
-      run: ({ params, query, caller }) => deleteKey(records, caller, params.key_id, query),
+      run: ({ params, query, caller }) => deleteKey(deps, caller, params.key_id, query),
     }),
   ];
 }

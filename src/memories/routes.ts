@@ -14,7 +14,7 @@ import { searchMemories } from "./search.ts";
 
 const memories = endpointGroup({ name: "Memories", description: "What outlasts a conversation, found by meaning and by words." });
 
-export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
+export function memoryEndpoints(deps: MemoryParts): Endpoint[] {
   return [
     memories.post("/v1/memory", {
       summary: "Add a memory",
@@ -23,7 +23,7 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
       body: NewMemory,
       response: Memory,
       errors: ["session_not_found", "content_too_large"],
-      run: ({ body, caller }) => addMemory(parts, caller, body),
+      run: ({ body, caller }) => addMemory(deps, caller, body),
     }),
     memories.post("/v1/memory/search", {
       summary: "Search memories",
@@ -32,7 +32,7 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
       body: Search,
       response: SearchAnswer,
       errors: ["session_not_found"],
-      run: ({ body, caller }) => searchMemories(parts, caller.keyId, body),
+      run: ({ body, caller }) => searchMemories(deps, caller.keyId, body),
     }),
     memories.list("/v1/memory", {
       summary: "List memories",
@@ -41,12 +41,12 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
       cursor: Cursor("mem"),
       response: ListOf(Memory, "A page of memories."),
       errors: ["session_not_found"],
-      run: ({ filter, page }) => listMemories(parts, { ...filter, tags: filter.tags && tagsOf(filter.tags) }, page),
+      run: ({ filter, page }) => listMemories(deps, { ...filter, tags: filter.tags && tagsOf(filter.tags) }, page),
     }),
     memories.get("/v1/memory/{memory_id}", {
       summary: "Get a memory",
       response: Memory,
-      run: ({ params }) => getMemory(parts, params.memory_id),
+      run: ({ params }) => getMemory(deps, params.memory_id),
     }),
     memories.patch("/v1/memory/{memory_id}", {
       summary: "Update a memory",
@@ -54,13 +54,13 @@ export function memoryEndpoints(parts: MemoryParts): Endpoint[] {
       body: MemoryChanges,
       response: Memory,
       errors: ["content_too_large"],
-      run: ({ params, body, caller }) => updateMemory(parts, caller, params.memory_id, body),
+      run: ({ params, body, caller }) => updateMemory(deps, caller, params.memory_id, body),
     }),
     memories.delete("/v1/memory/{memory_id}", {
       summary: "Delete a memory",
       description: "Permanent; removes the memory and its vector.",
       deletes: Memory,
-      run: ({ params, query, caller }) => deleteMemory(parts, caller, params.memory_id, query.reason),
+      run: ({ params, query, caller }) => deleteMemory(deps, caller, params.memory_id, query.reason),
     }),
   ];
 }

@@ -28,7 +28,7 @@ const sessions = endpointGroup({
 });
 const session = "/v1/sessions/{session_id}";
 
-export function sessionEndpoints(records: Records): Endpoint[] {
+export function sessionEndpoints(deps: Records): Endpoint[] {
   return [
     sessions.post("/v1/sessions", {
       summary: "Create a session",
@@ -36,7 +36,7 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       body: NewSession,
       response: Session,
       run: ({ body, caller }) =>
-        createSession(records, caller, { ...body, userId: body.userId ?? null, initialState: toJson(body.initialState) }),
+        createSession(deps, caller, { ...body, userId: body.userId ?? null, initialState: toJson(body.initialState) }),
     }),
     sessions.list("/v1/sessions", {
       summary: "List sessions",
@@ -44,25 +44,25 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       filter: SESSION_FILTER,
       cursor: Cursor("sess"),
       response: ListOf(Session, "A page of sessions."),
-      run: ({ filter, page }) => listSessions(records, filter, page),
+      run: ({ filter, page }) => listSessions(deps, filter, page),
     }),
     sessions.get(session, {
       summary: "Get a session",
       response: Session,
-      run: ({ params }) => getSession(records, params.session_id),
+      run: ({ params }) => getSession(deps, params.session_id),
     }),
     sessions.patch(session, {
       summary: "Update a session",
       description: "Its metadata, its time to live, or both.",
       body: SessionChanges,
       response: Session,
-      run: ({ params, body, caller }) => updateSession(records, caller, params.session_id, body),
+      run: ({ params, body, caller }) => updateSession(deps, caller, params.session_id, body),
     }),
     sessions.delete(session, {
       summary: "Delete a session",
       description: "Permanent; removes the session with its states, turns and memories.",
       deletes: Session,
-      run: ({ params, query, caller }) => deleteSession(records, caller, params.session_id, query.reason),
+      run: ({ params, query, caller }) => deleteSession(deps, caller, params.session_id, query.reason),
     }),
     sessions.post(`${session}/state`, {
       summary: "Update the state",
@@ -71,7 +71,7 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       response: Session,
       errors: ["version_conflict"],
       example: { state: { step: 1 }, state_version: 1 },
-      run: ({ params, body, caller }) => updateState(records, caller, params.session_id, body),
+      run: ({ params, body, caller }) => updateState(deps, caller, params.session_id, body),
     }),
     sessions.post(`${session}/rollback`, {
       summary: "Roll back a session",
@@ -80,7 +80,7 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       response: Session,
       errors: ["version_not_found", "version_conflict"],
       example: { state_version: 2 },
-      run: ({ params, body, caller }) => rollbackSession(records, caller, params.session_id, body),
+      run: ({ params, body, caller }) => rollbackSession(deps, caller, params.session_id, body),
     }),
     sessions.post(`${session}/fork`, {
       summary: "Fork a session",
@@ -90,7 +90,7 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       response: Session,
       errors: ["version_not_found"],
       example: { id: "sess_0VQk3aC7y2Xp", metadata: { channel: "chat", forked_from: "sess_0VQk3aB4x1Zq", forked_version: 0 } },
-      run: ({ params, body, caller }) => forkSession(records, caller, params.session_id, body.version),
+      run: ({ params, body, caller }) => forkSession(deps, caller, params.session_id, body.version),
     }),
     sessions.list(`${session}/versions`, {
       summary: "List the versions of the state",
@@ -98,12 +98,12 @@ export function sessionEndpoints(records: Records): Endpoint[] {
       cursor: VersionNumber,
       response: ListOf(StateVersion, "A page of versions, without their states."),
       example: VERSION_LIST_EXAMPLE,
-      run: ({ params, page }) => listVersions(records, params.session_id, page),
+      run: ({ params, page }) => listVersions(deps, params.session_id, page),
     }),
     sessions.get(`${session}/versions/{version}`, {
       summary: "Get a version of the state",
       response: StateVersion,
-      run: ({ params }) => getVersion(records, params.session_id, params.version),
+      run: ({ params }) => getVersion(deps, params.session_id, params.version),
     }),
   ];
 }

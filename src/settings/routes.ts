@@ -72,12 +72,12 @@ function answeredAs(name: SettingName): TSchema {
 
 const settings = endpointGroup({ name: "Settings", description: "What changes while Cairn runs, without a restart." }, "admin");
 
-export function settingsEndpoints(parts: SettingsParts): Endpoint[] {
+export function settingsEndpoints(deps: SettingsParts): Endpoint[] {
   return [
     settings.get("/v1/settings", {
       summary: "Get the settings",
       response: SettingsAnswer,
-      run: () => getSettings(parts),
+      run: () => getSettings(deps),
     }),
     settings.patch("/v1/settings", {
       summary: "Change the settings",
@@ -85,7 +85,7 @@ export function settingsEndpoints(parts: SettingsParts): Endpoint[] {
         "Takes effect immediately, without a restart. A null, or an empty text, resets a setting to the environment's value or the default. An embedding provider is tried first; one that does not work is refused with the reason. Settings of webhooks apply from the next attempt on. Unknown settings are refused.",
       body: SettingsChanges,
       response: SettingsAnswer,
-      run: ({ sent, caller }) => changeSettings(parts, caller, changesIn(sent)),
+      run: ({ sent, caller }) => changeSettings(deps, caller, changesIn(sent)),
     }),
   ];
 }

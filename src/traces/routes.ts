@@ -11,7 +11,7 @@ import { getTrace, listTraces, type TraceReader } from "./traces.ts";
 
 const traces = endpointGroup({ name: "Traces", description: "Who changed what, and when." });
 
-export function traceEndpoints(records: Records): Endpoint[] {
+export function traceEndpoints(deps: Records): Endpoint[] {
   return [
     traces.list("/v1/traces", {
       summary: "List traces",
@@ -20,13 +20,13 @@ export function traceEndpoints(records: Records): Endpoint[] {
       filter: TRACE_FILTER,
       cursor: Cursor("trace"),
       response: ListOf(Trace, "A page of traces."),
-      run: ({ filter, page, caller }) => listTraces(records, readerOf(caller), filter, page),
+      run: ({ filter, page, caller }) => listTraces(deps, readerOf(caller), filter, page),
     }),
     traces.get("/v1/traces/{trace_id}", {
       summary: "Get a trace",
       description: "The trace of a change of keys, settings or webhooks is there for keys with the scope `admin` only.",
       response: Trace,
-      run: ({ params, caller }) => getTrace(records, readerOf(caller), params.trace_id),
+      run: ({ params, caller }) => getTrace(deps, readerOf(caller), params.trace_id),
     }),
   ];
 }

@@ -12,7 +12,7 @@ import { addTurn, getTurn, listTurns } from "./turns.ts";
 const turns = endpointGroup({ name: "Turns", description: "What came in and what went out, in the order of the session." });
 const path = "/v1/sessions/{session_id}/turns";
 
-export function turnEndpoints(records: Records): Endpoint[] {
+export function turnEndpoints(deps: Records): Endpoint[] {
   return [
     turns.post(path, {
       summary: "Add a turn",
@@ -20,7 +20,7 @@ export function turnEndpoints(records: Records): Endpoint[] {
       body: NewTurn,
       response: Turn,
       run: ({ params, body, caller }) =>
-        addTurn(records, caller, params.session_id, {
+        addTurn(deps, caller, params.session_id, {
           ...body,
           output: { ...body.output, type: body.output.type === TOOL_RESPONSE ? "tool_result" : body.output.type },
           stateBefore: body.stateBefore ?? null,
@@ -32,12 +32,12 @@ export function turnEndpoints(records: Records): Endpoint[] {
       filter: TURN_ORDER,
       cursor: Cursor("turn"),
       response: ListOf(Turn, "A page of turns."),
-      run: ({ params, filter, page }) => listTurns(records, params.session_id, { ...page, ...filter }),
+      run: ({ params, filter, page }) => listTurns(deps, params.session_id, { ...page, ...filter }),
     }),
     turns.get(`${path}/{turn_id}`, {
       summary: "Get a turn",
       response: Turn,
-      run: ({ params }) => getTurn(records, params.session_id, params.turn_id),
+      run: ({ params }) => getTurn(deps, params.session_id, params.turn_id),
     }),
   ];
 }
