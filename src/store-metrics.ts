@@ -12,7 +12,7 @@ import type { Settings } from "./settings/settings.ts";
 import { FIRST } from "./storage/access.ts";
 import { DATA_FILE } from "./storage/data-file.ts";
 import { NUMBER_KEY_LENGTH } from "./storage/keys.ts";
-import { apiKeys, deliveries, memories, outbox, owed, sessions, traces, turns, versions } from "./storage/tables.ts";
+import { apiKeys, deliveries, memories, outbox, pendingEmbeddings, sessions, traces, turns, versions } from "./storage/tables.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
 type MetricDeps = MemoryParts & WebhookDeps & { settings: Pick<Settings, "values"> };
@@ -42,7 +42,7 @@ export function storeMetrics({ store, settings, vectors, clock, webhooks }: Metr
       },
       "state",
     ),
-    gauge("cairn_vectors_owed", "Vectors still to be made.", () => store.count(owed)),
+    gauge("cairn_vectors_owed", "Vectors still to be made.", () => store.count(pendingEmbeddings)),
     gauge("cairn_outbox_events", "Events of which no deliveries were made yet.", () => store.count(outbox)),
     gauge("cairn_webhook_deliveries_pending", "Deliveries still to be made, those that wait for another attempt included.", () =>
       store.count(deliveries.index.inLine),

@@ -13,7 +13,7 @@ import {
   idempotency,
   memories,
   outbox,
-  owed,
+  pendingEmbeddings,
   removals,
   sessions,
   traces,
@@ -136,13 +136,13 @@ test("vectors are made, and uses of keys written, beside a memory and a key that
       if (row?.embedding === undefined) throw new Error("there is no vector to take away");
       const { embedding: _, ...rest } = row;
       tx.put(memories, memory, rest);
-      tx.put(owed, memory, "");
+      tx.put(pendingEmbeddings, memory, "");
     }
   });
   const [bad] = made.toSorted();
   await damage(cairn, memories, bad);
   await cairn.runTask("embeddings");
-  expect(keysOf(cairn, owed)).toEqual([bad ?? ""]);
+  expect(keysOf(cairn, pendingEmbeddings)).toEqual([bad ?? ""]);
 
   const admin = cairn.key;
   for (let i = 0; i < 2; i++) {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { labels, memories, vectors } from "../src/storage/tables.ts";
+import { memories, vectors } from "../src/storage/tables.ts";
 import { idsOf, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { roundsDuring } from "./support/loop.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
@@ -9,11 +9,11 @@ const EMBEDDING_ID = expect.stringMatching(/^emb_[0-9A-Za-z]{12}$/);
 
 /** What the store holds of memories: what is not seen any more must also go. */
 function rowsOf({ service: { store } }: Cairn) {
-  const tables = { memories, ...memories.index, labels, vectors };
+  const tables = { memories, ...memories.index, vectors };
   return Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, store.count(table)]));
 }
 
-const NO_ROWS = { memories: 0, bySession: 0, byUser: 0, byType: 0, byTag: 0, ahead: 0, labels: 0, vectors: 0 };
+const NO_ROWS = { memories: 0, bySession: 0, byUser: 0, byType: 0, byTag: 0, ahead: 0, vectors: 0 };
 
 test("a memory of a content alone has every other field at its default, and a vector", async () => {
   await using cairn = await startCairn();
@@ -80,7 +80,7 @@ test("changing a content makes a new vector under a new embedding_id, and keeps 
   expect(changed.body).toEqual({ ...memory, content: "The train leaves at nine.", embedding_id: EMBEDDING_ID });
   expect(changed.body.embedding_id).not.toBe(memory.embedding_id);
   expect((await cairn.get(`/v1/memory/${memory.id}`)).body).toEqual(changed.body);
-  expect(rowsOf(cairn)).toMatchObject({ labels: 1, vectors: 1 });
+  expect(rowsOf(cairn)).toMatchObject({ vectors: 1 });
   expect((await cairn.search("The train leaves at nine.")).data).toMatchObject([{ id: memory.id, score: 1 }]);
   expect((await cairn.search("The customer prefers tea.")).data).toEqual([]);
 });
@@ -124,7 +124,7 @@ test("a memory that is not to be embedded has no vector, is found by list and id
   expect(changed).toEqual({ ...memory, content: "The customer prefers green tea." });
   expect((await cairn.search("The customer prefers green tea.", { threshold: 0 })).data).toEqual([]);
   expect((await cairn.get(`/v1/memory?session_id=${session.id}`)).body.data).toEqual([changed]);
-  expect(rowsOf(cairn)).toMatchObject({ memories: 1, labels: 0, vectors: 0 });
+  expect(rowsOf(cairn)).toMatchObject({ memories: 1, vectors: 0 });
   expect((await cairn.delete(`/v1/memory/${memory.id}`)).status).toBe(200);
 });
 

@@ -38,7 +38,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     allowed: /^src\/(app\.ts|http\/|storage\/(tables|row-types)\.ts|[\w-]+\/(routes|schema)\.ts)/,
   },
   { what: "lmdb", pattern: /from "lmdb"/, allowed: /^src\/storage\/(store|lmdb-reader)\.ts$/ },
-  { what: "hnswlib-node", pattern: /from "hnswlib-node"/, allowed: /^src\/vectors\/hnsw\.ts$/ },
+  { what: "hnswlib-node", pattern: /from "hnswlib-node"/, allowed: /^src\/vectors\/hnsw-index\.ts$/ },
   // It looks names up by itself and obeys proxy variables.
   { what: "fetch", pattern: /(?<![.\w])fetch\(/, allowed: /^$/ },
   {

@@ -5,7 +5,8 @@
  */
 import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { relevance } from "../../src/memories/relevance.ts";
-import { dot } from "../../src/vectors/exact.ts";
+import { dotStored } from "../../src/vectors/brute-force.ts";
+import { encodeVector, quantize } from "../../src/vectors/encoding.ts";
 import { obey } from "./child.ts";
 import { median } from "./timing.ts";
 import { memoryContent, prose, question } from "./workload.ts";
@@ -89,9 +90,11 @@ async function run({ rounds }: EmbeddingOrder): Promise<EmbeddingCost[]> {
   const memories = texts(memoryContent)
     .slice(0, CANDIDATES)
     .map((text) => embedder.embedMemory(text));
+  const stored = memories.map((embedding) => encodeVector(embedding, { memory: "000000000000", generation: 0 }));
   const queries = texts(question).map((text) => {
     const query = embedder.embedQuery(text);
-    return { query, cosines: memories.map(({ vector }) => dot(query.vector, vector)) };
+    const vector = quantize(query.vector);
+    return { query, cosines: stored.map((bytes) => dotStored(vector, bytes)) };
   });
   costs.push(
     compare(

@@ -10,9 +10,10 @@ import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { relevance } from "../../src/memories/relevance.ts";
 import { Store } from "../../src/storage/store.ts";
-import { labels } from "../../src/storage/tables.ts";
-import { storedTerms, storedVector } from "../../src/vectors/encoding.ts";
-import { dot, Nearest } from "../../src/vectors/exact.ts";
+import { vectors } from "../../src/storage/tables.ts";
+import { dotStored } from "../../src/vectors/brute-force.ts";
+import { quantize, storedMemory, storedTerms, storedVector } from "../../src/vectors/encoding.ts";
+import { byNearness, TopK, type Neighbour } from "../../src/vectors/top-k.ts";
 import { obey } from "./child.ts";
 import { measure, type Run } from "./timing.ts";
 import { question } from "./workload.ts";
@@ -44,22 +45,24 @@ const queries: number[][] = [];
 
 async function start(directory: string): Promise<Neighbours> {
   const store = await Store.open(directory, systemClock);
-  const memories = store.latest.rows(labels, { from: "", to: "~" }).map(({ row }) => row);
+  const ids = store.latest.keys(vectors, { from: "", to: "~" });
   const embedder = localEmbedder;
   const asked = Array.from({ length: QUESTIONS }, (_, seed) => embedder.embedQuery(question(seed)));
-  const nearest = asked.map(() => new Nearest(CANDIDATES));
+  const quantized = asked.map(({ vector }) => quantize(vector));
+  const nearest = asked.map(() => new TopK<Neighbour>(CANDIDATES, byNearness));
   graph = new hnswlib.HierarchicalNSW("ip", DIMENSION);
-  graph.initIndex({ maxElements: memories.length, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
-  for (const [label, memory] of memories.entries()) {
-    const vector = storedVector(store.latest.vectorBytes(memory) as Uint8Array).slice();
-    for (const [i, query] of asked.entries()) nearest[i]?.offer(memory, dot(query.vector, vector));
+  graph.initIndex({ maxElements: ids.length, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
+  for (const [label, id] of ids.entries()) {
+    const bytes = store.latest.vectorBytes(id) as Uint8Array;
+    const memory = storedMemory(bytes);
+    for (const [i, query] of quantized.entries()) nearest[i]?.offer({ id, memory, cosine: dotStored(query, bytes) });
     // As Cairn does: where short texts give up some of their length, queries have nothing.
-    graph.addPoint([...vector.subarray(0, -1), 0], label);
+    graph.addPoint([...storedVector(bytes).subarray(0, -1), 0], label);
   }
   for (const query of asked) queries.push(Array.from(query.vector));
   const found = nearest.map((one) => one.best());
-  const labelOf = new Map(memories.map((memory, label) => [memory, label]));
-  const wanted = found.map((near) => near.slice(0, BEST).map(({ memory }) => labelOf.get(memory) as number));
+  const labelOf = new Map(ids.map((id, label) => [id, label]));
+  const wanted = found.map((near) => near.slice(0, BEST).map(({ id }) => labelOf.get(id) as number));
   const right = found.map((near, i) => best(store, asked[i] as EmbeddedQuery, near));
   await store.close();
   for (const ef of EFS) {
@@ -70,9 +73,9 @@ async function start(directory: string): Promise<Neighbours> {
 }
 
 /** The second step of a search. */
-function best(store: Store, query: EmbeddedQuery, near: readonly { memory: string; cosine: number }[]): string[] {
+function best(store: Store, query: EmbeddedQuery, near: readonly Neighbour[]): string[] {
   return near
-    .map(({ memory, cosine }) => ({ memory, score: relevance(query, cosine, storedTerms(store.latest.vectorBytes(memory) as Uint8Array)) }))
+    .map(({ id, memory, cosine }) => ({ memory, score: relevance(query, cosine, storedTerms(store.latest.vectorBytes(id) as Uint8Array)) }))
     .sort((a, b) => b.score - a.score || (a.memory < b.memory ? 1 : -1))
     .slice(0, BEST)
     .map(({ memory }) => memory);

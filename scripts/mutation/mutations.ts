@@ -37,8 +37,8 @@ const SIGNATURE = "test/unit/webhooks/signature.test.ts";
 const TARGET = "test/unit/webhooks/target.test.ts";
 const INDEXER = "test/unit/vectors/indexer.test.ts";
 const SNAPSHOT = "test/unit/vectors/snapshot.test.ts";
-const SCOPES = "test/unit/vectors/scopes.test.ts";
-const OVERSAMPLE = "test/unit/vectors/oversample.test.ts";
+const RESIDENT_SETS = "test/unit/vectors/resident-sets.test.ts";
+const FILTERED_TOP_K = "test/unit/vectors/filtered-top-k.test.ts";
 const ENCODING = "test/unit/vectors/encoding.test.ts";
 const VECTOR_INDEX = "test/unit/vectors/vector-index.test.ts";
 
@@ -157,16 +157,16 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [DISK_ERRORS, STORE],
   },
   {
-    breaks: "a label is given twice",
-    file: "src/storage/memory-records.ts",
-    find: '  tx.put(meta, "nextLabel", String(label + 1));',
-    replace: "",
-    tests: [INDEXER, SCOPES],
+    breaks: "a vector that was stored out of the order of ids is missed",
+    file: "src/vectors/vector-feed.ts",
+    find: "const from = last.slice(0, ID_TIME_WIDTH);",
+    replace: "const from = `${last}!`;",
+    tests: ["test/unit/vectors/vector-feed.test.ts"],
   },
   {
     breaks: "a deleted memory leaves its vector",
     file: "src/storage/memory-records.ts",
-    find: "  if (row.embedding !== undefined) removeVector(tx, memory, row.embedding.label);",
+    find: "  removeVector(tx, row);",
     replace: "",
     tests: [MEMORIES, INDEXER],
   },
@@ -529,21 +529,21 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a search judges a memory by what it was before it changed",
     file: "src/memories/search.ts",
-    find: "if (row.embedding?.label !== label && !isStored(reader, candidate)) return undefined;",
+    find: 'if (row.embedding?.id !== withPrefix("emb", id) && !reader.has(vectors, id)) return undefined;',
     replace: "",
     tests: [SEARCH],
   },
   {
     breaks: "vectors of two providers are compared",
     file: "src/vectors/candidates.ts",
-    find: "if (bytes === undefined || label === undefined || label < this.#firstLabel) return undefined;",
-    replace: "if (bytes === undefined || label === undefined) return undefined;",
+    find: "if (bytes === undefined || storedGeneration(bytes) !== this.#generation) return undefined;",
+    replace: "if (bytes === undefined) return undefined;",
     tests: ["test/unit/vectors/candidates.test.ts"],
   },
   {
     breaks: "a search answers with what another provider's vectors found",
     file: "src/memories/search.ts",
-    find: "const isSame = parts.embeddings.active.firstLabel === active.firstLabel;",
+    find: "const isSame = parts.embeddings.active.generation === active.generation;",
     replace: "const isSame = true;",
     tests: [PROVIDERS],
   },
@@ -557,29 +557,29 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a vector that is in no graph yet is not found",
     file: "src/vectors/indexer.ts",
-    find: "      if (memory !== undefined && cosine !== undefined) candidates.push({ memory, cosine });",
+    find: "    found.push(...pending.filter(({ memory }) => matches(this.#store.latest, filter, memory)));",
     replace: "",
     tests: [INDEXER],
   },
   {
     breaks: "a deleted vector stays in the int8 index",
     file: "src/vectors/indexer.ts",
-    find: "  #forget(label: number): void {\n    this.#coarse.remove(label);",
-    replace: "  #forget(label: number): void {",
+    find: "  #forget(id: BareId): void {\n    this.#int8.remove(id);",
+    replace: "  #forget(id: BareId): void {",
     tests: [INDEXER],
   },
   {
-    breaks: "a snapshot of another store is taken for one of this",
+    breaks: "points of a snapshot that are not of the store count as indexed",
     file: "src/vectors/indexer.ts",
-    find: "      if (!graph.isPointOf(label, storedVector(bytes))) return false;",
+    find: "for (const id of this.#hnsw.ids) if (id !== undefined && !stored.has(id)) this.#forget(id);",
     replace: "",
     tests: [SNAPSHOT],
   },
   {
-    breaks: "a snapshot that knows more than the store is gone on from",
-    file: "src/vectors/indexer.ts",
-    find: "for (const label of live) if (label >= nextLabel) return false;",
-    replace: "",
+    breaks: "a snapshot of another provider's vectors is gone on from",
+    file: "src/vectors/snapshot.ts",
+    find: "if (verified.generation !== generation)",
+    replace: "if (verified.generation > generation)",
     tests: [SNAPSHOT],
   },
   {
@@ -591,44 +591,44 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "a deleted memory is still compared in a session that is kept in memory",
-    file: "src/vectors/scopes.ts",
-    find: "      this.#suspected.delete(label);\n      this.#removed.push(label);",
-    replace: "      this.#suspected.delete(label);",
-    tests: [SCOPES],
+    file: "src/vectors/resident-sets.ts",
+    find: "      this.#maybeDeleted.delete(id);\n      this.#deleted.push(id);",
+    replace: "      this.#maybeDeleted.delete(id);",
+    tests: [RESIDENT_SETS],
   },
   {
     breaks: "what a transaction has removed is gone before the transaction is",
-    file: "src/vectors/scopes.ts",
-    find: "if (this.#store.latest.has(labels, numberKey(label))) continue;",
+    file: "src/vectors/resident-sets.ts",
+    find: "if (this.#store.latest.has(vectors, id)) continue;",
     replace: "",
-    tests: [SCOPES],
+    tests: [RESIDENT_SETS],
   },
   {
     breaks: "a new memory is missing in a session that is kept in memory",
-    file: "src/vectors/scopes.ts",
-    find: "else if (this.#entries.size > 0 && nextLabel > this.#nextLabel) this.#addSince(this.#nextLabel);",
+    file: "src/vectors/resident-sets.ts",
+    find: "else for (const id of added) this.#addToAll(id);",
     replace: "",
-    tests: [SCOPES],
+    tests: [RESIDENT_SETS],
   },
   {
     breaks: "of equal vectors the newest are not looked at",
-    file: "src/vectors/oversample.ts",
+    file: "src/vectors/filtered-top-k.ts",
     find: "if (!isTied || asked === max) return found;",
     replace: "return found;",
-    tests: [OVERSAMPLE],
+    tests: [FILTERED_TOP_K],
   },
   {
     breaks: "a filter that few pass is given up too early",
-    file: "src/vectors/oversample.ts",
+    file: "src/vectors/filtered-top-k.ts",
     find: "asked = Math.min(max, 2 * asked);",
     replace: "return undefined;",
-    tests: [OVERSAMPLE],
+    tests: [FILTERED_TOP_K],
   },
   {
     breaks: "a vector comes out of the store with its head and tail changed round",
     file: "src/vectors/encoding.ts",
-    find: "  vector.set(tail, HEAD);",
-    replace: "  vector.set(tail, 0);",
+    find: "  all.set(numbers, place);",
+    replace: "  all.set(numbers);",
     tests: [ENCODING],
   },
   {

@@ -12,11 +12,10 @@ import { showProgress } from "./progress.ts";
 
 export async function rebuildIndex({ config }: CommandLine): Promise<number> {
   using progress = showProgress("Building", "vectors");
-  const { indexed, vectors, graphFrom, removed, warnings } = await withLockedStore(config.dataDirectory, systemClock, (store) =>
+  const { indexed, vectors, graphFrom, removed } = await withLockedStore(config.dataDirectory, systemClock, (store) =>
     rebuildGraph(store, config, progress.show),
   );
   progress.clear();
-  for (const warning of warnings) console.error(warning);
   const from = `it is of no use below ${graphFrom.toLocaleString("en")} (CAIRN_GRAPH_FROM)`;
   await print(
     indexed === undefined

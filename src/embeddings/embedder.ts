@@ -11,6 +11,13 @@
 /** Numbers in every vector, whatever the provider. */
 export const DIMENSION = 1536;
 
+/**
+ * The layout of the built-in provider's vectors: places of words first, then meaning, and in the last place what a memory
+ * gives up of its length, where a query has nothing.
+ */
+export const WORD_PLACES = 1279;
+export const LENGTH_PLACE = DIMENSION - 1;
+
 /** What is stored for one memory. */
 export interface Embedding {
   /** `DIMENSION` floats, unit length. */

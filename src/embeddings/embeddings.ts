@@ -1,21 +1,20 @@
 /**
  * The provider that is set, and which of the stored vectors are its own.
  *
- * Vectors of two providers mean different things and are never compared. Labels rise with every vector made, so a change of
- * provider starts a generation of vectors: labels from `firstLabel` on belong to the provider that is set, smaller ones to a
- * previous one, and their memories wait to be embedded again (`memories/backfill.ts`). `firstLabel` and the provider's name
- * change in one commit.
+ * Vectors of two providers mean different things and are never compared. Each change of the provider starts a new generation, in
+ * the commit that changes its name. A vector says its generation; the memories of older ones are embedded again
+ * (`memories/backfill.ts`).
  *
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
 import { timeLimit, within } from "../lib/time-limit.ts";
-import { AFTER_ALL, numberKey } from "../storage/keys.ts";
-import { firstLabelOf, nextLabelOf } from "../storage/memory-records.ts";
 import { NO_HOME } from "../lib/ids.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import { generationOf } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { Store } from "../storage/store.ts";
-import { labels, meta, owed, provider, type ProviderRow } from "../storage/tables.ts";
+import { pendingEmbeddings, provider, PROVIDER_KEY, vectors, type ProviderRow } from "../storage/tables.ts";
 import { calibrate, calibrationOf, type ProviderCalibration } from "./calibration.ts";
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
 import { localEmbedder } from "./local/local.ts";
@@ -29,13 +28,11 @@ const STORE_WAIT_MS = 2_500;
 /** A request that sets a provider waits this long: clients and proxies close a connection that is silent for a minute. */
 const TRIAL_MS = 50_000;
 
-const ROW = "current";
-
 export interface Active {
   /** Never changes for one object: another provider, or another setting of it, is another object. */
   readonly embedder: Embedder;
   readonly remote: OpenAiEmbedder | undefined;
-  readonly firstLabel: number;
+  readonly generation: number;
   /** undefined for the built-in provider, and for another one until it is measured. */
   readonly calibration: ProviderCalibration | undefined;
 }
@@ -49,8 +46,11 @@ export interface EmbeddingsDeps extends OpenAiDeps {
 export interface Provider {
   readonly settings: EmbeddingSettings;
   readonly remote: OpenAiEmbedder | undefined;
-  readonly row: ProviderRow;
+  readonly row: ProviderFacts;
 }
+
+/** What is known of a provider. */
+type ProviderFacts = Omit<ProviderRow, "generation" | "replacesUntil">;
 
 /** How many memories have a vector of the provider that is set, and how many still wait for one. */
 export interface Progress {
@@ -68,9 +68,9 @@ export class Embeddings {
   #notStarted: { readonly stored: string | undefined } | undefined;
 
   private constructor(store: Store, deps: EmbeddingsDeps, settings: EmbeddingSettings) {
-    const stored = store.latest.get(provider, ROW);
+    const stored = store.latest.get(provider, PROVIDER_KEY);
     const identity = identityOf(settings);
-    const row = stored?.identity === identity ? stored : { identity };
+    const row: ProviderFacts = stored?.identity === identity ? stored : { identity };
     this.#store = store;
     this.#deps = deps;
     this.#provider = { settings, row, remote: this.#remoteOf(settings, row) };
@@ -104,7 +104,7 @@ export class Embeddings {
     const { row } = this.#provider;
     const isStarted = await this.#store.commit(NO_HOME, (tx) => {
       // Another provider may have been set meanwhile, with a generation of its own, and is about to be activated.
-      if (tx.get(provider, ROW)?.identity !== notStarted.stored) return false;
+      if (tx.get(provider, PROVIDER_KEY)?.identity !== notStarted.stored) return false;
       startGeneration(tx, row);
       return true;
     });
@@ -116,7 +116,7 @@ export class Embeddings {
     return this.#active;
   }
 
-  get row(): ProviderRow {
+  get row(): ProviderFacts {
     return this.#provider.row;
   }
 
@@ -126,12 +126,11 @@ export class Embeddings {
 
   /** Vectors of a previous provider count as owed, whether or not they were removed yet. */
   progress(reader: Reader = this.#store.latest): Progress {
-    const all = this.#store.count(labels);
-    const first = numberKey(this.#firstLabel(reader));
-    const isMixed = reader.keys(labels, { from: "", to: first, limit: 1 }).length > 0;
+    const all = this.#store.count(vectors);
+    const replacesUntil = this.#notStarted === undefined ? reader.get(provider, PROVIDER_KEY)?.replacesUntil : AFTER_ALL;
     // New ones are few as long as there are old ones, which are removed first.
-    const ready = isMixed ? reader.keys(labels, { from: first, to: AFTER_ALL }).length : all;
-    return { ready, owed: this.#store.count(owed) + all - ready };
+    const ready = replacesUntil === undefined ? all : reader.keys(vectors, { from: `${replacesUntil}!`, to: AFTER_ALL }).length;
+    return { ready, owed: this.#store.count(pendingEmbeddings) + all - ready };
   }
 
   /** Returns the vector of a memory about to be stored, or undefined if it has to be owed. Never takes longer than 2.5 s. */
@@ -208,8 +207,8 @@ export class Embeddings {
   }
 
   /** Makes a candidate the provider that is set, inside the commit of the setting. */
-  put(tx: Tx, { row }: Provider): ProviderRow {
-    if (tx.get(provider, ROW)?.identity !== row.identity) startGeneration(tx, row);
+  put(tx: Tx, { row }: Provider): ProviderFacts {
+    if (tx.get(provider, PROVIDER_KEY)?.identity !== row.identity) startGeneration(tx, row);
     return putRow(tx, row);
   }
 
@@ -233,7 +232,7 @@ export class Embeddings {
 
   #activate({ settings, remote, row }: Provider): void {
     this.#notStarted = undefined;
-    this.#provider = { settings, remote, row: this.#store.latest.get(provider, ROW) ?? row };
+    this.#provider = { settings, remote, row: this.#store.latest.get(provider, PROVIDER_KEY) ?? row };
     this.#active = this.#activeOf(this.#provider);
   }
 
@@ -241,7 +240,8 @@ export class Embeddings {
     return {
       embedder: remote ?? localEmbedder,
       remote,
-      firstLabel: this.#firstLabel(this.#store.latest),
+      // No vector is stored for a generation that has not started, since the store knows another one.
+      generation: this.#store.read(generationOf) + (this.#notStarted === undefined ? 0 : 1),
       calibration:
         remote === undefined || measured === undefined
           ? undefined
@@ -249,37 +249,28 @@ export class Embeddings {
     };
   }
 
-  #remoteOf(settings: EmbeddingSettings, { identity, vectorLength }: ProviderRow): OpenAiEmbedder | undefined {
+  #remoteOf(settings: EmbeddingSettings, { identity, vectorLength }: ProviderFacts): OpenAiEmbedder | undefined {
     return identity === localEmbedder.version ? undefined : new OpenAiEmbedder(settings, vectorLength, this.#deps);
-  }
-
-  /** Until the generation is started this is above every label: the store takes new vectors for the previous provider's. */
-  #firstLabel(reader: Reader): number {
-    return this.#notStarted === undefined ? firstLabelOf(reader) : nextLabelOf(reader) + 1;
   }
 }
 
-async function measuredBy(remote: OpenAiEmbedder, identity: string): Promise<ProviderRow> {
+async function measuredBy(remote: OpenAiEmbedder, identity: string): Promise<ProviderFacts> {
   const measured = await calibrate((texts, kind) => remote.embed(texts, kind));
   return { identity, measured, ...(remote.vectorLength === undefined ? {} : { vectorLength: remote.vectorLength }) };
 }
 
-/**
- * From here on vectors are of another provider; `memories/backfill.ts` finds the previous ones by their smaller labels.
- *
- * A generation takes a label for itself. So no two begin at the same one, even if no vector was made between them.
- */
-function startGeneration(tx: Tx, row: ProviderRow): void {
-  const first = String(nextLabelOf(tx) + 1);
-  tx.put(provider, ROW, row);
-  tx.put(meta, "firstLabel", first);
-  tx.put(meta, "nextLabel", first);
+/** From now on vectors are of another provider. The memories of those there are get new ones from `memories/backfill.ts`. */
+function startGeneration(tx: Tx, row: ProviderFacts): void {
+  const [newest] = tx.keys(vectors, { from: "", to: AFTER_ALL, limit: 1, descending: true });
+  const replaces = newest === undefined ? {} : { replacesUntil: newest };
+  tx.put(provider, PROVIDER_KEY, { ...row, generation: generationOf(tx) + 1, ...replaces });
 }
 
 /** Stores what is known of the provider, unless another one was set meanwhile or more is known. @returns what is stored now */
-function putRow(tx: Tx, row: ProviderRow): ProviderRow {
-  const stored = tx.get(provider, ROW);
-  if (stored !== undefined && (stored.identity !== row.identity || row.measured === undefined)) return stored;
-  tx.put(provider, ROW, row);
-  return row;
+function putRow(tx: Tx, row: ProviderFacts): ProviderFacts {
+  const stored = tx.get(provider, PROVIDER_KEY);
+  if (stored === undefined || stored.identity !== row.identity || row.measured === undefined) return stored ?? row;
+  const known = { ...stored, ...row };
+  tx.put(provider, PROVIDER_KEY, known);
+  return known;
 }

@@ -33,13 +33,14 @@ export type KeyId = Id<"key">;
 /** The 12 characters after the prefix: what ids are in keys of the store. */
 export type BareId = string & { readonly __bare?: never };
 
-const TIME_WIDTH = 7;
+/** How many characters of an id are its time. */
+export const ID_TIME_WIDTH = 7;
 const HOME_WIDTH = 2;
 const COUNTER_WIDTH = 3;
 const COUNTERS = 62 ** COUNTER_WIDTH;
 /** The last millisecond that an id can have, in 2081. */
-const TIME_MAX = 62 ** TIME_WIDTH - 1;
-export const BARE_ID_LENGTH = TIME_WIDTH + COUNTER_WIDTH + HOME_WIDTH;
+const TIME_MAX = 62 ** ID_TIME_WIDTH - 1;
+export const BARE_ID_LENGTH = ID_TIME_WIDTH + COUNTER_WIDTH + HOME_WIDTH;
 
 /** Two base62 characters: one of 3,844 places for the records of a user. */
 export type Home = string & { readonly __home?: never };
@@ -75,7 +76,7 @@ export class IdSource {
     this.#random = options.random ?? chance;
     if (options.startAfter !== undefined) {
       this.#lastMs = bareIdTime(options.startAfter);
-      this.#counter = fromBase62(options.startAfter.slice(TIME_WIDTH, TIME_WIDTH + COUNTER_WIDTH));
+      this.#counter = fromBase62(options.startAfter.slice(ID_TIME_WIDTH, ID_TIME_WIDTH + COUNTER_WIDTH));
     }
   }
 
@@ -98,7 +99,7 @@ export class IdSource {
       this.#counter = 0;
     }
     if (this.#lastMs !== this.#writtenMs) {
-      this.#written = toBase62(this.#lastMs, TIME_WIDTH);
+      this.#written = toBase62(this.#lastMs, ID_TIME_WIDTH);
       this.#writtenMs = this.#lastMs;
     }
     return this.#written + toBase62(this.#counter, COUNTER_WIDTH) + home;
@@ -111,12 +112,12 @@ export class IdSource {
 
 /** Unix milliseconds at which an id was made, or later ones if the clock was behind those of an id before. */
 export function bareIdTime(bare: BareId): number {
-  return fromBase62(bare.slice(0, TIME_WIDTH));
+  return fromBase62(bare.slice(0, ID_TIME_WIDTH));
 }
 
 /** The smallest 12 characters an id of this millisecond can have: a bound for ranges. Times outside the range of ids are clamped. */
 export function firstBareIdAt(ms: number): BareId {
-  return toBase62(Math.min(Math.max(0, ms), TIME_MAX), TIME_WIDTH) + "0".repeat(COUNTER_WIDTH + HOME_WIDTH);
+  return toBase62(Math.min(Math.max(0, ms), TIME_MAX), ID_TIME_WIDTH) + "0".repeat(COUNTER_WIDTH + HOME_WIDTH);
 }
 
 const SHAPES = Object.fromEntries(ID_PREFIXES.map((prefix) => [prefix, new RegExp(`^${prefix}_[0-9A-Za-z]{12}$`)])) as Record<

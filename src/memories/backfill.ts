@@ -1,14 +1,14 @@
 /**
- * Makes the vectors that are owed: those that a provider could not give in time, and all of them after a change of provider.
+ * Makes pending vectors: those that a provider could not give in time, and all of them after a change of provider.
  *
- * After a change the vectors of the provider before, known by their labels, are taken out in pieces, and their memories are
- * owed new ones. All that is to be done stands in the store, so nothing is forgotten when the process ends; what changed or
- * went meanwhile is found out in the transaction that stores the vector.
+ * After a change the vectors of earlier generations are evicted in batches, and their memories get pending ones. All that has
+ * to be done is in the store, so nothing is forgotten when the process ends; what changed or went meanwhile is found out in
+ * the transaction that stores the vector.
  *
  * ```
- * labels below the line ──takeOut──▶ owed ──make──▶ labels above the line
- *                                     │ ▲
- *                       refused for itself: left until an hour later, or until another provider is set
+ * earlier generations ──evict──▶ pending ──make──▶ the current generation
+ *                                 │ ▲
+ *                   rejected by itself: retried after an hour, or when another provider is set
  * ```
  * While the provider is down it is asked now and then, and nothing is sent to it.
  *
@@ -20,119 +20,121 @@ import { ProviderError } from "../embeddings/remote/provider-error.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { AFTER_ALL, numberKey } from "../storage/keys.ts";
-import { firstLabelOf, removeVector } from "../storage/memory-records.ts";
-import { labels, memories, owed, type MemoryRow } from "../storage/tables.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import { generationOf } from "../storage/memory-records.ts";
+import { memories, pendingEmbeddings, provider, PROVIDER_KEY, vectors, type MemoryRow } from "../storage/tables.ts";
 import type { Tx } from "../storage/access.ts";
 import type { Store } from "../storage/store.ts";
 import type { Task } from "../tasks/task.ts";
-import { newEmbedding, type MemoryParts } from "./memories.ts";
+import { storedGeneration, storedMemory } from "../vectors/encoding.ts";
+import { putVector, type MemoryParts } from "./memories.ts";
 
 const NAME = "embeddings";
 
-const TAKEN_OUT_PER_COMMIT = 200;
+const EVICTED_PER_COMMIT = 200;
 /** The built-in provider makes these in a few milliseconds; another takes them as one request, which leaves room for others. */
 const MADE_PER_COMMIT = 64;
 const CHARACTERS_PER_COMMIT = 100_000;
 const LOOKED_AT_PER_RUN = 1_000;
 
 const IDLE_MS = 60_000;
-/** After a failure that is not the texts' own fault, and did not bring the provider down. */
-const AGAIN_MS = 5_000;
-/** A text that the provider refuses may be taken when it is set up in another way, which nobody tells us. */
-const OFFERED_AGAIN_MS = HOUR_MS;
+/** The pause after a failure that is not the texts' own fault, and did not bring the provider down. */
+const RETRY_MS = 5_000;
+/** A text that the provider rejects may be taken once it is set up in another way, which nobody tells us. */
+const RETRY_REJECTED_MS = HOUR_MS;
 const PROGRESS_MS = 5_000;
 
 export function backfill(parts: MemoryParts): Task {
   const { store, clock, embeddings } = parts;
-  const watch = new Watch(parts);
+  const watch = new ProgressLog(parts);
   const bad = new BadRows(store, parts.log, NAME);
-  /** Where in the owed ones this pass is, and what it came to. */
+  /** The key at which this pass continues, and what it came to. */
   let from = "";
   let made = 0;
   let failed = 0;
-  /** Whether this pass offers again what was refused before, and when the next one does. */
-  let isOfferingAll = false;
-  let offerAllAt = Number.NEGATIVE_INFINITY;
+  /** Whether this pass retries rejected texts, and when the next one does. */
+  let isRetryingAll = false;
+  let retryAllAt = Number.NEGATIVE_INFINITY;
+  const eviction: Eviction = { generation: 0, after: "" };
   return {
     name: NAME,
     activator: parts.backfill,
     async run() {
       await embeddings.startGenerationIfNeeded();
-      if (await takeOut(parts, bad)) {
-        watch.tellProgress();
+      if (await evict(parts, bad, eviction)) {
+        watch.logProgress();
         return 0;
       }
       const waiting = await recovered(parts, watch);
       if (waiting > 0) return waiting;
       if (from === "") {
         made = failed = 0;
-        isOfferingAll = clock.elapsed() >= offerAllAt;
-        if (isOfferingAll) offerAllAt = clock.elapsed() + OFFERED_AGAIN_MS;
+        isRetryingAll = clock.elapsed() >= retryAllAt;
+        if (isRetryingAll) retryAllAt = clock.elapsed() + RETRY_REJECTED_MS;
       }
       const { active } = embeddings;
-      const batch = nextBatch(store, active, from, isOfferingAll, bad);
-      if (batch.owed.length > 0) {
-        if (batch.next !== undefined) watch.tellProgress();
-        const outcomes = await make(parts, active, batch.owed, bad);
+      const batch = nextBatch(store, active, from, isRetryingAll, bad);
+      if (batch.pending.length > 0) {
+        if (batch.next !== undefined) watch.logProgress();
+        const outcomes = await make(parts, active, batch.pending, bad);
         made += outcomes.filter((outcome) => outcome === "made").length;
         failed += outcomes.filter((outcome) => outcome === "failed").length;
-        watch.noteRefused(batch.owed.filter((_, i) => outcomes[i] === "refused").map(({ key }) => key));
+        watch.logRejected(batch.pending.filter((_, i) => outcomes[i] === "rejected").map(({ key }) => key));
       }
       from = batch.next ?? "";
       if (batch.next !== undefined) return 0;
-      // The end of a pass. Memories changed meanwhile may be owed again, so only one that makes nothing is the last.
+      // The end of a pass. Memories changed meanwhile may be pending again, so only a pass that makes nothing is the last.
       if (made > 0) return 0;
-      watch.tellEnd();
-      return failed > 0 ? AGAIN_MS : IDLE_MS;
+      watch.logEnd();
+      return failed > 0 ? RETRY_MS : IDLE_MS;
     },
   };
 }
 
-/** Tells the operator how it goes, not too often. */
-class Watch {
+/** Logs progress, not too often. */
+class ProgressLog {
   readonly #parts: MemoryParts;
-  #toldAt = Number.NEGATIVE_INFINITY;
-  #hasToldProgress = false;
-  /** Why the provider does not work, as it was told last; undefined while it does. */
+  #loggedAt = Number.NEGATIVE_INFINITY;
+  #hasLoggedProgress = false;
+  /** Why the provider does not work, as it was last logged; undefined while it does. */
   #reason: string | undefined;
 
   constructor(parts: MemoryParts) {
     this.#parts = parts;
   }
 
-  tellProgress(): void {
+  logProgress(): void {
     const now = this.#parts.clock.elapsed();
-    if (now - this.#toldAt < PROGRESS_MS) return;
-    this.#toldAt = now;
-    this.#hasToldProgress = true;
+    if (now - this.#loggedAt < PROGRESS_MS) return;
+    this.#loggedAt = now;
+    this.#hasLoggedProgress = true;
     const { ready, owed: left } = this.#parts.embeddings.progress();
     this.#parts.log.info("making vectors", { ready, owed: left, percent: Math.floor((100 * ready) / Math.max(1, ready + left)) });
   }
 
-  tellEnd(): void {
-    if (!this.#hasToldProgress) return;
-    this.#hasToldProgress = false;
-    this.#toldAt = Number.NEGATIVE_INFINITY;
+  logEnd(): void {
+    if (!this.#hasLoggedProgress) return;
+    this.#hasLoggedProgress = false;
+    this.#loggedAt = Number.NEGATIVE_INFINITY;
     const { ready, owed: left } = this.#parts.embeddings.progress();
     this.#parts.log.info(left === 0 ? "all vectors are made" : "all vectors are made that could be", { ready, owed: left });
   }
 
-  /** A probe may say more than what failed first: words that quote nobody. */
-  noteDown({ message: reason }: ProviderError): void {
+  /** Logs each reason once: a probe may say more than what failed first. */
+  logDown({ message: reason }: ProviderError): void {
     if (this.#reason === reason) return;
     this.#reason = reason;
     this.#parts.log.warn("the embedding provider does not work", { reason });
   }
 
-  noteUp(): void {
+  logUp(): void {
     if (this.#reason === undefined) return;
     this.#reason = undefined;
     this.#parts.log.info("the embedding provider works again", { ...this.#parts.embeddings.progress() });
   }
 
-  /** What the provider says of a text may repeat it, so it is not logged. */
-  noteRefused([first, ...others]: readonly BareId[]): void {
+  /** The reason is not logged, since it may repeat the text. */
+  logRejected([first, ...others]: readonly BareId[]): void {
     if (first === undefined) return;
     this.#parts.log.warn("the embedding provider refuses a memory for what it says; it is not found by searches", {
       memory: withPrefix("mem", first),
@@ -141,74 +143,85 @@ class Watch {
   }
 }
 
-/** Takes out some vectors of a provider before. @returns whether there were any */
-async function takeOut({ store, vectors }: MemoryParts, bad: BadRows): Promise<boolean> {
-  const old = bad.keysOfOthers(labels, { from: "", to: numberKey(store.read(firstLabelOf)), limit: TAKEN_OUT_PER_COMMIT });
-  if (old.length === 0) return false;
-  await bad.commit((tx, isolate) => {
-    for (const label of old) isolate(label, () => takeOutOne(tx, label));
-  });
-  vectors.changed();
-  return true;
+/** How far the vectors of generations before this one were evicted. */
+interface Eviction {
+  generation: number;
+  after: BareId;
 }
 
-function takeOutOne(tx: Tx, label: string): void {
-  const memory = tx.get(labels, label);
-  if (memory === undefined) return;
+/** Evicts some vectors of earlier generations. @returns whether there may be more */
+async function evict({ store, vectors: index }: MemoryParts, bad: BadRows, eviction: Eviction): Promise<boolean> {
+  const { generation, replacesUntil: until } = store.latest.get(provider, PROVIDER_KEY) ?? { generation: 0 };
+  if (until === undefined) return false;
+  if (eviction.generation !== generation) Object.assign(eviction, { generation, after: "" });
+  const ids = bad.keysOfOthers(vectors, { from: `${eviction.after}!`, to: `${until}!`, limit: EVICTED_PER_COMMIT });
+  await bad.commit((tx, isolate) => {
+    for (const id of ids) isolate(id, () => evictOne(tx, id));
+    const row = tx.get(provider, PROVIDER_KEY);
+    if (ids.length === EVICTED_PER_COMMIT || row?.generation !== generation) return;
+    const { replacesUntil: _, ...done } = row;
+    tx.put(provider, PROVIDER_KEY, done);
+  });
+  eviction.after = ids.at(-1) ?? "";
+  index.changed();
+  return ids.length > 0;
+}
+
+function evictOne(tx: Tx, id: BareId): void {
+  const bytes = tx.vectorBytes(id);
+  if (bytes === undefined || storedGeneration(bytes) === generationOf(tx)) return;
+  const memory = storedMemory(bytes);
+  tx.removeVector(id);
   const row = tx.get(memories, memory);
-  if (row?.embedding === undefined || numberKey(row.embedding.label) !== label) {
-    tx.remove(labels, label);
-    return;
-  }
-  const { embedding, ...rest } = row;
-  removeVector(tx, memory, embedding.label);
+  if (row?.embedding?.id !== withPrefix("emb", id)) return;
+  const { embedding: _, ...rest } = row;
   tx.put(memories, memory, rest);
-  tx.put(owed, memory, "");
+  tx.put(pendingEmbeddings, memory, "");
 }
 
 /** Sees to it that the provider can be asked. @returns how long to wait before it makes sense to try; 0: it can be */
-async function recovered({ embeddings, clock }: MemoryParts, watch: Watch): Promise<number> {
+async function recovered({ embeddings, clock }: MemoryParts, watch: ProgressLog): Promise<number> {
   const { remote, calibration } = embeddings.active;
   if (remote === undefined || (remote.openCircuit === undefined && calibration !== undefined)) {
-    watch.noteUp();
+    watch.logUp();
     return 0;
   }
-  if (remote.openCircuit !== undefined) watch.noteDown(remote.openCircuit.error);
+  if (remote.openCircuit !== undefined) watch.logDown(remote.openCircuit.error);
   const untilRetry = () => (remote.openCircuit?.retryAtMs ?? 0) - clock.elapsed();
   if (untilRetry() > 0) return Math.min(untilRetry(), IDLE_MS);
   try {
     await embeddings.recover();
-    watch.noteUp();
+    watch.logUp();
     return 0;
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
-    if (embeddings.active.remote === remote && !embeddings.isClosed) watch.noteDown(error);
-    return Math.max(AGAIN_MS, Math.min(untilRetry(), IDLE_MS));
+    if (embeddings.active.remote === remote && !embeddings.isClosed) watch.logDown(error);
+    return Math.max(RETRY_MS, Math.min(untilRetry(), IDLE_MS));
   }
 }
 
-interface Owed {
+interface Pending {
   key: BareId;
   /** undefined: there is nothing to be made after all. */
   text: string | undefined;
-  wasRefused: boolean;
+  wasRejected: boolean;
 }
 
-/** What the provider can be asked for at once, and where to go on; no `next` at the end. */
+/** What the provider can be asked for at once, and the key to continue at; no `next` at the end. */
 function nextBatch(
   store: Store,
   active: Active,
   from: string,
-  isOfferingAll: boolean,
+  isRetryingAll: boolean,
   bad: BadRows,
-): { owed: Owed[]; next: string | undefined } {
-  const batch: Owed[] = [];
+): { pending: Pending[]; next: string | undefined } {
+  const batch: Pending[] = [];
   let characters = 0;
   const reader = store.latest;
-  const rows = reader.rows(owed, { from, to: AFTER_ALL, limit: LOOKED_AT_PER_RUN });
+  const rows = reader.rows(pendingEmbeddings, { from, to: AFTER_ALL, limit: LOOKED_AT_PER_RUN });
   for (const { key, row: mark } of rows) {
-    const wasRefused = mark === markOf(active);
-    if ((wasRefused && !isOfferingAll) || bad.has(key)) continue;
+    const wasRejected = mark === markOf(active);
+    if ((wasRejected && !isRetryingAll) || bad.has(key)) continue;
     let text: string | undefined;
     try {
       text = textOf(reader.get(memories, key));
@@ -216,29 +229,29 @@ function nextBatch(
       bad.note(key, error);
       continue;
     }
-    batch.push({ key, text, wasRefused });
+    batch.push({ key, text, wasRejected });
     characters += text?.length ?? 0;
-    if (batch.length === MADE_PER_COMMIT || characters >= CHARACTERS_PER_COMMIT) return { owed: batch, next: `${key}!` };
+    if (batch.length === MADE_PER_COMMIT || characters >= CHARACTERS_PER_COMMIT) return { pending: batch, next: `${key}!` };
   }
   const last = rows.at(-1);
-  return { owed: batch, next: last === undefined || rows.length < LOOKED_AT_PER_RUN ? undefined : `${last.key}!` };
+  return { pending: batch, next: last === undefined || rows.length < LOOKED_AT_PER_RUN ? undefined : `${last.key}!` };
 }
 
 function textOf(row: MemoryRow | undefined): string | undefined {
   return row === undefined || !row.embed || row.embedding !== undefined ? undefined : row.content;
 }
 
-/** What stands beside an owed memory that this provider refused. */
-function markOf({ firstLabel }: Active): string {
-  return String(firstLabel);
+/** The row of a pending memory that this provider rejected. */
+function markOf({ generation }: Active): string {
+  return String(generation);
 }
 
-type Outcome = "made" | "refused" | "failed";
+type Outcome = "made" | "rejected" | "failed";
 
-async function make(parts: MemoryParts, active: Active, batch: readonly Owed[], bad: BadRows): Promise<(Outcome | undefined)[]> {
+async function make(parts: MemoryParts, active: Active, batch: readonly Pending[], bad: BadRows): Promise<(Outcome | undefined)[]> {
   // What cannot be stored need not be paid for: this finds out if the disk is full.
   if (active.remote !== undefined) await parts.store.commit(NO_HOME, () => undefined);
-  const embedded = async ({ key, text }: Owed) => {
+  const embedded = async ({ key, text }: Pending) => {
     try {
       return text === undefined ? undefined : await embeddingOf(active, text);
     } catch (error) {
@@ -252,12 +265,12 @@ async function make(parts: MemoryParts, active: Active, batch: readonly Owed[], 
   return outcomes;
 }
 
-async function embeddingOf({ embedder, remote }: Active, text: string): Promise<Embedding | "refused" | "failed"> {
+async function embeddingOf({ embedder, remote }: Active, text: string): Promise<Embedding | "rejected" | "failed"> {
   try {
     return await embedder.embedMemory(text);
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
-    return error.facts.inputRejected === true && remote?.openCircuit === undefined ? "refused" : "failed";
+    return error.facts.inputRejected === true && remote?.openCircuit === undefined ? "rejected" : "failed";
   }
 }
 
@@ -269,20 +282,20 @@ async function embeddingOf({ embedder, remote }: Active, text: string): Promise<
 function settle(
   tx: Tx,
   active: Active,
-  { key, text, wasRefused }: Owed,
-  made: Embedding | "refused" | "failed" | undefined,
+  { key, text, wasRejected }: Pending,
+  made: Embedding | "rejected" | "failed" | undefined,
 ): Outcome | undefined {
   const row = tx.get(memories, key);
   if (row === undefined || textOf(row) === undefined) {
-    tx.remove(owed, key);
+    tx.remove(pendingEmbeddings, key);
     return undefined;
   }
-  if (made === undefined || made === "failed" || row.content !== text || firstLabelOf(tx) !== active.firstLabel) return "failed";
-  if (made === "refused") {
-    tx.put(owed, key, markOf(active));
-    return wasRefused ? undefined : "refused";
+  if (made === undefined || made === "failed" || row.content !== text || generationOf(tx) !== active.generation) return "failed";
+  if (made === "rejected") {
+    tx.put(pendingEmbeddings, key, markOf(active));
+    return wasRejected ? undefined : "rejected";
   }
-  tx.remove(owed, key);
-  tx.put(memories, key, { ...row, embedding: newEmbedding(tx, key, made) });
+  tx.remove(pendingEmbeddings, key);
+  tx.put(memories, key, { ...row, embedding: putVector(tx, key, active.generation, made) });
   return "made";
 }

@@ -24,9 +24,9 @@ import { laterOf, liveSession, refuseLargeMetadata } from "../sessions/live-sess
 import type { Reader, Tx } from "../storage/access.ts";
 import { hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
-import { firstLabelOf, putVector, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
+import { generationOf, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
 import type { Page } from "../storage/page.ts";
-import { memories, owed, sessions, type MemoryRow } from "../storage/tables.ts";
+import { memories, pendingEmbeddings, sessions, type MemoryRow } from "../storage/tables.ts";
 import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
 import type { Activator } from "../tasks/task.ts";
 import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
@@ -40,7 +40,7 @@ export interface MemoryParts extends Records {
   /** Limits how many searches hold candidates and results, by API key. */
   readonly searches: FairSemaphore;
   readonly log: Log;
-  /** Has owed vectors made soon. */
+  /** Has pending vectors made soon. */
   readonly backfill: Activator;
 }
 
@@ -61,7 +61,6 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
   const embedding = input.embed ? await parts.embeddings.embedMemory(active, input.content) : undefined;
   const answer = await commitFor(parts, caller, homeOf(input.sessionId), (tx) => {
     const session = liveSession(tx, input.sessionId);
-    const firstLabel = firstLabelOf(tx);
     const id = tx.id("mem");
     const key = bare(id);
     const row: MemoryRow = {
@@ -77,7 +76,7 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
     if (input.embed) embed(tx, active, key, row, embedding);
     tx.add(memories, key, row);
     tx.put(sessions, session.key, { ...session.row, memoryCount: session.row.memoryCount + 1, updatedAt: laterOf(session.row, tx.now) });
-    const json = memoryJson(id, row, firstLabel);
+    const json = memoryJson(id, row, generationOf(tx));
     record(tx, caller, {
       action: "memory.created",
       sessionId: session.id,
@@ -97,28 +96,28 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
   return answer;
 }
 
-/** Gives a memory its vector; when there is none, or none of the provider that is set by now, it is owed. */
+/** Gives a memory its vector; when there is none, or none of the provider that is set by now, it is made later. */
 function embed(tx: Tx, active: Active, memory: BareId, row: MemoryRow, embedding: Embedding | undefined): void {
-  if (embedding === undefined || firstLabelOf(tx) !== active.firstLabel) {
-    tx.put(owed, memory, "");
-    return;
-  }
-  row.embedding = newEmbedding(tx, memory, embedding);
+  if (embedding === undefined || generationOf(tx) !== active.generation) tx.put(pendingEmbeddings, memory, "");
+  else row.embedding = putVector(tx, memory, active.generation, embedding);
 }
 
-/** To be called after a commit that stored a vector or owes one. */
+/** To be called after a commit that stored a vector, or left one to be made later. */
 function noteVectors(parts: MemoryParts, embedding: Embedding | undefined): void {
   if (embedding === undefined) parts.backfill.wake();
   else parts.vectors.changed();
 }
 
-export function newEmbedding(tx: Tx, memory: BareId, embedding: Embedding): NonNullable<MemoryRow["embedding"]> {
-  return { id: tx.id("emb", homeOf(memory)), label: putVector(tx, memory, encodeVector(embedding)) };
+/** Stores a vector. @returns what the memory's row says of it */
+export function putVector(tx: Tx, memory: BareId, generation: number, embedding: Embedding): NonNullable<MemoryRow["embedding"]> {
+  const id = tx.id("emb", homeOf(memory));
+  tx.putVector(bare(id), encodeVector(embedding, { memory, generation }));
+  return { id, generation };
 }
 
-/** A memory as the wire has it. A vector of a provider before, whose label is below the first, counts as none. */
-function memoryJson(id: MemoryId, row: MemoryRow, firstLabel: number): JsonText {
-  const embedding = row.embedding === undefined || row.embedding.label < firstLabel ? undefined : row.embedding;
+/** A memory as the wire has it. The previous provider's vector counts as none. */
+function memoryJson(id: MemoryId, row: MemoryRow, generation: number): JsonText {
+  const embedding = row.embedding?.generation === generation ? row.embedding : undefined;
   return toJson({
     object: "memory",
     id,
@@ -187,7 +186,7 @@ function findMemory(reader: Reader, id: string): { id: MemoryId; key: BareId; ro
 export function getMemory({ store }: Records, id: string): JsonText {
   return store.read((reader) => {
     const memory = findMemory(reader, id);
-    return memoryJson(memory.id, memory.row, firstLabelOf(reader));
+    return memoryJson(memory.id, memory.row, generationOf(reader));
   });
 }
 
@@ -220,7 +219,7 @@ export async function listMemories(
   const listing = { prefix: "mem", table: memories, ahead, filter: postings, created: filter, looksMax: listLooksMax } as const;
   return store.list(listing, page, (reader, key, id) => {
     const row = visibleMemories(reader)(key);
-    return row !== undefined && isCreatedWithin(row.createdAt, filter) ? memoryJson(id, row, firstLabelOf(reader)) : undefined;
+    return row !== undefined && isCreatedWithin(row.createdAt, filter) ? memoryJson(id, row, generationOf(reader)) : undefined;
   });
 }
 
@@ -267,14 +266,14 @@ export async function updateMemory(parts: MemoryParts, caller: Caller, id: strin
       tags: changes.tags ?? before.tags,
       metadata: changes.metadata === undefined ? before.metadata : mergeObjects(before.metadata, changes.metadata),
     };
-    if (isSame(row, before)) return memoryJson(memoryId, before, firstLabelOf(tx));
+    if (isSame(row, before)) return memoryJson(memoryId, before, generationOf(tx));
     refuseLargeMetadata(row.metadata);
     if (lengthOf(row) >= lengthOf(before)) parts.quotas?.refuseGrowth();
     const contentChanged = row.content !== before.content;
     if (contentChanged && row.embed) {
-      if (before.embedding !== undefined) removeVector(tx, key, before.embedding.label);
+      removeVector(tx, before);
       delete row.embedding;
-      tx.remove(owed, key);
+      tx.remove(pendingEmbeddings, key);
       embed(tx, active, key, row, embedding);
     }
     tx.put(memories, key, row);
@@ -289,7 +288,7 @@ export async function updateMemory(parts: MemoryParts, caller: Caller, id: strin
         tags_changed: toJson(row.tags) !== toJson(before.tags),
       }),
     });
-    return memoryJson(memoryId, row, firstLabelOf(tx));
+    return memoryJson(memoryId, row, generationOf(tx));
   });
   if (changes.content !== undefined) noteVectors(parts, embedding);
   return answer;

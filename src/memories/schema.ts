@@ -62,7 +62,7 @@ export const Memory = Type.Object(
   { title: "Memory", description: "A memory." },
 );
 
-export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.857357] });
+export const Score = (description: string) => Type.Number({ minimum: 0, maximum: 1, description, examples: [0.857369] });
 
 const { id, session_id, content, type, tags, created_at } = Memory.properties;
 const MemoryResult = Type.Object(

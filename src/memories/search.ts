@@ -15,11 +15,11 @@ import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
 import { isAnyBeingRemoved } from "../sessions/removal.ts";
-import type { Reader } from "../storage/access.ts";
-import type { MemoryRow } from "../storage/tables.ts";
+import { generationOf } from "../storage/memory-records.ts";
+import { vectors, type MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
-import { storedLabel } from "../vectors/encoding.ts";
+import { quantize } from "../vectors/encoding.ts";
 import { memoryMembers, memoryPostings, visibleMemories, type MemoryFilter, type MemoryParts } from "./memories.ts";
 import { explainer, relevance } from "./relevance.ts";
 
@@ -61,8 +61,9 @@ export async function rank(
     try {
       const query = await parts.embeddings.embedQuery(active, text);
       if (options.explain) await permit.take();
-      // Without words or signs everything scores 0.
-      const candidates = query.lexical.size === 0 && options.threshold > 0 ? [] : await candidatesFor(parts, query, filter);
+      // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
+      const isVain = (query.lexical.size === 0 && options.threshold > 0) || parts.store.read(generationOf) !== active.generation;
+      const candidates = isVain ? [] : await candidatesFor(parts, query, filter);
       // Long texts are not held while waiting: they are read again.
       if (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN) {
         await permit.take();
@@ -70,7 +71,7 @@ export async function rank(
       }
       const scores = await scoresOf(query, active, candidates);
       // When another provider was set meanwhile, its vectors may be among them: they mean something else.
-      const isSame = parts.embeddings.active.firstLabel === active.firstLabel;
+      const isSame = parts.embeddings.active.generation === active.generation;
       const matches = isSame ? best(parts, candidates, scores, options) : undefined;
       if (matches !== undefined) return { query, active, matches };
     } catch (error) {
@@ -88,23 +89,18 @@ function looksAt({ lexical }: EmbeddedQuery, candidates: readonly Candidate[]): 
 }
 
 /** Scores each candidate. Long texts take long, so other requests are answered in between. */
-async function scoresOf(
-  query: EmbeddedQuery,
-  { firstLabel, calibration }: Active,
-  candidates: readonly Candidate[],
-): Promise<Float64Array> {
+async function scoresOf(query: EmbeddedQuery, { calibration }: Active, candidates: readonly Candidate[]): Promise<Float64Array> {
   const scores = new Float64Array(candidates.length);
   let compared = 0;
   for (let i = 0; i < scores.length; i++) {
-    const { label, cosine, terms } = candidates[i] as Candidate;
+    const { cosine, terms } = candidates[i]!;
     const needed = terms.length + query.lexical.keys.length;
     if (compared > 0 && compared + needed > TERMS_PER_TURN) {
       compared = 0;
       await nextTurn();
     }
     compared += needed;
-    // A vector of the previous provider: the store may not say so yet.
-    scores[i] = label < firstLabel ? LEFT_OUT : relevance(query, cosine, terms, calibration);
+    scores[i] = relevance(query, cosine, terms, calibration);
   }
   return scores;
 }
@@ -121,11 +117,10 @@ function best(
   const reader = store.latest;
   const find = visibleMemories(reader);
   for (const i of inOrder(candidates, scores, limit)) {
-    const candidate = candidates[i] as Candidate;
-    const { memory, label, cosine, terms } = candidate;
+    const { memory, id, cosine, terms } = candidates[i]!;
     const row = find(memory);
     if (row === undefined) continue;
-    if (row.embedding?.label !== label && !isStored(reader, candidate)) return undefined;
+    if (row.embedding?.id !== withPrefix("emb", id) && !reader.has(vectors, id)) return undefined;
     matches.push({ key: memory, row, score: scores[i] as number, cosine, terms });
     if (matches.length === limit) break;
   }
@@ -144,27 +139,18 @@ function* inOrder(candidates: readonly Candidate[], scores: Float64Array, few: n
   const between = (from: number, to: number) => {
     const found: number[] = [];
     for (let i = 0; i < scores.length; i++) if ((scores[i] as number) >= from && (scores[i] as number) < to) found.push(i);
-    return found.sort(
-      (a, b) =>
-        (scores[b] as number) - (scores[a] as number) ||
-        ((candidates[a] as Candidate).memory < (candidates[b] as Candidate).memory ? 1 : -1),
-    );
+    return found.sort((a, b) => (scores[b] as number) - (scores[a] as number) || (candidates[a]!.memory < candidates[b]!.memory ? 1 : -1));
   };
   yield* between(bar, Number.POSITIVE_INFINITY);
   yield* between(0, bar);
 }
 
-/** Whether the vector is still there. What a row says of its label can be wrong for good, in a damaged store. */
-function isStored(reader: Reader, { memory, label }: Candidate): boolean {
-  const bytes = reader.vectorBytes(memory);
-  return bytes !== undefined && storedLabel(bytes) === label;
-}
-
 /** While a large session is being removed its memories can be nearer than all others: then more are asked for. */
 async function candidatesFor(parts: MemoryParts, { vector, lexical }: EmbeddedQuery, filter: Filter): Promise<Candidate[]> {
-  for (let asked = CANDIDATES; ; asked *= 4) {
-    const found = await parts.vectors.nearest(vector, filter, asked, lexical.fingerprint);
-    if (found.length < asked || !parts.store.read(isAnyBeingRemoved)) return found;
+  const query = { vector: quantize(vector), fingerprint: lexical.fingerprint };
+  for (let limit = CANDIDATES; ; limit *= 4) {
+    const found = await parts.vectors.nearest({ ...query, limit }, filter);
+    if (found.length < limit || !parts.store.read(isAnyBeingRemoved)) return found;
     const find = visibleMemories(parts.store.latest);
     const visible = found.filter(({ memory }) => find(memory) !== undefined);
     if (visible.length < CANDIDATES) continue;

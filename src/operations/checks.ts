@@ -10,17 +10,15 @@ import { fromBase62 } from "../lib/base62.ts";
 import { bare, BARE_ID_LENGTH, withPrefix, type BareId } from "../lib/ids.ts";
 import { toJson } from "../lib/json.ts";
 import { readable } from "../storage/bad-rows.ts";
-import { AFTER_ALL, numberKey, versionKey } from "../storage/keys.ts";
-import { firstLabelOf, LABEL_BYTES, nextLabelOf, removeVector } from "../storage/memory-records.ts";
+import { AFTER_ALL, versionKey } from "../storage/keys.ts";
+import { generationOf, removeVector } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { Snapshot } from "../storage/store.ts";
 import {
   deliveries,
-  labels,
   memories,
-  meta,
-  owed,
   payloads,
+  pendingEmbeddings,
   removals,
   sessions,
   turns,
@@ -31,7 +29,7 @@ import {
   type MemoryRow,
   type SessionRow,
 } from "../storage/tables.ts";
-import { isEmbedding, storedLabel } from "../vectors/encoding.ts";
+import { isEmbedding, storedGeneration, storedMemory } from "../vectors/encoding.ts";
 import { removeDeliveries } from "../webhooks/queue.ts";
 import { mendedText, parseRow, RECORDS, stored, type RecordTable } from "./records.ts";
 
@@ -65,9 +63,7 @@ export const CHECKS: readonly Check[] = [
   everyKey(memories, checkMemory),
   everyKey(deliveries, checkDelivery),
   everyKey(vectors, checkVector),
-  everyKey(labels, checkLabel),
-  checkNextLabel,
-  everyKey(owed, checkOwed),
+  everyKey(pendingEmbeddings, checkPending),
 ];
 
 function everyKey(table: AnyTable, check: KeyCheck): Check {
@@ -199,49 +195,41 @@ function sessionCheck(table: AnyTable): KeyCheck {
 }
 
 /**
- * A memory belongs to its session's user, if the session is not gone. One that says it has a vector has one, under its
- * label; one that should have one and has not is owed it.
+ * A memory belongs to its session's user, if the session is not gone. One that says it has a vector has one, which says the
+ * same; one that should have one and has not waits for it.
  */
 function* checkMemory(reader: Reader, memory: string): Generator<Fault> {
   const row = memoryAt(reader, memory);
   if (row === undefined) return;
   const example = withPrefix("mem", memory);
-  const fix = (tx: Tx) => oweVector(tx, memory, row);
+  const fix = (tx: Tx) => makeVectorAgain(tx, memory, row);
   const { userId } = readable(() => reader.get(sessions, bare(row.sessionId))) ?? row;
   if (userId !== row.userId)
     yield { what: "memories: of another user than their session", example, fix: (tx) => tx.put(memories, memory, { ...row, userId }) };
   if (row.embedding === undefined) {
-    if (row.embed && !reader.has(owed, memory)) yield { what: "owed: memories without a vector that are not owed one", example, fix };
+    if (row.embed && !reader.has(pendingEmbeddings, memory))
+      yield { what: "pending_embeddings: memories without a vector that wait for none", example, fix };
     return;
   }
-  const { label } = row.embedding;
-  const bytes = reader.vectorBytes(memory)?.slice();
-  if (bytes === undefined || !isEmbedding(bytes)) {
-    yield { what: "vectors: missing or damaged", example, fix };
-    return;
-  }
-  if (storedLabel(bytes) !== label)
-    yield { what: "vectors: another label than the memory's", example, fix: (tx) => putVectorWithLabel(tx, memory, bytes, label) };
-  const holder = reader.get(labels, numberKey(label));
-  if (holder === memory) return;
-  const isOfAnother = holder !== undefined && memoryAt(reader, holder)?.embedding?.label === label;
-  const putLabel = (tx: Tx) => tx.put(labels, numberKey(label), memory);
-  yield { what: "labels: missing or of another memory", example, fix: isOfAnother ? fix : putLabel };
+  const { id, generation } = row.embedding;
+  const bytes = reader.vectorBytes(bare(id));
+  const newest = readable(() => generationOf(reader)) ?? Number.POSITIVE_INFINITY;
+  if (bytes === undefined || !isEmbedding(bytes)) yield { what: "vectors: missing or damaged", example, fix };
+  else if (storedMemory(bytes) !== memory || storedGeneration(bytes) !== generation || generation > newest)
+    yield { what: "vectors: of another memory or provider than it says", example, fix };
 }
 
 /** Removes what is left of a memory's vector, so that the server embeds the memory again. */
-function oweVector(tx: Tx, memory: BareId, { embedding, ...row }: MemoryRow): void {
+function makeVectorAgain(tx: Tx, memory: BareId, row: MemoryRow): void {
+  const { embedding, ...rest } = row;
   if (embedding !== undefined) {
-    if (tx.get(labels, numberKey(embedding.label)) === memory) removeVector(tx, memory, embedding.label);
-    else tx.removeVector(memory);
-    tx.put(memories, memory, row);
+    const bytes = tx.vectorBytes(bare(embedding.id));
+    const holder = bytes === undefined ? memory : storedMemory(bytes);
+    // Another memory may say that it has the same one, and be right.
+    if (holder === memory || memoryAt(tx, holder)?.embedding?.id !== embedding.id) removeVector(tx, row);
+    tx.put(memories, memory, rest);
   }
-  if (row.embed) tx.put(owed, memory, "");
-}
-
-function putVectorWithLabel(tx: Tx, memory: BareId, bytes: Uint8Array, label: number): void {
-  new DataView(bytes.buffer).setUint32(bytes.byteLength - LABEL_BYTES, label, true);
-  tx.putVector(memory, bytes);
+  if (row.embed) tx.put(pendingEmbeddings, memory, "");
 }
 
 /** What a delivery posts is kept for as long as the delivery. Deliveries of a webhook that is gone are being removed. */
@@ -253,46 +241,17 @@ function* checkDelivery(reader: Reader, key: string): Generator<Fault> {
 }
 
 /** Every vector is of a memory that says so. */
-function* checkVector(reader: Reader, memory: string): Generator<Fault> {
-  if (memoryAt(reader, memory)?.embedding !== undefined || isUnreadable(reader, memory)) return;
-  yield { what: "vectors: of no memory", example: withPrefix("mem", memory), fix: (tx) => tx.removeVector(memory) };
+function* checkVector(reader: Reader, id: string): Generator<Fault> {
+  const memory = storedMemory(reader.vectorBytes(id) ?? new Uint8Array(0));
+  if (memoryAt(reader, memory)?.embedding?.id === withPrefix("emb", id) || isUnreadable(reader, memory)) return;
+  yield { what: "vectors: of no memory", example: withPrefix("emb", id), fix: (tx) => tx.removeVector(id) };
 }
 
-/** Every label is of a vector. */
-function* checkLabel(reader: Reader, key: string): Generator<Fault> {
-  const memory = reader.get(labels, key) ?? "";
-  const label = fromBase62(key);
-  if (memoryAt(reader, memory)?.embedding?.label === label || isUnreadable(reader, memory)) return;
-  yield { what: "labels: of no vector", example: String(label), fix: (tx) => tx.remove(labels, key) };
-}
-
-/** Every label is smaller than the next one. What cannot be read is NaN, which no comparison holds for. */
-function* checkNextLabel(reader: Reader): Generator<Problem> {
-  const first = firstLabelOf(reader);
-  const right = Math.max(highestLabel(reader) + 1, Number.isNaN(first) ? 0 : first);
-  const next = nextLabelOf(reader);
-  if (Number.isSafeInteger(next) && next >= right) return;
-  yield {
-    what: "meta: the next label was given already, or is no label",
-    example: `${next} instead of ${right}`,
-    mend: (tx) => tx.put(meta, "nextLabel", String(right)),
-  };
-}
-
-/** The highest label that is of a vector; -1 when none is. */
-function highestLabel(reader: Reader): number {
-  for (let to = AFTER_ALL; ;) {
-    const [key] = reader.keys(labels, { from: "", to, limit: 1, descending: true });
-    if (key === undefined) return -1;
-    if (Array.from(checkLabel(reader, key)).length === 0) return fromBase62(key);
-    to = key;
-  }
-}
-
-/** Every memory that is owed a vector wants one. It may have one already, which the server finds out. */
-function* checkOwed(reader: Reader, memory: string): Generator<Fault> {
+/** A memory whose vector was made meanwhile may still be pending, which the server finds out. */
+function* checkPending(reader: Reader, memory: string): Generator<Fault> {
   if (memoryAt(reader, memory)?.embed === true || isUnreadable(reader, memory)) return;
-  yield { what: "owed: of no memory that wants a vector", example: withPrefix("mem", memory), fix: (tx) => tx.remove(owed, memory) };
+  const what = "pending_embeddings: of no memory that wants a vector";
+  yield { what, example: withPrefix("mem", memory), fix: (tx) => tx.remove(pendingEmbeddings, memory) };
 }
 
 function memoryAt(reader: Reader, memory: BareId): MemoryRow | undefined {

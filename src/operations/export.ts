@@ -17,6 +17,7 @@
  *
  * @module
  */
+import { bare } from "../lib/ids.ts";
 import { isShortened, originOnly, withoutQuery } from "../lib/urls.ts";
 import { version } from "../lib/version.ts";
 import { withoutSecrets } from "../settings/settings.ts";
@@ -34,7 +35,7 @@ import {
   type SettingsRow,
   type WebhookRow,
 } from "../storage/tables.ts";
-import { isEmbedding, storedTerms, storedVector } from "../vectors/encoding.ts";
+import { isEmbedding, storedGeneration, storedMemory, storedTerms, storedVector } from "../vectors/encoding.ts";
 import { OperationError, type OnProgress } from "./report.ts";
 import { RECORDS, type RecordTable } from "./records.ts";
 
@@ -98,8 +99,9 @@ function line({ name }: AnyTable, key: string, row: string, more = ""): string {
 /** A memory whose vector is lost is embedded again where it is imported. */
 function memoryLine(reader: VectorReader, key: string, row: MemoryRow): string {
   const { embedding, ...rest } = row;
-  const bytes = embedding === undefined ? undefined : reader.vectorBytes(key);
-  if (embedding === undefined || bytes === undefined || !isEmbedding(bytes)) return line(memories, key, JSON.stringify(rest));
+  const bytes = embedding === undefined ? undefined : reader.vectorBytes(bare(embedding.id));
+  const isRight = bytes !== undefined && isEmbedding(bytes) && storedMemory(bytes) === key;
+  if (!isRight || storedGeneration(bytes) !== embedding?.generation) return line(memories, key, JSON.stringify(rest));
   const vector = base64(storedVector(bytes));
   const terms = base64(storedTerms(bytes));
   return line(memories, key, JSON.stringify(row), `,"vector":"${vector}","terms":"${terms}"`);

@@ -6,13 +6,12 @@
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { hasCode } from "../lib/errors.ts";
-import { numberKey } from "../storage/keys.ts";
+import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Snapshot, Store } from "../storage/store.ts";
-import { labels, meta } from "../storage/tables.ts";
-import { isEmbedding, storedVector } from "../vectors/encoding.ts";
-import { isPointOf, pointsIn } from "../vectors/hnsw.ts";
+import { allNumbers, isEmbedding } from "../vectors/encoding.ts";
+import { isPointOf, pointsIn } from "../vectors/hnsw-index.ts";
 import { Indexer } from "../vectors/indexer.ts";
-import { NO_SNAPSHOT, verifySnapshot } from "../vectors/snapshot.ts";
+import { NO_SNAPSHOT, verifySnapshot, type VerifiedSnapshot } from "../vectors/snapshot.ts";
 import { GRAPH_FROM, type IndexOptions } from "../vectors/vector-index.ts";
 import { Findings, type Finding, type OnProgress } from "./report.ts";
 
@@ -47,28 +46,27 @@ export async function examineGraph(store: Store, attempt = 1): Promise<{ points:
 const ON_DISK = "vector index on disk:";
 
 /** @returns how many points there are */
-function comparePoints(store: Store, { path, removed }: { path: string; removed: Set<number> }, findings: Findings): number {
+function comparePoints(store: Store, { path, ids }: VerifiedSnapshot, findings: Findings): number {
   const points = pointsIn(path);
   let point = points.next();
   // Read once the file is open: the store then knows whatever is in it.
   using reader = store.snapshot();
-  const next = Number(reader.get(meta, "nextLabel") ?? "0");
   let count = 0;
   for (; point.done !== true; point = points.next()) {
     const { label, vector } = point.value;
-    if (!removed.has(label)) count++;
-    if (label < next && isAsStored(reader, label, removed.has(label), vector)) continue;
-    findings.add(`${ON_DISK} points that are not the store's vectors`, [`label ${label}`], { canBeMended: true });
+    const id = ids[label];
+    if (id === undefined) continue;
+    count++;
+    if (isAsStored(reader, id, vector)) continue;
+    findings.add(`${ON_DISK} points that are not the store's vectors`, [withPrefix("emb", id)], { canBeMended: true });
   }
   return count;
 }
 
-function isAsStored(reader: Snapshot, label: number, isRemoved: boolean, vector: Float32Array): boolean {
-  const memory = reader.get(labels, numberKey(label));
-  if (memory === undefined || isRemoved) return memory === undefined;
-  const bytes = reader.vectorBytes(memory);
-  // A vector that is missing or damaged is a finding of its own.
-  return bytes === undefined || !isEmbedding(bytes) || isPointOf(vector, storedVector(bytes));
+function isAsStored(reader: Snapshot, id: BareId, vector: Float32Array): boolean {
+  const bytes = reader.vectorBytes(id);
+  // A vector that was deleted since is as it should be; one that is damaged is a finding of its own.
+  return bytes === undefined || !isEmbedding(bytes) || isPointOf(vector, allNumbers(bytes));
 }
 
 export interface Rebuilt {
@@ -80,8 +78,6 @@ export interface Rebuilt {
   graphFrom: number;
   /** Whether there was a graph before. */
   removed: boolean;
-  /** About vectors that cannot be in the graph. */
-  warnings: string[];
 }
 
 /** Rebuilds the graph from the vectors in the store and writes it to disk, or removes it where a server would build none. */
@@ -93,11 +89,10 @@ export async function rebuildGraph(
   const directory = graphDirectory(store.directory);
   const removed = existsSync(directory);
   removeGraph(store.directory);
-  const warnings: string[] = [];
-  const indexer = new Indexer(store, directory, { graphFrom, warn: (message) => warnings.push(message) });
+  const indexer = new Indexer(store, directory, { graphFrom });
   await indexer.start({ useSnapshot: false });
   const total = indexer.status.pending;
-  const about = { vectors: total, graphFrom, removed, warnings };
+  const about = { vectors: total, graphFrom, removed };
   if (!indexer.hasGraph) return { indexed: undefined, ...about };
   while (indexer.step()) onProgress?.(total - indexer.status.pending, total);
   await indexer.save();

@@ -11,29 +11,27 @@ import { join } from "node:path";
 import { DIMENSION } from "../embeddings/embedder.ts";
 import type { Clock } from "../lib/clock.ts";
 import { jsonDepth } from "../lib/json.ts";
-import { bare, NO_HOME, withPrefix } from "../lib/ids.ts";
+import { bare, NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { isShortened } from "../lib/urls.ts";
 import { hashOfId } from "../keys/hash-of-id.ts";
 import type { GivenSettings } from "../settings/schema.ts";
 import type { Tx } from "../storage/access.ts";
-import { numberKey } from "../storage/keys.ts";
-import { LABEL_BYTES } from "../storage/memory-records.ts";
 import { Store } from "../storage/store.ts";
 import {
   apiKeys,
-  labels,
   memories,
-  owed,
+  pendingEmbeddings,
   SCHEMA_VERSION,
   settings,
+  vectors,
   webhooks,
   type AnyTable,
   type ApiKeyRow,
   type MemoryRow,
   type WebhookRow,
 } from "../storage/tables.ts";
-import { encodeVector } from "../vectors/encoding.ts";
+import { encodeVector, isComparable, type VectorOwner } from "../vectors/encoding.ts";
 import { newSecret } from "../webhooks/signature.ts";
 import { CHECKS } from "./checks.ts";
 import { mendAll } from "./doctor.ts";
@@ -214,7 +212,7 @@ interface Line {
   table: RecordTable;
   key: string;
   row: unknown;
-  vector: { bytes: Uint8Array; label: number } | undefined;
+  vector: { id: BareId; bytes: Uint8Array } | undefined;
 }
 
 function checkLine(value: Record<string, unknown>, number: number): Line {
@@ -224,13 +222,16 @@ function checkLine(value: Record<string, unknown>, number: number): Line {
   if (typeof key !== "string") throw wrong(number, "key is not text");
   const problem = jsonDepth(row) > ROW_DEPTH_MAX ? `row nests more than ${ROW_DEPTH_MAX} levels` : rowProblem(table, key, row);
   if (problem !== undefined) throw wrong(number, problem);
-  const label = table.name === memories.name ? (row as MemoryRow).embedding?.label : undefined;
+  const embedding = table.name === memories.name ? (row as MemoryRow).embedding : undefined;
   return {
     number,
     table,
     key,
     row: table.decode(table.fromExport(table.name === webhooks.name ? withSecret(row as WebhookRow) : row)),
-    vector: label === undefined ? undefined : { bytes: readVector(value, label, number), label },
+    vector: embedding && {
+      id: bare(embedding.id),
+      bytes: readVector(value, { memory: key, generation: embedding.generation }, number),
+    },
   };
 }
 
@@ -256,7 +257,7 @@ function withSecret(row: WebhookRow): WebhookRow {
 }
 
 /** The bytes of a vector as the store has them. */
-function readVector({ vector, terms }: Record<string, unknown>, label: number, number: number): Uint8Array {
+function readVector({ vector, terms }: Record<string, unknown>, owner: VectorOwner, number: number): Uint8Array {
   if (typeof vector !== "string" || typeof terms !== "string") throw wrong(number, "vector and terms must be base64");
   const values = Buffer.from(vector, "base64");
   const words = Buffer.from(terms, "base64");
@@ -264,10 +265,8 @@ function readVector({ vector, terms }: Record<string, unknown>, label: number, n
     values.byteLength === DIMENSION * Float32Array.BYTES_PER_ELEMENT && words.byteLength % Uint32Array.BYTES_PER_ELEMENT === 0
       ? { vector: new Float32Array(new Uint8Array(values).buffer), terms: new Uint32Array(new Uint8Array(words).buffer) }
       : undefined;
-  if (!embedding?.vector.every(Number.isFinite)) throw wrong(number, "vector and terms are not those of a memory");
-  const bytes = encodeVector(embedding);
-  new DataView(bytes.buffer).setUint32(bytes.byteLength - LABEL_BYTES, label, true);
-  return bytes;
+  if (embedding === undefined || !isComparable(embedding.vector)) throw wrong(number, "vector and terms are not those of a memory");
+  return encodeVector(embedding, owner);
 }
 
 function add(tx: Tx, { number, table, key, row, vector }: Line): void {
@@ -276,11 +275,9 @@ function add(tx: Tx, { number, table, key, row, vector }: Line): void {
     throw wrong(number, `another row of ${table.name} says the same id`);
   tx.add(table, key, row);
   if (vector !== undefined) {
-    const label = numberKey(vector.label);
-    if (tx.has(labels, label)) throw wrong(number, `another vector has the label ${vector.label}`);
-    tx.put(labels, label, key);
-    tx.putVector(key, vector.bytes);
-  } else if (table.name === memories.name && (row as MemoryRow).embed) tx.put(owed, key, "");
+    if (tx.has(vectors, vector.id)) throw wrong(number, `another vector has the id ${withPrefix("emb", vector.id)}`);
+    tx.putVector(vector.id, vector.bytes);
+  } else if (table.name === memories.name && (row as MemoryRow).embed) tx.put(pendingEmbeddings, key, "");
 }
 
 function wrong(number: number, reason: string): OperationError {

@@ -6,6 +6,7 @@
  * @module
  */
 import { DIMENSION } from "../embeddings/embedder.ts";
+import { BARE_ID_LENGTH } from "../lib/ids.ts";
 import { storedSettingsProblem, withoutWrongSettings } from "../settings/schema.ts";
 import { problemOf } from "../storage/row-types.ts";
 import {
@@ -51,8 +52,8 @@ const SENSE = new Map<string, Sense<unknown>>([
   sense<ProviderRow>(provider, {
     problemOf: ({ vectorLength = 1 }) =>
       vectorLength >= 1 && vectorLength <= DIMENSION ? undefined : `vectorLength must be from 1 to ${DIMENSION}`,
-    // All else is found out again from the provider.
-    mended: ({ identity }) => ({ identity }),
+    // All else is found out again from the provider, and which vectors are of earlier generations by looking at each.
+    mended: ({ identity, generation }) => ({ identity, generation, replacesUntil: "z".repeat(BARE_ID_LENGTH) }),
   }),
   sense<Partial<WebhookRow> & Pick<WebhookRow, "url" | "previousSecrets">>(webhooks, {
     problemOf: ({ url, secret, previousSecrets }) => {

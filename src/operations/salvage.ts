@@ -8,10 +8,11 @@
  * @module
  */
 import { Pages, type Entry } from "../storage/pages.ts";
-import { memories, meta, vectors, type MemoryRow } from "../storage/tables.ts";
+import { memories, meta, provider, vectors, type ProviderRow } from "../storage/tables.ts";
+import { storedGeneration } from "../vectors/encoding.ts";
 import { textOf } from "./damage.ts";
 import { headerLine, lineOf, type ExportOptions, type VectorReader } from "./export.ts";
-import { parseRow, RECORDS, type RecordTable } from "./records.ts";
+import { parseRow, RECORDS } from "./records.ts";
 import type { OnProgress } from "./report.ts";
 
 /** Rows of a table that are not in the export. */
@@ -35,74 +36,56 @@ export function* salvageLines(path: string, { onEnd, onProgress, ...options }: S
   const hasLostTables = tables.size < pages.tableCount;
   const total = RECORDS.reduce((sum, { name }) => sum + (tables.get(name)?.entries ?? 0), 0);
   const leftOut: LeftOut[] = [];
-  const counters = new Map<string, string>();
-  const labels = new Set<number>();
-  let isMetaWhole = false;
+  /** The provider's; without its row nobody knows what the vectors are of. */
+  let generation = 0;
   let done = 0;
   yield headerLine({ salvaged: true });
   for (const of of RECORDS) {
     const table = tables.get(of.name);
     const seen = new Set<string>();
-    const vectorTable = of.name === memories.name && isMetaWhole ? tables.get(vectors.name) : undefined;
-    const reader = new VectorsInOrder(vectorTable === undefined ? [] : pages.rows(vectorTable));
+    const vectorTable = of.name === memories.name ? tables.get(vectors.name) : undefined;
+    const reader = new SalvagedVectors(vectorTable === undefined ? [] : pages.rows(vectorTable), generation);
     for (const { key, value } of table === undefined ? [] : pages.rows(table)) {
       const text = textOf(value);
       const row = text === undefined ? undefined : parseRow(of, key, text);
       if (text === undefined || row === undefined || row.problem !== undefined || seen.has(key)) continue;
       seen.add(key);
-      if (of.name === meta.name) {
-        counters.set(key, text);
-        continue;
-      }
-      if (of.name === memories.name) {
-        const label = (row.value as MemoryRow).embedding?.label;
-        reader.allow(label !== undefined && !labels.has(label));
-        if (label !== undefined) labels.add(label);
-      }
+      // Nothing there says anything of records.
+      if (of.name === meta.name) continue;
+      if (of.name === provider.name) generation = (row.value as ProviderRow).generation;
       yield lineOf(reader, of, key, text, options);
       onProgress?.(++done, total);
     }
     const rows = (table?.entries ?? 0) - seen.size;
-    // It says which vectors are of the provider in use.
-    if (of.name === meta.name) isMetaWhole = table !== undefined && rows === 0;
     if ((table === undefined && hasLostTables) || rows > 0) leftOut.push({ table: of.name, rows, of: table?.entries ?? 0 });
-  }
-  // Counters are those of the store, or follow from the memories where they are lost.
-  let nextLabel = Number(counters.get("nextLabel") ?? 0);
-  for (const label of labels) nextLabel = Math.max(nextLabel, label + 1);
-  counters.set("nextLabel", String(nextLabel));
-  counters.delete("schema");
-  const metaTable = RECORDS.find(({ name }) => name === meta.name) as RecordTable;
-  for (const [key, text] of counters) {
-    yield lineOf(new VectorsInOrder([]), metaTable, key, text, options);
-    done++;
   }
   yield JSON.stringify({ end: done });
   onEnd(leftOut);
 }
 
-/** Reads vectors in the order of keys, for memories in the same order. */
-class VectorsInOrder implements VectorReader {
+/** Vectors by id, asked for in about the order of ids: those that are passed by are kept until they are asked for. */
+class SalvagedVectors implements VectorReader {
   readonly #rows: Iterator<Entry>;
-  #current: Entry | undefined;
-  #isAllowed = true;
+  readonly #generation: number;
+  readonly #passed = new Map<string, Uint8Array>();
+  #last = "";
 
-  constructor(rows: Iterable<Entry>) {
+  /** @param generation - the newest there can be */
+  constructor(rows: Iterable<Entry>, generation: number) {
     this.#rows = rows[Symbol.iterator]();
+    this.#generation = generation;
   }
 
-  /** Whether the next memory gets its vector. */
-  allow(isAllowed: boolean): void {
-    this.#isAllowed = isAllowed;
-  }
-
-  vectorBytes(memory: string): Uint8Array | undefined {
-    while (this.#current === undefined || this.#current.key < memory) {
+  vectorBytes(id: string): Uint8Array | undefined {
+    while (this.#last < id) {
       const next = this.#rows.next();
-      if (next.done === true) return undefined;
-      this.#current = next.value;
+      if (next.done === true) break;
+      this.#last = next.value.key;
+      // Copied, so that its numbers begin at a multiple of four bytes.
+      this.#passed.set(this.#last, new Uint8Array(next.value.value));
     }
-    // Copied, so that its numbers begin at a multiple of four bytes.
-    return this.#isAllowed && this.#current.key === memory ? new Uint8Array(this.#current.value) : undefined;
+    const bytes = this.#passed.get(id);
+    this.#passed.delete(id);
+    return bytes !== undefined && storedGeneration(bytes) <= this.#generation ? bytes : undefined;
   }
 }

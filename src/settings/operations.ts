@@ -108,7 +108,7 @@ function paramOf({ kind, message, facts }: ProviderError): string {
 export function describeSettings(
   effective: EffectiveSettings,
   remote: Pick<OpenAiEmbedder, "openCircuit"> | undefined,
-  { measured, vectorLength }: Omit<ProviderRow, "identity">,
+  { measured, vectorLength }: Pick<ProviderRow, "measured" | "vectorLength">,
   vectors: Progress,
 ): object {
   const described = ofEach((name) => effective.describe(name));

@@ -39,8 +39,8 @@ export interface Reader {
     make: () => Result,
     bytesOf: (result: Result) => number,
   ): Result;
-  /** The bytes stored for a memory's vector. Copy them before the next read: the buffer is used again. */
-  vectorBytes(memory: string): Uint8Array | undefined;
+  /** A stored vector. Copy its bytes before the next read: the buffer is used again. */
+  vectorBytes(id: string): Uint8Array | undefined;
 }
 
 /** What a table's rows are written through, with the entries of its indexes. */
@@ -62,6 +62,6 @@ export interface Tx extends Reader {
   add<Row>(table: Writable<Row>, key: string, row: Row): void;
   put<Row>(table: Writable<Row>, key: string, row: Row): void;
   remove<Row>(table: Writable<Row>, key: string): void;
-  putVector(memory: string, bytes: Uint8Array): void;
-  removeVector(memory: string): void;
+  putVector(id: string, bytes: Uint8Array): void;
+  removeVector(id: string): void;
 }

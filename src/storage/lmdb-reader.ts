@@ -27,7 +27,7 @@ export class Databases {
     return database;
   }
 
-  /** The same for a table whose rows may be bytes. */
+  /** The same for a table whose rows may be bytes, for what concerns keys alone. */
   ofAny(table: AnyTable): TextDatabase | ByteDatabase {
     return table.name === vectors.name ? this.vectors : this.of(table);
   }
@@ -66,12 +66,12 @@ export class LmdbReader implements Reader {
   }
 
   has(table: AnyTable, key: string): boolean {
-    const database = this.databases.of(table);
+    const database = this.databases.ofAny(table);
     return this.at === undefined ? database.doesExist(key) : database.get(key, this.at) !== undefined;
   }
 
   keys(table: AnyTable, span: Span): string[] {
-    return Array.from(this.databases.of(table).getKeys(this.#range(span)));
+    return Array.from(this.databases.ofAny(table).getKeys(this.#range(span)));
   }
 
   rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[] {
@@ -96,8 +96,8 @@ export class LmdbReader implements Reader {
     return this.#caching === "all" ? this.#rows.derived(table, key, row, make, bytesOf) : make();
   }
 
-  vectorBytes(memory: string): Uint8Array | undefined {
-    const bytes = this.at === undefined ? this.databases.vectors.getBinaryFast(memory) : this.databases.vectors.get(memory, this.at);
+  vectorBytes(id: string): Uint8Array | undefined {
+    const bytes = this.at === undefined ? this.databases.vectors.getBinaryFast(id) : this.databases.vectors.get(id, this.at);
     // The buffer of lmdb-js is longer than what it holds, and of its properties only `length` says how much that is.
     return bytes && new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length);
   }

@@ -42,7 +42,6 @@ import {
   SCHEMA_VERSION,
   TABLES,
   apiKeys,
-  labels,
   memories,
   meta,
   outbox,
@@ -105,8 +104,8 @@ export class Store {
   readonly #inFlight = new Set<{ startedAt: number; reject: (reason: unknown) => void }>();
   #panic: ApiError | undefined;
   readonly #panicked = Promise.withResolvers<void>();
-  /** Called inside the transaction for every removed label: no reader sees that yet, and the commit may still fail. */
-  onLabelRemoved: (key: string) => void = () => undefined;
+  /** Called inside the transaction for every removed vector: no reader sees that yet, and the commit may still fail. */
+  onVectorRemoved: (id: string) => void = () => undefined;
 
   private constructor(directory: string, clock: Clock, durability: Durability, readOnly = false) {
     this.directory = directory;
@@ -265,7 +264,7 @@ export class Store {
   /** The newest id there is, as keys have it; undefined in a store without records. */
   newestId(): BareId | undefined {
     const newest = (table: AnyTable, from = "", to = AFTER_ALL) => this.latest.keys(table, { from, to, limit: 1, descending: true });
-    const ids = [sessions, memories, outbox, apiKeys.index.byId, webhooks, payloads].flatMap((table) => newest(table));
+    const ids = [sessions, memories, vectors, outbox, apiKeys.index.byId, webhooks, payloads].flatMap((table) => newest(table));
     // A trace's key begins with its action.
     for (let [key] = newest(traces); key !== undefined; [key] = newest(traces, "", key.slice(0, 1))) ids.push(key.slice(1));
     return ids
@@ -495,7 +494,7 @@ export class Store {
       return void database.put(key, bytesOf(value));
     }
     void database.remove(key);
-    if (table === labels.name) this.onLabelRemoved(key);
+    if (table === vectors.name) this.onVectorRemoved(key);
   }
 
   /** Takes out readers whose process is gone: the disk keeps what they saw. @returns how many there were */

@@ -3,7 +3,7 @@
  *
  * ```
  * table                key                          row
- * meta                 name                         text: schema, nextLabel, firstLabel, backupNumber
+ * meta                 name                         text: schema, backupNumber
  * sessions             session                      SessionRow
  *   byAgent            #agent session
  *   byUser             #user session
@@ -17,10 +17,9 @@
  *   byType             #type memory
  *   byTag              #tag memory
  *   ahead              memory                       if its id is later than its time
- * vectors              memory                       1536 float32, the terms as uint32, the label as uint32, little endian
- * owed                 memory                       text: empty, or the firstLabel of the provider that refuses it
- * provider             current                      ProviderRow: what the vectors are of
- * labels               label                        memory: which vector a point of the index is
+ * vectors              embedding                    bytes: numbers, terms, generation, memory (`vectors/encoding.ts`)
+ * pendingEmbeddings    memory                       text: empty, or the generation of the provider that refuses it
+ * provider             current                      ProviderRow: what makes the vectors
  * traces               action trace                 TraceRow; one character for each action
  *   bySession          session trace action
  *   byUser             #user trace action
@@ -193,7 +192,7 @@ function ahead(id: BareId, createdAt: number, entry: string = id): string | unde
 
 export const meta = table(
   "meta",
-  /^(schema|nextLabel|firstLabel|backupNumber)$/,
+  /^(schema|backupNumber)$/,
   Type.String({ pattern: "^(0|[1-9][0-9]{0,9})$", description: "the text of a whole number below 2^32" }),
   text,
 );
@@ -265,8 +264,8 @@ const MemoryRow = Type.Object({
   createdAt: Whole,
   /** false when the caller asked for none: then a new content gets none either. */
   embed: Truth,
-  /** Set while there is a vector: its `emb_…`, for clients, and its point in the index, which is never given twice. */
-  embedding: Type.Optional(Type.Object({ id: IdText("emb"), label: Uint32 })),
+  /** Set while there is a vector: its id, which without the prefix is its key, and its generation. */
+  embedding: Type.Optional(Type.Object({ id: IdText("emb"), generation: Uint32 })),
 });
 export type MemoryRow = Static<typeof MemoryRow>;
 export const memories = table("memories", ID, MemoryRow, json<MemoryRow>(), {
@@ -276,9 +275,8 @@ export const memories = table("memories", ID, MemoryRow, json<MemoryRow>(), {
   byTag: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory),
   ahead: (memory, row) => ahead(memory, row.createdAt),
 });
-export const labels = table("labels", /^/, Text, text);
 /** Memories whose vector is to be made. */
-export const owed = table("owed", /^/, Text, text);
+export const pendingEmbeddings = table("pending_embeddings", /^/, Text, text);
 /** Its rows are bytes, not text: `Tx` has calls of their own for them. */
 export const vectors: AnyTable = { name: "vectors" };
 
@@ -443,12 +441,22 @@ export const settings = table("settings", CURRENT, AnyObject, json<SettingsRow>(
 const ProviderRow = Type.Object({
   /** Everything that decides what a vector means. */
   identity: Text,
+  /** Counts the changes of the provider. Vectors of other generations compare with nothing. */
+  generation: Uint32,
+  /** Set until no vector of an earlier generation is left: none has an id after this one. */
+  replacesUntil: Type.Optional(BareIdText),
   /** The length of its vectors and what its cosines mean, once it has answered; never set for the built-in provider. */
   vectorLength: Type.Optional(Whole),
   measured: Type.Optional(Type.Object({ relevantCosine: Finite, cosineOfUnrelated: Finite, cosineOfSame: Finite, separation: Finite })),
 });
 export type ProviderRow = Static<typeof ProviderRow>;
-export const provider = table("provider", CURRENT, ProviderRow, json<ProviderRow>());
+const providerJson = json<ProviderRow>();
+/** Its row is read with every search. It is never changed in place. */
+export const provider = table("provider", CURRENT, ProviderRow, {
+  ...providerJson,
+  decode: memoize((value: string) => providerJson.decode(value)),
+});
+export const PROVIDER_KEY = "current";
 
 const RemovalRow = Type.Object({
   /** Whether the memories go too. */
@@ -477,8 +485,5 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   removals,
 ] as unknown as readonly Table<never>[];
 
-/** Which memory has which vector, and which is to get one: what follows from memories and their vectors. */
-const FROM_MEMORIES: readonly AnyTable[] = [labels, owed];
-
 /** Every table of texts, and every index. */
-export const TABLES: readonly AnyTable[] = [...RECORD_TABLES.flatMap((one) => [one, ...one.indexes]), ...FROM_MEMORIES];
+export const TABLES: readonly AnyTable[] = [...RECORD_TABLES.flatMap((one) => [one, ...one.indexes]), pendingEmbeddings];

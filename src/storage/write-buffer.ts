@@ -85,12 +85,12 @@ export class WriteBuffer implements Tx {
     this.#write(table, key, undefined);
   }
 
-  putVector(memory: string, bytes: Uint8Array): void {
-    this.#write(vectors, memory, bytes);
+  putVector(id: string, bytes: Uint8Array): void {
+    this.#write(vectors, id, bytes);
   }
 
-  removeVector(memory: string): void {
-    this.#write(vectors, memory, undefined);
+  removeVector(id: string): void {
+    this.#write(vectors, id, undefined);
   }
 
   get<Row>(table: Readable<Row>, key: string): Row | undefined {
@@ -131,9 +131,9 @@ export class WriteBuffer implements Tx {
     return make();
   }
 
-  vectorBytes(memory: string): Uint8Array | undefined {
-    const write = this.#of(vectors)?.get(memory);
-    if (write === undefined) return this.#stored.vectorBytes(memory);
+  vectorBytes(id: string): Uint8Array | undefined {
+    const write = this.#of(vectors)?.get(id);
+    if (write === undefined) return this.#stored.vectorBytes(id);
     return typeof write.value === "string" ? undefined : write.value;
   }
 

@@ -5,54 +5,50 @@
  * @module
  */
 import type { BareId } from "../lib/ids.ts";
-import { firstLabelOf } from "../storage/memory-records.ts";
-import type { Reader } from "../storage/store.ts";
-import { storedLabel, storedTerms } from "./encoding.ts";
-import { storedDot } from "./exact.ts";
+import { generationOf } from "../storage/memory-records.ts";
+import type { Reader } from "../storage/access.ts";
+import { dotStored } from "./brute-force.ts";
+import { storedGeneration, storedMemory, storedTerms } from "./encoding.ts";
+import type { Neighbour, Query } from "./top-k.ts";
 
-export interface Candidate {
-  memory: BareId;
-  /** Which of the vectors it ever had: when it has another one by now, the rest is out of date. */
-  label: number;
-  /** With the query, exactly. */
-  cosine: number;
-  terms: Uint32Array;
+/** When its memory has another vector by now, the candidate is out of date. The cosine is exact. */
+export interface Candidate extends Neighbour {
+  readonly terms: Uint32Array;
 }
 
-/** The same of many, as it goes from one thread to the other. */
+/** Many candidates, as they are posted from one thread to the other. */
 export interface PackedCandidates {
   memories: BareId[];
-  labels: Uint32Array;
+  ids: BareId[];
   cosines: Float64Array;
   /** The terms of one memory after the other; `termEnds` says where those of each end. */
   terms: Uint32Array;
   termEnds: Uint32Array;
 }
 
-/** Reads for one query from the store what makes candidates of memories, each once. */
-export class Reading {
-  readonly #store: Reader;
-  readonly #query: Float32Array;
-  readonly #firstLabel: number;
+/** Reads the candidates of one query from the store, each once. */
+export class CandidateReader {
+  readonly #reader: Reader;
+  readonly #query: Query;
+  readonly #generation: number;
   readonly #candidates = new Map<BareId, Candidate | undefined>();
 
-  constructor(store: Reader, query: Float32Array) {
-    this.#store = store;
+  constructor(reader: Reader, query: Query) {
+    this.#reader = reader;
     this.#query = query;
-    this.#firstLabel = firstLabelOf(store);
+    this.#generation = generationOf(reader);
   }
 
-  /** Undefined without a vector, or with one of another provider. */
-  candidate(memory: BareId): Candidate | undefined {
-    if (!this.#candidates.has(memory)) this.#candidates.set(memory, this.#read(memory));
-    return this.#candidates.get(memory);
+  /** @returns undefined when there is no such vector any more, or it is another provider's */
+  candidate(id: BareId): Candidate | undefined {
+    if (!this.#candidates.has(id)) this.#candidates.set(id, this.#read(id));
+    return this.#candidates.get(id);
   }
 
-  #read(memory: BareId): Candidate | undefined {
-    const bytes = this.#store.vectorBytes(memory);
-    const label = bytes === undefined ? undefined : storedLabel(bytes);
-    if (bytes === undefined || label === undefined || label < this.#firstLabel) return undefined;
-    return { memory, label, cosine: storedDot(this.#query, bytes), terms: storedTerms(bytes).slice() };
+  #read(id: BareId): Candidate | undefined {
+    const bytes = this.#reader.vectorBytes(id);
+    if (bytes === undefined || storedGeneration(bytes) !== this.#generation) return undefined;
+    return { memory: storedMemory(bytes), id, cosine: dotStored(this.#query.vector, bytes), terms: storedTerms(bytes).slice() };
   }
 }
 
@@ -61,21 +57,21 @@ export function pack(candidates: readonly Candidate[]): PackedCandidates {
   let end = 0;
   for (const [i, { terms }] of candidates.entries()) termEnds[i] = end += terms.length;
   const terms = new Uint32Array(end);
-  for (const [i, candidate] of candidates.entries()) terms.set(candidate.terms, (termEnds[i] as number) - candidate.terms.length);
+  for (const [i, candidate] of candidates.entries()) terms.set(candidate.terms, termEnds[i]! - candidate.terms.length);
   return {
     memories: candidates.map(({ memory }) => memory),
-    labels: Uint32Array.from(candidates, ({ label }) => label),
+    ids: candidates.map(({ id }) => id),
     cosines: Float64Array.from(candidates, ({ cosine }) => cosine),
     terms,
     termEnds,
   };
 }
 
-export function unpack({ memories, labels, cosines, terms, termEnds }: PackedCandidates): Candidate[] {
+export function unpack({ memories, ids, cosines, terms, termEnds }: PackedCandidates): Candidate[] {
   return memories.map((memory, i) => ({
     memory,
-    label: labels[i] as number,
-    cosine: cosines[i] as number,
+    id: ids[i]!,
+    cosine: cosines[i]!,
     terms: terms.subarray(i === 0 ? 0 : termEnds[i - 1], termEnds[i]),
   }));
 }

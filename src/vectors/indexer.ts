@@ -1,43 +1,43 @@
 /**
  * Keeps the index in step with the store and searches it. Runs in the worker; knows nothing of threads.
  *
- * All it needs to know stands in the store: every vector has a label that is never given twice. Labels above the last one
- * seen are new; a point whose label is gone is deleted. So nothing can be missed, and a start after a crash is a search like
- * any other: every answer is checked against the store before it counts.
+ * All it needs to know is in the store. The feed gives the ids of new vectors; a vector whose row is gone is deleted. So
+ * nothing can be missed, and a start after a crash is a search like any other: every answer is checked against the store
+ * before it counts.
  *
- * Two things are made of the vectors. `coarse` has all of them and answers while there are not too many to compare with each;
- * the graph is built in the background before there are too many, and answers beyond.
+ * Two structures hold the vectors. The int8 index has all of them and answers while there are not too many to compare with
+ * each; the graph is built in the background before there are too many, and answers beyond.
  *
  * ```
- *                           ┌──read──▶ coarse
- * store's labels ──catchUp──┤
- *                           └──pending──▶ live points ──sweep──▶ removed points ──rebuild──▶ none     (of the graph)
+ *        ┌──quantize──▶ int8 index
+ * feed ──┤
+ *        └──insert──▶ points ──sweep──▶ removed points ──rebuild──▶ none     (of the graph)
  * ```
  *
  * @module
  */
-import { fromBase62 } from "../lib/base62.ts";
+import { LENGTH_PLACE } from "../embeddings/embedder.ts";
 import type { BareId } from "../lib/ids.ts";
-import { InvariantError } from "../lib/invariant.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { AFTER_ALL, numberKey } from "../storage/keys.ts";
-import { firstLabelOf, nextLabelOf } from "../storage/memory-records.ts";
+import { generationOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
-import { labels, memories } from "../storage/tables.ts";
+import { memories, vectors } from "../storage/tables.ts";
 import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
-import { Coarse, COARSE_GAP } from "./coarse.ts";
-import { storedVector } from "./encoding.ts";
-import { Reading, type Candidate } from "./candidates.ts";
-import { Scan, withoutTwice, type Asked, type Neighbour } from "./exact.ts";
-import { Graph } from "./hnsw.ts";
-import { firstOf, passingNearest, type Look } from "./oversample.ts";
-import { loadSnapshot, saveSnapshot, type Snapshot } from "./snapshot.ts";
+import { Scan, unique } from "./brute-force.ts";
+import { CandidateReader, type Candidate } from "./candidates.ts";
+import { allNumbers, storedGeneration, storedMemory, UNIT } from "./encoding.ts";
+import { filteredTopK, rescoreTies, type Resolve } from "./filtered-top-k.ts";
+import { HnswIndex } from "./hnsw-index.ts";
+import { Int8Index, QUANTIZATION_GAP } from "./int8-index.ts";
+import { loadSnapshot, saveSnapshot } from "./snapshot.ts";
+import type { Neighbour, Query } from "./top-k.ts";
+import { VectorFeed } from "./vector-feed.ts";
 
 export interface IndexerOptions {
   /** A filter that lets this many through is answered by comparing with each in the store: 2 µs apiece. */
   scanMax: number;
-  /** Up to this number of vectors all are compared coarsely (some 20 ms); beyond it the graph is asked. */
-  coarseMax: number;
+  /** Up to this number of vectors the int8 index answers (in some 20 ms); beyond it the graph does. */
+  int8Max: number;
   /** A graph is built from this number of vectors on, and kept when they become fewer. */
   graphFrom: number;
   /** At most this many are asked for until enough pass the filter; beyond, those that pass are compared one by one. */
@@ -47,35 +47,30 @@ export interface IndexerOptions {
   /** A graph is rebuilt when at least this number of its points, and this share of them, are deleted. */
   removedMin: number;
   removedShareMax: number;
-  /** Called with what an operator should know. */
-  warn: (message: string) => void;
 }
 
 const DEFAULTS: IndexerOptions = {
   scanMax: 2_000,
-  coarseMax: 400_000,
+  int8Max: 400_000,
   graphFrom: 0,
   oversampleMax: 6_400,
   looksMax: LIMITS.searchLooksMax,
   removedMin: 100,
   removedShareMax: 0.3,
-  warn: () => undefined,
 };
 
 /** Cosines out of the graph are sums of single precision: this is ten times what was seen. */
 const GRAPH_ERROR = 1e-5;
 /** The graph is of use when no more than this are to be compared one by one beside it. */
 const PENDING_MAX = 1_000;
-const LABELS_PER_LOOK = 10_000;
+const IDS_PER_LOOK = 10_000;
 /** Enough for most filters: a search that takes more than one step may wait for some of the index's own work. */
 const LOOKS_PER_STEP = 5_000;
-const LABELS_PER_READ_STEP = 100;
-const LABELS_PER_SWEEP_STEP = 500;
-/** Points of a snapshot that are compared with the store's vectors, to be sure that it is of this store. */
-const POINTS_COMPARED = 16;
+const QUANTIZED_PER_STEP = 100;
+const SWEPT_PER_STEP = 500;
 
 export interface IndexStatus {
-  /** Vectors in the index, and those not yet in it: in the graph when there is to be one, else among the coarse ones. */
+  /** Vectors in the index, and those not yet in it: in the graph when there is to be one, else in the int8 index. */
   indexed: number;
   pending: number;
   /** Points of deleted vectors that still take room in the graph. */
@@ -88,25 +83,22 @@ export class Indexer {
   readonly #store: Store;
   readonly #directory: string;
   readonly #options: IndexerOptions;
-  #coarse = new Coarse();
-  /** Labels whose vectors are not yet in it, the newest last. */
-  #unread: number[] = [];
-  #graph = Graph.empty();
-  /** Labels of points that can be found, and of those that cannot any more. */
-  #live = new Set<number>();
-  #removed = new Set<number>();
-  /** Labels not yet in the graph, from `#pendingAt` on, oldest first. */
-  #pending: number[] = [];
+  readonly #feed = new VectorFeed();
+  /** Vectors of other generations are another provider's. */
+  #generation = 0;
+  #int8 = new Int8Index();
+  /** Vectors not yet in the int8 index, the newest last. */
+  #unquantized: BareId[] = [];
+  #hnsw = HnswIndex.empty();
+  /** Vectors not yet in the graph, from `#pendingAt` on, oldest first. */
+  #pending: BareId[] = [];
   #pendingAt = 0;
-  #lastLabel = -1;
-  /** Vectors with smaller labels are of a provider that is no longer set. */
-  #firstLabel = 0;
   #unsaved = 0;
   /** While a snapshot is written the graph may only be read. */
   #saving: Promise<void> | undefined;
-  /** What is left to look at of the labels that were there when the sweep began. */
-  #sweeping: number[] = [];
-  #rebuilding: { graph: Graph; live: Set<number>; queue: number[] } | undefined;
+  /** What is left to look at of the vectors that were there when the sweep began. */
+  #sweeping: BareId[] = [];
+  #rebuilding: { hnsw: HnswIndex; queue: BareId[] } | undefined;
 
   constructor(store: Store, directory: string, options: Partial<IndexerOptions> = {}) {
     this.#store = store;
@@ -116,30 +108,23 @@ export class Indexer {
 
   /** Loads the snapshot and finds what has changed since. @returns why the graph has to be rebuilt, if so */
   async start(options: { useSnapshot: boolean } = { useSnapshot: true }): Promise<string | undefined> {
-    const loaded = options.useSnapshot ? await loadSnapshot(this.#directory) : { reason: "the index failed with it" };
+    this.#generation = generationOf(this.#store.latest);
+    const loaded = options.useSnapshot ? await loadSnapshot(this.#directory, this.#generation) : { reason: "the index failed with it" };
+    if (loaded instanceof HnswIndex) this.#hnsw = loaded;
     this.catchUp();
-    const rebuilding = "reason" in loaded ? loaded.reason : this.#isOfThisStore(loaded) ? undefined : "the snapshot is of another store";
-    if ("reason" in loaded || rebuilding !== undefined) {
-      if ("graph" in loaded) loaded.graph.release();
-      return this.hasGraph ? rebuilding : undefined;
-    }
-    const { graph, live, removed } = loaded;
-    this.#graph = graph;
-    this.#live = live;
-    this.#removed = removed;
+    if ("reason" in loaded) return this.hasGraph ? loaded.reason : undefined;
     const stored = new Set(this.#pending);
-    this.#pending = this.#pending.filter((label) => !live.has(label));
-    // Removing from a set while going through it is well defined.
-    for (const label of live) if (!stored.has(label)) this.#forget(label);
-    this.#rebuildIfHollow();
+    this.#pending = this.#pending.filter((id) => !this.#hnsw.has(id));
+    for (const id of this.#hnsw.ids) if (id !== undefined && !stored.has(id)) this.#forget(id);
+    this.#compactIfSparse();
     return undefined;
   }
 
   get status(): IndexStatus {
     return {
-      indexed: this.hasGraph ? this.#live.size : this.#coarse.size,
-      pending: this.hasGraph ? this.#pendingCount + (this.#rebuilding?.queue.length ?? 0) : this.#unread.length,
-      removed: this.#removed.size,
+      indexed: this.hasGraph ? this.#hnsw.size : this.#int8.size,
+      pending: this.hasGraph ? this.#pendingCount + (this.#rebuilding?.queue.length ?? 0) : this.#unquantized.length,
+      removed: this.#hnsw.removed,
       unsaved: this.#unsaved,
     };
   }
@@ -147,38 +132,32 @@ export class Indexer {
   /** Notes the vectors that were stored since the last look. */
   catchUp(): void {
     this.#store.refresh();
-    const firstLabel = firstLabelOf(this.#store.latest);
-    if (firstLabel > this.#firstLabel) this.#startOver(firstLabel);
+    const generation = generationOf(this.#store.latest);
+    if (generation !== this.#generation) this.#resetGeneration(generation);
     for (;;) {
-      const keys = this.#store.latest.keys(labels, { from: numberKey(this.#lastLabel + 1), to: AFTER_ALL, limit: LABELS_PER_LOOK });
-      for (const key of keys) {
-        this.#lastLabel = fromBase62(key);
-        this.#pending.push(this.#lastLabel);
-        this.#unread.push(this.#lastLabel);
-      }
-      if (keys.length < LABELS_PER_LOOK) return;
+      const ids = this.#feed.next(this.#store.latest, IDS_PER_LOOK);
+      this.#pending.push(...ids);
+      this.#unquantized.push(...ids);
+      if (ids.length < IDS_PER_LOOK) return;
     }
   }
 
   /**
-   * The `limit` memories nearest to a query among those that pass the filter, best first. Where each of those is compared
-   * exactly, with them as many of those whose words are the query's. In steps of a few milliseconds: between two of them the
-   * index and the store may change.
-   *
-   * @param fingerprint - of the query's words; 0 without
+   * The memories nearest to a query among those that pass the filter, best first. Where each of those is compared exactly, with
+   * them as many of those whose words are the query's. In steps of a few milliseconds: between two of them the index and the
+   * store may change.
    */
-  *nearest(query: Float32Array, filter: Filter, limit: number, fingerprint = 0): Generator<undefined, Candidate[]> {
+  *nearest(query: Query, filter: Filter): Generator<undefined, Candidate[]> {
     this.catchUp();
-    const read = new Reading(this.#store.latest, query);
-    const found = yield* this.#nearest({ query, fingerprint, limit }, filter, read);
-    return found.flatMap(({ memory }) => read.candidate(memory) ?? []);
+    const reader = new CandidateReader(this.#store.latest, query);
+    const found = yield* this.#nearest(query, filter, reader);
+    return found.flatMap(({ id }) => reader.candidate(id) ?? []);
   }
 
-  *#nearest(asked: Asked, filter: Filter, read: Reading): Generator<undefined, Neighbour[]> {
-    const { query, limit } = asked;
+  *#nearest(query: Query, filter: Filter, reader: CandidateReader): Generator<undefined, Neighbour[]> {
     const { scanMax, looksMax } = this.#options;
     const spent = { looks: 0 };
-    let scan = new Scan(this.#store.latest, asked);
+    let scan = new Scan(this.#store.latest, query);
     if (filter.length > 0) {
       const passing: BareId[] = [];
       for (const memory of this.#passing(filter, spent)) {
@@ -186,25 +165,25 @@ export class Indexer {
         else if (passing.push(memory) > scanMax) break;
       }
       if (passing.length <= scanMax) {
-        for (const memory of passing) scan.compare(memory);
+        for (const memory of passing) scan.compare(memory, this.#int8.idOf(memory));
         if (spent.looks < looksMax) return scan.found();
       }
       if (spent.looks > 0) this.catchUp();
     }
     // Among many equal points the graph does not come to all that are there: fewer than asked for need not be all.
-    let found = this.#isGraphOfUse() ? this.#throughGraph(query, filter, limit, read) : [];
-    if (found !== undefined && found.length < limit) found = this.#throughCoarse(query, filter, limit, read);
+    let found = this.#canUseGraph() ? this.#throughGraph(query, filter, reader) : [];
+    if (found !== undefined && found.length < query.limit) found = this.#throughInt8(query, filter, reader);
     if (found !== undefined) return found;
     if (spent.looks < looksMax) {
-      scan = new Scan(this.#store.latest, asked);
+      scan = new Scan(this.#store.latest, query);
       for (const memory of this.#passing(filter, spent)) {
         if (memory === undefined) yield;
-        else scan.compare(memory);
+        else scan.compare(memory, this.#int8.idOf(memory));
       }
       if (spent.looks < looksMax) return scan.found();
     }
     // Not all that passes was found: the newest of it, and what is nearest to the query.
-    return withoutTwice([...scan.found(), ...(this.#throughCoarse(query, filter, limit, read, true) ?? [])]);
+    return unique([...scan.found(), ...(this.#throughInt8(query, filter, reader, true) ?? [])]);
   }
 
   /** What passes, newest first, with an undefined now and then; ends early when this search has looked at too much. */
@@ -222,7 +201,7 @@ export class Indexer {
 
   /** Does a bounded piece of work. @returns whether there is more */
   step(): boolean {
-    if (this.#stepRead()) return true;
+    if (this.#stepQuantize()) return true;
     if (this.#saving !== undefined) return false;
     return this.#stepPending() || this.#stepSweep() || this.#stepRebuild();
   }
@@ -230,15 +209,13 @@ export class Indexer {
   /** Has later steps take out what has been deleted, if there is any. */
   sweep(): void {
     this.catchUp();
-    const deleted = this.#live.size + this.#pendingCount - this.#store.count(labels);
-    if (deleted <= 0 || this.#sweeping.length > 0) return;
-    if (!this.hasGraph) this.#forgetPending();
-    else if (this.#pendingCount === 0) this.#sweeping = [...this.#live];
+    const deleted = this.#int8.size + this.#unquantized.length - this.#store.count(vectors);
+    if (deleted > 0 && this.#sweeping.length === 0) this.#sweeping = [...this.#int8.ids()];
   }
 
   /** Has later steps rebuild the graph, without the points of deleted vectors. */
   rebuild(): void {
-    this.#rebuilding ??= { graph: Graph.empty(), live: new Set(), queue: [...this.#live] };
+    this.#rebuilding ??= { hnsw: HnswIndex.empty(), queue: this.#hnsw.ids.filter((id) => id !== undefined) };
   }
 
   /** Writes the graph to disk if it has changed. */
@@ -246,7 +223,7 @@ export class Indexer {
     if (this.#saving !== undefined) return this.#saving;
     if (this.#unsaved === 0) return;
     const unsaved = this.#unsaved;
-    this.#saving = saveSnapshot(this.#directory, { graph: this.#graph, live: this.#live, removed: this.#removed });
+    this.#saving = saveSnapshot(this.#directory, this.#hnsw, this.#generation);
     try {
       await this.#saving;
       this.#unsaved = Math.max(0, this.#unsaved - unsaved);
@@ -257,44 +234,43 @@ export class Indexer {
 
   /** Whether there is a graph or is to be one. */
   get hasGraph(): boolean {
-    return this.#live.size > 0 || this.#pendingCount >= this.#options.graphFrom;
+    return this.#hnsw.size > 0 || this.#pendingCount >= this.#options.graphFrom;
   }
 
   /** Not while comparing with all is quick, nor while much is missing from it. */
-  #isGraphOfUse(): boolean {
-    return this.#live.size + this.#pendingCount > this.#options.coarseMax && this.#pendingCount <= PENDING_MAX;
+  #canUseGraph(): boolean {
+    return this.#hnsw.size + this.#pendingCount > this.#options.int8Max && this.#pendingCount <= PENDING_MAX;
   }
 
-  #throughCoarse(query: Float32Array, filter: Filter, limit: number, read: Reading, orFewer = false): Neighbour[] | undefined {
-    while (this.#stepRead());
+  #throughInt8({ vector, limit }: Query, filter: Filter, reader: CandidateReader, orFewer = false): Neighbour[] | undefined {
+    while (this.#stepQuantize());
     const max = this.#options.oversampleMax;
-    const found = passingNearest(this.#coarse, query, { limit, max, error: COARSE_GAP, orFewer, look: this.#lookFor(filter) });
-    return found && firstOf(found, limit, COARSE_GAP / 2, (memory) => read.candidate(memory)?.cosine);
+    const found = filteredTopK(this.#int8, vector, { limit, max, error: QUANTIZATION_GAP, orFewer, resolve: this.#resolver(filter) });
+    return found && rescoreTies(found, limit, QUANTIZATION_GAP / 2, (id) => reader.candidate(id)?.cosine);
   }
 
   /** What the graph finds, and what is not in it yet. */
-  #throughGraph(query: Float32Array, filter: Filter, limit: number, read: Reading): Neighbour[] | undefined {
+  #throughGraph({ vector, limit }: Query, filter: Filter, reader: CandidateReader): Neighbour[] | undefined {
     const max = this.#options.oversampleMax;
-    const look = this.#lookFor(filter);
+    const resolve = this.#resolver(filter);
     // What the last places add is not in its cosines.
-    const off = GRAPH_ERROR + Math.abs(query.at(-1) ?? 0);
-    const found = passingNearest(this.#graph, query, { limit, max, error: GRAPH_ERROR, reach: 2 * off, look });
+    const off = GRAPH_ERROR + Math.abs(vector[LENGTH_PLACE]! / UNIT);
+    const found = filteredTopK(this.#hnsw, vector, { limit, max, error: GRAPH_ERROR, window: 2 * off, resolve });
     if (found === undefined) return undefined;
-    const candidates = [...found];
-    for (const label of this.#pending.slice(this.#pendingAt)) {
-      const memory = look(label);
-      const cosine = memory === undefined || memory === "deleted" ? undefined : read.candidate(memory)?.cosine;
-      if (memory !== undefined && cosine !== undefined) candidates.push({ memory, cosine });
-    }
-    return firstOf(candidates, limit, off, (memory) => read.candidate(memory)?.cosine);
+    const pending = this.#pending.slice(this.#pendingAt).flatMap((id) => reader.candidate(id) ?? []);
+    found.push(...pending.filter(({ memory }) => matches(this.#store.latest, filter, memory)));
+    return rescoreTies(found, limit, off, (id) => reader.candidate(id)?.cosine);
   }
 
   /** What is found to be deleted is taken out at once. */
-  #lookFor(filter: Filter): Look {
-    return (label) => {
-      const memory = this.#store.latest.get(labels, numberKey(label));
-      if (memory !== undefined) return matches(this.#store.latest, filter, memory) ? memory : undefined;
-      this.#forget(label);
+  #resolver(filter: Filter): Resolve {
+    return (id) => {
+      const bytes = this.#store.latest.vectorBytes(id);
+      if (bytes !== undefined) {
+        const memory = storedMemory(bytes);
+        return matches(this.#store.latest, filter, memory) ? memory : undefined;
+      }
+      this.#forget(id);
       return "deleted";
     };
   }
@@ -303,149 +279,92 @@ export class Indexer {
     return this.#pending.length - this.#pendingAt;
   }
 
-  #stepRead(): boolean {
-    if (this.#unread.length === 0) return false;
-    for (const label of this.#unread.splice(-LABELS_PER_READ_STEP)) {
-      const bytes = this.#storedBytes(label);
-      if (bytes === undefined) continue;
-      try {
-        this.#coarse.add(label, storedVector(bytes));
-      } catch (error) {
-        if (!(error instanceof InvariantError)) throw error;
-        this.#options.warn(
-          `The memory mem_${this.#store.latest.get(labels, numberKey(label))} cannot be found by meaning: ${error.message}.`,
-        );
-      }
+  #stepQuantize(): boolean {
+    if (this.#unquantized.length === 0) return false;
+    for (const id of this.#unquantized.splice(-QUANTIZED_PER_STEP)) {
+      const bytes = this.#storedBytes(id);
+      if (bytes !== undefined) this.#int8.add(id, storedMemory(bytes), allNumbers(bytes));
     }
     return true;
   }
 
   #stepPending(): boolean {
-    const label = this.#pending[this.#pendingAt];
-    if (label === undefined || !this.hasGraph) return false;
-    this.#pendingAt++;
+    if (this.#pendingCount === 0 || !this.hasGraph) return false;
+    const id = this.#pending[this.#pendingAt++]!;
     if (this.#pendingCount === 0) {
       this.#pending = [];
       this.#pendingAt = 0;
     }
-    if (this.#insert(this.#graph, label)) {
-      this.#live.add(label);
-      this.#rebuilding?.queue.push(label);
+    if (this.#insert(this.#hnsw, id)) {
+      this.#rebuilding?.queue.push(id);
       this.#unsaved++;
-    } else {
-      this.#coarse.remove(label);
     }
     return true;
   }
 
   #stepSweep(): boolean {
     if (this.#sweeping.length === 0) return false;
-    for (const label of this.#sweeping.splice(-LABELS_PER_SWEEP_STEP)) {
-      if (!this.#store.latest.has(labels, numberKey(label))) this.#forget(label);
-    }
-    if (this.#sweeping.length === 0) this.#rebuildIfHollow();
+    for (const id of this.#sweeping.splice(-SWEPT_PER_STEP)) if (!this.#store.latest.has(vectors, id)) this.#forget(id);
+    if (this.#sweeping.length > 0) return true;
+    this.#pending = this.#pending.slice(this.#pendingAt).filter((id) => this.#int8.has(id));
+    this.#pendingAt = 0;
+    this.#compactIfSparse();
     return true;
   }
 
   #stepRebuild(): boolean {
     const rebuilding = this.#rebuilding;
     if (rebuilding === undefined) return false;
-    const label = rebuilding.queue.pop();
-    if (label !== undefined) {
-      if (this.#insert(rebuilding.graph, label)) rebuilding.live.add(label);
-      else this.#coarse.remove(label);
+    const id = rebuilding.queue.pop();
+    if (id !== undefined) {
+      this.#insert(rebuilding.hnsw, id);
       return true;
     }
     // Whatever was deleted since it went in is found by the next search or sweep, like any other.
-    this.#graph.release();
-    this.#graph = rebuilding.graph;
-    this.#live = rebuilding.live;
-    this.#removed = new Set();
-    this.#unsaved = this.#graph.size + 1;
+    this.#hnsw.release();
+    this.#hnsw = rebuilding.hnsw;
+    this.#unsaved = this.#hnsw.size + 1;
     this.#rebuilding = undefined;
     return true;
   }
 
-  #rebuildIfHollow(): void {
+  #compactIfSparse(): void {
     const { removedMin, removedShareMax } = this.#options;
-    if (this.#removed.size >= removedMin && this.#removed.size > this.#graph.size * removedShareMax) this.rebuild();
+    const { removed, ids } = this.#hnsw;
+    if (removed >= removedMin && removed > ids.length * removedShareMax) this.rebuild();
   }
 
   /** The vector is no longer in the store. */
-  #forget(label: number): void {
-    this.#coarse.remove(label);
-    if (this.#saving !== undefined || !this.#live.delete(label)) return;
-    this.#graph.remove(label);
-    this.#removed.add(label);
-    this.#unsaved++;
+  #forget(id: BareId): void {
+    this.#int8.remove(id);
+    if (this.#saving === undefined && this.#hnsw.remove(id)) this.#unsaved++;
   }
 
-  /** The same of all that are not in the graph: 20 ms where there is none and vectors are many. */
-  #forgetPending(): void {
-    this.#pending = this.#pending.slice(this.#pendingAt).filter((label) => {
-      const isThere = this.#store.latest.has(labels, numberKey(label));
-      if (!isThere) this.#coarse.remove(label);
-      return isThere;
-    });
-    this.#pendingAt = 0;
+  /** What is stored of a vector of the provider that is set, valid until the next read; undefined when it has been deleted. */
+  #storedBytes(id: BareId): Uint8Array | undefined {
+    const bytes = this.#store.latest.vectorBytes(id);
+    return bytes !== undefined && storedGeneration(bytes) === this.#generation ? bytes : undefined;
   }
 
-  /** What is stored of the vector that a label means, good until the next read. */
-  #storedBytes(label: number): Uint8Array | undefined {
-    const memory = this.#store.latest.get(labels, numberKey(label));
-    return memory === undefined ? undefined : this.#store.latest.vectorBytes(memory);
-  }
-
-  /** @returns false when the vector has been deleted meanwhile, or is none that can be compared */
-  #insert(graph: Graph, label: number): boolean {
-    const bytes = this.#storedBytes(label);
-    if (bytes === undefined) return false;
-    try {
-      graph.add(label, storedVector(bytes));
-      return true;
-    } catch (error) {
-      if (error instanceof InvariantError) return false;
-      throw error;
-    }
+  /** @returns false when the vector has been deleted meanwhile */
+  #insert(hnsw: HnswIndex, id: BareId): boolean {
+    const bytes = this.#storedBytes(id);
+    if (bytes !== undefined) hnsw.add(id, allNumbers(bytes));
+    return bytes !== undefined;
   }
 
   /** Another provider was set: nothing that is here can be compared any more. */
-  #startOver(firstLabel: number): void {
-    // While it is being written to disk the graph is needed; then it goes when that is done.
-    if (this.#saving === undefined) this.#graph.release();
-    const current = [...this.#live, ...this.#pending.slice(this.#pendingAt)].filter((label) => label >= firstLabel).sort((a, b) => a - b);
-    this.#coarse = new Coarse();
-    this.#unread = [...current];
-    this.#graph = Graph.empty();
-    this.#live = new Set();
-    this.#removed = new Set();
-    this.#pending = current;
+  #resetGeneration(generation: number): void {
+    // While it is being written to disk the graph is needed; then it is freed when that is done.
+    if (this.#saving === undefined) this.#hnsw.release();
+    this.#generation = generation;
+    this.#int8 = new Int8Index();
+    this.#unquantized = [];
+    this.#hnsw = HnswIndex.empty();
+    this.#pending = [];
     this.#pendingAt = 0;
-    this.#firstLabel = firstLabel;
-    this.#lastLabel = Math.max(this.#lastLabel, firstLabel - 1);
     this.#unsaved = 1;
     this.#sweeping = [];
     this.#rebuilding = undefined;
-  }
-
-  /**
-   * Labels are never given twice in one store, so each must mean here what it meant when the snapshot was written. They do
-   * not when the store was put back from a backup, or the snapshot was copied from elsewhere.
-   */
-  #isOfThisStore({ graph, live, removed }: Snapshot): boolean {
-    const nextLabel = nextLabelOf(this.#store.latest);
-    for (const label of live) if (label >= nextLabel) return false;
-    for (const label of removed) {
-      if (label >= nextLabel || (label >= this.#firstLabel && this.#store.latest.has(labels, numberKey(label)))) return false;
-    }
-    const newest = [...live].sort((a, b) => b - a);
-    for (let i = 0, compared = 0; i < newest.length && compared < POINTS_COMPARED; i++) {
-      const label = newest[i] as number;
-      const bytes = this.#storedBytes(label);
-      if (bytes === undefined) continue;
-      if (!graph.isPointOf(label, storedVector(bytes))) return false;
-      compared++;
-    }
-    return true;
   }
 }

@@ -6,11 +6,12 @@
 import type { Filter } from "../storage/walk.ts";
 import type { PackedCandidates } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
+import type { Query } from "./top-k.ts";
 
 export type ToWorker =
   /** Without the snapshot when the worker before failed: the snapshot may be why. */
   | { kind: "start"; dataDirectory: string; useSnapshot: boolean; graphFrom: number }
-  | { kind: "nearest"; call: number; query: Float32Array; filter: Filter; limit: number; fingerprint: number }
+  | { kind: "nearest"; call: number; query: Query; filter: Filter }
   /** Something was stored or deleted. */
   | { kind: "changed" }
   /** Write a snapshot if there is anything new, now. */

@@ -10,21 +10,21 @@
 import { ApiError } from "../lib/errors.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
-import { AFTER_ALL, numberKey } from "../storage/keys.ts";
-import { firstLabelOf } from "../storage/memory-records.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import { vectorIdOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
-import { labels, memories } from "../storage/tables.ts";
+import { memories, vectors } from "../storage/tables.ts";
 import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
 import { Connection, type Notice } from "./connection.ts";
-import { Reading, type Candidate } from "./candidates.ts";
-import { byNearness } from "./exact.ts";
+import { CandidateReader, type Candidate } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
-import { Scopes } from "./scopes.ts";
+import { ResidentSets } from "./resident-sets.ts";
+import { byNearness, type Query } from "./top-k.ts";
 
 /** At most this many vectors are compared on the request thread: 0.2 ms. */
-const HERE_MAX = 100;
-/** At most this many filters are remembered as wide, for the worker. It falls back to an exact scan when few pass by now. */
-const WIDE_MAX = 1_000;
+const INLINE_MAX = 100;
+/** At most this many filters are known to be wide. The worker falls back to brute force when few pass by now. */
+const WIDE_FILTERS_MAX = 1_000;
 /** A worker that has not finished by then is left alone; at worst the next start builds what is new in the graph. */
 const CLOSE_MAX_MS = 10_000;
 
@@ -46,9 +46,9 @@ export class VectorIndex {
   readonly #log: Log;
   readonly #graphFrom: number;
   readonly #newWorker: () => Worker;
-  readonly #scopes: Scopes;
+  readonly #residentSets: ResidentSets;
   /** Filters that more than a few passed when that was looked at last. */
-  readonly #wide = new Set<string>();
+  readonly #wideFilters = new Set<string>();
   #connection: Connection | undefined;
   #status = NO_STATUS;
   /** The worker has said that it is idle, and has not been told of anything since. */
@@ -65,7 +65,7 @@ export class VectorIndex {
     this.#log = log;
     this.#graphFrom = graphFrom;
     this.#newWorker = newWorker;
-    this.#scopes = new Scopes(store);
+    this.#residentSets = new ResidentSets(store);
   }
 
   /** Loads the graph if there are vectors enough to need one. Without it everything but search works. */
@@ -85,7 +85,7 @@ export class VectorIndex {
 
   /** Where the graph stands, as the worker last said. */
   get status(): IndexStatus & { vectors: number } {
-    return { ...this.#status, vectors: this.#store.count(labels) };
+    return { ...this.#status, vectors: this.#store.count(vectors) };
   }
 
   /**
@@ -93,23 +93,22 @@ export class VectorIndex {
    * are no more; in no order. Every vector committed before the call is taken into account. Where all that pass are looked at,
    * up to `limit` further ones whose words are the query's come too.
    *
-   * @param fingerprint - of the query's words; 0 without
    * @throws {ApiError} `service_unavailable` when the worker has failed; the next call starts a new one
    */
-  async nearest(query: Float32Array, filter: Filter, limit: number, fingerprint = 0): Promise<Candidate[]> {
-    const scope = this.#scopes.for(filter);
-    if (scope !== undefined) return scope.nearest(query, limit, fingerprint);
+  async nearest(query: Query, filter: Filter): Promise<Candidate[]> {
+    const resident = this.#residentSets.for(filter);
+    if (resident !== undefined) return resident.nearest(query);
     const few = this.#few(filter);
-    if (few === undefined) return this.#ask(query, filter, limit, fingerprint);
-    const read = new Reading(this.#store.latest, query);
-    const candidates = few.flatMap((memory) => read.candidate(memory) ?? []);
-    if (candidates.length <= limit) return candidates;
-    return candidates.sort(byNearness).filter(({ terms }, i) => i < limit || terms.at(-1) === fingerprint);
+    if (few === undefined) return this.#ask(query, filter);
+    const reader = new CandidateReader(this.#store.latest, query);
+    const candidates = few.flatMap((id) => reader.candidate(id) ?? []).filter(({ memory }) => matches(this.#store.latest, filter, memory));
+    if (candidates.length <= query.limit) return candidates;
+    return candidates.sort(byNearness).filter(({ terms }, i) => i < query.limit || terms.at(-1) === query.fingerprint);
   }
 
   /** To be called after a commit that stored or removed vectors. */
   changed(): void {
-    this.#scopes.tidy();
+    this.#residentSets.collect();
     if (this.#connection === undefined) {
       if (!this.#isClosed && this.#needsWorker()) this.#connect();
     } else if (this.#isIdle) {
@@ -136,37 +135,32 @@ export class VectorIndex {
   }
 
   #needsWorker(): boolean {
-    return this.#connection !== undefined || this.#store.count(labels) > HERE_MAX;
+    return this.#connection !== undefined || this.#store.count(vectors) > INLINE_MAX;
   }
 
-  /** The memories that pass, when there are few or when few of them all have vectors. */
+  /** The vectors of the memories that pass, when they are few; or all vectors, when those are. */
   #few(filter: Filter): BareId[] | undefined {
-    if (!this.#needsWorker()) {
-      const embedded = this.#store.latest
-        .rows(labels, { from: numberKey(firstLabelOf(this.#store.latest)), to: AFTER_ALL })
-        .map(({ row }) => row);
-      return embedded.filter((memory) => matches(this.#store.latest, filter, memory));
-    }
+    if (!this.#needsWorker()) return this.#store.latest.keys(vectors, { from: "", to: AFTER_ALL });
     if (filter.length === 0) return undefined;
     const name = JSON.stringify(filter);
-    if (this.#wide.has(name)) return undefined;
+    if (this.#wideFilters.has(name)) return undefined;
     const few: BareId[] = [];
     let isWide = false;
     for (const id of walkInSteps(this.#store.latest, memories, filter)) {
-      isWide = typeof id !== "string" || few.length === HERE_MAX;
+      isWide = typeof id !== "string" || few.length === INLINE_MAX;
       if (typeof id !== "string" || isWide) break;
       few.push(id);
     }
-    if (!isWide) return few;
-    if (this.#wide.size === WIDE_MAX) this.#wide.clear();
-    this.#wide.add(name);
+    if (!isWide) return few.flatMap((memory) => vectorIdOf(this.#store.latest, memory) ?? []);
+    if (this.#wideFilters.size === WIDE_FILTERS_MAX) this.#wideFilters.clear();
+    this.#wideFilters.add(name);
     return undefined;
   }
 
-  async #ask(query: Float32Array, filter: Filter, limit: number, fingerprint: number): Promise<Candidate[]> {
+  async #ask(query: Query, filter: Filter): Promise<Candidate[]> {
     if (this.#isClosed) throw unavailable("the index is closed");
     try {
-      return await this.#connect().call((call) => ({ kind: "nearest", call, query, filter, limit, fingerprint }));
+      return await this.#connect().call((call) => ({ kind: "nearest", call, query, filter }));
     } catch (error) {
       throw unavailable(error);
     }

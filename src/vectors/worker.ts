@@ -53,7 +53,7 @@ const warn = (message: string) => tell({ kind: "warning", message });
 
 async function start({ dataDirectory, useSnapshot, graphFrom }: Extract<ToWorker, { kind: "start" }>): Promise<void> {
   store = await Store.open(dataDirectory, systemClock);
-  const opened = new Indexer(store, join(dataDirectory, "vectors"), { graphFrom, coarseMax: 2 * graphFrom, warn });
+  const opened = new Indexer(store, join(dataDirectory, "vectors"), { graphFrom, int8Max: 2 * graphFrom });
   const rebuilding = await opened.start({ useSnapshot });
   indexer = opened;
   tell({ kind: "ready", rebuilding, status: opened.status });
@@ -83,9 +83,9 @@ interface Search {
 /** Searches that are not done after their first step. They take turns, and let others be answered in between. */
 const searches: Search[] = [];
 
-function nearest({ call, query, filter, limit, fingerprint }: Extract<ToWorker, { kind: "nearest" }>): void {
+function nearest({ call, query, filter }: Extract<ToWorker, { kind: "nearest" }>): void {
   if (indexer === undefined) return tell({ kind: "refused", call, reason: "the index is not open" });
-  const search = { call, steps: indexer.nearest(query, filter, limit, fingerprint) };
+  const search = { call, steps: indexer.nearest(query, filter) };
   if (isDone(search) || searches.push(search) > 1) return;
   setImmediate(searchOn);
 }

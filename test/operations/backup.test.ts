@@ -132,7 +132,7 @@ test("a restore that was killed leaves nothing that the next one minds", async (
   await restoreBackup(file, target, clock, { force: false });
   // As it is in the middle of one.
   const draft = await Store.open(join(target, "incoming"), clock);
-  await draft.commit(NO_HOME, (tx) => tx.put(meta, "nextLabel", "7"));
+  await draft.commit(NO_HOME, (tx) => tx.put(meta, "name", "7"));
   await draft.close();
   await restoreBackup(file, target, clock, { force: true });
   expect(readdirSync(target).toSorted()).toEqual(["serve.lock", "store"]);

@@ -2,20 +2,20 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "bun:te
 import { cpSync, existsSync, mkdtempSync, readdirSync, rmSync, truncateSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { NO_HOME } from "../../src/lib/ids.ts";
+import { bare, NO_HOME } from "../../src/lib/ids.ts";
 import { examineAll, mendAll } from "../../src/operations/doctor.ts";
 import { rebuildGraph } from "../../src/operations/graph.ts";
 import { RECORDS, stored } from "../../src/operations/records.ts";
 import { AFTER_ALL, numberKey } from "../../src/storage/keys.ts";
-import { LABEL_BYTES } from "../../src/storage/memory-records.ts";
 import { Store, type Tx } from "../../src/storage/store.ts";
 import {
   apiKeys,
-  labels,
   memories,
   meta,
-  owed,
   payloads,
+  pendingEmbeddings,
+  provider,
+  PROVIDER_KEY,
   removals,
   sessions,
   settings,
@@ -69,7 +69,7 @@ function contents(): Record<string, unknown> {
   using reader = store.snapshot();
   return {
     ...Object.fromEntries(TABLES.map((table) => [table.name, Array.from(reader.entries(table))])),
-    vectors: Array.from(reader.allKeys(vectors), (memory) => [memory, reader.vectorBytes(memory)?.toHex()]),
+    vectors: Array.from(reader.allKeys(vectors), (id) => [id, reader.vectorBytes(id)?.toHex()]),
   };
 }
 
@@ -80,8 +80,9 @@ function firstKey(reader: Pick<Tx, "keys">, table: AnyTable): string {
 }
 
 /** A memory with a vector. */
-function embedded(tx: Tx): { id: string; row: MemoryRow; label: number } {
-  for (const { key: id, row } of tx.rows(memories, all)) if (row.embedding !== undefined) return { id, row, label: row.embedding.label };
+function embedded(tx: Tx): { memory: string; vector: string; row: MemoryRow } {
+  for (const { key: memory, row } of tx.rows(memories, all))
+    if (row.embedding !== undefined) return { memory, vector: bare(row.embedding.id), row };
   throw new Error("no memory has a vector");
 }
 
@@ -141,31 +142,13 @@ const MENDED: Damage[] = [
     (tx) => tx.put(removals, firstKey(tx, sessions), { memories: true }),
     "removals: notes of sessions that are there",
   ],
-  [
-    "another label in a vector",
-    (tx) => {
-      const { id } = embedded(tx);
-      const bytes = tx.vectorBytes(id)?.slice() ?? new Uint8Array();
-      bytes.fill(0xff, -LABEL_BYTES);
-      tx.putVector(id, bytes);
-    },
-    "vectors: another label than the memory's",
-  ],
-  ["a missing label", (tx) => tx.remove(labels, numberKey(embedded(tx).label)), "labels: missing or of another memory"],
-  [
-    "a label of another memory",
-    (tx) => tx.put(labels, numberKey(embedded(tx).label), NO_ID),
-    "labels: missing or of another memory",
-    "labels: of no vector",
-  ],
-  ["a label of no vector", (tx) => tx.put(labels, numberKey(1_000_000), NO_ID), "labels: of no vector"],
   ["a vector of no memory", (tx) => tx.putVector(NO_ID, new Uint8Array(6148)), "vectors: of no memory"],
   [
-    "a memory that is not owed its vector",
-    (tx) => tx.remove(owed, firstKey(tx, owed)),
-    "owed: memories without a vector that are not owed one",
+    "a memory that does not wait for its vector",
+    (tx) => tx.remove(pendingEmbeddings, firstKey(tx, pendingEmbeddings)),
+    "pending_embeddings: memories without a vector that wait for none",
   ],
-  ["a vector owed to no memory", (tx) => tx.put(owed, NO_ID, ""), "owed: of no memory that wants a vector"],
+  ["a vector pending for no memory", (tx) => tx.put(pendingEmbeddings, NO_ID, ""), "pending_embeddings: of no memory that wants a vector"],
 ];
 
 for (const [name, damage, ...finds] of MENDED) {
@@ -180,62 +163,73 @@ for (const [name, damage, ...finds] of MENDED) {
   });
 }
 
-/** The server makes such a vector anew. */
+/** Puts the first memory's vector again, and something else in it. */
+function putAgain(tx: Tx, other: { vector?: Float32Array; generation?: number }): void {
+  const { memory, vector, row } = embedded(tx);
+  const embedding = { vector: new Float32Array(1536), terms: new Uint32Array(0), ...other };
+  tx.putVector(vector, encodeVector(embedding, { memory, generation: other.generation ?? row.embedding!.generation }));
+}
+
+const OF_ANOTHER = "vectors: of another memory or provider than it says";
+
+/** The server makes such a vector again. */
 const VECTOR_LOST: Damage[] = [
-  ["a missing vector", (tx) => tx.removeVector(embedded(tx).id), "vectors: missing or damaged"],
-  ["a short vector", (tx) => tx.putVector(embedded(tx).id, new Uint8Array(100)), "vectors: missing or damaged"],
+  ["a missing vector", (tx) => tx.removeVector(embedded(tx).vector), "vectors: missing or damaged"],
   [
-    "a vector of no numbers",
-    (tx) => tx.putVector(embedded(tx).id, encodeVector({ vector: new Float32Array(1536).fill(Number.NaN), terms: new Uint32Array(0) })),
+    "a short vector",
+    (tx) => tx.putVector(embedded(tx).vector, new Uint8Array(100)),
     "vectors: missing or damaged",
+    "vectors: of no memory",
+  ],
+  ["a vector that is too long", (tx) => putAgain(tx, { vector: new Float32Array(1536).fill(1) }), "vectors: missing or damaged"],
+  ["a vector of another generation than its memory says", (tx) => putAgain(tx, { generation: 7 }), OF_ANOTHER],
+  [
+    "a vector of a generation that there was not yet",
+    (tx) => {
+      putAgain(tx, { generation: 7 });
+      const { memory, row } = embedded(tx);
+      tx.put(memories, memory, { ...row, embedding: { id: row.embedding!.id, generation: 7 } });
+    },
+    OF_ANOTHER,
   ],
   [
-    "a label that two memories have",
+    "a vector that two memories have",
     (tx) => {
-      const { row, label } = embedded(tx);
-      const other = tx.rows(memories, all).findLast(({ row: { embedding } }) => embedding !== undefined && embedding.label !== label);
+      const { vector, row } = embedded(tx);
+      const other = tx.rows(memories, all).findLast(({ row: { embedding } }) => embedding !== undefined && bare(embedding.id) !== vector);
       if (other?.row.embedding === undefined || row.embedding === undefined) throw new Error("one memory has a vector");
-      tx.remove(labels, numberKey(other.row.embedding.label));
-      tx.put(memories, other.key, { ...other.row, embedding: { ...other.row.embedding, label } });
+      tx.removeVector(bare(other.row.embedding.id));
+      tx.put(memories, other.key, { ...other.row, embedding: row.embedding });
     },
-    "labels: missing or of another memory",
-    "vectors: another label than the memory's",
+    OF_ANOTHER,
   ],
 ];
 
 for (const [name, damage, ...finds] of VECTOR_LOST) {
-  test(`${name} is found and owed; then the server makes it anew`, async () => {
+  test(`${name} is found and pending; then the server makes it again`, async () => {
     await store.commit(NO_HOME, damage);
     expect(kinds((await examineAll(store)).findings)).toEqual(finds);
     expect((await mendAll(store)).left).toEqual([]);
-    const owedBefore = store.count(owed);
+    const pendingBefore = store.count(pendingEmbeddings);
     await store.close();
 
     await using cairn = await startCairn({ directory });
     cairn.key = key;
-    expect(owedBefore).toBe(2);
+    expect(pendingBefore).toBe(2);
     await cairn.runTask("embeddings");
-    expect({ owed: cairn.service.store.count(owed), ...(await examineAll(cairn.service.store)) }).toMatchObject({ owed: 0, findings: [] });
+    expect({ pending: cairn.service.store.count(pendingEmbeddings), ...(await examineAll(cairn.service.store)) }).toMatchObject({
+      pending: 0,
+      findings: [],
+    });
   });
 }
 
-test("a next label that was given already, or that cannot be read, is found and put above all that are there", async () => {
-  const next = store.latest.get(meta, "nextLabel") ?? "";
-  const highest = Math.max(...store.latest.rows(memories, all).map(({ row }) => row.embedding?.label ?? -1));
-  expect(highest).toBeLessThan(Number(next));
-  for (const wrong of ["0", "banana", "1.5", "-1", "1e99"]) {
-    await store.commit(NO_HOME, (tx) => tx.put(meta, "nextLabel", wrong));
-    const unreadable = wrong === "0" ? [] : ["meta: rows that cannot be read"];
-    const found = [...unreadable, "meta: the next label was given already, or is no label"];
-    expect([wrong, kinds((await examineAll(store)).findings)]).toEqual([wrong, found]);
-    expect((await mendAll(store)).left).toEqual([]);
-    expect(store.latest.get(meta, "nextLabel")).toBe(String(highest + 1));
-  }
-  await store.commit(NO_HOME, (tx) => {
-    tx.put(meta, "nextLabel", next);
-    tx.put(meta, "firstLabel", "banana");
-  });
-  expect(kinds((await mendAll(store)).left)).toEqual(["meta: rows that cannot be read"]);
+test("without the row of the provider nobody knows what the vectors are of: the server makes all of them again", async () => {
+  const count = store.count(vectors);
+  await store.commit(NO_HOME, (tx) => tx.remove(provider, PROVIDER_KEY));
+  expect(kinds((await examineAll(store)).findings)).toEqual([OF_ANOTHER]);
+  expect((await mendAll(store)).left).toEqual([]);
+  expect([store.count(vectors), count > 0]).toEqual([0, true]);
 });
 
 test("versions and turns of a session that is gone are noted, and the server removes them", async () => {
@@ -392,11 +386,7 @@ const INDEX_DAMAGE: { name: string; damage: (path: string) => void | Promise<voi
     name: "is of other vectors",
     damage: () =>
       store.commit(NO_HOME, (tx) => {
-        const { id } = embedded(tx);
-        const bytes = tx.vectorBytes(id)?.slice() ?? new Uint8Array();
-        const values = new Float32Array(bytes.buffer, 0, 1);
-        values[0] = (values[0] ?? 0) + 0.5;
-        tx.putVector(id, bytes);
+        putAgain(tx, { vector: new Float32Array(1536).fill(0.01) });
       }),
     finds: "vector index on disk: points that are not the store's vectors",
   },

@@ -5,7 +5,7 @@
  */
 import { NO_HOME } from "../../src/lib/ids.ts";
 import { removeVector } from "../../src/storage/memory-records.ts";
-import { memories as memoryTable, owed } from "../../src/storage/tables.ts";
+import { memories as memoryTable, pendingEmbeddings } from "../../src/storage/tables.ts";
 import { type Cairn, startCairn } from "../support/cairn.ts";
 
 /** Texts that have gone wrong somewhere: halves of surrogate pairs, NUL, line ends, names of the language's own. */
@@ -74,22 +74,22 @@ export async function startFilled(directory?: string): Promise<Filled> {
   const large = await cairn.createSession();
   await Promise.all(Array.from({ length: 210 }, (_, i) => cairn.setState(large.id, { i })));
   await cairn.ok(cairn.delete(`/v1/sessions/${large.id}`));
-  // One that is owed its vector, as when a provider does not answer.
+  // One whose vector is pending, as when a provider does not answer.
   const late = await cairn.addMemory(first, "Not embedded in time.");
   memories.push(late.id);
-  await makeOwed(cairn, late.id);
+  await makePending(cairn, late.id);
   return { cairn, sessions, memories };
 }
 
-async function makeOwed({ service: { store } }: Cairn, id: string): Promise<void> {
+async function makePending({ service: { store } }: Cairn, id: string): Promise<void> {
   const key = id.slice("mem_".length);
   await store.commit(NO_HOME, (tx) => {
     const row = tx.get(memoryTable, key);
     if (row?.embedding === undefined) throw new Error("there is no vector to take away");
-    const { embedding, ...rest } = row;
-    removeVector(tx, key, embedding.label);
+    const { embedding: _, ...rest } = row;
+    removeVector(tx, row);
     tx.put(memoryTable, key, rest);
-    tx.put(owed, key, "");
+    tx.put(pendingEmbeddings, key, "");
   });
 }
 

@@ -7,7 +7,8 @@ import { examineAll } from "../../src/operations/doctor.ts";
 import { exportLines } from "../../src/operations/export.ts";
 import { importLines } from "../../src/operations/import.ts";
 import type { Store } from "../../src/storage/store.ts";
-import { meta, TABLES } from "../../src/storage/tables.ts";
+import { generationOf } from "../../src/storage/memory-records.ts";
+import { TABLES } from "../../src/storage/tables.ts";
 import { startCairn } from "../support/cairn.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startEmbeddingServer } from "../support/embedding-server.ts";
@@ -108,9 +109,9 @@ test("without secrets no URL has its path or query, kept answers included, and a
     disabled_reason: "It was exported without its secret and the path of its URL: set the URL, rotate the secret, then enable it.",
   });
   // The same provider as before, whose vectors stay.
-  const label = imported.service.store.latest.get(meta, "firstLabel");
+  const generation = imported.service.store.read(generationOf);
   await imported.ok(imported.patch("/v1/settings", { embedding }));
-  expect(imported.service.store.latest.get(meta, "firstLabel")).toBe(label);
+  expect(imported.service.store.read(generationOf)).toBe(generation);
 });
 
 test("an export shows one moment, however much is written while it is read", async () => {
@@ -136,9 +137,9 @@ const SESSION =
   '{"table":"sessions","key":"0VQk3aB4x1Zq","row":{"agentId":"a","userId":null,"createdAt":1,"updatedAt":1,"metadata":{},"memoryCount":0,"turnCount":0,"ttlSeconds":1,"expiresAt":1,"version":0}}';
 const MEMORY = (row: string, more = "") =>
   `{"table":"memories","key":"0VQk3aB4x1Zq","row":{"sessionId":"sess_0VQk3aB4x1Zq","userId":null,"content":"c","type":"t","tags":[],"metadata":{},"createdAt":1,"embed":true${row}}${more}}`;
-const VECTOR = Buffer.from(new Float32Array(1536).buffer).toString("base64");
-const NOT_FINITE = Buffer.from(new Float32Array(1536).fill(Number.NaN).buffer).toString("base64");
-const EMBEDDED = ',"embedding":{"id":"emb_0VQk3aB4x1Zq","label":0}';
+const base64 = (value: number) => Buffer.from(new Float32Array(1536).fill(value).buffer).toString("base64");
+const VECTOR = `,"vector":"${base64(0)}","terms":""`;
+const EMBEDDED = ',"embedding":{"id":"emb_0VQk3aB4x1Zq","generation":1}';
 
 const VERSION = (number: string) =>
   `{"table":"versions","key":"0VQk3aB4x1Zq${number}","row":{"createdAt":1,"actor":"system","source":"initial","body":{}}}`;
@@ -185,27 +186,29 @@ const LINES: Refused[] = [
   ["a record twice", "Line 3 cannot be imported: there was a row 0VQk3aB4x1Zq of sessions before", SESSION, SESSION],
   ["a vector that is missing", "vector and terms must be base64", MEMORY(EMBEDDED)],
   ["a short vector", "vector and terms are not those of a memory", MEMORY(EMBEDDED, ',"vector":"AAAA","terms":""')],
-  ["a vector of no numbers", "vector and terms are not those", MEMORY(EMBEDDED, `,"vector":"${NOT_FINITE}","terms":""`)],
+  ["a vector of no numbers", "vector and terms are not those", MEMORY(EMBEDDED, `,"vector":"${base64(Number.NaN)}","terms":""`)],
 ];
 
 /** Refused once all of them are there, or for what is in a row. */
 const RECORDS: Refused[] = [
+  ["a vector that is too long", "vector and terms are not those", MEMORY(EMBEDDED, `,"vector":"${base64(1)}","terms":""`)],
   [
-    "a label that would be given again",
-    "meta: the next label was given already, or is no label (0 instead of 1). Nothing was changed.",
-    MEMORY(EMBEDDED, `,"vector":"${VECTOR}","terms":""`),
+    "a vector that two memories have",
+    "another vector has the id emb_0VQk3aB4x1Zq",
+    MEMORY(EMBEDDED, VECTOR),
+    MEMORY(EMBEDDED, VECTOR).replace("0VQk3aB4x1Zq", "0VQk3aB4x1Zr"),
   ],
-  ...["banana", "", "NaN", "-1", "1.5", "1e3", " 7", "4294967296"].map((row): Refused => [
-    `a next label of ${JSON.stringify(row)}`,
-    NO_NUMBER,
-    META("nextLabel", row),
+  ["a vector of a provider that was not set yet", "vectors: of another memory or provider than it says", MEMORY(EMBEDDED, VECTOR)],
+  ...[-1, 1.5, "1", 4_294_967_296].map((generation): Refused => [
+    `a generation of ${JSON.stringify(generation)}`,
+    "Line 2 cannot be imported: row.generation is not a whole number below 2^32",
+    JSON.stringify({ table: "provider", key: "current", row: { identity: "", generation } }),
   ]),
-  ["a first label that cannot be read", NO_NUMBER, META("firstLabel", "banana")],
-  [
-    "a first label above the next",
-    "meta: the next label was given already, or is no label (0 instead of 7). Nothing was changed.",
-    META("firstLabel", "7"),
-  ],
+  ...["banana", "", "NaN", "-1", "1.5", "1e3", " 7", "4294967296"].map((row): Refused => [
+    `a backup number of ${JSON.stringify(row)}`,
+    NO_NUMBER,
+    META("backupNumber", row),
+  ]),
   ["a row of meta that nobody reads", "Line 2 cannot be imported: the key has not the shape of one", META("lastLabel", "7")],
   ["a session without a state", "Line 3 cannot be imported: sessions: all versions", MEMORY(""), SESSION],
   [

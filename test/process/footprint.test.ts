@@ -13,9 +13,9 @@ import { toIso } from "../../src/lib/time.ts";
 import { toJson, type JsonText } from "../../src/lib/json.ts";
 import { openRecords } from "../../src/service.ts";
 import { turnKey, versionKey } from "../../src/storage/keys.ts";
-import { putVector } from "../../src/storage/memory-records.ts";
+import { putVector } from "../../src/memories/memories.ts";
+import { generationOf } from "../../src/storage/memory-records.ts";
 import { memories, sessions, turns, versions } from "../../src/storage/tables.ts";
-import { encodeVector } from "../../src/vectors/encoding.ts";
 import { prose } from "../../scripts/benchmark/workload.ts";
 import { startCairn } from "../support/cairn.ts";
 import { numberedTexts } from "../support/fill.ts";
@@ -90,7 +90,6 @@ beforeAll(async () => {
         const key = id.slice("mem_".length);
         const { text, embedding } = embeddings[i % embeddings.length]!;
         const content = `${text} ${"x".repeat(100)}`;
-        const label = putVector(tx, key, encodeVector(embedding));
         tx.add(memories, key, {
           sessionId: sessionIds[(first + i) % USERS] as SessionId,
           userId: userOf(first + i),
@@ -100,7 +99,7 @@ beforeAll(async () => {
           metadata: { number: first + i },
           createdAt: now,
           embed: true,
-          embedding: { id: tx.id("emb"), label },
+          embedding: putVector(tx, key, generationOf(tx), embedding),
         });
         return id;
       }),

@@ -5,9 +5,9 @@
  */
 import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { homeOf, type MemoryId, type SessionId } from "../../src/lib/ids.ts";
-import { putVector } from "../../src/storage/memory-records.ts";
+import { putVector } from "../../src/memories/memories.ts";
+import { generationOf } from "../../src/storage/memory-records.ts";
 import { memories } from "../../src/storage/tables.ts";
-import { encodeVector } from "../../src/vectors/encoding.ts";
 import type { Cairn } from "./cairn.ts";
 
 /** One memory for each content, in one commit, as adding it to the session would make it; the session does not count them. */
@@ -22,7 +22,7 @@ export async function fillMemories(
     contents.map((content) => {
       const id = tx.id("mem");
       const memory = id.slice("mem_".length);
-      const embedding = { id: tx.id("emb"), label: putVector(tx, memory, encodeVector(embedder.embedMemory(content))) };
+      const embedding = putVector(tx, memory, generationOf(tx), embedder.embedMemory(content));
       tx.add(memories, memory, {
         sessionId: session.id as SessionId,
         userId: session.user_id,

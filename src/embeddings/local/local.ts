@@ -22,16 +22,15 @@ import {
   type EmbeddedQuery,
   type Embedder,
   type Embedding,
+  LENGTH_PLACE,
   type QueryTerms,
   type TermId,
   WHOLE_WORTH,
+  WORD_PLACES,
 } from "../embedder.ts";
 import { MEANING_DIMENSION, mix, type Semantics, semantics } from "./semantics.ts";
 import type { Term } from "./term-table.ts";
 import { type Cut, TermCutter } from "./terms.ts";
-
-const WORD_PLACES = 1279;
-const LENGTH_PLACE = DIMENSION - 1;
 
 /** Share of meaning in the square of a vector's length; words have the rest. */
 const MEANING_SHARE = 0.35;

@@ -10,13 +10,13 @@ import { examineAll } from "../../../src/operations/doctor.ts";
 import {
   apiKeys,
   idempotency,
-  labels,
   memories,
   outbox,
   removals,
   sessions,
   traces,
   turns,
+  vectors,
   versions,
 } from "../../../src/storage/tables.ts";
 import { pagesOf, refusal } from "../../support/answers.ts";
@@ -282,13 +282,13 @@ export class Simulation implements AsyncDisposable {
     expect((await examineAll(store)).findings).toEqual([]);
     expect(store.count(outbox)).toBe(0);
     await this.#cairn.runTask("session removal");
-    const tables = { sessions, versions, turns, memories, labels, traces, apiKeys, idempotency };
+    const tables = { sessions, versions, turns, memories, vectors, traces, apiKeys, idempotency };
     expect(Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, store.count(table)]))).toEqual({
       sessions: world.sessions.length,
       versions: sum(world.sessions.map((session) => session.versions.length)),
       turns: sum(world.sessions.map((session) => session.turns.length)),
       memories: world.memories.length,
-      labels: world.memories.filter(({ embed }) => embed).length,
+      vectors: world.memories.filter(({ embed }) => embed).length,
       traces: world.trail.traces.length,
       apiKeys: world.access.keys.length,
       idempotency: world.access.kept.size,

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { Embeddings } from "../../../src/embeddings/embeddings.ts";
 import type { EmbeddingSettings } from "../../../src/embeddings/provider-settings.ts";
 import { ApiError } from "../../../src/lib/errors.ts";
-import { firstLabelOf, putVector } from "../../../src/storage/memory-records.ts";
+import { generationOf } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { startEmbeddingServer, when } from "../../support/embedding-server.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -34,7 +34,7 @@ async function open() {
     },
     async addVectors(count: number): Promise<void> {
       await store.commit(NO_HOME, (tx) => {
-        for (let i = 0; i < count; i++) putVector(tx, `memory${store.count({ name: "labels" })}${i}`, new Uint8Array(8));
+        for (let i = 0; i < count; i++) tx.putVector(tx.bareId(), new Uint8Array(8));
       });
     },
     async [Symbol.asyncDispose]() {
@@ -72,16 +72,16 @@ for (const { name, before, after, isOther } of CHANGES) {
     await using opened = await open();
     await opened.embeddings(before);
     await opened.addVectors(3);
-    const firstLabel = firstLabelOf(opened.store.latest);
+    const generation = generationOf(opened.store.latest);
     const embeddings = await opened.embeddings(after);
-    expect(embeddings.active.firstLabel > firstLabel).toBe(isOther);
+    expect(embeddings.active.generation > generation).toBe(isOther);
     expect(embeddings.progress()).toEqual(isOther ? { ready: 0, owed: 3 } : { ready: 3, owed: 0 });
   });
 }
 
-test("every change draws a line of its own, also back and where no vector was made between two", async () => {
+test("every change starts a generation of its own, also back and where no vector was made between two", async () => {
   await using opened = await open();
-  const lines = [];
+  const generations = [];
   for (const [settings, vectors] of [
     [{}, 0],
     [REMOTE, 2],
@@ -91,10 +91,10 @@ test("every change draws a line of its own, also back and where no vector was ma
     [{}, 2],
     [{}, 1],
   ] as const) {
-    lines.push((await opened.embeddings(settings)).active.firstLabel);
+    generations.push((await opened.embeddings(settings)).active.generation);
     await opened.addVectors(vectors);
   }
-  expect(lines).toEqual([1, 2, 5, 6, 6, 7, 7]);
+  expect(generations).toEqual([1, 2, 3, 4, 4, 5, 5]);
   expect((await opened.embeddings({})).progress()).toEqual({ ready: 3, owed: 2 });
 });
 
@@ -105,11 +105,11 @@ function fullDisk(store: Store): Disposable {
   return { [Symbol.dispose]: () => void (store.commit = commit) };
 }
 
-test("on a full disk another provider is opened all the same: no vector is its own, and the line is drawn when there is room", async () => {
+test("on a full disk another provider is opened all the same: no vector is its own, and its generation starts when there is room", async () => {
   await using opened = await open();
   await opened.embeddings({});
   await opened.addVectors(3);
-  const line = firstLabelOf(opened.store.latest);
+  const generation = generationOf(opened.store.latest);
   let full = fullDisk(opened.store);
   const embeddings = await opened.embeddings(REMOTE);
   const before = embeddings.active;
@@ -117,19 +117,18 @@ test("on a full disk another provider is opened all the same: no vector is its o
   await expect(embeddings.startGenerationIfNeeded()).rejects.toThrow("nearly full");
   // Started once more with the provider of before, nothing has happened.
   const { active } = await opened.embeddings({});
-  expect([active.firstLabel, firstLabelOf(opened.store.latest), before.firstLabel > line + 3]).toEqual([line, line, true]);
+  expect([active.generation, generationOf(opened.store.latest), before.generation]).toEqual([generation, generation, generation + 1]);
   full[Symbol.dispose]();
   await embeddings.startGenerationIfNeeded();
-  expect(embeddings.active).toMatchObject({ firstLabel: firstLabelOf(opened.store.latest), remote: before.remote });
-  expect([firstLabelOf(opened.store.latest) > line + 3, embeddings.progress()]).toEqual([true, { ready: 0, owed: 3 }]);
-  const drawn = firstLabelOf(opened.store.latest);
+  expect(embeddings.active).toMatchObject({ generation: generationOf(opened.store.latest), remote: before.remote });
+  expect([generationOf(opened.store.latest), embeddings.progress()]).toEqual([generation + 1, { ready: 0, owed: 3 }]);
   await embeddings.startGenerationIfNeeded();
   full = fullDisk(opened.store);
-  expect((await opened.embeddings(REMOTE)).active.firstLabel).toBe(drawn);
+  expect((await opened.embeddings(REMOTE)).active.generation).toBe(generation + 1);
   full[Symbol.dispose]();
 });
 
-test("a provider that is set before an owed line was drawn has a line of its own, and the owed one is forgotten", async () => {
+test("a provider that is set before another one's generation could start has its own, and the other one is forgotten", async () => {
   await using opened = await open();
   await using server = startEmbeddingServer({ length: 384 });
   await opened.embeddings({});
@@ -139,11 +138,11 @@ test("a provider that is set before an owed line was drawn has a line of its own
   full[Symbol.dispose]();
   const prepared = await embeddings.prepare({ ...REMOTE, base_url: server.baseUrl });
   await opened.store.commit(NO_HOME, (tx) => embeddings.put(tx, prepared));
-  const line = firstLabelOf(opened.store.latest);
+  const generation = generationOf(opened.store.latest);
   await embeddings.startGenerationIfNeeded();
-  expect([firstLabelOf(opened.store.latest), embeddings.active.remote === prepared.remote]).toEqual([line, false]);
+  expect([generationOf(opened.store.latest), embeddings.active.remote === prepared.remote]).toEqual([generation, false]);
   embeddings.activate(prepared);
-  expect(embeddings.active).toMatchObject({ firstLabel: line, remote: prepared.remote });
+  expect(embeddings.active).toMatchObject({ generation, remote: prepared.remote });
 });
 
 test("one that was prepared and is not used after all is closed", async () => {
@@ -176,8 +175,8 @@ test("what is measured late of a previous provider does not count for the one th
   release.resolve();
   await recovering;
   embeddings.activate(prepared);
-  expect(embeddings.row).toEqual(prepared.row);
-  expect((await opened.embeddings({ ...REMOTE, base_url: server.baseUrl })).row).toEqual(prepared.row);
+  expect(embeddings.row).toMatchObject(prepared.row);
+  expect((await opened.embeddings({ ...REMOTE, base_url: server.baseUrl })).row).toMatchObject(prepared.row);
 });
 
 test("until a provider is measured its vectors answer no query, and each such query has it probed", async () => {

@@ -74,7 +74,7 @@ test("a commit whose work throws keeps nothing of it, passes on what was thrown,
     store.commit(NO_HOME, (tx) => {
       tx.put(turns, "a", text("never"));
       tx.remove(turns, "before");
-      tx.put(meta, "nextLabel", "7");
+      tx.put(meta, "name", "7");
       tx.put(sessions, "s", session(1));
       throw thrown;
     }),
@@ -86,7 +86,7 @@ test("a commit whose work throws keeps nothing of it, passes on what was thrown,
     { status: "fulfilled", value: false },
   ]);
   expect(store.latest.keys(turns, { from: "", to: "~" })).toEqual(["after", "before", "beside"]);
-  expect([store.latest.get(meta, "nextLabel"), store.latest.get(sessions, "s")]).toEqual([undefined, undefined]);
+  expect([store.latest.get(meta, "name"), store.latest.get(sessions, "s")]).toEqual([undefined, undefined]);
 });
 
 test("inside a commit every read is of the store with what was written so far laid over it", async () => {

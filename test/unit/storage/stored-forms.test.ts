@@ -1,14 +1,16 @@
 import { expect, test } from "bun:test";
+import { DIMENSION } from "../../../src/embeddings/embedder.ts";
 import type { JsonText } from "../../../src/lib/json.ts";
 import { rowProblem } from "../../../src/operations/records.ts";
 import * as tables from "../../../src/storage/tables.ts";
 import { RECORD_TABLES, SCHEMA_VERSION, type Table } from "../../../src/storage/tables.ts";
+import { encodeVector } from "../../../src/vectors/encoding.ts";
 
 /**
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "91264f5c6417c5bc5b00d0d437d63eb4f2ed8d438436f99564ed9b7a75d67577" };
+const FORMS = { schema: 1, sha256: "407937953fbf32086a08c19212a31b123285ce408f7ba687f1ddc32bb731e467" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -19,6 +21,8 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
     "current",
     {
       identity: "openai",
+      generation: 2,
+      replacesUntil: "0VQk3aB4x1Zc",
       vectorLength: 8,
       measured: { relevantCosine: 0.5, cosineOfUnrelated: 0.1, cosineOfSame: 0.9, separation: 1 },
     },
@@ -65,7 +69,17 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
   ],
   memories: [
     "0VQk3aB4x1Zv",
-    { sessionId: SESSION, userId: "ada", content: "tea", type: "fact", tags: ["x"], metadata: {}, createdAt: 1, embed: false },
+    {
+      sessionId: SESSION,
+      userId: "ada",
+      content: "tea",
+      type: "fact",
+      tags: ["x"],
+      metadata: {},
+      createdAt: 1,
+      embed: true,
+      embedding: { id: "emb_0VQk3aB4x1Zd", generation: 2 },
+    },
   ],
   traces: [
     "t0VQk3aB4x1Zw",
@@ -124,7 +138,11 @@ test("rows and the entries of their indexes are stored in the form of the schema
     for (const index of table.indexes) for (const entry of index.entriesOf(key, row)) expect(index.recordOf(entry)).toBe(key);
     return [table.name, key, text, entries];
   });
-  const others = [tables.labels.name, tables.owed.name, tables.vectors.name];
+  const sparse = Float32Array.from({ length: DIMENSION }, (_, i) => (i % 97 === 0 || i === DIMENSION - 1 ? 0.1 : 0));
+  const forms = [sparse, sparse.slice().fill(0.01, 0, 700)].map((vector) =>
+    encodeVector({ vector, terms: Uint32Array.of(1, 2 ** 31) }, { memory: "0VQk3aB4x1Zv", generation: 2 }).toHex(),
+  );
+  const others = [tables.pendingEmbeddings.name, tables.vectors.name, forms];
   const sha256 = new Bun.CryptoHasher("sha256").update(JSON.stringify([stored, others])).digest("hex");
   expect({ schema: SCHEMA_VERSION, sha256 }).toEqual(FORMS);
 });

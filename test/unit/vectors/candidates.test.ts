@@ -1,19 +1,23 @@
 import { expect, test } from "bun:test";
 import { NO_HOME } from "../../../src/lib/ids.ts";
-import { meta } from "../../../src/storage/tables.ts";
-import { Reading } from "../../../src/vectors/candidates.ts";
-import { chance, storedVectors, unitVector } from "./stored-vectors.ts";
+import { provider, PROVIDER_KEY } from "../../../src/storage/tables.ts";
+import { CandidateReader } from "../../../src/vectors/candidates.ts";
+import { chance, queryFor, storedVectors, unitVector } from "./stored-vectors.ts";
 
-test("a vector of the provider before is no candidate, nor is one that was deleted", async () => {
+test("a vector of the previous provider is no candidate, nor is one that was deleted", async () => {
   await using vectors = await storedVectors();
   const random = chance(1);
-  const [before, deleted, current] = await vectors.add(Array.from({ length: 3 }, () => unitVector(random)));
-  await vectors.remove([deleted!]);
+  const added = await vectors.add(Array.from({ length: 2 }, () => unitVector(random)));
+  const startGeneration = (generation: number) =>
+    vectors.store.commit(NO_HOME, (tx) => tx.put(provider, PROVIDER_KEY, { identity: "", generation }));
+  const ids = added.map((one) => vectors.idOf(one));
   const candidates = () => {
-    const reading = new Reading(vectors.store.latest, unitVector(random));
-    return [before, deleted, current].map((one) => reading.candidate(one!.memory)?.label);
+    const reader = new CandidateReader(vectors.store.latest, queryFor(unitVector(random), 10));
+    return ids.map((id) => reader.candidate(id)?.memory);
   };
-  expect(candidates()).toEqual([0, undefined, 2]);
-  await vectors.store.commit(NO_HOME, (tx) => tx.put(meta, "firstLabel", "2"));
-  expect(candidates()).toEqual([undefined, undefined, 2]);
+  expect(candidates()).toEqual(added.map(({ memory }) => memory));
+  await vectors.remove(added.slice(0, 1));
+  expect(candidates()).toEqual([undefined, added[1]!.memory]);
+  await startGeneration(1);
+  expect(candidates()).toEqual([undefined, undefined]);
 });

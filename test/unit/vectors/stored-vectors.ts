@@ -8,13 +8,15 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DIMENSION, type Embedding } from "../../../src/embeddings/embedder.ts";
-import { NO_HOME, type BareId } from "../../../src/lib/ids.ts";
+import { bare, NO_HOME, type BareId } from "../../../src/lib/ids.ts";
 import { hashKey } from "../../../src/storage/keys.ts";
-import { LABEL_BYTES, putVector, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
+import { putVector } from "../../../src/memories/memories.ts";
+import { generationOf, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { memories, type MemoryRow } from "../../../src/storage/tables.ts";
 import { matches, posting, type Filter } from "../../../src/storage/walk.ts";
-import { encodeVector } from "../../../src/vectors/encoding.ts";
+import { encodeVector, quantize, UNIT } from "../../../src/vectors/encoding.ts";
+import type { Query } from "../../../src/vectors/top-k.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 export interface Stored {
@@ -57,8 +59,8 @@ export class StoredVectors implements AsyncDisposable {
     const added = await this.store.commit(NO_HOME, (tx) =>
       embeddings.map((embedded, index) => {
         const memory = tx.bareId();
-        const label = putVector(tx, memory, encodeVector(embedded));
-        tx.add(memories, memory, { ...rowOf(traitsOf(index)), embed: true, embedding: { id: "emb_000000000000", label } });
+        const embedding = putVector(tx, memory, generationOf(tx), embedded);
+        tx.add(memories, memory, { ...rowOf(traitsOf(index)), embed: true, embedding });
         return { memory, vector: embedded.vector };
       }),
     );
@@ -86,11 +88,16 @@ export class StoredVectors implements AsyncDisposable {
     await this.store.commit(NO_HOME, (tx) => {
       const row = tx.get(memories, one.memory);
       if (row?.embedding === undefined) throw new Error(`${one.memory} has no vector`);
-      removeVector(tx, one.memory, row.embedding.label);
-      const label = putVector(tx, one.memory, encodeVector({ vector, terms: new Uint32Array(0) }));
-      tx.put(memories, one.memory, { ...row, embedding: { ...row.embedding, label } });
+      removeVector(tx, row);
+      const embedding = putVector(tx, one.memory, generationOf(tx), { vector, terms: new Uint32Array(0) });
+      tx.put(memories, one.memory, { ...row, embedding });
     });
     one.vector = vector;
+  }
+
+  /** The id of a memory's vector. */
+  idOf({ memory }: Stored): BareId {
+    return bare(this.store.latest.get(memories, memory)!.embedding!.id);
   }
 
   /** Brute force: the nearest among those that pass, best first, the newer first of equals. */
@@ -109,14 +116,19 @@ export class StoredVectors implements AsyncDisposable {
   }
 }
 
-/** What the store has of an embedding under a label. */
+/** What the store has of an embedding. */
 export function storedBytes(
-  label: number,
   { vector, terms = new Uint32Array(0) }: Partial<Embedding> & Pick<Embedding, "vector">,
+  memory = "000000000000",
 ): Uint8Array {
-  const bytes = encodeVector({ vector, terms });
-  new DataView(bytes.buffer).setUint32(bytes.byteLength - LABEL_BYTES, label, true);
-  return bytes;
+  return encodeVector({ vector, terms }, { memory, generation: 0 });
+}
+
+/** The twelve characters of an id, in the order of numbers. */
+export const idAt = (number: number): BareId => String(number).padStart(12, "0");
+
+export function queryFor(vector: Float32Array, limit: number, fingerprint = 0): Query {
+  return { vector: quantize(vector), limit, fingerprint };
 }
 
 /** What steps come to when nothing happens in between. */
@@ -135,10 +147,12 @@ export const ofUser = (user: string) => posting(memories.index.byUser, hashKey(u
 export const ofType = (type: string) => posting(memories.index.byType, hashKey(type));
 export const withAnyTag = (...tags: string[]) => posting(memories.index.byTag, ...tags.map(hashKey));
 
-function dot(a: Float32Array, b: Float32Array): number {
+/** The cosine of two vectors as they are stored. */
+export function dot(a: Float32Array, b: Float32Array): number {
+  const [left, right] = [quantize(a), quantize(b)];
   let sum = 0;
-  for (let i = 0; i < DIMENSION; i++) sum += a[i]! * b[i]!;
-  return sum;
+  for (let i = 0; i < DIMENSION; i++) sum += left[i]! * right[i]!;
+  return sum / (UNIT * UNIT);
 }
 
 /** Chance that a seed repeats: Mulberry32. */

@@ -3,12 +3,12 @@ import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { createLog } from "../../../src/lib/log.ts";
 import type { Filter } from "../../../src/storage/walk.ts";
-import { byNearness } from "../../../src/vectors/exact.ts";
 import { pack } from "../../../src/vectors/candidates.ts";
 import type { IndexStatus } from "../../../src/vectors/indexer.ts";
 import type { FromWorker, ToWorker } from "../../../src/vectors/protocol.ts";
+import { byNearness } from "../../../src/vectors/top-k.ts";
 import { VectorIndex } from "../../../src/vectors/vector-index.ts";
-import { chance, ofType, ofUser, storedVectors, unitVector, withAnyTag, type StoredVectors } from "./stored-vectors.ts";
+import { chance, ofType, ofUser, queryFor, storedVectors, unitVector, withAnyTag, type StoredVectors } from "./stored-vectors.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
 setDefaultTimeout(60_000);
@@ -70,11 +70,11 @@ async function withFakes(count: number) {
 
 /** Which memories are found, best first. */
 async function nearest(index: VectorIndex, query: Float32Array, filter: Filter, limit: number): Promise<string[]> {
-  return (await index.nearest(query, filter, limit)).sort(byNearness).map(({ memory }) => memory);
+  return (await index.nearest(queryFor(query, limit), filter)).sort(byNearness).map(({ memory }) => memory);
 }
 
 /** The answer of a worker that finds one memory. */
-const packed = (memory: string) => pack([{ memory, label: 1, cosine: 0.5, terms: new Uint32Array(3) }]);
+const packed = (memory: string) => pack([{ memory, id: "000000000001", cosine: 0.5, terms: new Uint32Array(3) }]);
 
 /** Lets what has been promised so far be told. */
 const turn = () => new Promise(setImmediate);
@@ -141,8 +141,8 @@ test("questions wait for the worker to come up, and each gets its own answer wha
   current().up();
   await turn();
   expect(current().told.slice(1)).toEqual([
-    { kind: "nearest", call: 1, query, filter: [], limit: 3, fingerprint: 0 },
-    { kind: "nearest", call: 2, query, filter: [], limit: 4, fingerprint: 0 },
+    { kind: "nearest", call: 1, query: queryFor(query, 3), filter: [] },
+    { kind: "nearest", call: 2, query: queryFor(query, 4), filter: [] },
   ]);
   current().say({ kind: "answer", call: 2, candidates: packed("b") });
   current().say({ kind: "answer", call: 1, candidates: packed("a") });
@@ -345,7 +345,7 @@ test("a process that has nothing else to do ends, although it has not closed the
     const log = createLog({ level: "silent", pretty: false, now: () => 0, write: () => undefined });
     const index = new VectorIndex(await Store.open(${JSON.stringify(vectors.directory)}, systemClock), log);
     await index.open();
-    console.log((await index.nearest(new Float32Array(1536).fill(0.01), [], 10)).length);
+    console.log((await index.nearest({ vector: new Int16Array(1536).fill(300), fingerprint: 0, limit: 10 }, [])).length);
   `;
   const child = Bun.spawn([process.execPath, "-e", script], { stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const [stdout, stderr] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text()]);
@@ -361,8 +361,10 @@ test("other searches are answered while one looks for what passes two filters th
   await index.open();
   const answered: string[] = [];
   const query = unitVector(random);
-  const rare = index.nearest(query, [ofType("left"), withAnyTag("r")], 10).then((found) => answered.push(`rare: ${found.length}`));
-  const plain = index.nearest(query, NO_FILTER, 10).then((found) => answered.push(`plain: ${found.length}`));
+  const rare = index
+    .nearest(queryFor(query, 10), [ofType("left"), withAnyTag("r")])
+    .then((found) => answered.push(`rare: ${found.length}`));
+  const plain = index.nearest(queryFor(query, 10), NO_FILTER).then((found) => answered.push(`plain: ${found.length}`));
   await Promise.all([rare, plain]);
   expect(answered).toEqual(["plain: 10", "rare: 0"]);
   await index.close();

@@ -1,5 +1,5 @@
 /**
- * Multiplies 16 numbers of a query with those of many points, of one byte each: the inner loop of `coarse.ts`.
+ * Multiplies 16 numbers of a query with those of many points, of one byte each: the inner loop of `int8-index.ts`.
  *
  * JavaScript has no access to the processor's vector instructions, WebAssembly has: a step takes 1.5 ns so, and ten times as
  * long without. The module is written out by hand, for it is a single loop. Where it cannot be compiled (an x64 processor

@@ -4,19 +4,18 @@
  * @module
  */
 import type { BareId } from "../lib/ids.ts";
-import { byNearness, type LabelledCosine, type Neighbour } from "./exact.ts";
+import { byNearness, type Hit, type Neighbour } from "./top-k.ts";
 
 /**
  * Where the nearest come from: nearest first, fewer than `count` when there are no more, of a graph also when it finds no more.
- * When more than are ever asked for are equal, theirs is the choice which come: `coarse.ts` gives the newest, a graph those that
- * it comes upon.
+ * When more than are ever asked for are equal, it chooses: `int8-index.ts` gives the newest, a graph those that it comes upon.
  */
 export interface Points {
-  nearest(query: Float32Array, count: number): LabelledCosine[];
+  nearest(query: Int16Array, count: number): Hit[];
 }
 
-/** A label's memory if that passes, nothing if it does not; `deleted` when there is no such vector any more. */
-export type Look = (label: number) => BareId | "deleted" | undefined;
+/** The memory of a vector if it passes, nothing if it does not; `deleted` when there is no such vector any more. */
+export type Resolve = (id: BareId) => BareId | "deleted" | undefined;
 
 /** To begin with: what is beyond the limit shows whether the last places are tied. */
 const FIRST = 128;
@@ -27,38 +26,38 @@ const MARGIN = 1.25;
  * @param max - never asks for more than this many
  * @param error - how far apart two cosines may be that are equal in truth
  * @param orFewer - when too few of the first `max` pass, those are all that is wanted
- * @param reach - what is further than this behind the last of the first `limit` is not looked at
+ * @param window - what is further than this behind the last of the first `limit` is not looked at
  * @returns those that pass, nearest first: at least `limit` and all that may be equal to the last of them, or all there
  *   are; undefined when too few of the first `max` pass
  */
-export function passingNearest(
+export function filteredTopK(
   points: Points,
-  query: Float32Array,
+  query: Int16Array,
   {
     limit,
     max,
     error,
-    reach = error,
+    window = error,
     orFewer = false,
-    look,
-  }: { limit: number; max: number; error: number; reach?: number; orFewer?: boolean; look: Look },
+    resolve,
+  }: { limit: number; max: number; error: number; window?: number; orFewer?: boolean; resolve: Resolve },
 ): Neighbour[] | undefined {
-  const looked = new Map<number, BareId | "deleted" | undefined>();
+  const resolved = new Map<BareId, BareId | "deleted" | undefined>();
   let asked = Math.min(max, Math.max(FIRST, limit));
   for (let round = 1; ; round++) {
     const near = points.nearest(query, asked);
     const found: Neighbour[] = [];
     let deleted = 0;
-    for (const { label, cosine } of near) {
+    for (const { id, cosine } of near) {
       const last = found[limit - 1];
-      if (last !== undefined && last.cosine - cosine >= reach) return found;
-      if (!looked.has(label)) {
-        const memory = look(label);
-        looked.set(label, memory);
+      if (last !== undefined && last.cosine - cosine >= window) return found;
+      if (!resolved.has(id)) {
+        const memory = resolve(id);
+        resolved.set(id, memory);
         if (memory === "deleted") deleted++;
       }
-      const memory = looked.get(label);
-      if (memory !== undefined && memory !== "deleted") found.push({ memory, cosine });
+      const memory = resolved.get(id);
+      if (memory !== undefined && memory !== "deleted") found.push({ id, memory, cosine });
     }
     if (near.length < asked) return found;
     const last = found[limit - 1];
@@ -85,14 +84,14 @@ export function passingNearest(
  *
  * @param error - how far off a cosine may be
  */
-export function firstOf(candidates: Neighbour[], limit: number, error: number, exact: (memory: BareId) => number | undefined): Neighbour[] {
+export function rescoreTies(candidates: Neighbour[], limit: number, error: number, exact: (id: BareId) => number | undefined): Neighbour[] {
   candidates.sort(byNearness);
   const last = candidates[limit - 1];
   if (last === undefined) return candidates;
-  const settled = candidates.flatMap(({ memory, cosine }) => {
-    if (Math.abs(cosine - last.cosine) >= 2 * error) return [{ memory, cosine }];
-    const computed = exact(memory);
-    return computed === undefined ? [] : [{ memory, cosine: computed }];
+  const settled = candidates.flatMap((candidate) => {
+    if (Math.abs(candidate.cosine - last.cosine) >= 2 * error) return [candidate];
+    const cosine = exact(candidate.id);
+    return cosine === undefined ? [] : [{ ...candidate, cosine }];
   });
   return settled.sort(byNearness).slice(0, limit);
 }

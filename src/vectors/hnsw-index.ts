@@ -1,5 +1,5 @@
 /**
- * hnswlib, and the only file that knows it: a graph of vectors by label.
+ * hnswlib, and the only file that knows it: a graph of vectors, each a point with a number of its own, its label.
  *
  * The last place of every vector is left out, that is zero. The built-in provider keeps there what a memory gives up of its
  * length; a query has nothing there, so for the two it makes no difference. Among memories it made short ones neighbours
@@ -8,7 +8,7 @@
  *
  * What hnswlib-node 3.0.0 needs from its caller, each seen to crash or corrupt otherwise:
  * - nothing but finite numbers in a vector (anything else ends the process, NaN poisons the graph);
- * - no filter callback, and never a point added twice: a changed vector gets a new label;
+ * - no filter callback, and never a label given twice;
  * - while `save` runs, no other call but `nearest`, and the object kept alive;
  * - `load` only from a file that was checked byte for byte before, into a fresh object.
  *
@@ -16,9 +16,10 @@
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import hnswlib from "hnswlib-node";
-import { DIMENSION } from "../embeddings/embedder.ts";
-import { invariant } from "../lib/invariant.ts";
-import type { LabelledCosine } from "./exact.ts";
+import { DIMENSION, LENGTH_PLACE } from "../embeddings/embedder.ts";
+import type { BareId } from "../lib/ids.ts";
+import { UNIT } from "./encoding.ts";
+import type { Hit } from "./top-k.ts";
 
 /** Links per point and how widely to look for them: a point takes 0.7 ms so, and twice as wide twice as long. */
 const LINKS = 16;
@@ -36,98 +37,112 @@ const HEADER_POINT_BYTES = 24;
 const HEADER_LABEL_AT = 32;
 const HEADER_VECTOR_AT = 40;
 
-const LAST_PLACE = DIMENSION - 1;
-
 /** Whether a point of a graph is what this vector became. */
-export function isPointOf(point: ArrayLike<number>, vector: Float32Array): boolean {
-  return point[LAST_PLACE] === 0 && vector.every((value, i) => i === LAST_PLACE || value === point[i]);
+export function isPointOf(point: Float32Array, vector: Int16Array): boolean {
+  return point[LENGTH_PLACE] === 0 && vector.every((number, i) => i === LENGTH_PLACE || Math.fround(number / UNIT) === point[i]);
 }
 
-export class Graph {
-  readonly #index: hnswlib.HierarchicalNSW;
+export class HnswIndex {
+  readonly #graph: hnswlib.HierarchicalNSW;
+  /** By label, which count from 0: the vector's id; undefined for a removed point. */
+  readonly #ids: (BareId | undefined)[];
+  readonly #labels: Map<BareId, number>;
   /** hnswlib takes plain arrays only; filling the same one again is 25 times faster than making one. Its last place stays 0. */
   readonly #scratch: number[] = Array.from({ length: DIMENSION }, () => 0);
 
-  private constructor(index: hnswlib.HierarchicalNSW) {
-    this.#index = index;
+  private constructor(graph: hnswlib.HierarchicalNSW, ids: (BareId | undefined)[]) {
+    this.#graph = graph;
+    this.#ids = ids;
+    this.#labels = new Map(ids.flatMap((id, label) => (id === undefined ? [] : [[id, label] as const])));
   }
 
-  static empty(): Graph {
-    const index = new hnswlib.HierarchicalNSW("ip", DIMENSION);
-    index.initIndex({ maxElements: CAPACITY_FIRST, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
-    return new Graph(index);
-  }
-
-  /** @throws {Error} when the file is of a length that cannot be */
-  static load(file: string): Graph {
-    const index = new hnswlib.HierarchicalNSW("ip", DIMENSION);
-    index.readIndexSync(file);
-    return new Graph(index);
-  }
-
-  /** Points, removed ones included. */
-  get size(): number {
-    return this.#index.getCurrentCount();
-  }
-
-  /** The labels of all points, removed ones included, in any order. */
-  labels(): number[] {
-    return this.#index.getIdsList();
-  }
-
-  /** Whether the point of this label, which is not removed, is what the vector became. Slow. */
-  isPointOf(label: number, vector: Float32Array): boolean {
-    return isPointOf(this.#index.getPoint(label), vector);
-  }
-
-  add(label: number, vector: Float32Array): void {
-    if (this.size === this.#index.getMaxElements()) this.#index.resizeIndex(Math.ceil(Math.max(CAPACITY_FIRST, this.size * GROWTH)));
-    this.#index.addPoint(this.#checked(vector), label);
-  }
-
-  /** The point is no longer found; its memory is freed when the graph is rebuilt. Must not be called twice for a point. */
-  remove(label: number): void {
-    this.#index.markDelete(label);
+  static empty(): HnswIndex {
+    const graph = new hnswlib.HierarchicalNSW("ip", DIMENSION);
+    graph.initIndex({ maxElements: CAPACITY_FIRST, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
+    return new HnswIndex(graph, []);
   }
 
   /**
-   * Up to `count` points near the query, nearest first; fewer when there are no more, and among many equal points when it
-   * does not come to all of them. When more than `count` are equally near, those on its way come, not the newest. Their cosines
+   * @param ids - of the points by label, as `ids` gave them when the file was saved
+   * @throws {Error} when the file is of a length that cannot be, or of another number of points
+   */
+  static load(file: string, ids: (BareId | undefined)[]): HnswIndex {
+    const graph = new hnswlib.HierarchicalNSW("ip", DIMENSION);
+    graph.readIndexSync(file);
+    if (graph.getCurrentCount() !== ids.length) throw new Error(`it has ${graph.getCurrentCount()} points, and ${ids.length} ids`);
+    return new HnswIndex(graph, ids);
+  }
+
+  /** Vectors, removed ones not included. */
+  get size(): number {
+    return this.#labels.size;
+  }
+
+  /** Points of removed vectors, which still take room. */
+  get removed(): number {
+    return this.#ids.length - this.size;
+  }
+
+  /** The vectors' ids by label; undefined for removed ones. */
+  get ids(): readonly (BareId | undefined)[] {
+    return this.#ids;
+  }
+
+  has(id: BareId): boolean {
+    return this.#labels.has(id);
+  }
+
+  /** Must not be called twice for a vector. */
+  add(id: BareId, vector: Int16Array): void {
+    const label = this.#ids.length;
+    if (label === this.#graph.getMaxElements()) this.#graph.resizeIndex(Math.ceil(Math.max(CAPACITY_FIRST, label * GROWTH)));
+    this.#graph.addPoint(this.#numbers(vector), label);
+    this.#ids.push(id);
+    this.#labels.set(id, label);
+  }
+
+  /** The vector is no longer found; the memory of its point is freed when the graph is rebuilt. @returns whether it was there */
+  remove(id: BareId): boolean {
+    const label = this.#labels.get(id);
+    if (label === undefined) return false;
+    this.#graph.markDelete(label);
+    this.#labels.delete(id);
+    this.#ids[label] = undefined;
+    return true;
+  }
+
+  /**
+   * Up to `count` vectors near the query, nearest first; fewer when there are no more, and among many equal ones when it does
+   * not come to all of them. When more than `count` are equally near, those on its way come, not the newest. Their cosines
    * lack the product of the last places.
    */
-  nearest(query: Float32Array, count: number): LabelledCosine[] {
-    const wanted = Math.min(count, this.size);
+  nearest(query: Int16Array, count: number): Hit[] {
+    const wanted = Math.min(count, this.#ids.length);
     if (wanted === 0) return [];
-    this.#index.setEf(Math.max(EF_SEARCH_MIN, wanted));
-    const { neighbors, distances } = this.#index.searchKnn(this.#checked(query), wanted);
-    return neighbors.map((label, i) => ({ label, cosine: 1 - (distances[i] as number) }));
+    this.#graph.setEf(Math.max(EF_SEARCH_MIN, wanted));
+    const { neighbors, distances } = this.#graph.searchKnn(this.#numbers(query), wanted);
+    return neighbors.map((label, i) => ({ id: this.#ids[label]!, cosine: 1 - distances[i]! }));
   }
 
   /** @throws {Error} when the disk did not take all of it */
   async save(file: string): Promise<void> {
-    await this.#index.writeIndex(file);
+    await this.#graph.writeIndex(file);
     // hnswlib reports success whatever happens.
-    if (!(await isWhole(file, this.size))) throw new Error("the disk did not take all of the graph");
+    if (!(await isWhole(file, this.#ids.length))) throw new Error("the disk did not take all of the graph");
   }
 
   /** Gives the memory back now; the garbage collector sees how small the object is, not what hangs on it. No use after this. */
   release(): void {
-    this.#index.initIndex(1);
+    this.#graph.initIndex(1);
   }
 
-  #checked(vector: Float32Array): number[] {
-    let sum = vector[LAST_PLACE] as number;
-    for (let i = 0; i < LAST_PLACE; i++) {
-      const value = vector[i] as number;
-      this.#scratch[i] = value;
-      sum += value;
-    }
-    invariant(vector.length === DIMENSION && Number.isFinite(sum), "a vector that is not all finite numbers");
+  #numbers(vector: Int16Array): number[] {
+    for (let i = 0; i < LENGTH_PLACE; i++) this.#scratch[i] = vector[i]! / UNIT;
     return this.#scratch;
   }
 }
 
-/** The points in a file that was found whole, one after the other: for who wants to see them and not to search. */
+/** The points in a file that was found whole, one after the other, to be seen and not to be searched. */
 export function* pointsIn(file: string): Generator<{ label: number; vector: Float32Array }, void, undefined> {
   const descriptor = openSync(file, "r");
   try {

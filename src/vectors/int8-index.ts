@@ -1,5 +1,5 @@
 /**
- * Every vector again, in one byte a number: little enough to compare a query with all of them.
+ * Every vector again, quantised to one byte a number: little enough to compare a query with all of them.
  *
  * The graph leads from vector to near vector and passes by what lies apart, which is where a text lies that is like no
  * other. Among 3,000 texts of a few patterns and 170 unlike them, of the ten texts nearest to a question about one of the
@@ -17,19 +17,16 @@
  *
  * @module
  */
-import { DIMENSION } from "../embeddings/embedder.ts";
-import { invariant } from "../lib/invariant.ts";
-import { kernelOn, type Kernel } from "./coarse-kernel.ts";
-import type { LabelledCosine } from "./exact.ts";
+import { DIMENSION, LENGTH_PLACE } from "../embeddings/embedder.ts";
+import type { BareId } from "../lib/ids.ts";
+import { UNIT } from "./encoding.ts";
+import { kernelOn, type Kernel } from "./int8-kernel.ts";
+import { byCosine, type Hit, TopK } from "./top-k.ts";
 
 /** Two cosines that are further apart than this are in the right order, but for one pair in a thousand. */
-export const COARSE_GAP = 0.0015;
+export const QUANTIZATION_GAP = 0.0015;
 
 const BYTE_MAX = 127;
-/** Scales the query's numbers, which are at most 1, so that no sum of products exceeds 2^31. */
-const QUERY_SCALE = 16_384;
-const LAST_PLACE = DIMENSION - 1;
-
 const BLOCK = 16;
 const BLOCKS = DIMENSION / BLOCK;
 const CHUNK_POINTS = 1024;
@@ -42,16 +39,19 @@ const ZEROS_AT = SUMS_AT + CHUNK_POINTS * 16;
 /** Query and sums have the first page. */
 const CHUNKS_AT = PAGE_BYTES;
 
-export class Coarse {
+export class Int8Index {
   readonly #memory = new WebAssembly.Memory({ initial: CHUNKS_AT / PAGE_BYTES });
   readonly #kernel: Kernel;
   #bytes = new Int8Array(this.#memory.buffer);
-  /** The label of each point, the factor for its products, and its cosine with the last query. */
-  readonly #labels: number[] = [];
+  /** By point: the vector's id and memory, the factor for its products, and its cosine with the last query. */
+  readonly #ids: BareId[] = [];
+  readonly #memories: BareId[] = [];
   #scales = new Float32Array(CHUNK_POINTS);
   #cosines = new Float32Array(CHUNK_POINTS);
-  readonly #points = new Map<number, number>();
-  #asked: Float32Array | undefined;
+  readonly #points = new Map<BareId, number>();
+  /** The id of each memory's newest vector. */
+  readonly #newest = new Map<BareId, BareId>();
+  #query: Int16Array | undefined;
 
   /** @param kernel - how to multiply; for tests to choose */
   constructor(kernel: (memory: WebAssembly.Memory) => Kernel = kernelOn) {
@@ -59,105 +59,96 @@ export class Coarse {
   }
 
   get size(): number {
-    return this.#labels.length;
+    return this.#ids.length;
   }
 
-  has(label: number): boolean {
-    return this.#points.has(label);
+  /** The ids of all vectors, in any order. */
+  ids(): IterableIterator<BareId> {
+    return this.#points.keys();
   }
 
-  add(label: number, vector: Float32Array): void {
-    // What a memory of the built-in provider gives up of its length stands in the last place, and meets nothing in a query:
-    // it is not to make the steps of the others larger.
-    let largest = 0;
-    for (let i = 0; i < LAST_PLACE; i++) largest = Math.max(largest, Math.abs(vector[i] as number));
-    invariant(
-      vector.length === DIMENSION && Number.isFinite(largest + (vector[LAST_PLACE] as number)),
-      "a vector that is not all finite numbers",
-    );
+  has(id: BareId): boolean {
+    return this.#points.has(id);
+  }
+
+  /** The id of a memory's newest vector, if that is here. */
+  idOf(memory: BareId): BareId | undefined {
+    return this.#newest.get(memory);
+  }
+
+  add(id: BareId, memory: BareId, vector: Int16Array): void {
+    if (this.#points.has(id)) return;
     const point = this.size;
+    // What a memory of the built-in provider gives up of its length stands in the last place, and meets nothing in a query:
+    // it must not make the steps of the others larger.
+    let largest = 0;
+    for (let i = 0; i < LENGTH_PLACE; i++) largest = Math.max(largest, Math.abs(vector[i]!));
     if (point % CHUNK_POINTS === 0) this.#grow(point + CHUNK_POINTS);
     const steps = largest === 0 ? 0 : BYTE_MAX / largest;
     for (let block = 0, at = addressOf(point); block < BLOCKS; block++, at += BLOCK_BYTES) {
       for (let k = 0; k < BLOCK; k++) {
-        const value = (vector[block * BLOCK + k] as number) * steps;
+        const value = vector[block * BLOCK + k]! * steps;
         // What is behind the point is cut off when it is stored.
         this.#bytes[at + k] = value < 0 ? value - 0.5 : value + 0.5;
       }
     }
     const lastAt = addressOf(point) + (BLOCKS - 1) * BLOCK_BYTES + BLOCK - 1;
-    this.#bytes[lastAt] = Math.max(-BYTE_MAX, Math.min(BYTE_MAX, Math.round((vector[LAST_PLACE] as number) * steps)));
-    this.#scales[point] = largest / BYTE_MAX / QUERY_SCALE;
-    this.#labels.push(label);
-    this.#points.set(label, point);
-    this.#asked = undefined;
+    this.#bytes[lastAt] = Math.max(-BYTE_MAX, Math.min(BYTE_MAX, Math.round(vector[LENGTH_PLACE]! * steps)));
+    this.#scales[point] = largest / BYTE_MAX / UNIT / UNIT;
+    this.#ids.push(id);
+    this.#memories.push(memory);
+    this.#points.set(id, point);
+    if ((this.#newest.get(memory) ?? "") < id) this.#newest.set(memory, id);
+    this.#query = undefined;
   }
 
-  /** The last point takes the place of the one that goes. */
-  remove(label: number): void {
-    const point = this.#points.get(label);
+  /** The last point takes the place of the removed one. */
+  remove(id: BareId): void {
+    const point = this.#points.get(id);
     if (point === undefined) return;
-    this.#points.delete(label);
-    this.#asked = undefined;
+    const memory = this.#memories[point]!;
+    if (this.#newest.get(memory) === id) this.#newest.delete(memory);
+    this.#points.delete(id);
+    this.#query = undefined;
     const last = this.size - 1;
-    const lastLabel = this.#labels.pop() as number;
+    const [lastId, lastMemory] = [this.#ids.pop()!, this.#memories.pop()!];
     if (point === last) return;
     for (let block = 0, to = addressOf(point), from = addressOf(last); block < BLOCKS; block++, to += BLOCK_BYTES, from += BLOCK_BYTES) {
       this.#bytes.copyWithin(to, from, from + BLOCK);
     }
-    this.#scales[point] = this.#scales[last] as number;
-    this.#labels[point] = lastLabel;
-    this.#points.set(lastLabel, point);
+    this.#scales[point] = this.#scales[last]!;
+    this.#ids[point] = lastId;
+    this.#memories[point] = lastMemory;
+    this.#points.set(lastId, point);
   }
 
   /**
-   * The `count` nearest, nearest first, of equal ones the higher label; fewer only when there are no more. Asking again with
+   * The `count` nearest, nearest first, of equal ones the newer vector; fewer only when there are no more. Asking again with
    * the same query is quick.
    */
-  nearest(query: Float32Array, count: number): LabelledCosine[] {
-    if (this.#asked !== query) this.#compareAll(query);
-    this.#asked = query;
-    const found: LabelledCosine[] = [];
-    let bar = Number.NEGATIVE_INFINITY;
-    const cut = () => {
-      found.sort((a, b) => b.cosine - a.cosine || b.label - a.label);
-      found.length = Math.min(found.length, count);
-      if (found.length === count) bar = found.at(-1)?.cosine ?? bar;
-    };
-    for (let point = 0; point < this.size; point++) {
-      const cosine = this.#cosines[point] as number;
-      if (cosine <= bar) continue;
-      found.push({ label: this.#labels[point] as number, cosine });
-      if (found.length >= 2 * count) cut();
+  nearest(query: Int16Array, count: number): Hit[] {
+    if (this.#query !== query) this.#compareAll(query);
+    this.#query = query;
+    const top = new TopK<Hit>(count, byCosine);
+    // The newest are the last ones as a rule: of many equal ones few are kept and dropped again so.
+    for (let point = this.size - 1; point >= 0; point--) {
+      const cosine = this.#cosines[point]!;
+      if (top.accepts(cosine)) top.offer({ id: this.#ids[point]!, cosine });
     }
-    cut();
-    const nearer = found.findIndex(({ cosine }) => cosine === bar);
-    return nearer === -1 ? found : [...found.slice(0, nearer), ...this.#newestOf(bar, count - nearer)];
+    return top.best();
   }
 
-  /**
-   * Of those with this cosine the ones with the highest labels, highest first: thousands may be equal, and which was seen first
-   * says nothing.
-   */
-  #newestOf(cosine: number, count: number): LabelledCosine[] {
-    const equals: number[] = [];
-    for (let point = 0; point < this.size; point++) if (this.#cosines[point] === cosine) equals.push(this.#labels[point] as number);
-    const newest = Float64Array.from(equals).sort().reverse().subarray(0, count);
-    return Array.from(newest, (label) => ({ label, cosine }));
-  }
-
-  #compareAll(query: Float32Array): void {
-    const numbers = new Int16Array(this.#memory.buffer, 0, DIMENSION);
-    for (let i = 0; i < DIMENSION; i++) numbers[i] = Math.round((query[i] as number) * QUERY_SCALE);
+  #compareAll(query: Int16Array): void {
+    new Int16Array(this.#memory.buffer, 0, DIMENSION).set(query);
     const blocks = Array.from({ length: BLOCKS }, (_, block) => block).filter((block) =>
-      numbers.subarray(block * BLOCK, (block + 1) * BLOCK).some((number) => number !== 0),
+      query.subarray(block * BLOCK, (block + 1) * BLOCK).some((number) => number !== 0),
     );
     const sums = new Int32Array(this.#memory.buffer, SUMS_AT, CHUNK_POINTS * 4);
     for (let first = 0; first < this.size; first += CHUNK_POINTS) {
       const points = Math.min(CHUNK_POINTS, this.size - first);
       sums.fill(0);
       for (let i = 0; i < blocks.length; i += 2) {
-        const block = blocks[i] as number;
+        const block = blocks[i]!;
         const other = blocks[i + 1];
         const at = addressOf(first) + block * BLOCK_BYTES;
         const otherAt = addressOf(first) + (other ?? block) * BLOCK_BYTES;
@@ -165,8 +156,7 @@ export class Coarse {
         this.#kernel(at, otherAt, at + points * BLOCK, SUMS_AT, block * BLOCK * 2, otherQuery);
       }
       for (let i = 0, s = 0; i < points; i++, s += 4) {
-        const sum = (sums[s] as number) + (sums[s + 1] as number) + (sums[s + 2] as number) + (sums[s + 3] as number);
-        this.#cosines[first + i] = sum * (this.#scales[first + i] as number);
+        this.#cosines[first + i] = (sums[s]! + sums[s + 1]! + sums[s + 2]! + sums[s + 3]!) * this.#scales[first + i]!;
       }
     }
   }

@@ -1,0 +1,188 @@
+/**
+ * The sessions and users searched last, each with its vectors in memory, kept in step with the store.
+ *
+ * A memory belongs to the same session and user as long as it lives, so only vectors come and go. New ones come from the
+ * feed. Deleted ones the store names inside the transaction, which may still fail and which no reader sees yet: such a vector
+ * counts as deleted once it is gone from the store as readers see it. So a resident set always holds exactly what a walk
+ * through the index would find.
+ *
+ * @module
+ */
+import type { BareId } from "../lib/ids.ts";
+import { CACHE_BYTES_MAX } from "../lib/limits.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import { generationOf, vectorIdOf } from "../storage/memory-records.ts";
+import type { Store } from "../storage/store.ts";
+import { memories, vectors } from "../storage/tables.ts";
+import type { Filter } from "../storage/walk.ts";
+import { storedGeneration, storedMemory } from "./encoding.ts";
+import { ResidentSet, VectorArena } from "./resident-set.ts";
+import { VectorFeed } from "./vector-feed.ts";
+
+const { bySession, byUser } = memories.index;
+
+export interface ResidentSetsOptions {
+  /** Sets with more vectors are not kept: comparing with 2,000 takes 0.2 ms. */
+  sizeMax: number;
+  /** At most this many vectors are read from the store at once: 1 ms. A larger set is complete after a few searches. */
+  readMax: number;
+  /** Bounds all sets together, and the memory that their vectors share. */
+  bytesMax: number;
+  /** When there are more new or deleted vectors to look at than this, all sets are read again when they are next searched. */
+  changesMax: number;
+}
+
+const DEFAULTS: ResidentSetsOptions = { sizeMax: 2_000, readMax: 250, bytesMax: CACHE_BYTES_MAX.residentVectors, changesMax: 1_000 };
+
+/** A set without vectors, and the id of a memory whose vector is still to be read. */
+const ENTRY_BYTES = 1_200;
+const UNREAD_BYTES = 64;
+
+interface Entry {
+  set: ResidentSet;
+  /** What counts of it in the bytes of all sets. */
+  bytes: number;
+  /** Memories whose vectors are still to be read; undefined when there are too many to keep them here. */
+  unread: BareId[] | undefined;
+  /** How many of the deleted vectors were removed from it, if they were there. */
+  removalsApplied: number;
+}
+
+export class ResidentSets {
+  readonly #store: Store;
+  readonly #options: ResidentSetsOptions;
+  readonly #arena = new VectorArena();
+  /** What an entry holds in place of a set that is too large. */
+  readonly #nothing = new ResidentSet(this.#arena);
+  /** The least recently used one comes first. */
+  readonly #entries = new Map<string, Entry>();
+  #bytes = 0;
+  readonly #feed = new VectorFeed();
+  #generation = 0;
+  readonly #maybeDeleted = new Set<BareId>();
+  /** Vectors that are gone, in the order in which that was seen. */
+  #deleted: BareId[] = [];
+
+  constructor(store: Store, options: Partial<ResidentSetsOptions> = {}) {
+    this.#store = store;
+    this.#options = { ...DEFAULTS, ...options };
+    store.onVectorRemoved = (id) => void this.#maybeDeleted.add(id);
+  }
+
+  /** The resident set of exactly the vectors that pass; undefined for filters other than a session or a user, and for large ones. */
+  for(filter: Filter): ResidentSet | undefined {
+    const [posting] = filter;
+    const prefix = posting?.prefixes[0];
+    if (filter.length !== 1 || posting === undefined || prefix === undefined || posting.prefixes.length !== 1) return undefined;
+    if (posting.table !== bySession.name && posting.table !== byUser.name) return undefined;
+    this.#catchUp();
+    const name = posting.table + prefix;
+    const entry = this.#entries.get(name) ?? this.#open(posting.table, prefix);
+    // Deleted and set again to be the last.
+    this.#entries.delete(name);
+    this.#entries.set(name, entry);
+    for (; entry.removalsApplied < this.#deleted.length; entry.removalsApplied++) entry.set.remove(this.#deleted[entry.removalsApplied]!);
+    this.#read(entry);
+    if (entry.set.deleted > entry.set.size) this.#drop(name, entry);
+    this.#evict();
+    return entry.unread?.length === 0 && this.#entries.get(name) === entry ? entry.set : undefined;
+  }
+
+  /** To be called after commits that removed vectors: without searches their ids would be kept for good. */
+  collect(): void {
+    if (this.#maybeDeleted.size > this.#options.changesMax) this.#catchUp();
+  }
+
+  #open(table: string, prefix: string): Entry {
+    const { sizeMax } = this.#options;
+    const keys = this.#store.latest.keys({ name: table }, { from: prefix, to: prefix + AFTER_ALL, limit: sizeMax + 1 });
+    const unread = keys.length > sizeMax ? undefined : keys.map((key) => key.slice(prefix.length));
+    const set = unread === undefined ? this.#nothing : new ResidentSet(this.#arena);
+    const entry = { set, bytes: 0, unread, removalsApplied: this.#deleted.length };
+    this.#weigh(entry);
+    return entry;
+  }
+
+  #read(entry: Entry): void {
+    if (entry.unread === undefined || entry.unread.length === 0) return;
+    for (const memory of entry.unread.splice(-this.#options.readMax)) {
+      const id = vectorIdOf(this.#store.latest, memory);
+      const bytes = id === undefined ? undefined : this.#store.latest.vectorBytes(id);
+      if (id !== undefined && bytes !== undefined) this.#add(entry, id, bytes);
+    }
+    this.#weigh(entry);
+  }
+
+  #add(entry: Entry, id: BareId, bytes: Uint8Array): void {
+    if (storedGeneration(bytes) !== this.#generation) return;
+    entry.set.add(id, bytes);
+    this.#weigh(entry);
+  }
+
+  #weigh(entry: Entry): void {
+    const bytes = ENTRY_BYTES + entry.set.bytes + UNREAD_BYTES * (entry.unread?.length ?? 0);
+    this.#bytes += bytes - entry.bytes;
+    entry.bytes = bytes;
+  }
+
+  /** Finds what has changed in the store since the last look. */
+  #catchUp(): void {
+    for (const id of this.#maybeDeleted) {
+      if (this.#store.latest.has(vectors, id)) continue;
+      this.#maybeDeleted.delete(id);
+      this.#deleted.push(id);
+    }
+    const generation = generationOf(this.#store.latest);
+    if (generation !== this.#generation || this.#deleted.length > this.#options.changesMax) this.#clear();
+    this.#generation = generation;
+    const { changesMax } = this.#options;
+    const added = this.#entries.size === 0 ? [] : this.#feed.next(this.#store.latest, changesMax + 1);
+    if (added.length > changesMax) this.#clear();
+    if (this.#entries.size === 0) this.#feed.skipStored(this.#store.latest);
+    else for (const id of added) this.#addToAll(id);
+  }
+
+  #addToAll(id: BareId): void {
+    const bytes = this.#store.latest.vectorBytes(id)?.slice();
+    const memory = bytes === undefined ? "" : storedMemory(bytes);
+    const row = this.#store.latest.get(memories, memory);
+    if (bytes === undefined || row === undefined) return;
+    for (const index of [bySession, byUser]) {
+      const [key = ""] = index.entriesOf(memory, row);
+      const entry = this.#entries.get(index.name + key.slice(0, -memory.length));
+      if (entry?.unread === undefined) continue;
+      this.#add(entry, id, bytes);
+      if (entry.set.size > this.#options.sizeMax) this.#markTooLarge(entry);
+    }
+  }
+
+  #markTooLarge(entry: Entry): void {
+    entry.set.release();
+    Object.assign(entry, { set: this.#nothing, unread: undefined });
+    this.#weigh(entry);
+  }
+
+  /** Evicts the least recently used; a set that is too large to be kept is at least known to be. */
+  #evict(): void {
+    const { bytesMax } = this.#options;
+    // The arena has pieces of sizes that are no longer asked for.
+    if (this.#arena.size > bytesMax) return this.#clear();
+    for (const [name, entry] of this.#entries) {
+      if (this.#bytes <= bytesMax) return;
+      this.#drop(name, entry);
+    }
+  }
+
+  #drop(name: string, entry: Entry): void {
+    this.#entries.delete(name);
+    this.#bytes -= entry.bytes;
+    entry.set.release();
+  }
+
+  #clear(): void {
+    this.#entries.clear();
+    this.#arena.reset();
+    this.#bytes = 0;
+    this.#deleted = [];
+  }
+}
