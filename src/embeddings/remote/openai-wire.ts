@@ -107,7 +107,7 @@ function shortened(text: string): string {
  * Takes the API key out of a text. Servers like to repeat it, whole or with its middle starred out, so a word that begins as a
  * key does is taken for it; keys such as "ollama" are too short for that.
  */
-export function withoutKey(text: string, apiKey: string | undefined): string {
+function withoutKey(text: string, apiKey: string | undefined): string {
   if (apiKey === undefined) return text;
   const whole = text.replaceAll(apiKey, "[key]");
   return apiKey.length < 16 ? whole : whole.replace(new RegExp(`${RegExp.escape(apiKey.slice(0, 6))}[^\\s"'<>,;)]*`, "g"), "[key]");

@@ -9,7 +9,6 @@
  */
 import { Cache, textBytes } from "../../lib/cache.ts";
 import { HOUR_MS } from "../../lib/duration.ts";
-import { messageOf } from "../../lib/errors.ts";
 import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
 import { Connections, type Resolve } from "../../lib/outbound.ts";
 import { retryAfterMs } from "../../lib/retry-after.ts";
@@ -17,8 +16,8 @@ import { DIMENSION, type EmbeddedQuery, type Embedder, type Embedding } from "..
 import { emptyVector, memoryTerms, queryTerms } from "../local/local.ts";
 import { PROVIDER_DEFAULTS, withoutSlashes, type EmbeddingSettings } from "../provider-settings.ts";
 import { BatchQueue, type BatchQueueDeps, type OpenCircuit, PROBE_TEXT, type TextKind } from "./batch-queue.ts";
-import { fallbackForm, readVectors, refusal, requestBody, type RequestForm, withoutKey } from "./openai-wire.ts";
-import { badAnswer, ProviderError } from "./provider-error.ts";
+import { fallbackForm, readVectors, refusal, requestBody, type RequestForm } from "./openai-wire.ts";
+import { badAnswer, type ProviderError } from "./provider-error.ts";
 import { postToProvider, type ProviderAnswer } from "./provider-request.ts";
 
 /** A server's `Retry-After` counts up to this. */
@@ -144,26 +143,14 @@ export class OpenAiEmbedder implements Embedder {
     }
   }
 
-  async #post(body: string, signal: AbortSignal): Promise<ProviderAnswer> {
+  #post(body: string, signal: AbortSignal): Promise<ProviderAnswer> {
     const headers = {
       "Content-Type": "application/json",
       Accept: "application/json",
       ...(this.#apiKey === undefined ? {} : { Authorization: `Bearer ${this.#apiKey}` }),
     };
-    try {
-      return await postToProvider(
-        { resolve: this.#deps.resolve, connections: this.#connections },
-        { url: this.#endpoint, headers, body },
-        signal,
-      );
-    } catch (error) {
-      if (error instanceof ProviderError) throw error;
-      const { code } = error as { code?: unknown };
-      const reason = withoutKey(typeof code === "string" ? code : messageOf(error), this.#apiKey).slice(0, 200);
-      throw new ProviderError("unreachable", `The embedding provider at ${this.#endpoint.host} cannot be reached: ${reason}`, {
-        isTransient: true,
-      });
-    }
+    const network = { resolve: this.#deps.resolve, connections: this.#connections };
+    return postToProvider(network, { url: this.#endpoint, headers, body }, signal);
   }
 }
 

@@ -20,8 +20,8 @@ export interface ProviderAnswer {
 }
 
 /**
- * @throws {ProviderError} `forbidden` for an address that is never asked, `bad_answer` for a redirection or too long an answer
- * @throws {Error} with a `code` when there is no answer
+ * @throws {ProviderError} `unreachable` without an answer, `forbidden` for an address that is never asked, `bad_answer` for a
+ *   redirection or too long an answer
  */
 export async function postToProvider(
   network: Omit<Network, "isAllowed">,
@@ -30,18 +30,16 @@ export async function postToProvider(
 ): Promise<ProviderAnswer> {
   const readMax = (status: number) => (isOk(status) ? ANSWER_BYTES_MAX : isRedirection(status) ? 0 : ERROR_BYTES_MAX);
   const reply = await post({ ...network, isAllowed: () => true }, { ...request, readMax }, signal);
-  if (reply.kind === "forbidden") {
-    throw new ProviderError(
-      "forbidden",
-      `The embedding provider at ${request.url.host} is not asked: ${reply.address} is a cloud's metadata service`,
-    );
-  }
-  if (reply.kind !== "answered") throw failure(reply.code, "There is no answer");
+  const who = `The embedding provider at ${request.url.host}`;
+  const unreachable = (code: string) => new ProviderError("unreachable", `${who} cannot be reached: ${code}`, { isTransient: true });
+  if (reply.kind === "forbidden")
+    throw new ProviderError("forbidden", `${who} is not asked: ${reply.address} is a cloud's metadata service`);
+  if (reply.kind !== "answered") throw unreachable(reply.code);
   const { status, end } = reply;
   if (isRedirection(status))
     throw badAnswer(`is a redirection (${status}), which is not followed: the key would go elsewhere. Set the final base URL`, { status });
   if (end === "limit" && isOk(status)) throw badAnswer(`is longer than ${ANSWER_BYTES_MAX / 1024 / 1024} MiB`);
-  if (end === "cut" || end === "aborted") throw failure("ECONNRESET", "The answer was cut off");
+  if (end === "cut" || end === "aborted") throw unreachable("ECONNRESET");
   return { status, retryAfter: reply.headers["retry-after"], body: new TextDecoder().decode(reply.body) };
 }
 
@@ -51,8 +49,4 @@ function isOk(status: number): boolean {
 
 function isRedirection(status: number): boolean {
   return status >= 300 && status <= 399;
-}
-
-function failure(code: string, message: string): Error {
-  return Object.assign(new Error(message), { code });
 }
