@@ -192,8 +192,8 @@ test("a memory of 200 characters and a turn of 1,000 take as much disk as the RE
   const memory = await bytesEach((i) => cairn.addMemory(session.id, prose(200, i)));
   const turn = await bytesEach((i) => cairn.addTurn(session.id, prose(500, i), prose(500, 3 * i)));
   const asClaimed = [
-    claimed(/A memory of 200 characters takes about (\d+) KB of disk/),
-    claimed(/a turn of 1,000 characters about (\d+) KB/),
+    claimed(/A memory of 200 characters takes about ([\d.]+) KB of disk/),
+    claimed(/a turn of 1,000 characters about ([\d.]+) KB/),
   ];
   for (const [i, bytes] of [memory, turn].entries()) {
     expect(bytes).toBeGreaterThan(asClaimed[i]! * 1000 * 0.7);

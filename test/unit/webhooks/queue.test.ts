@@ -50,6 +50,7 @@ function fresh(session: string | null): DeliveryRow {
 
 /** Puts these, in this order, as the only ones. */
 async function fill(sessions: readonly (string | null)[], webhook = WEBHOOK): Promise<void> {
+  clock.set(NOW);
   await store.commit(NO_HOME, (tx) => removeDeliveries(tx, tx.keys(deliveries, { from: webhook, to: `${webhook}~` })));
   for (let from = 0; from < sessions.length; from += 500) {
     await store.commit(NO_HOME, (tx) => {
