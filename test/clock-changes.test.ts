@@ -6,7 +6,7 @@
 import { NO_HOME } from "../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { examineAll } from "../src/operations/doctor.ts";
-import { deliveries, idempotency, payloads, traces } from "../src/storage/tables.ts";
+import { deliveries, idempotency, memories, payloads, sessions, traces } from "../src/storage/tables.ts";
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
@@ -86,6 +86,22 @@ test("over a clock that goes back, and a restart behind it, ids rise and every l
   for (const { memory } of made)
     expect((await cairn.search(memory.content, { limit: 1 })).data).toMatchObject([{ id: memory.id, score: 1 }]);
   expect((await examineAll(cairn.service.store)).findings).toEqual([]);
+});
+
+test("a record has the time of its id, also where the clock moves on while it is written", async () => {
+  class Running extends FakeClock {
+    override now(): number {
+      this.advance({ ms: 1 });
+      return super.now();
+    }
+  }
+  await using cairn = await startCairn({ clock: new Running() });
+  const { id } = await cairn.createSession();
+  await cairn.addMemory(id, "The boat is moored at pier 7.");
+  await cairn.addTurn(id);
+  const { store } = cairn.service;
+  const ahead = [sessions, memories, traces].map(({ index }) => store.count(index.ahead));
+  expect(ahead).toEqual([0, 0, 0]);
 });
 
 test("a session lives until the clock shows its ttl_expires_at, however often it has shown an hour before that", async () => {

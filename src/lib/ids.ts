@@ -83,12 +83,13 @@ export class IdSource {
   /**
    * The next id's 12 characters, greater than every one given before.
    *
+   * @param now - Unix milliseconds: the time of the record, which is then that of the id too
    * @throws {ApiError} `service_unavailable` after the very last one, which takes a store that was made to hold it
    */
-  bare(home: Home): BareId {
-    const now = Math.min(this.#clock.now(), TIME_MAX);
-    if (now > this.#lastMs) {
-      this.#lastMs = now;
+  bare(home: Home, now: number = this.#clock.now()): BareId {
+    const ms = Math.min(now, TIME_MAX);
+    if (ms > this.#lastMs) {
+      this.#lastMs = ms;
       // Starting in the lower half leaves at least 119,164 ids for the millisecond.
       this.#counter = Math.floor((this.#random() * COUNTERS) / 2);
     } else if (this.#counter + 1 < COUNTERS) {

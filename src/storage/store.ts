@@ -459,7 +459,7 @@ export class Store {
       elapsed: this.#clock.elapsed(),
       home,
       id: (idHome) => {
-        if (next === given.length) given.push(this.#idSource().bare(idHome));
+        if (next === given.length) given.push(this.#idSource().bare(idHome, now));
         return given[next++]!;
       },
       rewind: () => (next = 0),
