@@ -1,18 +1,18 @@
 import { expect, test } from "bun:test";
 import { chmodSync, mkdirSync, readdirSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { ownMounts, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
+import { failed, ownMounts, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 
 test("a second server on a directory ends with a message and the first goes on; after a kill -9 of the first the next one starts", async () => {
   using directory = scratchDirectory();
   const dataDirectory = directory.path;
   await using first = await startProcess({ dataDirectory });
   const session = await first.createSession();
-  expect(await runCairn(["serve", "--port", "0", "--data-dir", dataDirectory])).toEqual({
-    code: 1,
-    stdout: "",
-    stderr: `cairn: Another Cairn is using ${dataDirectory}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.\n`,
-  });
+  expect(await runCairn(["serve", "--port", "0", "--data-dir", dataDirectory])).toEqual(
+    failed(
+      `cairn: Another Cairn is using ${dataDirectory}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.\n`,
+    ),
+  );
   expect(await first.ok(first.post(`/v1/sessions/${session.id}/state`, { state: { step: 1 } }))).toMatchObject({ state_version: 1 });
   await first.kill();
 
@@ -26,16 +26,10 @@ test("an address that cannot be listened on ends the start with a message that n
   const port = new URL(first.address).port;
   const dataDirectory = directory.at("second");
   const serve = (...flags: string[]) => runCairn(["serve", "--data-dir", dataDirectory, ...flags]);
-  expect(await serve("--port", port)).toEqual({
-    code: 1,
-    stdout: "",
-    stderr: `cairn: Cannot listen on 127.0.0.1, port ${port}: something else listens there.\n`,
-  });
-  expect(await serve("--port", "0", "--host", "192.0.2.1")).toMatchObject({
-    code: 1,
-    stdout: "",
-    stderr: expect.stringContaining("cairn: Cannot listen on 192.0.2.1, port 0: "),
-  });
+  expect(await serve("--port", port)).toEqual(failed(`cairn: Cannot listen on 127.0.0.1, port ${port}: something else listens there.\n`));
+  expect(await serve("--port", "0", "--host", "192.0.2.1")).toMatchObject(
+    failed(expect.stringContaining("cairn: Cannot listen on 192.0.2.1, port 0: ")),
+  );
   await using second = await startProcess({ dataDirectory, environment: {}, hasKey: false });
   await until("the key to be printed", () => /^Admin key, shown only this once: crn_\S+$/m.test(second.stdout));
 });
@@ -78,9 +72,7 @@ test("a directory that holds other files and no store is refused by every comman
   ]) {
     expect({ command, ...(await runCairn([...command, "--data-dir", dataDirectory])) }).toEqual({
       command,
-      code: 1,
-      stdout: "",
-      stderr: expect.stringMatching(
+      ...failed(
         /^cairn: The data directory .*\/srv holds no store of Cairn's but other files: (".*", ){2}".*" and 1 more\. Name an empty directory, .*--data-dir\.\n$/,
       ),
     });
@@ -118,6 +110,6 @@ test("a data directory that cannot be written ends the start with one line that 
   const mount = `mount --bind -o ro "${dataDirectory}" "${dataDirectory}" && exec "$0" "$@"`;
   const through = command === undefined ? [] : [...command, "sh", "-c", mount];
   const refused = await runCairn(["serve", "--port", "0", "--data-dir", dataDirectory], { through });
-  expect(refused).toEqual({ code: 1, stdout: "", stderr: expect.stringMatching(/^cairn: [^\n]*\n$/) });
+  expect(refused).toEqual(failed(/^cairn: [^\n]*\n$/));
   expect(refused.stderr).toContain(dataDirectory);
 });
