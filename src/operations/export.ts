@@ -20,10 +20,9 @@
 import { bare } from "../lib/ids.ts";
 import { isShortened, originOnly, withoutQuery } from "../lib/urls.ts";
 import { version } from "../lib/version.ts";
-import { withoutSecrets } from "../settings/settings.ts";
+import { withoutSecrets as settingsWithoutSecrets } from "../settings/settings.ts";
 import type { Snapshot, Store } from "../storage/store.ts";
 import {
-  BACKUP_NUMBER,
   idempotency,
   memories,
   meta,
@@ -41,8 +40,8 @@ import { RECORDS, type RecordTable } from "./records.ts";
 
 export const EXPORT_FORMAT = 1;
 
-/** Rows of `meta` that say nothing of records. */
-const OF_THIS_STORE: ReadonlySet<string> = new Set(["schema", BACKUP_NUMBER]);
+/** Tables that are exported. The rows of `meta` say nothing of records. */
+export const EXPORTED: readonly RecordTable[] = RECORDS.filter(({ name }) => name !== meta.name);
 
 export interface ExportOptions {
   secrets: boolean;
@@ -55,11 +54,10 @@ const WITHOUT_URL = "It was exported without its secret and the path of its URL:
 export function* exportLines(store: Store, options: ExportOptions, onProgress?: OnProgress): Generator<string, void, undefined> {
   using reader = store.snapshot();
   yield headerLine();
-  const total = RECORDS.reduce((sum, table) => sum + store.count(table), 0);
+  const total = EXPORTED.reduce((sum, table) => sum + store.count(table), 0);
   let done = 0;
-  for (const table of RECORDS) {
+  for (const table of EXPORTED) {
     for (const { key, text } of reader.entries(table)) {
-      if (table.name === meta.name && OF_THIS_STORE.has(key)) continue;
       yield lineOf(reader, table, key, text, options);
       done++;
       onProgress?.(done, total);
@@ -79,14 +77,11 @@ export type VectorReader = Pick<Snapshot, "vectorBytes">;
 /** @throws {OperationError} for a row that cannot be read */
 export function lineOf(reader: VectorReader, table: RecordTable, key: string, text: string, { secrets }: ExportOptions): string {
   try {
-    if (table.name === memories.name) return memoryLine(reader, key, JSON.parse(text) as MemoryRow);
-    if (!secrets && table.name === settings.name)
-      return line(settings, key, JSON.stringify(withoutSecrets(JSON.parse(text) as SettingsRow)));
-    if (!secrets && table.name === webhooks.name) return line(webhooks, key, webhookWithoutSecret(JSON.parse(text) as WebhookRow));
-    const row = table.toExport(text);
-    const value: unknown = JSON.parse(row);
-    if (!secrets && table.name === idempotency.name) return line(idempotency, key, answerWithoutSecret(value as { body: Answer }, row));
-    return line(table, key, row);
+    const json = table.toExport(text);
+    const row: unknown = JSON.parse(json);
+    if (table.name === memories.name) return memoryLine(reader, key, row as MemoryRow);
+    const withoutSecrets = secrets ? undefined : WITHOUT_SECRETS.get(table.name);
+    return line(table, key, withoutSecrets === undefined ? json : JSON.stringify(withoutSecrets(row as never)));
   } catch (error) {
     throw new OperationError(`The row ${key} of ${table.name} cannot be read. cairn doctor says what else is wrong.`, { cause: error });
   }
@@ -107,10 +102,10 @@ function memoryLine(reader: VectorReader, key: string, row: MemoryRow): string {
   return line(memories, key, JSON.stringify(row), `,"vector":"${vector}","terms":"${terms}"`);
 }
 
-function webhookWithoutSecret({ secret: _secret, previousSecrets: _previous, url: full, ...shown }: WebhookRow): string {
+function webhookWithoutSecrets({ secret: _secret, previousSecrets: _previous, url: full, ...shown }: WebhookRow): object {
   const url = originOnly(full);
   const disabledReason = isShortened(url) ? WITHOUT_URL : WITHOUT_SECRET;
-  return JSON.stringify({ ...shown, url, enabled: false, disabledReason, previousSecrets: [] });
+  return { ...shown, url, enabled: false, disabledReason, previousSecrets: [] };
 }
 
 /** The members of a stored answer that can show such a URL. */
@@ -120,17 +115,19 @@ interface Answer {
   embedding?: { base_url: { value: string } };
 }
 
-function answerWithoutSecret(row: { body: Answer }, json: string): string {
-  const { body } = row;
-  if (body.object === "webhook" && typeof body.url === "string") {
-    return JSON.stringify({ ...row, body: { ...body, url: originOnly(body.url) } });
-  }
-  if (body.object === "settings" && body.embedding !== undefined) {
-    const { base_url: url, ...others } = body.embedding;
-    return JSON.stringify({ ...row, body: { ...body, embedding: { ...others, base_url: { ...url, value: withoutQuery(url.value) } } } });
-  }
-  return json;
+function answerWithoutSecrets(row: { body: Answer }): object {
+  const { object, url, embedding } = row.body;
+  if (object === "webhook" && url !== undefined) return { ...row, body: { ...row.body, url: originOnly(url) } };
+  if (object !== "settings" || embedding === undefined) return row;
+  const { base_url: shown, ...others } = embedding;
+  return { ...row, body: { ...row.body, embedding: { ...others, base_url: { ...shown, value: withoutQuery(shown.value) } } } };
 }
+
+const WITHOUT_SECRETS: ReadonlyMap<string, (row: never) => object> = new Map<string, (row: never) => object>([
+  [settings.name, (row: SettingsRow) => settingsWithoutSecrets(row)],
+  [webhooks.name, webhookWithoutSecrets],
+  [idempotency.name, answerWithoutSecrets],
+]);
 
 function base64(numbers: Float32Array | Uint32Array): string {
   return Buffer.from(numbers.buffer, numbers.byteOffset, numbers.byteLength).toString("base64");

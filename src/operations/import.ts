@@ -35,10 +35,10 @@ import { encodeVector, isComparable, type VectorOwner } from "../vectors/encodin
 import { newSecret } from "../webhooks/signature.ts";
 import { CHECKS } from "./checks.ts";
 import { mendAll } from "./doctor.ts";
-import { EXPORT_FORMAT } from "./export.ts";
+import { EXPORTED, EXPORT_FORMAT } from "./export.ts";
 import { putStore } from "./new-store.ts";
 import { OperationError, type Finding } from "./report.ts";
-import { RECORDS, rowProblem, type RecordTable } from "./records.ts";
+import { rowProblem, type RecordTable } from "./records.ts";
 
 const LINES_PER_COMMIT = 500;
 const BYTES_PER_COMMIT = 8 * 1024 * 1024;
@@ -48,7 +48,7 @@ const LINE_BYTES_MAX = 256 * 1024 * 1024;
 /** Levels that a caller may nest, and those of the trace or event around them. */
 const ROW_DEPTH_MAX = LIMITS.jsonDepthMax + 16;
 
-const BY_NAME = new Map(RECORDS.map((table) => [table.name, table]));
+const BY_NAME = new Map(EXPORTED.map((table) => [table.name, table]));
 
 /** Called with how many lines were read, and how many bytes of the file. */
 export type OnRead = (lines: number, bytes: number) => void;

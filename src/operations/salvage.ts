@@ -2,17 +2,17 @@
  * An export of what can still be read of a damaged store: what `import` takes, and a count of what is left out.
  *
  * The pages are walked without LMDB, so that neither a damaged page nor one that the disk cannot read ends the export. Rows
- * that the code could not read are left out. So are vectors when `meta` is damaged, since their provider is unknown then; an
- * import embeds their memories again. Rows that no longer agree are mended by the import, as doctor does.
+ * that the code could not read are left out. So are vectors whose provider is unknown, since its row is lost: an import embeds
+ * their memories again. Rows that no longer agree are mended by the import, as doctor does.
  *
  * @module
  */
 import { Pages, type Entry } from "../storage/pages.ts";
-import { memories, meta, provider, vectors, type ProviderRow } from "../storage/tables.ts";
+import { memories, provider, vectors, type ProviderRow } from "../storage/tables.ts";
 import { storedGeneration } from "../vectors/encoding.ts";
 import { textOf } from "./damage.ts";
-import { headerLine, lineOf, type ExportOptions, type VectorReader } from "./export.ts";
-import { parseRow, RECORDS } from "./records.ts";
+import { EXPORTED, headerLine, lineOf, type ExportOptions, type VectorReader } from "./export.ts";
+import { parseRow } from "./records.ts";
 import type { OnProgress } from "./report.ts";
 
 /** Rows of a table that are not in the export. */
@@ -32,32 +32,31 @@ export interface SalvageOptions extends ExportOptions {
 /** Yields each line, without its line feed. @param path - of a data file whose present pages stay as they are */
 export function* salvageLines(path: string, { onEnd, onProgress, ...options }: SalvageOptions): Generator<string, void, undefined> {
   using pages = new Pages(path);
-  const tables = new Map(pages.tables().map((table) => [table.name, table]));
-  const hasLostTables = tables.size < pages.tableCount;
-  const total = RECORDS.reduce((sum, { name }) => sum + (tables.get(name)?.entries ?? 0), 0);
+  const trees = new Map(pages.tables().map((tree) => [tree.name, tree]));
+  const hasLostTables = trees.size < pages.tableCount;
+  const total = EXPORTED.reduce((sum, { name }) => sum + (trees.get(name)?.entries ?? 0), 0);
   const leftOut: LeftOut[] = [];
   /** The provider's; without its row nobody knows what the vectors are of. */
   let generation = 0;
   let done = 0;
   yield headerLine({ salvaged: true });
-  for (const of of RECORDS) {
-    const table = tables.get(of.name);
+  for (const table of EXPORTED) {
+    const tree = trees.get(table.name);
     const seen = new Set<string>();
-    const vectorTable = of.name === memories.name ? tables.get(vectors.name) : undefined;
-    const reader = new SalvagedVectors(vectorTable === undefined ? [] : pages.rows(vectorTable), generation);
-    for (const { key, value } of table === undefined ? [] : pages.rows(table)) {
+    const vectorTree = table.name === memories.name ? trees.get(vectors.name) : undefined;
+    const reader = new SalvagedVectors(vectorTree === undefined ? [] : pages.rows(vectorTree), generation);
+    for (const { key, value } of tree === undefined ? [] : pages.rows(tree)) {
       const text = textOf(value);
-      const row = text === undefined ? undefined : parseRow(of, key, text);
+      const row = text === undefined ? undefined : parseRow(table, key, text);
       if (text === undefined || row === undefined || row.problem !== undefined || seen.has(key)) continue;
       seen.add(key);
-      // Nothing there says anything of records.
-      if (of.name === meta.name) continue;
-      if (of.name === provider.name) generation = (row.value as ProviderRow).generation;
-      yield lineOf(reader, of, key, text, options);
+      if (table.name === provider.name) generation = (row.value as ProviderRow).generation;
+      yield lineOf(reader, table, key, text, options);
       onProgress?.(++done, total);
     }
-    const rows = (table?.entries ?? 0) - seen.size;
-    if ((table === undefined && hasLostTables) || rows > 0) leftOut.push({ table: of.name, rows, of: table?.entries ?? 0 });
+    const entries = tree?.entries ?? 0;
+    const rows = entries - seen.size;
+    if (rows > 0 || (tree === undefined && hasLostTables)) leftOut.push({ table: table.name, rows, of: entries });
   }
   yield JSON.stringify({ end: done });
   onEnd(leftOut);

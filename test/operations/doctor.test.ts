@@ -280,6 +280,12 @@ const NOT_MENDED: Damage[] = [
     };
     return [`a row of ${table.name} that is cut short`, damage, `${table.name}: rows that cannot be read`];
   }),
+  ...["banana", "", "NaN", "-1", "1.5", "1e3", " 7", "4294967296"].map((number): Damage => [
+    `a backup number of ${JSON.stringify(number)}`,
+    (tx) => tx.put(meta, "backupNumber", number),
+    "meta: rows that cannot be read",
+  ]),
+  ["a row of meta that nobody reads", (tx) => tx.put(meta, "lastLabel", "7"), "meta: rows that cannot be read"],
   [
     "a trace of no action",
     (tx) => tx.put(stored(traces), `9${NO_ID}`, tx.get(stored(traces), firstKey(tx, traces)) ?? ""),

@@ -233,9 +233,8 @@ function linesOf(path: string, table: string): number {
 }
 
 function recordCount(counts: ReadonlyMap<string, number>): number {
-  const records = ["meta", "settings", "provider", "api_keys", "sessions", "versions", "turns", "memories", "traces", "outbox", "webhooks"];
-  // The schema of the store is in the first line.
-  return [...records, "payloads", "deliveries", "idempotency", "removals"].reduce((sum, name) => sum + (counts.get(name) ?? 0), -1);
+  const records = ["settings", "provider", "api_keys", "sessions", "versions", "turns", "memories", "traces", "outbox", "webhooks"];
+  return [...records, "payloads", "deliveries", "idempotency", "removals"].reduce((sum, name) => sum + (counts.get(name) ?? 0), 0);
 }
 
 /** Every row is in the file, or counted among those left out. */
