@@ -40,8 +40,7 @@ import { putStore } from "./new-store.ts";
 import { OperationError, type Finding } from "./report.ts";
 import { rowProblem, type RecordTable } from "./records.ts";
 
-const LINES_PER_COMMIT = 500;
-const BYTES_PER_COMMIT = 8 * 1024 * 1024;
+const BYTES_PER_COMMIT = 1024 * 1024;
 /** No export has longer lines, and a line must not fill the memory. */
 const LINE_BYTES_MAX = 256 * 1024 * 1024;
 
@@ -121,38 +120,40 @@ async function readInto(
 ): Promise<{ count: number; isSalvaged: boolean }> {
   let isSalvaged = false;
   let number = 0;
-  let end: number | undefined;
-  let batch: Line[] = [];
+  let end: unknown;
+  const batch: Line[] = [];
   let batchBytes = 0;
-  const flush = async () => {
-    const lines = batch;
-    batch = [];
-    batchBytes = 0;
-    await store.commit(NO_HOME, (tx) => {
-      for (const line of lines) add(tx, line);
-    });
-    appendFileSync(list, lines.map(({ table, key }) => `${table.name} ${key}\n`).join(""), { mode: 0o600 });
-  };
   for await (const { bytes, readBytes } of linesOf(source)) {
     number++;
     const value = parse(bytes, number);
     if (end !== undefined) throw wrong(number, "nothing may come after the end");
-    if (number === 1) isSalvaged = checkHeader(value).isSalvaged;
-    else if (Object.hasOwn(value, "end")) end = value["end"] as number;
+    if (number === 1) isSalvaged = isHeaderOfSalvaged(value);
+    else if (Object.hasOwn(value, "end")) end = value["end"];
     else {
       const line = checkLine(value, number);
       setAgain.push(...leftOutOf(line.table, line.key, value["row"]));
       batch.push(line);
       batchBytes += bytes.byteLength;
     }
-    if (batch.length === LINES_PER_COMMIT || batchBytes > BYTES_PER_COMMIT) await flush();
+    if (batchBytes > BYTES_PER_COMMIT) {
+      await commitLines(store, list, batch.splice(0));
+      batchBytes = 0;
+    }
     onRead?.(number, readBytes);
   }
-  await flush();
+  await commitLines(store, list, batch);
+  const count = number - 2;
   if (number === 0) throw new OperationError("There is nothing to import.");
   if (end === undefined) throw wrong(number, "the end is missing, so the file was cut short");
-  if (end !== number - 2) throw wrong(number, `there should be ${end} records, and there are ${number - 2}`);
-  return { count: end, isSalvaged };
+  if (end !== count) throw wrong(number, `there should be ${JSON.stringify(end)} records, and there are ${count}`);
+  return { count, isSalvaged };
+}
+
+async function commitLines(store: Store, list: string, lines: readonly Line[]): Promise<void> {
+  await store.commit(NO_HOME, (tx) => {
+    for (const line of lines) add(tx, line);
+  });
+  appendFileSync(list, lines.map(({ table, key }) => `${table.name} ${key}\n`).join(""), { mode: 0o600 });
 }
 
 /** Yields the lines of a stream of bytes, each with the number of bytes read so far. */
@@ -195,7 +196,7 @@ function parse(bytes: Uint8Array, number: number): Record<string, unknown> {
   return value as Record<string, unknown>;
 }
 
-function checkHeader(value: Record<string, unknown>): { isSalvaged: boolean } {
+function isHeaderOfSalvaged(value: Record<string, unknown>): boolean {
   const { cairn_export: format, schema, cairn, salvaged } = value;
   if (typeof format !== "number" || typeof schema !== "number") throw wrong(1, "it is not the first line of an export of Cairn's");
   if (format !== EXPORT_FORMAT || schema !== SCHEMA_VERSION) {
@@ -204,7 +205,7 @@ function checkHeader(value: Record<string, unknown>): { isSalvaged: boolean } {
       `this Cairn reads format ${EXPORT_FORMAT}, schema ${SCHEMA_VERSION}, not format ${format}, schema ${schema} of Cairn ${JSON.stringify(cairn)?.slice(0, 80)}`,
     );
   }
-  return { isSalvaged: salvaged === true };
+  return salvaged === true;
 }
 
 interface Line {
