@@ -148,10 +148,8 @@ export class BatchQueue {
 
   #start(queue: Queue): void {
     while (queue.inFlight < IN_FLIGHT_MAX_PER_QUEUE && queue.waiting.length > 0) {
-      const calls = queue.waiting.splice(0, this.#batchTextsMax).filter(isOpen);
-      if (calls.length === 0) continue;
       queue.inFlight++;
-      void this.#serve(calls).finally(() => {
+      void this.#serve(queue.waiting.splice(0, this.#batchTextsMax)).finally(() => {
         queue.inFlight--;
         this.#start(queue);
       });
@@ -203,7 +201,7 @@ export class BatchQueue {
   async #embedWithRetries(calls: readonly Call[], signal: AbortSignal, probedOk: boolean): Promise<void> {
     const { clock, random } = this.#deps;
     for (let attempt = 1; ; attempt++) {
-      const open = calls.filter(isOpen);
+      const open = calls.filter(({ state }) => state === "open");
       if (open.length === 0) return;
       try {
         const texts = open.map(({ text }) => text);
@@ -252,10 +250,6 @@ export class BatchQueue {
   #failWaiting(error: ProviderError): void {
     for (const { waiting } of Object.values(this.#queues)) for (const call of waiting.splice(0)) call.settle(error);
   }
-}
-
-function isOpen({ state }: Call): boolean {
-  return state === "open";
 }
 
 /** The longest beginning of a text that has at most this many bytes of UTF-8; no character is split. */

@@ -173,6 +173,20 @@ describe("trouble that passes", () => {
     expect([clock.pauses, secondsToProbe()]).toEqual([[7_000], 120]);
   });
 
+  test("is not retried for a text whose deadline has passed", async () => {
+    const { server, clock, embed } = start();
+    const held = Promise.withResolvers<void>();
+    server.next = [() => held.promise, () => held.promise, fails({ isTransient: true, retryAfterMs: 16_000 })];
+    const first = embed(numbered(64));
+    const early = embed(["early"]);
+    clock.advance({ seconds: 15 });
+    const late = embed(["late"]);
+    held.resolve();
+    expect(await first).toEqual(embedded(64));
+    expect([await early, await late]).toEqual([["The embedding provider did not answer within 30 s"], ["embedded"]]);
+    expect(server.batches.slice(2)).toEqual([["early", "late"], ["late"]]);
+  });
+
   for (const [kind, seconds] of [
     ["query", 10],
     ["memory", 30],

@@ -80,9 +80,10 @@ describe("a refusal", () => {
     { of: "a type", body: { type: TEXT, message: TEXT }, shown: "" },
     { of: "FastAPI's details", body: { detail: [{ loc: [TEXT], msg: TEXT, input: TEXT }] }, shown: "" },
     { of: "plain text", body: TEXT, shown: "" },
+    { of: "a code that is the key", body: { error: { code: KEY } }, shown: " ([key])" },
   ];
   for (const { of, body, shown } of quoting) {
-    test(`of a user's text does not repeat it from ${of}`, () => {
+    test(`of a user's text repeats neither that nor the key: ${of}`, () => {
       expect(refusal(answer(404, body), { apiKey: KEY, isProbe: false }).message).toBe(`The embedding provider answered 404${shown}`);
     });
   }
