@@ -171,7 +171,7 @@ export class Embeddings {
     if (row.measured !== undefined) return;
     const measured = await measuredBy(remote, row.identity);
     await this.#store.commit(NO_HOME, (tx) => putRow(tx, measured));
-    if (this.#provider.remote === remote) this.#activate(this.#provider);
+    this.#activate(this.#provider);
   }
 
   /**

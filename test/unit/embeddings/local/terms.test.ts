@@ -123,6 +123,17 @@ test("what was cut before does not change how a text is cut, not even when the c
   expect(cutter.memory("tea at Zbigniew's on 2024-05-07").terms.map(({ id, weight, count }) => ({ id, weight, count }))).toEqual(before);
 });
 
+test("words are forgotten after a while, however many there are", () => {
+  const held = () => {
+    Bun.gc(true);
+    return heapStats().heapSize;
+  };
+  const before = held();
+  for (let round = 0; round < 50; round++) cutter.query(Array.from({ length: 8_000 }, (_, i) => `w${round}x${i}`).join(" "));
+  // All of them would take 80 MB.
+  expect(held() - before).toBeLessThan(20_000_000);
+});
+
 test("a number in groups is one term, as far as anyone writes numbers", () => {
   const grouped = (groups: number) => `1${",234".repeat(groups)}`;
   for (const groups of [1, 2, 8]) {
