@@ -19,7 +19,7 @@ const NEW_WEBHOOK = { url: URL_WITH_SECRET, events: ["trace.created"], descripti
 
 /** The traces that a change has left, newest first. */
 async function tracesOf(cairn: Cairn, change: () => Promise<unknown>): Promise<any[]> {
-  const [last] = (await cairn.ok(cairn.get("/v1/traces?limit=1"))).data;
+  const [last] = await cairn.list("/v1/traces?limit=1");
   await change();
   const { data } = await cairn.ok(cairn.get("/v1/traces?limit=100"));
   return data.slice(0, idsOf(data).indexOf(last.id));
@@ -102,7 +102,7 @@ for (const [name, run] of Object.entries(ACTIONS)) {
     await using cairn = await startCairn();
     const details = await run(cairn);
     const [action] = name.split(",");
-    const [newest] = (await cairn.ok(cairn.get("/v1/traces?limit=1"))).data;
+    const [newest] = await cairn.list("/v1/traces?limit=1");
     expect(newest).toEqual({
       object: "trace",
       id: expect.stringMatching(/^trace_[0-9A-Za-z]{12}$/),
@@ -114,7 +114,7 @@ for (const [name, run] of Object.entries(ACTIONS)) {
       metadata: { request_id: expect.stringMatching(/^req_/), latency_ms: 0 },
     });
     expect((await cairn.get(`/v1/traces/${newest.id}`)).body).toEqual(newest);
-    expect((await cairn.get(`/v1/traces?action=${action}&limit=1`)).body.data).toEqual([newest]);
+    expect(await cairn.list(`/v1/traces?action=${action}&limit=1`)).toEqual([newest]);
   });
 }
 
@@ -212,7 +212,7 @@ test("only a key with the scope admin sees them, in no list, under no filter, an
     { data: [ofSession], has_more: false },
   ]);
   for (const { id: trace, action } of [hidden[0], hidden.at(-1)]) {
-    const list = async (query: string) => (await cairn.ok(cairn.get(`/v1/traces?${query}`, { key: reader }))).data;
+    const list = async (query: string) => await cairn.list(`/v1/traces?${query}`, { key: reader });
     expect(await list(`action=${action}`)).toEqual([]);
     expect(await list(`action=${action}&created_after=2020-01-01T00:00:00Z&created_before=2030-01-01T00:00:00Z`)).toEqual([]);
     expect(await list(`action=${action}&session_id=${id}&user_id=ada`)).toEqual([]);
@@ -225,15 +225,14 @@ test("only a key with the scope admin sees them, in no list, under no filter, an
     // As a cursor it is any id.
     expect(await list(`starting_after=${hidden[0].id}`)).toEqual([ofSession]);
   }
-  expect((await cairn.get(`/v1/traces?session_id=null`)).body.data).toEqual([]);
+  expect(await cairn.list(`/v1/traces?session_id=null`)).toEqual([]);
 });
 
 test("a start leaves traces of the keys that it makes, and a command beside the server of those it makes, rolls and revokes", async () => {
   const apiKey = `crn_${"a".repeat(24)}`;
   await using cairn = await startCairn({ apiKey });
   cairn.key = apiKey;
-  const list = async () =>
-    (await cairn.ok(cairn.get("/v1/traces"))).data.map(({ action, actor, details }: any) => [action, actor, details.name]);
+  const list = async () => (await cairn.list("/v1/traces")).map(({ action, actor, details }: any) => [action, actor, details.name]);
   expect(await list()).toEqual([["api_key.created", "system", "from the environment"]]);
   await cairn.restart();
   expect(await list()).toHaveLength(1);
@@ -264,7 +263,7 @@ test("a webhook that wants every trace gets these too, except that of its own cr
   await cairn.ok(cairn.post("/v1/webhooks", { url: receiver.url, events: ["trace.created"] }));
   const { id } = await newKey(cairn);
   await cairn.deliver();
-  const [trace] = (await cairn.get("/v1/traces?limit=1")).body.data;
+  const [trace] = await cairn.list("/v1/traces?limit=1");
   expect(receiver.events).toMatchObject([{ type: "trace.created", data: trace }]);
   expect(trace).toMatchObject({ action: "api_key.created", details: { key_id: id } });
 });
@@ -279,8 +278,8 @@ test("a trace goes with its change: a commit that fails leaves neither", async (
     expect((await cairn.post("/v1/webhooks", NEW_WEBHOOK)).status).toBe(500);
     expect((await cairn.patch("/v1/settings", { region: "eu" })).status).toBe(500);
   }
-  expect((await cairn.get("/v1/api_keys")).body.data).toHaveLength(1);
-  expect((await cairn.get("/v1/webhooks")).body.data).toEqual([]);
+  expect(await cairn.list("/v1/api_keys")).toHaveLength(1);
+  expect(await cairn.list("/v1/webhooks")).toEqual([]);
   expect((await cairn.settings()).region.value).toBeNull();
   expect(store.count(traces)).toBe(before);
 });

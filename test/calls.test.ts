@@ -21,7 +21,7 @@ let caller: ApiCaller;
 beforeAll(async () => {
   cairn = await startCairn();
   operations = new Map(operationsOf(endpointsOf(cairn.service), cairn.service).map((operation) => [operation.name, operation]));
-  const [key] = (await cairn.ok(cairn.get("/v1/api_keys"))).data;
+  const [key] = await cairn.list("/v1/api_keys");
   caller = {
     actor: cairn.key.slice(0, 8),
     keyId: key.id as KeyId,
@@ -123,7 +123,7 @@ test("a call without the scope is refused as its request is, and changes nothing
   const sent = await cairn.post("/v1/sessions", body, { key: reader, headers: { "X-Request-Id": caller.requestId } });
   expect(sent.status).toBe(403);
   expect(await outcomeOf("createSession", { body }, ["read"])).toEqual({ status: sent.status, body: sent.body });
-  expect((await cairn.ok(cairn.get("/v1/sessions?agent_id=nobody"))).data).toEqual([]);
+  expect(await cairn.list("/v1/sessions?agent_id=nobody")).toEqual([]);
 });
 
 test("a call with an idempotency key is done once, also when the same request comes over HTTP", async () => {
@@ -136,7 +136,7 @@ test("a call with an idempotency key is done once, also when the same request co
   const sent = await cairn.post("/v1/sessions", body, { headers: { "Idempotency-Key": "call-1" } });
   expect({ status: sent.status, body: sent.body }).toEqual({ status: 201, body: JSON.parse(first.body) });
   expect(sent.headers.get("Idempotency-Replayed")).toBe("true");
-  expect((await cairn.ok(cairn.get("/v1/sessions?agent_id=once"))).data).toHaveLength(1);
+  expect(await cairn.list("/v1/sessions?agent_id=once")).toHaveLength(1);
 
   const other = create.call(caller, { body: { agent_id: "other" } }, retry);
   await expect(other).rejects.toMatchObject({ code: "invalid_request", detail: { param: "Idempotency-Key" } });

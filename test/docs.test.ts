@@ -320,7 +320,7 @@ test("the details of every action's trace have the fields that the document name
   await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/rotate_secret`, {}));
   await cairn.ok(cairn.patch(`/v1/webhooks/${webhook.id}`, { description: "alerts", enabled: false }));
   await cairn.ok(cairn.delete(`/v1/webhooks/${webhook.id}`));
-  const traces = (await cairn.ok(cairn.get("/v1/traces?limit=100"))).data as { action: string; details: object }[];
+  const traces = (await cairn.list("/v1/traces?limit=100")) as { action: string; details: object }[];
   const fields = new Map(traces.map(({ action, details }) => [action, Object.keys(details).sort()]));
 
   expect(Object.fromEntries(documented)).toEqual(Object.fromEntries(fields));

@@ -31,7 +31,7 @@ test("a session is there until its time has come, and not found from that moment
   const expectGone = async () => {
     await expectNoSession(cairn, id, { turn_id: turn.id });
     for (const query of ["", "?agent_id=agent", "?user_id=ada"]) {
-      expect([query, (await cairn.get(`/v1/sessions${query}`)).body.data]).toEqual([query, []]);
+      expect([query, await cairn.list(`/v1/sessions${query}`)]).toEqual([query, []]);
     }
   };
   await expectGone();
@@ -53,7 +53,7 @@ test("expiry ends the conversation, not the knowledge: states and turns go, memo
   const expectMemory = async () => {
     expect((await cairn.get(`/v1/memory/${memory.id}`)).body).toEqual(memory);
     for (const query of ["", "?user_id=ada", "?tags=drink", "?type=general"]) {
-      expect([query, (await cairn.get(`/v1/memory${query}`)).body.data]).toEqual([query, [memory]]);
+      expect([query, await cairn.list(`/v1/memory${query}`)]).toEqual([query, [memory]]);
     }
     expect(idsOf((await cairn.search("green tea in the morning", { user_id: "ada" })).data)).toEqual([memory.id]);
     expect(idsOf((await cairn.context(other.id)).memories)).toEqual([memory.id]);
@@ -151,9 +151,9 @@ test("however many sessions expire at once, each is removed and traced once, how
   await cairn.runTask("session expiry");
   await cairn.runTask("session expiry");
   expect(rowsOf(cairn)).toEqual({ sessions: 1, indexes: 2, versions: 1, turns: 0, memories: 0, removals: 0 });
-  const traced = (await cairn.get("/v1/traces?action=session.expired&limit=100")).body.data.map((trace: any) => trace.session_id);
+  const traced = (await cairn.list("/v1/traces?action=session.expired&limit=100")).map((trace): string => trace.session_id);
   expect(traced.toSorted()).toEqual(idsOf(made).toSorted());
-  expect(idsOf((await cairn.get("/v1/sessions")).body.data)).toEqual([stays.id]);
+  expect(idsOf(await cairn.list("/v1/sessions"))).toEqual([stays.id]);
 });
 
 test("a session that was deleted in time leaves no trace of an expiry", async () => {
@@ -182,8 +182,8 @@ test("a large session that expires is removed in pieces, across a restart, and k
   expect((await cairn.get(`/v1/sessions/${id}/turns`)).status).toBe(404);
   await cairn.runTask("session removal");
   expect(rowsOf(cairn)).toEqual({ sessions: 1, indexes: 2, versions: 1, turns: 1, memories: 3, removals: 0 });
-  expect(idsOf((await cairn.get("/v1/memory?user_id=ada")).body.data).toSorted()).toEqual(idsOf(added).toSorted());
-  expect((await cairn.get(`/v1/sessions/${other.id}/turns`)).body.data).toHaveLength(1);
+  expect(idsOf(await cairn.list("/v1/memory?user_id=ada")).toSorted()).toEqual(idsOf(added).toSorted());
+  expect(await cairn.list(`/v1/sessions/${other.id}/turns`)).toHaveLength(1);
 });
 
 test("with memories_on_expiry set to delete, the memories of a session go when it is removed, however many", async () => {
@@ -197,7 +197,7 @@ test("with memories_on_expiry set to delete, the memories of a session go when i
   await cairn.runTask("session expiry");
   const expectGone = async () => {
     for (const memory of [added[0], added[249]]) expect((await cairn.get(`/v1/memory/${memory.id}`)).status).toBe(404);
-    expect(idsOf((await cairn.get("/v1/memory?user_id=ada&limit=100")).body.data)).toEqual([kept.id]);
+    expect(idsOf(await cairn.list("/v1/memory?user_id=ada&limit=100"))).toEqual([kept.id]);
     expect(idsOf((await cairn.context(other.id, { query: "coffee" })).memories)).toEqual([kept.id]);
   };
   await expectGone();
@@ -259,5 +259,5 @@ test("a memory is not stored when its session expires while its vector is made",
   };
   const answer = await cairn.post("/v1/memory", { session_id: session.id, content: "Likes tea." });
   expect(refusal(answer)).toEqual({ status: 404, code: "session_not_found", param: "session_id" });
-  expect((await cairn.ok(cairn.get("/v1/memory"))).data).toEqual([]);
+  expect(await cairn.list("/v1/memory")).toEqual([]);
 });

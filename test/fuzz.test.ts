@@ -260,7 +260,7 @@ class World {
     const expired = await cairn.createSession({ ttl_seconds: 1 });
     cairn.clock.advance({ seconds: 1 });
     // There can be a hundred.
-    for (const { id } of (await cairn.ok(cairn.get("/v1/webhooks?limit=100"))).data) await cairn.ok(cairn.delete(`/v1/webhooks/${id}`));
+    for (const { id } of await cairn.list("/v1/webhooks?limit=100")) await cairn.ok(cairn.delete(`/v1/webhooks/${id}`));
     const ids = Object.entries(await oneOfEach(cairn)).map(([name, id]) => [name.replace(/_id$/, "").toUpperCase(), id]);
     this.#ids = { ...Object.fromEntries(ids), EXPIRED: expired.id };
   }

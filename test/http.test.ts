@@ -285,7 +285,7 @@ for (const { name, options, status, param } of contents) {
     await using cairn = await startCairn();
     const answer = await cairn.request("POST", "/v1/sessions", options);
     expect({ status: answer.status, param: answer.body.error?.param }).toEqual({ status, param });
-    expect((await cairn.get("/v1/sessions")).body.data).toHaveLength(status === 201 ? 1 : 0);
+    expect(await cairn.list("/v1/sessions")).toHaveLength(status === 201 ? 1 : 0);
   });
 }
 

@@ -152,7 +152,7 @@ test("another request that comes while the first is under way waits, and is refu
   ]);
   expect(first.status).toBe(201);
   expect(refusal(other)).toEqual({ status: 400, code: "invalid_request", param: "Idempotency-Key" });
-  expect((await cairn.get("/v1/sessions")).body.data).toHaveLength(1);
+  expect(await cairn.list("/v1/sessions")).toHaveLength(1);
 });
 
 test("the answer of a read is never kept: it is run again, and what was deleted is not given again", async () => {

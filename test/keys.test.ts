@@ -53,7 +53,7 @@ test("a key keeps every field it is made with; the key itself is in that answer 
   expect(key).toStartWith(shown.prefix);
   const read = await cairn.get(`/v1/api_keys/${shown.id}`);
   expect([read.status, read.body]).toEqual([200, shown]);
-  expect((await cairn.get("/v1/api_keys")).body.data[0]).toEqual(shown);
+  expect((await cairn.list("/v1/api_keys"))[0]).toEqual(shown);
 });
 
 test("a tier brings its rate limit; only an enterprise key may have one of its own", async () => {
@@ -70,7 +70,7 @@ test("a tier brings its rate limit; only an enterprise key may have one of its o
 
 test("the first key is an enterprise key with the scope admin", async () => {
   await using cairn = await startCairn();
-  expect((await cairn.get("/v1/api_keys")).body.data).toMatchObject([
+  expect(await cairn.list("/v1/api_keys")).toMatchObject([
     {
       name: "first key",
       prefix: cairn.key.slice(0, 8),
@@ -100,7 +100,7 @@ test("a refused request changes nothing, and what it needs is checked before wha
     expect(errorOf(answer)).toEqual({ status: 403, code: "permission_denied", message });
   }
   expect(await cairn.session(id)).toEqual(before);
-  expect((await cairn.get("/v1/api_keys")).body.data).toHaveLength(2);
+  expect(await cairn.list("/v1/api_keys")).toHaveLength(2);
 });
 
 test("all keys see the same records", async () => {
@@ -123,7 +123,7 @@ test("from the moment a key is revoked no request with it passes, after a restar
   };
   await expectRefused();
   expect((await cairn.get(`/v1/api_keys/${id}`)).status).toBe(404);
-  expect(idsOf((await cairn.get("/v1/api_keys")).body.data)).not.toContain(id);
+  expect(idsOf(await cairn.list("/v1/api_keys"))).not.toContain(id);
   await cairn.restart();
   await expectRefused();
   expect((await cairn.get("/v1/sessions")).status).toBe(200);
@@ -182,7 +182,7 @@ test("a rolled key has a successor with its name, scopes, tier, rate limit and e
     last_used_at: "2026-05-07T08:00:00.000Z",
     rolled_to: successor.id,
   });
-  expect(idsOf((await cairn.get("/v1/api_keys")).body.data).slice(0, 2)).toEqual([successor.id, old.id]);
+  expect(idsOf(await cairn.list("/v1/api_keys")).slice(0, 2)).toEqual([successor.id, old.id]);
   const { headers } = await cairn.get("/v1/sessions", { key: after });
   expect([headers.get("x-ratelimit-limit"), headers.get("x-ratelimit-remaining")]).toEqual(["10", "19"]);
   expect((await cairn.post("/v1/sessions", { agent_id: "bot" }, { key: after })).status).toBe(403);
@@ -258,7 +258,7 @@ test("a key is rolled once, however many ask at once; who comes late is told of 
     expect(refusal(answer)).toEqual({ status: 400, code: "invalid_request", param: "key_id" });
     expect(answer.body.error.message).toContain(successor.id);
   }
-  expect((await cairn.get("/v1/api_keys")).body.data).toHaveLength(3);
+  expect(await cairn.list("/v1/api_keys")).toHaveLength(3);
   const next = await cairn.ok(roll(cairn, successor.id));
   expect([next.rolled_from, (await shownKey(cairn, successor.id)).rolled_to]).toEqual([successor.id, next.id]);
 });
@@ -269,7 +269,7 @@ test("nobody makes a key with more scopes than they have", async () => {
   const make = async (scopes: readonly Scope[]) => createKey(cairn.service, caller, { name: null, scopes, tier: "free" });
   const refused = await make(["read", "admin"]).catch((error: unknown) => error);
   expect(refused).toMatchObject({ code: "permission_denied", detail: { param: "scopes" } });
-  expect((await cairn.ok(cairn.get("/v1/api_keys"))).data).toHaveLength(1);
+  expect(await cairn.list("/v1/api_keys")).toHaveLength(1);
   expect(JSON.parse(await make(["write"]))).toMatchObject({ scopes: ["write"] });
 });
 
@@ -303,7 +303,7 @@ test("last_used_at is null until a request comes with the key, then when the las
   cairn.clock.advance({ ms: 250 });
   expect((await cairn.get("/v1/nothing", { key })).status).toBe(404);
   expect(await lastUse()).toBe("2026-05-07T08:00:05.500Z");
-  const listed = (await cairn.get("/v1/api_keys")).body.data;
+  const listed = await cairn.list("/v1/api_keys");
   expect(listed.map((one: { last_used_at: string }) => one.last_used_at)).toEqual(["2026-05-07T08:00:05.500Z", "2026-05-07T08:00:05.500Z"]);
   // The clock is set back: the last use is the last one, whatever the clock showed at those before.
   await cairn.runTask(LAST_USE);
@@ -432,7 +432,7 @@ test("a key of CAIRN_API_KEY that was deleted is not registered again, here, in 
   await using cairn = await startCairn({ apiKey: CHOSEN });
   await using scratch = await startCairn();
   cairn.key = await cairn.newKey({ scopes: ["admin"] });
-  const own = (await cairn.ok(cairn.get("/v1/api_keys"))).data.find(({ name }: { name: string }) => name === "from the environment");
+  const own = (await cairn.list("/v1/api_keys")).find(({ name }: { name: string }) => name === "from the environment");
   expect(await statusWith(cairn, CHOSEN)).toBe(200);
   await cairn.restart();
   expect([await statusWith(cairn, CHOSEN), refusedAtStart(cairn)]).toEqual([200, []]);
@@ -459,7 +459,7 @@ test("a key of CAIRN_API_KEY that was deleted is not registered again, here, in 
 test("a key of CAIRN_API_KEY that was rolled opens nothing once its overlap has ended, and a start says so", async () => {
   await using cairn = await startCairn({ apiKey: CHOSEN });
   cairn.key = await cairn.newKey({ scopes: ["admin"] });
-  const own = (await cairn.ok(cairn.get("/v1/api_keys"))).data.find(({ name }: { name: string }) => name === "from the environment");
+  const own = (await cairn.list("/v1/api_keys")).find(({ name }: { name: string }) => name === "from the environment");
   await cairn.ok(cairn.post(`/v1/api_keys/${own.id}/roll`, { overlap_seconds: 60 }));
   await cairn.restart();
   expect([await statusWith(cairn, CHOSEN), refusedAtStart(cairn)]).toEqual([200, []]);
@@ -473,7 +473,7 @@ test("a key of CAIRN_API_KEY that was rolled opens nothing once its overlap has 
 
 test("the last admin key that works is revoked, or given an end, only with force", async () => {
   await using cairn = await startCairn();
-  const [{ id }] = (await cairn.ok(cairn.get("/v1/api_keys"))).data;
+  const [{ id }] = await cairn.list("/v1/api_keys");
   const last = { status: 400, error: { code: "invalid_request", param: "force" } };
   const refused = async (answer: Promise<{ status: number; body: any }>) => {
     const { status, body } = await answer;

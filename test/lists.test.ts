@@ -35,7 +35,7 @@ const MAKING: Record<string, Making> = {
     return { path: "/v1/traces?action=turn.added", ids };
   },
   async "API keys"(cairn, count) {
-    const [first] = (await cairn.ok(cairn.get("/v1/api_keys"))).data;
+    const [first] = await cairn.list("/v1/api_keys");
     return { path: "/v1/api_keys", ids: idsOf([first, ...(await times(count - 1, () => cairn.ok(cairn.post("/v1/api_keys", {}))))]) };
   },
   // There can be no more.
@@ -91,7 +91,7 @@ test("a cursor goes on working when its record has been deleted", async () => {
   for (const name of ["sessions", "memories", "API keys", "webhooks"]) {
     const { path, ids } = await MAKING[name]!(cairn, 3);
     await cairn.ok(cairn.delete(`${path}/${ids[1]}`));
-    expect({ name, next: idsOf((await cairn.get(`${path}?limit=1&starting_after=${ids[1]}`)).body.data) }).toEqual({
+    expect({ name, next: idsOf(await cairn.list(`${path}?limit=1&starting_after=${ids[1]}`)) }).toEqual({
       name,
       next: [ids[0]!],
     });
@@ -102,7 +102,7 @@ test("a cursor that no turn of the session has still says where to go on", async
   await using cairn = await startCairn();
   const [{ id }, other] = [await cairn.createSession(), await cairn.createSession()];
   const [a, between, b] = [await cairn.addTurn(id), await cairn.addTurn(other.id), await cairn.addTurn(id)];
-  const list = async (query: string) => idsOf((await cairn.get(`/v1/sessions/${id}/turns?${query}`)).body.data);
+  const list = async (query: string) => idsOf(await cairn.list(`/v1/sessions/${id}/turns?${query}`));
   expect(await list(`starting_after=${between.id}`)).toEqual([a.id]);
   expect(await list(`starting_after=${between.id}&order=asc`)).toEqual([b.id]);
   expect(await list("starting_after=turn_zzzzzzzzzzzz")).toEqual([b.id, a.id]);

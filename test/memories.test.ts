@@ -46,7 +46,7 @@ test("a memory keeps every field it is added with, and is read as it was answere
   const memory = await cairn.addMemory(session.id, fields.content, fields);
   expect(memory).toMatchObject(fields);
   expect(await cairn.get(`/v1/memory/${memory.id}`)).toMatchObject({ status: 200, body: memory });
-  expect((await cairn.get("/v1/memory")).body.data).toEqual([memory]);
+  expect(await cairn.list("/v1/memory")).toEqual([memory]);
   await cairn.restart();
   expect((await cairn.get(`/v1/memory/${memory.id}`)).body).toEqual(memory);
 });
@@ -56,7 +56,7 @@ test("the six standard types are taken, and any other of 1 to 64 characters", as
   const session = await cairn.createSession();
   for (const type of ["fact", "preference", "event", "policy", "observation", "general", "x", "to do", "Fact"]) {
     const { id } = await cairn.addMemory(session.id, "tea", { type });
-    expect(idsOf((await cairn.get(`/v1/memory?type=${encodeURIComponent(type)}`)).body.data)).toEqual([id]);
+    expect(idsOf(await cairn.list(`/v1/memory?type=${encodeURIComponent(type)}`))).toEqual([id]);
   }
 });
 
@@ -123,7 +123,7 @@ test("a memory that is not to be embedded has no vector, is found by list and id
   const { body: changed } = await cairn.patch(`/v1/memory/${memory.id}`, { content: "The customer prefers green tea." });
   expect(changed).toEqual({ ...memory, content: "The customer prefers green tea." });
   expect((await cairn.search("The customer prefers green tea.", { threshold: 0 })).data).toEqual([]);
-  expect((await cairn.get(`/v1/memory?session_id=${session.id}`)).body.data).toEqual([changed]);
+  expect(await cairn.list(`/v1/memory?session_id=${session.id}`)).toEqual([changed]);
   expect(rowsOf(cairn)).toMatchObject({ memories: 1, vectors: 0 });
   expect((await cairn.delete(`/v1/memory/${memory.id}`)).status).toBe(200);
 });
@@ -138,7 +138,7 @@ test("a deleted memory is gone: from its id, lists, search and the store", async
   expect(refusal(await cairn.get(`/v1/memory/${memory.id}`)).code).toBe("memory_not_found");
   expect(refusal(await cairn.delete(`/v1/memory/${memory.id}`)).code).toBe("memory_not_found");
   for (const query of ["", "?user_id=ada", `?session_id=${session.id}`, "?type=general", "?tags=a"]) {
-    expect([query, (await cairn.get(`/v1/memory${query}`)).body.data]).toEqual([query, []]);
+    expect([query, await cairn.list(`/v1/memory${query}`)]).toEqual([query, []]);
   }
   expect((await cairn.search("The customer prefers tea.", { threshold: 0 })).data).toEqual([]);
   expect(rowsOf(cairn)).toEqual(NO_ROWS);
@@ -153,7 +153,7 @@ test("memories are listed newest first; filters combine with AND, tags with OR a
   const b = await cairn.addMemory(bo.id, "b", { type: "fact", tags: ["y"] });
   const c = await cairn.addMemory(nobody.id, "c", { tags: ["x", "y"] });
   const d = await cairn.addMemory(ada.id, "d", { tags: ["z", "a,b", " padded "] });
-  const list = async (query: string) => idsOf((await cairn.ok(cairn.get(`/v1/memory?${query}`))).data);
+  const list = async (query: string) => idsOf(await cairn.list(`/v1/memory?${query}`));
   const cases: [query: string, found: { id: string }[]][] = [
     ["", [d, c, b, a]],
     [`session_id=${ada.id}`, [d, a]],
@@ -186,7 +186,7 @@ test("a changed type or tag is what the list goes by from then on", async () => 
   const session = await cairn.createSession();
   const { id } = await cairn.addMemory(session.id, "tea", { type: "fact", tags: ["old", "both"] });
   await cairn.patch(`/v1/memory/${id}`, { type: "event", tags: ["both", "new"] });
-  const found = async (query: string) => idsOf((await cairn.get(`/v1/memory?${query}`)).body.data);
+  const found = async (query: string) => idsOf(await cairn.list(`/v1/memory?${query}`));
   for (const query of ["type=fact", "tags=old"]) expect([query, await found(query)]).toEqual([query, []]);
   for (const query of ["type=event", "tags=new", "tags=both", "tags=old,new"]) expect([query, await found(query)]).toEqual([query, [id]]);
 });

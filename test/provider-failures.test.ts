@@ -80,7 +80,7 @@ describe("while the provider is down", () => {
     );
     expect(refusal(await cairn.post(`/v1/sessions/${session.id}/context`, { query: "tea" }))).toEqual(UNAVAILABLE);
     expect(idsOf((await cairn.context(session.id)).memories)).toEqual([second.id, first.id, before.id]);
-    expect(idsOf((await cairn.ok(cairn.get("/v1/memory"))).data)).toEqual([second.id, first.id, before.id]);
+    expect(idsOf(await cairn.list("/v1/memory"))).toEqual([second.id, first.id, before.id]);
     await cairn.setState(session.id, { step: 1 });
     await cairn.addTurn(session.id);
     const { id } = await cairn.addMemory(session.id, "tea", { embed: false });

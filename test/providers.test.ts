@@ -213,7 +213,7 @@ describe("setting a provider", () => {
     await makeVectors(cairn);
     expect(server.batches.slice(asked)).toEqual([[expect.any(String)]]);
     expect(server.requests.at(-1)?.headers.get("authorization")).toBe(`Bearer ${OTHER_KEY}`);
-    expect((await cairn.ok(cairn.get("/v1/memory"))).data).toEqual(memories.toReversed());
+    expect(await cairn.list("/v1/memory")).toEqual(memories.toReversed());
   });
 
   test("a key goes to the server it was given for and to no other", async () => {

@@ -52,7 +52,7 @@ test("sessions are listed newest first, and filters combine with AND", async () 
   const b = await cairn.createSession({ agent_id: "bot", user_id: "bo" });
   const c = await cairn.createSession({ agent_id: "other", user_id: "ada" });
   const d = await cairn.createSession({ agent_id: "bot" });
-  const list = async (query: string) => idsOf((await cairn.ok(cairn.get(`/v1/sessions?${query}`))).data);
+  const list = async (query: string) => idsOf(await cairn.list(`/v1/sessions?${query}`));
   expect(await list("")).toEqual([d.id, c.id, b.id, a.id]);
   expect(await list("agent_id=bot")).toEqual([d.id, b.id, a.id]);
   expect(await list("user_id=ada")).toEqual([c.id, a.id]);
@@ -161,12 +161,12 @@ test("deleting a session removes its states, turns and memories, and nobody else
     await cairn.addTurn(session.id);
     await cairn.addMemory(session.id, "Likes green tea.", { tags: ["drink"] });
   }
-  const [memoryGone] = (await cairn.get(`/v1/memory?session_id=${gone.id}`)).body.data;
-  const [memoryStays] = (await cairn.get(`/v1/memory?session_id=${stays.id}`)).body.data;
+  const [memoryGone] = await cairn.list(`/v1/memory?session_id=${gone.id}`);
+  const [memoryStays] = await cairn.list(`/v1/memory?session_id=${stays.id}`);
   await cairn.ok(cairn.delete(`/v1/sessions/${gone.id}`));
 
   expect(refusal(await cairn.get(`/v1/memory/${memoryGone.id}`))).toMatchObject({ status: 404, code: "memory_not_found" });
-  expect((await cairn.get("/v1/memory?user_id=ada")).body.data).toEqual([memoryStays]);
+  expect(await cairn.list("/v1/memory?user_id=ada")).toEqual([memoryStays]);
   expect(idsOf((await cairn.search("green tea")).data)).toEqual([memoryStays.id]);
   expect(await cairn.session(stays.id)).toMatchObject({ state: { step: 1 }, turn_count: 1, memory_count: 1 });
   // Nothing is left behind in the store: two versions, a turn, a memory and its vector are those of the session that stays.
@@ -197,9 +197,9 @@ test("the memories of a large session are gone the moment its deletion is answer
     byId: await Promise.all(added.map(async ({ id }) => (await cairn.get(`/v1/memory/${id}`)).status)),
     changed: refusal(await cairn.patch(`/v1/memory/${added[449].id}`, { tags: [] })).code,
     deleted: refusal(await cairn.delete(`/v1/memory/${added[448].id}`)).code,
-    listed: idsOf((await cairn.get("/v1/memory?limit=100")).body.data),
-    listedOfUser: idsOf((await cairn.get("/v1/memory?user_id=ada&limit=100")).body.data),
-    listedByTag: idsOf((await cairn.get("/v1/memory?tags=drink")).body.data),
+    listed: idsOf(await cairn.list("/v1/memory?limit=100")),
+    listedOfUser: idsOf(await cairn.list("/v1/memory?user_id=ada&limit=100")),
+    listedByTag: idsOf(await cairn.list("/v1/memory?tags=drink")),
     found: idsOf((await cairn.search("coffee", { threshold: 0 })).data),
     inContext: idsOf((await cairn.context(other.id, { query: "coffee" })).memories),
     newest: idsOf((await cairn.context(other.id)).memories),
@@ -272,9 +272,9 @@ test("a fork starts from the current state with agent, user, metadata and time t
   });
   expect(fork.body.id).not.toBe(source.id);
   expect(await cairn.session(source.id)).toEqual(before);
-  expect((await cairn.get(`/v1/sessions/${fork.body.id}/turns`)).body.data).toEqual([]);
-  expect((await cairn.get(`/v1/memory?session_id=${fork.body.id}`)).body.data).toEqual([]);
-  expect((await cairn.get(`/v1/sessions/${fork.body.id}/versions`)).body.data).toMatchObject([{ version: 0, source: "initial" }]);
+  expect(await cairn.list(`/v1/sessions/${fork.body.id}/turns`)).toEqual([]);
+  expect(await cairn.list(`/v1/memory?session_id=${fork.body.id}`)).toEqual([]);
+  expect(await cairn.list(`/v1/sessions/${fork.body.id}/versions`)).toMatchObject([{ version: 0, source: "initial" }]);
 });
 
 test("a fork takes any version of its source, and the two go their own ways", async () => {
@@ -304,7 +304,7 @@ test("a fork of a version that does not exist is 404 version_not_found, and none
     const answer = refusal(await cairn.post(`/v1/sessions/${id}/fork`, { version }));
     expect(answer).toEqual({ status: 404, code: "version_not_found", param: "version" });
   }
-  expect(idsOf((await cairn.get("/v1/sessions")).body.data)).toEqual([id]);
+  expect(idsOf(await cairn.list("/v1/sessions"))).toEqual([id]);
 });
 
 test("a fork of a session whose metadata is as large as can be is made, and its time to live can be changed", async () => {

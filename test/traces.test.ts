@@ -146,7 +146,7 @@ for (const [name, run] of Object.entries(ACTIONS)) {
     await using cairn = await startCairn();
     const { id } = await cairn.createSession(SESSION);
     const details = await run(cairn, id);
-    const [newest] = (await cairn.ok(cairn.get("/v1/traces?limit=1"))).data;
+    const [newest] = await cairn.list("/v1/traces?limit=1");
     const [action] = name.split(",");
     expect(newest).toMatchObject({ user_id: "ada", action });
     expect(newest.session_id === id).toBe(action !== "session.forked");
@@ -180,7 +180,7 @@ test("reading, a refused change and a replayed one leave no trace", async () => 
   await cairn.post(`/v1/sessions/${id}/turns`, {});
   await cairn.post("/v1/memory", { session_id: id, content: "x".repeat(10_001) });
   expect(cairn.service.store.count(traces) - before).toBe(1);
-  expect((await cairn.get("/v1/traces?limit=1")).body.data).toMatchObject([{ action: "session.created", session_id: id }]);
+  expect(await cairn.list("/v1/traces?limit=1")).toMatchObject([{ action: "session.created", session_id: id }]);
 });
 
 test("traces are listed newest first, and session, user and action filters combine with AND", async () => {
@@ -191,8 +191,7 @@ test("traces are listed newest first, and session, user and action filters combi
   await cairn.setState(ada.id, { step: 1 });
   await cairn.addTurn(bo.id);
   await cairn.setState(ada2.id, { step: 1 });
-  const list = async (query: string) =>
-    (await cairn.ok(cairn.get(`/v1/traces?${query}`))).data.map((trace: any) => [trace.session_id, trace.action]);
+  const list = async (query: string) => (await cairn.list(`/v1/traces?${query}`)).map((trace: any) => [trace.session_id, trace.action]);
   const madeAda = [ada.id, "session.created"];
   const madeBo = [bo.id, "session.created"];
   const madeAda2 = [ada2.id, "session.created"];
@@ -260,8 +259,8 @@ for (const { tier, days } of RETENTION) {
     const [trace] = await cairn.traces(id);
     const visible = async () => [
       (await cairn.get(`/v1/traces/${trace.id}`)).status,
-      idsOf((await cairn.get("/v1/traces", { key: reader })).body.data).length,
-      idsOf((await cairn.get(`/v1/traces?user_id=ada&action=session.created&session_id=${id}`)).body.data).length,
+      idsOf(await cairn.list("/v1/traces", { key: reader })).length,
+      idsOf(await cairn.list(`/v1/traces?user_id=ada&action=session.created&session_id=${id}`)).length,
     ];
     cairn.clock.advance({ days, ms: -1 });
     await cairn.runTask("trace retention");
@@ -271,7 +270,7 @@ for (const { tier, days } of RETENTION) {
     // The rows go with the day that has passed.
     cairn.clock.advance({ days: 1 });
     await cairn.runTask("trace retention");
-    expect((await cairn.get(`/v1/traces?session_id=${id}`)).body.data).toEqual([]);
+    expect(await cairn.list(`/v1/traces?session_id=${id}`)).toEqual([]);
     cairn.clock.advance({ days: 365 });
     await cairn.runTask("trace retention");
     const { store } = cairn.service;
@@ -288,7 +287,7 @@ test("traces that enterprise keys leave are kept as long as trace_retention_days
   const pro = await cairn.newKey({ tier: "pro" });
   const { id: ofPro } = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "bot" }, { key: pro }));
   const reader = await cairn.newKey({ scopes: ["read"] });
-  const visible = async () => (await cairn.get("/v1/traces", { key: reader })).body.data.map((trace: any) => trace.session_id);
+  const visible = async () => (await cairn.list("/v1/traces", { key: reader })).map((trace: any) => trace.session_id);
   cairn.clock.advance({ days: 10, ms: -1 });
   expect(await visible()).toEqual([ofPro, after, before]);
   cairn.clock.advance({ ms: 1 });

@@ -40,7 +40,7 @@ test("a turn keeps every field it is added with, and is read as it was answered"
   const read = await cairn.get(`/v1/sessions/${session.id}/turns/${turn.id}`);
   expect(read.status).toBe(200);
   expect(read.body).toEqual(turn);
-  expect((await cairn.get(`/v1/sessions/${session.id}/turns`)).body.data).toEqual([turn]);
+  expect(await cairn.list(`/v1/sessions/${session.id}/turns`)).toEqual([turn]);
   await cairn.restart();
   expect((await cairn.get(`/v1/sessions/${session.id}/turns/${turn.id}`)).body).toEqual(turn);
 });
@@ -83,7 +83,7 @@ test("a turn is found in its own session only", async () => {
   const other = await cairn.createSession();
   const turn = await cairn.addTurn(mine.id);
   expect(refusal(await cairn.get(`/v1/sessions/${other.id}/turns/${turn.id}`))).toMatchObject({ status: 404, code: "turn_not_found" });
-  expect((await cairn.get(`/v1/sessions/${other.id}/turns`)).body.data).toEqual([]);
+  expect(await cairn.list(`/v1/sessions/${other.id}/turns`)).toEqual([]);
 });
 
 test("records too large to be in memory together come on several pages, and a context shows the newest of them", async () => {

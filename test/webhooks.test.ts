@@ -39,7 +39,7 @@ test("a webhook keeps what it is made with; the secret is in that answer only", 
   ]);
   const { secret, ...shown } = made.body;
   expect(await cairn.webhook(shown.id)).toEqual(shown);
-  expect((await cairn.get("/v1/webhooks")).body.data).toEqual([shown]);
+  expect(await cairn.list("/v1/webhooks")).toEqual([shown]);
   const other = await cairn.ok(cairn.post("/v1/webhooks", { url: "https://agents.example.com/", events: ["turn.added"] }));
   expect(other).toMatchObject({ description: null, enabled: true, secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{32}$/) });
   expect(secret).toBe(SECRET);

@@ -180,6 +180,10 @@ export class Cairn implements AsyncDisposable {
     return body;
   }
 
+  /** The records of a page. */
+  async list(path: string, options?: RequestOptions): Promise<any[]> {
+    return (await this.ok(this.get(path, options))).data;
+  }
   createSession(body: Record<string, unknown> = {}) {
     return this.ok(this.post("/v1/sessions", { agent_id: "agent", ...body }));
   }
@@ -223,8 +227,8 @@ export class Cairn implements AsyncDisposable {
     return this.ok(this.get(`/v1/webhooks/${id}`));
   }
   /** Newest first. */
-  async deliveries(webhookId: string): Promise<any[]> {
-    return (await this.ok(this.get(`/v1/webhooks/${webhookId}/deliveries?limit=100`))).data;
+  deliveries(webhookId: string): Promise<any[]> {
+    return this.list(`/v1/webhooks/${webhookId}/deliveries?limit=100`);
   }
   /** What the tasks do when they are woken: events become deliveries, and those that are due are made. */
   async deliver(): Promise<void> {
@@ -235,9 +239,8 @@ export class Cairn implements AsyncDisposable {
     return this.ok(this.get("/v1/settings"));
   }
   /** Traces of a session, newest first. */
-  async traces(sessionId: string, action?: string): Promise<any[]> {
-    const list = await this.ok(this.get(`/v1/traces?limit=100&session_id=${sessionId}${action === undefined ? "" : `&action=${action}`}`));
-    return list.data;
+  traces(sessionId: string, action?: string): Promise<any[]> {
+    return this.list(`/v1/traces?limit=100&session_id=${sessionId}${action === undefined ? "" : `&action=${action}`}`);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
