@@ -116,7 +116,7 @@ test("every answer is JSON that nobody may keep or take for anything else, with 
   }
 });
 
-test("a fault of ours is told to the operator, and to the client only that there was one", async () => {
+test("a fault of ours is logged for the operator; the client sees only that there was one", async () => {
   await using cairn = await startCairn();
   using _ = spyOn(cairn.service.store, "commit").mockRejectedValue(new TypeError("undefined is not an object (evaluating 'secret.path')"));
   const answer = await cairn.post("/v1/sessions", { agent_id: "private" }, { headers: { "x-request-id": "mine" } });
@@ -205,7 +205,7 @@ for (const { path, status, code } of paths) {
   });
 }
 
-test("what a path without anything is told, repeats neither query nor key", async () => {
+test("the answer for a path that does not exist repeats neither query nor key", async () => {
   await using cairn = await startCairn();
   const { body } = await cairn.get(`/v1/none?api_key=${cairn.key}`);
   expect(body.error.message).toBe("There is nothing at /v1/none.");

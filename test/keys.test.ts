@@ -194,7 +194,7 @@ for (const { says, body, seconds } of [
   { says: "as long as is said", body: { overlap_seconds: 90 }, seconds: 90 },
   { says: "at most seven days", body: { overlap_seconds: 604_800 }, seconds: 604_800 },
 ]) {
-  test(`a rolled key goes on working beside its successor until the overlap is over: ${says}`, async () => {
+  test(`a rolled key keeps working with its successor until the overlap is over: ${says}`, async () => {
     await using cairn = await startCairn();
     const old = await newKey(cairn);
     const successor = (await roll(cairn, old.id, body)).body;
@@ -247,7 +247,7 @@ test("a key that was revoked or has ended cannot be rolled: 404 resource_not_fou
   expect((await cairn.get("/v1/api_keys")).body).toMatchObject({ data: before.data.map(({ id }: { id: string }) => ({ id })) });
 });
 
-test("a key is rolled once, however many ask at once; who comes late is told of its successor, which can be rolled", async () => {
+test("a key is rolled once, however many ask at once; later requests get the id of its successor, which can be rolled", async () => {
   await using cairn = await startCairn();
   const old = await newKey(cairn);
   const answers = await Promise.all(Array.from({ length: 8 }, () => roll(cairn, old.id)));

@@ -86,7 +86,7 @@ test("a list of nothing has neither a first nor a last id", async () => {
     expect({ path, list: (await cairn.get(path)).body }).toEqual({ path, list: EMPTY });
 });
 
-test("a cursor goes on working when its record has been deleted", async () => {
+test("a cursor keeps working when its record has been deleted", async () => {
   await using cairn = await startCairn();
   for (const name of ["sessions", "memories", "API keys", "webhooks"]) {
     const { path, ids } = await MAKING[name]!(cairn, 3);

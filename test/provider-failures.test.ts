@@ -241,7 +241,7 @@ describe("while the provider is down", () => {
 describe("a text that the provider refuses for itself", () => {
   const refusesWord = when(({ body }) => body.input.some((text) => text.includes("rent")), refuses(400, "Indecent: rent"));
 
-  test("stays owed without holding up others, is told once, and is offered again an hour later", async () => {
+  test("stays owed without holding up others, is logged once, and is offered again an hour later", async () => {
     await using server = startEmbeddingServer({ length: 384 });
     const cairn = await startCairn();
     const memories = await addAll(cairn, [...NOTES(150), RENT]);

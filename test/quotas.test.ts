@@ -127,7 +127,7 @@ test("beyond max_store_bytes records are refused and what makes room is not, unt
     expect([at, status === 200 || status === 201]).toEqual([at, true]);
   }
 
-  // Expiry goes on.
+  // Expiry continues.
   cairn.clock.advance({ seconds: 61 });
   await cairn.runTask("session expiry");
   expect(await cairn.ok(cairn.get(`/v1/traces?action=session.expired`))).toMatchObject({ data: [{ session_id: short.id }] });

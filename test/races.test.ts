@@ -11,7 +11,7 @@ import { requestsOf } from "./support/requests.ts";
 const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? 20_260_507);
 const CLIENTS = 64;
 
-/** So many at once, each with its number. */
+/** Runs as many clients at once, each with its number. */
 function clients<Result>(work: (client: number) => Promise<Result>, count = CLIENTS): Promise<Result[]> {
   return Promise.all(Array.from({ length: count }, (_, client) => work(client)));
 }
@@ -49,7 +49,7 @@ test(`64 clients that update, roll back and add turns to one session leave versi
     const own: Step[] = [];
     for (let step = 0, seen = 0; step < 16; step++) {
       const kind = chance.pick(["state", "state", "rollback", "turn"] as const) as Step["kind"];
-      // First many get ahead of whoever expects something; then all do, and of each lot one is right.
+      // First many get ahead of those that expect something; then all do, and of each lot one is right.
       const expected = kind !== "turn" && (step >= 8 || chance.below(2) === 0) ? seen : undefined;
       const by = `client ${client}, step ${step}`;
       const body = {
@@ -155,7 +155,7 @@ test(`a session that is deleted while 64 clients work on it is gone for all at o
         const answer = await asked;
         if (isSuccess(answer) && !isGone) made.push({ kind, answer });
         else {
-          // Whoever asks after the answer to the deletion gets the same as who came too late.
+          // Requests after the answer to the deletion get the same as those that came too late.
           expect([answer.status, answer.body.error?.code]).toEqual([404, "session_not_found"]);
           return;
         }

@@ -323,7 +323,7 @@ for (const { part, status, text } of [
   });
 }
 
-test("whoever says nothing, sends a request drop by drop or never reads an answer loses the connection when its time is up", async () => {
+test("a client that says nothing, sends a request drop by drop or never reads an answer loses the connection when its time is up", async () => {
   await using server = await startServer({ idleTimeoutSeconds: 4 });
   const id = await largeSession(server, 30);
   const post = (...headers: string[]) => server.head("POST /v1/sessions", JSON_TYPE, ...headers);
@@ -354,7 +354,7 @@ test("whoever says nothing, sends a request drop by drop or never reads an answe
     for (const { drop, connection } of slow) if (drop !== undefined && !connection.closed) connection.send(drop);
     return quiet.closed && slow.every(({ connection }) => connection.closed) && server.pendingRequests === 0;
   };
-  // Bun has 12 s of its own for a head, whatever it is told.
+  // Bun has 12 s of its own for a head, whatever its options say.
   await until("all of them to be dropped", areDropped, 60);
   for (const { name, connection } of slow) expect({ name, got: await connection.ended() }).toEqual({ name, got: "" });
   deaf.resume();

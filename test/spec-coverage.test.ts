@@ -64,7 +64,7 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a key may be nothing else: ${JSON.stringify(key.slice(0, 40))} (${key.length})": ["idempotencyKeyLengthMax"],
   },
   "keys.test.ts": {
-    "a rolled key goes on working beside its successor until the overlap is over: ${says}": ["keyOverlapSecondsDefault"],
+    "a rolled key keeps working with its successor until the overlap is over: ${says}": ["keyOverlapSecondsDefault"],
     "the last admin key that works is revoked, or given an end, only with force": ["adminKeysSearchedMax"],
   },
   "lists.test.ts": {

@@ -127,7 +127,7 @@ test("a filter keeps users apart among hundreds of memories as among a few", asy
   }
 });
 
-test("without its index the service answers 503 to what needs it, and goes on with everything else", async () => {
+test("without its index the service answers 503 to what needs it, and serves everything else", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession({ user_id: "ada" });
   await fillMemories(cairn, session, numberedTexts(150));

@@ -149,7 +149,7 @@ test("after a rotation both secrets verify for 24 hours, then the new one alone"
     await cairn.createSession();
     await cairn.deliver();
     const { body = "", headers = {} } = receiver.received.at(-1) ?? {};
-    // The library looks at the real clock: what was signed a day later is moved back to today by signing nothing else anew.
+    // The library looks at the real clock: so what was signed a day later is compared here.
     const signatures = (headers["webhook-signature"] ?? "").split(" ");
     const signed = (secret: string) =>
       signatures.includes(

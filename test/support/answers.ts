@@ -36,7 +36,7 @@ export async function pagesOf(cairn: Cairn, path: string, options?: RequestOptio
   }
 }
 
-/** A JSON object that nests so many levels. */
+/** A JSON object that nests this many levels. */
 export function nested(levels: number): Record<string, unknown> {
   let value: Record<string, unknown> = {};
   for (let level = 1; level < levels; level++) value = { in: value };

@@ -63,7 +63,7 @@ export class FakeClock implements Clock {
     for (const { onTime } of due.toSorted((a, b) => a.due - b.due)) onTime();
   }
 
-  /** The system's clock is set: what measures goes on. */
+  /** Sets the system's clock; elapsed time does not change. */
   set(instant: string | number): void {
     this.#now = typeof instant === "number" ? instant : Date.parse(instant);
   }

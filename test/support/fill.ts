@@ -41,7 +41,7 @@ export async function fillMemories(
   return filled;
 }
 
-/** So many texts of one pattern, each with a number of its own. */
+/** Texts of one pattern, each with a number of its own. */
 export function numberedTexts(count: number): string[] {
   return Array.from(
     { length: count },

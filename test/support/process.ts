@@ -262,7 +262,7 @@ function spawnServer({ dataDirectory = "", flags = [], environment = WITH_GRAPH,
   return spawnCairn(args, { ...options, environment: { ...(hasKey ? { CAIRN_API_KEY: KEY } : {}), ...environment } });
 }
 
-/** Starts `cairn serve` and ends it as a crash does after so many milliseconds, wherever its start has got to by then. */
+/** Starts `cairn serve` and ends it as a crash does after this many milliseconds, wherever its start has got to by then. */
 export async function crashWhileStarting(dataDirectory: string, ms: number): Promise<void> {
   const child = await spawnServer({ dataDirectory });
   await Bun.sleep(ms);
@@ -270,7 +270,7 @@ export async function crashWhileStarting(dataDirectory: string, ms: number): Pro
   await child.exited;
 }
 
-/** Does `work` for each, so many at once. */
+/** Does `work` for each, at most `atOnce` at a time. */
 export async function inTurns<Item>(items: readonly Item[], atOnce: number, work: (item: Item) => Promise<void>): Promise<void> {
   const left = items.values();
   await Promise.all(

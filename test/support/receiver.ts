@@ -54,7 +54,7 @@ export class Receiver implements AsyncDisposable {
     return this.received.map(({ event }) => event);
   }
 
-  /** Resolves when so many requests have come. */
+  /** Resolves when this many requests have come. */
   async got(count: number): Promise<void> {
     while (this.received.length < count) await new Promise<void>((resolve) => this.#looks.push(resolve));
   }
@@ -76,7 +76,7 @@ export function startReceiver(reply: Reply = () => new Response("ok")): Receiver
   return new Receiver(reply);
 }
 
-/** A receiver that answers with bytes of its own, and goes on writing when there is room. */
+/** A receiver that answers with bytes of its own, and writes more when there is room. */
 export function startRawReceiver(answer: (socket: Socket) => void, more: (socket: Socket) => void = () => undefined) {
   const listener = Bun.listen({
     hostname: "127.0.0.1",
