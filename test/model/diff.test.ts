@@ -1,8 +1,7 @@
 /** `applyDiff(before, diffObjects(before, after))` is `after`, whatever the keys are called. */
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { diffObjects } from "../../src/sessions/diff.ts";
-import { applyDiff } from "../support/diff.ts";
+import { diffObjects, type Diff } from "../../src/sessions/diff.ts";
 import { toJson, type JsonObject, type JsonValue } from "../../src/lib/json.ts";
 
 const ODD_KEYS = [..."__proto__ constructor prototype toString hasOwnProperty added from 0 10 é a.b".split(" "), "", "\ud800"];
@@ -19,6 +18,15 @@ const value = fc.oneof(
 const object = fc
   .array(fc.tuple(key, value), { maxLength: 8 })
   .map((entries): JsonObject => JSON.parse(toJson(Object.fromEntries(entries))));
+
+/** `applyDiff(before, diffObjects(before, after))` has the keys and values of `after`. */
+function applyDiff(before: JsonObject, { added, removed, modified }: Diff): JsonObject {
+  const after = new Map(Object.entries(before));
+  for (const key of Object.keys(removed)) after.delete(key);
+  for (const [key, value] of Object.entries(added)) after.set(key, value);
+  for (const [key, { to }] of Object.entries(modified)) after.set(key, to);
+  return Object.fromEntries(after);
+}
 
 /** Keys in order, since a diff does not say where a key stood. */
 function canonical(object: JsonObject): string {
