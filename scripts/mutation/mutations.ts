@@ -536,8 +536,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "vectors of two providers are compared",
     file: "src/vectors/candidates.ts",
-    find: "if (bytes === undefined || storedGeneration(bytes) !== this.#generation) return undefined;",
-    replace: "if (bytes === undefined) return undefined;",
+    find: "if (storedGeneration(bytes) !== this.#generation) return undefined;",
+    replace: "",
     tests: ["test/unit/vectors/candidates.test.ts"],
   },
   {
@@ -592,21 +592,21 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a deleted memory is still compared in a session that is kept in memory",
     file: "src/vectors/resident-sets.ts",
-    find: "      this.#maybeDeleted.delete(id);\n      this.#deleted.push(id);",
-    replace: "      this.#maybeDeleted.delete(id);",
+    find: "      else this.#deleted.push(id);",
+    replace: "",
     tests: [RESIDENT_SETS],
   },
   {
     breaks: "what a transaction has removed is gone before the transaction is",
     file: "src/vectors/resident-sets.ts",
-    find: "if (this.#store.latest.has(vectors, id)) continue;",
+    find: "if (reader.has(vectors, id) !== isPut) continue;",
     replace: "",
     tests: [RESIDENT_SETS],
   },
   {
     breaks: "a new memory is missing in a session that is kept in memory",
     file: "src/vectors/resident-sets.ts",
-    find: "else for (const id of added) this.#addToAll(id);",
+    find: "if (this.#entries.size > 0) for (const id of added) this.#addToAll(id);",
     replace: "",
     tests: [RESIDENT_SETS],
   },

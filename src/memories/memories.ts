@@ -10,7 +10,7 @@ import { nextTurn } from "../lib/clock.ts";
 import { textBytes } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { FairSemaphore } from "../lib/fair-semaphore.ts";
-import { bare, homeOf, isId, type BareId, type MemoryId, type SessionId } from "../lib/ids.ts";
+import { bare, homeOf, isId, withPrefix, type BareId, type Id, type MemoryId, type SessionId } from "../lib/ids.ts";
 import { mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
@@ -73,7 +73,8 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
       createdAt: tx.now,
       embed: input.embed,
     };
-    if (input.embed) embed(tx, active, key, row, embedding);
+    // Made with its memory, the vector is as new as the memory's id.
+    if (input.embed) embed(tx, active, key, row, embedding, withPrefix("emb", key));
     tx.add(memories, key, row);
     tx.put(sessions, session.key, { ...session.row, memoryCount: session.row.memoryCount + 1, updatedAt: laterOf(session.row, tx.now) });
     const json = memoryJson(id, row, generationOf(tx));
@@ -97,9 +98,9 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
 }
 
 /** Gives a memory its vector; when there is none, or none of the provider that is set by now, it is made later. */
-function embed(tx: Tx, active: Active, memory: BareId, row: MemoryRow, embedding: Embedding | undefined): void {
+function embed(tx: Tx, active: Active, memory: BareId, row: MemoryRow, embedding: Embedding | undefined, id?: Id<"emb">): void {
   if (embedding === undefined || generationOf(tx) !== active.generation) tx.put(pendingEmbeddings, memory, "");
-  else row.embedding = putVector(tx, memory, active.generation, embedding);
+  else row.embedding = putVector(tx, memory, active.generation, embedding, id);
 }
 
 /** To be called after a commit that stored a vector, or left one to be made later. */
@@ -109,8 +110,13 @@ function noteVectors(parts: MemoryParts, embedding: Embedding | undefined): void
 }
 
 /** Stores a vector. @returns what the memory's row says of it */
-export function putVector(tx: Tx, memory: BareId, generation: number, embedding: Embedding): NonNullable<MemoryRow["embedding"]> {
-  const id = tx.id("emb", homeOf(memory));
+export function putVector(
+  tx: Tx,
+  memory: BareId,
+  generation: number,
+  embedding: Embedding,
+  id = tx.id("emb", homeOf(memory)),
+): NonNullable<MemoryRow["embedding"]> {
   tx.putVector(bare(id), encodeVector(embedding, { memory, generation }));
   return { id, generation };
 }

@@ -1,8 +1,9 @@
 /**
  * The records of one memory: its row and its vector. Here because deleting a session removes them too.
  *
- * A vector has an id of its own, which no other one ever has: new content gets a new vector. It says which memory it is of, and
- * of which generation: each change of the provider starts a new one, and vectors of others compare with nothing.
+ * A vector has an id that no other one ever has: new content gets a new vector. One that is made with its memory has the
+ * memory's id, so that it is found without reading the row. It says which memory it is of, and of which generation: each change
+ * of the provider starts a new one, and vectors of others compare with nothing.
  *
  * @module
  */
@@ -15,10 +16,14 @@ export function generationOf(reader: Reader): number {
   return reader.get(provider, PROVIDER_KEY)?.generation ?? 0;
 }
 
-/** The id of a memory's vector, if it has one. */
-export function vectorIdOf(reader: Reader, memory: BareId): BareId | undefined {
-  const id = reader.get(memories, memory)?.embedding?.id;
-  return id === undefined ? undefined : bare(id);
+/** A memory's vector, if it has one. Its bytes are valid until the next read. */
+export function vectorOf(reader: Reader, memory: BareId): { id: BareId; bytes: Uint8Array } | undefined {
+  const own = reader.vectorBytes(memory);
+  if (own !== undefined) return { id: memory, bytes: own };
+  const { embedding } = reader.get(memories, memory) ?? {};
+  const id = embedding === undefined ? undefined : bare(embedding.id);
+  const bytes = id === undefined ? undefined : reader.vectorBytes(id);
+  return id === undefined || bytes === undefined ? undefined : { id, bytes };
 }
 
 export function removeVector(tx: Tx, { embedding }: MemoryRow): void {

@@ -104,8 +104,8 @@ export class Store {
   readonly #inFlight = new Set<{ startedAt: number; reject: (reason: unknown) => void }>();
   #panic: ApiError | undefined;
   readonly #panicked = Promise.withResolvers<void>();
-  /** Called inside the transaction for every removed vector: no reader sees that yet, and the commit may still fail. */
-  onVectorRemoved: (id: string) => void = () => undefined;
+  /** Called inside the transaction for every vector put or removed: no reader sees that yet, and the commit may still fail. */
+  onVectorWritten: (id: string, isPut: boolean) => void = () => undefined;
 
   private constructor(directory: string, clock: Clock, durability: Durability, readOnly = false) {
     this.directory = directory;
@@ -489,12 +489,12 @@ export class Store {
   /** Inside a transaction this is done at once; the promise says nothing more. */
   #write({ table, key, value }: Write): void {
     const database = this.#databases.ofAny({ name: table }) as Database<string | Uint8Array, string>;
+    if (table === vectors.name) this.onVectorWritten(key, value !== undefined);
     if (value !== undefined) {
       this.#bytesWritten += value.length;
       return void database.put(key, bytesOf(value));
     }
     void database.remove(key);
-    if (table === vectors.name) this.onVectorRemoved(key);
   }
 
   /** Takes out readers whose process is gone: the disk keeps what they saw. @returns how many there were */

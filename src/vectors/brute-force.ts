@@ -5,7 +5,7 @@
  * @module
  */
 import type { BareId } from "../lib/ids.ts";
-import { generationOf, vectorIdOf } from "../storage/memory-records.ts";
+import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import type { Reader } from "../storage/access.ts";
 import { storedFingerprint, storedGeneration, storedNumbers, UNIT } from "./encoding.ts";
 import { byNearness, type Neighbour, type Query, TopK } from "./top-k.ts";
@@ -41,13 +41,10 @@ export class Scan {
   /** Must not be called twice for a memory. @param known - id of a vector it has or had, which spares reading its row */
   compare(memory: BareId, known?: BareId): void {
     const { vector, fingerprint } = this.#query;
-    let id = known;
-    let bytes = id === undefined ? undefined : this.#reader.vectorBytes(id);
-    if (bytes === undefined) {
-      id = vectorIdOf(this.#reader, memory);
-      bytes = id === undefined ? undefined : this.#reader.vectorBytes(id);
-    }
-    if (id === undefined || bytes === undefined || storedGeneration(bytes) !== this.#generation) return;
+    const knownBytes = known === undefined ? undefined : this.#reader.vectorBytes(known);
+    const found = known !== undefined && knownBytes !== undefined ? { id: known, bytes: knownBytes } : vectorOf(this.#reader, memory);
+    if (found === undefined || storedGeneration(found.bytes) !== this.#generation) return;
+    const { id, bytes } = found;
     const cosine = dotStored(vector, bytes);
     if (this.#nearest.accepts(cosine)) this.#nearest.offer({ memory, id, cosine });
     if (fingerprint !== 0 && storedFingerprint(bytes) === fingerprint) this.#same.offer({ memory, id, cosine });

@@ -5,7 +5,7 @@
  * @module
  */
 import type { BareId } from "../lib/ids.ts";
-import { generationOf } from "../storage/memory-records.ts";
+import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import type { Reader } from "../storage/access.ts";
 import { dotStored } from "./brute-force.ts";
 import { storedGeneration, storedMemory, storedTerms } from "./encoding.ts";
@@ -45,9 +45,19 @@ export class CandidateReader {
     return this.#candidates.get(id);
   }
 
+  /** The candidate that a memory is by its vector. */
+  ofMemory(memory: BareId): Candidate | undefined {
+    const found = vectorOf(this.#reader, memory);
+    return found === undefined ? undefined : this.#candidateOf(found.id, found.bytes);
+  }
+
   #read(id: BareId): Candidate | undefined {
     const bytes = this.#reader.vectorBytes(id);
-    if (bytes === undefined || storedGeneration(bytes) !== this.#generation) return undefined;
+    return bytes === undefined ? undefined : this.#candidateOf(id, bytes);
+  }
+
+  #candidateOf(id: BareId, bytes: Uint8Array): Candidate | undefined {
+    if (storedGeneration(bytes) !== this.#generation) return undefined;
     return { memory: storedMemory(bytes), id, cosine: dotStored(this.#query.vector, bytes), terms: storedTerms(bytes).slice() };
   }
 }

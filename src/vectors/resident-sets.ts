@@ -1,23 +1,21 @@
 /**
  * The sessions and users searched last, each with its vectors in memory, kept in step with the store.
  *
- * A memory belongs to the same session and user as long as it lives, so only vectors come and go. New ones come from the
- * feed. Deleted ones the store names inside the transaction, which may still fail and which no reader sees yet: such a vector
- * counts as deleted once it is gone from the store as readers see it. So a resident set always holds exactly what a walk
- * through the index would find.
+ * A memory belongs to the same session and user as long as it lives, so only vectors come and go. The store names each one that
+ * is put or removed inside the transaction, which may still fail and which no reader sees yet: it counts once readers see it. So
+ * a resident set always holds exactly what a walk through the index would find.
  *
  * @module
  */
 import type { BareId } from "../lib/ids.ts";
 import { CACHE_BYTES_MAX } from "../lib/limits.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
-import { generationOf, vectorIdOf } from "../storage/memory-records.ts";
+import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
 import { memories, vectors } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import { storedGeneration, storedMemory } from "./encoding.ts";
 import { ResidentSet, VectorArena } from "./resident-set.ts";
-import { VectorFeed } from "./vector-feed.ts";
 
 const { bySession, byUser } = memories.index;
 
@@ -57,16 +55,16 @@ export class ResidentSets {
   /** The least recently used one comes first. */
   readonly #entries = new Map<string, Entry>();
   #bytes = 0;
-  readonly #feed = new VectorFeed();
   #generation = 0;
-  readonly #maybeDeleted = new Set<BareId>();
+  /** Vectors put or removed by transactions that readers may not see yet, and whether each was put last. */
+  readonly #written = new Map<BareId, boolean>();
   /** Vectors that are gone, in the order in which that was seen. */
   #deleted: BareId[] = [];
 
   constructor(store: Store, options: Partial<ResidentSetsOptions> = {}) {
     this.#store = store;
     this.#options = { ...DEFAULTS, ...options };
-    store.onVectorRemoved = (id) => void this.#maybeDeleted.add(id);
+    store.onVectorWritten = (id, isPut) => void this.#written.set(id, isPut);
   }
 
   /** The resident set of exactly the vectors that pass; undefined for filters other than a session or a user, and for large ones. */
@@ -88,9 +86,9 @@ export class ResidentSets {
     return entry.unread?.length === 0 && this.#entries.get(name) === entry ? entry.set : undefined;
   }
 
-  /** To be called after commits that removed vectors: without searches their ids would be kept for good. */
+  /** To be called after commits that wrote vectors: without searches their ids would be kept for good. */
   collect(): void {
-    if (this.#maybeDeleted.size > this.#options.changesMax) this.#catchUp();
+    if (this.#written.size > this.#options.changesMax) this.#catchUp();
   }
 
   #open(table: string, prefix: string): Entry {
@@ -106,9 +104,8 @@ export class ResidentSets {
   #read(entry: Entry): void {
     if (entry.unread === undefined || entry.unread.length === 0) return;
     for (const memory of entry.unread.splice(-this.#options.readMax)) {
-      const id = vectorIdOf(this.#store.latest, memory);
-      const bytes = id === undefined ? undefined : this.#store.latest.vectorBytes(id);
-      if (id !== undefined && bytes !== undefined) this.#add(entry, id, bytes);
+      const found = vectorOf(this.#store.latest, memory);
+      if (found !== undefined) this.#add(entry, found.id, found.bytes);
     }
     this.#weigh(entry);
   }
@@ -127,19 +124,19 @@ export class ResidentSets {
 
   /** Finds what has changed in the store since the last look. */
   #catchUp(): void {
-    for (const id of this.#maybeDeleted) {
-      if (this.#store.latest.has(vectors, id)) continue;
-      this.#maybeDeleted.delete(id);
-      this.#deleted.push(id);
+    const reader = this.#store.latest;
+    const added: BareId[] = [];
+    for (const [id, isPut] of this.#written) {
+      if (reader.has(vectors, id) !== isPut) continue;
+      this.#written.delete(id);
+      if (isPut) added.push(id);
+      else this.#deleted.push(id);
     }
-    const generation = generationOf(this.#store.latest);
-    if (generation !== this.#generation || this.#deleted.length > this.#options.changesMax) this.#clear();
-    this.#generation = generation;
     const { changesMax } = this.#options;
-    const added = this.#entries.size === 0 ? [] : this.#feed.next(this.#store.latest, changesMax + 1);
-    if (added.length > changesMax) this.#clear();
-    if (this.#entries.size === 0) this.#feed.skipStored(this.#store.latest);
-    else for (const id of added) this.#addToAll(id);
+    const generation = generationOf(reader);
+    if (generation !== this.#generation || added.length > changesMax || this.#deleted.length > changesMax) this.#clear();
+    this.#generation = generation;
+    if (this.#entries.size > 0) for (const id of added) this.#addToAll(id);
   }
 
   #addToAll(id: BareId): void {

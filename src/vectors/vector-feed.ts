@@ -23,20 +23,10 @@ export class VectorFeed {
     const last = ids.at(-1);
     const fresh = this.#seen.size === 0 ? ids : ids.filter((id) => !this.#seen.has(id));
     if (last === undefined || fresh.length === 0) return fresh;
-    this.#startAt(last);
-    for (const id of fresh) if (id >= this.#from) this.#seen.add(id);
-    return fresh;
-  }
-
-  /** Gives only what is stored from now on, and perhaps some of the last millisecond. */
-  skipStored(reader: Reader): void {
-    const [last] = reader.keys(vectors, { from: this.#from, to: AFTER_ALL, limit: 1, descending: true });
-    if (last !== undefined) this.#startAt(last);
-  }
-
-  #startAt(last: BareId): void {
     const from = last.slice(0, ID_TIME_WIDTH);
     if (from !== this.#from) this.#seen = new Set();
     this.#from = from;
+    for (const id of fresh) if (id >= this.#from) this.#seen.add(id);
+    return fresh;
   }
 }

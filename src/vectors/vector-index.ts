@@ -11,7 +11,6 @@ import { ApiError } from "../lib/errors.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
-import { vectorIdOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
 import { memories, vectors } from "../storage/tables.ts";
 import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
@@ -98,10 +97,8 @@ export class VectorIndex {
   async nearest(query: Query, filter: Filter): Promise<Candidate[]> {
     const resident = this.#residentSets.for(filter);
     if (resident !== undefined) return resident.nearest(query);
-    const few = this.#few(filter);
-    if (few === undefined) return this.#ask(query, filter);
-    const reader = new CandidateReader(this.#store.latest, query);
-    const candidates = few.flatMap((id) => reader.candidate(id) ?? []).filter(({ memory }) => matches(this.#store.latest, filter, memory));
+    const candidates = this.#allThatPass(query, filter);
+    if (candidates === undefined) return this.#ask(query, filter);
     if (candidates.length <= query.limit) return candidates;
     return candidates.sort(byNearness).filter(({ terms }, i) => i < query.limit || terms.at(-1) === query.fingerprint);
   }
@@ -138,23 +135,33 @@ export class VectorIndex {
     return this.#connection !== undefined || this.#store.count(vectors) > INLINE_MAX;
   }
 
-  /** The vectors of the memories that pass, when they are few; or all vectors, when those are. */
+  /** All candidates that pass, when they are few; or when all vectors are. */
+  #allThatPass(query: Query, filter: Filter): Candidate[] | undefined {
+    const reader = this.#store.latest;
+    const candidates = new CandidateReader(reader, query);
+    if (!this.#needsWorker()) {
+      const all = reader.keys(vectors, { from: "", to: AFTER_ALL }).flatMap((id) => candidates.candidate(id) ?? []);
+      return all.filter(({ memory }) => matches(reader, filter, memory));
+    }
+    const few = this.#few(filter);
+    return few?.flatMap((memory) => candidates.ofMemory(memory) ?? []);
+  }
+
+  /** The memories that pass, when they are few. */
   #few(filter: Filter): BareId[] | undefined {
-    if (!this.#needsWorker()) return this.#store.latest.keys(vectors, { from: "", to: AFTER_ALL });
     if (filter.length === 0) return undefined;
     const name = JSON.stringify(filter);
     if (this.#wideFilters.has(name)) return undefined;
     const few: BareId[] = [];
-    let isWide = false;
     for (const id of walkInSteps(this.#store.latest, memories, filter)) {
-      isWide = typeof id !== "string" || few.length === INLINE_MAX;
-      if (typeof id !== "string" || isWide) break;
-      few.push(id);
+      if (typeof id === "string" && few.length < INLINE_MAX) few.push(id);
+      else {
+        if (this.#wideFilters.size === WIDE_FILTERS_MAX) this.#wideFilters.clear();
+        this.#wideFilters.add(name);
+        return undefined;
+      }
     }
-    if (!isWide) return few.flatMap((memory) => vectorIdOf(this.#store.latest, memory) ?? []);
-    if (this.#wideFilters.size === WIDE_FILTERS_MAX) this.#wideFilters.clear();
-    this.#wideFilters.add(name);
-    return undefined;
+    return few;
   }
 
   async #ask(query: Query, filter: Filter): Promise<Candidate[]> {

@@ -4,7 +4,7 @@
  * @module
  */
 import { localEmbedder } from "../../src/embeddings/local/local.ts";
-import { homeOf, type MemoryId, type SessionId } from "../../src/lib/ids.ts";
+import { homeOf, withPrefix, type MemoryId, type SessionId } from "../../src/lib/ids.ts";
 import { putVector } from "../../src/memories/memories.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
 import { memories } from "../../src/storage/tables.ts";
@@ -22,7 +22,7 @@ export async function fillMemories(
     contents.map((content) => {
       const id = tx.id("mem");
       const memory = id.slice("mem_".length);
-      const embedding = putVector(tx, memory, generationOf(tx), embedder.embedMemory(content));
+      const embedding = putVector(tx, memory, generationOf(tx), embedder.embedMemory(content), withPrefix("emb", memory));
       tx.add(memories, memory, {
         sessionId: session.id as SessionId,
         userId: session.user_id,

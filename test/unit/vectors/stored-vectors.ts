@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DIMENSION, type Embedding } from "../../../src/embeddings/embedder.ts";
-import { bare, NO_HOME, type BareId } from "../../../src/lib/ids.ts";
+import { bare, NO_HOME, withPrefix, type BareId } from "../../../src/lib/ids.ts";
 import { hashKey } from "../../../src/storage/keys.ts";
 import { putVector } from "../../../src/memories/memories.ts";
 import { generationOf, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
@@ -59,7 +59,7 @@ export class StoredVectors implements AsyncDisposable {
     const added = await this.store.commit(NO_HOME, (tx) =>
       embeddings.map((embedded, index) => {
         const memory = tx.bareId();
-        const embedding = putVector(tx, memory, generationOf(tx), embedded);
+        const embedding = putVector(tx, memory, generationOf(tx), embedded, withPrefix("emb", memory));
         tx.add(memories, memory, { ...rowOf(traitsOf(index)), embed: true, embedding });
         return { memory, vector: embedded.vector };
       }),
