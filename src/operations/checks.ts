@@ -51,7 +51,8 @@ export interface Problem extends Omit<Fault, "fix"> {
 /** Yields undefined for each row that was looked at. */
 export type Check = (reader: Snapshot) => Generator<Problem | undefined>;
 
-type KeyCheck = (reader: Reader, key: string) => Iterable<Fault>;
+/** @param text - of the row; empty for indexes and others whose keys say all */
+type KeyCheck = (reader: Reader, key: string, text: string) => Iterable<Fault>;
 
 /** All checks in the order in which they mend: counters are counted from indexes. */
 export const CHECKS: readonly Check[] = [
@@ -69,11 +70,14 @@ export const CHECKS: readonly Check[] = [
 function everyKey(table: AnyTable, check: KeyCheck): Check {
   const isRecord = RECORDS.some(({ name }) => name === table.name);
   return function* (reader) {
-    for (const key of reader.allKeys(table)) {
+    const rows = isRecord ? reader.entries(table) : Iterator.from(reader.allKeys(table)).map((key) => ({ key, text: "" }));
+    for (const { key, text } of rows) {
       yield undefined;
-      for (const { what, example, fix } of check(reader, key)) {
+      for (const { what, example, fix } of check(reader, key, text)) {
         const mend = (tx: Tx) => {
-          for (const again of check(tx, key)) if (again.what === what) again.fix?.(tx);
+          const now = isRecord ? tx.get(stored(table), key) : "";
+          if (now === undefined) return;
+          for (const again of check(tx, key, now)) if (again.what === what) again.fix?.(tx);
         };
         yield { what, example, record: isRecord ? { table, key } : undefined, mend: fix && mend };
       }
@@ -83,9 +87,7 @@ function everyKey(table: AnyTable, check: KeyCheck): Check {
 
 /** Every row can be read, and every entry it should have is there. */
 function rowCheck(table: RecordTable): KeyCheck {
-  return function* (reader, key) {
-    const text = reader.get(stored(table), key);
-    if (text === undefined) return;
+  return function* (reader, key, text) {
     const { problem } = parseRow(table, key, text);
     if (problem !== undefined) {
       const mended = mendedText(table, key, text);
