@@ -3,10 +3,10 @@
  *
  * @module
  */
-import { NO_HOME } from "../src/lib/ids.ts";
+import { firstBareIdAt, NO_HOME } from "../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { stored } from "../src/operations/records.ts";
-import { AFTER_ALL } from "../src/storage/keys.ts";
+import { AFTER_ALL, numberKey } from "../src/storage/keys.ts";
 import {
   apiKeys,
   deliveries,
@@ -17,6 +17,7 @@ import {
   removals,
   sessions,
   traces,
+  turns,
   versions,
   webhooks,
   type AnyTable,
@@ -75,6 +76,32 @@ test("what removed sessions left is removed beside a memory that cannot be read"
   await cairn.runTask("session removal");
   expect([keysOf(cairn, removals), keysOf(cairn, memories)]).toEqual([[first], [memory ?? ""]]);
   expect(leftAlone(cairn)).toEqual([{ task: "session removal", key: first }]);
+});
+
+test("a session with a memory that cannot be read is deleted, and its others are gone for readers", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const [bad, kept] = await cairn.addMemories(id, ["Lost.", "Kept until then."]);
+  await cairn.addTurn(id);
+  await damage(cairn, memories, bad.id.slice("mem_".length));
+  await cairn.ok(cairn.delete(`/v1/sessions/${id}`));
+  expect((await cairn.get(`/v1/memory/${kept.id}`)).status).toBe(404);
+  await cairn.runTask("session removal");
+  expect([sessions, turns, versions].map((table) => keysOf(cairn, table))).toEqual([[], [], []]);
+  expect(leftAlone(cairn)).toEqual([{ task: "session removal", key: (id as string).slice("sess_".length) }]);
+});
+
+test("sessions expire and answers are forgotten beside more index entries of nothing than a commit takes", async () => {
+  await using cairn = await startCairn();
+  await cairn.ok(cairn.post("/v1/sessions", { agent_id: "agent", ttl_seconds: 10 }, { headers: { "Idempotency-Key": "k" } }));
+  await cairn.service.store.commit(NO_HOME, (tx) => {
+    for (let i = 0; i < 25; i++) tx.put(stored(sessions.index.byExpiry), numberKey(i) + firstBareIdAt(i), "");
+    for (let i = 0; i < 600; i++) tx.put(stored(idempotency.index.byTime), numberKey(i) + "x".repeat(22), "");
+  });
+  cairn.clock.advance({ days: 2 });
+  await cairn.runTask("session expiry");
+  await cairn.runTask("idempotency retention");
+  expect([sessions, idempotency].map((table) => keysOf(cairn, table))).toEqual([[], []]);
 });
 
 test("traces and idempotent answers whose time has passed go beside one that cannot be read", async () => {

@@ -321,6 +321,23 @@ for (const key of ["", "x".repeat(256), "tab\there", "\u00e9", "\u0080"]) {
   });
 }
 
+test("an answer that is kept while the one before under its key is about to be removed stays", async () => {
+  await using cairn = await startCairn();
+  const create = () => cairn.post("/v1/sessions", { agent_id: "a" }, keyed("used again"));
+  await cairn.ok(create());
+  cairn.clock.advance({ hours: 24, ms: 1 });
+  const { store } = cairn.service;
+  const commit = store.commit.bind(store);
+  let second: Answer | undefined;
+  store.commit = async (home, work) => {
+    store.commit = commit;
+    second = await create();
+    return commit(home, work);
+  };
+  await cairn.runTask("idempotency retention");
+  expectReplay(await create(), second!);
+});
+
 test("what was kept for 24 hours is removed, and nothing else", async () => {
   await using cairn = await startCairn();
   await Promise.all(Array.from({ length: 600 }, (_, i) => cairn.patch("/v1/settings", {}, keyed(`old ${i}`))));

@@ -280,6 +280,16 @@ test("a commit wakes the delivery; nothing is asked for and no time passes", asy
   expect(receiver.events.map(({ data }) => data.turn_number)).toEqual([1, 2, 3]);
 });
 
+test("a webhook that wants other events by the time a change is looked at gets none that it did not want before", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver();
+  const { id } = await cairn.subscribe(receiver.url, { events: ["trace.created"] });
+  await cairn.createSession();
+  await cairn.ok(cairn.patch(`/v1/webhooks/${id}`, { events: ["session.created"] }));
+  await cairn.deliver();
+  expect(receiver.events).toEqual([]);
+});
+
 test("what nobody wants leaves no delivery behind, and a disabled webhook gets nothing of what happens meanwhile", async () => {
   await using cairn = await startCairn();
   await using receiver = startReceiver();

@@ -435,8 +435,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a session that got more time expires at its old time",
     file: "src/sessions/expiry.ts",
-    find: "if (row === undefined || !byExpiry.entriesOf(key, row).includes(expiryKey)) return;",
-    replace: "if (row === undefined) return;",
+    find: "const row = rowOfEntry(tx, sessions, byExpiry, expiryKey);",
+    replace: "const row = tx.get(sessions, key);",
     tests: [EXPIRY],
   },
   {
@@ -839,7 +839,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a change is queued for webhooks though none wants it",
     file: "src/traces/record.ts",
-    find: "  if (wanting.length === 0) return;",
+    find: "  if (types.length === 0) return;",
     replace: "",
     tests: [EVENTS],
   },

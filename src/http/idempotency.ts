@@ -18,7 +18,7 @@ import type { JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { BadRows } from "../storage/bad-rows.ts";
+import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
 import { AFTER_ALL, hashKey, numberKey } from "../storage/keys.ts";
 import type { Store } from "../storage/store.ts";
 import { idempotency, type IdempotencyRow } from "../storage/tables.ts";
@@ -124,7 +124,11 @@ export class Idempotency {
         ].flatMap((span) => bad.keysOfOthers(byTime, { ...span, limit: ROWS_PER_COMMIT }));
         if (entries.length > 0) {
           await bad.commit((tx, isolate) => {
-            for (const entry of entries) isolate(entry, () => tx.remove(idempotency, byTime.recordOf(entry)));
+            for (const entry of entries)
+              isolate(entry, () => {
+                // The key may have been used again since: then this answer is a new one.
+                if (rowOfEntry(tx, idempotency, byTime, entry) !== undefined) tx.remove(idempotency, byTime.recordOf(entry));
+              });
           });
         }
         return entries.length >= ROWS_PER_COMMIT ? 0 : IDLE_MS;

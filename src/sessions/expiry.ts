@@ -12,10 +12,10 @@ import { withPrefix } from "../lib/ids.ts";
 import { toJson } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
-import { BadRows } from "../storage/bad-rows.ts";
+import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
 import type { Tx } from "../storage/access.ts";
 import { numberKey } from "../storage/keys.ts";
-import { sessions } from "../storage/tables.ts";
+import { sessions, type RemovalRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { record, type Caller, type Records } from "../traces/record.ts";
 import { removeSession } from "./removal.ts";
@@ -31,7 +31,7 @@ interface ExpiryParts extends Records {
 }
 
 export function sessionExpiry(records: ExpiryParts, timer: Caller): Task {
-  const { store, clock, log } = records;
+  const { store, clock, log, settings } = records;
   const name = "session expiry";
   const bad = new BadRows(store, log, name);
   return {
@@ -39,8 +39,9 @@ export function sessionExpiry(records: ExpiryParts, timer: Caller): Task {
     async run() {
       const due = bad.keysOfOthers(sessions.index.byExpiry, { from: "", to: numberKey(clock.now() + 1), limit: SESSIONS_PER_COMMIT });
       if (due.length === 0) return POLL_MS;
+      const removal = { memories: settings.values.memories_on_expiry === "delete" };
       await bad.commit((tx, isolate) => {
-        for (const key of due) isolate(key, () => expire(tx, records, timer, key));
+        for (const key of due) isolate(key, () => expire(tx, timer, key, removal));
       });
       records.outbox?.wake();
       return due.length === SESSIONS_PER_COMMIT ? 0 : POLL_MS;
@@ -48,12 +49,12 @@ export function sessionExpiry(records: ExpiryParts, timer: Caller): Task {
   };
 }
 
-function expire(tx: Tx, records: ExpiryParts, timer: Caller, expiryKey: string): void {
+function expire(tx: Tx, timer: Caller, expiryKey: string, removal: RemovalRow): void {
   const { byExpiry } = sessions.index;
   const key = byExpiry.recordOf(expiryKey);
-  const row = tx.get(sessions, key);
   // Between the look at the index and this commit the session may have been deleted or given more time.
-  if (row === undefined || !byExpiry.entriesOf(key, row).includes(expiryKey)) return;
+  const row = rowOfEntry(tx, sessions, byExpiry, expiryKey);
+  if (row === undefined) return;
   const id = withPrefix("sess", key);
   record(tx, timer, {
     action: "session.expired",
@@ -62,5 +63,5 @@ function expire(tx: Tx, records: ExpiryParts, timer: Caller, expiryKey: string):
     details: toJson({ ttl_seconds: row.ttlSeconds, last_activity: toIso(row.updatedAt) }),
     record: sessionJson(id, row, readState(tx, key, row.version)),
   });
-  removeSession(tx, key, { memories: records.settings.values.memories_on_expiry === "delete" });
+  removeSession(tx, key, removal);
 }

@@ -10,7 +10,7 @@
 import { bare, type BareId, type SessionId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { FIRST, type Reader, type Tx } from "../storage/access.ts";
-import { BadRows } from "../storage/bad-rows.ts";
+import { BadRows, readable } from "../storage/bad-rows.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { removeMemoryRecords } from "../storage/memory-records.ts";
 import { memories, removals, sessions, turns, versions, type AnyTable, type RemovalRow } from "../storage/tables.ts";
@@ -20,10 +20,13 @@ import type { Task } from "../tasks/task.ts";
 const RECORDS_PER_COMMIT = 200;
 const IDLE_MS = 1_000;
 
-/** Removes the session's row and what fits of its records; the caller has written the trace. */
+/**
+ * Removes the session's row and what fits of its records; the caller has written the trace. What comes
+ * after a memory that cannot be read is left to the task.
+ */
 export function removeSession(tx: Tx, session: BareId, removal: RemovalRow): void {
   tx.remove(sessions, session);
-  if (!removeSomeRecords(tx, session, removal)) tx.put(removals, session, removal);
+  if (readable(() => removeSomeRecords(tx, session, removal)) !== true) tx.put(removals, session, removal);
 }
 
 /** Whether a memory of this session is gone although its records may still be there. */

@@ -9,10 +9,11 @@
 import { ApiError } from "../lib/errors.ts";
 import { NO_HOME } from "../lib/ids.ts";
 import { describeError, type Log } from "../lib/log.ts";
-import type { Span, Tx } from "./access.ts";
+import { invariant } from "../lib/invariant.ts";
+import type { Reader, Span, Tx } from "./access.ts";
 import { isPanic } from "./disk-errors.ts";
 import type { Store } from "./store.ts";
-import type { AnyTable } from "./tables.ts";
+import type { AnyTable, Index, Readable } from "./tables.ts";
 
 /** With more of them it is not the rows that are bad: then the task fails, and is tried again. */
 const BAD_ROWS_MAX = 1_000;
@@ -80,6 +81,19 @@ export class BadRows {
       error: describeError(error),
     });
   }
+}
+
+/**
+ * The row of an entry that an earlier scope has found; undefined where the row has lost the entry since.
+ *
+ * @throws for an entry that no row accounts for, so that a task leaves it alone like a bad row
+ */
+export function rowOfEntry<Row>(reader: Reader, table: Readable<Row>, index: Index<Row>, entry: string): Row | undefined {
+  if (!reader.has(index, entry)) return undefined;
+  const key = index.recordOf(entry);
+  const row = reader.get(table, key);
+  invariant(row !== undefined && index.entriesOf(key, row).includes(entry), "an index entry of no row");
+  return row;
 }
 
 /** What is read, or undefined for a row that cannot be read. */

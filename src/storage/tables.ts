@@ -305,7 +305,7 @@ export const traces = table("traces", /^[0-9A-Za-z]{13}$/, TraceRow, withBody<Tr
 });
 
 const OutboxRow = Type.Object({
-  /** Types of the events of one change, in the order in which they are delivered. */
+  /** Types of the events of one change that some webhook wants, in the order in which they are delivered. */
   types: Type.Array(Text),
   /** Webhooks that want at least one of them. */
   webhooks: Type.Array(BareIdText),

@@ -63,6 +63,7 @@ export class WriteBuffer implements Tx {
 
   add<Row>(table: Table<Row>, key: string, row: Row): void {
     for (const index of table.indexes) for (const entry of index.entriesOf(key, row)) this.#write(index, entry, "");
+    if (table.indexes.length > 0) this.#note(table, key, row);
     this.#write(table, key, table.encode(row));
   }
 

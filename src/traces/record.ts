@@ -140,17 +140,17 @@ function putEvents(
   receivers: readonly { key: BareId; row: WebhookRow }[],
 ): void {
   const recordEvent = entry.record === undefined ? undefined : recordEventOf(entry.action);
-  const types: string[] = [...(recordEvent === undefined ? [] : [recordEvent]), ...traceEventsOf(entry.action, entry.isError === true)];
-  const wanting = receivers.filter(({ row }) => row.events.some((type) => types.includes(type)));
-  if (wanting.length === 0) return;
-  const isRecordWanted = wanting.some(({ row }) => row.events.some((type) => type === recordEvent));
+  const events = [...(recordEvent === undefined ? [] : [recordEvent]), ...traceEventsOf(entry.action, entry.isError === true)];
+  const types = events.filter((type) => receivers.some(({ row }) => row.events.includes(type)));
+  if (types.length === 0) return;
+  const wanting = receivers.filter(({ row }) => types.some((type) => row.events.includes(type)));
   tx.add(outbox, tx.bareId(home), {
     types,
     webhooks: wanting.map(({ key }) => key),
     createdAt: tx.now,
     sessionId: entry.sessionId,
     trace,
-    body: (isRecordWanted ? entry.record : undefined) ?? toJson(null),
+    body: (types.some((type) => type === recordEvent) ? entry.record : undefined) ?? toJson(null),
   });
 }
 

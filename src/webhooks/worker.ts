@@ -121,6 +121,7 @@ export class Worker {
   /** Commits the outcome of an attempt; the store groups such commits. */
   async #record({ webhook, delivery }: Queued, attempt: Attempt): Promise<void> {
     const { policy, random, system, log } = this.#deps;
+    const { schedule } = policy();
     const chance = random();
     const { after, disabled } = await this.#bad.commit((tx, isolate) => {
       const written: { after?: DeliveryRow; disabled?: WebhookRow } = {};
@@ -129,7 +130,7 @@ export class Worker {
         const before = tx.get(webhooks, webhook);
         // Deleted meanwhile.
         if (row === undefined || before === undefined) return;
-        written.after = afterAttempt(row, attempt, tx.now, policy().schedule, chance);
+        written.after = afterAttempt(row, attempt, tx.now, schedule, chance);
         putDelivery(tx, { webhook, delivery, row: written.after });
         const changed = webhookAfterAttempt(before, attempt, tx.now);
         if (changed !== before) tx.put(webhooks, webhook, changed);

@@ -143,6 +143,39 @@ test("inside a commit every read is of the store with what was written so far la
   );
 });
 
+test("the entries of indexes are those of the rows, whatever was read, added, put and removed before in a work", async () => {
+  const key = fc.constantFrom("a", "b").map((one) => one.repeat(12));
+  const row = fc.record({ agentId: fc.constantFrom("x", "y"), userId: fc.constantFrom("u", "v", null), expiresAt: fc.nat(2) });
+  const step = fc.oneof(
+    fc.record({ do: fc.constant("put" as const), key, row }),
+    fc.record({ do: fc.constant("remove" as const), key }),
+    fc.record({ do: fc.constant("get" as const), key }),
+  );
+  const sessionOf = (given: object) => ({ ...given, createdAt: 0 }) as SessionRow;
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.array(step, { maxLength: 8 }), { minLength: 1, maxLength: 3 }), async (works) => {
+      await Promise.all(
+        works.map((steps) =>
+          store.commit(NO_HOME, (tx) => {
+            for (const one of steps) {
+              if (one.do === "get") tx.get(sessions, one.key);
+              else if (one.do === "remove") tx.remove(sessions, one.key);
+              else if (tx.has(sessions, one.key)) tx.put(sessions, one.key, sessionOf(one.row));
+              else tx.add(sessions, one.key, sessionOf(one.row));
+            }
+          }),
+        ),
+      );
+      const ALL = { from: "", to: "~" };
+      const rows = store.latest.rows(sessions, ALL);
+      for (const index of sessions.indexes) {
+        const entries = rows.flatMap((one) => index.entriesOf(one.key, one.row)).toSorted();
+        expect({ index: index.name, entries: store.latest.keys(index, ALL) }).toEqual({ index: index.name, entries });
+      }
+    }),
+  );
+});
+
 test("more commits at once than one transaction takes are all there, in order, and each sees the ones before", async () => {
   const seen = await Promise.all(
     Array.from({ length: 1_000 }, (_, i) =>
