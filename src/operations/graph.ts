@@ -12,7 +12,8 @@ import { allNumbers, isEmbedding } from "../vectors/encoding.ts";
 import { isPointOf, pointsIn } from "../vectors/hnsw-index.ts";
 import { Indexer } from "../vectors/indexer.ts";
 import { NO_SNAPSHOT, verifySnapshot, type VerifiedSnapshot } from "../vectors/snapshot.ts";
-import { GRAPH_FROM, type IndexOptions } from "../vectors/vector-index.ts";
+import { GRAPH_FROM } from "../vectors/search-plan.ts";
+import type { IndexOptions } from "../vectors/vector-index.ts";
 import { Findings, type Finding, type OnProgress } from "./report.ts";
 
 /** A running server may replace the file while it is looked for. */

@@ -29,14 +29,14 @@ import { allNumbers, storedGeneration, storedMemory, UNIT } from "./encoding.ts"
 import { filteredTopK, rescoreTies, type Resolve } from "./filtered-top-k.ts";
 import { HnswIndex } from "./hnsw-index.ts";
 import { Int8Index, QUANTIZATION_GAP } from "./int8-index.ts";
+import { BRUTE_FORCE_MAX, GRAPH_FROM, int8Max, workerPlan } from "./search-plan.ts";
 import { loadSnapshot, saveSnapshot } from "./snapshot.ts";
 import type { Neighbour, Query } from "./top-k.ts";
 import { VectorFeed } from "./vector-feed.ts";
 
 export interface IndexerOptions {
-  /** A filter that lets this many through is answered by comparing with each in the store: 2 µs apiece. */
+  /** Limits of the plans for a search: see `search-plan.ts`. */
   scanMax: number;
-  /** Up to this number of vectors the int8 index answers (in some 20 ms); beyond it the graph does. */
   int8Max: number;
   /** A graph is built from this number of vectors on, and kept when they become fewer. */
   graphFrom: number;
@@ -50,8 +50,8 @@ export interface IndexerOptions {
 }
 
 const DEFAULTS: IndexerOptions = {
-  scanMax: 2_000,
-  int8Max: 400_000,
+  scanMax: BRUTE_FORCE_MAX,
+  int8Max: int8Max(GRAPH_FROM),
   graphFrom: 0,
   oversampleMax: 6_400,
   looksMax: LIMITS.searchLooksMax,
@@ -61,8 +61,6 @@ const DEFAULTS: IndexerOptions = {
 
 /** Cosines out of the graph are sums of single precision: this is ten times what was seen. */
 const GRAPH_ERROR = 1e-5;
-/** The graph is of use when no more than this are to be compared one by one beside it. */
-const PENDING_MAX = 1_000;
 const IDS_PER_LOOK = 10_000;
 /** Enough for most filters: a search that takes more than one step may wait for some of the index's own work. */
 const LOOKS_PER_STEP = 5_000;
@@ -158,20 +156,19 @@ export class Indexer {
     const { scanMax, looksMax } = this.#options;
     const spent = { looks: 0 };
     let scan = new Scan(this.#store.latest, query);
-    if (filter.length > 0) {
-      const passing: BareId[] = [];
-      for (const memory of this.#passing(filter, spent)) {
-        if (memory === undefined) yield;
-        else if (passing.push(memory) > scanMax) break;
-      }
-      if (passing.length <= scanMax) {
-        for (const memory of passing) scan.compare(memory, this.#int8.idOf(memory));
-        if (spent.looks < looksMax) return scan.found();
-      }
-      if (spent.looks > 0) this.catchUp();
+    const passing: BareId[] = [];
+    for (const memory of filter.length === 0 ? [] : this.#passing(filter, spent)) {
+      if (memory === undefined) yield;
+      else if (passing.push(memory) > scanMax) break;
     }
+    const isCounted = filter.length > 0 && spent.looks < looksMax;
+    const [vectorCount, pending] = [this.#hnsw.size + this.#pendingCount, this.#pendingCount];
+    const plan = workerPlan({ passing: isCounted ? passing.length : Infinity, vectors: vectorCount, pending }, this.#options);
+    if (passing.length <= scanMax) for (const memory of passing) scan.compare(memory, this.#int8.idOf(memory));
+    if (plan === "brute force") return scan.found();
+    if (spent.looks > 0) this.catchUp();
     // Among many equal points the graph does not come to all that are there: fewer than asked for need not be all.
-    let found = this.#canUseGraph() ? this.#throughGraph(query, filter, reader) : [];
+    let found = plan === "graph" ? this.#throughGraph(query, filter, reader) : [];
     if (found !== undefined && found.length < query.limit) found = this.#throughInt8(query, filter, reader);
     if (found !== undefined) return found;
     if (spent.looks < looksMax) {
@@ -235,11 +232,6 @@ export class Indexer {
   /** Whether there is a graph or is to be one. */
   get hasGraph(): boolean {
     return this.#hnsw.size > 0 || this.#pendingCount >= this.#options.graphFrom;
-  }
-
-  /** Not while comparing with all is quick, nor while much is missing from it. */
-  #canUseGraph(): boolean {
-    return this.#hnsw.size + this.#pendingCount > this.#options.int8Max && this.#pendingCount <= PENDING_MAX;
   }
 
   #throughInt8({ vector, limit }: Query, filter: Filter, reader: CandidateReader, orFewer = false): Neighbour[] | undefined {

@@ -16,11 +16,12 @@ import { memories, vectors } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import { storedGeneration, storedMemory } from "./encoding.ts";
 import { ResidentSet, VectorArena } from "./resident-set.ts";
+import { RESIDENT_MAX } from "./search-plan.ts";
 
 const { bySession, byUser } = memories.index;
 
 export interface ResidentSetsOptions {
-  /** Sets with more vectors are not kept: comparing with 2,000 takes 0.2 ms. */
+  /** Sets with more vectors are not kept. */
   sizeMax: number;
   /** At most this many vectors are read from the store at once: 1 ms. A larger set is complete after a few searches. */
   readMax: number;
@@ -30,7 +31,7 @@ export interface ResidentSetsOptions {
   changesMax: number;
 }
 
-const DEFAULTS: ResidentSetsOptions = { sizeMax: 2_000, readMax: 250, bytesMax: CACHE_BYTES_MAX.residentVectors, changesMax: 1_000 };
+const DEFAULTS: ResidentSetsOptions = { sizeMax: RESIDENT_MAX, readMax: 250, bytesMax: CACHE_BYTES_MAX.residentVectors, changesMax: 1_000 };
 
 /** A set without vectors, and the id of a memory whose vector is still to be read. */
 const ENTRY_BYTES = 1_200;

@@ -18,10 +18,9 @@ import { Connection, type Notice } from "./connection.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
 import { ResidentSets } from "./resident-sets.ts";
+import { GRAPH_FROM, INLINE_MAX } from "./search-plan.ts";
 import { byNearness, type Query } from "./top-k.ts";
 
-/** At most this many vectors are compared on the request thread: 0.2 ms. */
-const INLINE_MAX = 100;
 /** At most this many filters are known to be wide. The worker falls back to brute force when few pass by now. */
 const WIDE_FILTERS_MAX = 1_000;
 /** A worker that has not finished by then is left alone; at worst the next start builds what is new in the graph. */
@@ -32,9 +31,6 @@ export interface IndexOptions {
   graphFrom?: number | undefined;
   newWorker?: () => Worker;
 }
-
-/** The graph is there by the time it is needed, and takes no room and time where it never is. */
-export const GRAPH_FROM = 200_000;
 
 const theWorker = () => new Worker(new URL("./worker.ts", import.meta.url).href);
 

@@ -14,6 +14,7 @@ import { Store } from "../storage/store.ts";
 import { pack, type Candidate } from "./candidates.ts";
 import { Indexer } from "./indexer.ts";
 import type { FromWorker, ToWorker } from "./protocol.ts";
+import { int8Max } from "./search-plan.ts";
 
 declare const self: Worker;
 
@@ -53,7 +54,7 @@ const warn = (message: string) => tell({ kind: "warning", message });
 
 async function start({ dataDirectory, useSnapshot, graphFrom }: Extract<ToWorker, { kind: "start" }>): Promise<void> {
   store = await Store.open(dataDirectory, systemClock);
-  const opened = new Indexer(store, join(dataDirectory, "vectors"), { graphFrom, int8Max: 2 * graphFrom });
+  const opened = new Indexer(store, join(dataDirectory, "vectors"), { graphFrom, int8Max: int8Max(graphFrom) });
   const rebuilding = await opened.start({ useSnapshot });
   indexer = opened;
   tell({ kind: "ready", rebuilding, status: opened.status });
