@@ -1,5 +1,5 @@
 /**
- * One worker from its start to its end, as promises: every question is answered or refused, whatever becomes of it.
+ * One worker from its start to its end, as promises: every call is answered or rejected, whatever becomes of it.
  *
  * The worker does not keep the process alive: who has nothing else to do may exit. It is never terminated, it ends by
  * itself: hnswlib-node aborts the whole process when its thread is taken away in the midst of a call (5 times of 25).
@@ -9,7 +9,7 @@
 import { unpack, type Candidate } from "./candidates.ts";
 import type { FromWorker, ToWorker } from "./protocol.ts";
 
-/** What the other side says on its own. */
+/** Messages that answer no call. */
 export type Notice = Extract<FromWorker, { kind: "ready" | "status" | "warning" }>;
 
 interface Call {
@@ -85,10 +85,10 @@ export class Connection {
       case "saved":
         this.#take(message.call)?.resolve([]);
         break;
-      case "refused":
+      case "error":
         this.#take(message.call)?.reject(new Error(message.reason));
         break;
-      case "failed":
+      case "fatal":
         this.#end(message.reason);
         break;
       case "closed":

@@ -1,5 +1,5 @@
 /**
- * What the request thread and the worker say to each other.
+ * The messages between the request thread and the worker.
  *
  * @module
  */
@@ -22,11 +22,11 @@ export type FromWorker =
   | { kind: "ready"; rebuilding: string | undefined; status: IndexStatus }
   | { kind: "answer"; call: number; candidates: PackedCandidates }
   | { kind: "saved"; call: number }
-  /** This call only. */
-  | { kind: "refused"; call: number; reason: string }
-  /** The worker cannot go on. */
-  | { kind: "failed"; reason: string }
-  /** Told now and then during long work, and when there is none left. */
+  /** Fails this call only. */
+  | { kind: "error"; call: number; reason: string }
+  /** Ends the worker. */
+  | { kind: "fatal"; reason: string }
+  /** Posted now and then during long work, and when there is none left. */
   | { kind: "status"; status: IndexStatus; idle: boolean }
   | { kind: "warning"; message: string }
   | { kind: "closed" };

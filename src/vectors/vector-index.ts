@@ -46,10 +46,10 @@ export class VectorIndex {
   readonly #wideFilters = new Set<string>();
   #connection: Connection | undefined;
   #status = NO_STATUS;
-  /** The worker has said that it is idle, and has not been told of anything since. */
+  /** The worker was idle when it last posted its status, and was sent no change since. */
   #isIdle = false;
-  /** There was a change that the worker, busy then, may have overlooked. */
-  #hasNews = false;
+  /** There was a change while the worker was busy: it may have missed it. */
+  #isDirty = false;
   #hasFailed = false;
   /** Why the last worker ended; undefined once another one answers. */
   #problem: string | undefined;
@@ -78,7 +78,7 @@ export class VectorIndex {
     if (this.#problem !== undefined && this.#connection === undefined && !this.#isClosed) this.#connect();
   }
 
-  /** Where the graph stands, as the worker last said. */
+  /** The state of the index, as the worker last posted it. */
   get status(): IndexStatus & { vectors: number } {
     return { ...this.#status, vectors: this.#store.count(vectors) };
   }
@@ -108,7 +108,7 @@ export class VectorIndex {
       this.#isIdle = false;
       this.#connection.send({ kind: "changed" });
     } else {
-      this.#hasNews = true;
+      this.#isDirty = true;
     }
   }
 
@@ -199,8 +199,8 @@ export class VectorIndex {
       case "status":
         this.#status = notice.status;
         this.#isIdle = notice.idle;
-        if (notice.idle && this.#hasNews) {
-          this.#hasNews = false;
+        if (notice.idle && this.#isDirty) {
+          this.#isDirty = false;
           this.changed();
         }
         break;

@@ -18,15 +18,15 @@ import { int8Max } from "./search-plan.ts";
 
 declare const self: Worker;
 
-/** How long the worker works before it looks at messages; longer after long searches, or it would never be done. */
+/** Duration of the work between two looks at messages: longer after long searches, or the work would never be done. */
 const STEP_MIN_MS = 1;
 const STEP_MAX_MS = 12;
-/** New vectors are gathered for so long, as each start of the work costs more than a vector; a search does not wait for it. */
+/** Debounces new vectors, as each start of the work costs more than a vector; a search does not wait for it. */
 const GATHER_MS = 20;
-/** Time for what nobody asks for: the points of deleted vectors, snapshots. */
+/** Interval of the upkeep: sweeping deleted vectors, writing snapshots. */
 const TICK_MS = 10_000;
 const STATUS_MS = 500;
-/** A snapshot is written when so much of the graph is new, or after a while if anything is; seldom in the midst of work. */
+/** A snapshot is written when this share of the graph is new, or after a while if anything is; rarely during other work. */
 const SAVE_MIN = 1_000;
 const SAVE_SHARE = 0.1;
 const SAVE_GAP_IDLE_MS = 10_000;
@@ -34,36 +34,36 @@ const SAVE_GAP_BUSY_MS = 60_000;
 const SAVE_GAP_MAX_MS = 600_000;
 /** A few new vectors go into the graph at the next start as quickly as into a snapshot now. */
 const SAVE_AT_CLOSE_SHARE = 0.01;
-/** After so long, deleted vectors leave memory and disk even when they are too few to be in the way. */
+/** After this time deleted vectors leave memory and disk, even when they are too few to be in the way. */
 const PURGE_MS = DAY_MS;
 
 let store: Store | undefined;
 let indexer: Indexer | undefined;
 let working = false;
-/** Time that searches took since the last step. */
+/** Milliseconds that searches took since the last step. */
 let searchedMs = 0;
 let saving: Promise<void> | undefined;
 let savedAt = systemClock.elapsed();
-let toldAt = 0;
+let postedAt = 0;
 /** When the oldest point of a deleted vector was noticed. */
 let removedAt: number | undefined;
-let ticking: ReturnType<typeof setInterval> | undefined;
+let timer: ReturnType<typeof setInterval> | undefined;
 
-const tell = (message: FromWorker) => self.postMessage(message);
-const warn = (message: string) => tell({ kind: "warning", message });
+const post = (message: FromWorker) => self.postMessage(message);
+const warn = (message: string) => post({ kind: "warning", message });
 
 async function start({ dataDirectory, useSnapshot, graphFrom }: Extract<ToWorker, { kind: "start" }>): Promise<void> {
   store = await Store.open(dataDirectory, systemClock);
   const opened = new Indexer(store, join(dataDirectory, "vectors"), { graphFrom, int8Max: int8Max(graphFrom) });
   const rebuilding = await opened.start({ useSnapshot });
   indexer = opened;
-  tell({ kind: "ready", rebuilding, status: opened.status });
-  ticking = setInterval(tick, TICK_MS);
+  post({ kind: "ready", rebuilding, status: opened.status });
+  timer = setInterval(tick, TICK_MS);
   work();
 }
 
 function tick(): void {
-  orFail(() => {
+  guarded(() => {
     if (indexer === undefined) return;
     indexer.sweep();
     const now = systemClock.elapsed();
@@ -81,11 +81,11 @@ interface Search {
   readonly steps: Generator<undefined, Candidate[]>;
 }
 
-/** Searches that are not done after their first step. They take turns, and let others be answered in between. */
+/** Searches that are not done after their first step. They run round-robin, with messages in between. */
 const searches: Search[] = [];
 
 function nearest({ call, query, filter }: Extract<ToWorker, { kind: "nearest" }>): void {
-  if (indexer === undefined) return tell({ kind: "refused", call, reason: "the index is not open" });
+  if (indexer === undefined) return post({ kind: "error", call, reason: "the index is not open" });
   const search = { call, steps: indexer.nearest(query, filter) };
   if (isDone(search) || searches.push(search) > 1) return;
   setImmediate(searchOn);
@@ -97,23 +97,23 @@ function searchOn(): void {
   if (searches.length > 0) setImmediate(searchOn);
 }
 
-/** Takes a search a step further, and answers it after the last one. */
+/** Runs one step of a search, and answers it after the last one. */
 function isDone({ call, steps }: Search): boolean {
   const began = systemClock.elapsed();
   try {
     if (indexer === undefined) throw new Error("the index was closed");
     const { done, value } = steps.next();
-    if (done === true) tell({ kind: "answer", call, candidates: pack(value) });
+    if (done === true) post({ kind: "answer", call, candidates: pack(value) });
     return done === true;
   } catch (error) {
-    tell({ kind: "refused", call, reason: describeError(error) });
+    post({ kind: "error", call, reason: describeError(error) });
     return true;
   } finally {
     searchedMs += systemClock.elapsed() - began;
   }
 }
 
-/** Works off what is pending, a few milliseconds at a time with messages in between. */
+/** Does pending work, a few milliseconds at a time with messages in between. */
 function work(afterMs = 0): void {
   if (working || indexer === undefined) return;
   working = true;
@@ -122,7 +122,7 @@ function work(afterMs = 0): void {
 }
 
 function step(): void {
-  orFail(() => {
+  guarded(() => {
     if (indexer === undefined) return;
     const until = systemClock.elapsed() + Math.min(STEP_MAX_MS, Math.max(STEP_MIN_MS, searchedMs));
     searchedMs = 0;
@@ -130,17 +130,17 @@ function step(): void {
     let more = true;
     while (more && systemClock.elapsed() < until) more = indexer.step();
     if (isSaveDue(indexer, more)) void save();
-    tellStatus(indexer, !more);
+    postStatus(indexer, !more);
     working = more;
     if (more) setImmediate(step);
   });
 }
 
-function tellStatus({ status }: Indexer, idle: boolean): void {
+function postStatus({ status }: Indexer, idle: boolean): void {
   const now = systemClock.elapsed();
-  if (!idle && now - toldAt < STATUS_MS) return;
-  toldAt = now;
-  tell({ kind: "status", status, idle });
+  if (!idle && now - postedAt < STATUS_MS) return;
+  postedAt = now;
+  post({ kind: "status", status, idle });
 }
 
 function isSaveDue({ status: { indexed, unsaved } }: Indexer, busy: boolean): boolean {
@@ -149,7 +149,7 @@ function isSaveDue({ status: { indexed, unsaved } }: Indexer, busy: boolean): bo
   return unsaved > 0 && gap > SAVE_GAP_MAX_MS;
 }
 
-/** One that fails is tried again after the same gap as one that succeeds. */
+/** A failed save backs off like a successful one. */
 function save(): Promise<void> {
   saving ??= (async () => {
     try {
@@ -165,18 +165,18 @@ function save(): Promise<void> {
 }
 
 async function close(): Promise<void> {
-  clearInterval(ticking);
+  clearInterval(timer);
   await saving;
   const { indexed, unsaved } = indexer?.status ?? { indexed: 0, unsaved: 0 };
   if (unsaved > indexed * SAVE_AT_CLOSE_SHARE) await save();
   indexer = undefined;
   await store?.close();
-  tell({ kind: "closed" });
+  post({ kind: "closed" });
   process.exit(0);
 }
 
-/** Whatever the index did that it should not: it is given up, and a new worker will build another one. */
-function orFail(action: () => void): void {
+/** Runs a piece of work. When it throws, this worker ends, and a new one builds the index again. */
+function guarded(action: () => void): void {
   try {
     action();
   } catch (error) {
@@ -185,11 +185,11 @@ function orFail(action: () => void): void {
 }
 
 async function fail(error: unknown): Promise<void> {
-  clearInterval(ticking);
+  clearInterval(timer);
   indexer = undefined;
   // Without this its view of the store would be kept open for good, and with it the pages that the view can see.
   await store?.close().catch(() => undefined);
-  tell({ kind: "failed", reason: describeError(error) });
+  post({ kind: "fatal", reason: describeError(error) });
   process.exit(1);
 }
 
@@ -207,7 +207,7 @@ self.addEventListener("message", (event: MessageEvent<ToWorker>) => {
       work(GATHER_MS);
       break;
     case "save":
-      void save().then(() => tell({ kind: "saved", call: message.call }));
+      void save().then(() => post({ kind: "saved", call: message.call }));
       break;
     case "close":
       void close().catch(fail);

@@ -155,7 +155,7 @@ test("a question that the worker refuses is unavailable, and nothing else is", a
   const [first, second] = [nearest(index, query, NO_FILTER, 3), nearest(index, query, NO_FILTER, 3)];
   current().up();
   await turn();
-  current().say({ kind: "refused", call: 1, reason: "the store could not be read" });
+  current().say({ kind: "error", call: 1, reason: "the store could not be read" });
   current().say({ kind: "answer", call: 2, candidates: packed("b") });
   expect(await refused(first)).toMatchObject(UNAVAILABLE);
   expect(await second).toEqual(["b"]);
@@ -163,7 +163,7 @@ test("a question that the worker refuses is unavailable, and nothing else is", a
 });
 
 const ENDS: { name: string; end: (worker: FakeWorker) => void }[] = [
-  { name: "says that it cannot go on", end: (worker) => worker.say({ kind: "failed", reason: "of the test" }) },
+  { name: "says that it cannot go on", end: (worker) => worker.say({ kind: "fatal", reason: "of the test" }) },
   { name: "throws", end: (worker) => worker.crash("of the test") },
   { name: "exits", end: (worker) => worker.exit() },
 ];
