@@ -142,7 +142,8 @@ function servePages(app: Elysia, pipeline: Pipeline, pages: Record<string, (exch
 
 function keyLookup({ store, clock, lastUses, settings }: AppDeps): KeyLookup {
   return {
-    find: (presented) => store.read((reader) => findKey(reader, presented)),
+    // A command makes keys too, in a process of its own.
+    find: (presented) => store.read((reader) => findKey(reader, presented)) ?? store.readNewest((reader) => findKey(reader, presented)),
     noteUse: ({ id }) => lastUses.note(id, clock.now()),
     retentionDays: ({ tier }) => (tier === "enterprise" ? settings.values.trace_retention_days : TRACE_RETENTION_DAYS[tier as Tier]),
     anonymousRate: RATE_LIMITS.free,

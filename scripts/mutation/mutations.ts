@@ -157,10 +157,10 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [DISK_ERRORS, STORE],
   },
   {
-    breaks: "a vector that was stored out of the order of ids is missed",
+    breaks: "a vector is given to the index twice",
     file: "src/vectors/vector-feed.ts",
-    find: "const from = last.slice(0, ID_TIME_WIDTH);",
-    replace: "const from = `${last}!`;",
+    find: "this.#from = behind(last);",
+    replace: "this.#from = last;",
     tests: ["test/unit/vectors/vector-feed.test.ts"],
   },
   {

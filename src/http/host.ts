@@ -10,7 +10,6 @@
  */
 import { isLoopback } from "../lib/addresses.ts";
 import { ApiError } from "../lib/errors.ts";
-import { memoize } from "../lib/memoize.ts";
 
 const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
@@ -18,7 +17,7 @@ const LOOPBACK_NAMES = new Set(["localhost", "127.0.0.1", "[::1]"]);
 export function hostCheck(listening: string, configured: readonly string[]): (host: string | null) => boolean {
   if (!isLoopback(listening) && configured.length === 0) return () => true;
   const names = new Set([...LOOPBACK_NAMES, ...[listening, `[${listening}]`, ...configured].map((name) => name.toLowerCase())]);
-  const isName = memoize((host: string) => names.has(host.toLowerCase().replace(/:\d+$/, "")) || names.has(host.toLowerCase()));
+  const isName = (host: string) => names.has(host.toLowerCase().replace(/:\d+$/, "")) || names.has(host.toLowerCase());
   return (host) => host === null || isName(host);
 }
 

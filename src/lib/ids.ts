@@ -34,7 +34,7 @@ export type KeyId = Id<"key">;
 export type BareId = string & { readonly __bare?: never };
 
 /** How many characters of an id are its time. */
-export const ID_TIME_WIDTH = 7;
+const ID_TIME_WIDTH = 7;
 const HOME_WIDTH = 2;
 const COUNTER_WIDTH = 3;
 const COUNTERS = 62 ** COUNTER_WIDTH;

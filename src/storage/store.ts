@@ -214,6 +214,12 @@ export class Store {
     return new LmdbReader(this.#databases, this.#rows, "all", this.#clock.now());
   }
 
+  /** The same with all that other processes have committed by now: a reader can be a few milliseconds behind them. */
+  readNewest<Result>(work: (reader: Reader) => Result): Result {
+    this.#env.resetReadTxn();
+    return this.read(work);
+  }
+
   /** One page of a list, in several scopes: other requests are answered in between. */
   list<Prefix extends IdPrefix>(
     listing: Listing<Prefix>,

@@ -46,7 +46,6 @@ import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { SCOPES } from "../lib/scopes.ts";
 import { bare, bareIdTime, BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
-import { memoize } from "../lib/memoize.ts";
 import { hashKey, NUMBER_KEY_LENGTH, numberKey } from "./keys.ts";
 import {
   AnyObject,
@@ -420,15 +419,9 @@ const ApiKeyRow = Type.Object({
   rolledTo: Type.Optional(IdText("key")),
 });
 export type ApiKeyRow = Static<typeof ApiKeyRow>;
-const apiKeyJson = json<ApiKeyRow>();
-/** Rows are read with every request: a text that was parsed before is not parsed again. Such a row is never changed in place. */
-export const apiKeys = table(
-  "api_keys",
-  SHA256,
-  ApiKeyRow,
-  { ...apiKeyJson, decode: memoize((value: string) => apiKeyJson.decode(value)) },
-  { byId: { of: (hash, row) => bare(row.id) + hash, record: (entry) => entry.slice(BARE_ID_LENGTH) } },
-);
+export const apiKeys = table("api_keys", SHA256, ApiKeyRow, json<ApiKeyRow>(), {
+  byId: { of: (hash, row) => bare(row.id) + hash, record: (entry) => entry.slice(BARE_ID_LENGTH) },
+});
 
 const DeletedKeyRow = Type.Object({ deletedAt: Whole });
 export type DeletedKeyRow = Static<typeof DeletedKeyRow>;
@@ -450,12 +443,7 @@ const ProviderRow = Type.Object({
   measured: Type.Optional(Type.Object({ relevantCosine: Finite, cosineOfUnrelated: Finite, cosineOfSame: Finite, separation: Finite })),
 });
 export type ProviderRow = Static<typeof ProviderRow>;
-const providerJson = json<ProviderRow>();
-/** Its row is read with every search. It is never changed in place. */
-export const provider = table("provider", CURRENT, ProviderRow, {
-  ...providerJson,
-  decode: memoize((value: string) => providerJson.decode(value)),
-});
+export const provider = table("provider", CURRENT, ProviderRow, json<ProviderRow>());
 export const PROVIDER_KEY = "current";
 
 const RemovalRow = Type.Object({
