@@ -317,7 +317,8 @@ export class World {
       tags: body["tags"] ?? [],
       metadata: body["metadata"] ?? {},
       created_at: iso(this.ids.now),
-      embedding_id: embed ? this.ids.take("emb", given.embedding_id) : undefined,
+      // A vector that is made with its memory has the memory's own id.
+      embedding_id: embed ? id.replace("mem_", "emb_") : undefined,
       vector_available: embed,
     };
     this.memories.push({ userId: session.userId, embed, shown });
