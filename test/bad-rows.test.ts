@@ -149,6 +149,19 @@ test("events become deliveries, are delivered and removed after their time, besi
   expect(keysOf(cairn, deliveries)).toEqual([bad]);
 });
 
+test("a delivery that cannot be read does not block those of its session that come after it", async () => {
+  await using receiver = startReceiver();
+  await using cairn = await startCairn();
+  await cairn.subscribe(receiver.url, { events: ["turn.added"] });
+  const { id } = await cairn.createSession();
+  for (let i = 0; i < 3; i++) await cairn.addTurn(id);
+  await cairn.runTask("webhook outbox");
+  await damage(cairn, deliveries, keysOf(cairn, deliveries)[0]);
+  await cairn.addTurn(id);
+  await cairn.deliver();
+  expect(receiver.events.map(({ data }) => data.turn_number)).toEqual([2, 3, 4]);
+});
+
 test("vectors are made, and uses of keys written, beside a memory and a key that cannot be read", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession();

@@ -21,6 +21,7 @@ import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { readable } from "../storage/bad-rows.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { AFTER_ALL, NUMBER_KEY_LENGTH } from "../storage/keys.ts";
+import { behind } from "../storage/page.ts";
 import { deliveries, lineOf, type DeliveryRow } from "../storage/tables.ts";
 
 const { due, inLine } = deliveries.index;
@@ -89,10 +90,15 @@ export function removeDeliveries(tx: Tx, keys: readonly string[]): void {
   for (const line of lines) makeFirstDue(tx, line);
 }
 
+/** Passes over rows that cannot be read: they would block their line for ever. */
 function makeFirstDue(tx: Tx, line: string): void {
-  const [entry] = tx.keys(inLine, { from: line, to: line + AFTER_ALL, limit: 1 });
-  if (entry === undefined) return;
-  const key = inLine.recordOf(entry);
-  const row = readable(() => tx.get(deliveries, key));
-  if (row !== undefined && row.nextAttemptAt === null) tx.put(deliveries, key, { ...row, nextAttemptAt: tx.now });
+  for (let from = line; ;) {
+    const [entry] = tx.keys(inLine, { from, to: line + AFTER_ALL, limit: 1 });
+    if (entry === undefined) return;
+    const key = inLine.recordOf(entry);
+    const row = readable(() => tx.get(deliveries, key));
+    if (row?.nextAttemptAt === null) tx.put(deliveries, key, { ...row, nextAttemptAt: tx.now });
+    if (row !== undefined) return;
+    from = behind(entry);
+  }
 }
