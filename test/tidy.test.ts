@@ -149,6 +149,7 @@ const BANNED_WORDS: Readonly<Record<string, RegExp>> = {
   'write "a previous one"': /\bof one before\b/i,
   'write "releases", "drops"': /\blets go\b/i,
   'write "continues", "keeps working"': /\bgoes on\b/i,
+  'write "next to", "with", "besides"': /\bbeside\b/i,
 };
 
 test("the product is written in the words of its field", () => {

@@ -7,7 +7,6 @@
  * @module
  */
 import { withPrefix, type BareId } from "../lib/ids.ts";
-import type { Permit } from "../lib/fair-semaphore.ts";
 import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
 import { memoryMembers, newestMemories, type MemoryParts, visibleMemories } from "../memories/memories.ts";
 import { explanationsJson, rank, type Ranking } from "../memories/search.ts";
@@ -27,15 +26,7 @@ export interface ContextRequest {
 }
 
 export async function getContext(parts: MemoryParts, keyId: string, id: string, request: ContextRequest): Promise<JsonText> {
-  const permit = parts.searches.permitOf(keyId);
-  try {
-    return await contextOf(parts, id, request, permit);
-  } finally {
-    permit.release();
-  }
-}
-
-async function contextOf(parts: MemoryParts, id: string, request: ContextRequest, permit: Permit): Promise<JsonText> {
+  using permit = parts.searches.permitOf(keyId);
   const { store } = parts;
   const { query, memoryLimit, turnLimit } = request;
   const scope = store.read((reader) => scopeOf(liveSession(reader, id)));

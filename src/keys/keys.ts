@@ -30,7 +30,7 @@ const { byId } = apiKeys.index;
 const PREFIX = "crn_";
 const SECRET_LENGTH = 24;
 export const KEY_SHAPE = /^crn_[0-9A-Za-z]{24}$/;
-/** How much of a key stands in traces and lists. */
+/** How much of a key traces and lists show. */
 const SHOWN_LENGTH = 8;
 
 export interface NewKey {
@@ -45,7 +45,7 @@ export interface NewKey {
 
 /** What the operations on keys need. */
 export interface KeyParts extends Records {
-  /** Uses that no row has yet; a command beside a server knows of none. */
+  /** Uses that no row has yet; a command next to a server knows of none. */
   readonly lastUses?: LastUses;
 }
 
@@ -64,7 +64,7 @@ function hasEnded({ expiresAt }: ApiKeyRow, now: number): boolean {
 }
 
 /**
- * Makes a key. The answer is the only place where it stands in full; for a replay of the request it is kept encrypted.
+ * Makes a key. The answer is the only place that shows it in full; for a replay of the request it is kept encrypted.
  *
  * @throws {ApiError} `permission_denied` when the caller's key does not have a scope that the new one asks for
  */
@@ -150,7 +150,7 @@ function hasKeys(reader: Reader): boolean {
 /**
  * Registers a key that the operator chose. Where the disk is full a start succeeds with the keys there are, and the task that
  * this gives registers it when there is room. A key that was deleted once is never a key again: who deleted it may not know
- * where else it stands.
+ * where else it is used.
  *
  * @throws {ApiError} `service_unavailable` when it cannot be registered and there is no other: nobody could ask for anything
  */

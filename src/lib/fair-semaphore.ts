@@ -6,11 +6,9 @@
  */
 
 /** One owner's permit, taken once however often it is asked for. */
-export interface Permit {
+export interface Permit extends Disposable {
   readonly isTaken: boolean;
   take(): Promise<void>;
-  /** Does nothing unless it is taken. */
-  release(): void;
 }
 
 export class FairSemaphore {
@@ -35,7 +33,7 @@ export class FairSemaphore {
         else await this.#turnOf(owner);
         permit.isTaken = true;
       },
-      release: () => {
+      [Symbol.dispose]: () => {
         if (permit.isTaken) this.#release(owner);
         permit.isTaken = false;
       },

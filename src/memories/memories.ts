@@ -33,7 +33,7 @@ import { commitFor, record, type Caller, type Records } from "../traces/record.t
 import type { VectorIndex } from "../vectors/vector-index.ts";
 import { encodeVector } from "../vectors/encoding.ts";
 
-/** What operations on memories need beside the records. */
+/** What operations on memories need besides the store. */
 export interface MemoryParts extends Records {
   readonly embeddings: Embeddings;
   readonly vectors: VectorIndex;

@@ -20,7 +20,7 @@ import { firstCodePoints } from "../lib/text.ts";
 
 /** What a provider's cosines mean. */
 export interface Calibration {
-  /** How much words count beside meaning, 0 to 1. */
+  /** How much words count, against meaning, 0 to 1. */
   readonly lexicalShare: number;
   /** The cosine of texts that have nothing to do with each other, and that of texts about the same thing. */
   readonly cosineOfUnrelated: number;
@@ -69,7 +69,7 @@ let answerers = new Uint32Array(64);
  * Scores one memory for a query.
  *
  * @param cosine - of the query's vector and the memory's, -1 to 1
- * @param terms - the memory's, as stored beside its vector
+ * @param terms - the memory's, as stored with its vector
  * @returns 0 to 1, to six decimals; 0 where either text has no letter, digit or sign. O(terms).
  */
 export function relevance(query: EmbeddedQuery, cosine: number, terms: Uint32Array, calibration = LOCAL_CALIBRATION): number {

@@ -46,7 +46,7 @@ export interface Ranking {
 /**
  * The best memories for a query.
  *
- * @param permit - taken where something large is held while other requests are answered; the caller releases it
+ * @param permit - taken where something large is held while other requests are answered; the caller disposes of it
  * @throws {ApiError} `service_unavailable` while the provider or the index cannot answer
  */
 export async function rank(
@@ -168,15 +168,7 @@ export interface Search extends MemoryFilter {
 
 export async function searchMemories(parts: MemoryParts, keyId: string, search: Search): Promise<JsonText> {
   const filter = parts.store.read((reader) => memoryPostings(reader, search));
-  const permit = parts.searches.permitOf(keyId);
-  try {
-    return await found(parts, filter, search, permit);
-  } finally {
-    permit.release();
-  }
-}
-
-async function found(parts: MemoryParts, filter: Filter, search: Search, permit: Permit): Promise<JsonText> {
+  using permit = parts.searches.permitOf(keyId);
   const ranking = await rank(parts, search.query, filter, search, permit);
   const explanations = search.explain ? await explanationsJson(ranking) : undefined;
   const reader = parts.store.latest;

@@ -1,7 +1,7 @@
 /**
  * Files that are either there whole or not at all, and readable by their owner only.
  *
- * A file is made in a temporary directory beside its place, flushed, and renamed. Others who may write to the directory can
+ * A file is made in a temporary directory next to its place, flushed, and renamed. Others who may write to the directory can
  * replace anything in it, also by links. So the temporary directory is reached by a handle, which stays the same directory
  * whatever is renamed, and leftovers are removed only where nobody else can have put them.
  *

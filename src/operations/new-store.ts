@@ -1,5 +1,5 @@
 /**
- * Replaces the store of a data directory: the new one is made and checked beside it, then renamed in one step, so that a
+ * Replaces the store of a data directory: the new one is made and checked next to it, then renamed in one step, so that a
  * failure at any moment leaves the old one or the new one.
  *
  * @module

@@ -2,7 +2,7 @@
  * How keys of the store are made.
  *
  * Every key is ASCII text of fixed-width parts laid end to end, so that byte order is the order wanted and a prefix is a
- * range. Texts that callers choose (agents, users, types, tags) can be longer than LMDB's 1,978 bytes: they stand in keys
+ * range. Texts that callers choose (agents, users, types, tags) can be longer than LMDB's 1,978 bytes: they are in keys
  * as a hash, 22 characters of SHA-256, so that nobody can make two of them meet.
  *
  * @module
@@ -11,7 +11,7 @@ import { toBase62 } from "../lib/base62.ts";
 import type { BareId } from "../lib/ids.ts";
 import { memoize } from "../lib/memoize.ts";
 
-/** Greater than every character that stands in a key. */
+/** Greater than every character of a key. */
 export const AFTER_ALL = "~";
 
 const HASH_BYTES = 16;

@@ -573,7 +573,7 @@ export function pinPages(directory: string): AsyncDisposable {
   };
 }
 
-/** Where a value stands as bytes while it is written: for lmdb-js each buffer is a new one to be looked up. */
+/** Holds a value as bytes while it is written: for lmdb-js each buffer is a new one to be looked up. */
 const room: Buffer & { start?: number; end?: number } = Buffer.alloc(256 * 1024);
 const NOTHING = new Uint8Array(0);
 

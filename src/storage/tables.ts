@@ -274,7 +274,7 @@ export const memories = table("memories", ID, MemoryRow, json<MemoryRow>(), {
   byTag: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory),
   ahead: (memory, row) => ahead(memory, row.createdAt),
 });
-/** Memories whose vector is to be made. */
+/** Memories whose vector is still to be made. */
 export const pendingEmbeddings = table("pending_embeddings", /^/, Text, text);
 /** Its rows are bytes, not text: `Tx` has calls of their own for them. */
 export const vectors: AnyTable = { name: "vectors" };

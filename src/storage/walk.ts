@@ -36,7 +36,7 @@ interface Bounds {
   before?: BareId | undefined;
 }
 
-/** Where a walk stands that has not come to its end: other requests can be answered first, or the rest be left to another walk. */
+/** How far an unfinished walk has come: other requests can be answered first, or the rest be left to another walk. */
 export interface Pause {
   /** Whatever is not older than this id was looked at: what follows begins `before` it. */
   readonly passed: BareId;

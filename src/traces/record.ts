@@ -1,7 +1,7 @@
 /**
  * What every change leaves behind: a trace, the events that follow from it, and the answer to an idempotent request.
  *
- * All of it is written inside the transaction of the change, so that it stands or falls with it. Nothing is sent from
+ * All of it is written inside the transaction of the change, so that all of it is there or nothing. Nothing is sent from
  * here: events wait in the outbox for their receivers.
  *
  * @module

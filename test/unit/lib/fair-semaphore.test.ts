@@ -22,7 +22,7 @@ test("an owner has its share at most, the others what is left, and whoever waits
     ["a3", "b2"],
     ["b1", "a4"],
   ] as const) {
-    permits.get(done)?.release();
+    permits.get(done)?.[Symbol.dispose]();
     await settle();
     expect({ done, served: served.splice(0) }).toEqual({ done, served: [next] });
   }
@@ -30,7 +30,7 @@ test("an owner has its share at most, the others what is left, and whoever waits
 
 test("a permit is taken once however often it is asked for, and can be released without having been taken", async () => {
   const semaphore = new FairSemaphore({ max: 1, ofOwnerMax: 1 });
-  semaphore.permitOf("a").release();
+  semaphore.permitOf("a")[Symbol.dispose]();
   const first = semaphore.permitOf("a");
   await first.take();
   await first.take();
@@ -39,11 +39,11 @@ test("a permit is taken once however often it is asked for, and can be released 
   const waiting = second.take().then(() => (isServed = true));
   await settle();
   expect(isServed).toBe(false);
-  first.release();
-  first.release();
+  first[Symbol.dispose]();
+  first[Symbol.dispose]();
   await waiting;
   const third = semaphore.permitOf("b").take();
-  second.release();
+  second[Symbol.dispose]();
   await third;
   expect(isServed).toBe(true);
 });
