@@ -3,10 +3,11 @@
  *
  * @module
  */
-import { NO_HOME } from "../src/lib/ids.ts";
+import { IdSource, NO_HOME } from "../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { examineAll } from "../src/operations/doctor.ts";
-import { deliveries, idempotency, memories, payloads, sessions, traces } from "../src/storage/tables.ts";
+import { AFTER_ALL } from "../src/storage/keys.ts";
+import { apiKeys, deliveries, idempotency, memories, payloads, sessions, traces } from "../src/storage/tables.ts";
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
@@ -102,6 +103,21 @@ test("a record has the time of its id, also where the clock moves on while it is
   const { store } = cairn.service;
   const ahead = [sessions, memories, traces].map(({ index }) => store.count(index.ahead));
   expect(ahead).toEqual([0, 0, 0]);
+});
+
+test("behind the newest id, an id that a command gave in the meantime is not given again", async () => {
+  await using cairn = await startCairn();
+  const { store } = cairn.service;
+  goBack(cairn);
+  await cairn.newKey();
+  const given = new IdSource(cairn.clock, { startAfter: store.newestId() }).next("key", NO_HOME);
+  await store.commit(NO_HOME, (tx) => {
+    const [first] = tx.rows(apiKeys, { from: "", to: AFTER_ALL, limit: 1 });
+    tx.add(apiKeys, "0".repeat(64), { ...first!.row, id: given });
+  });
+  await cairn.newKey();
+  const ids = idsOf((await cairn.get("/v1/api_keys")).body.data);
+  expect([ids.length, new Set(ids).size, ids.indexOf(given)]).toEqual([4, 4, 1]);
 });
 
 test("a session lives until the clock shows its ttl_expires_at, however often it has shown an hour before that", async () => {

@@ -74,10 +74,21 @@ export class IdSource {
   constructor(clock: Clock, options: { startAfter?: BareId | undefined; random?: Chance } = {}) {
     this.#clock = clock;
     this.#random = options.random ?? chance;
-    if (options.startAfter !== undefined) {
-      this.#lastMs = bareIdTime(options.startAfter);
-      this.#counter = fromBase62(options.startAfter.slice(ID_TIME_WIDTH, ID_TIME_WIDTH + COUNTER_WIDTH));
-    }
+    if (options.startAfter !== undefined) this.continueAfter(options.startAfter);
+  }
+
+  /** Gives no id from now on that is not after this one too. */
+  continueAfter(id: BareId): void {
+    const ms = bareIdTime(id);
+    const counter = fromBase62(id.slice(ID_TIME_WIDTH, ID_TIME_WIDTH + COUNTER_WIDTH));
+    if (ms < this.#lastMs || (ms === this.#lastMs && counter < this.#counter)) return;
+    this.#lastMs = ms;
+    this.#counter = counter;
+  }
+
+  /** Whether the next id is of a later time than this. */
+  isAheadOf(now: number): boolean {
+    return this.#lastMs > now;
   }
 
   /**

@@ -284,6 +284,11 @@ export class Store {
     return (this.#ids ??= new IdSource(this.#clock, { startAfter: this.newestId() }));
   }
 
+  /** With a clock behind the newest id other processes continue after that too: what they have given is not given again. */
+  #passIdsOfOthers(now: number): void {
+    if (this.#ids?.isAheadOf(now) === true) this.#ids.continueAfter(this.newestId() ?? "");
+  }
+
   /**
    * Runs `work` inside a write transaction; resolves with its result once the commit is on the disk. When `work` throws,
    * nothing of it is kept and the promise rejects with what was thrown.
@@ -319,6 +324,7 @@ export class Store {
       await this.#transaction(() => {
         commits = this.#queue.splice(0, COMMITS_PER_TRANSACTION);
         const stored = this.#insideTransaction();
+        this.#passIdsOfOthers(stored.now);
         for (const commit of commits) {
           for (const write of this.#run(commit, stored)) {
             this.#rows.invalidate(write);
