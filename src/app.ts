@@ -23,14 +23,14 @@ import { Metrics } from "./http/metrics.ts";
 import { operationsOf, type Operation } from "./http/operation.ts";
 import { pathOf, routable } from "./http/path.ts";
 import { Pipeline, type Answer, type Exchange, type KeyLookup, type PipelineDeps } from "./http/pipeline.ts";
-import { findKey, type KeyParts } from "./keys/keys.ts";
+import { findKey, type KeyDeps } from "./keys/keys.ts";
 import type { LastUses } from "./keys/last-use.ts";
 import { keyEndpoints } from "./keys/routes.ts";
 import { RATE_LIMITS, TRACE_RETENTION_DAYS, type Tier } from "./keys/tiers.ts";
-import type { MemoryParts } from "./memories/memories.ts";
+import type { MemoryDeps } from "./memories/memories.ts";
 import { memoryEndpoints } from "./memories/routes.ts";
 import { settingsEndpoints } from "./settings/routes.ts";
-import type { SettingsParts } from "./settings/operations.ts";
+import type { SettingsDeps } from "./settings/operations.ts";
 import { storeMetrics } from "./store-metrics.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
 import type { Durability } from "./storage/durability.ts";
@@ -40,11 +40,7 @@ import { webhookEndpoints } from "./webhooks/routes.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
 interface AppDeps
-  extends
-    MemoryParts,
-    SettingsParts,
-    WebhookDeps,
-    Pick<PipelineDeps, "arrivals" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps"> {
+  extends MemoryDeps, SettingsDeps, WebhookDeps, Pick<PipelineDeps, "arrivals" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps"> {
   readonly idempotency: Idempotency;
   readonly lastUses: LastUses;
   /** `open`: metrics need no key, except through a proxy that says that it is one. */
@@ -53,7 +49,7 @@ interface AppDeps
   readonly version: string;
 }
 
-export function endpointsOf(deps: MemoryParts & SettingsParts & WebhookDeps & KeyParts): Endpoint[] {
+export function endpointsOf(deps: MemoryDeps & SettingsDeps & WebhookDeps & KeyDeps): Endpoint[] {
   return [
     ...sessionEndpoints(deps),
     ...turnEndpoints(deps),

@@ -16,7 +16,7 @@ import { describeError, type Log } from "./lib/log.ts";
 import { systemResolve } from "./lib/outbound.ts";
 import { toIso } from "./lib/time.ts";
 import { backfill } from "./memories/backfill.ts";
-import type { MemoryParts } from "./memories/memories.ts";
+import type { MemoryDeps } from "./memories/memories.ts";
 import { removeIncoming } from "./operations/new-store.ts";
 import { openUpToDate } from "./operations/upgrade.ts";
 import { StoreQuotas } from "./settings/quotas.ts";
@@ -33,7 +33,7 @@ import { Store } from "./storage/store.ts";
 import { storeWatch } from "./storage/watch.ts";
 import { Driver } from "./tasks/driver.ts";
 import { Activator, type Task } from "./tasks/task.ts";
-import { systemCaller, type Caller, type Records } from "./traces/record.ts";
+import { systemCaller, type Caller, type Deps } from "./traces/record.ts";
 import { traceRetention } from "./traces/retention.ts";
 import { keyRegistration, type KeyMaker } from "./keys/keys.ts";
 import { LastUses } from "./keys/last-use.ts";
@@ -59,7 +59,7 @@ export interface ServiceOptions {
   listLooksMax?: number;
 }
 
-export interface Service extends MemoryParts, WebhookDeps {
+export interface Service extends MemoryDeps, WebhookDeps {
   readonly settings: Settings;
   /** Makes the changes that no request asks for. */
   readonly system: Caller;
@@ -74,7 +74,7 @@ export interface Service extends MemoryParts, WebhookDeps {
 }
 
 /** Dependencies of a command of the operator's. */
-export interface CommandDeps extends Records {
+export interface CommandDeps extends Deps {
   readonly operator: KeyMaker;
 }
 
@@ -192,7 +192,7 @@ function warnOfClock(store: Store, given: Clock, log: Log): void {
   const newest = store.newestId();
   if (newest === undefined || bareIdTime(newest) - now <= DAY_MS) return;
   log.warn(
-    "the newest record is more than a day ahead of the clock: the clock was wrong then, or is now. Records made ahead of it keep their times, and expire by them",
+    "the newest record is more than a day ahead of the clock: the clock was wrong then, or is now. Deps made ahead of it keep their times, and expire by them",
     { newest: toIso(bareIdTime(newest)), clock: toIso(now) },
   );
 }

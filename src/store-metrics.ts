@@ -7,7 +7,7 @@ import { statSync } from "node:fs";
 import { join } from "node:path";
 import { fromBase62 } from "./lib/base62.ts";
 import type { MetricSource } from "./http/metrics.ts";
-import type { MemoryParts } from "./memories/memories.ts";
+import type { MemoryDeps } from "./memories/memories.ts";
 import type { Settings } from "./settings/settings.ts";
 import { FIRST } from "./storage/access.ts";
 import { DATA_FILE } from "./storage/data-file.ts";
@@ -15,7 +15,7 @@ import { NUMBER_KEY_LENGTH } from "./storage/keys.ts";
 import { apiKeys, deliveries, memories, outbox, pendingEmbeddings, sessions, traces, turns, versions } from "./storage/tables.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
-type MetricDeps = MemoryParts & WebhookDeps & { settings: Pick<Settings, "values"> };
+type MetricDeps = MemoryDeps & WebhookDeps & { settings: Pick<Settings, "values"> };
 
 export function storeMetrics({ store, settings, vectors, clock, webhooks }: MetricDeps): MetricSource[] {
   return [

@@ -8,7 +8,7 @@
  */
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
-import { memoryMembers, newestMemories, type MemoryParts, visibleMemories } from "../memories/memories.ts";
+import { memoryMembers, newestMemories, type MemoryDeps, visibleMemories } from "../memories/memories.ts";
 import { explanationsJson, rank, type Ranking } from "../memories/search.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { readState } from "../sessions/versions.ts";
@@ -25,23 +25,23 @@ export interface ContextRequest {
   explain: boolean;
 }
 
-export async function getContext(parts: MemoryParts, keyId: string, id: string, request: ContextRequest): Promise<JsonText> {
-  using permit = parts.searches.permitOf(keyId);
-  const { store } = parts;
+export async function getContext(deps: MemoryDeps, keyId: string, id: string, request: ContextRequest): Promise<JsonText> {
+  using permit = deps.searches.permitOf(keyId);
+  const { store } = deps;
   const { query, memoryLimit, turnLimit } = request;
   const scope = store.read((reader) => scopeOf(liveSession(reader, id)));
   const ranking =
     query === undefined || memoryLimit === 0
       ? undefined
-      : await rank(parts, query, scope, { threshold: 0, limit: memoryLimit, explain: request.explain }, permit);
+      : await rank(deps, query, scope, { threshold: 0, limit: memoryLimit, explain: request.explain }, permit);
   // With nothing to look for in a query of spaces alone, the newest as without one.
-  const newest = ranking === undefined || ranking.query.lexical.size === 0 ? await newestMemories(parts, scope, memoryLimit) : undefined;
+  const newest = ranking === undefined || ranking.query.lexical.size === 0 ? await newestMemories(deps, scope, memoryLimit) : undefined;
   const explanations = ranking === undefined || newest !== undefined || !request.explain ? [] : await explanationsJson(ranking);
   // Read last, so that all of the answer that can change is of one moment, and nothing large is held while others are let through.
   return store.read((reader) => {
     const session = liveSession(reader, id);
     const state = readState(reader, session.key, session.row.version);
-    const recentTurns = latestTurns(parts, reader, session.key, session.row.turnCount, turnLimit);
+    const recentTurns = latestTurns(deps, reader, session.key, session.row.turnCount, turnLimit);
     const memories =
       ranking === undefined || newest !== undefined ? itemsOf(reader, newest ?? []) : relevant(reader, ranking, explanations);
     return jsonWith({}, { state, memories: jsonArray(memories), recent_turns: recentTurns });

@@ -4,13 +4,13 @@
  * @module
  */
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
-import type { MemoryParts } from "../memories/memories.ts";
+import type { MemoryDeps } from "../memories/memories.ts";
 import { getContext } from "./context.ts";
 import { Context, ContextRequest } from "./schema.ts";
 
 const context = endpointGroup({ name: "Context", description: "All an agent needs for its next step, in one call." });
 
-export function contextEndpoints(deps: MemoryParts): Endpoint[] {
+export function contextEndpoints(deps: MemoryDeps): Endpoint[] {
   return [
     context.post("/v1/sessions/{session_id}/context", {
       summary: "Get the context of a session",

@@ -21,7 +21,7 @@ import { AFTER_ALL } from "../storage/keys.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { apiKeys, deletedKeys, type ApiKeyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
-import { commitFor, commitSecret, recordAdmin, type Caller, type Records } from "../traces/record.ts";
+import { commitFor, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import { hashOfId } from "./hash-of-id.ts";
 import type { LastUses } from "./last-use.ts";
 import { RATE_LIMITS, type RateLimit, type Tier } from "./tiers.ts";
@@ -44,7 +44,7 @@ export interface NewKey {
 }
 
 /** What the operations on keys need. */
-export interface KeyParts extends Records {
+export interface KeyDeps extends Deps {
   /** Uses that no row has yet; a command next to a server knows of none. */
   readonly lastUses?: LastUses;
 }
@@ -68,10 +68,10 @@ function hasEnded({ expiresAt }: ApiKeyRow, now: number): boolean {
  *
  * @throws {ApiError} `permission_denied` when the caller's key does not have a scope that the new one asks for
  */
-export function createKey(records: Records, caller: KeyMaker, input: NewKey): Promise<JsonText> {
+export function createKey(deps: Deps, caller: KeyMaker, input: NewKey): Promise<JsonText> {
   refuseMoreScopes(caller, input.scopes);
   const secret = newSecret();
-  return commitSecret(records, caller, NO_HOME, (tx) => {
+  return commitSecret(deps, caller, NO_HOME, (tx) => {
     const row = addNewKey(tx, caller, secret, input);
     return keyJson(row, null, secret);
   });
@@ -90,13 +90,13 @@ export function createKey(records: Records, caller: KeyMaker, input: NewKey): Pr
  * `permission_denied` when the caller's key does not have a scope that it has
  */
 export function rollKey(
-  records: Records,
+  deps: Deps,
   caller: KeyMaker,
   id: string,
   { overlapMs, expiresAt, force = false }: { overlapMs: number; expiresAt?: number | undefined; force?: boolean | undefined },
 ): Promise<JsonText> {
   const secret = newSecret();
-  return commitSecret(records, caller, NO_HOME, (tx) => {
+  return commitSecret(deps, caller, NO_HOME, (tx) => {
     const { hash, row: before } = findById(tx, id);
     const { now } = tx;
     if (hasEnded(before, now)) {
@@ -132,11 +132,11 @@ function refuseMoreScopes(caller: KeyMaker, scopes: readonly string[]): void {
 }
 
 /** Makes the first key, with all scopes, when there is none. @returns it, to be shown once */
-export async function createFirstKey(records: Records, caller: Caller): Promise<string | undefined> {
+export async function createFirstKey(deps: Deps, caller: Caller): Promise<string | undefined> {
   // Without a commit where there is nothing to do, so that a start needs no space on the disk.
-  if (records.store.read(hasKeys)) return undefined;
+  if (deps.store.read(hasKeys)) return undefined;
   const secret = newSecret();
-  return records.store.commit(NO_HOME, (tx) => {
+  return deps.store.commit(NO_HOME, (tx) => {
     if (hasKeys(tx)) return undefined;
     addNewKey(tx, caller, secret, { name: "first key", scopes: ["admin"], tier: "enterprise" });
     return secret;
@@ -154,20 +154,20 @@ function hasKeys(reader: Reader): boolean {
  *
  * @throws {ApiError} `service_unavailable` when it cannot be registered and there is no other: nobody could ask for anything
  */
-export async function keyRegistration(records: Records, caller: Caller, secret: string, log: Log): Promise<Task> {
+export async function keyRegistration(deps: Deps, caller: Caller, secret: string, log: Log): Promise<Task> {
   let isDone = false;
   try {
-    await registerKey(records, caller, secret, log);
+    await registerKey(deps, caller, secret, log);
     isDone = true;
   } catch (error) {
-    if (!(error instanceof ApiError) || !records.store.read(hasKeys)) throw error;
+    if (!(error instanceof ApiError) || !deps.store.read(hasKeys)) throw error;
     log.error("CAIRN_API_KEY is not a key yet: it is tried again until it can be written", { reason: error.message });
   }
   return {
     name: "registration of CAIRN_API_KEY",
     async run() {
       // Once: it may be revoked meanwhile.
-      if (!isDone) await registerKey(records, caller, secret, log);
+      if (!isDone) await registerKey(deps, caller, secret, log);
       isDone = true;
       return DAY_MS;
     },
@@ -175,8 +175,8 @@ export async function keyRegistration(records: Records, caller: Caller, secret: 
 }
 
 /** With all scopes, unless it is there already or was deleted. */
-async function registerKey(records: Records, caller: Caller, secret: string, log: Log): Promise<void> {
-  const { store } = records;
+async function registerKey(deps: Deps, caller: Caller, secret: string, log: Log): Promise<void> {
+  const { store } = deps;
   const hash = hashOf(secret);
   const isNew = (reader: Reader) => !reader.has(apiKeys, hash) && !reader.has(deletedKeys, hash);
   if (store.read(isNew)) {
@@ -197,7 +197,7 @@ async function registerKey(records: Records, caller: Caller, secret: string, log
 }
 
 /** Newest first. */
-export function listKeys({ store, lastUses }: Pick<KeyParts, "store" | "lastUses">, page: Page<KeyId>): JsonText {
+export function listKeys({ store, lastUses }: Pick<KeyDeps, "store" | "lastUses">, page: Page<KeyId>): JsonText {
   return store.read((reader) => {
     const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
     const items = reader.keys(byId, { from: "", to, limit: page.limit + 1, descending: true }).flatMap((entry) => {
@@ -208,7 +208,7 @@ export function listKeys({ store, lastUses }: Pick<KeyParts, "store" | "lastUses
   });
 }
 
-export function getKey({ store, lastUses }: KeyParts, id: string): JsonText {
+export function getKey({ store, lastUses }: KeyDeps, id: string): JsonText {
   const { row } = store.read((reader) => findById(reader, id));
   return keyJson(row, lastUseOf(row, lastUses));
 }
@@ -224,12 +224,12 @@ function lastUseOf(row: ApiKeyRow, lastUses: LastUses | undefined): number | nul
  * @throws {ApiError} `invalid_request` for the last admin key: without one nobody can manage keys, webhooks and settings
  */
 export function deleteKey(
-  records: Records,
+  deps: Deps,
   caller: Caller,
   id: string,
   { reason, force = false }: { reason?: string | undefined; force?: boolean | undefined } = {},
 ): Promise<JsonText> {
-  return commitFor(records, caller, NO_HOME, (tx) => {
+  return commitFor(deps, caller, NO_HOME, (tx) => {
     const { hash, row } = findById(tx, id);
     if (!force) refuseEndOfLastAdmin(tx, row);
     tx.remove(apiKeys, hash);

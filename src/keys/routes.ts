@@ -6,13 +6,13 @@
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { ApiError } from "../lib/errors.ts";
-import { createKey, deleteKey, getKey, listKeys, rollKey, type KeyParts } from "./keys.ts";
+import { createKey, deleteKey, getKey, listKeys, rollKey, type KeyDeps } from "./keys.ts";
 import { ApiKey, KeyDeletion, KeyRoll, NewKey, ROLLED_EXAMPLE } from "./schema.ts";
 
 const keys = endpointGroup({ name: "API keys", description: "Who may do what, and how often." }, "admin");
 const path = "/v1/api_keys/{key_id}";
 
-export function keyEndpoints(deps: KeyParts): Endpoint[] {
+export function keyEndpoints(deps: KeyDeps): Endpoint[] {
   return [
     keys.post("/v1/api_keys", {
       summary: "Create an API key",

@@ -27,7 +27,7 @@ import type { Tx } from "../storage/access.ts";
 import type { Store } from "../storage/store.ts";
 import type { Task } from "../tasks/task.ts";
 import { storedGeneration, storedMemory } from "../vectors/encoding.ts";
-import { putVector, type MemoryParts } from "./memories.ts";
+import { putVector, type MemoryDeps } from "./memories.ts";
 
 const NAME = "embeddings";
 
@@ -44,10 +44,10 @@ const RETRY_MS = 5_000;
 const RETRY_REJECTED_MS = HOUR_MS;
 const PROGRESS_MS = 5_000;
 
-export function backfill(parts: MemoryParts): Task {
-  const { store, clock, embeddings } = parts;
-  const watch = new ProgressLog(parts);
-  const bad = new BadRows(store, parts.log, NAME);
+export function backfill(deps: MemoryDeps): Task {
+  const { store, clock, embeddings } = deps;
+  const watch = new ProgressLog(deps);
+  const bad = new BadRows(store, deps.log, NAME);
   /** The key at which this pass continues, and what it came to. */
   let from = "";
   let made = 0;
@@ -58,14 +58,14 @@ export function backfill(parts: MemoryParts): Task {
   const eviction: Eviction = { generation: 0, after: "" };
   return {
     name: NAME,
-    activator: parts.backfill,
+    activator: deps.backfill,
     async run() {
       await embeddings.startGenerationIfNeeded();
-      if (await evict(parts, bad, eviction)) {
+      if (await evict(deps, bad, eviction)) {
         watch.logProgress();
         return 0;
       }
-      const waiting = await recovered(parts, watch);
+      const waiting = await recovered(deps, watch);
       if (waiting > 0) return waiting;
       if (from === "") {
         made = failed = 0;
@@ -76,7 +76,7 @@ export function backfill(parts: MemoryParts): Task {
       const batch = nextBatch(store, active, from, isRetryingAll, bad);
       if (batch.pending.length > 0) {
         if (batch.next !== undefined) watch.logProgress();
-        const outcomes = await make(parts, active, batch.pending, bad);
+        const outcomes = await make(deps, active, batch.pending, bad);
         made += outcomes.filter((outcome) => outcome === "made").length;
         failed += outcomes.filter((outcome) => outcome === "failed").length;
         watch.logRejected(batch.pending.filter((_, i) => outcomes[i] === "rejected").map(({ key }) => key));
@@ -93,50 +93,50 @@ export function backfill(parts: MemoryParts): Task {
 
 /** Logs progress, not too often. */
 class ProgressLog {
-  readonly #parts: MemoryParts;
+  readonly #deps: MemoryDeps;
   #loggedAt = Number.NEGATIVE_INFINITY;
   #hasLoggedProgress = false;
   /** Why the provider does not work, as it was last logged; undefined while it does. */
   #reason: string | undefined;
 
-  constructor(parts: MemoryParts) {
-    this.#parts = parts;
+  constructor(deps: MemoryDeps) {
+    this.#deps = deps;
   }
 
   logProgress(): void {
-    const now = this.#parts.clock.elapsed();
+    const now = this.#deps.clock.elapsed();
     if (now - this.#loggedAt < PROGRESS_MS) return;
     this.#loggedAt = now;
     this.#hasLoggedProgress = true;
-    const { ready, owed: left } = this.#parts.embeddings.progress();
-    this.#parts.log.info("making vectors", { ready, owed: left, percent: Math.floor((100 * ready) / Math.max(1, ready + left)) });
+    const { ready, owed: left } = this.#deps.embeddings.progress();
+    this.#deps.log.info("making vectors", { ready, owed: left, percent: Math.floor((100 * ready) / Math.max(1, ready + left)) });
   }
 
   logEnd(): void {
     if (!this.#hasLoggedProgress) return;
     this.#hasLoggedProgress = false;
     this.#loggedAt = Number.NEGATIVE_INFINITY;
-    const { ready, owed: left } = this.#parts.embeddings.progress();
-    this.#parts.log.info(left === 0 ? "all vectors are made" : "all vectors are made that could be", { ready, owed: left });
+    const { ready, owed: left } = this.#deps.embeddings.progress();
+    this.#deps.log.info(left === 0 ? "all vectors are made" : "all vectors are made that could be", { ready, owed: left });
   }
 
   /** Logs each reason once: a probe may say more than what failed first. */
   logDown({ message: reason }: ProviderError): void {
     if (this.#reason === reason) return;
     this.#reason = reason;
-    this.#parts.log.warn("the embedding provider does not work", { reason });
+    this.#deps.log.warn("the embedding provider does not work", { reason });
   }
 
   logUp(): void {
     if (this.#reason === undefined) return;
     this.#reason = undefined;
-    this.#parts.log.info("the embedding provider works again", { ...this.#parts.embeddings.progress() });
+    this.#deps.log.info("the embedding provider works again", { ...this.#deps.embeddings.progress() });
   }
 
   /** The reason is not logged, since it may repeat the text. */
   logRejected([first, ...others]: readonly BareId[]): void {
     if (first === undefined) return;
-    this.#parts.log.warn("the embedding provider refuses a memory for what it says; it is not found by searches", {
+    this.#deps.log.warn("the embedding provider refuses a memory for what it says; it is not found by searches", {
       memory: withPrefix("mem", first),
       others: others.length,
     });
@@ -150,7 +150,7 @@ interface Eviction {
 }
 
 /** Evicts some vectors of earlier generations. @returns whether there may be more */
-async function evict({ store, vectors: index }: MemoryParts, bad: BadRows, eviction: Eviction): Promise<boolean> {
+async function evict({ store, vectors: index }: MemoryDeps, bad: BadRows, eviction: Eviction): Promise<boolean> {
   const { generation, replacesUntil: until } = store.latest.get(provider, PROVIDER_KEY) ?? { generation: 0 };
   if (until === undefined) return false;
   if (eviction.generation !== generation) Object.assign(eviction, { generation, after: "" });
@@ -180,7 +180,7 @@ function evictOne(tx: Tx, id: BareId): void {
 }
 
 /** Sees to it that the provider can be asked. @returns how long to wait before it makes sense to try; 0: it can be */
-async function recovered({ embeddings, clock }: MemoryParts, watch: ProgressLog): Promise<number> {
+async function recovered({ embeddings, clock }: MemoryDeps, watch: ProgressLog): Promise<number> {
   const { remote, calibration } = embeddings.active;
   if (remote === undefined || (remote.openCircuit === undefined && calibration !== undefined)) {
     watch.logUp();
@@ -248,9 +248,9 @@ function markOf({ generation }: Active): string {
 
 type Outcome = "made" | "rejected" | "failed";
 
-async function make(parts: MemoryParts, active: Active, batch: readonly Pending[], bad: BadRows): Promise<(Outcome | undefined)[]> {
+async function make(deps: MemoryDeps, active: Active, batch: readonly Pending[], bad: BadRows): Promise<(Outcome | undefined)[]> {
   // What cannot be stored need not be paid for: this finds out if the disk is full.
-  if (active.remote !== undefined) await parts.store.commit(NO_HOME, () => undefined);
+  if (active.remote !== undefined) await deps.store.commit(NO_HOME, () => undefined);
   const embedded = async ({ key, text }: Pending) => {
     try {
       return text === undefined ? undefined : await embeddingOf(active, text);
@@ -260,8 +260,8 @@ async function make(parts: MemoryParts, active: Active, batch: readonly Pending[
     }
   };
   const made = await Promise.all(batch.map(embedded));
-  const outcomes = await parts.store.commit(NO_HOME, (tx) => batch.map((item, i) => settle(tx, active, item, made[i])));
-  parts.vectors.changed();
+  const outcomes = await deps.store.commit(NO_HOME, (tx) => batch.map((item, i) => settle(tx, active, item, made[i])));
+  deps.vectors.changed();
   return outcomes;
 }
 

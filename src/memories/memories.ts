@@ -29,12 +29,12 @@ import type { Page } from "../storage/page.ts";
 import { memories, pendingEmbeddings, sessions, type MemoryRow } from "../storage/tables.ts";
 import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
 import type { Activator } from "../tasks/task.ts";
-import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
+import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
 import type { VectorIndex } from "../vectors/vector-index.ts";
 import { encodeVector } from "../vectors/encoding.ts";
 
 /** What operations on memories need besides the store. */
-export interface MemoryParts extends Records {
+export interface MemoryDeps extends Deps {
   readonly embeddings: Embeddings;
   readonly vectors: VectorIndex;
   /** Limits how many searches hold candidates and results, by API key. */
@@ -53,13 +53,13 @@ export interface NewMemory {
   embed: boolean;
 }
 
-export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMemory): Promise<JsonText> {
-  parts.quotas?.refuseGrowth();
-  parts.store.read((reader) => liveSession(reader, input.sessionId));
+export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemory): Promise<JsonText> {
+  deps.quotas?.refuseGrowth();
+  deps.store.read((reader) => liveSession(reader, input.sessionId));
   refuseLongContent(input.content);
-  const { active } = parts.embeddings;
-  const embedding = input.embed ? await parts.embeddings.embedMemory(active, input.content) : undefined;
-  const answer = await commitFor(parts, caller, homeOf(input.sessionId), (tx) => {
+  const { active } = deps.embeddings;
+  const embedding = input.embed ? await deps.embeddings.embedMemory(active, input.content) : undefined;
+  const answer = await commitFor(deps, caller, homeOf(input.sessionId), (tx) => {
     const session = liveSession(tx, input.sessionId);
     const id = tx.id("mem");
     const key = bare(id);
@@ -93,7 +93,7 @@ export async function addMemory(parts: MemoryParts, caller: Caller, input: NewMe
     });
     return json;
   });
-  if (input.embed) noteVectors(parts, embedding);
+  if (input.embed) noteVectors(deps, embedding);
   return answer;
 }
 
@@ -104,9 +104,9 @@ function embed(tx: Tx, active: Active, memory: BareId, row: MemoryRow, embedding
 }
 
 /** To be called after a commit that stored a vector, or left one to be made later. */
-function noteVectors(parts: MemoryParts, embedding: Embedding | undefined): void {
-  if (embedding === undefined) parts.backfill.wake();
-  else parts.vectors.changed();
+function noteVectors(deps: MemoryDeps, embedding: Embedding | undefined): void {
+  if (embedding === undefined) deps.backfill.wake();
+  else deps.vectors.changed();
 }
 
 /** Stores a vector. @returns what the memory's row says of it */
@@ -189,7 +189,7 @@ function findMemory(reader: Reader, id: string): { id: MemoryId; key: BareId; ro
   throw new ApiError("memory_not_found", `There is no memory ${id.slice(0, 64)}.`, { param: "memory_id" });
 }
 
-export function getMemory({ store }: Records, id: string): JsonText {
+export function getMemory({ store }: Deps, id: string): JsonText {
   return store.read((reader) => {
     const memory = findMemory(reader, id);
     return memoryJson(memory.id, memory.row, generationOf(reader));
@@ -216,7 +216,7 @@ export function memoryPostings(reader: Reader, filter: MemoryFilter): Filter {
 }
 
 export async function listMemories(
-  { store, listLooksMax }: Records,
+  { store, listLooksMax }: Deps,
   filter: MemoryFilter & CreatedFilter,
   page: Page<MemoryId>,
 ): Promise<JsonText> {
@@ -233,7 +233,7 @@ export async function listMemories(
  * Up to `limit` of one session or user. Where many are passed over, as their session is being removed, other requests are answered
  * in between.
  */
-export async function newestMemories({ store }: Records, scope: Filter, limit: number): Promise<BareId[]> {
+export async function newestMemories({ store }: Deps, scope: Filter, limit: number): Promise<BareId[]> {
   const found: BareId[] = [];
   if (limit === 0) return found;
   const reader = store.latest;
@@ -255,15 +255,15 @@ export interface MemoryChanges {
 }
 
 /** What changes nothing leaves no trace. */
-export async function updateMemory(parts: MemoryParts, caller: Caller, id: string, changes: MemoryChanges): Promise<JsonText> {
-  const current = parts.store.read((reader) => findMemory(reader, id));
+export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string, changes: MemoryChanges): Promise<JsonText> {
+  const current = deps.store.read((reader) => findMemory(reader, id));
   if (changes.content !== undefined) refuseLongContent(changes.content);
-  const { active } = parts.embeddings;
+  const { active } = deps.embeddings;
   const embedding =
     changes.content === undefined || changes.content === current.row.content || !current.row.embed
       ? undefined
-      : await parts.embeddings.embedMemory(active, changes.content);
-  const answer = await commitFor(parts, caller, homeOf(id), (tx) => {
+      : await deps.embeddings.embedMemory(active, changes.content);
+  const answer = await commitFor(deps, caller, homeOf(id), (tx) => {
     const { id: memoryId, key, row: before } = findMemory(tx, id);
     const row: MemoryRow = {
       ...before,
@@ -274,7 +274,7 @@ export async function updateMemory(parts: MemoryParts, caller: Caller, id: strin
     };
     if (isSame(row, before)) return memoryJson(memoryId, before, generationOf(tx));
     refuseLargeMetadata(row.metadata);
-    if (lengthOf(row) >= lengthOf(before)) parts.quotas?.refuseGrowth();
+    if (lengthOf(row) >= lengthOf(before)) deps.quotas?.refuseGrowth();
     const contentChanged = row.content !== before.content;
     if (contentChanged && row.embed) {
       removeVector(tx, before);
@@ -296,7 +296,7 @@ export async function updateMemory(parts: MemoryParts, caller: Caller, id: strin
     });
     return memoryJson(memoryId, row, generationOf(tx));
   });
-  if (changes.content !== undefined) noteVectors(parts, embedding);
+  if (changes.content !== undefined) noteVectors(deps, embedding);
   return answer;
 }
 
@@ -310,8 +310,8 @@ function lengthOf({ content, type, tags, metadata }: MemoryRow): number {
   return content.length + type.length + toJson(tags).length + toJson(metadata).length;
 }
 
-export async function deleteMemory(parts: MemoryParts, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
-  const answer = await commitFor(parts, caller, homeOf(id), (tx) => {
+export async function deleteMemory(deps: MemoryDeps, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
+  const answer = await commitFor(deps, caller, homeOf(id), (tx) => {
     const memory = findMemory(tx, id);
     removeMemoryRecords(tx, memory.key);
     touchSession(tx, memory.row.sessionId, -1);
@@ -323,7 +323,7 @@ export async function deleteMemory(parts: MemoryParts, caller: Caller, id: strin
     });
     return toJson({ object: "memory", id: memory.id, deleted: true });
   });
-  parts.vectors.changed();
+  deps.vectors.changed();
   return answer;
 }
 

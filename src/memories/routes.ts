@@ -8,13 +8,13 @@ import { Cursor, ListOf } from "../http/types.ts";
 import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { codePointLength } from "../lib/text.ts";
-import { addMemory, deleteMemory, getMemory, listMemories, updateMemory, type MemoryParts } from "./memories.ts";
+import { addMemory, deleteMemory, getMemory, listMemories, updateMemory, type MemoryDeps } from "./memories.ts";
 import { Memory, MEMORY_FILTER, MemoryChanges, NewMemory, Search, SearchAnswer } from "./schema.ts";
 import { searchMemories } from "./search.ts";
 
 const memories = endpointGroup({ name: "Memories", description: "What outlasts a conversation, found by meaning and by words." });
 
-export function memoryEndpoints(deps: MemoryParts): Endpoint[] {
+export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
   return [
     memories.post("/v1/memory", {
       summary: "Add a memory",

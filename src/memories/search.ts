@@ -20,7 +20,7 @@ import { vectors, type MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { quantize } from "../vectors/encoding.ts";
-import { memoryMembers, memoryPostings, visibleMemories, type MemoryFilter, type MemoryParts } from "./memories.ts";
+import { memoryMembers, memoryPostings, visibleMemories, type MemoryFilter, type MemoryDeps } from "./memories.ts";
 import { explainer, relevance } from "./relevance.ts";
 
 /** How many of the nearest are looked at closely. */
@@ -50,20 +50,20 @@ export interface Ranking {
  * @throws {ApiError} `service_unavailable` while the provider or the index cannot answer
  */
 export async function rank(
-  parts: MemoryParts,
+  deps: MemoryDeps,
   text: string,
   filter: Filter,
   options: { threshold: number; limit: number; explain: boolean },
   permit: Permit,
 ): Promise<Ranking> {
   for (;;) {
-    const { active } = parts.embeddings;
+    const { active } = deps.embeddings;
     try {
-      const query = await parts.embeddings.embedQuery(active, text);
+      const query = await deps.embeddings.embedQuery(active, text);
       if (options.explain) await permit.take();
       // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
-      const isVain = (query.lexical.size === 0 && options.threshold > 0) || parts.store.read(generationOf) !== active.generation;
-      const candidates = isVain ? [] : await candidatesFor(parts, query, filter);
+      const isVain = (query.lexical.size === 0 && options.threshold > 0) || deps.store.read(generationOf) !== active.generation;
+      const candidates = isVain ? [] : await candidatesFor(deps, query, filter);
       // Long texts are not held while waiting: they are read again.
       if (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN) {
         await permit.take();
@@ -71,12 +71,12 @@ export async function rank(
       }
       const scores = await scoresOf(query, active, candidates);
       // When another provider was set meanwhile, its vectors may be among them: they mean something else.
-      const isSame = parts.embeddings.active.generation === active.generation;
-      const matches = isSame ? best(parts, candidates, scores, options) : undefined;
+      const isSame = deps.embeddings.active.generation === active.generation;
+      const matches = isSame ? best(deps, candidates, scores, options) : undefined;
       if (matches !== undefined) return { query, active, matches };
     } catch (error) {
       // What failed may be the provider before, which drops its requests in flight.
-      if (parts.embeddings.active === active) throw error;
+      if (deps.embeddings.active === active) throw error;
     }
   }
 }
@@ -107,7 +107,7 @@ async function scoresOf(query: EmbeddedQuery, { calibration }: Active, candidate
 
 /** @returns undefined when one of them has got another vector meanwhile */
 function best(
-  { store }: MemoryParts,
+  { store }: MemoryDeps,
   candidates: readonly Candidate[],
   scored: Float64Array,
   { threshold, limit }: { threshold: number; limit: number },
@@ -146,12 +146,12 @@ function* inOrder(candidates: readonly Candidate[], scores: Float64Array, few: n
 }
 
 /** While a large session is being removed its memories can be nearer than all others: then more are asked for. */
-async function candidatesFor(parts: MemoryParts, { vector, lexical }: EmbeddedQuery, filter: Filter): Promise<Candidate[]> {
+async function candidatesFor(deps: MemoryDeps, { vector, lexical }: EmbeddedQuery, filter: Filter): Promise<Candidate[]> {
   const query = { vector: quantize(vector), fingerprint: lexical.fingerprint };
   for (let limit = CANDIDATES; ; limit *= 4) {
-    const found = await parts.vectors.nearest({ ...query, limit }, filter);
-    if (found.length < limit || !parts.store.read(isAnyBeingRemoved)) return found;
-    const find = visibleMemories(parts.store.latest);
+    const found = await deps.vectors.nearest({ ...query, limit }, filter);
+    if (found.length < limit || !deps.store.read(isAnyBeingRemoved)) return found;
+    const find = visibleMemories(deps.store.latest);
     const visible = found.filter(({ memory }) => find(memory) !== undefined);
     if (visible.length < CANDIDATES) continue;
     const isSame = ({ terms }: Candidate) => terms.at(-1) === lexical.fingerprint;
@@ -166,12 +166,12 @@ export interface Search extends MemoryFilter {
   explain: boolean;
 }
 
-export async function searchMemories(parts: MemoryParts, keyId: string, search: Search): Promise<JsonText> {
-  const filter = parts.store.read((reader) => memoryPostings(reader, search));
-  using permit = parts.searches.permitOf(keyId);
-  const ranking = await rank(parts, search.query, filter, search, permit);
+export async function searchMemories(deps: MemoryDeps, keyId: string, search: Search): Promise<JsonText> {
+  const filter = deps.store.read((reader) => memoryPostings(reader, search));
+  using permit = deps.searches.permitOf(keyId);
+  const ranking = await rank(deps, search.query, filter, search, permit);
   const explanations = search.explain ? await explanationsJson(ranking) : undefined;
-  const reader = parts.store.latest;
+  const reader = deps.store.latest;
   const data = ranking.matches.map((match, i) => {
     const explanation = explanations === undefined ? "" : `,"explanation":${explanations[i]}`;
     const { beforeScore, createdAt } = memoryMembers(reader, match.key, match.row);

@@ -17,7 +17,7 @@ import type { Tx } from "../storage/access.ts";
 import { numberKey } from "../storage/keys.ts";
 import { sessions, type RemovalRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
-import { record, type Caller, type Records } from "../traces/record.ts";
+import { record, type Caller, type Deps } from "../traces/record.ts";
 import { removeSession } from "./removal.ts";
 import { sessionJson } from "./live-session.ts";
 import { readState } from "./versions.ts";
@@ -25,13 +25,13 @@ import { readState } from "./versions.ts";
 /** One commit holds the request thread for a few milliseconds at most. */
 const SESSIONS_PER_COMMIT = 20;
 const POLL_MS = 1_000;
-interface ExpiryParts extends Records {
+interface ExpiryDeps extends Deps {
   readonly settings: Pick<Settings, "values">;
   readonly log: Log;
 }
 
-export function sessionExpiry(records: ExpiryParts, timer: Caller): Task {
-  const { store, clock, log, settings } = records;
+export function sessionExpiry(deps: ExpiryDeps, timer: Caller): Task {
+  const { store, clock, log, settings } = deps;
   const name = "session expiry";
   const bad = new BadRows(store, log, name);
   return {
@@ -43,7 +43,7 @@ export function sessionExpiry(records: ExpiryParts, timer: Caller): Task {
       await bad.commit((tx, isolate) => {
         for (const key of due) isolate(key, () => expire(tx, timer, key, removal));
       });
-      records.outbox?.wake();
+      deps.outbox?.wake();
       return due.length === SESSIONS_PER_COMMIT ? 0 : POLL_MS;
     },
   };

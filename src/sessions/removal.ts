@@ -14,7 +14,7 @@ import { BadRows, readable } from "../storage/bad-rows.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { removeMemoryRecords } from "../storage/memory-records.ts";
 import { memories, removals, sessions, turns, versions, type AnyTable, type RemovalRow } from "../storage/tables.ts";
-import type { Records } from "../traces/record.ts";
+import type { Deps } from "../traces/record.ts";
 import type { Task } from "../tasks/task.ts";
 
 const RECORDS_PER_COMMIT = 200;
@@ -40,7 +40,7 @@ export function isAnyBeingRemoved(reader: Reader): boolean {
 }
 
 /** Takes the next piece of what removed sessions left. */
-export function sessionRemoval({ store }: Records, log: Log): Task {
+export function sessionRemoval({ store }: Deps, log: Log): Task {
   const name = "session removal";
   const bad = new BadRows(store, log, name);
   return {

@@ -6,7 +6,7 @@
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { toJson } from "../lib/json.ts";
-import type { Records } from "../traces/record.ts";
+import type { Deps } from "../traces/record.ts";
 import {
   Fork,
   NewSession,
@@ -28,7 +28,7 @@ const sessions = endpointGroup({
 });
 const session = "/v1/sessions/{session_id}";
 
-export function sessionEndpoints(deps: Records): Endpoint[] {
+export function sessionEndpoints(deps: Deps): Endpoint[] {
   return [
     sessions.post("/v1/sessions", {
       summary: "Create a session",

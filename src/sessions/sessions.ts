@@ -14,7 +14,7 @@ import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import type { Page } from "../storage/page.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
 import { posting } from "../storage/walk.ts";
-import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
+import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff } from "./diff.ts";
 import { laterOf, liveSession, refuseLargeMetadata, sessionJson } from "./live-session.ts";
 import { removeSession } from "./removal.ts";
@@ -28,9 +28,9 @@ export interface NewSession {
   ttlSeconds: number;
 }
 
-export function createSession(records: Records, caller: Caller, input: NewSession): Promise<JsonText> {
-  records.quotas?.refuseGrowth();
-  return commitFor(records, caller, homeOfUser(input.userId), (tx) => {
+export function createSession(deps: Deps, caller: Caller, input: NewSession): Promise<JsonText> {
+  deps.quotas?.refuseGrowth();
+  return commitFor(deps, caller, homeOfUser(input.userId), (tx) => {
     const { id, row, json } = addSession(tx, caller, input);
     record(tx, caller, {
       action: "session.created",
@@ -64,7 +64,7 @@ function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId;
   return { id, row, json: sessionJson(id, row, input.initialState) };
 }
 
-export function getSession({ store }: Records, id: string): JsonText {
+export function getSession({ store }: Deps, id: string): JsonText {
   return store.read((reader) => {
     const { id: sessionId, key, row } = liveSession(reader, id);
     // The row names the version of its state, so the answer is the same for as long as the row is.
@@ -73,7 +73,7 @@ export function getSession({ store }: Records, id: string): JsonText {
 }
 
 export function listSessions(
-  { store, listLooksMax }: Records,
+  { store, listLooksMax }: Deps,
   filter: { agentId?: string | undefined; userId?: string | undefined } & CreatedFilter,
   page: Page<SessionId>,
 ): Promise<JsonText> {
@@ -99,12 +99,12 @@ export function listSessions(
 
 /** Merges metadata (a null removes the key) and sets a new time to live, counted from now. What changes nothing leaves no trace. */
 export function updateSession(
-  records: Records,
+  deps: Deps,
   caller: Caller,
   id: string,
   changes: { metadata?: JsonObject | undefined; ttlSeconds?: number | undefined },
 ): Promise<JsonText> {
-  return commitFor(records, caller, homeOf(id), (tx) => {
+  return commitFor(deps, caller, homeOf(id), (tx) => {
     const { now } = tx;
     const session = liveSession(tx, id);
     const metadata = changes.metadata === undefined ? session.row.metadata : mergeObjects(session.row.metadata, changes.metadata);
@@ -122,7 +122,7 @@ export function updateSession(
       row.ttlSeconds = changes.ttlSeconds;
       row.expiresAt = expiresAt;
     }
-    if (!isSmaller(row, session.row)) records.quotas?.refuseGrowth();
+    if (!isSmaller(row, session.row)) deps.quotas?.refuseGrowth();
     tx.put(sessions, session.key, row);
     const json = sessionJson(session.id, row, readState(tx, session.key, row.version));
     record(tx, caller, {
@@ -142,11 +142,11 @@ function isSmaller(row: SessionRow, before: SessionRow): boolean {
 }
 
 /** A new session that starts from a version of another one, which stays as it is. Turns and memories are not copied. */
-export function forkSession(records: Records, caller: Caller, id: string, version: number | undefined): Promise<JsonText> {
-  records.quotas?.refuseGrowth();
-  return commitFor(records, caller, homeOf(id), (tx) => {
+export function forkSession(deps: Deps, caller: Caller, id: string, version: number | undefined): Promise<JsonText> {
+  deps.quotas?.refuseGrowth();
+  return commitFor(deps, caller, homeOf(id), (tx) => {
     const source = liveSession(tx, id);
-    const forkVersion = resolveVersion(tx, records, source, version ?? source.row.version);
+    const forkVersion = resolveVersion(tx, deps, source, version ?? source.row.version);
     const fork = addSession(tx, caller, {
       agentId: source.row.agentId,
       userId: source.row.userId,
@@ -166,8 +166,8 @@ export function forkSession(records: Records, caller: Caller, id: string, versio
 }
 
 /** Removes a session with its states, turns and memories; what a commit cannot hold is gone for readers and removed later. */
-export function deleteSession(records: Records, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
-  return commitFor(records, caller, homeOf(id), (tx) => {
+export function deleteSession(deps: Deps, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
+  return commitFor(deps, caller, homeOf(id), (tx) => {
     const session = liveSession(tx, id);
     const { row } = session;
     record(tx, caller, {

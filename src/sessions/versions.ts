@@ -16,7 +16,7 @@ import { versionKey } from "../storage/keys.ts";
 import { pageOf, rowsOf } from "../storage/page.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { sessions, states, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
-import { commitFor, record, type Caller, type Quotas, type Records, type TraceEntry } from "../traces/record.ts";
+import { commitFor, record, type Caller, type Quotas, type Deps, type TraceEntry } from "../traces/record.ts";
 import { diffObjects } from "./diff.ts";
 import { laterOf, liveSession, sessionJson, type LiveSession } from "./live-session.ts";
 
@@ -36,7 +36,7 @@ export function readState(reader: Reader, session: BareId, version: number): Jso
  *
  * @throws {ApiError} `version_not_found` for one that never was, and for one that was removed because newer ones are kept
  */
-export function resolveVersion(reader: Reader, { quotas }: Records, session: LiveSession, version: number): number {
+export function resolveVersion(reader: Reader, { quotas }: Deps, session: LiveSession, version: number): number {
   const { key, row } = session;
   const resolved = version < 0 ? row.version + version : version;
   if (resolved < 0 || resolved > row.version || !reader.has(versions, versionKey(key, resolved)))
@@ -71,15 +71,15 @@ export interface StateUpdate {
 }
 
 /** Replaces the state; the one before stays as its version. */
-export function updateState(records: Records, caller: Caller, id: string, update: StateUpdate): Promise<JsonText> {
-  records.quotas?.refuseGrowth();
+export function updateState(deps: Deps, caller: Caller, id: string, update: StateUpdate): Promise<JsonText> {
+  deps.quotas?.refuseGrowth();
   const body = toJson(update.state);
-  return commitFor(records, caller, homeOf(id), (tx) => {
+  return commitFor(deps, caller, homeOf(id), (tx) => {
     const session = liveSession(tx, id);
     refuseOtherVersion(session, update.expectedVersion);
     const { version: current } = session.row;
     const before = JSON.parse(readState(tx, session.key, current)) as JsonObject;
-    return changeState(tx, records, caller, session, {
+    return changeState(tx, deps, caller, session, {
       body,
       source: "update",
       reasoning: update.reasoning,
@@ -98,13 +98,13 @@ export interface Rollback {
 }
 
 /** Brings back the state of a version, as a new version. */
-export function rollbackSession(records: Records, caller: Caller, id: string, rollback: Rollback): Promise<JsonText> {
-  records.quotas?.refuseGrowth();
-  return commitFor(records, caller, homeOf(id), (tx) => {
+export function rollbackSession(deps: Deps, caller: Caller, id: string, rollback: Rollback): Promise<JsonText> {
+  deps.quotas?.refuseGrowth();
+  return commitFor(deps, caller, homeOf(id), (tx) => {
     const session = liveSession(tx, id);
     refuseOtherVersion(session, rollback.expectedVersion);
-    const version = resolveVersion(tx, records, session, rollback.version);
-    return changeState(tx, records, caller, session, {
+    const version = resolveVersion(tx, deps, session, rollback.version);
+    return changeState(tx, deps, caller, session, {
       body: readState(tx, session.key, version),
       source: "rollback",
       reasoning: rollback.reason,
@@ -123,7 +123,7 @@ interface NewVersion {
   trace(version: number): Pick<TraceEntry, "action" | "details">;
 }
 
-function changeState(tx: Tx, { quotas }: Records, caller: Caller, { id, key, row: before }: LiveSession, added: NewVersion): JsonText {
+function changeState(tx: Tx, { quotas }: Deps, caller: Caller, { id, key, row: before }: LiveSession, added: NewVersion): JsonText {
   const row: SessionRow = { ...before, version: before.version + 1, updatedAt: laterOf(before, tx.now) };
   tx.put(sessions, key, row);
   if (quotas !== undefined) removeOldVersions(tx, key, row.version, quotas.versionsKept);
@@ -148,7 +148,7 @@ function refuseOtherVersion({ id, row }: LiveSession, expected: number | undefin
 }
 
 /** Newest first; a version's number is its cursor. */
-export function listVersions({ store }: Records, id: string, page: { limit: number; startingAfter?: number | undefined }): JsonText {
+export function listVersions({ store }: Deps, id: string, page: { limit: number; startingAfter?: number | undefined }): JsonText {
   return store.read((reader) => {
     const session = liveSession(reader, id);
     const to = versionKey(session.key, Math.min(page.startingAfter ?? session.row.version + 1, session.row.version + 1));
@@ -163,7 +163,7 @@ export function listVersions({ store }: Records, id: string, page: { limit: numb
   });
 }
 
-export function getVersion({ store, quotas }: Records, id: string, version: string): JsonText {
+export function getVersion({ store, quotas }: Deps, id: string, version: string): JsonText {
   return store.read((reader) => {
     const session = liveSession(reader, id);
     const number = /^(0|[1-9]\d{0,11})$/.test(version) ? Number(version) : undefined;

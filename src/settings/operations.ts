@@ -15,11 +15,11 @@ import { NO_HOME } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import type { ProviderRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
-import { commitFor, recordAdmin, type Caller, type Records } from "../traces/record.ts";
+import { commitFor, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import { membersOf, ofEach, type SettingChanges } from "./schema.ts";
 import type { EffectiveSettings, Settings } from "./settings.ts";
 
-export interface SettingsParts extends Records {
+export interface SettingsDeps extends Deps {
   readonly settings: Settings;
   readonly embeddings: Embeddings;
   readonly log: Log;
@@ -29,19 +29,19 @@ export interface SettingsParts extends Records {
 /** Below this a provider tells related from unrelated hardly better than words do. */
 const SEPARATION_MIN = 0.8;
 
-export function getSettings({ settings, embeddings }: SettingsParts): JsonText {
+export function getSettings({ settings, embeddings }: SettingsDeps): JsonText {
   return toJson(describeSettings(settings.effective, embeddings.active.remote, embeddings.row, embeddings.progress()));
 }
 
 /** @throws {ApiError} `invalid_request` with the reason, when a provider does not work */
-export async function changeSettings(parts: SettingsParts, caller: Caller, changes: SettingChanges): Promise<JsonText> {
-  const { settings, embeddings } = parts;
-  if (Object.keys(settings.with(changes).changesSince(settings.with({}))).length === 0) return getSettings(parts);
-  if (Object.keys(membersOf("embedding", changes)).length === 0) return commitChanges(parts, caller, changes, undefined);
+export async function changeSettings(deps: SettingsDeps, caller: Caller, changes: SettingChanges): Promise<JsonText> {
+  const { settings, embeddings } = deps;
+  if (Object.keys(settings.with(changes).changesSince(settings.with({}))).length === 0) return getSettings(deps);
+  if (Object.keys(membersOf("embedding", changes)).length === 0) return commitChanges(deps, caller, changes, undefined);
   return settings.serialize(async () => {
-    const prepared = await preparedFor(parts, changes);
+    const prepared = await preparedFor(deps, changes);
     try {
-      return await commitChanges(parts, caller, changes, prepared);
+      return await commitChanges(deps, caller, changes, prepared);
     } catch (error) {
       embeddings.release(prepared);
       throw error;
@@ -50,13 +50,13 @@ export async function changeSettings(parts: SettingsParts, caller: Caller, chang
 }
 
 async function commitChanges(
-  parts: SettingsParts,
+  deps: SettingsDeps,
   caller: Caller,
   changes: SettingChanges,
   prepared: Provider | undefined,
 ): Promise<JsonText> {
-  const { settings, embeddings, log } = parts;
-  const answer = await commitFor(parts, caller, NO_HOME, (tx) => {
+  const { settings, embeddings, log } = deps;
+  const answer = await commitFor(deps, caller, NO_HOME, (tx) => {
     const before = settings.with({}, tx);
     const after = settings.put(tx, changes);
     const changed = after.changesSince(before);
@@ -71,7 +71,7 @@ async function commitChanges(
   if (settings.effective.webhooks.allowPrivate && !wasPrivateAllowed) log.warn("webhooks may lead into private networks from now on");
   if (prepared === undefined) return answer;
   embeddings.activate(prepared);
-  parts.backfill.wake();
+  deps.backfill.wake();
   const { "embedding.provider": provider, "embedding.model": model } = settings.values;
   const separation = embeddings.row.measured?.separation;
   log.info("embedding provider set", { provider, ...(prepared.remote === undefined ? {} : { model, separation }) });
@@ -81,7 +81,7 @@ async function commitChanges(
   return answer;
 }
 
-async function preparedFor({ settings, embeddings }: SettingsParts, changes: SettingChanges): Promise<Provider> {
+async function preparedFor({ settings, embeddings }: SettingsDeps, changes: SettingChanges): Promise<Provider> {
   const { embedding } = settings.with(changes);
   // What its cosines mean can be said of a provider that is down, too.
   if (Object.keys(membersOf("embedding", changes)).every((name) => name === "relevant_cosine")) return embeddings.activeWith(embedding);

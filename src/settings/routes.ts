@@ -7,7 +7,7 @@ import { Type, type TSchema } from "@sinclair/typebox";
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { ONE_OF, OneOf, OrNull } from "../http/types.ts";
 import type { SettingsRow } from "../storage/tables.ts";
-import { changeSettings, describeSettings, getSettings, type SettingsParts } from "./operations.ts";
+import { changeSettings, describeSettings, getSettings, type SettingsDeps } from "./operations.ts";
 import { changesIn, GROUPS, membersOf, ofEach, SETTINGS, type SettingName } from "./schema.ts";
 import { EffectiveSettings } from "./settings.ts";
 
@@ -72,7 +72,7 @@ function answeredAs(name: SettingName): TSchema {
 
 const settings = endpointGroup({ name: "Settings", description: "What changes while Cairn runs, without a restart." }, "admin");
 
-export function settingsEndpoints(deps: SettingsParts): Endpoint[] {
+export function settingsEndpoints(deps: SettingsDeps): Endpoint[] {
   return [
     settings.get("/v1/settings", {
       summary: "Get the settings",

@@ -27,7 +27,7 @@ export interface Quotas {
 }
 
 /** What every operation on records is given. */
-export interface Records {
+export interface Deps {
   readonly store: Store;
   readonly clock: Clock;
   /** Woken after a commit that may have left events. */
@@ -85,29 +85,29 @@ export function systemCaller(retentionDays: () => number): Caller {
  *
  * @param home - of the records that it changes
  */
-export function commitFor(records: Records, caller: Caller, home: Home, work: (tx: Tx) => JsonText): Promise<JsonText> {
-  return commitOnce(records, caller, home, work, { hasSecret: false });
+export function commitFor(deps: Deps, caller: Caller, home: Home, work: (tx: Tx) => JsonText): Promise<JsonText> {
+  return commitOnce(deps, caller, home, work, { hasSecret: false });
 }
 
 /** The same for an answer that shows a secret: for a replay of the request it is kept encrypted. */
-export function commitSecret(records: Records, caller: Caller, home: Home, work: (tx: Tx) => JsonText): Promise<JsonText> {
-  return commitOnce(records, caller, home, work, { hasSecret: true });
+export function commitSecret(deps: Deps, caller: Caller, home: Home, work: (tx: Tx) => JsonText): Promise<JsonText> {
+  return commitOnce(deps, caller, home, work, { hasSecret: true });
 }
 
 async function commitOnce(
-  records: Records,
+  deps: Deps,
   { once }: Caller,
   home: Home,
   work: (tx: Tx) => JsonText,
   how: { hasSecret: boolean },
 ): Promise<JsonText> {
-  const answer = await records.store.commit(home, (tx) => {
+  const answer = await deps.store.commit(home, (tx) => {
     once?.claim(tx);
     const given = work(tx);
     once?.save(tx, given, how);
     return given;
   });
-  records.outbox?.wake();
+  deps.outbox?.wake();
   return answer;
 }
 

@@ -17,13 +17,13 @@ import { AFTER_ALL } from "../storage/keys.ts";
 import { traces, type AnyTable } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { actionCode, TRACE_ACTIONS } from "./events.ts";
-import type { Records } from "./record.ts";
+import type { Deps } from "./record.ts";
 
 const TRACES_PER_RUN = 200;
 const IDLE_MS = 60_000;
 
 /** @param lengths - in days, for which traces are kept; others are found out */
-export function traceRetention({ store, clock }: Records, lengths: () => readonly number[], log: Log): Task {
+export function traceRetention({ store, clock }: Deps, lengths: () => readonly number[], log: Log): Task {
   const name = "trace retention";
   const bad = new BadRows(store, log, name);
   const { ahead } = traces.index;

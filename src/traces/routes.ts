@@ -5,13 +5,13 @@
  */
 import { endpointGroup, type ApiCaller, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
-import type { Records } from "./record.ts";
+import type { Deps } from "./record.ts";
 import { Trace, TRACE_FILTER } from "./schema.ts";
 import { getTrace, listTraces, type TraceReader } from "./traces.ts";
 
 const traces = endpointGroup({ name: "Traces", description: "Who changed what, and when." });
 
-export function traceEndpoints(deps: Records): Endpoint[] {
+export function traceEndpoints(deps: Deps): Endpoint[] {
   return [
     traces.list("/v1/traces", {
       summary: "List traces",

@@ -14,7 +14,7 @@ import { pageOf, type Page } from "../storage/page.ts";
 import { traces, type TraceRow } from "../storage/tables.ts";
 import { posting, type Posting } from "../storage/walk.ts";
 import { actionCode, actionOf, isAdminAction, TRACE_ACTIONS, type TraceAction } from "./events.ts";
-import type { Records } from "./record.ts";
+import type { Deps } from "./record.ts";
 
 export interface TraceFilter extends CreatedFilter {
   sessionId?: string | undefined;
@@ -33,7 +33,7 @@ interface FoundTrace {
 }
 
 export async function listTraces(
-  { store, listLooksMax }: Records,
+  { store, listLooksMax }: Deps,
   { isAdmin }: TraceReader,
   filter: TraceFilter,
   page: Page<TraceId>,
@@ -67,7 +67,7 @@ function isBetween({ at }: TraceRow, filter: TraceFilter): boolean {
   return at === undefined || isCreatedWithin(at, filter);
 }
 
-export function getTrace({ store }: Records, { isAdmin }: TraceReader, id: string): JsonText {
+export function getTrace({ store }: Deps, { isAdmin }: TraceReader, id: string): JsonText {
   return store.read((reader) => {
     const found = isId("trace", id) ? findTrace(reader, bare(id), TRACE_ACTIONS) : undefined;
     if (found === undefined || !isVisible(reader, found, isAdmin)) {

@@ -5,14 +5,14 @@
  */
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
-import type { Records } from "../traces/record.ts";
+import type { Deps } from "../traces/record.ts";
 import { NewTurn, TOOL_RESPONSE, Turn, TURN_ORDER } from "./schema.ts";
 import { addTurn, getTurn, listTurns } from "./turns.ts";
 
 const turns = endpointGroup({ name: "Turns", description: "What came in and what went out, in the order of the session." });
 const path = "/v1/sessions/{session_id}/turns";
 
-export function turnEndpoints(deps: Records): Endpoint[] {
+export function turnEndpoints(deps: Deps): Endpoint[] {
   return [
     turns.post(path, {
       summary: "Add a turn",

@@ -11,7 +11,7 @@ import { AFTER_ALL, turnKey } from "../storage/keys.ts";
 import { behind, pageOf, rowsOf, type Page } from "../storage/page.ts";
 import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
 import { laterOf, liveSession } from "../sessions/live-session.ts";
-import { commitFor, record, type Caller, type Records } from "../traces/record.ts";
+import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
 
 export interface NewTurn {
   input: { type: string; content: string };
@@ -22,8 +22,8 @@ export interface NewTurn {
   stateAfter: JsonObject | null;
 }
 
-export function addTurn(records: Records, caller: Caller, sessionId: string, turn: NewTurn): Promise<JsonText> {
-  records.quotas?.refuseGrowth();
+export function addTurn(deps: Deps, caller: Caller, sessionId: string, turn: NewTurn): Promise<JsonText> {
+  deps.quotas?.refuseGrowth();
   // Written out before the transaction, which other requests wait for.
   const { input, output, reasoning, metadata, stateBefore, stateAfter } = turn;
   const said = jsonMembers({
@@ -31,7 +31,7 @@ export function addTurn(records: Records, caller: Caller, sessionId: string, tur
     output: { type: output.type, content: output.content },
   });
   const more = jsonMembers({ reasoning, metadata, state_before: stateBefore, state_after: stateAfter });
-  return commitFor(records, caller, homeOf(sessionId), (tx) => {
+  return commitFor(deps, caller, homeOf(sessionId), (tx) => {
     const session = liveSession(tx, sessionId);
     const id = tx.id("turn");
     const row: SessionRow = { ...session.row, turnCount: session.row.turnCount + 1, updatedAt: laterOf(session.row, tx.now) };
@@ -58,7 +58,7 @@ function turnJson({ shown, rest }: TurnRow): JsonText {
   return `{"object":"turn",${shown},${rest}}` as JsonText;
 }
 
-export function getTurn({ store }: Records, sessionId: string, turnId: string): JsonText {
+export function getTurn({ store }: Deps, sessionId: string, turnId: string): JsonText {
   return store.read((reader) => {
     const session = liveSession(reader, sessionId);
     const row = isId("turn", turnId) ? reader.get(turns, turnKey(session.key, bare(turnId))) : undefined;
@@ -68,7 +68,7 @@ export function getTurn({ store }: Records, sessionId: string, turnId: string): 
   });
 }
 
-export function listTurns({ store }: Records, sessionId: string, page: Page<TurnId> & { order: "asc" | "desc" }): JsonText {
+export function listTurns({ store }: Deps, sessionId: string, page: Page<TurnId> & { order: "asc" | "desc" }): JsonText {
   return store.read((reader) => {
     const session = liveSession(reader, sessionId);
     const cursor = page.startingAfter === undefined ? undefined : turnKey(session.key, bare(page.startingAfter));

@@ -10,7 +10,7 @@ import { isoOrNull, toIso } from "../lib/time.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { deliveries, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
-import { commitFor, type Caller, type Records } from "../traces/record.ts";
+import { commitFor, type Caller, type Deps } from "../traces/record.ts";
 import { newDelivery, payloadJson, addEvent } from "./outbox.ts";
 import { putDelivery } from "./queue.ts";
 import { findWebhook, webhookJson, type WebhookDeps } from "./webhooks.ts";
@@ -21,7 +21,7 @@ export type DeliveryId = Id<"dlv">;
 const TEST_EVENT = "webhook.test";
 
 /** Newest first. */
-export function listDeliveries({ store }: Records, webhookId: string, page: Page<DeliveryId>): JsonText {
+export function listDeliveries({ store }: Deps, webhookId: string, page: Page<DeliveryId>): JsonText {
   return store.read((reader) => {
     const { key: webhook } = findWebhook(reader, webhookId);
     const to = webhook + (page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter));

@@ -9,7 +9,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { Connections, systemResolve, type Network } from "../lib/outbound.ts";
 import { webhooks } from "../storage/tables.ts";
 import { Activator, type Task } from "../tasks/task.ts";
-import type { Caller, Records } from "../traces/record.ts";
+import type { Caller, Deps } from "../traces/record.ts";
 import { outboxDrain } from "./outbox.ts";
 import type { WebhookPolicy } from "./policy.ts";
 import { deliveryRetention } from "./retention.ts";
@@ -36,7 +36,7 @@ export interface Webhooks {
 
 /** @param policy - how deliveries are made now; asked at every attempt */
 export function openWebhooks(
-  deps: Records & { log: Log; random: Chance; system: Caller },
+  deps: Deps & { log: Log; random: Chance; system: Caller },
   policy: () => WebhookPolicy,
   { loopback = true, ...given }: WebhookOptions,
 ): Webhooks {

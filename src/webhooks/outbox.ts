@@ -16,7 +16,7 @@ import { BadRows, readable, type Isolate } from "../storage/bad-rows.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { outbox, payloads, traces, webhooks, type DeliveryRow, type OutboxRow } from "../storage/tables.ts";
 import type { Activator, Task } from "../tasks/task.ts";
-import type { Records } from "../traces/record.ts";
+import type { Deps } from "../traces/record.ts";
 import { traceJson } from "../traces/traces.ts";
 import { putDelivery } from "./queue.ts";
 
@@ -29,7 +29,7 @@ const DELIVERIES_PER_COMMIT = 1_000;
 const IDLE_MS = 10_000;
 
 /** @param deliveries - woken when there are new ones */
-export function outboxDrain({ store }: Records, log: Log, activator: Activator, deliveries: Activator): Task {
+export function outboxDrain({ store }: Deps, log: Log, activator: Activator, deliveries: Activator): Task {
   const bad = new BadRows(store, log, NAME);
   return {
     name: NAME,

@@ -18,7 +18,7 @@ import { behind } from "../storage/page.ts";
 import type { Tx } from "../storage/access.ts";
 import { deliveries, payloads, webhooks, type DeliveryRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
-import type { Records } from "../traces/record.ts";
+import type { Deps } from "../traces/record.ts";
 import { payloadTime } from "./outbox.ts";
 import { putDelivery, removeDeliveries } from "./queue.ts";
 
@@ -35,25 +35,25 @@ const WAIT_MS_MAX = 2 * LIMITS.deliveryDays * DAY_MS;
 
 const NAME = "webhook retention";
 
-export function deliveryRetention(records: Records, log: Log): Task {
-  const retention = new DeliveryRetention(records, log);
+export function deliveryRetention(deps: Deps, log: Log): Task {
+  const retention = new DeliveryRetention(deps, log);
   return { name: NAME, run: () => retention.run() };
 }
 
 class DeliveryRetention {
-  readonly #records: Records;
+  readonly #deps: Deps;
   readonly #bad: BadRows;
   #sweepAt = 0;
   /** Where the sweep continues: a key of `deliveries`, then one of `payloads`. */
   #position: { table: "deliveries" | "payloads"; from: string } | undefined;
 
-  constructor(records: Records, log: Log) {
-    this.#records = records;
-    this.#bad = new BadRows(records.store, log, NAME);
+  constructor(deps: Deps, log: Log) {
+    this.#deps = deps;
+    this.#bad = new BadRows(deps.store, log, NAME);
   }
 
   async run(): Promise<number> {
-    const { store, clock } = this.#records;
+    const { store, clock } = this.#deps;
     const keptFrom = clock.now() - LIMITS.deliveryDays * DAY_MS;
     const old = this.#oldDeliveries(firstBareIdAt(keptFrom));
     // Not before all the deliveries that have it are found.
@@ -82,7 +82,7 @@ class DeliveryRetention {
    * @returns where to continue
    */
   async #sweepDeliveries(from: string): Promise<{ table: "deliveries" | "payloads"; from: string }> {
-    const found = this.#records.store.read((reader) => {
+    const found = this.#deps.store.read((reader) => {
       const [first] = reader.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
       if (first === undefined) return undefined;
       const webhook = first.slice(0, BARE_ID_LENGTH);
@@ -103,7 +103,7 @@ class DeliveryRetention {
 
   /** @returns where to continue; undefined at the end */
   async #sweepPayloads(from: string): Promise<{ table: "payloads"; from: string } | undefined> {
-    const { store } = this.#records;
+    const { store } = this.#deps;
     const { rows, old } = store.read((reader) => {
       const start = firstBareIdAt(reader.now + AHEAD_MS);
       const found = reader.rows(payloads, { from: start > from ? start : from, to: AFTER_ALL, limit: SWEPT_PER_COMMIT });
@@ -121,7 +121,7 @@ class DeliveryRetention {
 
   /** Webhook by webhook: the first ones of each, or all of one that is gone. */
   #oldDeliveries(keptFrom: string): string[] {
-    const reader = this.#records.store.latest;
+    const reader = this.#deps.store.latest;
     const found: string[] = [];
     let from = "";
     while (found.length < ROWS_PER_COMMIT) {

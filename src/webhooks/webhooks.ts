@@ -20,14 +20,14 @@ import { pageOf, type Page } from "../storage/page.ts";
 import { webhooks, type WebhookRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { EventType } from "../traces/events.ts";
-import { commitFor, commitSecret, recordAdmin, type Caller, type Records } from "../traces/record.ts";
+import { commitFor, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import type { Outcomes } from "./outcome.ts";
 import { newSecret, secretProblem } from "./signature.ts";
 import { checkUrl, refusalOf } from "./target.ts";
 
 export type WebhookId = Id<"whk">;
 
-export interface WebhookDeps extends Records {
+export interface WebhookDeps extends Deps {
   readonly webhooks: {
     readonly network: Network;
     readonly outcomes: Readonly<Outcomes>;
@@ -96,14 +96,14 @@ export async function createWebhook(deps: WebhookDeps, caller: Caller, input: Ne
 }
 
 /** Newest first. */
-export function listWebhooks({ store }: Records, page: Page<WebhookId>): JsonText {
+export function listWebhooks({ store }: Deps, page: Page<WebhookId>): JsonText {
   const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
   const rows = store.read((reader) => reader.rows(webhooks, { from: "", to, limit: page.limit + 1, descending: true }));
   const items = rows.map(({ key, row }) => ({ id: withPrefix("whk", key), json: webhookJson(key, row) }));
   return pageOf(items, page.limit);
 }
 
-export function getWebhook({ store }: Records, id: string): JsonText {
+export function getWebhook({ store }: Deps, id: string): JsonText {
   const { key, row } = store.read((reader) => findWebhook(reader, id));
   return webhookJson(key, row);
 }

@@ -20,7 +20,7 @@ import type { Network } from "../lib/outbound.ts";
 import { BadRows } from "../storage/bad-rows.ts";
 import { deliveries, webhooks, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import type { Activator, Task } from "../tasks/task.ts";
-import { enabledWebhooks, recordAdmin, type Caller, type Records } from "../traces/record.ts";
+import { enabledWebhooks, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import { attemptDelivery } from "./attempt.ts";
 import { RETRY_AFTER_MS_MAX } from "./backoff.ts";
 import { afterAttempt, webhookAfterAttempt, type Attempt, type Outcomes } from "./outcome.ts";
@@ -32,7 +32,7 @@ import { tracedDisabling } from "./webhooks.ts";
 /** When nothing is due; new deliveries wake the task. */
 const IDLE_MS = 60_000;
 
-export interface WorkerDeps extends Records {
+export interface WorkerDeps extends Deps {
   readonly log: Log;
   readonly network: Network;
   readonly random: Chance;
