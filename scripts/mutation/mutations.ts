@@ -543,7 +543,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a search answers with what another provider's vectors found",
     file: "src/memories/search.ts",
-    find: "const isSame = parts.embeddings.active.generation === active.generation;",
+    find: "const isSame = deps.embeddings.active.generation === active.generation;",
     replace: "const isSame = true;",
     tests: [PROVIDERS],
   },

@@ -206,8 +206,11 @@ export class Indexer {
   /** Has later steps take out what has been deleted, if there is any. */
   sweep(): void {
     this.catchUp();
-    const deleted = this.#int8.size + this.#unquantized.length - this.#store.count(vectors);
-    if (deleted > 0 && this.#sweeping.length === 0) this.#sweeping = [...this.#int8.ids()];
+    if (this.#sweeping.length > 0) return;
+    const stored = this.#store.count(vectors);
+    if (this.#int8.size + this.#unquantized.length > stored) for (const id of this.#int8.ids()) this.#sweeping.push(id);
+    // A graph that was just rebuilt can have points of vectors that were deleted meanwhile.
+    if (this.#hnsw.size + this.#pendingCount > stored) for (const id of this.#hnsw.ids) if (id !== undefined) this.#sweeping.push(id);
   }
 
   /** Has later steps rebuild the graph, without the points of deleted vectors. */

@@ -180,6 +180,30 @@ test("whatever is added, deleted, changed, built, saved and restarted in any ord
   );
 });
 
+test("a vector that was deleted while the graph was rebuilt is swept, also when a search has noticed it before", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(1);
+  const added = await vectors.add(Array.from({ length: 3 }, () => unitVector(random)));
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { scanMax: 5, removedMin: 4, int8Max: 1_000 });
+  await indexer.start();
+  const left = added[2]!.memory;
+  const steps = (count: number) => Array.from({ length: count }, () => indexer.step());
+  expect(ask(indexer, unitVector(random), NO_FILTER, 10)).toHaveLength(3);
+  steps(1);
+  indexer.rebuild();
+  steps(2);
+  indexer.sweep();
+  steps(3);
+  await vectors.remove(added.slice(0, 2));
+  expect(ask(indexer, unitVector(random), NO_FILTER, 10)).toEqual([left]);
+  steps(1);
+  expect(ask(indexer, unitVector(random), NO_FILTER, 10)).toEqual([left]);
+  finish(indexer);
+  indexer.sweep();
+  finish(indexer);
+  expect(indexer.status).toMatchObject({ indexed: 1, pending: 0 });
+});
+
 test("of equal vectors the newest come first, in the graph as out of it", async () => {
   await using vectors = await storedVectors();
   const random = chance(3);
