@@ -4,6 +4,7 @@
  * @module
  */
 import type { Database, Transaction } from "lmdb";
+import type { Clock } from "../lib/clock.ts";
 import { FIRST, type Reader, type Span } from "./access.ts";
 import type { RowCache } from "./row-cache.ts";
 import { vectors, type AnyTable, type Readable } from "./tables.ts";
@@ -40,20 +41,25 @@ export class Databases {
 type Caching = "all" | "committed" | "none";
 
 export class LmdbReader implements Reader {
-  readonly now: number;
+  readonly #clock: Clock;
+  #now: number | undefined;
   protected readonly databases: Databases;
   readonly #rows: RowCache;
   readonly #caching: Caching;
   /** An option of calls of lmdb-js; undefined is cheaper than an empty one. */
   protected readonly at: { transaction: Transaction } | undefined;
 
-  /** @param now - Unix milliseconds */
-  constructor(databases: Databases, rows: RowCache, caching: Caching, now: number, transaction?: Transaction) {
-    this.now = now;
+  constructor(databases: Databases, rows: RowCache, caching: Caching, clock: Clock, transaction?: Transaction) {
+    this.#clock = clock;
     this.databases = databases;
     this.#rows = rows;
     this.#caching = caching;
     this.at = transaction === undefined ? undefined : { transaction };
+  }
+
+  /** When it is first asked for: many reads need no time. */
+  get now(): number {
+    return (this.#now ??= this.#clock.now());
   }
 
   get<Row>(table: Readable<Row>, key: string): Row | undefined {

@@ -211,7 +211,7 @@ export class Store {
    * the store.
    */
   get latest(): Reader {
-    return new LmdbReader(this.#databases, this.#rows, "all", this.#clock.now());
+    return new LmdbReader(this.#databases, this.#rows, "all", this.#clock);
   }
 
   /** The same with all that other processes have committed by now: a reader can be a few milliseconds behind them. */
@@ -233,7 +233,7 @@ export class Store {
   snapshot(): Snapshot {
     this.refresh();
     const transaction: Transaction = this.#env.useReadTransaction();
-    return new Snapshot(this.#databases, this.#rows, "none", this.#clock.now(), transaction);
+    return new Snapshot(this.#databases, this.#rows, "none", this.#clock, transaction);
   }
 
   /**
@@ -459,7 +459,7 @@ export class Store {
   }
 
   #insideTransaction(caching: "committed" | "none" = "committed"): Reader {
-    return new LmdbReader(this.#databases, this.#rows, caching, this.#clock.now());
+    return new LmdbReader(this.#databases, this.#rows, caching, this.#clock);
   }
 
   /** The same ids for each run of a work. */

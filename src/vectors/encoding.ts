@@ -47,8 +47,12 @@ export interface VectorOwner {
 /** The numbers of a vector as they are stored and compared; what is no number becomes 0. */
 export function quantize(vector: Float32Array): Int16Array {
   const numbers = new Int16Array(vector.length);
-  // Most of the built-in provider's numbers are zero: this takes 1.6 µs, without the look 4.8.
-  for (let i = 0; i < numbers.length; i++) if (vector[i] !== 0) numbers[i] = Math.round(Math.max(-1, Math.min(1, vector[i]!)) * UNIT);
+  // Most of the built-in provider's numbers are zero. Without calls: what is stored drops the rest behind the point.
+  for (let i = 0; i < numbers.length; i++) {
+    const number = vector[i]!;
+    if (number === 0) continue;
+    numbers[i] = number >= 1 ? UNIT : number <= -1 ? -UNIT : number < 0 ? number * UNIT - 0.5 : number * UNIT + 0.5;
+  }
   return numbers;
 }
 
