@@ -15,6 +15,7 @@ export const CACHE_BYTES_MAX = {
   memories: 12 * MIB,
   removals: MIB / 4,
   webhooks: MIB / 4,
+  provider: MIB / 16,
   recentTurns: 5 * MIB,
   /** Vectors of the sessions and users that were searched last. */
   residentVectors: 22 * MIB,
