@@ -7,7 +7,7 @@ import { Embeddings } from "./embeddings/embeddings.ts";
 import { Arrivals } from "./http/arrivals.ts";
 import { Idempotency } from "./http/idempotency.ts";
 import { chance } from "./lib/chance.ts";
-import { bounded, type Clock } from "./lib/clock.ts";
+import { bounded, boundedTime, type Clock } from "./lib/clock.ts";
 import { DAY_MS } from "./lib/duration.ts";
 import { bareIdTime } from "./lib/ids.ts";
 import { FairSemaphore } from "./lib/fair-semaphore.ts";
@@ -186,13 +186,15 @@ async function writeLastUses(lastUses: LastUses, store: Store, log: Log): Promis
 
 /** Warns of a clock that is wrong, or was when records were made: their times stay. */
 function warnOfClock(store: Store, given: Clock, log: Log): void {
-  const [shown, now] = [given.now(), bounded(given).now()];
+  // One look: a second one can be a millisecond later.
+  const shown = given.now();
+  const now = boundedTime(shown);
   if (shown !== now)
     log.warn("the system's clock shows a time outside of 1970 to 2073: the nearest one is used", { clock: toIso(shown), used: toIso(now) });
   const newest = store.newestId();
   if (newest === undefined || bareIdTime(newest) - now <= DAY_MS) return;
   log.warn(
-    "the newest record is more than a day ahead of the clock: the clock was wrong then, or is now. Deps made ahead of it keep their times, and expire by them",
+    "the newest record is more than a day ahead of the clock: the clock was wrong then, or is now. Records made ahead of it keep their times, and expire by them",
     { newest: toIso(bareIdTime(newest)), clock: toIso(now) },
   );
 }

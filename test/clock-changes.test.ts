@@ -433,6 +433,15 @@ test("a start says when the newest record is more than a day ahead of the clock,
     { level: "warn", newest: "2026-05-07T08:00:00.000Z", clock: "2026-05-06T07:59:59.999Z" },
   ]);
   expect(await restartAt("2026-06-01T00:00:00.000Z")).toEqual([]);
+  // A millisecond can pass between any two looks.
+  const { clock } = cairn;
+  const now = clock.now.bind(clock);
+  clock.now = () => {
+    clock.advance({ ms: 1 });
+    return now();
+  };
+  expect(await restartAt("2026-06-02T00:00:00.000Z")).toEqual([]);
+  clock.now = now;
   expect(await restartAt("2093-01-01T00:00:00.000Z")).toMatchObject([
     { level: "warn", clock: "2093-01-01T00:00:00.000Z", used: "2074-01-01T00:00:00.000Z" },
   ]);

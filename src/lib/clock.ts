@@ -20,14 +20,16 @@ export interface Clock {
  */
 const LAST_TIME_MS = Date.UTC(2074, 0, 1);
 
-/** Returns a clock that shows a whole millisecond which the store can hold, 1970 to 2073, wherever the system's is set. */
+/** The nearest whole millisecond that the store can hold, 1970 to 2073. */
+export function boundedTime(ms: number): number {
+  // NaN is not greater than 0 either.
+  return ms > 0 ? Math.floor(Math.min(ms, LAST_TIME_MS)) : 0;
+}
+
+/** Returns a clock that shows only such times, wherever the system's is set. */
 export function bounded(clock: Clock): Clock {
   return {
-    now: () => {
-      const now = clock.now();
-      // NaN is not greater than 0 either.
-      return now > 0 ? Math.floor(Math.min(now, LAST_TIME_MS)) : 0;
-    },
+    now: () => boundedTime(clock.now()),
     elapsed: () => clock.elapsed(),
     sleep: (ms, signal) => clock.sleep(ms, signal),
     timer: (ms, onTime) => clock.timer(ms, onTime),

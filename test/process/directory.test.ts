@@ -44,7 +44,9 @@ test("only its owner can read what Cairn keeps, whatever the umask: directories 
   // More than are compared one by one, so that there is an index to write.
   const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
   await Promise.all(contents.map((content) => server.addMemory(session.id, content)));
-  await server.ok(server.post("/v1/memory/search", { query: "parcel" }));
+  await until("the index to have every vector", async () =>
+    (await server.get("/metrics")).text.includes(`cairn_vectors{state="indexed"} ${contents.length}`),
+  );
   expect(await server.stop()).toBe(0);
 
   const modes = readdirSync(dataDirectory, { recursive: true, withFileTypes: true }).map((entry) => {
