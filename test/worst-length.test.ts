@@ -24,7 +24,7 @@ setDefaultTimeout(120_000);
 /** How many times as long as plain text another may take, and what does not matter: a lone surrogate is six characters of JSON. */
 const FACTOR = 5;
 const FLOOR_MS = 8;
-const RUNS_MAX = 12;
+const RUNS_MAX = 30;
 
 /** What is repeated to make a text. */
 const UNITS = [

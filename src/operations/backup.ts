@@ -46,6 +46,9 @@ export async function writeBackup(store: Store, clock: Clock, path: string, opti
   await writeAtomically(path, options, async (directory) => {
     const isCurrent = store.schema === SCHEMA_VERSION;
     const assertWhole = (file: string) => assertCopy(file, { decode: isCurrent }, DAMAGED);
+    // LMDB copies pages as they are, and follows what a damaged one says: that can end the process.
+    using _pinned = store.snapshot();
+    assertCopy(join(store.directory, DATA_FILE), { decode: false }, DAMAGED);
     try {
       await store.backup(directory);
     } catch (error) {
