@@ -147,7 +147,7 @@ function keyLookup({ store, clock, lastUses, settings }: AppDeps): KeyLookup {
 }
 
 function health({ store, vectors, version, durability, settings }: AppDeps, problemStatus: 200 | 503): Answer {
-  const problem = store.problem() ?? vectors.problem();
+  const problem = store.disk.problem() ?? vectors.problem();
   const [status, reason] = problem === undefined ? ["ready"] : ["degraded", problem];
   const body = toJson({ status, reason, version, durability, region: settings.values.region ?? undefined });
   return { status: problem === undefined ? 200 : problemStatus, body };

@@ -180,7 +180,7 @@ async function writeLastUses(lastUses: LastUses, store: Store, log: Log): Promis
   try {
     await lastUses.writeAll();
   } catch (error) {
-    if (!store.hasPanicked) log.error("could not write the last use of keys", { error: describeError(error) });
+    if (!store.disk.hasPanicked) log.error("could not write the last use of keys", { error: describeError(error) });
   }
 }
 

@@ -61,7 +61,7 @@ export async function serve(config: Config): Promise<number> {
   const listeners = await start(service, config, log);
   tellSystemd("READY=1");
 
-  const ended = await Promise.race([signal, service.store.panicked]);
+  const ended = await Promise.race([signal, service.store.disk.panicked]);
   if (ended === undefined) {
     const message = "a write of the store's meta page failed: the store can be neither read nor written before a new start; stopping";
     log.error(message, { exit_code: STORE_FAILED_EXIT_CODE });

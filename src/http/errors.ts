@@ -10,13 +10,13 @@ import { toJson, type JsonText } from "../lib/json.ts";
 export function apiErrorOf(thrown: unknown, store: FailingStore): ApiError {
   if (thrown instanceof ApiError) return thrown;
   return (
-    store.refusalOfRead(thrown) ??
+    store.disk.refusalOfRead(thrown) ??
     new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown })
   );
 }
 
 export interface FailingStore {
-  refusalOfRead(thrown: unknown): ApiError | undefined;
+  readonly disk: { refusalOfRead(thrown: unknown): ApiError | undefined };
 }
 
 export function statusOf(error: ApiError): number {

@@ -22,7 +22,6 @@ import { accessSync, chmodSync, constants, existsSync } from "node:fs";
 import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
-import { ApiError } from "../lib/errors.ts";
 import { BARE_ID_LENGTH, IdSource, NO_HOME, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { JsonText } from "../lib/json.ts";
@@ -30,7 +29,8 @@ import { systemReason } from "../lib/system-errors.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import type { Reader, Tx } from "./access.ts";
 import { createFiles, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.ts";
-import { diskReason, hasFreeSpace, isOfLmdb, isPanic, lmdbReason, unavailable } from "./disk-errors.ts";
+import { lmdbReason } from "./disk-errors.ts";
+import { DiskHealth } from "./disk-health.ts";
 import { clearUnsyncedMarker, hasUnsyncedMarker, setUnsyncedMarker, type Durability } from "./durability.ts";
 import { AFTER_ALL, KEY_ENCODER } from "./keys.ts";
 import { listRecords, type Listing } from "./list.ts";
@@ -69,12 +69,6 @@ interface QueuedCommit {
 /** More of them wait for the next transaction, so that requests are handled in between. */
 const COMMITS_PER_TRANSACTION = 128;
 
-const FREE_SPACE_CHECK_MS = 500;
-const NEARLY_FULL = "The disk is nearly full (less than 64 MiB free).";
-/** A commit that takes longer holds up all others: readiness fails. */
-const STALLED_COMMIT_SECONDS = 5;
-const PANIC = "The disk has failed; nothing can be read or written until Cairn is started again.";
-
 export class StoreError extends Error {
   override name = "StoreError";
 }
@@ -83,6 +77,8 @@ export class Store {
   /** Whether each work is run twice, and fails unless it writes the same again: for tests. */
   static runsWorksTwice = false;
   readonly directory: string;
+  /** Whether the disk takes changes, and why not. */
+  readonly disk: DiskHealth;
   readonly #clock: Clock;
   readonly #env: RootDatabase<string, string>;
   readonly #databases: Databases;
@@ -96,20 +92,13 @@ export class Store {
   #queue: QueuedCommit[] = [];
   /** Whether a transaction is under way, or about to begin. */
   #isScheduled = false;
-  #spaceCheckedAt = Number.NEGATIVE_INFINITY;
-  #hasRoom = true;
-  /** Why the last commit failed; undefined once one has succeeded. */
-  #writeProblem: string | undefined;
-  /** Transactions whose end is not known yet, oldest first: after a panic LMDB never tells. */
-  readonly #inFlight = new Set<{ startedAt: number; reject: (reason: unknown) => void }>();
-  #panic: ApiError | undefined;
-  readonly #panicked = Promise.withResolvers<void>();
   /** Called inside the transaction for every vector put or removed: no reader sees that yet, and the commit may still fail. */
   onVectorWritten: (id: string, isPut: boolean) => void = () => undefined;
 
   private constructor(directory: string, clock: Clock, durability: Durability, readOnly = false) {
     this.directory = directory;
     this.#clock = clock;
+    this.disk = new DiskHealth(directory, clock, () => this.#readSchema());
     const path = pathIn(directory);
     // Marked, a start must not trust pages that were never flushed, and a commit resolves before its flush.
     this.#isMarked = hasUnsyncedMarker(path) && !readOnly;
@@ -300,7 +289,7 @@ export class Store {
    *   it says that this is not known
    */
   async commit<Result>(home: Home, work: (tx: Tx) => Result): Promise<Result> {
-    this.#refuseWhatMustFail();
+    this.disk.assertTakesChanges();
     return new Promise<Result>((resolve, reject) => {
       this.#queue.push({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
       this.#scheduleTransaction();
@@ -352,7 +341,7 @@ export class Store {
    * @throws {ApiError} as `commit` does
    */
   async commitExclusive<Result>(work: (tx: Tx) => Result): Promise<Result> {
-    this.#refuseWhatMustFail();
+    this.disk.assertTakesChanges();
     let outcome: QueuedCommit["outcome"];
     try {
       await this.#transaction(() => {
@@ -373,84 +362,17 @@ export class Store {
 
   /** @throws {ApiError} when the disk refuses it; then nothing was written, unless LMDB panics: then that is not known */
   async #transaction(run: () => void): Promise<void> {
-    try {
-      await this.#untilPanic(this.#env.childTransaction(run));
+    await this.disk.watch(async () => {
+      await this.#env.childTransaction(run);
       if (this.#flushesLater) await this.#env.flushed;
-      this.#writeProblem = undefined;
-    } catch (error) {
-      if (error instanceof ApiError) throw error;
-      // The reason arrives in a promise of its own, which would end the process if nobody listened.
-      const cause: unknown = await Promise.resolve((error as { commitError?: unknown }).commitError).then(
-        () => error,
-        (reason: unknown) => reason,
-      );
-      this.#spaceCheckedAt = Number.NEGATIVE_INFINITY;
-      const reason = diskReason(cause, this.directory);
-      if (isOfLmdb(cause)) {
-        this.#writeProblem = reason;
-        this.#lookForPanic();
-      }
-      if (this.hasPanicked) throw outcomeUnknown(PANIC, cause);
-      // Others may see it by now: only its flush may have failed.
-      throw this.#isMarked ? outcomeUnknown(`${reason} Reading still works.`, cause) : unavailable(reason, cause);
-    }
-  }
-
-  #untilPanic<Result>(promise: Promise<Result>): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      const transaction = { startedAt: this.#clock.elapsed(), reject };
-      this.#inFlight.add(transaction);
-      void promise.then(resolve, reject).finally(() => this.#inFlight.delete(transaction));
-    });
-  }
-
-  /** Whether LMDB can do nothing more in this process: it has to end. */
-  get hasPanicked(): boolean {
-    return this.#panic !== undefined;
-  }
-
-  /** Resolves when it has. */
-  get panicked(): Promise<void> {
-    return this.#panicked.promise;
+      // Marked, others may see it by now: only its flush may have failed.
+    }, this.#isMarked);
   }
 
   /** Reads what every store has, as it is now: only a read tells that LMDB has panicked. */
-  #lookForPanic(): void {
-    try {
-      this.#env.resetReadTxn();
-      this.latest.get(meta, "schema");
-    } catch (error) {
-      this.#panicIf(error);
-    }
-  }
-
-  #panicIf(error: unknown): void {
-    if (this.#panic !== undefined || !isPanic(error)) return;
-    this.#panic = new ApiError("service_unavailable", `${PANIC} Nothing was changed.`, { cause: error });
-    for (const { reject } of this.#inFlight) reject(outcomeUnknown(PANIC, error));
-    this.#panicked.resolve();
-  }
-
-  /** Why reads or commits fail at present, as far as that is known; a full disk is looked for. */
-  problem(): string | undefined {
-    if (this.#panic !== undefined) return PANIC;
-    try {
-      this.latest.get(meta, "schema");
-    } catch (error) {
-      const refused = this.refusalOfRead(error);
-      return this.hasPanicked ? PANIC : (refused ?? (error as Error)).message;
-    }
-    const [oldest] = this.#inFlight;
-    const seconds = oldest === undefined ? 0 : Math.floor((this.#clock.elapsed() - oldest.startedAt) / 1000);
-    if (seconds >= STALLED_COMMIT_SECONDS) return `A change has been waiting for the disk for ${seconds} s.`;
-    return this.#isNearlyFull() ? NEARLY_FULL : this.#writeProblem;
-  }
-
-  /** The answer when LMDB threw this from a read; undefined when it did not. */
-  refusalOfRead(error: unknown): ApiError | undefined {
-    if (!isOfLmdb(error)) return undefined;
-    this.#panicIf(error);
-    return this.#panic ?? new ApiError("service_unavailable", "The store cannot be read.", { cause: error });
+  #readSchema(): void {
+    this.#env.resetReadTxn();
+    this.latest.get(meta, "schema");
   }
 
   /** Commits what is there already. @throws {ApiError} as `commit` does */
@@ -517,26 +439,6 @@ export class Store {
   async close(): Promise<void> {
     await this.#env.close();
   }
-
-  #refuseWhatMustFail(): void {
-    if (this.#panic !== undefined) throw this.#panic;
-    if (this.#isNearlyFull()) throw unavailable(NEARLY_FULL);
-  }
-
-  #isNearlyFull(): boolean {
-    const now = this.#clock.elapsed();
-    if (now - this.#spaceCheckedAt >= FREE_SPACE_CHECK_MS) {
-      this.#spaceCheckedAt = now;
-      this.#hasRoom = hasFreeSpace(this.directory);
-    }
-    return !this.#hasRoom;
-  }
-}
-
-/** The answer to a change whose commit failed too late to say that nothing of it is there. */
-function outcomeUnknown(reason: string, cause: unknown): ApiError {
-  const advice = "It is not known whether the change was kept: send it again with the same Idempotency-Key.";
-  return new ApiError("service_unavailable", `${reason} ${advice}`, { cause });
 }
 
 /** What is read of a table that is not there. */
