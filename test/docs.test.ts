@@ -91,7 +91,7 @@ test("every operation has a name of its own, which generated clients can rely on
   const names = Array.from(byTag, ([tag, group]) => [tag, group.map(({ operation }) => operation.operationId).join(" ")]);
   expect(Object.fromEntries(names)).toEqual({
     Sessions:
-      "createSession listSessions getSession updateSession deleteSession updateState rollBackSession forkSession listVersions getVersion",
+      "createSession listSessions getSession updateSession deleteSession updateState getState patchState rollBackSession forkSession listVersions getVersion",
     Turns: "addTurn listTurns getTurn",
     Memories: "addMemory listMemories searchMemories getMemory updateMemory deleteMemory",
     Context: "getContext",

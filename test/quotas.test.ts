@@ -97,6 +97,7 @@ test("beyond max_store_bytes records are refused and what makes room is not, unt
   const refused: [string, string, unknown][] = [
     ["POST", "/v1/sessions", { agent_id: "agent" }],
     ["POST", `${path}/state`, { state: {} }],
+    ["PATCH", `${path}/state`, { state: { step: 1 } }],
     ["POST", `${path}/rollback`, { version: 0 }],
     ["POST", `${path}/fork`, {}],
     ["POST", `${path}/turns`, turn],
@@ -114,6 +115,7 @@ test("beyond max_store_bytes records are refused and what makes room is not, unt
   const allowed: [string, string, unknown?][] = [
     ["GET", path],
     ["POST", `${path}/context`, {}],
+    ["PATCH", `${path}/state`, { state: {} }],
     ["PATCH", path, { metadata: {} }],
     ["PATCH", `/v1/sessions/${session.id}`, { metadata: { note: null } }],
     ["PATCH", path, { ttl_seconds: 3_600 }],

@@ -29,6 +29,8 @@ const LIMITED: Record<string, string> = {
   "MemorySearch.tags[]": "1 to 128",
   "MemorySearch.threshold": "0 to 1, default 0.7",
   "MemorySearch.type": "1 to 64",
+  "MemorySearch.types": "0 to 64",
+  "MemorySearch.types[]": "1 to 64",
   "MemorySearch.user_id": "1 to 256",
   "NewApiKey.name": "1 to 256",
   "NewApiKey.rate_limit.burst": "1 to 1000000000",

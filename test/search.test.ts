@@ -102,7 +102,7 @@ test("nothing below the threshold is found: 0.7 unless another is asked for", as
   expect([await search({}), await search({ threshold: null })]).toEqual([standard, standard]);
 });
 
-test("filters combine with AND, tags with OR among themselves; without any, all memories are searched", async () => {
+test("filters combine with AND, types and tags with OR among themselves; without any, all memories are searched", async () => {
   await using cairn = await startCairn();
   const ada = await cairn.createSession({ user_id: "ada" });
   const adaAgain = await cairn.createSession({ user_id: "ada" });
@@ -121,6 +121,10 @@ test("filters combine with AND, tags with OR among themselves; without any, all 
     [{ user_id: "ada" }, [b, a]],
     [{ user_id: "nobody" }, []],
     [{ type: "fact" }, [d, c, a]],
+    [{ types: ["fact", "event"] }, [d, c, b, a]],
+    [{ types: ["event", "event", "none"] }, [b]],
+    [{ types: [] }, [d, c, b, a]],
+    [{ types: ["fact", "event"], type: "fact", user_id: "ada" }, [a]],
     [{ tags: ["x"] }, [b, a]],
     [{ tags: ["x", "y"] }, [c, b, a]],
     [{ tags: ["y", "none"] }, [c, b]],

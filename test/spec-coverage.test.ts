@@ -18,6 +18,7 @@ const BODY_LIMITS = [
   "agentIdLengthMax",
   "userIdLengthMax",
   "memoryTypeLengthMax",
+  "memoryTypesMax",
   "tagLengthMax",
   "tagsMax",
   "reasonLengthMax",

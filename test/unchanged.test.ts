@@ -45,6 +45,18 @@ test("a PATCH of a session that changes nothing is answered with the session and
   expect(await cairn.traces(session.id, "session.updated")).toHaveLength(2);
 });
 
+test("a PATCH of a state that changes nothing is answered with the state and writes nothing", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession({ initial_state: METADATA });
+  await expectUnchanged(cairn, `/v1/sessions/${session.id}/state`, [
+    { state: METADATA },
+    { state: {} },
+    { state: { nested: { b: [1, 2], a: 1 } }, reasoning: "Nothing." },
+    { state: { unknown: null }, expected_version: 0 },
+  ]);
+  expect(await cairn.traces(session.id, "state.updated")).toEqual([]);
+});
+
 test("a PATCH of a memory that changes nothing is answered with the memory and writes nothing", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();

@@ -77,7 +77,7 @@ test("a rollback to a version that does not exist is 404 version_not_found, and 
   expect(await cairn.traces(id, "state.rolled_back")).toEqual([]);
 });
 
-test("expected_version lets an update or rollback through only from that version; otherwise 409 version_conflict and nothing changes", async () => {
+test("expected_version lets an update, a PATCH or a rollback through only from that version; otherwise 409 version_conflict and nothing changes", async () => {
   await using cairn = await startCairn();
   const { id } = await cairn.createSession({ initial_state: { step: 0 } });
   expect(await cairn.setState(id, { step: 1 }, { expected_version: 0 })).toMatchObject({ state_version: 1 });
@@ -86,6 +86,7 @@ test("expected_version lets an update or rollback through only from that version
   for (const request of [
     () => cairn.post(`/v1/sessions/${id}/state`, { state: { step: 9 }, expected_version: 1 }),
     () => cairn.post(`/v1/sessions/${id}/rollback`, { version: 0, expected_version: 1 }),
+    () => cairn.patch(`/v1/sessions/${id}/state`, { state: { step: 9 }, expected_version: 1 }),
   ]) {
     const message = `Session ${id} is at version 2, not 1. Nothing was changed.`;
     expect(errorOf(await request())).toEqual({ status: 409, code: "version_conflict", message, param: "expected_version" });
@@ -140,4 +141,71 @@ test("a version is read with its state, which no later change touches", async ()
     { object: "version", version: 1, created_at, reasoning: "One more.", actor, source: "update", state: { cart: { tea: 2 } } },
     { object: "version", version: 2, created_at, actor, source: "rollback", state: { cart: { tea: 1 } } },
   ]);
+});
+
+test("the state is read by itself, with when the session and its version were made", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ initial_state: { step: 0 } });
+  cairn.clock.advance({ seconds: 1 });
+  await cairn.setState(id, { step: 1 });
+  cairn.clock.advance({ seconds: 1 });
+  await cairn.addTurn(id);
+  const state = { object: "state", session_id: id, version: 1, state: { step: 1 } };
+  const times = { created_at: "2026-05-07T08:00:00.000Z", updated_at: "2026-05-07T08:00:01.000Z" };
+  expect(await cairn.ok(cairn.get(`/v1/sessions/${id}/state`))).toEqual({ ...state, ...times });
+});
+
+test("a PATCH of the state changes the keys it names, a null removing one, and makes one version with its trace", async () => {
+  await using cairn = await startCairn();
+  const before = JSON.parse('{"step":0,"cart":["tea"],"gone":1,"__proto__":{"a":1}}') as object;
+  const { id } = await cairn.createSession({ initial_state: before });
+  cairn.clock.advance({ seconds: 1 });
+  const raw = '{"state":{"step":1,"cart":{"tea":2},"gone":null,"never":null,"constructor":2},"reasoning":"The order came in."}';
+  const patched = await cairn.request("PATCH", `/v1/sessions/${id}/state`, { raw, headers: { "content-type": "application/json" } });
+  const state = JSON.parse('{"step":1,"cart":{"tea":2},"__proto__":{"a":1},"constructor":2}') as object;
+  expect(patched.status).toBe(200);
+  expect(patched.body).toMatchObject({ object: "state", session_id: id, version: 1, updated_at: "2026-05-07T08:00:01.000Z" });
+  expect(JSON.stringify(patched.body.state)).toBe(JSON.stringify(state));
+  expect(await cairn.ok(cairn.get(`/v1/sessions/${id}/state`))).toEqual(patched.body);
+  expect(await cairn.session(id)).toMatchObject({ state_version: 1, updated_at: "2026-05-07T08:00:01.000Z" });
+  const [version] = await cairn.list(`/v1/sessions/${id}/versions`);
+  expect(version).toMatchObject({ version: 1, source: "update", reasoning: "The order came in." });
+  const traces = await cairn.traces(id, "state.updated");
+  expect(traces.map(({ details }) => details)).toEqual([
+    {
+      reasoning: "The order came in.",
+      state_diff: {
+        added: { constructor: 2 },
+        removed: { gone: 1 },
+        modified: { step: { from: 0, to: 1 }, cart: { from: ["tea"], to: { tea: 2 } } },
+      },
+      version: 1,
+    },
+  ]);
+});
+
+test("of many PATCHes of one state at once each changes its own key, in a version of its own", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const patched = await Promise.all(
+    Array.from({ length: 50 }, (_, i) => cairn.ok(cairn.patch(`/v1/sessions/${id}/state`, { state: { [`k${i}`]: i } }))),
+  );
+  expect(patched.map(({ version }) => version).toSorted((a, b) => a - b)).toEqual(Array.from({ length: 50 }, (_, i) => i + 1));
+  const { state } = await cairn.session(id);
+  expect(state).toEqual(Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`k${i}`, i])));
+});
+
+test("a state cannot be patched beyond what a body can bring, and one that is larger already can be made smaller", async () => {
+  await using cairn = await startCairn({ environment: { max_body_bytes: 4_096 } });
+  const { id } = await cairn.createSession({ initial_state: { a: "x".repeat(2_000) } });
+  const path = `/v1/sessions/${id}/state`;
+  const before = await cairn.ok(cairn.get(path));
+  const message = "The state must be at most 4096 bytes of JSON; merged it would have 5015.";
+  const refused = await cairn.patch(path, { state: { b: "é".repeat(1_500) } });
+  expect(errorOf(refused)).toEqual({ status: 413, code: "payload_too_large", message, param: "state" });
+  expect(await cairn.ok(cairn.get(path))).toEqual(before);
+  await cairn.ok(cairn.patch(path, { state: { b: "x".repeat(2_081) } }));
+  expect(errorOf(await cairn.patch(path, { state: { b: "x".repeat(2_082) } }))).toMatchObject({ status: 413, param: "state" });
+  await cairn.ok(cairn.patch("/v1/settings", { max_body_bytes: 1_024 }));
+  expect(await cairn.ok(cairn.patch(path, { state: { b: null } }))).toMatchObject({ state: { a: "x".repeat(2_000) }, version: 2 });
 });

@@ -463,8 +463,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a diff is against another state than the one that is replaced",
     file: "src/sessions/versions.ts",
-    find: "const before = JSON.parse(readState(tx, session.key, current))",
-    replace: "const before = JSON.parse(readState(tx, session.key, Math.max(0, current - 1)))",
+    find: "return JSON.parse(readState(reader, key, row.version)) as JsonObject;",
+    replace: "return JSON.parse(readState(reader, key, Math.max(0, row.version - 1))) as JsonObject;",
+    tests: [VERSIONS],
+  },
+  {
+    breaks: "a state grows for ever, a body at a time",
+    file: "src/sessions/versions.ts",
+    find: "if (bytes > bytesMax && bytes > Buffer.byteLength(before)) {",
+    replace: "if (bytes > bytesMax * bytesMax && bytes > Buffer.byteLength(before)) {",
     tests: [VERSIONS],
   },
   {

@@ -1,5 +1,5 @@
 /**
- * Reads a query string by its schema: integers and booleans where the schema has these, texts as they are.
+ * Reads a query string by its schema: numbers and booleans where the schema has these, texts as they are.
  *
  * @module
  */
@@ -8,6 +8,8 @@ import { ApiError } from "../lib/errors.ts";
 
 /** A plain decimal integer; anything else stays text, which the schema then refuses. */
 const INTEGER = /^-?\d{1,15}$/;
+/** The same with decimals: `0.7`. */
+const DECIMAL = /^-?\d{1,15}(\.\d{1,15})?$/;
 
 /** In a query a plus is a space: `+02:00` that was not escaped is still read as an offset. */
 const UNESCAPED_OFFSET = /(T.*) (\d\d(?::?\d\d)?)$/i;
@@ -70,6 +72,7 @@ export function refuseForeignFilter(
 function valueOf(text: string, property: TSchema): string | number | boolean {
   if (property["type"] === "boolean" && (text === "true" || text === "false")) return text === "true";
   if (property["type"] === "integer" && INTEGER.test(text)) return Number(text);
+  if (property["type"] === "number" && DECIMAL.test(text)) return Number(text);
   const isTime = property["format"] === "date-time" && text.length <= TIME_LENGTH_MAX;
   return isTime ? text.replace(UNESCAPED_OFFSET, "$1+$2") : text;
 }

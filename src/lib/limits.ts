@@ -42,6 +42,8 @@ export const LIMITS = {
   userIdLengthMax: 256,
   memoryContentLengthMax: 10_000,
   memoryTypeLengthMax: 64,
+  /** Types that one search looks for. */
+  memoryTypesMax: 64,
   tagLengthMax: 128,
   tagsMax: 64,
   reasonLengthMax: 10_000,

@@ -201,6 +201,8 @@ export interface MemoryFilter {
   userId?: string | undefined;
   type?: string | undefined;
   /** Any of them. */
+  types?: readonly string[] | undefined;
+  /** Any of them. */
   tags?: readonly string[] | undefined;
 }
 
@@ -211,6 +213,7 @@ export function memoryPostings(reader: Reader, filter: MemoryFilter): Filter {
   if (filter.sessionId !== undefined) postings.push(posting(bySession, liveSession(reader, filter.sessionId).key));
   if (filter.userId !== undefined) postings.push(posting(byUser, hashKey(filter.userId)));
   if (filter.type !== undefined) postings.push(posting(byType, hashKey(filter.type)));
+  if (filter.types !== undefined && filter.types.length > 0) postings.push(posting(byType, ...filter.types.map(hashKey)));
   if (filter.tags !== undefined && filter.tags.length > 0) postings.push(posting(byTag, ...filter.tags.map(hashKey)));
   return postings;
 }

@@ -27,7 +27,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
     }),
     memories.post("/v1/memory/search", {
       summary: "Search memories",
-      description: "Finds memories by meaning and by words. Filters combine with AND, tags with OR among themselves.",
+      description: "Finds memories by meaning and by words. Filters combine with AND, tags and types with OR among themselves.",
       scope: "read",
       body: Search,
       response: SearchAnswer,

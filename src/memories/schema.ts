@@ -119,6 +119,12 @@ export const Search = Type.Object(
     session_id: Type.Optional(SessionFilter),
     user_id: Type.Optional(UserId),
     type: Type.Optional(OfType),
+    types: Type.Optional(
+      Type.Array(Text(1, LIMITS.memoryTypeLengthMax), {
+        maxItems: LIMITS.memoryTypesMax,
+        description: "Memories of ANY of these types; an empty array is no filter.",
+      }),
+    ),
     tags: Type.Optional(Tags("Memories with ANY of them.")),
     limit: Limit(LIMITS.searchMax, LIMITS.searchDefault),
     threshold: Default(

@@ -14,13 +14,15 @@ import {
   Session,
   SESSION_FILTER,
   SessionChanges,
+  SessionState,
+  StateChanges,
   StateUpdate,
   StateVersion,
   VERSION_LIST_EXAMPLE,
   VersionNumber,
 } from "./schema.ts";
 import { createSession, deleteSession, forkSession, getSession, listSessions, updateSession } from "./sessions.ts";
-import { getVersion, listVersions, rollbackSession, updateState } from "./versions.ts";
+import { getState, getVersion, listVersions, patchState, rollbackSession, updateState } from "./versions.ts";
 
 const sessions = endpointGroup({
   name: "Sessions",
@@ -72,6 +74,22 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
       errors: ["version_conflict"],
       example: { state: { step: 1 }, state_version: 1 },
       run: ({ params, body, caller }) => updateState(deps, caller, params.session_id, body),
+    }),
+    sessions.get(`${session}/state`, {
+      summary: "Get the state",
+      response: SessionState,
+      run: ({ params }) => getState(deps, params.session_id),
+    }),
+    sessions.patch(`${session}/state`, {
+      summary: "Patch the state",
+      description:
+        "Changes some keys of the state and makes a new version, in one step: of several callers at the same time none undoes what another " +
+        "did to another key. What changes nothing makes no version. A state that would become larger than a body can be is 413 " +
+        "`payload_too_large`.",
+      body: StateChanges,
+      response: SessionState,
+      errors: ["version_conflict"],
+      run: ({ params, body, caller }) => patchState(deps, caller, params.session_id, body),
     }),
     sessions.post(`${session}/rollback`, {
       summary: "Roll back a session",

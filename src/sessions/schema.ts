@@ -53,6 +53,18 @@ export const StateVersion = Type.Object(
   { title: "StateVersion", description: "A version of a session's state." },
 );
 
+export const SessionState = Type.Object(
+  {
+    object: Type.Literal("state"),
+    session_id: RecordId("sess", "The session."),
+    version: Type.Integer({ description: "Version of `state`; 0 is the initial state.", examples: [1] }),
+    state: State("The current state.", 1),
+    created_at: Timestamp("When the session was created."),
+    updated_at: Timestamp("When this version was made."),
+  },
+  { title: "State", description: "The current state of a session." },
+);
+
 export const NewSession = Type.Object(
   {
     agent_id: AgentId,
@@ -88,6 +100,14 @@ export const StateUpdate = Type.Object(
     expected_version: Type.Optional(ExpectedVersion),
   },
   { title: "StateUpdate", description: "A new state." },
+);
+
+export const StateChanges = Type.Object(
+  {
+    ...StateUpdate.properties,
+    state: State("Laid over the current state, key by key at the top level; a null removes the key.", 1),
+  },
+  { title: "StateChanges", description: "Keys of the state to change; the others stay." },
 );
 
 export const Rollback = Type.Object(

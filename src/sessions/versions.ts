@@ -8,7 +8,7 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { homeOf, type BareId } from "../lib/ids.ts";
-import { jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { jsonWith, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { invariant } from "../lib/invariant.ts";
 import { toIso } from "../lib/time.ts";
 import { fromBase62 } from "../lib/base62.ts";
@@ -17,7 +17,7 @@ import { pageOf, rowsOf } from "../storage/page.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { sessions, states, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
 import { commitFor, record, type Caller, type Quotas, type Deps, type TraceEntry } from "../traces/record.ts";
-import { diffObjects } from "./diff.ts";
+import { diffObjects, isEmptyDiff, type Diff } from "./diff.ts";
 import { laterOf, liveSession, sessionJson, type LiveSession } from "./live-session.ts";
 
 export function addVersion(tx: Tx, session: BareId, version: number, row: VersionRow): void {
@@ -77,18 +77,70 @@ export function updateState(deps: Deps, caller: Caller, id: string, update: Stat
   return commitFor(deps, caller, homeOf(id), (tx) => {
     const session = liveSession(tx, id);
     refuseOtherVersion(session, update.expectedVersion);
-    const { version: current } = session.row;
-    const before = JSON.parse(readState(tx, session.key, current)) as JsonObject;
-    return changeState(tx, deps, caller, session, {
-      body,
-      source: "update",
-      reasoning: update.reasoning,
-      trace: (version) => ({
-        action: "state.updated",
-        details: toJson({ reasoning: update.reasoning, state_diff: diffObjects(before, update.state), version }),
-      }),
-    });
+    const difference = diffObjects(currentState(tx, session), update.state);
+    return changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning));
   });
+}
+
+/**
+ * Lays keys over the state, a null removing one, as a new version. What changes nothing makes none. The state is read where it is
+ * changed, so that of two callers at the same time neither undoes what the other one did to another key.
+ *
+ * @throws {ApiError} `payload_too_large` when the merged state would be more than a body can bring
+ */
+export function patchState(deps: Deps, caller: Caller, id: string, update: StateUpdate): Promise<JsonText> {
+  return commitFor(deps, caller, homeOf(id), (tx) => {
+    const session = liveSession(tx, id);
+    refuseOtherVersion(session, update.expectedVersion);
+    const before = currentState(tx, session);
+    const state = mergeObjects(before, update.state);
+    const difference = diffObjects(before, state);
+    if (!isEmptyDiff(difference)) {
+      deps.quotas?.refuseGrowth();
+      const body = toJson(state);
+      if (deps.quotas !== undefined) refuseLargeState(body, toJson(before), deps.quotas.stateBytesMax);
+      changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning));
+    }
+    return stateJson(tx, liveSession(tx, id));
+  });
+}
+
+function currentState(reader: Reader, { key, row }: LiveSession): JsonObject {
+  return JSON.parse(readState(reader, key, row.version)) as JsonObject;
+}
+
+/** Merging adds to what is there: without a limit a state could grow for ever, a body at a time. What makes it smaller is taken. */
+function refuseLargeState(state: JsonText, before: JsonText, bytesMax: number): void {
+  const bytes = Buffer.byteLength(state);
+  if (bytes > bytesMax && bytes > Buffer.byteLength(before)) {
+    throw new ApiError("payload_too_large", `The state must be at most ${bytesMax} bytes of JSON; merged it would have ${bytes}.`, {
+      param: "state",
+    });
+  }
+}
+
+function updatedVersion(body: JsonText, difference: Diff, reasoning: string | undefined): NewVersion {
+  return {
+    body,
+    source: "update",
+    reasoning,
+    trace: (version) => ({ action: "state.updated", details: toJson({ reasoning, state_diff: difference, version }) }),
+  };
+}
+
+export function getState({ store }: Deps, id: string): JsonText {
+  return store.read((reader) => stateJson(reader, liveSession(reader, id)));
+}
+
+/** The current state by itself. */
+function stateJson(reader: Reader, { id, key, row }: LiveSession): JsonText {
+  const version = reader.get(versions, versionKey(key, row.version));
+  invariant(version !== undefined, "a session without the state of its version");
+  return jsonWith(
+    { object: "state", session_id: id, version: row.version },
+    { state: version.body },
+    { created_at: toIso(row.createdAt), updated_at: toIso(version.createdAt) },
+  );
 }
 
 export interface Rollback {

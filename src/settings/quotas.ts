@@ -16,15 +16,17 @@ const CHECK_MS = 500;
 /** Between two checks at least this much is written, unless the time for one has come: a check reads a page of every table. */
 const CHECK_BYTES_MIN = 256 * 1024;
 
+type QuotaValues = Pick<SettingValues, "max_store_bytes" | "state_versions_kept" | "max_body_bytes">;
+
 export class StoreQuotas implements Quotas {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #values: () => Pick<SettingValues, "max_store_bytes" | "state_versions_kept">;
+  readonly #values: () => QuotaValues;
   #checkedAt = Number.NEGATIVE_INFINITY;
   #checkAtBytesWritten = 0;
   #bytesUsed = 0;
 
-  constructor(store: Store, clock: Clock, values: () => Pick<SettingValues, "max_store_bytes" | "state_versions_kept">) {
+  constructor(store: Store, clock: Clock, values: () => QuotaValues) {
     this.#store = store;
     this.#clock = clock;
     this.#values = values;
@@ -32,6 +34,11 @@ export class StoreQuotas implements Quotas {
 
   get versionsKept(): number {
     return this.#values().state_versions_kept;
+  }
+
+  /** As much as a body can bring at once. */
+  get stateBytesMax(): number {
+    return this.#values().max_body_bytes;
   }
 
   refuseGrowth(): void {

@@ -24,6 +24,8 @@ export interface Quotas {
   refuseGrowth(): void;
   /** How many of the newest versions of a session's state are kept; version 0 is kept besides. */
   readonly versionsKept: number;
+  /** How large a state can become that is changed a part at a time. */
+  readonly stateBytesMax: number;
 }
 
 /** What every operation on records is given. */

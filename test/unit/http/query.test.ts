@@ -5,6 +5,7 @@ import { Timestamp } from "../../../src/http/types.ts";
 
 const SCHEMA = Type.Object({
   limit: Type.Integer(),
+  threshold: Type.Number(),
   tags: Type.Array(Type.String()),
   user_id: Type.String(),
   created_after: Timestamp("A time."),
@@ -20,6 +21,11 @@ const cases: { query: string; read: Record<string, unknown> }[] = [
   ...["", "5.0", "1e1", "0x10", "+5", "%2B5", " 5", "5 ", "٥", "1_000", "Infinity", "NaN", "null", "9".repeat(16)].map((text) => ({
     query: `?limit=${text}`,
     read: { limit: decodeURIComponent(text.replace("+", " ")) },
+  })),
+  ...["0.7", "1", "-0.25", "007.50"].map((text) => ({ query: `?threshold=${text}`, read: { threshold: Number(text) } })),
+  ...["", ".5", "5.", "1e-1", "0x1", "0,7", "1.2.3", "NaN", "-", `0.${"1".repeat(16)}`].map((text) => ({
+    query: `?threshold=${text}`,
+    read: { threshold: text },
   })),
   // A number only where a number is meant.
   { query: "?user_id=5", read: { user_id: "5" } },
