@@ -24,6 +24,8 @@ export interface ExecutableOptions {
   logLevel: string;
   /** The file that its log goes to. */
   log: string;
+  /** Variables besides the admin key. */
+  environment?: Record<string, string>;
 }
 
 /** Milliseconds of processor time that all threads of a process have used, to 10 ms. */
@@ -53,7 +55,7 @@ export class Executable {
     const startedAt = performance.now();
     const args = ["serve", "--port", "0", "--data-dir", options.dataDirectory, "--log-level", options.logLevel];
     const child = Bun.spawn([options.binary, ...args], {
-      env: { CAIRN_API_KEY: ADMIN_KEY },
+      env: { CAIRN_API_KEY: ADMIN_KEY, ...options.environment },
       stdin: "ignore",
       stdout: "pipe",
       stderr: Bun.file(options.log),
@@ -82,6 +84,12 @@ export class Executable {
     const { key } = (await response.json()) as { key?: string };
     if (key === undefined) throw new Failure(`No key could be made: ${response.status}.`);
     return key;
+  }
+
+  /** Settings as `GET /v1/settings` answers them. */
+  async settings(): Promise<{ embedding: { relevant_cosine: number | null } }> {
+    const response = await fetch(`${this.url}/v1/settings`, { headers: { "X-API-Key": ADMIN_KEY } });
+    return (await response.json()) as Awaited<ReturnType<Executable["settings"]>>;
   }
 
   get pid(): number {

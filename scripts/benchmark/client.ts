@@ -5,7 +5,8 @@
  */
 import { obey } from "./child.ts";
 import { Connection } from "./connection.ts";
-import { Stopwatch, type Run } from "./timing.ts";
+import { load } from "./load.ts";
+import type { Run } from "./timing.ts";
 import { OPERATIONS, createSession, encodeRequest, filling, type OperationName } from "./workload.ts";
 
 export type ClientOrder =
@@ -59,37 +60,12 @@ async function sample({ port, operation }: Extract<ClientOrder, { kind: "sample"
   return bodies;
 }
 
-async function load({ port, operation, concurrency, seconds }: Extract<ClientOrder, { kind: "load" }>): Promise<Run> {
+async function loadOf({ port, operation, concurrency, seconds }: Extract<ClientOrder, { kind: "load" }>): Promise<Run> {
   const requests = requestsOf(operation);
-  const connections = await Promise.all(Array.from({ length: concurrency }, () => Connection.open(port)));
-  const watch = new Stopwatch(seconds);
-  await Promise.all(
-    connections.map((connection, lane) => drive(connection, requests, Math.floor((lane * requests.length) / concurrency), watch)),
-  );
-  for (const connection of connections) connection.close();
-  return watch.result();
-}
-
-/** Asks from `start` on, in turn, until the time is over. No promise for each request: that would be measured too. */
-function drive(connection: Connection, requests: Uint8Array[][], start: number, watch: Stopwatch): Promise<void> {
-  return new Promise((resolve) => {
-    let at = start;
-    const begin = () => {
-      const steps = requests[at] as Uint8Array[];
-      at = (at + 1) % requests.length;
-      const beganAt = performance.now();
-      let step = 0;
-      const answered = (status: number) => {
-        if (status < 200 || status > 299) watch.errors++;
-        if (status === 0) return resolve();
-        if (++step < steps.length) return connection.ask(steps[step] as Uint8Array, answered);
-        if (watch.lap(beganAt)) begin();
-        else resolve();
-      };
-      connection.ask(steps[0] as Uint8Array, answered);
-    };
-    begin();
+  return load(port, concurrency, seconds, (connection) => {
+    let at = Math.floor((connection * requests.length) / concurrency) - 1;
+    return () => requests[(at = (at + 1) % requests.length)]!;
   });
 }
 
-obey((order: ClientOrder) => (order.kind === "fill" ? fill(order) : order.kind === "sample" ? sample(order) : load(order)));
+obey((order: ClientOrder) => (order.kind === "fill" ? fill(order) : order.kind === "sample" ? sample(order) : loadOf(order)));

@@ -17,6 +17,7 @@ import type { CommitsOrder, CommitsResult } from "./commits.ts";
 import type { EchoOrder } from "./echo.ts";
 import type { EmbeddingCost, EmbeddingOrder } from "./embedding.ts";
 import type { Neighbours, NeighboursOrder, NeighboursResult } from "./neighbours.ts";
+import { measureRecall } from "./recall.ts";
 import { printReport, type Measured, type Report } from "./report.ts";
 import { median, type Costed, type Run } from "./timing.ts";
 import { MEMORIES_PER_SESSION, OPERATIONS, OPERATION_NAMES, TURNS_PER_SESSION, question, type OperationName } from "./workload.ts";
@@ -34,6 +35,8 @@ const HELP = `scripts/bench: measures Cairn against the limits of this machine
   --binary FILE            another executable (dist/cairn)
   --log-level LEVEL        of the server: info writes a line for each request (error)
   --json                   everything as JSON on standard output
+
+scripts/bench recall measures what searches find, and what they cost as the store grows: scripts/bench recall --help
 `;
 
 const root = dirname(dirname(import.meta.dir));
@@ -280,6 +283,7 @@ function say(line: string): void {
 }
 
 await runScript(async () => {
+  if (Bun.argv[2] === "recall") return measureRecall(Bun.argv.slice(3));
   const options = readOptions();
   if (options === undefined) return console.log(HELP);
   await using bench = new Bench(options);

@@ -60,14 +60,14 @@ export function printReport(report: Report): string {
       .join("; ")}`,
     ...recalls(report),
     "",
-    ...table([COLUMNS, ...report.measured.map(row)]),
+    ...printTable([COLUMNS, ...report.measured.map(row)]),
     "",
     "HTTP   share of what a bare Bun.serve does that answers the same bytes; CPU: how many times its processor time for one",
     "disk   share of what lmdb-js alone commits of the same bytes, as many at once; CPU and p50: how many times its",
     "graph  share of what hnswlib alone answers, one at a time, searching as widely as it has to for that recall",
     ...(report.embedding.length === 0
       ? []
-      : ["", ...table([["embedding", "µs", "", "µs", "ratio"], ...report.embedding.map(embeddingRow)])]),
+      : ["", ...printTable([["embedding", "µs", "", "µs", "ratio"], ...report.embedding.map(embeddingRow)])]),
   ].join("\n");
 }
 
@@ -109,7 +109,7 @@ function whole(number: number): string {
 }
 
 /** The first column to the left, the others to the right. */
-function table(rows: readonly (readonly string[])[]): string[] {
+export function printTable(rows: readonly (readonly string[])[]): string[] {
   const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((cells) => cells[column]?.length ?? 0)));
   return rows.map((cells) =>
     cells.map((cell, column) => (column === 0 ? cell.padEnd(widths[0] ?? 0) : cell.padStart(widths[column] ?? 0))).join("  "),

@@ -1,0 +1,37 @@
+/**
+ * The filters that searches are measured with, from one memory in ten thousand to all of them.
+ *
+ * @module
+ */
+
+/** Of these each memory passes by chance: what a filter has to do with a question is nothing. */
+export const SHARES = { all: 1, "50 %": 0.5, "10 %": 0.1, "1 %": 0.01, "0.1 %": 0.001, "0.01 %": 0.0001 } as const;
+
+/** `topics`: the texts of a hundredth of all topics, which hardly ever are what is asked about; `user`: those of one user. */
+export const FILTER_NAMES = [...(Object.keys(SHARES) as (keyof typeof SHARES)[]), "topics", "user"] as const;
+export type FilterName = (typeof FILTER_NAMES)[number];
+
+const TOPIC_GROUPS = 100;
+
+/** A question, with the user and the group of topics that it is asked with where the filter is one of those. */
+export interface Asked {
+  query: string;
+  user: number;
+  group: string;
+}
+
+export function tagOf(name: FilterName): string {
+  return `share ${name}`;
+}
+
+/** The tag of texts of this topic; empty for a text without one. */
+export function groupOf(topic: number): string {
+  return topic === -1 ? "" : `topics ${topic % TOPIC_GROUPS}`;
+}
+
+/** What a search is asked with besides its query. */
+export function filterOf(name: FilterName, { user, group }: Asked): Record<string, unknown> {
+  if (name === "all") return {};
+  if (name === "user") return { user_id: `user-${user}` };
+  return { tags: [name === "topics" ? group : tagOf(name)] };
+}
