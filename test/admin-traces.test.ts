@@ -6,8 +6,9 @@
 import { expect, test } from "bun:test";
 import { openRecords } from "../src/service.ts";
 import { createKey, deleteKey, rollKey } from "../src/keys/keys.ts";
+import { bare, NO_HOME } from "../src/lib/ids.ts";
 import { traces } from "../src/storage/tables.ts";
-import { isAdminAction, TRACE_ACTIONS } from "../src/traces/events.ts";
+import { actionCode, isAdminAction, TRACE_ACTIONS } from "../src/traces/events.ts";
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { failingCommits, startCairn, type Cairn } from "./support/cairn.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
@@ -226,6 +227,20 @@ test("only a key with the scope admin sees them, in no list, under no filter, an
     expect(await list(`starting_after=${hidden[0].id}`)).toEqual([ofSession]);
   }
   expect(await cairn.list(`/v1/traces?session_id=null`)).toEqual([]);
+});
+
+test("one that names a session all the same, as an import can, is hidden too", async () => {
+  await using cairn = await startCairn();
+  const reader = await cairn.newKey({ scopes: ["read", "write"] });
+  const { id } = await cairn.createSession();
+  const [{ id: trace }] = await tracesOf(cairn, () => newKey(cairn));
+  const key = actionCode("api_key.created") + bare(trace);
+  await cairn.service.store.commit(NO_HOME, (tx) => {
+    tx.put(traces, key, { ...tx.get(traces, key)!, sessionId: id });
+  });
+  expect(idsOf(await cairn.traces(id))).toContain(trace);
+  expect((await cairn.get(`/v1/traces/${trace}`, { key: reader })).status).toBe(404);
+  expect((await cairn.list(`/v1/traces?session_id=${id}`, { key: reader })).map(({ action }: any) => action)).toEqual(["session.created"]);
 });
 
 test("a start leaves traces of the keys that it makes, and a command beside the server of those it makes, rolls and revokes", async () => {

@@ -91,8 +91,10 @@ function findTrace(reader: Reader, id: BareId, actions: readonly TraceAction[]):
   return undefined;
 }
 
-function isVisible({ now }: Reader, { row: { expiresAt, sessionId } }: FoundTrace, isAdmin: boolean): boolean {
-  return expiresAt > now && (isAdmin || sessionId !== undefined);
+/** The action decides, whatever else the row says: rows can come from an import. */
+function isVisible({ now }: Reader, { key, row: { expiresAt, sessionId } }: FoundTrace, isAdmin: boolean): boolean {
+  const action = actionOf(key);
+  return expiresAt > now && (isAdmin || (sessionId !== undefined && action !== undefined && !isAdminAction(action)));
 }
 
 /** A trace as the wire has it. */
