@@ -527,8 +527,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "traces of keys and settings are shown to every key",
     file: "src/traces/traces.ts",
-    find: "return expiresAt > now && (isAdmin || sessionId !== undefined);",
-    replace: "return expiresAt > now;",
+    find: "action !== undefined && !isAdminAction(action)));",
+    replace: "action !== undefined));",
     tests: ["test/admin-traces.test.ts"],
   },
 
