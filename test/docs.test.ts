@@ -300,7 +300,7 @@ test("the details of every action's trace have the fields that the document name
     fields.split(", ").sort(),
   ]);
 
-  const { id } = await cairn.createSession({ ttl_seconds: 60 });
+  const { id } = await cairn.createSession({ ttl_seconds: 60, external_id: "thread-7" });
   await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { metadata: { channel: "chat" }, ttl_seconds: 120 }));
   await cairn.setState(id, { step: 1 }, { reasoning: "because" });
   await cairn.rollback(id, 0, { reason: "a slip" });

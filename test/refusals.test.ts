@@ -45,6 +45,8 @@ const LIMITED: Record<string, string> = {
   "NewMemory.tags[]": "1 to 128",
   "NewMemory.type": '1 to 64, default "general"',
   "NewSession.agent_id": "1 to 256",
+  "NewSession.external_id": "1 to 256",
+  "NewSession.if_exists": 'error or return, default "error"',
   "NewSession.initial_state": "default {}",
   "NewSession.metadata": "default {}",
   "NewSession.ttl_seconds": "1 to 2592000, default 86400",

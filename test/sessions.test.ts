@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { memories, turns, vectors, versions, sessions } from "../src/storage/tables.ts";
-import { idsOf, pagesOf, refusal } from "./support/answers.ts";
+import { errorOf, idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { expectNoSession } from "./support/requests.ts";
 
@@ -322,4 +322,64 @@ test("a fork of a session whose metadata is as large as can be is made, and its 
   expect(await cairn.ok(cairn.patch(`/v1/sessions/${fork.id}`, { metadata: { forked_version: null } }))).toMatchObject({
     metadata: smaller,
   });
+});
+
+test("an external_id is the name of one live session: a second is 409 already_exists, or with if_exists the one that is there", async () => {
+  await using cairn = await startCairn();
+  const create = (more: object) => cairn.post("/v1/sessions", { agent_id: "agent", external_id: "thread-7", ...more });
+  const first = await create({ user_id: "ada", initial_state: { step: 1 } });
+  expect(first).toMatchObject({ status: 201, body: { external_id: "thread-7", user_id: "ada" } });
+  const { id } = first.body;
+  expect(await cairn.session(id)).toEqual(first.body);
+  expect((await cairn.traces(id)).map(({ details }) => details.external_id)).toEqual(["thread-7"]);
+  const message = `Session ${id} has the external_id "thread-7" already. Nothing was changed.`;
+  const refused = { status: 409, code: "already_exists", message, param: "external_id" };
+  expect(errorOf(await create({}))).toEqual(refused);
+  expect(errorOf(await create({ user_id: "ada", if_exists: "error" }))).toEqual(refused);
+  // Whoever names a user gets no session of another one.
+  expect(errorOf(await create({ user_id: "bo", if_exists: "return" }))).toEqual(refused);
+  const current = await cairn.setState(id, { step: 2 });
+  for (const user_id of [undefined, null, "ada"]) {
+    const { status, body } = await create({ user_id, agent_id: "another", initial_state: { step: 0 }, if_exists: "return" });
+    expect({ status, body }).toEqual({ status: 200, body: current });
+  }
+  expect((await create({ external_id: "Thread-7", if_exists: "return" })).status).toBe(201);
+  const page = async (query: string) => (await cairn.list(`/v1/sessions?${query}`)).map((session) => session.id);
+  expect([await page("external_id=thread-7"), await page("external_id=thread-7&user_id=bo"), await page("external_id=none")]).toEqual([
+    [id],
+    [],
+    [],
+  ]);
+});
+
+test("an external_id is free again when its session is deleted or has expired, swept or not, and a fork does not take it over", async () => {
+  await using cairn = await startCairn();
+  const create = () => cairn.createSession({ external_id: "thread-7", ttl_seconds: 60 });
+  const first = await create();
+  const fork = await cairn.ok(cairn.post(`/v1/sessions/${first.id}/fork`, {}));
+  expect("external_id" in fork).toBe(false);
+  await cairn.ok(cairn.delete(`/v1/sessions/${first.id}`));
+  const second = await create();
+  cairn.clock.advance({ seconds: 60 });
+  expect(await cairn.list("/v1/sessions?external_id=thread-7")).toEqual([]);
+  const third = await create();
+  await cairn.runTask("session expiry");
+  expect(await cairn.list("/v1/sessions?external_id=thread-7")).toEqual([third]);
+  await cairn.restart();
+  const again = await cairn.post("/v1/sessions", { agent_id: "agent", external_id: "thread-7", if_exists: "return" });
+  expect([again.status, again.body]).toEqual([200, third]);
+  expect(second.id).not.toBe(third.id);
+});
+
+test("of many requests at once for one external_id one creates the session and the others get it, each its own status again", async () => {
+  await using cairn = await startCairn();
+  const send = (i: number) =>
+    cairn.post("/v1/sessions", { agent_id: "agent", external_id: "x", if_exists: "return" }, { headers: { "idempotency-key": `${i}` } });
+  const answers = await Promise.all(Array.from({ length: 30 }, (_, i) => send(i)));
+  expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
+  expect(new Set(answers.map(({ body }) => body.id)).size).toBe(1);
+  const replays = await Promise.all(answers.map((_, i) => send(i)));
+  expect(replays.map(({ status, body }) => [status, body])).toEqual(answers.map(({ status, body }) => [status, body]));
+  expect(replays.every(({ headers }) => headers.get("idempotency-replayed") === "true")).toBe(true);
+  expect(await cairn.list("/v1/sessions")).toHaveLength(1);
 });

@@ -17,6 +17,7 @@ const BODY_LIMITS = [
   "metadataBytesMax",
   "agentIdLengthMax",
   "userIdLengthMax",
+  "externalIdLengthMax",
   "memoryTypeLengthMax",
   "memoryTypesMax",
   "tagLengthMax",

@@ -421,15 +421,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "an expired session is there until the task has come by",
     file: "src/sessions/live-session.ts",
-    find: "if (row !== undefined && row.expiresAt > reader.now) return { id, key, row };",
+    find: "if (row !== undefined && isLive(reader, row)) return { id, key, row };",
     replace: "if (row !== undefined) return { id, key, row };",
     tests: [EXPIRY],
   },
   {
     breaks: "a session lives a millisecond too long",
     file: "src/sessions/live-session.ts",
-    find: "row.expiresAt > reader.now) return",
-    replace: "row.expiresAt >= reader.now) return",
+    find: "return expiresAt > now;",
+    replace: "return expiresAt >= now;",
     tests: [EXPIRY],
   },
   {
@@ -466,6 +466,27 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "return JSON.parse(readState(reader, key, row.version)) as JsonObject;",
     replace: "return JSON.parse(readState(reader, key, Math.max(0, row.version - 1))) as JsonObject;",
     tests: [VERSIONS],
+  },
+  {
+    breaks: "a session that has expired keeps its external id until it is swept",
+    file: "src/sessions/sessions.ts",
+    find: "if (row !== undefined && isLive(reader, row)) return { id: withPrefix",
+    replace: "if (row !== undefined) return { id: withPrefix",
+    tests: [SESSIONS],
+  },
+  {
+    breaks: "who names a user gets the session of another one by its external id",
+    file: "src/sessions/sessions.ts",
+    find: 'if (ifExists === "return" && (userId === null || userId === row.userId))',
+    replace: 'if (ifExists === "return")',
+    tests: [SESSIONS],
+  },
+  {
+    breaks: "two requests at once create two sessions of one external id",
+    file: "src/sessions/sessions.ts",
+    find: "if (other !== undefined) return other;",
+    replace: "",
+    tests: [SESSIONS],
   },
   {
     breaks: "a state grows for ever, a body at a time",

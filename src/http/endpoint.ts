@@ -7,6 +7,7 @@
  * @module
  */
 import { Type, type Static, type TObject, type TProperties, type TSchema } from "@sinclair/typebox";
+import type { AnswerJson } from "../lib/answer.ts";
 import type { WireCode } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Scope } from "../lib/scopes.ts";
@@ -53,6 +54,8 @@ export interface Endpoint {
   scope: Scope;
   /** Status of a success. */
   status: 200 | 201;
+  /** When the status is 200 instead, because what was to be created is there; undefined where that cannot be. */
+  existing: string | undefined;
   summary: string;
   description: string | undefined;
   query: TObject;
@@ -62,7 +65,7 @@ export interface Endpoint {
   /** Codes besides those that any endpoint can answer. */
   errors: readonly WireCode[];
   example: { request?: unknown; response: unknown };
-  run(call: Call<never, never, never, never>): JsonText | Promise<JsonText>;
+  run(call: Call<never, never, never, never>): AnswerJson | Promise<AnswerJson>;
 }
 
 /** What a line of the table says. */
@@ -73,6 +76,8 @@ interface Line<Response extends TSchema> {
   scope?: Scope;
   /** Default 200. */
   status?: 200 | 201;
+  /** When the answer is what was there already, with status 200. */
+  existing?: string;
   response: Response;
   /** Codes besides those that any endpoint can answer and those of records that the path names. */
   errors?: readonly WireCode[];
@@ -85,7 +90,7 @@ interface Taking<Path extends string, Query extends TObject, Body extends TObjec
   body?: Body;
   run(
     call: Call<PathParameters<Path>, Fields<Query["properties"]>, Fields<Body["properties"]>, Static<Body>>,
-  ): JsonText | Promise<JsonText>;
+  ): AnswerJson | Promise<AnswerJson>;
 }
 
 interface Deleting {
@@ -121,6 +126,7 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
       return {
         scope: groupScope ?? (method === "GET" ? "read" : "write"),
         status: 200,
+        existing: undefined,
         description: undefined,
         query: NOTHING,
         body: null,

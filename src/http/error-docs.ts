@@ -61,6 +61,11 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
     message: "Session sess_0VQk3aB4x1Zq has no version 7; its versions are 0 to 2.",
     detail: { param: "version" },
   },
+  already_exists: {
+    when: "a live session has this `external_id`; nothing was changed.",
+    message: 'Session sess_0VQk3aB4x1Zq has the external_id "thread-7" already. Nothing was changed.',
+    detail: { param: "external_id" },
+  },
   version_conflict: {
     when: "the session is not at `expected_version`; nothing was changed.",
     message: "Session sess_0VQk3aB4x1Zq is at version 2, not 1. Nothing was changed.",

@@ -10,6 +10,7 @@
  * @module
  */
 import { randomBytes } from "node:crypto";
+import { statusAndJson, type AnswerJson } from "../lib/answer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { HOUR_MS } from "../lib/duration.ts";
 import { ApiError } from "../lib/errors.ts";
@@ -41,7 +42,7 @@ export interface Once {
   /** @throws when the request was answered before; nothing is changed then */
   claim(reader: Reader): void;
   /** Saves the answer; encrypted when it shows a secret. */
-  save(tx: Tx, answer: JsonText, how: { hasSecret: boolean }): void;
+  save(tx: Tx, answer: AnswerJson, how: { hasSecret: boolean }): void;
 }
 
 /** Thrown into a work whose request was answered before. */
@@ -66,13 +67,13 @@ export class Idempotency {
   /**
    * Gives the kept answer, or has `work` make one.
    *
-   * @param status - of a success, kept with the answer
+   * @param status - of a success that is no `Existing`, kept with the answer
    * @throws {ApiError} `invalid_request` when the key was used for another request
    */
   async run(
     request: IdempotentRequest,
     status: number,
-    work: (once: Once) => JsonText | Promise<JsonText>,
+    work: (once: Once) => AnswerJson | Promise<AnswerJson>,
   ): Promise<{ status: number; answer: JsonText; replayed: boolean }> {
     const key = rowKeyOf(request);
     const fingerprint = fingerprintOf(request);
@@ -84,8 +85,9 @@ export class Idempotency {
         if (kept !== undefined) throw new AnsweredBefore(kept);
       },
       save(tx, answer, { hasSecret }) {
-        const body = hasSecret ? { body: seal(answer, request, key, nonce), sealed: true as const } : { body: answer };
-        tx.put(idempotency, key, { fingerprint, status, createdAt: tx.now, ...body });
+        const { status: kept, json } = statusAndJson(answer, status);
+        const body = hasSecret ? { body: seal(json, request, key, nonce), sealed: true as const } : { body: json };
+        tx.put(idempotency, key, { fingerprint, status: kept, createdAt: tx.now, ...body });
         isSaved = true;
       },
     };
@@ -100,7 +102,8 @@ export class Idempotency {
           once.save(tx, answer, { hasSecret: false });
         });
       }
-      return { status, answer, replayed: false };
+      const { status: given, json } = statusAndJson(answer, status);
+      return { status: given, answer: json, replayed: false };
     } catch (error) {
       if (!(error instanceof AnsweredBefore)) throw error;
       const { row } = error;

@@ -158,6 +158,8 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
     ),
     ...(isIdempotent(endpoint) ? [{ $ref: "#/components/parameters/IdempotencyKey" }] : []),
   ];
+  const replayed = isIdempotent(endpoint) ? ["Idempotency-Replayed"] : [];
+  const answered = (when: string) => success(when, endpoint.response, example.response as JsonValue, replayed, components);
   return {
     operationId: operationId(endpoint),
     tags: [tag.name],
@@ -174,13 +176,8 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
           },
         }),
     responses: {
-      [endpoint.status]: success(
-        endpoint.response.description ?? summary,
-        endpoint.response,
-        example.response as JsonValue,
-        isIdempotent(endpoint) ? ["Idempotency-Replayed"] : [],
-        components,
-      ),
+      [endpoint.status]: answered(endpoint.response.description ?? summary),
+      ...(endpoint.existing === undefined ? {} : { 200: answered(endpoint.existing) }),
       ...errorResponses(errorsOf(endpoint), components),
     },
   };

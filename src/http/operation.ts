@@ -7,6 +7,7 @@
  * @module
  */
 import type { TObject, TSchema } from "@sinclair/typebox";
+import { statusAndJson, type AnswerJson } from "../lib/answer.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import { hasScope } from "../lib/scopes.ts";
@@ -155,8 +156,8 @@ export class Operation {
 
   /** Runs an operation that takes no body: synchronously if it waits for nothing. */
   run(call: CheckedCall): OperationAnswer | Promise<OperationAnswer> {
-    const body = this.endpoint.run(call as never);
-    return body instanceof Promise ? body.then((text) => this.#success(text)) : this.#success(body);
+    const answer = this.endpoint.run(call as never);
+    return answer instanceof Promise ? answer.then((given) => this.#success(given)) : this.#success(answer);
   }
 
   /**
@@ -179,8 +180,9 @@ export class Operation {
       .then((kept) => ({ status: kept.status, body: kept.answer, replayed: kept.replayed, isChange: !kept.replayed }));
   }
 
-  #success(body: JsonText): OperationAnswer {
-    return { status: this.endpoint.status, body, replayed: false, isChange: this.#isChange };
+  #success(answer: AnswerJson): OperationAnswer {
+    const { status, json } = statusAndJson(answer, this.endpoint.status);
+    return { status, body: json, replayed: false, isChange: this.#isChange };
   }
 }
 

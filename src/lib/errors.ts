@@ -15,6 +15,7 @@ export const ERRORS = {
   turn_not_found: { status: 404, type: "invalid_request_error" },
   trace_not_found: { status: 404, type: "invalid_request_error" },
   version_not_found: { status: 404, type: "invalid_request_error" },
+  already_exists: { status: 409, type: "invalid_request_error" },
   version_conflict: { status: 409, type: "invalid_request_error" },
   payload_too_large: { status: 413, type: "invalid_request_error" },
   content_too_large: { status: 413, type: "invalid_request_error" },

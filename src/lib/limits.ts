@@ -40,6 +40,7 @@ export const LIMITS = {
   /** Lengths count Unicode code points. */
   agentIdLengthMax: 256,
   userIdLengthMax: 256,
+  externalIdLengthMax: 256,
   memoryContentLengthMax: 10_000,
   memoryTypeLengthMax: 64,
   /** Types that one search looks for. */

@@ -26,11 +26,16 @@ export function liveSession(reader: Reader, id: string): LiveSession {
   if (isId("sess", id)) {
     const key = bare(id);
     const row = reader.get(sessions, key);
-    if (row !== undefined && row.expiresAt > reader.now) return { id, key, row };
+    if (row !== undefined && isLive(reader, row)) return { id, key, row };
   }
   throw new ApiError("session_not_found", `There is no session ${id.slice(0, 64)}; it may have expired or been deleted.`, {
     param: "session_id",
   });
+}
+
+/** Whether a session has not expired. */
+export function isLive({ now }: Reader, { expiresAt }: SessionRow): boolean {
+  return expiresAt > now;
 }
 
 /** The `updatedAt` of a change: now, and never before that of an earlier change, even when the clock was set back. */
@@ -40,9 +45,17 @@ export function laterOf(before: SessionRow, now: number): number {
 
 /** A session as the wire has it. */
 export function sessionJson(id: SessionId, row: SessionRow, state: JsonText): JsonText {
-  const { agentId, userId, createdAt, updatedAt, version, metadata, memoryCount, turnCount, expiresAt } = row;
+  const { agentId, userId, externalId, createdAt, updatedAt, version, metadata, memoryCount, turnCount, expiresAt } = row;
   return jsonWith(
-    { object: "session", id, agent_id: agentId, user_id: userId, created_at: toIso(createdAt), updated_at: toIso(updatedAt) },
+    {
+      object: "session",
+      id,
+      agent_id: agentId,
+      user_id: userId,
+      external_id: externalId,
+      created_at: toIso(createdAt),
+      updated_at: toIso(updatedAt),
+    },
     { state },
     { state_version: version, metadata, memory_count: memoryCount, turn_count: turnCount, ttl_expires_at: toIso(expiresAt) },
   );

@@ -35,8 +35,10 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
     sessions.post("/v1/sessions", {
       summary: "Create a session",
       status: 201,
+      existing: "The session that has the `external_id` already, with `if_exists`: `return`.",
       body: NewSession,
       response: Session,
+      errors: ["already_exists"],
       run: ({ body, caller }) =>
         createSession(deps, caller, { ...body, userId: body.userId ?? null, initialState: toJson(body.initialState) }),
     }),

@@ -12,6 +12,7 @@ const UserId = Text(1, LIMITS.userIdLengthMax, {
   description: "The user the agent acts for; isolates and filters.",
   examples: ["user-42"],
 });
+const ExternalId = (description: string) => Text(1, LIMITS.externalIdLengthMax, { description });
 const REASONING_EXAMPLE = "The customer gave the order number.";
 const State = (description: string, step: number) => UserObject({ description, examples: [{ step }] });
 const ExpectedVersion = Type.Integer({
@@ -25,6 +26,7 @@ export const Session = Type.Object(
     id: RecordId("sess", "`sess_` and 12 characters."),
     agent_id: AgentId,
     user_id: OrNull(Type.String({ description: "null when none was given.", examples: ["user-42"] })),
+    external_id: Type.Optional(ExternalId("The name that you gave it; left out when there is none.")),
     created_at: Timestamp("When the session was created."),
     updated_at: Timestamp("When its state, metadata, turns or memories last changed."),
     state: State("The current state.", 0),
@@ -69,6 +71,18 @@ export const NewSession = Type.Object(
   {
     agent_id: AgentId,
     user_id: Type.Optional(UserId),
+    external_id: Type.Optional(
+      ExternalId(
+        "A name of your own, such as the id of a thread. No two live sessions have the same; it is free again once its session is deleted or has expired. A fork does not take it over.",
+      ),
+    ),
+    if_exists: Default(
+      OneOf(["error", "return"], {
+        description:
+          "What happens when a live session has the `external_id`: `error` is 409 `already_exists`, `return` answers 200 with that session, as it is. One of another `user_id` than you name is never returned. Default `error`.",
+      }),
+      "error",
+    ),
     initial_state: Default(State("Becomes version 0; default `{}`.", 0), {}),
     metadata: Default(Metadata("Custom metadata; default `{}`."), {}),
     ttl_seconds: Default(
@@ -144,6 +158,7 @@ export const VERSION_LIST_EXAMPLE = {
 export const SESSION_FILTER = {
   agent_id: Type.Optional(AgentId),
   user_id: Type.Optional(UserId),
+  external_id: Type.Optional(ExternalId("Only the session of this name.")),
   ...Created("sessions"),
 };
 

@@ -5,42 +5,82 @@
  *
  * @module
  */
+import { Existing, type AnswerJson } from "../lib/answer.ts";
 import { textBytes } from "../lib/cache.ts";
-import { bare, homeOf, homeOfUser, type SessionId } from "../lib/ids.ts";
+import { ApiError } from "../lib/errors.ts";
+import { bare, homeOf, homeOfUser, withPrefix, type SessionId } from "../lib/ids.ts";
 import { jsonWith, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
-import type { Tx } from "../storage/access.ts";
+import type { Reader, Tx } from "../storage/access.ts";
 import { hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import type { Page } from "../storage/page.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
-import { posting } from "../storage/walk.ts";
+import { posting, walkInSteps } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff } from "./diff.ts";
-import { laterOf, liveSession, refuseLargeMetadata, sessionJson } from "./live-session.ts";
+import { isLive, laterOf, liveSession, refuseLargeMetadata, sessionJson, type LiveSession } from "./live-session.ts";
 import { removeSession } from "./removal.ts";
 import { addVersion, readState, resolveVersion } from "./versions.ts";
 
 export interface NewSession {
   agentId: string;
   userId: string | null;
+  externalId?: string | undefined;
   initialState: JsonText;
   metadata: JsonObject;
   ttlSeconds: number;
 }
 
-export function createSession(deps: Deps, caller: Caller, input: NewSession): Promise<JsonText> {
+/** What happens where a live session has the external id of a new one. */
+type IfExists = "error" | "return";
+
+/**
+ * @returns an `Existing` where there is one of that external id and it is to be returned
+ * @throws {ApiError} `already_exists` where there is one and it is not
+ */
+export async function createSession(deps: Deps, caller: Caller, input: NewSession & { ifExists: IfExists }): Promise<AnswerJson> {
+  // Most often it is there, and then nothing is to be committed.
+  const existing = deps.store.read((reader) => existingSession(reader, input));
+  if (existing !== undefined) return existing;
   deps.quotas?.refuseGrowth();
-  return commitFor(deps, caller, homeOfUser(input.userId), (tx) => {
+  return commitFor<AnswerJson>(deps, caller, homeOfUser(input.userId), (tx) => {
+    const other = existingSession(tx, input);
+    if (other !== undefined) return other;
     const { id, row, json } = addSession(tx, caller, input);
+    const { agentId, userId, externalId } = row;
     record(tx, caller, {
       action: "session.created",
       sessionId: id,
-      userId: row.userId,
-      details: jsonWith({ agent_id: row.agentId, user_id: row.userId }, { initial_state: input.initialState }),
+      userId,
+      details: jsonWith({ agent_id: agentId, user_id: userId, external_id: externalId }, { initial_state: input.initialState }),
       record: json,
     });
     return json;
   });
+}
+
+/** The live session that has the external id of a new one. */
+function existingSession(reader: Reader, { externalId, userId, ifExists }: NewSession & { ifExists: IfExists }): Existing | undefined {
+  const session = externalId === undefined ? undefined : sessionOfExternalId(reader, externalId);
+  if (session === undefined) return undefined;
+  const { id, key, row } = session;
+  // A request that names a user gets no session of another one.
+  if (ifExists === "return" && (userId === null || userId === row.userId))
+    return new Existing(sessionJson(id, row, readState(reader, key, row.version)));
+  throw new ApiError("already_exists", `Session ${id} has the external_id ${toJson(externalId)} already. Nothing was changed.`, {
+    param: "external_id",
+  });
+}
+
+/** Sessions that have expired and are not removed yet are few, and have the name still. */
+function sessionOfExternalId(reader: Reader, externalId: string): LiveSession | undefined {
+  const { byExternalId } = sessions.index;
+  for (const key of walkInSteps(reader, byExternalId, [posting(byExternalId, hashKey(externalId))])) {
+    if (typeof key !== "string") continue;
+    const row = reader.get(sessions, key);
+    if (row !== undefined && isLive(reader, row)) return { id: withPrefix("sess", key), key, row };
+  }
+  return undefined;
 }
 
 function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId; row: SessionRow; json: JsonText } {
@@ -50,6 +90,7 @@ function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId;
   const row: SessionRow = {
     agentId: input.agentId,
     userId: input.userId,
+    ...(input.externalId === undefined ? {} : { externalId: input.externalId }),
     createdAt: now,
     updatedAt: now,
     metadata: input.metadata,
@@ -74,13 +115,14 @@ export function getSession({ store }: Deps, id: string): JsonText {
 
 export function listSessions(
   { store, listLooksMax }: Deps,
-  filter: { agentId?: string | undefined; userId?: string | undefined } & CreatedFilter,
+  filter: { agentId?: string | undefined; userId?: string | undefined; externalId?: string | undefined } & CreatedFilter,
   page: Page<SessionId>,
 ): Promise<JsonText> {
   const { index } = sessions;
   const postings = [
     ...(filter.agentId === undefined ? [] : [posting(index.byAgent, hashKey(filter.agentId))]),
     ...(filter.userId === undefined ? [] : [posting(index.byUser, hashKey(filter.userId))]),
+    ...(filter.externalId === undefined ? [] : [posting(index.byExternalId, hashKey(filter.externalId))]),
   ];
   const listing = {
     prefix: "sess",
@@ -92,7 +134,7 @@ export function listSessions(
   } as const;
   return store.list(listing, page, (reader, key, id) => {
     const row = reader.get(sessions, key);
-    if (row === undefined || row.expiresAt <= reader.now || !isCreatedWithin(row.createdAt, filter)) return undefined;
+    if (row === undefined || !isLive(reader, row) || !isCreatedWithin(row.createdAt, filter)) return undefined;
     return sessionJson(id, row, readState(reader, key, row.version));
   });
 }

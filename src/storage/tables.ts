@@ -7,6 +7,7 @@
  * sessions             session                      SessionRow
  *   byAgent            #agent session
  *   byUser             #user session
+ *   byExternalId       #external session            if it has an external id
  *   byExpiry           ms session
  *   ahead              session                      if its id is later than its time
  * versions             session number               VersionRow: one of the session's states
@@ -207,6 +208,8 @@ export const BACKUP_NUMBER = "backupNumber";
 const SessionRow = Type.Object({
   agentId: Text,
   userId: OrNull(Text),
+  /** The caller's own name of it, if it has one. */
+  externalId: Type.Optional(Text),
   createdAt: Whole,
   updatedAt: Whole,
   metadata: AnyObject,
@@ -222,6 +225,7 @@ export type SessionRow = Static<typeof SessionRow>;
 export const sessions = table("sessions", ID, SessionRow, json<SessionRow>(), {
   byAgent: (session, row) => hashKey(row.agentId) + session,
   byUser: (session, row) => (row.userId === null ? undefined : hashKey(row.userId) + session),
+  byExternalId: (session, row) => (row.externalId === undefined ? undefined : hashKey(row.externalId) + session),
   byExpiry: (session, row) => numberKey(row.expiresAt) + session,
   ahead: (session, row) => ahead(session, row.createdAt),
 });

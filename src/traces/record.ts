@@ -6,6 +6,7 @@
  *
  * @module
  */
+import type { AnswerJson } from "../lib/answer.ts";
 import type { Clock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/duration.ts";
 import { bareIdTime, homeOf, type BareId, type Home, type KeyId, type SessionId } from "../lib/ids.ts";
@@ -53,7 +54,7 @@ export interface Caller {
   /** Set for a request with an idempotency key: throws where it was answered before, and saves the answer. */
   readonly once?: {
     claim(reader: Reader): void;
-    save(tx: Tx, answer: JsonText, how: { hasSecret: boolean }): void;
+    save(tx: Tx, answer: AnswerJson, how: { hasSecret: boolean }): void;
   };
 }
 
@@ -87,7 +88,7 @@ export function systemCaller(retentionDays: () => number): Caller {
  *
  * @param home - of the records that it changes
  */
-export function commitFor(deps: Deps, caller: Caller, home: Home, work: (tx: Tx) => JsonText): Promise<JsonText> {
+export function commitFor<Answer extends AnswerJson>(deps: Deps, caller: Caller, home: Home, work: (tx: Tx) => Answer): Promise<Answer> {
   return commitOnce(deps, caller, home, work, { hasSecret: false });
 }
 
@@ -96,13 +97,13 @@ export function commitSecret(deps: Deps, caller: Caller, home: Home, work: (tx: 
   return commitOnce(deps, caller, home, work, { hasSecret: true });
 }
 
-async function commitOnce(
+async function commitOnce<Answer extends AnswerJson>(
   deps: Deps,
   { once }: Caller,
   home: Home,
-  work: (tx: Tx) => JsonText,
+  work: (tx: Tx) => Answer,
   how: { hasSecret: boolean },
-): Promise<JsonText> {
+): Promise<Answer> {
   const answer = await deps.store.commit(home, (tx) => {
     once?.claim(tx);
     const given = work(tx);

@@ -10,7 +10,7 @@ import { TRACE_ACTIONS, type TraceAction } from "./events.ts";
 
 /** The fields of `details`, by action. */
 const DETAILS: Record<TraceAction, readonly string[]> = {
-  "session.created": ["agent_id", "user_id", "initial_state"],
+  "session.created": ["agent_id", "user_id", "external_id", "initial_state"],
   "session.updated": ["metadata_diff", "ttl_seconds"],
   "session.deleted": ["session_id", "reason", "turn_count", "memory_count"],
   "session.forked": ["source_session_id", "source_session", "fork_version"],

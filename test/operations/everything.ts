@@ -31,6 +31,7 @@ export async function startFilled(directory?: string): Promise<Filled> {
       initial_state: { ...ODD_OBJECT, text },
       metadata: { [text]: ODD_OBJECT },
       ttl_seconds: 1000 + i,
+      external_id: `thread ${text}`,
     });
     sessions.push(session.id);
     await cairn.setState(session.id, { [text]: text }, { reasoning: text });
