@@ -7,13 +7,14 @@ import { obey } from "./child.ts";
 import { Connection } from "./connection.ts";
 import { load } from "./load.ts";
 import type { Run } from "./timing.ts";
-import { OPERATIONS, createSession, encodeRequest, filling, type OperationName } from "./workload.ts";
+import { pick, randomOf } from "./texts.ts";
+import { OPERATIONS, addMemory, createSession, encodeRequest, filling, type OperationName } from "./workload.ts";
 
 export type ClientOrder =
   | { kind: "fill"; port: number; key: string; sessions: number; connections: number }
   /** Answers with the bodies that the requests of one operation get. */
   | { kind: "sample"; port: number; operation: OperationName }
-  | { kind: "load"; port: number; operation: OperationName; concurrency: number; seconds: number };
+  | { kind: "load"; port: number; operation: OperationName; concurrency: number; seconds: number; adds: boolean };
 
 export type ClientResult = Run | string[];
 
@@ -60,12 +61,35 @@ async function sample({ port, operation }: Extract<ClientOrder, { kind: "sample"
   return bodies;
 }
 
-async function loadOf({ port, operation, concurrency, seconds }: Extract<ClientOrder, { kind: "load" }>): Promise<Run> {
+/** Sessions are drawn at random, always the same ones; meanwhile memories are added if `adds`. */
+async function loadOf({ port, operation, concurrency, seconds, adds }: Extract<ClientOrder, { kind: "load" }>): Promise<Run> {
   const requests = requestsOf(operation);
+  await using _ = adds ? await addMemories(port) : undefined;
   return load(port, concurrency, seconds, (connection) => {
-    let at = Math.floor((connection * requests.length) / concurrency) - 1;
-    return () => requests[(at = (at + 1) % requests.length)]!;
+    const random = randomOf(connection);
+    return () => pick(requests, random);
   });
 }
+
+const ADDS_PER_SECOND = 20;
+let added = 0;
+
+/** Adds a memory to some session now and then, until it is disposed of. */
+async function addMemories(port: number): Promise<AsyncDisposable> {
+  const connection = await Connection.open(port);
+  const random = randomOf(added);
+  let last: Promise<unknown> = Promise.resolve();
+  const add = () => connection.askFor(encodeRequest(addMemory(pick(sessions, random), ADDED_FROM + added++), key));
+  const timer = setInterval(() => (last = last.then(add)), 1000 / ADDS_PER_SECOND);
+  return {
+    async [Symbol.asyncDispose]() {
+      clearInterval(timer);
+      await last;
+      connection.close();
+    },
+  };
+}
+/** Their texts are no other memories'. */
+const ADDED_FROM = 1 << 20;
 
 obey((order: ClientOrder) => (order.kind === "fill" ? fill(order) : order.kind === "sample" ? sample(order) : loadOf(order)));

@@ -114,7 +114,6 @@ class Recorder {
 
   /** Finds in a key what changes from one operation to the next. */
   #pieces(table: string, key: string): Piece[] {
-    if (table === "labels") return [{ kind: "number" }];
     const known: [string, Piece][] = [
       [this.#session, { kind: "session" }],
       [hashKey("user-0"), { kind: "user" }],

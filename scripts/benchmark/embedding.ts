@@ -30,12 +30,6 @@ const CANDIDATES = 100;
 
 const embedder = localEmbedder;
 
-/** A question as people ask it, with the small words that are between the others. */
-function asked(seed: number): string {
-  const [who, what, about] = question(seed).slice("What about ".length, -1).split(" ");
-  return `When did ${who} tell us that the ${what} was about the ${about}?`;
-}
-
 /** The two in turn, so that both see the same machine; medians of each. */
 function compare(title: string, beside: string, rounds: number, work: (index: number) => unknown, other: (index: number) => unknown) {
   const [own, theirs]: [number[], number[]] = [[], []];
@@ -67,7 +61,7 @@ async function run({ rounds }: EmbeddingOrder): Promise<EmbeddingCost[]> {
   const texts = (make: (seed: number) => string) => Array.from({ length: TEXTS }, (_, seed) => make(seed));
   const kinds = [
     { title: "embed a memory of 200 characters", texts: texts(memoryContent), embed: (text: string) => embedder.embedMemory(text) },
-    { title: "embed a query", texts: texts(asked), embed: (text: string) => embedder.embedQuery(text) },
+    { title: "embed a query", texts: texts(question), embed: (text: string) => embedder.embedQuery(text) },
     {
       title: "embed a memory of 10,000 characters",
       texts: texts((seed) => prose(10_000, seed)),

@@ -9,24 +9,24 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { cpus } from "node:os";
 import { dirname, join } from "node:path";
-import { Executable, cpuMs } from "../executable.ts";
+import { Executable } from "../executable.ts";
 import { Failure, readArguments, runScript } from "../failure.ts";
 import { Child } from "./child.ts";
 import type { ClientOrder, ClientResult } from "./client.ts";
 import type { CommitsOrder, CommitsResult } from "./commits.ts";
 import type { EchoOrder } from "./echo.ts";
 import type { EmbeddingCost, EmbeddingOrder } from "./embedding.ts";
-import type { Neighbours, NeighboursOrder, NeighboursResult } from "./neighbours.ts";
+import type { FillingOrder, FillingResult } from "./filling.ts";
 import { measureRecall } from "./recall.ts";
 import { printReport, type Measured, type Report } from "./report.ts";
-import { median, type Costed, type Run } from "./timing.ts";
-import { MEMORIES_PER_SESSION, OPERATIONS, OPERATION_NAMES, TURNS_PER_SESSION, question, type OperationName } from "./workload.ts";
+import { costed, median, type Costed, type Run } from "./timing.ts";
+import { OPERATIONS, OPERATION_NAMES, SESSIONS_PER_USER, TURNS_PER_SESSION, type OperationName } from "./workload.ts";
 
 const HELP = `scripts/bench: measures Cairn against the limits of this machine
 
   --quick                  small and short: a first impression in half a minute
-  --sessions N             sessions stored before measuring (1000)
-  --vectors N              the same by the number of memories: ${MEMORIES_PER_SESSION} for each session (20000)
+  --users N                who have 5 sessions each, with 20 turns (1000)
+  --memories N             stored before measuring: some users have five times as many as others (200 for each user)
   --only NAME,NAME         ${OPERATION_NAMES.join(", ")}, embedding
   --concurrency N,N        requests at once (1,16,64)
   --seconds N              measuring time of each, in turns (1.5)
@@ -40,12 +40,15 @@ scripts/bench recall measures what searches find, and what they cost as the stor
 `;
 
 const root = dirname(dirname(import.meta.dir));
-const SESSIONS_MIN = 10;
+const MEMORIES_PER_USER = 200;
 const FILL_CONNECTIONS = 64;
 const WARM_UP_SECONDS = 0.1;
+/** An index of many vectors is built for long. */
+const SETTLE_SECONDS = 3 * 3600;
 
 interface Options {
-  sessions: number;
+  users: number;
+  memories: number;
   operations: OperationName[];
   embedding: boolean;
   concurrency: number[];
@@ -61,8 +64,8 @@ function readOptions(): Options | undefined {
   const { values } = readArguments({
     options: {
       quick: { type: "boolean", default: false },
-      sessions: { type: "string" },
-      vectors: { type: "string" },
+      users: { type: "string" },
+      memories: { type: "string" },
       only: { type: "string" },
       concurrency: { type: "string" },
       seconds: { type: "string" },
@@ -79,16 +82,14 @@ function readOptions(): Options | undefined {
     if (!(Number(text) > 0)) throw new Failure(`--${name} must be a number above 0; got ${text}.`);
     return Number(text);
   };
-  const sessions =
-    values.vectors === undefined
-      ? number("sessions", values.sessions ?? (values.quick ? "100" : "1000"))
-      : Math.ceil(number("vectors", values.vectors) / MEMORIES_PER_SESSION);
-  if (sessions < SESSIONS_MIN) throw new Failure(`--sessions must be at least ${SESSIONS_MIN}, so that there is a graph to search.`);
+  const users = number("users", values.users ?? (values.quick ? "50" : "1000"));
+  const memories = number("memories", values.memories ?? String(MEMORIES_PER_USER * users));
   const names = values.only?.split(",") ?? [...OPERATION_NAMES, "embedding"];
   const unknown = names.find((name) => name !== "embedding" && !isOperation(name));
   if (unknown !== undefined) throw new Failure(`There is no ${unknown}; there are ${OPERATION_NAMES.join(", ")} and embedding.`);
   return {
-    sessions,
+    users,
+    memories,
     operations: OPERATION_NAMES.filter((name) => names.includes(name)),
     embedding: names.includes("embedding"),
     concurrency: (values.concurrency ?? (values.quick ? "1,64" : "1,16,64")).split(",").map((text) => number("concurrency", text)),
@@ -112,7 +113,7 @@ class Bench implements AsyncDisposable {
   readonly #client = new Child<ClientOrder, ClientResult>("client.ts");
   readonly #echo = new Child<EchoOrder, number>("echo.ts");
   readonly #commits = new Child<CommitsOrder, CommitsResult>("commits.ts");
-  readonly #neighbours = new Child<NeighboursOrder, NeighboursResult>("neighbours.ts");
+  readonly #filling = new Child<FillingOrder, FillingResult>("filling.ts");
   #subject: Executable | undefined;
 
   constructor(options: Options) {
@@ -123,32 +124,34 @@ class Bench implements AsyncDisposable {
   }
 
   async run(): Promise<Report> {
-    const { sessions, operations, concurrency, limits, embedding } = this.#options;
+    const { users, memories, operations, concurrency, limits, embedding } = this.#options;
+    const sessions = users * SESSIONS_PER_USER;
     const data = join(this.#directory, "data");
     this.#subject = await this.#start(data);
     const started = this.#subject.memory();
     const key = await this.#subject.createKey();
-    say(`storing ${sessions} sessions, each with ${TURNS_PER_SESSION} turns and ${MEMORIES_PER_SESSION} memories …`);
+    say(`storing ${sessions} sessions, each with ${TURNS_PER_SESSION} turns …`);
     const fillStartedAt = performance.now();
     const fill = { kind: "fill", port: this.#subject.port, key, sessions, connections: FILL_CONNECTIONS } as const;
     const ids = (await this.#client.tell(fill)) as string[];
     const fillSeconds = (performance.now() - fillStartedAt) / 1000;
-    const indexMs = await this.#subject.settled();
-    const filled = this.#subject.memory();
     const stopStartedAt = performance.now();
     if ((await this.#subject.stop()) !== 0) throw new Failure("The server did not stop as it should.");
     const stopMs = performance.now() - stopStartedAt;
+    say(`storing ${memories} memories …`);
+    const byUser = Array.from({ length: users }, (_, user) => ids.slice(user * SESSIONS_PER_USER, (user + 1) * SESSIONS_PER_USER));
+    await this.#filling.tell({ directory: data, users: byUser, count: memories, texts: "varied", vectors: "built-in", asked: [] });
 
     const copy = join(this.#directory, "copy");
-    cpSync(data, copy, { recursive: true });
+    if (limits) cpSync(data, copy, { recursive: true });
     this.#subject = await this.#start(data);
     const { startMs } = this.#subject;
     if (limits) {
       say("recording what each operation writes …");
       await this.#commits.tell({ kind: "open", store: join(copy, "store"), scratch: this.#directory, sessions: ids });
     }
-    const neighbours = limits && operations.includes("search-all") ? await this.#compareNeighbours(copy, key) : undefined;
-    await this.#subject.settled();
+    const indexMs = await this.#subject.settled(SETTLE_SECONDS);
+    const filled = this.#subject.memory();
 
     const measured: Measured[] = [];
     for (const operation of operations) {
@@ -161,12 +164,14 @@ class Bench implements AsyncDisposable {
     const costs = embedding ? await this.#embeddingCosts() : [];
     return {
       machine: { cpus: cpus().length, model: cpus()[0]?.model ?? "", bun: Bun.version },
+      memories,
+      users,
       sessions,
-      fill: { seconds: fillSeconds, writesPerSecond: (sessions * (2 + TURNS_PER_SESSION + MEMORIES_PER_SESSION)) / fillSeconds, indexMs },
+      fill: { seconds: fillSeconds, writesPerSecond: (sessions * (2 + TURNS_PER_SESSION)) / fillSeconds },
       startMs,
+      indexMs,
       stopMs,
       memory,
-      neighbours,
       measured,
       embedding: costs,
     };
@@ -177,37 +182,20 @@ class Bench implements AsyncDisposable {
     return Executable.start({ binary, dataDirectory: data, logLevel, log: join(this.#directory, "log") });
   }
 
-  /** What share of the right answers Cairn gives, and with how much of them hnswlib is measured. */
-  async #compareNeighbours(copy: string, key: string): Promise<Report["neighbours"]> {
-    say("building a graph with hnswlib alone …");
-    const { right, ef, recall } = (await this.#neighbours.tell({ kind: "open", directory: copy })) as Neighbours;
-    await this.#subject?.settled();
-    let found = 0;
-    for (const [seed, memories] of right.entries()) {
-      const response = await fetch(`${this.#subject?.url}/v1/memory/search`, {
-        method: "POST",
-        headers: { "X-API-Key": key, "Content-Type": "application/json" },
-        body: JSON.stringify({ query: question(seed), limit: 10, threshold: 0 }),
-      });
-      const { data } = (await response.json()) as { data: { id: string }[] };
-      const answer = new Set(data.map(({ id }) => id.slice("mem_".length)));
-      found += memories.filter((memory) => answer.has(memory)).length;
-    }
-    return { recall: found / right.flat().length, questions: right.length, graphEf: ef, graphRecall: recall };
-  }
-
   async #measure(subject: Executable, operation: OperationName, concurrency: number): Promise<Measured> {
     const { turns, limits } = this.#options;
     const seconds = this.#options.seconds / turns;
-    const { writes, indexes, title } = OPERATIONS[operation];
-    const load = (port: number, length: number) =>
-      this.#client.tell({ kind: "load", port, operation, concurrency, seconds: length }) as Promise<Run>;
+    const { writes, searches, indexes, title } = OPERATIONS[operation];
+    const load = (port: number, length: number) => {
+      const adds = port === subject.port && searches === true;
+      return this.#client.tell({ kind: "load", port, operation, concurrency, seconds: length, adds }) as Promise<Run>;
+    };
     const bodies = (await this.#client.tell({ kind: "sample", port: subject.port, operation })) as string[];
     const paths = operation === "agent-loop" ? ["/context", "/turns", "/state", "/memory"] : [""];
     const echoPort = await this.#echo.tell({ answers: bodies.map((body, index) => ({ path: paths[index] as string, body })) });
     await load(subject.port, WARM_UP_SECONDS);
 
-    const runs = { cairn: [] as Costed[], echo: [] as Costed[], commits: [] as (CommitsResult & Costed)[], neighbours: [] as Costed[] };
+    const runs = { cairn: [] as Costed[], echo: [] as Costed[], commits: [] as (CommitsResult & Costed)[] };
     for (let turn = 0; turn < turns; turn++) {
       const withIndex = async () => {
         const run = await load(subject.port, seconds);
@@ -221,9 +209,6 @@ class Bench implements AsyncDisposable {
         const commit = () => this.#commits.tell({ kind: "load", operation, concurrency, seconds });
         runs.commits.push(await costed(this.#commits.pid, commit));
       }
-      if (operation === "search-all") {
-        runs.neighbours.push(await costed(this.#neighbours.pid, () => this.#neighbours.tell({ kind: "load", seconds }) as Promise<Run>));
-      }
     }
     const commits = middle(runs.commits);
     return {
@@ -234,7 +219,6 @@ class Bench implements AsyncDisposable {
       bytes: bodies.reduce((sum, body) => sum + Buffer.byteLength(body), 0),
       echo: middle(runs.echo),
       commits: commits && { ...commits, puts: runs.commits[0]?.puts ?? 0, bytes: runs.commits[0]?.bytes ?? 0 },
-      neighbours: middle(runs.neighbours),
     };
   }
 
@@ -249,17 +233,11 @@ class Bench implements AsyncDisposable {
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    for (const child of [this.#client, this.#echo, this.#commits, this.#neighbours]) child.end();
+    for (const child of [this.#client, this.#echo, this.#commits, this.#filling]) child.end();
     this.#subject?.kill();
     rmSync(this.#directory, { recursive: true, force: true });
     return Promise.resolve();
   }
-}
-
-async function costed<AnyRun extends Run>(pid: number, run: () => Promise<AnyRun>): Promise<AnyRun & Costed> {
-  const before = cpuMs(pid);
-  const result = await run();
-  return { ...result, cpuMsEach: (cpuMs(pid) - before) / result.count };
 }
 
 /** Of each figure the median over the turns; counts are summed up. */

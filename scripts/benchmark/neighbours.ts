@@ -1,106 +1,104 @@
 /**
- * The limit of search: one hnswlib query and nothing around it, in a graph of the same vectors that is searched just widely
- * enough to find at least 95 % of what is nearest. And the answers that are right, by comparing with every vector.
+ * What search is measured beside: hnswlib alone, with a graph of the same vectors that is searched just as widely as it has to be
+ * to find as much, and its comparison with all of them. Nothing is around it, and scoring the candidates is not counted.
  *
  * @module
  */
 import hnswlib from "hnswlib-node";
+import { calibrationOf } from "../../src/embeddings/calibration.ts";
 import { DIMENSION, type EmbeddedQuery } from "../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { relevance } from "../../src/memories/relevance.ts";
+import { AFTER_ALL } from "../../src/storage/keys.ts";
 import { Store } from "../../src/storage/store.ts";
-import { vectors } from "../../src/storage/tables.ts";
+import { provider, PROVIDER_KEY, vectors } from "../../src/storage/tables.ts";
 import { dotStored } from "../../src/vectors/brute-force.ts";
-import { quantize, storedMemory, storedTerms, storedVector } from "../../src/vectors/encoding.ts";
-import { byNearness, TopK, type Neighbour } from "../../src/vectors/top-k.ts";
+import { quantize, storedTerms, storedVector } from "../../src/vectors/encoding.ts";
 import { obey } from "./child.ts";
+import { denseVector } from "./dense.ts";
+import type { VectorKind } from "./filling.ts";
 import { measure, type Run } from "./timing.ts";
-import { question } from "./workload.ts";
 
-export type NeighboursOrder = { kind: "open"; directory: string } | { kind: "load"; seconds: number };
+export type NeighboursOrder =
+  | { kind: "open"; directory: string; vectors: VectorKind; queries: string[]; right: number[][]; recall: number }
+  | { kind: "graph" | "all"; seconds: number };
 
+/** How widely the graph is searched, and what share of the ten best scores is among what it finds so. */
 export interface Neighbours {
-  /** For each of `question(0)`, `question(1)`, … the ids of the ten best memories, bare. */
-  right: string[][];
-  /** How widely the graph is searched, and what share of the ten nearest it finds so. */
   ef: number;
   recall: number;
 }
 
 export type NeighboursResult = Neighbours | Run;
 
-/** What a search of Cairn asks for. */
+/** Candidates that are scored. */
 const CANDIDATES = 100;
-const BEST = 10;
-const QUESTIONS = 100;
-const RECALL_MIN = 0.95;
 const EFS = [CANDIDATES, 128, 192, 256, 384, 512, 768, 1024, 2048, 4096];
 /** As Cairn builds its graph. */
 const LINKS = 16;
 const EF_CONSTRUCTION = 100;
 
 let graph: hnswlib.HierarchicalNSW;
-const queries: number[][] = [];
+let all: hnswlib.BruteforceSearch;
+let queries: number[][];
 
-async function start(directory: string): Promise<Neighbours> {
+async function start({ directory, vectors: kind, queries: texts, right, recall }: Extract<NeighboursOrder, { kind: "open" }>) {
   const store = await Store.open(directory, systemClock);
-  const ids = store.latest.keys(vectors, { from: "", to: "~" });
-  const embedder = localEmbedder;
-  const asked = Array.from({ length: QUESTIONS }, (_, seed) => embedder.embedQuery(question(seed)));
-  const quantized = asked.map(({ vector }) => quantize(vector));
-  const nearest = asked.map(() => new TopK<Neighbour>(CANDIDATES, byNearness));
+  const ids = store.latest.keys(vectors, { from: "", to: AFTER_ALL });
   graph = new hnswlib.HierarchicalNSW("ip", DIMENSION);
   graph.initIndex({ maxElements: ids.length, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
+  all = new hnswlib.BruteforceSearch("ip", DIMENSION);
+  all.initIndex(ids.length);
   for (const [label, id] of ids.entries()) {
-    const bytes = store.latest.vectorBytes(id) as Uint8Array;
-    const memory = storedMemory(bytes);
-    for (const [i, query] of quantized.entries()) nearest[i]?.offer({ id, memory, cosine: dotStored(query, bytes) });
-    // As Cairn does: where short texts give up some of their length, queries have nothing.
-    graph.addPoint([...storedVector(bytes).subarray(0, -1), 0], label);
+    const vector = Array.from(storedVector(store.latest.vectorBytes(id)!));
+    // Where short texts give up some of their length, queries have nothing.
+    if (kind === "built-in") vector[DIMENSION - 1] = 0;
+    graph.addPoint(vector, label);
+    all.addPoint(vector, label);
   }
-  for (const query of asked) queries.push(Array.from(query.vector));
-  const found = nearest.map((one) => one.best());
-  const labelOf = new Map(ids.map((id, label) => [id, label]));
-  const wanted = found.map((near) => near.slice(0, BEST).map(({ id }) => labelOf.get(id) as number));
-  const right = found.map((near, i) => best(store, asked[i] as EmbeddedQuery, near));
-  await store.close();
-  for (const ef of EFS) {
-    const recall = recallAt(ef, wanted);
-    if (recall >= RECALL_MIN || ef === EFS.at(-1)) return { right, ef, recall };
+  const measured = store.latest.get(provider, PROVIDER_KEY)?.measured;
+  const calibration = measured === undefined ? undefined : calibrationOf(measured);
+  const asked = texts.map((text) => {
+    const query = localEmbedder.embedQuery(text);
+    return kind === "dense" ? { ...query, vector: denseVector(text) } : query;
+  });
+  queries = asked.map(({ vector }) => Array.from(vector));
+  const scoreOf = (query: EmbeddedQuery, label: number) => {
+    const bytes = store.latest.vectorBytes(ids[label]!)!;
+    return relevance(query, dotStored(quantize(query.vector), bytes), storedTerms(bytes), calibration);
+  };
+  const recallAt = (ef: number) => {
+    graph.setEf(ef);
+    let [found, wanted] = [0, 0];
+    for (const [i, best] of right.entries()) {
+      if (best.length === 0) continue;
+      const scores = search(graph, i).map((label) => scoreOf(asked[i]!, label));
+      found += Math.min(best.length, scores.filter((score) => score >= best.at(-1)!).length);
+      wanted += best.length;
+    }
+    return found / wanted;
+  };
+  try {
+    for (const ef of EFS) {
+      const reached = recallAt(ef);
+      if (reached >= recall || ef === EFS.at(-1)) return { ef, recall: reached };
+    }
+  } finally {
+    await store.close();
   }
   throw new Error("unreachable");
 }
 
-/** The second step of a search. */
-function best(store: Store, query: EmbeddedQuery, near: readonly Neighbour[]): string[] {
-  return near
-    .map(({ id, memory, cosine }) => ({ memory, score: relevance(query, cosine, storedTerms(store.latest.vectorBytes(id) as Uint8Array)) }))
-    .sort((a, b) => b.score - a.score || (a.memory < b.memory ? 1 : -1))
-    .slice(0, BEST)
-    .map(({ memory }) => memory);
-}
-
-function recallAt(ef: number, wanted: readonly (readonly number[])[]): number {
-  graph.setEf(ef);
-  let found = 0;
-  let all = 0;
-  for (const [i, labelsWanted] of wanted.entries()) {
-    const answer = new Set(search(i));
-    found += labelsWanted.filter((label) => answer.has(label)).length;
-    all += labelsWanted.length;
-  }
-  return found / all;
-}
-
-function search(index: number): number[] {
-  return graph.searchKnn(queries[index % QUESTIONS] as number[], Math.min(CANDIDATES, graph.getCurrentCount())).neighbors;
+function search(index: hnswlib.HierarchicalNSW | hnswlib.BruteforceSearch, question: number): number[] {
+  return index.searchKnn(queries[question % queries.length]!, Math.min(CANDIDATES, index.getCurrentCount())).neighbors;
 }
 
 obey(async (order: NeighboursOrder): Promise<NeighboursResult> => {
-  if (order.kind === "open") return start(order.directory);
-  return measure(1, order.seconds, async (index) => {
-    search(index);
+  if (order.kind === "open") return start(order);
+  const index = order.kind === "graph" ? graph : all;
+  return measure(1, order.seconds, async (question) => {
+    search(index, question);
     return Promise.resolve();
   });
 });

@@ -9,17 +9,19 @@
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { cpuMs, Executable } from "../executable.ts";
+import { Executable } from "../executable.ts";
 import { Failure, readArguments } from "../failure.ts";
 import { Child } from "./child.ts";
 import { Connection } from "./connection.ts";
 import type { FillingOrder, FillingResult, VectorKind } from "./filling.ts";
 import { FILTER_NAMES, filterOf, groupOf, type Asked, type FilterName } from "./filters.ts";
 import { load } from "./load.ts";
+import type { Neighbours, NeighboursOrder, NeighboursResult } from "./neighbours.ts";
 import type { ProviderOrder } from "./provider.ts";
 import { printTable } from "./report.ts";
 import { Collection, randomOf, TEXT_KINDS, TOPICS, type TextKind } from "./texts.ts";
-import { encodeRequest } from "./workload.ts";
+import { costed, type Run } from "./timing.ts";
+import { encodeRequest, SESSIONS_PER_USER } from "./workload.ts";
 
 const HELP = `scripts/bench recall: recall@10 against the exhaustive ranking, and CPU of a search
 
@@ -32,6 +34,7 @@ const HELP = `scripts/bench recall: recall@10 against the exhaustive ranking, an
   --seconds N              measuring time for each filter (1)
   --data DIR               keeps the stores there, and uses those it finds: fill once, measure often. They are of this
                            source: delete them when rows or scores change
+  --beside                 hnswlib alone too, with its graph and comparing all; takes its time, and 12 KB of memory a vector
   --binary FILE            another executable (dist/cairn)
   --json                   everything as JSON on standard output
 `;
@@ -39,7 +42,6 @@ const HELP = `scripts/bench recall: recall@10 against the exhaustive ranking, an
 const root = dirname(dirname(import.meta.dir));
 const VECTOR_KINDS: readonly VectorKind[] = ["built-in", "dense"];
 const MEMORIES_PER_USER = 600;
-const SESSIONS_PER_USER = 5;
 const LIMIT = 10;
 /** Two scores that differ less are equal: they have six decimals. */
 const SCORE_STEP = 1e-6;
@@ -54,6 +56,7 @@ interface Options {
   concurrency: number;
   seconds: number;
   data: string | undefined;
+  beside: boolean;
   binary: string;
   json: boolean;
 }
@@ -70,6 +73,7 @@ function readOptions(args: string[]): Options | undefined {
       concurrency: { type: "string", default: "4" },
       seconds: { type: "string", default: "1" },
       data: { type: "string" },
+      beside: { type: "boolean", default: false },
       binary: { type: "string", default: join(root, "dist/cairn") },
       json: { type: "boolean", default: false },
       help: { type: "boolean", default: false },
@@ -94,6 +98,7 @@ function readOptions(args: string[]): Options | undefined {
     concurrency: number("concurrency", values.concurrency),
     seconds: number("seconds", values.seconds),
     data: values.data,
+    beside: values.beside,
     binary: values.binary,
     json: values.json,
   };
@@ -127,6 +132,7 @@ interface Result {
   rss: number;
   rssAnon: number;
   figures: Figures[];
+  beside: (Neighbours & { graphMs: number; allMs: number }) | undefined;
 }
 
 /** One store of one size: filled, served, asked. */
@@ -166,7 +172,23 @@ class Trial implements AsyncDisposable {
     const { startMs } = server;
     await server.stop();
     const { seconds: fillSeconds } = filled;
-    return { size: this.#size, vectors: this.#vectors, texts: this.#texts, fillSeconds, startMs, settledMs, rss, rssAnon, figures };
+    const all = figures.find(({ filter }) => filter === "all");
+    const beside = this.#options.beside && all !== undefined ? await this.#besides(filled, all.recall) : undefined;
+    return { size: this.#size, vectors: this.#vectors, texts: this.#texts, fillSeconds, startMs, settledMs, rss, rssAnon, figures, beside };
+  }
+
+  async #besides({ asked, right }: Filled, recall: number): Promise<Result["beside"]> {
+    say("  hnswlib alone …");
+    const child = this.#ended.adopt(new Child<NeighboursOrder, NeighboursResult>("neighbours.ts"), (one) => one.end());
+    const scores = right.map(({ all }) => all);
+    const order = { directory: this.#data, vectors: this.#vectors, queries: asked.map(({ query }) => query), right: scores, recall };
+    const found = (await child.tell({ kind: "open", ...order })) as Neighbours;
+    const { seconds } = this.#options;
+    const cost = async (kind: "graph" | "all") => {
+      const run = await costed(child.pid, async () => (await child.tell({ kind, seconds })) as Run);
+      return run.cpuMsEach;
+    };
+    return { ...found, graphMs: await cost("graph"), allMs: await cost("all") };
   }
 
   async #filled(): Promise<Filled> {
@@ -228,13 +250,13 @@ class Trial implements AsyncDisposable {
     }
     connection.close();
     const { concurrency, seconds } = this.#options;
-    const before = cpuMs(server.pid);
-    const run = await load(server.port, concurrency, seconds, (lane) => {
-      let at = Math.floor((lane * requests.length) / concurrency);
-      return () => [requests[at++ % requests.length]!];
-    });
-    const cpu = (cpuMs(server.pid) - before) / run.count;
-    return { filter, passing: passing[filter], recall: found / wanted, cpuMs: cpu, p50: run.p50, p99: run.p99, errors: run.errors };
+    const { cpuMsEach, p50, p99, errors } = await costed(server.pid, () =>
+      load(server.port, concurrency, seconds, (lane) => {
+        let at = Math.floor((lane * requests.length) / concurrency);
+        return () => [requests[at++ % requests.length]!];
+      }),
+    );
+    return { filter, passing: passing[filter], recall: found / wanted, cpuMs: cpuMsEach, p50, p99, errors };
   }
 
   [Symbol.asyncDispose](): Promise<void> {
@@ -252,7 +274,7 @@ async function createUsers(server: Executable, count: number, sessionsOfEach: nu
   const make = async () => {
     const connection = await Connection.open(server.port);
     while (next < count * sessionsOfEach) {
-      const user = next++ % count;
+      const user = Math.floor(next++ / sessionsOfEach);
       const body = { agent_id: "agent", user_id: `user-${user}`, ttl_seconds: 2_592_000 };
       const answer = await connection.askFor(encodeRequest({ method: "POST", path: "/v1/sessions", body }, key));
       users[user]!.push((JSON.parse(answer) as { id: string }).id);
@@ -276,11 +298,16 @@ function questions(count: number, memories: number, texts: TextKind, users: numb
 const COLUMNS = ["memories", "vectors", "texts", "filter", "pass", "recall@10", "CPU ms", "p50 ms", "p99 ms", "errors"];
 
 function print(results: readonly Result[]): string {
-  const lines = results.map(
-    ({ size, vectors, texts, fillSeconds, startMs, settledMs, rss, rssAnon }) =>
-      `${size.toLocaleString("en")} ${vectors} ${texts}: filled in ${Math.round(fillSeconds)} s, start ${Math.round(startMs)} ms, ` +
+  const lines = results.flatMap(({ size, vectors, texts, fillSeconds, startMs, settledMs, rss, rssAnon, beside }) => [
+    `${size.toLocaleString("en")} ${vectors} ${texts}: filled in ${Math.round(fillSeconds)} s, start ${Math.round(startMs)} ms, ` +
       `at rest ${Math.round(settledMs)} ms later, memory (RSS, of it own) ${rss} MB, ${rssAnon} MB`,
-  );
+    ...(beside === undefined
+      ? []
+      : [
+          `  hnswlib alone: recall@10 ${beside.recall.toFixed(3)} at ef ${beside.ef}, ${beside.graphMs.toFixed(3)} ms of CPU; ` +
+            `comparing all ${beside.allMs.toFixed(3)} ms`,
+        ]),
+  ]);
   const rows = results.flatMap(({ size, vectors, texts, figures }) =>
     figures.map(({ filter, passing, recall, cpuMs: cpu, p50, p99, errors }) => [
       size.toLocaleString("en"),

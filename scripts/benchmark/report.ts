@@ -16,70 +16,46 @@ export interface Measured {
   bytes: number;
   echo: Costed | undefined;
   commits: (Costed & { puts: number; bytes: number }) | undefined;
-  neighbours: Costed | undefined;
 }
 
 export interface Report {
   machine: { cpus: number; model: string; bun: string };
+  memories: number;
+  users: number;
   sessions: number;
-  fill: { seconds: number; writesPerSecond: number; indexMs: number };
+  fill: { seconds: number; writesPerSecond: number };
   startMs: number;
+  indexMs: number;
   stopMs: number;
   memory: { started: Memory; filled: Memory; measured: Memory };
-  /** Of the ten best of everything: what share Cairn finds, and what share of the ten nearest hnswlib. */
-  neighbours: { recall: number; questions: number; graphEf: number; graphRecall: number } | undefined;
   measured: Measured[];
   embedding: EmbeddingCost[];
 }
 
-const COLUMNS = [
-  "operation",
-  "at once",
-  "per s",
-  "p50 ms",
-  "p95 ms",
-  "p99 ms",
-  "errors",
-  "CPU ms",
-  "HTTP",
-  "CPU",
-  "disk",
-  "CPU",
-  "p50",
-  "graph",
-];
+const COLUMNS = ["operation", "at once", "per s", "p50 ms", "p95 ms", "p99 ms", "errors", "CPU ms", "HTTP", "CPU", "disk", "CPU", "p50"];
 
 export function printReport(report: Report): string {
   const { fill, memory, machine } = report;
   return [
-    `${machine.cpus} × ${machine.model}, Bun ${machine.bun}; ${report.sessions} sessions`,
-    `stored with ${whole(fill.writesPerSecond)} writes a second, index complete ${whole(fill.indexMs)} ms later`,
-    `start ${whole(report.startMs)} ms, stop ${whole(report.stopMs)} ms`,
+    `${machine.cpus} × ${machine.model}, Bun ${machine.bun}; ${whole(report.memories)} memories of ${whole(report.users)} users with ${whole(report.sessions)} sessions`,
+    `sessions stored with ${whole(fill.writesPerSecond)} writes a second`,
+    `start ${whole(report.startMs)} ms, index at rest ${whole(report.indexMs)} ms later, stop ${whole(report.stopMs)} ms`,
     `memory (RSS, of it own): ${Object.entries(memory)
       .map(([when, { rss, rssAnon }]) => `${when} ${rss} MB, ${rssAnon} MB`)
       .join("; ")}`,
-    ...recalls(report),
     "",
     ...printTable([COLUMNS, ...report.measured.map(row)]),
     "",
     "HTTP   share of what a bare Bun.serve does that answers the same bytes; CPU: how many times its processor time for one",
     "disk   share of what lmdb-js alone commits of the same bytes, as many at once; CPU and p50: how many times its",
-    "graph  share of what hnswlib alone answers, one at a time, searching as widely as it has to for that recall",
+    "Sessions are drawn at random. While what searches is measured, memories are added: CPU counts them too.",
     ...(report.embedding.length === 0
       ? []
       : ["", ...printTable([["embedding", "µs", "", "µs", "ratio"], ...report.embedding.map(embeddingRow)])]),
   ].join("\n");
 }
 
-function recalls({ neighbours }: Report): string[] {
-  if (neighbours === undefined) return [];
-  const { recall, questions, graphEf, graphRecall } = neighbours;
-  return [
-    `recall@10 of search of everything, ${questions} questions: ${recall.toFixed(3)}; hnswlib alone: ${graphRecall.toFixed(3)} at ef ${graphEf}`,
-  ];
-}
-
-function row({ title, concurrency, cairn, echo, commits, neighbours }: Measured): string[] {
+function row({ title, concurrency, cairn, echo, commits }: Measured): string[] {
   const ratio = (figure: "perSecond" | "p50" | "cpuMsEach", limit: Costed | undefined) =>
     limit === undefined ? "" : (cairn[figure] / limit[figure]).toFixed(2);
   return [
@@ -96,7 +72,6 @@ function row({ title, concurrency, cairn, echo, commits, neighbours }: Measured)
     ratio("perSecond", commits),
     ratio("cpuMsEach", commits),
     ratio("p50", commits),
-    ratio("perSecond", neighbours),
   ];
 }
 

@@ -55,7 +55,7 @@ export function randomOf(seed: number): Random {
   };
 }
 
-function pick<Item>(items: readonly Item[], random: Random): Item {
+export function pick<Item>(items: readonly Item[], random: Random): Item {
   return items[Math.floor(random() * items.length)] as Item;
 }
 

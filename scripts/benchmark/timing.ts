@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { cpuMs } from "../executable.ts";
 
 /** Times in milliseconds. */
 export interface Run {
@@ -55,6 +56,13 @@ export class Stopwatch {
 /** A run and the processor time that the process measured used for it, all its threads together. */
 export interface Costed extends Run {
   cpuMsEach: number;
+}
+
+/** Runs a measurement with the processor time that a process uses meanwhile. */
+export async function costed<AnyRun extends Run>(pid: number, run: () => Promise<AnyRun>): Promise<AnyRun & Costed> {
+  const before = cpuMs(pid);
+  const result = await run();
+  return { ...result, cpuMsEach: (cpuMs(pid) - before) / result.count };
 }
 
 /** Does `work` so many times at once, each again as soon as it is done. */

@@ -1,35 +1,18 @@
 /**
- * What is stored before measuring, and the requests that are measured. A seed decides all of it.
+ * What is stored before measuring, but for the memories (`filling.ts`), and the requests that are measured. A seed decides all of it.
  *
  * Sizes are those of an agent in conversation: turns of 1 KB in and 1 KB out, memories of 200 characters, a state of 2 KB
  * of which an update changes a few keys.
  *
  * @module
  */
+import { Collection } from "./texts.ts";
 
 export const TURNS_PER_SESSION = 20;
-export const MEMORIES_PER_SESSION = 20;
-export const SESSIONS_PER_USER = 10;
+export const SESSIONS_PER_USER = 5;
 const TURN_TEXT_LENGTH = 1024;
 const MEMORY_LENGTH = 200;
-const QUERY_WORDS = 6;
 const STATE_NOTES_LENGTH = 1700;
-
-/** Everyday English with names, places and numbers between, so that texts share words as memories do. */
-const WORDS = `account address afternoon agreed airport allergic anniversary answer apartment appointment asked bakery balance bicycle
-  birthday blue booking bought breakfast brother budget calendar called cancelled chapter cheaper children cinema coffee colleague
-  confirmed contract cousin customer daughter decided delivery dentist deposit dinner discount doctor dog driver early email evening
-  expensive family favourite ferry finished flight friend garden gift guitar holiday hospital hotel house insurance interview invoice
-  kitchen laptop late lesson letter library light living manager market meeting membership missed mobile moved museum music neighbour
-  newspaper office order package parents passport password payment phone piano picture plan plans prefers price printer problem project
-  promised quiet received recipe refund rent repair report reserved restaurant returned river salad school season seat shoes signed
-  sister size slept station street student subscription summer teacher team theatre ticket train travel unusual vegetarian visited
-  waiting warranty website wedding weekend window winter work wrote yesterday`.split(/\s+/);
-const NAMES = "Amara Bruno Chiara Dmitri Elif Farid Greta Hiro Ines Jonas Kofi Leila Marta Nadia Oscar Priya Quentin Rosa Sven Tomas".split(
-  " ",
-);
-const PLACES =
-  "Antwerp Bergen Cairo Dakar Edinburgh Florence Ghent Hanoi Izmir Kyoto Lisbon Madrid Naples Oslo Porto Riga Seville Turin".split(" ");
 
 export interface Request {
   method: "GET" | "POST";
@@ -37,44 +20,22 @@ export interface Request {
   body?: unknown;
 }
 
-/** Numbers below `end` that depend on the seed alone. */
-type Below = (end: number) => number;
+const collection = new Collection("varied");
+/** Questions are about the first texts of the collection: every store has them. */
+const ASKED_ABOUT = 10_000;
+/** Texts that fill a turn are others than the memories'. */
+const PROSE_FROM = 1 << 24;
 
-function seeded(seed: number): Below {
-  let state = (seed * 2_654_435_761 + 1) >>> 0;
-  return (end) => {
-    state ^= state << 13;
-    state ^= state >>> 17;
-    state ^= state << 5;
-    return (state >>> 0) % end;
-  };
-}
-
-const SMALL_WORDS = "a and at for from has in is of on she that the they to was with".split(" ");
-
-function word(below: Below): string {
-  const kind = below(16);
-  if (kind === 0) return NAMES[below(NAMES.length)] as string;
-  if (kind === 1) return PLACES[below(PLACES.length)] as string;
-  if (kind === 2) return String(below(10_000));
-  if (kind < 8) return SMALL_WORDS[below(SMALL_WORDS.length)] as string;
-  return WORDS[below(WORDS.length)] as string;
-}
-
-/** Sentences of such words, of exactly this length. */
+/** Sentences of exactly this length. */
 export function prose(length: number, seed: number): string {
-  const below = seeded(seed + 1);
   let text = "";
-  while (text.length < length) {
-    const sentence = Array.from({ length: 8 + below(8) }, () => word(below)).join(" ");
-    text += `${text === "" ? "" : " "}${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`;
-  }
+  for (let index = PROSE_FROM + seed * 64; text.length < length; index++)
+    text += `${text === "" ? "" : " "}${collection.text(index).content}`;
   return text.slice(0, length);
 }
 
 export function question(seed: number): string {
-  const below = seeded(seed + 1_000_003);
-  return `What about ${Array.from({ length: QUERY_WORDS }, () => word(below)).join(" ")}?`;
+  return collection.question(seed, ASKED_ABOUT);
 }
 
 export function memoryContent(seed: number): string {
@@ -85,7 +46,7 @@ export function memoryContent(seed: number): string {
 function state(session: number, step: number): Record<string, unknown> {
   return {
     goal: "Answer the customer and keep the order up to date",
-    customer: { name: NAMES[session % NAMES.length], city: PLACES[session % PLACES.length], since: 2000 + (session % 25) },
+    customer: { name: `Customer ${session}`, since: 2000 + (session % 25) },
     step,
     confidence: (step % 100) / 100,
     open_questions: [question(step), question(step + 1)],
@@ -132,14 +93,15 @@ const search = (seed: number, filter: Record<string, string>): Request => ({
 /** What fills a session before measuring, after `createSession`, in order. */
 export function* filling(id: string, session: number): Generator<Request> {
   for (let turn = 0; turn < TURNS_PER_SESSION; turn++) yield addTurn(id, session * 1000 + turn);
-  for (let memory = 0; memory < MEMORIES_PER_SESSION; memory++) yield addMemory(id, session * 1000 + memory);
   yield setState(id, session, 1);
 }
-export { createSession };
+export { addMemory, createSession };
 
 export interface Operation {
   title: string;
   writes?: true;
+  /** Is measured while memories are added. */
+  searches?: true;
   /** Leaves work for the index behind it. */
   indexes?: true;
   /** The requests of one, in order, for the session at this index; `variant` is 0 or 1. */
@@ -169,12 +131,12 @@ export const OPERATIONS: Record<OperationName, Operation> = {
   "list-turns": { title: "list 20 turns", requests: (id) => [{ method: "GET", path: `/v1/sessions/${id}/turns` }] },
   "search-session": {
     title: "search in a session",
-
+    searches: true,
     requests: (id, session) => [search(session, { session_id: id })],
   },
-  "search-user": { title: "search of a user", requests: (_, session) => [search(session, { user_id: user(session) })] },
-  "search-all": { title: "search of everything", requests: (_, session) => [search(session, {})] },
-  context: { title: "context", requests: (id, session) => [getContext(id, session)] },
+  "search-user": { title: "search of a user", searches: true, requests: (_, session) => [search(session, { user_id: user(session) })] },
+  "search-all": { title: "search of everything", searches: true, requests: (_, session) => [search(session, {})] },
+  context: { title: "context", searches: true, requests: (id, session) => [getContext(id, session)] },
   "set-state": { title: "set state", writes: true, requests: (id, session, variant) => [setState(id, session, 10 + variant)] },
   rollback: {
     title: "roll back",
