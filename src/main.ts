@@ -24,6 +24,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
       return (await import("./cli/serve.ts")).serve(config);
     },
     keys: async (args) => (await import("./cli/keys.ts")).keys(args),
+    dashboard: async (args) => (await import("./cli/dashboard.ts")).dashboard(args),
     health: async (args) => (await import("./cli/health.ts")).health(args),
     backup: storeCommand("backup", { file: "needed", switches: ["force"], store: "whole", checkFile: assertNotOwn }, async (line) =>
       (await import("./cli/backup.ts")).backup(line),

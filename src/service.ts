@@ -37,6 +37,7 @@ import { systemCaller, type Caller, type Deps } from "./traces/record.ts";
 import { traceRetention } from "./traces/retention.ts";
 import { keyRegistration, type KeyMaker } from "./keys/keys.ts";
 import { LastUses } from "./keys/last-use.ts";
+import { keyExpiry } from "./keys/sign-in.ts";
 import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
 import { indexWatch } from "./vectors/index-watch.ts";
 import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
@@ -139,6 +140,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     arrivals.deadlines(),
     idempotency.retention(log),
     lastUses.task(),
+    keyExpiry(records, log),
     deadReaders(store, log),
     storeWatch(store, log, options.onStoreChange ?? (() => undefined)),
     indexWatch(vectors),

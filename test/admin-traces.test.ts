@@ -29,14 +29,14 @@ async function tracesOf(cairn: Cairn, change: () => Promise<unknown>): Promise<a
 const newWebhook = (cairn: Cairn, more: object = {}) => cairn.ok(cairn.post("/v1/webhooks", { ...NEW_WEBHOOK, ...more }));
 const newKey = (cairn: Cairn, body: object = { name: "agent", tier: "free" }) => cairn.ok(cairn.post("/v1/api_keys", body));
 
-const KEY = { name: "agent", scopes: ["read", "write"], tier: "free" };
+const KEY = { kind: "key", name: "agent", scopes: ["read", "write"], tier: "free" };
 
 /** Each makes one change at last, which leaves a trace of the action that it is named by, and says its details. */
 const ACTIONS: Record<string, (cairn: Cairn) => Promise<object>> = {
   async "api_key.created"(cairn) {
     const expires_at = "2027-01-01T00:00:00.000Z";
     const { id, prefix } = await newKey(cairn, { name: "agent", tier: "free", expires_at });
-    return { key_id: id, prefix, ...KEY, rate_limit: { per_minute: 100, burst: 200 }, expires_at };
+    return { key_id: id, prefix, ...KEY, source: null, rate_limit: { per_minute: 100, burst: 200 }, expires_at };
   },
   async "api_key.rolled"(cairn) {
     const { id, prefix } = await newKey(cairn);

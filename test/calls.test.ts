@@ -25,6 +25,7 @@ beforeAll(async () => {
   caller = {
     actor: cairn.key.slice(0, 8),
     keyId: key.id as KeyId,
+    limitsId: key.id as KeyId,
     scopes: key.scopes,
     retentionDays: 365,
     requestId: "req_call",

@@ -96,7 +96,7 @@ test("every operation has a name of its own, which generated clients can rely on
     Memories: "addMemory listMemories searchMemories getMemory updateMemory deleteMemory",
     Context: "getContext",
     Traces: "listTraces getTrace",
-    "API keys": "createApiKey listApiKeys getApiKey revokeApiKey rollApiKey",
+    "API keys": "signIn getCurrentApiKey signOut createApiKey listApiKeys getApiKey revokeApiKey rollApiKey",
     Webhooks: "createWebhook listWebhooks getWebhook updateWebhook deleteWebhook rotateSecret testWebhook listDeliveries retryDelivery",
     Settings: "getSettings changeSettings",
     Health: "getHealth getReadiness getLiveness",
@@ -264,7 +264,9 @@ test("the server takes each example, and answers as the document says", async ()
   await using cairn = await startCairn({ environment: { region: "eu" } });
   for (const { method, template, path, body } of REQUESTS) {
     const ids = await oneOfEach(cairn);
-    const { status } = await cairn.request(method, path(ids), { body: body(ids) });
+    // Of all keys only one of a sign-in can end itself.
+    const { key } = template === "/v1/api_keys/current" ? await cairn.ok(cairn.post("/v1/sign_in", {})) : cairn;
+    const { status } = await cairn.request(method, path(ids), { body: body(ids), key });
     expect({ method, template, success: status < 300 }).toEqual({ method, template, success: true });
   }
 });

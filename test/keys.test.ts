@@ -18,6 +18,7 @@ test("a key made without fields reads and writes, is of the tier free and never 
   expect(made.body).toEqual({
     object: "api_key",
     id: expect.stringMatching(/^key_[0-9A-Za-z]{12}$/),
+    kind: "key",
     name: null,
     prefix: made.body.key.slice(0, 8),
     key: expect.stringMatching(/^crn_[0-9A-Za-z]{24}$/),
@@ -29,6 +30,7 @@ test("a key made without fields reads and writes, is of the tier free and never 
     last_used_at: null,
     rolled_from: null,
     rolled_to: null,
+    source: null,
   });
 });
 

@@ -77,6 +77,7 @@ const LIMITED: Record<string, string> = {
   "SettingsChanges.trace_retention_days": "1 to 2557",
   "SettingsChanges.webhooks.retry_schedule": "0 to 256",
   "SettingsChanges.webhooks.timeout": "0 to 256",
+  "SignIn.name": "1 to 256",
   "WebhookChanges.description": "0 to 256",
   "WebhookChanges.events": "1 or more",
   "WebhookChanges.url": "1 to 2048",

@@ -65,6 +65,12 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a key may be any printable text: ${JSON.stringify(key.slice(0, 40))} (${key.length})": ["idempotencyKeyLengthMax"],
     "a key may be nothing else: ${JSON.stringify(key.slice(0, 40))} (${key.length})": ["idempotencyKeyLengthMax"],
   },
+  "sign-in.test.ts": {
+    "a session key has the scopes, the tier and the limits of the key it came from, for twelve hours": ["sessionKeyHours"],
+    "the key of a link is good for signing in, once, within ten minutes, and for nothing else": ["linkKeyMinutes"],
+    "a key has at most 100 session keys: one more ends the oldest": ["sessionKeysMax"],
+    "a key signs in 100 times after a pause, then ten times a minute": ["signInsPerMinute", "signInsAtOnceMax"],
+  },
   "keys.test.ts": {
     "a rolled key keeps working with its successor until the overlap is over: ${says}": ["keyOverlapSecondsDefault"],
     "the last admin key that works is revoked, or given an end, only with force": ["adminKeysSearchedMax"],

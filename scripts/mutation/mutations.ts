@@ -13,6 +13,7 @@ const DISK_ERRORS = "test/unit/storage/disk-errors.test.ts";
 const DIRECTORY_LOCK = "test/unit/storage/directory-lock.test.ts";
 const IDEMPOTENCY = "test/idempotency.test.ts";
 const KEYS = "test/keys.test.ts";
+const SIGN_IN = "test/sign-in.test.ts";
 const AUTHENTICATION = "test/authentication.test.ts";
 const RATE_LIMIT = "test/rate-limit.test.ts";
 const HTTP = "test/http.test.ts";
@@ -328,15 +329,43 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a revoked key goes on working",
     file: "src/keys/keys.ts",
-    find: "    tx.remove(apiKeys, hash);\n",
+    find: "  tx.remove(apiKeys, hash);\n",
     replace: "",
     tests: [KEYS],
   },
   {
+    breaks: "a session key works on when the key it came from is revoked",
+    file: "src/keys/keys.ts",
+    find: "for (const session of sessionKeysOf(tx, row.id)) tx.remove(apiKeys, session.hash);",
+    replace: "",
+    tests: [SIGN_IN],
+  },
+  {
+    breaks: "the key of a sign-in link may do all that its session may",
+    file: "src/keys/keys.ts",
+    find: 'return row.kind === "link" ? { ...row, scopes: [] } : row;',
+    replace: "return row;",
+    tests: [SIGN_IN],
+  },
+  {
+    breaks: "a sign-in link is good twice",
+    file: "src/keys/sign-in.ts",
+    find: "      tx.remove(apiKeys, hash);\n      return",
+    replace: "      return",
+    tests: [SIGN_IN],
+  },
+  {
+    breaks: "signing in gives a rate limit more",
+    file: "src/http/pipeline.ts",
+    find: "function limitsIdOf({ id, source = id }: ApiKeyRow)",
+    replace: "function limitsIdOf({ id: source }: ApiKeyRow)",
+    tests: [SIGN_IN],
+  },
+  {
     breaks: "every key may do everything",
     file: "src/http/operation.ts",
-    find: "if (hasScope(scopes, scope)) return;",
-    replace: "if (hasScope([...scopes, scope], scope)) return;",
+    find: "if (hasAccess(scopes, scope)) return;",
+    replace: "if (hasAccess([...scopes, scope], scope)) return;",
     tests: [AUTHENTICATION],
   },
   {

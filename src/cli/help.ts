@@ -69,6 +69,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     says: "read an export into a data directory without a store",
     example: "cairn import all.jsonl --data-dir ./copy",
   },
+  "dashboard [--url URL]": {
+    says: "print a link that signs in to the dashboard of a running server, once, within ten minutes",
+    flags: { "--url URL": "where the server is (the server of --host and --port on this machine)" },
+    settings: [START_SETTINGS.dataDirectory, START_SETTINGS.host, START_SETTINGS.port],
+    example: "cairn dashboard --data-dir /var/lib/cairn",
+  },
   "health [--url URL]": {
     says: "ask the server whether it is ready; ends with 1 if it is not",
     flags: { "--url URL": "where it is (the server of --host and --port on this machine)" },

@@ -27,6 +27,7 @@ const LAST_TIME_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 interface ListedKey {
   id: KeyId;
+  kind: string;
   name: string | null;
   prefix: string;
   key?: string;
@@ -62,7 +63,7 @@ function lineOf(key: ListedKey): string {
   const used = key.last_used_at === null ? "never used" : `used ${key.last_used_at}`;
   const ends = key.expires_at === null ? "no end" : `ends ${key.expires_at}`;
   const rate = `${key.rate_limit.per_minute}/${key.rate_limit.burst} a minute`;
-  return [key.id, `${key.prefix}…`, key.scopes.join(","), key.tier, rate, key.created_at, used, ends, escaped(key.name ?? "")]
+  return [key.id, key.kind, `${key.prefix}…`, key.scopes.join(","), key.tier, rate, key.created_at, used, ends, escaped(key.name ?? "")]
     .join("  ")
     .trimEnd();
 }
@@ -96,7 +97,7 @@ function roll(args: readonly string[]): Promise<void> {
   const [id, ...rest] = idFirst("roll", args);
   const { flags } = parseFlags(rest, { flags: ["overlap"] });
   const overlapMs = overlapIn(flags["overlap"]);
-  return withStore(configOf(flags), async (records) => {
+  return withExistingRecords(configOf(flags), async (records) => {
     const answer = JSON.parse(await rollKey(records, records.operator, id, { overlapMs })) as ListedKey;
     await printKey(answer);
     const { expires_at: end } = JSON.parse(getKey(records, id)) as ListedKey;
@@ -107,7 +108,7 @@ function roll(args: readonly string[]): Promise<void> {
 function revoke(args: readonly string[]): Promise<void> {
   const [id, ...rest] = idFirst("revoke", args);
   const { flags, has } = parseFlags(rest, { switches: ["force"] });
-  return withStore(configOf(flags), async (records) => {
+  return withExistingRecords(configOf(flags), async (records) => {
     await deleteKey(records, records.operator, id, { force: has("force") }).catch((error: unknown) => {
       // The command has a flag for what a request says in its query.
       throw new Error(messageOf(error).replace("send force=true", "add --force"), { cause: error });
@@ -164,7 +165,7 @@ function rateLimitIn(text: string | undefined, tier: Tier): RateLimit | undefine
 
 function* allKeys(store: Store): Generator<ListedKey> {
   for (let startingAfter: KeyId | undefined; ;) {
-    const page = JSON.parse(listKeys({ store }, { limit: LIMITS.listMax, startingAfter })) as { data: ListedKey[]; has_more: boolean };
+    const page = JSON.parse(listKeys({ store }, {}, { limit: LIMITS.listMax, startingAfter })) as { data: ListedKey[]; has_more: boolean };
     yield* page.data;
     startingAfter = page.data.at(-1)?.id;
     if (!page.has_more) return;
@@ -174,7 +175,7 @@ function* allKeys(store: Store): Generator<ListedKey> {
 type Work = (records: CommandDeps) => Promise<void>;
 
 /** @throws {OperationError} where there is no store */
-function withStore(config: Config, work: Work): Promise<void> {
+export function withExistingRecords(config: Config, work: Work): Promise<void> {
   assertStore(config.dataDirectory);
   return withRecords(config, work);
 }

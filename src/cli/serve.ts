@@ -7,13 +7,16 @@ import { createApp } from "../app.ts";
 import { isPrivateListener, type Config } from "../config.ts";
 import { isLoopback } from "../lib/addresses.ts";
 import { createFirstKey } from "../keys/keys.ts";
+import { createLink } from "../keys/sign-in.ts";
 import { systemClock } from "../lib/clock.ts";
 import { bufferedWriter, createLog, describeError, type Log } from "../lib/log.ts";
 import { version } from "../lib/version.ts";
 import { openService, type Service } from "../service.ts";
 import { isOfLmdb } from "../storage/disk-errors.ts";
 import { memories, sessions } from "../storage/tables.ts";
+import { dashboardLink } from "./dashboard.ts";
 import { listen, type Listeners } from "./listeners.ts";
+import { hostInUrl } from "./local-server.ts";
 import { notify, type State } from "./notify.ts";
 import { print } from "./print.ts";
 
@@ -95,10 +98,13 @@ async function start(service: Service, config: Config, log: Log): Promise<Listen
   const app = createApp({ ...service, host, allowedHosts, metrics, corsOrigins, requireHttps, version });
   let listeners: Listeners | undefined;
   let firstKey: string | undefined;
+  let link: string | undefined;
   try {
     listeners = listen(app, config);
     // Created once it can be used, for it is shown only once.
     firstKey = await createFirstKey(service, service.system);
+    // A terminal has somebody who looks at it now, and no log that keeps the link. Without one the first key can sign in.
+    if (firstKey !== undefined && process.stdout.isTTY) link = await createLink(service, service.system).catch(() => undefined);
   } catch (error) {
     await listeners?.stop();
     await service.close();
@@ -119,13 +125,22 @@ async function start(service: Service, config: Config, log: Log): Promise<Listen
     sessions: service.store.count(sessions),
     memories: service.store.count(memories),
   });
-  const lines = [`Cairn ${version} is serving on ${address}`, `API docs: ${address}/docs`];
+  const local = localAddress(address, host);
+  const lines = [`Cairn ${version} is serving on ${address}`, `API docs: ${address}/docs`, `Dashboard: ${local}/dashboard/`];
+  if (link !== undefined) lines.push(`Sign in, once, within ten minutes: ${dashboardLink(local, link)}`);
   if (firstKey !== undefined) lines.push(`Admin key, shown only this once: ${firstKey}`);
   print(lines.join("\n")).catch((error: unknown) => {
     const advice = firstKey === undefined ? "" : "; the admin key is lost with it: make another one with cairn keys create --scopes admin";
     log.warn(`could not write the startup banner${advice}`, { reason: describeError(error) });
   });
   return listeners;
+}
+
+/** The address of a listener as a browser on this machine finds it. */
+function localAddress(address: string, host: string): string {
+  const url = new URL(address);
+  url.hostname = hostInUrl(host);
+  return url.origin;
 }
 
 /** Takes no new connections, and ends the old ones when their requests are answered or the time is up. */

@@ -10,7 +10,7 @@ import { Type, type Static, type TObject, type TProperties, type TSchema } from 
 import type { AnswerJson } from "../lib/answer.ts";
 import type { WireCode } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
-import type { Scope } from "../lib/scopes.ts";
+import type { Access, Scope } from "../lib/scopes.ts";
 import type { Once } from "./idempotency.ts";
 import { missingCodes, type PathParameters } from "./path-parameters.ts";
 import { Deleted, exampleOf, Limit, Reason, type Resource } from "./types.ts";
@@ -22,6 +22,8 @@ export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 export interface ApiCaller {
   readonly actor: string;
   readonly keyId: `key_${string}`;
+  /** Id of the key whose limits count: that of `keyId`, or the one that a session key came from. */
+  readonly limitsId: `key_${string}`;
   readonly scopes: readonly string[];
   readonly retentionDays: number;
   readonly requestId: string;
@@ -51,7 +53,7 @@ export interface Endpoint {
   /** As in the specification: `/v1/sessions/{session_id}`. */
   path: string;
   tag: Tag;
-  scope: Scope;
+  scope: Access;
   /** Status of a success. */
   status: 200 | 201;
   /** When the status is 200 instead, because what was to be created is there; undefined where that cannot be. */
@@ -73,7 +75,7 @@ interface Line<Response extends TSchema> {
   summary: string;
   description?: string;
   /** Default: that of the group; without one `read` for GET and `write` for other methods. */
-  scope?: Scope;
+  scope?: Access;
   /** Default 200. */
   status?: 200 | 201;
   /** When the answer is what was there already, with status 200. */

@@ -10,6 +10,7 @@ import { Type, type TSchema } from "@sinclair/typebox";
 import { ERRORS, type WireCode } from "../lib/errors.ts";
 import type { JsonObject, JsonValue } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
+import type { Access } from "../lib/scopes.ts";
 import { pascalCase } from "../lib/text.ts";
 import { isIdempotent, operationId, type Endpoint } from "./endpoint.ts";
 import { ErrorBody, errorDescription, errorExample, errorsOf } from "./error-docs.ts";
@@ -146,6 +147,11 @@ export function openApiDocument(endpoints: readonly Endpoint[], version: string)
   };
 }
 
+const NEEDED: Partial<Record<Access, string>> = {
+  any: "Needs an API key, whatever its scopes.",
+  sign_in: "Needs an API key, whatever its scopes, or that of a sign-in link.",
+};
+
 function operationOf(endpoint: Endpoint, components: Components): JsonObject {
   const { tag, scope, summary, description, body, example } = endpoint;
   const required = new Set(endpoint.query.required);
@@ -164,7 +170,9 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
     operationId: operationId(endpoint),
     tags: [tag.name],
     summary,
-    description: [description, `Needs a key with the scope \`${scope}\`.`].filter((part) => part !== undefined).join("\n\n"),
+    description: [description, NEEDED[scope] ?? `Needs a key with the scope \`${scope}\`.`]
+      .filter((part) => part !== undefined)
+      .join("\n\n"),
     "x-scope": scope,
     parameters,
     ...(body === null

@@ -10,7 +10,7 @@ import type { TObject, TSchema } from "@sinclair/typebox";
 import { statusAndJson, type AnswerJson } from "../lib/answer.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
-import { hasScope } from "../lib/scopes.ts";
+import { hasAccess } from "../lib/scopes.ts";
 import { bodyOf, type Body } from "./body.ts";
 import { isIdempotent, operationId, type ApiCaller, type Call, type Endpoint } from "./endpoint.ts";
 import { apiErrorOf, type FailingStore } from "./errors.ts";
@@ -127,8 +127,10 @@ export class Operation {
   /** @throws {ApiError} `permission_denied` without the scope that the operation needs */
   authorize(scopes: readonly string[]): void {
     const { scope } = this.endpoint;
-    if (hasScope(scopes, scope)) return;
-    throw new ApiError("permission_denied", `This needs a key with the scope ${scope}; this one has ${scopes.join(", ")}.`);
+    if (hasAccess(scopes, scope)) return;
+    const needed = scope === "any" ? "an API key" : `a key with the scope ${scope}`;
+    const has = scopes.length === 0 ? "is for signing in only" : `has ${scopes.join(", ")}`;
+    throw new ApiError("permission_denied", `This needs ${needed}; this one ${has}.`);
   }
 
   /**

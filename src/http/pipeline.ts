@@ -142,7 +142,7 @@ export class Pipeline {
     const { url, headers } = exchange.request;
     const key = this.authenticate(exchange);
     operation.authorize(key.scopes);
-    this.#sending.refuseWithoutRoom(key.id);
+    this.#sending.refuseWithoutRoom(limitsIdOf(key));
     refuseDeclaredBody(headers, this.#deps.settings.values.max_body_bytes);
     const caller = this.#callerOf(exchange, key);
     const sent = operation.takesQuery ? parametersOf(url) : undefined;
@@ -154,7 +154,7 @@ export class Pipeline {
     const idempotencyKey = operation.isIdempotent ? request.headers.get("idempotency-key") : null;
     if (idempotencyKey !== null) checkIdempotencyKey(idempotencyKey);
     const bytesMax = this.#deps.settings.values.max_body_bytes;
-    const arrival = this.#deps.arrivals.begin(call.caller.keyId);
+    const arrival = this.#deps.arrivals.begin(call.caller.limitsId);
     try {
       const body = await readBody(request, bytesMax, arrival);
       // The key may have been revoked while the body arrived.
@@ -174,7 +174,7 @@ export class Pipeline {
   authenticate(exchange: Exchange): ApiKeyRow {
     const { keys } = this.#deps;
     const key = (exchange.key = this.#keyOf(exchange.request));
-    const level = key === undefined ? this.#levelOfAddress(exchange, 1) : this.#limiter.takeOfKey(key.id, key);
+    const level = key === undefined ? this.#levelOfAddress(exchange, 1) : this.#limiter.takeOfKey(limitsIdOf(key), key);
     exchange.level = level;
     if (!level.allowed) throw rateLimited(key ?? keys.anonymousRate, level);
     if (key === undefined) {
@@ -199,6 +199,7 @@ export class Pipeline {
     return {
       actor: key.prefix,
       keyId: key.id,
+      limitsId: limitsIdOf(key),
       scopes: key.scopes,
       retentionDays: this.#deps.keys.retentionDays(key),
       requestId,
@@ -216,7 +217,7 @@ export class Pipeline {
 
   #respond(exchange: Exchange, { status, body: answer, headers: more, replayed, isChange = false }: Answer): Response {
     const { key, request } = exchange;
-    const body = key === undefined || typeof answer !== "string" ? answer : this.#sending.bodyOf(key.id, answer, isChange);
+    const body = key === undefined || typeof answer !== "string" ? answer : this.#sending.bodyOf(limitsIdOf(key), answer, isChange);
     let headers = this.#commonHeaders(exchange);
     if (more !== undefined || replayed === true || this.#corsOrigins.length > 0) {
       headers = new Headers(headers);
@@ -270,6 +271,11 @@ export class Pipeline {
       return new Response(body, { status, headers: { ...headers, "Content-Type": "application/json" } });
     }
   }
+}
+
+/** A session key shares the limits of the key it came from: signing in again gives nobody more. */
+function limitsIdOf({ id, source = id }: ApiKeyRow): ApiKeyRow["id"] {
+  return source;
 }
 
 const KEY_NOT_VALID = "The API key is not valid, has expired or was revoked.";

@@ -19,14 +19,14 @@ import { isoOrNull, toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { pageOf, type Page } from "../storage/page.ts";
-import { apiKeys, deletedKeys, type ApiKeyRow } from "../storage/tables.ts";
+import { apiKeys, deletedKeys, kindCode, type ApiKeyRow, type KeyKind } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { commitFor, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import { hashOfId } from "./hash-of-id.ts";
 import type { LastUses } from "./last-use.ts";
 import { RATE_LIMITS, type RateLimit, type Tier } from "./tiers.ts";
 
-const { byId } = apiKeys.index;
+const { byId, byKind, bySource } = apiKeys.index;
 const PREFIX = "crn_";
 const SECRET_LENGTH = 24;
 export const KEY_SHAPE = /^crn_[0-9A-Za-z]{24}$/;
@@ -52,14 +52,15 @@ export interface KeyDeps extends Deps {
 /** Who asks for a key, and what that key may do itself. */
 export type KeyMaker = Caller & { scopes: readonly string[] };
 
-/** The key that a request presented, if there is one of that secret and its time has not passed. */
+/** The key that a request presented, if there is one of that secret and its time has not passed; that of a link without its scopes. */
 export function findKey(reader: Reader, presented: string): ApiKeyRow | undefined {
   if (!KEY_SHAPE.test(presented)) return undefined;
   const row = reader.get(apiKeys, hashOf(presented));
-  return row === undefined || hasEnded(row, reader.now) ? undefined : row;
+  if (row === undefined || hasEnded(row, reader.now)) return undefined;
+  return row.kind === "link" ? { ...row, scopes: [] } : row;
 }
 
-function hasEnded({ expiresAt }: ApiKeyRow, now: number): boolean {
+export function hasEnded({ expiresAt }: ApiKeyRow, now: number): boolean {
   return expiresAt !== null && expiresAt <= now;
 }
 
@@ -99,6 +100,11 @@ export function rollKey(
   return commitSecret(deps, caller, NO_HOME, (tx) => {
     const { hash, row: before } = findById(tx, id);
     const { now } = tx;
+    if (before.kind !== "key") {
+      throw new ApiError("invalid_request", `API key ${id} is a ${before.kind} key, which ends by itself and cannot be rolled.`, {
+        param: "key_id",
+      });
+    }
     if (hasEnded(before, now)) {
       throw new ApiError("resource_not_found", `API key ${id} has ended. Make a new one.`, { param: "key_id" });
     }
@@ -113,6 +119,9 @@ export function rollKey(
     const row = addKey(tx, secret, { ...kept, expiresAt: expiresAt ?? before.expiresAt, rolledFrom: before.id });
     const endsAt = Math.min(now + overlapMs, before.expiresAt ?? Infinity);
     tx.put(apiKeys, hash, { ...before, expiresAt: endsAt, rolledTo: row.id });
+    for (const session of sessionKeysOf(tx, before.id)) {
+      if ((session.row.expiresAt ?? Infinity) > endsAt) tx.put(apiKeys, session.hash, { ...session.row, expiresAt: endsAt });
+    }
     recordAdmin(tx, caller, "api_key.rolled", {
       ...tracedKey(before),
       rolled_to: row.id,
@@ -196,12 +205,17 @@ async function registerKey(deps: Deps, caller: Caller, secret: string, log: Log)
   });
 }
 
-/** Newest first. */
-export function listKeys({ store, lastUses }: Pick<KeyDeps, "store" | "lastUses">, page: Page<KeyId>): JsonText {
+/** Newest first. @param kind - all kinds unless given */
+export function listKeys(
+  { store, lastUses }: Pick<KeyDeps, "store" | "lastUses">,
+  { kind }: { kind?: KeyKind | undefined },
+  page: Page<KeyId>,
+): JsonText {
   return store.read((reader) => {
-    const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
-    const items = reader.keys(byId, { from: "", to, limit: page.limit + 1, descending: true }).flatMap((entry) => {
-      const row = reader.get(apiKeys, byId.recordOf(entry));
+    const [index, from] = kind === undefined ? [byId, ""] : [byKind, kindCode(kind)];
+    const to = from + (page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter));
+    const items = reader.keys(index, { from, to, limit: page.limit + 1, descending: true }).flatMap((entry) => {
+      const row = reader.get(apiKeys, index.recordOf(entry));
       return row === undefined ? [] : [{ id: row.id, json: keyJson(row, lastUseOf(row, lastUses)) }];
     });
     return pageOf(items, page.limit);
@@ -232,10 +246,27 @@ export function deleteKey(
   return commitFor(deps, caller, NO_HOME, (tx) => {
     const { hash, row } = findById(tx, id);
     if (!force) refuseEndOfLastAdmin(tx, row);
-    tx.remove(apiKeys, hash);
-    tx.put(deletedKeys, hash, { deletedAt: tx.now });
-    recordAdmin(tx, caller, "api_key.revoked", { ...tracedKey(row), reason: reason ?? null });
+    removeKey(tx, caller, { hash, row }, reason ?? null);
     return toJson({ object: "api_key", id: row.id, deleted: true });
+  });
+}
+
+/** Removes a key, and the session keys that came from it. */
+export function removeKey(tx: Tx, caller: Caller, { hash, row }: StoredKey, reason: string | null): void {
+  tx.remove(apiKeys, hash);
+  // The other kinds are made of chance alone, and nobody can register one again.
+  if (row.kind === "key") tx.put(deletedKeys, hash, { deletedAt: tx.now });
+  for (const session of sessionKeysOf(tx, row.id)) tx.remove(apiKeys, session.hash);
+  recordAdmin(tx, caller, "api_key.revoked", { ...tracedKey(row), reason });
+}
+
+/** The session keys that came from a key, oldest first; no key has more than `LIMITS.sessionKeysMax`. */
+export function sessionKeysOf(reader: Reader, source: KeyId): StoredKey[] {
+  const from = bare(source);
+  return reader.keys(bySource, { from, to: from + AFTER_ALL }).flatMap((entry) => {
+    const hash = bySource.recordOf(entry);
+    const row = reader.get(apiKeys, hash);
+    return row === undefined ? [] : [{ hash, row }];
   });
 }
 
@@ -245,13 +276,14 @@ export function deleteKey(
  * @throws {ApiError} `invalid_request` when a key is a usable admin key, and no other is
  */
 function refuseEndOfLastAdmin(reader: Reader, row: ApiKeyRow): void {
-  const isUsableAdmin = (key: ApiKeyRow) => hasScope(key.scopes, "admin") && !hasEnded(key, reader.now) && key.rolledTo === undefined;
+  const isUsableAdmin = (key: ApiKeyRow) =>
+    key.kind === "key" && hasScope(key.scopes, "admin") && !hasEnded(key, reader.now) && key.rolledTo === undefined;
   if (!isUsableAdmin(row)) return;
   // Both ends of the list: most often the first key ever made, or one of the latest, is an admin key too.
   for (const descending of [false, true]) {
-    const span = { from: "", to: AFTER_ALL, limit: LIMITS.adminKeysSearchedMax / 2, descending };
-    for (const entry of reader.keys(byId, span)) {
-      const key = reader.get(apiKeys, byId.recordOf(entry));
+    const span = { from: kindCode("key"), to: kindCode("key") + AFTER_ALL, limit: LIMITS.adminKeysSearchedMax / 2, descending };
+    for (const entry of reader.keys(byKind, span)) {
+      const key = reader.get(apiKeys, byKind.recordOf(entry));
       if (key !== undefined && key.id !== row.id && isUsableAdmin(key)) return;
     }
   }
@@ -262,7 +294,14 @@ function refuseEndOfLastAdmin(reader: Reader, row: ApiKeyRow): void {
   );
 }
 
-function findById(reader: Reader, id: string): { hash: string; row: ApiKeyRow } {
+/** A key and the SHA-256 that it is stored under. */
+export interface StoredKey {
+  hash: string;
+  row: ApiKeyRow;
+}
+
+/** @throws {ApiError} `resource_not_found` */
+export function findById(reader: Reader, id: string): StoredKey {
   const hash = isId("key", id) ? hashOfId(reader, bare(id)) : undefined;
   const row = hash === undefined ? undefined : reader.get(apiKeys, hash);
   if (hash === undefined || row === undefined)
@@ -272,7 +311,8 @@ function findById(reader: Reader, id: string): { hash: string; row: ApiKeyRow } 
 
 function addNewKey(tx: Tx, caller: Caller, secret: string, input: NewKey): ApiKeyRow {
   const { perMinute, burst } = (input.tier === "enterprise" ? input.rateLimit : undefined) ?? RATE_LIMITS[input.tier];
-  const row = addKey(tx, secret, {
+  return addTracedKey(tx, caller, secret, {
+    kind: "key",
     name: input.name,
     scopes: [...new Set(input.scopes)],
     tier: input.tier,
@@ -280,30 +320,39 @@ function addNewKey(tx: Tx, caller: Caller, secret: string, input: NewKey): ApiKe
     burst,
     expiresAt: input.expiresAt ?? null,
   });
+}
+
+/** Adds a key and records that it was created. @param input - what does not follow from the secret and the moment */
+export function addTracedKey(tx: Tx, caller: Caller, secret: string, input: KeyInput): ApiKeyRow {
+  const row = addKey(tx, secret, input);
+  const { perMinute, burst, expiresAt, source = null } = row;
   recordAdmin(tx, caller, "api_key.created", {
     ...tracedKey(row),
+    source,
     rate_limit: { per_minute: perMinute, burst },
-    expires_at: isoOrNull(row.expiresAt),
+    expires_at: isoOrNull(expiresAt),
   });
   return row;
 }
 
 /** What traces say of a key: nothing that would let anybody use it. */
-function tracedKey({ id, prefix, name, scopes, tier }: ApiKeyRow): Record<string, unknown> {
-  return { key_id: id, prefix, name, scopes, tier };
+function tracedKey({ id, kind, prefix, name, scopes, tier }: ApiKeyRow): Record<string, unknown> {
+  return { key_id: id, kind, prefix, name, scopes, tier };
 }
 
-/** @param input - what does not follow from the secret and the moment */
-function addKey(tx: Tx, secret: string, input: Omit<ApiKeyRow, "id" | "prefix" | "createdAt">): ApiKeyRow {
+type KeyInput = Omit<ApiKeyRow, "id" | "prefix" | "createdAt">;
+
+function addKey(tx: Tx, secret: string, input: KeyInput): ApiKeyRow {
   const row: ApiKeyRow = { ...input, id: tx.id("key"), prefix: secret.slice(0, SHOWN_LENGTH), createdAt: tx.now };
   tx.add(apiKeys, hashOf(secret), row);
   return row;
 }
 
-function keyJson(row: ApiKeyRow, lastUsedAt: number | null, secret?: string): JsonText {
+export function keyJson(row: ApiKeyRow, lastUsedAt: number | null, secret?: string): JsonText {
   return toJson({
     object: "api_key",
     id: row.id,
+    kind: row.kind,
     name: row.name,
     prefix: row.prefix,
     key: secret,
@@ -315,10 +364,11 @@ function keyJson(row: ApiKeyRow, lastUsedAt: number | null, secret?: string): Js
     last_used_at: isoOrNull(lastUsedAt),
     rolled_from: row.rolledFrom ?? null,
     rolled_to: row.rolledTo ?? null,
+    source: row.source ?? null,
   });
 }
 
-function newSecret(): string {
+export function newSecret(): string {
   return PREFIX + randomBase62(SECRET_LENGTH);
 }
 

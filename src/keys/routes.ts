@@ -3,17 +3,64 @@
  *
  * @module
  */
+import { Type } from "@sinclair/typebox";
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
+import { RateLimiter } from "../http/rate-limit.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { ApiError } from "../lib/errors.ts";
 import { createKey, deleteKey, getKey, listKeys, rollKey, type KeyDeps } from "./keys.ts";
-import { ApiKey, KeyDeletion, KeyRoll, NewKey, ROLLED_EXAMPLE } from "./schema.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { ApiKey, KEY_FILTER, KeyDeletion, KeyRoll, NewKey, ROLLED_EXAMPLE, SESSION_EXAMPLE, SignIn } from "./schema.ts";
+import { signIn, signOut } from "./sign-in.ts";
 
 const keys = endpointGroup({ name: "API keys", description: "Who may do what, and how often." }, "admin");
 const path = "/v1/api_keys/{key_id}";
+const current = "/v1/api_keys/current";
+
+/** A key that may only read can sign in as well, and each time leaves a trace. */
+const SIGN_IN_RATE = { perMinute: LIMITS.signInsPerMinute, burst: LIMITS.signInsAtOnceMax };
 
 export function keyEndpoints(deps: KeyDeps): Endpoint[] {
+  const signIns = new RateLimiter(deps.clock);
   return [
+    keys.post("/v1/sign_in", {
+      summary: "Sign in",
+      description:
+        `Creates a session key for a page in a browser: with the scopes, tier and limits of the key that is presented, for ${LIMITS.sessionKeyHours} hours, but never longer than that key, and revoked with it. ` +
+        `The link that \`cairn dashboard\` prints holds a key for this call alone, good once within ${LIMITS.linkKeyMinutes} minutes. ` +
+        `A key has at most ${LIMITS.sessionKeysMax} session keys; one more ends the oldest. It can sign in ${LIMITS.signInsPerMinute} times a minute, after a pause ${LIMITS.signInsAtOnceMax} times at once.`,
+      scope: "sign_in",
+      status: 201,
+      body: SignIn,
+      response: ApiKey,
+      example: SESSION_EXAMPLE,
+      run: ({ body, caller }) => {
+        const { allowed, nextInMs } = signIns.takeOfKey(caller.limitsId, SIGN_IN_RATE);
+        if (!allowed) {
+          const retryAfterSeconds = Math.max(1, Math.ceil(nextInMs / 1000));
+          throw new ApiError("rate_limit_exceeded", `This key has signed in too often. Try again in ${retryAfterSeconds} s.`, {
+            retryAfterSeconds,
+          });
+        }
+        return signIn(deps, caller, body.name ?? null);
+      },
+    }),
+    keys.get(current, {
+      summary: "Get the current API key",
+      description: "The key that is presented.",
+      scope: "any",
+      response: ApiKey,
+      run: ({ caller }) => getKey(deps, caller.keyId),
+    }),
+    keys.delete(current, {
+      summary: "Sign out",
+      description: "Ends the session key that is presented. Any other key is refused with 400 `invalid_request`.",
+      scope: "any",
+      query: Type.Object({}),
+      deletes: ApiKey,
+      errors: ["invalid_request"],
+      run: ({ caller }) => signOut(deps, caller),
+    }),
     keys.post("/v1/api_keys", {
       summary: "Create an API key",
       description: "The key itself is in this answer only, which a replay with the same Idempotency-Key gives again.",
@@ -31,9 +78,10 @@ export function keyEndpoints(deps: KeyDeps): Endpoint[] {
     }),
     keys.list("/v1/api_keys", {
       summary: "List API keys",
+      filter: KEY_FILTER,
       cursor: Cursor("key"),
       response: ListOf(ApiKey, "A page of API keys."),
-      run: ({ page }) => listKeys(deps, page),
+      run: ({ filter, page }) => listKeys(deps, filter, page),
     }),
     keys.get(path, {
       summary: "Get an API key",

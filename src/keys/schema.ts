@@ -7,6 +7,7 @@ import { Type } from "@sinclair/typebox";
 import { Default, Instant, OneOf, OrNull, Reason, RecordId, Text, Timestamp } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { SCOPES } from "../lib/scopes.ts";
+import { KEY_KINDS } from "../storage/tables.ts";
 import { RATE_LIMIT_MAX, TIERS } from "./tiers.ts";
 
 const RateLimit = Type.Object(
@@ -34,10 +35,17 @@ export const ROLLED_EXAMPLE = {
   rolled_from: "key_0VQk3aB4x1Zq",
 };
 
+const KIND_TEXT =
+  `\`key\`: made to be kept. \`session\`: made by signing in, for at most ${LIMITS.sessionKeyHours} hours. ` +
+  `\`link\`: good for signing in once, within ${LIMITS.linkKeyMinutes} minutes, and for nothing else.`;
+
+export const KEY_FILTER = { kind: Type.Optional(OneOf(KEY_KINDS, { description: "Only keys of this kind." })) };
+
 export const ApiKey = Type.Object(
   {
     object: Type.Literal("api_key"),
     id: RecordId("key", "`key_` and 12 characters."),
+    kind: OneOf(KEY_KINDS, { description: KIND_TEXT, examples: ["key"] }),
     name: OrNull(Type.String({ examples: ["support agent"] })),
     prefix: Type.String({ description: "First 8 characters of the key: the actor in traces.", examples: ["crn_9fK2"] }),
     key: Type.Optional(Type.String({ description: "The key itself; only in the answer that created it." })),
@@ -49,9 +57,35 @@ export const ApiKey = Type.Object(
     last_used_at: OrNull(Timestamp("When the key was last used; null: never. A crash of the server loses at most the last minute.")),
     rolled_from: OrNull(Type.String({ description: "ID of the key this one replaced." })),
     rolled_to: OrNull(Type.String({ description: "ID of the key that replaced this one." })),
+    source: OrNull(
+      Type.String({
+        description: "ID of the key that a session key came from, and ends with; null where a link signed in, and for other kinds.",
+      }),
+    ),
   },
   { title: "ApiKey", description: "An API key, without its secret." },
 );
+
+export const SignIn = Type.Object(
+  {
+    name: Type.Optional(
+      Text(1, LIMITS.keyNameLengthMax, { description: "What is signed in, for the list of keys.", examples: ["Dashboard in Firefox"] }),
+    ),
+  },
+  { title: "SignIn", description: "Who signs in." },
+);
+
+/** How the session key of the example differs from its key. */
+export const SESSION_EXAMPLE = {
+  id: "key_0VQnUz4bYcS3",
+  kind: "session" as const,
+  name: "Dashboard in Firefox",
+  prefix: "crn_7mQ2",
+  key: "crn_7mQ2vXc4Lw8Zs1Tb6Ny3R9fK",
+  expires_at: "2026-05-07T20:00:00.000Z",
+  last_used_at: null,
+  source: "key_0VQk3aB4x1Zq",
+};
 
 export const NewKey = Type.Object(
   {

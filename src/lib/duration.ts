@@ -4,9 +4,10 @@
  * @module
  */
 export const SECOND_MS = 1_000;
-export const HOUR_MS = 3_600 * SECOND_MS;
+export const MINUTE_MS = 60 * SECOND_MS;
+export const HOUR_MS = 60 * MINUTE_MS;
 export const DAY_MS = 24 * HOUR_MS;
-const UNITS: Record<string, number> = { ms: 1, s: SECOND_MS, m: 60 * SECOND_MS, h: HOUR_MS, d: DAY_MS };
+const UNITS: Record<string, number> = { ms: 1, s: SECOND_MS, m: MINUTE_MS, h: HOUR_MS, d: DAY_MS };
 
 /** `200ms`, `15s`, `5m`, `2h`, `1d` in milliseconds; undefined for anything else, and for nothing. */
 export function parseDuration(text: string): number | undefined {

@@ -52,6 +52,13 @@ export const LIMITS = {
   keyNameLengthMax: 256,
   /** Keys that are searched for another admin key; when none is among them, the one that is to end counts as the last. */
   adminKeysSearchedMax: 10_000,
+  /** Session keys that one API key has at a time; one more ends the oldest. */
+  sessionKeysMax: 100,
+  sessionKeyHours: 12,
+  linkKeyMinutes: 10,
+  /** How often one API key can sign in, which need not be allowed to change anything else. */
+  signInsPerMinute: 10,
+  signInsAtOnceMax: 100,
   keyOverlapSecondsDefault: 86_400,
   keyOverlapSecondsMax: 604_800,
   idempotencyKeyLengthMax: 255,

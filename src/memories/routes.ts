@@ -32,7 +32,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       body: Search,
       response: SearchAnswer,
       errors: ["session_not_found"],
-      run: ({ body, caller }) => searchMemories(deps, caller.keyId, body),
+      run: ({ body, caller }) => searchMemories(deps, caller.limitsId, body),
     }),
     memories.list("/v1/memory", {
       summary: "List memories",

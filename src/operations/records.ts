@@ -8,8 +8,9 @@
 import { DIMENSION } from "../embeddings/embedder.ts";
 import { BARE_ID_LENGTH } from "../lib/ids.ts";
 import { storedSettingsProblem, withoutWrongSettings } from "../settings/schema.ts";
-import { problemOf } from "../storage/row-types.ts";
+import { problemOf, Whole } from "../storage/row-types.ts";
 import {
+  apiKeys,
   meta,
   provider,
   RECORD_TABLES,
@@ -18,6 +19,7 @@ import {
   turns,
   webhooks,
   type AnyTable,
+  type ApiKeyRow,
   type Index,
   type ProviderRow,
   type SettingsRow,
@@ -49,6 +51,12 @@ const SENSE = new Map<string, Sense<unknown>>([
     problemOf: (number) => (Number(number) < 2 ** 32 ? undefined : "row is not the text of a whole number below 2^32"),
   }),
   sense<SettingsRow>(settings, { problemOf: (row) => storedSettingsProblem(row)?.message, mended: withoutWrongSettings }),
+  sense<ApiKeyRow>(apiKeys, {
+    problemOf: ({ kind, expiresAt, source }) => {
+      if (kind !== "key" && problemOf(Whole, expiresAt) !== undefined) return `row.expiresAt is not ${Whole.description}`;
+      return source === undefined || kind === "session" ? undefined : "row.source is of a key that is no session key";
+    },
+  }),
   sense<ProviderRow>(provider, {
     problemOf: ({ vectorLength = 1 }) =>
       vectorLength >= 1 && vectorLength <= DIMENSION ? undefined : `vectorLength must be from 1 to ${DIMENSION}`,

@@ -35,6 +35,9 @@
  *   byTime             ms #(...)
  * apiKeys              SHA-256 of the key, hex      ApiKeyRow
  *   byId               key SHA-256
+ *   byKind             kind key SHA-256             one character for each kind
+ *   bySource           source key SHA-256           of a session key: the key that signed in
+ *   byEnd              ms SHA-256                   of a session or link key
  * deletedKeys          SHA-256 of the key, hex      DeletedKeyRow: a tombstone, so that it is never a key again
  * removals             session                      RemovalRow: what is left of a removed session
  * settings             current                      SettingsRow
@@ -189,6 +192,7 @@ const ID = /^[0-9A-Za-z]{12}$/;
 const TWO_IDS = /^[0-9A-Za-z]{24}$/;
 const HASH = /^[\w-]{22}$/;
 const SHA256 = /^[0-9a-f]{64}$/;
+const SHA256_LENGTH = 64;
 const CURRENT = /^current$/;
 
 /** An id that is later than its record's time: the clock was set back since an earlier id was made. */
@@ -410,8 +414,19 @@ export const idempotency = table("idempotency", HASH, IdempotencyRow, withBody<I
   byTime: { of: (key, row) => numberKey(row.createdAt) + key, record: (entry) => entry.slice(NUMBER_KEY_LENGTH) },
 });
 
+/** Each with one character of the keys of `byKind`. */
+const KIND_CODES = { key: "k", session: "s", link: "l" } as const;
+export type KeyKind = keyof typeof KIND_CODES;
+export const KEY_KINDS = Object.keys(KIND_CODES) as KeyKind[];
+/** What the entries of a kind begin with. */
+export const kindCode = (kind: KeyKind): string => KIND_CODES[kind];
+
 const ApiKeyRow = Type.Object({
   id: IdText("key"),
+  /** `link`: good for signing in once; `session`: what signing in gives. Both end by themselves. */
+  kind: OneOf(KEY_KINDS),
+  /** The key that a session key came from: it ends with that one. Left out where a link signed in. */
+  source: Type.Optional(IdText("key")),
   name: OrNull(Text),
   /** First 8 characters of the key: the actor in traces. */
   prefix: Text,
@@ -429,8 +444,15 @@ const ApiKeyRow = Type.Object({
   rolledTo: Type.Optional(IdText("key")),
 });
 export type ApiKeyRow = Static<typeof ApiKeyRow>;
+const hashIn = (entry: string): string => entry.slice(-SHA256_LENGTH);
 export const apiKeys = table("api_keys", SHA256, ApiKeyRow, parsedOnce(json<ApiKeyRow>()), {
-  byId: { of: (hash, row) => bare(row.id) + hash, record: (entry) => entry.slice(BARE_ID_LENGTH) },
+  byId: { of: (hash, row) => bare(row.id) + hash, record: hashIn },
+  byKind: { of: (hash, row) => kindCode(row.kind) + bare(row.id) + hash, record: hashIn },
+  bySource: { of: (hash, row) => (row.source === undefined ? undefined : bare(row.source) + bare(row.id) + hash), record: hashIn },
+  byEnd: {
+    of: (hash, row) => (row.kind === "key" || row.expiresAt === null ? undefined : numberKey(row.expiresAt) + hash),
+    record: hashIn,
+  },
 });
 
 const DeletedKeyRow = Type.Object({ deletedAt: Whole });

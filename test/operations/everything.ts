@@ -65,6 +65,7 @@ export async function startFilled(directory?: string): Promise<Filled> {
   const key = await cairn.ok(cairn.post("/v1/api_keys", { expires_at: "9999-12-31T23:59:59Z" }));
   await cairn.ok(cairn.post(`/v1/api_keys/${key.id}/roll`, { expires_at: "1960-01-01T00:00:00Z" }));
   await cairn.ok(cairn.delete(`/v1/api_keys/${(await cairn.ok(cairn.post("/v1/api_keys", {}))).id}`));
+  await cairn.ok(cairn.post("/v1/sign_in", { name: "a browser" }));
   await cairn.runTask("last use of keys");
   await cairn.ok(cairn.post("/v1/webhooks", { url: "https://hooks.example.com/in", events: ["session.created", "turn.added"] }));
   sessions.push((await cairn.createSession({ agent_id: "after the webhook" })).id);

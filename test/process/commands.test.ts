@@ -20,6 +20,54 @@ test("in an empty directory with an empty environment it serves, and prints an a
   expect(readdirSync(directory.path)).toEqual(["data"]);
 });
 
+/** Serves on a terminal until what it prints matches, and gives the match. */
+async function onTerminal<Result>(
+  dataDirectory: string,
+  sought: RegExp,
+  work: (match: RegExpExecArray) => Promise<Result>,
+): Promise<Result> {
+  let shown = "";
+  const data = (_: unknown, bytes: Uint8Array) => void (shown += Buffer.from(bytes).toString());
+  const args = ["serve", "--port", "0", "--data-dir", dataDirectory];
+  const server = Bun.spawn([await buildBinary(), ...args], { env: {}, terminal: { cols: 200, rows: 50, data } });
+  try {
+    return await work(await until(`${sought} on the terminal`, () => sought.exec(shown)));
+  } finally {
+    server.kill();
+    await server.exited;
+  }
+}
+
+const signInWith = async (address: string, key: string) =>
+  (await fetch(`${address}/v1/sign_in`, { method: "POST", headers: { "X-API-Key": key, "Content-Type": "application/json" }, body: "{}" }))
+    .status;
+
+test("at the first start on a terminal it prints a link that signs in to the dashboard once; at later ones where that is", async () => {
+  using directory = scratchDirectory();
+  const link = /^Dashboard: (http:\/\/127\.0\.0\.1:\d+)\/dashboard\/\r\n.*: \1\/dashboard\/#key=(crn_[0-9A-Za-z]{24})\r\n/m;
+  const statuses = await onTerminal(directory.at("data"), link, async ([, address = "", key = ""]) => [
+    await signInWith(address, key),
+    await signInWith(address, key),
+  ]);
+  expect(statuses).toEqual([201, 401]);
+  const later = await onTerminal(directory.at("data"), /^Dashboard: [^]*info .*serving/m, ([text]) => Promise.resolve(text));
+  expect(later).not.toContain("#key=");
+});
+
+test("cairn dashboard prints a link for the server beside it, which signs in once, and none for a server of other data", async () => {
+  await using server = await startProcess();
+  await using other = await startProcess();
+  expect(server.stdout).toContain(`Dashboard: ${server.address}/dashboard/\n`);
+  const { code, stdout, stderr } = await server.command("dashboard", "--url", server.address);
+  expect([code, stderr]).toEqual([0, ""]);
+  const [, address = "", key = ""] = /^(.*)\/dashboard\/#key=(crn_[0-9A-Za-z]{24})\n$/.exec(stdout) ?? [];
+  expect(address).toBe(server.address);
+  expect([await signInWith(address, key), await signInWith(address, key)]).toEqual([201, 401]);
+  expect(await other.command("dashboard", "--url", server.address)).toEqual(
+    failed(`cairn: The server at ${server.address} uses another data directory than ${other.dataDirectory}: say which with --data-dir.\n`),
+  );
+});
+
 /** What a command prints that ends with code 0, by its arguments. */
 const PRINTED: Record<string, RegExp> = {
   "--help": /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve[^]*--data-dir DIR +CAIRN_DATA_DIR/,
@@ -54,6 +102,8 @@ const MISUSED: Record<string, RegExp> = {
   "export a b": /cairn export takes one file/,
   "doctor a": /cairn doctor takes no file/,
   "doctor --mend": /.*--mend.*/,
+  "dashboard --port 0": /with port 0 nobody knows which one the server took: say where it is with --url/,
+  "dashboard --url nowhere": /--url must be an address such as .* got nowhere/,
   "health --port 0": /with port 0 nobody knows which one the server took: say where it is with --url/,
   "health --url 127.0.0.1:8700": /--url must be an address such as http:\/\/127\.0\.0\.1:8700; got 127\.0\.0\.1:8700/,
   "health --url file:///etc/passwd": /--url must be an address such as http:\/\/127\.0\.0\.1:8700; got file:\/\/\/etc\/passwd/,
@@ -68,6 +118,7 @@ const IMPOSSIBLE: Record<string, RegExp> = {
   ...Object.fromEntries(
     ["backup x", "export", "doctor", "doctor --fix", "rebuild-index"].map((text) => [`${text} --data-dir none`, NO_STORE]),
   ),
+  "dashboard --port 1": /No server answers at http:\/\/127\.0\.0\.1:1: .*\. Start it with cairn serve, or say where it is with --url\./,
   "restore none --data-dir new": /.*none.*/,
   "restore . --data-dir new": /\. is no file, but a directory\./,
   "restore /dev/null --data-dir new": /\/dev\/null is no file, but a device\./,
@@ -120,7 +171,7 @@ test("a key made beside a running server works at once, is listed without its se
   const [line = ""] = listed.stdout.split("\n");
   const [id = "", ...rest] = line.split("  ");
   const time = expect.stringMatching(/^\d{4}-.*Z$/);
-  expect(rest).toEqual([`${server.key.slice(0, 8)}…`, "read", "pro", "1000/2000 a minute", time, "never used", "no end", "helper"]);
+  expect(rest).toEqual(["key", `${server.key.slice(0, 8)}…`, "read", "pro", "1000/2000 a minute", time, "never used", "no end", "helper"]);
   expect(listed.stdout).not.toContain(server.key);
   expect(listed.stdout).toContain(`${KEY.slice(0, 8)}…  admin  enterprise`);
 
@@ -174,7 +225,7 @@ test("a key rolled beside a running server is printed alone, and the old one wor
       .split("\n")
       .find((line) => line.startsWith(id))
       ?.split("  ")
-      .slice(6);
+      .slice(7);
   const statusWith = async (key: string) => {
     server.key = key;
     return (await server.get("/v1/sessions")).status;

@@ -148,7 +148,7 @@ export class Access {
     const last = uses.at(-1);
     const isShown = last !== undefined && uses.some((use) => use >= last && iso(use) === given?.last_used_at);
     const last_used_at = isShown ? given.last_used_at : isoOrNull(last);
-    return { ...shown, expires_at: isoOrNull(expiresAt), last_used_at, rolled_to: rolledTo ?? null };
+    return { ...shown, kind: "key", source: null, expires_at: isoOrNull(expiresAt), last_used_at, rolled_to: rolledTo ?? null };
   }
 
   deleteKey(id: string): Json {

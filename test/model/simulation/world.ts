@@ -67,7 +67,7 @@ export class World {
 
   #keyCreated(caller: Caller | undefined, key: Json): void {
     const { rate_limit, expires_at } = key;
-    this.trail.recordAdmin(caller, "api_key.created", { ...tracedKey(key), rate_limit, expires_at });
+    this.trail.recordAdmin(caller, "api_key.created", { ...tracedKey(key), source: null, rate_limit, expires_at });
   }
 
   rollKey(caller: Caller, id: string, body: Fields, given: Json): Json {
@@ -463,7 +463,7 @@ export class World {
 }
 
 /** What traces say of a key. */
-const tracedKey = ({ id, prefix, name, scopes, tier }: Json): Fields => ({ key_id: id, prefix, name, scopes, tier });
+const tracedKey = ({ id, prefix, name, scopes, tier }: Json): Fields => ({ key_id: id, kind: "key", prefix, name, scopes, tier });
 
 const preview = ({ content }: Json) => Array.from<string>(content).slice(0, 100).join("");
 
