@@ -1,16 +1,15 @@
 /**
- * Compiles the two native add-ons with the system's C++ compiler, and nothing else: no node-gyp, no Python, no headers
- * from the network.
+ * Compiles the two native add-ons, and nothing else: no node-gyp, no Python, no headers from the network.
  *
- *     bun scripts/build-native.ts               every build of them, for the executable
- *     bun scripts/build-native.ts --host-only   only what running from source needs on this machine
+ *     bun scripts/build-native.ts               every build of them for this machine, with the system's compiler
+ *     bun scripts/build-native.ts --host-only   only what running from source needs
  *
  * hnswlib-node comes as source only and leaves the distance functions to the compiler's flags, so there is one build per
  * level of the instruction set. lmdb comes with a binary, but the LMDB in it ends the process where a write could fail
  * (`lmdb/*.patch`); ours is the same source with those places mended, in one compilation unit, which halves the time. Both
- * carry their own libstdc++, so that they need no library but glibc.
+ * carry their own C++ library, so that they need none but the system's libc.
  *
- * A build is kept under `native/<architecture>/` next to a key made from its sources, its flags and the compiler, and
+ * A build is kept under `native/<target>/<toolchain>/` next to a key made from its sources, its flags and the compiler, and
  * done again only when the key differs. The ones for this machine are also put where `import "lmdb"` and
  * `import "hnswlib-node"` look first, so that running from source needs no preload.
  *
@@ -32,10 +31,9 @@ import {
 import { availableParallelism } from "node:os";
 import { dirname, join, relative } from "node:path";
 import { bestSimdLevel, cpuFlags } from "../src/lib/native.ts";
+import { assertThere, compilerFor, type Compiler, type Level, type Toolchain } from "./compiler.ts";
 import { Failure, runScript } from "./failure.ts";
-
-/** The processors Cairn is built for, as `process.arch` names them. */
-export type Architecture = "x64" | "arm64";
+import { hostTarget, targetOf, type Target, type TargetName } from "./targets.ts";
 
 interface Recipe {
   readonly name: string;
@@ -43,7 +41,7 @@ interface Recipe {
   readonly sources: readonly string[];
   /** All that decides the result besides the sources and the compiler. */
   readonly flags: readonly string[];
-  compile(compiler: string, output: string): Promise<void>;
+  compile(output: string): Promise<void>;
 }
 
 const root = dirname(import.meta.dir);
@@ -51,75 +49,104 @@ const modules = join(root, "node_modules");
 
 // Both packages use the stable C interface of Node 18.12 and later; NAPI_VERSION keeps them to what Bun has of it.
 const COMMON_FLAGS = ["-O3", "-fPIC", "-DNAPI_VERSION=8", "-DNAPI_DISABLE_CPP_EXCEPTIONS"];
-const LINK_FLAGS = ["-shared", "-pthread", "-static-libstdc++", "-static-libgcc", "-s"];
 
-const HNSW_FLAGS: Record<Architecture, Record<string, readonly string[]>> = {
-  x64: { "hnsw-sse": [], "hnsw-v3": ["-march=x86-64-v3"], "hnsw-v4": ["-march=x86-64-v4"] },
-  // hnswlib has no NEON code of its own: only when sums may be reordered does the compiler turn its loops into vector
-  // instructions. Not -ffast-math: linked with it, a library sets tiny numbers to zero in all that loads it.
-  arm64: { "hnsw-neon": ["-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno", "-ffp-contract=fast"] },
-};
+/**
+ * hnswlib has no NEON code of its own: only when sums may be reordered does the compiler turn its loops into vector
+ * instructions. Not -ffast-math: linked with it, a library sets tiny numbers to zero in all that loads it.
+ */
+const NEON_FLAGS = ["-fassociative-math", "-fno-signed-zeros", "-fno-trapping-math", "-fno-math-errno", "-ffp-contract=fast"];
+
+/** The builds of the vector add-on for a target, and the level of the instruction set that each wants. */
+function hnswBuilds(target: TargetName): Record<string, Level | undefined> {
+  const { architecture, platform }: Target = targetOf(target);
+  if (architecture === "arm64") return { "hnsw-neon": undefined };
+  // What an Intel Mac knows is not asked for (`lib/native.ts`).
+  return platform === "darwin" ? { "hnsw-sse": undefined } : { "hnsw-sse": undefined, "hnsw-v3": "v3", "hnsw-v4": "v4" };
+}
 
 const LMDB_C = ["lmdb/libraries/liblmdb/mdb.c", "lmdb/libraries/liblmdb/midl.c", "lmdb/libraries/liblmdb/chacha8.c", "lz4/lib/lz4.c"];
 const LMDB_CPP = ["lmdb-js", "writer", "env", "compression", "ordered-binary", "misc", "txn", "dbi", "cursor", "v8-functions"];
 const LMDB_DEFINES = ["-DMDB_MAXKEYSIZE=0", "-DMDB_USE_ROBUST", "-DNODE_GYP_MODULE_NAME=lmdb"];
 
 /** Changes to lmdb's source, as unified diffs; each says at its head what it is for. They are made in this order. */
-const LMDB_PATCHES = ["errors", "map", "damaged-pages"].map((name) => join(root, "scripts/lmdb", `${name}.patch`));
+const LMDB_PATCHES = ["errors", "map", "damaged-pages", "macos"].map((name) => join(root, "scripts/lmdb", `${name}.patch`));
 
-/** Paths of the add-ons for an architecture, by name, whether they are built yet or not. */
-export function addonPaths(architecture: Architecture): Record<string, string> {
-  const names = ["lmdb", ...Object.keys(HNSW_FLAGS[architecture])];
-  return Object.fromEntries(names.map((name) => [name, join(root, "native", architecture, `${name}.node`)]));
+/** Paths of the add-ons for a target, by name, whether they are built yet or not. */
+export function addonPaths(target: TargetName, toolchain: Toolchain): Record<string, string> {
+  const names = ["lmdb", ...Object.keys(hnswBuilds(target))];
+  return Object.fromEntries(names.map((name) => [name, addonPath(target, toolchain, name)]));
+}
+
+function addonPath(target: TargetName, toolchain: Toolchain, name: string): string {
+  return join(root, "native", target, toolchain, `${name}.node`);
 }
 
 /** Builds what is missing or out of date, and says so on standard error. */
-export async function buildNative(options: { architecture: Architecture; hostOnly: boolean }): Promise<void> {
-  const { architecture, hostOnly } = options;
-  const compiler = compilerFor(architecture);
-  const version = compilerVersion(compiler);
-  const wanted = recipes(architecture).filter((recipe) => !hostOnly || ["lmdb", hostHnsw()].includes(recipe.name));
-  const outdated = wanted.filter((recipe) => !isCurrent(recipe, architecture, version));
+export async function buildNative(target: TargetName, toolchain: Toolchain, { hostOnly = false } = {}): Promise<void> {
+  const compiler = await compilerFor(target, toolchain);
+  const wanted = recipes(compiler).filter((recipe) => !hostOnly || ["lmdb", hostHnsw()].includes(recipe.name));
+  const outdated = wanted.filter((recipe) => !isCurrent(recipe, compiler));
   if (outdated.length > 0) {
-    if (version === null) throw new Failure(missingCompiler(compiler));
+    assertThere(compiler);
     console.error(`Compiling the native add-ons (${outdated.map((recipe) => recipe.name).join(", ")}) …`);
-    await inParallel(outdated, (recipe) => build(recipe, { architecture, compiler, version }));
+    await inParallel(outdated, (recipe) => build(recipe, compiler));
   }
-  if (architecture === process.arch) installForSourceMode();
+  if (toolchain === "system") installForSourceMode();
 }
 
-function recipes(architecture: Architecture): Recipe[] {
-  return [lmdbRecipe(), ...Object.entries(HNSW_FLAGS[architecture]).map(([name, flags]) => hnswRecipe(name, flags))];
+function recipes(compiler: Compiler): Recipe[] {
+  return [lmdbRecipe(compiler), ...Object.entries(hnswBuilds(compiler.target)).map(([name, level]) => hnswRecipe(compiler, name, level))];
 }
 
-function hnswRecipe(name: string, variantFlags: readonly string[]): Recipe {
-  const flags = ["-std=c++17", ...COMMON_FLAGS, ...variantFlags, "-fvisibility=hidden", "-DNODE_GYP_MODULE_NAME=addon", ...LINK_FLAGS];
+function hnswRecipe(compiler: Compiler, name: string, level: Level | undefined): Recipe {
+  const flags = [
+    "-std=c++17",
+    ...COMMON_FLAGS,
+    ...compiler.flags,
+    ...compiler.levelFlags(level),
+    ...(name === "hnsw-neon" ? NEON_FLAGS : []),
+    "-fvisibility=hidden",
+    "-DNODE_GYP_MODULE_NAME=addon",
+    "-w",
+    ...compiler.linkFlags(name),
+  ];
   const includes = ["node-addon-api", "node-api-headers/include"].map((directory) => `-I${join(modules, directory)}`);
   return {
     name,
     sources: ["hnswlib-node/src", "node-addon-api", "node-api-headers/include"],
     flags,
-    compile: (compiler, output) =>
-      run([compiler, ...flags, ...includes, hidingPath(modules), join(modules, "hnswlib-node/src/addon.cc"), "-o", output]),
+    compile: (output) =>
+      run([...compiler.cpp, ...flags, ...includes, hidingPath(modules), join(modules, "hnswlib-node/src/addon.cc"), "-o", output], {
+        environment: compiler.environment,
+      }),
   };
 }
 
-function lmdbRecipe(): Recipe {
-  const compileFlags = [...COMMON_FLAGS, ...LMDB_DEFINES, "-w"];
-  const cppFlags = ["-std=c++17", "-fvisibility=hidden"];
+function lmdbRecipe(compiler: Compiler): Recipe {
+  const { environment } = compiler;
+  const compileFlags = [
+    ...COMMON_FLAGS,
+    ...compiler.flags,
+    ...compiler.levelFlags(undefined),
+    ...LMDB_DEFINES,
+    "-fvisibility=hidden",
+    "-w",
+  ];
+  const linkFlags = compiler.linkFlags("lmdb");
+  const cppFlags = ["-std=c++17"];
   return {
     name: "lmdb",
     sources: ["lmdb/src", "lmdb/dependencies", "lmdb/node_modules/node-addon-api", "node-api-headers/include"],
-    flags: [...compileFlags, ...cppFlags, ...LINK_FLAGS, ...LMDB_PATCHES.map((path) => readFileSync(path, "utf8"))],
-    async compile(compiler, output) {
+    flags: [...compileFlags, ...cppFlags, ...linkFlags, ...LMDB_PATCHES.map((path) => readFileSync(path, "utf8"))],
+    async compile(output) {
       await inScratchDirectory(async (scratch) => {
         prepareLmdbSource(scratch);
         const includes = [...lmdbIncludes(scratch), hidingPath(scratch), hidingPath(modules)];
-        // g++ takes `-x c` for the next file only.
-        const sources = LMDB_C.flatMap((path) => ["-x", "c", join(scratch, "dependencies", path)]);
-        await run([compiler, ...compileFlags, ...includes, "-c", ...sources], scratch);
-        const objects = LMDB_C.map((path) => join(scratch, path.replace(/^.*\/(.*)\.c$/, "$1.o")));
-        await run([compiler, ...cppFlags, ...compileFlags, ...includes, join(scratch, "all.cpp"), ...objects, ...LINK_FLAGS, "-o", output]);
+        const sources = LMDB_C.map((path) => join(scratch, "dependencies", path));
+        for (const source of sources)
+          await run([...compiler.c, ...compileFlags, ...includes, "-c", source, "-o", `${source}.o`], { environment });
+        const files = [join(scratch, "all.cpp"), ...sources.map((source) => `${source}.o`)];
+        await run([...compiler.cpp, ...cppFlags, ...compileFlags, ...includes, ...files, ...linkFlags, "-o", output], { environment });
       });
     },
   };
@@ -168,29 +195,31 @@ function lmdbIncludes(scratch: string): string[] {
   return [...own, join(modules, "lmdb/node_modules/node-addon-api"), join(modules, "node-api-headers/include")].map((path) => `-I${path}`);
 }
 
-async function build(recipe: Recipe, target: { architecture: Architecture; compiler: string; version: string }): Promise<void> {
-  const output = artifactPath(recipe, target.architecture);
+async function build(recipe: Recipe, compiler: Compiler): Promise<void> {
+  const output = artifactPath(recipe, compiler);
   mkdirSync(dirname(output), { recursive: true });
   const temporary = `${output}.${randomUUID()}`;
   try {
-    await recipe.compile(target.compiler, temporary);
+    await recipe.compile(temporary);
     renameSync(temporary, output);
   } finally {
     rmSync(temporary, { force: true });
   }
-  writeFileSync(`${output}.key`, `${sourceKey(recipe)} ${target.version}\n`);
+  writeFileSync(`${output}.key`, `${sourceKey(recipe)} ${compiler.version}\n`);
 }
 
 /** A compiler that is gone since does not matter: an image may be made with one and run without. */
-function isCurrent(recipe: Recipe, architecture: Architecture, version: string | null): boolean {
-  const output = artifactPath(recipe, architecture);
+function isCurrent(recipe: Recipe, compiler: Compiler): boolean {
+  const output = artifactPath(recipe, compiler);
   if (!existsSync(output) || !existsSync(`${output}.key`)) return false;
   const key = readFileSync(`${output}.key`, "utf8");
-  return version === null ? key.startsWith(`${sourceKey(recipe)} `) : key === `${sourceKey(recipe)} ${version}\n`;
+  const [wanted, { version }] = [sourceKey(recipe), compiler];
+  return version === undefined ? key.startsWith(`${wanted} `) : key === `${wanted} ${version}\n`;
 }
 
 function sourceKey(recipe: Recipe): string {
-  const hash = createHash("sha256").update(JSON.stringify(recipe.flags));
+  // Paths among the flags are those of this checkout.
+  const hash = createHash("sha256").update(JSON.stringify(recipe.flags).replaceAll(root, "."));
   for (const source of recipe.sources) {
     const directory = join(modules, source);
     if (!existsSync(directory)) throw new Failure(`node_modules/${source} is missing: run scripts/setup.`);
@@ -208,15 +237,15 @@ export function filesBelow(directory: string): string[] {
     .toSorted();
 }
 
-function artifactPath(recipe: Recipe, architecture: Architecture): string {
-  return join(root, "native", architecture, `${recipe.name}.node`);
+function artifactPath(recipe: Recipe, { target, toolchain }: Compiler): string {
+  return addonPath(target, toolchain, recipe.name);
 }
 
 /** Both packages look into their own `build/Release` before anywhere else. */
 function installForSourceMode(): void {
-  const built = join(root, "native", process.arch);
-  installFile(join(built, "lmdb.node"), join(modules, "lmdb/build/Release/lmdb.node"));
-  installFile(join(built, `${hostHnsw()}.node`), join(modules, "hnswlib-node/build/Release/addon.node"));
+  const built = (name: string) => addonPath(hostTarget(), "system", name);
+  installFile(built("lmdb"), join(modules, "lmdb/build/Release/lmdb.node"));
+  installFile(built(hostHnsw()), join(modules, "hnswlib-node/build/Release/addon.node"));
 }
 
 /** By rename: a running process may have the old file mapped, and writing into it would change its code. */
@@ -232,26 +261,9 @@ function hostHnsw(): string {
   return process.arch === "x64" ? `hnsw-${bestSimdLevel(cpuFlags())}` : "hnsw-neon";
 }
 
-function compilerFor(architecture: Architecture): string {
-  const cross = { x64: "x86_64-linux-gnu-g++", arm64: "aarch64-linux-gnu-g++" }[architecture];
-  return process.env["CXX"] ?? (architecture === process.arch ? "c++" : cross);
-}
-
-function compilerVersion(compiler: string): string | null {
-  if (Bun.which(compiler) === null) return null;
-  return Bun.spawnSync([compiler, "--version"]).stdout.toString().split("\n")[0] ?? "";
-}
-
-function missingCompiler(compiler: string): string {
-  const advice = "Install one (Debian, Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++ libstdc++-static), or name yours in CXX.";
-  return (
-    `There is no C++ compiler (${compiler}), and the native add-ons have to be compiled once.\n` +
-    (compiler === "c++" ? advice : "Install it, or name another one in CXX.")
-  );
-}
-
-async function run(command: string[], cwd = root): Promise<void> {
-  const child = Bun.spawn(command, { cwd, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
+async function run(command: string[], { environment }: { environment: Record<string, string> }): Promise<void> {
+  const env = { ...process.env, ...environment };
+  const child = Bun.spawn(command, { cwd: root, env, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
   const [output, code] = await Promise.all([new Response(child.stderr).text(), child.exited]);
   if (code === 0) return;
   const ended = child.signalCode ? `was ended by ${child.signalCode} (out of memory?)` : `ended with code ${code}`;
@@ -278,6 +290,5 @@ async function inParallel<Item>(items: readonly Item[], work: (item: Item) => Pr
 }
 
 if (import.meta.main) {
-  const architecture = process.arch === "arm64" ? "arm64" : "x64";
-  await runScript(() => buildNative({ architecture, hostOnly: process.argv.includes("--host-only") }));
+  await runScript(() => buildNative(hostTarget(), "system", { hostOnly: process.argv.includes("--host-only") }));
 }

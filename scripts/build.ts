@@ -1,15 +1,17 @@
 /**
- * Builds the executable: one file that holds Bun, the code and the native add-ons, and needs only glibc to run.
+ * Builds the executable: one file that holds Bun, the code and the native add-ons, and needs only the system's libc to run.
  *
- *     bun scripts/build.ts                              dist/cairn for this machine
- *     bun scripts/build.ts --target bun-linux-arm64     for another one (that one needs a cross compiler)
+ *     bun scripts/build.ts                              dist/cairn for this machine, with its own compiler
+ *     bun scripts/build.ts --target linux-arm64         dist/linux-arm64/cairn as it is released; `all`: every target
  *     bun scripts/build.ts --outfile DIR/cairn          somewhere else
  *     bun scripts/build.ts --if-changed                 only when its sources have changed since
+ *     bun scripts/build.ts --releases URL               where `cairn version --check` looks for newer ones
  *
- * The Bun inside is the one whose hash is in the lock file (`runtime.ts`), whichever runs this.
+ * The Bun inside is the one whose hash is in the lock file (`runtime.ts`), whichever runs this. With `--target` the result is
+ * a function of the commit: the same bytes wherever and whenever it is built.
  *
  * The format is ESM, because with bytecode in the default format `import.meta.url` keeps the path of the source, and the
- * Worker is then found on the machine that built it and on no other.
+ * Worker is then found on the machine that built it and on no other. There is no source map: it takes room in every executable.
  *
  * @module
  */
@@ -17,66 +19,101 @@ import { $ } from "bun";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
-import { type Architecture, buildNative, filesBelow } from "./build-native.ts";
+import { buildNative, filesBelow } from "./build-native.ts";
+import type { Toolchain } from "./compiler.ts";
 import { Failure, readArguments, runScript } from "./failure.ts";
-import { nativePlugin } from "./native-plugin.ts";
+import { signAdHoc } from "./macho.ts";
+import { builtAddons, nativePlugin } from "./native-plugin.ts";
 import { assertNoticeNames } from "./notice.ts";
-import { runtimeFor, TARGETS, type Target } from "./runtime.ts";
+import { runtimeFor } from "./runtime.ts";
+import { asTarget, hostTarget, TARGET_NAMES, targetOf, type TargetName } from "./targets.ts";
 
 const root = dirname(import.meta.dir);
-
-const ARCHITECTURES = {
-  "bun-linux-x64": "x64",
-  // For processors without AVX2, which the ordinary Bun wants.
-  "bun-linux-x64-baseline": "x64",
-  "bun-linux-arm64": "arm64",
-} as const satisfies Record<Target, Architecture>;
 
 /** All that decides what the executable does, besides the packages, whose hashes are in bun.lock. */
 const SOURCES = [
   "src",
   "scripts/build.ts",
   "scripts/build-native.ts",
+  "scripts/compiler.ts",
+  "scripts/exports.map",
   "scripts/lmdb",
+  "scripts/macho.ts",
   "scripts/native-plugin.ts",
   "scripts/notice.ts",
   "scripts/runtime.ts",
+  "scripts/targets.ts",
   "NOTICE",
   "package.json",
   "bun.lock",
   "tsconfig.json",
 ];
 
+interface Build {
+  readonly target: TargetName;
+  readonly toolchain: Toolchain;
+  readonly outfile: string;
+  /** Where releases are published. */
+  readonly releases: string | undefined;
+}
+
 async function main(): Promise<void> {
   const { values } = readArguments({
-    options: { target: { type: "string" }, outfile: { type: "string" }, "if-changed": { type: "boolean", default: false } },
+    options: {
+      target: { type: "string" },
+      outfile: { type: "string" },
+      releases: { type: "string" },
+      "if-changed": { type: "boolean", default: false },
+    },
   });
-  const target = asTarget(values.target ?? `bun-linux-${process.arch}`);
-  const outfile = values.outfile ? resolve(values.outfile) : join(root, "dist/cairn");
-  const inputs = `${target} ${sourceHash()}\n`;
-  if (values["if-changed"] && isCurrent(outfile, inputs)) return;
+  const { target, outfile, releases } = values;
+  if (target === "all" && outfile !== undefined) throw new Failure("--outfile is for one target: with all of them leave it out.");
+  const released = target === undefined ? [] : target === "all" ? TARGET_NAMES : [asTarget(target)];
+  const builds: Build[] =
+    target === undefined
+      ? [{ target: hostTarget(), toolchain: "system", outfile: join(root, "dist/cairn"), releases }]
+      : released.map((name) => ({ target: name, toolchain: "zig", outfile: join(root, "dist", name, "cairn"), releases }));
+  for (const build of builds) await make({ ...build, outfile: outfile ? resolve(outfile) : build.outfile }, values["if-changed"]);
+}
+
+async function make(build: Build, ifChanged: boolean): Promise<void> {
+  const { target, toolchain, outfile, releases = "" } = build;
+  const inputs = `${target} ${toolchain} ${releases} ${sourceHash()}\n`;
+  if (ifChanged && isCurrent(outfile, inputs)) return;
   const runtime = await runtimeFor(target);
-  await buildNative({ architecture: ARCHITECTURES[target], hostOnly: false });
-  await compile(target, runtime, outfile);
+  await buildNative(target, toolchain);
+  await compile(build, runtime);
   writeFileSync(inputsFile(outfile), inputs);
   console.log(`${relative(process.cwd(), outfile)} (${(statSync(outfile).size / 1e6).toFixed(1)} MB)`);
 }
 
-/** In a directory of its own first: the source maps Bun leaves there are in the executable already. */
-async function compile(target: Target, runtime: string, outfile: string): Promise<void> {
-  mkdirSync(dirname(outfile), { recursive: true });
-  const scratch = mkdtempSync(join(dirname(outfile), ".build-"));
+/** In a directory of its own first, so that a build that fails leaves the executable that was there. */
+async function compile(build: Build, runtime: string): Promise<void> {
+  mkdirSync(dirname(build.outfile), { recursive: true });
+  const scratch = mkdtempSync(join(dirname(build.outfile), ".build-"));
+  const made = join(scratch, "cairn");
   try {
-    await bundle(target, runtime, join(scratch, "cairn"));
-    renameSync(join(scratch, "cairn"), outfile);
+    await bundle(build, runtime, made);
+    // Bun leaves darwin-x64 with a signature that does not fit, and macOS ends such a process.
+    if (targetOf(build.target).platform === "darwin") writeFileSync(made, signAdHoc(readFileSync(made), "cairn"));
+    renameSync(made, build.outfile);
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }
 }
 
-async function bundle(target: Target, runtime: string, outfile: string): Promise<void> {
+async function bundle({ target, toolchain, releases }: Build, runtime: string, outfile: string): Promise<void> {
+  const addons = builtAddons(target, toolchain);
+  const constants = {
+    "process.env.NODE_ENV": "production",
+    CAIRN_COMMIT: await commit(),
+    CAIRN_TARGET: target,
+    CAIRN_RELEASES: releases ?? null,
+    CAIRN_ADDONS: addons.map(({ name, sha256 }) => ({ name, sha256 })),
+  };
   const result = await Bun.build({
     entrypoints: [join(root, "src/main.ts"), join(root, "src/vectors/worker.ts")],
+    root: join(root, "src"),
     // In the executable the code is at one level, so that `new URL("./worker.ts", import.meta.url)` finds a Worker beside its
     // own module in both forms.
     naming: { entry: "[name].[ext]" },
@@ -84,13 +121,12 @@ async function bundle(target: Target, runtime: string, outfile: string): Promise
     format: "esm",
     minify: true,
     bytecode: true,
-    sourcemap: "linked",
     metafile: true,
-    define: { "process.env.NODE_ENV": '"production"', CAIRN_COMMIT: JSON.stringify(await commit()) },
-    plugins: [nativePlugin(ARCHITECTURES[target])],
+    define: Object.fromEntries(Object.entries(constants).map(([name, value]) => [name, JSON.stringify(value)])),
+    plugins: [nativePlugin(addons)],
     // All configuration comes from flags and the environment: files that happen to lie in the working directory are not read.
     compile: {
-      target,
+      target: targetOf(target).compile,
       executablePath: runtime,
       outfile,
       autoloadBunfig: false,
@@ -100,15 +136,6 @@ async function bundle(target: Target, runtime: string, outfile: string): Promise
     },
   });
   assertNoticeNames(Object.values(result.metafile?.outputs ?? {}).flatMap((output) => Object.keys(output.inputs)));
-}
-
-function asTarget(value: string): Target {
-  if (isTarget(value)) return value;
-  throw new Failure(`There is no target ${value}; choose from ${TARGETS.join(", ")}.`);
-}
-
-function isTarget(value: string): value is Target {
-  return TARGETS.some((known) => known === value);
 }
 
 /** The commit, marked where tracked files differ from it; null where there is no git or no commit. */

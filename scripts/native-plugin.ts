@@ -8,26 +8,54 @@
  * Bun would also embed a plain `require("…/x.node")`, but it unpacks to a name in the temporary directory anyone can
  * guess, and takes a file that is already there when merely its length is right.
  *
+ * What is generated names add-ons and no path, so that the executable is the same wherever it is built.
+ *
  * @module
  */
 import type { BunPlugin } from "bun";
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { addonPaths, type Architecture } from "./build-native.ts";
+import { addonPaths } from "./build-native.ts";
+import type { Toolchain } from "./compiler.ts";
 import { Failure } from "./failure.ts";
+import type { TargetName } from "./targets.ts";
+
+/** Stands for `lib/native.ts` in what is generated, and before the name of an add-on for its file. */
+const LOADER = "cairn-native:load";
+const ADDON = "cairn-addon:";
 
 const nativeModule = join(dirname(import.meta.dir), "src/lib/native.ts");
 
-/** The plugin for executables of one architecture, whose add-ons have been built before. */
-export function nativePlugin(architecture: Architecture): BunPlugin {
-  const paths = addonPaths(architecture);
+/** An add-on that has been built. */
+interface Addon {
+  readonly name: string;
+  readonly bytes: Buffer;
+  readonly sha256: string;
+}
+
+/** @returns the add-ons for an executable, which have been built before */
+export function builtAddons(target: TargetName, toolchain: Toolchain): readonly Addon[] {
+  return Object.entries(addonPaths(target, toolchain)).map(([name, path]) => {
+    const bytes = readFileSync(path);
+    return { name, bytes, sha256: createHash("sha256").update(bytes).digest("hex") };
+  });
+}
+
+export function nativePlugin(addons: readonly Addon[]): BunPlugin {
   return {
     name: "native",
     setup(build) {
+      build.onResolve({ filter: /^cairn-native:load$/ }, () => ({ path: nativeModule }));
+      // With a path of its own a `.node` would be taken for a module in spite of `type: "file"`.
+      build.onResolve({ filter: /^cairn-addon:/ }, ({ path }) => ({ path: `${path.slice(ADDON.length)}.node`, namespace: "addon" }));
+      build.onLoad({ filter: /.*/, namespace: "addon" }, ({ path }) => ({
+        loader: "file",
+        contents: named(addons, path.slice(0, -".node".length)).bytes,
+      }));
       build.onResolve({ filter: /^node-gyp-build-optional-packages$/ }, () => ({ path: "lmdb", namespace: "native" }));
-      build.onLoad({ filter: /.*/, namespace: "native" }, () => ({ loader: "js", contents: lmdbLoader(paths) }));
-      build.onLoad({ filter: /hnswlib-node[\\/]lib[\\/]index\.js$/ }, () => ({ loader: "js", contents: hnswLoader(paths) }));
+      build.onLoad({ filter: /.*/, namespace: "native" }, () => ({ loader: "js", contents: lmdbLoader(addons) }));
+      build.onLoad({ filter: /hnswlib-node[\\/]lib[\\/]index\.js$/ }, () => ({ loader: "js", contents: hnswLoader(addons) }));
       build.onLoad({ filter: /lmdb[\\/]write\.js$/ }, ({ path }) => ({ loader: "js", contents: mendedWriter(readFileSync(path, "utf8")) }));
       // Only a faster way to read msgpack strings, and Cairn stores JSON; msgpackr does without it when there is none.
       build.onResolve({ filter: /^msgpackr-extract$/ }, () => ({ path: "msgpackr-extract", namespace: "absent" }));
@@ -37,10 +65,10 @@ export function nativePlugin(architecture: Architecture): BunPlugin {
 }
 
 /** Stands for node-gyp-build-optional-packages: a function from a package's directory to its add-on. */
-function lmdbLoader(paths: Record<string, string>): string {
+function lmdbLoader(addons: readonly Addon[]): string {
   return `
-    import { loadNative } from ${JSON.stringify(nativeModule)};
-    ${addonImports(paths, ["lmdb"])}
+    import { loadNative } from "${LOADER}";
+    ${addonImports([named(addons, "lmdb")])}
     export default () => loadNative(addons["lmdb"]);`;
 }
 
@@ -55,25 +83,31 @@ function mendedWriter(source: string): string {
   return `${before}for (const resolve of resolvers) resolve();${after}`;
 }
 
-function hnswLoader(paths: Record<string, string>): string {
-  const names = Object.keys(paths).filter((name) => name.startsWith("hnsw-"));
-  const chosen = names.length === 1 ? JSON.stringify(names[0]) : `"hnsw-" + chosenSimdLevel()`;
+/** Loads the add-on when its class is first wanted, that is with a graph: most stores are too small for one. */
+function hnswLoader(addons: readonly Addon[]): string {
+  const builds = addons.filter(({ name }) => name.startsWith("hnsw-"));
+  const chosen = builds.length === 1 ? JSON.stringify(builds[0]?.name) : `"hnsw-" + chosenSimdLevel()`;
   return `
-    import { chosenSimdLevel, loadNative } from ${JSON.stringify(nativeModule)};
-    ${addonImports(paths, names)}
-    export default loadNative(addons[${chosen}]);`;
+    import { chosenSimdLevel, loadNative } from "${LOADER}";
+    ${addonImports(builds)}
+    let loaded;
+    export default {
+      get HierarchicalNSW() {
+        loaded ??= loadNative(addons[${chosen}]);
+        return loaded.HierarchicalNSW;
+      },
+    };`;
 }
 
 /** Imports add-ons as files of the executable and declares `addons`, what is known of each, by name. */
-function addonImports(paths: Record<string, string>, names: readonly string[]): string {
-  const imports = names.map((name, index) => `import path${index} from ${JSON.stringify(paths[name])} with { type: "file" };`);
-  const entries = names.map(
-    (name, index) => `${JSON.stringify(name)}: { name: "${name}", path: path${index}, sha256: "${sha256(paths[name])}" }`,
-  );
+function addonImports(addons: readonly Addon[]): string {
+  const imports = addons.map(({ name }, index) => `import path${index} from "${ADDON}${name}" with { type: "file" };`);
+  const entries = addons.map(({ name, sha256 }, index) => `"${name}": { name: "${name}", path: path${index}, sha256: "${sha256}" }`);
   return `${imports.join("\n")}\nconst addons = { ${entries.join(", ")} };`;
 }
 
-function sha256(path: string | undefined): string {
-  if (path === undefined) throw new Error("no such add-on");
-  return createHash("sha256").update(readFileSync(path)).digest("hex");
+function named(addons: readonly Addon[], wanted: string): Addon {
+  const addon = addons.find(({ name }) => name === wanted);
+  if (addon === undefined) throw new Error(`there is no add-on ${wanted}`);
+  return addon;
 }

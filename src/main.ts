@@ -10,7 +10,6 @@ import { helpOn } from "./cli/help.ts";
 import { escaped, print } from "./cli/print.ts";
 import { UsageError, readConfig } from "./config.ts";
 import { systemSentence } from "./lib/system-errors.ts";
-import { commit, version } from "./lib/version.ts";
 import { assertNotOwn } from "./operations/store-file.ts";
 import { isDamage, isOfLmdb, lmdbReason } from "./storage/disk-errors.ts";
 
@@ -46,7 +45,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
     "rebuild-index": storeCommand("rebuild-index", { file: "none", store: "whole" }, async (line) =>
       (await import("./cli/rebuild-index.ts")).rebuildIndex(line),
     ),
-    version: () => say(`cairn ${version}${commit === null ? "" : ` (${commit})`}`),
+    version: async (args) => (await import("./cli/version.ts")).printVersion(args),
     help: (args) => say(helpOn(args)),
   }),
 );

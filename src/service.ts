@@ -13,6 +13,7 @@ import { bareIdTime } from "./lib/ids.ts";
 import { FairSemaphore } from "./lib/fair-semaphore.ts";
 import { LIMITS } from "./lib/limits.ts";
 import { describeError, type Log } from "./lib/log.ts";
+import { removeOtherAddons } from "./lib/native.ts";
 import { systemResolve } from "./lib/outbound.ts";
 import { toIso } from "./lib/time.ts";
 import { backfill } from "./memories/backfill.ts";
@@ -174,6 +175,11 @@ function removeLeftovers(directory: string, log: Log): void {
     removeIncoming(directory);
   } catch (error) {
     log.warn("could not remove the leftovers of an interrupted import or restore", { error: describeError(error) });
+  }
+  try {
+    removeOtherAddons(directory);
+  } catch (error) {
+    log.warn("could not remove the native add-ons of other versions", { error: describeError(error) });
   }
 }
 

@@ -90,7 +90,16 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     says: "build the vector index again, where there are vectors enough for one",
     example: "cairn rebuild-index --data-dir /var/lib/cairn",
   },
-  version: { says: "print the version", settings: [], example: "cairn version" },
+  "version [--native] [--check]": {
+    says: "print the version, what it was built for, and its commit",
+    flags: {
+      "--native": "load the native add-ons; ends with 1 where they do not",
+      "--check": "ask whether there is a newer version, and say how to get it",
+      "--url URL": "where releases are published (where this one was)",
+    },
+    settings: [],
+    example: "cairn version --check",
+  },
 };
 
 /** What is said of the command that these words begin with; of all of them when it is none. */

@@ -13,13 +13,21 @@
  * @module
  */
 import { createHash, randomUUID } from "node:crypto";
-import { lstatSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { getEnvironmentData, setEnvironmentData } from "node:worker_threads";
 import { hasCode, messageOf } from "./errors.ts";
 
 const SETTINGS_KEY = "cairn.native";
+/** In the data directory. */
+const NATIVE_DIRECTORY = ".native";
+const SHORT_HASH_LENGTH = 16;
+/** The name of an unpacked add-on, also of one that is being written. */
+const UNPACKED = /^([a-z0-9-]+-[0-9a-f]{16}\.node)(\.[0-9a-f-]{36})?$/;
+
+/** The add-ons of the executable, which `scripts/build.ts` writes in. */
+declare const CAIRN_ADDONS: readonly Pick<EmbeddedAddon, "name" | "sha256">[] | undefined;
 
 const V3_FLAGS = ["avx2", "fma", "bmi2", "f16c", "movbe", "abm"];
 /** Processor flags that each build of the vector add-on needs, fastest first (names as in /proc/cpuinfo). */
@@ -109,7 +117,7 @@ function settings(): NativeSettings {
 function candidateDirectories({ directory, dataDirectory }: NativeSettings): string[] {
   const ownName = `cairn-${process.geteuid?.()}`;
   const shared = [join(tmpdir(), ownName), join("/dev/shm", ownName)];
-  return [directory, dataDirectory && join(dataDirectory, ".native"), ...shared].filter(
+  return [directory, dataDirectory && join(dataDirectory, NATIVE_DIRECTORY), ...shared].filter(
     (path): path is string => path !== undefined && path !== "",
   );
 }
@@ -117,9 +125,38 @@ function candidateDirectories({ directory, dataDirectory }: NativeSettings): str
 /** Path of the add-on's verified file inside `directory`. */
 function unpack(addon: EmbeddedAddon, directory: string): string {
   ensurePrivateDirectory(directory);
-  const path = join(directory, `${addon.name}-${addon.sha256.slice(0, 16)}.node`);
+  const path = join(directory, unpackedName(addon));
   if (!hasHash(path, addon.sha256)) writeAtomically(path, readFileSync(addon.path));
   return path;
+}
+
+function unpackedName({ name, sha256 }: Pick<EmbeddedAddon, "name" | "sha256">): string {
+  return `${name}-${sha256.slice(0, SHORT_HASH_LENGTH)}.node`;
+}
+
+/**
+ * Removes what other versions have unpacked into a data directory that this process has locked. A command of theirs that still
+ * runs has its add-on mapped, and one that starts later unpacks it again.
+ *
+ * @param addons - those of this executable; from source there are none, and nothing is removed
+ */
+export function removeOtherAddons(
+  dataDirectory: string,
+  addons: readonly Pick<EmbeddedAddon, "name" | "sha256">[] | undefined = typeof CAIRN_ADDONS === "undefined" ? undefined : CAIRN_ADDONS,
+): void {
+  if (addons === undefined) return;
+  const directory = join(dataDirectory, NATIVE_DIRECTORY);
+  const own = new Set(addons.map(unpackedName));
+  for (const name of namesIn(directory)) {
+    const [, unpacked] = UNPACKED.exec(name) ?? [];
+    if (unpacked !== undefined && !own.has(unpacked)) rmSync(join(directory, name), { force: true });
+  }
+}
+
+/** The files of a directory of this user's; none where there is no such directory, or a link in its place. */
+function namesIn(directory: string): string[] {
+  const stats = lstatSync(directory, { throwIfNoEntry: false });
+  return stats?.isDirectory() === true && stats.uid === process.geteuid?.() ? readdirSync(directory) : [];
 }
 
 function ensurePrivateDirectory(directory: string): void {

@@ -17,6 +17,10 @@
  */
 import { closeSync, fsyncSync, openSync, readSync, writeSync } from "node:fs";
 
+/**
+ * Everywhere, because every file begins with the pages of `emptyDataFile`. LMDB by itself would take those of the system: 16,384
+ * bytes on Apple silicon, which triples what a commit writes, and makes another file.
+ */
 export const PAGE_BYTES = 4_096;
 export const HEAD_BYTES = 24;
 export const META_PAGES = 2;

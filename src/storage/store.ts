@@ -38,6 +38,7 @@ import { Databases, LmdbReader, Snapshot } from "./lmdb-reader.ts";
 import type { Page } from "./page.ts";
 import { assertMappable } from "./pages.ts";
 import { RowCache } from "./row-cache.ts";
+import { semaphoreRefusal } from "./semaphores.ts";
 import {
   SCHEMA_VERSION,
   TABLES,
@@ -164,6 +165,8 @@ export class Store {
   }
 
   static #opened(directory: string, clock: Clock, durability: Durability = "strict", readOnly = false): Store {
+    const refusal = semaphoreRefusal();
+    if (refusal !== undefined) throw new StoreError(`The store in ${directory} cannot be opened: ${refusal}`);
     try {
       return new Store(directory, clock, durability, readOnly);
     } catch (error) {

@@ -42,24 +42,35 @@ export function isPointOf(point: Float32Array, vector: Int16Array): boolean {
   return point[LENGTH_PLACE] === 0 && vector.every((number, i) => i === LENGTH_PLACE || Math.fround(number / UNIT) === point[i]);
 }
 
+/** Loads hnswlib, which otherwise happens when there is a graph. @throws {Error} when it cannot be loaded */
+export function loadHnswlib(): void {
+  new hnswlib.HierarchicalNSW("ip", DIMENSION).initIndex(1);
+}
+
 export class HnswIndex {
-  readonly #graph: hnswlib.HierarchicalNSW;
+  #opened: hnswlib.HierarchicalNSW | undefined;
   /** By label, which count from 0: the vector's id; undefined for a removed point. */
   readonly #ids: (BareId | undefined)[];
   readonly #labels: Map<BareId, number>;
   /** hnswlib takes plain arrays only; filling the same one again is 25 times faster than making one. Its last place stays 0. */
   readonly #scratch: number[] = Array.from({ length: DIMENSION }, () => 0);
 
-  private constructor(graph: hnswlib.HierarchicalNSW, ids: (BareId | undefined)[]) {
-    this.#graph = graph;
+  private constructor(graph: hnswlib.HierarchicalNSW | undefined, ids: (BareId | undefined)[]) {
+    this.#opened = graph;
     this.#ids = ids;
     this.#labels = new Map(ids.flatMap((id, label) => (id === undefined ? [] : [[id, label] as const])));
   }
 
   static empty(): HnswIndex {
+    return new HnswIndex(undefined, []);
+  }
+
+  /** Made when it is first wanted: hnswlib is loaded then, and most stores never have a graph. */
+  get #graph(): hnswlib.HierarchicalNSW {
+    if (this.#opened !== undefined) return this.#opened;
     const graph = new hnswlib.HierarchicalNSW("ip", DIMENSION);
     graph.initIndex({ maxElements: CAPACITY_FIRST, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
-    return new HnswIndex(graph, []);
+    return (this.#opened = graph);
   }
 
   /**
@@ -133,7 +144,7 @@ export class HnswIndex {
 
   /** Gives the memory back now; the garbage collector sees how small the object is, not what hangs on it. No use after this. */
   release(): void {
-    this.#graph.initIndex(1);
+    this.#opened?.initIndex(1);
   }
 
   #numbers(vector: Int16Array): number[] {

@@ -68,6 +68,8 @@ test("cairn dashboard prints a link for the server beside it, which signs in onc
   );
 });
 
+const VERSION_LINE = /^cairn \d+\.\d+\.\d+ (linux|darwin)-(x64|arm64)(-musl)?( \([0-9a-f]{12}(-modified)?\))?\n$/;
+
 /** What a command prints that ends with code 0, by its arguments. */
 const PRINTED: Record<string, RegExp> = {
   "--help": /^cairn \d+\.\d+\.\d+: .*\n[^]*cairn serve[^]*--data-dir DIR +CAIRN_DATA_DIR/,
@@ -76,7 +78,7 @@ const PRINTED: Record<string, RegExp> = {
     /^cairn keys create \[flags\]\n {2}make an API key and print it\n\nFlags:\n {2}--name TEXT [^]*--expires TIME [^]*\n\nExample: cairn keys create .*\n\n$/,
   "help restore": /^cairn restore FILE \[--force\]\n[^]*\nExample: cairn restore .*\n\n$/,
   "keys -h": /^cairn keys create[^]*\ncairn keys list[^]*\ncairn keys roll ID[^]*\ncairn keys revoke ID/,
-  version: /^cairn \d+\.\d+\.\d+( \([0-9a-f]{12}(-modified)?\))?\n$/,
+  version: VERSION_LINE,
 };
 
 /** What is said of a command that makes no sense, code 2. */
@@ -104,6 +106,9 @@ const MISUSED: Record<string, RegExp> = {
   "doctor --mend": /.*--mend.*/,
   "dashboard --port 0": /with port 0 nobody knows which one the server took: say where it is with --url/,
   "dashboard --url nowhere": /--url must be an address such as .* got nowhere/,
+  "version --url http://127.0.0.1": /--url is for --check/,
+  "version --check": /this Cairn is not of a release: say with --url where releases are published/,
+  "version --check --url ftp://there": /--url must be an address such as https:\/\/cairn\.example\.com\/releases; got ftp:\/\/there/,
   "health --port 0": /with port 0 nobody knows which one the server took: say where it is with --url/,
   "health --url 127.0.0.1:8700": /--url must be an address such as http:\/\/127\.0\.0\.1:8700; got 127\.0\.0\.1:8700/,
   "health --url file:///etc/passwd": /--url must be an address such as http:\/\/127\.0\.0\.1:8700; got file:\/\/\/etc\/passwd/,

