@@ -16,17 +16,20 @@ import { toJson } from "./lib/json.ts";
 import { hasScope } from "./lib/scopes.ts";
 import { contextEndpoints } from "./context/routes.ts";
 import { docsPages } from "./http/docs.ts";
-import { preflightHeaders } from "./http/cors.ts";
+import { preflightHeaders, refuseForeignOrigin } from "./http/cors.ts";
 import type { Endpoint } from "./http/endpoint.ts";
 import type { Idempotency } from "./http/idempotency.ts";
 import { Metrics } from "./http/metrics.ts";
 import { operationsOf, type Operation } from "./http/operation.ts";
-import { pathOf, routable } from "./http/path.ts";
+import { asArrived, pathOf, routable } from "./http/path.ts";
 import { Pipeline, type Answer, type Exchange, type KeyLookup, type PipelineDeps } from "./http/pipeline.ts";
 import { findKey, type KeyDeps } from "./keys/keys.ts";
 import type { LastUses } from "./keys/last-use.ts";
+import { findLocalKey, isLocalSecret, type LocalKey } from "./keys/local-key.ts";
 import { keyEndpoints } from "./keys/routes.ts";
 import { RATE_LIMITS, TRACE_RETENTION_DAYS, type Tier } from "./keys/tiers.ts";
+import { apiInProcess } from "./mcp/api.ts";
+import type { McpHandler } from "./mcp/http.ts";
 import type { MemoryDeps } from "./memories/memories.ts";
 import { memoryEndpoints } from "./memories/routes.ts";
 import { settingsEndpoints } from "./settings/routes.ts";
@@ -34,6 +37,7 @@ import type { SettingsDeps } from "./settings/operations.ts";
 import { storeMetrics } from "./store-metrics.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
 import type { Durability } from "./storage/durability.ts";
+import type { ApiKeyRow } from "./storage/tables.ts";
 import { traceEndpoints } from "./traces/routes.ts";
 import { turnEndpoints } from "./turns/routes.ts";
 import { webhookEndpoints } from "./webhooks/routes.ts";
@@ -46,6 +50,8 @@ interface AppDeps
   /** `open`: metrics need no key, except through a proxy that says that it is one. */
   readonly metrics: "open" | "key";
   readonly durability: Durability;
+  /** Set when programs on this machine may use it without a key of the store. */
+  readonly localKey?: LocalKey;
   readonly version: string;
 }
 
@@ -69,7 +75,9 @@ export function createApp(deps: AppDeps) {
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.
   const app = new Elysia({ normalize: false, systemRouter: false });
   app.wrap((answer, request) => () => answer(routable(request)));
-  serveOperations(app, pipeline, operationsOf(endpoints, deps), deps.corsOrigins ?? []);
+  const operations = operationsOf(endpoints, deps);
+  serveOperations(app, pipeline, operations, deps.corsOrigins ?? []);
+  serveMcp(app, pipeline, operations, deps);
   servePages(app, pipeline, {
     "/health": () => health(deps, 503),
     "/health/ready": () => health(deps, 503),
@@ -124,6 +132,47 @@ function serveOperations(app: Elysia, pipeline: Pipeline, operations: readonly O
   }
 }
 
+/** Serves MCP, whose code is loaded by the first request: a server that nobody speaks MCP to starts as fast and is as small as without. */
+function serveMcp(app: Elysia, pipeline: Pipeline, operations: readonly Operation[], deps: AppDeps): void {
+  const { corsOrigins = [], clock, version } = deps;
+  const byRoute = new Map(operations.map((operation) => [`${operation.endpoint.method} ${operation.endpoint.path}`, operation]));
+  let handler: Promise<McpHandler> | undefined;
+  const load = () => (handler ??= import("./mcp/http.ts").then(({ mcpHandler }) => mcpHandler()));
+  app.post("/mcp", ({ request, server }) =>
+    pipeline.exchange("/mcp", request, server, (exchange) => {
+      refuseForeignOrigin(request.headers, corsOrigins);
+      return pipeline.answerCalls(exchange, async (caller, body) => {
+        const handle = await load();
+        const api = apiInProcess(byRoute, caller, (error) => pipeline.logFault(exchange, error));
+        const mayWrite = hasScope(caller.scopes, "write");
+        const response = await handle(asArrived(request), body, { api, mayWrite, version, now: () => clock.now() });
+        // Nothing of a body, an error of the protocol included, is a reason to drop what a tool may have changed.
+        return { status: response.status, body: await response.text(), isChange: true };
+      });
+    }),
+  );
+  app.all("/mcp", ({ request, server }) =>
+    pipeline.exchange("other", request, server, (exchange) => {
+      const preflight = preflightHeaders(corsOrigins, request, "POST");
+      if (preflight !== undefined) return { status: 204, body: "", headers: preflight };
+      refuseForeignOrigin(request.headers, corsOrigins);
+      pipeline.authenticate(exchange);
+      throw wrongMethod(request, "POST");
+    }),
+  );
+  // Clients of MCP that get a 401 try to register for OAuth, and show this description to their user.
+  app.post("/register", ({ request, server }) =>
+    pipeline.exchange("/register", request, server, () => ({
+      status: 400,
+      body: toJson({
+        error: "invalid_client_metadata",
+        error_description:
+          "Cairn takes an API key and no OAuth: send it as the header X-API-Key, or as Authorization: Bearer. `cairn keys create` makes one.",
+      }),
+    })),
+  );
+}
+
 /** Serves what needs no key and has no rate limit. */
 function servePages(app: Elysia, pipeline: Pipeline, pages: Record<string, (exchange: Exchange) => Answer | Promise<Answer>>): void {
   for (const [path, page] of Object.entries(pages)) {
@@ -136,11 +185,18 @@ function servePages(app: Elysia, pipeline: Pipeline, pages: Record<string, (exch
   }
 }
 
-function keyLookup({ store, clock, lastUses, settings }: AppDeps): KeyLookup {
+function keyLookup({ store, clock, lastUses, settings, localKey }: AppDeps): KeyLookup {
+  const isLocal = (row: ApiKeyRow) => row === localKey?.row;
   return {
-    // A command makes keys too, in a process of its own.
-    find: (presented) => store.read((reader) => findKey(reader, presented)) ?? store.readNewest((reader) => findKey(reader, presented)),
-    noteUse: ({ id }) => lastUses.note(id, clock.now()),
+    find: (presented) =>
+      isLocalSecret(presented)
+        ? findLocalKey(localKey, presented)
+        : // A command makes keys too, in a process of its own.
+          (store.read((reader) => findKey(reader, presented)) ?? store.readNewest((reader) => findKey(reader, presented))),
+    ownerOf: (row, presented) => (isLocal(row) ? row.id : presented),
+    noteUse(row) {
+      if (!isLocal(row)) lastUses.note(row.id, clock.now());
+    },
     retentionDays: ({ tier }) => (tier === "enterprise" ? settings.values.trace_retention_days : TRACE_RETENTION_DAYS[tier as Tier]),
     anonymousRate: RATE_LIMITS.free,
   };

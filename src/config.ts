@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { isAbsolute, join } from "node:path";
 import { parseArgs } from "node:util";
 import { isLoopback } from "./lib/addresses.ts";
 import { messageOf } from "./lib/errors.ts";
@@ -30,6 +31,62 @@ export function isPrivateListener({
   tls,
 }: Pick<Config, "host" | "allowedHosts" | "requireHttps" | "tls">): boolean {
   return isLoopback(host) && allowedHosts.length === 0 && !requireHttps && tls === undefined;
+}
+
+/** What `cairn mcp` is called with. */
+export interface McpConfig {
+  /** The server to ask, and a key of it; undefined to serve a data directory of this machine. */
+  server: { url: URL; key: string } | undefined;
+  user: string | undefined;
+  agent: string | undefined;
+  session: string | undefined;
+  tools: string | undefined;
+  config: Config;
+}
+
+/** Its own flags. */
+const MCP_FLAGS = ["url", "user", "agent", "session", "tools"] as const;
+
+/**
+ * Reads what `cairn mcp` is called with. Clients start it in any directory, so that its data never is where it was started unless
+ * that was said; and they keep what it logs, which is warnings unless that was said.
+ *
+ * @throws {UsageError} as `readConfig` does
+ */
+export function readMcpConfig(args: readonly string[], environment: Texts = process.env): McpConfig {
+  const { flags } = parseFlags(args, { flags: MCP_FLAGS });
+  const { user, agent, session, tools } = flags;
+  const [source, url] = flags["url"] === undefined ? ["CAIRN_URL", environment["CAIRN_URL"]] : ["--url", flags["url"]];
+  const key = environment["CAIRN_API_KEY"];
+  if (url && !key) throw new UsageError(`${source} needs CAIRN_API_KEY: a key of that server`);
+  const own: Texts = {
+    "log-level": environment["CAIRN_LOG_LEVEL"] || "warn",
+    // That server's key is none to be registered here.
+    ...(url ? {} : { "data-dir": environment["CAIRN_DATA_DIR"] || flags["data-dir"] || userDirectory(environment) }),
+  };
+  return {
+    server: url && key ? { url: parseUrl(source, url), key } : undefined,
+    user,
+    agent,
+    session,
+    tools,
+    config: configOf({ ...own, ...flags }, environment),
+  };
+}
+
+/** Where programs keep data of their user (XDG Base Directory Specification). */
+function userDirectory({ XDG_DATA_HOME: data, HOME: home }: Texts): string {
+  // That one must be absolute; another one is to be ignored.
+  if (data && isAbsolute(data)) return join(data, "cairn");
+  if (!home) throw new UsageError("there is no home directory (HOME) for the data: say where to keep it with --data-dir");
+  return join(home, ".local", "share", "cairn");
+}
+
+/** @throws {UsageError} unless it is the address of a server */
+export function parseUrl(source: string, text: string): URL {
+  const url = URL.parse(text);
+  if (url !== null && ["http:", "https:"].includes(url.protocol)) return url;
+  throw new UsageError(`${source} must be an address such as http://127.0.0.1:8700; got ${text}`);
 }
 
 /** A command line or environment that makes no sense; the message is for the operator. */

@@ -22,6 +22,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
       prepare(config);
       return (await import("./cli/serve.ts")).serve(config);
     },
+    mcp: async (args) => (await import("./cli/mcp.ts")).mcp(args),
     keys: async (args) => (await import("./cli/keys.ts")).keys(args),
     dashboard: async (args) => (await import("./cli/dashboard.ts")).dashboard(args),
     health: async (args) => (await import("./cli/health.ts")).health(args),

@@ -35,16 +35,17 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
   {
     what: "TypeBox",
     pattern: /from "@sinclair\/typebox/,
-    allowed: /^src\/(app\.ts|http\/|storage\/(tables|row-types)\.ts|[\w-]+\/(routes|schema)\.ts)/,
+    allowed: /^src\/(app\.ts|http\/|mcp\/|storage\/(tables|row-types)\.ts|[\w-]+\/(routes|schema)\.ts)/,
   },
   { what: "lmdb", pattern: /from "lmdb"/, allowed: /^src\/storage\/(store|lmdb-reader)\.ts$/ },
   { what: "hnswlib-node", pattern: /from "hnswlib-node"/, allowed: /^src\/vectors\/hnsw-index\.ts$/ },
+  { what: "the package of MCP", pattern: /from "@modelcontextprotocol\//, allowed: /^src\/(mcp\/|cli\/mcp\.ts$)/ },
   // It looks names up by itself and obeys proxy variables.
   { what: "fetch", pattern: /(?<![.\w])fetch\(/, allowed: /^$/ },
   {
     what: "outbound requests",
     pattern: /^import (?!type ).* from "node:(http|https|net|tls)"/m,
-    allowed: /^src\/(lib\/(addresses|outbound)|cli\/(latest|local-server))\.ts$/,
+    allowed: /^src\/(lib\/(addresses|outbound)|cli\/(latest|http-client))\.ts$/,
   },
   { what: "the time", pattern: /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(/, allowed: /^src\/lib\/clock\.ts$/ },
   { what: "chance", pattern: /\bMath\.random\b/, allowed: /^src\/lib\/chance\.ts$/ },
@@ -90,6 +91,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/keys\//, /^src\/settings\//, /^src\/sessions\//, /^src\/webhooks\//],
   [/^src\/turns\//, /^src\/memories\//],
   [/^src\/context\//, /^src\/operations\//],
+  [/^src\/mcp\//],
   [/^src\/service\.ts$/, /^src\/store-metrics\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],
   [/^src\/cli\//],
   [/^src\/main\.ts$/],
@@ -120,7 +122,7 @@ test("operations know nothing of HTTP: only routes, schemas and the application 
   const wrong = PRODUCT.flatMap((source) =>
     importsOf(source)
       .filter((target) => target.startsWith("src/http/"))
-      .filter(() => !/^src\/(http\/|app\.ts|service\.ts|store-metrics\.ts|cli\/|[\w-]+\/(routes|schema)\.ts)/.test(source.path))
+      .filter(() => !/^src\/(http\/|app\.ts|service\.ts|store-metrics\.ts|cli\/|mcp\/|[\w-]+\/(routes|schema)\.ts)/.test(source.path))
       .map((target) => `${source.path} -> ${target}`),
   );
   expect(wrong).toEqual([]);

@@ -31,6 +31,7 @@ const RETRIES = "test/webhook-retries.test.ts";
 const TARGETS = "test/webhook-targets.test.ts";
 const QUEUE = "test/unit/webhooks/queue.test.ts";
 const PLACES = "test/unit/webhooks/places.test.ts";
+const MCP = "test/mcp.test.ts";
 const OUTCOME = "test/unit/webhooks/outcome.test.ts";
 const BACKOFF = "test/unit/webhooks/backoff.test.ts";
 const ATTEMPT = "test/unit/webhooks/attempt.test.ts";
@@ -913,5 +914,40 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "    secret,\n    created_at: toIso(row.createdAt),",
     replace: "    secret: row.secret,\n    created_at: toIso(row.createdAt),",
     tests: [WEBHOOKS],
+  },
+  {
+    breaks: "pages of any origin may use MCP",
+    file: "src/app.ts",
+    find: "      refuseForeignOrigin(request.headers, corsOrigins);\n      return pipeline.answerCalls",
+    replace: "      return pipeline.answerCalls",
+    tests: [MCP],
+  },
+  {
+    breaks: "a key that only reads is shown every tool",
+    file: "src/mcp/server.ts",
+    find: "(options.mayWrite || hints.readOnlyHint) && ",
+    replace: "",
+    tests: [MCP],
+  },
+  {
+    breaks: "two agents share a session because of how they are called",
+    file: "src/mcp/use.ts",
+    find: '.replaceAll(":", "%3A")',
+    replace: "",
+    tests: [MCP],
+  },
+  {
+    breaks: "a change that is sent again after a takeover is made twice",
+    file: "src/app.ts",
+    find: "(isLocal(row) ? row.id : presented)",
+    replace: "presented",
+    tests: ["test/process/mcp.test.ts"],
+  },
+  {
+    breaks: "everybody on the machine can read the key of local programs",
+    file: "src/cli/announcement.ts",
+    find: "mode: 0o600",
+    replace: "mode: 0o644",
+    tests: ["test/process/mcp.test.ts"],
   },
 ];

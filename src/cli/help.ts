@@ -21,6 +21,19 @@ const WITH_FLAG = START.filter(({ flag }) => flag !== undefined);
 /** By how each is called. */
 const COMMANDS: Readonly<Record<string, Command>> = {
   "serve [flags]": { says: "serve the API", settings: WITH_FLAG, example: "cairn serve --data-dir /var/lib/cairn --port 8700" },
+  "mcp [flags]": {
+    says: "serve MCP on standard input and output, for a client that starts it",
+    flags: {
+      "--user NAME": "the user of the memories and sessions; a default, no wall",
+      "--agent NAME": "the agent of the session (mcp)",
+      "--session ID": "the session to use, instead of the one of agent and user",
+      "--tools SET": "all, or memory: the six tools of memories (all)",
+      "--url URL": "the server to ask, with the key in CAIRN_API_KEY, instead of a data directory (CAIRN_URL)",
+      "--data-dir DIR": "where the data is, served or joined (cairn in XDG_DATA_HOME, or in ~/.local/share)",
+    },
+    settings: [START_SETTINGS.logLevel],
+    example: "cairn mcp --user ada --agent my-agent",
+  },
   "keys create [flags]": {
     says: "make an API key and print it",
     flags: {

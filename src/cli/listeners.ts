@@ -22,6 +22,7 @@ import { systemReason } from "../lib/system-errors.ts";
 export interface Listeners {
   /** With the port that was taken. */
   readonly address: string;
+  readonly port: number;
   /** Requests whose answer is not sent yet. */
   pending(): number;
   /** Takes no new connections, and keeps the present ones. */
@@ -49,6 +50,7 @@ export function listen(app: ReturnType<typeof createApp>, config: Config): Liste
   }
   return {
     address: `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${server.port}`,
+    port: server.port ?? port,
     pending: () => server.pendingRequests,
     refuse() {
       // The promise also waits for connections that clients keep open without asking anything.

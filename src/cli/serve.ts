@@ -8,13 +8,17 @@ import { isPrivateListener, type Config } from "../config.ts";
 import { isLoopback } from "../lib/addresses.ts";
 import { createFirstKey } from "../keys/keys.ts";
 import { createLink } from "../keys/sign-in.ts";
+import { makeLocalKey, type LocalKey } from "../keys/local-key.ts";
 import { systemClock } from "../lib/clock.ts";
 import { bufferedWriter, createLog, describeError, type Log } from "../lib/log.ts";
+import { systemReason } from "../lib/system-errors.ts";
 import { version } from "../lib/version.ts";
 import { openService, type Service } from "../service.ts";
 import { isOfLmdb } from "../storage/disk-errors.ts";
 import { memories, sessions } from "../storage/tables.ts";
+import { announce, withdraw } from "./announcement.ts";
 import { dashboardLink } from "./dashboard.ts";
+import { STORE_FAILED_EXIT_CODE } from "./exit-codes.ts";
 import { listen, type Listeners } from "./listeners.ts";
 import { hostInUrl } from "./local-server.ts";
 import { notify, type State } from "./notify.ts";
@@ -25,8 +29,6 @@ export const STOP_SECONDS = 10;
 /** Those among them that wait for the embedding provider have this long. */
 const STOP_PROVIDER_SECONDS = 2;
 const STOP_POLL_MS = 5;
-/** EX_IOERR of sysexits.h: the store cannot be used any more in this process, and a new one may. */
-const STORE_FAILED_EXIT_CODE = 74;
 /** After such a failure requests and probes are answered 503 for this long, instead of a connection that breaks. */
 const FAILED_ANSWER_MS = 1_000;
 /** Closing after such a failure may wait for a commit that never ends. */
@@ -53,10 +55,7 @@ export async function serve(config: Config): Promise<number> {
     network: { loopback: isPrivateListener(config) },
     onStoreChange: (problem) => tellSystemd(problem === undefined ? "STATUS=Ready" : `STATUS=Not ready: ${problem}`),
   });
-  process.on("unhandledRejection", (reason) => {
-    // A commit that fails rejects once more in a promise inside lmdb-js that nobody holds; the request has its answer already.
-    if (!isOfLmdb(reason)) log.error("unhandled rejection", { reason: describeError(reason) });
-  });
+  reportRejections(log);
   // Signals are handled before anyone can know that the server is there.
   const signal = new Promise<string>((resolve) => {
     for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve(name));
@@ -74,10 +73,19 @@ export async function serve(config: Config): Promise<number> {
   }
   tellSystemd("STOPPING=1");
   await finishRequests(service, listeners);
+  withdraw(service.store.directory);
   if (ended === undefined) return closeFailed(service, log);
   await service.close();
   log.info("stopped");
   return 0;
+}
+
+/** Logs rejections that nobody handles. */
+export function reportRejections(log: Log): void {
+  process.on("unhandledRejection", (reason) => {
+    // A commit that fails rejects once more in a promise inside lmdb-js that nobody holds; the request has its answer already.
+    if (!isOfLmdb(reason)) log.error("unhandled rejection", { reason: describeError(reason) });
+  });
 }
 
 function openLog({ logLevel }: Config): Log {
@@ -95,7 +103,8 @@ function openLog({ logLevel }: Config): Log {
 /** Listens, starts the tasks and says so. */
 async function start(service: Service, config: Config, log: Log): Promise<Listeners> {
   const { host, allowedHosts, metrics, corsOrigins, requireHttps } = config;
-  const app = createApp({ ...service, host, allowedHosts, metrics, corsOrigins, requireHttps, version });
+  const localKey = makeLocalKey(systemClock.now());
+  const app = createApp({ ...service, host, allowedHosts, metrics, corsOrigins, requireHttps, localKey, version });
   let listeners: Listeners | undefined;
   let firstKey: string | undefined;
   let link: string | undefined;
@@ -111,6 +120,7 @@ async function start(service: Service, config: Config, log: Log): Promise<Listen
     throw error;
   }
   const { address } = listeners;
+  announceLocally(service, config, listeners, localKey, log);
   service.start();
   if (config.tls === undefined && !requireHttps && !isLoopback(host))
     log.warn("listening beyond loopback without TLS: put a proxy that speaks HTTPS in front", { host });
@@ -143,8 +153,17 @@ function localAddress(address: string, host: string): string {
   return url.origin;
 }
 
+/** A full disk keeps no server from starting. */
+function announceLocally({ store }: Service, { host, tls }: Config, { port }: Listeners, { secret }: LocalKey, log: Log): void {
+  try {
+    announce(store.directory, { url: `${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`, key: secret });
+  } catch (error) {
+    log.warn("cairn mcp will not find this server by its data directory", { reason: systemReason(error) });
+  }
+}
+
 /** Takes no new connections, and ends the old ones when their requests are answered or the time is up. */
-async function finishRequests({ embeddings }: Service, listeners: Listeners): Promise<void> {
+export async function finishRequests({ embeddings }: Service, listeners: Listeners): Promise<void> {
   listeners.refuse();
   const stoppingAt = systemClock.elapsed();
   const isWithin = (seconds: number) => systemClock.elapsed() - stoppingAt < seconds * 1000;

@@ -4,8 +4,13 @@
  *
  * @module
  */
+import { ApiError } from "../lib/errors.ts";
+import { LOOPBACK_NAMES } from "./host.ts";
+
 const EXPOSED = "X-Request-Id, X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, Retry-After, Idempotency-Replayed";
-const ACCEPTED = "X-API-Key, Authorization, Content-Type, Idempotency-Key, X-Request-Id";
+const ACCEPTED =
+  "X-API-Key, Authorization, Content-Type, Idempotency-Key, X-Request-Id, " +
+  "MCP-Protocol-Version, Mcp-Method, Mcp-Name, X-Cairn-User, X-Cairn-Agent, X-Cairn-Session";
 const PREFLIGHT_SECONDS = 600;
 
 /**
@@ -30,4 +35,19 @@ export function preflightHeaders(origins: readonly string[], request: Request, a
     "Access-Control-Allow-Headers": ACCEPTED,
     "Access-Control-Max-Age": String(PREFLIGHT_SECONDS),
   };
+}
+
+/**
+ * Refuses what a page of another origin sends: for requests that a browser sends without asking first, or after a name of the
+ * page's own was given to this machine.
+ *
+ * @throws {ApiError} `permission_denied` unless the origin is on this machine or may call
+ */
+export function refuseForeignOrigin(headers: Headers, origins: readonly string[]): void {
+  const origin = headers.get("origin");
+  if (origin === null || origins.includes(origin) || origins.includes("*")) return;
+  if (LOOPBACK_NAMES.has(URL.parse(origin)?.hostname ?? "")) return;
+  throw new ApiError("permission_denied", "Pages of this origin may not call; its operator can allow it (CAIRN_CORS_ORIGINS).", {
+    param: "Origin",
+  });
 }

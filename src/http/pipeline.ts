@@ -2,7 +2,7 @@
  * What happens to every request, whatever it asks for: from its Host header to the headers of its response.
  *
  * `exchange` is the way in and out; what happens in between is a function of the route. For an operation that is `answer`, whose
- * order of checks `app.ts` shows.
+ * order of checks `app.ts` shows; for MCP it is `answerCalls`.
  *
  * @module
  */
@@ -12,7 +12,7 @@ import { IdSource } from "../lib/ids.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import type { ApiKeyRow } from "../storage/tables.ts";
 import type { Arrivals } from "./arrivals.ts";
-import { readBody, refuseDeclaredBody } from "./body.ts";
+import { readBody, refuseDeclaredBody, type Body } from "./body.ts";
 import type { Level, Rate } from "./bucket.ts";
 import { corsHeaders } from "./cors.ts";
 import type { ApiCaller } from "./endpoint.ts";
@@ -21,7 +21,7 @@ import { foreignHost, hostCheck } from "./host.ts";
 import { httpsLocation } from "./https.ts";
 import { checkIdempotencyKey } from "./idempotency.ts";
 import type { Metrics } from "./metrics.ts";
-import type { BodySettings, CheckedCall, Operation } from "./operation.ts";
+import type { BodySettings, Operation } from "./operation.ts";
 import { asArrived, pathOf } from "./path.ts";
 import { parametersOf, readQuery } from "./query.ts";
 import { RateLimiter, rateLimitHeaders } from "./rate-limit.ts";
@@ -32,6 +32,8 @@ import { Sending } from "./sending.ts";
 export interface KeyLookup {
   /** Returns the presented key while it is valid. */
   find(presented: string): ApiKeyRow | undefined;
+  /** Returns what distinguishes the idempotency keys of this API key from those of others, and encrypts secrets in kept answers. */
+  ownerOf(key: ApiKeyRow, presented: string): string;
   /** Called for every request of a key. */
   noteUse(key: ApiKeyRow): void;
   /** Returns how long traces of changes by a key are kept. */
@@ -147,20 +149,36 @@ export class Pipeline {
     const caller = this.#callerOf(exchange, key);
     const sent = operation.takesQuery ? parametersOf(url) : undefined;
     const call = operation.check(caller, params, sent && readQuery(sent, operation.endpoint.query), sent?.keys());
-    return operation.takesBody ? this.#answerWithBody(operation, exchange.request, call) : operation.run(call);
+    if (!operation.takesBody) return operation.run(call);
+    const idempotencyKey = operation.isIdempotent ? headers.get("idempotency-key") : null;
+    if (idempotencyKey !== null) checkIdempotencyKey(idempotencyKey);
+    const retry =
+      idempotencyKey === null ? undefined : { idempotencyKey, presentedKey: this.#deps.keys.ownerOf(key, presentedKey(headers) ?? "") };
+    return this.#withBody(exchange.request, key, (body) => operation.runWithBody(call, body, pathOf(url), retry));
   }
 
-  async #answerWithBody(operation: Operation, request: Request, call: CheckedCall): Promise<Answer> {
-    const idempotencyKey = operation.isIdempotent ? request.headers.get("idempotency-key") : null;
-    if (idempotencyKey !== null) checkIdempotencyKey(idempotencyKey);
+  /**
+   * Checks a request whose body says which operations it wants, and lets `work` call them.
+   *
+   * @param work - gets the caller, and the value of the body
+   */
+  async answerCalls(exchange: Exchange, work: (caller: ApiCaller, body: Record<string, unknown>) => Promise<Answer>): Promise<Answer> {
+    const key = this.authenticate(exchange);
+    this.#sending.refuseWithoutRoom(limitsIdOf(key));
+    refuseDeclaredBody(exchange.request.headers, this.#deps.settings.values.max_body_bytes);
+    const caller = this.#callerOf(exchange, key);
+    return this.#withBody(exchange.request, key, ({ value }) => work(caller, value));
+  }
+
+  /** Reads a body, and holds its memory until `use` has ended. */
+  async #withBody(request: Request, key: ApiKeyRow, use: (body: Body) => Answer | Promise<Answer>): Promise<Answer> {
     const bytesMax = this.#deps.settings.values.max_body_bytes;
-    const arrival = this.#deps.arrivals.begin(call.caller.limitsId);
+    const arrival = this.#deps.arrivals.begin(limitsIdOf(key));
     try {
       const body = await readBody(request, bytesMax, arrival);
       // The key may have been revoked while the body arrived.
       if (this.#keyOf(request) === undefined) throw notAuthenticated(KEY_NOT_VALID);
-      const retry = idempotencyKey === null ? undefined : { idempotencyKey, presentedKey: presentedKey(request.headers) ?? "" };
-      return await operation.runWithBody(call, body, pathOf(request.url), retry);
+      return await use(body);
     } finally {
       arrival.end();
     }
@@ -250,10 +268,15 @@ export class Pipeline {
     if (log.enabled("info")) log.info("request", { method: request.method, route, status, ms, request_id: requestId, key: key?.prefix });
   }
 
+  /** Tells the operator of an error of ours, with its cause. */
+  logFault({ requestId }: Exchange, { message, detail: { cause } }: ApiError): void {
+    this.#deps.log.error(message, { request_id: requestId, cause: cause === undefined ? undefined : describeError(cause) });
+  }
+
   #refuse(exchange: Exchange, thrown: unknown): Response {
     const error = apiErrorOf(thrown, this.#deps.store);
     const status = statusOf(error);
-    const { allow, retryAfterSeconds, closesConnection, cause } = error.detail;
+    const { allow, retryAfterSeconds, closesConnection } = error.detail;
     const headers: Record<string, string> = {};
     if (allow !== undefined) headers["Allow"] = allow;
     if (retryAfterSeconds !== undefined) headers["Retry-After"] = String(retryAfterSeconds);
@@ -261,10 +284,7 @@ export class Pipeline {
     const body = errorJson(error, exchange.requestId);
     try {
       // Load shedding, which says when to retry, is no fault and can be frequent.
-      if (status >= 500 && retryAfterSeconds === undefined) {
-        const described = cause === undefined ? undefined : describeError(cause);
-        this.#deps.log.error(error.message, { request_id: exchange.requestId, cause: described });
-      }
+      if (status >= 500 && retryAfterSeconds === undefined) this.logFault(exchange, error);
       return this.#respond(exchange, { status, body, headers });
     } catch {
       // Neither the log nor the headers of every response could be written: the client gets the error all the same.

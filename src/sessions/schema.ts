@@ -48,7 +48,10 @@ export const StateVersion = Type.Object(
     }),
     created_at: Timestamp("When the version was made."),
     reasoning: Type.Optional(Type.String({ description: "Why, if it was given.", examples: [REASONING_EXAMPLE] })),
-    actor: Type.String({ description: "First 8 characters of the API key that made it.", examples: ["crn_9fK2"] }),
+    actor: Type.String({
+      description: "First 8 characters of the API key that made it, or `local`, as in traces.",
+      examples: ["crn_9fK2"],
+    }),
     source: OneOf(["initial", "update", "rollback"], { description: "What made it.", examples: ["update"] }),
     state: Type.Optional(State("The state; left out in lists.", 1)),
   },

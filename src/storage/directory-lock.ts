@@ -12,11 +12,16 @@ import { join } from "node:path";
 import { systemReason } from "../lib/system-errors.ts";
 import { SERVE_LOCK } from "./data-directory.ts";
 
+export class DirectoryInUseError extends Error {
+  override name = "DirectoryInUseError";
+}
+
 /**
  * Locks a directory that exists.
  *
  * @returns the lock, which is released when it is disposed of
- * @throws {Error} while another process has locked it, when it cannot be written to, or its lock is no regular file
+ * @throws {DirectoryInUseError} while another process has locked it
+ * @throws {Error} when it cannot be written to, or its lock is no regular file
  */
 export function lockDirectory(directory: string): Disposable {
   const path = join(directory, SERVE_LOCK);
@@ -31,8 +36,8 @@ export function lockDirectory(directory: string): Disposable {
   } catch (error) {
     lock?.close();
     if (error instanceof SQLiteError && error.code === "SQLITE_BUSY") {
-      throw new Error(
-        `Another Cairn is using ${directory}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.`,
+      throw new DirectoryInUseError(
+        `Another Cairn is using ${directory}: a server, a cairn mcp, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.`,
         { cause: error },
       );
     }

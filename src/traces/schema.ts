@@ -49,7 +49,11 @@ export const Trace = Type.Object(
     session_id: OrNull(RecordId("sess", "The session it concerns; null for changes of keys, settings and webhooks.")),
     user_id: Type.Optional(Type.String({ description: "That session's user; left out when it has none.", examples: ["user-42"] })),
     action: OneOf(TRACE_ACTIONS, { description: "What happened.", examples: ["state.updated"] }),
-    actor: Type.String({ description: "First 8 characters of the API key that did it, or `system`.", examples: ["crn_9fK2"] }),
+    actor: Type.String({
+      description:
+        "First 8 characters of the API key that did it, `local` for programs of the server's own user such as `cairn mcp`, or `system`.",
+      examples: ["crn_9fK2"],
+    }),
     timestamp: Timestamp("When it happened."),
     details: UserObject({ description: DETAILS_TEXT, examples: [DETAILS_EXAMPLE] }),
     metadata: UserObject({

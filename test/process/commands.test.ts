@@ -112,6 +112,11 @@ const MISUSED: Record<string, RegExp> = {
   "health --port 0": /with port 0 nobody knows which one the server took: say where it is with --url/,
   "health --url 127.0.0.1:8700": /--url must be an address such as http:\/\/127\.0\.0\.1:8700; got 127\.0\.0\.1:8700/,
   "health --url file:///etc/passwd": /--url must be an address such as http:\/\/127\.0\.0\.1:8700; got file:\/\/\/etc\/passwd/,
+  mcp: /there is no home directory \(HOME\) for the data: say where to keep it with --data-dir/,
+  "mcp --data-dir data --tools some": /--tools must be one of all, memory; got some/,
+  [`mcp --data-dir data --user ${"x".repeat(257)}`]: /--user must be at most 256 characters/,
+  "mcp --url http://127.0.0.1:8700": /--url needs CAIRN_API_KEY: a key of that server/,
+  "mcp file": /.*file.*/,
 };
 
 const NO_STORE = /There is no store in none\. Say where it is with --data-dir\./;

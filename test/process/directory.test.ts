@@ -10,7 +10,7 @@ test("a second server on a directory ends with a message and the first goes on; 
   const session = await first.createSession();
   expect(await runCairn(["serve", "--port", "0", "--data-dir", dataDirectory])).toEqual(
     failed(
-      `cairn: Another Cairn is using ${dataDirectory}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.\n`,
+      `cairn: Another Cairn is using ${dataDirectory}: a server, a cairn mcp, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.\n`,
     ),
   );
   expect(await first.ok(first.post(`/v1/sessions/${session.id}/state`, { state: { step: 1 } }))).toMatchObject({ state_version: 1 });

@@ -74,7 +74,7 @@ test("what needs the directory for itself is refused beside a server, and change
   for (const args of [["restore", backup, "--force"], ["import", backup], ["doctor", "--fix"], ["rebuild-index"]]) {
     expect(await server.command(...args)).toEqual(
       failed(
-        `cairn: Another Cairn is using ${server.dataDirectory}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.\n`,
+        `cairn: Another Cairn is using ${server.dataDirectory}: a server, a cairn mcp, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.\n`,
       ),
     );
   }

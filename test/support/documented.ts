@@ -85,6 +85,9 @@ const ERROR: Schema = { $ref: "#/components/schemas/Error", properties: {} };
 /** Served, but no part of the API that the document describes. */
 const OTHER_PAGES = /^\/(docs(\/.*)?|openapi\.json|metrics)$/;
 
+/** Speak protocols of their own, unless they refuse. */
+const OTHER_PROTOCOLS = /^\/(mcp|register)$/;
+
 /** The paths of the document, those without parameters first: `/v1/memory/search` is not a memory. */
 const PATHS = Object.entries(DOCUMENT.paths)
   .toSorted(([a], [b]) => a.split("{").length - b.split("{").length)
@@ -110,6 +113,7 @@ export function undocumented(method: string, target: string, answer: Answered): 
   // An operator's settings lead to these: the preflight of a browser, and a redirection to HTTPS.
   if ((status === 204 && method === "OPTIONS") || (status === 308 && headers.has("location"))) return [];
   if (status === 200 && OTHER_PAGES.test(path)) return [];
+  if (OTHER_PROTOCOLS.test(path) && !isRefusal(body)) return headerProblems(undefined, answer);
   const operations = PATHS.find(({ pattern }) => pattern.test(path))?.operations;
   const operation = operations?.[method === "HEAD" ? "get" : method.toLowerCase()];
   const reference = operation?.responses[status];
@@ -126,6 +130,11 @@ export function undocumented(method: string, target: string, answer: Answered): 
     if (examples[code]?.value.error.type !== type) problems.push(`the error ${code} of the type ${type}`);
   }
   return problems;
+}
+
+function isRefusal(body: unknown): boolean {
+  const { error } = (body ?? {}) as { error?: { type?: unknown } };
+  return error?.type !== undefined;
 }
 
 /** What every response has, also where the path or the method is unknown. */

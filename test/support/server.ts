@@ -29,6 +29,7 @@ export class Server implements AsyncDisposable {
       host: HOST,
       allowedHosts: options.allowedHosts ?? [],
       metrics: options.metrics ?? "open",
+      corsOrigins: options.corsOrigins ?? [],
       version: "test",
     });
     const { idleTimeoutSeconds: idleTimeout = SERVER_OPTIONS.idleTimeout } = options;

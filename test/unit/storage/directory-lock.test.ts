@@ -17,7 +17,7 @@ test("a directory is locked by one process at a time, and the error of the secon
   using directory = scratchDirectory();
   const lock = lockDirectory(directory.path);
   expect(refusalOf(directory.path)).toBe(
-    `Error: Another Cairn is using ${directory.path}: a server, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.`,
+    `DirectoryInUseError: Another Cairn is using ${directory.path}: a server, a cairn mcp, or a command that changes all of it, such as restore, import or doctor --fix. Stop it or let it end first, or give this one a --data-dir of its own.`,
   );
   lock[Symbol.dispose]();
   expect(refusalOf(directory.path)).toBe("none");

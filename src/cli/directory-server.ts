@@ -1,0 +1,146 @@
+/**
+ * Asks the server of a data directory, or becomes it: who gets the lock of the directory opens the store, listens on a free port of
+ * the loopback address and announces it. When that process has ended, however it did, the next call finds nobody there, takes
+ * the directory over, and is sent again with the same `Idempotency-Key`.
+ *
+ * @module
+ */
+import { createApp } from "../app.ts";
+import type { Config } from "../config.ts";
+import { makeLocalKey } from "../keys/local-key.ts";
+import { systemClock } from "../lib/clock.ts";
+import { ApiError } from "../lib/errors.ts";
+import type { Log } from "../lib/log.ts";
+import { systemReason } from "../lib/system-errors.ts";
+import { version } from "../lib/version.ts";
+import type { HttpAnswer, HttpCall } from "../mcp/api.ts";
+import { openService, type Service } from "../service.ts";
+import { DirectoryInUseError } from "../storage/directory-lock.ts";
+import { announce, announced, withdraw, type Place } from "./announcement.ts";
+import { send } from "./http-client.ts";
+import { listen, type Listeners } from "./listeners.ts";
+import { finishRequests, reportRejections } from "./serve.ts";
+
+const HOST = "127.0.0.1";
+/** A provider of embeddings may take half of it. */
+const CALL_TIMEOUT_MS = 60_000;
+/** A process that takes a directory over has opened its store long before. */
+const FIND_MS = 30_000;
+const LOOK_MS = 25;
+
+interface Serving {
+  readonly service: Service;
+  readonly listeners: Listeners;
+}
+
+export class DirectoryServer {
+  readonly #config: Config;
+  readonly #log: Log;
+  readonly #onFailure: () => void;
+  #place: Place | undefined;
+  #finding: Promise<Place> | undefined;
+  #serving: Serving | undefined;
+
+  /** @param onFailure - called when this process serves and its store can no longer be used in it */
+  constructor(config: Config, log: Log, onFailure: () => void) {
+    this.#config = config;
+    this.#log = log;
+    this.#onFailure = onFailure;
+  }
+
+  /** @throws {ApiError} `service_unavailable` when the directory can be neither asked nor served */
+  async send(call: HttpCall): Promise<HttpAnswer> {
+    const end = systemClock.elapsed() + FIND_MS;
+    for (;;) {
+      const place = (this.#place ??= await this.#find());
+      const answer = await ask(place, call);
+      // The next server may listen on the port of the one before, with a key of its own.
+      if ("status" in answer && answer.status !== 401) return answer;
+      if (this.#place === place) this.#place = undefined;
+      if (systemClock.elapsed() < end) await systemClock.sleep(LOOK_MS);
+      else throw new ApiError("service_unavailable", `The server of ${this.#config.dataDirectory} does not answer.`);
+    }
+  }
+
+  /** Ends what this process serves: another one takes over. */
+  async close(): Promise<void> {
+    await this.#finding?.catch(() => undefined);
+    if (this.#serving === undefined) return;
+    const { service, listeners } = this.#serving;
+    await finishRequests(service, listeners);
+    withdraw(service.store.directory);
+    await service.close();
+  }
+
+  /** Calls at the same time look once. */
+  #find(): Promise<Place> {
+    return (this.#finding ??= this.#serveOrJoin().finally(() => (this.#finding = undefined)));
+  }
+
+  async #serveOrJoin(): Promise<Place> {
+    const { dataDirectory } = this.#config;
+    const end = systemClock.elapsed() + FIND_MS;
+    for (;;) {
+      try {
+        return await this.#serve();
+      } catch (error) {
+        if (!(error instanceof DirectoryInUseError)) throw unavailable(error);
+        const place = announced(dataDirectory);
+        if (place !== undefined && "status" in (await ask(place, LIVENESS))) return place;
+        if (systemClock.elapsed() > end) throw unavailable(error);
+      }
+      await systemClock.sleep(LOOK_MS);
+    }
+  }
+
+  async #serve(): Promise<Place> {
+    const config = { ...this.#config, host: HOST, port: 0, tls: undefined, httpRedirectPort: undefined };
+    const { environment, durability, graphFrom } = config;
+    const service = await openService(config.dataDirectory, systemClock, this.#log, {
+      durability,
+      environment,
+      index: { graphFrom },
+      network: { loopback: true },
+    });
+    reportRejections(this.#log);
+    let listeners: Listeners | undefined;
+    try {
+      const localKey = makeLocalKey(systemClock.now());
+      listeners = listen(createApp({ ...service, host: HOST, allowedHosts: [], metrics: "key", localKey, version }), config);
+      const place = { url: listeners.address, key: localKey.secret };
+      announce(service.store.directory, place);
+      service.start();
+      this.#serving = { service, listeners };
+      void service.store.disk.panicked.then(this.#onFailure);
+      return place;
+    } catch (error) {
+      await listeners?.stop();
+      await service.close();
+      throw error;
+    }
+  }
+}
+
+const LIVENESS: HttpCall = { method: "GET", target: "/health/live", headers: {}, body: undefined };
+
+/** Returns the answer, or why there is none. @throws {ApiError} when the server takes too long */
+async function ask({ url, key }: Place, { method, target, headers, body }: HttpCall): Promise<HttpAnswer | { failure: unknown }> {
+  const sent = {
+    method,
+    headers: { ...headers, "X-API-Key": key },
+    body,
+    timeoutMs: CALL_TIMEOUT_MS,
+    anyCertificate: true,
+    keepAlive: true,
+  };
+  try {
+    return await send(new URL(target, url), sent);
+  } catch (failure) {
+    if (failure instanceof DOMException && failure.name === "TimeoutError") throw unavailable(failure);
+    return { failure };
+  }
+}
+
+function unavailable(error: unknown): ApiError {
+  return error instanceof ApiError ? error : new ApiError("service_unavailable", systemReason(error), { cause: error });
+}

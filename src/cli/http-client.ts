@@ -1,0 +1,41 @@
+/**
+ * Requests of commands to a server. Proxies are ignored.
+ *
+ * @module
+ */
+import { Agent as HttpAgent, request as requestOverHttp, type IncomingMessage } from "node:http";
+import { Agent as HttpsAgent, request as requestOverHttps } from "node:https";
+import { text } from "node:stream/consumers";
+
+export interface Sent {
+  method?: string;
+  headers?: Readonly<Record<string, string>>;
+  body?: string | undefined;
+  timeoutMs: number;
+  /** Whether to take any certificate: for loopback addresses, which none names. */
+  anyCertificate: boolean;
+  /** Whether to keep the connection for the next request. */
+  keepAlive?: boolean;
+}
+
+const HTTP_AGENT = new HttpAgent({ keepAlive: true });
+const HTTPS_AGENT = new HttpsAgent({ keepAlive: true });
+
+/** @throws {Error} the system's, when no answer comes */
+export async function send(url: URL, sent: Sent): Promise<{ status: number; body: string }> {
+  const { method = "GET", headers = {}, body, timeoutMs, anyCertificate, keepAlive = false } = sent;
+  const isHttps = url.protocol === "https:";
+  const options = {
+    method,
+    headers: { ...headers, ...(body === undefined ? {} : { "Content-Length": String(Buffer.byteLength(body)) }) },
+    rejectUnauthorized: !anyCertificate,
+    signal: AbortSignal.timeout(timeoutMs),
+    agent: keepAlive ? (isHttps ? HTTPS_AGENT : HTTP_AGENT) : (false as const),
+  };
+  const answer = await new Promise<IncomingMessage>((resolve, reject) => {
+    const request = (isHttps ? requestOverHttps : requestOverHttp)(url, options, resolve);
+    request.on("error", reject);
+    request.end(body);
+  });
+  return { status: answer.statusCode ?? 0, body: await text(answer) };
+}

@@ -1,0 +1,73 @@
+/**
+ * MCP over HTTP, without sessions or streams: a request is all there is, in the revisions before 2026 and in that of 2026.
+ *
+ * `app.ts` loads this with the first request, since the package takes a tenth of a second and 10 MB.
+ *
+ * @module
+ */
+import { createMcpHandler, isLegacyRequest, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
+import { Type } from "@sinclair/typebox";
+import { parametersOf } from "../http/query.ts";
+import { OneOf, Text } from "../http/types.ts";
+import { validator } from "../http/validate.ts";
+import { ApiError } from "../lib/errors.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { mcpServer, TOOL_SETS, type McpOptions } from "./server.ts";
+import { AGENT_DEFAULT } from "./use.ts";
+
+/** What a connection says of itself, with each request: as a header, or in the query of its URL. */
+const HEADERS = { user_id: "X-Cairn-User", agent_id: "X-Cairn-Agent", session_id: "X-Cairn-Session" };
+const checkConnection = validator(
+  Type.Object({
+    user_id: Type.Optional(Text(1, LIMITS.userIdLengthMax)),
+    agent_id: Type.Optional(Text(1, LIMITS.agentIdLengthMax)),
+    session_id: Type.Optional(Text(1, undefined)),
+    tools: Type.Optional(OneOf(TOOL_SETS)),
+  }),
+);
+
+type Connection = Pick<McpOptions, "identity" | "tools">;
+
+function connectionOf({ headers, url }: Request): Connection {
+  const query = parametersOf(url);
+  const given: Record<string, unknown> = { tools: query.get("tools") };
+  for (const [name, header] of Object.entries(HEADERS)) {
+    const value = headers.get(header);
+    if (value !== null && !/^[\x20-\x7e]*$/.test(value)) {
+      throw new ApiError("invalid_request", `${header} must be ASCII: give other names in the URL, as ?${name}=…`, { param: header });
+    }
+    given[name] = value ?? query.get(name);
+  }
+  const { user_id, agent_id, session_id, tools } = checkConnection(given) as Partial<Record<string, string>>;
+  return {
+    identity: { userId: user_id, agentId: agent_id ?? AGENT_DEFAULT, sessionId: session_id },
+    tools: (tools as Connection["tools"] | undefined) ?? "all",
+  };
+}
+
+export type McpHandler = (request: Request, body: unknown, options: Omit<McpOptions, keyof Connection>) => Promise<Response>;
+
+/** Returns what answers requests whose key and body are checked. */
+export function mcpHandler(): McpHandler {
+  const servers = new WeakMap<Request, McpOptions>();
+  const serverFor = (request: Request | undefined) => {
+    const options = request && servers.get(request);
+    if (options === undefined) throw new Error("MCP lost the request that it answers");
+    return mcpServer(options);
+  };
+  // A stream of changes would be all that a subscription gives, and there are none to tell.
+  const modern = createMcpHandler(({ requestInfo }) => serverFor(requestInfo), { legacy: "reject", maxSubscriptions: 0 });
+  return async (request, parsedBody, options) => {
+    servers.set(request, { ...options, ...connectionOf(request) });
+    if (!(await isLegacyRequest(request, parsedBody))) return modern.fetch(request, { parsedBody });
+    // The package's own handler answers these with a stream.
+    const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });
+    const server = serverFor(request);
+    await server.connect(transport);
+    try {
+      return await transport.handleRequest(request, { parsedBody });
+    } finally {
+      await server.close();
+    }
+  };
+}

@@ -1,0 +1,313 @@
+/**
+ * What an agent can do over MCP: a line of this table for each tool, which makes a call or two of the API.
+ *
+ * Descriptions say when to use a tool. Every client puts names, descriptions and inputs of all tools before its model, so they are
+ * short.
+ *
+ * @module
+ */
+import { Type, type Static, type TObject, type TSchema } from "@sinclair/typebox";
+import { Context, ContextRequest } from "../context/schema.ts";
+import { Limit, OrNull, Text } from "../http/types.ts";
+import { ApiError } from "../lib/errors.ts";
+import type { JsonObject } from "../lib/json.ts";
+import { Memory, MemoryChanges, NewMemory, Search, SearchAnswer } from "../memories/schema.ts";
+import { Fork, NewSession, Rollback, Session, StateUpdate, StateVersion } from "../sessions/schema.ts";
+import { Turn } from "../turns/schema.ts";
+import { SESSION_TTL_SECONDS, type Use } from "./use.ts";
+
+export interface Tool {
+  readonly name: string;
+  readonly title: string;
+  readonly description: string;
+  readonly input: TObject;
+  readonly output: TSchema;
+  readonly hints: Hints;
+  run(use: Use, input: never): Promise<JsonObject>;
+}
+
+interface Hints {
+  readonly readOnlyHint: boolean;
+  readonly destructiveHint: boolean;
+  readonly idempotentHint: boolean;
+  readonly openWorldHint: false;
+}
+
+const READS: Hints = { readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false };
+/** Loses nothing: what was there before can be had again. */
+const ADDS: Hints = { readOnlyHint: false, destructiveHint: false, idempotentHint: false, openWorldHint: false };
+const DESTROYS: Hints = { readOnlyHint: false, destructiveHint: true, idempotentHint: true, openWorldHint: false };
+
+/** A field of the API as a model is shown it; without a description its name has to say enough. */
+function field<Field extends TSchema>(schema: Field, description?: string): Field {
+  const { description: _, ...rest } = schema;
+  return { ...rest, ...(description === undefined ? {} : { description }) } as Field;
+}
+
+const SessionId = Type.Optional(Text(1, undefined, { description: "Leave out for the session of this connection." }));
+const SessionOfAnswer = { session_id: Type.String() };
+/** null: there is no session of this connection yet, and reading makes none. */
+const SessionOrNone = { session_id: OrNull(Type.String()) };
+const MemoryId = Text(1, undefined);
+const StartingAfter = Type.Optional(Text(1, undefined, { description: "`last_id` of the previous page." }));
+const { type, tags } = NewMemory.properties;
+const MemoryType = Type.Optional(field(type, "fact, preference, event, policy, observation, general or your own."));
+const Tags = (description?: string) => Type.Optional(field(tags, description));
+const State = { version: Type.Integer(), state: Session.properties.state };
+const page = (item: TSchema) => ({ data: Type.Array(item), has_more: Type.Boolean() });
+const NOTHING_FOUND = { data: [], has_more: false };
+
+function tool<Input extends TObject>(
+  line: Omit<Tool, "input" | "run"> & { input: Input; run(use: Use, input: Static<Input>): Promise<JsonObject> },
+): Tool {
+  return line;
+}
+
+export const TOOLS: readonly Tool[] = [
+  tool({
+    name: "get_context",
+    title: "Get context",
+    description: "Call this first in a task: the session's state, the memories that matter for the query, and the latest turns.",
+    input: Type.Object({
+      query: field(ContextRequest.properties.query, "What you were asked or are about to do."),
+      memory_limit: field(ContextRequest.properties.memory_limit),
+      turn_limit: { ...field(ContextRequest.properties.turn_limit), default: 5 },
+      session_id: SessionId,
+    }),
+    output: Type.Object({ ...SessionOrNone, ...Context.properties }),
+    hints: READS,
+    run: (use, { session_id, ...request }) => contextOf(use, session_id, request),
+  }),
+  tool({
+    name: "search_memories",
+    title: "Search memories",
+    description:
+      "Find what is known, by meaning and by words. Use it before asking the user something they may have said before. Results with a score of 0.7 or more are about the query.",
+    input: Type.Object({
+      query: field(Search.properties.query, "A question or a few words."),
+      type: MemoryType,
+      tags: Tags("Memories with any of them."),
+      limit: field(Search.properties.limit),
+      threshold: { ...field(Search.properties.threshold, "Lowest score."), default: 0 },
+    }),
+    output: SearchAnswer,
+    hints: READS,
+    // Of a few words 0.7 finds next to nothing, and a model reads the scores.
+    run: (use, { threshold = 0, ...request }) =>
+      use.call("POST /v1/memory/search", { body: { ...request, threshold, user_id: use.identity.userId } }),
+  }),
+  tool({
+    name: "add_memory",
+    title: "Add a memory",
+    description:
+      "Keep a fact, preference, decision or event that will matter in later conversations: one each, as a sentence that stands on its own.",
+    input: Type.Object({
+      content: field(NewMemory.properties.content),
+      type: MemoryType,
+      tags: Tags(),
+      metadata: field(NewMemory.properties.metadata),
+      session_id: SessionId,
+    }),
+    output: Memory,
+    hints: ADDS,
+    run: async (use, { session_id, ...memory }) =>
+      use.call("POST /v1/memory", { body: { ...memory, session_id: await use.openSession(session_id) } }),
+  }),
+  tool({
+    name: "update_memory",
+    title: "Correct a memory",
+    description: "Correct a memory that has become wrong, instead of adding a second one that contradicts it.",
+    input: Type.Object({
+      memory_id: MemoryId,
+      content: field(MemoryChanges.properties.content),
+      type: MemoryType,
+      tags: Tags("Replaces the tags."),
+      metadata: field(MemoryChanges.properties.metadata, "Merged; a null removes a key."),
+    }),
+    output: Memory,
+    hints: DESTROYS,
+    run: (use, { memory_id, ...changes }) => use.call("PATCH /v1/memory/{memory_id}", { path: { memory_id }, body: changes }),
+  }),
+  tool({
+    name: "delete_memory",
+    title: "Delete a memory",
+    description: "Delete a memory for good, when the user asks to forget it.",
+    input: Type.Object({ memory_id: MemoryId, reason: field(Rollback.properties.reason) }),
+    output: Type.Object({ id: Type.String(), deleted: Type.Boolean() }),
+    hints: DESTROYS,
+    run: (use, { memory_id, reason }) => use.call("DELETE /v1/memory/{memory_id}", { path: { memory_id }, query: { reason } }),
+  }),
+  tool({
+    name: "list_memories",
+    title: "List memories",
+    description: "The newest memories, page by page. To find something use search_memories.",
+    input: Type.Object({
+      type: MemoryType,
+      tags: Tags("Memories with any of them."),
+      limit: field(Limit()),
+      starting_after: StartingAfter,
+    }),
+    output: Type.Object({ ...page(Memory), last_id: OrNull(Type.String()) }),
+    hints: READS,
+    // Of several values each is a tag, which may have commas; an empty one is ignored.
+    run: (use, { tags, ...rest }) =>
+      use.call("GET /v1/memory", { query: { ...rest, tags: tags && [...tags, ""], user_id: use.identity.userId } }),
+  }),
+  tool({
+    name: "get_state",
+    title: "Get the state",
+    description: "The session's state, or an earlier version of it.",
+    input: Type.Object({ version: field(StateUpdate.properties.expected_version), session_id: SessionId }),
+    output: Type.Object({ ...SessionOrNone, ...State }),
+    hints: READS,
+    run: (use, { version, session_id }) => stateOf(use, session_id, version),
+  }),
+  tool({
+    name: "update_state",
+    title: "Update the state",
+    description:
+      "Save progress: the keys given here are set, a null removes one, all others stay. It makes a new version, so rollback_state undoes it.",
+    input: Type.Object({
+      changes: field(StateUpdate.properties.state, "Keys to set."),
+      reasoning: field(StateUpdate.properties.reasoning, "Why, for the record."),
+      session_id: SessionId,
+    }),
+    output: Type.Object({ ...SessionOfAnswer, ...State }),
+    hints: { ...ADDS, idempotentHint: true },
+    run: async (use, { changes, reasoning, session_id }) => {
+      const path = { session_id: await use.openSession(session_id) };
+      return use.call("PATCH /v1/sessions/{session_id}/state", { path, body: { state: changes, reasoning } });
+    },
+  }),
+  tool({
+    name: "rollback_state",
+    title: "Roll the state back",
+    description: "Bring an earlier state back, as a new version. -1 undoes the last change.",
+    input: Type.Object({
+      version: Type.Optional({ ...field(Rollback.properties.version), default: -1 }),
+      reason: field(Rollback.properties.reason),
+      session_id: SessionId,
+    }),
+    output: Type.Object({ ...SessionOfAnswer, ...State }),
+    hints: ADDS,
+    run: async (use, { version = -1, reason, session_id }) => {
+      const path = { session_id: await use.openSession(session_id) };
+      return stateIn(await use.call("POST /v1/sessions/{session_id}/rollback", { path, body: { version, reason } }));
+    },
+  }),
+  tool({
+    name: "list_versions",
+    title: "List the versions of the state",
+    description: "The history of the state, newest first: when, why and by whom.",
+    input: Type.Object({ limit: field(Limit()), session_id: SessionId }),
+    output: Type.Object({ ...SessionOrNone, ...page(StateVersion) }),
+    hints: READS,
+    run: async (use, { limit, session_id }) => {
+      const id = await use.findSession(session_id);
+      if (id === undefined) return { session_id: null, ...NOTHING_FOUND };
+      const found = await use.call("GET /v1/sessions/{session_id}/versions", { path: { session_id: id }, query: { limit } });
+      return { session_id: id, ...found };
+    },
+  }),
+  tool({
+    name: "add_turn",
+    title: "Log a turn",
+    description: "Log one exchange: what came in and what you answered. For agents whose host does not log by itself.",
+    input: Type.Object({ input: Type.String(), output: Type.String(), reasoning: field(Turn.properties.reasoning), session_id: SessionId }),
+    output: Turn,
+    hints: ADDS,
+    run: async (use, { input, output, reasoning, session_id }) => {
+      const path = { session_id: await use.openSession(session_id) };
+      const body = { input: { type: "text", content: input }, output: { type: "text", content: output }, reasoning };
+      return use.call("POST /v1/sessions/{session_id}/turns", { path, body });
+    },
+  }),
+  tool({
+    name: "list_sessions",
+    title: "List sessions",
+    description: "The sessions of this user, newest first.",
+    input: Type.Object({ limit: field(Limit()), starting_after: StartingAfter }),
+    output: Type.Object({ ...page(Session), last_id: OrNull(Type.String()) }),
+    hints: READS,
+    run: (use, query) => use.call("GET /v1/sessions", { query: { ...query, user_id: use.identity.userId } }),
+  }),
+  tool({
+    name: "start_session",
+    title: "Start a session",
+    description: "Begin a new session, empty or as a fork of another one at one of its versions. Pass its session_id to the other tools.",
+    input: Type.Object({
+      fork_of: Type.Optional(Text(1, undefined, { description: "The session to fork." })),
+      version: field(Fork.properties.version, "Of that session's state; the current one unless given."),
+      initial_state: field(NewSession.properties.initial_state),
+      metadata: field(NewSession.properties.metadata),
+    }),
+    output: Type.Object({ ...SessionOfAnswer, ...Session.properties }),
+    hints: ADDS,
+    run: async (use, input) => {
+      const session = await startSession(use, input);
+      return { session_id: session["id"] ?? null, ...session };
+    },
+  }),
+];
+
+/** The names of the tools of `tools=memory`: the first six. */
+export const MEMORY_TOOLS: ReadonlySet<string> = new Set(TOOLS.slice(0, 6).map(({ name }) => name));
+
+/** The context of a session; without one what is known of the user. */
+export async function contextOf(
+  use: Use,
+  named: string | undefined,
+  { turn_limit = 5, ...request }: { query?: string; memory_limit?: number; turn_limit?: number },
+): Promise<JsonObject> {
+  const id = await use.findSession(named);
+  if (id === undefined) return { session_id: null, state: {}, memories: await memoriesOfUser(use, request), recent_turns: [] };
+  const call = { path: { session_id: id }, body: { ...request, turn_limit } };
+  return { session_id: id, ...(await use.call("POST /v1/sessions/{session_id}/context", call)) };
+}
+
+async function memoriesOfUser(use: Use, { query, memory_limit }: { query?: string; memory_limit?: number }): Promise<JsonObject[]> {
+  const user_id = use.identity.userId;
+  const limit = memory_limit ?? (ContextRequest.properties.memory_limit.default as number);
+  if (user_id === undefined || limit === 0) return [];
+  const found =
+    query === undefined
+      ? await use.call("GET /v1/memory", { query: { user_id, limit } })
+      : await use.call("POST /v1/memory/search", { body: { query, user_id, limit, threshold: 0 } });
+  return (found["data"] as JsonObject[]).map(({ id, content, type, score, created_at }) => {
+    return { id, content, type, score: score ?? 0, created_at } as JsonObject;
+  });
+}
+
+async function stateOf(use: Use, named: string | undefined, version: number | undefined): Promise<JsonObject> {
+  const id = await use.findSession(named);
+  if (id === undefined) {
+    if (version !== undefined) throw new ApiError("session_not_found", "There is no session of this connection yet.");
+    return { session_id: null, version: 0, state: {} };
+  }
+  if (version === undefined) return use.call("GET /v1/sessions/{session_id}/state", { path: { session_id: id } });
+  const found = await use.call("GET /v1/sessions/{session_id}/versions/{version}", { path: { session_id: id, version } });
+  return { session_id: id, ...found };
+}
+
+function stateIn({ id, state_version, state }: JsonObject): JsonObject {
+  return { session_id: id ?? null, version: state_version ?? 0, state: state ?? {} };
+}
+
+interface Start {
+  fork_of?: string;
+  version?: number;
+  initial_state?: JsonObject;
+  metadata?: JsonObject;
+}
+
+function startSession(use: Use, { fork_of, version, initial_state, metadata }: Start): Promise<JsonObject> {
+  if (fork_of === undefined) {
+    if (version !== undefined) throw new ApiError("invalid_request", "version is that of a session to fork: it needs fork_of.");
+    const { agentId, userId } = use.identity;
+    const body = { agent_id: agentId, user_id: userId, initial_state, metadata, ttl_seconds: SESSION_TTL_SECONDS };
+    return use.call("POST /v1/sessions", { body });
+  }
+  if (initial_state !== undefined || metadata !== undefined)
+    throw new ApiError("invalid_request", "A fork has the state and metadata of its session: leave out initial_state and metadata.");
+  return use.call("POST /v1/sessions/{session_id}/fork", { path: { session_id: fork_of }, body: { version } });
+}

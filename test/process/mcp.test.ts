@@ -1,0 +1,194 @@
+/**
+ * `cairn mcp`: the executable as a client of MCP starts it, alone, together with others, next to a server, and after their death.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { buildBinary } from "../support/binary.ts";
+import { GENERATIONS, useEverything, type McpClient } from "../support/mcp.ts";
+import { KEY, scratchDirectory, startProcess, until } from "../support/process.ts";
+
+async function startMcp(args: readonly string[], { generation = "2026-07-28", env = {} } = {}): Promise<McpClient> {
+  return GENERATIONS[generation]!({ command: await buildBinary(), args: ["mcp", ...args], env });
+}
+
+for (const generation of Object.keys(GENERATIONS)) {
+  test(`every tool works over standard input and output, for the client of ${generation}`, async () => {
+    using home = scratchDirectory();
+    await using mcp = await startMcp(["--user", "ada", "--agent", "editor"], { generation, env: { HOME: home.path } });
+    await mcp.tools();
+    // Lists are answered before anything is opened.
+    expect(readdirSync(home.path)).toEqual([]);
+    await useEverything(mcp, "ada");
+    expect(readdirSync(home.at(".local/share"))).toEqual(["cairn"]);
+  });
+}
+
+test("the data is where XDG_DATA_HOME says, and stays when the client has closed its end", async () => {
+  using data = scratchDirectory();
+  const env = { HOME: "/nonexistent", XDG_DATA_HOME: data.path };
+  for (const step of [1, 2]) {
+    await using mcp = await startMcp([], { env });
+    expect(await mcp.use("update_state", { changes: { [`step${step}`]: true } })).toMatchObject({ version: step });
+  }
+  await until("the announcement to be withdrawn", () => !existsSync(data.at("cairn/local.json")));
+});
+
+test("standard output has nothing but MCP, whatever comes in", async () => {
+  using data = scratchDirectory();
+  const child = Bun.spawn([await buildBinary(), "mcp", "--data-dir", data.at("data"), "--log-level", "debug"], {
+    env: {},
+    stdin: "pipe",
+    stdout: "pipe",
+    stderr: "ignore",
+  });
+  const lines = ["not JSON", "[]", "null", '{"jsonrpc":"2.0"}', '{"jsonrpc":"2.0","id":{},"method":"x"}'];
+  const call = { name: "update_state", arguments: { changes: { step: 1 } } };
+  const asked = [
+    {
+      id: 1,
+      method: "initialize",
+      params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } },
+    },
+    { method: "notifications/initialized" },
+    { id: 2, method: "tools/call", params: call },
+  ].map((message) => JSON.stringify({ jsonrpc: "2.0", ...message }));
+  await child.stdin.write(`${[...lines, ...asked].join("\n")}\n`);
+  await child.stdin.flush();
+  let said = "";
+  const decoder = new TextDecoder();
+  for await (const chunk of child.stdout) {
+    said += decoder.decode(chunk, { stream: true });
+    if (said.includes('"id":2') && said.endsWith("\n")) await child.stdin.end();
+  }
+  const messages = said
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line));
+  expect(messages.filter(({ jsonrpc }) => jsonrpc !== "2.0")).toEqual([]);
+  expect(messages.at(-1)).toMatchObject({ id: 2, result: { structuredContent: { version: 1, state: { step: 1 } } } });
+  expect(await child.exited).toBe(0);
+});
+
+test("with --url it asks that server, with the key in CAIRN_API_KEY", async () => {
+  await using server = await startProcess();
+  await using mcp = await startMcp(["--url", server.address, "--user", "ada", "--tools", "memory"], { env: { CAIRN_API_KEY: KEY } });
+  const { id } = await mcp.use("add_memory", { content: "Ada likes tea." });
+  expect(await server.all("/v1/memory?user_id=ada")).toMatchObject([{ id }]);
+  expect(await mcp.tools()).toHaveLength(6);
+  await using stranger = await startMcp([], { env: { CAIRN_URL: server.address, CAIRN_API_KEY: "crn_000000000000000000000000" } });
+  expect(await stranger.refusal("list_sessions")).toMatch(/^authentication_failed: /);
+});
+
+test("next to a server it asks that, with a key that only the owner can read and that administrates nothing; then it takes over", async () => {
+  const server = await startProcess();
+  await using _ = server;
+  const file = join(server.dataDirectory, "local.json");
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  await using mcp = await startMcp(["--data-dir", server.dataDirectory]);
+  const { id, session_id } = await mcp.use("add_memory", { content: "Ada likes tea." });
+  expect(await server.all(`/v1/traces?session_id=${session_id}&action=memory.created`)).toMatchObject([{ actor: "local" }]);
+  expect(await server.all("/v1/api_keys")).toHaveLength(1);
+
+  const { key } = JSON.parse(readFileSync(file, "utf8"));
+  server.key = key;
+  expect((await server.get(`/v1/memory/${id}`)).status).toBe(200);
+  expect((await server.get("/v1/api_keys")).status).toBe(403);
+  expect((await server.post("/v1/sign_in", {})).status).toBe(401);
+  server.key = `${key.slice(0, -1)}${key.endsWith("0") ? "1" : "0"}`;
+  expect((await server.get(`/v1/memory/${id}`)).status).toBe(401);
+
+  expect(await server.stop()).toBe(0);
+  expect((await mcp.use("list_memories")).data).toMatchObject([{ id }]);
+  expect(JSON.parse(readFileSync(file, "utf8")).key).not.toBe(key);
+});
+
+test("a data directory that cannot be used is a result that says why, and is tried again with the next call", async () => {
+  using data = scratchDirectory();
+  await Bun.write(data.at("other/file"), "somebody else's");
+  await using mcp = await startMcp(["--data-dir", data.at("other")]);
+  expect(await mcp.refusal("list_sessions")).toMatch(/^service_unavailable: The data directory .* holds no store of Cairn's/);
+  await Bun.file(data.at("other/file")).delete();
+  expect(await mcp.use("list_sessions")).toMatchObject({ data: [] });
+});
+
+/** By hand with more: 25 takes half a minute. */
+const TAKEOVERS = Number(process.env["CAIRN_TEST_TAKEOVERS"] ?? 3);
+
+test("when the process that serves is killed another takes over, and nothing is lost or doubled", async () => {
+  using data = scratchDirectory();
+  const directory = data.at("data");
+  const start = () => startMcp(["--data-dir", directory]);
+  const places = [await start(), await start(), await start()];
+  const acknowledged: string[] = [];
+  const writing = new AbortController();
+  let count = 0;
+  let longestMs = 0;
+  const write = async (place: number) => {
+    while (!writing.signal.aborted) {
+      const mcp = places[place]!;
+      const content = `note ${++count}`;
+      const began = performance.now();
+      try {
+        await mcp.use("add_memory", { content });
+        acknowledged.push(content);
+        longestMs = Math.max(longestMs, performance.now() - began);
+      } catch (error) {
+        // Killed: whether this one was written is not known. Its place has another by the next look.
+        if (places[place] === mcp && isAlive(mcp)) throw error;
+        await until("another process in the place of the one that was killed", () => places[place] !== mcp || writing.signal.aborted);
+      }
+    }
+  };
+  const writers = places.map((_, place) => write(place));
+  const written = (more: number) => {
+    const from = acknowledged.length;
+    return until("more memories", () => acknowledged.length >= from + more);
+  };
+  try {
+    for (let kills = 0; kills < TAKEOVERS; kills++) {
+      await written(10);
+      const place = await until("a process that serves", () => placeOfServer(places, directory));
+      process.kill(places[place.index]!.pid!, "SIGKILL");
+      places[place.index] = await start();
+    }
+    await written(10);
+  } finally {
+    writing.abort();
+    await Promise.all(writers);
+  }
+  const found: string[] = [];
+  for (let starting_after: string | undefined; ;) {
+    const page = await places[0]!.use("list_memories", { limit: 100, ...(starting_after === undefined ? {} : { starting_after }) });
+    found.push(...page.data.map(({ content }: { content: string }) => content));
+    if (!page.has_more) break;
+    starting_after = page.last_id;
+  }
+  for (const mcp of places) await mcp[Symbol.asyncDispose]();
+  if (TAKEOVERS > 3)
+    console.log({ takeovers: TAKEOVERS, acknowledged: acknowledged.length, found: found.length, longestMs: Math.round(longestMs) });
+  expect(found.toSorted()).toEqual([...new Set(found)].toSorted());
+  expect(acknowledged.filter((content) => !found.includes(content))).toEqual([]);
+}, 600_000);
+
+function isAlive({ pid = 0 }: McpClient): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
+  } catch {
+    return false;
+  }
+}
+
+/** Which of them has the store open; an object, since the first has the index 0. */
+function placeOfServer(places: readonly McpClient[], directory: string): { index: number } | undefined {
+  const index = places.findIndex(({ pid }) => {
+    try {
+      return readdirSync(`/proc/${pid}/fd`).some((fd) => readlinkSync(`/proc/${pid}/fd/${fd}`) === join(directory, "store/data.mdb"));
+    } catch {
+      return false;
+    }
+  });
+  return index === -1 ? undefined : { index };
+}
