@@ -1,0 +1,120 @@
+/**
+ * An inverted index: from each term to the memories that have it, so that a search by words looks at few memories of many.
+ *
+ * Derived from the vectors in the store, each of which is a slot here: a number that rises with the vector's id and is never
+ * given again. A word that hardly any memory has leads to all that have it, however little it is of the query.
+ *
+ * @module
+ */
+import { SIGN } from "../embeddings/embedder.ts";
+import { codeOf, REMOVED } from "./length-codes.ts";
+import { Window } from "./list-reader.ts";
+import { PostingLists } from "./posting-lists.ts";
+import { type QueryWords, TermSearch, type WordHits, wordsOf } from "./term-search.ts";
+
+const SLOTS_FIRST = 1024;
+const SLOTS_GROWTH = 1.25;
+
+/** A key and two counts; the lengths of all parts follow. */
+const HEADER_WORDS = 3;
+
+export class TermIndex {
+  readonly #lists: PostingLists;
+  /** By slot: the code of its memory's length. */
+  #lengths: Uint8Array;
+  #slots: number;
+  #size: number;
+  readonly #window = new Window();
+  /** Postings that the last search looked at. */
+  looks = 0;
+
+  private constructor(lists: PostingLists, lengths: Uint8Array, slots: number) {
+    this.#lists = lists;
+    this.#lengths = lengths;
+    this.#slots = slots;
+    this.#size = 0;
+    for (const code of lengths) if (code !== REMOVED) this.#size++;
+  }
+
+  static empty(): TermIndex {
+    const key = crypto.getRandomValues(new Uint32Array(1))[0]!;
+    return new TermIndex(new PostingLists({ key }), new Uint8Array(SLOTS_FIRST), 0);
+  }
+
+  /** Slots that can be found. */
+  get size(): number {
+    return this.#size;
+  }
+
+  /** One more than the last slot. */
+  get slots(): number {
+    return this.#slots;
+  }
+
+  /** Memory taken. */
+  get bytes(): number {
+    return this.#lists.bytes + this.#lengths.byteLength;
+  }
+
+  has(slot: number): boolean {
+    return slot < this.#slots && this.#lengths[slot] !== REMOVED;
+  }
+
+  /** Slots must rise, and may leave some out. @param terms - as they are stored; the last one, the fingerprint, is not looked up */
+  add(slot: number, terms: Uint32Array): void {
+    let words = 0;
+    for (let i = 0; i < terms.length - 1; i++) {
+      this.#lists.append(terms[i]!, slot);
+      if (terms[i]! < SIGN) words++;
+    }
+    if (slot >= this.#lengths.length) {
+      const longer = new Uint8Array(Math.ceil(Math.max(slot + 1, this.#lengths.length * SLOTS_GROWTH)));
+      longer.set(this.#lengths);
+      this.#lengths = longer;
+    }
+    this.#lengths[slot] = codeOf(words === 0 ? terms.length - 1 : words);
+    this.#slots = slot + 1;
+    this.#size++;
+  }
+
+  /** The slot is found no more; its postings stay until the index is rebuilt. */
+  remove(slot: number): void {
+    if (!this.has(slot)) return;
+    this.#lengths[slot] = REMOVED;
+    this.#size--;
+  }
+
+  /**
+   * The `limit` slots whose memories cover most of a query, of equal ones the newest; and whatever else has one of its words that is
+   * rare among what passes. Slots that have none of its words are not found.
+   *
+   * @param passes - whether a slot may be found; asked only for those that would be among the best of what was looked at
+   */
+  search(query: QueryWords, limit: number, passes: (slot: number) => boolean = () => true): WordHits {
+    const words = wordsOf(query, this.#lists, this.#window);
+    const search = new TermSearch(this.#lengths, this.#window, words, limit, passes);
+    const found = search.run(this.#slots);
+    this.looks = search.looks;
+    return found;
+  }
+
+  /** Its form on disk, in parts that follow each other: views, so that nothing may be added or removed while they are written. */
+  parts(): Uint8Array[] {
+    const { key, tables, chunks } = this.#lists.parts();
+    const parts = [...tables, ...chunks, this.#lengths.subarray(0, this.#slots)];
+    const header = Uint32Array.of(key, tables.length, chunks.length, ...parts.map(({ byteLength }) => byteLength));
+    return [header, ...parts].map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength));
+  }
+
+  /** @param bytes - the parts end to end, and found whole: damaged ones are not noticed here */
+  static from(bytes: Uint8Array): TermIndex {
+    const header = new Uint32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength >>> 2);
+    const [key, tableCount, chunkCount] = header as unknown as [number, number, number];
+    let [next, at] = [HEADER_WORDS, 4 * (HEADER_WORDS + tableCount + chunkCount + 1)];
+    const part = () => bytes.subarray(at, (at += header[next++]!));
+    const tables = Array.from({ length: tableCount }, () => new Uint32Array(part().slice().buffer));
+    const chunks = Array.from({ length: chunkCount }, part);
+    const lengths = part().slice();
+    return new TermIndex(new PostingLists({ key, tables, chunks }), lengths, lengths.length);
+  }
+}

@@ -1,0 +1,286 @@
+/**
+ * Finds the memories that cover most of a query, as `memories/relevance.ts` has it: of the terms that answer to a word the best
+ * counts.
+ *
+ * It goes through the slots in windows, the newest first, adds up what the postings of each are worth, and leaves out what cannot
+ * change the answer (MaxScore). Once the best found have a score that the lists of common words cannot reach together, only the
+ * other lists are followed, the essential ones; those of common words only for what these have found and what might still be among
+ * the best. After 400,000 postings only those of rare terms are followed, so that no query takes long.
+ *
+ * ```
+ *              newest                                                   oldest
+ * caroline      ·        · ·                        ·               ·        essential: every posting
+ * group         ·· ··· ··· · ··[·]                 [·]             [·]       until the bar is too high for it alone
+ * ```
+ * @see https://doi.org/10.1016/0306-4573(95)00020-H (Turtle and Flood: Query Evaluation: Strategies and Optimizations)
+ * @module
+ */
+import { type QueryTerms, WHOLE_WORTH } from "../embeddings/embedder.ts";
+import { BestSlots } from "./best-slots.ts";
+import { COVERED, KEPT, REMOVED } from "./length-codes.ts";
+import { ListReader, type Window, WINDOW } from "./list-reader.ts";
+import type { PostingLists } from "./posting-lists.ts";
+
+/** What an index wants to know of a query: plain arrays, which can be posted to another thread. */
+export type QueryWords = Pick<QueryTerms, "weights" | "keys" | "answers">;
+
+/** Memories that have some of a query's words, in no order, and the share of the query that each covers, 0 to 1. */
+export interface WordHits {
+  readonly slots: Uint32Array;
+  readonly coverages: Float64Array;
+}
+
+/** A word of a query with the lists of what answers to it, of the largest worth first. */
+interface Word {
+  readonly weight: number;
+  readonly lists: ListReader[];
+}
+
+/** Words of a query that are looked up, the heaviest: each has a bit in a mask. */
+const WORDS_MAX = 32;
+
+/** The score of a memory that covers the whole query, before what is taken off for its length. Scores are whole numbers. */
+const WHOLE_SCORE = 2 ** 24;
+
+/** Postings that a search looks at, 3 to 8 ns each; after them it follows only lists that are this short together. */
+const POSTINGS_MAX = 400_000;
+const POSTINGS_BEYOND_MAX = 20_000;
+
+/** A word is rare when at most this many of the memories that may be found have it, of a list that is short enough to look. */
+const RARE_MAX = 8;
+const RARE_LIST_MAX = 64;
+
+/** Asking a list about a slot takes as long as going through this many postings. */
+const ASKING_COST = 3;
+
+/** The words of a query to which any memory answers, the heaviest first. */
+export function wordsOf({ weights, keys, answers }: QueryWords, postings: PostingLists, window: Window): Word[] {
+  const words = Array.from(weights, (weight): Word => ({ weight, lists: [] }));
+  const scale = WHOLE_SCORE / WHOLE_WORTH / weights.reduce((sum, weight) => sum + weight, 0);
+  for (let entry = 1; entry < keys.length; entry++) {
+    const worth = answers[entry]! & 255;
+    const head = worth === 0 ? undefined : postings.find(keys[entry]!);
+    if (head === undefined) continue;
+    const { weight, lists } = words[answers[entry]! >>> 8]!;
+    lists.push(new ListReader(postings, head, worth, Math.max(1, Math.round(scale * weight * worth)), window));
+  }
+  const known = words.filter(({ lists }) => lists.length > 0);
+  for (const { lists } of known) lists.sort((a, b) => b.worth - a.worth || a.count - b.count);
+  return known.sort((a, b) => b.weight - a.weight || a.lists[0]!.count - b.lists[0]!.count).slice(0, WORDS_MAX);
+}
+
+/** Consecutive lists of a word, and by how much following them lowers what a memory in none of the lists followed can have. */
+interface Segment {
+  readonly word: number;
+  readonly from: number;
+  readonly to: number;
+  readonly reduction: number;
+  readonly postings: number;
+}
+
+export class TermSearch {
+  readonly #lengths: Uint8Array;
+  readonly #window: Window;
+  readonly #words: readonly Word[];
+  readonly #passes: (slot: number) => boolean;
+  readonly #best: BestSlots;
+  /** Those that lower most for what they cost first. The first `#essential` are followed. */
+  readonly #segments: readonly Segment[];
+  #essential: number;
+  #postings: number;
+  /** By word: how many of its lists are essential. Those behind them are only asked about a memory. */
+  readonly #cuts: number[];
+  /** The words that have such lists, those first of which they can add most; and what all of them can. */
+  readonly #others: number[] = [];
+  #rest = 0;
+  /** Those of them whose lists are asked about each slot of the window. */
+  #asked: number[] = [];
+  looks = 0;
+
+  /** @param lengths - by slot, the code of its memory's length */
+  constructor(lengths: Uint8Array, window: Window, words: readonly Word[], limit: number, passes: (slot: number) => boolean) {
+    this.#lengths = lengths;
+    this.#window = window;
+    this.#words = words;
+    this.#passes = passes;
+    this.#best = new BestSlots(limit);
+    this.#segments = words.flatMap(segmentsOf).sort((a, b) => b.reduction * a.postings - a.reduction * b.postings || a.word - b.word);
+    this.#essential = this.#segments.length;
+    this.#postings = this.#segments.reduce((sum, { postings }) => sum + postings, 0);
+    this.#cuts = words.map(({ lists }) => lists.length);
+  }
+
+  run(slotCount: number): WordHits {
+    for (let from = Math.floor((slotCount - 1) / WINDOW) * WINDOW; from >= 0; from -= WINDOW) {
+      this.#dropWhatIsNotEssential();
+      if (this.#essential === 0) break;
+      this.#followEssential(from);
+      this.#followOthers(from, slotCount);
+      this.#offerTouched(from);
+    }
+    const { slots, scores } = this.#best.found;
+    const coverages = scores.map((score, i) => this.#coverage(slots[i]!, score / KEPT[this.#lengths[slots[i]!]!]!));
+    const known = new Set(slots);
+    const rare = new Map<number, number>();
+    for (const { lists } of this.#words) {
+      const [list] = lists;
+      for (const slot of this.#rare(list!)) if (!known.has(slot)) rare.set(slot, (rare.get(slot) ?? 0) + list!.score);
+    }
+    this.#window.freeBlocks();
+    if (rare.size === 0) return { slots, coverages };
+    const rareCoverages = Array.from(rare, ([slot, sum]) => this.#coverage(slot, sum));
+    return { slots: Uint32Array.from([...slots, ...rare.keys()]), coverages: Float64Array.from([...coverages, ...rareCoverages]) };
+  }
+
+  #coverage(slot: number, sum: number): number {
+    return (sum / WHOLE_SCORE) * COVERED[this.#lengths[slot]!]!;
+  }
+
+  /** Drops lists until what is only in dropped ones cannot come above the bar, if it is older than what was found. */
+  #dropWhatIsNotEssential(): void {
+    const bar = this.#best.bar;
+    while (this.#essential > 0) {
+      const isTooMuch = this.looks > POSTINGS_MAX && this.#postings > POSTINGS_BEYOND_MAX;
+      if (this.#rest + this.#segments[this.#essential - 1]!.reduction > bar && !isTooMuch) return;
+      this.#dropLast();
+    }
+  }
+
+  #dropLast(): void {
+    const { word, from, reduction, postings } = this.#segments[--this.#essential]!;
+    this.#postings -= postings;
+    this.#rest += reduction;
+    if (this.#cuts[word] === this.#words[word]!.lists.length) this.#others.push(word);
+    this.#cuts[word] = from;
+    this.#others.sort((a, b) => this.#most(b) - this.#most(a));
+  }
+
+  /** Adds up what the slots from `from` on have in the essential lists. */
+  #followEssential(from: number): void {
+    for (let i = 0; i < this.#essential; i++) {
+      const { word, from: first, to } = this.#segments[i]!;
+      const { lists } = this.#words[word]!;
+      for (let list = first; list < to; list++) this.looks += lists[list]!.follow(from, 1 << word);
+      if (this.looks > 2 * POSTINGS_MAX) while (this.#essential > i + 1) this.#dropLast();
+    }
+  }
+
+  /**
+   * Adds what the slots that may still come above the bar have in the other lists. Where there are many of them, going through the
+   * lists of a word takes less time than asking each list about each slot.
+   */
+  #followOthers(from: number, slotCount: number): void {
+    this.#asked = [];
+    if (this.#others.length === 0 || this.looks > POSTINGS_MAX) return;
+    const hopeful = this.#keepHopeful(from);
+    if (hopeful === 0) return;
+    for (const word of this.#others) {
+      const lists = this.#words[word]!.lists.slice(this.#cuts[word]);
+      const postings = lists.reduce((sum, { count }) => sum + count, 0) * Math.min(1, WINDOW / slotCount);
+      if (postings > ASKING_COST * hopeful * lists.length) this.#asked.push(word);
+      else for (const list of lists) this.looks += list.followTouched(from, 1 << word);
+    }
+  }
+
+  /** Forgets the slots that cannot come above the bar. @returns how many are left */
+  #keepHopeful(from: number): number {
+    const { sums, masks, touched } = this.#window;
+    const [lengths, rest, bar] = [this.#lengths, this.#rest, this.#best.bar];
+    let left = 0;
+    for (let i = 0; i < touched.length; i++) {
+      for (let bits = touched[i]!; bits !== 0; bits &= bits - 1) {
+        const bit = 31 - Math.clz32(bits & -bits);
+        const at = 32 * i + bit;
+        if ((sums[at]! + rest) * KEPT[lengths[from + at]!]! > bar) {
+          left++;
+        } else {
+          sums[at] = 0;
+          masks[at] = 0;
+          touched[i]! &= ~(1 << bit);
+        }
+      }
+    }
+    return left;
+  }
+
+  /** Offers the slots that have something, the newest first. */
+  #offerTouched(from: number): void {
+    const { sums, masks, touched } = this.#window;
+    const [lengths, best] = [this.#lengths, this.#best];
+    const rest = this.#asked.reduce((sum, word) => sum + this.#most(word), 0);
+    let bar = best.bar;
+    for (let i = touched.length - 1; i >= 0; i--) {
+      let bits = touched[i]!;
+      if (bits === 0) continue;
+      touched[i] = 0;
+      while (bits !== 0) {
+        const bit = 31 - Math.clz32(bits);
+        bits &= ~(1 << bit);
+        const at = 32 * i + bit;
+        let sum = sums[at]!;
+        const mask = masks[at]!;
+        sums[at] = 0;
+        masks[at] = 0;
+        const kept = KEPT[lengths[from + at]!]!;
+        if ((sum + rest) * kept <= bar) continue;
+        if (rest > 0) sum = this.#completed(from + at, sum, mask, rest, kept, bar);
+        const score = sum * kept;
+        if (score <= bar || !this.#passes(from + at)) continue;
+        best.offer(from + at, score);
+        bar = best.bar;
+      }
+    }
+  }
+
+  /** What the lists of a word that are not essential can add. */
+  #most(word: number): number {
+    return this.#words[word]!.lists[this.#cuts[word]!]!.score;
+  }
+
+  /** Adds what a slot has in the lists that are to be asked, until it is clear that it does not come above the bar. */
+  #completed(slot: number, sum: number, mask: number, most: number, kept: number, bar: number): number {
+    let [score, rest] = [sum, most];
+    for (const word of this.#asked) if ((mask & (1 << word)) !== 0) rest -= this.#most(word);
+    for (const word of this.#asked) {
+      if ((mask & (1 << word)) !== 0) continue;
+      rest -= this.#most(word);
+      const { lists } = this.#words[word]!;
+      for (let i = this.#cuts[word]!; i < lists.length; i++) {
+        const list = lists[i]!;
+        if ((score + rest + list.score) * kept <= bar) return 0;
+        this.looks++;
+        if (!list.has(slot)) continue;
+        score += list.score;
+        break;
+      }
+    }
+    return score;
+  }
+
+  /** What has a word itself, when the word is rare. */
+  #rare(list: ListReader): number[] {
+    if (list.worth !== WHOLE_WORTH || list.count > RARE_LIST_MAX) return [];
+    const found: number[] = [];
+    for (const slot of list.all()) {
+      if (this.#lengths[slot] !== REMOVED && this.#passes(slot) && found.push(slot) > RARE_MAX) return [];
+    }
+    return found;
+  }
+}
+
+/** The lower hull of a word's lists: what those behind a place can add, over the postings of those before it. */
+function segmentsOf({ lists }: Word, word: number): Segment[] {
+  const segments: Segment[] = [];
+  for (let from = 0; from < lists.length;) {
+    let best: Segment | undefined;
+    let postings = 0;
+    for (let to = from + 1; to <= lists.length; to++) {
+      postings += lists[to - 1]!.count;
+      const reduction = lists[from]!.score - (lists[to]?.score ?? 0);
+      if (best === undefined || reduction * best.postings >= best.reduction * postings) best = { word, from, to, postings, reduction };
+    }
+    segments.push(best!);
+    from = best!.to;
+  }
+  return segments;
+}

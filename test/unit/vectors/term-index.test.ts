@@ -1,0 +1,285 @@
+import { describe, expect, test } from "bun:test";
+import * as fc from "fast-check";
+import { FINGERPRINT, SIGN, UNKNOWN_WORD, WHOLE_WORTH } from "../../../src/embeddings/embedder.ts";
+import { localEmbedder } from "../../../src/embeddings/local/local.ts";
+import { TermIndex } from "../../../src/vectors/term-index.ts";
+import type { QueryWords } from "../../../src/vectors/term-search.ts";
+import { MEMORIES } from "../../retrieval/memories.ts";
+import { chance } from "./stored-vectors.ts";
+
+/** The terms of memories by slot, and of each word what answers to it with what that is worth. */
+type Stored = ReadonlyMap<number, readonly number[]>;
+interface Word {
+  weight: number;
+  answers: [term: number, worth: number][];
+}
+
+const words = (...terms: number[]): Word[] => terms.map((term) => ({ weight: 1, answers: [[term, WHOLE_WORTH]] }));
+
+function queryOf(asked: readonly Word[]): QueryWords {
+  const entries = asked.flatMap(({ answers }, index) => answers.map(([term, worth]) => [term, 256 * index + worth] as const));
+  return {
+    weights: Float64Array.from(asked, ({ weight }) => weight),
+    keys: Uint32Array.of(0, ...entries.map(([term]) => term)),
+    answers: Uint32Array.of(0, ...entries.map(([, answer]) => answer)),
+  };
+}
+
+/** As they are stored: ascending, a fingerprint at the end. */
+const storedTerms = (terms: readonly number[]): Uint32Array => Uint32Array.from(terms.length === 0 ? [] : [...terms, FINGERPRINT]).sort();
+
+function indexOf(stored: Stored): TermIndex {
+  const index = TermIndex.empty();
+  for (const [slot, terms] of stored) index.add(slot, storedTerms(terms));
+  return index;
+}
+
+/** The share of what it covers that a long memory keeps, and what its length leaves it for a place among the best. */
+function sharesOf(length: number): { covered: number; kept: number } {
+  const counted = 2 ** (Math.round(16 * Math.log2(length)) / 16);
+  const penalty = (words: number) => 1 + 0.1 * Math.log2(words + 1);
+  const covered = 1 / (1 + 0.15 * Math.max(0, Math.log2(counted / 60)));
+  return { covered, kept: (covered * penalty(8)) / penalty(Math.max(8, counted)) };
+}
+
+interface Found {
+  slot: number;
+  coverage: number;
+}
+
+/** Scores everything. @returns the best, the newest first */
+function exhaustive(stored: Stored, asked: readonly Word[], limit: number, passes: (slot: number) => boolean = () => true): Found[] {
+  const total = asked.reduce((sum, { weight }) => sum + weight, 0);
+  const scored = Array.from(stored, ([slot, terms]) => {
+    const have = new Set(terms);
+    const { covered, kept } = sharesOf(terms.filter((term) => term < SIGN).length || terms.length);
+    const sum = asked.reduce((all, { weight, answers }) => {
+      const worth = Math.max(0, ...answers.map(([term, value]) => (have.has(term) ? value : 0)));
+      return all + (worth === 0 ? 0 : Math.max(1, Math.round((2 ** 24 / 255 / total) * weight * worth)));
+    }, 0);
+    return { slot, coverage: (sum / 2 ** 24) * covered, score: sum * kept };
+  });
+  const best = scored.filter(({ slot, score }) => score > 0 && passes(slot)).sort((a, b) => b.score - a.score || b.slot - a.slot);
+  return newestFirst(best.slice(0, limit));
+}
+
+const newestFirst = (found: readonly Found[]): Found[] =>
+  found.map(({ slot, coverage }) => ({ slot, coverage: Math.round(1e6 * coverage) / 1e6 })).sort((a, b) => b.slot - a.slot);
+
+/** The best that an index finds, the newest first, and the slots of what it finds besides. */
+function search(index: TermIndex, asked: readonly Word[], limit: number, passes?: (slot: number) => boolean) {
+  const { slots, coverages } = index.search(queryOf(asked), limit, passes);
+  expect(new Set(slots).size).toBe(slots.length);
+  const best = Array.from(slots.subarray(0, limit), (slot, i) => ({ slot, coverage: coverages[i]! }));
+  return { best: newestFirst(best), others: Array.from(slots.subarray(limit)) };
+}
+
+/** The slots of all that an index finds, the newest first. */
+const slotsFound = (index: TermIndex, asked: readonly Word[], limit: number, passes?: (slot: number) => boolean): number[] =>
+  Array.from(index.search(queryOf(asked), limit, passes).slots).sort((a, b) => b - a);
+
+/** Terms of which a few are in many memories and many in few: the smaller the number, the more common. */
+const term = fc.double({ min: 0, max: 1, noNaN: true }).map((x) => Math.floor(60 ** x));
+const worth = fc.oneof(fc.constant(WHOLE_WORTH), fc.integer({ min: 40, max: 178 }));
+const queryWord: fc.Arbitrary<Word> = fc.record({
+  weight: fc.double({ min: 0.01, max: 1, noNaN: true }),
+  answers: fc.uniqueArray(fc.tuple(term, worth), { minLength: 1, maxLength: 6, selector: ([one]) => one }),
+});
+/** Slots far apart, so that they are in several windows and their distances take several bytes. */
+const memoriesOf = (distanceMax: number): fc.Arbitrary<Stored> =>
+  fc
+    .array(fc.tuple(fc.integer({ min: 1, max: distanceMax }), fc.uniqueArray(term, { minLength: 1, maxLength: 12 })), { maxLength: 120 })
+    .map((memories) => {
+      let slot = -1;
+      return new Map(memories.map(([distance, terms]) => [(slot += distance), terms]));
+    });
+const memories = fc.oneof(memoriesOf(1), memoriesOf(300), memoriesOf(20_000));
+
+describe("what covers most of a query", () => {
+  test("is found as by scoring everything: shorter memories first, then newer ones", () => {
+    fc.assert(
+      fc.property(
+        memories,
+        fc.array(queryWord, { minLength: 1, maxLength: 8 }),
+        fc.integer({ min: 1, max: 20 }),
+        (stored, asked, limit) => {
+          expect(search(indexOf(stored), asked, limit).best).toEqual(exhaustive(stored, asked, limit));
+        },
+      ),
+      { numRuns: 400 },
+    );
+  });
+
+  test("is found among what passes a filter and was not removed, also after it was written and read", () => {
+    fc.assert(
+      fc.property(
+        memories,
+        fc.array(queryWord, { minLength: 1, maxLength: 4 }),
+        fc.integer({ min: 1, max: 5 }),
+        fc.integer({ min: 2, max: 5 }),
+        (stored, asked, share, removed) => {
+          const index = indexOf(stored);
+          const passes = (slot: number) => slot % share === 0;
+          const left = new Map([...stored].filter(([slot]) => slot % removed !== 0));
+          for (const slot of stored.keys()) if (!left.has(slot)) index.remove(slot);
+          const expected = exhaustive(left, asked, 10, passes);
+          for (const one of [index, readAgain(index)]) {
+            const { best, others } = search(one, asked, 10, passes);
+            expect(best).toEqual(expected);
+            expect(others.filter((slot) => !left.has(slot) || !passes(slot))).toEqual([]);
+            expect(one.size).toBe(left.size);
+          }
+        },
+      ),
+      { numRuns: 200 },
+    );
+  });
+
+  test("is the same whatever was searched for before", () => {
+    fc.assert(
+      fc.property(memoriesOf(3_000), fc.array(fc.array(queryWord, { minLength: 1, maxLength: 5 }), { minLength: 2 }), (stored, queries) => {
+        const index = indexOf(stored);
+        for (const asked of queries) {
+          expect(search(index, asked, 3).best).toEqual(exhaustive(stored, asked, 3));
+        }
+      }),
+      { numRuns: 50 },
+    );
+  });
+
+  test("a word itself counts whole, and of several near ones the best alone", () => {
+    const index = indexOf(new Map([[1, [7, 900]], [2, [8, 9]], [3, [8, 901]], [4, [9, 902]]])); // prettier-ignore
+    const asked: Word[] = [{ weight: 1, answers: [[7, WHOLE_WORTH], [8, 102], [9, 51]] }]; // prettier-ignore
+    expect(search(index, asked, 4).best.map(({ coverage }) => coverage)).toEqual([0.2, 0.4, 0.4, 1]);
+  });
+
+  test("a text is found by its own words", () => {
+    const texts = Object.values(MEMORIES);
+    const index = TermIndex.empty();
+    for (const [slot, text] of texts.entries()) index.add(slot, localEmbedder.embedMemory(text).terms);
+    for (const text of texts) {
+      const { lexical } = localEmbedder.embedQuery(text);
+      expect(Array.from(index.search(lexical, 3).slots, (slot) => texts[slot]!)).toContain(text);
+    }
+  });
+
+  test("signs are found by signs", () => {
+    const index = TermIndex.empty();
+    for (const [slot, text] of ["Party on Friday 🎉", "🎉🎉", "Lunch on Friday"].entries())
+      index.add(slot, localEmbedder.embedMemory(text).terms);
+    const { slots } = index.search(localEmbedder.embedQuery("🎉").lexical, 5);
+    expect(slots.sort()).toEqual(Uint32Array.of(0, 1));
+  });
+});
+
+describe("a rare word", () => {
+  const COMMON = [1, 2, 3];
+  const many = (count: number): Map<number, number[]> => new Map(Array.from({ length: count }, (_, slot) => [slot, COMMON]));
+
+  test("leads to the memories that have it, however little it is of the query", () => {
+    const stored = many(2_000).set(500, [UNKNOWN_WORD, 50, 51, 52]).set(20, [UNKNOWN_WORD, 3]);
+    const { best, others } = search(indexOf(stored), words(...COMMON, UNKNOWN_WORD), 100);
+    expect([best.length, others]).toEqual([100, [500, 20]]);
+  });
+
+  test("leads to the one among what passes a filter that has it", () => {
+    const stored = many(2_000);
+    for (let slot = 0; slot < 60; slot++) stored.set(slot, [UNKNOWN_WORD, 50, 51, 52]);
+    const index = indexOf(stored);
+    const asked = words(...COMMON, UNKNOWN_WORD);
+    expect(search(index, asked, 10).others).toEqual([]);
+    expect(search(index, asked, 10, (slot) => slot >= 59).others).toEqual([59]);
+  });
+
+  test("leads there from a query of thousands of words too", () => {
+    const stored = many(100).set(50, [UNKNOWN_WORD, 50]);
+    const asked = words(...Array.from({ length: 3_000 }, (_, i) => 100 + i), ...COMMON, UNKNOWN_WORD);
+    expect(slotsFound(indexOf(stored), asked, 10)).toContain(50);
+  });
+});
+
+describe("what a search looks at", () => {
+  const SIZE = 100_000;
+  const random = chance(3);
+  /** As in texts, the n-th most common term is in a share of 1 in n of them. */
+  const stored: Stored = new Map(
+    Array.from({ length: SIZE }, (_, slot) => [slot, [...new Set(Array.from({ length: 12 }, () => Math.floor(20_000 ** random())))]]),
+  );
+  const index = indexOf(stored);
+
+  test("is little beside the postings of its words, and what it finds is the same", () => {
+    const asked = [3, 40, 300, 2_000, 15_000].map((common, i): Word => ({
+      weight: [0.2, 0.5, 0.8, 0.9, 1][i]!,
+      answers: [[common, WHOLE_WORTH], ...[1, 2, 3].map((near): [number, number] => [common + near, 150 - 20 * near])],
+    }));
+    const terms = new Set(asked.flatMap(({ answers }) => answers.map(([one]) => one)));
+    let postings = 0;
+    for (const have of stored.values()) for (const one of have) if (terms.has(one)) postings++;
+    expect(search(index, asked, 50).best).toEqual(exhaustive(stored, asked, 50));
+    expect(index.looks).toBeLessThan(postings / 5);
+  });
+
+  test("is bounded when all memories have all words, and those of rare words are found still", () => {
+    const same = TermIndex.empty();
+    const terms = storedTerms(Array.from({ length: 40 }, (_, i) => i));
+    for (let slot = 0; slot < 50_000; slot++) same.add(slot, slot === 7 ? storedTerms([...terms.slice(0, -1), 99]) : terms);
+    const asked: Word[] = Array.from({ length: 40 }, (_, i) => ({ weight: 1, answers: [[i, 40 + i]] }));
+    expect(slotsFound(same, [...asked, ...words(99)], 10, (slot) => slot < 40_000)).toEqual([
+      39_999, 39_998, 39_997, 39_996, 39_995, 39_994, 39_993, 39_992, 39_991, 39_990, 7,
+    ]);
+    expect(same.looks).toBeLessThan(1_300_000);
+  });
+
+  test("of one word that all have, is the newest", () => {
+    const same = TermIndex.empty();
+    for (let slot = 0; slot < 200_000; slot++) same.add(slot, storedTerms([5]));
+    expect(slotsFound(same, words(5), 3)).toEqual([199_999, 199_998, 199_997]);
+    expect(same.looks).toBeLessThan(40_000);
+  });
+
+  test("takes some five bytes a posting, whatever the terms", () => {
+    const postings = [...stored.values()].reduce((sum, { length }) => sum + length, 0);
+    expect(index.bytes / postings).toBeLessThan(5);
+    const once = TermIndex.empty();
+    for (let slot = 0; slot < 1_000; slot++)
+      once.add(slot, storedTerms(Array.from({ length: 100 }, (_, i) => UNKNOWN_WORD + 100 * slot + i)));
+    expect(once.bytes / 100_000).toBeLessThan(32);
+  });
+});
+
+test("a memory of 10,000 terms is found by each of them, and terms that are near each other's places are kept apart", () => {
+  const index = TermIndex.empty();
+  const long = Array.from({ length: 10_000 }, (_, i) => UNKNOWN_WORD + i * 64);
+  index.add(0, storedTerms([1]));
+  index.add(5, storedTerms(long));
+  for (const one of long) expect(slotsFound(index, words(one), 2)).toEqual([5]);
+  expect(slotsFound(index, words(UNKNOWN_WORD + 1), 2)).toEqual([]);
+});
+
+test("nothing is found in an empty index, nor by a query without words, nor a memory without terms", () => {
+  const index = TermIndex.empty();
+  expect(slotsFound(index, words(1), 10)).toEqual([]);
+  index.add(0, storedTerms([]));
+  index.add(1, storedTerms([2]));
+  expect(slotsFound(index, [], 10)).toEqual([]);
+  expect(slotsFound(index, words(1, 3), 10)).toEqual([]);
+  index.remove(1);
+  index.remove(1);
+  index.remove(100);
+  expect([slotsFound(index, words(2), 10), index.has(1), index.has(0), index.slots]).toEqual([[], false, true, 2]);
+});
+
+function readAgain(index: TermIndex): TermIndex {
+  return TermIndex.from(new Uint8Array(Buffer.concat(index.parts())));
+}
+
+test("what is read again can be added to", () => {
+  const stored = new Map(Array.from({ length: 5_000 }, (_, slot) => [slot, [slot % 7, slot % 100, UNKNOWN_WORD + slot]]));
+  const half = indexOf(new Map([...stored].slice(0, 2_500)));
+  const again = readAgain(half);
+  for (const [slot, terms] of [...stored].slice(2_500)) again.add(slot, storedTerms(terms));
+  for (const asked of [words(3), words(3, 50), words(UNKNOWN_WORD + 10), words(UNKNOWN_WORD + 4_999, 1)]) {
+    expect(search(again, asked, 20).best).toEqual(exhaustive(stored, asked, 20));
+  }
+  expect(readAgain(again).parts()).toEqual(again.parts());
+});
