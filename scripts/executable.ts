@@ -39,6 +39,13 @@ export function cpuMs(pid: number): number {
 const ADMIN_KEY = "crn_ScriptsAdminKey000000001";
 const UNLIMITED = { per_minute: 1_000_000_000, burst: 1_000_000_000 };
 
+/** Variables that set an embedding provider on this machine, or none. */
+export function providerEnvironment(port: number | undefined): Record<string, string> {
+  if (port === undefined) return {};
+  const url = `http://127.0.0.1:${port}/v1`;
+  return { CAIRN_EMBEDDING_PROVIDER: "openai", CAIRN_EMBEDDING_BASE_URL: url, CAIRN_EMBEDDING_MODEL: "dense" };
+}
+
 export class Executable {
   readonly #process: Bun.Subprocess;
   readonly port: number;
@@ -86,10 +93,14 @@ export class Executable {
     return key;
   }
 
-  /** Settings as `GET /v1/settings` answers them. */
-  async settings(): Promise<{ embedding: { relevant_cosine: number | null } }> {
-    const response = await fetch(`${this.url}/v1/settings`, { headers: { "X-API-Key": ADMIN_KEY } });
-    return (await response.json()) as Awaited<ReturnType<Executable["settings"]>>;
+  /** Waits until what the embedding provider's vectors mean is measured. */
+  async calibrated(): Promise<void> {
+    for (;;) {
+      const response = await fetch(`${this.url}/v1/settings`, { headers: { "X-API-Key": ADMIN_KEY } });
+      const { embedding } = (await response.json()) as { embedding: { separation: number | null } };
+      if (embedding.separation !== null) return;
+      await Bun.sleep(LOOK_MS);
+    }
   }
 
   get pid(): number {

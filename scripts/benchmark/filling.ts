@@ -22,7 +22,7 @@ import { encodeVector, quantize } from "../../src/vectors/encoding.ts";
 import { obey } from "./child.ts";
 import { denseVector } from "./dense.ts";
 import { FILTER_NAMES, groupOf, SHARES, tagOf, type Asked, type FilterName } from "./filters.ts";
-import { Collection, randomOf, type TextKind } from "./texts.ts";
+import { Collection, pick, type Random, randomOf, type TextKind } from "./texts.ts";
 
 export type VectorKind = "built-in" | "dense";
 
@@ -34,6 +34,8 @@ export interface FillingOrder {
   texts: TextKind;
   vectors: VectorKind;
   asked: Asked[];
+  /** Those that are asked with: scores of others are not known afterwards. */
+  filters: FilterName[];
 }
 
 export interface FillingResult {
@@ -53,7 +55,6 @@ const WEIGHT_MAX = 1_000;
 /** The scores of the ten best, best first; places that are not taken have 0. */
 class BestScores {
   readonly scores = new Float64Array(BEST);
-  passing = 0;
 
   get bar(): number {
     return this.scores[BEST - 1]!;
@@ -84,55 +85,98 @@ function everyFilter<Value>(make: (name: FilterName) => Value): Record<FilterNam
   return Object.fromEntries(FILTER_NAMES.map((name) => [name, make(name)])) as Record<FilterName, Value>;
 }
 
-/** Offers a memory to the questions whose filters it passes. */
-function offer(
-  questions: readonly Question[],
-  memory: { user: number; group: string; shares: readonly FilterName[]; terms: Uint32Array; bytes: Uint8Array },
-  calibration: ProviderCalibration | undefined,
-): void {
-  for (const { asked, query, numbers, best } of questions) {
-    const passed = memory.shares.map((name) => best[name]);
-    if (asked.user === memory.user) passed.push(best.user);
-    if (asked.group === memory.group) passed.push(best.topics);
-    let bar = Infinity;
-    for (const of of passed) {
-      of.passing++;
-      bar = Math.min(bar, of.bar);
-    }
-    if (relevance(query, 1, memory.terms, calibration) <= bar) continue;
-    const score = relevance(query, dotStored(numbers, memory.bytes), memory.terms, calibration);
-    for (const of of passed) of.offer(score);
+interface Offered {
+  user: number;
+  group: string;
+  /** The filters of `SHARES` that it passes. */
+  shares: readonly FilterName[];
+  terms: Uint32Array;
+  bytes: Uint8Array;
+}
+
+/** Offers a memory to a question, if it passes any of the filters. */
+function offer({ asked, query, numbers, best }: Question, memory: Offered, calibration: ProviderCalibration | undefined): void {
+  const isOfUser = asked.user === memory.user;
+  const isOfGroup = asked.group !== "" && asked.group === memory.group;
+  let bar = Infinity;
+  for (const name of memory.shares) bar = Math.min(bar, best[name].bar);
+  if (isOfUser) bar = Math.min(bar, best.user.bar);
+  if (isOfGroup) bar = Math.min(bar, best.topics.bar);
+  if (bar === Infinity || relevance(query, 1, memory.terms, calibration) <= bar) return;
+  const score = relevance(query, dotStored(numbers, memory.bytes), memory.terms, calibration);
+  for (const name of memory.shares) best[name].offer(score);
+  if (isOfUser) best.user.offer(score);
+  if (isOfGroup) best.topics.offer(score);
+}
+
+/** One filling of one store. */
+class Filling {
+  readonly #order: FillingOrder;
+  readonly #store: Store;
+  readonly #calibration: ProviderCalibration | undefined;
+  readonly #questions: readonly Question[];
+  readonly #questionsOfUser: ReadonlyMap<number, readonly Question[]>;
+  readonly #collection: Collection;
+  readonly #random: Random;
+  readonly #drawUser: () => number;
+  readonly #passing = everyFilter(() => 0);
+  /** How many memories each session, user and group of topics has. */
+  readonly #ofSession = new Counts<SessionId>();
+  readonly #ofUser = new Counts<number>();
+  readonly #ofGroup = new Counts<string>();
+
+  constructor(store: Store, order: FillingOrder) {
+    const measured = store.latest.get(provider, PROVIDER_KEY)?.measured;
+    this.#order = order;
+    this.#store = store;
+    this.#calibration = measured === undefined ? undefined : calibrationOf(measured);
+    this.#questions = order.asked.map((asked) => questionOf(asked, order.vectors));
+    this.#questionsOfUser = Map.groupBy(this.#questions, ({ asked }) => asked.user);
+    this.#collection = new Collection(order.texts);
+    this.#random = randomOf(order.count);
+    this.#drawUser = drawn(order.users.length, this.#random);
   }
-}
 
-function calibrationIn(store: Store): ProviderCalibration | undefined {
-  const measured = store.latest.get(provider, PROVIDER_KEY)?.measured;
-  return measured === undefined ? undefined : calibrationOf(measured);
-}
+  async run(): Promise<Omit<FillingResult, "seconds">> {
+    const { count, asked } = this.#order;
+    for (let from = 0; from < count; from += COMMIT) {
+      const to = Math.min(count, from + COMMIT);
+      await this.#store.commitExclusive((tx) => {
+        for (let index = from; index < to; index++) this.#offer(this.#add(tx, index));
+      });
+      if (to % 100_000 === 0) console.error(`  ${to.toLocaleString("en")} memories …`);
+    }
+    await this.#store.commitExclusive((tx) => {
+      for (const [session, memoryCount] of this.#ofSession) {
+        const row = tx.get(sessionTable, bare(session));
+        if (row !== undefined) tx.put(sessionTable, bare(session), { ...row, memoryCount: row.memoryCount + memoryCount });
+      }
+    });
+    const mean = (counts: readonly number[]) => counts.reduce((sum, value) => sum + value, 0) / Math.max(1, counts.length);
+    const user = mean(asked.map((one) => this.#ofUser.get(one.user) ?? 0));
+    const topics = mean(asked.map((one) => this.#ofGroup.get(one.group) ?? 0));
+    return {
+      right: this.#questions.map(({ best }) => everyFilter((name) => Array.from(best[name].scores).filter((score) => score > 0))),
+      passing: { ...this.#passing, user, topics },
+    };
+  }
 
-async function fill({ directory, users, count, texts, vectors, asked }: FillingOrder): Promise<FillingResult> {
-  const startedAt = performance.now();
-  const store = await Store.open(directory, systemClock);
-  const calibration = calibrationIn(store);
-  const questions = asked.map((one) => questionOf(one, vectors));
-  const collection = new Collection(texts);
-  const random = randomOf(count);
-  const userOf = drawn(users.length, random);
-  const memoryCounts = new Map<SessionId, number>();
-
-  const add = (tx: Tx, index: number) => {
-    const { content, topic } = collection.text(index);
-    const user = userOf();
-    const session = users[user]![Math.floor(random() * users[user]!.length)]! as SessionId;
-    memoryCounts.set(session, (memoryCounts.get(session) ?? 0) + 1);
-    const shares = FILTER_NAMES.filter((name) => name in SHARES && random() < SHARES[name as keyof typeof SHARES]);
+  #add(tx: Tx, index: number): Offered {
+    const { users, vectors } = this.#order;
+    const { content, topic } = this.#collection.text(index);
+    const user = this.#drawUser();
+    const session = pick(users[user]!, this.#random) as SessionId;
+    const shares = FILTER_NAMES.filter((name) => name in SHARES && this.#random() < SHARES[name as keyof typeof SHARES]);
     const group = groupOf(topic);
-    const embedding = localEmbedder.embedMemory(content);
-    if (vectors === "dense") Object.assign(embedding, { vector: denseVector(content) });
-    const id = tx.id("mem", homeOf(session));
+    this.#ofSession.add(session);
+    this.#ofUser.add(user);
+    this.#ofGroup.add(group);
+    for (const name of shares) this.#passing[name]++;
+    const { vector, terms } = localEmbedder.embedMemory(content);
+    const embedding = { vector: vectors === "dense" ? denseVector(content) : vector, terms };
+    const memory = bare(tx.id("mem", homeOf(session)));
     const generation = generationOf(tx);
-    const stored = putVector(tx, bare(id), generation, embedding, withPrefix("emb", bare(id)));
-    tx.add(memories, bare(id), {
+    tx.add(memories, memory, {
       sessionId: session,
       userId: `user-${user}`,
       content,
@@ -141,32 +185,33 @@ async function fill({ directory, users, count, texts, vectors, asked }: FillingO
       metadata: {},
       createdAt: tx.now,
       embed: true,
-      embedding: stored,
+      embedding: putVector(tx, memory, generation, embedding, withPrefix("emb", memory)),
     });
-    const bytes = encodeVector(embedding, { memory: bare(id), generation });
-    offer(questions, { user, group, shares, terms: embedding.terms, bytes }, calibration);
-  };
-
-  for (let from = 0; from < count; from += COMMIT) {
-    const to = Math.min(count, from + COMMIT);
-    await store.commitExclusive((tx) => {
-      for (let index = from; index < to; index++) add(tx, index);
-    });
-    if (to % 100_000 === 0) console.error(`  ${to.toLocaleString("en")} memories, ${Math.round((performance.now() - startedAt) / 1000)} s`);
+    return { user, group, shares, terms, bytes: encodeVector(embedding, { memory, generation }) };
   }
-  await store.commitExclusive((tx) => {
-    for (const [session, memoryCount] of memoryCounts) {
-      const row = tx.get(sessionTable, bare(session));
-      if (row !== undefined) tx.put(sessionTable, bare(session), { ...row, memoryCount: row.memoryCount + memoryCount });
-    }
-  });
+
+  #offer(memory: Offered): void {
+    const { filters } = this.#order;
+    const shares = memory.shares.filter((name) => filters.includes(name));
+    const mayAllAsk = shares.length > 0 || filters.includes("topics");
+    const questions = mayAllAsk ? this.#questions : (this.#questionsOfUser.get(memory.user) ?? []);
+    const offered = { ...memory, shares };
+    for (const question of questions) offer(question, offered, this.#calibration);
+  }
+}
+
+class Counts<Key> extends Map<Key, number> {
+  add(key: Key): void {
+    this.set(key, (this.get(key) ?? 0) + 1);
+  }
+}
+
+async function fill(order: FillingOrder): Promise<FillingResult> {
+  const startedAt = performance.now();
+  const store = await Store.open(order.directory, systemClock);
+  const filled = await new Filling(store, order).run();
   await store.close();
-  const mean = (name: FilterName) => questions.reduce((sum, { best }) => sum + best[name].passing, 0) / Math.max(1, questions.length);
-  return {
-    seconds: (performance.now() - startedAt) / 1000,
-    right: questions.map(({ best }) => everyFilter((name) => Array.from(best[name].scores).filter((score) => score > 0))),
-    passing: everyFilter(mean),
-  };
+  return { ...filled, seconds: (performance.now() - startedAt) / 1000 };
 }
 
 /** Draws users, large ones more often than small ones. */

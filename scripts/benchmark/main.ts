@@ -135,12 +135,18 @@ class Bench implements AsyncDisposable {
     const fill = { kind: "fill", port: this.#subject.port, key, sessions, connections: FILL_CONNECTIONS } as const;
     const ids = (await this.#client.tell(fill)) as string[];
     const fillSeconds = (performance.now() - fillStartedAt) / 1000;
-    const stopStartedAt = performance.now();
-    if ((await this.#subject.stop()) !== 0) throw new Failure("The server did not stop as it should.");
-    const stopMs = performance.now() - stopStartedAt;
+    await this.#subject.stop();
     say(`storing ${memories} memories …`);
     const byUser = Array.from({ length: users }, (_, user) => ids.slice(user * SESSIONS_PER_USER, (user + 1) * SESSIONS_PER_USER));
-    await this.#filling.tell({ directory: data, users: byUser, count: memories, texts: "varied", vectors: "built-in", asked: [] });
+    await this.#filling.tell({
+      directory: data,
+      users: byUser,
+      count: memories,
+      texts: "varied",
+      vectors: "built-in",
+      asked: [],
+      filters: [],
+    });
 
     const copy = join(this.#directory, "copy");
     if (limits) cpSync(data, copy, { recursive: true });
@@ -161,6 +167,9 @@ class Bench implements AsyncDisposable {
       }
     }
     const memory = { started, filled, measured: this.#subject.memory() };
+    const stopStartedAt = performance.now();
+    if ((await this.#subject.stop()) !== 0) throw new Failure("The server did not stop as it should.");
+    const stopMs = performance.now() - stopStartedAt;
     const costs = embedding ? await this.#embeddingCosts() : [];
     return {
       machine: { cpus: cpus().length, model: cpus()[0]?.model ?? "", bun: Bun.version },

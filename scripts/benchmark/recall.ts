@@ -9,7 +9,7 @@
  */
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { Executable } from "../executable.ts";
+import { Executable, providerEnvironment } from "../executable.ts";
 import { Failure, readArguments } from "../failure.ts";
 import { Child } from "./child.ts";
 import { Connection } from "./connection.ts";
@@ -107,6 +107,7 @@ function readOptions(args: string[]): Options | undefined {
 /** What is kept beside a filled store. */
 interface Filled extends FillingResult {
   asked: Asked[];
+  filters: FilterName[];
   /** Of the server of dense vectors: a provider at another address would be another one. */
   providerPort: number;
 }
@@ -195,20 +196,22 @@ class Trial implements AsyncDisposable {
     const file = join(this.#directory, "filled.json");
     if (existsSync(file)) {
       const filled = JSON.parse(readFileSync(file, "utf8")) as Filled;
-      if (this.#vectors === "dense") await this.#serveVectors(filled.providerPort);
-      return filled;
+      const isKnown = this.#options.filters.every((name) => filled.filters.includes(name));
+      if (isKnown && this.#vectors === "dense") await this.#serveVectors(filled.providerPort);
+      if (isKnown) return filled;
     }
     say(`filling a store with ${this.#size.toLocaleString("en")} memories …`);
     rmSync(join(this.#directory, "data"), { recursive: true, force: true });
     const providerPort = this.#vectors === "dense" ? await this.#serveVectors(0) : 0;
     const server = await this.#start();
     const users = await createUsers(server, Math.ceil(this.#size / MEMORIES_PER_USER), SESSIONS_PER_USER);
-    while (this.#vectors === "dense" && (await server.settings()).embedding.relevant_cosine === null) await Bun.sleep(100);
+    if (this.#vectors === "dense") await server.calibrated();
     await server.stop();
+    const { filters } = this.#options;
     const asked = questions(this.#options.questions, this.#size, this.#texts, users.length);
     const child = this.#ended.adopt(new Child<FillingOrder, FillingResult>("filling.ts"), (one) => one.end());
-    const order = { directory: this.#data, users, count: this.#size, texts: this.#texts, vectors: this.#vectors, asked };
-    const filled = { ...(await child.tell(order)), asked, providerPort };
+    const order = { directory: this.#data, users, count: this.#size, texts: this.#texts, vectors: this.#vectors, asked, filters };
+    const filled = { ...(await child.tell(order)), asked, filters, providerPort };
     writeFileSync(file, JSON.stringify(filled));
     return filled;
   }
@@ -220,11 +223,7 @@ class Trial implements AsyncDisposable {
   async #serveVectors(port: number): Promise<number> {
     const child = this.#ended.adopt(new Child<ProviderOrder, number>("provider.ts"), (one) => one.end());
     const served = await child.tell({ port });
-    this.#environment = {
-      CAIRN_EMBEDDING_PROVIDER: "openai",
-      CAIRN_EMBEDDING_BASE_URL: `http://127.0.0.1:${served}/v1`,
-      CAIRN_EMBEDDING_MODEL: "dense",
-    };
+    this.#environment = providerEnvironment(served);
     return served;
   }
 

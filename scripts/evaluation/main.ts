@@ -2,6 +2,7 @@
  * Measures how well search finds, through the public API of the real executable.
  *
  *     scripts/evaluate DATA_DIR [set,set …]                      starts the executable on a fresh directory
+ *     scripts/evaluate DATA_DIR [sets] --dense                   the same with dense vectors, which are no model's: `dense.ts`
  *     scripts/evaluate DATA_DIR [sets] --url URL --key KEY       a running server
  *
  * Every file of the directory is a set, in one of two forms:
@@ -14,8 +15,10 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-import { Executable } from "../executable.ts";
+import { Executable, providerEnvironment } from "../executable.ts";
 import { readArguments, runScript } from "../failure.ts";
+import { Child } from "../benchmark/child.ts";
+import type { ProviderOrder } from "../benchmark/provider.ts";
 import { found, retrievalFigures, sentencePairFigures, type Found, type Ranked } from "./figures.ts";
 
 interface Corpus {
@@ -102,10 +105,13 @@ async function evaluate(api: Api, data: DataSet): Promise<string> {
 }
 
 await runScript(async () => {
-  const { values, positionals } = readArguments({ allowPositionals: true, options: { url: { type: "string" }, key: { type: "string" } } });
+  const { values, positionals } = readArguments({
+    allowPositionals: true,
+    options: { url: { type: "string" }, key: { type: "string" }, dense: { type: "boolean", default: false } },
+  });
   const [directory, only] = positionals;
   if (directory === undefined) {
-    console.error("scripts/evaluate DATA_DIR [set,set …] [--url URL --key KEY]");
+    console.error("scripts/evaluate DATA_DIR [set,set …] [--dense | --url URL --key KEY]");
     process.exit(2);
   }
   const names =
@@ -114,9 +120,12 @@ await runScript(async () => {
       .filter((name) => name.endsWith(".json"))
       .map((name) => basename(name, ".json"));
   const scratch = mkdtempSync(join(tmpdir(), "cairn-evaluation-"));
-  const options = { binary: BINARY, dataDirectory: join(scratch, "data"), logLevel: "warn", log: join(scratch, "log") };
+  const provider = values.dense ? new Child<ProviderOrder, number>("provider.ts") : undefined;
+  const environment = providerEnvironment(await provider?.tell({ port: 0 }));
+  const options = { binary: BINARY, dataDirectory: join(scratch, "data"), logLevel: "warn", log: join(scratch, "log"), environment };
   const server = values.url === undefined ? await Executable.start(options) : undefined;
   try {
+    if (values.dense) await server?.calibrated();
     const api = apiOf(server?.url ?? values.url ?? "", (await server?.createKey()) ?? values.key ?? "");
     for (const name of names) {
       const data = JSON.parse(readFileSync(join(directory, `${name}.json`), "utf8")) as DataSet;
@@ -124,6 +133,7 @@ await runScript(async () => {
     }
   } finally {
     await server?.stop();
+    provider?.end();
     rmSync(scratch, { recursive: true, force: true });
   }
 });

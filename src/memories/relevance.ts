@@ -4,7 +4,8 @@
  * ```
  * semantic  cosine of the two vectors, stretched so that what counts as the same subject reaches 1
  * lexical   share of the query's weight that the memory covers: a word itself whole, its nearest in meaning in part
- * score     calibrated(half semantic, half lexical): 0.7 says "this is about it", for every provider
+ * score     calibrated(half semantic, half lexical; of a good provider three quarters semantic): 0.7 says "this is about it",
+ *           for every provider
  * ```
  *
  * A score depends on the two texts and on nothing else: not on how many memories there are, nor on what they say, so a

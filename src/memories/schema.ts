@@ -28,8 +28,10 @@ export const QUERY_EXAMPLE = "How does the customer prefer to be contacted?";
 /** What `explain` adds to a result. */
 export const Explanation = Type.Object(
   {
-    semantic: Type.Number({ description: "Similarity in meaning, 0.0 to 1.0." }),
-    lexical: Type.Number({ description: "The share of the query that the memory covers, 0.0 to 1.0." }),
+    semantic: Type.Number({
+      description: "Similarity in meaning, 0.0 to 1.0: half of the score, and up to three quarters with another provider.",
+    }),
+    lexical: Type.Number({ description: "The share of the query that the memory's words cover, 0.0 to 1.0: the rest of the score." }),
     matches: Type.Array(
       Type.Object({
         word: Type.String({ description: "A word of the query." }),

@@ -26,7 +26,10 @@ const SettingsAnswer = Type.Object(
       {
         ...membersOf("embedding", answered),
         separation: OrNull(
-          Type.Number({ description: "Share of the probes that the provider puts on the right side: 0.5 is chance, 1 perfect." }),
+          Type.Number({
+            description:
+              "Share of the probes that the provider puts on the right side: 0.5 is chance, 1 perfect. It decides how much words count in a score: half at 0.8 or less, a quarter at 0.9 or more.",
+          }),
         ),
         vector_length: OrNull(Type.Integer({ description: "Length of the provider's own vectors." })),
         state: Type.Object(

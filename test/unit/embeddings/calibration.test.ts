@@ -121,8 +121,8 @@ test("the other marks are the middle of unrelated pairs and what one in ten rela
 test("a memory on the line scores 0.7 with a fifth of the query's words, whatever the marks are", () => {
   const cosine = fc.double({ min: -1, max: 1, noNaN: true });
   fc.assert(
-    fc.property(cosine, cosine, cosine, (relevantCosine, unrelated, same) => {
-      const calibration = calibrationOf({ relevantCosine, cosineOfUnrelated: unrelated, cosineOfSame: same });
+    fc.property(cosine, cosine, cosine, fc.double({ min: 0.5, max: 1, noNaN: true }), (relevantCosine, unrelated, same, separation) => {
+      const calibration = calibrationOf({ relevantCosine, cosineOfUnrelated: unrelated, cosineOfSame: same, separation });
       const { lexicalShare, cosineOfUnrelated, cosineOfSame, relevant } = calibration;
       expect(cosineOfSame).toBeGreaterThan(cosineOfUnrelated);
       expect(relevant).toBeGreaterThan(0);
@@ -134,12 +134,19 @@ test("a memory on the line scores 0.7 with a fifth of the query's words, whateve
 });
 
 test("marks that were measured are used as they are", () => {
-  expect(calibrationOf({ relevantCosine: 0.2, cosineOfUnrelated: 0.1, cosineOfSame: 0.5 })).toEqual({
+  expect(calibrationOf({ relevantCosine: 0.2, cosineOfUnrelated: 0.1, cosineOfSame: 0.5, separation: 1 })).toEqual({
     lexicalShare: 0.25,
     cosineOfUnrelated: 0.1,
     cosineOfSame: 0.5,
     relevant: expect.closeTo(0.75 * 0.25 + 0.05, 9),
   });
+});
+
+test("the worse a provider tells the probes apart, the more words count: from a quarter of the score to a half", () => {
+  const shareAt = (separation: number) =>
+    calibrationOf({ relevantCosine: 0.2, cosineOfUnrelated: 0.1, cosineOfSame: 0.5, separation }).lexicalShare;
+  const shares = [1, 0.95, 0.9, 0.85, 0.8, 0.5].map(shareAt);
+  for (const [i, share] of [0.25, 0.25, 0.25, 0.375, 0.5, 0.5].entries()) expect(shares[i]).toBeCloseTo(share, 9);
 });
 
 describe("a provider whose related pairs are about", () => {
