@@ -34,7 +34,11 @@ import type { MemoryDeps } from "./memories/memories.ts";
 import { memoryEndpoints } from "./memories/routes.ts";
 import { settingsEndpoints } from "./settings/routes.ts";
 import type { SettingsDeps } from "./settings/operations.ts";
+import { statsEndpoints } from "./stats/routes.ts";
+import type { StatsDeps } from "./stats/stats.ts";
+import type { History } from "./http/history.ts";
 import { storeMetrics } from "./store-metrics.ts";
+import { timelineEndpoints } from "./timeline/routes.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
 import type { Durability } from "./storage/durability.ts";
 import type { ApiKeyRow } from "./storage/tables.ts";
@@ -46,6 +50,8 @@ import type { WebhookDeps } from "./webhooks/webhooks.ts";
 interface AppDeps
   extends MemoryDeps, SettingsDeps, WebhookDeps, Pick<PipelineDeps, "arrivals" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps"> {
   readonly idempotency: Idempotency;
+  readonly history: History;
+  readonly startedAt: number;
   readonly lastUses: LastUses;
   /** `open`: metrics need no key, except through a proxy that says that it is one. */
   readonly metrics: "open" | "key";
@@ -55,21 +61,23 @@ interface AppDeps
   readonly version: string;
 }
 
-export function endpointsOf(deps: MemoryDeps & SettingsDeps & WebhookDeps & KeyDeps): Endpoint[] {
+export function endpointsOf(deps: MemoryDeps & SettingsDeps & WebhookDeps & KeyDeps & StatsDeps): Endpoint[] {
   return [
     ...sessionEndpoints(deps),
     ...turnEndpoints(deps),
     ...memoryEndpoints(deps),
     ...contextEndpoints(deps),
+    ...timelineEndpoints(deps),
     ...traceEndpoints(deps),
     ...keyEndpoints(deps),
     ...webhookEndpoints(deps),
     ...settingsEndpoints(deps),
+    ...statsEndpoints(deps),
   ];
 }
 
 export function createApp(deps: AppDeps) {
-  const metrics = new Metrics(storeMetrics(deps));
+  const metrics = new Metrics(storeMetrics(deps), deps.history);
   const pipeline = new Pipeline({ ...deps, keys: keyLookup(deps), metrics });
   const endpoints = endpointsOf(deps);
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.

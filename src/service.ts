@@ -5,6 +5,7 @@
  */
 import { Embeddings } from "./embeddings/embeddings.ts";
 import { Arrivals } from "./http/arrivals.ts";
+import { History } from "./http/history.ts";
 import { Idempotency } from "./http/idempotency.ts";
 import { chance } from "./lib/chance.ts";
 import { bounded, boundedTime, type Clock } from "./lib/clock.ts";
@@ -67,6 +68,9 @@ export interface Service extends MemoryDeps, WebhookDeps {
   readonly system: Caller;
   readonly arrivals: Arrivals;
   readonly idempotency: Idempotency;
+  readonly history: History;
+  /** `clock.elapsed()` when it was opened. */
+  readonly startedAt: number;
   readonly lastUses: LastUses;
   readonly tasks: readonly Task[];
   readonly durability: Durability;
@@ -133,6 +137,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   };
   const arrivals = new Arrivals(clock);
   const idempotency = new Idempotency(store, clock);
+  const history = new History(clock);
+  store.onTraces = (keys) => history.addChanges(keys.length);
   const tasks = [
     sessionExpiry(deps, system),
     sessionRemoval(records, log),
@@ -162,6 +168,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     system,
     arrivals,
     idempotency,
+    history,
+    startedAt: clock.elapsed(),
     lastUses,
     tasks,
     durability: options.durability ?? "strict",

@@ -95,10 +95,12 @@ test("every operation has a name of its own, which generated clients can rely on
     Turns: "addTurn listTurns getTurn",
     Memories: "addMemory listMemories searchMemories getMemory updateMemory deleteMemory",
     Context: "getContext",
+    Timeline: "listTimeline",
     Traces: "listTraces getTrace",
     "API keys": "signIn getCurrentApiKey signOut createApiKey listApiKeys getApiKey revokeApiKey rollApiKey",
     Webhooks: "createWebhook listWebhooks getWebhook updateWebhook deleteWebhook rotateSecret testWebhook listDeliveries retryDelivery",
     Settings: "getSettings changeSettings",
+    Stats: "getStatistics",
     Health: "getHealth getReadiness getLiveness",
   });
 });

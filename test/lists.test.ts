@@ -20,6 +20,14 @@ const MAKING: Record<string, Making> = {
     const { id } = await cairn.createSession();
     return { path: `/v1/sessions/${id}/turns`, ids: idsOf(await times(count, () => cairn.addTurn(id))) };
   },
+  async "the timeline"(cairn, count) {
+    const { id } = await cairn.createSession();
+    const made = await times(count - 1, async (index) => {
+      const turn = index % 2 === 0 ? await cairn.addTurn(id) : await cairn.addMemory(id, `${index}`, { embed: false });
+      return turn.id.replace(/^[a-z]+/, "entry");
+    });
+    return { path: `/v1/sessions/${id}/timeline`, ids: [id.replace("sess", "entry"), ...made] };
+  },
   async versions(cairn, count) {
     const { id } = await cairn.createSession();
     const made = await times(count - 1, (step) => cairn.setState(id, { step }));
@@ -73,7 +81,8 @@ for (const [name, make] of Object.entries(MAKING)) {
     const list = `${path}${path.includes("?") ? "&" : "?"}`;
     for (const limit of [20, 34, 100]) {
       expect(await idsByPage(cairn, limit === 20 ? path : `${list}limit=${limit}`)).toEqual(pagesWith(ids.toReversed(), limit));
-      if (name === "turns") expect(await idsByPage(cairn, `${list}order=asc&limit=${limit}`)).toEqual(pagesWith(ids, limit));
+      if (name === "turns" || name === "the timeline")
+        expect(await idsByPage(cairn, `${list}order=asc&limit=${limit}`)).toEqual(pagesWith(ids, limit));
     }
     expect((await cairn.get(`${list}starting_after=${ids[0]}`)).body).toEqual(EMPTY);
   });

@@ -283,6 +283,7 @@ const CURSORS: Record<string, string> = {
   api_keys: "key",
   webhooks: "whk",
   deliveries: "dlv",
+  timeline: "entry",
 };
 
 const NO_CURSORS = (prefix: string) => [

@@ -4,6 +4,7 @@
  * @module
  */
 import { Counter, Gauge, Registry } from "prom-client";
+import type { History } from "./history.ts";
 import { LatencyHistogram } from "./latency-histogram.ts";
 
 /** A metric that is read when asked for: one value, or several, each under a value of its label. */
@@ -19,8 +20,10 @@ export interface MetricSource {
 export class Metrics {
   readonly #registry = new Registry();
   readonly #requests = new LatencyHistogram();
+  readonly #history: Pick<History, "addRequest">;
 
-  constructor(sources: readonly MetricSource[]) {
+  constructor(sources: readonly MetricSource[], history: Pick<History, "addRequest">) {
+    this.#history = history;
     for (const { name, help, label, counter, read } of sources) {
       const labelNames = label === undefined ? [] : [label];
       const collect = () => {
@@ -33,8 +36,10 @@ export class Metrics {
     }
   }
 
-  observe(route: string, method: string, status: number, ms: number): void {
+  /** @param elapsed - when it was answered, on the clock that only counts on */
+  observe(route: string, method: string, status: number, ms: number, elapsed: number): void {
     this.#requests.observe(route, method, status, ms / 1000);
+    this.#history.addRequest(elapsed, ms, status);
   }
 
   get contentType(): string {

@@ -263,8 +263,9 @@ export class Pipeline {
   /** Counts and logs what an operator sees of a request: never its content, its key or its query. */
   #note({ request, route, requestId, startedAt, key }: Exchange, status: number): void {
     const { clock, log, metrics } = this.#deps;
-    const ms = Math.round((clock.elapsed() - startedAt) * 100) / 100;
-    metrics.observe(route, request.method, status, ms);
+    const elapsed = clock.elapsed();
+    const ms = Math.round((elapsed - startedAt) * 100) / 100;
+    metrics.observe(route, request.method, status, ms, elapsed);
     if (log.enabled("info")) log.info("request", { method: request.method, route, status, ms, request_id: requestId, key: key?.prefix });
   }
 

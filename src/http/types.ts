@@ -108,6 +108,16 @@ function Parsed<Value>(
   return Type.Unsafe<Value>({ [Kind]: TEXT_KIND, [PARSE]: parse, [EXPECTED]: expected, type: "string", minLength: 1, ...options });
 }
 
+/** Some of a few texts, with commas between them, of which operations get an array without repetitions. */
+export function SomeOf<const Value extends string>(values: readonly Value[], options: Options = {}): TUnsafe<Value[]> {
+  const isValue = (text: string): text is Value => (values as readonly string[]).includes(text);
+  const parse = (text: string) => {
+    const found = [...new Set(text.split(","))];
+    return found.every(isValue) ? found : undefined;
+  };
+  return Parsed(`one or more of ${values.join(", ")}, with commas between them`, parse, options);
+}
+
 /** A field that may be left out: operations then get `value`, all the same one, so that it must not change. */
 export function Default<Inner extends TSchema>(inner: Inner, value: Static<Inner>): TOptional<Inner> & { default: Static<Inner> } {
   return { ...Type.Optional<TSchema>(inner), default: Object.freeze(value) } as TOptional<Inner> & { default: Static<Inner> };

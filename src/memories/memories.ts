@@ -122,7 +122,7 @@ export function putVector(
 }
 
 /** A memory as the wire has it. The previous provider's vector counts as none. */
-function memoryJson(id: MemoryId, row: MemoryRow, generation: number): JsonText {
+export function memoryJson(id: MemoryId, row: MemoryRow, generation: number): JsonText {
   const embedding = row.embedding?.generation === generation ? row.embedding : undefined;
   return toJson({
     object: "memory",

@@ -176,6 +176,7 @@ function turnNumber(reader: Reader, key: string): number {
 function putEmptyState(tx: Tx, session: BareId, row: SessionRow): void {
   tx.put(sessions, session, { ...row, version: 0 });
   tx.put(versions, versionKey(session, 0), {
+    id: session,
     createdAt: row.updatedAt,
     reasoning: "The state was lost; cairn doctor --fix put an empty one in its place.",
     actor: "system",

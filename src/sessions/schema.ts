@@ -70,6 +70,30 @@ export const SessionState = Type.Object(
   { title: "State", description: "The current state of a session." },
 );
 
+const { state: _, ...versionHead } = StateVersion.properties;
+export const ChangedVersion = Type.Object(
+  {
+    ...versionHead,
+    state_diff: OrNull(
+      Type.Object(
+        {
+          added: UserObject({ description: "Keys that the version before did not have, with their values." }),
+          removed: UserObject({ description: "Keys that only the version before had, with their values." }),
+          modified: UserObject({
+            description: "Keys whose values differ, each with `from` and `to`.",
+            examples: [{ step: { from: 0, to: 1 } }],
+          }),
+        },
+        {
+          description: "What changed from the version before, from `{}` for version 0; null when that version is not kept any more.",
+          examples: [{ added: {}, removed: {}, modified: { step: { from: 0, to: 1 } } }],
+        },
+      ),
+    ),
+  },
+  { title: "ChangedVersion", description: "A version of a session's state, with what changed in it." },
+);
+
 export const NewSession = Type.Object(
   {
     agent_id: AgentId,
@@ -162,6 +186,7 @@ export const SESSION_FILTER = {
   agent_id: Type.Optional(AgentId),
   user_id: Type.Optional(UserId),
   external_id: Type.Optional(ExternalId("Only the session of this name.")),
+  forked_from: Type.Optional(Text(1, undefined, { description: "Only forks of this session, which may be gone." })),
   ...Created("sessions"),
 };
 

@@ -8,12 +8,12 @@
 import { Existing, type AnswerJson } from "../lib/answer.ts";
 import { textBytes } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, homeOf, homeOfUser, withPrefix, type SessionId } from "../lib/ids.ts";
+import { bare, homeOf, homeOfUser, isId, withPrefix, type SessionId } from "../lib/ids.ts";
 import { jsonWith, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
-import type { Page } from "../storage/page.ts";
+import { pageOf, type Page } from "../storage/page.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
 import { posting, walkInSteps } from "../storage/walk.ts";
 import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
@@ -29,6 +29,7 @@ export interface NewSession {
   initialState: JsonText;
   metadata: JsonObject;
   ttlSeconds: number;
+  forkedFrom?: SessionRow["forkedFrom"];
 }
 
 /** What happens where a live session has the external id of a new one. */
@@ -99,6 +100,7 @@ function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId;
     ttlSeconds: input.ttlSeconds,
     expiresAt: now + input.ttlSeconds * 1000,
     version: 0,
+    ...(input.forkedFrom === undefined ? {} : { forkedFrom: input.forkedFrom }),
   };
   tx.add(sessions, key, row);
   addVersion(tx, key, 0, { createdAt: now, actor: caller.actor, source: "initial", body: input.initialState });
@@ -113,16 +115,23 @@ export function getSession({ store }: Deps, id: string): JsonText {
   });
 }
 
-export function listSessions(
-  { store, listLooksMax }: Deps,
-  filter: { agentId?: string | undefined; userId?: string | undefined; externalId?: string | undefined } & CreatedFilter,
-  page: Page<SessionId>,
-): Promise<JsonText> {
+export interface SessionFilter extends CreatedFilter {
+  agentId?: string | undefined;
+  userId?: string | undefined;
+  externalId?: string | undefined;
+  /** Id of a session, which may be gone. */
+  forkedFrom?: string | undefined;
+}
+
+export async function listSessions({ store, listLooksMax }: Deps, filter: SessionFilter, page: Page<SessionId>): Promise<JsonText> {
   const { index } = sessions;
+  const { forkedFrom } = filter;
+  if (forkedFrom !== undefined && !isId("sess", forkedFrom)) return pageOf([], page.limit);
   const postings = [
     ...(filter.agentId === undefined ? [] : [posting(index.byAgent, hashKey(filter.agentId))]),
     ...(filter.userId === undefined ? [] : [posting(index.byUser, hashKey(filter.userId))]),
     ...(filter.externalId === undefined ? [] : [posting(index.byExternalId, hashKey(filter.externalId))]),
+    ...(forkedFrom === undefined ? [] : [posting(index.byForkedFrom, bare(forkedFrom))]),
   ];
   const listing = {
     prefix: "sess",
@@ -194,6 +203,7 @@ export function forkSession(deps: Deps, caller: Caller, id: string, version: num
       userId: source.row.userId,
       initialState: readState(tx, source.key, forkVersion),
       metadata: mergeObjects(source.row.metadata, { forked_from: source.id, forked_version: forkVersion }),
+      forkedFrom: { sessionId: source.id, version: forkVersion },
       ttlSeconds: source.row.ttlSeconds,
     });
     record(tx, caller, {

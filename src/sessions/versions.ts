@@ -15,13 +15,13 @@ import { fromBase62 } from "../lib/base62.ts";
 import { versionKey } from "../storage/keys.ts";
 import { pageOf, rowsOf } from "../storage/page.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { sessions, states, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
+import { sessions, states, versionHeads, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
 import { commitFor, record, type Caller, type Quotas, type Deps, type TraceEntry } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff, type Diff } from "./diff.ts";
 import { laterOf, liveSession, sessionJson, type LiveSession } from "./live-session.ts";
 
-export function addVersion(tx: Tx, session: BareId, version: number, row: VersionRow): void {
-  tx.add(versions, versionKey(session, version), row);
+export function addVersion(tx: Tx, session: BareId, version: number, row: Omit<VersionRow, "id">): void {
+  tx.add(versions, versionKey(session, version), { id: version === 0 ? session : tx.bareId(homeOf(session)), ...row });
 }
 
 /** The state of a version that exists. */
@@ -225,7 +225,47 @@ export function getVersion({ store, quotas }: Deps, id: string, version: string)
   });
 }
 
-function versionJson(version: number, row: VersionRow, state?: JsonText): JsonText {
+function versionJson(version: number, row: Omit<VersionRow, "body">, state?: JsonText, changes?: Diff | null): JsonText {
   const { createdAt, reasoning, actor, source } = row;
-  return jsonWith({ object: "version", version, created_at: toIso(createdAt), reasoning, actor, source }, { state });
+  const diff = changes === undefined ? {} : { state_diff: changes };
+  return jsonWith({ object: "version", version, created_at: toIso(createdAt), reasoning, actor, source, ...diff }, { state });
+}
+
+/** A version with what changed in it, and the characters that were read for that. The version before may not be kept any more. */
+export function changedVersion(reader: Reader, session: BareId, version: number): { json: JsonText; length: number } | undefined {
+  const row = reader.get(versions, versionKey(session, version));
+  if (row === undefined) return undefined;
+  const before = version === 0 ? toJson({}) : reader.get(states, versionKey(session, version - 1));
+  const diff = before === undefined ? null : diffObjects(JSON.parse(before) as JsonObject, JSON.parse(row.body) as JsonObject);
+  return { json: versionJson(version, row, undefined, diff), length: row.body.length + (before?.length ?? 0) };
+}
+
+/**
+ * The versions of a session in the order of their ids, which is that of their numbers, after or before an id; without their states.
+ *
+ * @param after - the first one comes behind it; from the beginning, or the end, when none is given
+ */
+export function* versionsInOrder(
+  reader: Reader,
+  session: LiveSession,
+  { after, descending }: { after: BareId | undefined; descending: boolean },
+): Generator<{ id: BareId; version: number }, void, undefined> {
+  const { key, row } = session;
+  const [oldest] = reader.keys(versions, { from: versionKey(key, 1), to: versionKey(key, row.version + 1), limit: 1 });
+  const first = oldest === undefined ? row.version + 1 : fromBase62(oldest.slice(key.length));
+  const idOf = (version: number): BareId => reader.get(versionHeads, versionKey(key, version))?.id ?? key;
+  // The first version that is behind the cursor, of those that are kept besides the initial one.
+  let [low, high] = [first, row.version + 1];
+  const cursor = after ?? key;
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2);
+    if (idOf(middle) > cursor || (descending && idOf(middle) === cursor)) high = middle;
+    else low = middle + 1;
+  }
+  const isInitialBehind = after === undefined || (descending ? key < after : key > after);
+  if (!descending && isInitialBehind) yield { id: key, version: 0 };
+  if (descending)
+    for (let version = (after === undefined ? row.version + 1 : low) - 1; version >= first; version--) yield { id: idOf(version), version };
+  else for (let version = low; version <= row.version; version++) yield { id: idOf(version), version };
+  if (descending && isInitialBehind) yield { id: key, version: 0 };
 }

@@ -95,6 +95,8 @@ export class Store {
   #isScheduled = false;
   /** Called inside the transaction for every vector put or removed: no reader sees that yet, and the commit may still fail. */
   onVectorWritten: (id: string, isPut: boolean) => void = () => undefined;
+  /** Called after commits of this process with the keys of the traces that they wrote, in the order of their ids. */
+  onTraces: (keys: readonly string[]) => void = () => undefined;
 
   private constructor(directory: string, clock: Clock, durability: Durability, readOnly = false) {
     this.directory = directory;
@@ -312,6 +314,7 @@ export class Store {
   async #commitQueued(): Promise<void> {
     let commits: QueuedCommit[] | undefined;
     const written: Write[] = [];
+    const traced: string[] = [];
     try {
       await this.#transaction(() => {
         commits = this.#queue.splice(0, COMMITS_PER_TRANSACTION);
@@ -319,8 +322,10 @@ export class Store {
         this.#passIdsOfOthers(stored.now);
         for (const commit of commits) {
           for (const write of this.#run(commit, stored)) {
-            this.#rows.invalidate(write);
-            written.push(write);
+            if (this.#rows.has(write.table)) {
+              this.#rows.invalidate(write);
+              written.push(write);
+            } else if (write.table === traces.name && write.value !== undefined) traced.push(write.key);
           }
         }
       });
@@ -333,9 +338,11 @@ export class Store {
     } catch (refusal) {
       this.#rows.release(written);
       for (const { reject } of commits ?? this.#queue.splice(0)) reject(refusal);
+      traced.length = 0;
     }
     this.#isScheduled = false;
     this.#scheduleTransaction();
+    if (traced.length > 0) this.onTraces(traced);
   }
 
   /**
@@ -403,8 +410,8 @@ export class Store {
     };
   }
 
-  /** @returns its writes to tables whose rows are cached */
-  #run(commit: QueuedCommit, stored: Reader): Write[] {
+  /** @returns its writes, in order */
+  #run(commit: QueuedCommit, stored: Reader): readonly Write[] {
     const moment = this.#momentOf(commit.home, stored);
     let tx = new WriteBuffer(stored, moment);
     try {
@@ -420,7 +427,7 @@ export class Store {
       return [];
     }
     for (const write of tx.writes) this.#write(write);
-    return tx.writes.filter(({ table }) => this.#rows.has(table));
+    return tx.writes;
   }
 
   /** Inside a transaction this is done at once; the promise says nothing more. */

@@ -8,6 +8,7 @@
  *   byAgent            #agent session
  *   byUser             #user session
  *   byExternalId       #external session            if it has an external id
+ *   byForkedFrom       session session              of a fork: the session it was forked from, and its own
  *   byExpiry           ms session
  *   ahead              session                      if its id is later than its time
  * versions             session number               VersionRow: one of the session's states
@@ -31,6 +32,7 @@
  * deliveries           webhook delivery             DeliveryRow: one event for one webhook
  *   due                webhook ms delivery          while it is pending and the first of its line
  *   inLine             webhook line delivery        while it is pending; a line is a session, or the delivery itself
+ *   failed             delivery webhook             while it has failed
  * idempotency          #(key hash, idempotency key) IdempotencyRow
  *   byTime             ms #(...)
  * apiKeys              SHA-256 of the key, hex      ApiKeyRow
@@ -224,17 +226,22 @@ const SessionRow = Type.Object({
   expiresAt: Whole,
   /** Number of the current state version. */
   version: Whole,
+  /** The session and the version that it was forked from. Its metadata says so too, but that can be changed. */
+  forkedFrom: Type.Optional(Type.Object({ sessionId: IdText("sess"), version: Whole })),
 });
 export type SessionRow = Static<typeof SessionRow>;
 export const sessions = table("sessions", ID, SessionRow, json<SessionRow>(), {
   byAgent: (session, row) => hashKey(row.agentId) + session,
   byUser: (session, row) => (row.userId === null ? undefined : hashKey(row.userId) + session),
   byExternalId: (session, row) => (row.externalId === undefined ? undefined : hashKey(row.externalId) + session),
+  byForkedFrom: (session, { forkedFrom }) => (forkedFrom === undefined ? undefined : bare(forkedFrom.sessionId) + session),
   byExpiry: (session, row) => numberKey(row.expiresAt) + session,
   ahead: (session, row) => ahead(session, row.createdAt),
 });
 
 const VersionRow = Type.Object({
+  /** Its place among the other records of its session: version 0 has the session's own. */
+  id: BareIdText,
   createdAt: Whole,
   reasoning: Type.Optional(Text),
   actor: Text,
@@ -244,10 +251,15 @@ const VersionRow = Type.Object({
 });
 export type VersionRow = Static<typeof VersionRow>;
 export const versions = table("versions", /^[0-9A-Za-z]{19}$/, VersionRow, withBody<VersionRow>());
-/** The same table, for who wants the states alone. */
+/** The same table, for who wants the states alone, … */
 export const states: Readable<JsonText> = {
   name: versions.name,
   decode: (value) => value.slice(value.indexOf("\n") + 1) as JsonText,
+};
+/** … or all but them. */
+export const versionHeads: Readable<Omit<VersionRow, "body">> = {
+  name: versions.name,
+  decode: (value) => JSON.parse(value.slice(0, value.indexOf("\n"))) as VersionRow,
 };
 
 /** A turn never changes: it is kept as the two halves of its JSON object, because the context shows only the first. */
@@ -398,6 +410,10 @@ export const deliveries = table("deliveries", TWO_IDS, DeliveryRow, json<Deliver
     record: deliveryOf,
   },
   inLine: { of: (key, row) => (row.status === "pending" ? lineOf(key, row) + lastId(key) : undefined), record: deliveryOf },
+  failed: {
+    of: (key, { status }) => (status === "failed" ? lastId(key) + key.slice(0, BARE_ID_LENGTH) : undefined),
+    record: (entry) => lastId(entry) + entry.slice(0, BARE_ID_LENGTH),
+  },
 });
 
 const IdempotencyRow = Type.Object({

@@ -54,7 +54,7 @@ export function addTurn(deps: Deps, caller: Caller, sessionId: string, turn: New
   });
 }
 
-function turnJson({ shown, rest }: TurnRow): JsonText {
+export function turnJson({ shown, rest }: TurnRow): JsonText {
   return `{"object":"turn",${shown},${rest}}` as JsonText;
 }
 

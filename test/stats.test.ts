@@ -1,0 +1,75 @@
+import { expect, test } from "bun:test";
+import { startCairn, type Cairn } from "./support/cairn.ts";
+
+const stats = (cairn: Cairn, query = "") => cairn.ok(cairn.get(`/v1/stats${query}`));
+
+test("the statistics count what is stored, what is owed and how long the server has been up", async () => {
+  await using cairn = await startCairn();
+  const { traces } = await stats(cairn);
+  const { id } = await cairn.createSession();
+  await cairn.addTurn(id);
+  await cairn.setState(id, { step: 1 });
+  await cairn.addMemory(id, "prefers e-mail");
+  await cairn.addMemory(id, "not embedded", { embed: false });
+  cairn.clock.advance({ seconds: 90 });
+  expect(await stats(cairn)).toEqual({
+    object: "stats",
+    sessions: 1,
+    turns: 1,
+    versions: 2,
+    memories: 2,
+    traces: traces + 5,
+    vectors: { stored: 1, owed: 0 },
+    deliveries: { pending: 0, failed: 0 },
+    store: { bytes: expect.any(Number), used_bytes: expect.any(Number), max_bytes: null },
+    uptime_seconds: 90,
+  });
+});
+
+test("the statistics count deliveries that are pending, and those that have failed", async () => {
+  await using cairn = await startCairn({ environment: { webhooks: { retry_schedule: "1s" } }, network: { loopback: true } });
+  await cairn.subscribe("http://127.0.0.1:9/hook");
+  await cairn.createSession();
+  await cairn.runTask("webhook outbox");
+  const { pending } = (await stats(cairn)).deliveries;
+  expect(pending).toBeGreaterThan(0);
+  for (let attempt = 0; attempt < 3 * pending; attempt++) {
+    await cairn.deliver();
+    cairn.clock.advance({ seconds: 5 });
+  }
+  expect((await stats(cairn)).deliveries).toEqual({ pending: 0, failed: pending });
+});
+
+test("the history of an hour is by the minute, that of a day by the quarter of an hour, each of a fixed length", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  cairn.clock.advance({ seconds: 60 });
+  await cairn.addTurn(id);
+  await cairn.addTurn(id);
+  const { bucket_seconds, points } = (await stats(cairn, "?history=1h")).history;
+  expect([bucket_seconds, points.length]).toEqual([60, 60]);
+  expect(points.slice(-2)).toEqual([
+    { at: "2026-05-07T08:00:00.000Z", requests: 1, errors: 0, changes: 2, p50_ms: 0.05, p99_ms: 0.05 },
+    { at: "2026-05-07T08:01:00.000Z", requests: 2, errors: 0, changes: 2, p50_ms: 0.05, p99_ms: 0.05 },
+  ]);
+  expect(points[0]).toEqual({ at: "2026-05-07T07:02:00.000Z", requests: 0, errors: 0, changes: 0, p50_ms: null, p99_ms: null });
+  cairn.clock.advance({ seconds: 59 * 60 });
+  expect((await stats(cairn, "?history=1h")).history.points.slice(0, 2)).toMatchObject([{ requests: 3, changes: 2 }, { requests: 0 }]);
+  const day = (await stats(cairn, "?history=24h")).history;
+  expect([day.bucket_seconds, day.points.length]).toEqual([900, 96]);
+  expect(day.points.filter(({ requests }: any) => requests > 0)).toMatchObject([
+    { at: "2026-05-07T08:00:00.000Z", requests: 4, changes: 4 },
+    { at: "2026-05-07T09:00:00.000Z", requests: 1, changes: 0 },
+  ]);
+  cairn.clock.advance({ days: 2 });
+  const later = (await stats(cairn, "?history=24h")).history.points;
+  expect(later.reduce((sum: number, { requests }: any) => sum + requests, 0)).toBe(0);
+});
+
+test("what a change that failed would have left is counted as no change", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const before = (await stats(cairn, "?history=1h")).history.points.at(-1);
+  await cairn.post(`/v1/sessions/${id}/state`, { state: {}, expected_version: 7 });
+  expect((await stats(cairn, "?history=1h")).history.points.at(-1)).toMatchObject({ changes: before.changes, errors: 0 });
+});
