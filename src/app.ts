@@ -153,7 +153,7 @@ function serveMcp(app: Elysia, pipeline: Pipeline, operations: readonly Operatio
         const handle = await load();
         const api = apiInProcess(byRoute, caller, (error) => pipeline.logFault(exchange, error));
         const mayWrite = hasScope(caller.scopes, "write");
-        const response = await handle(asArrived(request), body, { api, mayWrite, version, now: () => clock.now() });
+        const response = await handle(asArrived(request), body, { api, owner: caller.owner, mayWrite, version, now: () => clock.now() });
         // Nothing of a body, an error of the protocol included, is a reason to drop what a tool may have changed.
         return { status: response.status, body: await response.text(), isChange: true };
       });

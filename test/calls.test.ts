@@ -12,6 +12,7 @@ import { ApiError } from "../src/lib/errors.ts";
 import type { KeyId } from "../src/lib/ids.ts";
 import { nested } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
+import { EVERYBODY } from "../src/storage/owner.ts";
 
 let cairn: Cairn;
 let session: string;
@@ -26,6 +27,7 @@ beforeAll(async () => {
     actor: cairn.key.slice(0, 8),
     keyId: key.id as KeyId,
     limitsId: key.id as KeyId,
+    owner: EVERYBODY,
     scopes: key.scopes,
     retentionDays: 365,
     requestId: "req_call",

@@ -10,6 +10,7 @@ import { openRecords } from "../src/service.ts";
 import { apiKeys } from "../src/storage/tables.ts";
 import { errorOf, idsOf, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
+import { EVERYBODY } from "../src/storage/owner.ts";
 
 test("a key made without fields reads and writes, is of the tier free and never ends", async () => {
   await using cairn = await startCairn();
@@ -24,6 +25,8 @@ test("a key made without fields reads and writes, is of the tier free and never 
     key: expect.stringMatching(/^crn_[0-9A-Za-z]{24}$/),
     scopes: ["read", "write"],
     tier: "free",
+    user_id: null,
+    agent_id: null,
     rate_limit: { per_minute: 100, burst: 200 },
     created_at: "2026-05-07T08:00:00.000Z",
     expires_at: null,
@@ -267,7 +270,15 @@ test("a key is rolled once, however many ask at once; later requests get the id 
 
 test("nobody makes a key with more scopes than they have", async () => {
   await using cairn = await startCairn();
-  const caller = { actor: "crn_test", keyId: null, scopes: ["read", "write"], retentionDays: 7, requestId: null, startedAt: null };
+  const caller = {
+    actor: "crn_test",
+    keyId: null,
+    owner: EVERYBODY,
+    scopes: ["read", "write"],
+    retentionDays: 7,
+    requestId: null,
+    startedAt: null,
+  };
   const make = async (scopes: readonly Scope[]) => createKey(cairn.service, caller, { name: null, scopes, tier: "free" });
   const refused = await make(["read", "admin"]).catch((error: unknown) => error);
   expect(refused).toMatchObject({ code: "permission_denied", detail: { param: "scopes" } });
@@ -279,7 +290,7 @@ test("nobody makes a key with more scopes by rolling one", async () => {
   await using cairn = await startCairn();
   const admin = await newKey(cairn, { scopes: ["admin"] });
   // HTTP lets nobody in here without the scope admin.
-  const caller = { actor: "crn_test", keyId: null, scopes: ["read"], retentionDays: 7, requestId: null, startedAt: null };
+  const caller = { actor: "crn_test", keyId: null, owner: EVERYBODY, scopes: ["read"], retentionDays: 7, requestId: null, startedAt: null };
   const refused = await rollKey(cairn.service, caller, admin.id, { overlapMs: 0 }).catch((error: unknown) => error);
   expect(refused).toMatchObject({ code: "permission_denied", detail: { param: "scopes" } });
   expect(await shownKey(cairn, admin.id)).toMatchObject({ expires_at: null, rolled_to: null });

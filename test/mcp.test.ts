@@ -112,6 +112,33 @@ test("whom a connection speaks for stands in headers or in the query, and header
   }
 });
 
+test("a bound key speaks for its user and its agent, and finds nothing of others whatever the connection says", async () => {
+  const key = await cairn.newKey({ owner: { userId: "bound-user", agentId: "bound-agent" } });
+  const other = await cairn.createSession({ user_id: "unbound-user", initial_state: { secret: 1 } });
+  const memory = await cairn.addMemory(other.id, "The secret is in the garden.");
+  for (const query of ["", "?user_id=bound-user", `?session_id=${other.id}`]) {
+    await using mcp = await connect("2026-07-28", query, { "X-API-Key": key });
+    const session = query.includes("session_id")
+      ? await mcp.use("start_session", {})
+      : await mcp.use("update_state", { changes: { seen: 1 } });
+    expect(await cairn.session(session.session_id ?? session.id)).toMatchObject({ user_id: "bound-user", agent_id: "bound-agent" });
+    expect((await mcp.use("search_memories", { query: "The secret is in the garden.", threshold: 0 })).data).toEqual([]);
+    expect((await mcp.use("list_memories", {})).data).toEqual([]);
+    expect(JSON.stringify((await mcp.use("list_sessions", {})).data)).not.toContain(other.id);
+    for (const tool of ["get_state", "get_context", "list_versions"])
+      expect(await mcp.refusal(tool, { session_id: other.id })).toMatch(/^session_not_found: /);
+    expect(await mcp.refusal("update_state", { session_id: other.id, changes: { a: 1 } })).toMatch(/^session_not_found: /);
+    expect(await mcp.refusal("update_memory", { memory_id: memory.id, content: "Changed." })).toMatch(/^memory_not_found: /);
+    expect(await mcp.refusal("delete_memory", { memory_id: memory.id })).toMatch(/^memory_not_found: /);
+    for (const uri of [`cairn://sessions/${other.id}`, `cairn://memories/${memory.id}`])
+      await expect(mcp.client.readResource({ uri })).rejects.toMatchObject({ code: -32602 });
+    expect(JSON.stringify(await mcp.client.listResources())).not.toContain(other.id);
+  }
+  await using mcp = await connect("2026-07-28", "?user_id=unbound-user", { "X-API-Key": key });
+  expect((await mcp.use("list_memories", {})).data).toEqual([]);
+  expect(await mcp.refusal("update_state", { changes: { seen: 1 } })).toMatch(/^permission_denied: user_id is not the one/);
+});
+
 test("no two agents and users share a session, however they are called", async () => {
   const pairs = [
     ["a:b", "c"],

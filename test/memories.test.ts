@@ -13,7 +13,7 @@ function rowsOf({ service: { store } }: Cairn) {
   return Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, store.count(table)]));
 }
 
-const NO_ROWS = { memories: 0, bySession: 0, byUser: 0, byType: 0, byTag: 0, ahead: 0, vectors: 0 };
+const NO_ROWS = { memories: 0, bySession: 0, byUser: 0, byAgent: 0, byType: 0, byTag: 0, ahead: 0, vectors: 0 };
 
 test("a memory of a content alone has every other field at its default, and a vector", async () => {
   await using cairn = await startCairn();

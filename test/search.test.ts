@@ -167,7 +167,7 @@ test("a query of signs alone finds the memories that hold them, among thousands 
   };
   const expected = { "😀": [held[1]!, held[0]!], "!!!": [held[2]!], "€": [held[3]!], "❤️": [held[4]!] };
   expect(await find()).toEqual(expected);
-  await fillMemories(cairn, { id: session.id, user_id: null }, numberedTexts(3_000));
+  await fillMemories(cairn, session, numberedTexts(3_000));
   expect(await find()).toEqual(expected);
 });
 

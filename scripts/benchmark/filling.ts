@@ -179,6 +179,7 @@ class Filling {
     tx.add(memories, memory, {
       sessionId: session,
       userId: `user-${user}`,
+      agentId: "agent",
       content,
       type: "fact",
       tags: [...shares.filter((name) => name !== "all").map(tagOf), ...(group === "" ? [] : [group])],

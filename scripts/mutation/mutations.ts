@@ -14,6 +14,7 @@ const DIRECTORY_LOCK = "test/unit/storage/directory-lock.test.ts";
 const IDEMPOTENCY = "test/idempotency.test.ts";
 const KEYS = "test/keys.test.ts";
 const SIGN_IN = "test/sign-in.test.ts";
+const OWNERS = "test/owners.test.ts";
 const AUTHENTICATION = "test/authentication.test.ts";
 const RATE_LIMIT = "test/rate-limit.test.ts";
 const HTTP = "test/http.test.ts";
@@ -519,6 +520,55 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [SESSIONS],
   },
   {
+    breaks: "a bound key reads a record of others by its id",
+    file: "src/storage/owner.ts",
+    find: "return !isBound(owner) || matches(reader, ownedPostings(owner, index), id);",
+    replace: "return reader.now > 0 || matches(reader, ownedPostings(owner, index), id);",
+    tests: [OWNERS],
+  },
+  {
+    breaks: "a key that is bound to a user and an agent sees what either has",
+    file: "src/storage/owner.ts",
+    find: "if (agentId !== undefined) postings.push(posting(byAgent, hashKey(agentId)));",
+    replace: "else if (agentId !== undefined) postings.push(posting(byAgent, hashKey(agentId)));",
+    tests: [OWNERS],
+  },
+  {
+    breaks: "the context of a bound key shows memories of other agents of its user",
+    file: "src/context/context.ts",
+    find: "ownedPostings({ userId: row.userId, agentId }, index)",
+    replace: "ownedPostings({ userId: row.userId, agentId: agentId && undefined }, index)",
+    tests: [OWNERS],
+  },
+  {
+    breaks: "a bound key learns that somebody else has an external id",
+    file: "src/sessions/sessions.ts",
+    find: "[posting(byExternalId, externalIdKey(externalId, owner.userId, owner.agentId))]",
+    replace: "[posting(byExternalId, externalIdKey(externalId, undefined, undefined))]",
+    tests: [OWNERS],
+  },
+  {
+    breaks: "a bound key creates sessions of another user",
+    file: "src/storage/owner.ts",
+    find: "if (narrow !== undefined) return narrow;",
+    replace: "if (narrow !== undefined || owner.userId !== undefined) return named;",
+    tests: [OWNERS],
+  },
+  {
+    breaks: "the cursor of a page that looked at too much names a record of others",
+    file: "src/storage/list.ts",
+    find: 'return id.slice(0, -HOME_WIDTH) + "z".repeat(HOME_WIDTH);',
+    replace: "return id.padEnd(HOME_WIDTH);",
+    tests: [OWNERS],
+  },
+  {
+    breaks: "an admin key is bound, and makes others that are not",
+    file: "src/keys/keys.ts",
+    find: 'if (!scopes.includes("admin") || owner === undefined || !isBound(owner)) return;',
+    replace: 'if (scopes.includes("read") || owner === undefined || !isBound(owner)) return;',
+    tests: [OWNERS],
+  },
+  {
     breaks: "a state grows for ever, a body at a time",
     file: "src/sessions/versions.ts",
     find: "if (bytes > bytesMax && bytes > Buffer.byteLength(before)) {",
@@ -556,8 +606,9 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a memory is stored under a session that expired while its vector was made",
     file: "src/memories/memories.ts",
-    find: "    const session = liveSession(tx, input.sessionId);",
-    replace: "    const session = liveSession(Object.assign(Object.create(tx), { now: 0, get: tx.get.bind(tx) }), input.sessionId);",
+    find: "    const session = liveSession(tx, caller.owner, input.sessionId);",
+    replace:
+      "    const session = liveSession(Object.assign(Object.create(tx), { now: 0, get: tx.get.bind(tx) }), caller.owner, input.sessionId);",
     tests: [EXPIRY, MEMORIES],
   },
   {

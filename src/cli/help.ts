@@ -40,6 +40,8 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       "--name TEXT": "what it is for",
       "--scopes LIST": "read, write, admin, separated by commas (read,write)",
       "--tier TIER": "free, pro, enterprise (enterprise)",
+      "--user ID": "bind it to a user: it sees and changes that user's records alone (all)",
+      "--agent ID": "bind it to an agent in the same way (all)",
       "--expires TIME": "when it ends: a while from now such as 90d or 12h, or a time such as 2027-01-31T00:00:00Z (never)",
       "--rate-limit N/BURST": "requests per minute, and how many may come at once after a pause; for the tier enterprise (60000/120000)",
     },

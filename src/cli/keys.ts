@@ -17,6 +17,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { codePointLength } from "../lib/text.ts";
 import { parseInstant } from "../lib/time.ts";
 import { assertStore, holdsStore } from "../operations/store-file.ts";
+import type { Owner } from "../storage/owner.ts";
 import type { CommandDeps } from "../service.ts";
 import type { Store } from "../storage/store.ts";
 import { prepareOnce } from "./command-line.ts";
@@ -33,6 +34,8 @@ interface ListedKey {
   key?: string;
   scopes: string[];
   tier: string;
+  user_id: string | null;
+  agent_id: string | null;
   rate_limit: { per_minute: number; burst: number };
   created_at: string;
   expires_at: string | null;
@@ -63,9 +66,9 @@ function lineOf(key: ListedKey): string {
   const used = key.last_used_at === null ? "never used" : `used ${key.last_used_at}`;
   const ends = key.expires_at === null ? "no end" : `ends ${key.expires_at}`;
   const rate = `${key.rate_limit.per_minute}/${key.rate_limit.burst} a minute`;
-  return [key.id, key.kind, `${key.prefix}…`, key.scopes.join(","), key.tier, rate, key.created_at, used, ends, escaped(key.name ?? "")]
-    .join("  ")
-    .trimEnd();
+  const bound = (["user", "agent"] as const).flatMap((of) => (key[`${of}_id`] === null ? [] : [`${of} ${escaped(key[`${of}_id`] ?? "")}`]));
+  const says = [key.id, key.kind, `${key.prefix}…`, key.scopes.join(","), ...bound, key.tier, rate, key.created_at, used, ends];
+  return [...says, escaped(key.name ?? "")].join("  ").trimEnd();
 }
 
 function idFirst(action: string, [id, ...flags]: readonly string[]): [id: string, ...flags: string[]] {
@@ -74,13 +77,14 @@ function idFirst(action: string, [id, ...flags]: readonly string[]): [id: string
 }
 
 function create(args: readonly string[]): Promise<void> {
-  const { flags } = parseFlags(args, { flags: ["name", "scopes", "tier", "expires", "rate-limit"] });
+  const { flags } = parseFlags(args, { flags: ["name", "scopes", "tier", "user", "agent", "expires", "rate-limit"] });
   const scopes = (flags["scopes"] ?? "read,write").split(",").map((text) => oneOf(SCOPES, text.trim(), "--scopes"));
   const tier = oneOf(TIERS, flags["tier"] ?? "enterprise", "--tier");
   const input = {
     name: nameIn(flags["name"]),
     scopes,
     tier,
+    owner: ownerIn(flags["user"], flags["agent"], scopes),
     expiresAt: expiryIn(flags["expires"]),
     rateLimit: rateLimitIn(flags["rate-limit"], tier),
   };
@@ -137,6 +141,17 @@ function nameIn(text: string | undefined): string | null {
   const length = codePointLength(text ?? "");
   if (length > LIMITS.keyNameLengthMax) throw new UsageError(`--name must be at most ${LIMITS.keyNameLengthMax} characters; got ${length}`);
   return text ?? null;
+}
+
+function ownerIn(userId: string | undefined, agentId: string | undefined, scopes: readonly string[]): Owner {
+  const limits = { user: LIMITS.userIdLengthMax, agent: LIMITS.agentIdLengthMax };
+  for (const [flag, text] of [["user", userId] as const, ["agent", agentId] as const]) {
+    if (text === undefined) continue;
+    const length = codePointLength(text);
+    if (length < 1 || length > limits[flag]) throw new UsageError(`--${flag} must be 1 to ${limits[flag]} characters; got ${length}`);
+    if (scopes.includes("admin")) throw new UsageError(`--${flag} is for keys without the scope admin, which manages the keys of all`);
+  }
+  return { userId, agentId };
 }
 
 function expiryIn(text: string | undefined): number | undefined {

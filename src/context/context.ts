@@ -9,11 +9,11 @@
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
 import { memoryMembers, newestMemories, type MemoryDeps, visibleMemories } from "../memories/memories.ts";
-import { explanationsJson, rank, type Ranking } from "../memories/search.ts";
+import { explanationsJson, rank, type Ranking, type Searcher } from "../memories/search.ts";
 import { liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { readState } from "../sessions/versions.ts";
 import type { Reader } from "../storage/access.ts";
-import { hashKey } from "../storage/keys.ts";
+import { ownedPostings, type Owner } from "../storage/owner.ts";
 import { memories as memoryTable, type MemoryRow } from "../storage/tables.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import { latestTurns } from "../turns/latest-turns.ts";
@@ -25,11 +25,11 @@ export interface ContextRequest {
   explain: boolean;
 }
 
-export async function getContext(deps: MemoryDeps, keyId: string, id: string, request: ContextRequest): Promise<JsonText> {
-  using permit = deps.searches.permitOf(keyId);
+export async function getContext(deps: MemoryDeps, { limitsId, owner }: Searcher, id: string, request: ContextRequest): Promise<JsonText> {
+  using permit = deps.searches.permitOf(limitsId);
   const { store } = deps;
   const { query, memoryLimit, turnLimit } = request;
-  const scope = store.read((reader) => scopeOf(liveSession(reader, id)));
+  const scope = store.read((reader) => scopeOf(liveSession(reader, owner, id), owner));
   const ranking =
     query === undefined || memoryLimit === 0
       ? undefined
@@ -39,7 +39,7 @@ export async function getContext(deps: MemoryDeps, keyId: string, id: string, re
   const explanations = ranking === undefined || newest !== undefined || !request.explain ? [] : await explanationsJson(ranking);
   // Read last, so that all of the answer that can change is of one moment, and nothing large is held while others are let through.
   return store.read((reader) => {
-    const session = liveSession(reader, id);
+    const session = liveSession(reader, owner, id);
     const state = readState(reader, session.key, session.row.version);
     const recentTurns = latestTurns(deps, reader, session.key, session.row.turnCount, turnLimit);
     const memories =
@@ -48,10 +48,10 @@ export async function getContext(deps: MemoryDeps, keyId: string, id: string, re
   });
 }
 
-/** The memories of a session with a user are among that user's. */
-function scopeOf({ key, row }: LiveSession): Filter {
-  const { bySession, byUser } = memoryTable.index;
-  return [row.userId === null ? posting(bySession, key) : posting(byUser, hashKey(row.userId))];
+/** The memories of a session with a user are among that user's, of whom a key may see those of one agent alone. */
+function scopeOf({ key, row }: LiveSession, { agentId }: Owner): Filter {
+  const { index } = memoryTable;
+  return row.userId === null ? [posting(index.bySession, key)] : ownedPostings({ userId: row.userId, agentId }, index);
 }
 
 function itemsOf(reader: Reader, keys: readonly BareId[]): JsonText[] {

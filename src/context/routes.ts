@@ -19,7 +19,7 @@ export function contextEndpoints(deps: MemoryDeps): Endpoint[] {
       scope: "read",
       body: ContextRequest,
       response: Context,
-      run: ({ params, body, caller }) => getContext(deps, caller.limitsId, params.session_id, body),
+      run: ({ params, body, caller }) => getContext(deps, caller, params.session_id, body),
     }),
   ];
 }

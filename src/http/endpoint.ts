@@ -12,6 +12,7 @@ import type { WireCode } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Access, Scope } from "../lib/scopes.ts";
 import type { Once } from "./idempotency.ts";
+import type { Owner } from "../storage/owner.ts";
 import { missingCodes, type PathParameters } from "./path-parameters.ts";
 import { Deleted, exampleOf, Limit, Reason, type Resource } from "./types.ts";
 import type { Fields } from "./validate.ts";
@@ -24,6 +25,8 @@ export interface ApiCaller {
   readonly keyId: `key_${string}`;
   /** Id of the key whose limits count: that of `keyId`, or the one that a session key came from. */
   readonly limitsId: `key_${string}`;
+  /** Whose records the key sees and changes. */
+  readonly owner: Owner;
   readonly scopes: readonly string[];
   readonly retentionDays: number;
   readonly requestId: string;

@@ -29,7 +29,7 @@ const ERROR_DOCS: Record<WireCode, ErrorDoc> = {
     message: "The API key is not valid, has expired or was revoked.",
   },
   permission_denied: {
-    when: "the key lacks the scope, or the server does not answer to the name in `Host`.",
+    when: "the key lacks the scope or is bound to another user or agent than the request names, or the server does not answer to the name in `Host`.",
     message: "This needs a key with the scope write; this one has read.",
   },
   resource_not_found: { when: "there is no such record.", message: "There is no API key key_0VQk39zYxWvU.", detail: { param: "key_id" } },

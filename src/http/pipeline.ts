@@ -10,6 +10,7 @@ import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import { IdSource } from "../lib/ids.ts";
 import { describeError, type Log } from "../lib/log.ts";
+import { EVERYBODY, type Owner } from "../storage/owner.ts";
 import type { ApiKeyRow } from "../storage/tables.ts";
 import type { Arrivals } from "./arrivals.ts";
 import { readBody, refuseDeclaredBody, type Body } from "./body.ts";
@@ -218,6 +219,7 @@ export class Pipeline {
       actor: key.prefix,
       keyId: key.id,
       limitsId: limitsIdOf(key),
+      owner: ownerOf(key),
       scopes: key.scopes,
       retentionDays: this.#deps.keys.retentionDays(key),
       requestId,
@@ -297,6 +299,11 @@ export class Pipeline {
 /** A session key shares the limits of the key it came from: signing in again gives nobody more. */
 function limitsIdOf({ id, source = id }: ApiKeyRow): ApiKeyRow["id"] {
   return source;
+}
+
+/** The owner of an unbound key is always the same object. */
+function ownerOf({ userId, agentId }: ApiKeyRow): Owner {
+  return userId === undefined && agentId === undefined ? EVERYBODY : { userId, agentId };
 }
 
 const KEY_NOT_VALID = "The API key is not valid, has expired or was revoked.";

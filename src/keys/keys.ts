@@ -18,6 +18,7 @@ import { hasScope, type Scope } from "../lib/scopes.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
+import { EVERYBODY, isBound, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { apiKeys, deletedKeys, kindCode, type ApiKeyRow, type KeyKind } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
@@ -37,6 +38,8 @@ export interface NewKey {
   name: string | null;
   scopes: readonly Scope[];
   tier: Tier;
+  /** The user and the agent whose records the key sees and changes; everybody's where both are left out. */
+  owner?: Owner;
   /** Only an enterprise key has limits of its own. */
   rateLimit?: RateLimit | undefined;
   /** Unix milliseconds. */
@@ -67,10 +70,12 @@ export function hasEnded({ expiresAt }: ApiKeyRow, now: number): boolean {
 /**
  * Makes a key. The answer is the only place that shows it in full; for a replay of the request it is kept encrypted.
  *
- * @throws {ApiError} `permission_denied` when the caller's key does not have a scope that the new one asks for
+ * @throws {ApiError} `permission_denied` when the caller's key does not have a scope that the new one asks for, `invalid_request`
+ * for an admin key that would be bound
  */
 export function createKey(deps: Deps, caller: KeyMaker, input: NewKey): Promise<JsonText> {
   refuseMoreScopes(caller, input.scopes);
+  refuseBoundAdmin(input);
   const secret = newSecret();
   return commitSecret(deps, caller, NO_HOME, (tx) => {
     const row = addNewKey(tx, caller, secret, input);
@@ -138,6 +143,13 @@ function refuseMoreScopes(caller: KeyMaker, scopes: readonly string[]): void {
   if (excess !== undefined) {
     throw new ApiError("permission_denied", `A key cannot make one with more scopes than it has: it lacks ${excess}.`, { param: "scopes" });
   }
+}
+
+/** An admin key makes other keys and reads the traces of all, so that a binding would be none. */
+function refuseBoundAdmin({ scopes, owner }: NewKey): void {
+  if (!scopes.includes("admin") || owner === undefined || !isBound(owner)) return;
+  const param = owner.userId === undefined ? "agent_id" : "user_id";
+  throw new ApiError("invalid_request", `${param} is for keys without the scope admin, which manages the keys of all.`, { param });
 }
 
 /** Makes the first key, with all scopes, when there is none. @returns it, to be shown once */
@@ -316,6 +328,7 @@ function addNewKey(tx: Tx, caller: Caller, secret: string, input: NewKey): ApiKe
     name: input.name,
     scopes: [...new Set(input.scopes)],
     tier: input.tier,
+    ...boundTo(input.owner),
     perMinute,
     burst,
     expiresAt: input.expiresAt ?? null,
@@ -335,9 +348,13 @@ export function addTracedKey(tx: Tx, caller: Caller, secret: string, input: KeyI
   return row;
 }
 
+function boundTo({ userId, agentId }: Owner = EVERYBODY): Pick<ApiKeyRow, "userId" | "agentId"> {
+  return { ...(userId === undefined ? {} : { userId }), ...(agentId === undefined ? {} : { agentId }) };
+}
+
 /** What traces say of a key: nothing that would let anybody use it. */
-function tracedKey({ id, kind, prefix, name, scopes, tier }: ApiKeyRow): Record<string, unknown> {
-  return { key_id: id, kind, prefix, name, scopes, tier };
+function tracedKey({ id, kind, prefix, name, scopes, tier, userId, agentId }: ApiKeyRow): Record<string, unknown> {
+  return { key_id: id, kind, prefix, name, scopes, tier, user_id: userId, agent_id: agentId };
 }
 
 type KeyInput = Omit<ApiKeyRow, "id" | "prefix" | "createdAt">;
@@ -358,6 +375,8 @@ export function keyJson(row: ApiKeyRow, lastUsedAt: number | null, secret?: stri
     key: secret,
     scopes: row.scopes,
     tier: row.tier,
+    user_id: row.userId ?? null,
+    agent_id: row.agentId ?? null,
     rate_limit: { per_minute: row.perMinute, burst: row.burst },
     created_at: toIso(row.createdAt),
     expires_at: isoOrNull(row.expiresAt),

@@ -63,17 +63,20 @@ export function keyEndpoints(deps: KeyDeps): Endpoint[] {
     }),
     keys.post("/v1/api_keys", {
       summary: "Create an API key",
-      description: "The key itself is in this answer only, which a replay with the same Idempotency-Key gives again.",
+      description:
+        "The key itself is in this answer only, which a replay with the same Idempotency-Key gives again. A key with a `user_id` or an " +
+        "`agent_id` sees and changes nothing but records of that user and that agent: all others are not found, and what it creates is theirs.",
       status: 201,
       body: NewKey,
       response: ApiKey,
       example: { key: "crn_9fK2mQ7vXc4Lw8Zs1Tb6Ny3R", last_used_at: null },
       run: ({ body, caller }) => {
-        const { name = null, rateLimit: limit } = body;
+        const { name = null, rateLimit: limit, userId, agentId } = body;
         if (limit !== undefined && body.tier !== "enterprise") {
           throw new ApiError("invalid_request", "rate_limit is for keys of the tier enterprise.", { param: "rate_limit" });
         }
-        return createKey(deps, caller, { ...body, name, rateLimit: limit && { perMinute: limit.per_minute, burst: limit.burst } });
+        const rateLimit = limit && { perMinute: limit.per_minute, burst: limit.burst };
+        return createKey(deps, caller, { ...body, name, owner: { userId, agentId }, rateLimit });
       },
     }),
     keys.list("/v1/api_keys", {
@@ -91,7 +94,7 @@ export function keyEndpoints(deps: KeyDeps): Endpoint[] {
     keys.post(`${path}/roll`, {
       summary: "Roll an API key",
       description:
-        "Creates a key with the same name, scopes, tier, rate limit and expiry that replaces this one, which keeps working for " +
+        "Creates a key with the same name, scopes, user, agent, tier, rate limit and expiry that replaces this one, which keeps working for " +
         "`overlap_seconds`, but not beyond its own expiry. The new key is in this answer only, which a replay with the same " +
         "Idempotency-Key gives again. A key can be rolled once: a second time is 400 `invalid_request`. An expired one is 404.",
       status: 201,

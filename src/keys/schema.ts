@@ -51,6 +51,8 @@ export const ApiKey = Type.Object(
     key: Type.Optional(Type.String({ description: "The key itself; only in the answer that created it." })),
     scopes: Scopes,
     tier: OneOf(TIERS, { examples: ["pro"] }),
+    user_id: OrNull(Type.String({ description: "The key is bound to this user; null: to none." })),
+    agent_id: OrNull(Type.String({ description: "The key is bound to this agent; null: to none." })),
     rate_limit: RateLimit,
     created_at: Timestamp("When the key was created."),
     expires_at: OrNull(Timestamp("When it stops working.", EXPIRY_EXAMPLE)),
@@ -95,6 +97,17 @@ export const NewKey = Type.Object(
       SCOPES.filter((scope) => scope !== "admin"),
     ),
     tier: Default(OneOf(TIERS, { description: "Decides rate limit and trace retention; default `free`.", examples: ["pro"] }), "free"),
+    user_id: Type.Optional(
+      Text(1, LIMITS.userIdLengthMax, {
+        description:
+          "Binds the key to this user: it sees and changes nothing but the records of this user's sessions. Not with the scope `admin`.",
+      }),
+    ),
+    agent_id: Type.Optional(
+      Text(1, LIMITS.agentIdLengthMax, {
+        description: "Binds the key to this agent in the same way; with both, to this agent for this user.",
+      }),
+    ),
     rate_limit: Type.Optional(RateLimit),
     expires_at: Type.Optional(Instant("When it stops working; default never.", { example: EXPIRY_EXAMPLE })),
   },

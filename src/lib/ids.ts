@@ -35,7 +35,7 @@ export type BareId = string & { readonly __bare?: never };
 
 /** How many characters of an id are its time. */
 const ID_TIME_WIDTH = 7;
-const HOME_WIDTH = 2;
+export const HOME_WIDTH = 2;
 const COUNTER_WIDTH = 3;
 const COUNTERS = 62 ** COUNTER_WIDTH;
 /** The last millisecond that an id can have, in 2081. */

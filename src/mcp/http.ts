@@ -12,6 +12,7 @@ import { OneOf, Text } from "../http/types.ts";
 import { validator } from "../http/validate.ts";
 import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
+import type { Owner } from "../storage/owner.ts";
 import { mcpServer, TOOL_SETS, type McpOptions } from "./server.ts";
 import { AGENT_DEFAULT } from "./use.ts";
 
@@ -28,7 +29,8 @@ const checkConnection = validator(
 
 type Connection = Pick<McpOptions, "identity" | "tools">;
 
-function connectionOf({ headers, url }: Request): Connection {
+/** A bound key speaks for its user and its agent without naming them. */
+function connectionOf({ headers, url }: Request, owner: Owner): Connection {
   const query = parametersOf(url);
   const given: Record<string, unknown> = { tools: query.get("tools") };
   for (const [name, header] of Object.entries(HEADERS)) {
@@ -40,12 +42,15 @@ function connectionOf({ headers, url }: Request): Connection {
   }
   const { user_id, agent_id, session_id, tools } = checkConnection(given) as Partial<Record<string, string>>;
   return {
-    identity: { userId: user_id, agentId: agent_id ?? AGENT_DEFAULT, sessionId: session_id },
+    identity: { userId: user_id ?? owner.userId, agentId: agent_id ?? owner.agentId ?? AGENT_DEFAULT, sessionId: session_id },
     tools: (tools as Connection["tools"] | undefined) ?? "all",
   };
 }
 
-export type McpHandler = (request: Request, body: unknown, options: Omit<McpOptions, keyof Connection>) => Promise<Response>;
+/** What is known of the request without reading it: what the key is bound to, and all that the server needs. */
+type RequestOptions = Omit<McpOptions, keyof Connection> & { owner: Owner };
+
+export type McpHandler = (request: Request, body: unknown, options: RequestOptions) => Promise<Response>;
 
 /** Returns what answers requests whose key and body are checked. */
 export function mcpHandler(): McpHandler {
@@ -57,8 +62,8 @@ export function mcpHandler(): McpHandler {
   };
   // A stream of changes would be all that a subscription gives, and there are none to tell.
   const modern = createMcpHandler(({ requestInfo }) => serverFor(requestInfo), { legacy: "reject", maxSubscriptions: 0 });
-  return async (request, parsedBody, options) => {
-    servers.set(request, { ...options, ...connectionOf(request) });
+  return async (request, parsedBody, { owner, ...options }) => {
+    servers.set(request, { ...options, ...connectionOf(request, owner) });
     if (!(await isLegacyRequest(request, parsedBody))) return modern.fetch(request, { parsedBody });
     // The package's own handler answers these with a stream.
     const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true });

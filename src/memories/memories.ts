@@ -25,7 +25,8 @@ import type { Reader, Tx } from "../storage/access.ts";
 import { hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { generationOf, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
-import type { Page } from "../storage/page.ts";
+import { mayBeOwned, narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
+import { pageOf, type Page } from "../storage/page.ts";
 import { memories, pendingEmbeddings, sessions, type MemoryRow } from "../storage/tables.ts";
 import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
 import type { Activator } from "../tasks/task.ts";
@@ -55,17 +56,18 @@ export interface NewMemory {
 
 export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemory): Promise<JsonText> {
   deps.quotas?.refuseGrowth();
-  deps.store.read((reader) => liveSession(reader, input.sessionId));
+  deps.store.read((reader) => liveSession(reader, caller.owner, input.sessionId));
   refuseLongContent(input.content);
   const { active } = deps.embeddings;
   const embedding = input.embed ? await deps.embeddings.embedMemory(active, input.content) : undefined;
   const answer = await commitFor(deps, caller, homeOf(input.sessionId), (tx) => {
-    const session = liveSession(tx, input.sessionId);
+    const session = liveSession(tx, caller.owner, input.sessionId);
     const id = tx.id("mem");
     const key = bare(id);
     const row: MemoryRow = {
       sessionId: session.id,
       userId: session.row.userId,
+      agentId: session.row.agentId,
       content: input.content,
       type: input.type,
       tags: input.tags,
@@ -82,6 +84,7 @@ export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemo
       action: "memory.created",
       sessionId: session.id,
       userId: row.userId,
+      agentId: row.agentId,
       details: toJson({
         memory_id: id,
         content_preview: preview(row.content),
@@ -181,17 +184,17 @@ export function visibleMemories(reader: Reader): (key: BareId) => MemoryRow | un
   };
 }
 
-function findMemory(reader: Reader, id: string): { id: MemoryId; key: BareId; row: MemoryRow } {
+function findMemory(reader: Reader, owner: Owner, id: string): { id: MemoryId; key: BareId; row: MemoryRow } {
   if (isId("mem", id)) {
-    const row = visibleMemories(reader)(bare(id));
+    const row = mayBeOwned(reader, owner, memories.index, bare(id)) ? visibleMemories(reader)(bare(id)) : undefined;
     if (row !== undefined) return { id, key: bare(id), row };
   }
   throw new ApiError("memory_not_found", `There is no memory ${id.slice(0, 64)}.`, { param: "memory_id" });
 }
 
-export function getMemory({ store }: Deps, id: string): JsonText {
+export function getMemory({ store }: Deps, owner: Owner, id: string): JsonText {
   return store.read((reader) => {
-    const memory = findMemory(reader, id);
+    const memory = findMemory(reader, owner, id);
     return memoryJson(memory.id, memory.row, generationOf(reader));
   });
 }
@@ -206,12 +209,18 @@ export interface MemoryFilter {
   tags?: readonly string[] | undefined;
 }
 
-/** @throws {ApiError} `session_not_found` when the filter names no live session */
-export function memoryPostings(reader: Reader, filter: MemoryFilter): Filter {
-  const { bySession, byUser, byType, byTag } = memories.index;
+/**
+ * What passes are the memories that a filter asks for; undefined when none of them can be the owner's.
+ *
+ * @throws {ApiError} `session_not_found` when the filter names no live session
+ */
+export function memoryPostings(reader: Reader, owner: Owner, filter: MemoryFilter): Filter | undefined {
+  const { bySession, byType, byTag } = memories.index;
   const postings = [];
-  if (filter.sessionId !== undefined) postings.push(posting(bySession, liveSession(reader, filter.sessionId).key));
-  if (filter.userId !== undefined) postings.push(posting(byUser, hashKey(filter.userId)));
+  if (filter.sessionId !== undefined) postings.push(posting(bySession, liveSession(reader, owner, filter.sessionId).key));
+  const narrow = narrowed(owner, { userId: filter.userId });
+  if (narrow === undefined) return undefined;
+  postings.push(...ownedPostings(narrow, memories.index));
   if (filter.type !== undefined) postings.push(posting(byType, hashKey(filter.type)));
   if (filter.types !== undefined && filter.types.length > 0) postings.push(posting(byType, ...filter.types.map(hashKey)));
   if (filter.tags !== undefined && filter.tags.length > 0) postings.push(posting(byTag, ...filter.tags.map(hashKey)));
@@ -220,12 +229,14 @@ export function memoryPostings(reader: Reader, filter: MemoryFilter): Filter {
 
 export async function listMemories(
   { store, listLooksMax }: Deps,
+  owner: Owner,
   filter: MemoryFilter & CreatedFilter,
   page: Page<MemoryId>,
 ): Promise<JsonText> {
-  const postings = store.read((reader) => memoryPostings(reader, filter));
+  const postings = store.read((reader) => memoryPostings(reader, owner, filter));
+  if (postings === undefined) return pageOf([], page.limit);
   const { ahead } = memories.index;
-  const listing = { prefix: "mem", table: memories, ahead, filter: postings, created: filter, looksMax: listLooksMax } as const;
+  const listing = { prefix: "mem", table: memories, ahead, filter: postings, owner, created: filter, looksMax: listLooksMax } as const;
   return store.list(listing, page, (reader, key, id) => {
     const row = visibleMemories(reader)(key);
     return row !== undefined && isCreatedWithin(row.createdAt, filter) ? memoryJson(id, row, generationOf(reader)) : undefined;
@@ -259,7 +270,7 @@ export interface MemoryChanges {
 
 /** What changes nothing leaves no trace. */
 export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string, changes: MemoryChanges): Promise<JsonText> {
-  const current = deps.store.read((reader) => findMemory(reader, id));
+  const current = deps.store.read((reader) => findMemory(reader, caller.owner, id));
   if (changes.content !== undefined) refuseLongContent(changes.content);
   const { active } = deps.embeddings;
   const embedding =
@@ -267,7 +278,7 @@ export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string,
       ? undefined
       : await deps.embeddings.embedMemory(active, changes.content);
   const answer = await commitFor(deps, caller, homeOf(id), (tx) => {
-    const { id: memoryId, key, row: before } = findMemory(tx, id);
+    const { id: memoryId, key, row: before } = findMemory(tx, caller.owner, id);
     const row: MemoryRow = {
       ...before,
       content: changes.content ?? before.content,
@@ -291,6 +302,7 @@ export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string,
       action: "memory.updated",
       sessionId: row.sessionId,
       userId: row.userId,
+      agentId: row.agentId,
       details: toJson({
         memory_id: memoryId,
         content_changed: contentChanged,
@@ -315,13 +327,14 @@ function lengthOf({ content, type, tags, metadata }: MemoryRow): number {
 
 export async function deleteMemory(deps: MemoryDeps, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
   const answer = await commitFor(deps, caller, homeOf(id), (tx) => {
-    const memory = findMemory(tx, id);
+    const memory = findMemory(tx, caller.owner, id);
     removeMemoryRecords(tx, memory.key);
     touchSession(tx, memory.row.sessionId, -1);
     record(tx, caller, {
       action: "memory.deleted",
       sessionId: memory.row.sessionId,
       userId: memory.row.userId,
+      agentId: memory.row.agentId,
       details: toJson({ memory_id: memory.id, content_preview: preview(memory.row.content), reason: reason ?? null }),
     });
     return toJson({ object: "memory", id: memory.id, deleted: true });

@@ -32,7 +32,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       body: Search,
       response: SearchAnswer,
       errors: ["session_not_found"],
-      run: ({ body, caller }) => searchMemories(deps, caller.limitsId, body),
+      run: ({ body, caller }) => searchMemories(deps, caller, body),
     }),
     memories.list("/v1/memory", {
       summary: "List memories",
@@ -41,12 +41,12 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       cursor: Cursor("mem"),
       response: ListOf(Memory, "A page of memories."),
       errors: ["session_not_found"],
-      run: ({ filter, page }) => listMemories(deps, { ...filter, tags: filter.tags && tagsOf(filter.tags) }, page),
+      run: ({ filter, page, caller }) => listMemories(deps, caller.owner, { ...filter, tags: filter.tags && tagsOf(filter.tags) }, page),
     }),
     memories.get("/v1/memory/{memory_id}", {
       summary: "Get a memory",
       response: Memory,
-      run: ({ params }) => getMemory(deps, params.memory_id),
+      run: ({ params, caller }) => getMemory(deps, caller.owner, params.memory_id),
     }),
     memories.patch("/v1/memory/{memory_id}", {
       summary: "Update a memory",

@@ -15,6 +15,7 @@ import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
 import { isAnyBeingRemoved } from "../sessions/removal.ts";
+import type { Owner } from "../storage/owner.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { vectors, type MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
@@ -159,6 +160,12 @@ async function candidatesFor(deps: MemoryDeps, { vector, lexical }: EmbeddedQuer
   }
 }
 
+/** Who searches: how much at once is limited for each key. */
+export interface Searcher {
+  readonly limitsId: string;
+  readonly owner: Owner;
+}
+
 export interface Search extends MemoryFilter {
   query: string;
   limit: number;
@@ -166,9 +173,10 @@ export interface Search extends MemoryFilter {
   explain: boolean;
 }
 
-export async function searchMemories(deps: MemoryDeps, keyId: string, search: Search): Promise<JsonText> {
-  const filter = deps.store.read((reader) => memoryPostings(reader, search));
-  using permit = deps.searches.permitOf(keyId);
+export async function searchMemories(deps: MemoryDeps, { limitsId, owner }: Searcher, search: Search): Promise<JsonText> {
+  const filter = deps.store.read((reader) => memoryPostings(reader, owner, search));
+  if (filter === undefined) return resultsJson(search, []);
+  using permit = deps.searches.permitOf(limitsId);
   const ranking = await rank(deps, search.query, filter, search, permit);
   const explanations = search.explain ? await explanationsJson(ranking) : undefined;
   const reader = deps.store.latest;
@@ -177,7 +185,11 @@ export async function searchMemories(deps: MemoryDeps, keyId: string, search: Se
     const { beforeScore, createdAt } = memoryMembers(reader, match.key, match.row);
     return `{"id":"${withPrefix("mem", match.key)}",${beforeScore}${match.score}${createdAt}${explanation}}` as JsonText;
   });
-  return jsonWith({ object: "list", query: search.query }, { data: jsonArray(data) });
+  return resultsJson(search, data);
+}
+
+function resultsJson({ query }: Search, data: readonly JsonText[]): JsonText {
+  return jsonWith({ object: "list", query }, { data: jsonArray(data) });
 }
 
 /** The explanation of each match, in their order. One of two long texts takes milliseconds, so it yields in between. */

@@ -198,7 +198,7 @@ function sessionCheck(table: AnyTable): KeyCheck {
 }
 
 /**
- * A memory belongs to its session's user, if the session is not gone. One that says it has a vector has one, which says the
+ * A memory belongs to its session's user and agent, if the session is not gone. One that says it has a vector has one, which says the
  * same; one that should have one and has not waits for it.
  */
 function* checkMemory(reader: Reader, memory: string): Generator<Fault> {
@@ -206,9 +206,12 @@ function* checkMemory(reader: Reader, memory: string): Generator<Fault> {
   if (row === undefined) return;
   const example = withPrefix("mem", memory);
   const fix = (tx: Tx) => makeVectorAgain(tx, memory, row);
-  const { userId } = readable(() => reader.get(sessions, bare(row.sessionId))) ?? row;
+  const { userId, agentId } = readable(() => reader.get(sessions, bare(row.sessionId))) ?? row;
+  const belongs = { ...row, userId, agentId };
   if (userId !== row.userId)
-    yield { what: "memories: of another user than their session", example, fix: (tx) => tx.put(memories, memory, { ...row, userId }) };
+    yield { what: "memories: of another user than their session", example, fix: (tx) => tx.put(memories, memory, belongs) };
+  else if (agentId !== row.agentId)
+    yield { what: "memories: of another agent than their session", example, fix: (tx) => tx.put(memories, memory, belongs) };
   if (row.embedding === undefined) {
     if (row.embed && !reader.has(pendingEmbeddings, memory))
       yield { what: "pending_embeddings: memories without a vector that wait for none", example, fix };

@@ -8,6 +8,7 @@
 import { DIMENSION } from "../embeddings/embedder.ts";
 import { BARE_ID_LENGTH } from "../lib/ids.ts";
 import { storedSettingsProblem, withoutWrongSettings } from "../settings/schema.ts";
+import { isBound } from "../storage/owner.ts";
 import { problemOf, Whole } from "../storage/row-types.ts";
 import {
   apiKeys,
@@ -52,7 +53,8 @@ const SENSE = new Map<string, Sense<unknown>>([
   }),
   sense<SettingsRow>(settings, { problemOf: (row) => storedSettingsProblem(row)?.message, mended: withoutWrongSettings }),
   sense<ApiKeyRow>(apiKeys, {
-    problemOf: ({ kind, expiresAt, source }) => {
+    problemOf: ({ kind, expiresAt, source, scopes, userId, agentId }) => {
+      if (scopes.includes("admin") && isBound({ userId, agentId })) return "a key with the scope admin is bound to a user or an agent";
       if (kind !== "key" && problemOf(Whole, expiresAt) !== undefined) return `row.expiresAt is not ${Whole.description}`;
       return source === undefined || kind === "session" ? undefined : "row.source is of a key that is no session key";
     },

@@ -60,6 +60,7 @@ function expire(tx: Tx, timer: Caller, expiryKey: string, removal: RemovalRow): 
     action: "session.expired",
     sessionId: id,
     userId: row.userId,
+    agentId: row.agentId,
     details: toJson({ ttl_seconds: row.ttlSeconds, last_activity: toIso(row.updatedAt) }),
     record: sessionJson(id, row, readState(tx, key, row.version)),
   });

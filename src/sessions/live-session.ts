@@ -12,6 +12,7 @@ import { jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts
 import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader } from "../storage/access.ts";
+import { mayBeOwned, type Owner } from "../storage/owner.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
 
 /** A session that has not expired. */
@@ -21,11 +22,11 @@ export interface LiveSession {
   row: SessionRow;
 }
 
-/** @throws {ApiError} `session_not_found` for an id that was never given, is deleted or has expired */
-export function liveSession(reader: Reader, id: string): LiveSession {
+/** @throws {ApiError} `session_not_found` for an id that was never given, is somebody else's, is deleted or has expired */
+export function liveSession(reader: Reader, owner: Owner, id: string): LiveSession {
   if (isId("sess", id)) {
     const key = bare(id);
-    const row = reader.get(sessions, key);
+    const row = mayBeOwned(reader, owner, sessions.index, key) ? reader.get(sessions, key) : undefined;
     if (row !== undefined && isLive(reader, row)) return { id, key, row };
   }
   throw new ApiError("session_not_found", `There is no session ${id.slice(0, 64)}; it may have expired or been deleted.`, {

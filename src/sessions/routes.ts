@@ -48,12 +48,12 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
       filter: SESSION_FILTER,
       cursor: Cursor("sess"),
       response: ListOf(Session, "A page of sessions."),
-      run: ({ filter, page }) => listSessions(deps, filter, page),
+      run: ({ filter, page, caller }) => listSessions(deps, caller.owner, filter, page),
     }),
     sessions.get(session, {
       summary: "Get a session",
       response: Session,
-      run: ({ params }) => getSession(deps, params.session_id),
+      run: ({ params, caller }) => getSession(deps, caller.owner, params.session_id),
     }),
     sessions.patch(session, {
       summary: "Update a session",
@@ -80,7 +80,7 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
     sessions.get(`${session}/state`, {
       summary: "Get the state",
       response: SessionState,
-      run: ({ params }) => getState(deps, params.session_id),
+      run: ({ params, caller }) => getState(deps, caller.owner, params.session_id),
     }),
     sessions.patch(`${session}/state`, {
       summary: "Patch the state",
@@ -118,12 +118,12 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
       cursor: VersionNumber,
       response: ListOf(StateVersion, "A page of versions, without their states."),
       example: VERSION_LIST_EXAMPLE,
-      run: ({ params, page }) => listVersions(deps, params.session_id, page),
+      run: ({ params, page, caller }) => listVersions(deps, caller.owner, params.session_id, page),
     }),
     sessions.get(`${session}/versions/{version}`, {
       summary: "Get a version of the state",
       response: StateVersion,
-      run: ({ params }) => getVersion(deps, params.session_id, params.version),
+      run: ({ params, caller }) => getVersion(deps, caller.owner, params.session_id, params.version),
     }),
   ];
 }

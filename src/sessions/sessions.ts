@@ -11,8 +11,9 @@ import { ApiError } from "../lib/errors.ts";
 import { bare, homeOf, homeOfUser, isId, withPrefix, type SessionId } from "../lib/ids.ts";
 import { jsonWith, mergeObjects, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import { hashKey } from "../storage/keys.ts";
+import { externalIdKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
+import { narrowed, ownedPostings, ownerOfNew, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
 import { posting, walkInSteps } from "../storage/walk.ts";
@@ -39,13 +40,15 @@ type IfExists = "error" | "return";
  * @returns an `Existing` where there is one of that external id and it is to be returned
  * @throws {ApiError} `already_exists` where there is one and it is not
  */
-export async function createSession(deps: Deps, caller: Caller, input: NewSession & { ifExists: IfExists }): Promise<AnswerJson> {
+export async function createSession(deps: Deps, caller: Caller, asked: NewSession & { ifExists: IfExists }): Promise<AnswerJson> {
+  const { userId = null } = ownerOfNew(caller.owner, { userId: asked.userId ?? undefined, agentId: asked.agentId });
+  const input = { ...asked, userId };
   // Most often it is there, and then nothing is to be committed.
-  const existing = deps.store.read((reader) => existingSession(reader, input));
+  const existing = deps.store.read((reader) => existingSession(reader, caller.owner, asked));
   if (existing !== undefined) return existing;
   deps.quotas?.refuseGrowth();
   return commitFor<AnswerJson>(deps, caller, homeOfUser(input.userId), (tx) => {
-    const other = existingSession(tx, input);
+    const other = existingSession(tx, caller.owner, asked);
     if (other !== undefined) return other;
     const { id, row, json } = addSession(tx, caller, input);
     const { agentId, userId, externalId } = row;
@@ -53,6 +56,7 @@ export async function createSession(deps: Deps, caller: Caller, input: NewSessio
       action: "session.created",
       sessionId: id,
       userId,
+      agentId,
       details: jsonWith({ agent_id: agentId, user_id: userId, external_id: externalId }, { initial_state: input.initialState }),
       record: json,
     });
@@ -60,9 +64,13 @@ export async function createSession(deps: Deps, caller: Caller, input: NewSessio
   });
 }
 
-/** The live session that has the external id of a new one. */
-function existingSession(reader: Reader, { externalId, userId, ifExists }: NewSession & { ifExists: IfExists }): Existing | undefined {
-  const session = externalId === undefined ? undefined : sessionOfExternalId(reader, externalId);
+/** The live session that the owner has by the external id of a new one. */
+function existingSession(
+  reader: Reader,
+  owner: Owner,
+  { externalId, userId, ifExists }: NewSession & { ifExists: IfExists },
+): Existing | undefined {
+  const session = externalId === undefined ? undefined : sessionOfExternalId(reader, owner, externalId);
   if (session === undefined) return undefined;
   const { id, key, row } = session;
   // A request that names a user gets no session of another one.
@@ -74,9 +82,9 @@ function existingSession(reader: Reader, { externalId, userId, ifExists }: NewSe
 }
 
 /** Sessions that have expired and are not removed yet are few, and have the name still. */
-function sessionOfExternalId(reader: Reader, externalId: string): LiveSession | undefined {
+function sessionOfExternalId(reader: Reader, owner: Owner, externalId: string): LiveSession | undefined {
   const { byExternalId } = sessions.index;
-  for (const key of walkInSteps(reader, byExternalId, [posting(byExternalId, hashKey(externalId))])) {
+  for (const key of walkInSteps(reader, byExternalId, [posting(byExternalId, externalIdKey(externalId, owner.userId, owner.agentId))])) {
     if (typeof key !== "string") continue;
     const row = reader.get(sessions, key);
     if (row !== undefined && isLive(reader, row)) return { id: withPrefix("sess", key), key, row };
@@ -107,9 +115,9 @@ function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId;
   return { id, row, json: sessionJson(id, row, input.initialState) };
 }
 
-export function getSession({ store }: Deps, id: string): JsonText {
+export function getSession({ store }: Deps, owner: Owner, id: string): JsonText {
   return store.read((reader) => {
-    const { id: sessionId, key, row } = liveSession(reader, id);
+    const { id: sessionId, key, row } = liveSession(reader, owner, id);
     // The row names the version of its state, so the answer is the same for as long as the row is.
     return reader.derived(sessions, key, row, () => sessionJson(sessionId, row, readState(reader, key, row.version)), textBytes);
   });
@@ -123,14 +131,19 @@ export interface SessionFilter extends CreatedFilter {
   forkedFrom?: string | undefined;
 }
 
-export async function listSessions({ store, listLooksMax }: Deps, filter: SessionFilter, page: Page<SessionId>): Promise<JsonText> {
+export async function listSessions(
+  { store, listLooksMax }: Deps,
+  owner: Owner,
+  filter: SessionFilter,
+  page: Page<SessionId>,
+): Promise<JsonText> {
   const { index } = sessions;
-  const { forkedFrom } = filter;
-  if (forkedFrom !== undefined && !isId("sess", forkedFrom)) return pageOf([], page.limit);
+  const { externalId, forkedFrom } = filter;
+  const narrow = narrowed(owner, filter);
+  if (narrow === undefined || (forkedFrom !== undefined && !isId("sess", forkedFrom))) return pageOf([], page.limit);
   const postings = [
-    ...(filter.agentId === undefined ? [] : [posting(index.byAgent, hashKey(filter.agentId))]),
-    ...(filter.userId === undefined ? [] : [posting(index.byUser, hashKey(filter.userId))]),
-    ...(filter.externalId === undefined ? [] : [posting(index.byExternalId, hashKey(filter.externalId))]),
+    ...ownedPostings(narrow, index),
+    ...(externalId === undefined ? [] : [posting(index.byExternalId, externalIdKey(externalId, narrow.userId, narrow.agentId))]),
     ...(forkedFrom === undefined ? [] : [posting(index.byForkedFrom, bare(forkedFrom))]),
   ];
   const listing = {
@@ -138,6 +151,7 @@ export async function listSessions({ store, listLooksMax }: Deps, filter: Sessio
     table: sessions,
     ahead: index.ahead,
     filter: postings,
+    owner,
     created: filter,
     looksMax: listLooksMax,
   } as const;
@@ -157,7 +171,7 @@ export function updateSession(
 ): Promise<JsonText> {
   return commitFor(deps, caller, homeOf(id), (tx) => {
     const { now } = tx;
-    const session = liveSession(tx, id);
+    const session = liveSession(tx, caller.owner, id);
     const metadata = changes.metadata === undefined ? session.row.metadata : mergeObjects(session.row.metadata, changes.metadata);
     const difference = diffObjects(session.row.metadata, metadata);
     const expiresAt = changes.ttlSeconds === undefined ? session.row.expiresAt : now + changes.ttlSeconds * 1000;
@@ -180,6 +194,7 @@ export function updateSession(
       action: "session.updated",
       sessionId: session.id,
       userId: row.userId,
+      agentId: row.agentId,
       details: toJson({ metadata_diff: difference, ttl_seconds: changes.ttlSeconds }),
       record: json,
     });
@@ -196,7 +211,7 @@ function isSmaller(row: SessionRow, before: SessionRow): boolean {
 export function forkSession(deps: Deps, caller: Caller, id: string, version: number | undefined): Promise<JsonText> {
   deps.quotas?.refuseGrowth();
   return commitFor(deps, caller, homeOf(id), (tx) => {
-    const source = liveSession(tx, id);
+    const source = liveSession(tx, caller.owner, id);
     const forkVersion = resolveVersion(tx, deps, source, version ?? source.row.version);
     const fork = addSession(tx, caller, {
       agentId: source.row.agentId,
@@ -210,6 +225,7 @@ export function forkSession(deps: Deps, caller: Caller, id: string, version: num
       action: "session.forked",
       sessionId: fork.id,
       userId: fork.row.userId,
+      agentId: fork.row.agentId,
       details: toJson({ source_session_id: source.id, source_session: source.id, fork_version: forkVersion }),
       record: fork.json,
     });
@@ -220,12 +236,13 @@ export function forkSession(deps: Deps, caller: Caller, id: string, version: num
 /** Removes a session with its states, turns and memories; what a commit cannot hold is gone for readers and removed later. */
 export function deleteSession(deps: Deps, caller: Caller, id: string, reason: string | undefined): Promise<JsonText> {
   return commitFor(deps, caller, homeOf(id), (tx) => {
-    const session = liveSession(tx, id);
+    const session = liveSession(tx, caller.owner, id);
     const { row } = session;
     record(tx, caller, {
       action: "session.deleted",
       sessionId: session.id,
       userId: row.userId,
+      agentId: row.agentId,
       details: toJson({
         session_id: session.id,
         reason: reason ?? null,

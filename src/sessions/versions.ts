@@ -13,6 +13,7 @@ import { invariant } from "../lib/invariant.ts";
 import { toIso } from "../lib/time.ts";
 import { fromBase62 } from "../lib/base62.ts";
 import { versionKey } from "../storage/keys.ts";
+import type { Owner } from "../storage/owner.ts";
 import { pageOf, rowsOf } from "../storage/page.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { sessions, states, versionHeads, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
@@ -75,7 +76,7 @@ export function updateState(deps: Deps, caller: Caller, id: string, update: Stat
   deps.quotas?.refuseGrowth();
   const body = toJson(update.state);
   return commitFor(deps, caller, homeOf(id), (tx) => {
-    const session = liveSession(tx, id);
+    const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, update.expectedVersion);
     const difference = diffObjects(currentState(tx, session), update.state);
     return changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning));
@@ -90,7 +91,7 @@ export function updateState(deps: Deps, caller: Caller, id: string, update: Stat
  */
 export function patchState(deps: Deps, caller: Caller, id: string, update: StateUpdate): Promise<JsonText> {
   return commitFor(deps, caller, homeOf(id), (tx) => {
-    const session = liveSession(tx, id);
+    const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, update.expectedVersion);
     const before = currentState(tx, session);
     const state = mergeObjects(before, update.state);
@@ -101,7 +102,7 @@ export function patchState(deps: Deps, caller: Caller, id: string, update: State
       if (deps.quotas !== undefined) refuseLargeState(body, toJson(before), deps.quotas.stateBytesMax);
       changeState(tx, deps, caller, session, updatedVersion(body, difference, update.reasoning));
     }
-    return stateJson(tx, liveSession(tx, id));
+    return stateJson(tx, liveSession(tx, caller.owner, id));
   });
 }
 
@@ -128,8 +129,8 @@ function updatedVersion(body: JsonText, difference: Diff, reasoning: string | un
   };
 }
 
-export function getState({ store }: Deps, id: string): JsonText {
-  return store.read((reader) => stateJson(reader, liveSession(reader, id)));
+export function getState({ store }: Deps, owner: Owner, id: string): JsonText {
+  return store.read((reader) => stateJson(reader, liveSession(reader, owner, id)));
 }
 
 /** The current state by itself. */
@@ -153,7 +154,7 @@ export interface Rollback {
 export function rollbackSession(deps: Deps, caller: Caller, id: string, rollback: Rollback): Promise<JsonText> {
   deps.quotas?.refuseGrowth();
   return commitFor(deps, caller, homeOf(id), (tx) => {
-    const session = liveSession(tx, id);
+    const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, rollback.expectedVersion);
     const version = resolveVersion(tx, deps, session, rollback.version);
     return changeState(tx, deps, caller, session, {
@@ -187,7 +188,7 @@ function changeState(tx: Tx, { quotas }: Deps, caller: Caller, { id, key, row: b
     body: added.body,
   });
   const json = sessionJson(id, row, added.body);
-  record(tx, caller, { sessionId: id, userId: row.userId, record: json, ...added.trace(row.version) });
+  record(tx, caller, { sessionId: id, userId: row.userId, agentId: row.agentId, record: json, ...added.trace(row.version) });
   return json;
 }
 
@@ -200,9 +201,14 @@ function refuseOtherVersion({ id, row }: LiveSession, expected: number | undefin
 }
 
 /** Newest first; a version's number is its cursor. */
-export function listVersions({ store }: Deps, id: string, page: { limit: number; startingAfter?: number | undefined }): JsonText {
+export function listVersions(
+  { store }: Deps,
+  owner: Owner,
+  id: string,
+  page: { limit: number; startingAfter?: number | undefined },
+): JsonText {
   return store.read((reader) => {
-    const session = liveSession(reader, id);
+    const session = liveSession(reader, owner, id);
     const to = versionKey(session.key, Math.min(page.startingAfter ?? session.row.version + 1, session.row.version + 1));
     const rows = rowsOf(reader, versions, { from: session.key, to, descending: true }, page.limit + 1);
     return pageOf(
@@ -215,9 +221,9 @@ export function listVersions({ store }: Deps, id: string, page: { limit: number;
   });
 }
 
-export function getVersion({ store, quotas }: Deps, id: string, version: string): JsonText {
+export function getVersion({ store, quotas }: Deps, owner: Owner, id: string, version: string): JsonText {
   return store.read((reader) => {
-    const session = liveSession(reader, id);
+    const session = liveSession(reader, owner, id);
     const number = /^(0|[1-9]\d{0,11})$/.test(version) ? Number(version) : undefined;
     const row = number === undefined ? undefined : reader.get(versions, versionKey(session.key, number));
     if (number === undefined || row === undefined) throw noVersion(session, version.slice(0, 20), number, quotas);

@@ -4,6 +4,7 @@
  * @module
  */
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
+import { refuseBound } from "../storage/owner.ts";
 import { Stats, STATS_QUERY } from "./schema.ts";
 import { getStats, type StatsDeps } from "./stats.ts";
 
@@ -13,10 +14,14 @@ export function statsEndpoints(deps: StatsDeps): Endpoint[] {
   return [
     stats.get("/v1/stats", {
       summary: "Get the statistics",
-      description: "Counts of what is stored, and on request what the server has seen in the last hour or day.",
+      description:
+        "Counts of what is stored, and on request what the server has seen in the last hour or day. Not for a key that is bound to a user or an agent.",
       query: STATS_QUERY,
       response: Stats,
-      run: ({ query }) => getStats(deps, query.history),
+      run: ({ query, caller }) => {
+        refuseBound(caller.owner);
+        return getStats(deps, query.history);
+      },
     }),
   ];
 }

@@ -24,6 +24,11 @@ export const hashKey = memoize((text: string) =>
   new Bun.CryptoHasher("sha256").update(JSON.stringify(text)).digest().subarray(0, HASH_BYTES).toString("base64url"),
 );
 
+/** What the sessions that an owner knows by a name begin with; those of another owner may have the same name. */
+export function externalIdKey(externalId: string, userId: string | undefined, agentId: string | undefined): string {
+  return hashKey(JSON.stringify([externalId, userId ?? null, agentId ?? null]));
+}
+
 /** Width 7 holds 3.5 × 10^12: milliseconds until 2081, and more versions than any session will have. */
 export const NUMBER_KEY_LENGTH = 7;
 

@@ -6,9 +6,10 @@
  *
  * @module
  */
-import { bare, firstBareIdAt, withPrefix, type BareId, type Id, type IdPrefix } from "../lib/ids.ts";
+import { bare, firstBareIdAt, HOME_WIDTH, withPrefix, type BareId, type Id, type IdPrefix } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Reader } from "./access.ts";
+import { isBound, type Owner } from "./owner.ts";
 import { pageOfSteps, type Found, type Page } from "./page.ts";
 import type { AnyTable } from "./tables.ts";
 import { posting, walkInSteps, type Filter, type Pause } from "./walk.ts";
@@ -31,6 +32,8 @@ export interface Listing<Prefix extends IdPrefix> {
   /** The index of those whose ids are later than their times. */
   readonly ahead: AnyTable;
   readonly filter: Filter;
+  /** Who asks: a bound key is not given the id of a record that it does not see. */
+  readonly owner: Owner;
   readonly created: CreatedFilter;
   /** How much one page may look at; the usual limit unless a test has its own. */
   readonly looksMax?: number | undefined;
@@ -52,17 +55,22 @@ export function listRecords<Prefix extends IdPrefix>(
   { limit, startingAfter }: Page<Id<Prefix>>,
   item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
 ): Promise<JsonText> {
-  const { prefix, looksMax } = listing;
+  const { prefix, owner, looksMax } = listing;
   const cursor = startingAfter === undefined ? undefined : bare(startingAfter);
   function* found(): Generator<Found, void, undefined> {
     for (const key of read((reader) => walkCreated(reader, listing, cursor))) {
       const { passed, looks } = typeof key === "string" ? { passed: key, looks: LOOKS_PER_HIDDEN_ROW } : key;
       const id = withPrefix(prefix, passed);
       const json = typeof key === "string" ? read((reader) => item(reader, key, id)) : undefined;
-      yield json === undefined ? { passed: id, looks } : { id, json };
+      yield json === undefined ? { passed: isBound(owner) ? withPrefix(prefix, withoutHome(passed)) : id, looks } : { id, json };
     }
   }
   return pageOfSteps(found(), limit, looksMax);
+}
+
+/** A cursor in the place of an id that may be somebody else's: no two ids differ in their homes alone. */
+function withoutHome(id: BareId): BareId {
+  return id.slice(0, -HOME_WIDTH) + "z".repeat(HOME_WIDTH);
 }
 
 /**

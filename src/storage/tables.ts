@@ -7,7 +7,7 @@
  * sessions             session                      SessionRow
  *   byAgent            #agent session
  *   byUser             #user session
- *   byExternalId       #external session            if it has an external id
+ *   byExternalId       #(external, owner) session   for each owner of whom it is, if it has an external id
  *   byForkedFrom       session session              of a fork: the session it was forked from, and its own
  *   byExpiry           ms session
  *   ahead              session                      if its id is later than its time
@@ -16,6 +16,7 @@
  * memories             memory                       MemoryRow
  *   bySession          session memory
  *   byUser             #user memory
+ *   byAgent            #agent memory
  *   byType             #type memory
  *   byTag              #tag memory
  *   ahead              memory                       if its id is later than its time
@@ -25,6 +26,7 @@
  * traces               action trace                 TraceRow; one character for each action
  *   bySession          session trace action
  *   byUser             #user trace action
+ *   byAgent            #agent trace action
  *   ahead              trace action                 if its id is later than its time
  * outbox               event                        OutboxRow: what is not yet handed to the webhooks that want it
  * webhooks             webhook                      WebhookRow: who wants which events
@@ -53,7 +55,7 @@ import { SCOPES } from "../lib/scopes.ts";
 import { bare, bareIdTime, BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { memoize } from "../lib/memoize.ts";
-import { hashKey, NUMBER_KEY_LENGTH, numberKey } from "./keys.ts";
+import { externalIdKey, hashKey, NUMBER_KEY_LENGTH, numberKey } from "./keys.ts";
 import {
   AnyObject,
   BareIdText,
@@ -233,7 +235,11 @@ export type SessionRow = Static<typeof SessionRow>;
 export const sessions = table("sessions", ID, SessionRow, json<SessionRow>(), {
   byAgent: (session, row) => hashKey(row.agentId) + session,
   byUser: (session, row) => (row.userId === null ? undefined : hashKey(row.userId) + session),
-  byExternalId: (session, row) => (row.externalId === undefined ? undefined : hashKey(row.externalId) + session),
+  byExternalId: (session, { externalId, userId, agentId }) => {
+    if (externalId === undefined) return undefined;
+    const users = userId === null ? [undefined] : [undefined, userId];
+    return users.flatMap((user) => [undefined, agentId].map((agent) => externalIdKey(externalId, user, agent) + session));
+  },
   byForkedFrom: (session, { forkedFrom }) => (forkedFrom === undefined ? undefined : bare(forkedFrom.sessionId) + session),
   byExpiry: (session, row) => numberKey(row.expiresAt) + session,
   ahead: (session, row) => ahead(session, row.createdAt),
@@ -281,7 +287,9 @@ export const turns = table(
 
 const MemoryRow = Type.Object({
   sessionId: IdText("sess"),
+  /** Those of its session. */
   userId: OrNull(Text),
+  agentId: Text,
   content: Text,
   type: Text,
   tags: Type.Array(Text),
@@ -296,6 +304,7 @@ export type MemoryRow = Static<typeof MemoryRow>;
 export const memories = table("memories", ID, MemoryRow, json<MemoryRow>(), {
   bySession: (memory, row) => bare(row.sessionId) + memory,
   byUser: (memory, row) => (row.userId === null ? undefined : hashKey(row.userId) + memory),
+  byAgent: (memory, row) => hashKey(row.agentId) + memory,
   byType: (memory, row) => hashKey(row.type) + memory,
   byTag: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory),
   ahead: (memory, row) => ahead(memory, row.createdAt),
@@ -313,6 +322,7 @@ const TraceRow = Type.Object({
   /** Left out for a change that concerns no session; only keys with the scope `admin` see it. */
   sessionId: Type.Optional(IdText("sess")),
   userId: Type.Optional(Text),
+  agentId: Type.Optional(Text),
   /** The request that asked for the change, and how long it had taken by then; left out for a timer. */
   requestId: Type.Optional(Text),
   latencyMs: Type.Optional(Finite),
@@ -326,6 +336,7 @@ const traceEntry = (key: string): string => key.slice(1) + key.slice(0, 1);
 export const traces = table("traces", /^[0-9A-Za-z]{13}$/, TraceRow, withBody<TraceRow>(), {
   bySession: { of: (key, row) => (row.sessionId === undefined ? undefined : bare(row.sessionId) + traceEntry(key)), record: traceOf },
   byUser: { of: (key, row) => (row.userId === undefined ? undefined : hashKey(row.userId) + traceEntry(key)), record: traceOf },
+  byAgent: { of: (key, row) => (row.agentId === undefined ? undefined : hashKey(row.agentId) + traceEntry(key)), record: traceOf },
   ahead: { of: (key, row) => (row.at === undefined ? undefined : traceEntry(key)), record: traceOf },
 });
 
@@ -448,6 +459,9 @@ const ApiKeyRow = Type.Object({
   prefix: Text,
   scopes: Type.Array(OneOf(SCOPES)),
   tier: OneOf(["free", "pro", "enterprise"]),
+  /** Set for a key that sees and changes nothing but records of this user or this agent. */
+  userId: Type.Optional(Text),
+  agentId: Type.Optional(Text),
   perMinute: Positive,
   burst: Positive,
   createdAt: Whole,

@@ -21,7 +21,7 @@ export function timelineEndpoints(deps: Deps): Endpoint[] {
       filter: TIMELINE_FILTER,
       cursor: Cursor("entry"),
       response: ListOf(TimelineEntry, "A page of the timeline."),
-      run: ({ params, filter, page }) => getTimeline(deps, params.session_id, { ...page, ...filter }),
+      run: ({ params, filter, page, caller }) => getTimeline(deps, caller.owner, params.session_id, { ...page, ...filter }),
     }),
   ];
 }

@@ -16,6 +16,7 @@ import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
 import type { Reader } from "../storage/access.ts";
 import { AFTER_ALL, turnKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
+import type { Owner } from "../storage/owner.ts";
 import { behind, pageOfSteps, type Found, type Page } from "../storage/page.ts";
 import { memories, sessions, turns, type AnyTable } from "../storage/tables.ts";
 import type { Deps } from "../traces/record.ts";
@@ -51,11 +52,12 @@ const CHARACTERS_PER_LOOK = 200;
 /** @throws {ApiError} `session_not_found` */
 export function getTimeline(
   { store, listLooksMax }: Deps,
+  owner: Owner,
   id: string,
   { kinds = TIMELINE_KINDS, order, limit, startingAfter }: TimelinePage,
 ): Promise<JsonText> {
   const inSession = <Result>(work: (reader: Reader, session: LiveSession) => Result) =>
-    store.read((reader) => work(reader, liveSession(reader, id)));
+    store.read((reader) => work(reader, liveSession(reader, owner, id)));
   const descending = order === "desc";
   function* found(): Generator<Found, void, undefined> {
     let after = startingAfter === undefined ? undefined : bare(startingAfter);

@@ -14,6 +14,7 @@ import { toJson, type JsonText } from "../lib/json.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
+import { EVERYBODY, type Owner } from "../storage/owner.ts";
 import type { Store } from "../storage/store.ts";
 import { outbox, traces, webhooks, type TraceRow, type WebhookRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
@@ -46,6 +47,8 @@ export interface Caller {
   /** First 8 characters of the API key, or `system` for a timer. */
   readonly actor: string;
   readonly keyId: KeyId | null;
+  /** Whose records it sees and changes. */
+  readonly owner: Owner;
   /** How long the traces of this caller are kept. */
   readonly retentionDays: number;
   readonly requestId: string | null;
@@ -62,7 +65,9 @@ export interface TraceEntry {
   action: TraceAction;
   /** null for a change that concerns no session: then only a key with the scope `admin` reads the trace. */
   sessionId: SessionId | null;
+  /** Those of the session; null where there is none. */
   userId: string | null;
+  agentId: string | null;
   details: JsonText;
   /** The affected record, for the event that carries it. */
   record?: JsonText;
@@ -75,6 +80,7 @@ export function systemCaller(retentionDays: () => number): Caller {
   return {
     actor: "system",
     keyId: null,
+    owner: EVERYBODY,
     get retentionDays() {
       return retentionDays();
     },
@@ -116,7 +122,7 @@ async function commitOnce<Answer extends AnswerJson>(
 
 /** Writes the trace of a change, and the events that follow from it for the webhooks that want them. */
 export function record(tx: Tx, caller: Caller, entry: TraceEntry): void {
-  const { action, sessionId, userId } = entry;
+  const { action, sessionId, userId, agentId } = entry;
   const home = sessionId === null ? undefined : homeOf(sessionId);
   const id = tx.bareId(home);
   const key = actionCode(action) + id;
@@ -127,6 +133,7 @@ export function record(tx: Tx, caller: Caller, entry: TraceEntry): void {
     actor: caller.actor,
     ...(sessionId === null ? {} : { sessionId }),
     ...(userId === null ? {} : { userId }),
+    ...(agentId === null ? {} : { agentId }),
     ...(startedAt === null || requestId === null ? {} : { requestId, latencyMs: Math.round((tx.elapsed - startedAt) * 100) / 100 }),
     body: entry.details,
   };
@@ -168,5 +175,5 @@ export function enabledWebhooks(reader: Reader): { key: BareId; row: WebhookRow 
 
 /** Writes the trace of a change of keys, settings or webhooks. `details` must hold no secret. */
 export function recordAdmin(tx: Tx, caller: Caller, action: AdminAction, details: Record<string, unknown>): void {
-  record(tx, caller, { action, sessionId: null, userId: null, details: toJson(details) });
+  record(tx, caller, { action, sessionId: null, userId: null, agentId: null, details: toJson(details) });
 }

@@ -31,6 +31,6 @@ export function traceEndpoints(deps: Deps): Endpoint[] {
   ];
 }
 
-function readerOf({ scopes }: ApiCaller): TraceReader {
-  return { isAdmin: scopes.includes("admin") };
+function readerOf({ scopes, owner }: ApiCaller): TraceReader {
+  return { isAdmin: scopes.includes("admin"), owner };
 }

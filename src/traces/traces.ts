@@ -8,8 +8,9 @@ import { bare, bareIdTime, isId, withPrefix, type BareId, type TraceId } from ".
 import { jsonWith, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader } from "../storage/access.ts";
-import { hashKey } from "../storage/keys.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
+import { isBound, mayBeOwned, narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { traces, type TraceRow } from "../storage/tables.ts";
 import { posting, type Posting } from "../storage/walk.ts";
@@ -25,6 +26,7 @@ export interface TraceFilter extends CreatedFilter {
 /** Who reads: what is for admin keys only is not there for anybody else. */
 export interface TraceReader {
   readonly isAdmin: boolean;
+  readonly owner: Owner;
 }
 
 interface FoundTrace {
@@ -34,17 +36,20 @@ interface FoundTrace {
 
 export async function listTraces(
   { store, listLooksMax }: Deps,
-  { isAdmin }: TraceReader,
+  { isAdmin, owner }: TraceReader,
   filter: TraceFilter,
   page: Page<TraceId>,
 ): Promise<JsonText> {
   const { sessionId, userId, action } = filter;
-  if (sessionId !== undefined && !isId("sess", sessionId)) return pageOf([], page.limit);
+  const narrow = narrowed(owner, { userId });
+  if (narrow === undefined || (sessionId !== undefined && !isId("sess", sessionId))) return pageOf([], page.limit);
+  const isOthers = sessionId !== undefined && isBound(owner) && !store.read((reader) => isOfOwner(reader, owner, bare(sessionId)));
+  if (isOthers) return pageOf([], page.limit);
   if (!isAdmin && action !== undefined && isAdminAction(action)) return pageOf([], page.limit);
   const actions = action === undefined ? TRACE_ACTIONS.filter((one) => isAdmin || !isAdminAction(one)) : [action];
   const of: Posting[] = [
     ...(sessionId === undefined ? [] : [posting(traces.index.bySession, bare(sessionId))]),
-    ...(userId === undefined ? [] : [posting(traces.index.byUser, hashKey(userId))]),
+    ...ownedPostings(narrow, traces.index),
   ];
   // What is for admin keys alone is not even looked at: a page that ended there would show in its last_id that it exists.
   const postings = of.length > 0 && action === undefined ? of : [...of, posting(traces, ...actions.map(actionCode))];
@@ -53,6 +58,7 @@ export async function listTraces(
     table: traces,
     ahead: traces.index.ahead,
     filter: postings,
+    owner,
     created: filter,
     looksMax: listLooksMax,
   } as const;
@@ -62,14 +68,22 @@ export async function listTraces(
   });
 }
 
+/** Whether a session's traces, which can outlive it, are the owner's: all of them are of one user and one agent. */
+function isOfOwner(reader: Reader, owner: Owner, session: BareId): boolean {
+  const { bySession } = traces.index;
+  // More than one, as what an administrator did may be among them, and that is nobody's.
+  const entries = reader.keys(bySession, { from: session, to: session + AFTER_ALL, limit: 8 });
+  return entries.some((entry) => mayBeOwned(reader, owner, traces.index, entry.slice(session.length)));
+}
+
 /** A trace without `at` has the time of its id, which the walk has checked. */
 function isBetween({ at }: TraceRow, filter: TraceFilter): boolean {
   return at === undefined || isCreatedWithin(at, filter);
 }
 
-export function getTrace({ store }: Deps, { isAdmin }: TraceReader, id: string): JsonText {
+export function getTrace({ store }: Deps, { isAdmin, owner }: TraceReader, id: string): JsonText {
   return store.read((reader) => {
-    const found = isId("trace", id) ? findTrace(reader, bare(id), TRACE_ACTIONS) : undefined;
+    const found = isId("trace", id) ? findTrace(reader, bare(id), actionsOf(reader, owner, bare(id))) : undefined;
     if (found === undefined || !isVisible(reader, found, isAdmin)) {
       throw new ApiError(
         "trace_not_found",
@@ -79,6 +93,13 @@ export function getTrace({ store }: Deps, { isAdmin }: TraceReader, id: string):
     }
     return traceJson(found);
   });
+}
+
+/** The actions under which a trace may be stored: for a bound key the one that its entry names, if the trace is its owner's. */
+function actionsOf(reader: Reader, owner: Owner, id: BareId): readonly TraceAction[] {
+  return isBound(owner)
+    ? TRACE_ACTIONS.filter((action) => mayBeOwned(reader, owner, traces.index, id + actionCode(action)))
+    : TRACE_ACTIONS;
 }
 
 /** A trace is stored under its action; there are few of these. */

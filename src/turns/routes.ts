@@ -32,12 +32,12 @@ export function turnEndpoints(deps: Deps): Endpoint[] {
       filter: TURN_ORDER,
       cursor: Cursor("turn"),
       response: ListOf(Turn, "A page of turns."),
-      run: ({ params, filter, page }) => listTurns(deps, params.session_id, { ...page, ...filter }),
+      run: ({ params, filter, page, caller }) => listTurns(deps, caller.owner, params.session_id, { ...page, ...filter }),
     }),
     turns.get(`${path}/{turn_id}`, {
       summary: "Get a turn",
       response: Turn,
-      run: ({ params }) => getTurn(deps, params.session_id, params.turn_id),
+      run: ({ params, caller }) => getTurn(deps, caller.owner, params.session_id, params.turn_id),
     }),
   ];
 }

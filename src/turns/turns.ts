@@ -8,6 +8,7 @@ import { bare, homeOf, isId, withPrefix, type TurnId } from "../lib/ids.ts";
 import { jsonMembers, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { AFTER_ALL, turnKey } from "../storage/keys.ts";
+import type { Owner } from "../storage/owner.ts";
 import { behind, pageOf, rowsOf, type Page } from "../storage/page.ts";
 import { sessions, turns, type SessionRow, type TurnRow } from "../storage/tables.ts";
 import { laterOf, liveSession } from "../sessions/live-session.ts";
@@ -32,7 +33,7 @@ export function addTurn(deps: Deps, caller: Caller, sessionId: string, turn: New
   });
   const more = jsonMembers({ reasoning, metadata, state_before: stateBefore, state_after: stateAfter });
   return commitFor(deps, caller, homeOf(sessionId), (tx) => {
-    const session = liveSession(tx, sessionId);
+    const session = liveSession(tx, caller.owner, sessionId);
     const id = tx.id("turn");
     const row: SessionRow = { ...session.row, turnCount: session.row.turnCount + 1, updatedAt: laterOf(session.row, tx.now) };
     const stored: TurnRow = {
@@ -46,6 +47,7 @@ export function addTurn(deps: Deps, caller: Caller, sessionId: string, turn: New
       action: "turn.added",
       sessionId: session.id,
       userId: row.userId,
+      agentId: row.agentId,
       details: toJson({ turn_number: row.turnCount, input_type: input.type, output_type: output.type, reasoning }),
       record: json,
       isError: output.type === "error",
@@ -58,9 +60,9 @@ export function turnJson({ shown, rest }: TurnRow): JsonText {
   return `{"object":"turn",${shown},${rest}}` as JsonText;
 }
 
-export function getTurn({ store }: Deps, sessionId: string, turnId: string): JsonText {
+export function getTurn({ store }: Deps, owner: Owner, sessionId: string, turnId: string): JsonText {
   return store.read((reader) => {
-    const session = liveSession(reader, sessionId);
+    const session = liveSession(reader, owner, sessionId);
     const row = isId("turn", turnId) ? reader.get(turns, turnKey(session.key, bare(turnId))) : undefined;
     if (row === undefined)
       throw new ApiError("turn_not_found", `Session ${session.id} has no turn ${turnId.slice(0, 64)}.`, { param: "turn_id" });
@@ -68,9 +70,9 @@ export function getTurn({ store }: Deps, sessionId: string, turnId: string): Jso
   });
 }
 
-export function listTurns({ store }: Deps, sessionId: string, page: Page<TurnId> & { order: "asc" | "desc" }): JsonText {
+export function listTurns({ store }: Deps, owner: Owner, sessionId: string, page: Page<TurnId> & { order: "asc" | "desc" }): JsonText {
   return store.read((reader) => {
-    const session = liveSession(reader, sessionId);
+    const session = liveSession(reader, owner, sessionId);
     const cursor = page.startingAfter === undefined ? undefined : turnKey(session.key, bare(page.startingAfter));
     const descending = page.order === "desc";
     const span = {

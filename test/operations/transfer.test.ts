@@ -137,7 +137,7 @@ const HEADER = '{"cairn_export":1,"cairn":"0.1.0","schema":1}';
 const SESSION =
   '{"table":"sessions","key":"0VQk3aB4x1Zq","row":{"agentId":"a","userId":null,"createdAt":1,"updatedAt":1,"metadata":{},"memoryCount":0,"turnCount":0,"ttlSeconds":1,"expiresAt":1,"version":0}}';
 const MEMORY = (row: string, more = "") =>
-  `{"table":"memories","key":"0VQk3aB4x1Zq","row":{"sessionId":"sess_0VQk3aB4x1Zq","userId":null,"content":"c","type":"t","tags":[],"metadata":{},"createdAt":1,"embed":true${row}}${more}}`;
+  `{"table":"memories","key":"0VQk3aB4x1Zq","row":{"sessionId":"sess_0VQk3aB4x1Zq","userId":null,"agentId":"a","content":"c","type":"t","tags":[],"metadata":{},"createdAt":1,"embed":true${row}}${more}}`;
 const base64 = (value: number) => Buffer.from(new Float32Array(1536).fill(value).buffer).toString("base64");
 const VECTOR = `,"vector":"${base64(0)}","terms":""`;
 const EMBEDDED = ',"embedding":{"id":"emb_0VQk3aB4x1Zq","generation":1}';
@@ -231,6 +231,18 @@ const RECORDS: Refused[] = [
     SESSION.replace('"memoryCount":0', '"memoryCount":1'),
     VERSION("0000000"),
     MEMORY("").replace('"userId":null', '"userId":"b"'),
+  ],
+  [
+    "a memory of another agent than its session's",
+    "Line 4 cannot be imported: memories: of another agent than their session",
+    SESSION.replace('"memoryCount":0', '"memoryCount":1'),
+    VERSION("0000000"),
+    MEMORY("").replace('"agentId":"a"', '"agentId":"b"'),
+  ],
+  [
+    "an admin key that is bound",
+    "Line 2 cannot be imported: a key with the scope admin is bound",
+    API_KEY("a").replace('"tier"', '"userId":"ada","tier"'),
   ],
   ["a delivery of nothing", "Line 3 cannot be imported: deliveries: what was to be delivered", WEBHOOK, DELIVERY],
   ["an id twice", "Line 3 cannot be imported: another row of api_keys says the same id", API_KEY("a"), API_KEY("b")],

@@ -96,6 +96,8 @@ const MISUSED: Record<string, RegExp> = {
   "keys create --rate-limit 0/5": /--rate-limit must be .* got 0\/5/,
   "keys create --rate-limit 6/5 --tier pro": /--rate-limit is for keys of the tier enterprise; got pro/,
   [`keys create --name ${"x".repeat(257)}`]: /--name must be at most 256 characters; got 257/,
+  "keys create --user ada --scopes admin": /--user is for keys without the scope admin.*/,
+  [`keys create --agent ${"x".repeat(257)}`]: /--agent must be 1 to 256 characters; got 257/,
   "keys roll": /cairn keys roll needs the id of a key .*/,
   "keys roll key_0VQk3aB4x1Zq --overlap 8d": /--overlap must be a time .*8d/,
   "keys revoke": /cairn keys revoke needs the id of a key .*/,
@@ -202,7 +204,9 @@ test("a key made beside a running server works at once, is listed without its se
 test("a key made with an end and limits of its own has them, is listed with them, and is refused after its end", async () => {
   await using server = await startProcess();
   const keys = (...args: string[]) => server.command("keys", ...args);
-  server.key = (await keys("create", "--expires", "90d", "--rate-limit", "600/1200", "--name", "limited")).stdout.trim();
+  server.key = (
+    await keys("create", "--expires", "90d", "--rate-limit", "600/1200", "--name", "limited", "--user", "ada", "--agent", "bot")
+  ).stdout.trim();
   const { status, headers } = await server.get("/v1/sessions");
   expect([status, headers.get("x-ratelimit-limit")]).toEqual([200, "600"]);
   const listed = (await keys("list")).stdout.split("\n").find((line) => line.endsWith("limited"));

@@ -93,6 +93,7 @@ beforeAll(async () => {
         tx.add(memories, key, {
           sessionId: sessionIds[(first + i) % USERS] as SessionId,
           userId: userOf(first + i),
+          agentId: "agent",
           content,
           type: "fact",
           tags: ["delivery"],

@@ -13,7 +13,7 @@ import type { Cairn } from "./cairn.ts";
 /** One memory for each content, in one commit, as adding it to the session would make it; the session does not count them. */
 export async function fillMemories(
   cairn: Cairn,
-  session: { id: string; user_id: string | null },
+  session: { id: string; agent_id: string; user_id: string | null },
   contents: readonly string[],
 ): Promise<MemoryId[]> {
   const { store } = cairn.service;
@@ -26,6 +26,7 @@ export async function fillMemories(
       tx.add(memories, memory, {
         sessionId: session.id as SessionId,
         userId: session.user_id,
+        agentId: session.agent_id,
         content,
         type: "general",
         tags: [],

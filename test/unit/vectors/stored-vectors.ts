@@ -32,7 +32,17 @@ export interface Traits {
 }
 
 function rowOf({ user = "user", type = "general", tags = [] }: Traits): MemoryRow {
-  return { sessionId: "sess_000000000000", userId: user, content: "", type, tags, metadata: {}, createdAt: 0, embed: false };
+  return {
+    sessionId: "sess_000000000000",
+    userId: user,
+    agentId: "agent",
+    content: "",
+    type,
+    tags,
+    metadata: {},
+    createdAt: 0,
+    embed: false,
+  };
 }
 
 export class StoredVectors implements AsyncDisposable {
