@@ -10,13 +10,13 @@ const root = dirname(dirname(import.meta.dir));
 let built: Promise<string> | undefined;
 
 /**
- * Builds `dist/cairn` unless it is current, and gives its path.
+ * Builds `dist/cairn` unless it is current, and gives its path; or that in CAIRN_TEST_EXECUTABLE, which is to be tested as it is.
  *
  * `scripts/test` has built it already, so only a run of single tests waits for it: some seconds, and half a minute when
  * the native add-ons were never built.
  */
 export function buildBinary(): Promise<string> {
-  built ??= build();
+  built ??= Promise.resolve(process.env["CAIRN_TEST_EXECUTABLE"] ?? build());
   return built;
 }
 
