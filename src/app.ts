@@ -14,6 +14,7 @@ import { Elysia } from "elysia";
 import { ApiError } from "./lib/errors.ts";
 import { toJson } from "./lib/json.ts";
 import { hasScope } from "./lib/scopes.ts";
+import { statebaseEndpoints } from "./compat/statebase.ts";
 import { contextEndpoints } from "./context/routes.ts";
 import { docsPages } from "./http/docs.ts";
 import { preflightHeaders, refuseForeignOrigin } from "./http/cors.ts";
@@ -73,6 +74,7 @@ export function endpointsOf(deps: MemoryDeps & SettingsDeps & WebhookDeps & KeyD
     ...webhookEndpoints(deps),
     ...settingsEndpoints(deps),
     ...statsEndpoints(deps),
+    ...statebaseEndpoints(deps),
   ];
 }
 

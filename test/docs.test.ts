@@ -101,6 +101,8 @@ test("every operation has a name of its own, which generated clients can rely on
     Webhooks: "createWebhook listWebhooks getWebhook updateWebhook deleteWebhook rotateSecret testWebhook listDeliveries retryDelivery",
     Settings: "getSettings changeSettings",
     Stats: "getStatistics",
+    "StateBase SDKs":
+      "rollBackStatebaseState addStatebaseMemory findStatebaseMemories getStatebaseMemory updateStatebaseMemory deleteStatebaseMemory",
     Health: "getHealth getReadiness getLiveness",
   });
 });

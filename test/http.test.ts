@@ -50,6 +50,15 @@ const ANSWERS: { status: number; code?: string; param?: string; ask: (cairn: Cai
   },
   {
     status: 409,
+    code: "already_exists",
+    param: "external_id",
+    ask: async (cairn) => {
+      await cairn.createSession({ external_id: "thread-1" });
+      return cairn.post("/v1/sessions", { agent_id: "agent", external_id: "thread-1" });
+    },
+  },
+  {
+    status: 409,
     code: "version_conflict",
     param: "expected_version",
     ask: (cairn, id) => cairn.post(`/v1/sessions/${id}/state`, { state: {}, expected_version: 1 }),

@@ -53,6 +53,14 @@ const LIMITED: Record<string, string> = {
   "NewSession.metadata": "default {}",
   "NewSession.ttl_seconds": "1 to 2592000, default 86400",
   "NewSession.user_id": "1 to 256",
+  "NewStateBaseMemory.content": "1 or more",
+  "NewStateBaseMemory.embed": "default true",
+  "NewStateBaseMemory.metadata": "default {}",
+  "NewStateBaseMemory.session_id": "1 or more",
+  "NewStateBaseMemory.tags": "0 to 64, default []",
+  "NewStateBaseMemory.tags[]": "1 to 128",
+  "NewStateBaseMemory.type": '1 to 64, default "general"',
+  "NewStateBaseMemory.user_id": "1 to 256",
   "NewTurn.input.type": "text or audio or image or tool_call",
   "NewTurn.metadata": "default {}",
   "NewTurn.output.type": "text or audio or image or tool_result or error or tool_response",
@@ -80,6 +88,7 @@ const LIMITED: Record<string, string> = {
   "SettingsChanges.webhooks.retry_schedule": "0 to 256",
   "SettingsChanges.webhooks.timeout": "0 to 256",
   "SignIn.name": "1 to 256",
+  "StateRollback.reason": "0 to 10000",
   "WebhookChanges.description": "0 to 256",
   "WebhookChanges.events": "1 or more",
   "WebhookChanges.url": "1 to 2048",
@@ -281,6 +290,7 @@ const CURSORS: Record<string, string> = {
   sessions: "sess",
   turns: "turn",
   memory: "mem",
+  memories: "mem",
   traces: "trace",
   api_keys: "key",
   webhooks: "whk",
@@ -316,6 +326,7 @@ function textsFor(template: string, { name, schema }: DocumentedRequest["query"]
       ? { wrong: NO_INTEGERS.slice(0, -1), right: ["0", "999999999999999"] }
       : { wrong: NO_CURSORS(prefix), right: [unknownId(prefix)] };
   }
+  if (name === "types") return { wrong: ["", ",%20,", "a".repeat(65), Array(65).fill("a").join()], right: ["fact,event", "fact,,event"] };
   if (name === "tags") return { wrong: NO_TAGS, right: ["a,b", "a,,b"] };
   if (schema.format === "date-time") return { wrong: NO_TIMES, right: ["2026-05-07T08:00:00Z", "2026-05-07T08:00:00.123456%2B02:00"] };
   if (schema.enum !== undefined) return { wrong: ["", "nonsense", schema.enum[0]?.toUpperCase() ?? ""], right: schema.enum as string[] };

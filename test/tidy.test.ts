@@ -35,7 +35,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
   {
     what: "TypeBox",
     pattern: /from "@sinclair\/typebox/,
-    allowed: /^src\/(app\.ts|http\/|mcp\/|storage\/(tables|row-types)\.ts|[\w-]+\/(routes|schema)\.ts)/,
+    allowed: /^src\/(app\.ts|http\/|(mcp|compat)\/|storage\/(tables|row-types)\.ts|[\w-]+\/(routes|schema)\.ts)/,
   },
   { what: "lmdb", pattern: /from "lmdb"/, allowed: /^src\/storage\/(store|lmdb-reader)\.ts$/ },
   { what: "hnswlib-node", pattern: /from "hnswlib-node"/, allowed: /^src\/vectors\/hnsw-index\.ts$/ },
@@ -91,7 +91,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/keys\//, /^src\/settings\//, /^src\/sessions\//, /^src\/webhooks\//],
   [/^src\/turns\//, /^src\/memories\//],
   [/^src\/context\//, /^src\/operations\//, /^src\/timeline\//, /^src\/stats\//],
-  [/^src\/mcp\//],
+  [/^src\/mcp\//, /^src\/compat\//],
   [/^src\/service\.ts$/, /^src\/store-metrics\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],
   [/^src\/cli\//],
   [/^src\/main\.ts$/],
@@ -122,7 +122,9 @@ test("operations know nothing of HTTP: only routes, schemas and the application 
   const wrong = PRODUCT.flatMap((source) =>
     importsOf(source)
       .filter((target) => target.startsWith("src/http/"))
-      .filter(() => !/^src\/(http\/|app\.ts|service\.ts|store-metrics\.ts|cli\/|mcp\/|[\w-]+\/(routes|schema)\.ts)/.test(source.path))
+      .filter(
+        () => !/^src\/(http\/|app\.ts|service\.ts|store-metrics\.ts|(cli|mcp|compat)\/|[\w-]+\/(routes|schema)\.ts)/.test(source.path),
+      )
       .map((target) => `${source.path} -> ${target}`),
   );
   expect(wrong).toEqual([]);

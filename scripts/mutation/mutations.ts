@@ -33,6 +33,7 @@ const TARGETS = "test/webhook-targets.test.ts";
 const QUEUE = "test/unit/webhooks/queue.test.ts";
 const PLACES = "test/unit/webhooks/places.test.ts";
 const MCP = "test/mcp.test.ts";
+const STATEBASE = "test/statebase.test.ts";
 const OUTCOME = "test/unit/webhooks/outcome.test.ts";
 const BACKOFF = "test/unit/webhooks/backoff.test.ts";
 const ATTEMPT = "test/unit/webhooks/attempt.test.ts";
@@ -1000,5 +1001,19 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "mode: 0o600",
     replace: "mode: 0o644",
     tests: ["test/process/mcp.test.ts"],
+  },
+  {
+    breaks: "a memory that is sent again with its session made is never answered",
+    file: "src/compat/statebase.ts",
+    find: "createSession(deps, caller, session)",
+    replace: "createSession(deps, asking, session)",
+    tests: [STATEBASE],
+  },
+  {
+    breaks: "memories of two users are kept in one session",
+    file: "src/compat/statebase.ts",
+    find: "`${GLOBAL}:${userId}`",
+    replace: "GLOBAL",
+    tests: [STATEBASE],
   },
 ];

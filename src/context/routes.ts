@@ -17,6 +17,7 @@ export function contextEndpoints(deps: MemoryDeps): Endpoint[] {
       description:
         "State, memories and latest turns in one read. Memories are the session's own and, when it has a user, all of that user's.",
       scope: "read",
+      latencyHeader: "X-StateBase-Latency",
       body: ContextRequest,
       response: Context,
       run: ({ params, body, caller }) => getContext(deps, caller, params.session_id, body),

@@ -63,6 +63,8 @@ export interface Endpoint {
   existing: string | undefined;
   summary: string;
   description: string | undefined;
+  /** A header of a success that says how long it took. */
+  latencyHeader: string | undefined;
   query: TObject;
   /** null: takes none. */
   body: TObject | null;
@@ -77,6 +79,8 @@ export interface Endpoint {
 interface Line<Response extends TSchema> {
   summary: string;
   description?: string;
+  /** A header of a success that says how long it took. */
+  latencyHeader?: string;
   /** Default: that of the group; without one `read` for GET and `write` for other methods. */
   scope?: Access;
   /** Default 200. */
@@ -133,6 +137,7 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
         status: 200,
         existing: undefined,
         description: undefined,
+        latencyHeader: undefined,
         query: NOTHING,
         body: null,
         ...line,

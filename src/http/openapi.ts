@@ -69,6 +69,11 @@ const HEADERS: Record<string, JsonObject> = {
     description: "`true`: this is the answer to an earlier request with this `Idempotency-Key`; nothing was changed.",
     schema: { type: "string", enum: ["true"] },
   },
+  "X-StateBase-Latency": {
+    required: true,
+    description: "How long the request took, for the SDKs of StateBase.",
+    schema: { type: "string", example: "1.2ms" },
+  },
 };
 const RETRY_AFTER_IF_KNOWN = { description: "Seconds to wait, if they are known.", schema: { type: "integer", example: 1 } };
 const ON_EVERY_RESPONSE = ["X-Request-Id", "X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
@@ -164,8 +169,11 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
     ),
     ...(isIdempotent(endpoint) ? [{ $ref: "#/components/parameters/IdempotencyKey" }] : []),
   ];
-  const replayed = isIdempotent(endpoint) ? ["Idempotency-Replayed"] : [];
-  const answered = (when: string) => success(when, endpoint.response, example.response as JsonValue, replayed, components);
+  const headers = [
+    ...(isIdempotent(endpoint) ? ["Idempotency-Replayed"] : []),
+    ...(endpoint.latencyHeader === undefined ? [] : [endpoint.latencyHeader]),
+  ];
+  const answered = (when: string) => success(when, endpoint.response, example.response as JsonValue, headers, components);
   return {
     operationId: operationId(endpoint),
     tags: [tag.name],

@@ -76,6 +76,8 @@ export interface Exchange {
   /** Set by `authenticate`. */
   key: ApiKeyRow | undefined;
   level: Level | undefined;
+  /** Set by `answer`: the header of a success that says how long it took. */
+  latencyHeader: string | undefined;
 }
 
 export interface Answer {
@@ -126,7 +128,16 @@ export class Pipeline {
     work: (exchange: Exchange) => Answer | Promise<Answer>,
   ): Response | Promise<Response> {
     const { clock, requireHttps } = this.#deps;
-    const exchange: Exchange = { request, remote, route, requestId: "", startedAt: 0, key: undefined, level: undefined };
+    const exchange: Exchange = {
+      request,
+      remote,
+      route,
+      requestId: "",
+      startedAt: 0,
+      key: undefined,
+      level: undefined,
+      latencyHeader: undefined,
+    };
     try {
       exchange.startedAt = clock.elapsed();
       exchange.requestId = requestIdOf(request.headers, this.#requestIds);
@@ -150,6 +161,7 @@ export class Pipeline {
     const caller = this.#callerOf(exchange, key);
     const sent = operation.takesQuery ? parametersOf(url) : undefined;
     const call = operation.check(caller, params, sent && readQuery(sent, operation.endpoint.query), sent?.keys());
+    exchange.latencyHeader = operation.endpoint.latencyHeader;
     if (!operation.takesBody) return operation.run(call);
     const idempotencyKey = operation.isIdempotent ? headers.get("idempotency-key") : null;
     if (idempotencyKey !== null) checkIdempotencyKey(idempotencyKey);
@@ -236,14 +248,16 @@ export class Pipeline {
   }
 
   #respond(exchange: Exchange, { status, body: answer, headers: more, replayed, isChange = false }: Answer): Response {
-    const { key, request } = exchange;
+    const { key, request, latencyHeader } = exchange;
     const body = key === undefined || typeof answer !== "string" ? answer : this.#sending.bodyOf(limitsIdOf(key), answer, isChange);
     let headers = this.#commonHeaders(exchange);
-    if (more !== undefined || replayed === true || this.#corsOrigins.length > 0) {
+    if (more !== undefined || replayed === true || latencyHeader !== undefined || this.#corsOrigins.length > 0) {
       headers = new Headers(headers);
       const cors = corsHeaders(this.#corsOrigins, request.headers);
       for (const [name, value] of Object.entries({ ...more, ...cors })) headers.set(name, value);
       if (replayed === true) headers.set("Idempotency-Replayed", "true");
+      if (latencyHeader !== undefined && status < 300)
+        headers.set(latencyHeader, `${rounded(this.#deps.clock.elapsed() - exchange.startedAt)}ms`);
     }
     this.#note(exchange, status);
     return new Response(body, { status, headers });
@@ -263,10 +277,11 @@ export class Pipeline {
   }
 
   /** Counts and logs what an operator sees of a request: never its content, its key or its query. */
-  #note({ request, route, requestId, startedAt, key }: Exchange, status: number): void {
+  #note(exchange: Exchange, status: number): void {
     const { clock, log, metrics } = this.#deps;
+    const { request, route, requestId, startedAt, key } = exchange;
     const elapsed = clock.elapsed();
-    const ms = Math.round((elapsed - startedAt) * 100) / 100;
+    const ms = rounded(elapsed - startedAt);
     metrics.observe(route, request.method, status, ms, elapsed);
     if (log.enabled("info")) log.info("request", { method: request.method, route, status, ms, request_id: requestId, key: key?.prefix });
   }
@@ -304,6 +319,11 @@ function limitsIdOf({ id, source = id }: ApiKeyRow): ApiKeyRow["id"] {
 /** The owner of an unbound key is always the same object. */
 function ownerOf({ userId, agentId }: ApiKeyRow): Owner {
   return userId === undefined && agentId === undefined ? EVERYBODY : { userId, agentId };
+}
+
+/** Milliseconds with two digits behind the point. */
+function rounded(ms: number): number {
+  return Math.round(ms * 100) / 100;
 }
 
 const KEY_NOT_VALID = "The API key is not valid, has expired or was revoked.";

@@ -352,7 +352,8 @@ function touchSession(tx: Tx, sessionId: SessionId, memories: number): void {
   tx.put(sessions, key, { ...row, memoryCount: row.memoryCount + memories, updatedAt });
 }
 
-function refuseLongContent(content: string): void {
+/** @throws {ApiError} `content_too_large` */
+export function refuseLongContent(content: string): void {
   const length = codePointLength(content);
   if (length > LIMITS.memoryContentLengthMax) {
     throw new ApiError("content_too_large", `content must be at most ${LIMITS.memoryContentLengthMax} characters; it has ${length}.`, {

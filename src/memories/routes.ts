@@ -5,9 +5,7 @@
  */
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
-import { ApiError } from "../lib/errors.ts";
-import { LIMITS } from "../lib/limits.ts";
-import { codePointLength } from "../lib/text.ts";
+import { tagsOf } from "./comma-lists.ts";
 import { addMemory, deleteMemory, getMemory, listMemories, updateMemory, type MemoryDeps } from "./memories.ts";
 import { Memory, MEMORY_FILTER, MemoryChanges, NewMemory, Search, SearchAnswer } from "./schema.ts";
 import { searchMemories } from "./search.ts";
@@ -63,20 +61,4 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
       run: ({ params, query, caller }) => deleteMemory(deps, caller, params.memory_id, query.reason),
     }),
   ];
-}
-
-/** One value is a list with commas; of several each is a tag. */
-function tagsOf(values: readonly string[]): string[] {
-  const isList = values.length === 1;
-  const tags = (isList ? (values[0] ?? "").split(",") : values).filter((part) => part.trim() !== "");
-  const long = tags.find((part) => codePointLength(part) > LIMITS.tagLengthMax);
-  if (tags.length === 0 || tags.length > LIMITS.tagsMax || long !== undefined) {
-    throw new ApiError(
-      "invalid_request",
-      `tags must be 1 to ${LIMITS.tagsMax} tags of at most ${LIMITS.tagLengthMax} characters, separated by commas or in a parameter each; got ${tags.length}${long === undefined ? "" : `, one of ${codePointLength(long)} characters`}.`,
-      { param: "tags" },
-    );
-  }
-  // A tag may begin or end with spaces, and who lists several may put some between.
-  return isList ? tags.flatMap((tag) => [tag, tag.trim()]) : tags;
 }

@@ -133,14 +133,14 @@ export function getState({ store }: Deps, owner: Owner, id: string): JsonText {
   return store.read((reader) => stateJson(reader, liveSession(reader, owner, id)));
 }
 
-/** The current state by itself. */
-function stateJson(reader: Reader, { id, key, row }: LiveSession): JsonText {
+/** The current state by itself. @param more - further members */
+function stateJson(reader: Reader, { id, key, row }: LiveSession, more?: object): JsonText {
   const version = reader.get(versions, versionKey(key, row.version));
   invariant(version !== undefined, "a session without the state of its version");
   return jsonWith(
     { object: "state", session_id: id, version: row.version },
     { state: version.body },
-    { created_at: toIso(row.createdAt), updated_at: toIso(version.createdAt) },
+    { created_at: toIso(row.createdAt), updated_at: toIso(version.createdAt), ...more },
   );
 }
 
@@ -152,12 +152,31 @@ export interface Rollback {
 
 /** Brings back the state of a version, as a new version. */
 export function rollbackSession(deps: Deps, caller: Caller, id: string, rollback: Rollback): Promise<JsonText> {
+  return rollBack(deps, caller, id, rollback, (_tx, session) => session);
+}
+
+/** The same, answered with the state by itself and the version that it is of. */
+export function rollbackState(deps: Deps, caller: Caller, id: string, rollback: Rollback): Promise<JsonText> {
+  return rollBack(deps, caller, id, rollback, (tx, _session, restored) => {
+    const session = liveSession(tx, caller.owner, id);
+    return stateJson(tx, session, { success: true, new_version: session.row.version, restored_from_version: restored });
+  });
+}
+
+/** @param answerOf - the answer, of the session's JSON and the version whose state it has now */
+function rollBack(
+  deps: Deps,
+  caller: Caller,
+  id: string,
+  rollback: Rollback,
+  answerOf: (tx: Tx, session: JsonText, restored: number) => JsonText,
+): Promise<JsonText> {
   deps.quotas?.refuseGrowth();
   return commitFor(deps, caller, homeOf(id), (tx) => {
     const session = liveSession(tx, caller.owner, id);
     refuseOtherVersion(session, rollback.expectedVersion);
     const version = resolveVersion(tx, deps, session, rollback.version);
-    return changeState(tx, deps, caller, session, {
+    const json = changeState(tx, deps, caller, session, {
       body: readState(tx, session.key, version),
       source: "rollback",
       reasoning: rollback.reason,
@@ -166,6 +185,7 @@ export function rollbackSession(deps: Deps, caller: Caller, id: string, rollback
         details: toJson({ from_version: session.row.version, to_version: version, reason: rollback.reason ?? null }),
       }),
     });
+    return answerOf(tx, json, version);
   });
 }
 
