@@ -21,6 +21,7 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, s
 import { dirname, join, relative, resolve } from "node:path";
 import { buildNative, filesBelow } from "./build-native.ts";
 import type { Toolchain } from "./compiler.ts";
+import { dashboardPlugin } from "./dashboard-plugin.ts";
 import { Failure, readArguments, runScript } from "./failure.ts";
 import { signAdHoc } from "./macho.ts";
 import { builtAddons, nativePlugin } from "./native-plugin.ts";
@@ -36,6 +37,7 @@ const SOURCES = [
   "scripts/build.ts",
   "scripts/build-native.ts",
   "scripts/compiler.ts",
+  "scripts/dashboard-plugin.ts",
   "scripts/exports.map",
   "scripts/lmdb",
   "scripts/macho.ts",
@@ -111,6 +113,7 @@ async function bundle({ target, toolchain, releases }: Build, runtime: string, o
     CAIRN_RELEASES: releases ?? null,
     CAIRN_ADDONS: addons.map(({ name, sha256 }) => ({ name, sha256 })),
   };
+  const dashboard = await dashboardPlugin(dirname(outfile));
   const result = await Bun.build({
     entrypoints: [join(root, "src/main.ts"), join(root, "src/vectors/worker.ts")],
     root: join(root, "src"),
@@ -123,7 +126,7 @@ async function bundle({ target, toolchain, releases }: Build, runtime: string, o
     bytecode: true,
     metafile: true,
     define: Object.fromEntries(Object.entries(constants).map(([name, value]) => [name, JSON.stringify(value)])),
-    plugins: [nativePlugin(addons)],
+    plugins: [nativePlugin(addons), dashboard.plugin],
     // All configuration comes from flags and the environment: files that happen to lie in the working directory are not read.
     compile: {
       target: targetOf(target).compile,
@@ -135,7 +138,10 @@ async function bundle({ target, toolchain, releases }: Build, runtime: string, o
       autoloadTsconfig: false,
     },
   });
-  assertNoticeNames(Object.values(result.metafile?.outputs ?? {}).flatMap((output) => Object.keys(output.inputs)));
+  assertNoticeNames([
+    ...Object.values(result.metafile?.outputs ?? {}).flatMap((output) => Object.keys(output.inputs)),
+    ...dashboard.inputs,
+  ]);
 }
 
 /** The commit, marked where tracked files differ from it; null where there is no git or no commit. */

@@ -43,6 +43,7 @@ const TESTS = [
 
 const CHECKS: readonly Check[] = [
   { name: "types", command: [...tool("tsc"), "--noEmit"] },
+  { name: "types of the dashboard", command: [...tool("tsc"), "--noEmit", "-p", "src/dashboard/app"] },
   { name: "lint", command: LINT },
   { name: "format", command: [...FORMAT, "--check"] },
   { name: "unused code", command: [...tool("knip"), "-c", "scripts/knip.json", "--no-config-hints"] },

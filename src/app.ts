@@ -16,6 +16,7 @@ import { toJson } from "./lib/json.ts";
 import { hasScope } from "./lib/scopes.ts";
 import { statebaseEndpoints } from "./compat/statebase.ts";
 import { contextEndpoints } from "./context/routes.ts";
+import { DASHBOARD_PATHS, dashboardServer, rootAnswer } from "./dashboard/routes.ts";
 import { docsPages } from "./http/docs.ts";
 import { preflightHeaders, refuseForeignOrigin } from "./http/cors.ts";
 import type { Endpoint } from "./http/endpoint.ts";
@@ -93,7 +94,9 @@ export function createApp(deps: AppDeps) {
     "/health/ready": () => health(deps, 503),
     // Restarting a server whose disk is full does not help.
     "/health/live": () => health(deps, 200),
+    "/": ({ request }) => rootAnswer(deps.version, request),
     ...docsPages(endpoints, deps.version),
+    ...dashboardPages(),
     "/metrics": async (exchange) => {
       const isOpen = deps.metrics === "open" && !cameByProxy(exchange.request);
       if (!isOpen && !hasScope(pipeline.authenticate(exchange).scopes, "admin")) {
@@ -104,9 +107,9 @@ export function createApp(deps: AppDeps) {
   });
   app.all("/*", ({ request, server }) =>
     pipeline.exchange("other", request, server, (exchange) => {
-      const [path = ""] = pathOf(request.url).split("?");
+      const path = pathWithoutQuery(request);
       if (path.startsWith("/v1/")) pipeline.authenticate(exchange);
-      throw new ApiError("resource_not_found", `There is nothing at ${path.slice(0, 200)}.`);
+      throw nothingAt(path);
     }),
   );
   // Only errors of the router itself come here: `exchange` catches all others.
@@ -193,6 +196,27 @@ function servePages(app: Elysia, pipeline: Pipeline, pages: Record<string, (exch
       }),
     );
   }
+}
+
+/** All its paths are one route in metrics and log. */
+function dashboardPages() {
+  const answerTo = dashboardServer();
+  const page = async ({ request }: Exchange): Promise<Answer> => {
+    const path = pathWithoutQuery(request);
+    const answer = await answerTo(path, request.headers);
+    if (answer === undefined) throw nothingAt(path);
+    return answer;
+  };
+  return Object.fromEntries(DASHBOARD_PATHS.map((path) => [path, page]));
+}
+
+function pathWithoutQuery({ url }: Request): string {
+  const [path = ""] = pathOf(url).split("?");
+  return path;
+}
+
+function nothingAt(path: string): ApiError {
+  return new ApiError("resource_not_found", `There is nothing at ${path.slice(0, 200)}.`);
 }
 
 function keyLookup({ store, clock, lastUses, settings, localKey }: AppDeps): KeyLookup {

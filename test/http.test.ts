@@ -175,7 +175,6 @@ test("every answer has a request id: the client's own, or a new one", async () =
 });
 
 const paths: { path: (id: string) => string; status: number; code?: string }[] = [
-  { path: () => "/", status: 404, code: "resource_not_found" },
   { path: () => "/v1", status: 404, code: "resource_not_found" },
   { path: () => "/v1/", status: 404, code: "resource_not_found" },
   { path: () => "/v2/sessions", status: 404, code: "resource_not_found" },

@@ -26,8 +26,10 @@ function sources(pattern: string): Source[] {
     });
 }
 
-const PRODUCT = sources("src/**/*.ts");
-const ALL = [...PRODUCT, ...sources("test/**/*.ts"), ...sources("scripts/**/*.ts")];
+/** What runs in a browser has fences of its own. */
+const APP = sources("src/dashboard/app/**/*.{ts,tsx}");
+const PRODUCT = sources("src/**/*.ts").filter(({ path }) => !path.startsWith("src/dashboard/app/"));
+const ALL = [...PRODUCT, ...APP, ...sources("test/**/*.ts"), ...sources("scripts/**/*.ts")];
 
 /** Who may write what; everyone else goes through them. */
 const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
@@ -55,7 +57,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     allowed: /^src\/(lib\/clock|tasks\/driver|vectors\/worker|vectors\/vector-index|cli\/serve)\.ts$/,
   },
   { what: "the length of an hour and of a day", pattern: /\b(3_600_000|86_400_000)\b/, allowed: /^src\/lib\/duration\.ts$/ },
-  { what: "the environment", pattern: /\bprocess\.env\b|\bBun\.env\b/, allowed: /^src\/config\.ts$/ },
+  { what: "the environment", pattern: /\bprocess\.env\b|\bBun\.env\b/, allowed: /^src\/(config|dashboard\/bundle)\.ts$/ },
   { what: "synchronous writes of LMDB", pattern: /\b(transactionSync|putSync|removeSync)\(/, allowed: /^$/ },
   { what: "for-in, which visits inherited keys", pattern: /\bfor \((const|let) \w+ in /, allowed: /^$/ },
   {
@@ -79,6 +81,39 @@ for (const { what, pattern, allowed } of FENCES) {
   });
 }
 
+/** In the dashboard: text never becomes markup or code, one file has the key, one file calls the API. */
+const APP_FENCES: typeof FENCES = [
+  {
+    what: "markup from text",
+    pattern: /dangerouslySetInnerHTML|(inner|outer)HTML|insertAdjacentHTML|DOMParser|document\.write/,
+    allowed: /^$/,
+  },
+  { what: "code from text", pattern: /\beval\(|new Function\(|javascript:/, allowed: /^$/ },
+  { what: "cookies and storage that stays", pattern: /document\.cookie|localStorage|indexedDB|\bcaches\b/, allowed: /^$/ },
+  { what: "the session key", pattern: /\bsessionStorage\b|BroadcastChannel/, allowed: /\/session\.ts$/ },
+  { what: "requests", pattern: /(?<![.\w])fetch\(|EventSource|WebSocket|XMLHttpRequest|sendBeacon/, allowed: /\/api\.ts$/ },
+  { what: "the server's globals", pattern: /\bBun\.|\bprocess\.|from "(node|bun)[:"]/, allowed: /^$/ },
+];
+
+for (const { what, pattern, allowed } of APP_FENCES) {
+  test(`in the dashboard only those who own it touch: ${what}`, () => {
+    const outside = APP.filter(({ path, code }) => pattern.test(code) && !allowed.test(path)).map(({ path }) => path);
+    expect(outside).toEqual([]);
+    expect(APP.length).toBeGreaterThan(10);
+  });
+}
+
+test("the dashboard takes types from outside, and no values", () => {
+  const values = APP.flatMap(({ path, text }) =>
+    Array.from(text.matchAll(/^import (?!type )[\s\S]*?from "(\.[^"]+)";$/gm), (match) =>
+      normalize(join(dirname(path), match[1] as string)),
+    )
+      .filter((target) => !target.startsWith("src/dashboard/app/"))
+      .map((target) => `${path} -> ${target}`),
+  );
+  expect(values).toEqual([]);
+});
+
 /** Lower layers first; a module imports from its own layer's folder or from lower ones. `main.ts` may import anything. */
 const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/lib\//],
@@ -90,7 +125,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/traces\//],
   [/^src\/keys\//, /^src\/settings\//, /^src\/sessions\//, /^src\/webhooks\//],
   [/^src\/turns\//, /^src\/memories\//],
-  [/^src\/context\//, /^src\/operations\//, /^src\/timeline\//, /^src\/stats\//],
+  [/^src\/context\//, /^src\/operations\//, /^src\/timeline\//, /^src\/stats\//, /^src\/dashboard\//],
   [/^src\/mcp\//, /^src\/compat\//],
   [/^src\/service\.ts$/, /^src\/store-metrics\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],
   [/^src\/cli\//],
@@ -140,7 +175,9 @@ test("a concept's routes are imported by the application alone", () => {
 });
 
 test("every module of the product says at its head what it is for", () => {
-  const silent = PRODUCT.filter(({ path, text }) => !path.endsWith(".d.ts") && !/^\/\*\*[\s\S]*?@module\s*\n? \*\//.test(text));
+  const silent = [...PRODUCT, ...APP].filter(
+    ({ path, text }) => !path.endsWith(".d.ts") && !/^\/\*\*[\s\S]*?@module\s*\n? \*\//.test(text),
+  );
   expect(silent.map(({ path }) => path)).toEqual([]);
 });
 
@@ -157,7 +194,7 @@ const BANNED_WORDS: Readonly<Record<string, RegExp>> = {
 };
 
 test("the product is written in the words of its field", () => {
-  const found = PRODUCT.flatMap(({ path, text }) =>
+  const found = [...PRODUCT, ...APP].flatMap(({ path, text }) =>
     Object.entries(BANNED_WORDS)
       .filter(([, pattern]) => pattern.test(text))
       .map(([advice]) => `${path}: ${advice}`),
@@ -167,12 +204,12 @@ test("the product is written in the words of its field", () => {
 
 test("a doc comment begins with what it is about, not with what it is of", () => {
   const pattern = /\/\*\* (Of|So (many|much)) /;
-  expect(PRODUCT.filter(({ text }) => pattern.test(text)).map(({ path }) => path)).toEqual([]);
+  expect([...PRODUCT, ...APP].filter(({ text }) => pattern.test(text)).map(({ path }) => path)).toEqual([]);
 });
 
 test("no line of a comment is wider than the code", () => {
   const { printWidth } = JSON.parse(readFileSync(join(ROOT, "scripts/oxfmt.json"), "utf8")) as { printWidth: number };
-  const wide = PRODUCT.flatMap(({ path, text }) =>
+  const wide = [...PRODUCT, ...APP].flatMap(({ path, text }) =>
     text.split("\n").flatMap((line, i) => (line.length > printWidth && /^\s*(\/\/|\/?\*)/.test(line) ? [`${path}:${i + 1}`] : [])),
   );
   expect(wide).toEqual([]);
@@ -212,7 +249,7 @@ test("the map of the tests names every file of the front door", () => {
 
 test("the map names no file that is not there", () => {
   const map = readFileSync(join(ROOT, "src/ARCHITECTURE.md"), "utf8");
-  const files = new Set(PRODUCT.map(({ path }) => basename(path)));
+  const files = new Set([...PRODUCT, ...APP].map(({ path }) => basename(path)));
   const named = Array.from(map.matchAll(/`(?:[\w-]+\/)?([\w-]+\.ts)`/g), (match) => match[1] as string);
   expect(named.filter((name) => !files.has(name))).toEqual([]);
   expect(named.length).toBeGreaterThan(100);

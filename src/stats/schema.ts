@@ -5,7 +5,7 @@
  */
 import { Type } from "@sinclair/typebox";
 import { OneOf, OrNull, Timestamp } from "../http/types.ts";
-import { HISTORY_SPANS } from "./stats.ts";
+import { HISTORY_SPANS } from "./spans.ts";
 
 const count = (description: string, example: number) => Type.Integer({ description, examples: [example] });
 const Milliseconds = (share: string) =>

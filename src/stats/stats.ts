@@ -12,8 +12,7 @@ import { DATA_FILE } from "../storage/data-file.ts";
 import { deliveries, memories, pendingEmbeddings, sessions, traces, turns, versions } from "../storage/tables.ts";
 import type { Deps } from "../traces/record.ts";
 import type { VectorIndex } from "../vectors/vector-index.ts";
-
-export const HISTORY_SPANS = ["1h", "24h"] as const;
+import type { HISTORY_SPANS } from "./spans.ts";
 
 /** What the server has seen since its start. */
 export interface SeenHistory {

@@ -8,7 +8,7 @@ import { Default, exampleOf, OneOf, RecordId, SomeOf, Timestamp } from "../http/
 import { Memory } from "../memories/schema.ts";
 import { ChangedVersion } from "../sessions/schema.ts";
 import { Turn } from "../turns/schema.ts";
-import { TIMELINE_KINDS } from "./timeline.ts";
+import { TIMELINE_KINDS } from "./kinds.ts";
 
 const Fork = Type.Object(
   {

@@ -21,8 +21,8 @@ import { behind, pageOfSteps, type Found, type Page } from "../storage/page.ts";
 import { memories, sessions, turns, type AnyTable } from "../storage/tables.ts";
 import type { Deps } from "../traces/record.ts";
 import { turnJson } from "../turns/turns.ts";
+import { TIMELINE_KINDS } from "./kinds.ts";
 
-export const TIMELINE_KINDS = ["turn", "version", "memory", "fork"] as const;
 type Kind = (typeof TIMELINE_KINDS)[number];
 
 export interface TimelinePage extends Page<Id<"entry">> {

@@ -1,0 +1,152 @@
+/**
+ * The public API, and nothing else. The types are those of the server's schemas: a field that is renamed there does not
+ * compile here.
+ *
+ * @module
+ */
+import type { Static } from "@sinclair/typebox";
+import type { ApiKey as ApiKeySchema } from "../../keys/schema.ts";
+import type { Memory as MemorySchema, SearchAnswer } from "../../memories/schema.ts";
+import type { Session as SessionSchema, StateVersion as StateVersionSchema } from "../../sessions/schema.ts";
+import type { TimelineEntry as TimelineEntrySchema } from "../../timeline/schema.ts";
+import type { Trace as TraceSchema } from "../../traces/schema.ts";
+import type { Turn as TurnSchema } from "../../turns/schema.ts";
+import { forgetKey, hasEnded, keepKey, key } from "./session.ts";
+
+export type ApiKey = Static<typeof ApiKeySchema>;
+export type Session = Static<typeof SessionSchema>;
+export type StateVersion = Static<typeof StateVersionSchema>;
+export type Turn = Static<typeof TurnSchema>;
+export type Memory = Static<typeof MemorySchema>;
+export type Trace = Static<typeof TraceSchema>;
+export type Match = Static<typeof SearchAnswer>["data"][number];
+export type TimelineEntry = Static<typeof TimelineEntrySchema>;
+export type Scope = ApiKey["scopes"][number];
+
+export interface List<Item> {
+  data: Item[];
+  has_more: boolean;
+  last_id: string | null;
+}
+
+/** What the server answered instead of what was asked for; status 0: it did not answer. */
+export class Refused extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly param: string | null = null,
+    readonly requestId: string | null = null,
+  ) {
+    super(message);
+  }
+}
+
+type Query = Readonly<Record<string, string | number | undefined | null>>;
+
+interface CallOptions {
+  query?: Query;
+  body?: object;
+  signal?: AbortSignal;
+  /** Instead of that of who is signed in. */
+  key?: string;
+}
+
+interface ErrorBody {
+  error?: { code: string; message: string; param?: string | null };
+}
+
+async function call<Answer>(method: string, path: string, options: CallOptions = {}): Promise<Answer> {
+  const used = options.key ?? key.value ?? "";
+  const response = await send(method, path, options, used);
+  const body = (await response.json().catch(() => ({}))) as ErrorBody;
+  if (response.ok) return body as Answer;
+  // An answer to an earlier key says nothing about the one that is there now.
+  if (response.status === 401 && options.key === undefined && used === key.value) {
+    hasEnded.value = true;
+    forgetKey();
+  }
+  const { code = "unknown", message = `Cairn answered ${response.status}.`, param = null } = body.error ?? {};
+  throw new Refused(response.status, code, message, param, response.headers.get("x-request-id"));
+}
+
+async function send(method: string, path: string, { query = {}, body, signal }: CallOptions, used: string): Promise<Response> {
+  try {
+    return await fetch(urlOf(path, query), {
+      method,
+      headers: { "X-API-Key": used, ...(body && { "Content-Type": "application/json" }) },
+      ...(body && { body: JSON.stringify(body) }),
+      ...(signal && { signal }),
+      credentials: "omit",
+      cache: "no-store",
+    });
+  } catch (error) {
+    if (signal?.aborted === true) throw error;
+    throw new Refused(0, "unreachable", "Cairn cannot be reached. Is it running?");
+  }
+}
+
+function urlOf(path: string, query: Query): URL {
+  const url = new URL(`/v1/${path}`, location.origin);
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined && value !== null && value !== "") url.searchParams.set(name, String(value));
+  }
+  return url;
+}
+
+const get = <Answer>(path: string, query: Query, signal?: AbortSignal) => call<Answer>("GET", path, { query, ...(signal && { signal }) });
+
+const post = <Answer>(path: string, body: object) => call<Answer>("POST", path, { body });
+const patch = <Answer>(path: string, body: object) => call<Answer>("PATCH", path, { body });
+const remove = (path: string, query: Query) => call<unknown>("DELETE", path, { query });
+
+/** Exchanges a key, or that of a sign-in link, for a session key of this browser, which is the only one that is kept. */
+export async function signIn(presented: string): Promise<void> {
+  const made = await call<ApiKey>("POST", "sign_in", { key: presented, body: { name: browserName() } });
+  keepKey(made.key ?? "");
+}
+
+/** Signs out even where the server cannot be told: the key then ends by itself. */
+export async function signOut(): Promise<void> {
+  await call("DELETE", "api_keys/current").catch(() => undefined);
+  forgetKey();
+}
+
+function browserName(): string {
+  const [, name] = /(Firefox|Edg|Chrome|Safari)\//.exec(navigator.userAgent) ?? [];
+  return `Dashboard in ${name === "Edg" ? "Edge" : (name ?? "a browser")}`;
+}
+
+/** Records of a page of a list. */
+const PAGE = 50;
+
+export const api = {
+  sessions: (query: Query, signal?: AbortSignal) => get<List<Session>>("sessions", { ...query, limit: PAGE }, signal),
+  session: (id: string, signal?: AbortSignal) => get<Session>(`sessions/${encodeURIComponent(id)}`, {}, signal),
+  updateSession: (id: string, body: { metadata?: object; ttl_seconds?: number }) => patch<Session>(`sessions/${id}`, body),
+  deleteSession: (id: string, reason: string) => remove(`sessions/${id}`, { reason }),
+  timeline: (id: string, query: Query, signal?: AbortSignal) =>
+    get<List<TimelineEntry>>(`sessions/${encodeURIComponent(id)}/timeline`, query, signal),
+  version: (id: string, version: number, signal?: AbortSignal) => get<StateVersion>(`sessions/${id}/versions/${version}`, {}, signal),
+  setState: (id: string, body: { state: object; reasoning?: string; expected_version: number }) =>
+    post<Session>(`sessions/${id}/state`, body),
+  rollBack: (id: string, body: { version: number; expected_version: number; reason?: string }) =>
+    post<Session>(`sessions/${id}/rollback`, body),
+  fork: (id: string, version: number) => post<Session>(`sessions/${id}/fork`, { version }),
+  memories: (query: Query, signal?: AbortSignal) => get<List<Memory>>("memory", { ...query, limit: PAGE }, signal),
+  /** All that can be found, whatever its score: the screen says where the threshold is. */
+  search: (body: object, signal?: AbortSignal) =>
+    call<Static<typeof SearchAnswer>>("POST", "memory/search", {
+      body: { ...body, threshold: 0, limit: 50, explain: true },
+      ...(signal && { signal }),
+    }),
+  traces: (query: Query, signal?: AbortSignal, limit = PAGE) => get<List<Trace>>("traces", { ...query, limit }, signal),
+  addMemory: (body: object) => post<Memory>("memory", body),
+  updateMemory: (id: string, body: object) => patch<Memory>(`memory/${id}`, body),
+  deleteMemory: (id: string, reason: string) => remove(`memory/${id}`, { reason }),
+  keys: (query: Query, signal?: AbortSignal) => get<List<ApiKey>>("api_keys", { ...query, limit: PAGE }, signal),
+  createKey: (body: object) => post<ApiKey>("api_keys", body),
+  rollKey: (id: string, body: object) => post<ApiKey>(`api_keys/${id}/roll`, body),
+  revokeKey: (id: string, query: Query) => remove(`api_keys/${id}`, query),
+  me: (signal?: AbortSignal) => get<ApiKey>("api_keys/current", {}, signal),
+};

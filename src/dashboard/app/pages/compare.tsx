@@ -1,0 +1,253 @@
+/**
+ * Two states next to each other: versions of one session, or of a session and its forks.
+ *
+ * @module
+ */
+import { useLocation } from "preact-iso";
+import { api, type Session, type StateVersion } from "../api.ts";
+import { changesBetween, pathText, type Change } from "../changes.ts";
+import { CopyButton } from "../parts/copy.tsx";
+import { Json } from "../parts/json.tsx";
+import { Loaded } from "../parts/list.tsx";
+import { Page } from "../parts/page.tsx";
+import { useVersion } from "../parts/session-dialogs.tsx";
+import { Time } from "../parts/time.tsx";
+import { ChangeSign, Value } from "../parts/changes.tsx";
+import { useQuery } from "../query.ts";
+
+/** A version of a session, in the URL `sess_…:2`. */
+interface Place {
+  readonly id: string;
+  readonly version: number;
+}
+
+const inUrl = ({ id, version }: Place) => `${id}:${version}`;
+
+function placeOf(text: string | undefined): Place | null {
+  const [, id, version] = /^(\w+):(\d{1,9})$/.exec(text ?? "") ?? [];
+  return id === undefined ? null : { id, version: Number(version) };
+}
+
+export function Compare() {
+  const { query, route } = useLocation();
+  const [a, b] = [placeOf(query["a"]), placeOf(query["b"])];
+  const showsAll = query["all"] === "1";
+  const go = (next: { a?: Place; b?: Place; all?: boolean }) => {
+    const search = new URLSearchParams({ ...query, ...(next.a && { a: inUrl(next.a) }), ...(next.b && { b: inUrl(next.b) }) });
+    if (next.all !== undefined) search.set("all", next.all ? "1" : "0");
+    route(`/dashboard/compare?${search}`, true);
+  };
+  if (a === null || b === null)
+    return (
+      <Page title="Compare" within={["/dashboard/sessions", "Sessions"]}>
+        <div class="empty">
+          <p>
+            Open a session and choose <b>Compare</b> at one of its states.
+          </p>
+        </div>
+      </Page>
+    );
+  return (
+    <Page title="Compare" within={[`/dashboard/sessions/${a.id}`, a.id]}>
+      <div class="sides">
+        <Side name="A" place={a} other={b} onPlace={(a) => go({ a })} />
+        <button aria-label="Swap the sides" title="Swap the sides" onClick={() => go({ a: b, b: a })}>
+          ⇄
+        </button>
+        <Side name="B" place={b} other={a} onPlace={(b) => go({ b })} />
+      </div>
+      <Comparison a={a} b={b} showsAll={showsAll} onAll={(all) => go({ all })} />
+    </Page>
+  );
+}
+
+interface SideProps {
+  name: string;
+  place: Place;
+  other: Place;
+  onPlace: (place: Place) => void;
+}
+
+function Side({ name, place, other, onPlace }: SideProps) {
+  const session = useQuery({ queryKey: ["session", place.id], queryFn: ({ signal }) => api.session(place.id, signal) });
+  return (
+    <section class="side" aria-label={`Side ${name}`}>
+      <Loaded result={session}>
+        {(found) => (
+          <>
+            <SessionChoice name={name} session={found} other={other} onPlace={onPlace} />
+            <Stepper name={name} place={place} newest={found.state_version} onPlace={onPlace} />
+            <VersionFacts place={place} />
+          </>
+        )}
+      </Loaded>
+    </section>
+  );
+}
+
+/** The session itself, its forks, the one it was forked from, and the other side's. */
+function SessionChoice({
+  name,
+  session,
+  other,
+  onPlace,
+}: {
+  name: string;
+  session: Session;
+  other: Place;
+  onPlace: (place: Place) => void;
+}) {
+  const forks = useQuery({
+    queryKey: ["sessions", { forked_from: session.id }],
+    queryFn: ({ signal }) => api.sessions({ forked_from: session.id }, signal),
+  });
+  const { forked_from: source, forked_version: version } = session.metadata;
+  const choices = new Map<string, Place & { says: string }>([[session.id, { id: session.id, version: session.state_version, says: "" }]]);
+  if (!choices.has(other.id)) choices.set(other.id, { ...other, says: "the other side" });
+  if (typeof source === "string") choices.set(source, { id: source, version: Number(version), says: "forked from" });
+  for (const fork of forks.data?.data ?? [])
+    choices.set(fork.id, { id: fork.id, version: fork.state_version, says: `fork of state ${Number(fork.metadata["forked_version"])}` });
+  return (
+    <select
+      class="mono"
+      aria-label={`Session ${name}`}
+      value={session.id}
+      onChange={({ currentTarget }) => {
+        const chosen = choices.get(currentTarget.value);
+        if (chosen !== undefined) onPlace(chosen);
+      }}
+    >
+      {Array.from(choices.values(), ({ id, says }) => (
+        <option key={id} value={id}>
+          {says === "" ? id : `${id} (${says})`}
+        </option>
+      ))}
+    </select>
+  );
+}
+
+function Stepper({ name, place, newest, onPlace }: { name: string; place: Place; newest: number; onPlace: (place: Place) => void }) {
+  const go = (version: number) => onPlace({ ...place, version: Math.min(newest, Math.max(0, version)) });
+  return (
+    <span class="row stepper">
+      <button class="small" aria-label={`Earlier state ${name}`} disabled={place.version <= 0} onClick={() => go(place.version - 1)}>
+        ‹
+      </button>
+      <label>
+        State{" "}
+        <input
+          type="number"
+          aria-label={`State ${name}`}
+          min={0}
+          max={newest}
+          value={place.version}
+          onChange={({ currentTarget }) => go(Number(currentTarget.value))}
+        />
+      </label>
+      <button class="small" aria-label={`Later state ${name}`} disabled={place.version >= newest} onClick={() => go(place.version + 1)}>
+        ›
+      </button>
+    </span>
+  );
+}
+
+function VersionFacts({ place }: { place: Place }) {
+  const { data } = useVersion(place.id, place.version);
+  return (
+    data !== undefined && (
+      <span class="quiet">
+        {data.source} · {data.actor} · <Time at={data.created_at} />
+      </span>
+    )
+  );
+}
+
+function Comparison({ a, b, showsAll, onAll }: { a: Place; b: Place; showsAll: boolean; onAll: (all: boolean) => void }) {
+  const [before, after] = [useVersion(a.id, a.version), useVersion(b.id, b.version)];
+  return (
+    <Loaded result={before}>
+      {(one) => (
+        <Loaded result={after}>
+          {(other) => {
+            const changes = changesBetween(one.state, other.state);
+            return (
+              <>
+                <div class="bar">
+                  <p role="status">
+                    {changes.length === 0
+                      ? "The two states are the same."
+                      : `${changes.length} ${changes.length === 1 ? "change" : "changes"}`}
+                  </p>
+                  <div class="row">
+                    <label class="check">
+                      <input type="checkbox" checked={!showsAll} onChange={({ currentTarget }) => onAll(!currentTarget.checked)} />
+                      Only changes
+                    </label>
+                    <CopyButton label="Copy as JSON" text={asJson(a, b, changes)} />
+                  </div>
+                </div>
+                {showsAll ? <Whole one={one} other={other} /> : changes.length > 0 && <ChangeTable a={a} b={b} changes={changes} />}
+              </>
+            );
+          }}
+        </Loaded>
+      )}
+    </Loaded>
+  );
+}
+
+function asJson(a: Place, b: Place, changes: readonly Change[]): string {
+  return JSON.stringify(
+    { a: inUrl(a), b: inUrl(b), changes: changes.map(({ path, ...change }) => ({ path: pathText(path), ...change })) },
+    null,
+    2,
+  );
+}
+
+function Whole({ one, other }: { one: StateVersion; other: StateVersion }) {
+  return (
+    <div class="whole">
+      <Json value={one.state} label="State A" />
+      <Json value={other.state} label="State B" />
+    </div>
+  );
+}
+
+function ChangeTable({ a, b, changes }: { a: Place; b: Place; changes: readonly Change[] }) {
+  return (
+    <div class="table">
+      <table class="compared">
+        <thead>
+          <tr>
+            <th scope="col">
+              <span class="offscreen">Kind</span>
+            </th>
+            <th scope="col">Path</th>
+            <th scope="col">A: state {a.version}</th>
+            <th scope="col">B: state {b.version}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {changes.map((change, index) => (
+            <tr key={index} class={change.kind}>
+              <td>
+                <ChangeSign kind={change.kind} />
+              </td>
+              <td class="path">{pathText(change.path)}</td>
+              <td>{"from" in change ? <Value value={change.from} as="del" /> : <None />}</td>
+              <td>
+                {"to" in change && <Value value={change.to} as="ins" />}
+                {change.kind === "moved" && <span class="quiet">moved to [{change.toIndex}]</span>}
+                {change.kind === "removed" && <None />}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function None() {
+  return <span class="quiet">—</span>;
+}

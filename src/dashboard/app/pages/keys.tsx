@@ -1,0 +1,133 @@
+/**
+ * API keys: who may do what. A key is shown once, when it is made; browsers that are signed in stand apart.
+ *
+ * @module
+ */
+import { useSignal, type Signal } from "@preact/signals";
+import { useLocation } from "preact-iso";
+import { api, type ApiKey } from "../api.ts";
+import { useMe } from "../access.ts";
+import { Choices } from "../parts/choices.tsx";
+import { CreateKey, RevokeKey, RollKey } from "../parts/key-dialogs.tsx";
+import { Listed } from "../parts/list.tsx";
+import { More } from "../parts/more.tsx";
+import { Page } from "../parts/page.tsx";
+import { Time } from "../parts/time.tsx";
+import { usePages } from "../query.ts";
+
+const KINDS = { key: "Keys", session: "Browsers" };
+
+type Opened = { kind: "create" } | { kind: "roll" | "revoke"; key: ApiKey } | null;
+
+export default function Keys() {
+  const { query, route } = useLocation();
+  const kind = query["kind"] === "session" ? "session" : "key";
+  const opened = useSignal<Opened>(null);
+  return (
+    <Page
+      title="API keys"
+      actions={
+        <button class="primary" onClick={() => (opened.value = { kind: "create" })}>
+          Create a key
+        </button>
+      }
+    >
+      <div class="bar">
+        <Choices
+          label="Show"
+          value={kind}
+          choices={KINDS}
+          onChoice={(kind) => route(kind === "key" ? "/dashboard/keys" : `/dashboard/keys?kind=${kind}`, true)}
+        />
+        {kind === "session" && <p class="quiet">Each browser that is signed in has a key of its own, which ends after twelve hours.</p>}
+      </div>
+      <KeyTable kind={kind} onOpen={(next) => (opened.value = next)} />
+      <Dialogs opened={opened} />
+    </Page>
+  );
+}
+
+function KeyTable({ kind, onOpen }: { kind: string; onOpen: (opened: Opened) => void }) {
+  const me = useMe();
+  const pages = usePages(["keys", kind], (after, signal) => api.keys({ kind, starting_after: after }, signal));
+  return (
+    <Listed
+      pages={pages}
+      noun={kind === "key" ? "keys" : "browsers"}
+      dependsOn={[me?.id]}
+      empty={<p>None.</p>}
+      frame={(rows) => (
+        <div class="table">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Name</th>
+                <th scope="col">Begins with</th>
+                <th scope="col">May</th>
+                <th scope="col">Tier</th>
+                <th scope="col">Created</th>
+                <th scope="col">Last used</th>
+                <th scope="col">Expires</th>
+                <th scope="col">
+                  <span class="offscreen">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>{rows}</tbody>
+          </table>
+        </div>
+      )}
+    >
+      {(keys) => keys.map((key) => <Row key={key.id} apiKey={key} isMine={key.id === me?.id} onOpen={onOpen} />)}
+    </Listed>
+  );
+}
+
+/** What the scopes of a key let it do. */
+function rights(scopes: readonly string[]): string {
+  if (scopes.includes("admin")) return "everything";
+  return scopes.includes("write") ? (scopes.includes("read") ? "read and write" : "write") : "read";
+}
+
+function Row({ apiKey, isMine, onOpen }: { apiKey: ApiKey; isMine: boolean; onOpen: (opened: Opened) => void }) {
+  const { name, prefix, scopes, tier, rate_limit, created_at, last_used_at, expires_at, rolled_to, kind } = apiKey;
+  return (
+    <tr data-row tabIndex={-1}>
+      <td>
+        {name ?? <span class="quiet">no name</span>} {isMine && <span class="kind">this browser</span>}
+        {rolled_to !== null && <span class="kind">rolled</span>}
+      </td>
+      <td>
+        <code>{prefix}</code>
+      </td>
+      <td>{rights(scopes)}</td>
+      <td>
+        {tier}{" "}
+        <span class="quiet" title={`bursts of ${rate_limit.burst.toLocaleString("en")}`}>
+          {rate_limit.per_minute.toLocaleString("en")}/min
+        </span>
+      </td>
+      <td>
+        <Time at={created_at} />
+      </td>
+      <td>{last_used_at === null ? <span class="quiet">never</span> : <Time at={last_used_at} />}</td>
+      <td>{expires_at === null ? <span class="quiet">never</span> : <Time at={expires_at} />}</td>
+      <td class="actions-cell">
+        <More label={`Actions for ${name ?? prefix}`}>
+          {kind === "key" && <button onClick={() => onOpen({ kind: "roll", key: apiKey })}>Roll</button>}
+          <button class="danger" onClick={() => onOpen({ kind: "revoke", key: apiKey })}>
+            {kind === "session" ? "Sign out" : "Revoke"}
+          </button>
+        </More>
+      </td>
+    </tr>
+  );
+}
+
+function Dialogs({ opened }: { opened: Signal<Opened> }) {
+  const close = () => (opened.value = null);
+  if (opened.value === null) return null;
+  if (opened.value.kind === "create") return <CreateKey onClose={close} />;
+  const { kind, key } = opened.value;
+  return kind === "roll" ? <RollKey apiKey={key} onClose={close} /> : <RevokeKey apiKey={key} onClose={close} />;
+}

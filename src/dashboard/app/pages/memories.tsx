@@ -1,0 +1,160 @@
+/**
+ * Memories: all of them with filters, or those that a search finds, and why. The search is what an agent gets, so that one can try
+ * a query, a threshold and filters before an agent uses them.
+ *
+ * @module
+ */
+import { useSignal, type Signal } from "@preact/signals";
+import { useLocation } from "preact-iso";
+import { api, type Memory } from "../api.ts";
+import { useCan } from "../access.ts";
+import { Filters, TextFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
+import { Listed, Loaded } from "../parts/list.tsx";
+import { LongText } from "../parts/long-text.tsx";
+import { AddMemory, DeleteMemory, EditMemory } from "../parts/memory-dialogs.tsx";
+import { Page } from "../parts/page.tsx";
+import { Matches } from "../parts/matches.tsx";
+import { Time } from "../parts/time.tsx";
+import { usePages, useQuery } from "../query.ts";
+
+const FILTERS = ["user_id", "session_id", "type", "tags"];
+
+type Opened = { kind: "add" } | { kind: "edit" | "delete"; memory: Memory } | null;
+
+export function Memories() {
+  const { query } = useLocation();
+  const filters = useFilters("memories", FILTERS);
+  const opened = useSignal<Opened>(null);
+  const mayWrite = useCan("write");
+  const text = query["q"] ?? "";
+  return (
+    <Page title="Memories" actions={mayWrite && <button onClick={() => (opened.value = { kind: "add" })}>Add a memory</button>}>
+      <SearchForm text={text} filters={filters} />
+      {text === "" ? (
+        <MemoryList filters={filters} mayWrite={mayWrite} opened={opened} />
+      ) : (
+        <Found text={text} filters={filters} threshold={query["threshold"]} />
+      )}
+      <Dialogs opened={opened} sessionId={filters.values["session_id"]} />
+    </Page>
+  );
+}
+
+function SearchForm({ text, filters }: { text: string; filters: FiltersInUrl }) {
+  const search = (event: SubmitEvent) => {
+    event.preventDefault();
+    const { value } = (event.currentTarget as HTMLFormElement).elements.namedItem("q") as HTMLInputElement;
+    filters.set({ q: value.trim() });
+  };
+  return (
+    <>
+      <form class="search" role="search" onSubmit={search}>
+        <input
+          key={text}
+          type="search"
+          name="q"
+          aria-label="Search memories"
+          placeholder="Search as an agent would: what may she not eat"
+          defaultValue={text}
+        />
+        <button class="primary">Search</button>
+      </form>
+      <Filters filters={filters}>
+        <TextFilter label="User" name="user_id" filters={filters} />
+        <TextFilter label="Session" name="session_id" filters={filters} />
+        <TextFilter label="Type" name="type" filters={filters} />
+        <TextFilter label="Any of these tags" name="tags" filters={filters} />
+      </Filters>
+    </>
+  );
+}
+
+function Found({ text, filters, threshold }: { text: string; filters: FiltersInUrl; threshold: string | undefined }) {
+  const { tags, ...others } = filters.values;
+  const body = { query: text, ...others, ...(tags !== undefined && { tags: tags.split(",").map((tag) => tag.trim()) }) };
+  const result = useQuery({ queryKey: ["memories", "search", body], queryFn: ({ signal }) => api.search(body, signal) });
+  return (
+    <Loaded result={result}>
+      {({ data }) => (
+        <Matches
+          matches={data}
+          body={body}
+          threshold={Number(threshold ?? DEFAULT_THRESHOLD)}
+          onThreshold={(threshold) => filters.set({ threshold: threshold === DEFAULT_THRESHOLD ? "" : String(threshold) })}
+        />
+      )}
+    </Loaded>
+  );
+}
+/** That of the API. */
+const DEFAULT_THRESHOLD = 0.7;
+
+interface MemoryListProps {
+  filters: FiltersInUrl;
+  mayWrite: boolean;
+  opened: Signal<Opened>;
+}
+
+function MemoryList({ filters, mayWrite, opened }: MemoryListProps) {
+  const pages = usePages(["memories", "list", filters.values], (after, signal) =>
+    api.memories({ ...filters.values, starting_after: after }, signal),
+  );
+  return (
+    <Listed
+      pages={pages}
+      noun="memories"
+      dependsOn={[mayWrite]}
+      empty={
+        <p>
+          No memory {filters.isSet ? "matches" : "yet"}. An agent adds one with <code>POST /v1/memory</code>.
+        </p>
+      }
+      frame={(items) => <ul class="cards">{items}</ul>}
+    >
+      {(memories) =>
+        memories.map((memory) => (
+          <MemoryItem key={memory.id} memory={memory} mayWrite={mayWrite} onOpen={(next) => (opened.value = next)} />
+        ))
+      }
+    </Listed>
+  );
+}
+
+function MemoryItem({ memory, mayWrite, onOpen }: { memory: Memory; mayWrite: boolean; onOpen: (opened: Opened) => void }) {
+  return (
+    <li data-row tabIndex={-1}>
+      <LongText text={memory.content} />
+      <div class="row meta">
+        <span class="kind">{memory.type}</span>
+        {memory.tags.map((tag) => (
+          <span key={tag} class="tag">
+            #{tag}
+          </span>
+        ))}
+        <a href={`/dashboard/sessions/${memory.session_id}#${memory.id}`}>
+          <code>{memory.session_id}</code>
+        </a>
+        <Time at={memory.created_at} />
+        {!memory.vector_available && <span class="quiet">no vector: search finds it by nothing yet</span>}
+        {mayWrite && (
+          <span class="row actions">
+            <button class="small" onClick={() => onOpen({ kind: "edit", memory })}>
+              Edit
+            </button>
+            <button class="small danger" onClick={() => onOpen({ kind: "delete", memory })}>
+              Delete
+            </button>
+          </span>
+        )}
+      </div>
+    </li>
+  );
+}
+
+function Dialogs({ opened, sessionId }: { opened: Signal<Opened>; sessionId: string | undefined }) {
+  const close = () => (opened.value = null);
+  if (opened.value === null) return null;
+  if (opened.value.kind === "add") return <AddMemory sessionId={sessionId ?? ""} onClose={close} />;
+  const { kind, memory } = opened.value;
+  return kind === "edit" ? <EditMemory memory={memory} onClose={close} /> : <DeleteMemory memory={memory} onClose={close} />;
+}

@@ -1,0 +1,178 @@
+/**
+ * One session: what was said, what the state became and what was remembered, in one line of time. From any point of it one can
+ * roll back, fork and compare.
+ *
+ * @module
+ */
+import { useSignal, type Signal } from "@preact/signals";
+import { useLocation, useRoute } from "preact-iso";
+import { api, type Session as SessionRecord } from "../api.ts";
+import { useCan } from "../access.ts";
+import { Choices } from "../parts/choices.tsx";
+import { Id } from "../parts/copy.tsx";
+import { Json } from "../parts/json.tsx";
+import { Loaded } from "../parts/list.tsx";
+import { More } from "../parts/more.tsx";
+import { Page } from "../parts/page.tsx";
+import { DeleteSession, EditSession, EditState, forkAndOpen, RollBack } from "../parts/session-dialogs.tsx";
+import { Time } from "../parts/time.tsx";
+import { Timeline } from "../parts/timeline.tsx";
+import { useQuery } from "../query.ts";
+
+const KINDS = { "": "All", turn: "Turns", version: "States", memory: "Memories" };
+const ORDERS = { desc: "Newest first", asc: "Oldest first" };
+
+/** How often one looks whether the session has changed: one small read, and more only when it has. */
+const LIVE_MS = 3_000;
+
+/** Which dialog is open. */
+export type Opened = { kind: "state" } | { kind: "session" } | { kind: "delete" } | { kind: "rollback"; version: number } | null;
+
+export function Session() {
+  const { params } = useRoute();
+  const id = params["id"] ?? "";
+  const result = useQuery({ queryKey: ["session", id], refetchInterval: LIVE_MS, queryFn: ({ signal }) => api.session(id, signal) });
+  const opened = useSignal<Opened>(null);
+  return (
+    <Page
+      title={id}
+      heading={<Id id={id} />}
+      within={["/dashboard/sessions", "Sessions"]}
+      actions={result.data && <Actions session={result.data} opened={opened} />}
+    >
+      <Loaded result={result}>
+        {(session) => (
+          <>
+            <Facts session={session} />
+            <div class="session">
+              <section aria-label="Timeline">
+                <TimelineOf session={session} opened={opened} />
+              </section>
+              <CurrentState session={session} />
+            </div>
+            <Dialogs session={session} opened={opened} />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function Actions({ session, opened }: { session: SessionRecord; opened: Signal<Opened> }) {
+  const { route } = useLocation();
+  const here = `${session.id}:${session.state_version}`;
+  const compare = `/dashboard/compare?${new URLSearchParams({ a: `${session.id}:${Math.max(0, session.state_version - 1)}`, b: here })}`;
+  return (
+    <>
+      {useCan("write") && <button onClick={() => (opened.value = { kind: "state" })}>Edit state</button>}
+      <a class="button" href={compare}>
+        Compare
+      </a>
+      {useCan("write") && (
+        <More>
+          <button onClick={() => void forkAndOpen(session.id, session.state_version, route)}>Fork</button>
+          <button onClick={() => (opened.value = { kind: "session" })}>Metadata and expiry</button>
+          <button class="danger" onClick={() => (opened.value = { kind: "delete" })}>
+            Delete
+          </button>
+        </More>
+      )}
+    </>
+  );
+}
+
+function Facts({ session }: { session: SessionRecord }) {
+  const { forked_from: source, forked_version: version } = session.metadata;
+  const by = (name: "agent_id" | "user_id", value: string) => `/dashboard/sessions?${new URLSearchParams({ [name]: value })}`;
+  return (
+    <dl class="facts">
+      <dt>Agent</dt>
+      <dd>
+        <a href={by("agent_id", session.agent_id)}>{session.agent_id}</a>
+      </dd>
+      <dt>User</dt>
+      <dd>{session.user_id === null ? "none" : <a href={by("user_id", session.user_id)}>{session.user_id}</a>}</dd>
+      <dt>State</dt>
+      <dd>{session.state_version}</dd>
+      <dt>Turns</dt>
+      <dd>{session.turn_count}</dd>
+      <dt>Memories</dt>
+      <dd>{session.memory_count}</dd>
+      <dt>Created</dt>
+      <dd>
+        <Time at={session.created_at} />
+      </dd>
+      <dt>Expires</dt>
+      <dd>
+        <Time at={session.ttl_expires_at} />
+      </dd>
+      {typeof source === "string" && (
+        <>
+          <dt>Forked from</dt>
+          <dd>
+            <a href={`/dashboard/sessions/${encodeURIComponent(source)}#version-${Number(version)}`}>
+              <code>{source}</code>
+            </a>{" "}
+            at state {Number(version)}
+          </dd>
+        </>
+      )}
+    </dl>
+  );
+}
+
+function TimelineOf({ session, opened }: { session: SessionRecord; opened: Signal<Opened> }) {
+  const { query, route, path } = useLocation();
+  const kind = query["kind"] ?? "";
+  const order = query["order"] === "asc" ? "asc" : "desc";
+  const show = (changes: Record<string, string>) => {
+    const next = Object.entries({ ...query, ...changes }).filter(([, value]) => value !== "");
+    const search = new URLSearchParams(next).toString();
+    route(`${path}${search === "" ? "" : `?${search}`}`, true);
+  };
+  return (
+    <>
+      <div class="bar">
+        <Choices label="Show" value={kind} choices={KINDS} onChoice={(kind) => show({ kind })} />
+        <select aria-label="Order" value={order} onChange={({ currentTarget }) => show({ order: currentTarget.value })}>
+          {Object.entries(ORDERS).map(([value, name]) => (
+            <option key={value} value={value}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </div>
+      <Timeline session={session} kind={kind} order={order} onRollBack={(version) => (opened.value = { kind: "rollback", version })} />
+    </>
+  );
+}
+
+function CurrentState({ session }: { session: SessionRecord }) {
+  return (
+    <aside class="stack" aria-label="State and metadata">
+      <h2>State {session.state_version}</h2>
+      <Json value={session.state} label="State" />
+      {Object.keys(session.metadata).length > 0 && (
+        <>
+          <h2>Metadata</h2>
+          <Json value={session.metadata} label="Metadata" />
+        </>
+      )}
+    </aside>
+  );
+}
+
+function Dialogs({ session, opened }: { session: SessionRecord; opened: Signal<Opened> }) {
+  const close = () => (opened.value = null);
+  if (opened.value === null) return null;
+  switch (opened.value.kind) {
+    case "state":
+      return <EditState session={session} onClose={close} />;
+    case "session":
+      return <EditSession session={session} onClose={close} />;
+    case "delete":
+      return <DeleteSession session={session} onClose={close} />;
+    default:
+      return <RollBack session={session} version={opened.value.version} onClose={close} />;
+  }
+}

@@ -1,0 +1,140 @@
+/**
+ * Traces: who changed what, and when, with what is known of each change.
+ *
+ * @module
+ */
+import { useSignal } from "@preact/signals";
+import { api, type Trace } from "../api.ts";
+import { csvOf } from "../csv.ts";
+import { ChoiceFilter, Filters, TextFilter, TimeFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
+import { Json } from "../parts/json.tsx";
+import { Listed } from "../parts/list.tsx";
+import { Page } from "../parts/page.tsx";
+import { Time } from "../parts/time.tsx";
+import { toast } from "../parts/toast.tsx";
+import { usePages } from "../query.ts";
+
+const FILTERS = ["session_id", "user_id", "action", "created_after", "created_before"];
+
+/** A type says that none is forgotten. */
+const ACTIONS = Object.keys({
+  "session.created": 0,
+  "session.updated": 0,
+  "session.forked": 0,
+  "session.expired": 0,
+  "session.deleted": 0,
+  "state.updated": 0,
+  "state.rolled_back": 0,
+  "turn.added": 0,
+  "memory.created": 0,
+  "memory.updated": 0,
+  "memory.deleted": 0,
+  "api_key.created": 0,
+  "api_key.rolled": 0,
+  "api_key.revoked": 0,
+  "settings.updated": 0,
+  "webhook.created": 0,
+  "webhook.updated": 0,
+  "webhook.disabled": 0,
+  "webhook.secret_rotated": 0,
+  "webhook.deleted": 0,
+} satisfies Record<Trace["action"], 0>);
+
+export function Traces() {
+  const filters = useFilters("traces", FILTERS);
+  const pages = usePages(["traces", filters.values], (after, signal) => api.traces({ ...filters.values, starting_after: after }, signal));
+  return (
+    <Page title="Traces" actions={<CsvButton filters={filters} />}>
+      <Filters filters={filters}>
+        <TextFilter label="Session" name="session_id" filters={filters} />
+        <TextFilter label="User" name="user_id" filters={filters} />
+        <ChoiceFilter label="Action" name="action" filters={filters} choices={ACTIONS} />
+        <TimeFilter label="After" name="created_after" filters={filters} />
+        <TimeFilter label="Before" name="created_before" filters={filters} />
+      </Filters>
+      <Listed
+        pages={pages}
+        noun="traces"
+        empty={<p>{filters.isSet ? "No trace matches." : "Nothing has been changed yet: every change leaves a trace here."}</p>}
+        frame={(items) => <ul class="rows">{items}</ul>}
+      >
+        {(traces) => traces.map((trace) => <TraceItem key={trace.id} trace={trace} />)}
+      </Listed>
+    </Page>
+  );
+}
+
+function TraceItem({ trace }: { trace: Trace }) {
+  return (
+    <li data-row tabIndex={-1}>
+      <details>
+        <summary>
+          <Time at={trace.timestamp} />
+          <b>{trace.action}</b>
+          <code class="quiet">{trace.actor}</code>
+          {trace.user_id !== undefined && <span class="quiet">{trace.user_id}</span>}
+        </summary>
+        <Json value={{ id: trace.id, details: trace.details, metadata: trace.metadata }} label="Trace" />
+      </details>
+      {trace.session_id !== null && (
+        <a href={`/dashboard/sessions/${trace.session_id}`}>
+          <code>{trace.session_id}</code>
+        </a>
+      )}
+    </li>
+  );
+}
+
+const CSV_PAGE = 100;
+/** More is for `cairn export`. */
+const CSV_ROWS_MAX = 5_000;
+
+function CsvButton({ filters }: { filters: FiltersInUrl }) {
+  const busy = useSignal(false);
+  const save = async () => {
+    busy.value = true;
+    try {
+      const traces = await allTraces(filters.values);
+      const rows = traces.map(({ id, timestamp, action, actor, session_id, user_id, details }) => ({
+        id,
+        timestamp,
+        action,
+        actor,
+        session_id: session_id ?? "",
+        user_id: user_id ?? "",
+        details: JSON.stringify(details),
+      }));
+      download("traces.csv", csvOf(rows));
+      toast(traces.length >= CSV_ROWS_MAX ? `The newest ${CSV_ROWS_MAX} traces were saved` : `${traces.length} traces were saved`);
+    } catch (error) {
+      toast((error as Error).message);
+    } finally {
+      busy.value = false;
+    }
+  };
+  return (
+    <button disabled={busy.value} onClick={() => void save()}>
+      {busy.value ? "Saving …" : "Save as CSV"}
+    </button>
+  );
+}
+
+async function allTraces(filter: FiltersInUrl["values"]): Promise<Trace[]> {
+  const traces: Trace[] = [];
+  for (let after: string | null = null; traces.length < CSV_ROWS_MAX;) {
+    const page = await api.traces({ ...filter, starting_after: after }, undefined, CSV_PAGE);
+    traces.push(...page.data);
+    if (!page.has_more) break;
+    after = page.last_id;
+  }
+  return traces;
+}
+
+function download(name: string, text: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type: "text/csv" }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  URL.revokeObjectURL(url);
+}

@@ -1,0 +1,122 @@
+/**
+ * Creating, rolling and revoking API keys.
+ *
+ * @module
+ */
+import { useSignal, type Signal } from "@preact/signals";
+import { api, type ApiKey, type Scope } from "../api.ts";
+import { useMe } from "../access.ts";
+import { changed } from "../query.ts";
+import { forgetKey } from "../session.ts";
+import { Dialog } from "./dialog.tsx";
+import { CheckField, ChecksField, ChoiceField, Form, ReasonField, TextField } from "./form.tsx";
+import { Secret } from "./secret.tsx";
+import { toast } from "./toast.tsx";
+
+const SCOPES: Record<Scope, string> = {
+  read: "Read: all records, searches, contexts",
+  write: "Write: add, change and delete records",
+  admin: "Admin: keys, webhooks, settings; includes the others",
+};
+const TIERS: Record<ApiKey["tier"], string> = {
+  free: "free: 100 requests a minute, traces for 7 days",
+  pro: "pro: 1,000 requests a minute, traces for 90 days",
+  enterprise: "enterprise: as set, traces as the settings say",
+};
+
+/** The key of an answer that made one, until the dialog closes. */
+function useShown(): Signal<string | null> {
+  return useSignal<string | null>(null);
+}
+
+export function CreateKey({ onClose }: { onClose: () => void }) {
+  const name = useSignal("");
+  const scopes = useSignal<readonly string[]>(["read", "write"]);
+  const tier = useSignal<string>("free");
+  const perMinute = useSignal("");
+  const expires = useSignal("");
+  const shown = useShown();
+  const submit = async () => {
+    const rate = Number(perMinute.value);
+    const made = await api.createKey({
+      ...(name.value !== "" && { name: name.value }),
+      scopes: scopes.value,
+      tier: tier.value,
+      ...(tier.value === "enterprise" && rate > 0 && { rate_limit: { per_minute: rate, burst: 2 * rate } }),
+      ...(expires.value !== "" && { expires_at: new Date(expires.value).toISOString() }),
+    });
+    await changed(["keys"]);
+    shown.value = made.key ?? "";
+  };
+  if (shown.value !== null) return <Secret title="The new key" what="key" value={shown.value} onClose={onClose} />;
+  return (
+    <Dialog title="Create a key" onClose={onClose}>
+      <Form submit="Create" onSubmit={submit} disabled={scopes.value.length === 0}>
+        <TextField label="Name" name="name" value={name} placeholder="support agent" hint="What it is for." />
+        <ChecksField label="It may" name="scopes" values={scopes} choices={SCOPES} />
+        <ChoiceField label="Tier" name="tier" value={tier} choices={TIERS} />
+        {tier.value === "enterprise" && (
+          <TextField
+            label="Requests a minute"
+            name="rate_limit"
+            value={perMinute}
+            type="number"
+            hint="Twice as many at once. Empty: 60,000."
+          />
+        )}
+        <TextField label="Expires" name="expires_at" value={expires} type="datetime-local" hint="Empty: never." />
+      </Form>
+    </Dialog>
+  );
+}
+
+const OVERLAPS = { "0": "at once", "3600": "after an hour", "86400": "after a day", "604800": "after a week" };
+
+export function RollKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }) {
+  const overlap = useSignal("86400");
+  const shown = useShown();
+  const submit = async () => {
+    const made = await api.rollKey(apiKey.id, { overlap_seconds: Number(overlap.value) });
+    await changed(["keys"]);
+    shown.value = made.key ?? "";
+  };
+  if (shown.value !== null) return <Secret title="The new key" what="key" value={shown.value} onClose={onClose} />;
+  return (
+    <Dialog title={`Roll ${apiKey.name ?? apiKey.prefix}`} onClose={onClose}>
+      <Form submit="Roll" onSubmit={submit}>
+        <p class="quiet">A new key that may do the same comes in its place.</p>
+        <ChoiceField label="The old one ends" name="overlap_seconds" value={overlap} choices={OVERLAPS} />
+      </Form>
+    </Dialog>
+  );
+}
+
+export function RevokeKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }) {
+  const reason = useSignal("");
+  const force = useSignal(false);
+  const isMine = useMe()?.id === apiKey.id;
+  const isSession = apiKey.kind === "session";
+  const submit = async () => {
+    await api.revokeKey(apiKey.id, { reason: reason.value, force: String(force.value) });
+    onClose();
+    if (isMine) return forgetKey();
+    await changed(["keys"]);
+    toast(isSession ? "Signed out" : "Key revoked");
+  };
+  return (
+    <Dialog title={isSession ? "Sign out this browser" : `Revoke ${apiKey.name ?? apiKey.prefix}`} onClose={onClose}>
+      <Form submit={isSession ? "Sign out" : "Revoke"} danger onSubmit={submit}>
+        <p>{isSession ? "Its key ends at once." : "It ends at once, and with it the browsers that were signed in with it."}</p>
+        <ReasonField value={reason} />
+        {apiKey.scopes.includes("admin") && !isSession && (
+          <CheckField
+            label="Even if it is the last admin key"
+            name="force"
+            value={force}
+            hint="Then only cairn keys create makes another one."
+          />
+        )}
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,123 @@
+/**
+ * The keyboard: single keys that go somewhere, and a list that is walked with `j` and `k`. They are off in fields, in dialogs,
+ * and altogether when switched off.
+ *
+ * @module
+ */
+import { signal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import { shortcutsOn, switchShortcuts } from "../session.ts";
+import { Dialog } from "./dialog.tsx";
+
+/** The second key after `g`, by the path that it goes to. */
+export interface Place {
+  readonly path: string;
+  readonly name: string;
+  readonly letter: string;
+}
+
+const GO_MS = 1_500;
+const helpIsOpen = signal(false);
+
+export const openHelp = () => void (helpIsOpen.value = true);
+
+/** Elements that `j` and `k` walk have this attribute; `Enter` follows the first link in one. */
+const ROWS = "[data-row]";
+
+export function useKeyboard(places: readonly Place[], go: (path: string) => void): void {
+  useEffect(() => {
+    let pressedG = 0;
+    const onKey = (event: KeyboardEvent) => {
+      if (!shortcutsOn.value || event.ctrlKey || event.metaKey || event.altKey || isElsewhere(event.target)) return;
+      const afterG = event.timeStamp - pressedG < GO_MS;
+      pressedG = event.key === "g" ? event.timeStamp : 0;
+      const place = afterG ? places.find(({ letter }) => letter === event.key) : undefined;
+      if (place !== undefined) go(place.path);
+      else if (!actOn(event.key, go)) return;
+      event.preventDefault();
+    };
+    addEventListener("keydown", onKey);
+    return () => removeEventListener("keydown", onKey);
+  }, [places]);
+}
+
+/** In a field a key is text, and a dialog has the keyboard for itself. */
+function isElsewhere(target: EventTarget | null): boolean {
+  if (document.querySelector("dialog[open]") !== null) return true;
+  return target instanceof HTMLElement && target.matches("input:not([type=range]), textarea, select, [contenteditable]");
+}
+
+/** Whether the key means something. */
+function actOn(key: string, go: (path: string) => void): boolean {
+  if (key === "?") openHelp();
+  else if (key === "j") walk(1);
+  else if (key === "k") walk(-1);
+  else if (key === "/") find(go);
+  else if (key === "Enter") return follow();
+  else if (key === "Escape") return leave();
+  else return false;
+  return true;
+}
+
+function walk(by: 1 | -1): void {
+  const rows = Array.from(document.querySelectorAll<HTMLElement>(ROWS));
+  const at = rows.findIndex((row) => row.contains(document.activeElement));
+  const row = at === -1 ? rows[by === 1 ? 0 : rows.length - 1] : rows[at + by];
+  row?.focus();
+  row?.scrollIntoView({ block: "nearest" });
+}
+
+/** To the search field of the screen, or to the screen that is one. */
+function find(go: (path: string) => void): void {
+  const field = document.querySelector<HTMLInputElement>("main [type=search]");
+  if (field === null) go("memories");
+  else field.focus();
+}
+
+/** Only from a row itself: a button or a link within it has an Enter of its own. */
+function follow(): boolean {
+  const row = document.activeElement;
+  if (row === null || !row.matches(ROWS)) return false;
+  row.querySelector<HTMLElement>("a, button")?.click();
+  return true;
+}
+
+function leave(): boolean {
+  const { activeElement } = document;
+  if (activeElement?.closest(ROWS) === null || !(activeElement instanceof HTMLElement)) return false;
+  activeElement.blur();
+  return true;
+}
+
+export function KeyboardHelp({ places }: { places: readonly Place[] }) {
+  if (!helpIsOpen.value) return null;
+  const keys: [keys: readonly string[], meaning: string][] = [
+    [["/"], "Search"],
+    [["j"], "Next in a list"],
+    [["k"], "Previous in a list"],
+    [["Enter"], "Open it"],
+    [["Esc"], "Leave it, close a dialog"],
+    ...places.map(({ letter, name }): [string[], string] => [["g", letter], name]),
+    [["?"], "This help"],
+  ];
+  return (
+    <Dialog title="Keyboard" onClose={() => (helpIsOpen.value = false)}>
+      <dl class="keys">
+        {keys.map(([pressed, meaning]) => (
+          <div key={meaning}>
+            <dt>
+              {pressed.map((name) => (
+                <kbd key={name}>{name}</kbd>
+              ))}
+            </dt>
+            <dd>{meaning}</dd>
+          </div>
+        ))}
+      </dl>
+      <label class="check">
+        <input type="checkbox" checked={shortcutsOn.value} onChange={({ currentTarget }) => switchShortcuts(currentTarget.checked)} />
+        Use these keys
+      </label>
+    </Dialog>
+  );
+}

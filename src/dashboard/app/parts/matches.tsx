@@ -1,0 +1,145 @@
+/**
+ * What a search found, best first, with the threshold as a line in it. All was asked for at once: moving the line asks nothing.
+ *
+ * @module
+ */
+import { useSignal } from "@preact/signals";
+import { useEffect } from "preact/hooks";
+import type { Match } from "../api.ts";
+import { CopyButton } from "./copy.tsx";
+import { LongText } from "./long-text.tsx";
+import { Time } from "./time.tsx";
+
+interface MatchesProps {
+  matches: readonly Match[];
+  /** The request without its threshold. */
+  body: object;
+  threshold: number;
+  onThreshold: (threshold: number) => void;
+}
+
+/** A threshold that is suggested when nothing passes. */
+const LOWER = 0.5;
+
+export function Matches({ matches, body, threshold, onThreshold }: MatchesProps) {
+  const line = useSignal(threshold);
+  useEffect(() => void (line.value = threshold), [threshold]);
+  const passing = matches.filter(({ score }) => score >= line.value);
+  const rest = matches.slice(passing.length);
+  return (
+    <>
+      <div class="threshold">
+        <label>
+          Threshold{" "}
+          <span class="slider">
+            <input
+              type="range"
+              min={0}
+              max={1}
+              step={0.01}
+              value={line}
+              aria-valuetext={line.value.toFixed(2)}
+              onInput={({ currentTarget }) => (line.value = Number(currentTarget.value))}
+              onChange={({ currentTarget }) => onThreshold(Number(currentTarget.value))}
+            />
+            <Scores matches={matches} />
+          </span>
+        </label>
+        <output class="mono">{line.value.toFixed(2)}</output>
+        <p role="status">{summary(matches, passing.length, line.value)}</p>
+        <CopyButton label="Copy as request" text={asRequest(body, line.value)} />
+      </div>
+      <ol class="cards matches">
+        {passing.map((match) => (
+          <Result key={match.id} match={match} />
+        ))}
+      </ol>
+      {matches.length > 0 && (
+        <p class="line quiet">
+          <span>{line.value.toFixed(2)}</span>
+        </p>
+      )}
+      <ol class="cards matches below">
+        {rest.map((match) => (
+          <Result key={match.id} match={match} />
+        ))}
+      </ol>
+    </>
+  );
+}
+
+function summary(matches: readonly Match[], passing: number, threshold: number): string {
+  const [best] = matches;
+  if (best === undefined) return "No memory with a vector passes the filters.";
+  const lower = matches.filter(({ score }) => score >= LOWER).length;
+  const also = threshold > LOWER ? `; ${lower} pass at ${LOWER.toFixed(2)}` : "";
+  return `${passing} of ${matches.length} pass; the best has ${best.score.toFixed(2)}${also}.`;
+}
+
+/** A tick for each score, below the slider. */
+function Scores({ matches }: { matches: readonly Match[] }) {
+  return (
+    <svg class="scores" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">
+      {matches.map(({ id, score }) => (
+        <rect key={id} x={score * 1000 - 2} y={0} width={4} height={10} />
+      ))}
+    </svg>
+  );
+}
+
+/** What gives what is seen above the line, for a shell. */
+function asRequest(body: object, threshold: number): string {
+  const json = JSON.stringify({ ...body, threshold, limit: 50, explain: true });
+  const quoted = `'${json.replaceAll("'", String.raw`'\''`)}'`;
+  return `curl -s -H "X-API-Key: $KEY" -H "Content-Type: application/json" ${location.origin}/v1/memory/search -d ${quoted}`;
+}
+
+function Result({ match }: { match: Match }) {
+  return (
+    <li data-row tabIndex={-1}>
+      <div class="score">
+        <span class="gauge" aria-hidden="true">
+          <svg viewBox="0 0 100 8" preserveAspectRatio="none">
+            <rect width={match.score * 100} height={8} />
+          </svg>
+        </span>
+        <b class="number">{match.score.toFixed(3)}</b>
+      </div>
+      <div>
+        <LongText text={match.content} />
+        <div class="row meta">
+          <span class="kind">{match.type}</span>
+          {match.tags.map((tag) => (
+            <span key={tag} class="tag">
+              #{tag}
+            </span>
+          ))}
+          <a href={`/dashboard/sessions/${match.session_id}#${match.id}`}>
+            <code>{match.session_id}</code>
+          </a>
+          <Time at={match.created_at} />
+        </div>
+        {match.explanation !== undefined && <Why explanation={match.explanation} />}
+      </div>
+    </li>
+  );
+}
+
+function Why({ explanation: { semantic, lexical, matches, omitted } }: { explanation: NonNullable<Match["explanation"]> }) {
+  return (
+    <p class="row why">
+      <span>
+        meaning <b>{semantic.toFixed(2)}</b>
+      </span>
+      <span>
+        words <b>{lexical.toFixed(2)}</b>
+      </span>
+      {matches.map(({ word, matched_by, matched_word, share }) => (
+        <span key={word} class="word">
+          <b>{word}</b> {matched_by === "word" ? "=" : "≈"} {matched_word ?? word} {Math.round(share * 100)} %
+        </span>
+      ))}
+      {omitted !== undefined && <span>and {omitted} more words</span>}
+    </p>
+  );
+}

@@ -1,0 +1,176 @@
+/**
+ * What can be done to a session. A change names the version that it was made from: who was faster is not overwritten.
+ *
+ * @module
+ */
+import { useSignal } from "@preact/signals";
+import { useLocation } from "preact-iso";
+import { api, Refused, type Session } from "../api.ts";
+import { changesBetween } from "../changes.ts";
+import { changed, client, useQuery } from "../query.ts";
+import { Changes } from "./changes.tsx";
+import { Dialog } from "./dialog.tsx";
+import { Form, ReasonField, TextField } from "./form.tsx";
+import { JsonField, parsedObject } from "./json.tsx";
+import { Loaded } from "./list.tsx";
+import { toast } from "./toast.tsx";
+
+interface DialogProps {
+  session: Session;
+  onClose: () => void;
+}
+
+/** Takes over the answer of a change, and has the rest of the screen read again. */
+async function took(session: Session): Promise<void> {
+  client.setQueryData(["session", session.id], session);
+  await changed(["sessions"]);
+}
+
+/**
+ * The session as it was when the dialog opened, which is what its change starts from: what others do meanwhile must be a conflict.
+ * After one it is the session as it is now, so that a second try means that.
+ */
+function useBase(session: Session) {
+  const base = useSignal(session);
+  const attempt = async (change: (base: Session) => Promise<Session>): Promise<Session> => {
+    try {
+      const now = await change(base.value);
+      await took(now);
+      return now;
+    } catch (error) {
+      if (error instanceof Refused && error.status === 409) {
+        await changed(["session", session.id]);
+        base.value = client.getQueryData<Session>(["session", session.id]) ?? session;
+      }
+      throw error;
+    }
+  };
+  return { base: base.value, attempt };
+}
+
+/** A state of a session by its number. It never changes. */
+export function useVersion(id: string, version: number) {
+  return useQuery({ queryKey: ["version", id, version], staleTime: Infinity, queryFn: ({ signal }) => api.version(id, version, signal) });
+}
+
+export async function forkAndOpen(id: string, version: number, route: (path: string) => void): Promise<void> {
+  try {
+    const made = await api.fork(id, version);
+    await changed(["sessions"]);
+    route(`/dashboard/sessions/${made.id}`);
+    toast(`Forked from state ${version}`);
+  } catch (error) {
+    toast((error as Error).message);
+  }
+}
+
+/** @param before - the version that a rollback has replaced */
+async function undo(now: Session, before: number): Promise<void> {
+  try {
+    await took(await api.rollBack(now.id, { version: before, expected_version: now.state_version }));
+    toast(`State ${before} is back`);
+  } catch (error) {
+    toast((error as Error).message);
+  }
+}
+
+export function RollBack({ session, version, onClose }: DialogProps & { version: number }) {
+  const reason = useSignal("");
+  const target = useVersion(session.id, version);
+  const { base, attempt } = useBase(session);
+  const submit = async () => {
+    const why = reason.value === "" ? {} : { reason: reason.value };
+    const now = await attempt(({ state_version }) => api.rollBack(session.id, { version, expected_version: state_version, ...why }));
+    onClose();
+    toast(`Rolled back to state ${version}`, { label: "Undo", run: () => void undo(now, base.state_version) });
+  };
+  return (
+    <Dialog title={`Roll back to state ${version}`} onClose={onClose} wide>
+      <Form submit="Roll back" onSubmit={submit} disabled={target.data === undefined}>
+        <p class="quiet">
+          State {base.state_version + 1} will be that of version {version}. Nothing is lost: the history stays.
+        </p>
+        <Loaded result={target}>
+          {({ state }) => <Changes changes={changesBetween(base.state, state)} unchanged="That state is the same as the current one." />}
+        </Loaded>
+        <ReasonField value={reason} />
+      </Form>
+    </Dialog>
+  );
+}
+
+export function EditState({ session, onClose }: DialogProps) {
+  const text = useSignal(JSON.stringify(session.state, null, 2));
+  const reasoning = useSignal("");
+  const { value } = parsedObject(text.value);
+  const { base, attempt } = useBase(session);
+  const submit = async () => {
+    if (value === undefined) return;
+    const why = reasoning.value === "" ? {} : { reasoning: reasoning.value };
+    await attempt(({ state_version }) => api.setState(session.id, { state: value, expected_version: state_version, ...why }));
+    onClose();
+    toast("State saved");
+  };
+  return (
+    <Dialog title="Edit state" onClose={onClose} wide>
+      <Form submit={`Save as state ${base.state_version + 1}`} onSubmit={submit} disabled={value === undefined}>
+        <JsonField label="State" name="state" text={text} rows={16} />
+        {value !== undefined && <Changes changes={changesBetween(base.state, value)} unchanged="Nothing changed yet." />}
+        <ReasonField label="Reasoning" name="reasoning" value={reasoning} />
+      </Form>
+    </Dialog>
+  );
+}
+
+/** Metadata is merged by the API: a name that is gone has to be sent as null. */
+export function EditSession({ session, onClose }: DialogProps) {
+  const text = useSignal(JSON.stringify(session.metadata, null, 2));
+  const hours = useSignal("");
+  const { value } = parsedObject(text.value);
+  const submit = async () => {
+    if (value === undefined) return;
+    const gone = Object.keys(session.metadata).filter((name) => !Object.hasOwn(value, name));
+    const metadata = { ...Object.fromEntries(gone.map((name) => [name, null])), ...value };
+    const ttl = hours.value === "" ? {} : { ttl_seconds: Math.round(Number(hours.value) * 3600) };
+    await took(await api.updateSession(session.id, { metadata, ...ttl }));
+    onClose();
+    toast("Session saved");
+  };
+  return (
+    <Dialog title="Metadata and expiry" onClose={onClose} wide>
+      <Form submit="Save" onSubmit={submit} disabled={value === undefined}>
+        <JsonField label="Metadata" name="metadata" text={text} />
+        <TextField
+          label="Expires in hours from now"
+          name="ttl_seconds"
+          value={hours}
+          type="number"
+          hint="At most 30 days, which are 720 hours. Empty: as it is."
+        />
+      </Form>
+    </Dialog>
+  );
+}
+
+export function DeleteSession({ session, onClose }: DialogProps) {
+  const { route } = useLocation();
+  const reason = useSignal("");
+  const submit = async () => {
+    await api.deleteSession(session.id, reason.value);
+    client.removeQueries({ queryKey: ["session", session.id] });
+    await changed(["sessions"]);
+    route("/dashboard/sessions");
+    toast("Session deleted");
+  };
+  return (
+    <Dialog title="Delete this session" onClose={onClose}>
+      <Form submit="Delete" danger onSubmit={submit}>
+        <p>
+          Its {session.turn_count} turns, {session.state_version + 1} states and {session.memory_count} memories are deleted with it. This
+          cannot be undone; the traces stay.
+        </p>
+        <ReasonField value={reason} />
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,378 @@
+/**
+ * The timeline of a session: a spine on which every version of the state is a stone, with turns, memories and forks in between.
+ *
+ * It is read by pages and never as a whole: what is new is added at its end, and a link into the middle starts there.
+ *
+ * @module
+ */
+import { useSignal } from "@preact/signals";
+import type { InfiniteData } from "@tanstack/query-core";
+import { useLocation } from "preact-iso";
+import { useEffect, useRef } from "preact/hooks";
+import { api, type List, type Memory, type Session, type TimelineEntry, type Turn } from "../api.ts";
+import { useCan } from "../access.ts";
+import { changesOf } from "../changes.ts";
+import { bare, idAt, neighbourOf } from "../ids.ts";
+import { client, usePages, useQuery } from "../query.ts";
+import { Changes } from "./changes.tsx";
+import { Json } from "./json.tsx";
+import { Listed } from "./list.tsx";
+import { LongText } from "./long-text.tsx";
+import { forkAndOpen } from "./session-dialogs.tsx";
+import { duration, Time } from "./time.tsx";
+
+const PAGE = 50;
+/** New entries that are added at once; more come with the next look. */
+const NEW_AT_ONCE = 100;
+/** A longer pause between two entries is shown. */
+const GAP_SECONDS = 5 * 60;
+
+interface TimelineProps {
+  session: Session;
+  /** One kind of entries; empty: all. */
+  kind: string;
+  order: "asc" | "desc";
+  onRollBack: (version: number) => void;
+}
+
+export function Timeline(props: TimelineProps) {
+  const { session, kind, order } = props;
+  const target = useTarget();
+  const start = useStart(session.id, target, order);
+  const queryKey = ["timeline", session.id, kind, order, start.cursor];
+  const pages = usePages<TimelineEntry>(
+    queryKey,
+    (after, signal) => api.timeline(session.id, { kinds: kind, order, limit: PAGE, starting_after: after ?? start.cursor }, signal),
+    { staleTime: Infinity, gcTime: 0, enabled: start.isKnown },
+  );
+  useNewEntries(queryKey, props, pages.data, start.cursor);
+  const { route } = useLocation();
+  const mayWrite = useCan("write");
+  const read = pages.data?.pages;
+  const lastBefore = (page: number) =>
+    read
+      ?.slice(0, page)
+      .findLast(({ data }) => data.length > 0)
+      ?.data.at(-1);
+  return (
+    <>
+      {start.cursor !== null && (
+        <p class="row elsewhere">
+          <span class="quiet">This begins at the entry of the link.</span>
+          <button class="small" onClick={start.forget}>
+            {order === "desc" ? "From the newest" : "From the oldest"}
+          </button>
+        </p>
+      )}
+      <Listed
+        pages={pages}
+        noun="entries"
+        dependsOn={[session.state_version, mayWrite, target, order]}
+        empty={
+          <p>
+            Nothing here. An agent logs a turn with <code>POST /v1/sessions/{session.id}/turns</code>.
+          </p>
+        }
+        frame={(entries) => <ol class="spine">{entries}</ol>}
+      >
+        {(entries, page) =>
+          entries.flatMap((entry, index) => [
+            <Gap key={`gap-${entry.id}`} before={entries[index - 1] ?? lastBefore(page)} after={entry} order={order} />,
+            <Entry
+              key={entry.id}
+              entry={entry}
+              current={session}
+              target={target}
+              mayWrite={mayWrite}
+              route={route}
+              onRollBack={props.onRollBack}
+            />,
+          ])
+        }
+      </Listed>
+    </>
+  );
+}
+
+/**
+ * Where the timeline begins: at its end, or at the entry that the address names, however far that is. Ids rise with time, so that
+ * the cursor before an entry can be told from its id; a version has none, but a time.
+ */
+function useStart(sessionId: string, target: string, order: "asc" | "desc") {
+  const [, version] = /^version-(\d{1,9})$/.exec(target) ?? [];
+  const [, record] = /^(?:turn|mem|sess)_([0-9A-Za-z]{12})$/.exec(target) ?? [];
+  const forgotten = useSignal("");
+  const isAsked = target !== forgotten.value;
+  const named = useQuery({
+    queryKey: ["version", sessionId, Number(version)],
+    staleTime: Infinity,
+    enabled: isAsked && version !== undefined,
+    queryFn: ({ signal }) => api.version(sessionId, Number(version), signal),
+  });
+  const at = record ?? (named.data && idAt(Date.parse(named.data.created_at) + (order === "desc" ? 1 : 0)));
+  const cursor = isAsked && at !== undefined ? `entry_${neighbourOf(at, order === "desc" ? 1 : -1)}` : null;
+  return {
+    cursor,
+    /** A version that is not there begins nowhere. */
+    isKnown: !isAsked || version === undefined || named.data !== undefined || named.isError,
+    forget: () => void (forgotten.value = target),
+  };
+}
+
+/** Adds what is new whenever the session has changed, at the end of the timeline that is in view. */
+function useNewEntries(
+  queryKey: readonly unknown[],
+  { session, kind, order }: TimelineProps,
+  read: InfiniteData<List<TimelineEntry>> | undefined,
+  from: string | null,
+): void {
+  const seen = useRef<string | null>(null);
+  const isRead = read !== undefined;
+  useEffect(() => {
+    const isFirst = seen.current === null;
+    seen.current = session.updated_at;
+    // A timeline that begins in the middle, or is not read to its end, has no end in view.
+    const newest = order === "desc" ? read?.pages[0]?.data[0] : read?.pages.at(-1)?.data.at(-1);
+    if (isFirst || newest === undefined || (order === "desc" ? from !== null : read?.pages.at(-1)?.has_more === true)) return;
+    const query = { kinds: kind, order: "asc", limit: NEW_AT_ONCE, starting_after: newest.id };
+    void api.timeline(session.id, query).then(
+      ({ data }) => client.setQueryData<InfiniteData<List<TimelineEntry>>>(queryKey, (known) => known && withNew(known, data, order)),
+      // The next change tries again.
+      () => undefined,
+    );
+  }, [session.updated_at, isRead]);
+}
+
+function withNew(known: InfiniteData<List<TimelineEntry>>, found: readonly TimelineEntry[], order: "asc" | "desc") {
+  const ids = new Set(known.pages.flatMap(({ data }) => data.map(({ id }) => id)));
+  const added = found.filter(({ id }) => !ids.has(id));
+  if (added.length === 0) return known;
+  for (const { id } of added) arrived.add(id);
+  const [first, last] = [known.pages[0], known.pages.at(-1)] as [List<TimelineEntry>, List<TimelineEntry>];
+  if (order === "desc") return { ...known, pages: [{ ...first, data: [...added.toReversed(), ...first.data] }, ...known.pages.slice(1)] };
+  return { ...known, pages: [...known.pages.slice(0, -1), { ...last, data: [...last.data, ...added], last_id: added.at(-1)?.id ?? null }] };
+}
+
+/** Ids of what came while it was looked at, which is marked for a moment. */
+const arrived = new Set<string>();
+
+/** The entry that the address names after `#`. */
+function useTarget(): string {
+  const target = useSignal(location.hash.slice(1));
+  useEffect(() => {
+    const look = () => (target.value = location.hash.slice(1));
+    addEventListener("hashchange", look);
+    return () => removeEventListener("hashchange", look);
+  }, []);
+  return target.value;
+}
+
+interface EntryProps {
+  entry: TimelineEntry;
+  current: Session;
+  target: string;
+  mayWrite: boolean;
+  route: (path: string) => void;
+  onRollBack: (version: number) => void;
+}
+
+/** What the address of an entry ends with: the id of its record, or the number of a version, which has none. */
+function anchorOf({ kind, id, version }: TimelineEntry): string {
+  return version === undefined ? `${PREFIXES[kind]}_${bare(id)}` : `version-${version.version}`;
+}
+const PREFIXES = { turn: "turn", memory: "mem", fork: "sess", version: "version" } as const;
+
+function createdAt({ turn, version, memory, fork }: TimelineEntry): number {
+  return Date.parse((turn ?? version ?? memory ?? fork)?.created_at ?? "");
+}
+
+function Entry(props: EntryProps) {
+  const { entry, target } = props;
+  const element = useRef<HTMLLIElement>(null);
+  const anchor = anchorOf(entry);
+  const isTarget = anchor === target;
+  useEffect(() => {
+    if (!isTarget) return;
+    element.current?.scrollIntoView({ block: "center" });
+    element.current?.focus({ preventScroll: true });
+  }, [isTarget]);
+  const marks = [isTarget ? "target" : "", arrived.has(entry.id) ? "arrived" : ""].join(" ");
+  return (
+    <li ref={element} id={anchor} class={`${entry.kind} ${marks}`} data-row tabIndex={-1}>
+      <EntryContent {...props} />
+    </li>
+  );
+}
+
+function EntryContent(props: EntryProps) {
+  const { turn, version, memory, fork } = props.entry;
+  if (turn !== undefined) return <TurnEntry turn={turn} />;
+  if (version !== undefined) return <VersionEntry {...props} version={version} />;
+  if (memory !== undefined) return <MemoryEntry memory={memory} />;
+  if (fork === undefined) return null;
+  return (
+    <p>
+      <ForkSign />
+      Forked at state {fork.version} to{" "}
+      <a href={`/dashboard/sessions/${fork.session_id}`}>
+        <code>{fork.session_id}</code>
+      </a>{" "}
+      <Time at={fork.created_at} />
+    </p>
+  );
+}
+
+function ForkSign() {
+  return (
+    <svg class="fork-sign" viewBox="0 0 24 20" width="24" height="20" aria-hidden="true">
+      <path d="M 1 0 V 20 M 1 2 C 1 12 8 10 20 10" />
+    </svg>
+  );
+}
+
+const SOURCES = { initial: "as it began", update: "update", rollback: "rollback" } as const;
+
+function VersionEntry({
+  version: { version, source, actor, created_at, reasoning, state_diff },
+  current,
+  mayWrite,
+  route,
+  onRollBack,
+}: EntryProps & { version: NonNullable<TimelineEntry["version"]> }) {
+  const isCurrent = version === current.state_version;
+  const compare = `/dashboard/compare?${new URLSearchParams({ a: `${current.id}:${version}`, b: `${current.id}:${current.state_version}` })}`;
+  return (
+    <>
+      <span class="stone" aria-hidden="true">
+        {version}
+      </span>
+      <div class="entry-head">
+        <h2>
+          <a href={`#version-${version}`}>State {version}</a>
+        </h2>
+        <span class="quiet">
+          {SOURCES[source]} · {actor} · <Time at={created_at} />
+        </span>
+        <div class="row actions">
+          {mayWrite && !isCurrent && (
+            <button class="small" onClick={() => onRollBack(version)}>
+              Roll back to here
+            </button>
+          )}
+          {mayWrite && (
+            <button class="small" onClick={() => void forkAndOpen(current.id, version, route)}>
+              Fork from here
+            </button>
+          )}
+          {!isCurrent && (
+            <a class="button small" href={compare}>
+              Compare with {current.state_version}
+            </a>
+          )}
+        </div>
+      </div>
+      {reasoning !== undefined && reasoning !== "" && (
+        <blockquote>
+          <LongText text={reasoning} />
+        </blockquote>
+      )}
+      {state_diff === null ? (
+        <p class="quiet">The version before is not kept any more.</p>
+      ) : (
+        <Changes changes={changesOf(state_diff)} unchanged={version === 0 ? "Empty." : "Nothing changed."} />
+      )}
+    </>
+  );
+}
+
+function TurnEntry({ turn }: { turn: Turn }) {
+  const { input, output, reasoning, state_before, state_after, metadata } = turn;
+  return (
+    <>
+      <div class="entry-head">
+        <h2>
+          <a href={`#${turn.id}`}>Turn {turn.turn_number}</a>
+        </h2>
+        <span class="quiet">
+          <Time at={turn.created_at} />
+        </span>
+      </div>
+      <dl class="exchange">
+        <dt>in</dt>
+        <dd>
+          <Said type={input.type} text={input.content} />
+        </dd>
+        <dt>out</dt>
+        <dd>
+          <Said type={output.type} text={output.content} />
+        </dd>
+      </dl>
+      <div class="row folded">
+        {reasoning !== undefined && reasoning !== "" && (
+          <details>
+            <summary>Reasoning</summary>
+            <LongText text={reasoning} />
+          </details>
+        )}
+        {(state_before !== null || state_after !== null) && (
+          <details>
+            <summary>Snapshots</summary>
+            {state_before !== null && <Json value={state_before} label="State before" />}
+            {state_after !== null && <Json value={state_after} label="State after" />}
+          </details>
+        )}
+        {Object.keys(metadata).length > 0 && (
+          <details>
+            <summary>Metadata</summary>
+            <Json value={metadata} label="Metadata" />
+          </details>
+        )}
+      </div>
+    </>
+  );
+}
+
+function Said({ type, text }: { type: string; text: string }) {
+  return (
+    <>
+      {type === "error" && <span class="kind bad">✗ error</span>}
+      {type !== "text" && type !== "error" && <span class="kind">{type}</span>}
+      <LongText text={text} />
+    </>
+  );
+}
+
+function MemoryEntry({ memory }: { memory: Memory }) {
+  return (
+    <>
+      <div class="entry-head">
+        <h2>
+          <a href={`#${memory.id}`}>Memory</a>
+        </h2>
+        <span class="quiet">
+          <span class="kind">{memory.type}</span> {memory.tags.map((tag) => `#${tag} `)}
+          <Time at={memory.created_at} />
+        </span>
+      </div>
+      <LongText text={memory.content} />
+    </>
+  );
+}
+
+interface GapProps {
+  before: TimelineEntry | undefined;
+  after: TimelineEntry;
+  order: "asc" | "desc";
+}
+
+/** How long nothing happened between two entries. */
+function Gap({ before, after, order }: GapProps) {
+  if (before === undefined) return null;
+  const seconds = Math.abs(createdAt(after) - createdAt(before)) / 1000;
+  if (seconds < GAP_SECONDS) return null;
+  return (
+    <li class="gap quiet">
+      {duration(seconds)} {order === "asc" ? "later" : "earlier"}
+    </li>
+  );
+}

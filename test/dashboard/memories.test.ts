@@ -1,0 +1,97 @@
+/**
+ * Memories and the search playground of the dashboard, in a browser, on the executable.
+ *
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { signedInTab, type Tab } from "../support/browser.ts";
+import { startProcess, type CairnProcess } from "../support/process.ts";
+import { tellStory, type Story } from "../support/story.ts";
+
+let cairn: CairnProcess;
+let story: Story;
+beforeAll(async () => {
+  cairn = await startProcess();
+  story = await tellStory(cairn);
+});
+afterAll(() => cairn[Symbol.asyncDispose]());
+
+const QUESTION = "what may she not eat";
+const summary = (tab: Tab) => tab.run<string>(`document.querySelector(".threshold [role=status]").textContent`);
+const passing = (tab: Tab) => tab.run<number>(`document.querySelectorAll(".matches:not(.below) > li").length`);
+
+/** Moves the slider as its keys do. */
+const moveTo = (tab: Tab, value: number) =>
+  tab.run(`(() => {
+    const slider = document.querySelector("[type=range]");
+    slider.value = ${value};
+    for (const type of ["input", "change"]) slider.dispatchEvent(new Event(type, { bubbles: true }));
+    return true;
+  })()`);
+
+test("a search says which memories pass, what the best has, and why; moving the threshold asks nothing", async () => {
+  using tab = await signedInTab(cairn, "/memories");
+  await tab.fill("Search memories", QUESTION);
+  await tab.press("Enter");
+  await tab.sees("1 of 4 pass; the best has 0.9");
+  await tab.sees("eat = eat 100 %");
+  const asked = tab.requests.length;
+  await moveTo(tab, 1);
+  await tab.sees("0 of 4 pass; the best has 0.9");
+  await tab.sees("1 pass at 0.50");
+  await moveTo(tab, 0);
+  await tab.sees("4 of 4 pass");
+  expect([await passing(tab), tab.requests.length]).toEqual([4, asked]);
+  expect(await tab.run<string>("location.search")).toBe("?q=what+may+she+not+eat&threshold=0");
+});
+
+test("the request that is copied gives the same answer", async () => {
+  using tab = await signedInTab(cairn, `/memories?q=${encodeURIComponent(`${QUESTION}, she's asked`)}&threshold=0.2&user_id=user-42`);
+  await tab.has(".matches > li");
+  const shown = await tab.run<string[]>(`[...document.querySelectorAll(".matches:not(.below) .text")].map((text) => text.textContent)`);
+  await tab.click("Copy as request");
+  await tab.sees("Copied");
+  const command = await tab.clipboard();
+  const shell = Bun.spawn(["bash", "-c", command], { env: { ...process.env, KEY: cairn.key }, stdout: "pipe", stderr: "pipe" });
+  const { data } = (await new Response(shell.stdout).json()) as { data: { content: string }[] };
+  expect(data.map(({ content }) => content)).toEqual(shown);
+  expect(await summary(tab)).toStartWith(`${shown.length} of 3 pass`);
+});
+
+test("a memory is added, changed and deleted with a reason", async () => {
+  using tab = await signedInTab(cairn, `/memories?session_id=${story.fork}`);
+  await tab.sees("No memory matches");
+  await tab.click("Add a memory");
+  await tab.fill("Content", "The third bulb is sent on its own.");
+  await tab.fill("Tags", "parcel, bulb");
+  await tab.fill("Metadata", "[]");
+  await tab.sees("This has to be a JSON object");
+  await tab.fill("Metadata", '{"from": "dashboard"}');
+  await tab.click("Add");
+  await tab.sees("1 memories, no more");
+  await tab.sees("#parcel");
+  await tab.click("Edit");
+  await tab.fill("Content", "The third bulb was sent on its own.");
+  await tab.fill("Metadata", "{}");
+  await tab.click("Save");
+  await tab.sees("The third bulb was sent");
+  const [memory] = await cairn.all(`/v1/memory?session_id=${story.fork}`);
+  expect(memory).toMatchObject({ content: "The third bulb was sent on its own.", tags: ["parcel", "bulb"], metadata: {} });
+  await tab.click("Delete");
+  await tab.fill("Reason", "No longer true.");
+  await tab.click("Delete");
+  await tab.sees("No memory matches");
+  const [trace] = await cairn.all("/v1/traces?action=memory.deleted");
+  expect(trace.details).toMatchObject({ memory_id: memory.id, reason: "No longer true." });
+  expect(tab.complaints).toEqual([]);
+});
+
+test("what the server refuses stands at the field", async () => {
+  using tab = await signedInTab(cairn, "/memories");
+  await tab.click("Add a memory");
+  await tab.fill("Session", "sess_nothing");
+  await tab.fill("Content", "x");
+  await tab.fill("Type", "t".repeat(200));
+  await tab.click("Add");
+  await tab.has("[name=type][aria-invalid=true]");
+});

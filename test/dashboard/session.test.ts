@@ -1,0 +1,204 @@
+/**
+ * The session page of the dashboard, and the comparison of states, in a browser, on the executable.
+ *
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { signedInTab, type Tab } from "../support/browser.ts";
+import { inTurns, startProcess, type CairnProcess } from "../support/process.ts";
+import { startServer } from "../support/server.ts";
+import { tellStory } from "../support/story.ts";
+
+let cairn: CairnProcess;
+beforeAll(async () => {
+  cairn = await startProcess();
+});
+afterAll(() => cairn[Symbol.asyncDispose]());
+
+const state = (id: string, value: object) => cairn.ok(cairn.post(`/v1/sessions/${id}/state`, { state: value }));
+const turn = (id: string, content: string) =>
+  cairn.ok(cairn.post(`/v1/sessions/${id}/turns`, { input: { type: "text", content }, output: { type: "text", content: "Yes." } }));
+const entries = (tab: Tab) => tab.run<number>(`document.querySelectorAll(".spine > [data-row]").length`);
+
+async function sessionWithStates(count: number): Promise<string> {
+  const { id } = await cairn.createSession({ user_id: "user-7", initial_state: { step: 0 } });
+  for (let step = 1; step <= count; step++) await state(id, { step });
+  return id;
+}
+
+test("a session is one line of time: turns, states with what changed, memories, and forks", async () => {
+  const { main, fork } = await tellStory(cairn);
+  using tab = await signedInTab(cairn, `/sessions/${main}`);
+  await tab.has("#version-3");
+  const kinds = await tab.run<string[]>(
+    `[...document.querySelectorAll(".spine > [data-row]")].map((entry) => entry.className.split(" ")[0])`,
+  );
+  expect(kinds).toEqual("memory turn version fork turn memory version turn memory version turn version".split(" "));
+  for (const text of [
+    "The carrier refused the new address.",
+    "order.items[1] moved to [0]",
+    "3 → 2",
+    "✗ error",
+    "409 The parcel is out for delivery.",
+    "Forked at state 2",
+    fork,
+    "#health",
+  ])
+    await tab.seesFlat(text);
+  await tab.click("Turns");
+  await tab.sees("4 entries, no more");
+  expect(await tab.run<string>("location.search")).toBe("?kind=turn");
+  await tab.choose("Order", "asc");
+  await tab.holds(`document.querySelector(".spine > li")?.innerText.includes("Turn 1")`);
+  expect(tab.complaints).toEqual([]);
+});
+
+test("rolling back says what will change, and a toast offers the way back", async () => {
+  const id = await sessionWithStates(2);
+  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  await tab.click("Roll back to here", "#version-0");
+  await tab.seesFlat("step 2 → 0");
+  await tab.fill("Reason", "It went wrong.");
+  await tab.click("Roll back");
+  await tab.has("#version-3");
+  await tab.sees("It went wrong.");
+  await tab.click("Undo");
+  await tab.has("#version-4");
+  expect((await cairn.get(`/v1/sessions/${id}`)).body).toMatchObject({ state: { step: 2 }, state_version: 4 });
+});
+
+test("a rollback that somebody was faster than changes nothing, names the current version, and works when it is tried again", async () => {
+  const id = await sessionWithStates(2);
+  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  await tab.click("Roll back to here", "#version-1");
+  await tab.seesFlat("step 2 → 1");
+  await state(id, { step: 30 });
+  await tab.click("Roll back");
+  await tab.has("dialog [role=alert]");
+  await tab.sees("version 3");
+  expect((await cairn.get(`/v1/sessions/${id}`)).body).toMatchObject({ state: { step: 30 }, state_version: 3 });
+  await tab.seesFlat("step 30 → 1");
+  await tab.click("Roll back");
+  await tab.has("#version-4");
+});
+
+test("an edited state is checked while one writes it, and what others have changed meanwhile is not overwritten", async () => {
+  const id = await sessionWithStates(1);
+  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  await tab.click("Edit state");
+  await tab.fill("State", '{"step": ');
+  await tab.has("dialog button.primary:disabled");
+  await tab.has("dialog [aria-invalid=true]");
+  await tab.fill("State", '{"step": 5}');
+  await tab.fill("Reasoning", "By hand.");
+  await state(id, { step: 2 });
+  await tab.sees("Save as state 2");
+  await tab.click("Save as state 2");
+  await tab.has("dialog [role=alert]");
+  await tab.sees("Save as state 3");
+  await tab.click("Save as state 3");
+  await tab.sees("By hand.");
+  expect((await cairn.get(`/v1/sessions/${id}`)).body).toMatchObject({ state: { step: 5 }, state_version: 3 });
+});
+
+test("a fork opens, and says where it comes from", async () => {
+  const id = await sessionWithStates(2);
+  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  await tab.click("Fork from here", "#version-1");
+  await tab.sees("Forked from state 1");
+  await tab.sees("at state 1");
+  expect(await tab.run<string>("location.pathname")).not.toContain(id);
+  await tab.back();
+  await tab.sees("Forked at state 1");
+});
+
+test("five hundred turns come by pages, and a link into the middle begins there", async () => {
+  const { id } = await cairn.createSession();
+  const numbers = Array.from({ length: 500 }, (_, index) => index + 1);
+  await inTurns(numbers, 1, async (number) => void (await turn(id, `Question ${number}.`)));
+  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  await tab.sees("Question 500.");
+  expect(await entries(tab)).toBeLessThanOrEqual(100);
+  expect(tab.requests.filter(({ url }) => url.includes("/v1/")).length).toBeLessThanOrEqual(10);
+  await tab.holds(`(scrollTo(0, document.body.scrollHeight), document.body.innerText.includes("501 entries, no more"))`);
+
+  const [middle] = (await cairn.all(`/v1/sessions/${id}/turns`)).filter(({ turn_number }) => turn_number === 100);
+  await tab.go(`${cairn.address}/dashboard/sessions/${id}#${middle.id}`);
+  await tab.sees("Question 100.");
+  await tab.has(`#${middle.id}.target`);
+  expect(await tab.run<string>("document.activeElement.id")).toBe(middle.id);
+  await tab.click("From the newest");
+  await tab.sees("Question 500.");
+});
+
+test("a link to a version is scrolled to and marked, in either order", async () => {
+  const id = await sessionWithStates(120);
+  using tab = await signedInTab(cairn, `/sessions/${id}#version-3`);
+  for (const order of ["desc", "asc"]) {
+    await tab.go(`${cairn.address}/dashboard/sessions/${id}?order=${order}#version-3`);
+    await tab.has("#version-3.target");
+    expect(await tab.run<number>(`document.querySelector("#version-3").getBoundingClientRect().top`)).toBeLessThan(900);
+  }
+});
+
+test("what an agent adds appears, and only what is new is asked for", async () => {
+  const id = await sessionWithStates(60);
+  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  await tab.has("#version-60");
+  await turn(id, "Are you there?");
+  await tab.sees("Are you there?");
+  await tab.holds(`document.querySelector("#version-60") !== null && document.querySelector(".arrived") !== null`);
+  const asked = tab.requests
+    .filter(({ url }) => url.includes("/timeline"))
+    .map(({ url }) => new URL(url).searchParams.get("starting_after"));
+  expect(asked.filter((after) => after === null).length).toBe(1);
+});
+
+test("a pause of more than five minutes is shown", async () => {
+  await using server = await startServer();
+  const { cairn } = server;
+  const { id } = await cairn.createSession();
+  await cairn.addTurn(id);
+  cairn.clock.advance({ hours: 2, seconds: 1 });
+  await cairn.addTurn(id);
+  cairn.clock.advance({ seconds: 60 });
+  await cairn.addTurn(id);
+  using tab = await signedInTab({ address: `http://127.0.0.1:${server.port}`, key: cairn.key }, `/sessions/${id}`);
+  await tab.sees("2 h earlier");
+  expect(await tab.run<number>(`document.querySelectorAll(".gap").length`)).toBe(1);
+});
+
+test("a key that may only read sees no actions", async () => {
+  const id = await sessionWithStates(1);
+  const { key } = await cairn.ok(cairn.post("/v1/api_keys", { scopes: ["read"] }));
+  using tab = await signedInTab(cairn, `/sessions/${id}`, key);
+  await tab.has("#version-1");
+  await tab.sees("may read");
+  for (const action of ["Roll back to here", "Fork from here", "Edit state", "API keys"]) await tab.seesNo(action);
+  await tab.sees("Compare with 1");
+});
+
+test("two states are compared, equal ones are called so, and forks list each other", async () => {
+  const { main, fork } = await tellStory(cairn);
+  using tab = await signedInTab(cairn, `/compare?a=${main}:1&b=${main}:2`);
+  await tab.sees("4 changes");
+  await tab.seesFlat("↕ order.items[1]");
+  await tab.click("Copy as JSON");
+  await tab.sees("Copied");
+  expect(JSON.parse(await tab.clipboard())).toMatchObject({ a: `${main}:1`, changes: { length: 4 } });
+  await tab.click("Later state A");
+  await tab.sees("The two states are the same.");
+  await tab.holds(
+    `[...document.querySelectorAll("[aria-label='Session B'] option")].some((option) => option.text === "${fork} (fork of state 2)")`,
+  );
+  await tab.choose("Session B", fork);
+  await tab.sees("2 changes");
+  await tab.seesFlat("+ parcel");
+  expect(await tab.run<string>("location.search")).toBe(`?a=${main}%3A2&b=${fork}%3A1`);
+  await tab.holds(
+    `[...document.querySelectorAll("[aria-label='Session B'] option")].some((option) => option.text === "${main} (forked from)")`,
+  );
+  await tab.click("Only changes");
+  await tab.has("[aria-label='State B']");
+  expect(tab.complaints).toEqual([]);
+});

@@ -1,0 +1,98 @@
+/**
+ * Signing in and out of the dashboard, in a browser, on the executable.
+ *
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { NARROW, openTab, signedInTab, WIDE, type Tab } from "../support/browser.ts";
+import { startProcess, type CairnProcess } from "../support/process.ts";
+
+let cairn: CairnProcess;
+beforeAll(async () => {
+  cairn = await startProcess();
+});
+afterAll(() => cairn[Symbol.asyncDispose]());
+
+const keptKey = (tab: Tab) => tab.run<string | null>(`sessionStorage.getItem("cairn.key")`);
+const statusFor = async (key: string) => (await fetch(`${cairn.address}/v1/sessions`, { headers: { "X-API-Key": key } })).status;
+
+async function linkPrinted(): Promise<string> {
+  const { stdout } = await cairn.command("dashboard", "--url", cairn.address);
+  const [link] = /http\S+#key=\S+/.exec(stdout) ?? [];
+  if (link === undefined) throw new Error(`no link in ${stdout}`);
+  return link;
+}
+
+test("a wrong key is refused in words, and the screen that was asked for comes after a right one", async () => {
+  using tab = await openTab();
+  await tab.go(`${cairn.address}/dashboard/sessions?agent_id=a`);
+  await tab.fill("API key", "crn_nothing");
+  await tab.click("Sign in");
+  await tab.sees("The API key is not valid");
+  await tab.fill("API key", cairn.key);
+  await tab.click("Sign in");
+  await tab.sees("No session matches");
+  expect(await tab.run<string>("location.pathname + location.search")).toBe("/dashboard/sessions?agent_id=a");
+});
+
+test("what is kept is a session key, not the one that was typed, and no cookie", async () => {
+  using tab = await signedInTab(cairn);
+  const kept = await keptKey(tab);
+  expect(kept).toStartWith("crn_");
+  expect(kept).not.toBe(cairn.key);
+  expect(await tab.run<string>("document.cookie + JSON.stringify(Object.entries(localStorage))")).toBe("[]");
+  const own = await fetch(`${cairn.address}/v1/api_keys/current`, { headers: { "X-API-Key": kept ?? "" } });
+  expect(await own.json()).toMatchObject({ kind: "session", name: "Dashboard in Chrome", expires_at: expect.any(String) });
+  await tab.click("Sign out");
+  await tab.has("[name=key]");
+  expect(await keptKey(tab)).toBeNull();
+  expect(await statusFor(kept ?? "")).toBe(401);
+});
+
+test("a link signs in once, and is gone from the address and the history", async () => {
+  const link = await linkPrinted();
+  using tab = await openTab();
+  await tab.go(link);
+  await tab.has("nav");
+  expect(await tab.run<string>("location.href")).toBe(`${cairn.address}/dashboard/`);
+  await tab.click("Sign out");
+  await tab.has("[name=key]");
+  using other = await openTab();
+  await other.go(link);
+  await other.sees("The API key is not valid, has expired or was revoked.");
+  expect(await other.run<string>("location.href")).toBe(`${cairn.address}/dashboard/`);
+});
+
+test("a second tab is signed in by the first, and signed out with it", async () => {
+  using first = await signedInTab(cairn);
+  using second = await openTab();
+  await second.go(`${cairn.address}/dashboard/sessions`);
+  await second.has("nav");
+  expect(await keptKey(second)).toBe(await keptKey(first));
+  await first.click("Sign out");
+  await second.has("[name=key]");
+  expect(await keptKey(second)).toBeNull();
+});
+
+test("a session key that was revoked signs out and says so", async () => {
+  using tab = await signedInTab(cairn, "/sessions");
+  await tab.sees("No session yet");
+  const own = await fetch(`${cairn.address}/v1/api_keys/current`, { headers: { "X-API-Key": (await keptKey(tab)) ?? "" } });
+  await cairn.ok(cairn.delete(`/v1/api_keys/${((await own.json()) as { id: string }).id}`));
+  await tab.fill("Agent", "b");
+  await tab.sees("You were signed out");
+});
+
+test("the sign-in screen is free of what axe finds, in both schemes, wide and narrow", async () => {
+  using tab = await openTab();
+  for (const scheme of ["light", "dark"] as const) {
+    await tab.scheme(scheme);
+    for (const width of [WIDE, NARROW]) {
+      await tab.resize(width);
+      await tab.go(`${cairn.address}/dashboard`);
+      await tab.has("[name=key]");
+      expect([scheme, width, await tab.accessibilityProblems(), await tab.isTooWide()]).toEqual([scheme, width, [], false]);
+    }
+  }
+  expect(tab.complaints).toEqual([]);
+});

@@ -1,0 +1,222 @@
+/**
+ * A real browser on the dashboard: Chromium, driven by Bun. One for all tests of a process, which ends with it; each test has tabs
+ * of its own.
+ *
+ * @module
+ */
+import axe from "axe-core";
+import { chromium } from "./chromium.ts";
+import { until, type CairnProcess } from "./process.ts";
+
+export const WIDE = 1280;
+export const NARROW = 360;
+const HEIGHT = 900;
+
+/** Elements that a person would call by this name: what is written on a button, a link or beside a field. */
+const NAMED = `(name) => {
+  const text = (element) => (element?.textContent ?? "").replace(/\\s+/g, " ").trim();
+  const named = (element) => element.getAttribute("aria-label") === name || text(element) === name || element.placeholder === name;
+  const shown = (element) => element.checkVisibility() && element.closest("[inert]") === null;
+  const inside = [...document.querySelectorAll("dialog[open]")].at(-1) ?? document;
+  const controls = [...inside.querySelectorAll("button, a, summary, input, textarea, select")].filter(shown);
+  const labels = [...inside.querySelectorAll("label")].filter((label) => {
+    const own = [...label.childNodes].filter((node) => !(node instanceof Element && node.matches("input, textarea, select, output")));
+    return own.map((node) => node.textContent).join("").trim() === name;
+  });
+  return labels.map((label) => label.control).find((control) => control !== null && shown(control)) ?? controls.find(named);
+}`;
+
+export class Tab implements Disposable {
+  readonly #view: Bun.WebView;
+  /** What the page or the browser complained about: refused by the policy, uncaught, written to the console. */
+  readonly complaints: string[] = [];
+  /** Every request of the page: its address, and how the answer was encoded. */
+  readonly requests: { url: string; encoding: string | undefined }[] = [];
+
+  constructor(path: string) {
+    this.#view = new Bun.WebView({
+      width: WIDE,
+      height: HEIGHT,
+      // The sandbox wants rights that a container seldom has. The pages are ours.
+      backend: { type: "chrome", url: false, path, argv: ["--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"] },
+    });
+  }
+
+  async open(): Promise<this> {
+    // The protocol is there from the first navigation on, and the size in the constructor is that of the window.
+    await this.#view.navigate("about:blank");
+    await this.resize(WIDE);
+    for (const domain of ["Log", "Runtime", "Network"]) await this.#view.cdp(`${domain}.enable`);
+    await this.#view.cdp("Browser.grantPermissions", { permissions: ["clipboardReadWrite", "clipboardSanitizedWrite"] });
+    this.#view.addEventListener<{ entry: { level: string; text: string } }>("Log.entryAdded", ({ data: { entry } }) => {
+      if (entry.level === "error" || entry.level === "warning") this.complaints.push(entry.text);
+    });
+    this.#view.addEventListener<{ type: string; args: { value?: unknown }[] }>("Runtime.consoleAPICalled", ({ data }) => {
+      this.complaints.push(`${data.type}: ${data.args.map(({ value }) => String(value)).join(" ")}`);
+    });
+    this.#view.addEventListener<{ exceptionDetails: { exception?: { description?: string } } }>("Runtime.exceptionThrown", ({ data }) => {
+      this.complaints.push(data.exceptionDetails.exception?.description ?? "uncaught");
+    });
+    this.#view.addEventListener<{ response: { url: string; headers: Record<string, string> } }>("Network.responseReceived", ({ data }) => {
+      const encoding = new Headers(data.response.headers).get("content-encoding") ?? undefined;
+      if (data.response.url.startsWith("http")) this.requests.push({ url: data.response.url, encoding });
+    });
+    return this;
+  }
+
+  /** Leaves the page first: `navigate` waits for ever when only the fragment is another one. */
+  async go(address: string): Promise<void> {
+    await this.#view.navigate("about:blank");
+    await this.#view.navigate(address);
+  }
+
+  async reload(): Promise<void> {
+    await this.#view.reload();
+  }
+
+  /** `goBack` waits for ever for a navigation within the page. */
+  async back(): Promise<void> {
+    await this.run("(history.back(), true)");
+  }
+
+  /** Evaluates an expression in the page. Its value comes as JSON. */
+  run<Value>(expression: string): Promise<Value> {
+    return this.#view.evaluate<Value>(expression);
+  }
+
+  /** Waits for a text to be visible. */
+  async sees(text: string): Promise<void> {
+    await this.#until(`"${text}"`, `document.body.innerText.includes(${JSON.stringify(text)})`);
+  }
+
+  /** The same, wherever its lines end and however far its words stand apart. */
+  async seesFlat(text: string): Promise<void> {
+    await this.#until(`"${text}"`, `document.body.innerText.replace(/\\s+/g, " ").includes(${JSON.stringify(text)})`);
+  }
+
+  async seesNo(text: string): Promise<void> {
+    await this.#until(`no "${text}"`, `!document.body.innerText.includes(${JSON.stringify(text)})`);
+  }
+
+  /** Waits for an element that matches. */
+  async has(selector: string): Promise<void> {
+    await this.#until(selector, `document.querySelector(${JSON.stringify(selector)}) !== null`);
+  }
+
+  /** Waits for an expression to hold. */
+  async holds(expression: string): Promise<void> {
+    await this.#until(expression, expression);
+  }
+
+  async #until(what: string, expression: string): Promise<void> {
+    try {
+      await until(what, () => this.run<boolean>(`Boolean(${expression})`));
+    } catch (error) {
+      const shown = await this.run<string>("document.body.innerText");
+      throw new Error(`${(error as Error).message}; the page says:\n${shown}\n${this.complaints.join("\n")}`, { cause: error });
+    }
+  }
+
+  /** Clicks on a button, link or field by its name, in the dialog that is open if there is one. */
+  async click(name: string, within = ""): Promise<void> {
+    await this.#focus(name, within);
+    await this.run("(document.activeElement.click(), true)");
+  }
+
+  /** Writes into a field by its label, in place of what it held. */
+  async fill(name: string, text: string): Promise<void> {
+    await this.#focus(name);
+    await this.run("(document.activeElement.select?.(), true)");
+    if (text === "") await this.#view.press("Backspace");
+    else await this.#view.type(text);
+    await this.run(`(document.activeElement.dispatchEvent(new Event("change", { bubbles: true })), true)`);
+  }
+
+  async choose(name: string, value: string): Promise<void> {
+    await this.#focus(name);
+    await this.run(`(() => {
+      document.activeElement.value = ${JSON.stringify(value)};
+      for (const type of ["input", "change"]) document.activeElement.dispatchEvent(new Event(type, { bubbles: true }));
+      return true;
+    })()`);
+  }
+
+  /** Presses keys as a person does who has no mouse. */
+  async press(...keys: string[]): Promise<void> {
+    for (const key of keys) await this.#view.press(key);
+  }
+
+  async type(text: string): Promise<void> {
+    await this.#view.type(text);
+  }
+
+  /** What has the focus, as a person would call it. */
+  focused(): Promise<string> {
+    return this.run<string>(`(() => {
+      const element = document.activeElement;
+      return element.getAttribute("aria-label") ?? element.labels?.[0]?.textContent ?? element.textContent.trim();
+    })()`);
+  }
+
+  async #focus(name: string, within = ""): Promise<void> {
+    const scope =
+      within === ""
+        ? `(${NAMED})`
+        : `((name) => [...document.querySelectorAll(${JSON.stringify(within)})].flatMap((part) =>
+      [...part.querySelectorAll("button, a, summary, input")]).find((one) => (one.getAttribute("aria-label") ?? one.textContent.trim()) === name))`;
+    const found = `${scope}(${JSON.stringify(name)})`;
+    await this.#until(
+      `"${name}" to click or fill ${within}`,
+      `(() => { const one = ${found}; one?.focus(); return one !== undefined && !one.disabled; })()`,
+    );
+  }
+
+  /** What the page has copied. */
+  async clipboard(): Promise<string> {
+    return this.run<string>("navigator.clipboard.readText()");
+  }
+
+  async resize(width: number, height = HEIGHT): Promise<void> {
+    await this.#view.resize(width, height);
+  }
+
+  async scheme(scheme: "light" | "dark"): Promise<void> {
+    await this.#view.cdp("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
+  }
+
+  /** What axe finds wrong with the page as it is: rule, element, and what to do. */
+  async accessibilityProblems(): Promise<string[]> {
+    await this.#view.cdp("Runtime.evaluate", { expression: axe.source });
+    return this.run<string[]>(
+      `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }).then(({ violations }) =>
+        violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + " " + target + ": " + failureSummary)))`,
+    );
+  }
+
+  /** Whether the page is wider than the window. */
+  isTooWide(): Promise<boolean> {
+    return this.run<boolean>("document.documentElement.scrollWidth > document.documentElement.clientWidth");
+  }
+
+  async picture(path: string): Promise<void> {
+    await Bun.write(path, await this.#view.screenshot());
+  }
+
+  [Symbol.dispose](): void {
+    this.#view.close();
+  }
+}
+
+export async function openTab(): Promise<Tab> {
+  return new Tab(await chromium()).open();
+}
+
+/** Opens a tab that is signed in, at a path below `/dashboard`. */
+export async function signedInTab(cairn: Pick<CairnProcess, "address" | "key">, path = "", key = cairn.key): Promise<Tab> {
+  const tab = await openTab();
+  await tab.go(`${cairn.address}/dashboard${path}`);
+  await tab.fill("API key", key);
+  await tab.click("Sign in");
+  await tab.has("nav");
+  return tab;
+}
