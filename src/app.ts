@@ -44,7 +44,7 @@ import { timelineEndpoints } from "./timeline/routes.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
 import type { Durability } from "./storage/durability.ts";
 import type { ApiKeyRow } from "./storage/tables.ts";
-import { traceEndpoints } from "./traces/routes.ts";
+import { traceEndpoints, type TraceDeps } from "./traces/routes.ts";
 import { turnEndpoints } from "./turns/routes.ts";
 import { webhookEndpoints } from "./webhooks/routes.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
@@ -53,6 +53,7 @@ interface AppDeps
   extends MemoryDeps, SettingsDeps, WebhookDeps, Pick<PipelineDeps, "arrivals" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps"> {
   readonly idempotency: Idempotency;
   readonly history: History;
+  readonly feed: TraceDeps["feed"];
   readonly startedAt: number;
   readonly lastUses: LastUses;
   /** `open`: metrics need no key, except through a proxy that says that it is one. */
@@ -63,7 +64,7 @@ interface AppDeps
   readonly version: string;
 }
 
-export function endpointsOf(deps: MemoryDeps & SettingsDeps & WebhookDeps & KeyDeps & StatsDeps): Endpoint[] {
+export function endpointsOf(deps: MemoryDeps & SettingsDeps & WebhookDeps & KeyDeps & StatsDeps & TraceDeps): Endpoint[] {
   return [
     ...sessionEndpoints(deps),
     ...turnEndpoints(deps),

@@ -36,6 +36,7 @@ import { storeWatch } from "./storage/watch.ts";
 import { Driver } from "./tasks/driver.ts";
 import { Activator, type Task } from "./tasks/task.ts";
 import { systemCaller, type Caller, type Deps } from "./traces/record.ts";
+import { TraceFeed } from "./traces/feed.ts";
 import { traceRetention } from "./traces/retention.ts";
 import { keyRegistration, type KeyMaker } from "./keys/keys.ts";
 import { LastUses } from "./keys/last-use.ts";
@@ -69,6 +70,7 @@ export interface Service extends MemoryDeps, WebhookDeps {
   readonly arrivals: Arrivals;
   readonly idempotency: Idempotency;
   readonly history: History;
+  readonly feed: TraceFeed;
   /** `clock.elapsed()` when it was opened. */
   readonly startedAt: number;
   readonly lastUses: LastUses;
@@ -138,7 +140,11 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const arrivals = new Arrivals(clock);
   const idempotency = new Idempotency(store, clock);
   const history = new History(clock);
-  store.onTraces = (keys) => history.addChanges(keys.length);
+  const feed = new TraceFeed(store, clock);
+  store.onTraces = (keys) => {
+    history.addChanges(keys.length);
+    feed.published(keys);
+  };
   const tasks = [
     sessionExpiry(deps, system),
     sessionRemoval(records, log),
@@ -156,6 +162,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   ];
   const driver = new Driver(tasks, log);
   opened.defer(async () => {
+    feed.close();
     // Runs that wait for a provider or a receiver end by this.
     embeddings.close();
     await hooks.stop();
@@ -169,6 +176,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     arrivals,
     idempotency,
     history,
+    feed,
     startedAt: clock.elapsed(),
     lastUses,
     tasks,

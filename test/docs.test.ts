@@ -15,7 +15,7 @@ import { ERRORS, type ErrorCode } from "../src/lib/errors.ts";
 import { DEFAULTS } from "../src/settings/schema.ts";
 import { signatureHeaders } from "../src/webhooks/signature.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
-import { checker, resolved, type OpenApi, type Operation } from "./support/documented.ts";
+import { checker, contentOf, resolved, type OpenApi, type Operation } from "./support/documented.ts";
 import { oneOfEach, REQUESTS } from "./support/requests.ts";
 import { scratchDirectory, startProcess } from "./support/process.ts";
 
@@ -96,7 +96,7 @@ test("every operation has a name of its own, which generated clients can rely on
     Memories: "addMemory listMemories searchMemories getMemory updateMemory deleteMemory",
     Context: "getContext",
     Timeline: "listTimeline",
-    Traces: "listTraces getTrace",
+    Traces: "listTraces getTrace watchTraces",
     "API keys": "signIn getCurrentApiKey signOut createApiKey listApiKeys getApiKey revokeApiKey rollApiKey",
     Webhooks: "createWebhook listWebhooks getWebhook updateWebhook deleteWebhook rotateSecret testWebhook listDeliveries retryDelivery",
     Settings: "getSettings changeSettings",
@@ -162,7 +162,9 @@ test("the document says what a receiver of webhooks gets, and when it is tried a
 
 test("the document says of every list what its ids are when a page is empty", async () => {
   await using cairn = await startCairn();
-  const lists = Object.entries((await documentOf(cairn)).components.schemas).filter(([, { properties }]) => "has_more" in properties);
+  const lists = Object.entries((await documentOf(cairn)).components.schemas).filter(
+    ([, schema]) => "has_more" in ("properties" in schema ? schema.properties : {}),
+  );
   expect(lists.length).toBeGreaterThan(5);
   for (const [list, { properties }] of lists) {
     const said = ["first_id", "last_id"].map((name) => /\bnull\b/i.test(String(properties[name]?.["description"])));
@@ -190,7 +192,7 @@ test("every path parameter, every parameter and every body is described, and bod
       ...inPath.filter((it) => !known.some((one) => one.name === it && one.in === "path" && one.required)).map((it) => `${name}: ${it}`),
       ...known.filter(({ description = "" }) => description === "").map((it) => `${name}: what ${it.name} is`),
       ...bodies
-        .map((body) => resolved(document, body).content["application/json"].schema)
+        .map((body) => contentOf(resolved(document, body)).schema)
         .filter(({ $ref = "" }) => !$ref.startsWith("#/components/schemas/"))
         .map(() => `${name}: a title for the schema of a body`),
     ];
@@ -223,7 +225,8 @@ test("examples of requests and answers have their schemas, and a request passes 
   for (const { method, path, body, status } of endpointsOf(cairn.service)) {
     const name = `${method} ${path}`;
     const { requestBody, responses } = operationOf(document, method, path);
-    const answer = responses[status]?.content["application/json"];
+    const response = responses[status];
+    const answer = response && contentOf(response);
     if (answer === undefined) throw new Error(`${name} has no answer of status ${status}`);
     expect({ name, problems: check(answer.schema, answer.example) }).toEqual({ name, problems: [] });
     expect({ name, takesBody: requestBody !== undefined }).toEqual({ name, takesBody: body !== null });

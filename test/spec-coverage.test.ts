@@ -60,6 +60,10 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
       "contextTurnsDefault",
     ],
   },
+  "events.test.ts": {
+    "a comment comes every 20 s": ["eventCommentSeconds"],
+    "a key has at most ten streams, all together have a hundred, and one that ends makes room": ["eventStreamsMax", "eventStreamsOfKeyMax"],
+  },
   "idempotency.test.ts": {
     "an answer is kept for 24 hours to the millisecond; then the key is free": ["idempotencyHours"],
     "a key may be any printable text: ${JSON.stringify(key.slice(0, 40))} (${key.length})": ["idempotencyKeyLengthMax"],

@@ -22,6 +22,7 @@ const SESSIONS = "test/sessions.test.ts";
 const VERSIONS = "test/versions.test.ts";
 const EXPIRY = "test/expiry.test.ts";
 const MEMORIES = "test/memories.test.ts";
+const STREAMS = "test/events.test.ts";
 const TRACES = "test/traces.test.ts";
 const TURNS = "test/turns.test.ts";
 const SEARCH = "test/search.test.ts";
@@ -1015,5 +1016,27 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "`${GLOBAL}:${userId}`",
     replace: "GLOBAL",
     tests: [STATEBASE],
+  },
+  // Streams of events
+  {
+    breaks: "a stream of events goes on with a key that was revoked",
+    file: "src/traces/feed.ts",
+    find: "if (this.#watcher.isAllowed()) return true;",
+    replace: "if (this.#checkedAt >= 0) return true;",
+    tests: [STREAMS],
+  },
+  {
+    breaks: "a stream of events shows changes of keys to a key that may only read",
+    file: "src/traces/feed.ts",
+    find: "(reader.isAdmin || !isAdminAction(action))",
+    replace: "(reader.isAdmin || action !== undefined)",
+    tests: [STREAMS],
+  },
+  {
+    breaks: "events are buffered for a reader that takes nothing",
+    file: "src/traces/feed.ts",
+    find: '    if (text === "") return;\n    if (this.#isUnread()) this.#drop();\n    else this.#enqueue(text);',
+    replace: '    if (text !== "") this.#enqueue(text);',
+    tests: [STREAMS],
   },
 ];

@@ -163,8 +163,9 @@ function announceLocally({ store }: Service, { host, tls }: Config, { port }: Li
 }
 
 /** Takes no new connections, and ends the old ones when their requests are answered or the time is up. */
-export async function finishRequests({ embeddings }: Service, listeners: Listeners): Promise<void> {
+export async function finishRequests({ embeddings, feed }: Service, listeners: Listeners): Promise<void> {
   listeners.refuse();
+  feed.close();
   const stoppingAt = systemClock.elapsed();
   const isWithin = (seconds: number) => systemClock.elapsed() - stoppingAt < seconds * 1000;
   while (listeners.pending() > 0 && isWithin(STOP_SECONDS)) {

@@ -8,7 +8,7 @@
  */
 import { Type, type Static, type TObject, type TProperties, type TSchema } from "@sinclair/typebox";
 import type { AnswerJson } from "../lib/answer.ts";
-import type { WireCode } from "../lib/errors.ts";
+import { ApiError, type WireCode } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Access, Scope } from "../lib/scopes.ts";
 import type { Once } from "./idempotency.ts";
@@ -72,7 +72,23 @@ export interface Endpoint {
   /** Codes besides those that any endpoint can answer. */
   errors: readonly WireCode[];
   example: { request?: unknown; response: unknown };
+  /** The type of the body of a success. */
+  media: string;
+  /** Set where that is not JSON: `run` is for JSON alone. */
+  send: ((call: Call<never, never, never>, request: SendingRequest) => Sent) | undefined;
   run(call: Call<never, never, never, never>): AnswerJson | Promise<AnswerJson>;
+}
+
+/** What an endpoint that sends a file or a stream is given of the request. */
+export interface SendingRequest {
+  readonly headers: Headers;
+  /** Whether the key that was presented is still valid. */
+  readonly isAllowed: () => boolean;
+}
+
+interface Sent {
+  readonly body: Blob | ReadableStream<Uint8Array>;
+  readonly headers?: Record<string, string>;
 }
 
 /** What a line of the table says. */
@@ -100,6 +116,12 @@ interface Taking<Path extends string, Query extends TObject, Body extends TObjec
   run(
     call: Call<PathParameters<Path>, Fields<Query["properties"]>, Fields<Body["properties"]>, Static<Body>>,
   ): AnswerJson | Promise<AnswerJson>;
+}
+
+interface Sending<Path extends string, Query extends TObject> {
+  media: string;
+  query?: Query;
+  send: (call: Call<PathParameters<Path>, Fields<Query["properties"]>, Nothing>, request: SendingRequest) => Sent;
 }
 
 interface Deleting {
@@ -140,12 +162,14 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
         latencyHeader: undefined,
         query: NOTHING,
         body: null,
+        media: "application/json",
+        send: undefined,
         ...line,
         method,
         path,
         tag,
         errors: [...missingCodes(path), ...errors],
-        example: { request: body && exampleOf(body), response: { ...(exampleOf(response) as object), ...line.example } },
+        example: { request: body && exampleOf(body), response: withChanges(exampleOf(response), line.example) },
       };
     };
   const get = endpoint("GET");
@@ -161,6 +185,12 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
       { deletes, query = Reason as TObject as Query, ...line }: Omit<Line<Nothing>, "response"> & Taking<Path, Query, Nothing> & Deleting,
     ): Endpoint => remove(path, { ...line, query, response: Deleted(deletes) }),
 
+    /** What is sent is no JSON: a file, or a stream. Only HTTP has it. */
+    send: <Path extends string, Response extends TSchema, Query extends TObject = Nothing>(
+      path: Path,
+      line: Line<Response> & Sending<Path, Query>,
+    ): Endpoint => ({ ...get(path, { ...line, run: () => refuseWithoutHttp(path) }), send: line.send }),
+
     list: <Path extends string, Response extends TSchema, Cursor extends TSchema, Filter extends TProperties = Nothing["properties"]>(
       path: Path,
       { cursor, filter, run, ...line }: Line<Response> & Listing<Path, Cursor, Filter>,
@@ -168,12 +198,23 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
       get(path, {
         ...line,
         query: Type.Object({ limit: Limit(), starting_after: Type.Optional(cursor), ...filter }),
-        run: ({ params, query, caller }) => {
-          const { limit, startingAfter, ...others } = query as Record<string, unknown>;
-          return run({ params, filter: others, page: { limit, startingAfter }, caller } as never);
-        },
+        run: ({ params, query, caller }) => run({ params, ...pageAndFilter(query), caller } as never),
       }),
   };
+}
+
+function pageAndFilter({ limit, startingAfter, ...filter }: Record<string, unknown>): { page: object; filter: object } {
+  return { page: { limit, startingAfter }, filter };
+}
+
+/** @throws {ApiError} `invalid_request` always */
+function refuseWithoutHttp(path: string): never {
+  throw new ApiError("invalid_request", `GET ${path} is answered over HTTP only.`);
+}
+
+/** @param example - of the schema: an object, or a text that nothing changes */
+function withChanges(example: unknown, changes: object | undefined): unknown {
+  return typeof example === "object" && changes !== undefined ? { ...example, ...changes } : example;
 }
 
 /** Whether a request with an `Idempotency-Key` is run once: whatever can change something and takes a body. */

@@ -173,7 +173,7 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
     ...(isIdempotent(endpoint) ? ["Idempotency-Replayed"] : []),
     ...(endpoint.latencyHeader === undefined ? [] : [endpoint.latencyHeader]),
   ];
-  const answered = (when: string) => success(when, endpoint.response, example.response as JsonValue, headers, components);
+  const answered = (when: string) => success(when, endpoint.response, example.response as JsonValue, headers, components, endpoint.media);
   return {
     operationId: operationId(endpoint),
     tags: [tag.name],
@@ -204,11 +204,18 @@ function parameter(place: "path" | "query", name: string, schema: TSchema, requi
   return { name, in: place, required, description, schema: rest };
 }
 
-function success(description: string, schema: TSchema, example: JsonValue, headers: string[], components: Components): JsonObject {
+function success(
+  description: string,
+  schema: TSchema,
+  example: JsonValue,
+  headers: string[],
+  components: Components,
+  media = "application/json",
+): JsonObject {
   return {
     description,
     headers: headerReferences([...ON_EVERY_RESPONSE, ...headers]),
-    content: content(schema, { example }, components),
+    content: content(schema, { example }, components, media),
   };
 }
 
@@ -235,8 +242,8 @@ function errorResponses(codes: readonly WireCode[], components: Components): Rec
   );
 }
 
-function content(schema: TSchema, examples: JsonObject, { schemas }: Components): JsonObject {
-  return { "application/json": { schema: openApiSchema(schema, schemas), ...examples } };
+function content(schema: TSchema, examples: JsonObject, { schemas }: Components, media = "application/json"): JsonObject {
+  return { [media]: { schema: openApiSchema(schema, schemas), ...examples } };
 }
 
 function headerReferences(names: readonly string[]): JsonObject {

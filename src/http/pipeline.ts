@@ -82,7 +82,7 @@ export interface Exchange {
 
 export interface Answer {
   readonly status: number;
-  readonly body: string | Blob;
+  readonly body: string | Blob | ReadableStream<Uint8Array>;
   /** Added to those of every response; one of the same name replaces it. */
   readonly headers?: Record<string, string>;
   readonly replayed?: boolean;
@@ -162,6 +162,12 @@ export class Pipeline {
     const sent = operation.takesQuery ? parametersOf(url) : undefined;
     const call = operation.check(caller, params, sent && readQuery(sent, operation.endpoint.query), sent?.keys());
     exchange.latencyHeader = operation.endpoint.latencyHeader;
+    const { send, media, status } = operation.endpoint;
+    if (send !== undefined) {
+      const sent =
+        exchange.request.method === "HEAD" ? { body: "" } : send(call as never, { headers, isAllowed: () => this.#isAllowed(exchange) });
+      return { status, ...sent, headers: { "Content-Type": media, ...("headers" in sent ? sent.headers : {}) } };
+    }
     if (!operation.takesBody) return operation.run(call);
     const idempotencyKey = operation.isIdempotent ? headers.get("idempotency-key") : null;
     if (idempotencyKey !== null) checkIdempotencyKey(idempotencyKey);
@@ -219,6 +225,10 @@ export class Pipeline {
   #keyOf({ headers }: Request): ApiKeyRow | undefined {
     const presented = presentedKey(headers);
     return presented === null ? undefined : this.#deps.keys.find(presented);
+  }
+
+  #isAllowed({ request }: Exchange): boolean {
+    return this.#keyOf(request) !== undefined;
   }
 
   #levelOfAddress({ request, remote }: Exchange, tokens: 0 | 1): Level {

@@ -94,6 +94,11 @@ export const LIMITS = {
   maxStoreBytesMin: MIB,
   maxStoreBytesMax: 2 ** 50,
 
+  /** Streams of events at a time. Each holds 256 KiB at most that its reader has not taken. */
+  eventStreamsMax: 100,
+  eventStreamsOfKeyMax: 10,
+  eventCommentSeconds: 20,
+
   idempotencyHours: 24,
   webhooksMax: 100,
   webhookDescriptionLengthMax: 256,

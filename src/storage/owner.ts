@@ -51,6 +51,11 @@ export function mayBeOwned(reader: Reader, owner: Owner, index: OwnedIndexes, id
   return !isBound(owner) || matches(reader, ownedPostings(owner, index), id);
 }
 
+/** Whether a row is one of an owner's records, for who is sent rows and asks for none. */
+export function isOwned({ userId, agentId }: Owner, row: { userId?: string | undefined; agentId?: string | undefined }): boolean {
+  return (userId === undefined || row.userId === userId) && (agentId === undefined || row.agentId === agentId);
+}
+
 /** Whose records they are that an owner asks for by naming a user or an agent; undefined where none of them can be the owner's. */
 export function narrowed(owner: Owner, named: Owner): Owner | undefined {
   const isOther = (own: string | undefined, other: string | undefined) => own !== undefined && other !== undefined && own !== other;

@@ -77,9 +77,18 @@ export const Trace = Type.Object(
   { title: "Trace", description: "A trace: one change and who made it." },
 );
 
-export const TRACE_FILTER = {
+export const EventStream = Type.String({
+  title: "EventStream",
+  description: "Server-sent events of the type `trace`, each with the id of its trace, which is its data.",
+  examples: [
+    'retry: 2000\n\nid: trace_0VQk3aB4x1Zq\nevent: trace\ndata: {"object":"trace","id":"trace_0VQk3aB4x1Zq","action":"turn.added","details":{}}\n\n:\n\n',
+  ],
+});
+
+export const EVENT_FILTER = {
   session_id: Type.Optional(Text(1, undefined, { description: "Only traces of this session, which may be long gone." })),
   user_id: Type.Optional(Text(1, LIMITS.userIdLengthMax, { description: "Only traces of this user's sessions." })),
   action: Type.Optional(OneOf(TRACE_ACTIONS, { description: "Only traces of this action." })),
-  ...Created("traces"),
 };
+
+export const TRACE_FILTER = { ...EVENT_FILTER, ...Created("traces") };

@@ -29,7 +29,7 @@ export interface TraceReader {
   readonly owner: Owner;
 }
 
-interface FoundTrace {
+export interface FoundTrace {
   key: string;
   row: TraceRow;
 }

@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
-import { KEY, startProcess } from "../support/process.ts";
+import { STOP_SECONDS } from "../../src/cli/serve.ts";
+import { KEY, startProcess, until } from "../support/process.ts";
 import { Connection } from "../support/server.ts";
 
 const IDLE = 2_000;
@@ -48,4 +49,21 @@ test("beside 2,000 idle connections requests are answered, and so are these when
   expect(await Promise.all(statuses)).toEqual(idle.map(() => 200));
   expect(await server.stop()).toBe(0);
   for (const connection of idle) expect(await connection.ended()).toBe("");
+});
+
+test("a stream of events has the changes of a server that is busy otherwise, and ends with it without delay", async () => {
+  await using server = await startProcess();
+  const { body } = await fetch(`${server.address}/v1/events?action=turn.added`, { headers: { "X-API-Key": server.key } });
+  const { id } = await server.createSession();
+  const turn = { input: { type: "text", content: "in" }, output: { type: "text", content: "out" } };
+  await Promise.all(Array.from({ length: 50 }, () => server.ok(server.post(`/v1/sessions/${id}/turns`, turn))));
+  let text = "";
+  const reading = (async () => {
+    for await (const piece of body!) text += new TextDecoder().decode(piece);
+  })();
+  await until("all events", () => text.split("event: trace").length === 51);
+  const stopping = performance.now();
+  expect(await server.stop()).toBe(0);
+  await reading;
+  expect(performance.now() - stopping).toBeLessThan(STOP_SECONDS * 1000);
 });

@@ -153,11 +153,18 @@ export class Cairn implements AsyncDisposable {
     if (options.body !== undefined && !headers.has("content-type")) headers.set("content-type", "application/json");
     const body = options.raw ?? (options.body === undefined ? null : JSON.stringify(options.body));
     const response = await this.#app.handle(new Request(`http://localhost${path}`, { method, headers, body }));
-    const text = await response.text();
+    const text = await textOf(response);
     const isJson = text !== "" && response.headers.get("content-type") === "application/json";
     const answer = { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : undefined };
     expectDocumented(method, path, answer);
     return { ...answer, text };
+  }
+
+  /** A stream of events, which is not read yet. */
+  async events(query = "", { key = this.key, headers = {} }: { key?: string; headers?: Record<string, string> } = {}): Promise<Response> {
+    return this.#app.handle(
+      new Request(`http://localhost/v1/events${query}`, { headers: { host: "localhost", "x-api-key": key, ...headers } }),
+    );
   }
 
   get(path: string, options?: RequestOptions) {
@@ -247,6 +254,15 @@ export class Cairn implements AsyncDisposable {
     await this.close();
     if (this.#options.directory === undefined) rmSync(this.directory, { recursive: true, force: true });
   }
+}
+
+/** A stream of events does not end by itself: of one the first piece. */
+async function textOf(response: Response): Promise<string> {
+  if (response.headers.get("content-type") !== "text/event-stream" || response.body === null) return response.text();
+  const reader = response.body.getReader();
+  const { value } = await reader.read();
+  await reader.cancel();
+  return new TextDecoder().decode(value);
 }
 
 /** Lets every commit fail once its work is done, as on a full disk, until the end of the block. */

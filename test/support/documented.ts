@@ -29,6 +29,11 @@ export interface Body extends Documented {
   headers: Record<string, Header>;
   content: { "application/json": Content };
 }
+/** What a body is, whatever its type. */
+export function contentOf({ content }: Body): Content & { media: string } {
+  const [[media, described]] = Object.entries(content) as [[string, Content]];
+  return { media, ...described };
+}
 export interface Parameter extends Documented {
   name: string;
   in: string;
@@ -122,8 +127,10 @@ export function undocumented(method: string, target: string, answer: Answered): 
   const problems = headerProblems(response, answer);
   if (response === undefined && operations !== undefined && status === 405 && !headers.has("allow")) problems.push("no header Allow");
   if (method === "HEAD") return problems;
-  if (headers.get("content-type") !== "application/json") problems.push(`the type ${headers.get("content-type")}`);
-  const { schema, examples } = response?.content["application/json"] ?? { schema: ERROR };
+  const { media, schema, examples } =
+    response === undefined ? { media: "application/json", schema: ERROR, examples: undefined } : contentOf(response);
+  if (headers.get("content-type") !== media) problems.push(`the type ${headers.get("content-type")}`);
+  if (media !== "application/json") return problems;
   problems.push(...check(schema, body));
   if (examples !== undefined && problems.length === 0) {
     const { code, type } = (body as { error: { code: string; type: string } }).error;

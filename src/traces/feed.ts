@@ -1,0 +1,320 @@
+/**
+ * Traces as they happen, for those who watch: server-sent events.
+ *
+ * ```
+ * Last-Event-ID ──▶ catching up: the next traces are read from the store when the reader has taken the last ones
+ *                          │ nothing left
+ *                          ▼
+ *                        live: what a commit has written is sent at once
+ * ```
+ * Nothing waits in memory for a reader: while catching up the store holds what is still to come, and live a reader that has not
+ * taken what it was sent is dropped. It asks again with the id of the last trace that it got, and misses none.
+ *
+ * @module
+ */
+import { nextTurn, type Clock } from "../lib/clock.ts";
+import { ApiError } from "../lib/errors.ts";
+import { bare, isId, withPrefix, type BareId } from "../lib/ids.ts";
+import { LIMITS } from "../lib/limits.ts";
+import type { Reader } from "../storage/access.ts";
+import { readable } from "../storage/bad-rows.ts";
+import { AFTER_ALL, hashKey } from "../storage/keys.ts";
+import { behind } from "../storage/page.ts";
+import { isOwned, narrowed, type Owner } from "../storage/owner.ts";
+import type { Store } from "../storage/store.ts";
+import { traces, type Index, type TraceRow } from "../storage/tables.ts";
+import { actionCode, actionOf, isAdminAction, TRACE_ACTIONS, type TraceAction } from "./events.ts";
+import { traceJson, type FoundTrace, type TraceFilter, type TraceReader } from "./traces.ts";
+
+/** A comment is sent as often, so that no proxy takes the connection for a dead one; Bun closes one after 60 s of silence. */
+const COMMENT_MS = LIMITS.eventCommentSeconds * 1000;
+/** What a reader may have been sent and not taken yet. */
+const UNREAD_BYTES_MAX = 256 * 1024;
+/** Whether the key is still valid is looked at as often, and whenever this process changes a key. */
+const KEY_CHECK_MS = 1_000;
+/** Traces that are read at once while catching up. */
+const TRACES_AT_ONCE = 100;
+const RETRY_MS = 2_000;
+
+type EventFilter = Pick<TraceFilter, "sessionId" | "userId" | "action">;
+
+export interface Watcher {
+  /** Who may have only a few streams. */
+  readonly limitsId: string;
+  readonly reader: TraceReader;
+  readonly filter: EventFilter;
+  /** The header as it came; null for who wants only what is new. */
+  readonly lastEventId: string | null;
+  /** Whether the key is still valid. */
+  isAllowed(): boolean;
+}
+
+export class TraceFeed {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #streams = new Set<EventStream>();
+  readonly #ofOwner = new Map<string, number>();
+  /** Keys of traces that are committed and not sent yet. */
+  #committed: string[] = [];
+  #cancelComments: (() => void) | undefined;
+  #isClosed = false;
+
+  constructor(store: Store, clock: Clock) {
+    this.#store = store;
+    this.#clock = clock;
+  }
+
+  /** To be called after a commit, with the keys of its traces in the order of their ids. */
+  published(keys: readonly string[]): void {
+    if (this.#streams.size === 0) return;
+    // What is committed until then is sent together.
+    if (this.#committed.length === 0) void nextTurn().then(() => this.#send());
+    this.#committed.push(...keys);
+  }
+
+  /**
+   * Begins a stream; it ends with its reader, with its key, and with the server.
+   *
+   * @throws {ApiError} `invalid_request` for a Last-Event-ID that is none, `rate_limit_exceeded` and `service_unavailable` when its
+   * owner, or all together, have as many streams as there may be
+   */
+  open(watcher: Watcher): ReadableStream<Uint8Array> {
+    const { lastEventId, limitsId } = watcher;
+    if (lastEventId !== null && !isId("trace", lastEventId)) {
+      throw new ApiError("invalid_request", "Last-Event-ID must be the id of an event: trace_ and 12 characters.", {
+        param: "Last-Event-ID",
+      });
+    }
+    const ofOwner = this.#ofOwner.get(limitsId) ?? 0;
+    if (ofOwner >= LIMITS.eventStreamsOfKeyMax) {
+      throw new ApiError("rate_limit_exceeded", `This key has ${LIMITS.eventStreamsOfKeyMax} streams of events already. End one first.`, {
+        retryAfterSeconds: 1,
+      });
+    }
+    if (this.#isClosed || this.#streams.size >= LIMITS.eventStreamsMax) {
+      throw new ApiError("service_unavailable", "There are too many streams of events. Try again later.", { retryAfterSeconds: 1 });
+    }
+    const stream = new EventStream(this.#store, this.#clock, watcher, () => this.#removed(stream, limitsId));
+    this.#streams.add(stream);
+    this.#ofOwner.set(limitsId, ofOwner + 1);
+    if (this.#streams.size === 1) this.#commentLater();
+    return stream.readable;
+  }
+
+  /** Ends all streams, and begins none any more. */
+  close(): void {
+    this.#isClosed = true;
+    for (const stream of this.#streams) stream.end();
+  }
+
+  #removed(stream: EventStream, limitsId: string): void {
+    if (!this.#streams.delete(stream)) return;
+    const left = (this.#ofOwner.get(limitsId) ?? 1) - 1;
+    if (left === 0) this.#ofOwner.delete(limitsId);
+    else this.#ofOwner.set(limitsId, left);
+    if (this.#streams.size === 0) this.#cancelComments?.();
+  }
+
+  #commentLater(): void {
+    this.#cancelComments = this.#clock.timer(COMMENT_MS, () => {
+      for (const stream of this.#streams) stream.comment();
+      if (this.#streams.size > 0) this.#commentLater();
+    });
+  }
+
+  #send(): void {
+    const keys = this.#committed;
+    this.#committed = [];
+    const changesKeys = keys.some((key) => actionOf(key)?.startsWith("api_key.") === true);
+    const events = this.#store.read((reader) => keys.flatMap((key) => eventAt(reader, key) ?? []));
+    for (const stream of this.#streams) stream.send(events, changesKeys);
+  }
+}
+
+/** A trace, and its event once that is needed. */
+class TraceEvent {
+  readonly found: FoundTrace;
+  #text: string | undefined;
+
+  constructor(found: FoundTrace) {
+    this.found = found;
+  }
+
+  get id(): BareId {
+    return this.found.key.slice(1);
+  }
+
+  get text(): string {
+    return (this.#text ??= `id: ${withPrefix("trace", this.id)}\nevent: trace\ndata: ${traceJson(this.found)}\n\n`);
+  }
+}
+
+/** A row that cannot be read keeps no other from being sent. */
+function eventAt(reader: Reader, key: string): TraceEvent | undefined {
+  const row = readable(() => reader.get(traces, key));
+  return row === undefined ? undefined : new TraceEvent({ key, row });
+}
+
+class EventStream {
+  readonly readable: ReadableStream<Uint8Array>;
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #watcher: Watcher;
+  readonly #onEnd: () => void;
+  readonly #actions: readonly TraceAction[];
+  /** Whose traces it has; undefined where the filter names somebody else than the key's owner. */
+  readonly #owner: Owner | undefined;
+  #controller!: ReadableStreamDefaultController<Uint8Array>;
+  /** Everything up to this was sent, or is not for this reader; undefined for who wants only what is new. */
+  #cursor: BareId | undefined;
+  #isLive: boolean;
+  #hasEnded = false;
+  #checkedAt: number;
+
+  constructor(store: Store, clock: Clock, watcher: Watcher, onEnd: () => void) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#watcher = watcher;
+    this.#onEnd = onEnd;
+    const { lastEventId, reader, filter } = watcher;
+    const isWanted = (action: TraceAction) => (filter.action ?? action) === action && (reader.isAdmin || !isAdminAction(action));
+    this.#actions = TRACE_ACTIONS.filter(isWanted);
+    this.#owner = narrowed(reader.owner, { userId: filter.userId });
+    this.#cursor = lastEventId === null ? undefined : bare(lastEventId as `trace_${string}`);
+    this.#isLive = lastEventId === null;
+    this.#checkedAt = clock.elapsed();
+    this.readable = new ReadableStream<Uint8Array>(
+      {
+        start: (controller) => {
+          this.#controller = controller;
+          // With it the reader gets the headers of the response.
+          this.#enqueue(`retry: ${RETRY_MS}\n\n`);
+        },
+        pull: () => this.#catchUp(),
+        cancel: () => this.#ended(),
+      },
+      new ByteLengthQueuingStrategy({ highWaterMark: UNREAD_BYTES_MAX }),
+    );
+  }
+
+  /** Sends what was committed, in the order of ids. @param changesKeys - whether a key may have been revoked by it */
+  send(events: readonly TraceEvent[], changesKeys: boolean): void {
+    if (!this.#isStillAllowed(changesKeys) || !this.#isLive) return;
+    let text = "";
+    for (const event of events) {
+      if (!this.#isWanted(event.found)) continue;
+      // More at once than a reader may leave unread is no fault of the reader: it gets the rest from the store.
+      if (text.length + event.text.length > UNREAD_BYTES_MAX && text !== "") {
+        this.#isLive = false;
+        break;
+      }
+      text += event.text;
+      this.#cursor = event.id;
+    }
+    if (text === "") return;
+    if (this.#isUnread()) this.#drop();
+    else this.#enqueue(text);
+  }
+
+  comment(): void {
+    if (!this.#isStillAllowed(true)) return;
+    if (this.#isUnread()) this.#drop();
+    else this.#enqueue(":\n\n");
+  }
+
+  end(): void {
+    if (this.#hasEnded) return;
+    this.#ended();
+    this.#controller.close();
+  }
+
+  /** Reads on in the store until there is something to send, or nothing is left. */
+  async #catchUp(): Promise<void> {
+    while (!this.#isLive && this.#isStillAllowed(false)) {
+      const { events, last } = this.#store.read((reader) => this.#next(reader));
+      // In the same turn of the event loop, so that nothing is committed in between that is not sent.
+      if (last === undefined) this.#isLive = true;
+      else this.#cursor = last;
+      if (events.length > 0) return this.#enqueue(events.map(({ text }) => text).join(""));
+      await nextTurn();
+    }
+  }
+
+  /** The next traces that are for this reader, and how far that went. */
+  #next(reader: Reader): { events: TraceEvent[]; last: BareId | undefined } {
+    const events: TraceEvent[] = [];
+    let last: BareId | undefined;
+    let length = 0;
+    for (const key of this.#nextKeys(reader)) {
+      last = key.slice(1);
+      const event = eventAt(reader, key);
+      if (event === undefined || event.found.row.expiresAt <= reader.now || !this.#isWanted(event.found)) continue;
+      events.push(event);
+      length += event.text.length;
+      if (length > UNREAD_BYTES_MAX / 2) break;
+    }
+    return { events, last };
+  }
+
+  #nextKeys(reader: Reader): string[] {
+    if (this.#owner === undefined) return [];
+    const { userId, agentId } = this.#owner;
+    const { sessionId } = this.#watcher.filter;
+    const after = this.#cursor ?? "";
+    const { byUser, byAgent, bySession } = traces.index;
+    const limit = TRACES_AT_ONCE;
+    const keysIn = (index: Index<TraceRow>, of: string) =>
+      // Entries end with the action, which comes before what sorts behind all of them.
+      reader.keys(index, { from: `${of}${after}${AFTER_ALL}`, to: of + AFTER_ALL, limit }).map((entry) => index.recordOf(entry));
+    if (userId !== undefined) return keysIn(byUser, hashKey(userId));
+    if (agentId !== undefined) return keysIn(byAgent, hashKey(agentId));
+    if (sessionId !== undefined) return keysIn(bySession, sessionId.slice("sess_".length));
+    return this.#actions
+      .flatMap((action) => reader.keys(traces, { from: behind(actionCode(action) + after), to: actionCode(action) + AFTER_ALL, limit }))
+      .toSorted((a, b) => (a.slice(1) < b.slice(1) ? -1 : 1))
+      .slice(0, limit);
+  }
+
+  #isWanted({ key, row }: { key: string; row: TraceRow }): boolean {
+    const { filter } = this.#watcher;
+    const action = actionOf(key);
+    return (
+      action !== undefined &&
+      this.#actions.includes(action) &&
+      (this.#cursor === undefined || key.slice(1) > this.#cursor) &&
+      (filter.sessionId === undefined || row.sessionId === filter.sessionId) &&
+      this.#owner !== undefined &&
+      isOwned(this.#owner, row)
+    );
+  }
+
+  /** Ends the stream of a key that is not valid any more. */
+  #isStillAllowed(isDue: boolean): boolean {
+    if (this.#hasEnded) return false;
+    const now = this.#clock.elapsed();
+    if (!isDue && now - this.#checkedAt < KEY_CHECK_MS) return true;
+    this.#checkedAt = now;
+    if (this.#watcher.isAllowed()) return true;
+    this.end();
+    return false;
+  }
+
+  #isUnread(): boolean {
+    return (this.#controller.desiredSize ?? 0) <= 0;
+  }
+
+  /** Without a reason, with which Bun would write a line to standard error. */
+  #drop(): void {
+    this.#ended();
+    this.#controller.error(undefined);
+  }
+
+  #ended(): void {
+    this.#hasEnded = true;
+    this.#onEnd();
+  }
+
+  #enqueue(text: string): void {
+    if (!this.#hasEnded) this.#controller.enqueue(new TextEncoder().encode(text));
+  }
+}

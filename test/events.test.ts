@@ -1,0 +1,257 @@
+/**
+ * Traces as they happen: the stream of `GET /v1/events`.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { refusal } from "./support/answers.ts";
+import { startCairn, type Cairn } from "./support/cairn.ts";
+
+/** A reader of a stream, an event at a time. */
+class Watch {
+  readonly response: Response;
+  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
+  #text = "";
+
+  constructor(response: Response) {
+    this.response = response;
+    this.#reader = response.body!.getReader() as ReadableStreamDefaultReader<Uint8Array>;
+  }
+
+  /** The next part: an event, or a comment; undefined at the end. */
+  async part(): Promise<string | undefined> {
+    for (;;) {
+      const end = this.#text.indexOf("\n\n");
+      if (end >= 0) {
+        const part = this.#text.slice(0, end);
+        this.#text = this.#text.slice(end + 2);
+        return part;
+      }
+      const { value, done } = await this.#reader.read();
+      if (done) return undefined;
+      this.#text += new TextDecoder().decode(value);
+    }
+  }
+
+  /** The trace of the next event. */
+  async trace(): Promise<any> {
+    for (;;) {
+      const part = await this.part();
+      if (part === undefined) return undefined;
+      const [, id, data] = /^id: (.*)\nevent: trace\ndata: (.*)$/.exec(part) ?? [];
+      if (data === undefined) continue;
+      const trace = JSON.parse(data);
+      expect(trace.id).toBe(id);
+      return trace;
+    }
+  }
+
+  async traces(count: number): Promise<any[]> {
+    const given: any[] = [];
+    while (given.length < count) given.push(await this.trace());
+    return given;
+  }
+
+  cancel(): Promise<void> {
+    return this.#reader.cancel();
+  }
+}
+
+async function watch(cairn: Cairn, query = "", options: { key?: string; after?: string } = {}): Promise<Watch> {
+  const { key, after } = options;
+  const headers = after === undefined ? {} : { "Last-Event-ID": after };
+  return new Watch(await cairn.events(query, { headers, ...(key === undefined ? {} : { key }) }));
+}
+
+const actions = (traces: any[]) => traces.map(({ action }) => action);
+
+test("traces come as they happen, each as it is read later, and nothing that was before", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const stream = await watch(cairn);
+  expect(
+    Object.fromEntries(["content-type", "cache-control", "x-accel-buffering"].map((name) => [name, stream.response.headers.get(name)])),
+  ).toEqual({
+    "content-type": "text/event-stream",
+    "cache-control": "no-store",
+    "x-accel-buffering": "no",
+  });
+  await cairn.addTurn(id);
+  await cairn.setState(id, { step: 1 });
+  const traces = await stream.traces(2);
+  expect(actions(traces)).toEqual(["turn.added", "state.updated"]);
+  expect(traces.toReversed()).toEqual((await cairn.traces(id)).slice(0, 2));
+});
+
+test("filters are those of the list of traces, and combine", async () => {
+  await using cairn = await startCairn();
+  const [one, other] = [await cairn.createSession({ user_id: "ada" }), await cairn.createSession({ user_id: "bob" })];
+  const streams = [
+    await watch(cairn, `?session_id=${one.id}`),
+    await watch(cairn, "?user_id=bob"),
+    await watch(cairn, "?action=state.updated"),
+    await watch(cairn, `?session_id=${other.id}&action=turn.added`),
+  ];
+  for (const { id } of [one, other]) {
+    await cairn.addTurn(id);
+    await cairn.setState(id, {});
+  }
+  const last = await cairn.createSession({ user_id: "bob" });
+  await cairn.ok(cairn.delete(`/v1/sessions/${last.id}`));
+  const got = await Promise.all([streams[0]!.traces(2), streams[1]!.traces(4), streams[2]!.traces(2), streams[3]!.traces(1)]);
+  expect(got.map((traces) => traces.map(({ action, session_id }) => `${action} ${session_id}`))).toEqual([
+    [`turn.added ${one.id}`, `state.updated ${one.id}`],
+    [`turn.added ${other.id}`, `state.updated ${other.id}`, `session.created ${last.id}`, `session.deleted ${last.id}`],
+    [`state.updated ${one.id}`, `state.updated ${other.id}`],
+    [`turn.added ${other.id}`],
+  ]);
+});
+
+for (const [name, filter] of Object.entries({
+  everything: () => "",
+  "a session": (id: string) => `?session_id=${id}`,
+  "a user": () => "?user_id=ada",
+  "an action": () => "?action=turn.added",
+})) {
+  test(`after the id of an event those come that followed it, all of them once, then what is new: ${name}`, async () => {
+    await using cairn = await startCairn();
+    const { id } = await cairn.createSession({ user_id: "ada" });
+    // More than are read at once.
+    for (let turn = 0; turn < 230; turn++)
+      await cairn.addTurn(id, "x".repeat(turn % 50 === 0 ? 200_000 : 1), "", { reasoning: "r".repeat(2_000) });
+    const all = (await cairn.list(`/v1/traces?action=turn.added&limit=100`)).concat(
+      await cairn.list(
+        `/v1/traces?action=turn.added&limit=100&starting_after=${(await cairn.list("/v1/traces?action=turn.added&limit=100")).at(-1).id}`,
+      ),
+    );
+    const [after, ...expected] = all.toReversed().map((trace) => trace.id);
+    const stream = await watch(cairn, filter(id), { after: after! });
+    const first = await stream.traces(3);
+    await cairn.addTurn(id);
+    const [newest] = await cairn.traces(id);
+    const ids = [...first, ...(await stream.traces(expected.length - 3 + 1))].map((trace) => trace.id);
+    expect(ids).toEqual([...expected, newest.id]);
+  });
+}
+
+test("an id that is none, and an unknown action, are refused", async () => {
+  await using cairn = await startCairn();
+  for (const id of ["", "5", "evt_0VQk3aB4x1Zq", "trace_0VQk3aB4x1Zq0"]) {
+    const answer = await cairn.get("/v1/events", { headers: { "Last-Event-ID": id } });
+    expect([id, refusal(answer)]).toEqual([id, { status: 400, code: "invalid_request", param: "Last-Event-ID" }]);
+  }
+  expect(refusal(await cairn.get("/v1/events?action=nothing"))).toMatchObject({ status: 400, param: "action" });
+});
+
+test("changes of keys, settings and webhooks come to admin keys alone, live and after an id", async () => {
+  await using cairn = await startCairn();
+  const [before] = await cairn.list("/v1/traces?limit=1");
+  const key = await cairn.newKey({ scopes: ["read"] });
+  const streams = [
+    await watch(cairn, "", { key }),
+    await watch(cairn, "", { key, after: before.id }),
+    await watch(cairn, "", { after: before.id }),
+  ];
+  await cairn.ok(cairn.patch("/v1/settings", { region: "eu" }));
+  await cairn.createSession();
+  const [live, later, admin] = [await streams[0]!.traces(1), await streams[1]!.traces(1), await streams[2]!.traces(3)];
+  expect([actions(live), actions(later), actions(admin)]).toEqual([
+    ["session.created"],
+    ["session.created"],
+    ["api_key.created", "settings.updated", "session.created"],
+  ]);
+});
+
+test("a key that is bound to a user or an agent has the traces of these alone, live and after an id, whatever it filters by", async () => {
+  await using cairn = await startCairn();
+  const [before] = await cairn.list("/v1/traces?limit=1");
+  const user = await cairn.newKey({ scopes: ["read"], owner: { userId: "ada" } });
+  const agent = await cairn.newKey({ scopes: ["read"], owner: { agentId: "helper" } });
+  const other = await cairn.createSession({ user_id: "bob", agent_id: "other" });
+  const bobs = await watch(cairn, "?user_id=bob", { key: user, after: before.id });
+  const sessions = await watch(cairn, `?session_id=${other.id}`, { key: user, after: before.id });
+  const streams = [user, agent].flatMap((key) => [watch(cairn, "", { key }), watch(cairn, "", { key, after: before.id })]);
+  const opened = await Promise.all(streams);
+  await cairn.addTurn(other.id);
+  const { id } = await cairn.createSession({ user_id: "ada", agent_id: "helper" });
+  for (const stream of opened) expect(await stream.trace()).toMatchObject({ action: "session.created", session_id: id });
+  cairn.clock.advance({ seconds: 20 });
+  for (const stream of [bobs, sessions]) expect([await stream.part(), await stream.part()]).toEqual(["retry: 2000", ":"]);
+});
+
+test("a comment comes every 20 s", async () => {
+  await using cairn = await startCairn();
+  const stream = await watch(cairn);
+  expect(await stream.part()).toBe("retry: 2000");
+  for (let i = 0; i < 3; i++) {
+    cairn.clock.advance({ seconds: 20 });
+    expect(await stream.part()).toBe(":");
+  }
+});
+
+test("the stream of a key ends when that is revoked, before what comes after, and those of others go on", async () => {
+  await using cairn = await startCairn();
+  const { id, key } = await cairn.ok(cairn.post("/v1/api_keys", {}));
+  const session = await cairn.ok(cairn.post("/v1/sign_in", {}, { key }));
+  const streams = [await watch(cairn, "", { key }), await watch(cairn, "", { key: session.key })];
+  const own = await watch(cairn);
+  await Promise.all([cairn.ok(cairn.delete(`/v1/api_keys/${id}`)), cairn.createSession()]);
+  expect(await Promise.all(streams.map((stream) => stream.trace()))).toEqual([undefined, undefined]);
+  expect(actions(await own.traces(2)).toSorted((a, b) => (a < b ? -1 : 1))).toEqual(["api_key.revoked", "session.created"]);
+});
+
+test("the stream of a key that has ended, or was revoked by another process, ends with the next comment", async () => {
+  await using cairn = await startCairn();
+  const stream = await watch(cairn, "", { key: await cairn.newKey({ expiresAt: cairn.clock.now() + 5_000 }) });
+  cairn.clock.advance({ seconds: 20 });
+  expect(await stream.trace()).toBeUndefined();
+});
+
+test("a key has at most ten streams, all together have a hundred, and one that ends makes room", async () => {
+  await using cairn = await startCairn();
+  const first = await watch(cairn);
+  for (let i = 1; i < 10; i++) await watch(cairn);
+  expect(refusal(await cairn.get("/v1/events"))).toEqual({ status: 429, code: "rate_limit_exceeded" });
+  // A session key has no streams of its own.
+  const session = await cairn.ok(cairn.post("/v1/sign_in", {}));
+  expect((await cairn.get("/v1/events", { key: session.key })).status).toBe(429);
+  await first.cancel();
+  expect((await cairn.events()).status).toBe(200);
+  for (let i = 1; i < 10; i++) {
+    const key = await cairn.newKey();
+    for (let j = 0; j < 10; j++) expect((await cairn.events("", { key })).status).toBe(200);
+  }
+  expect(refusal(await cairn.get("/v1/events", { key: await cairn.newKey() }))).toEqual({ status: 503, code: "service_unavailable" });
+});
+
+test("a reader that takes nothing is dropped, and gets the rest when it asks again", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const slow = await watch(cairn);
+  const quick = await watch(cairn);
+  const reasoning = "r".repeat(40_000);
+  const seen: string[] = [];
+  for (let turn = 0; turn < 12; turn++) {
+    await cairn.addTurn(id, "in", "out", { reasoning });
+    seen.push((await quick.trace()).id);
+  }
+  // It was sent so much and took nothing.
+  const failure = await slow
+    .trace()
+    .then(
+      () => slow.traces(20),
+      (error: unknown) => error,
+    )
+    .catch((error: unknown) => error);
+  expect(Array.isArray(failure)).toBe(false);
+  const again = await watch(cairn, "", { after: seen[0]! });
+  expect((await again.traces(11)).map((trace) => trace.id)).toEqual(seen.slice(1));
+});
+
+test("streams end when the server stops, and HEAD opens none", async () => {
+  const cairn = await startCairn();
+  const stream = await watch(cairn);
+  for (let i = 0; i < 20; i++) expect((await cairn.request("HEAD", "/v1/events")).status).toBe(200);
+  await cairn[Symbol.asyncDispose]();
+  expect(await stream.trace()).toBeUndefined();
+});
