@@ -6,6 +6,7 @@
 import { statSync } from "node:fs";
 import { join } from "node:path";
 import { fromBase62 } from "./lib/base62.ts";
+import type { CacheUses } from "./lib/cache.ts";
 import type { MetricSource } from "./http/metrics.ts";
 import type { MemoryDeps } from "./memories/memories.ts";
 import type { Settings } from "./settings/settings.ts";
@@ -13,11 +14,13 @@ import { FIRST } from "./storage/access.ts";
 import { DATA_FILE } from "./storage/data-file.ts";
 import { NUMBER_KEY_LENGTH } from "./storage/keys.ts";
 import { apiKeys, deliveries, memories, outbox, pendingEmbeddings, sessions, traces, turns, versions } from "./storage/tables.ts";
+import { latestTurnsUses } from "./turns/latest-turns.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
 type MetricDeps = MemoryDeps & WebhookDeps & { settings: Pick<Settings, "values"> };
 
-export function storeMetrics({ store, settings, vectors, clock, webhooks }: MetricDeps): MetricSource[] {
+export function storeMetrics(deps: MetricDeps): MetricSource[] {
+  const { store, settings, vectors, clock, webhooks } = deps;
   return [
     gauge(
       "cairn_records",
@@ -65,11 +68,24 @@ export function storeMetrics({ store, settings, vectors, clock, webhooks }: Metr
       const [first] = store.latest.keys(sessions.index.byExpiry, FIRST);
       return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, NUMBER_KEY_LENGTH))) / 1000;
     }),
+    ...cacheMetrics(deps),
     gauge("process_resident_memory_bytes", "Memory of the process, the mapped store included.", () => process.memoryUsage.rss()),
     counter("process_cpu_seconds_total", "Processor time of the process.", () => {
       const { user, system } = process.cpuUsage();
       return (user + system) / 1e6;
     }),
+  ];
+}
+
+function cacheMetrics(deps: MetricDeps): MetricSource[] {
+  const uses = (of: keyof CacheUses) => () => {
+    const queryVectors = deps.embeddings.active.remote?.queryVectorUses ?? { hits: 0, misses: 0 };
+    const all = { ...deps.store.cacheUses, latest_turns: latestTurnsUses(deps), query_vectors: queryVectors };
+    return Object.fromEntries(Object.entries(all).map(([cache, counts]) => [cache, counts[of]]));
+  };
+  return [
+    counter("cairn_cache_hits_total", "Look-ups in a cache that found something, by cache.", uses("hits"), "cache"),
+    counter("cairn_cache_misses_total", "Look-ups in a cache that found nothing, by cache.", uses("misses"), "cache"),
   ];
 }
 

@@ -94,6 +94,25 @@ test("metrics say what became of deliveries, and what is still to be done", asyn
   expect(await shown()).toEqual(counts);
 });
 
+test("metrics say how often caches were of use", async () => {
+  await using cairn = await startCairn();
+  const session = await cairn.createSession();
+  await cairn.addTurn(session.id);
+  const usesOf = async (cache: string) => {
+    const found = await figures(cairn);
+    return { hits: found[`cairn_cache_hits_total{cache="${cache}"}`]!, misses: found[`cairn_cache_misses_total{cache="${cache}"}`]! };
+  };
+  const [before, turnsBefore] = [await usesOf("sessions"), await usesOf("latest_turns")];
+  await cairn.ok(cairn.get(`/v1/sessions/${session.id}`));
+  expect(await usesOf("sessions")).toEqual({ ...before, misses: before.misses + 1 });
+  await cairn.ok(cairn.get(`/v1/sessions/${session.id}`));
+  expect(await usesOf("sessions")).toEqual({ hits: before.hits + 1, misses: before.misses + 1 });
+  await cairn.context(session.id);
+  await cairn.context(session.id);
+  expect(await usesOf("latest_turns")).toEqual({ hits: turnsBefore.hits + 1, misses: turnsBefore.misses + 1 });
+  expect(await usesOf("query_vectors")).toEqual({ hits: 0, misses: 0 });
+});
+
 test("metrics are typed: what only rises is a counter", async () => {
   await using cairn = await startCairn();
   const { text } = await cairn.plain("GET", "/metrics");
@@ -112,6 +131,8 @@ test("metrics are typed: what only rises is a counter", async () => {
     cairn_webhook_attempts_total: "counter",
     cairn_webhooks_disabled_total: "counter",
     cairn_expiry_lag_seconds: "gauge",
+    cairn_cache_hits_total: "counter",
+    cairn_cache_misses_total: "counter",
     process_resident_memory_bytes: "gauge",
     process_cpu_seconds_total: "counter",
   });

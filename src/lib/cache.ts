@@ -16,6 +16,11 @@ interface Entry<Value> {
   bytes: number;
 }
 
+export interface CacheUses {
+  readonly hits: number;
+  readonly misses: number;
+}
+
 /** No entry may take more than this share of a cache, so that one does not evict all others. */
 const ENTRY_SHARE_MAX = 1 / 16;
 
@@ -25,6 +30,8 @@ export class Cache<Value> {
   #young = new Map<string, Entry<Value>>();
   #old = new Map<string, Entry<Value>>();
   #youngBytes = 0;
+  #hits = 0;
+  #misses = 0;
 
   /** @param bytesMax - of all entries together */
   constructor(bytesMax: number) {
@@ -34,11 +41,28 @@ export class Cache<Value> {
 
   get(key: string): Value | undefined {
     const young = this.#young.get(key);
-    if (young !== undefined) return young.value;
+    if (young !== undefined) {
+      this.#hits++;
+      return young.value;
+    }
     const old = this.#old.get(key);
-    if (old === undefined) return undefined;
+    if (old === undefined) {
+      this.#misses++;
+      return undefined;
+    }
+    this.#hits++;
     this.#put(key, old);
     return old.value;
+  }
+
+  /** The same for a key that was just looked up, which counts as one use. */
+  peek(key: string): Value | undefined {
+    return (this.#young.get(key) ?? this.#old.get(key))?.value;
+  }
+
+  /** How often `get` has found something, and how often not. */
+  get uses(): CacheUses {
+    return { hits: this.#hits, misses: this.#misses };
   }
 
   /**

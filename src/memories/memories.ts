@@ -252,7 +252,7 @@ export async function newestMemories({ store }: Deps, scope: Filter, limit: numb
   if (limit === 0) return found;
   const reader = store.latest;
   let find = visibleMemories(reader);
-  for (const key of walkInSteps(reader, memories, scope)) {
+  for (const key of walkInSteps(reader, memories, scope, { few: limit })) {
     if (typeof key !== "string") {
       await nextTurn();
       find = visibleMemories(reader);

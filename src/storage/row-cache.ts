@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { Cache, parsedBytes } from "../lib/cache.ts";
+import { Cache, type CacheUses, parsedBytes } from "../lib/cache.ts";
 import { CACHE_BYTES_MAX } from "../lib/limits.ts";
 import { memories, provider, removals, sessions, webhooks, type Readable } from "./tables.ts";
 
@@ -40,6 +40,11 @@ export class RowCache {
   /** Tables and keys that commits in flight have written, with the number of those commits. */
   readonly #uncacheable = new Map<string, number>();
 
+  /** How rows were found, by table. */
+  get uses(): Record<string, CacheUses> {
+    return Object.fromEntries(Array.from(this.#tables, ([table, cache]) => [table, cache.uses]));
+  }
+
   /** Whether rows of a table are cached. */
   has(table: string): boolean {
     return this.#tables.has(table);
@@ -67,7 +72,7 @@ export class RowCache {
     make: () => Result,
     bytesOf: (result: Result) => number,
   ): Result {
-    const cached = this.#tables.get(table.name)?.get(key);
+    const cached = this.#tables.get(table.name)?.peek(key);
     if (cached?.row !== row) return make();
     if (cached.derived !== undefined) return cached.derived as Result;
     const result = make();

@@ -21,6 +21,7 @@
 import { accessSync, chmodSync, constants, existsSync } from "node:fs";
 import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
+import type { CacheUses } from "../lib/cache.ts";
 import type { Clock } from "../lib/clock.ts";
 import { BARE_ID_LENGTH, IdSource, NO_HOME, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
 import { invariant } from "../lib/invariant.ts";
@@ -236,6 +237,11 @@ export class Store {
    */
   async backup(directory: string): Promise<void> {
     await this.#env.backup(directory, true);
+  }
+
+  /** How rows were found in their caches, by table. */
+  get cacheUses(): Record<string, CacheUses> {
+    return this.#rows.uses;
   }
 
   /** How many rows a table has; read from its root page. */

@@ -34,6 +34,8 @@ export function matches(reader: Reader, filter: Filter, id: BareId): boolean {
 interface Bounds {
   from?: BareId | undefined;
   before?: BareId | undefined;
+  /** How many ids will do, if all pass: as many are read at first. */
+  few?: number | undefined;
 }
 
 /** How far an unfinished walk has come: other requests can be answered first, or the rest be left to another walk. */
@@ -107,7 +109,7 @@ const CHUNK_MAX = 512;
 class Stream implements IdStream {
   #chunk: string[] = [];
   #position = 0;
-  #size = CHUNK_FIRST;
+  #size: number;
   /** How many keys of the chunk were looked at. */
   #used = 0;
   /** Where the next chunk starts (excluded); undefined when the range is read to its end. */
@@ -117,12 +119,13 @@ class Stream implements IdStream {
   readonly #prefix: string;
   readonly #from: string;
 
-  constructor(reader: Reader, table: AnyTable, prefix: string, bounds: { from?: BareId | undefined; before?: BareId | undefined }) {
+  constructor(reader: Reader, table: AnyTable, prefix: string, { from = "", before = AFTER_ALL, few = CHUNK_FIRST }: Bounds) {
     this.#reader = reader;
     this.#table = table;
     this.#prefix = prefix;
-    this.#from = prefix + (bounds.from ?? "");
-    this.#next = prefix + (bounds.before ?? AFTER_ALL);
+    this.#from = prefix + from;
+    this.#next = prefix + before;
+    this.#size = few;
   }
 
   head(): BareId | undefined {

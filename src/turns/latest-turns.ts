@@ -8,7 +8,7 @@
  *
  * @module
  */
-import { Cache, textBytes } from "../lib/cache.ts";
+import { Cache, type CacheUses, textBytes } from "../lib/cache.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { CACHE_BYTES_MAX, LIMITS } from "../lib/limits.ts";
@@ -31,6 +31,12 @@ interface Latest {
 }
 
 const cacheOf = memoizeWeak<Store, Cache<Latest>>(() => new Cache(CACHE_BYTES_MAX.recentTurns));
+
+/** How the turns of sessions were found in their cache. */
+export function latestTurnsUses({ store }: { readonly store: Store }): CacheUses {
+  return cacheOf(store).uses;
+}
+
 /** An entry of a session without turns, and the length of each turn. */
 const LATEST_BYTES = 200;
 const TURN_BYTES = 8;

@@ -44,14 +44,21 @@ export interface VectorOwner {
   readonly generation: number;
 }
 
+/** What makes every number positive, and rounds it. */
+const SHIFT = UNIT + 1.5;
+const SHIFT_MIN = 1;
+const SHIFT_MAX = 2 * UNIT + 1;
+
 /** The numbers of a vector as they are stored and compared; what is no number becomes 0. */
 export function quantize(vector: Float32Array): Int16Array {
   const numbers = new Int16Array(vector.length);
-  // Most of the built-in provider's numbers are zero. Without calls: what is stored drops the rest behind the point.
   for (let i = 0; i < numbers.length; i++) {
     const number = vector[i]!;
-    if (number === 0) continue;
-    numbers[i] = number >= 1 ? UNIT : number <= -1 ? -UNIT : number < 0 ? number * UNIT - 0.5 : number * UNIT + 0.5;
+    // Most of the built-in provider's numbers are zero. A square has no sign, which nobody could predict.
+    if (!(number * number > 0)) continue;
+    // Rounded without a call and without a look at the sign: of a positive number only what lies behind the point is cut off.
+    const shifted = number * UNIT + SHIFT;
+    numbers[i] = (shifted < SHIFT_MIN ? SHIFT_MIN : shifted > SHIFT_MAX ? SHIFT_MAX : shifted | 0) - (UNIT + 1);
   }
   return numbers;
 }

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { Cache, textBytes } from "../../lib/cache.ts";
+import { Cache, type CacheUses, textBytes } from "../../lib/cache.ts";
 import { HOUR_MS } from "../../lib/duration.ts";
 import { CACHE_BYTES_MAX } from "../../lib/limits.ts";
 import { Connections, type Resolve } from "../../lib/outbound.ts";
@@ -70,6 +70,11 @@ export class OpenAiEmbedder implements Embedder {
   /** Set from a failure of the server until a probe succeeds: calls fail at once with its error. */
   get openCircuit(): OpenCircuit | undefined {
     return this.#queue.openCircuit;
+  }
+
+  /** How the vectors of queries were found in their cache. */
+  get queryVectorUses(): CacheUses {
+    return this.#queryVectors.uses;
   }
 
   async embedMemory(text: string): Promise<Embedding> {
