@@ -50,7 +50,11 @@ import { webhookEndpoints } from "./webhooks/routes.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
 interface AppDeps
-  extends MemoryDeps, SettingsDeps, WebhookDeps, Pick<PipelineDeps, "arrivals" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps"> {
+  extends
+    MemoryDeps,
+    SettingsDeps,
+    WebhookDeps,
+    Pick<PipelineDeps, "arrivals" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps" | "onAnswered"> {
   readonly idempotency: Idempotency;
   readonly history: History;
   readonly feed: TraceDeps["feed"];
@@ -157,7 +161,10 @@ function serveMcp(app: Elysia, pipeline: Pipeline, operations: readonly Operatio
       refuseForeignOrigin(request.headers, corsOrigins);
       return pipeline.answerCalls(exchange, async (caller, body) => {
         const handle = await load();
-        const api = apiInProcess(byRoute, caller, (error) => pipeline.logFault(exchange, error));
+        const api = apiInProcess(byRoute, caller, {
+          onCall: (operation, sessionId) => pipeline.noteOperation(exchange, operation, sessionId),
+          onFault: (error) => pipeline.logFault(exchange, error),
+        });
         const mayWrite = hasScope(caller.scopes, "write");
         const response = await handle(asArrived(request), body, { api, owner: caller.owner, mayWrite, version, now: () => clock.now() });
         // Nothing of a body, an error of the protocol included, is a reason to drop what a tool may have changed.

@@ -18,6 +18,8 @@ export interface Config extends Omit<StartValues, "metrics"> {
   environment: GivenSettings;
   /** The socket on which systemd expects the state of the server. */
   notifySocket: string | undefined;
+  /** Whether spans are exported; OpenTelemetry reads where to and how from its own variables. */
+  exportsSpans: boolean;
 }
 
 /**
@@ -126,7 +128,16 @@ export function configOf(flags: Texts, environment: Texts = process.env): Config
     metrics: start.metrics ?? (isPrivateListener({ ...start, tls }) ? "open" : "key"),
     environment: givenOf(Object.entries(SETTINGS), {}, withSharedKey(environment)),
     notifySocket: environment["NOTIFY_SOCKET"] || undefined,
+    exportsSpans: namesCollector(environment),
   };
+}
+
+/** Whether the variables of OpenTelemetry name a collector for spans. @throws {UsageError} where that is no address */
+function namesCollector(environment: Texts): boolean {
+  const isOff = environment["OTEL_SDK_DISABLED"]?.toLowerCase() === "true" || environment["OTEL_TRACES_EXPORTER"] === "none";
+  const named = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"].filter((name) => environment[name]);
+  if (!isOff) for (const name of named) parseUrl(name, environment[name] ?? "");
+  return !isOff && named.length > 0;
 }
 
 /** The values that flags or variables give; an empty variable gives none. */

@@ -42,6 +42,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
   { what: "lmdb", pattern: /from "lmdb"/, allowed: /^src\/storage\/(store|lmdb-reader)\.ts$/ },
   { what: "hnswlib-node", pattern: /from "hnswlib-node"/, allowed: /^src\/vectors\/hnsw-index\.ts$/ },
   { what: "the package of MCP", pattern: /from "@modelcontextprotocol\//, allowed: /^src\/(mcp\/|cli\/mcp\.ts$)/ },
+  { what: "OpenTelemetry", pattern: /from "@opentelemetry\//, allowed: /^src\/telemetry\// },
   // It looks names up by itself and obeys proxy variables.
   { what: "fetch", pattern: /(?<![.\w])fetch\(/, allowed: /^$/ },
   {
@@ -64,7 +65,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     what: "the clock, where a scope of the store has its own moment",
     pattern: /\bclock\.now\(\)/,
     allowed:
-      /^src\/(lib\/(clock|ids)|storage\/lmdb-reader|http\/\w+|app|store-metrics|traces\/retention|sessions\/expiry|webhooks\/(worker|attempt|retention)|operations\/(backup|upgrade)|embeddings\/remote\/\w+)\.ts$/,
+      /^src\/(lib\/(clock|ids)|storage\/lmdb-reader|http\/\w+|app|store-metrics|traces\/retention|sessions\/expiry|telemetry\/otlp|webhooks\/(worker|attempt|retention)|operations\/(backup|upgrade)|embeddings\/remote\/\w+)\.ts$/,
   },
   {
     what: "state of a module, which no owner closes and no test resets",
@@ -126,7 +127,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/keys\//, /^src\/settings\//, /^src\/sessions\//, /^src\/webhooks\//],
   [/^src\/turns\//, /^src\/memories\//],
   [/^src\/context\//, /^src\/operations\//, /^src\/timeline\//, /^src\/stats\//, /^src\/dashboard\//],
-  [/^src\/mcp\//, /^src\/compat\//],
+  [/^src\/mcp\//, /^src\/compat\//, /^src\/telemetry\//],
   [/^src\/service\.ts$/, /^src\/store-metrics\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],
   [/^src\/cli\//],
   [/^src\/main\.ts$/],
@@ -158,7 +159,10 @@ test("operations know nothing of HTTP: only routes, schemas and the application 
     importsOf(source)
       .filter((target) => target.startsWith("src/http/"))
       .filter(
-        () => !/^src\/(http\/|app\.ts|service\.ts|store-metrics\.ts|(cli|mcp|compat)\/|[\w-]+\/(routes|schema)\.ts)/.test(source.path),
+        () =>
+          !/^src\/(http\/|app\.ts|service\.ts|store-metrics\.ts|(cli|mcp|compat|telemetry)\/|[\w-]+\/(routes|schema)\.ts)/.test(
+            source.path,
+          ),
       )
       .map((target) => `${source.path} -> ${target}`),
   );

@@ -16,6 +16,7 @@ import { version } from "../lib/version.ts";
 import { openService, type Service } from "../service.ts";
 import { isOfLmdb } from "../storage/disk-errors.ts";
 import { memories, sessions } from "../storage/tables.ts";
+import type { Telemetry } from "../telemetry/otlp.ts";
 import { announce, withdraw } from "./announcement.ts";
 import { dashboardLink } from "./dashboard.ts";
 import { STORE_FAILED_EXIT_CODE } from "./exit-codes.ts";
@@ -60,7 +61,11 @@ export async function serve(config: Config): Promise<number> {
   const signal = new Promise<string>((resolve) => {
     for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve(name));
   });
-  const listeners = await start(service, config, log);
+  // Loaded only where it is wanted: it is large.
+  const telemetry = config.exportsSpans
+    ? (await import("../telemetry/otlp.ts")).openTelemetry({ clock: systemClock, log, version })
+    : undefined;
+  const listeners = await start(service, config, log, telemetry);
   tellSystemd("READY=1");
 
   const ended = await Promise.race([signal, service.store.disk.panicked]);
@@ -74,6 +79,7 @@ export async function serve(config: Config): Promise<number> {
   tellSystemd("STOPPING=1");
   await finishRequests(service, listeners);
   withdraw(service.store.directory);
+  await telemetry?.close();
   if (ended === undefined) return closeFailed(service, log);
   await service.close();
   log.info("stopped");
@@ -101,10 +107,20 @@ function openLog({ logLevel }: Config): Log {
 }
 
 /** Listens, starts the tasks and says so. */
-async function start(service: Service, config: Config, log: Log): Promise<Listeners> {
+async function start(service: Service, config: Config, log: Log, telemetry: Telemetry | undefined): Promise<Listeners> {
   const { host, allowedHosts, metrics, corsOrigins, requireHttps } = config;
   const localKey = makeLocalKey(systemClock.now());
-  const app = createApp({ ...service, host, allowedHosts, metrics, corsOrigins, requireHttps, localKey, version });
+  const app = createApp({
+    ...service,
+    host,
+    allowedHosts,
+    metrics,
+    corsOrigins,
+    requireHttps,
+    localKey,
+    onAnswered: telemetry?.record,
+    version,
+  });
   let listeners: Listeners | undefined;
   let firstKey: string | undefined;
   let link: string | undefined;

@@ -108,6 +108,7 @@ export function statebaseEndpoints(deps: MemoryDeps): Endpoint[] {
     }),
     statebase.post("/v1/memories", {
       summary: "Add a StateBase memory",
+      memoryOperation: "create_memory",
       description: "As `POST /v1/memory`. Without `session_id` it goes to the session with the `external_id` `global`, one for each user.",
       status: 201,
       body: NewStateBaseMemory,
@@ -124,6 +125,7 @@ export function statebaseEndpoints(deps: MemoryDeps): Endpoint[] {
     }),
     statebase.get("/v1/memories", {
       summary: "Find StateBase memories",
+      memoryOperation: "search_memory",
       description: "With a `query` as `POST /v1/memory/search`, without one as `GET /v1/memory`.",
       query: Find,
       response: Found,
@@ -138,6 +140,7 @@ export function statebaseEndpoints(deps: MemoryDeps): Endpoint[] {
     }),
     statebase.patch("/v1/memories/{memory_id}", {
       summary: "Update a StateBase memory",
+      memoryOperation: "update_memory",
       body: MemoryChanges,
       response: Memory,
       errors: ["content_too_large"],
@@ -145,6 +148,7 @@ export function statebaseEndpoints(deps: MemoryDeps): Endpoint[] {
     }),
     statebase.delete("/v1/memories/{memory_id}", {
       summary: "Delete a StateBase memory",
+      memoryOperation: "delete_memory",
       deletes: Memory,
       run: ({ params, query, caller }) => deleteMemory(deps, caller, params.memory_id, query.reason),
     }),

@@ -45,6 +45,8 @@ export interface Call<Params, Query, Body, Sent = unknown> {
   caller: ApiCaller;
 }
 
+type MemoryOperation = "search_memory" | "create_memory" | "update_memory" | "delete_memory";
+
 /** A part of the API, as its documentation divides it. */
 interface Tag {
   name: string;
@@ -65,6 +67,8 @@ export interface Endpoint {
   description: string | undefined;
   /** A header of a success that says how long it took. */
   latencyHeader: string | undefined;
+  /** What it does to memories, as OpenTelemetry calls it. */
+  memoryOperation: MemoryOperation | undefined;
   query: TObject;
   /** null: takes none. */
   body: TObject | null;
@@ -97,6 +101,8 @@ interface Line<Response extends TSchema> {
   description?: string;
   /** A header of a success that says how long it took. */
   latencyHeader?: string;
+  /** What it does to memories, as OpenTelemetry calls it. */
+  memoryOperation?: MemoryOperation;
   /** Default: that of the group; without one `read` for GET and `write` for other methods. */
   scope?: Access;
   /** Default 200. */
@@ -160,6 +166,7 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
         existing: undefined,
         description: undefined,
         latencyHeader: undefined,
+        memoryOperation: undefined,
         query: NOTHING,
         body: null,
         media: "application/json",

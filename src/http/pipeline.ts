@@ -8,7 +8,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import { IdSource } from "../lib/ids.ts";
+import { IdSource, isId } from "../lib/ids.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import { EVERYBODY, type Owner } from "../storage/owner.ts";
 import type { ApiKeyRow } from "../storage/tables.ts";
@@ -59,6 +59,23 @@ export interface PipelineDeps {
   readonly corsOrigins?: readonly string[];
   /** Redirects requests that reached a proxy over plain HTTP. */
   readonly requireHttps?: boolean;
+  /** Called for every request when it is answered. */
+  readonly onAnswered?: ((request: AnsweredRequest) => void) | undefined;
+}
+
+/** What others learn of a request: never its content, its key or its query. */
+export interface AnsweredRequest {
+  readonly method: string;
+  readonly route: string;
+  readonly status: number;
+  readonly ms: number;
+  readonly requestId: string;
+  /** First 8 characters of the API key. */
+  readonly key: string | undefined;
+  /** What it did to memories. */
+  readonly memoryOperation: string | undefined;
+  readonly sessionId: string | undefined;
+  readonly traceparent: string | null;
 }
 
 /** The address a request came from, if the server knows it. */
@@ -78,6 +95,9 @@ export interface Exchange {
   level: Level | undefined;
   /** Set by `answer`: the header of a success that says how long it took. */
   latencyHeader: string | undefined;
+  /** Set by `noteOperation`. */
+  memoryOperation: string | undefined;
+  sessionId: string | undefined;
 }
 
 export interface Answer {
@@ -137,6 +157,8 @@ export class Pipeline {
       key: undefined,
       level: undefined,
       latencyHeader: undefined,
+      memoryOperation: undefined,
+      sessionId: undefined,
     };
     try {
       exchange.startedAt = clock.elapsed();
@@ -151,8 +173,8 @@ export class Pipeline {
     }
   }
 
-  /** Checks a request for an operation and runs that. */
-  answer(operation: Operation, exchange: Exchange, params: Record<string, string | null>): Answer | Promise<Answer> {
+  /** Checks a request for an operation and runs that. @param params - Elysia gives none for a path without parameters */
+  answer(operation: Operation, exchange: Exchange, params: Record<string, string | null> = {}): Answer | Promise<Answer> {
     const { url, headers } = exchange.request;
     const key = this.authenticate(exchange);
     operation.authorize(key.scopes);
@@ -162,6 +184,7 @@ export class Pipeline {
     const sent = operation.takesQuery ? parametersOf(url) : undefined;
     const call = operation.check(caller, params, sent && readQuery(sent, operation.endpoint.query), sent?.keys());
     exchange.latencyHeader = operation.endpoint.latencyHeader;
+    this.noteOperation(exchange, operation, params["session_id"] ?? call.query["sessionId"]);
     const { send, media, status } = operation.endpoint;
     if (send !== undefined) {
       const sent =
@@ -173,7 +196,10 @@ export class Pipeline {
     if (idempotencyKey !== null) checkIdempotencyKey(idempotencyKey);
     const retry =
       idempotencyKey === null ? undefined : { idempotencyKey, presentedKey: this.#deps.keys.ownerOf(key, presentedKey(headers) ?? "") };
-    return this.#withBody(exchange.request, key, (body) => operation.runWithBody(call, body, pathOf(url), retry));
+    return this.#withBody(exchange.request, key, (body) => {
+      this.noteOperation(exchange, operation, body.value["session_id"]);
+      return operation.runWithBody(call, body, pathOf(url), retry);
+    });
   }
 
   /**
@@ -294,6 +320,24 @@ export class Pipeline {
     const ms = rounded(elapsed - startedAt);
     metrics.observe(route, request.method, status, ms, elapsed);
     if (log.enabled("info")) log.info("request", { method: request.method, route, status, ms, request_id: requestId, key: key?.prefix });
+    this.#deps.onAnswered?.({
+      method: request.method,
+      route,
+      status,
+      ms,
+      requestId,
+      key: key?.prefix,
+      memoryOperation: exchange.memoryOperation,
+      sessionId: exchange.sessionId,
+      traceparent: request.headers.get("traceparent"),
+    });
+  }
+
+  /** Notes what a request does and to which session, for those who learn of it. */
+  noteOperation(exchange: Exchange, { endpoint }: Operation, sessionId: unknown): void {
+    if (this.#deps.onAnswered === undefined) return;
+    exchange.memoryOperation ??= endpoint.memoryOperation;
+    if (typeof sessionId === "string" && isId("sess", sessionId)) exchange.sessionId = sessionId;
   }
 
   /** Tells the operator of an error of ours, with its cause. */

@@ -38,21 +38,26 @@ export interface HttpAnswer {
   readonly body: string;
 }
 
-/**
- * Calls operations in this process, as a request of this caller would.
- *
- * @param onFault - called with errors that are ours
- */
-export function apiInProcess(operations: ReadonlyMap<string, Operation>, caller: ApiCaller, onFault: (error: ApiError) => void): Api {
+/** Watches calls in this process. */
+export interface Watcher {
+  /** Called before each call. */
+  onCall(operation: Operation, sessionId: unknown): void;
+  /** Called with errors that are ours. */
+  onFault(error: ApiError): void;
+}
+
+/** Calls operations in this process, as a request of this caller would. */
+export function apiInProcess(operations: ReadonlyMap<string, Operation>, caller: ApiCaller, watcher: Watcher): Api {
   return async (route, { path = {}, query = {}, body } = {}) => {
     const operation = operations.get(route);
     if (operation === undefined) throw new ApiError("resource_not_found", `There is no ${route}.`);
+    watcher.onCall(operation, path["session_id"] ?? body?.["session_id"]);
     try {
       const given = Object.fromEntries(Object.entries(query).filter(([, value]) => value !== undefined));
       const answer = await operation.call(caller, { path, query: given, body });
       return JSON.parse(answer.body) as JsonObject;
     } catch (error) {
-      if (error instanceof ApiError && error.code === "internal_error") onFault(error);
+      if (error instanceof ApiError && error.code === "internal_error") watcher.onFault(error);
       throw error;
     }
   };

@@ -16,6 +16,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
   return [
     memories.post("/v1/memory", {
       summary: "Add a memory",
+      memoryOperation: "create_memory",
       description: "Search finds it once this is answered.",
       status: 201,
       body: NewMemory,
@@ -25,6 +26,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
     }),
     memories.post("/v1/memory/search", {
       summary: "Search memories",
+      memoryOperation: "search_memory",
       description: "Finds memories by meaning and by words. Filters combine with AND, tags and types with OR among themselves.",
       scope: "read",
       body: Search,
@@ -48,6 +50,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
     }),
     memories.patch("/v1/memory/{memory_id}", {
       summary: "Update a memory",
+      memoryOperation: "update_memory",
       description: "A changed content gets a new embedding.",
       body: MemoryChanges,
       response: Memory,
@@ -56,6 +59,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
     }),
     memories.delete("/v1/memory/{memory_id}", {
       summary: "Delete a memory",
+      memoryOperation: "delete_memory",
       description: "Permanent; removes the memory and its vector.",
       deletes: Memory,
       run: ({ params, query, caller }) => deleteMemory(deps, caller, params.memory_id, query.reason),

@@ -9,7 +9,7 @@ import { KEY, scratchDirectory, startProcess } from "../support/process.ts";
 const README = readFileSync(join(import.meta.dir, "../../README.md"), "utf8");
 
 /** The one block of a language that holds a text, as it is printed. */
-function block(language: "sh" | "ts", part: string): string {
+function block(language: "sh" | "ts" | "python", part: string): string {
   const blocks = Array.from(README.matchAll(new RegExp(`\`\`\`${language}\\n([\\s\\S]*?)\`\`\``, "g")), (match) => match[1] as string);
   const [found, ...more] = blocks.filter((text) => text.includes(part));
   if (found === undefined || more.length > 0) throw new Error(`the README has not one block of ${language} with ${part}`);
@@ -52,6 +52,25 @@ test("the client of the README works as it is printed", async () => {
   const { memories } = JSON.parse(stdout) as { memories: { content: string; score: number }[] };
   expect(memories).toMatchObject([{ content: "The customer prefers e-mail to phone calls." }]);
   expect(memories[0]!.score).toBeGreaterThanOrEqual(0.7);
+});
+
+test("the Python client of the README works as it is printed", async () => {
+  using directory = scratchDirectory();
+  await using cairn = await startProcess({ dataDirectory: `${directory.path}/data` });
+  const program = `${directory.path}/client.py`;
+  const text = block("python", "class Cairn").replace('"crn_…"', JSON.stringify(KEY)).replace("http://127.0.0.1:8700", cairn.address);
+  expect(text).toContain(KEY);
+  expect(text).toContain(cairn.address);
+  const python = Bun.which("python3");
+  if (python === null) {
+    console.warn("There is no python3 here, so the README's Python client was not run. On Debian: apt-get install python3-minimal");
+    return;
+  }
+  writeFileSync(program, text.replace("print(cairn(", "print(json.dumps(cairn(").replace(/\)\s*$/, "))\n"));
+  const child = Bun.spawn([python, program], { cwd: directory.path, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
+  expect({ stderr, code }).toEqual({ stderr: "", code: 0 });
+  expect(JSON.parse(stdout)).toMatchObject({ memories: [{ content: "The customer prefers e-mail to phone calls." }] });
 });
 
 test("the check of webhooks in the README takes what Cairn sends and nothing else", async () => {
