@@ -19,8 +19,9 @@ export class Window {
   /** By slot: its score so far, and which words it has, a bit each. */
   readonly sums = new Int32Array(WINDOW);
   readonly masks = new Int32Array(WINDOW);
-  /** A bit for each slot that has any. */
-  readonly touched = new Int32Array(WINDOW / 32);
+  /** The slots that have any, in no order; behind them whatever was written there. */
+  readonly touched = new Int32Array(WINDOW + 1);
+  touchedCount = 0;
   readonly #blocks: Int32Array[] = [];
   #blocksInUse = 0;
 
@@ -66,6 +67,7 @@ export class ListReader {
   follow(from: number, bit: number): number {
     const { sums, masks, touched } = this.#window;
     const { score } = this;
+    let { touchedCount } = this.#window;
     let passed = 0;
     while (this.next >= from) {
       const slots = this.#read();
@@ -77,7 +79,9 @@ export class ListReader {
         const mask = masks[slot]!;
         // Otherwise a list of the same word had it that is worth more.
         if ((mask & bit) === 0) {
-          if (mask === 0) touched[slot >> 5]! |= 1 << (slot & 31);
+          // Without a branch, which would be guessed wrong too often.
+          touched[touchedCount] = slot;
+          touchedCount += mask === 0 ? 1 : 0;
           masks[slot] = mask | bit;
           sums[slot]! += score;
         }
@@ -85,6 +89,7 @@ export class ListReader {
       passed += began - at;
       this.#passTo(at);
     }
+    this.#window.touchedCount = touchedCount;
     return passed;
   }
 

@@ -120,12 +120,8 @@ export class TermSearch {
     }
     const { slots, scores } = this.#best.found;
     const coverages = scores.map((score, i) => this.#coverage(slots[i]!, score / KEPT[this.#lengths[slots[i]!]!]!));
-    const known = new Set(slots);
-    const rare = new Map<number, number>();
-    for (const { lists } of this.#words) {
-      const [list] = lists;
-      for (const slot of this.#rare(list!)) if (!known.has(slot)) rare.set(slot, (rare.get(slot) ?? 0) + list!.score);
-    }
+    const rare = this.#rare();
+    for (const slot of rare.size === 0 ? [] : slots) rare.delete(slot);
     this.#window.freeBlocks();
     if (rare.size === 0) return { slots, coverages };
     const rareCoverages = Array.from(rare, ([slot, sum]) => this.#coverage(slot, sum));
@@ -166,70 +162,44 @@ export class TermSearch {
   }
 
   /**
-   * Adds what the slots that may still come above the bar have in the other lists. Where there are many of them, going through the
-   * lists of a word takes less time than asking each list about each slot.
+   * Adds what the touched slots have in the other lists. Where there are many of them, going through the lists of a word takes less
+   * time than asking each list about each slot.
    */
   #followOthers(from: number, slotCount: number): void {
     this.#asked = [];
-    if (this.#others.length === 0 || this.looks > POSTINGS_MAX) return;
-    const hopeful = this.#keepHopeful(from);
-    if (hopeful === 0) return;
+    const { touchedCount: touched } = this.#window;
+    if (touched === 0 || this.looks > POSTINGS_MAX) return;
     for (const word of this.#others) {
       const lists = this.#words[word]!.lists.slice(this.#cuts[word]);
       const postings = lists.reduce((sum, { count }) => sum + count, 0) * Math.min(1, WINDOW / slotCount);
-      if (postings > ASKING_COST * hopeful * lists.length) this.#asked.push(word);
+      if (postings > ASKING_COST * touched * lists.length) this.#asked.push(word);
       else for (const list of lists) this.looks += list.followTouched(from, 1 << word);
     }
   }
 
-  /** Forgets the slots that cannot come above the bar. @returns how many are left */
-  #keepHopeful(from: number): number {
-    const { sums, masks, touched } = this.#window;
-    const [lengths, rest, bar] = [this.#lengths, this.#rest, this.#best.bar];
-    let left = 0;
-    for (let i = 0; i < touched.length; i++) {
-      for (let bits = touched[i]!; bits !== 0; bits &= bits - 1) {
-        const bit = 31 - Math.clz32(bits & -bits);
-        const at = 32 * i + bit;
-        if ((sums[at]! + rest) * KEPT[lengths[from + at]!]! > bar) {
-          left++;
-        } else {
-          sums[at] = 0;
-          masks[at] = 0;
-          touched[i]! &= ~(1 << bit);
-        }
-      }
-    }
-    return left;
-  }
-
-  /** Offers the slots that have something, the newest first. */
   #offerTouched(from: number): void {
-    const { sums, masks, touched } = this.#window;
+    const { sums, masks, touched, touchedCount } = this.#window;
     const [lengths, best] = [this.#lengths, this.#best];
     const rest = this.#asked.reduce((sum, word) => sum + this.#most(word), 0);
+    // Lists can be asked about older and older slots only.
+    if (rest > 0) touched.subarray(0, touchedCount).sort();
     let bar = best.bar;
-    for (let i = touched.length - 1; i >= 0; i--) {
-      let bits = touched[i]!;
-      if (bits === 0) continue;
-      touched[i] = 0;
-      while (bits !== 0) {
-        const bit = 31 - Math.clz32(bits);
-        bits &= ~(1 << bit);
-        const at = 32 * i + bit;
-        let sum = sums[at]!;
-        const mask = masks[at]!;
-        sums[at] = 0;
-        masks[at] = 0;
-        const kept = KEPT[lengths[from + at]!]!;
-        if ((sum + rest) * kept <= bar) continue;
-        if (rest > 0) sum = this.#completed(from + at, sum, mask, rest, kept, bar);
-        const score = sum * kept;
-        if (score <= bar || !this.#passes(from + at)) continue;
-        best.offer(from + at, score);
-        bar = best.bar;
-      }
+    for (let i = touchedCount - 1; i >= 0; i--) {
+      const at = touched[i]!;
+      const mask = masks[at]!;
+      let sum = sums[at]!;
+      sums[at] = 0;
+      masks[at] = 0;
+      if (sum + rest < bar) continue;
+      const slot = from + at;
+      const kept = KEPT[lengths[slot]!]!;
+      if ((sum + rest) * kept < bar) continue;
+      if (rest > 0) sum = this.#completed(slot, sum, mask, rest, kept, bar);
+      if (!best.accepts(slot, sum * kept) || !this.#passes(slot)) continue;
+      best.offer(slot, sum * kept);
+      bar = best.bar;
     }
+    this.#window.touchedCount = 0;
   }
 
   /** What the lists of a word that are not essential can add. */
@@ -247,7 +217,7 @@ export class TermSearch {
       const { lists } = this.#words[word]!;
       for (let i = this.#cuts[word]!; i < lists.length; i++) {
         const list = lists[i]!;
-        if ((score + rest + list.score) * kept <= bar) return 0;
+        if ((score + rest + list.score) * kept < bar) return 0;
         this.looks++;
         if (!list.has(slot)) continue;
         score += list.score;
@@ -257,14 +227,19 @@ export class TermSearch {
     return score;
   }
 
-  /** What has a word itself, when the word is rare. */
-  #rare(list: ListReader): number[] {
-    if (list.worth !== WHOLE_WORTH || list.count > RARE_LIST_MAX) return [];
-    const found: number[] = [];
-    for (const slot of list.all()) {
-      if (this.#lengths[slot] !== REMOVED && this.#passes(slot) && found.push(slot) > RARE_MAX) return [];
+  /** What has a word itself that is rare, with what it has of the whole score by such words. */
+  #rare(): Map<number, number> {
+    const rare = new Map<number, number>();
+    for (const { lists } of this.#words) {
+      const [list] = lists;
+      if (list === undefined || list.worth !== WHOLE_WORTH || list.count > RARE_LIST_MAX) continue;
+      const found: number[] = [];
+      for (const slot of list.all()) {
+        if (this.#lengths[slot] !== REMOVED && this.#passes(slot) && found.push(slot) > RARE_MAX) break;
+      }
+      if (found.length <= RARE_MAX) for (const slot of found) rare.set(slot, (rare.get(slot) ?? 0) + list.score);
     }
-    return found;
+    return rare;
   }
 }
 
