@@ -95,7 +95,8 @@ test("a start with a damaged snapshot says so and finds everything all the same"
   await built(cairn);
   await cairn.close();
   const directory = join(cairn.directory, "vectors");
-  const { file } = JSON.parse(readFileSync(join(directory, "manifest.json"), "utf8"));
+  const { name } = JSON.parse(readFileSync(join(directory, "manifest.json"), "utf8"));
+  const file = `${name}.hnsw`;
   const bytes = readFileSync(join(directory, file));
   bytes[bytes.length >> 1]! ^= 1;
   writeFileSync(join(directory, file), bytes);

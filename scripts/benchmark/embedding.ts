@@ -5,7 +5,7 @@
  */
 import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { relevance } from "../../src/memories/relevance.ts";
-import { dotStored } from "../../src/vectors/brute-force.ts";
+import { dotStored } from "../../src/vectors/encoding.ts";
 import { encodeVector, quantize } from "../../src/vectors/encoding.ts";
 import { obey } from "./child.ts";
 import { median } from "./timing.ts";

@@ -17,7 +17,7 @@ import type { Tx } from "../../src/storage/access.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
 import { Store } from "../../src/storage/store.ts";
 import { memories, provider, PROVIDER_KEY, sessions as sessionTable } from "../../src/storage/tables.ts";
-import { dotStored } from "../../src/vectors/brute-force.ts";
+import { dotStored } from "../../src/vectors/encoding.ts";
 import { encodeVector, quantize } from "../../src/vectors/encoding.ts";
 import { obey } from "./child.ts";
 import { denseVector } from "./dense.ts";

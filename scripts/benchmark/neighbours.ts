@@ -13,7 +13,7 @@ import { relevance } from "../../src/memories/relevance.ts";
 import { AFTER_ALL } from "../../src/storage/keys.ts";
 import { Store } from "../../src/storage/store.ts";
 import { provider, PROVIDER_KEY, vectors } from "../../src/storage/tables.ts";
-import { dotStored } from "../../src/vectors/brute-force.ts";
+import { dotStored } from "../../src/vectors/encoding.ts";
 import { quantize, storedTerms, storedVector } from "../../src/vectors/encoding.ts";
 import { obey } from "./child.ts";
 import { denseVector } from "./dense.ts";

@@ -31,7 +31,7 @@ export interface Calibration {
 }
 
 /** The built-in provider's, measured on public sets of conversations, questions and sentence pairs. */
-const LOCAL_CALIBRATION: Calibration = { lexicalShare: 0.5, cosineOfUnrelated: 0, cosineOfSame: 0.4, relevant: 0.5 };
+export const LOCAL_CALIBRATION: Calibration = { lexicalShare: 0.5, cosineOfUnrelated: 0, cosineOfSame: 0.4, relevant: 0.5 };
 
 /** Why a memory was found, as the API answers it. */
 export interface Explanation {

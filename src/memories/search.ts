@@ -22,10 +22,10 @@ import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { quantize } from "../vectors/encoding.ts";
 import { memoryMembers, memoryPostings, visibleMemories, type MemoryFilter, type MemoryDeps } from "./memories.ts";
-import { explainer, relevance } from "./relevance.ts";
+import { explainer, LOCAL_CALIBRATION, relevance } from "./relevance.ts";
 
-/** How many of the nearest are looked at closely. */
-const CANDIDATES = 100;
+/** How many memories are looked at closely, at least. */
+const CANDIDATES_MIN = 48;
 
 export interface Match {
   key: BareId;
@@ -64,7 +64,7 @@ export async function rank(
       if (options.explain) await permit.take();
       // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
       const isVain = (query.lexical.size === 0 && options.threshold > 0) || deps.store.read(generationOf) !== active.generation;
-      const candidates = isVain ? [] : await candidatesFor(deps, query, filter);
+      const candidates = isVain ? [] : await candidatesFor(deps, query, active, filter, options.limit);
       // Long texts are not held while waiting: they are read again.
       if (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN) {
         await permit.take();
@@ -146,17 +146,23 @@ function* inOrder(candidates: readonly Candidate[], scores: Float64Array, few: n
   yield* between(0, bar);
 }
 
-/** While a large session is being removed its memories can be nearer than all others: then more are asked for. */
-async function candidatesFor(deps: MemoryDeps, { vector, lexical }: EmbeddedQuery, filter: Filter): Promise<Candidate[]> {
-  const query = { vector: quantize(vector), fingerprint: lexical.fingerprint };
-  for (let limit = CANDIDATES; ; limit *= 4) {
+/** While a large session is being removed its memories can be better than all others: then more are asked for. */
+async function candidatesFor(
+  deps: MemoryDeps,
+  embedded: EmbeddedQuery,
+  active: Active,
+  filter: Filter,
+  wanted: number,
+): Promise<Candidate[]> {
+  const calibration = active.calibration ?? LOCAL_CALIBRATION;
+  const score = (cosine: number, terms: Uint32Array) => relevance(embedded, cosine, terms, calibration);
+  const query = { vector: quantize(embedded.vector), words: embedded.lexical, blend: calibration, score };
+  for (let limit = candidatesFrom(wanted); ; limit *= 4) {
     const found = await deps.vectors.nearest({ ...query, limit }, filter);
     if (found.length < limit || !deps.store.read(isAnyBeingRemoved)) return found;
     const find = visibleMemories(deps.store.latest);
     const visible = found.filter(({ memory }) => find(memory) !== undefined);
-    if (visible.length < CANDIDATES) continue;
-    const isSame = ({ terms }: Candidate) => terms.at(-1) === lexical.fingerprint;
-    return visible.sort((a, b) => b.cosine - a.cosine).filter((candidate, i) => i < CANDIDATES || isSame(candidate));
+    if (visible.length >= candidatesFrom(wanted)) return visible;
   }
 }
 
@@ -164,6 +170,11 @@ async function candidatesFor(deps: MemoryDeps, { vector, lexical }: EmbeddedQuer
 export interface Searcher {
   readonly limitsId: string;
   readonly owner: Owner;
+}
+
+/** The index chooses by words and cosine as they count here, its words a little less exactly: some more than are wanted will do. */
+function candidatesFrom(wanted: number): number {
+  return Math.max(CANDIDATES_MIN, 2 * wanted);
 }
 
 export interface Search extends MemoryFilter {

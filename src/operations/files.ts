@@ -3,8 +3,7 @@
  *
  * A file is made in a temporary directory next to its place, flushed, and renamed. Others who may write to the directory can
  * replace anything in it, also by links. So the temporary directory is reached by a handle, which stays the same directory
- * whatever is renamed, and leftovers are removed only where nobody else can have put them. Where the system has no paths of
- * handles, as on macOS, a directory that others can write to is refused instead.
+ * whatever is renamed, and leftovers are removed only where nobody else can have put them.
  *
  * @module
  */
@@ -35,8 +34,6 @@ import { OperationError } from "./report.ts";
 export interface WriteOptions {
   /** Whether a file that is there already is replaced. */
   force: boolean;
-  /** Where the system has paths of open files; a test has none. */
-  handles?: string;
 }
 
 /**
@@ -44,11 +41,7 @@ export interface WriteOptions {
  *
  * @param make - makes the file in the directory it is given, and returns its path
  */
-export async function writeAtomically(
-  path: string,
-  { force, handles = HANDLES }: WriteOptions,
-  make: (directory: string) => Promise<string>,
-): Promise<void> {
+export async function writeAtomically(path: string, { force }: WriteOptions, make: (directory: string) => Promise<string>): Promise<void> {
   const target = resolve(path);
   const assertFree = () => {
     if (!existsSync(target)) return;
@@ -62,7 +55,7 @@ export async function writeAtomically(
   if (!existsSync(parent) || !statSync(parent).isDirectory()) throw new OperationError(`There is no directory ${parent}.`);
   const directory = realpathSync(parent);
   removeAbandoned(directory, (name) => name === basename(target));
-  using temporary = makeTempDirectory(directory, basename(target), handles);
+  using temporary = makeTempDirectory(directory, basename(target));
   try {
     const made = await make(temporary.path);
     await chmod(made, 0o600);
@@ -97,7 +90,7 @@ interface TempDirectory extends Disposable {
   path: string;
 }
 
-function makeTempDirectory(directory: string, name: string, handles: string): TempDirectory {
+function makeTempDirectory(directory: string, name: string): TempDirectory {
   let made: string;
   try {
     made = mkdtempSync(join(directory, `.${name}-`));
@@ -105,41 +98,23 @@ function makeTempDirectory(directory: string, name: string, handles: string): Te
     throw new OperationError(`${directory} cannot be written to: ${systemReason(error)}.`, { cause: error });
   }
   const handle = openSync(made, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
-  const held = pathOfHandle(handle, handles);
-  if (!isOwn(fstatSync(handle)) || (held !== undefined && readdirSync(held).length > 0)) {
+  const path = `/proc/self/fd/${handle}`;
+  if (!isOwn(fstatSync(handle)) || readdirSync(path).length > 0) {
     closeSync(handle);
-    throw new OperationError(`Somebody else is changing ${directory}. ${ADVICE}`);
+    throw new OperationError(`Somebody else is changing ${directory}. Write to a directory that only you can write to.`);
   }
-  const isPrivate = isOwnersOnly(directory);
-  if (held === undefined && !isPrivate) {
-    closeSync(handle);
-    rmdirSync(made);
-    throw new OperationError(`Others can replace what is written to ${directory}. ${ADVICE}`);
-  }
-  const locked = isPrivate ? lockTempDirectory(made) : undefined;
-  const named = locked === undefined ? made : made + LOCKED;
-  const path = held ?? named;
+  const locked = isOwnersOnly(directory) ? lockTempDirectory(made) : undefined;
   const cleanUp = () => {
     for (const file of readdirSync(path)) unlinkSync(join(path, file));
     closeSync(handle);
     try {
-      rmdirSync(named);
+      rmdirSync(locked === undefined ? made : made + LOCKED);
     } catch {
       // Somebody has moved it away.
     }
     locked?.[Symbol.dispose]();
   };
   return { path, ...cleanUpAfter(cleanUp) };
-}
-
-const ADVICE = "Write to a directory that only you can write to.";
-/** Where Linux has the open files of a process, also as directories; macOS has nothing like it. */
-const HANDLES = "/proc/self/fd";
-
-/** A path that leads to an open directory whatever is renamed; undefined where the system has none. */
-function pathOfHandle(handle: number, handles: string): string | undefined {
-  const path = `${handles}/${handle}`;
-  return existsSync(path) ? path : undefined;
 }
 
 /** @returns undefined on a file system without locks, where leftovers stay */

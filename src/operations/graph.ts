@@ -47,27 +47,27 @@ export async function examineGraph(store: Store, attempt = 1): Promise<{ points:
 const ON_DISK = "vector index on disk:";
 
 /** @returns how many points there are */
-function comparePoints(store: Store, { path, ids }: VerifiedSnapshot, findings: Findings): number {
-  const points = pointsIn(path);
+function comparePoints(store: Store, { graphPath, dimension, slots }: VerifiedSnapshot, findings: Findings): number {
+  const points = pointsIn(graphPath, dimension);
   let point = points.next();
   // Read once the file is open: the store then knows whatever is in it.
   using reader = store.snapshot();
   let count = 0;
   for (; point.done !== true; point = points.next()) {
-    const { label, vector } = point.value;
-    const id = ids[label];
-    if (id === undefined) continue;
+    const { slot, projection } = point.value;
+    if (!slots.has(slot)) continue;
+    const id = slots.id(slot);
     count++;
-    if (isAsStored(reader, id, vector)) continue;
+    if (isAsStored(reader, id, projection)) continue;
     findings.add(`${ON_DISK} points that are not the store's vectors`, [withPrefix("emb", id)], { canBeMended: true });
   }
   return count;
 }
 
-function isAsStored(reader: Snapshot, id: BareId, vector: Float32Array): boolean {
+function isAsStored(reader: Snapshot, id: BareId, projection: Float32Array): boolean {
   const bytes = reader.vectorBytes(id);
   // A vector that was deleted since is as it should be; one that is damaged is a finding of its own.
-  return bytes === undefined || !isEmbedding(bytes) || isPointOf(vector, allNumbers(bytes));
+  return bytes === undefined || !isEmbedding(bytes) || isPointOf(projection, allNumbers(bytes));
 }
 
 export interface Rebuilt {

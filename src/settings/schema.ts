@@ -102,8 +102,8 @@ export const START_SETTINGS = {
     "CAIRN_GRAPH_FROM",
     integer(0, 999_999_999),
     undefined,
-    "Number of vectors from which a graph of them (HNSW) is built; it answers from twice as many.",
-    "200000",
+    "Number of vectors from which a graph of them (HNSW) is built; below that all vectors are compared.",
+    "5000",
   ),
 } as const;
 

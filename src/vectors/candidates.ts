@@ -7,9 +7,9 @@
 import type { BareId } from "../lib/ids.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import type { Reader } from "../storage/access.ts";
-import { dotStored } from "./brute-force.ts";
+import { dotStored } from "./encoding.ts";
 import { storedGeneration, storedMemory, storedTerms } from "./encoding.ts";
-import type { Neighbour, Query } from "./top-k.ts";
+import type { Neighbour, Query } from "./query.ts";
 
 /** When its memory has another vector by now, the candidate is out of date. The cosine is exact. */
 export interface Candidate extends Neighbour {
@@ -26,12 +26,11 @@ export interface PackedCandidates {
   termEnds: Uint32Array;
 }
 
-/** Reads the candidates of one query from the store, each once. */
+/** Reads the candidates of one query from the store. */
 export class CandidateReader {
   readonly #reader: Reader;
   readonly #query: Query;
   readonly #generation: number;
-  readonly #candidates = new Map<BareId, Candidate | undefined>();
 
   constructor(reader: Reader, query: Query) {
     this.#reader = reader;
@@ -39,10 +38,13 @@ export class CandidateReader {
     this.#generation = generationOf(reader);
   }
 
-  /** @returns undefined when there is no such vector any more, or it is another provider's */
-  candidate(id: BareId): Candidate | undefined {
-    if (!this.#candidates.has(id)) this.#candidates.set(id, this.#read(id));
-    return this.#candidates.get(id);
+  /**
+   * @param cosine - if it is known
+   * @returns undefined when there is no such vector any more, or it is another provider's
+   */
+  candidate(id: BareId, cosine?: number): Candidate | undefined {
+    const bytes = this.#reader.vectorBytes(id);
+    return bytes === undefined ? undefined : this.#candidateOf(id, bytes, cosine);
   }
 
   /** The candidate that a memory is by its vector. */
@@ -51,14 +53,10 @@ export class CandidateReader {
     return found === undefined ? undefined : this.#candidateOf(found.id, found.bytes);
   }
 
-  #read(id: BareId): Candidate | undefined {
-    const bytes = this.#reader.vectorBytes(id);
-    return bytes === undefined ? undefined : this.#candidateOf(id, bytes);
-  }
-
-  #candidateOf(id: BareId, bytes: Uint8Array): Candidate | undefined {
+  #candidateOf(id: BareId, bytes: Uint8Array, cosine?: number): Candidate | undefined {
     if (storedGeneration(bytes) !== this.#generation) return undefined;
-    return { memory: storedMemory(bytes), id, cosine: dotStored(this.#query.vector, bytes), terms: storedTerms(bytes).slice() };
+    const terms = storedTerms(bytes).slice();
+    return { memory: storedMemory(bytes), id, cosine: cosine ?? dotStored(this.#query.vector, bytes), terms };
   }
 }
 

@@ -1,10 +1,10 @@
 /**
- * hnswlib, and the only file that knows it: a graph of vectors, each a point with a number of its own, its label.
+ * hnswlib, and the only file that knows it: a graph of projections, whose labels are slots.
  *
- * The last place of every vector is left out, that is zero. The built-in provider keeps there what a memory gives up of its
+ * It leads from a vector to near ones and passes by what lies apart, so it is one of two sides: what has the query's words is found by
+ * them (`term-index.ts`). The last place of every vector is left out. The built-in provider keeps there what a memory gives up of its
  * length; a query has nothing there, so for the two it makes no difference. Among memories it made short ones neighbours
- * whatever they say, and the way to a memory was lost: of the ten nearest of 10,000 texts 80 % were found, now 98 %. For
- * other providers it is one number of 1536, and an exact cosine needs the vector in the store.
+ * whatever they say, and the way to a memory was lost.
  *
  * What hnswlib-node 3.0.0 needs from its caller, each seen to crash or corrupt otherwise:
  * - nothing but finite numbers in a vector (anything else ends the process, NaN poisons the graph);
@@ -16,16 +16,11 @@
  */
 import { closeSync, openSync, readSync } from "node:fs";
 import hnswlib from "hnswlib-node";
-import { DIMENSION, LENGTH_PLACE } from "../embeddings/embedder.ts";
-import type { BareId } from "../lib/ids.ts";
-import { UNIT } from "./encoding.ts";
-import type { Hit } from "./top-k.ts";
+import { project } from "./projection.ts";
 
-/** Links per point and how widely to look for them: a point takes 0.7 ms so, and twice as wide twice as long. */
-const LINKS = 16;
-const EF_CONSTRUCTION = 100;
-/** How widely to look at least when searching: of 100,000 texts 96 of 100 nearest are found so, with 128 it is 71. */
-const EF_SEARCH_MIN = 1024;
+/** Links per point and how widely to look for them: a point takes 0.1 ms so. */
+const LINKS = 12;
+const EF_CONSTRUCTION = 80;
 const CAPACITY_FIRST = 1024;
 const GROWTH = 1.2;
 
@@ -37,124 +32,110 @@ const HEADER_POINT_BYTES = 24;
 const HEADER_LABEL_AT = 32;
 const HEADER_VECTOR_AT = 40;
 
+/** What a point takes: its projection, its links and a label. A few have links of upper levels too. */
+export function pointBytes(dimension: number): number {
+  return dimension * Float32Array.BYTES_PER_ELEMENT + (2 * LINKS + 1) * 4 + 8;
+}
+
+function pointBytesIn(file: string): number {
+  const descriptor = openSync(file, "r");
+  try {
+    const header = new DataView(new ArrayBuffer(HEADER_BYTES));
+    readSync(descriptor, header, 0, HEADER_BYTES, 0);
+    return Number(header.getBigUint64(HEADER_POINT_BYTES, true));
+  } finally {
+    closeSync(descriptor);
+  }
+}
+
 /** Whether a point of a graph is what this vector became. */
 export function isPointOf(point: Float32Array, vector: Int16Array): boolean {
-  return point[LENGTH_PLACE] === 0 && vector.every((number, i) => i === LENGTH_PLACE || Math.fround(number / UNIT) === point[i]);
+  const projection = Array.from(point, () => 0);
+  project(vector, projection);
+  return projection.every((number, i) => Math.fround(number) === point[i]);
 }
 
 /** Loads hnswlib, which otherwise happens when there is a graph. @throws {Error} when it cannot be loaded */
 export function loadHnswlib(): void {
-  new hnswlib.HierarchicalNSW("ip", DIMENSION).initIndex(1);
+  new hnswlib.HierarchicalNSW("ip", 1).initIndex(1);
 }
 
 export class HnswIndex {
-  #opened: hnswlib.HierarchicalNSW | undefined;
-  /** By label, which count from 0: the vector's id; undefined for a removed point. */
-  readonly #ids: (BareId | undefined)[];
-  readonly #labels: Map<BareId, number>;
-  /** hnswlib takes plain arrays only; filling the same one again is 25 times faster than making one. Its last place stays 0. */
-  readonly #scratch: number[] = Array.from({ length: DIMENSION }, () => 0);
+  readonly #graph: hnswlib.HierarchicalNSW;
+  /** hnswlib takes plain arrays only; filling the same one again is 25 times faster than making one. */
+  readonly #projection: number[];
 
-  private constructor(graph: hnswlib.HierarchicalNSW | undefined, ids: (BareId | undefined)[]) {
-    this.#opened = graph;
-    this.#ids = ids;
-    this.#labels = new Map(ids.flatMap((id, label) => (id === undefined ? [] : [[id, label] as const])));
+  private constructor(graph: hnswlib.HierarchicalNSW, dimension: number) {
+    this.#graph = graph;
+    this.#projection = Array.from({ length: dimension }, () => 0);
   }
 
-  static empty(): HnswIndex {
-    return new HnswIndex(undefined, []);
-  }
-
-  /** Made when it is first wanted: hnswlib is loaded then, and most stores never have a graph. */
-  get #graph(): hnswlib.HierarchicalNSW {
-    if (this.#opened !== undefined) return this.#opened;
-    const graph = new hnswlib.HierarchicalNSW("ip", DIMENSION);
+  /** @param dimension - numbers of a projection */
+  static empty(dimension: number): HnswIndex {
+    const graph = new hnswlib.HierarchicalNSW("ip", dimension);
     graph.initIndex({ maxElements: CAPACITY_FIRST, m: LINKS, efConstruction: EF_CONSTRUCTION, randomSeed: 100 });
-    return (this.#opened = graph);
+    return new HnswIndex(graph, dimension);
   }
 
   /**
-   * @param ids - of the points by label, as `ids` gave them when the file was saved
+   * @param points - how many there are
    * @throws {Error} when the file is of a length that cannot be, or of another number of points
    */
-  static load(file: string, ids: (BareId | undefined)[]): HnswIndex {
-    const graph = new hnswlib.HierarchicalNSW("ip", DIMENSION);
+  static load(file: string, { dimension, points }: { dimension: number; points: number }): HnswIndex {
+    if (pointBytesIn(file) !== pointBytes(dimension)) throw new Error("its points are of another length");
+    const graph = new hnswlib.HierarchicalNSW("ip", dimension);
     graph.readIndexSync(file);
-    if (graph.getCurrentCount() !== ids.length) throw new Error(`it has ${graph.getCurrentCount()} points, and ${ids.length} ids`);
-    return new HnswIndex(graph, ids);
+    if (graph.getCurrentCount() !== points) throw new Error(`it has ${graph.getCurrentCount()} points, not ${points}`);
+    return new HnswIndex(graph, dimension);
   }
 
-  /** Vectors, removed ones not included. */
-  get size(): number {
-    return this.#labels.size;
+  get dimension(): number {
+    return this.#projection.length;
   }
 
-  /** Points of removed vectors, which still take room. */
-  get removed(): number {
-    return this.#ids.length - this.size;
+  /** Points, those of removed vectors included. */
+  get points(): number {
+    return this.#graph.getCurrentCount();
   }
 
-  /** The vectors' ids by label; undefined for removed ones. */
-  get ids(): readonly (BareId | undefined)[] {
-    return this.#ids;
+  /** Must not be called twice for a slot. */
+  add(slot: number, vector: Int16Array): void {
+    const { points } = this;
+    if (points === this.#graph.getMaxElements()) this.#graph.resizeIndex(Math.ceil(Math.max(CAPACITY_FIRST, points * GROWTH)));
+    project(vector, this.#projection);
+    this.#graph.addPoint(this.#projection, slot);
   }
 
-  has(id: BareId): boolean {
-    return this.#labels.has(id);
+  /** The slot, which must be there, is no longer found. Its point takes room until the index is rebuilt. */
+  remove(slot: number): void {
+    this.#graph.markDelete(slot);
   }
 
-  /** Must not be called twice for a vector. */
-  add(id: BareId, vector: Int16Array): void {
-    const label = this.#ids.length;
-    if (label === this.#graph.getMaxElements()) this.#graph.resizeIndex(Math.ceil(Math.max(CAPACITY_FIRST, label * GROWTH)));
-    this.#graph.addPoint(this.#numbers(vector), label);
-    this.#ids.push(id);
-    this.#labels.set(id, label);
-  }
-
-  /** The vector is no longer found; the memory of its point is freed when the graph is rebuilt. @returns whether it was there */
-  remove(id: BareId): boolean {
-    const label = this.#labels.get(id);
-    if (label === undefined) return false;
-    this.#graph.markDelete(label);
-    this.#labels.delete(id);
-    this.#ids[label] = undefined;
-    return true;
-  }
-
-  /**
-   * Up to `count` vectors near the query, nearest first; fewer when there are no more, and among many equal ones when it does
-   * not come to all of them. When more than `count` are equally near, those on its way come, not the newest. Their cosines
-   * lack the product of the last places.
-   */
-  nearest(query: Int16Array, count: number): Hit[] {
-    const wanted = Math.min(count, this.#ids.length);
+  /** Up to `count` slots whose vectors may be near the query; fewer when there are no more, or when it does not come to all of them. */
+  nearest(query: Int16Array, count: number): number[] {
+    const wanted = Math.min(count, this.points);
     if (wanted === 0) return [];
-    this.#graph.setEf(Math.max(EF_SEARCH_MIN, wanted));
-    const { neighbors, distances } = this.#graph.searchKnn(this.#numbers(query), wanted);
-    return neighbors.map((label, i) => ({ id: this.#ids[label]!, cosine: 1 - distances[i]! }));
+    this.#graph.setEf(wanted);
+    project(query, this.#projection);
+    return this.#graph.searchKnn(this.#projection, wanted).neighbors;
   }
 
   /** @throws {Error} when the disk did not take all of it */
   async save(file: string): Promise<void> {
+    const { points } = this;
     await this.#graph.writeIndex(file);
     // hnswlib reports success whatever happens.
-    if (!(await isWhole(file, this.#ids.length))) throw new Error("the disk did not take all of the graph");
+    if (!(await isWhole(file, points))) throw new Error("the disk did not take all of the graph");
   }
 
   /** Gives the memory back now; the garbage collector sees how small the object is, not what hangs on it. No use after this. */
   release(): void {
-    this.#opened?.initIndex(1);
-  }
-
-  #numbers(vector: Int16Array): number[] {
-    for (let i = 0; i < LENGTH_PLACE; i++) this.#scratch[i] = vector[i]! / UNIT;
-    return this.#scratch;
+    this.#graph.initIndex(1);
   }
 }
 
 /** The points in a file that was found whole, one after the other, to be seen and not to be searched. */
-export function* pointsIn(file: string): Generator<{ label: number; vector: Float32Array }, void, undefined> {
+export function* pointsIn(file: string, dimension: number): Generator<{ slot: number; projection: Float32Array }, void, undefined> {
   const descriptor = openSync(file, "r");
   try {
     const header = new DataView(new ArrayBuffer(HEADER_BYTES));
@@ -166,8 +147,8 @@ export function* pointsIn(file: string): Generator<{ label: number; vector: Floa
     for (let i = 0; i < count; i++) {
       readSync(descriptor, point, 0, size, HEADER_BYTES + i * size);
       // A copy, because where it stands need not be a multiple of four.
-      const vector = new Float32Array(point.buffer.slice(vectorAt, vectorAt + DIMENSION * Float32Array.BYTES_PER_ELEMENT));
-      yield { label: Number(point.getBigUint64(labelAt, true)), vector };
+      const projection = new Float32Array(point.buffer.slice(vectorAt, vectorAt + dimension * Float32Array.BYTES_PER_ELEMENT));
+      yield { slot: Number(point.getBigUint64(labelAt, true)), projection };
     }
   } finally {
     closeSync(descriptor);

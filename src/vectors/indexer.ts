@@ -5,75 +5,64 @@
  * nothing can be missed, and a start after a crash is a search like any other: every answer is checked against the store
  * before it counts.
  *
- * Two structures hold the vectors. The int8 index has all of them and answers while there are not too many to compare with
- * each; the graph is built in the background before there are too many, and answers beyond.
- *
- * ```
- *        ┌──quantize──▶ int8 index
- * feed ──┤
- *        └──insert──▶ points ──sweep──▶ removed points ──rebuild──▶ none     (of the graph)
- * ```
+ * A search looks from two sides: what has the query's words, and what is near its vector. Of all that both lead to the cosines are
+ * computed, and the best of words and cosine together are the candidates.
  *
  * @module
  */
-import { LENGTH_PLACE } from "../embeddings/embedder.ts";
 import type { BareId } from "../lib/ids.ts";
+import { kthLargest } from "../lib/kth-largest.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { generationOf } from "../storage/memory-records.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import { generationOf, vectorOf } from "../storage/memory-records.ts";
+import { behind } from "../storage/page.ts";
 import type { Store } from "../storage/store.ts";
-import { memories, vectors } from "../storage/tables.ts";
+import { memories, provider, PROVIDER_KEY, vectors } from "../storage/tables.ts";
 import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
-import { Scan, unique } from "./brute-force.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
-import { allNumbers, storedGeneration, storedMemory, UNIT } from "./encoding.ts";
-import { filteredTopK, rescoreTies, type Resolve } from "./filtered-top-k.ts";
-import { HnswIndex } from "./hnsw-index.ts";
-import { Int8Index, QUANTIZATION_GAP } from "./int8-index.ts";
-import { BRUTE_FORCE_MAX, GRAPH_FROM, int8Max, workerPlan } from "./search-plan.ts";
-import { loadSnapshot, saveSnapshot } from "./snapshot.ts";
-import type { Neighbour, Query } from "./top-k.ts";
-import { VectorFeed } from "./vector-feed.ts";
+import { SearchIndex } from "./search-index.ts";
+import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
+import { loadSnapshot, removeSnapshot, saveSnapshot } from "./snapshot.ts";
+import { blended, type Query } from "./query.ts";
 
 export interface IndexerOptions {
-  /** Limits of the plans for a search: see `search-plan.ts`. */
-  scanMax: number;
-  int8Max: number;
   /** A graph is built from this number of vectors on, and kept when they become fewer. */
   graphFrom: number;
-  /** At most this many are asked for until enough pass the filter; beyond, those that pass are compared one by one. */
+  /** Memories that pass a filter are compared up to this number; a number of its own for tests. */
+  flatMax: (vectors: number) => number;
+  /** At most this many of the nearest are looked at until enough pass the filter; beyond, all that pass are compared. */
   oversampleMax: number;
   /** Index entries that a search reads to find what passes its filter; then the newest that pass, and the nearest, have to do. */
   looksMax: number;
-  /** A graph is rebuilt when at least this number of its points, and this share of them, are deleted. */
+  /** The index is rebuilt when at least this number of its slots, and this share of them, are of deleted vectors. */
   removedMin: number;
   removedShareMax: number;
 }
 
 const DEFAULTS: IndexerOptions = {
-  scanMax: BRUTE_FORCE_MAX,
-  int8Max: int8Max(GRAPH_FROM),
   graphFrom: 0,
+  flatMax,
   oversampleMax: 6_400,
   looksMax: LIMITS.searchLooksMax,
   removedMin: 100,
   removedShareMax: 0.3,
 };
 
-/** Cosines out of the graph are sums of single precision: this is ten times what was seen. */
-const GRAPH_ERROR = 1e-5;
 const IDS_PER_LOOK = 10_000;
 /** Enough for most filters: a search that takes more than one step may wait for some of the index's own work. */
 const LOOKS_PER_STEP = 5_000;
-const QUANTIZED_PER_STEP = 100;
+const TAKEN_IN_PER_STEP = 200;
 const SWEPT_PER_STEP = 500;
+/** The last places of the candidates are for what is near and has hardly a word. */
+const NEAR_SHARE = 0.25;
 
 export interface IndexStatus {
-  /** Vectors in the index, and those not yet in it: in the graph when there is to be one, else in the int8 index. */
+  /** Vectors in the index, and those not yet in it: in the graph when there is to be one. */
   indexed: number;
   pending: number;
-  /** Points of deleted vectors that still take room in the graph. */
+  /** Deleted vectors that still take room. */
   removed: number;
-  /** Changes of the graph since it was last written to disk. */
+  /** Changes since the index was last written to disk. */
   unsaved: number;
 }
 
@@ -81,22 +70,15 @@ export class Indexer {
   readonly #store: Store;
   readonly #directory: string;
   readonly #options: IndexerOptions;
-  readonly #feed = new VectorFeed();
-  /** Vectors of other generations are another provider's. */
-  #generation = 0;
-  #int8 = new Int8Index();
-  /** Vectors not yet in the int8 index, the newest last. */
-  #unquantized: BareId[] = [];
-  #hnsw = HnswIndex.empty();
-  /** Vectors not yet in the graph, from `#pendingAt` on, oldest first. */
-  #pending: BareId[] = [];
-  #pendingAt = 0;
+  #index = new SearchIndex(0);
   #unsaved = 0;
   /** While a snapshot is written the graph may only be read. */
   #saving: Promise<void> | undefined;
-  /** What is left to look at of the vectors that were there when the sweep began. */
-  #sweeping: BareId[] = [];
-  #rebuilding: { hnsw: HnswIndex; queue: BareId[] } | undefined;
+  /** Slots that are left to look at, from the newest to the oldest. */
+  #sweepFrom = 0;
+  #rebuilding: SearchIndex | undefined;
+  /** By slot: what a memory covers of the query that is being answered; all zero between two. */
+  #coverages = new Float32Array(0);
 
   constructor(store: Store, directory: string, options: Partial<IndexerOptions> = {}) {
     this.#store = store;
@@ -104,126 +86,271 @@ export class Indexer {
     this.#options = { ...DEFAULTS, ...options };
   }
 
-  /** Loads the snapshot and finds what has changed since. @returns why the graph has to be rebuilt, if so */
+  /** Loads the snapshot and finds what has changed since. @returns why the index has to be rebuilt, if so */
   async start(options: { useSnapshot: boolean } = { useSnapshot: true }): Promise<string | undefined> {
-    this.#generation = generationOf(this.#store.latest);
-    const loaded = options.useSnapshot ? await loadSnapshot(this.#directory, this.#generation) : { reason: "the index failed with it" };
-    if (loaded instanceof HnswIndex) this.#hnsw = loaded;
+    const reader = this.#store.latest;
+    const generation = generationOf(reader);
+    this.#index = new SearchIndex(generation);
+    let problem: string | undefined = "the index failed with it";
+    if (options.useSnapshot) {
+      const loaded = await loadSnapshot(this.#directory, generation);
+      problem = "reason" in loaded ? loaded.reason : this.#takeOver(new SearchIndex(generation, loaded));
+    }
     this.catchUp();
-    if ("reason" in loaded) return this.hasGraph ? loaded.reason : undefined;
-    const stored = new Set(this.#pending);
-    this.#pending = this.#pending.filter((id) => !this.#hnsw.has(id));
-    for (const id of this.#hnsw.ids) if (id !== undefined && !stored.has(id)) this.#forget(id);
     this.#compactIfSparse();
+    return problem !== undefined && this.hasGraph ? problem : undefined;
+  }
+
+  /** @returns why it cannot be gone on from */
+  #takeOver(saved: SearchIndex): string | undefined {
+    const removed = saved.slots.removed;
+    if (!saved.slots.keepOnly(this.#storedIds(), (slot) => saved.remove(slot))) {
+      saved.release();
+      return "the snapshot is of another store";
+    }
+    saved.unlink();
+    this.#index = saved;
+    this.#unsaved = saved.slots.removed - removed;
     return undefined;
   }
 
+  /** The ids of all vectors of this generation, oldest first. */
+  *#storedIds(): Generator<BareId> {
+    const reader = this.#store.latest;
+    const { replacesUntil } = reader.get(provider, PROVIDER_KEY) ?? {};
+    for (let from = replacesUntil === undefined ? "" : behind(replacesUntil); ;) {
+      const ids = reader.keys(vectors, { from, to: AFTER_ALL, limit: IDS_PER_LOOK });
+      yield* ids;
+      const last = ids.at(-1);
+      if (last === undefined || ids.length < IDS_PER_LOOK) return;
+      from = behind(last);
+    }
+  }
+
   get status(): IndexStatus {
-    return {
-      indexed: this.hasGraph ? this.#hnsw.size : this.#int8.size,
-      pending: this.hasGraph ? this.#pendingCount + (this.#rebuilding?.queue.length ?? 0) : this.#unquantized.length,
-      removed: this.#hnsw.removed,
-      unsaved: this.#unsaved,
-    };
+    const { slots, behind, waiting } = this.#index;
+    const notInGraph = this.hasGraph ? waiting : 0;
+    const rebuilding = this.#rebuilding === undefined ? 0 : this.#rebuilding.behind + this.#rebuilding.waiting;
+    return { indexed: slots.size - notInGraph, pending: notInGraph + behind + rebuilding, removed: slots.removed, unsaved: this.#unsaved };
   }
 
   /** Notes the vectors that were stored since the last look. */
   catchUp(): void {
     this.#store.refresh();
     const generation = generationOf(this.#store.latest);
-    if (generation !== this.#generation) this.#resetGeneration(generation);
-    for (;;) {
-      const ids = this.#feed.next(this.#store.latest, IDS_PER_LOOK);
-      this.#pending.push(...ids);
-      this.#unquantized.push(...ids);
-      if (ids.length < IDS_PER_LOOK) return;
-    }
+    if (generation !== this.#index.generation) this.#resetGeneration(generation);
+    this.#index.note(this.#store.latest);
+    this.#rebuilding?.note(this.#store.latest);
   }
 
   /**
-   * The memories nearest to a query among those that pass the filter, best first. Where each of those is compared exactly, with
-   * them as many of those whose words are the query's. In steps of a few milliseconds: between two of them the index and the
-   * store may change.
+   * The best candidates for a query among the memories that pass the filter, as they are stored; in no order. In steps of a few
+   * milliseconds: between two of them the index and the store may change.
    */
   *nearest(query: Query, filter: Filter): Generator<undefined, Candidate[]> {
     this.catchUp();
-    const reader = new CandidateReader(this.#store.latest, query);
-    const found = yield* this.#nearest(query, filter, reader);
-    return found.flatMap(({ id }) => reader.candidate(id) ?? []);
-  }
-
-  *#nearest(query: Query, filter: Filter, reader: CandidateReader): Generator<undefined, Neighbour[]> {
-    const { scanMax, looksMax } = this.#options;
-    const spent = { looks: 0 };
-    let scan = new Scan(this.#store.latest, query);
-    const passing: BareId[] = [];
-    for (const memory of filter.length === 0 ? [] : this.#passing(filter, spent)) {
-      if (memory === undefined) yield;
-      else if (passing.push(memory) > scanMax) break;
+    while (this.#index.behind > 0) {
+      this.#takeIn();
+      if (this.#index.behind > 0) yield;
     }
-    const isCounted = filter.length > 0 && spent.looks < looksMax;
-    const [vectorCount, pending] = [this.#hnsw.size + this.#pendingCount, this.#pendingCount];
-    const plan = workerPlan({ passing: isCounted ? passing.length : Infinity, vectors: vectorCount, pending }, this.#options);
-    if (passing.length <= scanMax) for (const memory of passing) scan.compare(memory, this.#int8.idOf(memory));
-    if (plan === "brute force") return scan.found();
-    if (spent.looks > 0) this.catchUp();
-    // Among many equal points the graph does not come to all that are there: fewer than asked for need not be all.
-    let found = plan === "graph" ? this.#throughGraph(query, filter, reader) : [];
-    if (found !== undefined && found.length < query.limit) found = this.#throughInt8(query, filter, reader);
-    if (found !== undefined) return found;
-    if (spent.looks < looksMax) {
-      scan = new Scan(this.#store.latest, query);
-      for (const memory of this.#passing(filter, spent)) {
-        if (memory === undefined) yield;
-        else scan.compare(memory, this.#int8.idOf(memory));
+    const walk = { looks: 0 };
+    let passing = filter.length === 0 ? undefined : yield* this.#passing(filter, walk, this.#options.flatMax(this.#index.slots.size));
+    let isThorough = false;
+    for (;;) {
+      const { slots, graphEnd } = this.#index;
+      const isFlat: boolean = isThorough || passing !== undefined || workerPlan({ vectors: slots.size, inGraph: graphEnd }) === "flat";
+      if (isFlat && filter.length > 0) passing ??= yield* this.#passing(filter, walk, Infinity);
+      if (isFlat && passing === undefined) yield* this.#readRows();
+      const found = isFlat ? this.#flat(query, passing) : this.#throughGraph(query, filter);
+      if (found !== undefined && walk.looks >= this.#options.looksMax) {
+        // Not all that passes was found: the newest of it, and what words and graph lead to.
+        const near = this.#throughGraph(query, filter, true) ?? [];
+        const known = new Set(found.map(({ id }) => id));
+        return [...found, ...near.filter(({ id }) => !known.has(id))];
       }
-      if (spent.looks < looksMax) return scan.found();
+      if (found !== undefined) return found;
+      // What was deleted was in the way and is so no more; or fewer were found than there may be.
+      isThorough ||= !isFlat;
     }
-    // Not all that passes was found: the newest of it, and what is nearest to the query.
-    return unique([...scan.found(), ...(this.#throughInt8(query, filter, reader, true) ?? [])]);
   }
 
-  /** What passes, newest first, with an undefined now and then; ends early when this search has looked at too much. */
-  *#passing(filter: Filter, spent: { looks: number }): Generator<BareId | undefined> {
-    for (const found of walkInSteps(this.#store.latest, memories, filter, {}, LOOKS_PER_STEP)) {
-      if (typeof found === "string") {
-        yield found;
+  /** The slots of what passes; undefined when more than `max` pass, and the newest of them after too many looks. */
+  *#passing(filter: Filter, walk: { looks: number }, max: number): Generator<undefined, Uint32Array | undefined> {
+    const found: BareId[] = [];
+    for (const memory of walkInSteps(this.#store.latest, memories, filter, {}, LOOKS_PER_STEP)) {
+      if (typeof memory === "string") {
+        if (found.push(memory) > max) return undefined;
         continue;
       }
-      spent.looks += found.looks;
-      if (spent.looks >= this.#options.looksMax) return;
-      yield undefined;
+      walk.looks += memory.looks;
+      if (walk.looks >= this.#options.looksMax) break;
+      yield;
     }
+    const { slots } = this.#index;
+    return Uint32Array.from(found.flatMap((memory) => slots.slotOfMemory(memory) ?? this.#readSlot(memory) ?? []));
+  }
+
+  /** The slot of a memory whose vector is not the newest that the index has seen of it. */
+  #readSlot(memory: BareId): number | undefined {
+    const id = vectorOf(this.#store.latest, memory)?.id;
+    return id === undefined ? undefined : this.#index.slots.slotOf(id);
+  }
+
+  *#readRows(): Generator<undefined, void> {
+    while (!this.#index.hasAllRows) {
+      this.#takeIn();
+      yield;
+    }
+  }
+
+  /** Compares all that pass, or all there are. @returns undefined when it has to be done again */
+  #flat(query: Query, passing: Uint32Array | undefined): Candidate[] | undefined {
+    const { slots } = this.#index;
+    const all = passing ?? Uint32Array.from({ length: slots.length }, (_, slot) => slot);
+    if (all.length <= query.limit) return this.#read(query, all, this.#index.cosines(this.#store.latest, query.vector, all));
+    let passes: ((slot: number) => boolean) | undefined;
+    if (passing !== undefined) {
+      const isPassing = new Uint8Array(slots.length);
+      for (const slot of passing) isPassing[slot] = 1;
+      passes = (slot) => isPassing[slot] === 1;
+    }
+    return this.#best(query, this.#breadth(query, passing !== undefined), all, passes);
+  }
+
+  /**
+   * What words and graph lead to, and what is not in the graph yet.
+   *
+   * @param orFewer - also when all that pass would have to be looked at to find enough
+   * @returns undefined when they would, or the search has to be made again
+   */
+  #throughGraph(query: Query, filter: Filter, orFewer = false): Candidate[] | undefined {
+    const { slots, graph, graphEnd } = this.#index;
+    const breadth = this.#breadth(query, filter.length > 0);
+    const { oversampleMax } = this.#options;
+    const reader = this.#store.latest;
+    const known = new Map<number, boolean>();
+    const passes = (slot: number): boolean => {
+      if (!slots.has(slot)) return false;
+      if (filter.length === 0) return true;
+      let isPassing = known.get(slot);
+      if (isPassing === undefined) known.set(slot, (isPassing = matches(reader, filter, slots.memory(slot))));
+      return isPassing;
+    };
+    let near: number[];
+    for (let asked = breadth.graph; ; asked = Math.min(oversampleMax, 4 * asked)) {
+      const led = graph?.nearest(query.vector, asked) ?? [];
+      near = led.filter(passes);
+      if (near.length >= (filter.length === 0 ? query.limit : breadth.enough)) break;
+      if (led.length >= asked && asked < oversampleMax) continue;
+      if (orFewer) break;
+      return undefined;
+    }
+    const pending = this.#nearestFrom(query, graphEnd, oversampleMax, passes);
+    if (!pending.isEnough && !orFewer) return undefined;
+    return this.#best(query, breadth, Uint32Array.from([...near, ...pending.found]), filter.length === 0 ? undefined : passes);
+  }
+
+  /** The nearest of the slots from one on, which are not in the graph. Not enough when too few of the first `max` pass. */
+  #nearestFrom(
+    { vector, limit }: Query,
+    from: number,
+    max: number,
+    passes: (slot: number) => boolean,
+  ): { found: number[]; isEnough: boolean } {
+    const pending = Uint32Array.from({ length: this.#index.slots.length - from }, (_, i) => from + i);
+    const cosines = this.#index.cosines(this.#store.latest, vector, pending);
+    const order = firstOf(cosines, pending, max).sort((a, b) => cosines[b]! - cosines[a]! || b - a);
+    const found: number[] = [];
+    for (const i of order) if (passes(pending[i]!) && found.push(pending[i]!) === limit) break;
+    return { found, isEnough: found.length === limit || order.length === pending.length };
+  }
+
+  #breadth({ limit }: Query, isFiltered: boolean): Breadth {
+    return breadthOf({ isDense: this.#index.isDense, isFiltered, limit });
+  }
+
+  /**
+   * The best by words and cosine together, of what has the query's words and what is near.
+   *
+   * @returns undefined when some of it turned out to be deleted
+   */
+  #best(query: Query, breadth: Breadth, near: Uint32Array, passes?: (slot: number) => boolean): Candidate[] | undefined {
+    const { slots, terms } = this.#index;
+    const hits = terms.search(query.words, breadth.words, passes);
+    const same = terms.same(query.words.fingerprint, query.limit, passes);
+    if (this.#coverages.length < slots.length) this.#coverages = new Float32Array(Math.ceil(slots.length * 1.25));
+    const coverages = this.#coverages;
+    for (let i = 0; i < hits.slots.length; i++) coverages[hits.slots[i]!] = hits.coverages[i]!;
+    const further = [...same, ...near].filter((slot) => coverages[slot] === 0);
+    const all = new Uint32Array(hits.slots.length + further.length);
+    all.set(hits.slots);
+    all.set(further, hits.slots.length);
+    // Whatever else has the query's words, the same text comes first.
+    for (const slot of same) coverages[slot] = SAME;
+    const cosines = this.#index.cosines(this.#store.latest, query.vector, all);
+    const scores = new Float64Array(all.length);
+    for (let i = 0; i < all.length; i++) {
+      const slot = all[i]!;
+      scores[i] = slots.has(slot) ? blended(query.blend, coverages[slot]!, cosines[i]!) : GONE;
+    }
+    for (const slot of all) coverages[slot] = 0;
+    const best = new Set(firstOf(scores, all, Math.ceil(query.limit * (1 - NEAR_SHARE))));
+    const rest = cosines.map((cosine, i) => (best.has(i) ? GONE : scores[i] === GONE ? GONE : cosine));
+    const chosen = [...best, ...firstOf(rest, all, query.limit - best.size)];
+    return this.#read(
+      query,
+      Uint32Array.from(chosen, (i) => all[i]!),
+      Float64Array.from(chosen, (i) => cosines[i]!),
+      chosen.length < all.length,
+    );
+  }
+
+  /** Reads the candidates. @returns undefined when one is deleted, and what was left out for it might take its place */
+  #read(query: Query, slots: Uint32Array, cosines: Float64Array, isCut = false): Candidate[] | undefined {
+    const index = this.#index;
+    const candidates = new CandidateReader(this.#store.latest, query);
+    const found: Candidate[] = [];
+    let deleted = 0;
+    for (const [i, slot] of slots.entries()) {
+      const candidate = candidates.candidate(index.slots.id(slot), cosines[i]);
+      if (candidate !== undefined) found.push(candidate);
+      else {
+        deleted++;
+        this.#forget(slot);
+      }
+    }
+    return deleted > 0 && isCut ? undefined : found;
   }
 
   /** Does a bounded piece of work. @returns whether there is more */
   step(): boolean {
-    if (this.#stepQuantize()) return true;
+    if (this.#takeIn()) return true;
     if (this.#saving !== undefined) return false;
-    return this.#stepPending() || this.#stepSweep() || this.#stepRebuild();
+    this.#index.unlink();
+    return this.#insert() || this.#stepSweep() || this.#stepRebuild();
   }
 
   /** Has later steps take out what has been deleted, if there is any. */
   sweep(): void {
     this.catchUp();
-    if (this.#sweeping.length > 0) return;
-    const stored = this.#store.count(vectors);
-    if (this.#int8.size + this.#unquantized.length > stored) for (const id of this.#int8.ids()) this.#sweeping.push(id);
-    // A graph that was just rebuilt can have points of vectors that were deleted meanwhile.
-    if (this.#hnsw.size + this.#pendingCount > stored) for (const id of this.#hnsw.ids) if (id !== undefined) this.#sweeping.push(id);
+    const { slots, behind } = this.#index;
+    if (this.#sweepFrom === 0 && slots.size + behind > this.#store.count(vectors)) this.#sweepFrom = slots.length;
   }
 
-  /** Has later steps rebuild the graph, without the points of deleted vectors. */
+  /** Has later steps build the index again, without the slots of deleted vectors. */
   rebuild(): void {
-    this.#rebuilding ??= { hnsw: HnswIndex.empty(), queue: this.#hnsw.ids.filter((id) => id !== undefined) };
+    this.#rebuilding ??= new SearchIndex(this.#index.generation);
+    this.#rebuilding.note(this.#store.latest);
   }
 
-  /** Writes the graph to disk if it has changed. */
+  /** Writes the index to disk if it has changed. */
   async save(): Promise<void> {
     if (this.#saving !== undefined) return this.#saving;
     if (this.#unsaved === 0) return;
+    const { graph } = this.#index;
+    this.#index.unlink();
     const unsaved = this.#unsaved;
-    this.#saving = saveSnapshot(this.#directory, this.#hnsw, this.#generation);
+    this.#saving = graph === undefined ? removeSnapshot(this.#directory) : saveSnapshot(this.#directory, this.#index, graph);
     try {
       await this.#saving;
       this.#unsaved = Math.max(0, this.#unsaved - unsaved);
@@ -234,132 +361,85 @@ export class Indexer {
 
   /** Whether there is a graph or is to be one. */
   get hasGraph(): boolean {
-    return this.#hnsw.size > 0 || this.#pendingCount >= this.#options.graphFrom;
+    const { graph, slots, behind } = this.#index;
+    return graph !== undefined || slots.size + behind >= Math.max(1, this.#options.graphFrom);
   }
 
-  #throughInt8({ vector, limit }: Query, filter: Filter, reader: CandidateReader, orFewer = false): Neighbour[] | undefined {
-    while (this.#stepQuantize());
-    const max = this.#options.oversampleMax;
-    const found = filteredTopK(this.#int8, vector, { limit, max, error: QUANTIZATION_GAP, orFewer, resolve: this.#resolver(filter) });
-    return found && rescoreTies(found, limit, QUANTIZATION_GAP / 2, (id) => reader.candidate(id)?.cosine);
+  #takeIn(): boolean {
+    return this.#index.takeIn(this.#store.latest, TAKEN_IN_PER_STEP);
   }
 
-  /** What the graph finds, and what is not in it yet. */
-  #throughGraph({ vector, limit }: Query, filter: Filter, reader: CandidateReader): Neighbour[] | undefined {
-    const max = this.#options.oversampleMax;
-    const resolve = this.#resolver(filter);
-    // What the last places add is not in its cosines.
-    const off = GRAPH_ERROR + Math.abs(vector[LENGTH_PLACE]! / UNIT);
-    const found = filteredTopK(this.#hnsw, vector, { limit, max, error: GRAPH_ERROR, window: 2 * off, resolve });
-    if (found === undefined) return undefined;
-    const pending = this.#pending.slice(this.#pendingAt).flatMap((id) => reader.candidate(id) ?? []);
-    found.push(...pending.filter(({ memory }) => matches(this.#store.latest, filter, memory)));
-    return rescoreTies(found, limit, off, (id) => reader.candidate(id)?.cosine);
-  }
-
-  /** What is found to be deleted is taken out at once. */
-  #resolver(filter: Filter): Resolve {
-    return (id) => {
-      const bytes = this.#store.latest.vectorBytes(id);
-      if (bytes !== undefined) {
-        const memory = storedMemory(bytes);
-        return matches(this.#store.latest, filter, memory) ? memory : undefined;
-      }
-      this.#forget(id);
-      return "deleted";
-    };
-  }
-
-  get #pendingCount(): number {
-    return this.#pending.length - this.#pendingAt;
-  }
-
-  #stepQuantize(): boolean {
-    if (this.#unquantized.length === 0) return false;
-    for (const id of this.#unquantized.splice(-QUANTIZED_PER_STEP)) {
-      const bytes = this.#storedBytes(id);
-      if (bytes !== undefined) this.#int8.add(id, storedMemory(bytes), allNumbers(bytes));
-    }
-    return true;
-  }
-
-  #stepPending(): boolean {
-    if (this.#pendingCount === 0 || !this.hasGraph) return false;
-    const id = this.#pending[this.#pendingAt++]!;
-    if (this.#pendingCount === 0) {
-      this.#pending = [];
-      this.#pendingAt = 0;
-    }
-    if (this.#insert(this.#hnsw, id)) {
-      this.#rebuilding?.queue.push(id);
-      this.#unsaved++;
-    }
+  #insert(): boolean {
+    if (!this.hasGraph || !this.#index.insert(this.#store.latest)) return false;
+    this.#unsaved++;
     return true;
   }
 
   #stepSweep(): boolean {
-    if (this.#sweeping.length === 0) return false;
-    for (const id of this.#sweeping.splice(-SWEPT_PER_STEP)) if (!this.#store.latest.has(vectors, id)) this.#forget(id);
-    if (this.#sweeping.length > 0) return true;
-    this.#pending = this.#pending.slice(this.#pendingAt).filter((id) => this.#int8.has(id));
-    this.#pendingAt = 0;
-    this.#compactIfSparse();
+    if (this.#sweepFrom === 0) return false;
+    const until = Math.max(0, this.#sweepFrom - SWEPT_PER_STEP);
+    const { slots } = this.#index;
+    for (let slot = Math.min(this.#sweepFrom, slots.length) - 1; slot >= until; slot--) {
+      if (slots.has(slot) && !this.#store.latest.has(vectors, slots.id(slot))) this.#forget(slot);
+    }
+    this.#sweepFrom = until;
+    if (until === 0) this.#compactIfSparse();
     return true;
   }
 
   #stepRebuild(): boolean {
     const rebuilding = this.#rebuilding;
     if (rebuilding === undefined) return false;
-    const id = rebuilding.queue.pop();
-    if (id !== undefined) {
-      this.#insert(rebuilding.hnsw, id);
-      return true;
-    }
-    // Whatever was deleted since it went in is found by the next search or sweep, like any other.
-    this.#hnsw.release();
-    this.#hnsw = rebuilding.hnsw;
-    this.#unsaved = this.#hnsw.size + 1;
+    const reader = this.#store.latest;
+    if (rebuilding.takeIn(reader, TAKEN_IN_PER_STEP)) return true;
+    if (this.hasGraph && rebuilding.insert(reader)) return true;
+    // Whatever was deleted since it was taken in is found by the next search or sweep, like any other.
+    this.#index.release();
+    this.#index = rebuilding;
+    this.#sweepFrom = 0;
+    this.#unsaved = rebuilding.slots.length + 1;
     this.#rebuilding = undefined;
     return true;
   }
 
   #compactIfSparse(): void {
     const { removedMin, removedShareMax } = this.#options;
-    const { removed, ids } = this.#hnsw;
-    if (removed >= removedMin && removed > ids.length * removedShareMax) this.rebuild();
+    const { removed, length } = this.#index.slots;
+    if (removed >= removedMin && removed > length * removedShareMax) this.rebuild();
   }
 
   /** The vector is no longer in the store. */
-  #forget(id: BareId): void {
-    this.#int8.remove(id);
-    if (this.#saving === undefined && this.#hnsw.remove(id)) this.#unsaved++;
-  }
-
-  /** What is stored of a vector of the provider that is set, valid until the next read; undefined when it has been deleted. */
-  #storedBytes(id: BareId): Uint8Array | undefined {
-    const bytes = this.#store.latest.vectorBytes(id);
-    return bytes !== undefined && storedGeneration(bytes) === this.#generation ? bytes : undefined;
-  }
-
-  /** @returns false when the vector has been deleted meanwhile */
-  #insert(hnsw: HnswIndex, id: BareId): boolean {
-    const bytes = this.#storedBytes(id);
-    if (bytes !== undefined) hnsw.add(id, allNumbers(bytes));
-    return bytes !== undefined;
+  #forget(slot: number): void {
+    this.#index.remove(slot);
+    this.#unsaved++;
   }
 
   /** Another provider was set: nothing that is here can be compared any more. */
   #resetGeneration(generation: number): void {
     // While it is being written to disk the graph is needed; then it is freed when that is done.
-    if (this.#saving === undefined) this.#hnsw.release();
-    this.#generation = generation;
-    this.#int8 = new Int8Index();
-    this.#unquantized = [];
-    this.#hnsw = HnswIndex.empty();
-    this.#pending = [];
-    this.#pendingAt = 0;
+    if (this.#saving === undefined) this.#index.release();
+    this.#index = new SearchIndex(generation);
     this.#unsaved = 1;
-    this.#sweeping = [];
+    this.#sweepFrom = 0;
     this.#rebuilding = undefined;
   }
+}
+
+/** More than any coverage. */
+const SAME = 2;
+/** Less than any score or cosine. */
+const GONE = Number.NEGATIVE_INFINITY;
+
+/** The places of the `count` largest values, without those that are `GONE`; of equal ones those with the newest slots. */
+function firstOf(values: Float64Array, slots: Uint32Array, count: number): number[] {
+  const bar = count === 0 ? Number.POSITIVE_INFINITY : kthLargest(values, count);
+  const found: number[] = [];
+  const tied: number[] = [];
+  for (let i = 0; i < values.length; i++) {
+    const value = values[i]!;
+    if (value > bar) found.push(i);
+    else if (value === bar && value !== GONE) tied.push(i);
+  }
+  if (found.length + tied.length > count) tied.sort((a, b) => slots[b]! - slots[a]!).length = Math.max(0, count - found.length);
+  return [...found, ...tied];
 }

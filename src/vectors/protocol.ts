@@ -6,7 +6,7 @@
 import type { Filter } from "../storage/walk.ts";
 import type { PackedCandidates } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
-import type { Query } from "./top-k.ts";
+import type { Query } from "./query.ts";
 
 export type ToWorker =
   /** Without the snapshot when the worker before failed: the snapshot may be why. */

@@ -13,7 +13,7 @@ import { Arena, roundedUp } from "./arena.ts";
 import type { Candidate } from "./candidates.ts";
 import { storedMemory, storedNumbers, storedTerms, UNIT } from "./encoding.ts";
 import { compareOn, type Compare } from "./resident-kernel.ts";
-import { byNearness, type Query } from "./top-k.ts";
+import type { ScoredQuery } from "./query.ts";
 
 const NUMBER_BYTES = 2;
 const ENTRY_WORDS = 4;
@@ -25,6 +25,11 @@ const ENTRIES_AT = QUERY_AT + DIMENSION * NUMBER_BYTES;
 const SUMS_AT = ENTRIES_AT + BATCH * ENTRY_BYTES;
 /** A damaged pair can name any of 65,536 places: wherever that leads is inside of the memory. */
 const RESERVED = Math.max(SUMS_AT + BATCH * 4, QUERY_AT + 65_536 * NUMBER_BYTES);
+
+/** Terms that share their last bits share a place in a table of those that a query asks for. */
+const MASK = 4_095;
+/** The terms of a memory that has no word but a fingerprint. */
+const NO_WORDS = Uint32Array.of(0);
 
 /** What a vector takes besides its numbers and terms: its two ids, its position and its entry. */
 const BYTES_PER_VECTOR = 250;
@@ -46,7 +51,6 @@ export class ResidentSet {
   readonly #ids: (BareId | undefined)[] = [];
   readonly #memories: BareId[] = [];
   readonly #terms: Uint32Array[] = [];
-  readonly #fingerprints: (number | undefined)[] = [];
   readonly #positions = new Map<BareId, number>();
   /** The kernel's entry for each position. */
   #entries = new Uint32Array(16 * ENTRY_WORDS);
@@ -65,6 +69,11 @@ export class ResidentSet {
   /** Deleted vectors that still take room. */
   get deleted(): number {
     return this.#ids.length - this.size;
+  }
+
+  /** Terms of all vectors together. */
+  get terms(): number {
+    return this.#termBytes / Uint32Array.BYTES_PER_ELEMENT;
   }
 
   get bytes(): number {
@@ -88,7 +97,6 @@ export class ResidentSet {
     this.#arena.bytes.set(bytes.subarray(0, length), at);
     this.#entries.set([at, at + numbers.byteLength, QUERY_AT + place * NUMBER_BYTES, at + length], position * ENTRY_WORDS);
     this.#terms.push(terms);
-    this.#fingerprints.push(terms.at(-1));
     this.#termBytes += terms.byteLength;
     this.#memories.push(storedMemory(bytes));
     this.#ids.push(id);
@@ -118,28 +126,36 @@ export class ResidentSet {
     this.#entries.set([QUERY_AT, QUERY_AT + 16, QUERY_AT, QUERY_AT + 16], position * ENTRY_WORDS);
   }
 
-  /**
-   * The `limit` nearest, of equal ones the newer; or all when they are no more. With them as many of those whose words are the
-   * query's, the newest, however far. In no order.
-   */
-  nearest({ vector, limit, fingerprint }: Query): Candidate[] {
-    const cosines = this.#cosines(vector);
+  /** The `limit` that score best, of equal ones the newer; or all when they are no more. In no order. */
+  nearest(query: ScoredQuery): Candidate[] {
+    const cosines = this.#cosines(query.vector);
+    const scores = this.size > query.limit ? this.#scores(query, cosines) : cosines;
+    const bar = this.size > query.limit ? kthLargest(scores, query.limit) : -Number.MAX_VALUE;
     const found: Candidate[] = [];
-    const further: Candidate[] = [];
-    const bar = this.size > limit ? kthLargest(cosines, limit) : -Number.MAX_VALUE;
-    let tied = 0;
-    for (let position = 0; position < cosines.length; position++) {
+    const tied: Candidate[] = [];
+    for (let position = 0; position < scores.length; position++) {
+      const score = scores[position]!;
+      if (score >= bar) (score === bar ? tied : found).push(this.#candidate(position, cosines[position]!));
+    }
+    if (found.length + tied.length > query.limit) {
+      tied.sort((a, b) => b.cosine - a.cosine || (a.memory < b.memory ? 1 : -1)).length = query.limit - found.length;
+    }
+    return [...found, ...tied];
+  }
+
+  /** By position; a deleted vector's is less than any. Most memories have none of the query's words: then their terms do not matter. */
+  #scores({ words: { keys }, score }: ScoredQuery, cosines: Float64Array): Float64Array {
+    const mayAnswer = new Uint8Array(MASK + 1);
+    for (let entry = 1; entry < keys.length; entry++) mayAnswer[keys[entry]! & MASK] = 1;
+    const scores = new Float64Array(cosines.length);
+    for (let position = 0; position < scores.length; position++) {
+      const terms = this.#terms[position]!;
+      let any = 0;
+      for (let i = 0; i < terms.length; i++) any |= mayAnswer[terms[i]! & MASK]!;
       const cosine = cosines[position]!;
-      if (cosine >= bar) found.push(this.#candidate(position, cosine));
-      else if (this.#fingerprints[position] === fingerprint && cosine >= -Number.MAX_VALUE) further.push(this.#candidate(position, cosine));
-      if (cosine === bar) tied++;
+      scores[position] = cosine === -Infinity ? cosine : score(cosine, any === 0 && terms.length > 0 ? NO_WORDS : terms);
     }
-    if (tied > 1 && found.length > limit) {
-      found.sort(byNearness);
-      further.push(...found.splice(limit).filter(({ terms }) => terms.at(-1) === fingerprint));
-    }
-    if (further.length > limit) further.sort((a, b) => (a.memory < b.memory ? 1 : -1)).length = limit;
-    return further.length === 0 ? found : [...found, ...further];
+    return scores;
   }
 
   #candidate(position: number, cosine: number): Candidate {

@@ -16,13 +16,14 @@ import { memories, vectors } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import { storedGeneration, storedMemory } from "./encoding.ts";
 import { ResidentSet, VectorArena } from "./resident-set.ts";
-import { RESIDENT_MAX } from "./search-plan.ts";
+import { RESIDENT_MAX, RESIDENT_TERMS_MAX } from "./search-plan.ts";
 
 const { bySession, byUser } = memories.index;
 
 export interface ResidentSetsOptions {
-  /** Sets with more vectors are not kept. */
+  /** Sets with more vectors are not kept, nor are those with more terms. */
   sizeMax: number;
+  termsMax: number;
   /** At most this many vectors are read from the store at once: 1 ms. A larger set is complete after a few searches. */
   readMax: number;
   /** Bounds all sets together, and the memory that their vectors share. */
@@ -31,7 +32,13 @@ export interface ResidentSetsOptions {
   changesMax: number;
 }
 
-const DEFAULTS: ResidentSetsOptions = { sizeMax: RESIDENT_MAX, readMax: 250, bytesMax: CACHE_BYTES_MAX.residentVectors, changesMax: 1_000 };
+const DEFAULTS: ResidentSetsOptions = {
+  sizeMax: RESIDENT_MAX,
+  termsMax: RESIDENT_TERMS_MAX,
+  readMax: 250,
+  bytesMax: CACHE_BYTES_MAX.residentVectors,
+  changesMax: 1_000,
+};
 
 /** A set without vectors, and the id of a memory whose vector is still to be read. */
 const ENTRY_BYTES = 1_200;
@@ -107,6 +114,7 @@ export class ResidentSets {
     for (const memory of entry.unread.splice(-this.#options.readMax)) {
       const found = vectorOf(this.#store.latest, memory);
       if (found !== undefined) this.#add(entry, found.id, found.bytes);
+      if (entry.set === this.#nothing) return;
     }
     this.#weigh(entry);
   }
@@ -115,6 +123,7 @@ export class ResidentSets {
     if (storedGeneration(bytes) !== this.#generation) return;
     entry.set.add(id, bytes);
     this.#weigh(entry);
+    if (entry.set.size > this.#options.sizeMax || entry.set.terms > this.#options.termsMax) this.#markTooLarge(entry);
   }
 
   #weigh(entry: Entry): void {
@@ -150,7 +159,6 @@ export class ResidentSets {
       const entry = this.#entries.get(index.name + key.slice(0, -memory.length));
       if (entry?.unread === undefined) continue;
       this.#add(entry, id, bytes);
-      if (entry.set.size > this.#options.sizeMax) this.#markTooLarge(entry);
     }
   }
 

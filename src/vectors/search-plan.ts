@@ -1,42 +1,57 @@
 /**
- * Which way a search is answered: a choice by sizes alone. Whatever the way, every answer is checked against the store.
+ * Which way a search is answered: a choice by sizes alone. Whatever the way, memories that have the query's words are found by them,
+ * and every answer is checked against the store.
  *
  * ```
- * way            who may be in the answer                       where            cost
- * resident set   a session or a user, of up to 2,000 vectors    request thread   0.06 µs a vector
- * inline         up to 100 memories, or up to 100 in all        request thread   2 µs a vector
- * brute force    up to 2,000 memories                           worker           2 µs a vector
- * int8           more of them, of up to 400,000 vectors         worker           0.05 µs a vector of the store
- * graph          more of them, of more vectors                  worker           some 10 ms
+ * plan       when                                              where            what is compared
+ * resident   a session or a user, of up to 2,000 vectors       request thread   all of them, 0.06 µs each
+ * few        up to 100 memories pass, or are there at all      request thread   all that pass, 2 µs each
+ * flat       up to `flatMax` pass, or there is no graph        worker           all that pass, 0.1 µs each, and their look-up
+ * graph      more pass                                         worker           what words and graph lead to, and what is not in it yet
  * ```
  *
  * @module
  */
 export const RESIDENT_MAX = 2_000;
-export const INLINE_MAX = 100;
-export const BRUTE_FORCE_MAX = 2_000;
-/** The graph is built by the time it is needed, and takes no room and time where it never is. */
-export const GRAPH_FROM = 200_000;
-/** Vectors that are not in the graph yet are compared one by one: with more of them it is of no use. */
-const GRAPH_PENDING_MAX = 1_000;
+/** And with more terms than this, which take about 1 ms, a set is left to the worker. */
+export const RESIDENT_TERMS_MAX = 100_000;
+export const FEW_MAX = 100;
+/** Up to here all vectors are compared in less time than the graph takes. */
+export const GRAPH_FROM = 5_000;
 
-/** Up to this number of vectors the int8 index answers, from as many on the graph does. */
-export function int8Max(graphFrom: number): number {
-  return 2 * graphFrom;
+/** Memories that pass a filter are looked up one by one up to this number. */
+const FLAT_MIN = 2_000;
+/**
+ * To find what passes takes time that grows with its number; to go through the graph until enough passes takes time that grows with the
+ * share that does not. They meet at the root of this, times the vectors.
+ */
+const FLAT_FACTOR = 500;
+
+/** Up to this number of memories that pass a filter, all of those are compared. */
+export function flatMax(vectors: number): number {
+  return Math.max(FLAT_MIN, Math.round(Math.sqrt(FLAT_FACTOR * vectors)));
 }
 
-export type WorkerPlan = "brute force" | "int8" | "graph";
-
-export interface SearchSizes {
-  /** Memories that pass the filter; infinite when nobody counted them, since they are more than brute force takes. */
-  passing: number;
-  /** Vectors in the store, and how many of them are not in the graph yet. */
-  vectors: number;
-  pending: number;
+/** The way a search is answered in the worker when more than `flatMax` pass: without most vectors the graph is of no use. */
+export function workerPlan({ vectors, inGraph }: { vectors: number; inGraph: number }): "flat" | "graph" {
+  return inGraph > vectors / 2 ? "graph" : "flat";
 }
 
-/** The way a search is answered in the worker. */
-export function workerPlan({ passing, vectors, pending }: SearchSizes, limits: { scanMax: number; int8Max: number }): WorkerPlan {
-  if (passing <= limits.scanMax) return "brute force";
-  return vectors > limits.int8Max && pending <= GRAPH_PENDING_MAX ? "graph" : "int8";
+/** How many candidates a search looks for on each side. */
+export interface Breadth {
+  /** Memories that have most of the query's words. */
+  words: number;
+  /** The nearest in the graph, which knows projections only. */
+  graph: number;
+  /** The least number of these that pass a filter before the others are left out. */
+  enough: number;
+}
+
+/** The built-in provider's words carry most of its answers; another provider's vectors do. */
+export function breadthOf({ isDense, isFiltered, limit }: { isDense: boolean; isFiltered: boolean; limit: number }): Breadth {
+  return {
+    words: Math.max(isFiltered ? 300 : 1_000, 2 * limit),
+    graph: Math.max(isDense ? 1_000 : 128, 2 * limit),
+    enough: Math.max(isDense ? 500 : 100, limit),
+  };
 }

@@ -1,114 +1,165 @@
 /**
- * The graph on disk, so that a start need not build it again. It may be lost, old or damaged: then it is built.
+ * The index on disk, so that a start need not build it again. It may be lost, old or damaged: then it is built.
  *
  * ```
- * vectors/manifest.json   { format, file, bytes, sha256, dimension, generation, ids }
- * vectors/1a2b….hnsw      the graph that the manifest names
+ * vectors/manifest.json    how many there are of what, and of each file its length and SHA-256
+ * vectors/1a2b….tables     slots, then the index of terms
+ * vectors/1a2b….hnsw       the graph
  * ```
- * The graph is written to a file of a new name and flushed; then the manifest is replaced by renaming, which is the moment
- * the new snapshot counts. hnswlib crashes on a damaged file, so nothing is loaded whose length and SHA-256 are not right.
+ * Files are written under a new name and flushed; then the manifest is replaced by renaming, which is the moment the new snapshot
+ * counts. hnswlib crashes on a damaged file, so nothing is loaded whose length and SHA-256 are not right.
  *
  * @module
  */
 import { randomUUID } from "node:crypto";
-import { mkdir, readdir, rename, rm } from "node:fs/promises";
+import { closeSync, existsSync, mkdirSync, openSync, writeSync } from "node:fs";
+import { readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { DIMENSION } from "../embeddings/embedder.ts";
-import { digest, flush, freeBytes } from "../lib/files.ts";
-import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
+import { digest, flush, freeBytes, type Digest } from "../lib/files.ts";
 import { describeError } from "../lib/log.ts";
-import { HnswIndex } from "./hnsw-index.ts";
+import { HnswIndex, pointBytes } from "./hnsw-index.ts";
+import type { SavedParts, SearchIndex } from "./search-index.ts";
+import { Slots } from "./slots.ts";
+import { TermIndex } from "./term-index.ts";
 
-const FORMAT = 2;
+const FORMAT = 3;
 const MANIFEST = "manifest.json";
-const REMOVED = "-".repeat(BARE_ID_LENGTH);
-/** A vector, 33 links and a label, and some more for the upper levels. */
-const POINT_BYTES = DIMENSION * Float32Array.BYTES_PER_ELEMENT + 33 * 4 + 8 + 32;
+/** More than what the links of upper levels take, by point. */
+const UPPER_LINKS_BYTES = 32;
 /** Left free for the store, which refuses writes when the disk is nearly full. */
 const SPARE_BYTES = 256 * 1024 * 1024;
 
 interface Manifest {
   format: number;
-  file: string;
-  bytes: number;
-  sha256: string;
-  dimension: number;
+  /** What the names of the files begin with. */
+  name: string;
   /** The generation of the vectors. */
   generation: number;
-  /** The ids of the points' vectors in the order of labels, end to end; of a removed one dashes. */
-  ids: string;
+  slots: number;
+  /** The first slot that is not in the graph, how many points that has, and how many numbers a point. */
+  graphEnd: number;
+  points: number;
+  dimension: number;
+  tables: Digest;
+  graph: Digest;
 }
 
+const tablesFile = (name: string) => `${name}.tables`;
+const graphFile = (name: string) => `${name}.hnsw`;
+
 /** @throws {Error} when the disk did not take all of it; the snapshot before then stays */
-export async function saveSnapshot(directory: string, index: HnswIndex, generation: number): Promise<void> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  assertSpace(directory, index.ids.length * POINT_BYTES);
-  const file = `${randomUUID()}.hnsw`;
-  const path = join(directory, file);
-  const draft = join(directory, `${file}.manifest`);
+export async function saveSnapshot(directory: string, index: SearchIndex, graph: HnswIndex): Promise<void> {
+  const { generation, graphEnd } = index;
+  const { points, dimension } = graph;
+  const slots = index.slots.length;
+  const parts = [...index.slots.parts(), ...index.terms.parts()];
+  // All within this turn, for then the next vector may be taken in while the graph is written.
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  const name = randomUUID();
+  const tablesPath = join(directory, tablesFile(name));
+  const graphPath = join(directory, graphFile(name));
+  const draft = join(directory, `${name}.manifest`);
   try {
-    const ids = index.ids.map((id) => id ?? REMOVED).join("");
-    await index.save(path);
-    await flush(path);
-    const manifest: Manifest = { format: FORMAT, file, ...(await digest(path)), dimension: DIMENSION, generation, ids };
+    assertSpace(
+      directory,
+      points * (pointBytes(dimension) + UPPER_LINKS_BYTES) + parts.reduce((sum, { byteLength }) => sum + byteLength, 0),
+    );
+    writeParts(tablesPath, parts);
+    await graph.save(graphPath);
+    await flush(tablesPath);
+    await flush(graphPath);
+    const digests = { tables: await digest(tablesPath), graph: await digest(graphPath) };
+    const manifest: Manifest = { format: FORMAT, name, generation, slots, graphEnd, points, dimension, ...digests };
     await Bun.write(draft, JSON.stringify(manifest));
     await flush(draft);
     await rename(draft, join(directory, MANIFEST));
   } catch (error) {
-    await Promise.all([rm(path, { force: true }), rm(draft, { force: true })]).catch(() => undefined);
+    await Promise.all([tablesPath, graphPath, draft].map((path) => rm(path, { force: true }))).catch(() => undefined);
     throw error;
   }
   await flush(directory);
-  await removeOthers(directory, file);
+  await removeOthers(directory, name);
 }
 
-/** A snapshot whose file is whole. */
+/** Removes the last snapshot, of an index that has no graph any more. */
+export async function removeSnapshot(directory: string): Promise<void> {
+  await rm(join(directory, MANIFEST), { force: true });
+  if (existsSync(directory)) await removeOthers(directory, MANIFEST);
+}
+
+function writeParts(path: string, parts: readonly Uint8Array[]): void {
+  const file = openSync(path, "w", 0o600);
+  try {
+    for (const part of parts) {
+      for (let at = 0; at < part.byteLength;) at += writeSync(file, part, at);
+    }
+  } finally {
+    closeSync(file);
+  }
+}
+
+/** A snapshot whose files are whole. */
 export interface VerifiedSnapshot {
-  path: string;
+  graphPath: string;
+  dimension: number;
   generation: number;
-  /** By label; undefined for a removed point. */
-  ids: (BareId | undefined)[];
+  graphEnd: number;
+  points: number;
+  slots: Slots;
+  /** The index of terms, as it was written. */
+  terms: Uint8Array;
 }
 
 export const NO_SNAPSHOT = "there is no snapshot";
 
 /** The last snapshot, or why there is none to go on from. */
-export async function loadSnapshot(directory: string, generation: number): Promise<HnswIndex | { reason: string }> {
+export async function loadSnapshot(directory: string, generation: number): Promise<SavedParts | { reason: string }> {
   const verified = await verifySnapshot(directory);
   if ("reason" in verified) return verified;
   if (verified.generation !== generation) return { reason: "the snapshot is of another provider's vectors" };
+  const { graphPath, slots, terms, graphEnd } = verified;
   try {
-    return HnswIndex.load(verified.path, verified.ids);
+    return { slots, terms: TermIndex.from(terms), graph: HnswIndex.load(graphPath, verified), graphEnd };
   } catch (error) {
     return { reason: `the snapshot does not load: ${describeError(error)}` };
   }
 }
 
-/** The file of the last snapshot, found whole, and the ids of its points. */
+/** The last snapshot, found whole. */
 export async function verifySnapshot(directory: string): Promise<VerifiedSnapshot | { reason: string }> {
   const manifestFile = Bun.file(join(directory, MANIFEST));
   if (!(await manifestFile.exists())) return { reason: NO_SNAPSHOT };
   const manifest: unknown = await manifestFile.json().catch(() => undefined);
   if (!isManifest(manifest)) return { reason: "the manifest of the snapshot cannot be read" };
-  if (manifest.format !== FORMAT || manifest.dimension !== DIMENSION) return { reason: "the snapshot is of another format" };
-  const path = join(directory, manifest.file);
-  const found = await digest(path).catch(() => undefined);
-  if (found === undefined) return { reason: "the file of the snapshot cannot be read" };
-  if (found.bytes !== manifest.bytes || found.sha256 !== manifest.sha256) return { reason: "the snapshot is damaged" };
-  return { path, generation: manifest.generation, ids: idsOf(manifest) };
+  if (manifest.format !== FORMAT) return { reason: "the snapshot is of another format" };
+  const { name, slots, ...about } = manifest;
+  const graphPath = join(directory, graphFile(name));
+  const graph = await digest(graphPath).catch(() => undefined);
+  const tables = await Bun.file(join(directory, tablesFile(name)))
+    .bytes()
+    .catch(() => undefined);
+  if (graph === undefined || tables === undefined) return { reason: "the files of the snapshot cannot be read" };
+  const slotsEnd = Slots.bytesOf(slots);
+  const isWhole = isSame(graph, about.graph) && isSame(digestOf(tables), about.tables) && slotsEnd <= tables.byteLength;
+  if (!isWhole) return { reason: "the snapshot is damaged" };
+  return { ...about, graphPath, slots: Slots.from(tables.subarray(0, slotsEnd), slots), terms: tables.slice(slotsEnd) };
 }
 
+/** Another format's is one too, whatever else it says. */
 function isManifest(value: unknown): value is Manifest {
   if (typeof value !== "object" || value === null) return false;
-  const { file, ids } = value as Partial<Manifest>;
-  return typeof file === "string" && /^[0-9a-f-]+\.hnsw$/.test(file) && typeof ids === "string" && ids.length % BARE_ID_LENGTH === 0;
+  const { format, name, generation, slots, graphEnd, points, dimension, tables, graph } = value as Partial<Manifest>;
+  if (Number.isInteger(format) && format !== FORMAT) return true;
+  const isCounted = [generation, slots, graphEnd, points, dimension].every((count) => Number.isInteger(count) && count! >= 0);
+  return isCounted && typeof name === "string" && /^[0-9a-f-]+$/.test(name) && typeof tables === "object" && typeof graph === "object";
 }
 
-function idsOf({ ids }: Manifest): (BareId | undefined)[] {
-  return Array.from({ length: ids.length / BARE_ID_LENGTH }, (_, label) => {
-    const id = ids.slice(label * BARE_ID_LENGTH, (label + 1) * BARE_ID_LENGTH);
-    return id === REMOVED ? undefined : id;
-  });
+function isSame(a: Digest, b: Digest): boolean {
+  return a.bytes === b.bytes && a.sha256 === b.sha256;
+}
+
+function digestOf(bytes: Uint8Array): Digest {
+  return { bytes: bytes.byteLength, sha256: new Bun.CryptoHasher("sha256").update(bytes).digest("hex") };
 }
 
 function assertSpace(directory: string, bytes: number): void {
@@ -118,8 +169,8 @@ function assertSpace(directory: string, bytes: number): void {
 }
 
 /** What earlier snapshots and attempts left. What cannot be removed now is tried again with the next one. */
-async function removeOthers(directory: string, keep: string): Promise<void> {
+async function removeOthers(directory: string, kept: string): Promise<void> {
   for (const name of await readdir(directory)) {
-    if (name !== keep && name !== MANIFEST) await rm(join(directory, name), { force: true }).catch(() => undefined);
+    if (!name.startsWith(kept) && name !== MANIFEST) await rm(join(directory, name), { force: true }).catch(() => undefined);
   }
 }

@@ -6,9 +6,9 @@
  *
  * @module
  */
-import { SIGN } from "../embeddings/embedder.ts";
+import { SIGN, type TermId } from "../embeddings/embedder.ts";
 import { codeOf, REMOVED } from "./length-codes.ts";
-import { Window } from "./list-reader.ts";
+import { ListReader, Window } from "./list-reader.ts";
 import { PostingLists } from "./posting-lists.ts";
 import { type QueryWords, TermSearch, type WordHits, wordsOf } from "./term-search.ts";
 
@@ -60,10 +60,10 @@ export class TermIndex {
     return slot < this.#slots && this.#lengths[slot] !== REMOVED;
   }
 
-  /** Slots must rise, and may leave some out. @param terms - as they are stored; the last one, the fingerprint, is not looked up */
+  /** Slots must rise, and may leave some out. @param terms - as they are stored, with the fingerprint as the last */
   add(slot: number, terms: Uint32Array): void {
     let words = 0;
-    for (let i = 0; i < terms.length - 1; i++) {
+    for (let i = 0; i < terms.length; i++) {
       this.#lists.append(terms[i]!, slot);
       if (terms[i]! < SIGN) words++;
     }
@@ -95,6 +95,18 @@ export class TermIndex {
     const search = new TermSearch(this.#lengths, this.#window, words, limit, passes);
     const found = search.run(this.#slots);
     this.looks = search.looks;
+    return found;
+  }
+
+  /** The newest `limit` slots of texts that have exactly these words, in this order. */
+  same(fingerprint: TermId, limit: number, passes: (slot: number) => boolean = () => true): number[] {
+    const head = this.#lists.find(fingerprint);
+    if (head === undefined) return [];
+    const found: number[] = [];
+    for (const slot of new ListReader(this.#lists, head, 0, 0, this.#window).all()) {
+      if (this.has(slot) && passes(slot) && found.push(slot) === limit) break;
+    }
+    this.#window.freeBlocks();
     return found;
   }
 

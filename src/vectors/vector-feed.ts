@@ -13,6 +13,11 @@ import { vectors } from "../storage/tables.ts";
 export class VectorFeed {
   #from = "";
 
+  /** Nothing up to this id is given any more. */
+  skipTo(id: BareId): void {
+    this.#from = behind(id);
+  }
+
   /** The ids that were not given before, oldest first, at most `max` of them. */
   next(reader: Reader, max: number): BareId[] {
     const ids = reader.keys(vectors, { from: this.#from, to: AFTER_ALL, limit: max });

@@ -18,8 +18,8 @@ import { Connection, type Notice } from "./connection.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
 import { ResidentSets } from "./resident-sets.ts";
-import { GRAPH_FROM, INLINE_MAX } from "./search-plan.ts";
-import { byNearness, type Query } from "./top-k.ts";
+import { FEW_MAX, GRAPH_FROM } from "./search-plan.ts";
+import type { ScoredQuery } from "./query.ts";
 
 /** At most this many filters are known to be wide. The worker falls back to brute force when few pass by now. */
 const WIDE_FILTERS_MAX = 1_000;
@@ -27,7 +27,7 @@ const WIDE_FILTERS_MAX = 1_000;
 const CLOSE_MAX_MS = 10_000;
 
 export interface IndexOptions {
-  /** A graph is built from this number of vectors on, and answers from twice that; 0: always. */
+  /** A graph is built from this number of vectors on; 0: always. */
   graphFrom?: number | undefined;
   newWorker?: () => Worker;
 }
@@ -84,19 +84,15 @@ export class VectorIndex {
   }
 
   /**
-   * Candidates for a query: the `limit` memories nearest to it among those that pass the filter, or all that pass when they
-   * are no more; in no order. Every vector committed before the call is taken into account. Where all that pass are looked at,
-   * up to `limit` further ones whose words are the query's come too.
+   * Candidates for a query: about `limit` memories that pass the filter, those that are best by words and cosine together, or all that
+   * pass when they are no more; in no order. Every vector committed before the call is taken into account.
    *
    * @throws {ApiError} `service_unavailable` when the worker has failed; the next call starts a new one
    */
-  async nearest(query: Query, filter: Filter): Promise<Candidate[]> {
+  async nearest(query: ScoredQuery, filter: Filter): Promise<Candidate[]> {
     const resident = this.#residentSets.for(filter);
     if (resident !== undefined) return resident.nearest(query);
-    const candidates = this.#allThatPass(query, filter);
-    if (candidates === undefined) return this.#ask(query, filter);
-    if (candidates.length <= query.limit) return candidates;
-    return candidates.sort(byNearness).filter(({ terms }, i) => i < query.limit || terms.at(-1) === query.fingerprint);
+    return this.#allThatPass(query, filter) ?? this.#ask(query, filter);
   }
 
   /** To be called after a commit that stored or removed vectors. */
@@ -128,11 +124,11 @@ export class VectorIndex {
   }
 
   #needsWorker(): boolean {
-    return this.#connection !== undefined || this.#store.count(vectors) > INLINE_MAX;
+    return this.#connection !== undefined || this.#store.count(vectors) > FEW_MAX;
   }
 
   /** All candidates that pass, when they are few; or when all vectors are. */
-  #allThatPass(query: Query, filter: Filter): Candidate[] | undefined {
+  #allThatPass(query: ScoredQuery, filter: Filter): Candidate[] | undefined {
     const reader = this.#store.latest;
     const candidates = new CandidateReader(reader, query);
     if (!this.#needsWorker()) {
@@ -150,7 +146,7 @@ export class VectorIndex {
     if (this.#wideFilters.has(name)) return undefined;
     const few: BareId[] = [];
     for (const id of walkInSteps(this.#store.latest, memories, filter)) {
-      if (typeof id === "string" && few.length < INLINE_MAX) few.push(id);
+      if (typeof id === "string" && few.length < FEW_MAX) few.push(id);
       else {
         if (this.#wideFilters.size === WIDE_FILTERS_MAX) this.#wideFilters.clear();
         this.#wideFilters.add(name);
@@ -160,10 +156,13 @@ export class VectorIndex {
     return few;
   }
 
-  async #ask(query: Query, filter: Filter): Promise<Candidate[]> {
+  async #ask(query: ScoredQuery, filter: Filter): Promise<Candidate[]> {
     if (this.#isClosed) throw unavailable("the index is closed");
     try {
-      return await this.#connect().call((call) => ({ kind: "nearest", call, query, filter }));
+      const { vector, blend, limit } = query;
+      const { weights, keys, answers, fingerprint } = query.words;
+      const plain = { vector, blend, limit, words: { weights, keys, answers, fingerprint } };
+      return await this.#connect().call((call) => ({ kind: "nearest", call, query: plain, filter }));
     } catch (error) {
       throw unavailable(error);
     }

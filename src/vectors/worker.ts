@@ -14,7 +14,6 @@ import { Store } from "../storage/store.ts";
 import { pack, type Candidate } from "./candidates.ts";
 import { Indexer } from "./indexer.ts";
 import type { FromWorker, ToWorker } from "./protocol.ts";
-import { int8Max } from "./search-plan.ts";
 
 declare const self: Worker;
 
@@ -54,7 +53,7 @@ const warn = (message: string) => post({ kind: "warning", message });
 
 async function start({ dataDirectory, useSnapshot, graphFrom }: Extract<ToWorker, { kind: "start" }>): Promise<void> {
   store = await Store.open(dataDirectory, systemClock);
-  const opened = new Indexer(store, join(dataDirectory, "vectors"), { graphFrom, int8Max: int8Max(graphFrom) });
+  const opened = new Indexer(store, join(dataDirectory, "vectors"), { graphFrom });
   const rebuilding = await opened.start({ useSnapshot });
   indexer = opened;
   post({ kind: "ready", rebuilding, status: opened.status });

@@ -110,7 +110,7 @@ test(`SIGTERM under load ends with code 0 within 15 s, loses nothing that was ac
   expect(performance.now() - askedAt).toBeLessThan(15_000);
   expect(server.logged("stopped").length).toBe(1);
   const manifest = JSON.parse(readFileSync(directory.at("vectors/manifest.json"), "utf8"));
-  expect(existsSync(join(directory.path, "vectors", manifest.file))).toBe(true);
+  for (const kind of ["tables", "hnsw"]) expect(existsSync(join(directory.path, "vectors", `${manifest.name}.${kind}`))).toBe(true);
 
   await using again = await startProcess({ dataDirectory: directory.path, environment: WITH_GRAPH });
   const loaded = await until("the index to be loaded", () => again.logged("vector index ready")[0]);

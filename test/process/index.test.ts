@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readFileSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import { readFileSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Chance, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 
@@ -63,14 +63,13 @@ test("after a kill -9 every memory is found at once, whatever has become of the 
   };
   const expected = asked.map((index) => ({ id: ids[index], score: 1 }));
 
-  const { file } = JSON.parse(readFileSync(join(vectors, "manifest.json"), "utf8"));
-  const whole = { manifest: readFileSync(join(vectors, "manifest.json")), graph: readFileSync(join(vectors, file)) };
+  const whole = readdirSync(vectors).map((name) => ({ path: join(vectors, name), bytes: readFileSync(join(vectors, name)) }));
+  const graph = whole.find(({ path }) => path.endsWith(".hnsw"))!.path;
   for (const { name, damage, isRebuilding } of DAMAGES) {
     // Each way starts from the whole snapshot: the crash before may have come while a new one was being written.
     rmSync(vectors, { recursive: true, force: true });
-    await Bun.write(join(vectors, "manifest.json"), whole.manifest);
-    await Bun.write(join(vectors, file), whole.graph);
-    damage(vectors, join(vectors, file));
+    for (const { path, bytes } of whole) await Bun.write(path, bytes);
+    damage(vectors, graph);
     await using server = await startProcess({ dataDirectory: directory.path });
     const answers = await found(server);
     const ready = await until("the index to say how it was loaded", () => server.logged("vector index ready")[0]);

@@ -9,7 +9,6 @@ import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { GENERATIONS, useEverything, type McpClient } from "../support/mcp.ts";
 import { KEY, scratchDirectory, startProcess, until } from "../support/process.ts";
-import { onLinux } from "../support/platform.ts";
 
 async function startMcp(args: readonly string[], { generation = "2026-07-28", env = {} } = {}): Promise<McpClient> {
   return GENERATIONS[generation]!({ command: await buildBinary(), args: ["mcp", ...args], env });
@@ -118,66 +117,61 @@ test("a data directory that cannot be used is a result that says why, and is tri
 /** By hand with more: 25 takes half a minute. */
 const TAKEOVERS = Number(process.env["CAIRN_TEST_TAKEOVERS"] ?? 3);
 
-onLinux(
-  "/proc tells who has a file open",
-  "when the process that serves is killed another takes over, and nothing is lost or doubled",
-  async () => {
-    using data = scratchDirectory();
-    const directory = data.at("data");
-    const start = () => startMcp(["--data-dir", directory]);
-    const places = [await start(), await start(), await start()];
-    const acknowledged: string[] = [];
-    const writing = new AbortController();
-    let count = 0;
-    let longestMs = 0;
-    const write = async (place: number) => {
-      while (!writing.signal.aborted) {
-        const mcp = places[place]!;
-        const content = `note ${++count}`;
-        const began = performance.now();
-        try {
-          await mcp.use("add_memory", { content });
-          acknowledged.push(content);
-          longestMs = Math.max(longestMs, performance.now() - began);
-        } catch (error) {
-          // Killed: whether this one was written is not known. Its place has another by the next look.
-          if (places[place] === mcp && isAlive(mcp)) throw error;
-          await until("another process in the place of the one that was killed", () => places[place] !== mcp || writing.signal.aborted);
-        }
+test("when the process that serves is killed another takes over, and nothing is lost or doubled", async () => {
+  using data = scratchDirectory();
+  const directory = data.at("data");
+  const start = () => startMcp(["--data-dir", directory]);
+  const places = [await start(), await start(), await start()];
+  const acknowledged: string[] = [];
+  const writing = new AbortController();
+  let count = 0;
+  let longestMs = 0;
+  const write = async (place: number) => {
+    while (!writing.signal.aborted) {
+      const mcp = places[place]!;
+      const content = `note ${++count}`;
+      const began = performance.now();
+      try {
+        await mcp.use("add_memory", { content });
+        acknowledged.push(content);
+        longestMs = Math.max(longestMs, performance.now() - began);
+      } catch (error) {
+        // Killed: whether this one was written is not known. Its place has another by the next look.
+        if (places[place] === mcp && isAlive(mcp)) throw error;
+        await until("another process in the place of the one that was killed", () => places[place] !== mcp || writing.signal.aborted);
       }
-    };
-    const writers = places.map((_, place) => write(place));
-    const written = (more: number) => {
-      const from = acknowledged.length;
-      return until("more memories", () => acknowledged.length >= from + more);
-    };
-    try {
-      for (let kills = 0; kills < TAKEOVERS; kills++) {
-        await written(10);
-        const place = await until("a process that serves", () => placeOfServer(places, directory));
-        process.kill(places[place.index]!.pid!, "SIGKILL");
-        places[place.index] = await start();
-      }
+    }
+  };
+  const writers = places.map((_, place) => write(place));
+  const written = (more: number) => {
+    const from = acknowledged.length;
+    return until("more memories", () => acknowledged.length >= from + more);
+  };
+  try {
+    for (let kills = 0; kills < TAKEOVERS; kills++) {
       await written(10);
-    } finally {
-      writing.abort();
-      await Promise.all(writers);
+      const place = await until("a process that serves", () => placeOfServer(places, directory));
+      process.kill(places[place.index]!.pid!, "SIGKILL");
+      places[place.index] = await start();
     }
-    const found: string[] = [];
-    for (let starting_after: string | undefined; ;) {
-      const page = await places[0]!.use("list_memories", { limit: 100, ...(starting_after === undefined ? {} : { starting_after }) });
-      found.push(...page.data.map(({ content }: { content: string }) => content));
-      if (!page.has_more) break;
-      starting_after = page.last_id;
-    }
-    for (const mcp of places) await mcp[Symbol.asyncDispose]();
-    if (TAKEOVERS > 3)
-      console.log({ takeovers: TAKEOVERS, acknowledged: acknowledged.length, found: found.length, longestMs: Math.round(longestMs) });
-    expect(found.toSorted()).toEqual([...new Set(found)].toSorted());
-    expect(acknowledged.filter((content) => !found.includes(content))).toEqual([]);
-  },
-  600_000,
-);
+    await written(10);
+  } finally {
+    writing.abort();
+    await Promise.all(writers);
+  }
+  const found: string[] = [];
+  for (let starting_after: string | undefined; ;) {
+    const page = await places[0]!.use("list_memories", { limit: 100, ...(starting_after === undefined ? {} : { starting_after }) });
+    found.push(...page.data.map(({ content }: { content: string }) => content));
+    if (!page.has_more) break;
+    starting_after = page.last_id;
+  }
+  for (const mcp of places) await mcp[Symbol.asyncDispose]();
+  if (TAKEOVERS > 3)
+    console.log({ takeovers: TAKEOVERS, acknowledged: acknowledged.length, found: found.length, longestMs: Math.round(longestMs) });
+  expect(found.toSorted()).toEqual([...new Set(found)].toSorted());
+  expect(acknowledged.filter((content) => !found.includes(content))).toEqual([]);
+}, 600_000);
 
 function isAlive({ pid = 0 }: McpClient): boolean {
   try {

@@ -111,7 +111,7 @@ test("of fewer vectors than a server would build an index of, none is built, and
   expect(existsSync(join(dataDirectory, "vectors"))).toBe(true);
 
   const none = "Built no vector index: there are 1 vectors, and it is of no use below";
-  expect(await rebuild()).toEqual(succeeded(`${none} 200,000 (CAIRN_GRAPH_FROM); the one that was there is removed\n`));
+  expect(await rebuild()).toEqual(succeeded(`${none} 5,000 (CAIRN_GRAPH_FROM); the one that was there is removed\n`));
   expect(existsSync(join(dataDirectory, "vectors"))).toBe(false);
   expect((await rebuild({ CAIRN_GRAPH_FROM: "2" })).stdout).toBe(`${none} 2 (CAIRN_GRAPH_FROM)\n`);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { DIMENSION } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
-import { dotStored } from "../../../src/vectors/brute-force.ts";
+import { dotStored } from "../../../src/vectors/encoding.ts";
 import {
   allNumbers,
   encodeVector,

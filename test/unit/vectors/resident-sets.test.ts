@@ -10,7 +10,7 @@ import { ResidentSet, VectorArena } from "../../../src/vectors/resident-set.ts";
 import { ResidentSets } from "../../../src/vectors/resident-sets.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { QUESTIONS } from "../../retrieval/questions.ts";
-import { chance, dot, idAt, ofType, ofUser, queryFor, storedBytes, storedVectors, unitVector } from "./stored-vectors.ts";
+import { chance, dot, idAt, ofType, ofUser, queryFor, queryOf, storedBytes, storedVectors, unitVector } from "./stored-vectors.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
 setDefaultTimeout(60_000);
@@ -51,21 +51,23 @@ test("of equal vectors the newest are among the nearest", () => {
   expect(found.sort((a, b) => a - b)).toEqual(Array.from({ length: 10 }, (_, i) => 19 + i));
 });
 
-test("those with the query's words come besides the nearest, the newest of them and no more than asked for", () => {
+test("of more memories than are asked for those come that score best, by words as by cosine", () => {
   const set = new ResidentSet(new VectorArena());
-  const [near, far, fingerprint] = [DENSE[0]!, DENSE[1]!, 0xc0000001];
-  for (let i = 0; i < 20; i++) add(set, i, far, Uint32Array.of(7, fingerprint));
-  for (let i = 20; i < 60; i++) add(set, i, near, Uint32Array.of(7, 0xc0000002));
-  set.remove(idAt(19));
-  const numbers = (limit: number, asked?: number) =>
-    set
-      .nearest(queryFor(near, limit, asked))
-      .map(({ id }) => Number(id))
-      .sort((a, b) => a - b);
-  const from = (first: number, count: number) => Array.from({ length: count }, (_, i) => first + i);
-  expect(numbers(10, fingerprint)).toEqual([...from(9, 10), ...from(50, 10)]);
-  expect(numbers(45, fingerprint)).toEqual(from(0, 60).filter((number) => number !== 19));
-  expect(numbers(10)).toEqual(from(50, 10));
+  const texts = Object.values(MEMORIES);
+  for (const [i, text] of texts.entries()) {
+    const { vector, terms } = embedder.embedMemory(text);
+    add(set, i, vector, terms.slice());
+  }
+  for (const { text } of QUESTIONS.slice(0, 40)) {
+    const query = queryOf(text, 10);
+    const best = ({ limit }: { limit: number }) =>
+      set
+        .nearest({ ...query, limit })
+        .map(({ cosine, terms }) => query.score(cosine, terms))
+        .sort((a, b) => b - a)
+        .slice(0, 10);
+    expect(best({ limit: 10 })).toEqual(best({ limit: texts.length }));
+  }
 });
 
 test("sets share their memory, and what one gives back serves the others", () => {

@@ -1,18 +1,10 @@
 import { expect, test } from "bun:test";
-import { workerPlan, type SearchSizes, type WorkerPlan } from "../../../src/vectors/search-plan.ts";
+import { flatMax, workerPlan } from "../../../src/vectors/search-plan.ts";
 
-const LIMITS = { scanMax: 2_000, int8Max: 400_000 };
-const MANY = Number.POSITIVE_INFINITY;
+test("the graph answers once it has more than half of the vectors", () => {
+  expect([0, 500, 501, 1_000].map((inGraph) => workerPlan({ vectors: 1_000, inGraph }))).toEqual(["flat", "flat", "graph", "graph"]);
+});
 
-const CASES: (SearchSizes & { plan: WorkerPlan })[] = [
-  { passing: 0, vectors: 1_000_000, pending: 0, plan: "brute force" },
-  { passing: 2_000, vectors: 1_000_000, pending: 5_000, plan: "brute force" },
-  { passing: 2_001, vectors: 400_000, pending: 0, plan: "int8" },
-  { passing: 2_001, vectors: 400_001, pending: 0, plan: "graph" },
-  { passing: MANY, vectors: 400_001, pending: 1_000, plan: "graph" },
-  { passing: MANY, vectors: 400_001, pending: 1_001, plan: "int8" },
-];
-
-test("few memories are compared one by one, many vectors by the graph, unless much is missing from it, and all else by the int8 index", () => {
-  expect(CASES.map((sizes) => ({ ...sizes, plan: workerPlan(sizes, LIMITS) }))).toEqual(CASES);
+test("what passes a filter is compared one by one up to a number that grows with the root of that of vectors", () => {
+  expect([0, 5_000, 50_000, 1_000_000].map(flatMax)).toEqual([2_000, 2_000, 5_000, 22_361]);
 });

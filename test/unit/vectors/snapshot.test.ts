@@ -25,7 +25,9 @@ const COUNT = 150;
 const directoryOf = ({ directory }: StoredVectors) => join(directory, "vectors");
 const manifestOf = (vectors: StoredVectors) => join(directoryOf(vectors), "manifest.json");
 const readManifest = (vectors: StoredVectors) => JSON.parse(readFileSync(manifestOf(vectors), "utf8"));
-const graphOf = (vectors: StoredVectors) => join(directoryOf(vectors), readManifest(vectors).file);
+const graphOf = (vectors: StoredVectors) => join(directoryOf(vectors), `${readManifest(vectors).name}.hnsw`);
+const tablesOf = (vectors: StoredVectors) => join(directoryOf(vectors), `${readManifest(vectors).name}.tables`);
+const filesOf = (name: string) => new Set([`${name}.hnsw`, `${name}.tables`, "manifest.json"]);
 
 /** What a promise is rejected with. */
 const refused = (promise: Promise<unknown>) =>
@@ -91,8 +93,9 @@ const DAMAGES: { name: string; damage: (vectors: StoredVectors) => void; reason:
   { name: "the manifest is no JSON", damage: (v) => writeFileSync(manifestOf(v), '{"format":1,'), reason: UNREADABLE },
   { name: "the manifest is null", damage: (v) => writeFileSync(manifestOf(v), "null"), reason: UNREADABLE },
   { name: "the manifest is zeros", damage: (v) => writeFileSync(manifestOf(v), Buffer.alloc(300)), reason: UNREADABLE },
-  { name: "the manifest names a file elsewhere", damage: (v) => rewriteManifest(v, { file: "../store/data.mdb" }), reason: UNREADABLE },
-  { name: "the manifest says nothing of the ids of points", damage: (v) => rewriteManifest(v, { ids: undefined }), reason: UNREADABLE },
+  { name: "the manifest names files elsewhere", damage: (v) => rewriteManifest(v, { name: "../store/data" }), reason: UNREADABLE },
+  { name: "the manifest says nothing of slots", damage: (v) => rewriteManifest(v, { slots: undefined }), reason: UNREADABLE },
+  { name: "the manifest says that there are more slots", damage: (v) => rewriteManifest(v, { slots: COUNT * 1_000 }), reason: DAMAGED },
   {
     name: "the manifest is of another format",
     damage: (v) => rewriteManifest(v, { format: 1 }),
@@ -100,13 +103,20 @@ const DAMAGES: { name: string; damage: (vectors: StoredVectors) => void; reason:
   },
   {
     name: "the manifest is of another dimension",
-    damage: (v) => rewriteManifest(v, { dimension: 768 }),
-    reason: "the snapshot is of another format",
+    damage: (v) => rewriteManifest(v, { dimension: 100 }),
+    reason: "the snapshot does not load: Error: its points are of another length",
   },
-  { name: "the manifest has another hash", damage: (v) => rewriteManifest(v, { sha256: "0".repeat(64) }), reason: DAMAGED },
-  { name: "the file is gone", damage: (v) => rmSync(graphOf(v)), reason: "the file of the snapshot cannot be read" },
+  {
+    name: "the manifest has another hash",
+    damage: (v) => rewriteManifest(v, { graph: { ...readManifest(v).graph, sha256: "0".repeat(64) } }),
+    reason: DAMAGED,
+  },
+  { name: "the tables are gone", damage: (v) => rmSync(tablesOf(v)), reason: "the files of the snapshot cannot be read" },
+  { name: "the tables are cut short", damage: (v) => truncateSync(tablesOf(v), 1_000), reason: DAMAGED },
+  { name: "a byte of the tables is changed", damage: (v) => change(tablesOf(v), (length) => length >> 1), reason: DAMAGED },
+  { name: "the file is gone", damage: (v) => rmSync(graphOf(v)), reason: "the files of the snapshot cannot be read" },
   { name: "the file is empty", damage: (v) => truncateSync(graphOf(v), 0), reason: DAMAGED },
-  { name: "the file is cut short", damage: (v) => truncateSync(graphOf(v), 100_000), reason: DAMAGED },
+  { name: "the file is cut short", damage: (v) => truncateSync(graphOf(v), 10_000), reason: DAMAGED },
   { name: "the file lacks its last byte", damage: (v) => truncateSync(graphOf(v), statSync(graphOf(v)).size - 1), reason: DAMAGED },
   { name: "the file has one byte more", damage: (v) => writeFileSync(graphOf(v), "x", { flag: "a" }), reason: DAMAGED },
   { name: "a byte of the header is changed", damage: (v) => change(graphOf(v), () => 17), reason: DAMAGED },
@@ -156,7 +166,7 @@ test("points that were removed before the snapshot stay removed, start after sta
   expect(await restartFrom(vectors, random)).toEqual({ reason: undefined, pending: 0 });
 });
 
-test("the snapshot of an empty graph can be gone on from", async () => {
+test("no snapshot is left of an index of which nothing is left", async () => {
   const { vectors, random, indexer } = await saved(5);
   await using _ = vectors;
   await vectors.remove(vectors.stored);
@@ -164,8 +174,9 @@ test("the snapshot of an empty graph can be gone on from", async () => {
   while (indexer.step());
   await indexer.save();
   expect(indexer.status).toEqual({ indexed: 0, pending: 0, removed: 0, unsaved: 0 });
+  expect(readdirSync(directoryOf(vectors))).toEqual([]);
   await vectors.add(Array.from({ length: 5 }, () => unitVector(random)));
-  expect(await restartFrom(vectors, random)).toEqual({ reason: undefined, pending: 5 });
+  expect(await restartFrom(vectors, random)).toEqual({ reason: "there is no snapshot", pending: 5 });
 });
 
 test("of another store's snapshot nothing is found", async () => {
@@ -175,7 +186,8 @@ test("of another store's snapshot nothing is found", async () => {
   await using __ = other.vectors;
   rmSync(directoryOf(one.vectors), { recursive: true });
   cpSync(directoryOf(other.vectors), directoryOf(one.vectors), { recursive: true });
-  expect(await restartFrom(one.vectors, one.random)).toEqual({ reason: undefined, pending: COUNT });
+  // Where its vectors are all older than the store's, it is gone on from without them.
+  expect([undefined, "the snapshot is of another store"]).toContain((await restartFrom(one.vectors, one.random)).reason);
 });
 
 test("of a snapshot that knows more than the store, as after putting a backup back, only what is stored is found", async () => {
@@ -225,7 +237,7 @@ test("a snapshot that cannot be written leaves the one before, and the next one 
 test("a manifest that cannot be put in place leaves no half of a snapshot behind", async () => {
   const { vectors, random, indexer } = await saved(10);
   await using _ = vectors;
-  const { file } = readManifest(vectors);
+  const { name } = readManifest(vectors);
   await vectors.add([unitVector(random)]);
   indexer.catchUp();
   while (indexer.step());
@@ -234,7 +246,7 @@ test("a manifest that cannot be put in place leaves no half of a snapshot behind
   // Nothing can be renamed onto a directory that has something in it.
   mkdirSync(join(manifestOf(vectors), "something"), { recursive: true });
   expect(await refused(indexer.save())).toMatchObject({ code: "EISDIR" });
-  expect(new Set(readdirSync(directoryOf(vectors)))).toEqual(new Set([file, "manifest.json"]));
+  expect(new Set(readdirSync(directoryOf(vectors)))).toEqual(filesOf(name));
   rmSync(manifestOf(vectors), { recursive: true });
   writeFileSync(manifestOf(vectors), manifest);
   expect(await restartFrom(vectors, random)).toEqual({ reason: undefined, pending: 1 });
@@ -244,14 +256,14 @@ test("nothing is left of earlier snapshots and attempts once a new one counts", 
   const { vectors, random, indexer } = await saved(11);
   await using _ = vectors;
   writeFileSync(join(directoryOf(vectors), "0000.hnsw"), "an attempt that a crash cut short");
-  const { file: before } = readManifest(vectors);
+  const { name: before } = readManifest(vectors);
   await vectors.add([unitVector(random)]);
   indexer.catchUp();
   while (indexer.step());
   await indexer.save();
-  const { file } = readManifest(vectors);
-  expect(file).not.toBe(before);
-  expect(new Set(readdirSync(directoryOf(vectors)))).toEqual(new Set([file, "manifest.json"]));
+  const { name } = readManifest(vectors);
+  expect(name).not.toBe(before);
+  expect(new Set(readdirSync(directoryOf(vectors)))).toEqual(filesOf(name));
 });
 
 test("nothing is written when nothing has changed", async () => {

@@ -8,15 +8,17 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DIMENSION, type Embedding } from "../../../src/embeddings/embedder.ts";
+import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { bare, NO_HOME, withPrefix, type BareId } from "../../../src/lib/ids.ts";
 import { hashKey } from "../../../src/storage/keys.ts";
 import { putVector } from "../../../src/memories/memories.ts";
+import { LOCAL_CALIBRATION, relevance } from "../../../src/memories/relevance.ts";
 import { generationOf, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { memories, type MemoryRow } from "../../../src/storage/tables.ts";
 import { matches, posting, type Filter } from "../../../src/storage/walk.ts";
 import { encodeVector, quantize, UNIT } from "../../../src/vectors/encoding.ts";
-import type { Query } from "../../../src/vectors/top-k.ts";
+import type { Blend, Neighbour, ScoredQuery } from "../../../src/vectors/query.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 export interface Stored {
@@ -137,8 +139,24 @@ export function storedBytes(
 /** The twelve characters of an id, in the order of numbers. */
 export const idAt = (number: number): BareId => String(number).padStart(12, "0");
 
-export function queryFor(vector: Float32Array, limit: number, fingerprint = 0): Query {
-  return { vector: quantize(vector), limit, fingerprint };
+const NO_WORDS = { weights: new Float64Array(0), keys: new Uint32Array(1), answers: new Uint32Array(1), fingerprint: 0 };
+/** By cosine alone. */
+const BY_COSINE: Blend = { lexicalShare: 0, cosineOfUnrelated: 0, cosineOfSame: 2 };
+
+export function queryFor(vector: Float32Array, limit: number): ScoredQuery {
+  return { vector: quantize(vector), limit, words: NO_WORDS, blend: BY_COSINE, score: (cosine) => cosine };
+}
+
+/** A query of the built-in provider, as a search makes it. */
+export function queryOf(text: string, limit: number): ScoredQuery {
+  const embedded = localEmbedder.embedQuery(text);
+  const score = (cosine: number, terms: Uint32Array) => relevance(embedded, cosine, terms);
+  return { vector: quantize(embedded.vector), limit, words: embedded.lexical, blend: LOCAL_CALIBRATION, score };
+}
+
+/** Best first, of equal ones the newer memory first. */
+export function byNearness(a: Neighbour, b: Neighbour): number {
+  return b.cosine - a.cosine || (a.memory < b.memory ? 1 : -1);
 }
 
 /** What steps come to when nothing happens in between. */

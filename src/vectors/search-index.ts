@@ -1,0 +1,181 @@
+/**
+ * All that searches go through, with one numbering: the words of every vector, its numbers, and the graph.
+ *
+ * ```
+ * feed ──▶ noted ──take in──▶ slots, terms, rows ──insert──▶ graph, once there are enough
+ *                                  all of it                slots before `graphEnd`
+ * ```
+ * Whatever is taken in is found by its words and can be compared; what is not in the graph yet is compared with every query. Slots
+ * rise with ids, so the graph has all slots up to one, but those that were removed before it came to them.
+ *
+ * @module
+ */
+import type { BareId } from "../lib/ids.ts";
+import type { Reader } from "../storage/access.ts";
+import { dotStored } from "./encoding.ts";
+import { allNumbers, storedGeneration, storedMemory, storedTerms } from "./encoding.ts";
+import { HnswIndex } from "./hnsw-index.ts";
+import { DENSE_DIMENSION, SPARSE_DIMENSION } from "./projection.ts";
+import { Slots } from "./slots.ts";
+import { TermIndex } from "./term-index.ts";
+import { VectorFeed } from "./vector-feed.ts";
+import { VectorRows } from "./vector-rows.ts";
+
+const IDS_PER_LOOK = 10_000;
+
+/** What a snapshot has of an index; rows are read from the store. */
+export interface SavedParts {
+  slots: Slots;
+  terms: TermIndex;
+  graph: HnswIndex;
+  graphEnd: number;
+}
+
+export class SearchIndex {
+  /** Vectors of other generations are another provider's. */
+  readonly generation: number;
+  readonly slots: Slots;
+  readonly terms: TermIndex;
+  readonly #rows = new VectorRows();
+  readonly #feed = new VectorFeed();
+  /** Vectors that are not taken in yet, from `#notedAt` on, oldest first. */
+  #noted: BareId[] = [];
+  #notedAt = 0;
+  #graph: HnswIndex | undefined;
+  #graphEnd: number;
+  /** Slots from `#graphEnd` on that were removed. */
+  #removedAhead = 0;
+  /** Slots to be removed from the graph once it may be written to. */
+  #toUnlink: number[] = [];
+
+  constructor(generation: number, parts?: SavedParts) {
+    this.generation = generation;
+    this.slots = parts?.slots ?? Slots.empty();
+    this.terms = parts?.terms ?? TermIndex.empty();
+    this.#graph = parts?.graph;
+    this.#graphEnd = parts?.graphEnd ?? 0;
+    const { length } = this.slots;
+    if (length > 0) this.#feed.skipTo(this.slots.id(length - 1));
+    for (let slot = this.#graphEnd; slot < this.slots.length; slot++) if (!this.slots.has(slot)) this.#removedAhead++;
+  }
+
+  get graph(): HnswIndex | undefined {
+    return this.#graph;
+  }
+
+  /** The first slot that is not in the graph. */
+  get graphEnd(): number {
+    return this.#graphEnd;
+  }
+
+  /** Vectors that are not taken in yet. */
+  get behind(): number {
+    return this.#noted.length - this.#notedAt;
+  }
+
+  /** Vectors that are taken in and not in the graph. */
+  get waiting(): number {
+    return this.slots.length - this.#graphEnd - this.#removedAhead;
+  }
+
+  /** Whether the numbers of all that is taken in can be compared here. */
+  get hasAllRows(): boolean {
+    return this.#rows.length === this.slots.length;
+  }
+
+  /** Notes the vectors that were stored since the last look. */
+  note(reader: Reader): void {
+    for (;;) {
+      const ids = this.#feed.next(reader, IDS_PER_LOOK);
+      for (const id of ids) this.#noted.push(id);
+      if (ids.length < IDS_PER_LOOK) return;
+    }
+  }
+
+  /** Takes in some of what is noted, or the numbers of what a snapshot had. @returns whether there was anything to do */
+  takeIn(reader: Reader, count: number): boolean {
+    if (!this.hasAllRows) {
+      const end = Math.min(this.slots.length, this.#rows.length + count);
+      while (this.#rows.length < end) this.#rows.add(this.#stored(reader, this.slots.id(this.#rows.length)));
+      if (this.behind === 0) return true;
+    }
+    if (this.behind === 0) return false;
+    const end = Math.min(this.#noted.length, this.#notedAt + count);
+    for (; this.#notedAt < end; this.#notedAt++) this.#add(reader, this.#noted[this.#notedAt]!);
+    if (this.behind === 0) {
+      this.#noted = [];
+      this.#notedAt = 0;
+    }
+    return true;
+  }
+
+  #add(reader: Reader, id: BareId): void {
+    const stored = this.#stored(reader, id);
+    if (stored === undefined) return;
+    const hadAllRows = this.hasAllRows;
+    const slot = this.slots.add(id, storedMemory(stored));
+    this.terms.add(slot, storedTerms(stored));
+    if (hadAllRows) this.#rows.add(stored);
+  }
+
+  /** Inserts the next slot into the graph. @returns whether there was one */
+  insert(reader: Reader): boolean {
+    if (this.#graphEnd === this.slots.length) return false;
+    this.#graph ??= HnswIndex.empty(this.isDense ? DENSE_DIMENSION : SPARSE_DIMENSION);
+    const slot = this.#graphEnd;
+    if (this.slots.has(slot)) {
+      const stored = this.#stored(reader, this.slots.id(slot));
+      if (stored === undefined) this.remove(slot);
+      else this.#graph.add(slot, allNumbers(stored));
+    }
+    if (!this.slots.has(slot)) this.#removedAhead--;
+    this.#graphEnd++;
+    return true;
+  }
+
+  /** Whether the vectors are those of a provider that is not the built-in one. */
+  get isDense(): boolean {
+    return this.#graph === undefined ? this.#rows.areDense : this.#graph.dimension === DENSE_DIMENSION;
+  }
+
+  /** The vector is no longer in the store. */
+  remove(slot: number): void {
+    if (!this.slots.has(slot)) return;
+    this.slots.remove(slot);
+    this.terms.remove(slot);
+    if (slot < this.#graphEnd) this.#toUnlink.push(slot);
+    else this.#removedAhead++;
+  }
+
+  /** Takes out of the graph what was removed; not to be called while it is written to disk. */
+  unlink(): void {
+    for (const slot of this.#toUnlink) this.#graph?.remove(slot);
+    this.#toUnlink = [];
+  }
+
+  /** The cosines of a query with the vectors of some slots; of one that is gone it is 0. */
+  cosines(reader: Reader, query: Int16Array, slots: Uint32Array): Float64Array {
+    const rows = this.#rows.length;
+    if (this.hasAllRows || (slots.at(-1) ?? 0) < rows) return this.#rows.cosines(query, slots);
+    const [inRows, others] = [slots.filter((slot) => slot < rows), slots.filter((slot) => slot >= rows)];
+    const read = Float64Array.from(others, (slot) => {
+      const stored = this.#stored(reader, this.slots.id(slot));
+      return stored === undefined ? 0 : dotStored(query, stored);
+    });
+    const cosines = new Float64Array(slots.length);
+    cosines.set(this.#rows.cosines(query, inRows));
+    cosines.set(read, inRows.length);
+    return cosines;
+  }
+
+  release(): void {
+    this.#graph?.release();
+    this.#graph = undefined;
+  }
+
+  /** What is stored of a vector of this generation, valid until the next read; undefined when it is gone. */
+  #stored(reader: Reader, id: BareId): Uint8Array | undefined {
+    const bytes = reader.vectorBytes(id);
+    return bytes !== undefined && storedGeneration(bytes) === this.generation ? bytes : undefined;
+  }
+}

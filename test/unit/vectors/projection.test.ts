@@ -1,0 +1,22 @@
+import { expect, test } from "bun:test";
+import { quantize } from "../../../src/vectors/encoding.ts";
+import { DENSE_DIMENSION, project, SPARSE_DIMENSION } from "../../../src/vectors/projection.ts";
+import { chance, dot, unitVector } from "./stored-vectors.ts";
+
+test("the products of projections are those of the vectors, but for about one over the root of their numbers", () => {
+  const random = chance(1);
+  for (const dimension of [SPARSE_DIMENSION, DENSE_DIMENSION]) {
+    const centre = unitVector(random);
+    const squares = Array.from({ length: 300 }, () => {
+      const [a, b] = [unitVector(random, centre, 1), unitVector(random, centre, 1)];
+      const [left, right] = [a, b].map((vector) => {
+        const projection = Array.from({ length: dimension }, () => 0);
+        project(quantize(vector), projection);
+        return projection;
+      }) as [number[], number[]];
+      return (left.reduce((sum, number, i) => sum + number * right[i]!, 0) - dot(a, b)) ** 2;
+    });
+    const error = Math.sqrt(squares.reduce((sum, square) => sum + square, 0) / squares.length);
+    expect(error).toBeLessThan(1.5 / Math.sqrt(dimension));
+  }
+});
