@@ -44,6 +44,7 @@ import { timelineEndpoints } from "./timeline/routes.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
 import type { Durability } from "./storage/durability.ts";
 import type { ApiKeyRow } from "./storage/tables.ts";
+import { trialEndpoints } from "./trial/routes.ts";
 import { traceEndpoints, type TraceDeps } from "./traces/routes.ts";
 import { turnEndpoints } from "./turns/routes.ts";
 import { webhookEndpoints } from "./webhooks/routes.ts";
@@ -79,6 +80,7 @@ export function endpointsOf(deps: MemoryDeps & SettingsDeps & WebhookDeps & KeyD
     ...keyEndpoints(deps),
     ...webhookEndpoints(deps),
     ...settingsEndpoints(deps),
+    ...trialEndpoints(deps),
     ...statsEndpoints(deps),
     ...statebaseEndpoints(deps),
   ];

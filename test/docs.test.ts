@@ -98,8 +98,10 @@ test("every operation has a name of its own, which generated clients can rely on
     Timeline: "listTimeline",
     Traces: "listTraces getTrace watchTraces",
     "API keys": "signIn getCurrentApiKey signOut createApiKey listApiKeys getApiKey revokeApiKey rollApiKey",
-    Webhooks: "createWebhook listWebhooks getWebhook updateWebhook deleteWebhook rotateSecret testWebhook listDeliveries retryDelivery",
+    Webhooks:
+      "createWebhook listWebhooks getWebhook updateWebhook deleteWebhook rotateSecret testWebhook listDeliveries listFailedDeliveries getDelivery recoverFailedDeliveries retryDelivery",
     Settings: "getSettings changeSettings",
+    Trials: "tryEmbeddingProvider",
     Stats: "getStatistics",
     "StateBase SDKs":
       "rollBackStatebaseState addStatebaseMemory findStatebaseMemories getStatebaseMemory updateStatebaseMemory deleteStatebaseMemory",

@@ -17,6 +17,15 @@ const LIMITED: Record<string, string> = {
   "ContextRequest.memory_limit": "0 to 20, default 5",
   "ContextRequest.query": "0 to 10000",
   "ContextRequest.turn_limit": "0 to 50, default 10",
+  "EmbeddingTry.content": '1 to 10000, default "The customer prefers e-mail to phone calls."',
+  "EmbeddingTry.embedding.api_key": "0 to 2048",
+  "EmbeddingTry.embedding.base_url": "0 to 2048",
+  "EmbeddingTry.embedding.document_prefix": "0 to 2048",
+  "EmbeddingTry.embedding.model": "0 to 2048",
+  "EmbeddingTry.embedding.provider": "local or openai",
+  "EmbeddingTry.embedding.query_prefix": "0 to 2048",
+  "EmbeddingTry.embedding.relevant_cosine": "-1 to 1",
+  "EmbeddingTry.query": '1 to 10000, default "How does the customer prefer to be contacted?"',
   "MemoryChanges.content": "1 or more",
   "MemoryChanges.tags": "0 to 64",
   "MemoryChanges.tags[]": "1 to 128",
@@ -248,7 +257,7 @@ function extremes(name: string, reference: FieldSchema): unknown[] {
 }
 
 /** Not every text of their lengths is one of them. */
-const HAS_A_FORM = /url|api_key|expires_at|session_id/;
+const HAS_A_FORM = /url|api_key|expires_at|session_id|since/;
 
 test("the smallest and the largest values that the document allows are taken", async () => {
   await using cairn = await startCairn();
@@ -295,6 +304,7 @@ const CURSORS: Record<string, string> = {
   api_keys: "key",
   webhooks: "whk",
   deliveries: "dlv",
+  failed_deliveries: "dlv",
   timeline: "entry",
 };
 

@@ -119,6 +119,10 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "after a rotation both secrets verify for 24 hours, then the new one alone": ["webhookSecretOverlapHours"],
     "there can be 100 webhooks and no more": ["webhooksMax"],
   },
+  "webhook-deliveries.test.ts": {
+    "a delivery is shown with what is posted and its latest ten attempts, the last one first": ["deliveryAttemptsKept"],
+    "a request makes at most 500 failed deliveries again, and says that there are more": ["recoveredAtOnceMax"],
+  },
   "webhook-events.test.ts": {
     "events of 400 sessions are delivered eight at a time: in an eighth of the time that they take one after another": [
       "webhookSessionsAtOnceMax",

@@ -220,6 +220,12 @@ export class Embeddings {
     if (this.isClosed) candidate.remote?.close();
   }
 
+  /** Returns what a candidate's cosines mean; undefined for the built-in provider. */
+  calibrationOf({ settings, remote, row: { measured } }: Provider): ProviderCalibration | undefined {
+    if (remote === undefined || measured === undefined) return undefined;
+    return calibrationOf({ ...measured, relevantCosine: settings.relevant_cosine ?? measured.relevantCosine });
+  }
+
   /** Closes a candidate that is not activated after all. */
   release({ remote }: Provider): void {
     if (remote !== this.#provider.remote) remote?.close();
@@ -236,16 +242,14 @@ export class Embeddings {
     this.#active = this.#activeOf(this.#provider);
   }
 
-  #activeOf({ settings, remote, row: { measured } }: Provider): Active {
+  #activeOf(active: Provider): Active {
+    const { remote } = active;
     return {
       embedder: remote ?? localEmbedder,
       remote,
       // No vector is stored for a generation that has not started, since the store knows another one.
       generation: this.#store.read(generationOf) + (this.#notStarted === undefined ? 0 : 1),
-      calibration:
-        remote === undefined || measured === undefined
-          ? undefined
-          : calibrationOf({ ...measured, relevantCosine: settings.relevant_cosine ?? measured.relevantCosine }),
+      calibration: this.calibrationOf(active),
     };
   }
 

@@ -108,5 +108,9 @@ export const LIMITS = {
   /** Sessions of one webhook that are delivered to at the same time; one event at a time for each session. */
   webhookSessionsAtOnceMax: 8,
   deliveryDays: 7,
+  /** Attempts that are shown of a delivery, the latest ones. */
+  deliveryAttemptsKept: 10,
+  /** Failed deliveries that one request has made again. */
+  recoveredAtOnceMax: 500,
   contentPreviewLength: 100,
 } as const;

@@ -81,20 +81,31 @@ async function commitChanges(
   return answer;
 }
 
-async function preparedFor({ settings, embeddings }: SettingsDeps, changes: SettingChanges): Promise<Provider> {
-  const { embedding } = settings.with(changes);
-  // What its cosines mean can be said of a provider that is down, too.
-  if (Object.keys(membersOf("embedding", changes)).every((name) => name === "relevant_cosine")) return embeddings.activeWith(embedding);
+/** Tries the provider that the settings with some changes name. @returns it, to be released, or why it does not work */
+export async function triedProvider(
+  { settings, embeddings }: SettingsDeps,
+  changes: SettingChanges,
+): Promise<{ provider: Provider } | { reason: string; param: string; cause: ProviderError }> {
   try {
-    return await embeddings.prepare(embedding);
+    return { provider: await embeddings.prepare(settings.with(changes).embedding) };
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
     if (embeddings.isClosed) throw new ApiError("service_unavailable", "Cairn is being stopped. Nothing was changed.", { cause: error });
-    throw new ApiError("invalid_request", `The embedding provider does not work, and the previous one stays. ${error.message}`, {
-      param: paramOf(error),
-      cause: error,
-    });
+    return { reason: error.message, param: paramOf(error), cause: error };
   }
+}
+
+async function preparedFor(deps: SettingsDeps, changes: SettingChanges): Promise<Provider> {
+  const { settings, embeddings } = deps;
+  const { embedding } = settings.with(changes);
+  // What its cosines mean can be said of a provider that is down, too.
+  if (Object.keys(membersOf("embedding", changes)).every((name) => name === "relevant_cosine")) return embeddings.activeWith(embedding);
+  const tried = await triedProvider(deps, changes);
+  if ("provider" in tried) return tried.provider;
+  throw new ApiError("invalid_request", `The embedding provider does not work, and the previous one stays. ${tried.reason}`, {
+    param: tried.param,
+    cause: tried.cause,
+  });
 }
 
 /** The setting that is most likely wrong. */

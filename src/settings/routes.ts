@@ -8,7 +8,7 @@ import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { ONE_OF, OneOf, OrNull } from "../http/types.ts";
 import type { SettingsRow } from "../storage/tables.ts";
 import { changeSettings, describeSettings, getSettings, type SettingsDeps } from "./operations.ts";
-import { changesIn, GROUPS, membersOf, ofEach, SETTINGS, type SettingName } from "./schema.ts";
+import { changeable, changeableGroup, changesIn, GROUPS, membersOf, ofEach, SETTINGS, type SettingName } from "./schema.ts";
 import { EffectiveSettings } from "./settings.ts";
 
 const Source = OneOf(["default", "environment", "setting", "probes", "built-in"], { description: "Where the value comes from." });
@@ -50,14 +50,10 @@ const SettingsAnswer = Type.Object(
   { title: "Settings", description: "Every setting with its value, its default and where the value comes from.", examples: [EXAMPLE] },
 );
 
-const changeable = ofEach((name) => Type.Optional(OrNull({ ...SETTINGS[name].schema, description: SETTINGS[name].description })));
-const closed = { additionalProperties: false };
-const changeableGroup = (group: keyof typeof GROUPS) =>
-  Type.Optional(Type.Object(membersOf(group, changeable), { ...closed, description: GROUPS[group] }));
 const SettingsChanges = Type.Object(
   { ...membersOf("", changeable), webhooks: changeableGroup("webhooks"), embedding: changeableGroup("embedding") },
   {
-    ...closed,
+    additionalProperties: false,
     title: "SettingsChanges",
     description: "The settings to change. A null, or an empty text, resets a setting to the environment's value or the default.",
     examples: [REQUEST],

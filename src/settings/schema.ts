@@ -8,7 +8,7 @@
  */
 import { Type, type Static, type TSchema } from "@sinclair/typebox";
 import { apiKeyProblem, baseUrlProblem, PROVIDER_DEFAULTS } from "../embeddings/provider-settings.ts";
-import { CheckedText, OneOf, Text } from "../http/types.ts";
+import { CheckedText, OneOf, OrNull, Text } from "../http/types.ts";
 import { validator } from "../http/validate.ts";
 import { KEY_SHAPE } from "../keys/keys.ts";
 import { ApiError } from "../lib/errors.ts";
@@ -273,4 +273,11 @@ export function withoutWrongSettings(row: SettingsRow): SettingsRow {
   // A key goes to no server but the one it was given for, and that is not known now.
   if (param === "embedding.base_url") delete others["embedding.api_key"];
   return withoutWrongSettings(others);
+}
+
+/** Each setting as a change of it has it; a null takes one back. */
+export const changeable = ofEach((name) => Type.Optional(OrNull({ ...SETTINGS[name].schema, description: SETTINGS[name].description })));
+
+export function changeableGroup(group: keyof typeof GROUPS) {
+  return Type.Optional(Type.Object(membersOf(group, changeable), { additionalProperties: false, description: GROUPS[group] }));
 }

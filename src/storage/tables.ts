@@ -34,6 +34,7 @@
  * deliveries           webhook delivery             DeliveryRow: one event for one webhook
  *   due                webhook ms delivery          while it is pending and the first of its line
  *   inLine             webhook line delivery        while it is pending; a line is a session, or the delivery itself
+ *   byStatus           webhook status delivery      one character for each status
  *   failed             delivery webhook             while it has failed
  * idempotency          #(key hash, idempotency key) IdempotencyRow
  *   byTime             ms #(...)
@@ -396,7 +397,8 @@ const DeliveryRow = Type.Object({
   unordered: Type.Optional(Type.Literal(true)),
   /** Set for a delivery that is not tried again. */
   once: Type.Optional(Type.Literal(true)),
-  last: OrNull(
+  /** The latest attempts, the last one last. */
+  recent: Type.Array(
     Type.Object({
       at: Whole,
       durationMs: Finite,
@@ -411,6 +413,11 @@ const DeliveryRow = Type.Object({
 });
 export type DeliveryRow = Static<typeof DeliveryRow>;
 const deliveryOf = (entry: string) => entry.slice(0, BARE_ID_LENGTH) + lastId(entry);
+/** Each with one character of the keys of `byStatus`. */
+const DELIVERY_CODES = { pending: "p", delivered: "d", failed: "f" } as const;
+export const DELIVERY_STATUSES = Object.keys(DELIVERY_CODES) as (keyof typeof DELIVERY_CODES)[];
+/** What follows the webhook in the entries of a status. */
+export const deliveryCode = (status: DeliveryRow["status"]): string => DELIVERY_CODES[status];
 /** The entries of a line begin with this. Events without a session have no order; each is a line of its own. */
 export const lineOf = (key: string, { sessionId, unordered }: Pick<DeliveryRow, "sessionId" | "unordered">): string =>
   sessionId === null || unordered === true ? key : key.slice(0, BARE_ID_LENGTH) + bare(sessionId);
@@ -421,6 +428,7 @@ export const deliveries = table("deliveries", TWO_IDS, DeliveryRow, json<Deliver
     record: deliveryOf,
   },
   inLine: { of: (key, row) => (row.status === "pending" ? lineOf(key, row) + lastId(key) : undefined), record: deliveryOf },
+  byStatus: { of: (key, { status }) => key.slice(0, BARE_ID_LENGTH) + deliveryCode(status) + lastId(key), record: deliveryOf },
   failed: {
     of: (key, { status }) => (status === "failed" ? lastId(key) + key.slice(0, BARE_ID_LENGTH) : undefined),
     record: (entry) => lastId(entry) + entry.slice(0, BARE_ID_LENGTH),

@@ -4,12 +4,14 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, NO_HOME, withPrefix, type BareId, type Id } from "../lib/ids.ts";
-import { toJson, type JsonText } from "../lib/json.ts";
+import { bare, BARE_ID_LENGTH, firstBareIdAt, isId, NO_HOME, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
+import { LIMITS } from "../lib/limits.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { pageOf, type Page } from "../storage/page.ts";
-import { deliveries, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
+import type { Reader } from "../storage/access.ts";
+import { deliveries, deliveryCode, payloads, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import { commitFor, type Caller, type Deps } from "../traces/record.ts";
 import { newDelivery, payloadJson, addEvent } from "./outbox.ts";
 import { putDelivery } from "./queue.ts";
@@ -20,36 +22,123 @@ export type DeliveryId = Id<"dlv">;
 /** The type of the event that a test sends; nobody subscribes to it. */
 const TEST_EVENT = "webhook.test";
 
+const { byStatus, failed } = deliveries.index;
+
 /** Newest first. */
-export function listDeliveries({ store }: Deps, webhookId: string, page: Page<DeliveryId>): JsonText {
+export function listDeliveries(
+  { store }: Deps,
+  webhookId: string,
+  { status }: { status?: DeliveryRow["status"] | undefined },
+  page: Page<DeliveryId>,
+): JsonText {
   return store.read((reader) => {
     const { key: webhook } = findWebhook(reader, webhookId);
-    const to = webhook + (page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter));
-    const rows = reader.rows(deliveries, { from: webhook, to, limit: page.limit + 1, descending: true });
-    const items = rows.map(({ key, row }) => {
-      const delivery = key.slice(webhook.length);
-      return { id: withPrefix("dlv", delivery), json: deliveryJson(webhook, delivery, row) };
-    });
-    return pageOf(items, page.limit);
+    const from = webhook + (status === undefined ? "" : deliveryCode(status));
+    const to = from + (page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter));
+    const span = { from, to, limit: page.limit + 1, descending: true };
+    return pageOfDeliveries(
+      reader,
+      status === undefined ? reader.keys(deliveries, span) : reader.keys(byStatus, span).map((entry) => byStatus.recordOf(entry)),
+      page,
+    );
   });
+}
+
+/** Deliveries of all webhooks that are not tried again, newest first. */
+export function listFailedDeliveries({ store }: Deps, page: Page<DeliveryId>): JsonText {
+  return store.read((reader) => {
+    const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
+    const entries = reader.keys(failed, { from: "", to, limit: page.limit + 1, descending: true });
+    return pageOfDeliveries(
+      reader,
+      entries.map((entry) => failed.recordOf(entry)),
+      page,
+    );
+  });
+}
+
+function pageOfDeliveries(reader: Reader, keys: readonly string[], { limit }: Page<DeliveryId>): JsonText {
+  const items = keys.flatMap((key) => {
+    const row = reader.get(deliveries, key);
+    const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
+    return row === undefined ? [] : [{ id: withPrefix("dlv", delivery), json: deliveryJson(webhook, delivery, row) }];
+  });
+  return pageOf(items, limit);
+}
+
+/** One delivery with what is posted, and its latest attempts, the last one first. */
+export function getDelivery({ store }: Deps, webhookId: string, id: string): JsonText {
+  return store.read((reader) => {
+    const { webhook, delivery, row } = findDelivery(reader, webhookId, id);
+    const attempts = row.recent.toReversed().map(({ at, durationMs, status, body, error }) => {
+      return { at: toIso(at), duration_ms: durationMs, response_code: status, response_body: body, error };
+    });
+    return jsonWith(deliveryMembers(webhook, delivery, row), {
+      payload: (reader.get(payloads, row.payload) ?? "{}") as JsonText,
+      recent_attempts: toJson(attempts),
+    });
+  });
+}
+
+function findDelivery(
+  reader: Reader,
+  webhookId: string,
+  id: string,
+): { webhook: BareId; delivery: BareId; row: DeliveryRow; hook: WebhookRow } {
+  const { key: webhook, row: hook } = findWebhook(reader, webhookId);
+  const delivery = isId("dlv", id) ? bare(id) : undefined;
+  const row = delivery === undefined ? undefined : reader.get(deliveries, webhook + delivery);
+  if (delivery === undefined || row === undefined) {
+    throw new ApiError("resource_not_found", `Webhook ${webhookId} has no delivery ${id.slice(0, 64)}; they are kept for 7 days.`, {
+      param: "delivery_id",
+    });
+  }
+  return { webhook, delivery, row, hook };
+}
+
+/**
+ * Has failed deliveries of events since a time made again, the oldest first; as many as one commit should hold.
+ *
+ * @param since - Unix milliseconds
+ */
+export async function recoverDeliveries(deps: WebhookDeps, caller: Caller, webhookId: string, since: number): Promise<JsonText> {
+  const answer = await commitFor(deps, caller, NO_HOME, (tx) => {
+    const { key: webhook, row: hook } = findWebhook(tx, webhookId);
+    refuseDisabled(webhookId, hook);
+    const from = webhook + deliveryCode("failed");
+    const span = { from: from + firstBareIdAt(since), to: from + AFTER_ALL, limit: LIMITS.recoveredAtOnceMax + 1 };
+    const entries = tx.keys(byStatus, span);
+    for (const entry of entries.slice(0, LIMITS.recoveredAtOnceMax)) {
+      const key = byStatus.recordOf(entry);
+      const row = tx.get(deliveries, key);
+      if (row !== undefined) putDelivery(tx, { webhook, delivery: key.slice(BARE_ID_LENGTH), row: madeAgain(row, tx.now) });
+    }
+    const recovered = Math.min(entries.length, LIMITS.recoveredAtOnceMax);
+    return toJson({
+      object: "webhook_recovery",
+      webhook_id: withPrefix("whk", webhook),
+      recovered,
+      complete: entries.length === recovered,
+    });
+  });
+  deps.webhooks.deliveries.wake();
+  return answer;
+}
+
+/** A delivery that is due at once, with all its retries. */
+function madeAgain(before: DeliveryRow, now: number): DeliveryRow {
+  const isFirst = before.status === "pending" && before.nextAttemptAt !== null;
+  return { ...before, status: "pending", failures: 0, nextAttemptAt: now, ...(isFirst ? {} : { unordered: true }) };
 }
 
 /** Has a delivery made again, at once and with all its retries, whatever became of it before. Its event keeps its id. */
 export async function retryDelivery(deps: WebhookDeps, caller: Caller, webhookId: string, id: string): Promise<JsonText> {
   const answer = await commitFor(deps, caller, NO_HOME, (tx) => {
-    const { key, row: webhook } = findWebhook(tx, webhookId);
-    const delivery = isId("dlv", id) ? bare(id) : undefined;
-    const before = delivery === undefined ? undefined : tx.get(deliveries, key + delivery);
-    if (delivery === undefined || before === undefined) {
-      throw new ApiError("resource_not_found", `Webhook ${webhookId} has no delivery ${id.slice(0, 64)}; they are kept for 7 days.`, {
-        param: "delivery_id",
-      });
-    }
-    refuseDisabled(webhookId, webhook);
-    const isFirst = before.status === "pending" && before.nextAttemptAt !== null;
-    const row: DeliveryRow = { ...before, status: "pending", failures: 0, nextAttemptAt: tx.now, ...(isFirst ? {} : { unordered: true }) };
-    putDelivery(tx, { webhook: key, delivery, row });
-    return deliveryJson(key, delivery, row);
+    const { webhook, delivery, row: before, hook } = findDelivery(tx, webhookId, id);
+    refuseDisabled(webhookId, hook);
+    const row = madeAgain(before, tx.now);
+    putDelivery(tx, { webhook, delivery, row });
+    return deliveryJson(webhook, delivery, row);
   });
   deps.webhooks.deliveries.wake();
   return answer;
@@ -78,8 +167,12 @@ function refuseDisabled(id: string, { enabled, disabledReason }: WebhookRow): vo
 }
 
 function deliveryJson(webhook: BareId, delivery: BareId, row: Omit<DeliveryRow, "payload">): JsonText {
-  const { last } = row;
-  return toJson({
+  return toJson(deliveryMembers(webhook, delivery, row));
+}
+
+function deliveryMembers(webhook: BareId, delivery: BareId, row: Omit<DeliveryRow, "payload">): object {
+  const last = row.recent.at(-1);
+  return {
     object: "webhook_delivery",
     id: withPrefix("dlv", delivery),
     webhook_id: withPrefix("whk", webhook),
@@ -95,5 +188,5 @@ function deliveryJson(webhook: BareId, delivery: BareId, row: Omit<DeliveryRow, 
     response_body: last?.body ?? null,
     duration_ms: last?.durationMs ?? null,
     error: last?.error ?? null,
-  });
+  };
 }

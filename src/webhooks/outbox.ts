@@ -97,7 +97,7 @@ export function addEvent(tx: Tx, body: JsonText, receivers: readonly { webhook: 
 /** One of a session waits until it is the first of its line. */
 export function newDelivery(eventId: BareId, type: string, sessionId: SessionId | null, now: number): Omit<DeliveryRow, "payload"> {
   const nextAttemptAt = sessionId === null ? now : null;
-  return { eventId, type, sessionId, createdAt: now, status: "pending", attempts: 0, failures: 0, nextAttemptAt, last: null };
+  return { eventId, type, sessionId, createdAt: now, status: "pending", attempts: 0, failures: 0, nextAttemptAt, recent: [] };
 }
 
 /** What a receiver gets. */

@@ -4,6 +4,7 @@
  * @module
  */
 import { DAY_MS } from "../lib/duration.ts";
+import { LIMITS } from "../lib/limits.ts";
 import { retryAfterMs } from "../lib/retry-after.ts";
 import { toIso } from "../lib/time.ts";
 import type { DeliveryRow, WebhookRow } from "../storage/tables.ts";
@@ -60,7 +61,7 @@ export function pauseUntil({ status, retryAfter }: Answer, now: number): number 
 
 export function afterAttempt(row: DeliveryRow, attempt: Attempt, now: number, schedule: readonly number[], random: number): DeliveryRow {
   const { retryAfter, ...last } = attempt;
-  const made = { ...row, attempts: row.attempts + 1, last };
+  const made = { ...row, attempts: row.attempts + 1, recent: [...row.recent, last].slice(-LIMITS.deliveryAttemptsKept) };
   if (attempt.error === null) return { ...made, status: "delivered", failures: 0, nextAttemptAt: null };
   const failures = row.failures + 1;
   const isOver = row.once === true || attempt.status === GONE;

@@ -6,8 +6,21 @@
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { listDeliveries, retryDelivery, testWebhook } from "./deliveries.ts";
-import { Delivery, NewSecret, NewWebhook, Nothing, SECRET_EXAMPLE, TEST_EXAMPLE, Webhook, WebhookChanges } from "./schema.ts";
+import { getDelivery, listDeliveries, listFailedDeliveries, recoverDeliveries, retryDelivery, testWebhook } from "./deliveries.ts";
+import {
+  Delivery,
+  DELIVERY_FILTER,
+  DeliveryDetails,
+  NewSecret,
+  NewWebhook,
+  Nothing,
+  Recovered,
+  Recovery,
+  SECRET_EXAMPLE,
+  TEST_EXAMPLE,
+  Webhook,
+  WebhookChanges,
+} from "./schema.ts";
 import { createWebhook, deleteWebhook, getWebhook, listWebhooks, rotateSecret, updateWebhook, type WebhookDeps } from "./webhooks.ts";
 
 const description = `Where events are posted. Events are delivered at least once, in the order of each session as far as retries allow; up to ${LIMITS.webhookSessionsAtOnceMax} sessions of a webhook are delivered at once, and events that belong to no session in any order.
@@ -74,9 +87,32 @@ export function webhookEndpoints(deps: WebhookDeps): Endpoint[] {
     webhooks.list(`${path}/deliveries`, {
       summary: "List the deliveries of a webhook",
       description: `Kept for ${LIMITS.deliveryDays} days.`,
+      filter: DELIVERY_FILTER,
       cursor: Cursor("dlv"),
       response: ListOf(Delivery, "A page of deliveries."),
-      run: ({ params, page }) => listDeliveries(deps, params.webhook_id, page),
+      run: ({ params, filter, page }) => listDeliveries(deps, params.webhook_id, filter, page),
+    }),
+    webhooks.list("/v1/failed_deliveries", {
+      summary: "List failed deliveries",
+      description: `Those of all webhooks that are not tried again. Kept for ${LIMITS.deliveryDays} days.`,
+      cursor: Cursor("dlv"),
+      response: ListOf(Delivery, "A page of deliveries."),
+      run: ({ page }) => listFailedDeliveries(deps, page),
+    }),
+    webhooks.get(`${path}/deliveries/{delivery_id}`, {
+      summary: "Get a delivery of a webhook",
+      description: "With what is posted, and the latest attempts.",
+      response: DeliveryDetails,
+      run: ({ params }) => getDelivery(deps, params.webhook_id, params.delivery_id),
+    }),
+    webhooks.post(`${path}/recover`, {
+      summary: "Recover failed deliveries of a webhook",
+      description:
+        "Has failed deliveries since a time made again, with all retries, the oldest first: after a receiver was down for long. " +
+        `A request takes at most ${LIMITS.recoveredAtOnceMax}; until \`complete\` is true, repeat it.`,
+      body: Recovery,
+      response: Recovered,
+      run: ({ params, body, caller }) => recoverDeliveries(deps, caller, params.webhook_id, body.since),
     }),
     webhooks.post(`${path}/deliveries/{delivery_id}/retry`, {
       summary: "Retry a delivery of a webhook",

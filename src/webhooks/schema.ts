@@ -4,12 +4,11 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Default, OneOf, OrNull, RecordId, Text, Timestamp } from "../http/types.ts";
+import { Default, Instant, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { DELIVERY_STATUSES } from "../storage/tables.ts";
 import { EVENT_TYPES } from "../traces/events.ts";
 import { URL_LENGTH_MAX } from "./target.ts";
-
-const STATUSES = ["pending", "delivered", "failed"] as const;
 
 const Url = Text(1, URL_LENGTH_MAX, {
   description:
@@ -95,7 +94,7 @@ export const Delivery = Type.Object(
     event_id: RecordId("evt", "The event: the header `webhook-id`, the same in every attempt."),
     event_type: OneOf([...EVENT_TYPES, "webhook.test"], { description: "The event's type.", examples: ["turn.added"] }),
     session_id: Type.Optional(RecordId("sess", "The session the event is about; left out for one without a session.")),
-    status: OneOf(STATUSES, { description: "`failed`: not tried again.", examples: ["delivered"] }),
+    status: OneOf(DELIVERY_STATUSES, { description: "`failed`: not tried again.", examples: ["delivered"] }),
     attempts: Type.Integer({ description: "Attempts made so far.", examples: [1] }),
     created_at: Timestamp("When the delivery was created."),
     last_attempt_at: OrNull(Timestamp("When the last attempt began.")),
@@ -113,4 +112,42 @@ export const Delivery = Type.Object(
     error: OrNull(Type.String({ description: "Why the last attempt failed." })),
   },
   { title: "WebhookDelivery", description: "One event for one webhook, and its outcome." },
+);
+
+export const DELIVERY_FILTER = { status: Type.Optional(OneOf(DELIVERY_STATUSES, { description: "Only deliveries of this status." })) };
+
+export const DeliveryDetails = Type.Object(
+  {
+    ...Delivery.properties,
+    payload: UserObject({
+      description: "What is posted.",
+      examples: [{ id: "evt_0VQk3aB4x1Zq", type: "turn.added", created_at: "2026-05-07T08:00:00.000Z", data: { object: "turn" } }],
+    }),
+    recent_attempts: Type.Array(
+      Type.Object({
+        at: Timestamp("When the attempt began."),
+        duration_ms: Type.Number({ description: "Milliseconds that it took.", examples: [41.7] }),
+        response_code: OrNull(Type.Integer({ description: "Status of the answer; null without one.", examples: [200] })),
+        response_body: OrNull(Type.String({ description: "The first 2 KiB of the answer, from a public address.", examples: ["ok"] })),
+        error: OrNull(Type.String({ description: "Why it failed." })),
+      }),
+      { description: `The latest attempts, at most ${LIMITS.deliveryAttemptsKept}, the last one first.` },
+    ),
+  },
+  { title: "WebhookDeliveryDetails", description: "One event for one webhook, with what is posted and the latest attempts." },
+);
+
+export const Recovery = Type.Object(
+  { since: Instant("Failed deliveries of events from this time on are made again.") },
+  { title: "WebhookRecovery", description: "Which deliveries are made again." },
+);
+
+export const Recovered = Type.Object(
+  {
+    object: Type.Literal("webhook_recovery"),
+    webhook_id: RecordId("whk", "The webhook."),
+    recovered: Type.Integer({ description: "Deliveries that are made again.", examples: [3] }),
+    complete: Type.Boolean({ description: "Whether these were all; if not, repeat the request.", examples: [true] }),
+  },
+  { title: "WebhookRecovered", description: "How many deliveries are made again." },
 );

@@ -148,7 +148,7 @@ const SETTINGS = (row: unknown) => JSON.stringify({ table: "settings", key: "cur
 const WEBHOOK =
   '{"table":"webhooks","key":"0VQk3aB4x1Zq","row":{"url":"https://hooks.example.com","events":[],"description":null,"enabled":true,"disabledReason":null,"secret":"whsec_AAAAAAAAAAAAAAAAAAAAAAAA","previousSecrets":[],"createdAt":1,"updatedAt":1,"since":"0VQk3aB4x1Zq","failingSince":null}}';
 const DELIVERY =
-  '{"table":"deliveries","key":"0VQk3aB4x1Zq0VQk3aB4x1Zr","row":{"payload":"0VQk3aB4x1Zs","eventId":"0VQk3aB4x1Zr","type":"session.created","sessionId":null,"createdAt":1,"status":"delivered","attempts":1,"failures":0,"nextAttemptAt":null,"last":null}}';
+  '{"table":"deliveries","key":"0VQk3aB4x1Zq0VQk3aB4x1Zr","row":{"payload":"0VQk3aB4x1Zs","eventId":"0VQk3aB4x1Zr","type":"session.created","sessionId":null,"createdAt":1,"status":"delivered","attempts":1,"failures":0,"nextAttemptAt":null,"recent":[]}}';
 const API_KEY = (hash: string) =>
   `{"table":"api_keys","key":"${hash.repeat(64)}","row":{"id":"key_0VQk3aB4x1Zq","kind":"key","name":null,"prefix":"crn_AAAA","scopes":["admin"],"tier":"pro","perMinute":1,"burst":1,"createdAt":1,"expiresAt":null}}`;
 const whole = (...lines: string[]) => [HEADER, ...lines, `{"end":${lines.length}}`];

@@ -14,7 +14,7 @@ const PENDING: DeliveryRow = {
   attempts: 0,
   failures: 0,
   nextAttemptAt: AT,
-  last: null,
+  recent: [],
 };
 function answered(status: number, retryAfter?: string): Answer {
   return { status, retryAfter, body: "said", error: errorOf(status) };
@@ -31,7 +31,7 @@ test("a status of 200 to 299 is a success, and ends the delivery", () => {
       status: "delivered",
       attempts: 1,
       nextAttemptAt: null,
-      last: { at: AT, durationMs: 12.5, status, body: "said", error: null },
+      recent: [{ at: AT, durationMs: 12.5, status, body: "said", error: null }],
     });
   }
 });
@@ -42,7 +42,7 @@ for (const [answer, error] of [
   [{ status: null, body: null, error: "No answer within the time limit." }, "No answer within the time limit."],
 ] as const) {
   test(`a failure is tried again: ${error}`, () => {
-    expect(after(answer)).toMatchObject({ status: "pending", attempts: 1, failures: 1, nextAttemptAt: NOW + 5_000, last: { error } });
+    expect(after(answer)).toMatchObject({ status: "pending", attempts: 1, failures: 1, nextAttemptAt: NOW + 5_000, recent: [{ error }] });
     expect(after(answer, { ...PENDING, attempts: 1, failures: 1 })).toMatchObject({ status: "pending", nextAttemptAt: NOW + 300_000 });
     expect(after(answer, { ...PENDING, attempts: 2, failures: 2 })).toMatchObject({ status: "failed", attempts: 3, nextAttemptAt: null });
     expect(after(answer, { ...PENDING, once: true })).toMatchObject({ status: "failed", nextAttemptAt: null });

@@ -44,7 +44,7 @@ function fresh(session: string | null): DeliveryRow {
     attempts: 0,
     failures: 0,
     nextAttemptAt: session === null ? NOW : null,
-    last: null,
+    recent: [],
   };
 }
 
