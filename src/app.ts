@@ -162,6 +162,7 @@ function serveMcp(app: Elysia, pipeline: Pipeline, operations: readonly Operatio
     pipeline.exchange("/mcp", request, server, (exchange) => {
       refuseForeignOrigin(request.headers, corsOrigins);
       return pipeline.answerCalls(exchange, async (caller, body) => {
+        if (caller.scopes.length === 0) throw new ApiError("permission_denied", "This key is for signing in only.");
         const handle = await load();
         const api = apiInProcess(byRoute, caller, {
           onCall: (operation, sessionId) => pipeline.noteOperation(exchange, operation, sessionId),

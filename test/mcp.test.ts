@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createServer, request as requestTo } from "node:http";
 import { join } from "node:path";
 import * as fc from "fast-check";
+import { createLink } from "../src/keys/sign-in.ts";
 import { LIMITS } from "../src/lib/limits.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { GENERATIONS, useEverything, type McpClient } from "./support/mcp.ts";
@@ -35,6 +36,8 @@ for (const generation of GENERATION_NAMES) {
     await using mcp = await connect(generation, `?user_id=${generation}&agent_id=tester`);
     expect(mcp.client.getServerVersion()).toMatchObject({ name: "cairn", version: "test" });
     expect(mcp.client.getInstructions()?.length).toBeLessThan(500);
+    const never = { listChanged: false };
+    expect(mcp.client.getServerCapabilities()).toEqual({ tools: never, resources: never, prompts: never });
     await useEverything(mcp, generation);
   });
 
@@ -243,6 +246,11 @@ test("MCP needs a key, takes a token of it, and knows no method but POST", async
   const statuses = [];
   for (const _ of [1, 2, 3]) statuses.push((await rpc("tools/call", { name: "list_sessions", arguments: {} }, { key })).status);
   expect(statuses).toEqual([200, 200, 429]);
+});
+
+test("the key of a sign-in link opens nothing", async () => {
+  const key = await createLink(cairn.service, cairn.service.system);
+  expect(await rpc("tools/list", {}, { key })).toMatchObject({ status: 403, body: { error: { code: "permission_denied" } } });
 });
 
 test("who tries to register for OAuth is told to bring a key", async () => {

@@ -1060,4 +1060,11 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: 'typeof sessionId === "string"',
     tests: ["test/process/telemetry.test.ts"],
   },
+  {
+    breaks: "a cairn mcp whose client has left serves again, and never ends",
+    file: "src/cli/directory-server.ts",
+    find: "if (this.#closing.signal.aborted) throw",
+    replace: "if (this.#config.port < 0) throw",
+    tests: ["test/process/mcp.test.ts"],
+  },
 ];

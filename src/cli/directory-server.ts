@@ -24,8 +24,8 @@ import { finishRequests, reportRejections } from "./serve.ts";
 const HOST = "127.0.0.1";
 /** A provider of embeddings may take half of it. */
 const CALL_TIMEOUT_MS = 60_000;
-/** A process that takes a directory over has opened its store long before. */
-const FIND_MS = 30_000;
+/** A process that takes a directory over has opened its store long before. A client waits for a tool a minute, as a rule. */
+const FIND_MS = 15_000;
 const LOOK_MS = 25;
 
 interface Serving {
@@ -40,6 +40,7 @@ export class DirectoryServer {
   #place: Place | undefined;
   #finding: Promise<Place> | undefined;
   #serving: Serving | undefined;
+  readonly #closing = new AbortController();
 
   /** @param onFailure - called when this process serves and its store can no longer be used in it */
   constructor(config: Config, log: Log, onFailure: () => void) {
@@ -52,24 +53,31 @@ export class DirectoryServer {
   async send(call: HttpCall): Promise<HttpAnswer> {
     const end = systemClock.elapsed() + FIND_MS;
     for (;;) {
+      this.#refuseWhenClosing();
       const place = (this.#place ??= await this.#find());
       const answer = await ask(place, call);
       // The next server may listen on the port of the one before, with a key of its own.
-      if ("status" in answer && answer.status !== 401) return answer;
+      if (answer !== undefined && answer.status !== 401) return answer;
       if (this.#place === place) this.#place = undefined;
       if (systemClock.elapsed() < end) await systemClock.sleep(LOOK_MS);
       else throw new ApiError("service_unavailable", `The server of ${this.#config.dataDirectory} does not answer.`);
     }
   }
 
-  /** Ends what this process serves: another one takes over. */
+  /** Ends what this process serves: another one takes over. Calls under way are refused. */
   async close(): Promise<void> {
+    this.#closing.abort();
     await this.#finding?.catch(() => undefined);
     if (this.#serving === undefined) return;
     const { service, listeners } = this.#serving;
     await finishRequests(service, listeners);
     withdraw(service.store.directory);
     await service.close();
+  }
+
+  /** A call that is under way must not have this process serve again what it is about to close. */
+  #refuseWhenClosing(): void {
+    if (this.#closing.signal.aborted) throw new ApiError("service_unavailable", "This cairn mcp is about to end.");
   }
 
   /** Calls at the same time look once. */
@@ -81,12 +89,13 @@ export class DirectoryServer {
     const { dataDirectory } = this.#config;
     const end = systemClock.elapsed() + FIND_MS;
     for (;;) {
+      this.#refuseWhenClosing();
       try {
         return await this.#serve();
       } catch (error) {
         if (!(error instanceof DirectoryInUseError)) throw unavailable(error);
         const place = announced(dataDirectory);
-        if (place !== undefined && "status" in (await ask(place, LIVENESS))) return place;
+        if (place !== undefined && (await ask(place, LIVENESS)) !== undefined) return place;
         if (systemClock.elapsed() > end) throw unavailable(error);
       }
       await systemClock.sleep(LOOK_MS);
@@ -123,8 +132,12 @@ export class DirectoryServer {
 
 const LIVENESS: HttpCall = { method: "GET", target: "/health/live", headers: {}, body: undefined };
 
-/** Returns the answer, or why there is none. @throws {ApiError} when the server takes too long */
-async function ask({ url, key }: Place, { method, target, headers, body }: HttpCall): Promise<HttpAnswer | { failure: unknown }> {
+/**
+ * Returns the answer of a Cairn; undefined when there is none, or something else listens on its port by now.
+ *
+ * @throws {ApiError} when the server takes too long
+ */
+async function ask({ url, key }: Place, { method, target, headers, body }: HttpCall): Promise<HttpAnswer | undefined> {
   const sent = {
     method,
     headers: { ...headers, "X-API-Key": key },
@@ -134,10 +147,11 @@ async function ask({ url, key }: Place, { method, target, headers, body }: HttpC
     keepAlive: true,
   };
   try {
-    return await send(new URL(target, url), sent);
-  } catch (failure) {
-    if (failure instanceof DOMException && failure.name === "TimeoutError") throw unavailable(failure);
-    return { failure };
+    const answer = await send(new URL(target, url), sent);
+    return "x-ratelimit-limit" in answer.headers ? answer : undefined;
+  } catch (error) {
+    if (error instanceof DOMException && error.name === "TimeoutError") throw unavailable(error);
+    return undefined;
   }
 }
 

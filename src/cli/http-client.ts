@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { Agent as HttpAgent, request as requestOverHttp, type IncomingMessage } from "node:http";
+import { Agent as HttpAgent, request as requestOverHttp, type IncomingHttpHeaders, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as requestOverHttps } from "node:https";
 import { text } from "node:stream/consumers";
 
@@ -22,7 +22,7 @@ const HTTP_AGENT = new HttpAgent({ keepAlive: true });
 const HTTPS_AGENT = new HttpsAgent({ keepAlive: true });
 
 /** @throws {Error} the system's, when no answer comes */
-export async function send(url: URL, sent: Sent): Promise<{ status: number; body: string }> {
+export async function send(url: URL, sent: Sent): Promise<{ status: number; headers: IncomingHttpHeaders; body: string }> {
   const { method = "GET", headers = {}, body, timeoutMs, anyCertificate, keepAlive = false } = sent;
   const isHttps = url.protocol === "https:";
   const options = {
@@ -37,5 +37,5 @@ export async function send(url: URL, sent: Sent): Promise<{ status: number; body
     request.on("error", reject);
     request.end(body);
   });
-  return { status: answer.statusCode ?? 0, body: await text(answer) };
+  return { status: answer.statusCode ?? 0, headers: answer.headers, body: await text(answer) };
 }

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { serveStdio } from "@modelcontextprotocol/server/stdio";
+import { serveStdio, StdioServerTransport } from "@modelcontextprotocol/server/stdio";
 import { readMcpConfig, UsageError, type McpConfig } from "../config.ts";
 import { systemClock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
@@ -44,25 +44,25 @@ export async function mcp(args: readonly string[]): Promise<number> {
     now: () => systemClock.now(),
     write: (line) => process.stderr.write(line),
   });
-  const failure = Promise.withResolvers<number>();
-  const door = doorTo(options, log, () => failure.resolve(STORE_FAILED_EXIT_CODE));
+  const end = Promise.withResolvers<number>();
+  const door = doorTo(options, log, () => end.resolve(STORE_FAILED_EXIT_CODE));
   const api = apiOverHttp((call) => door.send(call));
+  const transport = new StdioServerTransport();
   const server = serveStdio(() => mcpServer({ api, identity, tools, mayWrite: true, version, now: () => systemClock.now() }), {
+    transport,
     onerror: (error) => log.debug("MCP", { error: describeError(error) }),
   });
-  const code = await Promise.race([failure.promise, ended()]);
+  // When the client has closed its end, and when it has sent a message of more than 10 MB.
+  const { onclose } = transport;
+  transport.onclose = () => {
+    onclose?.();
+    end.resolve(0);
+  };
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, () => end.resolve(0));
+  const code = await end.promise;
   await server.close();
   await door.close();
   return code;
-}
-
-/** Resolves when the client has closed its end, or a signal asks for the end. */
-function ended(): Promise<number> {
-  return new Promise((resolve) => {
-    const end = () => resolve(0);
-    for (const event of ["end", "close"]) process.stdin.once(event, end);
-    for (const signal of ["SIGTERM", "SIGINT"] as const) process.once(signal, end);
-  });
 }
 
 function toolsOf({ tools = "all" }: McpConfig): (typeof TOOL_SETS)[number] {

@@ -70,6 +70,7 @@ export function apiInProcess(operations: ReadonlyMap<string, Operation>, caller:
  */
 export function apiOverHttp(send: (call: HttpCall) => Promise<HttpAnswer>): Api {
   return async (route, { path = {}, query = {}, body } = {}) => {
+    refuseChangedNumbers(body);
     const [method, template] = route.split(" ") as [Method, string];
     const headers: Record<string, string> = { Accept: "application/json" };
     if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -79,6 +80,14 @@ export function apiOverHttp(send: (call: HttpCall) => Promise<HttpAnswer>): Api 
     const sent = { method, target: `${target}${search === "" ? "" : `?${search}`}`, headers, body: body && JSON.stringify(body) };
     return valueOf(await send(sent));
   };
+}
+
+/** As for a body that is sent: here the number has been read already, and nobody knows what was sent. */
+function refuseChangedNumbers(value: unknown): void {
+  if (typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value)) {
+    throw new ApiError("invalid_request", `${value} is a whole number that cannot be kept exactly: send it as text.`);
+  }
+  if (typeof value === "object" && value !== null) for (const member of Object.values(value)) refuseChangedNumbers(member);
 }
 
 function searchOf(query: NonNullable<ApiCall["query"]>): string {

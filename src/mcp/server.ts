@@ -57,11 +57,14 @@ const FOR_AN_HOUR = { ttlMs: HOUR_MS, cacheScope: "private" } as const;
 /** The server without the layer that wants schemas of zod: tools have plain JSON Schema. */
 type Server = McpServer["server"];
 
+const NEVER_CHANGES = { listChanged: false };
+
 export function mcpServer(options: McpOptions): McpServer {
   const mcp = new McpServer(
     { name: "cairn", title: "Cairn", version: options.version },
     {
-      capabilities: { tools: {}, resources: {}, prompts: {} },
+      // Nothing to subscribe to: what is listed changes with the version, or with what is asked for.
+      capabilities: { tools: NEVER_CHANGES, resources: NEVER_CHANGES, prompts: NEVER_CHANGES },
       instructions: INSTRUCTIONS,
       cacheHints: {
         "server/discover": FOR_AN_HOUR,

@@ -118,6 +118,7 @@ const MISUSED: Record<string, RegExp> = {
   "mcp --data-dir data --tools some": /--tools must be one of all, memory; got some/,
   [`mcp --data-dir data --user ${"x".repeat(257)}`]: /--user must be at most 256 characters/,
   "mcp --url http://127.0.0.1:8700": /--url needs CAIRN_API_KEY: a key of that server/,
+  "mcp --url http://127.0.0.1:8700 --data-dir data": /--url and --data-dir exclude each other/,
   "mcp file": /.*file.*/,
 };
 

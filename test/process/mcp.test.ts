@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { GENERATIONS, useEverything, type McpClient } from "../support/mcp.ts";
@@ -36,26 +36,43 @@ test("the data is where XDG_DATA_HOME says, and stays when the client has closed
   await until("the announcement to be withdrawn", () => !existsSync(data.at("cairn/local.json")));
 });
 
-test("standard output has nothing but MCP, whatever comes in", async () => {
-  using data = scratchDirectory();
-  const child = Bun.spawn([await buildBinary(), "mcp", "--data-dir", data.at("data"), "--log-level", "debug"], {
+/** The executable with its streams, once it has been initialized. */
+async function spawnMcp(directory: string) {
+  const child = Bun.spawn([await buildBinary(), "mcp", "--data-dir", directory, "--log-level", "debug"], {
     env: {},
     stdin: "pipe",
     stdout: "pipe",
     stderr: "ignore",
   });
-  const lines = ["not JSON", "[]", "null", '{"jsonrpc":"2.0"}', '{"jsonrpc":"2.0","id":{},"method":"x"}'];
-  const call = { name: "update_state", arguments: { changes: { step: 1 } } };
-  const asked = [
-    {
-      id: 1,
-      method: "initialize",
-      params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1" } },
-    },
-    { method: "notifications/initialized" },
-    { id: 2, method: "tools/call", params: call },
-  ].map((message) => JSON.stringify({ jsonrpc: "2.0", ...message }));
-  await child.stdin.write(`${[...lines, ...asked].join("\n")}\n`);
+  const clientInfo = { name: "test", version: "1" };
+  const initialize = { id: 1, method: "initialize", params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo } };
+  const messages = [initialize, { method: "notifications/initialized" }];
+  await child.stdin.write(messages.map((message) => `${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`).join(""));
+  return child;
+}
+
+const CALL = { jsonrpc: "2.0", method: "tools/call", params: { name: "update_state", arguments: { changes: { step: 1 } } } };
+
+test("it ends when its client leaves in the middle of calls, and when a message is too long", async () => {
+  using data = scratchDirectory();
+  const calls = Array.from({ length: 20 }, (_, n) => `${JSON.stringify({ ...CALL, id: n + 2 })}\n`).join("");
+  // The first opens the store, the second asks it, and the third says more than is read.
+  for (const said of [calls, calls.repeat(2), `${"x".repeat(11_000_000)}\n`]) {
+    const child = await spawnMcp(data.at("data"));
+    await child.stdin.write(said);
+    if (said.startsWith("x")) await child.stdin.flush();
+    else await child.stdin.end();
+    expect(await child.exited).toBe(0);
+  }
+  await using next = await startMcp(["--data-dir", data.at("data")]);
+  expect(await next.use("list_sessions")).toMatchObject({ has_more: false });
+});
+
+test("standard output has nothing but MCP, whatever comes in", async () => {
+  using data = scratchDirectory();
+  const child = await spawnMcp(data.at("data"));
+  const odd = ["not JSON", "[]", "null", '{"jsonrpc":"2.0"}', '{"jsonrpc":"2.0","id":{},"method":"x"}'];
+  await child.stdin.write(`${[...odd, JSON.stringify({ ...CALL, id: 2 })].join("\n")}\n`);
   await child.stdin.flush();
   let said = "";
   const decoder = new TextDecoder();
@@ -70,6 +87,30 @@ test("standard output has nothing but MCP, whatever comes in", async () => {
   expect(messages.filter(({ jsonrpc }) => jsonrpc !== "2.0")).toEqual([]);
   expect(messages.at(-1)).toMatchObject({ id: 2, result: { structuredContent: { version: 1, state: { step: 1 } } } });
   expect(await child.exited).toBe(0);
+});
+
+test("a number that was changed by reading it is refused, and one call that is refused keeps no other from its answer", async () => {
+  using data = scratchDirectory();
+  await using mcp = await startMcp(["--data-dir", data.at("data")]);
+  const large = mcp.refusal("update_state", { changes: { order: { id: 2 ** 60 } } });
+  const [, { state }] = await Promise.all([large, mcp.use("update_state", { changes: { order: { id: "1152921504606846977" } } })]);
+  expect(await large).toMatch(/^invalid_request: 1152921504606847000 .* send it as text/);
+  expect(state).toEqual({ order: { id: "1152921504606846977" } });
+});
+
+test("a directory whose announcement leads to something else is served all the same", async () => {
+  using data = scratchDirectory();
+  await using other = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.json({ status: "ready" }) });
+  const directory = data.at("data");
+  await using first = await startMcp(["--data-dir", directory]);
+  await first.use("list_sessions");
+  const file = join(directory, "local.json");
+  const announced = readFileSync(file, "utf8");
+  writeFileSync(file, JSON.stringify({ url: other.url.origin, key: "crl_000000000000000000000000" }));
+  await using second = await startMcp(["--data-dir", directory]);
+  const asked = second.use("update_state", { changes: { step: 1 } });
+  writeFileSync(file, announced);
+  expect(await asked).toMatchObject({ version: 1 });
 });
 
 test("with --url it asks that server, with the key in CAIRN_API_KEY", async () => {
@@ -117,13 +158,14 @@ test("a data directory that cannot be used is a result that says why, and is tri
 /** By hand with more: 25 takes half a minute. */
 const TAKEOVERS = Number(process.env["CAIRN_TEST_TAKEOVERS"] ?? 3);
 
-test("when the process that serves is killed another takes over, and nothing is lost or doubled", async () => {
+test("when the process that serves is killed, or its client leaves, another takes over, and nothing is lost or doubled", async () => {
   using data = scratchDirectory();
   const directory = data.at("data");
   const start = () => startMcp(["--data-dir", directory]);
   const places = [await start(), await start(), await start()];
   const acknowledged: string[] = [];
   const writing = new AbortController();
+  const ended = new Set<McpClient>();
   let count = 0;
   let longestMs = 0;
   const write = async (place: number) => {
@@ -136,8 +178,8 @@ test("when the process that serves is killed another takes over, and nothing is 
         acknowledged.push(content);
         longestMs = Math.max(longestMs, performance.now() - began);
       } catch (error) {
-        // Killed: whether this one was written is not known. Its place has another by the next look.
-        if (places[place] === mcp && isAlive(mcp)) throw error;
+        // Whether this one was written is not known. Its place has another by the next look.
+        if (!ended.has(mcp)) throw error;
         await until("another process in the place of the one that was killed", () => places[place] !== mcp || writing.signal.aborted);
       }
     }
@@ -148,11 +190,15 @@ test("when the process that serves is killed another takes over, and nothing is 
     return until("more memories", () => acknowledged.length >= from + more);
   };
   try {
-    for (let kills = 0; kills < TAKEOVERS; kills++) {
+    for (let ends = 0; ends < TAKEOVERS; ends++) {
       await written(10);
-      const place = await until("a process that serves", () => placeOfServer(places, directory));
-      process.kill(places[place.index]!.pid!, "SIGKILL");
-      places[place.index] = await start();
+      const { index } = await until("a process that serves", () => placeOfServer(places, directory));
+      const serving = places[index]!;
+      ended.add(serving);
+      // Mostly killed; else its client closes standard input, and waits for its end.
+      if (ends % 3 === 1) await serving[Symbol.asyncDispose]();
+      else process.kill(serving.pid!, "SIGKILL");
+      places[index] = await start();
     }
     await written(10);
   } finally {
@@ -172,14 +218,6 @@ test("when the process that serves is killed another takes over, and nothing is 
   expect(found.toSorted()).toEqual([...new Set(found)].toSorted());
   expect(acknowledged.filter((content) => !found.includes(content))).toEqual([]);
 }, 600_000);
-
-function isAlive({ pid = 0 }: McpClient): boolean {
-  try {
-    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
-  } catch {
-    return false;
-  }
-}
 
 /** Which of them has the store open; an object, since the first has the index 0. */
 function placeOfServer(places: readonly McpClient[], directory: string): { index: number } | undefined {

@@ -33,6 +33,7 @@ interface AnyClient {
   listPrompts(): Promise<{ prompts: any[] }>;
   getPrompt(request: { name: string; arguments?: Record<string, string> }): Promise<{ messages: any[] }>;
   getServerVersion(): unknown;
+  getServerCapabilities(): unknown;
   getInstructions(): string | undefined;
 }
 
