@@ -17,6 +17,8 @@ import { hasScope } from "./lib/scopes.ts";
 import { statebaseEndpoints } from "./compat/statebase.ts";
 import { contextEndpoints } from "./context/routes.ts";
 import { DASHBOARD_PATHS, dashboardServer, rootAnswer } from "./dashboard/routes.ts";
+import type { DocumentDeps } from "./documents/documents.ts";
+import { documentEndpoints } from "./documents/routes.ts";
 import { docsPages } from "./http/docs.ts";
 import { preflightHeaders, refuseForeignOrigin } from "./http/cors.ts";
 import type { Endpoint } from "./http/endpoint.ts";
@@ -53,6 +55,7 @@ import type { WebhookDeps } from "./webhooks/webhooks.ts";
 interface AppDeps
   extends
     MemoryDeps,
+    DocumentDeps,
     SettingsDeps,
     WebhookDeps,
     Pick<PipelineDeps, "arrivals" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps" | "onAnswered"> {
@@ -69,12 +72,13 @@ interface AppDeps
   readonly version: string;
 }
 
-export function endpointsOf(deps: MemoryDeps & SettingsDeps & WebhookDeps & KeyDeps & StatsDeps & TraceDeps): Endpoint[] {
+export function endpointsOf(deps: MemoryDeps & DocumentDeps & SettingsDeps & WebhookDeps & KeyDeps & StatsDeps & TraceDeps): Endpoint[] {
   return [
     ...sessionEndpoints(deps),
     ...turnEndpoints(deps),
     ...memoryEndpoints(deps),
     ...contextEndpoints(deps),
+    ...documentEndpoints(deps),
     ...timelineEndpoints(deps),
     ...traceEndpoints(deps),
     ...keyEndpoints(deps),

@@ -3,6 +3,8 @@
  *
  * @module
  */
+import type { DocumentDeps } from "./documents/documents.ts";
+import { documentExpiry, documentRemoval } from "./documents/removal.ts";
 import { Embeddings } from "./embeddings/embeddings.ts";
 import { Arrivals } from "./http/arrivals.ts";
 import { History } from "./http/history.ts";
@@ -63,7 +65,7 @@ export interface ServiceOptions {
   listLooksMax?: number;
 }
 
-export interface Service extends MemoryDeps, WebhookDeps {
+export interface Service extends MemoryDeps, DocumentDeps, WebhookDeps {
   readonly settings: Settings;
   /** Makes the changes that no request asks for. */
   readonly system: Caller;
@@ -133,6 +135,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     embeddings,
     backfill: backfillActivator,
     vectors,
+    documentQueries: new FairSemaphore({ max: LIMITS.documentQueriesAtOnceMax, ofOwnerMax: LIMITS.documentQueriesOfKeyAtOnceMax }),
     searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
     outbox: hooks.outbox,
     webhooks: hooks.webhooks,
@@ -148,6 +151,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const tasks = [
     sessionExpiry(deps, system),
     sessionRemoval(records, log),
+    documentExpiry(records, log),
+    documentRemoval(records, log),
     traceRetention(records, () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days], log),
     ...hooks.tasks,
     arrivals.deadlines(),

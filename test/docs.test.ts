@@ -95,6 +95,7 @@ test("every operation has a name of its own, which generated clients can rely on
     Turns: "addTurn listTurns getTurn",
     Memories: "addMemory listMemories searchMemories getMemory updateMemory deleteMemory",
     Context: "getContext",
+    Documents: "changeDocuments queryDocuments",
     Timeline: "listTimeline",
     Traces: "listTraces getTrace watchTraces",
     "API keys": "signIn getCurrentApiKey signOut createApiKey listApiKeys getApiKey revokeApiKey rollApiKey",
@@ -165,7 +166,7 @@ test("the document says what a receiver of webhooks gets, and when it is tried a
 test("the document says of every list what its ids are when a page is empty", async () => {
   await using cairn = await startCairn();
   const lists = Object.entries((await documentOf(cairn)).components.schemas).filter(
-    ([, schema]) => "has_more" in ("properties" in schema ? schema.properties : {}),
+    ([, schema]) => "last_id" in ("properties" in schema ? schema.properties : {}),
   );
   expect(lists.length).toBeGreaterThan(5);
   for (const [list, { properties }] of lists) {
@@ -203,7 +204,7 @@ test("every path parameter, every parameter and every body is described, and bod
 });
 
 /** They have a body, and change nothing. */
-const READS = ["POST /v1/memory/search", "POST /v1/sessions/{session_id}/context"];
+const READS = ["POST /v1/memory/search", "POST /v1/sessions/{session_id}/context", "POST /v1/documents/query"];
 
 test("changes take an Idempotency-Key and say when they are replayed; reads do not", async () => {
   await using cairn = await startCairn();

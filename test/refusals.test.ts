@@ -4,6 +4,8 @@
  * @module
  */
 import { expect, test } from "bun:test";
+import { jsonDepth } from "../src/lib/json.ts";
+import { LIMITS } from "../src/lib/limits.ts";
 import { nested, refusal, unknownId } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { DOCUMENT, resolved } from "./support/documented.ts";
@@ -17,6 +19,34 @@ const LIMITED: Record<string, string> = {
   "ContextRequest.memory_limit": "0 to 20, default 5",
   "ContextRequest.query": "0 to 10000",
   "ContextRequest.turn_limit": "0 to 50, default 10",
+  "DocumentBatch.agent_id": "1 to 256",
+  "DocumentBatch.operations": "1 to 100",
+  "DocumentBatch.operations[].key": "1 or more",
+  "DocumentBatch.operations[].namespace": "1 to 16",
+  "DocumentBatch.operations[].namespace[]": "1 or more",
+  "DocumentBatch.operations[].op": "put or delete or delete_all or pop",
+  "DocumentBatch.operations[].order": "asc or desc",
+  "DocumentBatch.operations[].session_id": "1 or more",
+  "DocumentBatch.operations[].ttl_seconds": "1 to 2592000",
+  "DocumentBatch.user_id": "1 to 256",
+  "DocumentQuery.agent_id": "1 to 256",
+  "DocumentQuery.operations": "1 to 100",
+  "DocumentQuery.operations[].after": "1 or more",
+  "DocumentQuery.operations[].before": "1 or more",
+  "DocumentQuery.operations[].cursor": "1 or more",
+  "DocumentQuery.operations[].key": "1 or more",
+  "DocumentQuery.operations[].limit": "1 to 1000, default 100",
+  "DocumentQuery.operations[].max_depth": "1 to 16",
+  "DocumentQuery.operations[].namespace": "1 to 16",
+  "DocumentQuery.operations[].namespace[]": "1 or more",
+  "DocumentQuery.operations[].offset": "0 to 10000, default 0",
+  "DocumentQuery.operations[].op": "get or list or count or namespaces",
+  "DocumentQuery.operations[].order": "asc or desc",
+  "DocumentQuery.operations[].prefix": "0 to 16",
+  "DocumentQuery.operations[].prefix[]": "1 or more",
+  "DocumentQuery.operations[].suffix": "0 to 16",
+  "DocumentQuery.operations[].suffix[]": "1 or more",
+  "DocumentQuery.user_id": "1 to 256",
   "EmbeddingTry.content": '1 to 10000, default "The customer prefers e-mail to phone calls."',
   "EmbeddingTry.embedding.api_key": "0 to 2048",
   "EmbeddingTry.embedding.base_url": "0 to 2048",
@@ -153,9 +183,11 @@ function wrongValues(name: string, reference: FieldSchema, base: unknown): Wrong
     }
     case "array": {
       const { items = { type: "string" }, minItems = 0, maxItems = Infinity } = schema;
-      const item = items.enum?.[0] ?? "a";
+      const item = (Array.isArray(base) ? (base as unknown[])[0] : undefined) ?? items.enum?.[0] ?? "a";
       const beyond = [...(minItems > 0 ? [[]] : []), ...(maxItems < Infinity ? [Array(maxItems + 1).fill(item)] : [])];
-      const inside = wrongValues(name, items, item).map(([value]): Wrong => [[item, value], ".1"]);
+      // What nests too deep is found before it is known what it is of.
+      const place = (value: unknown, at: string) => (jsonDepth(value) > LIMITS.jsonDepthMax ? "" : `.1${at}`);
+      const inside = wrongValues(name, items, item).map(([value, at = ""]): Wrong => [[item, value], place(value, at)]);
       return [...["a,b", 5, { 0: "a" }, ...beyond].map((value): Wrong => [value]), ...inside];
     }
     default: {
@@ -246,6 +278,8 @@ function extremes(name: string, reference: FieldSchema): unknown[] {
       return [schema.minLength, schema.maxLength].map((length = 1) => (name === "secret" ? "x" : "😀").repeat(length));
     case "array": {
       const { items = { type: "string" }, minItems = 0, maxItems = items.enum?.length ?? 0 } = schema;
+      // Of objects the tests of their concept say more.
+      if (resolved(DOCUMENT, items).properties !== undefined) return [];
       const [largest] = extremes(name, items).slice(-1);
       return [Array(minItems).fill(largest), Array(maxItems).fill(largest)];
     }

@@ -33,6 +33,9 @@ const BODY_LIMITS = [
   "stateVersionsKeptMax",
   "maxStoreBytesMin",
   "maxStoreBytesMax",
+  "documentOperationsMax",
+  "namespaceDepthMax",
+  "documentListMax",
   "webhookDescriptionLengthMax",
   "webhookSecretLengthMin",
   "webhookSecretLengthMax",
@@ -59,6 +62,16 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
       "contextMemoriesDefault",
       "contextTurnsDefault",
     ],
+  },
+  "documents.test.ts": {
+    "an operation without a field that it needs, or with one that it does not take, is refused by its name": ["documentNameBytesMax"],
+    "a query looks at 10,000 documents and no more, says where to go on, and lets other requests through": ["documentRowsMax"],
+    "of queries that hold much each key's few are under way at once, and all are answered in full": [
+      "documentQueriesAtOnceMax",
+      "documentQueriesOfKeyAtOnceMax",
+    ],
+    "a filter compares members by their paths": ["documentFilterPathsMax", "documentFilterValuesMax"],
+    "a list has a hundred documents unless a limit of up to 1,000 is asked for": ["documentListDefault", "documentListMax"],
   },
   "events.test.ts": {
     "a comment comes every 20 s": ["eventCommentSeconds"],

@@ -14,6 +14,7 @@ const DIRECTORY_LOCK = "test/unit/storage/directory-lock.test.ts";
 const IDEMPOTENCY = "test/idempotency.test.ts";
 const KEYS = "test/keys.test.ts";
 const SIGN_IN = "test/sign-in.test.ts";
+const DOCUMENTS = "test/documents.test.ts";
 const OWNERS = "test/owners.test.ts";
 const AUTHENTICATION = "test/authentication.test.ts";
 const RATE_LIMIT = "test/rate-limit.test.ts";
@@ -569,6 +570,69 @@ export const MUTATIONS: readonly Mutation[] = [
     find: 'if (!scopes.includes("admin") || owner === undefined || !isBound(owner)) return;',
     replace: 'if (scopes.includes("read") || owner === undefined || !isBound(owner)) return;',
     tests: [OWNERS],
+  },
+  {
+    breaks: "a document that has expired is there until the task has come by",
+    file: "src/storage/document-records.ts",
+    find: "if (expiresAt !== undefined && expiresAt <= reader.now) return true;",
+    replace: "",
+    tests: [DOCUMENTS],
+  },
+  {
+    breaks: "a document outlives its session until that is swept",
+    file: "src/storage/document-records.ts",
+    find: "return session === undefined || session.expiresAt <= reader.now;",
+    replace: "return session === undefined;",
+    tests: [DOCUMENTS],
+  },
+  {
+    breaks: "a large namespace that was emptied is there until the task has come by",
+    file: "src/storage/document-records.ts",
+    find: "return removal !== undefined && id <= removal.until;",
+    replace: "return removal !== undefined && id <= removal.until.slice(0, 1);",
+    tests: [DOCUMENTS],
+  },
+  {
+    breaks: "emptying a namespace removes what was put after it",
+    file: "src/documents/removal.ts",
+    find: "if (row !== undefined && isEmptied(tx, namespaceOfDocument(key), row.id)) writer.remove(key);",
+    replace: "if (row !== undefined) writer.remove(key);",
+    tests: [DOCUMENTS],
+  },
+  {
+    breaks: "a document that replaces one is counted twice",
+    file: "src/storage/document-records.ts",
+    find: "if (!isCounted(this.#tx, key)) this.#add(namespaceOfDocument(key), 1);",
+    replace: "this.#add(namespaceOfDocument(key), 1);",
+    tests: [DOCUMENTS],
+  },
+  {
+    breaks: "if_version is not looked at",
+    file: "src/documents/documents.ts",
+    find: "if (expected === undefined || expected === version) return;",
+    replace: "if (expected === undefined || expected <= version) return;",
+    tests: [DOCUMENTS],
+  },
+  {
+    breaks: "the documents of all owners are the same",
+    file: "src/storage/keys.ts",
+    find: 'JSON.stringify(["documents", userId ?? null, agentId ?? null])',
+    replace: 'JSON.stringify(["documents", userId === agentId])',
+    tests: [DOCUMENTS],
+  },
+  {
+    breaks: "a cursor leads out of its namespace",
+    file: "src/documents/documents.ts",
+    find: "{ from: at < from ? from : at > to ? to : at, to }",
+    replace: "{ from: at, to: to < at ? at : to }",
+    tests: [DOCUMENTS],
+  },
+  {
+    breaks: "a query looks at all documents for a filter that rarely matches",
+    file: "src/documents/documents.ts",
+    find: "if (++this.#rows >= LIMITS.documentRowsMax) this.#isSpent = true;",
+    replace: "this.#rows++;",
+    tests: [DOCUMENTS],
   },
   {
     breaks: "a state grows for ever, a body at a time",

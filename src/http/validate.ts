@@ -65,7 +65,7 @@ interface Property {
   name: string;
   /** Whether it is optional, so that a null means the same as leaving it out. */
   mayBeLeftOut: boolean;
-  /** The members of an object that the schema describes. */
+  /** The members of an object that the schema describes, or of the objects in an array. */
   inner: readonly Property[] | undefined;
 }
 
@@ -73,8 +73,12 @@ function propertiesOf(schema: TObject): Property[] {
   return Object.entries(schema.properties).map(([name, property]) => ({
     name,
     mayBeLeftOut: OptionalKind in property && property["nullable"] !== true,
-    inner: property[Kind] === "Object" ? propertiesOf(property as TObject) : undefined,
+    inner: innerOf(property[Kind] === "Array" ? (property["items"] as TSchema) : property),
   }));
+}
+
+function innerOf(schema: TSchema): readonly Property[] | undefined {
+  return schema[Kind] === "Object" ? propertiesOf(schema as TObject) : undefined;
 }
 
 /** Returns the input without the nulls of optional members, as deep as the schema describes; the same object if there are none. */
@@ -84,12 +88,18 @@ function withoutNulls(properties: readonly Property[], input: Record<string, unk
     const member = Object.hasOwn(input, name) ? input[name] : undefined;
     if (member === null) {
       if (mayBeLeftOut) delete (changed ??= { ...input })[name];
-    } else if (inner !== undefined && typeof member === "object" && !Array.isArray(member)) {
-      const cleaned = withoutNulls(inner, member as Record<string, unknown>);
+    } else if (inner !== undefined && typeof member === "object") {
+      const cleaned = Array.isArray(member) ? itemsWithoutNulls(inner, member) : withoutNulls(inner, member as Record<string, unknown>);
       if (cleaned !== member) (changed ??= { ...input })[name] = cleaned;
     }
   }
   return changed ?? input;
+}
+
+function itemsWithoutNulls(properties: readonly Property[], items: readonly unknown[]): readonly unknown[] {
+  const isObject = (item: unknown) => typeof item === "object" && item !== null && !Array.isArray(item);
+  const cleaned = items.map((item) => (isObject(item) ? withoutNulls(properties, item as Record<string, unknown>) : item));
+  return cleaned.some((item, i) => item !== items[i]) ? cleaned : items;
 }
 
 function explain(check: TypeCheck<TObject>, input: unknown): ApiError {

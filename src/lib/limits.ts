@@ -16,6 +16,7 @@ export const CACHE_BYTES_MAX = {
   removals: MIB / 4,
   webhooks: MIB / 4,
   provider: MIB / 16,
+  documentRemovals: MIB / 16,
   recentTurns: 5 * MIB,
   /** Vectors of the sessions and users that were searched last. */
   residentVectors: 22 * MIB,
@@ -73,6 +74,19 @@ export const LIMITS = {
   listLooksMax: 50_000,
   /** Look-ups for one filtered search, a second with others answered in between. Then what was found by then has to do. */
   searchLooksMax: 1_000_000,
+  documentOperationsMax: 100,
+  namespaceDepthMax: 16,
+  /** A namespace and a key together, in bytes of UTF-8: both are in keys of the store, as hex. */
+  documentNameBytesMax: 900,
+  documentListDefault: 100,
+  documentListMax: 1_000,
+  /** Documents that one request looks at, for all of its operations. */
+  documentRowsMax: 10_000,
+  /** Queries that hold more than 64 KiB of documents while others are let through; others wait. Of one API key at most half. */
+  documentQueriesAtOnceMax: 4,
+  documentQueriesOfKeyAtOnceMax: 2,
+  documentFilterPathsMax: 32,
+  documentFilterValuesMax: 100,
   contextMemoriesDefault: 5,
   contextMemoriesMax: 20,
   contextTurnsDefault: 10,

@@ -10,13 +10,16 @@ import { fromBase62 } from "../lib/base62.ts";
 import { bare, BARE_ID_LENGTH, withPrefix, type BareId } from "../lib/ids.ts";
 import { toJson } from "../lib/json.ts";
 import { readable } from "../storage/bad-rows.ts";
-import { AFTER_ALL, versionKey } from "../storage/keys.ts";
+import { isEmptied, namespaceRow } from "../storage/document-records.ts";
+import { AFTER_ALL, namespaceOfDocument, namespacesAbove, versionKey } from "../storage/keys.ts";
 import { generationOf, removeVector } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { Snapshot } from "../storage/store.ts";
 import {
   deliveries,
+  documents,
   memories,
+  namespaces,
   payloads,
   pendingEmbeddings,
   removals,
@@ -62,6 +65,8 @@ export const CHECKS: readonly Check[] = [
   everyKey(versions, sessionCheck(versions)),
   everyKey(turns, sessionCheck(turns)),
   everyKey(memories, checkMemory),
+  everyKey(documents, checkDocument),
+  everyKey(namespaces, checkNamespace),
   everyKey(deliveries, checkDelivery),
   everyKey(vectors, checkVector),
   everyKey(pendingEmbeddings, checkPending),
@@ -236,6 +241,44 @@ function makeVectorAgain(tx: Tx, memory: BareId, row: MemoryRow): void {
     tx.put(memories, memory, rest);
   }
   if (row.embed) tx.put(pendingEmbeddings, memory, "");
+}
+
+/** A document's session is there, or a note that it is left over from one; and its namespace counts it. */
+function* checkDocument(reader: Reader, key: string): Generator<Fault> {
+  const row = readable(() => reader.get(documents, key));
+  if (row === undefined) return;
+  const session = row.sessionId === undefined ? undefined : bare(row.sessionId);
+  if (session !== undefined && !reader.has(sessions, session) && !reader.has(removals, session)) {
+    const fix = (tx: Tx) => tx.put(removals, session, { memories: false });
+    yield { what: "documents: rows of a session that is gone", example: key, fix };
+  }
+  const namespace = namespaceOfDocument(key);
+  if (readable(() => isEmptied(reader, namespace, row.id)) !== false) return;
+  for (const above of namespacesAbove(namespace)) {
+    // One that cannot be read is there.
+    if (readable(() => namespaceRow(reader, above) ?? null) !== null) continue;
+    yield { what: "namespaces: missing", example: above, fix: (tx) => tx.put(namespaces, above, { own: 0, all: 0, id: tx.bareId() }) };
+    return;
+  }
+}
+
+/** A namespace has as many documents as it says, of its own and with those below it. */
+function* checkNamespace(reader: Reader, namespace: string): Generator<Fault> {
+  const row = readable(() => namespaceRow(reader, namespace));
+  if (row === undefined) return;
+  let own = 0;
+  let all = 0;
+  for (const key of keysOf(reader, documents, namespace)) {
+    const document = readable(() => reader.get(documents, key));
+    const isGone = document === undefined ? false : readable(() => isEmptied(reader, namespaceOfDocument(key), document.id));
+    if (isGone === undefined) return;
+    if (isGone) continue;
+    all++;
+    if (namespaceOfDocument(key) === namespace) own++;
+  }
+  if (own === row.own && all === row.all) return;
+  const fix = (tx: Tx) => (all === 0 ? tx.remove(namespaces, namespace) : tx.put(namespaces, namespace, { ...row, own, all }));
+  yield { what: "namespaces: the count of documents is wrong", example: namespace, fix };
 }
 
 /** What a delivery posts is kept for as long as the delivery. Deliveries of a webhook that is gone are being removed. */

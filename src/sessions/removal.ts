@@ -1,9 +1,9 @@
 /**
- * What goes when a session goes: its row at once, then its states and turns, and its memories unless it expired.
+ * What goes when a session goes: its row at once, then its states, turns and documents, and its memories unless it expired.
  *
  * A session can hold more than one commit should remove. So the row goes first, in the commit of the change, with as
  * many of its records as fit; a note in `removals` says that there are more, and the task takes them in pieces. Readers
- * see nothing of them meanwhile: states and turns hang on the row, and `isBeingRemoved` hides the memories.
+ * see nothing of them meanwhile: states, turns and documents hang on the row, and `isBeingRemoved` hides the memories.
  *
  * @module
  */
@@ -11,9 +11,10 @@ import { bare, type BareId, type SessionId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { FIRST, type Reader, type Tx } from "../storage/access.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
+import { DocumentWriter } from "../storage/document-records.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { removeMemoryRecords } from "../storage/memory-records.ts";
-import { memories, removals, sessions, turns, versions, type AnyTable, type RemovalRow } from "../storage/tables.ts";
+import { documents, memories, removals, sessions, turns, versions, type AnyTable, type RemovalRow } from "../storage/tables.ts";
 import type { Deps } from "../traces/record.ts";
 import type { Task } from "../tasks/task.ts";
 
@@ -72,5 +73,9 @@ function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolea
   if (removal.memories) {
     for (const key of owned(memories.index.bySession)) removeMemoryRecords(tx, key.slice(session.length));
   }
+  const writer = new DocumentWriter(tx);
+  const { bySession } = documents.index;
+  for (const entry of owned(bySession)) writer.remove(bySession.recordOf(entry));
+  writer.flush();
   return budget > 0;
 }

@@ -44,6 +44,51 @@ export function turnKey(session: BareId, turn: BareId): string {
   return session + turn;
 }
 
+/** Documents of one owner are together; no other owner's key leads to them. */
+export function documentSpace(userId: string | undefined, agentId: string | undefined): string {
+  return hashKey(JSON.stringify(["documents", userId ?? null, agentId ?? null]));
+}
+export const DOCUMENT_SPACE_LENGTH = 22;
+
+/** In the order of code points, which UTF-8 keeps and its hex too. */
+const hex = (text: string) => Buffer.from(text).toString("hex");
+const ofHex = (text: string) => Buffer.from(text, "hex").toString();
+
+/** What the documents of a namespace, and of all below it, begin with. `!` and `.` are less than any digit. */
+export function namespaceKey(space: string, namespace: readonly string[]): string {
+  return space + namespace.map((part) => `${hex(part)}!`).join("");
+}
+
+/** What the documents of a namespace alone begin with: they come before those of the namespaces below it. */
+export function ownDocuments(namespace: string): string {
+  return `${namespace}.`;
+}
+
+export function documentKey(namespace: string, key: string): string {
+  return ownDocuments(namespace) + hex(key);
+}
+
+/** The key of the namespace that a document's key is in. */
+export function namespaceOfDocument(key: string): string {
+  return key.slice(0, key.indexOf("."));
+}
+
+export function namespaceParts(namespace: string): string[] {
+  return namespace.slice(DOCUMENT_SPACE_LENGTH).split("!").slice(0, -1).map(ofHex);
+}
+
+/** The caller's own key of a document. */
+export function documentName(key: string): string {
+  return ofHex(key.slice(key.indexOf(".") + 1));
+}
+
+/** The keys of the space, of each namespace above and of a namespace itself, from the top down. */
+export function namespacesAbove(namespace: string): string[] {
+  const found = [namespace.slice(0, DOCUMENT_SPACE_LENGTH)];
+  for (let end = namespace.indexOf("!"); end !== -1; end = namespace.indexOf("!", end + 1)) found.push(namespace.slice(0, end + 1));
+  return found;
+}
+
 /** A key of this length or more is written by the runtime in one call. */
 const LONG_KEY_LENGTH = 32;
 

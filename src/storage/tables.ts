@@ -45,6 +45,11 @@
  *   byEnd              ms SHA-256                   of a session or link key
  * deletedKeys          SHA-256 of the key, hex      DeletedKeyRow: a tombstone, so that it is never a key again
  * removals             session                      RemovalRow: what is left of a removed session
+ * documents            #owner namespace . key       DocumentRow; the texts in hex, `!` after each part of a namespace
+ *   bySession          session document             if it goes with a session
+ *   byExpiry           ms document                  if it expires
+ * namespaces           #owner namespace             NamespaceRow: how many documents are in it and below it
+ * document_removals    #owner namespace             DocumentRemovalRow: what is left of a namespace that was emptied
  * settings             current                      SettingsRow
  * ```
  * Ids have no prefix here (12 characters), `#x` is `hashKey(x)`, `ms` and numbers are `numberKey`.
@@ -523,6 +528,53 @@ const RemovalRow = Type.Object({
 export type RemovalRow = Static<typeof RemovalRow>;
 export const removals = table("removals", ID, RemovalRow, json<RemovalRow>());
 
+const DocumentRow = Type.Object({
+  /** Given with each change: what is older than the removal of its namespace is gone. */
+  id: BareIdText,
+  version: Positive,
+  createdAt: Whole,
+  updatedAt: Whole,
+  expiresAt: Type.Optional(Whole),
+  /** The session with which it goes. */
+  sessionId: Type.Optional(IdText("sess")),
+  /** The value, as it goes over the wire. */
+  body: ObjectText,
+});
+export type DocumentRow = Static<typeof DocumentRow>;
+export const documents = table(
+  "documents",
+  /^[\w-]{22}(?:(?:[0-9a-f]{2})+!){1,16}\.(?:[0-9a-f]{2})+$/,
+  DocumentRow,
+  withBody<DocumentRow>(),
+  {
+    bySession: {
+      of: (document, { sessionId }) => (sessionId === undefined ? undefined : bare(sessionId) + document),
+      record: (entry) => entry.slice(BARE_ID_LENGTH),
+    },
+    byExpiry: {
+      of: (document, { expiresAt }) => (expiresAt === undefined ? undefined : numberKey(expiresAt) + document),
+      record: (entry) => entry.slice(NUMBER_KEY_LENGTH),
+    },
+  },
+);
+
+const NamespaceRow = Type.Object({
+  /** Documents in it, and with all that are below it. */
+  own: Whole,
+  all: Whole,
+  /** Given when it got its first document. */
+  id: BareIdText,
+});
+export type NamespaceRow = Static<typeof NamespaceRow>;
+export const namespaces = table("namespaces", /^[\w-]{22}(?:(?:[0-9a-f]{2})+!){0,16}$/, NamespaceRow, json<NamespaceRow>());
+
+const DocumentRemovalRow = Type.Object({
+  /** Whatever of the namespace and below it has an id up to this is gone. */
+  until: BareIdText,
+});
+export type DocumentRemovalRow = Static<typeof DocumentRemovalRow>;
+export const documentRemovals = table("document_removals", namespaces.key, DocumentRemovalRow, json<DocumentRemovalRow>());
+
 /** Tables whose rows are records, in the order in which they are exported. */
 export const RECORD_TABLES: readonly Table<never>[] = [
   meta,
@@ -541,6 +593,9 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   idempotency,
   deletedKeys,
   removals,
+  documents,
+  namespaces,
+  documentRemovals,
 ] as unknown as readonly Table<never>[];
 
 /** Every table of texts, and every index. */

@@ -10,8 +10,10 @@ import { AFTER_ALL, numberKey } from "../../src/storage/keys.ts";
 import { Store, type Tx } from "../../src/storage/store.ts";
 import {
   apiKeys,
+  documents,
   memories,
   meta,
+  namespaces,
   payloads,
   pendingEmbeddings,
   provider,
@@ -22,11 +24,11 @@ import {
   TABLES,
   traces,
   turns,
-  vectors,
-  versions,
   type AnyTable,
   type MemoryRow,
   type SessionRow,
+  vectors,
+  versions,
 } from "../../src/storage/tables.ts";
 import { encodeVector } from "../../src/vectors/encoding.ts";
 import { startCairn } from "../support/cairn.ts";
@@ -363,6 +365,26 @@ test("a delivery of nothing goes, and a memory of another user than its session'
   ]);
   expect((await mendAll(store)).left).toEqual([]);
   expect(store.latest.get(memories, memory.key)).toEqual(memory.row);
+});
+
+test("a namespace that counts wrong is counted again, one that is missing is made, and documents of no session go", async () => {
+  const [path] = store.latest.keys(namespaces, all).filter((key) => key.split("!").length === 3);
+  const rows = store.latest.rows(namespaces, all);
+  const { key, row } = store.latest.rows(documents, all).find((one) => one.row.sessionId !== undefined)!;
+  await store.commit(NO_HOME, (tx) => {
+    tx.put(namespaces, path!, { ...tx.get(namespaces, path!)!, own: 7, all: 8 });
+    tx.remove(namespaces, rows[0]!.key);
+    tx.put(documents, key, { ...row, sessionId: "sess_0VQk3aB4x1Zq" });
+  });
+  expect(kinds((await examineAll(store)).findings)).toEqual([
+    "documents: rows of a session that is gone",
+    "namespaces: missing",
+    "namespaces: the count of documents is wrong",
+  ]);
+  expect((await mendAll(store)).left).toEqual([]);
+  const counts = (found: typeof rows) => found.map((one) => [one.key, one.row.own, one.row.all]);
+  expect(counts(store.latest.rows(namespaces, all))).toEqual(counts(rows));
+  expect(store.latest.has(removals, "0VQk3aB4x1Zq")).toBe(true);
 });
 
 test("a finding counts all and shows the first five", async () => {

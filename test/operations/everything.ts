@@ -76,6 +76,7 @@ export async function startFilled(directory?: string): Promise<Filled> {
   await cairn.runTask("webhook outbox");
   await cairn.addTurn(first, "an event", "that stays in the outbox");
   await cairn.ok(cairn.patch("/v1/settings", { memories_on_expiry: "delete", trace_retention_days: 30 }));
+  await putDocuments(cairn, first);
   // More than a commit removes: a note says that some is left.
   const large = await cairn.createSession();
   await Promise.all(Array.from({ length: 210 }, (_, i) => cairn.setState(large.id, { i })));
@@ -85,6 +86,23 @@ export async function startFilled(directory?: string): Promise<Filled> {
   memories.push(late.id);
   await makePending(cairn, late.id);
   return { cairn, sessions, memories };
+}
+
+/** Documents of several owners, of a session, with a time, and those of a namespace that was emptied and is not yet removed. */
+async function putDocuments(cairn: Cairn, session_id: string): Promise<void> {
+  const change = (operations: object[], more: object = {}) => cairn.ok(cairn.post("/v1/documents/batch", { operations, ...more }));
+  const put = (namespace: string[], key: string | undefined, more: object = {}) => ({
+    op: "put",
+    namespace,
+    key,
+    value: ODD_OBJECT,
+    ...more,
+  });
+  const texts = ODD_TEXTS.filter((text) => text.isWellFormed());
+  await change(texts.map((text) => put(["odd", text], text, { session_id })));
+  await change([put(["log"], undefined), put(["log"], undefined, { ttl_seconds: 100 })], { user_id: "ada" });
+  for (let i = 0; i < 3; i++) await change(Array.from({ length: 100 }, () => put(["emptied", "below"], undefined)));
+  await change([{ op: "delete_all", namespace: ["emptied"] }, put(["emptied", "below"], "new")]);
 }
 
 async function makePending({ service: { store } }: Cairn, id: string): Promise<void> {
@@ -123,7 +141,20 @@ export async function answersOf(cairn: Cairn, { sessions, memories }: Pick<Fille
     ),
     search: (await cairn.search("What colour is the parcel?", { threshold: 0, limit: 50 })).data,
     settings: await read("/v1/settings"),
+    documents: await Promise.all([{}, { user_id: "ada" }].map((owner) => documentsOf(cairn, owner))),
   };
+}
+
+async function documentsOf(cairn: Cairn, owner: object): Promise<unknown> {
+  const query = async (operations: object[]) => (await cairn.ok(cairn.post("/v1/documents/query", { operations, ...owner }))).data;
+  const [{ data: namespaces }] = await query([{ op: "namespaces" }]);
+  const each = namespaces
+    .map((namespace: string[]) => [
+      { op: "list", namespace },
+      { op: "count", namespace },
+    ])
+    .flat();
+  return [namespaces, namespaces.length === 0 ? [] : await query(each)];
 }
 
 /** What somebody was told who asked for what is refused. */

@@ -1,0 +1,91 @@
+/**
+ * Removes documents that are gone for readers: those whose time has passed, and those of namespaces that were emptied.
+ *
+ * Documents of a session that has ended go with its other records (`sessions/removal.ts`). These tasks only free space: running late
+ * or twice changes no answer.
+ *
+ * @module
+ */
+import type { Log } from "../lib/log.ts";
+import { FIRST } from "../storage/access.ts";
+import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
+import { DocumentWriter, isEmptied } from "../storage/document-records.ts";
+import { AFTER_ALL, namespaceOfDocument, numberKey } from "../storage/keys.ts";
+import { documentRemovals, documents, namespaces } from "../storage/tables.ts";
+import type { Task } from "../tasks/task.ts";
+import type { Deps } from "../traces/record.ts";
+
+const DOCUMENTS_PER_COMMIT = 200;
+const IDLE_MS = 1_000;
+
+export function documentExpiry({ store }: Deps, log: Log): Task {
+  const name = "document expiry";
+  const bad = new BadRows(store, log, name);
+  const { byExpiry } = documents.index;
+  return {
+    name,
+    async run() {
+      const now = store.read((reader) => reader.now);
+      const due = bad.keysOfOthers(byExpiry, { from: "", to: numberKey(now + 1), limit: DOCUMENTS_PER_COMMIT });
+      if (due.length === 0) return IDLE_MS;
+      await bad.commit((tx, isolate) => {
+        const writer = new DocumentWriter(tx);
+        for (const entry of due) {
+          isolate(entry, () => {
+            // It may have been put again since, or removed.
+            if (rowOfEntry(tx, documents, byExpiry, entry) !== undefined) writer.remove(byExpiry.recordOf(entry));
+          });
+        }
+        writer.flush();
+      });
+      return due.length === DOCUMENTS_PER_COMMIT ? 0 : IDLE_MS;
+    },
+  };
+}
+
+/** Takes the next piece of what emptied namespaces have left. */
+export function documentRemoval({ store }: Deps, log: Log): Task {
+  const name = "document removal";
+  const bad = new BadRows(store, log, name);
+  /** How far the first of them is done, of documents and of namespaces. What was put since stays, and is looked at once. */
+  let done = { namespace: "", until: "", documents: "", namespaces: "" };
+  return {
+    name,
+    async run() {
+      const [namespace] = bad.keysOfOthers(documentRemovals, { ...FIRST, limit: 1 });
+      if (namespace === undefined) return IDLE_MS;
+      done = await bad.commit((tx, isolate) => {
+        const next = { ...done };
+        isolate(namespace, () => {
+          const removal = tx.get(documentRemovals, namespace);
+          if (removal === undefined) return;
+          const { until } = removal;
+          // Emptied again meanwhile, all of it is looked at again.
+          if (next.namespace !== namespace || next.until !== until)
+            Object.assign(next, { namespace, until, documents: "", namespaces: "" });
+          const writer = new DocumentWriter(tx);
+          const span = (from: string) => ({
+            from: from === "" ? namespace : `${from}\0`,
+            to: namespace + AFTER_ALL,
+            limit: DOCUMENTS_PER_COMMIT,
+          });
+          const keys = tx.keys(documents, span(next.documents));
+          for (const key of keys) {
+            const row = tx.get(documents, key);
+            if (row !== undefined && isEmptied(tx, namespaceOfDocument(key), row.id)) writer.remove(key);
+          }
+          next.documents = keys.at(-1) ?? next.documents;
+          const left = keys.length > 0 ? [] : tx.keys(namespaces, span(next.namespaces));
+          for (const key of left) {
+            const row = tx.get(namespaces, key);
+            if (row !== undefined && isEmptied(tx, key, row.id)) tx.remove(namespaces, key);
+          }
+          next.namespaces = left.at(-1) ?? next.namespaces;
+          if (keys.length === 0 && left.length === 0) tx.remove(documentRemovals, namespace);
+        });
+        return next;
+      });
+      return 0;
+    },
+  };
+}

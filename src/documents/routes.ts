@@ -1,0 +1,40 @@
+/**
+ * Documents: the table of URLs.
+ *
+ * @module
+ */
+import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { changeDocuments, queryDocuments, type DocumentDeps } from "./documents.ts";
+import { BatchResults, changesOf, DocumentBatch, DocumentQuery, queriesOf, QueryResults } from "./schema.ts";
+
+const documents = endpointGroup({
+  name: "Documents",
+  description:
+    "JSON objects under a namespace and a key of your own, in the order of keys: a log, a key-value store and a table in one. They leave no trace and no event.",
+});
+
+export function documentEndpoints(deps: DocumentDeps): Endpoint[] {
+  return [
+    documents.post("/v1/documents/batch", {
+      summary: "Change documents",
+      description:
+        `Up to ${LIMITS.documentOperationsMax} operations in one transaction: all are done in their order, or none. A namespace and a key ` +
+        `together have at most ${LIMITS.documentNameBytesMax} bytes of UTF-8. A field that an operation does not take is refused.`,
+      body: DocumentBatch,
+      response: BatchResults,
+      errors: ["session_not_found", "version_conflict"],
+      run: ({ body: { operations, ...named }, caller }) => changeDocuments(deps, caller, named, changesOf(operations)),
+    }),
+    documents.post("/v1/documents/query", {
+      summary: "Query documents",
+      description:
+        `Up to ${LIMITS.documentOperationsMax} operations, which together look at ${LIMITS.documentRowsMax.toLocaleString("en")} documents at most. A page that ` +
+        "ends there, or would be too large, has `has_more`, and the next one begins at its `next_cursor`. Changes can come between operations.",
+      scope: "read",
+      body: DocumentQuery,
+      response: QueryResults,
+      run: ({ body: { operations, ...named }, caller }) => queryDocuments(deps, caller, named, queriesOf(operations)),
+    }),
+  ];
+}

@@ -1,0 +1,134 @@
+/**
+ * The records of documents: which of them are there, how many each namespace has, and what goes when they go.
+ *
+ * A namespace can have more documents than one commit should remove. Emptying it leaves a note: what has an older id than the
+ * note's is gone for readers, and a task removes it in pieces. A document is also gone when its time has passed or its session is
+ * not live any more; these are counted until they are removed, and `hiddenIn` says which they are.
+ *
+ * @module
+ */
+import { bare, BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
+import type { Reader, Tx } from "./access.ts";
+import { AFTER_ALL, namespaceOfDocument, namespacesAbove, numberKey } from "./keys.ts";
+import { documentRemovals, documents, namespaces, removals, sessions, type DocumentRow, type NamespaceRow } from "./tables.ts";
+
+/** Whether what has this id was there when its namespace, or one above it, was emptied. */
+export function isEmptied(reader: Reader, namespace: string, id: BareId): boolean {
+  if (reader.isEmpty(documentRemovals)) return false;
+  return namespacesAbove(namespace).some((above) => {
+    const removal = reader.get(documentRemovals, above);
+    return removal !== undefined && id <= removal.until;
+  });
+}
+
+/** A document that is there. */
+export function visibleDocument(reader: Reader, key: string, row = reader.get(documents, key)): DocumentRow | undefined {
+  return row === undefined || hasEnded(reader, row) || isEmptied(reader, namespaceOfDocument(key), row.id) ? undefined : row;
+}
+
+function hasEnded(reader: Reader, { expiresAt, sessionId }: DocumentRow): boolean {
+  if (expiresAt !== undefined && expiresAt <= reader.now) return true;
+  if (sessionId === undefined) return false;
+  const session = reader.get(sessions, bare(sessionId));
+  return session === undefined || session.expiresAt <= reader.now;
+}
+
+export function namespaceRow(reader: Reader, namespace: string): NamespaceRow | undefined {
+  const row = reader.get(namespaces, namespace);
+  return row === undefined || isEmptied(reader, namespace, row.id) ? undefined : row;
+}
+
+/** Documents that have ended and are not removed yet, and sessions with such, are looked at up to this many. */
+const HIDDEN_MAX = 1_000;
+
+/**
+ * The keys of documents in a namespace and below it that are counted and gone. Tasks remove them each second, so they are few; what is
+ * more than can be looked at counts as there until it is removed.
+ */
+export function hiddenIn(reader: Reader, namespace: string): Set<string> {
+  const { bySession, byExpiry } = documents.index;
+  const due = { from: "", to: numberKey(reader.now + 1), limit: HIDDEN_MAX };
+  const found = new Set(reader.keys(byExpiry, due).map((entry) => byExpiry.recordOf(entry)));
+  const ended = [
+    ...reader.keys(sessions.index.byExpiry, due).map((entry) => entry.slice(-BARE_ID_LENGTH)),
+    ...reader.keys(removals, { from: "", to: AFTER_ALL, limit: HIDDEN_MAX }),
+  ];
+  for (const session of ended) {
+    const from = session + namespace;
+    const limit = Math.max(0, HIDDEN_MAX - found.size);
+    for (const entry of limit === 0 ? [] : reader.keys(bySession, { from, to: from + AFTER_ALL, limit }))
+      found.add(bySession.recordOf(entry));
+  }
+  return new Set(Array.from(found).filter((key) => key.startsWith(namespace) && isCounted(reader, key)));
+}
+
+/** Whether the namespaces of a document count it, gone or not. */
+function isCounted(reader: Reader, key: string): boolean {
+  const row = reader.get(documents, key);
+  return row !== undefined && !isEmptied(reader, namespaceOfDocument(key), row.id);
+}
+
+/** Changes of documents with the counts of their namespaces, which are written once by `flush`. */
+export class DocumentWriter {
+  readonly #tx: Tx;
+  /** What is added to the count of each namespace. */
+  readonly #added = new Map<string, number>();
+
+  constructor(tx: Tx) {
+    this.#tx = tx;
+  }
+
+  put(key: string, row: DocumentRow): void {
+    if (!isCounted(this.#tx, key)) this.#add(namespaceOfDocument(key), 1);
+    this.#tx.put(documents, key, row);
+  }
+
+  remove(key: string): void {
+    if (isCounted(this.#tx, key)) this.#add(namespaceOfDocument(key), -1);
+    this.#tx.remove(documents, key);
+  }
+
+  /**
+   * Removes all documents of a namespace and below it.
+   *
+   * @param atOnce - that many are removed here, and of more a note is left for the task
+   * @returns how many physical documents were removed here
+   */
+  empty(namespace: string, atOnce: number): number {
+    this.flush();
+    const keys = this.#tx.keys(documents, { from: namespace, to: namespace + AFTER_ALL, limit: atOnce + 1 });
+    if (keys.length <= atOnce) {
+      for (const key of keys) this.remove(key);
+      this.flush();
+      return keys.length;
+    }
+    const row = namespaceRow(this.#tx, namespace);
+    if (row !== undefined) {
+      for (const above of namespacesAbove(namespace)) this.#count(above, above === namespace ? -row.own : 0, -row.all);
+    }
+    this.#tx.put(documentRemovals, namespace, { until: this.#tx.bareId() });
+    return 0;
+  }
+
+  /** To be called at the end, and before counts are read. */
+  flush(): void {
+    const below = new Map<string, number>();
+    for (const [namespace, added] of this.#added) {
+      for (const above of namespacesAbove(namespace)) below.set(above, (below.get(above) ?? 0) + added);
+    }
+    for (const [namespace, added] of below) this.#count(namespace, this.#added.get(namespace) ?? 0, added);
+    this.#added.clear();
+  }
+
+  #add(namespace: string, added: 1 | -1): void {
+    this.#added.set(namespace, (this.#added.get(namespace) ?? 0) + added);
+  }
+
+  #count(namespace: string, own: number, all: number): void {
+    if (own === 0 && all === 0) return;
+    const before = namespaceRow(this.#tx, namespace) ?? { own: 0, all: 0, id: this.#tx.bareId() };
+    const row = { ...before, own: before.own + own, all: before.all + all };
+    if (row.all > 0) this.#tx.put(namespaces, namespace, row);
+    else this.#tx.remove(namespaces, namespace);
+  }
+}

@@ -1,0 +1,629 @@
+/**
+ * Documents: what a batch does, what a query finds, and when documents go.
+ *
+ * @module
+ */
+import { expect, spyOn, test } from "bun:test";
+import { documentRemovals, documents, namespaces } from "../src/storage/tables.ts";
+import { errorOf, refusal, unknownId } from "./support/answers.ts";
+import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
+
+const send = (cairn: Cairn, kind: "batch" | "query", operations: object[], more: object = {}, options: RequestOptions = {}) =>
+  cairn.post(`/v1/documents/${kind}`, { operations, ...more }, options);
+const batch = async (cairn: Cairn, operations: object[], more: object = {}, options: RequestOptions = {}): Promise<any[]> =>
+  (await cairn.ok(send(cairn, "batch", operations, more, options))).data;
+const query = async (cairn: Cairn, operations: object[], more: object = {}, options: RequestOptions = {}): Promise<any[]> =>
+  (await cairn.ok(send(cairn, "query", operations, more, options))).data;
+
+const put = (namespace: string[], key: string | undefined, value: object, more: object = {}) => ({
+  op: "put",
+  namespace,
+  key,
+  value,
+  ...more,
+});
+const keysOf = (page: { data: { key: string }[] }) => page.data.map(({ key }) => key);
+
+/** What is stored, whether or not anybody sees it. */
+function stored({ service: { store } }: Cairn): Record<string, number> {
+  return Object.fromEntries(
+    [documents, documents.index.bySession, documents.index.byExpiry, namespaces, documentRemovals].map((table) => [
+      table.name,
+      store.count(table),
+    ]),
+  );
+}
+const NOTHING = { documents: 0, "documents.bySession": 0, "documents.byExpiry": 0, namespaces: 0, document_removals: 0 };
+
+test("a document is put, read as it was put, replaced with the next version, and deleted", async () => {
+  await using cairn = await startCairn();
+  const namespace = ["orders", "ada"];
+  const value = JSON.parse('{"__proto__":{"a":1},"2":"two","1":"one","constructor":null,"total":1e-7}') as object;
+  expect(await batch(cairn, [put(namespace, "A-17", value)])).toEqual([{ key: "A-17", version: 1 }]);
+  cairn.clock.advance({ seconds: 1 });
+  const document = { object: "document", namespace, key: "A-17", created_at: "2026-05-07T08:00:00.000Z" };
+  const [found] = await query(cairn, [{ op: "get", namespace, key: "A-17" }]);
+  expect(found).toEqual({ ...document, value, version: 1, updated_at: "2026-05-07T08:00:00.000Z" });
+  expect(JSON.stringify(found.value)).toBe(JSON.stringify(value));
+  expect(await batch(cairn, [put(namespace, "A-17", { status: "paid" })])).toEqual([{ key: "A-17", version: 2 }]);
+  await cairn.restart();
+  expect(await query(cairn, [{ op: "get", namespace, key: "A-17" }])).toEqual([
+    { ...document, value: { status: "paid" }, version: 2, updated_at: "2026-05-07T08:00:01.000Z" },
+  ]);
+  const remove = { op: "delete", namespace, key: "A-17" };
+  expect(await batch(cairn, [remove, remove])).toEqual([{ deleted: 1 }, { deleted: 0 }]);
+  expect(
+    await query(cairn, [
+      { op: "get", namespace, key: "A-17" },
+      { op: "count", namespace },
+    ]),
+  ).toEqual([null, { count: 0 }]);
+  expect(stored(cairn)).toEqual(NOTHING);
+  expect((await cairn.list("/v1/traces")).filter(({ actor }) => actor !== "system")).toEqual([]);
+});
+
+test("without a key each document gets a greater one than all before, also when the clock is set back", async () => {
+  await using cairn = await startCairn();
+  const namespace = ["log"];
+  const keys: string[] = [];
+  for (let i = 0; i < 5; i++) {
+    const written = await batch(cairn, [put(namespace, undefined, { i }), put(namespace, undefined, { i: i + 0.5 })]);
+    keys.push(...written.map(({ key }) => key));
+    cairn.clock.set(cairn.clock.now() - 1_000);
+  }
+  expect(keys).toEqual(keys.toSorted());
+  const [page] = await query(cairn, [{ op: "list", namespace }]);
+  expect(keysOf(page)).toEqual(keys);
+  const [last, first] = await batch(cairn, [
+    { op: "pop", namespace },
+    { op: "pop", namespace, order: "asc" },
+  ]);
+  expect([last, first]).toMatchObject([
+    { object: "document", key: keys.at(-1), value: { i: 4.5 }, version: 1 },
+    { key: keys[0], value: { i: 0 } },
+  ]);
+  expect(await batch(cairn, [{ op: "pop", namespace: ["none"] }])).toEqual([null]);
+  expect(await query(cairn, [{ op: "count", namespace }])).toEqual([{ count: 8 }]);
+});
+
+test("a batch sees what it has written, and does all of its operations or none", async () => {
+  await using cairn = await startCairn();
+  const ns = ["a"];
+  expect(
+    await batch(cairn, [
+      put(ns, "x", { n: 1 }),
+      put(ns, "x", { n: 2 }, { if_version: 1 }),
+      { op: "delete", namespace: ns, key: "x", if_version: 2 },
+      put(ns, "x", { n: 3 }, { if_version: 0 }),
+      put(["a", "b"], "y", {}),
+      { op: "delete_all", namespace: ns },
+      put(ns, "z", { n: 4 }),
+      { op: "pop", namespace: ns },
+    ]),
+  ).toMatchObject([
+    { version: 1 },
+    { version: 2 },
+    { deleted: 1 },
+    { version: 1 },
+    { version: 1 },
+    { deleted: 2 },
+    { version: 1 },
+    { key: "z", value: { n: 4 } },
+  ]);
+  expect(stored(cairn)).toEqual(NOTHING);
+  await batch(cairn, [put(ns, "x", { n: 1 })]);
+  const before = await query(cairn, [{ op: "list", namespace: ns, deep: true }]);
+  for (const [index, wrong, says] of [
+    [1, put(ns, "x", {}, { if_version: 0 }), 'Document "x" is at version 1, not 0. Nothing was changed.'],
+    [2, { op: "delete", namespace: ns, key: "none", if_version: 1 }, 'Document "none" is at version 0, not 1. Nothing was changed.'],
+  ] as const) {
+    const operations = [put(ns, "other", {}), put(ns, "third", {}), put(ns, "fourth", {})].toSpliced(index, 0, wrong as never);
+    const refused = { status: 409, code: "version_conflict", message: says, param: `operations.${index}.if_version` };
+    expect(errorOf(await send(cairn, "batch", operations))).toEqual(refused);
+  }
+  const gone = await send(cairn, "batch", [put(ns, "other", {}), put(ns, "o", {}, { session_id: unknownId("sess") })]);
+  expect(refusal(gone)).toEqual({ status: 404, code: "session_not_found", param: "operations.1.session_id" });
+  expect(await query(cairn, [{ op: "list", namespace: ns, deep: true }])).toEqual(before);
+});
+
+test("a batch with an Idempotency-Key is done once and answered twice", async () => {
+  await using cairn = await startCairn();
+  const options = { headers: { "idempotency-key": "once" } };
+  const operations = [put(["log"], undefined, { n: 1 }), { op: "pop", namespace: ["queue"] }];
+  await batch(cairn, [put(["queue"], "a", {}), put(["queue"], "b", {})]);
+  const first = await batch(cairn, operations, {}, options);
+  expect(await batch(cairn, operations, {}, options)).toEqual(first);
+  expect(
+    await query(cairn, [
+      { op: "count", namespace: ["log"] },
+      { op: "count", namespace: ["queue"] },
+    ]),
+  ).toEqual([{ count: 1 }, { count: 1 }]);
+});
+
+test("a list is in the order of keys, by code points, from either end, between keys, with its own documents before those below", async () => {
+  await using cairn = await startCairn();
+  const keys = ["", "!", ".", "A", "a", "aa", "b", "é", "~", "\uffff", "😀"].filter((key) => key !== "");
+  await batch(cairn, [
+    ...keys.toReversed().map((key) => put(["ns"], key, {})),
+    put(["ns", "sub"], "0", {}),
+    put(["nsx"], "other", {}),
+    put(["n"], "other", {}),
+  ]);
+  const lists = await query(cairn, [
+    { op: "list", namespace: ["ns"] },
+    { op: "list", namespace: ["ns"], order: "desc", limit: 3 },
+    { op: "list", namespace: ["ns"], after: "A", before: "b" },
+    { op: "list", namespace: ["ns"], after: "A", before: "b", order: "desc" },
+    { op: "list", namespace: ["ns"], offset: 2, limit: 2 },
+    { op: "list", namespace: ["ns"], deep: true },
+    { op: "list", namespace: ["ns"], after: "b", before: "a" },
+    { op: "list", namespace: ["none"] },
+  ]);
+  const order = ["!", ".", "A", "a", "aa", "b", "~", "é", "\uffff", "😀"];
+  expect(lists.map(keysOf)).toEqual([order, order.toReversed().slice(0, 3), ["a", "aa"], ["aa", "a"], ["A", "a"], [...order, "0"], [], []]);
+  expect(lists.map(({ has_more }) => has_more)).toEqual([false, true, false, false, true, false, false, false]);
+});
+
+test("the pages of a list, each from the cursor of the one before, have every document once, in either order, filtered or not", async () => {
+  await using cairn = await startCairn();
+  for (let i = 0; i < 3; i++)
+    await batch(
+      cairn,
+      Array.from({ length: 60 }, (_, n) => put(["a", ...(n % 3 === 0 ? [`b${n % 5}`] : [])], `${i}-${n}`, { n, even: n % 2 === 0 })),
+    );
+  const all = async (listing: object) => {
+    const found: string[] = [];
+    for (let cursor: string | undefined, pages = 0; pages < 500; pages++) {
+      const [page] = await query(cairn, [{ op: "list", ...listing, cursor }]);
+      found.push(...page.data.map(({ namespace, key }: any) => [...namespace, key].join("/")));
+      if (page.has_more !== true) return found;
+      cursor = page.next_cursor;
+    }
+    return expect.unreachable("the pages have no end");
+  };
+  for (const base of [{ namespace: ["a"] }, { namespace: ["a"], deep: true }, { namespace: ["a"], deep: true, filter: { even: true } }]) {
+    const whole = await all({ ...base, limit: 1_000 });
+    expect(new Set(whole).size).toBe(whole.length);
+    for (const limit of [1, 7, 50]) {
+      expect(await all({ ...base, limit })).toEqual(whole);
+      expect(await all({ ...base, limit, order: "desc" })).toEqual(whole.toReversed());
+    }
+  }
+});
+
+test("a filter compares members by their paths", async () => {
+  await using cairn = await startCairn();
+  const values: Record<string, object> = {
+    a: { status: "open", order: { total: 10 }, tags: ["x", "y"], note: null },
+    b: { status: "paid", order: { total: 20.5 }, tags: ["x"] },
+    c: { status: "open", order: { total: "20" }, constructor: 1 },
+    d: { status: ["open"], order: 5, "order.total": 10 },
+  };
+  await batch(
+    cairn,
+    Object.entries(values).map(([key, value]) => put(["f"], key, value)),
+  );
+  const cases: [filter: object, found: string][] = [
+    [{}, "abcd"],
+    [{ status: "open" }, "ac"],
+    [{ status: { $eq: "open" } }, "ac"],
+    [{ status: { $ne: "open" } }, "bd"],
+    [{ "order.total": { $gt: 10 } }, "b"],
+    [{ "order.total": { $gte: 10, $lt: 20.5 } }, "a"],
+    [{ "order.total": { $lte: 20.5 } }, "ab"],
+    [{ "order.total": { $gte: "1" } }, "c"],
+    [{ status: { $in: ["paid", "gone", ["open"]] } }, "bd"],
+    [{ status: { $in: [] } }, ""],
+    [{ tags: ["x", "y"] }, "a"],
+    [{ order: { total: 10 } }, "a"],
+    [{ note: null }, "a"],
+    [{ note: { $ne: null } }, "bcd"],
+    [{ constructor: { $ne: 2 }, __proto__: undefined }, "abcd"],
+    [{ "constructor.name": { $eq: "Object" } }, ""],
+    [{ toString: { $gt: "" } }, ""],
+    [{ status: "open", "order.total": { $gt: 5 } }, "a"],
+  ];
+  for (const [filter, found] of cases) {
+    const [page] = await query(cairn, [{ op: "list", namespace: ["f"], filter }]);
+    expect([filter, keysOf(page).join("")]).toEqual([filter, found]);
+  }
+  const refused: [filter: object, says: RegExp][] = [
+    [{ a: { $gt: 1, $regex: "x" } }, /^operations\.0\.filter knows \$eq, .*; got "\$regex"\.$/],
+    [{ a: { $eq: 1, b: 2 } }, /got "b"\.$/],
+    [{ a: { $in: "x" } }, /must have an array of at most 100 values for \$in\.$/],
+    [{ a: { $in: Array(101).fill(1) } }, /must have an array/],
+    [Object.fromEntries(Array.from({ length: 33 }, (_, i) => [`k${i}`, 1])), /must have at most 32 paths; got 33\.$/],
+  ];
+  for (const [filter, says] of refused) {
+    const { message, ...answer } = errorOf(await send(cairn, "query", [{ op: "list", namespace: ["f"], filter }]));
+    expect(answer).toEqual({ status: 400, code: "invalid_request", param: "operations.0.filter" });
+    expect(message).toMatch(says);
+  }
+});
+
+test("namespaces are those with documents, matched from both ends, cut to a depth, and paged", async () => {
+  await using cairn = await startCairn();
+  const paths = ["a", "a/b", "a/b/c", "a/x/c", "b/b/c", "b/y", "a/bb", "z/1/2/3"].map((path) => path.split("/"));
+  await batch(
+    cairn,
+    paths.map((namespace) => put(namespace, "k", {})),
+  );
+  await batch(cairn, [put(["gone", "soon"], "k", {}), { op: "delete", namespace: ["gone", "soon"], key: "k" }]);
+  const found = async (more: object) => {
+    const data: string[] = [];
+    for (let cursor: string | undefined; ;) {
+      const [page] = await query(cairn, [{ op: "namespaces", ...more, cursor }]);
+      data.push(...page.data.map((parts: string[]) => parts.join("/")));
+      if (page.has_more !== true) return data.join(" ");
+      cursor = page.next_cursor;
+    }
+  };
+  const cases: [more: object, found: string][] = [
+    [{}, "a a/b a/b/c a/bb a/x/c b/b/c b/y z/1/2/3"],
+    [{ prefix: ["a"] }, "a a/b a/b/c a/bb a/x/c"],
+    [{ prefix: ["a", "b"] }, "a/b a/b/c"],
+    [{ prefix: ["*", "b"] }, "a/b a/b/c b/b/c"],
+    [{ prefix: ["*", "*", "c"] }, "a/b/c a/x/c b/b/c"],
+    [{ suffix: ["c"] }, "a/b/c a/x/c b/b/c"],
+    [{ suffix: ["b", "*"] }, "a/b/c b/b/c b/y"],
+    [{ prefix: ["a"], suffix: ["c"] }, "a/b/c a/x/c"],
+    [{ max_depth: 1 }, "a b z"],
+    [{ max_depth: 2 }, "a a/b a/bb a/x b/b b/y z/1"],
+    [{ suffix: ["c"], max_depth: 1 }, "a b"],
+    [{ prefix: ["none"] }, ""],
+  ];
+  for (const [more, expected] of cases) {
+    for (const limit of [1, 2, 100]) expect([more, limit, await found({ ...more, limit })]).toEqual([more, limit, expected]);
+  }
+  const [page] = await query(cairn, [{ op: "namespaces", offset: 2, limit: 2 }]);
+  expect(page.data).toEqual([
+    ["a", "b", "c"],
+    ["a", "bb"],
+  ]);
+});
+
+test("counts are of a namespace alone or with all below it, and follow every change", async () => {
+  await using cairn = await startCairn();
+  await batch(cairn, [
+    put(["a"], "1", {}),
+    put(["a"], "2", {}),
+    put(["a", "b"], "3", {}),
+    put(["a", "b", "c"], "4", {}),
+    put(["ab"], "5", {}),
+  ]);
+  const counts = async () =>
+    (
+      await query(
+        cairn,
+        [["a"], ["a", "b"], ["a", "b", "c"]].flatMap((namespace) => [false, true].map((deep) => ({ op: "count", namespace, deep }))),
+      )
+    ).map(({ count }) => count);
+  expect(await counts()).toEqual([2, 4, 1, 2, 1, 1]);
+  await batch(cairn, [
+    put(["a"], "1", { again: true }),
+    { op: "delete", namespace: ["a", "b"], key: "3" },
+    { op: "pop", namespace: ["a"] },
+  ]);
+  expect(await counts()).toEqual([1, 2, 0, 1, 1, 1]);
+  expect(await batch(cairn, [{ op: "delete_all", namespace: ["a", "b"] }])).toEqual([{ deleted: 1 }]);
+  expect(await counts()).toEqual([1, 1, 0, 0, 0, 0]);
+});
+
+test("a document goes when its time has passed, at once for readers, and a put without a time keeps it", async () => {
+  await using cairn = await startCairn();
+  const ns = ["t"];
+  await batch(cairn, [
+    put(ns, "a", {}, { ttl_seconds: 60 }),
+    put(ns, "b", {}, { ttl_seconds: 60 }),
+    put(ns, "c", {}),
+    put([...ns, "d"], "d", {}, { ttl_seconds: 60 }),
+  ]);
+  cairn.clock.advance({ seconds: 59 });
+  await batch(cairn, [put(ns, "b", { kept: true })]);
+  const look = () =>
+    query(cairn, [
+      { op: "get", namespace: ns, key: "a" },
+      { op: "list", namespace: ns, deep: true },
+      { op: "count", namespace: ns },
+      { op: "count", namespace: ns, deep: true },
+      { op: "namespaces" },
+    ]);
+  expect(await look()).toMatchObject([{ key: "a" }, {}, { count: 3 }, { count: 4 }, { data: [["t"], ["t", "d"]] }]);
+  cairn.clock.advance({ seconds: 1 });
+  const after = await look();
+  expect(after).toMatchObject([null, { data: [{ key: "b", version: 2 }, { key: "c" }] }, { count: 2 }, { count: 2 }, { data: [["t"]] }]);
+  // It is new again, whether or not the old one was removed yet.
+  expect(await batch(cairn, [put([...ns, "d"], "d", {}, { if_version: 0 }), { op: "delete", namespace: ns, key: "a" }])).toEqual([
+    { key: "d", version: 1 },
+    { deleted: 0 },
+  ]);
+  expect(await batch(cairn, [{ op: "delete", namespace: [...ns, "d"], key: "d" }])).toEqual([{ deleted: 1 }]);
+  await cairn.runTask("document expiry");
+  expect(await look()).toEqual(after);
+  expect(stored(cairn)).toMatchObject({ documents: 2, "documents.byExpiry": 0, namespaces: 2 });
+});
+
+for (const [how, end] of Object.entries({
+  "is deleted": (cairn: Cairn, id: string) => cairn.ok(cairn.delete(`/v1/sessions/${id}`)),
+  "has expired": (cairn: Cairn) => cairn.clock.advance({ seconds: 60 }),
+})) {
+  test(`documents of a session go with it when it ${how}, at once for readers, however many there are`, async () => {
+    await using cairn = await startCairn();
+    const { id: session_id } = await cairn.createSession({ ttl_seconds: 60 });
+    for (let i = 0; i < 4; i++)
+      await batch(
+        cairn,
+        Array.from({ length: 100 }, (_, n) => put(["s", `${n % 3}`], `${i}-${n}`, {}, { session_id })),
+      );
+    await batch(cairn, [put(["s", "0"], "other", {})]);
+    const look = () =>
+      query(cairn, [{ op: "count", namespace: ["s"], deep: true }, { op: "list", namespace: ["s"], deep: true }, { op: "namespaces" }]);
+    expect(await look()).toMatchObject([
+      { count: 401 },
+      { has_more: true },
+      {
+        data: [
+          ["s", "0"],
+          ["s", "1"],
+          ["s", "2"],
+        ],
+      },
+    ]);
+    await end(cairn, session_id);
+    const after = await look();
+    expect(after).toMatchObject([{ count: 1 }, { data: [{ key: "other" }], has_more: false }, { data: [["s", "0"]] }]);
+    expect(await batch(cairn, [{ op: "pop", namespace: ["s", "1"] }, put(["s", "1"], "0-1", { new: true }, { if_version: 0 })])).toEqual([
+      null,
+      { key: "0-1", version: 1 },
+    ]);
+    await batch(cairn, [{ op: "delete", namespace: ["s", "1"], key: "0-1" }]);
+    await cairn.runTask("session expiry");
+    await cairn.runTask("session removal");
+    expect(await look()).toEqual(after);
+    expect(stored(cairn)).toMatchObject({ documents: 1, "documents.bySession": 0, namespaces: 3 });
+    expect(refusal(await send(cairn, "batch", [put(["s"], "k", {}, { session_id })]))).toMatchObject({
+      status: 404,
+      code: "session_not_found",
+    });
+  });
+}
+
+test("a namespace with more documents than a commit removes is empty as soon as that is answered, and what is put then stays", async () => {
+  await using cairn = await startCairn();
+  const fill = async () => {
+    for (let i = 0; i < 5; i++)
+      await batch(
+        cairn,
+        Array.from({ length: 100 }, (_, n) => put(["big", `${n % 4}`], `${i}-${n}`, { i })),
+      );
+  };
+  await fill();
+  await batch(cairn, [put(["small"], "k", {})]);
+  expect(
+    await batch(cairn, [{ op: "delete_all", namespace: ["big"] }, put(["big", "1"], "0-1", { new: true }, { if_version: 0 })]),
+  ).toEqual([{ deleted: 500 }, { key: "0-1", version: 1 }]);
+  const look = () =>
+    query(cairn, [
+      { op: "list", namespace: ["big"], deep: true },
+      { op: "count", namespace: ["big"], deep: true },
+      { op: "count", namespace: ["big", "1"] },
+      { op: "namespaces" },
+      { op: "get", namespace: ["big", "2"], key: "0-2" },
+    ]);
+  const after = await look();
+  expect(after).toMatchObject([
+    { data: [{ key: "0-1", value: { new: true } }], has_more: false },
+    { count: 1 },
+    { count: 1 },
+    { data: [["big", "1"], ["small"]] },
+    null,
+  ]);
+  expect(stored(cairn)).toMatchObject({ documents: 501, document_removals: 1 });
+  await cairn.runTaskOnce("document removal");
+  await cairn.restart();
+  expect(await look()).toEqual(after);
+  // Emptied again meanwhile, with what came since.
+  await fill();
+  expect(await batch(cairn, [{ op: "delete_all", namespace: ["big"] }])).toEqual([{ deleted: 500 }]);
+  await batch(cairn, [put(["big", "3"], "last", {})]);
+  await cairn.runTask("document removal");
+  expect(stored(cairn)).toEqual({ ...NOTHING, documents: 2, namespaces: 4 });
+  expect(
+    await query(cairn, [
+      { op: "list", namespace: ["big"], deep: true },
+      { op: "count", namespace: ["big"], deep: true },
+    ]),
+  ).toMatchObject([{ data: [{ key: "last" }] }, { count: 1 }]);
+});
+
+test("a query looks at 10,000 documents and no more, says where to go on, and lets other requests through", async () => {
+  await using cairn = await startCairn();
+  const { store } = cairn.service;
+  await store.commit("00", (tx) => {
+    for (let i = 0; i < 10_500; i++) {
+      const key = `${"A".repeat(22)}61!.${Buffer.from(String(i).padStart(6, "0")).toString("hex")}`;
+      tx.add(documents, key, { id: tx.bareId(), version: 1, createdAt: tx.now, updatedAt: tx.now, body: `{"i":${i}}` as never });
+    }
+  });
+  // The space of nobody in particular, whose name is a hash.
+  await batch(cairn, [put(["a"], "x", {})]);
+  const [own] = store.latest.keys(documents, { from: "", to: "~" }).filter((key) => !key.startsWith("A".repeat(22)));
+  const space = own!.slice(0, 22);
+  await store.commit("00", (tx) => {
+    for (const { key, row } of tx.rows(documents, { from: "A".repeat(22), to: `${"A".repeat(22)}~` }))
+      tx.put(documents, key.replace("A".repeat(22), space), row);
+  });
+  const rare = { op: "list", namespace: ["a"], filter: { i: 10_400 } };
+  let isLetThrough = false;
+  const other = cairn.get("/v1/sessions").then(() => (isLetThrough = true));
+  const [first, second] = await query(cairn, [rare, rare]);
+  expect(isLetThrough).toBe(true);
+  await other;
+  expect([first, second]).toMatchObject([
+    { data: [], has_more: true },
+    { data: [], has_more: true },
+  ]);
+  expect(await query(cairn, [{ ...rare, cursor: first.next_cursor }])).toMatchObject([
+    { data: [{ value: { i: 10_400 } }], has_more: false },
+  ]);
+  expect(await query(cairn, [{ ...rare, cursor: second.next_cursor, limit: 1 }])).toMatchObject([{ data: [], has_more: true }]);
+});
+
+test("an answer that would be too large ends a list early, and is refused where it cannot end", async () => {
+  await using cairn = await startCairn();
+  const value = { text: "x".repeat(900_000) };
+  for (let i = 0; i < 12; i++) await batch(cairn, [put(["large"], `k${String(i).padStart(2, "0")}`, value)]);
+  const keys: string[] = [];
+  for (let cursor: string | undefined, pages = 0; pages < 20; pages++) {
+    const [page] = await query(cairn, [{ op: "list", namespace: ["large"], cursor }]);
+    keys.push(...keysOf(page));
+    if (page.has_more !== true) break;
+    cursor = page.next_cursor;
+  }
+  expect(keys).toEqual(Array.from({ length: 12 }, (_, i) => `k${String(i).padStart(2, "0")}`));
+  const gets = keys.map((key) => ({ op: "get", namespace: ["large"], key }));
+  expect(refusal(await send(cairn, "query", gets))).toEqual({ status: 413, code: "payload_too_large", param: "operations.9" });
+  const pops = keys.map(() => ({ op: "pop", namespace: ["large"] }));
+  expect(refusal(await send(cairn, "batch", pops))).toEqual({ status: 413, code: "payload_too_large", param: "operations.9" });
+  expect(await query(cairn, [{ op: "count", namespace: ["large"] }])).toEqual([{ count: 12 }]);
+});
+
+test("an operation without a field that it needs, or with one that it does not take, is refused by its name", async () => {
+  await using cairn = await startCairn();
+  const namespace = ["a"];
+  const cases: ["batch" | "query", object, string][] = [
+    ["batch", { op: "put", namespace }, "value"],
+    ["batch", { op: "put", namespace, value: null }, "value"],
+    ["batch", { op: "delete", namespace }, "key"],
+    ["batch", { op: "delete_all", namespace, key: "a" }, "key"],
+    ["batch", { op: "delete_all", namespace, if_version: 1 }, "if_version"],
+    ["batch", { op: "pop", namespace, value: {} }, "value"],
+    ["batch", put(["a", "half \ud800"], "k", {}), "namespace.1"],
+    ["batch", put(namespace, "\udc00", {}), "key"],
+    ["batch", put(["é".repeat(450)], "k", {}), "key"],
+    ["batch", { op: "delete_all", namespace: ["x".repeat(901)] }, "namespace"],
+    ["batch", put(Array(16).fill("x".repeat(57)), undefined, {}), "namespace"],
+    ["query", { op: "get", namespace }, "key"],
+    ["query", { op: "list" }, "namespace"],
+    ["query", { op: "count", namespace, limit: 5 }, "limit"],
+    ["query", { op: "namespaces", namespace }, "namespace"],
+    ["query", { op: "list", namespace, deep: true, after: "a" }, "after"],
+    ["query", { op: "list", namespace, cursor: "../x" }, "cursor"],
+    ["query", { op: "list", namespace, before: "x".repeat(900) }, "before"],
+  ];
+  for (const [kind, operation, field] of cases) {
+    const answer = refusal(await send(cairn, kind, [{ op: kind === "batch" ? "delete_all" : "count", namespace: ["ok"] }, operation]));
+    expect([operation, answer]).toEqual([operation, { status: 400, code: "invalid_request", param: `operations.1.${field}` }]);
+  }
+  const longest = put(Array(16).fill("x".repeat(56)), "😀", {}, { ttl_seconds: 60, session_id: (await cairn.createSession()).id });
+  expect(await batch(cairn, [longest])).toEqual([{ key: "😀", version: 1 }]);
+  expect(await query(cairn, [{ op: "get", namespace: longest.namespace, key: "😀" }])).toMatchObject([{ namespace: longest.namespace }]);
+});
+
+test("a cursor leads nowhere but into the list that it is given for", async () => {
+  await using cairn = await startCairn();
+  await batch(cairn, [put(["a"], "1", {}), put(["b"], "2", {}), put(["c"], "3", {})]);
+  for (const cursor of ["0", "~", "61!.31", "62!", "63!.33!", "!", "f".repeat(2_000)]) {
+    for (const order of ["asc", "desc"]) {
+      const [page] = await query(cairn, [{ op: "list", namespace: ["b"], order, cursor }]);
+      expect(page.data.every(({ key }: any) => key === "2")).toBe(true);
+    }
+    const [namespacePage] = await query(cairn, [{ op: "namespaces", prefix: ["b"], cursor }]);
+    expect(namespacePage.data.every((parts: string[]) => parts[0] === "b")).toBe(true);
+  }
+});
+
+test("each user and each agent has documents of its own, and a bound key reaches no others", async () => {
+  await using cairn = await startCairn();
+  const ada = { key: await cairn.newKey({ owner: { userId: "ada" } }) };
+  const bo = { key: await cairn.newKey({ owner: { userId: "bo" } }) };
+  const planner = { key: await cairn.newKey({ owner: { agentId: "planner" } }) };
+  const everybody = {};
+  const namespace = ["shared"];
+  for (const [name, options] of Object.entries({ everybody, ada, bo, planner })) {
+    expect(await batch(cairn, [put(namespace, "k", { of: name }, { if_version: 0 })], {}, options)).toEqual([{ key: "k", version: 1 }]);
+  }
+  const look = [{ op: "get", namespace, key: "k" }, { op: "count", namespace }, { op: "namespaces" }];
+  for (const [name, options] of Object.entries({ everybody, ada, bo, planner })) {
+    const [found, count, all] = await query(cairn, look, {}, options);
+    expect([found.value, count, all.data]).toEqual([{ of: name }, { count: 1 }, [namespace]]);
+  }
+  // Without a binding the owner is named.
+  expect(await query(cairn, look, { user_id: "ada" })).toMatchObject([{ value: { of: "ada" } }, { count: 1 }, {}]);
+  expect(await query(cairn, look, { agent_id: "planner" })).toMatchObject([{ value: { of: "planner" } }, { count: 1 }, {}]);
+  expect(await query(cairn, look, { user_id: "ada", agent_id: "planner" })).toMatchObject([null, { count: 0 }, { data: [] }]);
+  expect(await query(cairn, look, { user_id: "ada" }, ada)).toMatchObject([{ value: { of: "ada" } }, {}, {}]);
+  for (const kind of ["batch", "query"] as const) {
+    const operations = kind === "batch" ? [{ op: "delete_all", namespace }] : look;
+    expect(refusal(await send(cairn, kind, operations, { user_id: "ada" }, bo))).toEqual({
+      status: 403,
+      code: "permission_denied",
+      param: "user_id",
+    });
+  }
+  const ofAda = await cairn.createSession({ user_id: "ada" });
+  const tied = put(namespace, "tied", {}, { session_id: ofAda.id });
+  expect(refusal(await send(cairn, "batch", [tied], {}, bo))).toMatchObject({ status: 404, code: "session_not_found" });
+  expect(refusal(await send(cairn, "batch", [tied], { user_id: "bo" }))).toMatchObject({ status: 404, code: "session_not_found" });
+  await batch(cairn, [tied], {}, ada);
+  expect(await batch(cairn, [{ op: "delete_all", namespace }], {}, bo)).toEqual([{ deleted: 1 }]);
+  expect(await query(cairn, look, {}, ada)).toMatchObject([{ value: { of: "ada" } }, { count: 2 }, {}]);
+});
+
+test("a list has a hundred documents unless a limit of up to 1,000 is asked for", async () => {
+  await using cairn = await startCairn();
+  for (let i = 0; i < 11; i++)
+    await batch(
+      cairn,
+      Array.from({ length: 100 }, () => put(["log"], undefined, {})),
+    );
+  const lists = await query(
+    cairn,
+    [{}, { limit: 1_000 }, { limit: 1_000, offset: 200 }].map((more) => ({ op: "list", namespace: ["log"], ...more })),
+  );
+  expect(lists.map(({ data, has_more }) => [data.length, has_more])).toEqual([
+    [100, true],
+    [1_000, true],
+    [900, false],
+  ]);
+});
+
+test("of queries that hold much each key's few are under way at once, and all are answered in full", async () => {
+  await using cairn = await startCairn();
+  for (let i = 0; i < 15; i++)
+    await batch(
+      cairn,
+      Array.from({ length: 100 }, (_, n) => put(["log"], `${i}-${n}`, { text: "x".repeat(100) })),
+    );
+  const { documentQueries } = cairn.service;
+  const taken = new Map<string, number>();
+  const most = { ofAll: 0, ofKey: 0 };
+  const permitOf = documentQueries.permitOf.bind(documentQueries);
+  using _ = spyOn(documentQueries, "permitOf").mockImplementation((owner) => {
+    const permit = permitOf(owner);
+    return {
+      get isTaken() {
+        return permit.isTaken;
+      },
+      async take() {
+        await permit.take();
+        taken.set(owner, (taken.get(owner) ?? 0) + 1);
+        most.ofKey = Math.max(most.ofKey, ...taken.values());
+        most.ofAll = Math.max(
+          most.ofAll,
+          taken.values().reduce((sum, count) => sum + count, 0),
+        );
+      },
+      [Symbol.dispose]() {
+        if (permit.isTaken) taken.set(owner, taken.get(owner)! - 1);
+        permit[Symbol.dispose]();
+      },
+    };
+  });
+  const keys = await Promise.all(Array.from({ length: 2 }, () => cairn.newKey()));
+  const large = { op: "list", namespace: ["log"], limit: 1_000 };
+  const pages = await Promise.all(Array.from({ length: 24 }, (_, i) => query(cairn, [large], {}, { key: keys[i % 2]! })));
+  expect(pages.map(([page]) => page.data.length)).toEqual(pages.map(() => 1_000));
+  expect(most).toEqual({ ofAll: 4, ofKey: 2 });
+});
