@@ -47,6 +47,7 @@ const RESIDENT_SETS = "test/unit/vectors/resident-sets.test.ts";
 const VECTOR_ROWS = "test/unit/vectors/vector-rows.test.ts";
 const ENCODING = "test/unit/vectors/encoding.test.ts";
 const VECTOR_INDEX = "test/unit/vectors/vector-index.test.ts";
+const TERM_INDEX = "test/unit/vectors/term-index.test.ts";
 
 export const MUTATIONS: readonly Mutation[] = [
   // Storage
@@ -777,6 +778,48 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "order[--ends[slots[i]! >>> CHUNK_BITS]!] = i;",
     replace: "order[i] = i;",
     tests: [VECTOR_ROWS],
+  },
+  {
+    breaks: "the words of a removed memory lead to it still",
+    file: "src/vectors/term-index.ts",
+    find: "    this.#lengths[slot] = REMOVED;",
+    replace: "",
+    tests: [TERM_INDEX],
+  },
+  {
+    breaks: "lists are left out of a search by words that could still bring a memory among the best",
+    file: "src/vectors/term-search.ts",
+    find: "this.#rest + this.#segments[this.#essential - 1]!.reduction <= bar",
+    replace: "this.#rest <= bar",
+    tests: [TERM_INDEX],
+  },
+  {
+    breaks: "of two near words of a memory that answer to the same word both count",
+    file: "src/vectors/list-reader.ts",
+    find: "        if ((mask & bit) === 0) {",
+    replace: "        {",
+    tests: [TERM_INDEX],
+  },
+  {
+    breaks: "a memory with the rare word of a query is lost among those that have its common ones",
+    file: "src/vectors/term-search.ts",
+    find: "    if (rare.size === 0) return { slots, coverages };",
+    replace: "    if (rare.size >= 0) return { slots, coverages };",
+    tests: [TERM_INDEX],
+  },
+  {
+    breaks: "a search for words that all memories have looks at all of them",
+    file: "src/vectors/term-search.ts",
+    find: "while (this.looks > POSTINGS_MAX && this.#postings > POSTINGS_BEYOND_MAX) this.#dropLast();",
+    replace: "",
+    tests: [TERM_INDEX],
+  },
+  {
+    breaks: "a posting list loses what is in its older blocks once it has large ones",
+    file: "src/vectors/posting-lists.ts",
+    find: "  return (block & CHUNK_MASK & ~CLASS_MASK) >>> 2;",
+    replace: "  return (block & CHUNK_MASK) >>> 2;",
+    tests: [TERM_INDEX],
   },
   {
     breaks: "a snapshot of another provider's vectors is gone on from",

@@ -135,11 +135,7 @@ export class TermSearch {
   /** Drops lists until what is only in dropped ones cannot come above the bar, if it is older than what was found. */
   #dropWhatIsNotEssential(): void {
     const bar = this.#best.bar;
-    while (this.#essential > 0) {
-      const isTooMuch = this.looks > POSTINGS_MAX && this.#postings > POSTINGS_BEYOND_MAX;
-      if (this.#rest + this.#segments[this.#essential - 1]!.reduction > bar && !isTooMuch) return;
-      this.#dropLast();
-    }
+    while (this.#essential > 0 && this.#rest + this.#segments[this.#essential - 1]!.reduction <= bar) this.#dropLast();
   }
 
   #dropLast(): void {
@@ -157,7 +153,7 @@ export class TermSearch {
       const { word, from: first, to } = this.#segments[i]!;
       const { lists } = this.#words[word]!;
       for (let list = first; list < to; list++) this.looks += lists[list]!.follow(from, 1 << word);
-      if (this.looks > 2 * POSTINGS_MAX) while (this.#essential > i + 1) this.#dropLast();
+      while (this.looks > POSTINGS_MAX && this.#postings > POSTINGS_BEYOND_MAX) this.#dropLast();
     }
   }
 
@@ -177,6 +173,7 @@ export class TermSearch {
     }
   }
 
+  /** Offers the touched slots with all that they have, and clears the window. */
   #offerTouched(from: number): void {
     const { sums, masks, touched, touchedCount } = this.#window;
     const [lengths, best] = [this.#lengths, this.#best];
