@@ -3,8 +3,17 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { idempotency } from "../src/storage/tables.ts";
 import { refusal } from "./support/answers.ts";
-import { startCairn } from "./support/cairn.ts";
-import { hangs, refuses, startEmbeddingServer, when, type Behaviour, type EmbeddingServerOptions } from "./support/embedding-server.ts";
+import { startCairn, WITH_GRAPH } from "./support/cairn.ts";
+import {
+  changes,
+  hangs,
+  refuses,
+  startEmbeddingServer,
+  when,
+  type Behaviour,
+  type EmbeddingServerOptions,
+} from "./support/embedding-server.ts";
+import { fillMemories } from "./support/fill.ts";
 import {
   TEA,
   CHESS,
@@ -269,6 +278,37 @@ describe("scores", () => {
       expect((await cairn.search("Unit tests run on every commit.")).data).toEqual([]);
     });
   }
+
+  test("a name, an id and a date are found by their words among all that the provider puts nearer to the query", async () => {
+    await using server = startEmbeddingServer({ base64: "ignore" });
+    await using cairn = await startCairn(WITH_GRAPH);
+    await setProvider(cairn, server);
+    const session = await cairn.createSession();
+    const colours = ["red", "green", "blue", "white", "yellow", "brown", "grey"];
+    const things = ["boat", "coat", "lamp", "chair", "kettle", "garden", "bicycle", "piano", "carpet", "mirror", "window"];
+    const doings = ["was sold", "got lost", "needs repair", "was painted", "came back", "looks old", "is missed"];
+    await fillMemories(
+      cairn,
+      session,
+      Array.from({ length: 1_000 }, (_, i) => `The ${colours[i % 7]} ${things[i % 11]} ${doings[Math.floor(i / 77) % 7]}.`),
+    );
+    const isOpposite = changes(({ data, ...answer }) => ({
+      ...answer,
+      data: data.map((one) => ({ ...one, embedding: (one["embedding"] as number[]).map((value) => -value) })),
+    }));
+    const asked = {
+      "What about Zbigniew?": "Zbigniew has moved to another town and wants letters to be sent on.",
+      "INV-48213": "Nobody knows why invoice INV-48213 was never paid.",
+      "What was on May 7, 2024?": "On 2024-05-07 all doors stayed closed, because the locks had frozen.",
+    };
+    server.always(when(({ body }) => body.input.some((text) => Object.values(asked).includes(text)), isOpposite));
+    for (const content of Object.values(asked)) await cairn.addMemory(session.id, content);
+    const find = async (query: string) => [query, (await cairn.search(query, { limit: 1 })).data[0]?.content];
+    const found = () => Promise.all(Object.keys(asked).map(find));
+    expect(Object.fromEntries(await found())).toEqual(asked);
+    while (cairn.service.vectors.status.pending > 0) await new Promise(setImmediate);
+    expect(Object.fromEntries(await found())).toEqual(asked);
+  });
 
   test("the cosine that counts as about the query can be set by hand, and given back to the probes", async () => {
     await using server = startEmbeddingServer({ length: 1024, unrelated: 0.3 });

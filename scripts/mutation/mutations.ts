@@ -780,6 +780,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [VECTOR_ROWS],
   },
   {
+    breaks: "a memory with all words of a query is lost because its vector points away from it",
+    file: "src/vectors/query.ts",
+    find: ": Math.max(0, near));",
+    replace: ": near);",
+    tests: ["test/providers.test.ts"],
+  },
+  {
     breaks: "the words of a removed memory lead to it still",
     file: "src/vectors/term-index.ts",
     find: "    this.#lengths[slot] = REMOVED;",

@@ -20,7 +20,7 @@ const REST = 0.03;
 /** @param coverage - share of the query's words that a memory has, 0 to 1 */
 export function blended({ lexicalShare, cosineOfUnrelated, cosineOfSame }: Blend, coverage: number, cosine: number): number {
   const near = (cosine - cosineOfUnrelated) / (cosineOfSame - cosineOfUnrelated);
-  return lexicalShare * coverage + (1 - lexicalShare) * (near > 1 ? 1 + REST * (cosine - cosineOfSame) : near);
+  return lexicalShare * coverage + (1 - lexicalShare) * (near > 1 ? 1 + REST * (cosine - cosineOfSame) : Math.max(0, near));
 }
 
 /** Plain data: it can be posted to another thread. */
