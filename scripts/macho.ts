@@ -6,7 +6,7 @@
  *
  * ```
  * superblob      magic u32, length u32, number of blobs u32, then for each its slot and its offset    all big-endian
- * CodeDirectory  head of 88 bytes, the identifier, one SHA-256 a page of 4096 bytes
+ * CodeDirectory  head of 88 bytes, the identifier, one SHA-256 a page of 4 KiB, or of 16
  * ```
  *
  * Only thin 64-bit files are known: neither Bun nor zig makes others.
@@ -45,6 +45,8 @@ const SHA256 = 2;
 const SHA256_BYTES = 32;
 const PAGE_SHIFT = 12;
 const PAGE_BYTES = 1 << PAGE_SHIFT;
+/** Ours, and that of zig's linker for arm64. */
+const PAGE_SHIFTS: readonly number[] = [PAGE_SHIFT, 14];
 const ALIGNMENT = 16;
 
 interface Segment {
@@ -220,13 +222,13 @@ export function signAdHoc(unsigned: Buffer, identifier: string): Buffer {
   for (const field of [text.fileOffset, text.fileBytes, isExecutable ? 1 : 0]) at = signed.writeBigUInt64BE(BigInt(field), at);
   name.copy(signed, at);
   at += name.length;
-  for (let page = 0; page < pages; page++) pageHash(signed, page, signedBytes).copy(signed, at + page * SHA256_BYTES);
+  for (let page = 0; page < pages; page++) pageHash(signed, page, signedBytes, PAGE_BYTES).copy(signed, at + page * SHA256_BYTES);
   return signed;
 }
 
-function pageHash(bytes: Buffer, page: number, limit: number): Buffer {
+function pageHash(bytes: Buffer, page: number, limit: number, pageBytes: number): Buffer {
   return createHash("sha256")
-    .update(bytes.subarray(page * PAGE_BYTES, Math.min((page + 1) * PAGE_BYTES, limit)))
+    .update(bytes.subarray(page * pageBytes, Math.min((page + 1) * pageBytes, limit)))
     .digest();
 }
 
@@ -260,14 +262,15 @@ function directoryProblems(bytes: Buffer, blob: number, signatureAt: number): st
     number,
   ];
   const [hashBytes, hashType, , pageShift] = [36, 37, 38, 39].map((offset) => bytes.readUInt8(blob + offset));
-  if (hashBytes !== SHA256_BYTES || hashType !== SHA256 || pageShift !== PAGE_SHIFT)
-    return ["its hashes are not SHA-256 of pages of 4096 bytes"];
+  if (hashBytes !== SHA256_BYTES || hashType !== SHA256 || !PAGE_SHIFTS.includes(pageShift ?? 0))
+    return ["its hashes are not SHA-256 of pages of 4 or 16 KiB"];
+  const pageBytes = 1 << (pageShift ?? 0);
   const problems: string[] = [];
   if (limit !== signatureAt) problems.push(`the signature covers ${limit} bytes of ${signatureAt}`);
-  if (pages !== Math.ceil(limit / PAGE_BYTES)) problems.push(`it has ${pages} hashes for ${Math.ceil(limit / PAGE_BYTES)} pages`);
+  if (pages !== Math.ceil(limit / pageBytes)) problems.push(`it has ${pages} hashes for ${Math.ceil(limit / pageBytes)} pages`);
   const wrong = Array.from({ length: pages }, (_, page) => page).filter((page) => {
     const start = blob + hashesAt + page * SHA256_BYTES;
-    return !pageHash(bytes, page, limit).equals(bytes.subarray(start, start + SHA256_BYTES));
+    return !pageHash(bytes, page, limit, pageBytes).equals(bytes.subarray(start, start + SHA256_BYTES));
   });
   if (wrong.length > 0) problems.push(`${wrong.length} pages have another hash, the first is page ${wrong[0]}`);
   return problems;

@@ -183,6 +183,8 @@ __attribute__((visibility("hidden"))) void *__dso_handle = 0;
 char __libc_single_threaded = 0;
 unsigned arc4random(void) { return 4; }
 int _dl_find_object(void *address, void *result) { return -1; }
+unsigned long getauxval(unsigned long type);
+unsigned long __getauxval(unsigned long type) { return getauxval(type); }
 `;
 
 /** Names of the symbols that an executable shares with its libraries. */

@@ -3,7 +3,8 @@
  *
  * A file is made in a temporary directory next to its place, flushed, and renamed. Others who may write to the directory can
  * replace anything in it, also by links. So the temporary directory is reached by a handle, which stays the same directory
- * whatever is renamed, and leftovers are removed only where nobody else can have put them.
+ * whatever is renamed, and leftovers are removed only where nobody else can have put them. Where the system has no paths of
+ * handles, as on macOS, a directory that others can write to is refused instead.
  *
  * @module
  */
@@ -34,6 +35,8 @@ import { OperationError } from "./report.ts";
 export interface WriteOptions {
   /** Whether a file that is there already is replaced. */
   force: boolean;
+  /** Where the system has paths of open files; a test has none. */
+  handles?: string;
 }
 
 /**
@@ -41,7 +44,11 @@ export interface WriteOptions {
  *
  * @param make - makes the file in the directory it is given, and returns its path
  */
-export async function writeAtomically(path: string, { force }: WriteOptions, make: (directory: string) => Promise<string>): Promise<void> {
+export async function writeAtomically(
+  path: string,
+  { force, handles = HANDLES }: WriteOptions,
+  make: (directory: string) => Promise<string>,
+): Promise<void> {
   const target = resolve(path);
   const assertFree = () => {
     if (!existsSync(target)) return;
@@ -55,7 +62,7 @@ export async function writeAtomically(path: string, { force }: WriteOptions, mak
   if (!existsSync(parent) || !statSync(parent).isDirectory()) throw new OperationError(`There is no directory ${parent}.`);
   const directory = realpathSync(parent);
   removeAbandoned(directory, (name) => name === basename(target));
-  using temporary = makeTempDirectory(directory, basename(target));
+  using temporary = makeTempDirectory(directory, basename(target), handles);
   try {
     const made = await make(temporary.path);
     await chmod(made, 0o600);
@@ -90,7 +97,7 @@ interface TempDirectory extends Disposable {
   path: string;
 }
 
-function makeTempDirectory(directory: string, name: string): TempDirectory {
+function makeTempDirectory(directory: string, name: string, handles: string): TempDirectory {
   let made: string;
   try {
     made = mkdtempSync(join(directory, `.${name}-`));
@@ -98,23 +105,41 @@ function makeTempDirectory(directory: string, name: string): TempDirectory {
     throw new OperationError(`${directory} cannot be written to: ${systemReason(error)}.`, { cause: error });
   }
   const handle = openSync(made, constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW);
-  const path = `/proc/self/fd/${handle}`;
-  if (!isOwn(fstatSync(handle)) || readdirSync(path).length > 0) {
+  const held = pathOfHandle(handle, handles);
+  if (!isOwn(fstatSync(handle)) || (held !== undefined && readdirSync(held).length > 0)) {
     closeSync(handle);
-    throw new OperationError(`Somebody else is changing ${directory}. Write to a directory that only you can write to.`);
+    throw new OperationError(`Somebody else is changing ${directory}. ${ADVICE}`);
   }
-  const locked = isOwnersOnly(directory) ? lockTempDirectory(made) : undefined;
+  const isPrivate = isOwnersOnly(directory);
+  if (held === undefined && !isPrivate) {
+    closeSync(handle);
+    rmdirSync(made);
+    throw new OperationError(`Others can replace what is written to ${directory}. ${ADVICE}`);
+  }
+  const locked = isPrivate ? lockTempDirectory(made) : undefined;
+  const named = locked === undefined ? made : made + LOCKED;
+  const path = held ?? named;
   const cleanUp = () => {
     for (const file of readdirSync(path)) unlinkSync(join(path, file));
     closeSync(handle);
     try {
-      rmdirSync(locked === undefined ? made : made + LOCKED);
+      rmdirSync(named);
     } catch {
       // Somebody has moved it away.
     }
     locked?.[Symbol.dispose]();
   };
   return { path, ...cleanUpAfter(cleanUp) };
+}
+
+const ADVICE = "Write to a directory that only you can write to.";
+/** Where Linux has the open files of a process, also as directories; macOS has nothing like it. */
+const HANDLES = "/proc/self/fd";
+
+/** A path that leads to an open directory whatever is renamed; undefined where the system has none. */
+function pathOfHandle(handle: number, handles: string): string | undefined {
+  const path = `${handles}/${handle}`;
+  return existsSync(path) ? path : undefined;
 }
 
 /** @returns undefined on a file system without locks, where leftovers stay */

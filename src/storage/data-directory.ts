@@ -20,8 +20,8 @@ const ROOT_UID = 0;
 export const SERVE_LOCK = "serve.lock";
 /** Any of these shows that Cairn has used the directory. */
 const MARKS = [DATA_FILE, LOCK_FILE, SERVE_LOCK, ".native"];
-/** Made with the file system: an empty volume has one. */
-const LOST_AND_FOUND = "lost+found";
+/** What systems put into a volume or a directory that is empty otherwise: Linux the first, macOS the others. */
+const OF_THE_SYSTEM = new Set<string>(["lost+found", ".DS_Store", ".fseventsd", ".Spotlight-V100", ".Trashes"]);
 const NAMES_SHOWN_MAX = 3;
 
 /**
@@ -79,7 +79,7 @@ function cannotBeWritten(directory: string, error: unknown): Error {
 
 function refuseForeignFiles(directory: string): void {
   if (MARKS.some((name) => existsSync(join(directory, name)))) return;
-  const names = readdirSync(directory).filter((name) => name !== LOST_AND_FOUND);
+  const names = readdirSync(directory).filter((name) => !OF_THE_SYSTEM.has(name));
   if (names.length === 0) return;
   const shown = names.slice(0, NAMES_SHOWN_MAX).map((name) => JSON.stringify(name));
   const more = names.length > shown.length ? ` and ${names.length - shown.length} more` : "";

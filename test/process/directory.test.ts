@@ -90,7 +90,7 @@ test("a directory that holds other files and no store is refused by every comman
 test("an empty volume becomes a data directory, and is closed to others once it holds a store", async () => {
   using directory = scratchDirectory();
   const dataDirectory = directory.at("volume");
-  mkdirSync(join(dataDirectory, "lost+found"), { recursive: true });
+  for (const name of ["lost+found", ".Spotlight-V100"]) mkdirSync(join(dataDirectory, name), { recursive: true });
   chmodSync(dataDirectory, 0o755);
   const export_ = directory.at("export");
   writeFileSync(export_, "no export");

@@ -1,7 +1,8 @@
-import { expect, test } from "bun:test";
+import { expect } from "bun:test";
 import { diskShim } from "../support/disk-shim.ts";
 import { runCairn, scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
+import { onLinux } from "../support/platform.ts";
 
 /** What is looked up is an address already, what is called is this machine. */
 const STAYS_HERE = /^(resolve (127(\.\d+){3}|::1)|(connect|send) (unix|127(\.\d+){3} \d+|::1 \d+))$/;
@@ -23,22 +24,26 @@ async function converse(server: CairnProcess): Promise<void> {
   }
 }
 
-test("with the default settings nothing leaves the machine: not at the start, in a conversation, in a search, in a command, nor at the stop", async () => {
-  using directory = scratchDirectory();
-  using shim = diskShim(directory.path, { traces: true });
-  const dataDirectory = directory.at("data");
-  const { environment } = shim;
-  await using server = await startProcess({ dataDirectory, environment });
-  await converse(server);
-  for (const command of [["doctor"], ["keys", "list"], ["backup", directory.at("backup")], ["export", directory.at("export")]]) {
-    expect(await runCairn([...command, "--data-dir", dataDirectory], { environment })).toMatchObject({ code: 0 });
-  }
-  expect(await server.stop()).toBe(0);
-  expect(shim.trace().filter((line) => line.startsWith("answer 2")).length).toBeGreaterThan(10);
-  expect(reached(shim.trace()).filter((line) => !STAYS_HERE.test(line))).toEqual([]);
-});
+onLinux(
+  "the shim is for glibc",
+  "with the default settings nothing leaves the machine: not at the start, in a conversation, in a search, in a command, nor at the stop",
+  async () => {
+    using directory = scratchDirectory();
+    using shim = diskShim(directory.path, { traces: true });
+    const dataDirectory = directory.at("data");
+    const { environment } = shim;
+    await using server = await startProcess({ dataDirectory, environment });
+    await converse(server);
+    for (const command of [["doctor"], ["keys", "list"], ["backup", directory.at("backup")], ["export", directory.at("export")]]) {
+      expect(await runCairn([...command, "--data-dir", dataDirectory], { environment })).toMatchObject({ code: 0 });
+    }
+    expect(await server.stop()).toBe(0);
+    expect(shim.trace().filter((line) => line.startsWith("answer 2")).length).toBeGreaterThan(10);
+    expect(reached(shim.trace()).filter((line) => !STAYS_HERE.test(line))).toEqual([]);
+  },
+);
 
-test("what an operator asks for is seen leaving: a webhook by name, and an embedding provider", async () => {
+onLinux("the shim is for glibc", "what an operator asks for is seen leaving: a webhook by name, and an embedding provider", async () => {
   using directory = scratchDirectory();
   using shim = diskShim(directory.path, { traces: true });
   await using receiver = startReceiver(() => new Response());

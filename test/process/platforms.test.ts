@@ -4,27 +4,37 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { addonPaths } from "../../scripts/build-native.ts";
+import { runtimeFor } from "../../scripts/runtime.ts";
+import { hostTarget } from "../../scripts/targets.ts";
+import { buildBinary } from "../support/binary.ts";
 import { diskShim } from "../support/disk-shim.ts";
 import { runCairn, scratchDirectory, startProcess, succeeded, until } from "../support/process.ts";
+import { onLinux } from "../support/platform.ts";
 
+const ROOT = join(import.meta.dir, "../..");
 const VERSION = /^cairn \S+ \S+( \(\S+\))?\n/;
 /** Where the first meta page says how large pages are: after the head of the page, its magic number, version, address and map. */
 const PAGE_SIZE_AT = 24 + 24;
 
-test("where the system's pages have 16 KiB the store's have 4 KiB all the same: it is the same file everywhere", async () => {
-  using directory = scratchDirectory();
-  using shim = diskShim(directory.path, { hasLargePages: true, traces: true });
-  await using server = await startProcess({ dataDirectory: directory.at("data"), environment: shim.environment });
-  const session = await server.createSession();
-  expect(await server.command("backup", directory.at("copy"))).toMatchObject({ code: 0 });
-  expect(await server.stop()).toBe(0);
-  expect(shim.trace()).toContain("pages");
-  expect(readFileSync(directory.at("data/store/data.mdb")).readUInt32LE(PAGE_SIZE_AT)).toBe(4096);
-  await using again = await startProcess({ dataDirectory: directory.at("data"), environment: {} });
-  expect(await again.ok(again.get(`/v1/sessions/${session.id}`))).toEqual(session);
-});
+onLinux(
+  "the shim is for glibc",
+  "where the system's pages have 16 KiB the store's have 4 KiB all the same: it is the same file everywhere",
+  async () => {
+    using directory = scratchDirectory();
+    using shim = diskShim(directory.path, { hasLargePages: true, traces: true });
+    await using server = await startProcess({ dataDirectory: directory.at("data"), environment: shim.environment });
+    const session = await server.createSession();
+    expect(await server.command("backup", directory.at("copy"))).toMatchObject({ code: 0 });
+    expect(await server.stop()).toBe(0);
+    expect(shim.trace()).toContain("pages");
+    expect(readFileSync(directory.at("data/store/data.mdb")).readUInt32LE(PAGE_SIZE_AT)).toBe(4096);
+    await using again = await startProcess({ dataDirectory: directory.at("data"), environment: {} });
+    expect(await again.ok(again.get(`/v1/sessions/${session.id}`))).toEqual(session);
+  },
+);
 
 test("the add-on of the vector graph is unpacked when there are vectors enough for a graph, and not before", async () => {
   using directory = scratchDirectory();
@@ -103,6 +113,36 @@ test("cairn version --check says which version is newer, whether its schema diff
   ]);
   expect((await asked({ ...newer, version: own, schema: 1 })).lines).toEqual(["This is the newest version."]);
   expect((await asked({ ...newer, version: older, schema: 1 })).lines).toEqual([`The newest version that is published is ${older}.`]);
+  // The one that is built here does not know where releases are, and asks nobody.
+  if (process.env["CAIRN_TEST_EXECUTABLE"] === undefined)
+    expect(await runCairn(["version", "--check"])).toEqual({
+      code: 2,
+      stdout: "",
+      stderr: "cairn: this Cairn is not of a release: say with --url where releases are published\nTry: cairn --help\n",
+    });
   expect(await asked({})).toMatchObject({ code: 1, stderr: `cairn: ${url}/latest.json does not say which version is the newest.\n` });
   expect(readdirSync(directory.path)).toEqual([]);
+});
+
+/** More than the code, its bytecode, the table of meanings, the API docs and the native add-ons take. */
+const BESIDES_BUN_MAX = 25_000_000;
+
+test("the executable is Bun and at most 25 MB: each file in it once, no source map, and no path of where it was built", async () => {
+  const bytes = readFileSync(await buildBinary());
+  const runtime = await runtimeFor(hostTarget());
+  expect(bytes.length - statSync(runtime).size).toBeLessThan(BESIDES_BUN_MAX);
+  const toolchain = process.env["CAIRN_TEST_EXECUTABLE"] === undefined ? "system" : "zig";
+  const files = [
+    ...Object.values(addonPaths(hostTarget(), toolchain)),
+    ...["semantics.bin"].map((name) => join(ROOT, "src/embeddings/local", name)),
+  ];
+  const timesInside = (path: string) => {
+    const content = readFileSync(path);
+    let times = 0;
+    for (let at = bytes.indexOf(content); at !== -1; at = bytes.indexOf(content, at + 1)) times++;
+    return { path, times };
+  };
+  expect(files.map(timesInside)).toEqual(files.map((path) => ({ path, times: 1 })));
+  const own = bytes.subarray(statSync(runtime).size - 1_000_000);
+  expect([own.includes('"sourcesContent":'), bytes.includes(ROOT)]).toEqual([false, false]);
 });

@@ -10,12 +10,13 @@ import {
   readdirSync,
   readFileSync,
   rmdirSync,
+  symlinkSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
 import { join } from "node:path";
 import { TARGETS } from "../../scripts/targets.ts";
-import { scratchDirectory } from "../support/process.ts";
+import { scratchDirectory, type Scratch } from "../support/process.ts";
 
 const ROOT = join(import.meta.dir, "../..");
 
@@ -53,6 +54,17 @@ test("a flag that a script does not know ends it with one line that names it", (
 /** A directory with scripts/setup, a lock file, and on the path an npm that "installs" a Bun, for whose hash it vouches. */
 async function setUpWith(installed: string, locked: string) {
   using directory = scratchDirectory();
+  prepareSetup(directory, installed, locked);
+  const child = Bun.spawnSync([directory.at("scripts/setup")], { env: { PATH: `${directory.at("bin")}:/usr/bin:/bin` }, stdin: "ignore" });
+  return {
+    code: child.exitCode,
+    stderr: child.stderr.toString(),
+    isInstalled: existsSync(directory.at(".tools/bun-9.9.9")),
+    left: existsSync(directory.at(".tools/new")),
+  };
+}
+
+function prepareSetup(directory: Scratch, installed: string, locked: string): void {
   const executable = (name: string, text: string) => {
     writeFileSync(directory.at(name), text);
     chmodSync(directory.at(name), 0o755);
@@ -74,14 +86,28 @@ cp "${directory.at("bun")}" "$2/node_modules/@oven/bun-linux-x64/bin/bun"
 echo '{ "integrity": "${installed}" }' > "$2/package-lock.json"
 `,
   );
-  const child = Bun.spawnSync([directory.at("scripts/setup")], { env: { PATH: `${directory.at("bin")}:/usr/bin:/bin` }, stdin: "ignore" });
-  return {
-    code: child.exitCode,
-    stderr: child.stderr.toString(),
-    isInstalled: existsSync(directory.at(".tools/bun-9.9.9")),
-    left: existsSync(directory.at(".tools/new")),
-  };
 }
+
+/** The commands that scripts/setup may use: each is in POSIX. */
+const COMMANDS = "bash basename cat cmp cp dirname env find grep ln mkdir mv readlink rm rmdir sed sh sleep uname".split(" ");
+
+test("setting up needs neither flock nor sha256sum, which macOS lacks: of runs at once one installs, after one that was killed too", async () => {
+  using directory = scratchDirectory();
+  prepareSetup(directory, "sha512-AAAA==", "sha512-AAAA==");
+  for (const name of COMMANDS) symlinkSync(Bun.which(name) ?? "", directory.at(`bin/${name}`));
+  mkdirSync(directory.at(".tools"));
+  // Of a process that is gone.
+  symlinkSync("999999999", directory.at(".tools/lock.link"));
+  const run = () =>
+    Bun.spawn([directory.at("scripts/setup")], { env: { PATH: directory.at("bin") }, stdin: "ignore", stdout: "ignore", stderr: "pipe" });
+  const said = await Promise.all(
+    [run(), run(), run()].map(async (child) => ({ stderr: await new Response(child.stderr).text(), code: await child.exited })),
+  );
+  expect(said.filter(({ code }) => code !== 0)).toEqual([]);
+  const lines = said.flatMap(({ stderr }) => stderr.split("\n")).filter((line) => line !== "");
+  expect(lines.toSorted()).toEqual(["Installing Bun 9.9.9 with npm …", "Installing packages …"]);
+  expect(readdirSync(directory.at(".tools")).toSorted()).toEqual(["bun-9.9.9", "lock"]);
+});
 
 test("a Bun with another hash than the lock file's is not installed, and the message names both", async () => {
   expect(await setUpWith("sha512-AAAA==", "sha512-AAAA==")).toMatchObject({ code: 0, isInstalled: true, left: false });

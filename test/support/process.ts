@@ -77,7 +77,7 @@ export const succeeded = (stdout: unknown): Ended => ({ code: 0, stdout: said(st
 export interface RunOptions {
   directory?: string;
   environment?: Record<string, string>;
-  /** A command that starts the executable: `["prlimit", "--fsize=1000000"]`. */
+  /** A command that starts the executable: `["nice"]`. */
   through?: readonly string[];
 }
 

@@ -42,7 +42,7 @@ test("a directory on a disk that takes no more bytes is locked too, by one proce
   const script = `import { lockDirectory } from "${module}"; lockDirectory("${directory.path}"); process.stdout.write("locked");`;
   const elsewhere = () => {
     // Of no bytes, since a full disk has room for names only.
-    const child = Bun.spawnSync(["prlimit", "--fsize=0", process.execPath, "--eval", script]);
+    const child = Bun.spawnSync(["sh", "-c", 'ulimit -f 0; exec "$0" "$@"', process.execPath, "--eval", script]);
     return child.stdout.toString() || child.stderr.toString();
   };
   expect(elsewhere()).toBe("locked");
