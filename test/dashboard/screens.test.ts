@@ -29,6 +29,7 @@ interface Screen {
 }
 
 const SCREENS: Record<string, Screen> = {
+  overview: { path: () => "/", has: ".rows li" },
   sessions: { path: () => "/sessions", has: "tbody tr" },
   session: { path: () => `/sessions/${story.main}`, has: "#version-0" },
   hostile: { path: () => `/sessions/${story.hostile}`, has: "#version-0" },

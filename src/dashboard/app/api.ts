@@ -9,6 +9,7 @@ import type { ApiKey as ApiKeySchema } from "../../keys/schema.ts";
 import type { Memory as MemorySchema, SearchAnswer } from "../../memories/schema.ts";
 import type { Session as SessionSchema, StateVersion as StateVersionSchema } from "../../sessions/schema.ts";
 import type { TimelineEntry as TimelineEntrySchema } from "../../timeline/schema.ts";
+import type { Stats as StatsSchema } from "../../stats/schema.ts";
 import type { Trace as TraceSchema } from "../../traces/schema.ts";
 import type { Turn as TurnSchema } from "../../turns/schema.ts";
 import { forgetKey, hasEnded, keepKey, key } from "./session.ts";
@@ -18,6 +19,7 @@ export type Session = Static<typeof SessionSchema>;
 export type StateVersion = Static<typeof StateVersionSchema>;
 export type Turn = Static<typeof TurnSchema>;
 export type Memory = Static<typeof MemorySchema>;
+export type Stats = Static<typeof StatsSchema>;
 export type Trace = Static<typeof TraceSchema>;
 export type Match = Static<typeof SearchAnswer>["data"][number];
 export type TimelineEntry = Static<typeof TimelineEntrySchema>;
@@ -70,6 +72,13 @@ async function call<Answer>(method: string, path: string, options: CallOptions =
   throw new Refused(response.status, code, message, param, response.headers.get("x-request-id"));
 }
 
+/** A stream of what the server sends as it happens. */
+async function stream(path: string, query: Query, signal: AbortSignal): Promise<ReadableStream<Uint8Array>> {
+  const response = await send("GET", path, { query, signal }, key.value ?? "");
+  if (response.ok && response.body !== null) return response.body;
+  throw new Refused(response.status, "unknown", `Cairn answered ${response.status}.`);
+}
+
 async function send(method: string, path: string, { query = {}, body, signal }: CallOptions, used: string): Promise<Response> {
   try {
     return await fetch(urlOf(path, query), {
@@ -117,6 +126,14 @@ function browserName(): string {
   return `Dashboard in ${name === "Edg" ? "Edge" : (name ?? "a browser")}`;
 }
 
+interface Health {
+  status: "ready" | "degraded";
+  reason?: string;
+  version: string;
+  durability: string;
+  region?: string;
+}
+
 /** Records of a page of a list. */
 const PAGE = 50;
 
@@ -141,6 +158,13 @@ export const api = {
       ...(signal && { signal }),
     }),
   traces: (query: Query, signal?: AbortSignal, limit = PAGE) => get<List<Trace>>("traces", { ...query, limit }, signal),
+  memory: (id: string, signal?: AbortSignal) => get<Memory>(`memory/${encodeURIComponent(id)}`, {}, signal),
+  trace: (id: string, signal?: AbortSignal) => get<Trace>(`traces/${encodeURIComponent(id)}`, {}, signal),
+  events: (query: Query, signal: AbortSignal) => stream("events", query, signal),
+  stats: (query: Query, signal?: AbortSignal) => get<Stats>("stats", query, signal),
+  /** Outside of the API's paths, and 503 with the same body when something is wrong. */
+  health: async (signal: AbortSignal): Promise<Health> =>
+    (await fetch("/health", { signal, credentials: "omit" })).json() as Promise<Health>,
   addMemory: (body: object) => post<Memory>("memory", body),
   updateMemory: (id: string, body: object) => patch<Memory>(`memory/${id}`, body),
   deleteMemory: (id: string, reason: string) => remove(`memory/${id}`, { reason }),

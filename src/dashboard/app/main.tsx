@@ -7,9 +7,11 @@ import { render } from "preact";
 import { lazy, LocationProvider, Route, Router } from "preact-iso";
 import { signIn } from "./api.ts";
 import { Compare } from "./pages/compare.tsx";
+import { Go } from "./pages/go.tsx";
 import { Memories } from "./pages/memories.tsx";
 import { NotFound } from "./pages/not-found.tsx";
 import { Session } from "./pages/session.tsx";
+import { Overview } from "./pages/overview.tsx";
 import { Sessions } from "./pages/sessions.tsx";
 import { SignIn } from "./pages/sign-in.tsx";
 import { key, keyOfAnotherTab, keyOfLink } from "./session.ts";
@@ -25,13 +27,14 @@ function Dashboard({ refused }: { refused: Error | null }) {
     <LocationProvider scope="/dashboard">
       <Shell>
         <Router>
-          <Route path="/dashboard/" component={Sessions} />
+          <Route path="/dashboard/" component={Overview} />
           <Route path="/dashboard/sessions" component={Sessions} />
           <Route path="/dashboard/sessions/:id" component={Session} />
           <Route path="/dashboard/compare" component={Compare} />
           <Route path="/dashboard/memories" component={Memories} />
           <Route path="/dashboard/traces" component={Traces} />
           <Route path="/dashboard/keys" component={Keys} />
+          <Route path="/dashboard/go/:id" component={Go} />
           <Route default component={NotFound} />
         </Router>
       </Shell>

@@ -21,6 +21,7 @@ interface MenuPlace extends Place {
 }
 
 const PLACES: readonly MenuPlace[] = [
+  { path: "", name: "Overview", letter: "o", scope: "read" },
   { path: "sessions", name: "Sessions", letter: "s", scope: "read" },
   { path: "memories", name: "Memories", letter: "m", scope: "read" },
   { path: "traces", name: "Traces", letter: "t", scope: "read" },

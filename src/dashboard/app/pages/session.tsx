@@ -6,24 +6,24 @@
  */
 import { useSignal, type Signal } from "@preact/signals";
 import { useLocation, useRoute } from "preact-iso";
+import { useEffect, useRef } from "preact/hooks";
 import { api, type Session as SessionRecord } from "../api.ts";
 import { useCan } from "../access.ts";
 import { Choices } from "../parts/choices.tsx";
 import { Id } from "../parts/copy.tsx";
+import { useLive } from "../live.ts";
 import { Json } from "../parts/json.tsx";
 import { Loaded } from "../parts/list.tsx";
+import { LiveSign } from "../parts/live-sign.tsx";
 import { More } from "../parts/more.tsx";
 import { Page } from "../parts/page.tsx";
 import { DeleteSession, EditSession, EditState, forkAndOpen, RollBack } from "../parts/session-dialogs.tsx";
 import { Time } from "../parts/time.tsx";
 import { Timeline } from "../parts/timeline.tsx";
-import { useQuery } from "../query.ts";
+import { changed, useQuery } from "../query.ts";
 
 const KINDS = { "": "All", turn: "Turns", version: "States", memory: "Memories" };
 const ORDERS = { desc: "Newest first", asc: "Oldest first" };
-
-/** How often one looks whether the session has changed: one small read, and more only when it has. */
-const LIVE_MS = 3_000;
 
 /** Which dialog is open. */
 export type Opened = { kind: "state" } | { kind: "session" } | { kind: "delete" } | { kind: "rollback"; version: number } | null;
@@ -31,8 +31,9 @@ export type Opened = { kind: "state" } | { kind: "session" } | { kind: "delete" 
 export function Session() {
   const { params } = useRoute();
   const id = params["id"] ?? "";
-  const result = useQuery({ queryKey: ["session", id], refetchInterval: LIVE_MS, queryFn: ({ signal }) => api.session(id, signal) });
+  const result = useQuery({ queryKey: ["session", id], queryFn: ({ signal }) => api.session(id, signal) });
   const opened = useSignal<Opened>(null);
+  const isLive = useReadAgain(id);
   return (
     <Page
       title={id}
@@ -46,7 +47,7 @@ export function Session() {
             <Facts session={session} />
             <div class="session">
               <section aria-label="Timeline">
-                <TimelineOf session={session} opened={opened} />
+                <TimelineOf session={session} opened={opened} isLive={isLive.value} />
               </section>
               <CurrentState session={session} />
             </div>
@@ -57,6 +58,20 @@ export function Session() {
     </Page>
   );
 }
+
+/** Reads the session again soon after it has changed: once, however much that was. */
+function useReadAgain(id: string): Signal<boolean> {
+  const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const readSoon = () => {
+    timer.current ??= setTimeout(() => {
+      timer.current = undefined;
+      void changed(["session", id]);
+    }, READ_AGAIN_MS);
+  };
+  useEffect(() => () => clearTimeout(timer.current), []);
+  return useLive({ session_id: id }, { traces: readSoon, start: readSoon });
+}
+const READ_AGAIN_MS = 150;
 
 function Actions({ session, opened }: { session: SessionRecord; opened: Signal<Opened> }) {
   const { route } = useLocation();
@@ -121,7 +136,7 @@ function Facts({ session }: { session: SessionRecord }) {
   );
 }
 
-function TimelineOf({ session, opened }: { session: SessionRecord; opened: Signal<Opened> }) {
+function TimelineOf({ session, opened, isLive }: { session: SessionRecord; opened: Signal<Opened>; isLive: boolean }) {
   const { query, route, path } = useLocation();
   const kind = query["kind"] ?? "";
   const order = query["order"] === "asc" ? "asc" : "desc";
@@ -134,6 +149,7 @@ function TimelineOf({ session, opened }: { session: SessionRecord; opened: Signa
     <>
       <div class="bar">
         <Choices label="Show" value={kind} choices={KINDS} onChoice={(kind) => show({ kind })} />
+        <LiveSign isOpen={isLive} />
         <select aria-label="Order" value={order} onChange={({ currentTarget }) => show({ order: currentTarget.value })}>
           {Object.entries(ORDERS).map(([value, name]) => (
             <option key={value} value={value}>

@@ -4,15 +4,17 @@
  * @module
  */
 import { useSignal } from "@preact/signals";
+import { useLocation } from "preact-iso";
 import { api, type Trace } from "../api.ts";
 import { csvOf } from "../csv.ts";
+import { Id } from "../parts/copy.tsx";
 import { ChoiceFilter, Filters, TextFilter, TimeFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
 import { Json } from "../parts/json.tsx";
-import { Listed } from "../parts/list.tsx";
+import { Listed, Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
-import { Time } from "../parts/time.tsx";
 import { toast } from "../parts/toast.tsx";
-import { usePages } from "../query.ts";
+import { TraceItem } from "../parts/trace-item.tsx";
+import { usePages, useQuery } from "../query.ts";
 
 const FILTERS = ["session_id", "user_id", "action", "created_after", "created_before"];
 
@@ -41,6 +43,29 @@ const ACTIONS = Object.keys({
 } satisfies Record<Trace["action"], 0>);
 
 export function Traces() {
+  const { query } = useLocation();
+  return query["id"] === undefined ? <AllTraces /> : <OneTrace id={query["id"]} />;
+}
+
+function OneTrace({ id }: { id: string }) {
+  const result = useQuery({ queryKey: ["trace", id], staleTime: Infinity, queryFn: ({ signal }) => api.trace(id, signal) });
+  return (
+    <Page title={id} heading={<Id id={id} />} within={["/dashboard/traces", "Traces"]}>
+      <Loaded result={result}>
+        {(trace) => (
+          <>
+            <ul class="rows">
+              <TraceItem trace={trace} />
+            </ul>
+            <Json value={trace} label="Trace" />
+          </>
+        )}
+      </Loaded>
+    </Page>
+  );
+}
+
+function AllTraces() {
   const filters = useFilters("traces", FILTERS);
   const pages = usePages(["traces", filters.values], (after, signal) => api.traces({ ...filters.values, starting_after: after }, signal));
   return (
@@ -61,27 +86,6 @@ export function Traces() {
         {(traces) => traces.map((trace) => <TraceItem key={trace.id} trace={trace} />)}
       </Listed>
     </Page>
-  );
-}
-
-function TraceItem({ trace }: { trace: Trace }) {
-  return (
-    <li data-row tabIndex={-1}>
-      <details>
-        <summary>
-          <Time at={trace.timestamp} />
-          <b>{trace.action}</b>
-          <code class="quiet">{trace.actor}</code>
-          {trace.user_id !== undefined && <span class="quiet">{trace.user_id}</span>}
-        </summary>
-        <Json value={{ id: trace.id, details: trace.details, metadata: trace.metadata }} label="Trace" />
-      </details>
-      {trace.session_id !== null && (
-        <a href={`/dashboard/sessions/${trace.session_id}`}>
-          <code>{trace.session_id}</code>
-        </a>
-      )}
-    </li>
   );
 }
 
