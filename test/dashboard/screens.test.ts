@@ -38,6 +38,7 @@ const SCREENS: Record<string, Screen> = {
   search: { path: () => `/memories?q=${QUESTION}&threshold=0.6`, has: ".matches li" },
   traces: { path: () => "/traces", has: ".rows li" },
   keys: { path: () => "/keys", has: "tbody tr" },
+  settings: { path: () => "/settings", has: ".setting" },
   "not-found": { path: () => "/nothing/here", has: "main" },
 };
 

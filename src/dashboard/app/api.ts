@@ -19,6 +19,15 @@ export type Session = Static<typeof SessionSchema>;
 export type StateVersion = Static<typeof StateVersionSchema>;
 export type Turn = Static<typeof TurnSchema>;
 export type Memory = Static<typeof MemorySchema>;
+/** The schema of settings is made of their table, without types of its own. */
+export interface Settings {
+  embedding: {
+    state: { available: boolean; reason?: string };
+    vectors: { ready: number; owed: number };
+    separation: number | null;
+    vector_length: number | null;
+  };
+}
 export type Stats = Static<typeof StatsSchema>;
 export type Trace = Static<typeof TraceSchema>;
 export type Match = Static<typeof SearchAnswer>["data"][number];
@@ -168,6 +177,8 @@ export const api = {
   addMemory: (body: object) => post<Memory>("memory", body),
   updateMemory: (id: string, body: object) => patch<Memory>(`memory/${id}`, body),
   deleteMemory: (id: string, reason: string) => remove(`memory/${id}`, { reason }),
+  settings: (signal?: AbortSignal) => get<Settings>("settings", {}, signal),
+  changeSettings: (body: object) => patch<Settings>("settings", body),
   keys: (query: Query, signal?: AbortSignal) => get<List<ApiKey>>("api_keys", { ...query, limit: PAGE }, signal),
   createKey: (body: object) => post<ApiKey>("api_keys", body),
   rollKey: (id: string, body: object) => post<ApiKey>(`api_keys/${id}/roll`, body),

@@ -18,6 +18,7 @@ import { key, keyOfAnotherTab, keyOfLink } from "./session.ts";
 import { Traces } from "./pages/traces.tsx";
 import { Shell } from "./shell.tsx";
 
+const Settings = lazy(() => import("./pages/settings.tsx"));
 const Keys = lazy(() => import("./pages/keys.tsx"));
 
 /** @param refused - why a sign-in link did not work */
@@ -35,6 +36,7 @@ function Dashboard({ refused }: { refused: Error | null }) {
           <Route path="/dashboard/traces" component={Traces} />
           <Route path="/dashboard/keys" component={Keys} />
           <Route path="/dashboard/go/:id" component={Go} />
+          <Route path="/dashboard/settings" component={Settings} />
           <Route default component={NotFound} />
         </Router>
       </Shell>

@@ -1,0 +1,245 @@
+/**
+ * Settings, each with its default and where its value comes from. A change is in force at once; one that is set here can be taken
+ * back.
+ *
+ * @module
+ */
+import { useSignal, type Signal } from "@preact/signals";
+import type { SettingName } from "../../../settings/schema.ts";
+import { api, type Settings as SettingsRecord } from "../api.ts";
+import { Field, Form } from "../parts/form.tsx";
+import { Loaded } from "../parts/list.tsx";
+import { Page } from "../parts/page.tsx";
+import { toast } from "../parts/toast.tsx";
+import { changed, client, useQuery } from "../query.ts";
+
+type Kind = "text" | "number" | "yes or no" | "secret" | readonly string[];
+
+interface Described {
+  label: string;
+  kind: Kind;
+  hint?: string;
+}
+
+/** A type says that none is forgotten. */
+const SETTINGS: Record<SettingName, Described> = {
+  region: { label: "Region", kind: "text", hint: "A label for this deployment, which /health shows to everybody." },
+  memories_on_expiry: { label: "Memories of a session that expires", kind: ["keep", "delete"] },
+  trace_retention_days: { label: "Days that traces are kept", kind: "number", hint: "Those of enterprise keys; free 7, pro 90." },
+  state_versions_kept: { label: "Versions kept of each session", kind: "number", hint: "The newest; version 0 is kept besides." },
+  max_body_bytes: { label: "Largest body of a request, in bytes", kind: "number" },
+  max_store_bytes: { label: "Largest store, in bytes", kind: "number", hint: "Beyond it new records are refused. Empty: no limit." },
+  "webhooks.allow_private": {
+    label: "Webhooks into private networks",
+    kind: "yes or no",
+    hint: "Then every holder of an admin key can have Cairn call what only it can reach.",
+  },
+  "webhooks.timeout": { label: "Time limit of an attempt", kind: "text", hint: "Such as 15s." },
+  "webhooks.retry_schedule": { label: "Waits before each further attempt", kind: "text", hint: "Such as 5s,5m,30m,2h." },
+  "embedding.provider": { label: "Provider", kind: ["local", "openai"], hint: "openai is any server that speaks /v1/embeddings." },
+  "embedding.base_url": { label: "Address of the server", kind: "text", hint: "Up to and with /v1." },
+  "embedding.model": { label: "Model", kind: "text" },
+  "embedding.api_key": { label: "Key of the provider", kind: "secret", hint: "It is kept, and never shown." },
+  "embedding.query_prefix": { label: "Prefix of queries", kind: "text", hint: "What the model wants to read before a query." },
+  "embedding.document_prefix": { label: "Prefix of memories", kind: "text", hint: "What the model wants to read before a memory." },
+  "embedding.relevant_cosine": { label: "Cosine of a score of 0.7", kind: "number", hint: "Empty: as the probes measure it." },
+};
+const NAMES = Object.keys(SETTINGS) as SettingName[];
+
+const SECTIONS: Record<string, (name: SettingName) => boolean> = {
+  General: (name) => !name.includes("."),
+  Webhooks: (name) => name.startsWith("webhooks."),
+  "Embedding provider": (name) => name.startsWith("embedding."),
+};
+
+type Value = string | number | boolean | null;
+
+/** What the API says of one setting. */
+interface Effective {
+  value?: Value;
+  default?: Value;
+  /** Whether there is one, for a secret. */
+  set?: boolean;
+  source: string;
+}
+
+function effectiveOf(settings: SettingsRecord, name: SettingName): Effective {
+  return name.split(".").reduce<unknown>((found, part) => (found as Record<string, unknown>)[part], settings) as Effective;
+}
+
+/** The body of a change, from settings by their full names. */
+function bodyOf(changes: readonly (readonly [SettingName, unknown])[]): object {
+  const body: Record<string, unknown> = {};
+  for (const [name, value] of changes) {
+    const [group, member] = name.split(".") as [string, string?];
+    if (member === undefined) body[group] = value;
+    else body[group] = { ...(body[group] as object | undefined), [member]: value };
+  }
+  return body;
+}
+
+async function change(changes: readonly (readonly [SettingName, unknown])[]): Promise<void> {
+  client.setQueryData(["settings"], await api.changeSettings(bodyOf(changes)));
+  await changed(["stats"], ["health"]);
+}
+
+const PROGRESS_MS = 2_000;
+const isBehind = (settings: SettingsRecord | undefined) => (settings?.embedding.vectors.owed ?? 0) > 0;
+
+export default function Settings() {
+  const result = useQuery<SettingsRecord>({
+    queryKey: ["settings"],
+    refetchInterval: ({ state }) => (isBehind(state.data) ? PROGRESS_MS : false),
+    queryFn: ({ signal }) => api.settings(signal),
+  });
+  return (
+    <Page title="Settings">
+      <Loaded result={result}>
+        {(settings) =>
+          Object.entries(SECTIONS).map(([title, belongs]) => (
+            <Section key={title} title={title} settings={settings} names={NAMES.filter(belongs)} />
+          ))
+        }
+      </Loaded>
+    </Page>
+  );
+}
+
+function Section({ title, settings, names }: { title: string; settings: SettingsRecord; names: readonly SettingName[] }) {
+  // The fields begin again with what is in force, after a change of it.
+  const inForce = JSON.stringify(names.map((name) => effectiveOf(settings, name)));
+  return (
+    <section class="settings" aria-label={title}>
+      <h2>{title}</h2>
+      {title === "Embedding provider" && <Provider embedding={settings.embedding} />}
+      <Fields key={inForce} title={title} settings={settings} names={names} />
+    </section>
+  );
+}
+
+function textOf({ value, set }: Effective): string {
+  return set !== undefined || value === null || value === undefined ? "" : String(value);
+}
+
+function Fields({ title, settings, names }: { title: string; settings: SettingsRecord; names: readonly SettingName[] }) {
+  const texts = useSignal<Readonly<Partial<Record<SettingName, string>>>>({});
+  const edited = names.filter((name) => (texts.value[name] ?? textOf(effectiveOf(settings, name))) !== textOf(effectiveOf(settings, name)));
+  const submit = async () => {
+    await change(edited.map((name) => [name, valueOf(SETTINGS[name].kind, texts.value[name] ?? "")]));
+    toast(`${title}: saved`);
+  };
+  return (
+    <Form submit="Save" onSubmit={submit} disabled={edited.length === 0}>
+      {names.map((name) => (
+        <Setting key={name} name={name} effective={effectiveOf(settings, name)} texts={texts} />
+      ))}
+    </Form>
+  );
+}
+
+/** An empty text takes a setting back. */
+function valueOf(kind: Kind, text: string): unknown {
+  if (text === "") return null;
+  if (kind === "number") return Number(text);
+  return kind === "yes or no" ? text === "true" : text;
+}
+
+const INPUTS = { text: { type: "text" }, number: { type: "number", step: "any" }, secret: { type: "password" } };
+
+interface SettingProps {
+  name: SettingName;
+  effective: Effective;
+  texts: Signal<Readonly<Partial<Record<SettingName, string>>>>;
+}
+
+function Setting({ name, effective, texts }: SettingProps) {
+  const { label, kind, hint } = SETTINGS[name];
+  const value = texts.value[name] ?? textOf(effective);
+  const write = (text: string) => (texts.value = { ...texts.value, [name]: text });
+  return (
+    <div class="setting">
+      <Field label={label} name={name} hint={hint}>
+        {(attributes) => {
+          const common = { ...attributes, value };
+          if (kind === "yes or no" || typeof kind === "object")
+            return (
+              <select {...common} onChange={({ currentTarget }) => write(currentTarget.value)}>
+                {kind === "yes or no" ? [option("true", "yes"), option("false", "no")] : kind.map((one) => option(one, one))}
+              </select>
+            );
+          return (
+            <input
+              {...({ ...common, ...INPUTS[kind] } as object)}
+              autoComplete="off"
+              placeholder={kind === "secret" ? (effective.set === true ? "one is set" : "none is set") : shown(effective.default)}
+              onInput={({ currentTarget }) => write(currentTarget.value)}
+            />
+          );
+        }}
+      </Field>
+      <Source name={name} label={label} effective={effective} />
+    </div>
+  );
+}
+
+const option = (value: string, says: string) => (
+  <option key={value} value={value}>
+    {says}
+  </option>
+);
+
+const shown = (value: Value | undefined) => (value === null || value === undefined || value === "" ? "none" : String(value));
+
+const SOURCES: Record<string, string> = {
+  default: "default",
+  environment: "from the environment",
+  setting: "set here",
+  probes: "measured",
+  "built-in": "built in",
+};
+
+function Source({ name, label, effective }: { name: SettingName; label: string; effective: Effective }) {
+  const takeBack = () => {
+    change([[name, null]]).then(
+      () => toast(`${label}: taken back`),
+      (error: Error) => toast(error.message),
+    );
+  };
+  return (
+    <p class="row source quiet">
+      <span>{SOURCES[effective.source] ?? effective.source}</span>
+      {effective.source === "setting" && (
+        <>
+          {effective.set === undefined && <span>default: {shown(effective.default)}</span>}
+          <button type="button" class="link" aria-label={`Take back: ${label}`} onClick={takeBack}>
+            Take back
+          </button>
+        </>
+      )}
+    </p>
+  );
+}
+
+function Provider({ embedding: { state, vectors, separation, vector_length } }: { embedding: SettingsRecord["embedding"] }) {
+  const total = vectors.ready + vectors.owed;
+  return (
+    <div class="stack provider">
+      <p class="row">
+        {state.available ? <span class="good">✓ available</span> : <span class="bad">✗ {state.reason ?? "not available"}</span>}
+        {vector_length !== null && <span class="quiet">vectors of {vector_length} numbers</span>}
+        {separation !== null && <span class="quiet">puts {Math.round(separation * 100)} % of the probes on the right side</span>}
+      </p>
+      {vectors.owed > 0 && (
+        <p class="row" role="status">
+          <progress max={total} value={vectors.ready} aria-label="Memories with a vector" />
+          <span>
+            {vectors.ready.toLocaleString("en")} of {total.toLocaleString("en")} memories have a vector
+          </span>
+        </p>
+      )}
+      <p class="quiet">
+        A provider is tried before it is set. A change of provider, model or prefix gives all memories new vectors in the background.
+      </p>
+    </div>
+  );
+}
