@@ -2,6 +2,8 @@ import { expect, spyOn, test } from "bun:test";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { errorOf, refusal } from "./support/answers.ts";
+import { createApp } from "../src/app.ts";
+import { makeLocalKey, type LocalKey } from "../src/keys/local-key.ts";
 import { startCairn, type Answer, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { toJson } from "../src/lib/json.ts";
 import { AFTER_ALL } from "../src/storage/keys.ts";
@@ -355,4 +357,23 @@ test("what was kept for 24 hours is removed, and nothing else", async () => {
   cairn.clock.advance({ days: 2 });
   await cairn.runTask("idempotency retention");
   expect([store.count(idempotency), store.count(idempotency.index.byTime)]).toEqual([0, 0]);
+});
+
+test("a change of a local program that is sent again to the next server, with the key of that, is made once", async () => {
+  await using cairn = await startCairn();
+  const sendTo = async ({ secret }: LocalKey, localKey: LocalKey) => {
+    const app = createApp({ ...cairn.service, host: "127.0.0.1", allowedHosts: [], metrics: "key", localKey, version: "test" });
+    const headers = { "X-API-Key": secret, "Idempotency-Key": "one", "Content-Type": "application/json", Host: "localhost" };
+    const request = new Request("http://localhost/v1/sessions", { method: "POST", headers, body: '{"agent_id":"a"}' });
+    const answer = await app.handle(request);
+    return { status: answer.status, replayed: answer.headers.get("Idempotency-Replayed"), body: (await answer.json()) as { id: string } };
+  };
+  const [before, after] = [makeLocalKey(cairn.clock.now()), makeLocalKey(cairn.clock.now())];
+  const first = await sendTo(before, before);
+  expect(first).toMatchObject({ status: 201, replayed: null });
+  expect(await sendTo(after, after)).toEqual({ ...first, replayed: "true" });
+  expect(await sendTo(before, after)).toMatchObject({ status: 401 });
+  // Another key may have used the same text.
+  expect((await cairn.post("/v1/sessions", { agent_id: "a" }, { headers: { "Idempotency-Key": "one" } })).body.id).not.toBe(first.body.id);
+  expect(await cairn.list("/v1/sessions")).toHaveLength(2);
 });

@@ -1122,14 +1122,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/app.ts",
     find: "(isLocal(row) ? row.id : presented)",
     replace: "presented",
-    tests: ["test/process/mcp.test.ts"],
-  },
-  {
-    breaks: "everybody on the machine can read the key of local programs",
-    file: "src/cli/announcement.ts",
-    find: "mode: 0o600",
-    replace: "mode: 0o644",
-    tests: ["test/process/mcp.test.ts"],
+    tests: [IDEMPOTENCY],
   },
   {
     breaks: "a memory that is sent again with its session made is never answered",
