@@ -80,7 +80,12 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
 function cacheMetrics(deps: MetricDeps): MetricSource[] {
   const uses = (of: keyof CacheUses) => () => {
     const queryVectors = deps.embeddings.active.remote?.queryVectorUses ?? { hits: 0, misses: 0 };
-    const all = { ...deps.store.cacheUses, latest_turns: latestTurnsUses(deps), query_vectors: queryVectors };
+    const all = {
+      ...deps.store.cacheUses,
+      latest_turns: latestTurnsUses(deps),
+      query_vectors: queryVectors,
+      resident_vectors: deps.vectors.residentUses,
+    };
     return Object.fromEntries(Object.entries(all).map(([cache, counts]) => [cache, counts[of]]));
   };
   return [

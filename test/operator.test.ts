@@ -111,6 +111,9 @@ test("metrics say how often caches were of use", async () => {
   await cairn.context(session.id);
   expect(await usesOf("latest_turns")).toEqual({ hits: turnsBefore.hits + 1, misses: turnsBefore.misses + 1 });
   expect(await usesOf("query_vectors")).toEqual({ hits: 0, misses: 0 });
+  expect(await usesOf("resident_vectors")).toEqual({ hits: 0, misses: 0 });
+  await cairn.context(session.id, { query: "tea" });
+  expect(await usesOf("resident_vectors")).toEqual({ hits: 1, misses: 0 });
 });
 
 test("metrics are typed: what only rises is a counter", async () => {

@@ -857,6 +857,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [RESIDENT_SETS],
   },
   {
+    breaks: "with more users than there is room for, every search evicts the vectors of another user",
+    file: "src/vectors/resident-sets.ts",
+    find: "return !this.#isFull || ++this.#turnedAway % admittedOf === 0;",
+    replace: "return true;",
+    tests: [RESIDENT_SETS],
+  },
+  {
     breaks: "a new memory is missing in a session that is kept in memory",
     file: "src/vectors/resident-sets.ts",
     find: "if (this.#entries.size > 0) for (const id of added) this.#addToAll(id);",

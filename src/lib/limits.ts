@@ -18,11 +18,14 @@ export const CACHE_BYTES_MAX = {
   provider: MIB / 16,
   documentRemovals: MIB / 16,
   recentTurns: 5 * MIB,
-  /** Vectors of the sessions and users that were searched last. */
+  /** Vectors of the sessions and users that were searched last; more on a machine with much memory. */
   residentVectors: 22 * MIB,
   /** Vectors that an embedding provider gave for queries. */
   queryVectors: 3 * MIB,
 } as const;
+
+/** What those vectors may take of the memory of the machine, or of the container. */
+export const RESIDENT_VECTORS_MEMORY_SHARE = 1 / 32;
 
 export const LIMITS = {
   ttlSecondsDefault: 86_400,

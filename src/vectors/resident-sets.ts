@@ -7,8 +7,10 @@
  *
  * @module
  */
+import { totalmem } from "node:os";
+import type { CacheUses } from "../lib/cache.ts";
 import type { BareId } from "../lib/ids.ts";
-import { CACHE_BYTES_MAX } from "../lib/limits.ts";
+import { CACHE_BYTES_MAX, RESIDENT_VECTORS_MEMORY_SHARE } from "../lib/limits.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
@@ -28,6 +30,8 @@ export interface ResidentSetsOptions {
   readMax: number;
   /** Bounds all sets together, and the memory that their vectors share. */
   bytesMax: number;
+  /** When memory is full, only every so manieth search of a set that is not there opens it. */
+  admittedOf: number;
   /** When there are more new or deleted vectors to look at than this, all sets are read again when they are next searched. */
   changesMax: number;
 }
@@ -36,9 +40,16 @@ const DEFAULTS: ResidentSetsOptions = {
   sizeMax: RESIDENT_MAX,
   termsMax: RESIDENT_TERMS_MAX,
   readMax: 250,
-  bytesMax: CACHE_BYTES_MAX.residentVectors,
+  bytesMax: residentBytesMax(),
+  admittedOf: 16,
   changesMax: 1_000,
 };
+
+/** A server that has more memory keeps more of its users, each of whose searches otherwise costs ten times as much. */
+function residentBytesMax(): number {
+  const memory = Math.min(totalmem(), process.constrainedMemory() || Infinity);
+  return Math.max(CACHE_BYTES_MAX.residentVectors, memory * RESIDENT_VECTORS_MEMORY_SHARE);
+}
 
 /** A set without vectors, and the id of a memory whose vector is still to be read. */
 const ENTRY_BYTES = 1_200;
@@ -63,6 +74,12 @@ export class ResidentSets {
   /** The least recently used one comes first. */
   readonly #entries = new Map<string, Entry>();
   #bytes = 0;
+  /** A set was evicted for another, and there is not much more room since. */
+  #isFull = false;
+  /** Searches of sets that were not there meanwhile. */
+  #turnedAway = 0;
+  #hits = 0;
+  #misses = 0;
   #generation = 0;
   /** Vectors put or removed by transactions that readers may not see yet, and whether each was put last. */
   readonly #written = new Map<BareId, boolean>();
@@ -83,7 +100,9 @@ export class ResidentSets {
     if (posting.table !== bySession.name && posting.table !== byUser.name) return undefined;
     this.#catchUp();
     const name = posting.table + prefix;
-    const entry = this.#entries.get(name) ?? this.#open(posting.table, prefix);
+    const known = this.#entries.get(name);
+    if (known === undefined && !this.#admits()) return void this.#misses++;
+    const entry = known ?? this.#open(posting.table, prefix);
     // Deleted and set again to be the last.
     this.#entries.delete(name);
     this.#entries.set(name, entry);
@@ -91,7 +110,25 @@ export class ResidentSets {
     this.#read(entry);
     if (entry.set.deleted > entry.set.size) this.#drop(name, entry);
     this.#evict();
-    return entry.unread?.length === 0 && this.#entries.get(name) === entry ? entry.set : undefined;
+    const isComplete = entry.unread?.length === 0 && this.#entries.get(name) === entry;
+    if (isComplete) this.#hits++;
+    else this.#misses++;
+    return isComplete ? entry.set : undefined;
+  }
+
+  /** How many searches of a session or a user found its set complete. */
+  get uses(): CacheUses {
+    return { hits: this.#hits, misses: this.#misses };
+  }
+
+  /**
+   * Whether a set that is not there is to be opened. To read one takes as long as ten searches without it; with more users than
+   * there is room for, each would evict one that is just as likely to be searched next.
+   */
+  #admits(): boolean {
+    const { bytesMax, admittedOf } = this.#options;
+    this.#isFull &&= this.#bytes > bytesMax / 2;
+    return !this.#isFull || ++this.#turnedAway % admittedOf === 0;
   }
 
   /** To be called after commits that wrote vectors: without searches their ids would be kept for good. */
@@ -175,6 +212,7 @@ export class ResidentSets {
     if (this.#arena.size > bytesMax) return this.#clear();
     for (const [name, entry] of this.#entries) {
       if (this.#bytes <= bytesMax) return;
+      this.#isFull = true;
       this.#drop(name, entry);
     }
   }

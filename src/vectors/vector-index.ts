@@ -7,6 +7,7 @@
  *
  * @module
  */
+import type { CacheUses } from "../lib/cache.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
@@ -81,6 +82,11 @@ export class VectorIndex {
   /** The state of the index, as the worker last posted it. */
   get status(): IndexStatus & { vectors: number } {
     return { ...this.#status, vectors: this.#store.count(vectors) };
+  }
+
+  /** How searches of a session or a user found its vectors in memory. */
+  get residentUses(): CacheUses {
+    return this.#residentSets.uses;
   }
 
   /**

@@ -199,6 +199,19 @@ test("a large set is kept once it was asked for a few times, one that is too lar
   expect(sets.for([ofUser("large")])).toBeUndefined();
 });
 
+test("of more users than there is room for some stay, however the searches go round, and others get in now and then", async () => {
+  await using vectors = await storedVectors();
+  const users = Array.from({ length: 20 }, (_, i) => `user-${i}`);
+  for (const user of users) await vectors.add(DENSE.slice(0, 10), () => ({ user }));
+  // A set of ten takes 34 KB: there is room for five.
+  const sets = new ResidentSets(vectors.store, { bytesMax: 200_000, admittedOf: 16 });
+  const kept = () => users.filter((user) => sets.for([ofUser(user)]) !== undefined);
+  const rounds = Array.from({ length: 10 }, kept);
+  for (const round of rounds) expect(round.length).toBeWithin(3, 9);
+  expect(new Set(rounds.flat()).size).toBeGreaterThan(10);
+  expect(sets.uses).toEqual({ hits: rounds.flat().length, misses: 200 - rounds.flat().length });
+});
+
 test("a vector that is kept takes at most 3.5 KB, one of the built-in provider 1.5 KB", () => {
   const bytesEach = (vectors: readonly Float32Array[]) => {
     const set = new ResidentSet(new VectorArena());
