@@ -62,6 +62,27 @@ test("a document is put, read as it was put, replaced with the next version, and
   expect((await cairn.list("/v1/traces")).filter(({ actor }) => actor !== "system")).toEqual([]);
 });
 
+test("after a restart with a clock that was set back, documents have greater keys, and what was emptied before hides none of them", async () => {
+  await using cairn = await startCairn();
+  const append = (count: number) =>
+    batch(
+      cairn,
+      Array.from({ length: 100 }, () => put(["log"], undefined, { count })),
+    );
+  for (let i = 0; i < 3; i++) await append(i);
+  const last = (await append(3)).at(-1).key as string;
+  expect(await batch(cairn, [{ op: "delete_all", namespace: ["log"] }])).toEqual([{ deleted: 400 }]);
+  cairn.clock.set(cairn.clock.now() - 60_000);
+  await cairn.restart();
+  const [{ key }] = await batch(cairn, [put(["log"], undefined, { after: true })]);
+  expect(key > last).toBe(true);
+  const look = () => query(cairn, [{ op: "list", namespace: ["log"] }, { op: "count", namespace: ["log"] }, { op: "namespaces" }]);
+  const found = await look();
+  expect(found).toMatchObject([{ data: [{ key }] }, { count: 1 }, { data: [["log"]] }]);
+  await cairn.runTask("document removal");
+  expect(await look()).toEqual(found);
+});
+
 test("without a key each document gets a greater one than all before, also when the clock is set back", async () => {
   await using cairn = await startCairn();
   const namespace = ["log"];

@@ -140,7 +140,7 @@ class Batch {
 
   #put(namespace: string, change: Change & { op: "put" }, param: string, body: JsonText): JsonText {
     const { now } = this.#tx;
-    const id = this.#tx.bareId();
+    const id = this.#writer.id();
     const { key: name = id, ifVersion, sessionId, ttlSeconds } = change;
     const key = documentKey(namespace, name);
     const before = visibleDocument(this.#tx, key);

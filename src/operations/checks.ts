@@ -10,7 +10,7 @@ import { fromBase62 } from "../lib/base62.ts";
 import { bare, BARE_ID_LENGTH, withPrefix, type BareId } from "../lib/ids.ts";
 import { toJson } from "../lib/json.ts";
 import { readable } from "../storage/bad-rows.ts";
-import { isEmptied, namespaceRow } from "../storage/document-records.ts";
+import { DocumentWriter, isEmptied, namespaceRow } from "../storage/document-records.ts";
 import { AFTER_ALL, namespaceOfDocument, namespacesAbove, versionKey } from "../storage/keys.ts";
 import { generationOf, removeVector } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
@@ -257,7 +257,7 @@ function* checkDocument(reader: Reader, key: string): Generator<Fault> {
   for (const above of namespacesAbove(namespace)) {
     // One that cannot be read is there.
     if (readable(() => namespaceRow(reader, above) ?? null) !== null) continue;
-    yield { what: "namespaces: missing", example: above, fix: (tx) => tx.put(namespaces, above, { own: 0, all: 0, id: tx.bareId() }) };
+    yield { what: "namespaces: missing", example: above, fix: (tx) => new DocumentWriter(tx).restore(above) };
     return;
   }
 }

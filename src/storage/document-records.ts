@@ -10,7 +10,17 @@
 import { bare, BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import type { Reader, Tx } from "./access.ts";
 import { AFTER_ALL, namespaceOfDocument, namespacesAbove, numberKey } from "./keys.ts";
-import { documentRemovals, documents, namespaces, removals, sessions, type DocumentRow, type NamespaceRow } from "./tables.ts";
+import {
+  documentRemovals,
+  documents,
+  LAST_DOCUMENT_ID,
+  lastDocumentId,
+  namespaces,
+  removals,
+  sessions,
+  type DocumentRow,
+  type NamespaceRow,
+} from "./tables.ts";
 
 /** Whether what has this id was there when its namespace, or one above it, was emptied. */
 export function isEmptied(reader: Reader, namespace: string, id: BareId): boolean {
@@ -73,9 +83,15 @@ export class DocumentWriter {
   readonly #tx: Tx;
   /** What is added to the count of each namespace. */
   readonly #added = new Map<string, number>();
+  #lastId: BareId | undefined;
 
   constructor(tx: Tx) {
     this.#tx = tx;
+  }
+
+  /** Ids rise, also after a restart with a clock that was set back: so the last one is stored. */
+  id(): BareId {
+    return (this.#lastId = this.#tx.bareId());
   }
 
   put(key: string, row: DocumentRow): void {
@@ -106,7 +122,8 @@ export class DocumentWriter {
     if (row !== undefined) {
       for (const above of namespacesAbove(namespace)) this.#count(above, above === namespace ? -row.own : 0, -row.all);
     }
-    this.#tx.put(documentRemovals, namespace, { until: this.#tx.bareId() });
+    this.#tx.put(documentRemovals, namespace, { until: this.id() });
+    this.flush();
     return 0;
   }
 
@@ -118,6 +135,14 @@ export class DocumentWriter {
     }
     for (const [namespace, added] of below) this.#count(namespace, this.#added.get(namespace) ?? 0, added);
     this.#added.clear();
+    if (this.#lastId !== undefined) this.#tx.put(lastDocumentId, LAST_DOCUMENT_ID, this.#lastId);
+    this.#lastId = undefined;
+  }
+
+  /** Makes the row of a namespace that is missing, without counting what it has. */
+  restore(namespace: string): void {
+    this.#tx.put(namespaces, namespace, { own: 0, all: 0, id: this.id() });
+    this.flush();
   }
 
   #add(namespace: string, added: 1 | -1): void {
@@ -126,7 +151,7 @@ export class DocumentWriter {
 
   #count(namespace: string, own: number, all: number): void {
     if (own === 0 && all === 0) return;
-    const before = namespaceRow(this.#tx, namespace) ?? { own: 0, all: 0, id: this.#tx.bareId() };
+    const before = namespaceRow(this.#tx, namespace) ?? { own: 0, all: 0, id: this.id() };
     const row = { ...before, own: before.own + own, all: before.all + all };
     if (row.all > 0) this.#tx.put(namespaces, namespace, row);
     else this.#tx.remove(namespaces, namespace);

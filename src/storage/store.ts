@@ -53,6 +53,8 @@ import {
   vectors,
   webhooks,
   type AnyTable,
+  lastDocumentId,
+  LAST_DOCUMENT_ID,
 } from "./tables.ts";
 import { areSameWrites, WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
 
@@ -273,7 +275,9 @@ export class Store {
     const ids = [sessions, memories, vectors, outbox, apiKeys.index.byId, webhooks, payloads].flatMap((table) => newest(table));
     // A trace's key begins with its action.
     for (let [key] = newest(traces); key !== undefined; [key] = newest(traces, "", key.slice(0, 1))) ids.push(key.slice(1));
+    ids.push(this.latest.get(lastDocumentId, LAST_DOCUMENT_ID) ?? "");
     return ids
+      .filter((id) => id !== "")
       .map((id) => id.slice(0, BARE_ID_LENGTH))
       .toSorted()
       .at(-1);

@@ -50,6 +50,7 @@
  *   byExpiry           ms document                  if it expires
  * namespaces           #owner namespace             NamespaceRow: how many documents are in it and below it
  * document_removals    #owner namespace             DocumentRemovalRow: what is left of a namespace that was emptied
+ * last_document_id     current                      text: the last id that was given in these three, whose keys do not tell
  * settings             current                      SettingsRow
  * ```
  * Ids have no prefix here (12 characters), `#x` is `hashKey(x)`, `ms` and numbers are `numberKey`.
@@ -575,6 +576,9 @@ const DocumentRemovalRow = Type.Object({
 export type DocumentRemovalRow = Static<typeof DocumentRemovalRow>;
 export const documentRemovals = table("document_removals", namespaces.key, DocumentRemovalRow, json<DocumentRemovalRow>());
 
+export const lastDocumentId = table("last_document_id", CURRENT, BareIdText, text);
+export const LAST_DOCUMENT_ID = "current";
+
 /** Tables whose rows are records, in the order in which they are exported. */
 export const RECORD_TABLES: readonly Table<never>[] = [
   meta,
@@ -596,6 +600,7 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   documents,
   namespaces,
   documentRemovals,
+  lastDocumentId,
 ] as unknown as readonly Table<never>[];
 
 /** Every table of texts, and every index. */
