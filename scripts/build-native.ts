@@ -157,6 +157,21 @@ function hidingPath(directory: string): string {
   return `-ffile-prefix-map=${directory}=.`;
 }
 
+/** Compiles LMDB to assembly language, to see what is in it. */
+export async function lmdbAssembly(target: TargetName, toolchain: Toolchain): Promise<string> {
+  const compiler = await compilerFor(target, toolchain);
+  let text = "";
+  await inScratchDirectory(async (scratch) => {
+    prepareLmdbSource(scratch);
+    const output = join(scratch, "mdb.s");
+    const flags = [...compiler.flags, ...LMDB_DEFINES, "-O1", "-fno-inline", "-w", ...lmdbIncludes(scratch)];
+    const source = join(scratch, "dependencies", LMDB_C[0] ?? "");
+    await run([...compiler.c, ...flags, "-S", source, "-o", output], { environment: compiler.environment });
+    text = readFileSync(output, "utf8");
+  });
+  return text;
+}
+
 /** A patched copy of lmdb's source, with one file that includes all of its C++ and the header it wants from Node. */
 function prepareLmdbSource(scratch: string): void {
   for (const directory of ["src", "dependencies"]) cpSync(join(modules, "lmdb", directory), join(scratch, directory), { recursive: true });

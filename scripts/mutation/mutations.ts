@@ -1188,4 +1188,33 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "if (this.#config.port < 0) throw",
     tests: ["test/process/mcp.test.ts"],
   },
+  // Other systems and versions
+  {
+    breaks: "a server removes its own native add-ons as if they were another version's",
+    file: "src/lib/native.ts",
+    find: "if (unpacked !== undefined && !own.has(unpacked))",
+    replace: "if (unpacked !== undefined)",
+    tests: ["test/process/platforms.test.ts"],
+  },
+  {
+    breaks: "without paths of open directories a file is made where others can put another directory in its place",
+    file: "src/operations/files.ts",
+    find: "if (held === undefined && !isPrivate) {",
+    replace: "if (held === undefined && handle < 0) {",
+    tests: ["test/unit/operations/files.test.ts"],
+  },
+  {
+    breaks: "a system that forbids LMDB's semaphores is not named",
+    file: "src/storage/semaphores.ts",
+    find: "return id >= 0 ? undefined : REFUSAL;",
+    replace: "return id >= -1 ? undefined : REFUSAL;",
+    tests: ["test/unit/storage/semaphores.test.ts"],
+  },
+  {
+    breaks: "the newest version is believed to be whatever a server says, also a command",
+    file: "src/cli/latest.ts",
+    find: 'if (typeof version !== "string" || !VERSION.test(version)) return undefined;',
+    replace: 'if (typeof version !== "string") return undefined;',
+    tests: ["test/unit/cli/latest.test.ts"],
+  },
 ];

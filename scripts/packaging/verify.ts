@@ -8,7 +8,7 @@ import { $ } from "bun";
 import { createHash } from "node:crypto";
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { addonPaths } from "../build-native.ts";
+import { addonPaths, lmdbAssembly } from "../build-native.ts";
 import { Failure } from "../failure.ts";
 import { readMachO, signatureProblems } from "../macho.ts";
 import { TARGET_NAMES, targetOf, type Target, type TargetName } from "../targets.ts";
@@ -159,6 +159,11 @@ async function inspectMachO(
       assertNone(fromProgram.filter((symbol) => !program.exported.has(symbol.name)).map((symbol) => `${addon} looks up ${symbol.name}`));
     }
     return `${count} symbols`;
+  });
+  await report.check(`${name}: a commit flushes the drive after its meta page`, async () => {
+    const [, body = ""] = /^_mdb_env_write_meta:([^]*?)\.cfi_endproc/m.exec(await lmdbAssembly(name, "zig")) ?? [];
+    const calls = Array.from(body.matchAll(/\b(?:bl|callq?)\s+_(pwrite|fcntl|fsync)\b/g), ([, call]) => call);
+    if (!calls.includes("pwrite") || !calls.includes("fcntl")) throw new Failure(`it calls ${calls.join(", ") || "nothing"}`);
   });
   // arm64 loads nothing that is not signed.
   if (architecture === "arm64")

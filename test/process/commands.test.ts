@@ -4,6 +4,8 @@ import { buildBinary } from "../support/binary.ts";
 import { failed, KEY, runCairn, scratchDirectory, startProcess, succeeded, until } from "../support/process.ts";
 import { onLinux } from "../support/platform.ts";
 
+const it = onLinux("/dev/full");
+
 test("in an empty directory with an empty environment it serves, and prints an admin key at the first start only", async () => {
   using directory = scratchDirectory();
   const options = { dataDirectory: "data", directory: directory.path, environment: {}, hasKey: false };
@@ -160,7 +162,7 @@ for (const { name, log } of [
   { name: "that takes nothing, as on a full disk,", log: "/dev/full" },
   { name: "whose reader has left", log: ">(:)" },
 ]) {
-  onLinux("/dev/full", `a log ${name} keeps no server from serving, nor from stopping with code 0`, async () => {
+  it(`a log ${name} keeps no server from serving, nor from stopping with code 0`, async () => {
     const through = ["bash", "-c", `exec "$0" "$@" 2> ${log}`];
     // Of this it warns, so that there is a line before the first request.
     await using server = await startProcess({ flags: ["--durability", "relaxed"], through });
@@ -289,40 +291,36 @@ test("the docs and the OpenAPI document come out of the executable and name no o
   });
 });
 
-onLinux(
-  "/dev/full",
-  "an answer that cannot be written ends every command with code 1 and the reason; a reader who leaves early does not",
-  async () => {
-    using directory = scratchDirectory();
-    const data = ["--data-dir", directory.at("data")];
-    const { stdout: key } = await runCairn(["keys", "create", ...data]);
-    const [id = ""] = (await runCairn(["keys", "list", ...data])).stdout.split("  ");
-    await runCairn(["backup", directory.at("backup"), ...data]);
-    await runCairn(["export", directory.at("export"), ...data]);
-    expect(key).toStartWith("crn_");
-    const commands = [
-      ["version"],
-      ["--help"],
-      ["keys", "create", ...data],
-      ["keys", "list", ...data],
-      ["keys", "roll", id, ...data],
-      ["keys", "revoke", id, ...data],
-      ["doctor", ...data],
-      ["doctor", "--fix", ...data],
-      ["rebuild-index", ...data],
-      ["backup", directory.at("another"), ...data],
-      ["restore", directory.at("backup"), "--data-dir", directory.at("restored")],
-      ["import", directory.at("export"), "--data-dir", directory.at("imported")],
-      ["export", ...data],
-    ];
-    for (const args of commands) {
-      const ended = await runCairn(args, { through: ["sh", "-c", 'exec "$0" "$@" >/dev/full'] });
-      expect({ args, ...ended }).toEqual({ args, ...failed(/^(.*\n)?cairn: Standard output cannot be written: the disk is full\..*\n$/) });
-    }
-    const lost = (await runCairn(["keys", "list", ...data])).stdout.split("\n").filter((line) => line.includes("enterprise"));
-    expect(lost).toHaveLength(2);
-    const piped = '(sleep 0.3; exec "$0" keys list "$@") | true; echo ${PIPESTATUS[0]}';
-    const { stdout } = Bun.spawnSync(["bash", "-c", piped, await buildBinary(), ...data]);
-    expect(stdout.toString()).toBe("0\n");
-  },
-);
+it("an answer that cannot be written ends every command with code 1 and the reason; a reader who leaves early does not", async () => {
+  using directory = scratchDirectory();
+  const data = ["--data-dir", directory.at("data")];
+  const { stdout: key } = await runCairn(["keys", "create", ...data]);
+  const [id = ""] = (await runCairn(["keys", "list", ...data])).stdout.split("  ");
+  await runCairn(["backup", directory.at("backup"), ...data]);
+  await runCairn(["export", directory.at("export"), ...data]);
+  expect(key).toStartWith("crn_");
+  const commands = [
+    ["version"],
+    ["--help"],
+    ["keys", "create", ...data],
+    ["keys", "list", ...data],
+    ["keys", "roll", id, ...data],
+    ["keys", "revoke", id, ...data],
+    ["doctor", ...data],
+    ["doctor", "--fix", ...data],
+    ["rebuild-index", ...data],
+    ["backup", directory.at("another"), ...data],
+    ["restore", directory.at("backup"), "--data-dir", directory.at("restored")],
+    ["import", directory.at("export"), "--data-dir", directory.at("imported")],
+    ["export", ...data],
+  ];
+  for (const args of commands) {
+    const ended = await runCairn(args, { through: ["sh", "-c", 'exec "$0" "$@" >/dev/full'] });
+    expect({ args, ...ended }).toEqual({ args, ...failed(/^(.*\n)?cairn: Standard output cannot be written: the disk is full\..*\n$/) });
+  }
+  const lost = (await runCairn(["keys", "list", ...data])).stdout.split("\n").filter((line) => line.includes("enterprise"));
+  expect(lost).toHaveLength(2);
+  const piped = '(sleep 0.3; exec "$0" keys list "$@") | true; echo ${PIPESTATUS[0]}';
+  const { stdout } = Bun.spawnSync(["bash", "-c", piped, await buildBinary(), ...data]);
+  expect(stdout.toString()).toBe("0\n");
+});

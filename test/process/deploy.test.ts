@@ -16,6 +16,8 @@ import { ownMounts, runCairn, scratchDirectory, startProcess, succeeded, until }
 import { bindDatagrams } from "../support/unix-datagrams.ts";
 import { onLinux } from "../support/platform.ts";
 
+const it = onLinux("systemd, and mounts of a process's own");
+
 const ROOT = join(import.meta.dir, "../..");
 const UNIT = join(ROOT, "scripts/deploy/cairn.service");
 const DOCKERFILE = join(ROOT, "scripts/deploy/Dockerfile");
@@ -108,26 +110,22 @@ test("the unit takes every right away that a service can do without, but not tho
   expect(said("RestrictAddressFamilies").join(" ").split(" ").toSorted()).toEqual(["AF_INET", "AF_INET6", "AF_UNIX"]);
 });
 
-onLinux(
-  "systemd, and mounts of a process's own",
-  "systemd is told when the server is ready and when it stops, at a path and at an abstract name",
-  async () => {
-    using directory = scratchDirectory();
-    const sockets = [directory.at("notify"), `\0cairn-test-${process.pid}`];
-    for (const name of sockets) {
-      using systemd = bindDatagrams(name);
-      const environment = { NOTIFY_SOCKET: name.replace("\0", "@") };
-      await using server = await startProcess({ dataDirectory: directory.at("data"), environment });
-      expect(await until("systemd to be told", () => systemd.receive())).toBe("READY=1\n");
-      expect((await server.get("/health/ready")).status).toBe(200);
-      expect(systemd.receive()).toBeUndefined();
-      expect(await server.stop()).toBe(0);
-      expect([systemd.receive(), systemd.receive()]).toEqual(["STOPPING=1\n", undefined]);
-    }
-  },
-);
+it("systemd is told when the server is ready and when it stops, at a path and at an abstract name", async () => {
+  using directory = scratchDirectory();
+  const sockets = [directory.at("notify"), `\0cairn-test-${process.pid}`];
+  for (const name of sockets) {
+    using systemd = bindDatagrams(name);
+    const environment = { NOTIFY_SOCKET: name.replace("\0", "@") };
+    await using server = await startProcess({ dataDirectory: directory.at("data"), environment });
+    expect(await until("systemd to be told", () => systemd.receive())).toBe("READY=1\n");
+    expect((await server.get("/health/ready")).status).toBe(200);
+    expect(systemd.receive()).toBeUndefined();
+    expect(await server.stop()).toBe(0);
+    expect([systemd.receive(), systemd.receive()]).toEqual(["STOPPING=1\n", undefined]);
+  }
+});
 
-onLinux("systemd, and mounts of a process's own", "a server that systemd cannot be told of says so in its log, and serves", async () => {
+it("a server that systemd cannot be told of says so in its log, and serves", async () => {
   using directory = scratchDirectory();
   const socket = directory.at("nobody");
   await using server = await startProcess({
@@ -142,34 +140,30 @@ onLinux("systemd, and mounts of a process's own", "a server that systemd cannot 
   ]);
 });
 
-onLinux(
-  "systemd, and mounts of a process's own",
-  "a user without rights, on a disk that only the data directory of can be written to, is served, searches and stops in order",
-  async () => {
-    using directory = scratchDirectory();
-    chmodSync(directory.path, 0o755);
-    const [dataDirectory, executable] = [directory.at("data"), directory.at("cairn")];
-    mkdirSync(dataDirectory, { mode: 0o700 });
-    copyFileSync(await buildBinary(), executable);
-    const command = ownMounts();
-    const asRoot = process.geteuid?.() === 0;
-    if (asRoot) chownSync(dataDirectory, 10001, 10001);
-    // Nothing else can be written to: not /tmp, not the memory that is shared as files.
-    const mounts = `mount --bind "${dataDirectory}" "${dataDirectory}" && mount -o remount,bind,ro / && mount -t tmpfs -o ro tmpfs /dev/shm`;
-    const rights = asRoot ? "setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all" : "";
-    const script = `${command === undefined ? "" : `${mounts} && `}umask 077 && cd / && exec ${rights} "${executable}" "$@"`;
-    await using server = await startProcess({ dataDirectory, through: [...(command ?? []), "sh", "-c", script] });
-    const session = await server.createSession();
-    const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
-    await Promise.all(contents.map((content) => server.addMemory(session.id, content)));
-    expect((await server.ok(server.post("/v1/memory/search", { query: "parcel", limit: 3 }))).data).toHaveLength(3);
-    expect(await server.stop()).toBe(0);
-    expect(server.stderr).not.toMatch(/"level":"(warn|error)"/);
-    const native = readdirSync(join(dataDirectory, ".native"));
-    expect(native.filter((name) => /^(lmdb|hnsw-\w+)-[0-9a-f]{16}\.node$/.test(name))).toHaveLength(2);
-    expect(statSync(join(dataDirectory, "store/data.mdb")).uid).toBe(asRoot ? 10001 : (process.geteuid?.() ?? -1));
-  },
-);
+it("a user without rights, on a disk that only the data directory of can be written to, is served, searches and stops in order", async () => {
+  using directory = scratchDirectory();
+  chmodSync(directory.path, 0o755);
+  const [dataDirectory, executable] = [directory.at("data"), directory.at("cairn")];
+  mkdirSync(dataDirectory, { mode: 0o700 });
+  copyFileSync(await buildBinary(), executable);
+  const command = ownMounts();
+  const asRoot = process.geteuid?.() === 0;
+  if (asRoot) chownSync(dataDirectory, 10001, 10001);
+  // Nothing else can be written to: not /tmp, not the memory that is shared as files.
+  const mounts = `mount --bind "${dataDirectory}" "${dataDirectory}" && mount -o remount,bind,ro / && mount -t tmpfs -o ro tmpfs /dev/shm`;
+  const rights = asRoot ? "setpriv --reuid 10001 --regid 10001 --clear-groups --no-new-privs --bounding-set=-all --inh-caps=-all" : "";
+  const script = `${command === undefined ? "" : `${mounts} && `}umask 077 && cd / && exec ${rights} "${executable}" "$@"`;
+  await using server = await startProcess({ dataDirectory, through: [...(command ?? []), "sh", "-c", script] });
+  const session = await server.createSession();
+  const contents = Array.from({ length: 120 }, (_, number) => `Parcel ${number} waits at counter ${number * 7}.`);
+  await Promise.all(contents.map((content) => server.addMemory(session.id, content)));
+  expect((await server.ok(server.post("/v1/memory/search", { query: "parcel", limit: 3 }))).data).toHaveLength(3);
+  expect(await server.stop()).toBe(0);
+  expect(server.stderr).not.toMatch(/"level":"(warn|error)"/);
+  const native = readdirSync(join(dataDirectory, ".native"));
+  expect(native.filter((name) => /^(lmdb|hnsw-\w+)-[0-9a-f]{16}\.node$/.test(name))).toHaveLength(2);
+  expect(statSync(join(dataDirectory, "store/data.mdb")).uid).toBe(asRoot ? 10001 : (process.geteuid?.() ?? -1));
+});
 
 interface Instruction {
   name: string;

@@ -22,6 +22,8 @@ import { numberedTexts } from "../support/fill.ts";
 import { inTurns, scratchDirectory, startProcess, until, type CairnProcess, type Scratch } from "../support/process.ts";
 import { onLinux } from "../support/platform.ts";
 
+const it = onLinux("the memory of a process's own in /proc");
+
 const TIMEOUT_MS = 180_000;
 const MIB = 1024 * 1024;
 const README = readFileSync(join(dirname(dirname(import.meta.dir)), "README.md"), "utf8");
@@ -161,22 +163,18 @@ function* reads(first: number, count: number): Generator<["GET" | "POST", string
   }
 }
 
-onLinux(
-  "/proc tells the memory of the process's own",
-  "with 20,000 memories the server has as much memory of its own as the README says, and all caches together add 64 MB at most to that",
-  async () => {
-    const most = claimed(/With 20,000 memories the server has about (\d+) MB of memory of its own/) * MIB * MARGIN;
-    await using server = await startProcess({ dataDirectory: directory.path, environment: {} });
-    await ask(server, [["POST", "/v1/memory/search", { query: "parcel", threshold: 0 }]]);
-    await indexed(server);
-    // What handles requests is compiled and has its buffers before the first look.
-    for (let round = 0; round < 10; round++) await ask(server, reads(0, 60));
-    expect(await settledBytes(server, most)).toBeLessThan(most);
-    const before = await settledBytes(server, 0, 3);
-    await ask(server, reads(0, SESSIONS));
-    expect((await settledBytes(server, before + CACHES_MAX_BYTES)) - before).toBeLessThanOrEqual(CACHES_MAX_BYTES);
-  },
-);
+it("with 20,000 memories the server has as much memory of its own as the README says, and all caches together add 64 MB at most to that", async () => {
+  const most = claimed(/With 20,000 memories the server has about (\d+) MB of memory of its own/) * MIB * MARGIN;
+  await using server = await startProcess({ dataDirectory: directory.path, environment: {} });
+  await ask(server, [["POST", "/v1/memory/search", { query: "parcel", threshold: 0 }]]);
+  await indexed(server);
+  // What handles requests is compiled and has its buffers before the first look.
+  for (let round = 0; round < 10; round++) await ask(server, reads(0, 60));
+  expect(await settledBytes(server, most)).toBeLessThan(most);
+  const before = await settledBytes(server, 0, 3);
+  await ask(server, reads(0, SESSIONS));
+  expect((await settledBytes(server, before + CACHES_MAX_BYTES)) - before).toBeLessThanOrEqual(CACHES_MAX_BYTES);
+});
 
 test("a memory of 200 characters and a turn of 1,000 take as much disk as the README says", async () => {
   await using cairn = await startCairn();

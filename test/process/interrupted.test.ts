@@ -21,6 +21,8 @@ import { buildBinary } from "../support/binary.ts";
 import { runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 import { onLinux } from "../support/platform.ts";
 
+const it = onLinux("paths of open directories");
+
 /** A data directory of 20 MB. */
 async function fillStore(dataDirectory: string): Promise<void> {
   await using server = await startProcess({ dataDirectory });
@@ -115,40 +117,36 @@ for (const { command, file } of [
   { command: "backup", file: "data.mdb" },
   { command: "export", file: "export" },
 ]) {
-  onLinux(
-    "paths of open directories",
-    `a cairn ${command} into a directory of somebody else follows no link that was planted there, before it or while it writes`,
-    async () => {
-      using directory = scratchDirectory();
-      const shared = directory.at("shared");
-      await fillStore(directory.at("data"));
-      writeFileSync(directory.at("victim"), "untouched");
-      chmodSync(directory.at("victim"), 0o644);
-      mkdirSync(shared);
-      chmodSync(shared, 0o777);
-      if (process.geteuid?.() === 0) chownSync(shared, NOBODY, NOBODY);
-      const untouched = () => ({
-        victim: [readFileSync(directory.at("victim"), "utf8"), statSync(directory.at("victim")).mode & 0o777],
-        isMade: existsSync(directory.at("made")),
-      });
-      const expected = { victim: ["untouched", 0o644], isMade: false };
-      plantDraft(join(shared, ".copy-aaaaaa.draft"), { "serve.lock": directory.at("victim") });
-      plantDraft(join(shared, ".copy-bbbbbb.draft"), { "serve.lock": directory.at("made") });
-      const args = [command, join(shared, "copy"), "--force", "--data-dir", directory.at("data")];
-      expect(await runCairn(args)).toMatchObject({ code: 0 });
-      expect({ ...untouched(), drafts: draftsIn(shared).length }).toEqual({ ...expected, drafts: 2 });
+  it(`a cairn ${command} into a directory of somebody else follows no link that was planted there, before it or while it writes`, async () => {
+    using directory = scratchDirectory();
+    const shared = directory.at("shared");
+    await fillStore(directory.at("data"));
+    writeFileSync(directory.at("victim"), "untouched");
+    chmodSync(directory.at("victim"), 0o644);
+    mkdirSync(shared);
+    chmodSync(shared, 0o777);
+    if (process.geteuid?.() === 0) chownSync(shared, NOBODY, NOBODY);
+    const untouched = () => ({
+      victim: [readFileSync(directory.at("victim"), "utf8"), statSync(directory.at("victim")).mode & 0o777],
+      isMade: existsSync(directory.at("made")),
+    });
+    const expected = { victim: ["untouched", 0o644], isMade: false };
+    plantDraft(join(shared, ".copy-aaaaaa.draft"), { "serve.lock": directory.at("victim") });
+    plantDraft(join(shared, ".copy-bbbbbb.draft"), { "serve.lock": directory.at("made") });
+    const args = [command, join(shared, "copy"), "--force", "--data-dir", directory.at("data")];
+    expect(await runCairn(args)).toMatchObject({ code: 0 });
+    expect({ ...untouched(), drafts: draftsIn(shared).length }).toEqual({ ...expected, drafts: 2 });
 
-      const running = await stoppedWhileWriting(args, shared, file);
-      renameSync(join(shared, running.draft), join(shared, "moved"));
-      plantDraft(join(shared, running.draft), { [file]: directory.at("victim"), "serve.lock": directory.at("made") });
-      running.child.kill("SIGCONT");
-      expect(await running.child.exited).toBe(0);
-      expect(untouched()).toEqual(expected);
-      expect(readdirSync(join(shared, running.draft)).toSorted()).toEqual([file, "serve.lock"].toSorted());
-      expect(await runCairn(["keys", "list", "--data-dir", directory.at("data")])).toMatchObject({ code: 0 });
-      expect(statSync(join(shared, "copy")).mode & 0o777).toBe(0o600);
-    },
-  );
+    const running = await stoppedWhileWriting(args, shared, file);
+    renameSync(join(shared, running.draft), join(shared, "moved"));
+    plantDraft(join(shared, running.draft), { [file]: directory.at("victim"), "serve.lock": directory.at("made") });
+    running.child.kill("SIGCONT");
+    expect(await running.child.exited).toBe(0);
+    expect(untouched()).toEqual(expected);
+    expect(readdirSync(join(shared, running.draft)).toSorted()).toEqual([file, "serve.lock"].toSorted());
+    expect(await runCairn(["keys", "list", "--data-dir", directory.at("data")])).toMatchObject({ code: 0 });
+    expect(statSync(join(shared, "copy")).mode & 0o777).toBe(0o600);
+  });
 }
 
 test("an import that is told to stop leaves nothing, and what a killed one has left goes with the next start of the server", async () => {

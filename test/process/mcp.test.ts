@@ -9,6 +9,9 @@ import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { GENERATIONS, useEverything, type McpClient } from "../support/mcp.ts";
 import { KEY, scratchDirectory, startProcess, until } from "../support/process.ts";
+import { onLinux } from "../support/platform.ts";
+
+const it = onLinux("open files in /proc");
 
 async function startMcp(args: readonly string[], { generation = "2026-07-28", env = {} } = {}): Promise<McpClient> {
   return GENERATIONS[generation]!({ command: await buildBinary(), args: ["mcp", ...args], env });
@@ -158,7 +161,7 @@ test("a data directory that cannot be used is a result that says why, and is tri
 /** By hand with more: 25 takes half a minute. */
 const TAKEOVERS = Number(process.env["CAIRN_TEST_TAKEOVERS"] ?? 3);
 
-test("when the process that serves is killed, or its client leaves, another takes over, and nothing is lost or doubled", async () => {
+it("when the process that serves is killed, or its client leaves, another takes over, and nothing is lost or doubled", async () => {
   using data = scratchDirectory();
   const directory = data.at("data");
   const start = () => startMcp(["--data-dir", directory]);

@@ -9,6 +9,8 @@ import { KEY, startProcess, until, type CairnProcess } from "../support/process.
 import { Connection } from "../support/server.ts";
 import { onLinux } from "../support/platform.ts";
 
+const test = onLinux("the memory of a process's own in /proc");
+
 const MIB = 1024 * 1024;
 
 /** Memory of the process's own; the pages of the store's file that it has mapped are not counted. */
@@ -27,45 +29,37 @@ async function connectionsTo(server: CairnProcess, count: number): Promise<Conne
   return connections;
 }
 
-onLinux(
-  "/proc tells the memory of the process's own",
-  "a body in chunks of one byte takes memory for its bytes, not for its chunks",
-  async () => {
-    await using server = await startProcess();
-    const before = ownMemory(server);
-    const connections = await connectionsTo(server, 6);
-    for (const connection of connections) {
-      connection.send(head("POST /v1/sessions", "Content-Type: application/json", "Transfer-Encoding: chunked"));
-      connection.send("1\r\n \r\n".repeat(300_000));
-    }
-    for (const connection of connections) connection.send('14\r\n{"agent_id":"chunks"\r\n');
-    await until("all of it to be sent", () => connections.every(({ isSent }) => isSent));
-    expect((await server.get("/v1/sessions")).status).toBe(200);
-    // 1.8 MB were sent. What was thrown away goes with the next collection of garbage.
-    await until("the memory of the chunks to be free again", () => ownMemory(server) - before < 48 * MIB);
-    for (const connection of connections) connection.send("1\r\n}\r\n0\r\n\r\n");
-    for (const connection of connections) expect(await connection.answer()).toMatchObject({ status: 201, body: { agent_id: "chunks" } });
-  },
-);
+test("a body in chunks of one byte takes memory for its bytes, not for its chunks", async () => {
+  await using server = await startProcess();
+  const before = ownMemory(server);
+  const connections = await connectionsTo(server, 6);
+  for (const connection of connections) {
+    connection.send(head("POST /v1/sessions", "Content-Type: application/json", "Transfer-Encoding: chunked"));
+    connection.send("1\r\n \r\n".repeat(300_000));
+  }
+  for (const connection of connections) connection.send('14\r\n{"agent_id":"chunks"\r\n');
+  await until("all of it to be sent", () => connections.every(({ isSent }) => isSent));
+  expect((await server.get("/v1/sessions")).status).toBe(200);
+  // 1.8 MB were sent. What was thrown away goes with the next collection of garbage.
+  await until("the memory of the chunks to be free again", () => ownMemory(server) - before < 48 * MIB);
+  for (const connection of connections) connection.send("1\r\n}\r\n0\r\n\r\n");
+  for (const connection of connections) expect(await connection.answer()).toMatchObject({ status: 201, body: { agent_id: "chunks" } });
+});
 
-onLinux(
-  "/proc tells the memory of the process's own",
-  "answers that nobody reads take a part of the memory that they would all take",
-  async () => {
-    await using server = await startProcess();
-    const { id } = await server.createSession();
-    const turn = { input: { type: "text", content: "x".repeat(900_000) }, output: { type: "text", content: "" } };
-    for (let i = 0; i < 10; i++) await server.ok(server.post(`/v1/sessions/${id}/turns`, turn));
-    const before = ownMemory(server);
-    const connections = await connectionsTo(server, 60);
-    for (const connection of connections) {
-      connection.pause();
-      connection.send(head(`GET /v1/sessions/${id}/turns?limit=100`));
-    }
-    // Answered, or refused with a few bytes: 540 MB of answers were asked for.
-    const asked = () => server.logged("request").filter(({ method, route }) => method === "GET" && route.endsWith("/turns")).length;
-    await until("all of them to be asked", () => asked() === connections.length);
-    await until("memory to be free again", () => ownMemory(server) - before < 160 * MIB);
-    expect(await server.stop()).toBe(0);
-  },
-);
+test("answers that nobody reads take a part of the memory that they would all take", async () => {
+  await using server = await startProcess();
+  const { id } = await server.createSession();
+  const turn = { input: { type: "text", content: "x".repeat(900_000) }, output: { type: "text", content: "" } };
+  for (let i = 0; i < 10; i++) await server.ok(server.post(`/v1/sessions/${id}/turns`, turn));
+  const before = ownMemory(server);
+  const connections = await connectionsTo(server, 60);
+  for (const connection of connections) {
+    connection.pause();
+    connection.send(head(`GET /v1/sessions/${id}/turns?limit=100`));
+  }
+  // Answered, or refused with a few bytes: 540 MB of answers were asked for.
+  const asked = () => server.logged("request").filter(({ method, route }) => method === "GET" && route.endsWith("/turns")).length;
+  await until("all of them to be asked", () => asked() === connections.length);
+  await until("memory to be free again", () => ownMemory(server) - before < 160 * MIB);
+  expect(await server.stop()).toBe(0);
+});

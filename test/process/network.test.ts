@@ -4,6 +4,8 @@ import { runCairn, scratchDirectory, startProcess, until, type CairnProcess } fr
 import { startReceiver } from "../support/receiver.ts";
 import { onLinux } from "../support/platform.ts";
 
+const test = onLinux("a shim of the calls of a process");
+
 /** What is looked up is an address already, what is called is this machine. */
 const STAYS_HERE = /^(resolve (127(\.\d+){3}|::1)|(connect|send) (unix|127(\.\d+){3} \d+|::1 \d+))$/;
 
@@ -24,26 +26,22 @@ async function converse(server: CairnProcess): Promise<void> {
   }
 }
 
-onLinux(
-  "the shim is for glibc",
-  "with the default settings nothing leaves the machine: not at the start, in a conversation, in a search, in a command, nor at the stop",
-  async () => {
-    using directory = scratchDirectory();
-    using shim = diskShim(directory.path, { traces: true });
-    const dataDirectory = directory.at("data");
-    const { environment } = shim;
-    await using server = await startProcess({ dataDirectory, environment });
-    await converse(server);
-    for (const command of [["doctor"], ["keys", "list"], ["backup", directory.at("backup")], ["export", directory.at("export")]]) {
-      expect(await runCairn([...command, "--data-dir", dataDirectory], { environment })).toMatchObject({ code: 0 });
-    }
-    expect(await server.stop()).toBe(0);
-    expect(shim.trace().filter((line) => line.startsWith("answer 2")).length).toBeGreaterThan(10);
-    expect(reached(shim.trace()).filter((line) => !STAYS_HERE.test(line))).toEqual([]);
-  },
-);
+test("with the default settings nothing leaves the machine: not at the start, in a conversation, in a search, in a command, nor at the stop", async () => {
+  using directory = scratchDirectory();
+  using shim = diskShim(directory.path, { traces: true });
+  const dataDirectory = directory.at("data");
+  const { environment } = shim;
+  await using server = await startProcess({ dataDirectory, environment });
+  await converse(server);
+  for (const command of [["doctor"], ["keys", "list"], ["backup", directory.at("backup")], ["export", directory.at("export")]]) {
+    expect(await runCairn([...command, "--data-dir", dataDirectory], { environment })).toMatchObject({ code: 0 });
+  }
+  expect(await server.stop()).toBe(0);
+  expect(shim.trace().filter((line) => line.startsWith("answer 2")).length).toBeGreaterThan(10);
+  expect(reached(shim.trace()).filter((line) => !STAYS_HERE.test(line))).toEqual([]);
+});
 
-onLinux("the shim is for glibc", "what an operator asks for is seen leaving: a webhook by name, and an embedding provider", async () => {
+test("what an operator asks for is seen leaving: a webhook by name, and an embedding provider", async () => {
   using directory = scratchDirectory();
   using shim = diskShim(directory.path, { traces: true });
   await using receiver = startReceiver(() => new Response());

@@ -14,27 +14,25 @@ import { diskShim } from "../support/disk-shim.ts";
 import { runCairn, scratchDirectory, startProcess, succeeded, until } from "../support/process.ts";
 import { onLinux } from "../support/platform.ts";
 
+const it = onLinux("a shim of the calls of a process");
+
 const ROOT = join(import.meta.dir, "../..");
 const VERSION = /^cairn \S+ \S+( \(\S+\))?\n/;
 /** Where the first meta page says how large pages are: after the head of the page, its magic number, version, address and map. */
 const PAGE_SIZE_AT = 24 + 24;
 
-onLinux(
-  "the shim is for glibc",
-  "where the system's pages have 16 KiB the store's have 4 KiB all the same: it is the same file everywhere",
-  async () => {
-    using directory = scratchDirectory();
-    using shim = diskShim(directory.path, { hasLargePages: true, traces: true });
-    await using server = await startProcess({ dataDirectory: directory.at("data"), environment: shim.environment });
-    const session = await server.createSession();
-    expect(await server.command("backup", directory.at("copy"))).toMatchObject({ code: 0 });
-    expect(await server.stop()).toBe(0);
-    expect(shim.trace()).toContain("pages");
-    expect(readFileSync(directory.at("data/store/data.mdb")).readUInt32LE(PAGE_SIZE_AT)).toBe(4096);
-    await using again = await startProcess({ dataDirectory: directory.at("data"), environment: {} });
-    expect(await again.ok(again.get(`/v1/sessions/${session.id}`))).toEqual(session);
-  },
-);
+it("where the system's pages have 16 KiB the store's have 4 KiB all the same: it is the same file everywhere", async () => {
+  using directory = scratchDirectory();
+  using shim = diskShim(directory.path, { hasLargePages: true, traces: true });
+  await using server = await startProcess({ dataDirectory: directory.at("data"), environment: shim.environment });
+  const session = await server.createSession();
+  expect(await server.command("backup", directory.at("copy"))).toMatchObject({ code: 0 });
+  expect(await server.stop()).toBe(0);
+  expect(shim.trace()).toContain("pages");
+  expect(readFileSync(directory.at("data/store/data.mdb")).readUInt32LE(PAGE_SIZE_AT)).toBe(4096);
+  await using again = await startProcess({ dataDirectory: directory.at("data"), environment: {} });
+  expect(await again.ok(again.get(`/v1/sessions/${session.id}`))).toEqual(session);
+});
 
 test("the add-on of the vector graph is unpacked when there are vectors enough for a graph, and not before", async () => {
   using directory = scratchDirectory();

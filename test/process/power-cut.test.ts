@@ -6,6 +6,8 @@ import { audit } from "./audit.ts";
 import { Ledger } from "./ledger.ts";
 import { onLinux } from "../support/platform.ts";
 
+const test = onLinux("a shim of the calls of a process");
+
 /** What is written, when about the power goes and which part of what was not flushed survives. */
 const SEED = Number(process.env["CAIRN_TEST_SEED"] ?? 20_260_507);
 const ROUNDS = 6;
@@ -17,106 +19,98 @@ const IDLE_MS = 50;
 /** These are POST for the sake of their bodies, and change nothing. */
 const READS = ["POST /v1/memory/search", "POST /v1/sessions/{session_id}/context"];
 
-onLinux(
-  "the shim is for glibc",
-  "the answer to every kind of write is sent after its pages are flushed and the page that refers to them is on the disk",
-  async () => {
-    using directory = scratchDirectory();
-    // Whoever does not wait for a flush is ahead of it for certain.
-    using shim = diskShim(directory.path, { traces: true, isSlow: true });
-    const { environment } = shim;
-    await using server = await startProcess({ dataDirectory: directory.at("data"), environment });
-    await using receiver = startReceiver(() => new Response(null, { status: 500 }));
-    const written: string[] = [];
-    /** Asks for a change; `id` takes the place of the parameter in the path. */
-    const write = async (endpoint: string, id = "", body: unknown = endpoint.startsWith("DELETE") ? undefined : {}) => {
-      const [method = "", path = ""] = endpoint.split(" ");
-      // Else a flush that comes too late for one answer would be taken for that of the next.
-      let before = -1;
-      while (before !== shim.trace().length) {
-        before = shim.trace().length;
-        await Bun.sleep(IDLE_MS);
-      }
-      const answer = await server.ok(
-        server.request(
-          method,
-          path.replaceAll(/\{\w+\}/g, () => id),
-          body,
-        ),
-      );
-      const calls = shim.trace().slice(before);
-      const sentAt = calls.findIndex((call) => call.startsWith("answer 2"));
-      const commit = calls.slice(0, sentAt).filter((call, index, all) => call !== all[index - 1]);
-      expect([endpoint, commit.join(" ")]).toEqual([endpoint, expect.stringContaining("data sync meta")]);
-      written.push(endpoint);
-      return answer;
-    };
-
-    const session = await write("POST /v1/sessions", "", { agent_id: "agent", initial_state: { step: 0 } });
-    await write("PATCH /v1/sessions/{session_id}", session.id, { metadata: { changed: true } });
-    await write("POST /v1/sessions/{session_id}/state", session.id, { state: { step: 1 } });
-    await write("POST /v1/sessions/{session_id}/rollback", session.id, { version: 0 });
-    await write("POST /v1/sessions/{session_id}/fork", session.id);
-    const text = { type: "text", content: "Where is the boat?" };
-    await write("POST /v1/sessions/{session_id}/turns", session.id, { input: text, output: text });
-    const memory = await write("POST /v1/memory", "", { session_id: session.id, content: "The boat is moored at pier nine." });
-    await write("PATCH /v1/memory/{memory_id}", memory.id, { tags: ["harbour"] });
-    await write("DELETE /v1/memory/{memory_id}", memory.id);
-    await write("DELETE /v1/sessions/{session_id}", session.id);
-    const key = await write("POST /v1/api_keys", "", { name: "one" });
-    const next = await write("POST /v1/api_keys/{key_id}/roll", key.id);
-    await write("DELETE /v1/api_keys/{key_id}", next.id);
-    await write("PATCH /v1/settings", "", { region: "harbour" });
-    const webhook = await write("POST /v1/webhooks", "", { url: receiver.url, events: ["turn.added"] });
-    await write("PATCH /v1/webhooks/{webhook_id}", webhook.id, { description: "changed" });
-    await write("POST /v1/webhooks/{webhook_id}/rotate_secret", webhook.id);
-    await write("POST /v1/webhooks/{webhook_id}/test", webhook.id);
-    const deliveries = `/v1/webhooks/${webhook.id}/deliveries`;
-    const delivery = await until("an attempt to fail", async () => {
-      const [latest] = await server.all(deliveries);
-      return latest?.attempts > 0 && latest;
-    });
-    await write(`POST /v1/webhooks/{webhook_id}/deliveries/${delivery.id}/retry`, webhook.id);
-    await write("DELETE /v1/webhooks/{webhook_id}", webhook.id);
-
-    const { paths } = await server.ok(server.get("/openapi.json"));
-    const endpoints = Object.keys(paths).flatMap((path) => Object.keys(paths[path]).map((method) => `${method.toUpperCase()} ${path}`));
-    const writes = endpoints.filter((endpoint) => !endpoint.startsWith("GET ") && !READS.includes(endpoint));
-    expect(new Set(written.map((endpoint) => endpoint.replace(delivery.id, "{delivery_id}")))).toEqual(new Set(writes));
-  },
-);
-
-onLinux(
-  "the shim is for glibc",
-  "what was acknowledged is there after every power cut, whole and once; what was not is there once or not at all",
-  async () => {
-    using directory = scratchDirectory();
-    using shim = diskShim(directory.path, { isSlow: true });
-    const dataDirectory = directory.at("data");
-    const { environment } = shim;
-    await using first = await startProcess({ dataDirectory });
-    expect(await first.stop()).toBe(0);
-    shim.simulateDisk(dataDirectory);
-    const chance = new Chance(SEED);
-    const ledger = new Ledger(chance);
-    for (let round = 0; round < ROUNDS; round++) {
-      await using server = await startProcess({ dataDirectory, environment });
-      const before = ledger.changes.length;
-      const enough = ledger.acknowledged + chance.below(CHANGES_MAX);
-      let killed: Promise<void> | undefined;
-      await ledger.write(server, WRITERS, () => {
-        if (ledger.acknowledged >= enough) killed ??= server.kill();
-        return killed !== undefined;
-      });
-      await killed;
-      shim.cutPower(dataDirectory, chance);
-      expect(await runCairn(["doctor", "--data-dir", dataDirectory])).toMatchObject({ code: 0 });
-      await using again = await startProcess({ dataDirectory, environment });
-      await ledger.retry(again, ledger.changes.slice(before));
-      await audit(again, ledger.changes, () => round === ROUNDS - 1);
-      await again.kill();
-      shim.cutPower(dataDirectory, chance);
+test("the answer to every kind of write is sent after its pages are flushed and the page that refers to them is on the disk", async () => {
+  using directory = scratchDirectory();
+  // Whoever does not wait for a flush is ahead of it for certain.
+  using shim = diskShim(directory.path, { traces: true, isSlow: true });
+  const { environment } = shim;
+  await using server = await startProcess({ dataDirectory: directory.at("data"), environment });
+  await using receiver = startReceiver(() => new Response(null, { status: 500 }));
+  const written: string[] = [];
+  /** Asks for a change; `id` takes the place of the parameter in the path. */
+  const write = async (endpoint: string, id = "", body: unknown = endpoint.startsWith("DELETE") ? undefined : {}) => {
+    const [method = "", path = ""] = endpoint.split(" ");
+    // Else a flush that comes too late for one answer would be taken for that of the next.
+    let before = -1;
+    while (before !== shim.trace().length) {
+      before = shim.trace().length;
+      await Bun.sleep(IDLE_MS);
     }
-    expect(ledger.changes.filter(({ outcome }) => outcome === "unknown").length).toBeGreaterThan(0);
-  },
-);
+    const answer = await server.ok(
+      server.request(
+        method,
+        path.replaceAll(/\{\w+\}/g, () => id),
+        body,
+      ),
+    );
+    const calls = shim.trace().slice(before);
+    const sentAt = calls.findIndex((call) => call.startsWith("answer 2"));
+    const commit = calls.slice(0, sentAt).filter((call, index, all) => call !== all[index - 1]);
+    expect([endpoint, commit.join(" ")]).toEqual([endpoint, expect.stringContaining("data sync meta")]);
+    written.push(endpoint);
+    return answer;
+  };
+
+  const session = await write("POST /v1/sessions", "", { agent_id: "agent", initial_state: { step: 0 } });
+  await write("PATCH /v1/sessions/{session_id}", session.id, { metadata: { changed: true } });
+  await write("POST /v1/sessions/{session_id}/state", session.id, { state: { step: 1 } });
+  await write("POST /v1/sessions/{session_id}/rollback", session.id, { version: 0 });
+  await write("POST /v1/sessions/{session_id}/fork", session.id);
+  const text = { type: "text", content: "Where is the boat?" };
+  await write("POST /v1/sessions/{session_id}/turns", session.id, { input: text, output: text });
+  const memory = await write("POST /v1/memory", "", { session_id: session.id, content: "The boat is moored at pier nine." });
+  await write("PATCH /v1/memory/{memory_id}", memory.id, { tags: ["harbour"] });
+  await write("DELETE /v1/memory/{memory_id}", memory.id);
+  await write("DELETE /v1/sessions/{session_id}", session.id);
+  const key = await write("POST /v1/api_keys", "", { name: "one" });
+  const next = await write("POST /v1/api_keys/{key_id}/roll", key.id);
+  await write("DELETE /v1/api_keys/{key_id}", next.id);
+  await write("PATCH /v1/settings", "", { region: "harbour" });
+  const webhook = await write("POST /v1/webhooks", "", { url: receiver.url, events: ["turn.added"] });
+  await write("PATCH /v1/webhooks/{webhook_id}", webhook.id, { description: "changed" });
+  await write("POST /v1/webhooks/{webhook_id}/rotate_secret", webhook.id);
+  await write("POST /v1/webhooks/{webhook_id}/test", webhook.id);
+  const deliveries = `/v1/webhooks/${webhook.id}/deliveries`;
+  const delivery = await until("an attempt to fail", async () => {
+    const [latest] = await server.all(deliveries);
+    return latest?.attempts > 0 && latest;
+  });
+  await write(`POST /v1/webhooks/{webhook_id}/deliveries/${delivery.id}/retry`, webhook.id);
+  await write("DELETE /v1/webhooks/{webhook_id}", webhook.id);
+
+  const { paths } = await server.ok(server.get("/openapi.json"));
+  const endpoints = Object.keys(paths).flatMap((path) => Object.keys(paths[path]).map((method) => `${method.toUpperCase()} ${path}`));
+  const writes = endpoints.filter((endpoint) => !endpoint.startsWith("GET ") && !READS.includes(endpoint));
+  expect(new Set(written.map((endpoint) => endpoint.replace(delivery.id, "{delivery_id}")))).toEqual(new Set(writes));
+});
+
+test("what was acknowledged is there after every power cut, whole and once; what was not is there once or not at all", async () => {
+  using directory = scratchDirectory();
+  using shim = diskShim(directory.path, { isSlow: true });
+  const dataDirectory = directory.at("data");
+  const { environment } = shim;
+  await using first = await startProcess({ dataDirectory });
+  expect(await first.stop()).toBe(0);
+  shim.simulateDisk(dataDirectory);
+  const chance = new Chance(SEED);
+  const ledger = new Ledger(chance);
+  for (let round = 0; round < ROUNDS; round++) {
+    await using server = await startProcess({ dataDirectory, environment });
+    const before = ledger.changes.length;
+    const enough = ledger.acknowledged + chance.below(CHANGES_MAX);
+    let killed: Promise<void> | undefined;
+    await ledger.write(server, WRITERS, () => {
+      if (ledger.acknowledged >= enough) killed ??= server.kill();
+      return killed !== undefined;
+    });
+    await killed;
+    shim.cutPower(dataDirectory, chance);
+    expect(await runCairn(["doctor", "--data-dir", dataDirectory])).toMatchObject({ code: 0 });
+    await using again = await startProcess({ dataDirectory, environment });
+    await ledger.retry(again, ledger.changes.slice(before));
+    await audit(again, ledger.changes, () => round === ROUNDS - 1);
+    await again.kill();
+    shim.cutPower(dataDirectory, chance);
+  }
+  expect(ledger.changes.filter(({ outcome }) => outcome === "unknown").length).toBeGreaterThan(0);
+});

@@ -6,11 +6,11 @@
 import { test } from "bun:test";
 
 /**
- * Registers a test on Linux. Elsewhere it is skipped, and its name says why.
+ * Gives the function that registers a test on Linux. Elsewhere the test is skipped, and its name says why.
  *
  * @param reason - what only Linux has
  */
-export function onLinux(reason: string, name: string, run: () => void | Promise<unknown>, timeoutMs?: number): void {
-  if (process.platform === "linux") test(name, run, timeoutMs);
-  else test.skip(`${name} (on Linux only: ${reason})`, run, timeoutMs);
+export function onLinux(reason: string): (name: string, run: () => void | Promise<unknown>, timeoutMs?: number) => void {
+  if (process.platform === "linux") return test;
+  return (name, run, timeoutMs) => test.skip(`${name} (on Linux only: ${reason})`, run, timeoutMs);
 }

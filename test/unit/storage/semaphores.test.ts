@@ -1,19 +1,21 @@
 import { expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { semaphoreRefusal } from "../../../src/storage/semaphores.ts";
-import { onLinux } from "../../support/platform.ts";
 import { compileLibrary } from "../../support/library.ts";
+import { onLinux } from "../../support/platform.ts";
+
+const it = onLinux("libraries as on Linux, and semaphores in /proc");
 
 /** The sets of semaphores on this system. */
 const sets = () => readFileSync("/proc/sysvipc/sem", "utf8");
 
-onLinux("they are listed in /proc", "semaphores that the system allows are no reason, and none is left behind", () => {
+it("semaphores that the system allows are no reason, and none is left behind", () => {
   const before = sets();
   expect(semaphoreRefusal("libc.so.6")).toBeUndefined();
   expect(sets()).toBe(before);
 });
 
-onLinux("a library for Linux is compiled", "semaphores that a sandbox forbids are a reason that says what to allow", () => {
+it("semaphores that a sandbox forbids are a reason that says what to allow", () => {
   using library = compileLibrary(
     "int semget(int key, int count, int flags) { return -1; } int semctl(int id, int number, int what) { return -1; }",
   );
