@@ -787,6 +787,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [VECTOR_ROWS],
   },
   {
+    breaks: "doctor does not see that the words of the index on disk are not the store's",
+    file: "src/operations/graph.ts",
+    find: "    compareTerms(store, verified, findings);",
+    replace: "",
+    tests: ["test/operations/doctor.test.ts"],
+  },
+  {
     breaks: "a memory with all words of a query is lost because its vector points away from it",
     file: "src/vectors/query.ts",
     find: ": Math.max(0, near));",

@@ -8,11 +8,12 @@ import { join } from "node:path";
 import { hasCode } from "../lib/errors.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Snapshot, Store } from "../storage/store.ts";
-import { allNumbers, isEmbedding } from "../vectors/encoding.ts";
+import { allNumbers, isEmbedding, storedTerms } from "../vectors/encoding.ts";
 import { isPointOf, pointsIn } from "../vectors/hnsw-index.ts";
 import { Indexer } from "../vectors/indexer.ts";
 import { NO_SNAPSHOT, verifySnapshot, type VerifiedSnapshot } from "../vectors/snapshot.ts";
 import { GRAPH_FROM } from "../vectors/search-plan.ts";
+import { digestOf, TermIndex } from "../vectors/term-index.ts";
 import type { IndexOptions } from "../vectors/vector-index.ts";
 import { Findings, type Finding, type OnProgress } from "./report.ts";
 
@@ -37,7 +38,9 @@ export async function examineGraph(store: Store, attempt = 1): Promise<{ points:
     return { points: 0, findings: findings.all };
   }
   try {
-    return { points: comparePoints(store, verified, findings), findings: findings.all };
+    const points = comparePoints(store, verified, findings);
+    compareTerms(store, verified, findings);
+    return { points, findings: findings.all };
   } catch (error) {
     if (attempt === ATTEMPTS || !hasCode(error, "ENOENT")) throw error;
     return examineGraph(store, attempt + 1);
@@ -62,6 +65,17 @@ function comparePoints(store: Store, { graphPath, dimension, slots }: VerifiedSn
     findings.add(`${ON_DISK} points that are not the store's vectors`, [withPrefix("emb", id)], { canBeMended: true });
   }
   return count;
+}
+
+function compareTerms(store: Store, { terms, slots }: VerifiedSnapshot, findings: Findings): void {
+  const digests = TermIndex.from(terms).digests();
+  using reader = store.snapshot();
+  for (let slot = 0; slot < slots.length; slot++) {
+    const id = slots.id(slot);
+    const bytes = slots.has(slot) ? reader.vectorBytes(id) : undefined;
+    if (bytes === undefined || !isEmbedding(bytes) || digestOf(storedTerms(bytes)) === digests[slot]) continue;
+    findings.add(`${ON_DISK} words that are not the store's`, [withPrefix("emb", id)], { canBeMended: true });
+  }
 }
 
 function isAsStored(reader: Snapshot, id: BareId, projection: Float32Array): boolean {

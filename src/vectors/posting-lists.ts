@@ -150,6 +150,16 @@ export class PostingLists {
     return count === 0 ? undefined : { count, newest: table[at + NEWEST]!, block: table[at + BLOCK]! };
   }
 
+  /** Every list, in no order. */
+  *all(): Generator<{ term: TermId; head: ListHead }> {
+    for (const table of this.#tables) {
+      for (let at = 0; at < table.length; at += ENTRY_WORDS) {
+        const count = table[at + COUNT_AND_USED]! >>> 8;
+        if (count > 0) yield { term: table[at]!, head: { count, newest: table[at + NEWEST]!, block: table[at + BLOCK]! } };
+      }
+    }
+  }
+
   /** The block before another one, or 0. */
   before(block: number): number {
     return this.#chunkWords[block >>> CHUNK_SHIFT]![wordAt(block)]!;

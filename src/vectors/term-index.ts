@@ -7,6 +7,7 @@
  * @module
  */
 import { SIGN, type TermId } from "../embeddings/embedder.ts";
+import { mix } from "../embeddings/local/semantics.ts";
 import { codeOf, REMOVED } from "./length-codes.ts";
 import { ListReader, Window } from "./list-reader.ts";
 import { PostingLists } from "./posting-lists.ts";
@@ -110,6 +111,17 @@ export class TermIndex {
     return found;
   }
 
+  /** By slot, also of removed ones: the digest of the terms that lead to it. */
+  digests(): Uint32Array {
+    const digests = new Uint32Array(this.#slots);
+    for (const { term, head } of this.#lists.all()) {
+      const digest = digestOf([term]);
+      for (const slot of new ListReader(this.#lists, head, 0, 0, this.#window).all()) digests[slot]! += digest;
+      this.#window.freeBlocks();
+    }
+    return digests;
+  }
+
   /** Its form on disk, in parts that follow each other: views, so that nothing may be added or removed while they are written. */
   parts(): Uint8Array[] {
     const { key, tables, chunks } = this.#lists.parts();
@@ -129,4 +141,11 @@ export class TermIndex {
     const lengths = part().slice();
     return new TermIndex(new PostingLists({ key, tables, chunks }), lengths, lengths.length);
   }
+}
+
+/** A number that two different sets of terms have in common with a chance of 1 in 2^32. */
+export function digestOf(terms: Iterable<TermId>): number {
+  let sum = 0;
+  for (const term of new Set(terms)) sum = (sum + mix(term)) >>> 0;
+  return sum;
 }

@@ -30,7 +30,7 @@ import {
   vectors,
   versions,
 } from "../../src/storage/tables.ts";
-import { encodeVector } from "../../src/vectors/encoding.ts";
+import { encodeVector, storedTerms, storedVector } from "../../src/vectors/encoding.ts";
 import { startCairn } from "../support/cairn.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startFilled } from "./everything.ts";
@@ -166,9 +166,10 @@ for (const [name, damage, ...finds] of MENDED) {
 }
 
 /** Puts the first memory's vector again, and something else in it. */
-function putAgain(tx: Tx, other: { vector?: Float32Array; generation?: number }): void {
+function putAgain(tx: Tx, other: { vector?: Float32Array; terms?: Uint32Array; generation?: number }): void {
   const { memory, vector, row } = embedded(tx);
-  const embedding = { vector: new Float32Array(1536), terms: new Uint32Array(0), ...other };
+  const bytes = tx.vectorBytes(vector)!.slice();
+  const embedding = { vector: storedVector(bytes), terms: storedTerms(bytes), ...other };
   tx.putVector(vector, encodeVector(embedding, { memory, generation: other.generation ?? row.embedding!.generation }));
 }
 
@@ -417,6 +418,19 @@ const INDEX_DAMAGE: { name: string; damage: (path: string) => void | Promise<voi
         putAgain(tx, { vector: new Float32Array(1536).fill(0.01) });
       }),
     finds: "vector index on disk: points that are not the store's vectors",
+  },
+  {
+    name: "has other words",
+    damage: () =>
+      store.commit(NO_HOME, (tx) => {
+        putAgain(tx, { terms: Uint32Array.of(5, 0xc0000000) });
+      }),
+    finds: "vector index on disk: words that are not the store's",
+  },
+  {
+    name: "lacks its words",
+    damage: (path) => rmSync(join(path, readdirSync(path).find((name) => name.endsWith(".tables")) ?? "")),
+    finds: "vector index on disk: the files of the snapshot cannot be read",
   },
 ];
 

@@ -16,7 +16,7 @@ test("ids and memories are found by slot, and slots by either, also after a way 
       for (const [i, id] of ids.entries()) expect(slots.add(id, memories[i]!)).toBe(i);
       const gone = new Set(removed.map((number) => number % ids.length));
       for (const slot of gone) slots.remove(slot);
-      const again = Slots.from(Buffer.concat(slots.parts()), slots.length);
+      const again = Slots.from(new Uint8Array(Buffer.concat(slots.parts())), slots.length);
       expect(Buffer.concat(slots.parts()).byteLength).toBe(Slots.bytesOf(slots.length));
       for (const one of [slots, again]) {
         expect([one.length, one.removed, one.size]).toEqual([ids.length, gone.size, ids.length - gone.size]);
