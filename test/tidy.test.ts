@@ -93,7 +93,7 @@ const APP_FENCES: typeof FENCES = [
   { what: "cookies and storage that stays", pattern: /document\.cookie|localStorage|indexedDB|\bcaches\b/, allowed: /^$/ },
   { what: "the session key", pattern: /\bsessionStorage\b|BroadcastChannel/, allowed: /\/session\.ts$/ },
   { what: "requests", pattern: /(?<![.\w])fetch\(|EventSource|WebSocket|XMLHttpRequest|sendBeacon/, allowed: /\/api\.ts$/ },
-  { what: "the server's globals", pattern: /\bBun\.|\bprocess\.|from "(node|bun)[:"]/, allowed: /^$/ },
+  { what: "the server's globals", pattern: /\bBun\.|\bprocess\.|^import[^;]*from "(node|bun)[:"]/m, allowed: /^$/ },
 ];
 
 for (const { what, pattern, allowed } of APP_FENCES) {

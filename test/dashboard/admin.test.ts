@@ -6,6 +6,7 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { signedInTab } from "../support/browser.ts";
 import { startProcess, type CairnProcess } from "../support/process.ts";
+import { startReceiver } from "../support/receiver.ts";
 
 let cairn: CairnProcess;
 beforeAll(async () => {
@@ -95,4 +96,84 @@ test("a provider that does not work is not set, and the reason stands there", as
   await tab.click("Save", "[aria-label='Embedding provider']");
   await tab.has("[aria-label='Embedding provider'] [role=alert]");
   expect((await cairn.get("/v1/settings")).body.embedding.provider.value).toBe("local");
+});
+
+test("a provider is tried with a pair of texts, without saving anything", async () => {
+  using tab = await signedInTab(cairn, "/settings");
+  await tab.click("Try it");
+  await tab.click("Try");
+  await tab.sees("✓ works");
+  await tab.seesFlat("score 0.");
+  await tab.press("Escape");
+  await tab.choose("Provider", "openai");
+  await tab.fill("Address of the server", "http://127.0.0.1:1/v1");
+  await tab.fill("Model", "none");
+  await tab.click("Try it");
+  await tab.click("Try");
+  await tab.has("dialog .problem");
+  expect((await cairn.get("/v1/settings")).body.embedding.provider).toMatchObject({ value: "local", source: "default" });
+});
+
+test("a webhook is created with its secret shown once, tested, switched off and on, and deleted", async () => {
+  await using receiver = startReceiver(() => new Response("thanks"));
+  using tab = await signedInTab(cairn, "/webhooks");
+  await tab.sees("There is no webhook");
+  await tab.click("Create a webhook");
+  await tab.fill("URL", receiver.url);
+  await tab.click("memory.created");
+  await tab.click("Create");
+  await tab.sees("shown now and never again");
+  await tab.sees("timingSafeEqual");
+  await tab.click("Copy", ".secret");
+  await tab.sees("Copied");
+  expect(await tab.clipboard()).toStartWith("whsec_");
+  await tab.click("I have it");
+  await tab.click(receiver.url);
+  await tab.sees("● on");
+  await tab.click("Test");
+  await tab.sees("The receiver took the event.");
+  await tab.seesFlat("✓ 200");
+  expect(receiver.received.map(({ event }) => event.type)).toEqual(["webhook.test"]);
+  await tab.press("Escape");
+  await tab.seesFlat("webhook.test ✓ delivered 200");
+  await tab.click("Rotate secret");
+  await tab.click("Rotate");
+  await tab.sees("shown now and never again");
+  await tab.click("I have it");
+  await tab.click("More actions");
+  await tab.click("Switch off");
+  await tab.sees("○ off");
+  await tab.click("More actions");
+  await tab.click("Delete", ":popover-open");
+  await tab.click("Delete", "dialog");
+  await tab.sees("There is no webhook");
+  expect(tab.complaints).toEqual([]);
+});
+
+test("a delivery that failed shows what was posted and what came back, and is made again", async () => {
+  const { id } = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/hook", events: ["turn.added"] }));
+  await using receiver = startReceiver((_, count) => new Response("no", { status: count === 1 ? 410 : 200 }));
+  await cairn.ok(cairn.request("PATCH", `/v1/webhooks/${id}`, { url: receiver.url }));
+  const session = await cairn.createSession();
+  const text = (content: string) => ({ type: "text", content });
+  await cairn.ok(cairn.post(`/v1/sessions/${session.id}/turns`, { input: text("Hello?"), output: text("Yes.") }));
+  using tab = await signedInTab(cairn, `/webhooks/${id}`);
+  await tab.seesFlat("turn.added ✗ failed 410");
+  await tab.sees("○ off");
+  await tab.run(`(document.querySelector(".rows summary").click(), true)`);
+  await tab.sees('"content": "Hello?"');
+  await tab.go(`${cairn.address}/dashboard/webhooks?show=failed`);
+  await tab.sees("1 failed delivery, no more");
+  await tab.go(`${cairn.address}/dashboard/webhooks/${id}?status=failed`);
+  await tab.click("More actions");
+  await tab.click("Switch on");
+  await tab.sees("● on");
+  await tab.click("More actions");
+  await tab.click("Recover failed ones");
+  await tab.choose("Since", "2020-01-01T00:00");
+  await tab.click("Recover");
+  await tab.sees("1 delivery made again");
+  await tab.sees("No delivery of this status");
+  await receiver.got(2);
+  expect(receiver.received.map(({ event }) => event.id)).toEqual(Array(2).fill(receiver.received[0]?.event.id));
 });

@@ -68,7 +68,7 @@ test("a memory is added, changed and deleted with a reason", async () => {
   await tab.sees("This has to be a JSON object");
   await tab.fill("Metadata", '{"from": "dashboard"}');
   await tab.click("Add");
-  await tab.sees("1 memories, no more");
+  await tab.sees("1 memory, no more");
   await tab.sees("#parcel");
   await tab.click("Edit");
   await tab.fill("Content", "The third bulb was sent on its own.");

@@ -16,9 +16,15 @@ const QUESTION = encodeURIComponent("what may she not eat");
 
 let cairn: CairnProcess;
 let story: Story;
+let webhookId: string;
 beforeAll(async () => {
   cairn = await startProcess();
   story = await tellStory(cairn);
+  const { id } = await cairn.ok(
+    cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/hook", events: ["turn.added"], description: HOSTILE }),
+  );
+  await cairn.ok(cairn.post(`/v1/webhooks/${id}/test`, {}));
+  webhookId = id;
 });
 afterAll(() => cairn[Symbol.asyncDispose]());
 
@@ -39,6 +45,8 @@ const SCREENS: Record<string, Screen> = {
   traces: { path: () => "/traces", has: ".rows li" },
   keys: { path: () => "/keys", has: "tbody tr" },
   settings: { path: () => "/settings", has: ".setting" },
+  webhooks: { path: () => "/webhooks", has: ".cards li" },
+  webhook: { path: () => `/webhooks/${webhookId}`, has: ".rows li" },
   "not-found": { path: () => "/nothing/here", has: "main" },
 };
 

@@ -202,3 +202,25 @@ test("two states are compared, equal ones are called so, and forks list each oth
   await tab.has("[aria-label='State B']");
   expect(tab.complaints).toEqual([]);
 });
+
+test("metadata is changed, and a session is deleted with a reason", async () => {
+  const { id } = await cairn.createSession({ metadata: { channel: "chat", old: 1 } });
+  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  await tab.click("More actions");
+  await tab.click("Metadata and expiry");
+  await tab.fill("Metadata", '{"channel": "phone"}');
+  await tab.fill("Expires in hours from now", "48");
+  await tab.click("Save");
+  await tab.sees("Session saved");
+  const { metadata, ttl_expires_at } = (await cairn.get(`/v1/sessions/${id}`)).body;
+  expect(metadata).toEqual({ channel: "phone" });
+  expect(Date.parse(ttl_expires_at)).toBeGreaterThan(Date.now() + 47 * 3_600_000);
+  await tab.click("More actions");
+  await tab.click("Delete", ":popover-open");
+  await tab.fill("Reason", "Done.");
+  await tab.click("Delete", "dialog");
+  await tab.sees("Session deleted");
+  expect(await tab.run<string>("location.pathname")).toBe("/dashboard/sessions");
+  expect((await cairn.get(`/v1/sessions/${id}`)).status).toBe(404);
+  expect(tab.complaints).toEqual([]);
+});

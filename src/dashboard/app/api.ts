@@ -9,6 +9,12 @@ import type { ApiKey as ApiKeySchema } from "../../keys/schema.ts";
 import type { Memory as MemorySchema, SearchAnswer } from "../../memories/schema.ts";
 import type { Session as SessionSchema, StateVersion as StateVersionSchema } from "../../sessions/schema.ts";
 import type { TimelineEntry as TimelineEntrySchema } from "../../timeline/schema.ts";
+import type { EmbeddingTrial as EmbeddingTrialSchema } from "../../trial/schema.ts";
+import type {
+  Delivery as DeliverySchema,
+  DeliveryDetails as DeliveryDetailsSchema,
+  Webhook as WebhookSchema,
+} from "../../webhooks/schema.ts";
 import type { Stats as StatsSchema } from "../../stats/schema.ts";
 import type { Trace as TraceSchema } from "../../traces/schema.ts";
 import type { Turn as TurnSchema } from "../../turns/schema.ts";
@@ -28,6 +34,10 @@ export interface Settings {
     vector_length: number | null;
   };
 }
+export type Webhook = Static<typeof WebhookSchema>;
+export type Delivery = Static<typeof DeliverySchema>;
+export type DeliveryDetails = Static<typeof DeliveryDetailsSchema>;
+export type EmbeddingTrial = Static<typeof EmbeddingTrialSchema>;
 export type Stats = Static<typeof StatsSchema>;
 export type Trace = Static<typeof TraceSchema>;
 export type Match = Static<typeof SearchAnswer>["data"][number];
@@ -179,6 +189,21 @@ export const api = {
   deleteMemory: (id: string, reason: string) => remove(`memory/${id}`, { reason }),
   settings: (signal?: AbortSignal) => get<Settings>("settings", {}, signal),
   changeSettings: (body: object) => patch<Settings>("settings", body),
+  tryEmbedding: (body: object) => post<EmbeddingTrial>("settings/embedding/try", body),
+  webhooks: (query: Query, signal?: AbortSignal) => get<List<Webhook>>("webhooks", { ...query, limit: PAGE }, signal),
+  webhook: (id: string, signal?: AbortSignal) => get<Webhook>(`webhooks/${encodeURIComponent(id)}`, {}, signal),
+  createWebhook: (body: object) => post<Webhook>("webhooks", body),
+  updateWebhook: (id: string, body: object) => patch<Webhook>(`webhooks/${id}`, body),
+  deleteWebhook: (id: string, reason: string) => remove(`webhooks/${id}`, { reason }),
+  rotateSecret: (id: string) => post<Webhook>(`webhooks/${id}/rotate_secret`, {}),
+  testWebhook: (id: string) => post<Delivery>(`webhooks/${id}/test`, {}),
+  recover: (id: string, since: string) => post<{ recovered: number; complete: boolean }>(`webhooks/${id}/recover`, { since }),
+  deliveries: (id: string, query: Query, signal?: AbortSignal) =>
+    get<List<Delivery>>(`webhooks/${id}/deliveries`, { ...query, limit: PAGE }, signal),
+  failedDeliveries: (query: Query, signal?: AbortSignal) => get<List<Delivery>>("failed_deliveries", { ...query, limit: PAGE }, signal),
+  delivery: (webhookId: string, id: string, signal?: AbortSignal) =>
+    get<DeliveryDetails>(`webhooks/${webhookId}/deliveries/${id}`, {}, signal),
+  retryDelivery: (webhookId: string, id: string) => post<Delivery>(`webhooks/${webhookId}/deliveries/${id}/retry`, {}),
   keys: (query: Query, signal?: AbortSignal) => get<List<ApiKey>>("api_keys", { ...query, limit: PAGE }, signal),
   createKey: (body: object) => post<ApiKey>("api_keys", body),
   rollKey: (id: string, body: object) => post<ApiKey>(`api_keys/${id}/roll`, body),

@@ -19,6 +19,8 @@ import { Traces } from "./pages/traces.tsx";
 import { Shell } from "./shell.tsx";
 
 const Settings = lazy(() => import("./pages/settings.tsx"));
+const Webhooks = lazy(() => import("./pages/webhooks.tsx"));
+const Webhook = lazy(() => import("./pages/webhook.tsx"));
 const Keys = lazy(() => import("./pages/keys.tsx"));
 
 /** @param refused - why a sign-in link did not work */
@@ -37,6 +39,8 @@ function Dashboard({ refused }: { refused: Error | null }) {
           <Route path="/dashboard/keys" component={Keys} />
           <Route path="/dashboard/go/:id" component={Go} />
           <Route path="/dashboard/settings" component={Settings} />
+          <Route path="/dashboard/webhooks" component={Webhooks} />
+          <Route path="/dashboard/webhooks/:id" component={Webhook} />
           <Route default component={NotFound} />
         </Router>
       </Shell>

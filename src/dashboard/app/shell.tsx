@@ -26,6 +26,7 @@ const PLACES: readonly MenuPlace[] = [
   { path: "memories", name: "Memories", letter: "m", scope: "read" },
   { path: "traces", name: "Traces", letter: "t", scope: "read" },
   { path: "keys", name: "API keys", letter: "k", scope: "admin" },
+  { path: "webhooks", name: "Webhooks", letter: "w", scope: "admin" },
   { path: "settings", name: "Settings", letter: "e", scope: "admin" },
 ];
 

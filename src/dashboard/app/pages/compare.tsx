@@ -14,6 +14,7 @@ import { useVersion } from "../parts/session-dialogs.tsx";
 import { Time } from "../parts/time.tsx";
 import { ChangeSign, Value } from "../parts/changes.tsx";
 import { useQuery } from "../query.ts";
+import { counted } from "../words.ts";
 
 /** A version of a session, in the URL `sess_…:2`. */
 interface Place {
@@ -173,11 +174,7 @@ function Comparison({ a, b, showsAll, onAll }: { a: Place; b: Place; showsAll: b
             return (
               <>
                 <div class="bar">
-                  <p role="status">
-                    {changes.length === 0
-                      ? "The two states are the same."
-                      : `${changes.length} ${changes.length === 1 ? "change" : "changes"}`}
-                  </p>
+                  <p role="status">{changes.length === 0 ? "The two states are the same." : counted(changes.length, "changes")}</p>
                   <div class="row">
                     <label class="check">
                       <input type="checkbox" checked={!showsAll} onChange={({ currentTarget }) => onAll(!currentTarget.checked)} />

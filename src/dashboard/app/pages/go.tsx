@@ -21,6 +21,8 @@ async function placeOf(id: string, signal: AbortSignal): Promise<string | undefi
       return `sessions/${(await api.memory(id, signal)).session_id}#${escaped}`;
     case "trace":
       return `traces?id=${escaped}`;
+    case "whk":
+      return `webhooks/${escaped}`;
     case "key":
       return "keys";
     default:
@@ -47,7 +49,8 @@ export function Go() {
         {({ place }) =>
           place === undefined && (
             <p>
-              Ids begin with <code>sess_</code>, <code>mem_</code>, <code>trace_</code> or <code>key_</code>; this one does not.
+              Ids begin with <code>sess_</code>, <code>mem_</code>, <code>trace_</code>, <code>whk_</code> or <code>key_</code>; this one
+              does not.
             </p>
           )
         }

@@ -17,6 +17,7 @@ import { Page } from "../parts/page.tsx";
 import { duration } from "../parts/time.tsx";
 import { TraceItem } from "../parts/trace-item.tsx";
 import { useQuery } from "../query.ts";
+import { counted } from "../words.ts";
 
 const SPANS = { "1h": "Last hour", "24h": "Last day" };
 const STATS_MS = 10_000;
@@ -106,10 +107,10 @@ function Attention({ stats: { vectors, deliveries } }: { stats: Stats }) {
   if (vectors.owed === 0 && deliveries.failed === 0) return null;
   return (
     <ul class="note attention">
-      {vectors.owed > 0 && <li>{number(vectors.owed)} memories wait for a vector: search finds them by nothing until they have one.</li>}
+      {vectors.owed > 0 && <li>{counted(vectors.owed, "memories")} without a vector yet: search does not find what has none.</li>}
       {deliveries.failed > 0 && (
         <li>
-          {number(deliveries.failed)} deliveries have failed. {mayAdmin && <a href="/dashboard/webhooks">To the webhooks</a>}
+          {counted(deliveries.failed, "deliveries")} failed. {mayAdmin && <a href="/dashboard/webhooks?show=failed">Which</a>}
         </li>
       )}
     </ul>

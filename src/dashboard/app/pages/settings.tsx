@@ -10,6 +10,7 @@ import { api, type Settings as SettingsRecord } from "../api.ts";
 import { Field, Form } from "../parts/form.tsx";
 import { Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
+import { TryProvider } from "../parts/try-provider.tsx";
 import { toast } from "../parts/toast.tsx";
 import { changed, client, useQuery } from "../query.ts";
 
@@ -46,10 +47,11 @@ const SETTINGS: Record<SettingName, Described> = {
 };
 const NAMES = Object.keys(SETTINGS) as SettingName[];
 
+const EMBEDDING = "Embedding provider";
 const SECTIONS: Record<string, (name: SettingName) => boolean> = {
   General: (name) => !name.includes("."),
   Webhooks: (name) => name.startsWith("webhooks."),
-  "Embedding provider": (name) => name.startsWith("embedding."),
+  [EMBEDDING]: (name) => name.startsWith("embedding."),
 };
 
 type Value = string | number | boolean | null;
@@ -111,7 +113,7 @@ function Section({ title, settings, names }: { title: string; settings: Settings
   return (
     <section class="settings" aria-label={title}>
       <h2>{title}</h2>
-      {title === "Embedding provider" && <Provider embedding={settings.embedding} />}
+      {title === EMBEDDING && <Provider embedding={settings.embedding} />}
       <Fields key={inForce} title={title} settings={settings} names={names} />
     </section>
   );
@@ -124,16 +126,28 @@ function textOf({ value, set }: Effective): string {
 function Fields({ title, settings, names }: { title: string; settings: SettingsRecord; names: readonly SettingName[] }) {
   const texts = useSignal<Readonly<Partial<Record<SettingName, string>>>>({});
   const edited = names.filter((name) => (texts.value[name] ?? textOf(effectiveOf(settings, name))) !== textOf(effectiveOf(settings, name)));
+  const changes = () => edited.map((name) => [name, valueOf(SETTINGS[name].kind, texts.value[name] ?? "")] as const);
   const submit = async () => {
-    await change(edited.map((name) => [name, valueOf(SETTINGS[name].kind, texts.value[name] ?? "")]));
+    await change(changes());
     toast(`${title}: saved`);
   };
+  const isTrying = useSignal(false);
+  const tryButton = title === EMBEDDING && (
+    <button type="button" onClick={() => (isTrying.value = true)}>
+      Try it
+    </button>
+  );
   return (
-    <Form submit="Save" onSubmit={submit} disabled={edited.length === 0}>
-      {names.map((name) => (
-        <Setting key={name} name={name} effective={effectiveOf(settings, name)} texts={texts} />
-      ))}
-    </Form>
+    <>
+      <Form submit="Save" onSubmit={submit} disabled={edited.length === 0} more={tryButton}>
+        {names.map((name) => (
+          <Setting key={name} name={name} effective={effectiveOf(settings, name)} texts={texts} />
+        ))}
+      </Form>
+      {isTrying.value && (
+        <TryProvider embedding={(bodyOf(changes()) as { embedding?: object }).embedding ?? {}} onClose={() => (isTrying.value = false)} />
+      )}
+    </>
   );
 }
 

@@ -5,6 +5,7 @@
  */
 import type { ComponentChildren } from "preact";
 import { useLocation } from "preact-iso";
+import { localTime } from "./time.tsx";
 
 export interface FiltersInUrl {
   /** Those that are set. */
@@ -92,15 +93,9 @@ export function TimeFilter({ label, name, filters }: FilterProps) {
       <input
         type="datetime-local"
         name={name}
-        value={at === undefined ? "" : local(at)}
+        value={at === undefined ? "" : localTime(at)}
         onChange={({ currentTarget }) => set(currentTarget)}
       />
     </label>
   );
-}
-
-function local(at: string): string {
-  const time = new Date(at);
-  if (Number.isNaN(time.getTime())) return "";
-  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }

@@ -9,8 +9,9 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { Refused } from "../api.ts";
 import type { Pages } from "../query.ts";
+import { counted } from "../words.ts";
 
-function Loading() {
+export function Loading() {
   return (
     <p class="quiet loading" role="status">
       Loading …
@@ -112,9 +113,7 @@ function End<Item>({ pages, count, noun }: { pages: Pages<Item>; count: number; 
           {isFetchingNextPage ? "Loading …" : `More ${noun}`}
         </button>
       ) : (
-        <span>
-          {count.toLocaleString("en")} {noun}, no more
-        </span>
+        <span>{counted(count, noun)}, no more</span>
       )}
     </div>
   );

@@ -157,9 +157,8 @@ export function DeleteSession({ session, onClose }: DialogProps) {
   const reason = useSignal("");
   const submit = async () => {
     await api.deleteSession(session.id, reason.value);
-    client.removeQueries({ queryKey: ["session", session.id] });
-    await changed(["sessions"]);
     route("/dashboard/sessions");
+    await changed(["sessions"]);
     toast("Session deleted");
   };
   return (

@@ -50,3 +50,10 @@ export function duration(seconds: number): string {
   if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;
   return seconds < 2 * DAY ? `${Math.floor(seconds / HOUR)} h` : `${Math.floor(seconds / DAY)} d`;
 }
+
+/** A time as a field of the kind `datetime-local` has it. */
+export function localTime(at: string): string {
+  const time = new Date(at);
+  if (Number.isNaN(time.getTime())) return "";
+  return new Date(time.getTime() - time.getTimezoneOffset() * MINUTE * 1000).toISOString().slice(0, 16);
+}

@@ -1,0 +1,95 @@
+/**
+ * Webhooks: who gets which events, and what could not be delivered.
+ *
+ * @module
+ */
+import { useSignal } from "@preact/signals";
+import { useLocation } from "preact-iso";
+import { api, type Webhook } from "../api.ts";
+import { Choices } from "../parts/choices.tsx";
+import { DeliveryItem } from "../parts/delivery.tsx";
+import { Listed } from "../parts/list.tsx";
+import { Page } from "../parts/page.tsx";
+import { Time } from "../parts/time.tsx";
+import { CreateWebhook } from "../parts/webhook-dialogs.tsx";
+import { usePages } from "../query.ts";
+
+const SHOWN = { "": "Webhooks", failed: "Failed deliveries" };
+
+export default function Webhooks() {
+  const { query, route } = useLocation();
+  const isCreating = useSignal(false);
+  const shown = query["show"] === "failed" ? "failed" : "";
+  return (
+    <Page
+      title="Webhooks"
+      actions={
+        <button class="primary" onClick={() => (isCreating.value = true)}>
+          Create a webhook
+        </button>
+      }
+    >
+      <div class="bar">
+        <Choices
+          label="Show"
+          value={shown}
+          choices={SHOWN}
+          onChoice={(show) => route(show === "" ? "/dashboard/webhooks" : `/dashboard/webhooks?show=${show}`, true)}
+        />
+      </div>
+      {shown === "" ? <WebhookList /> : <FailedDeliveries />}
+      {isCreating.value && <CreateWebhook onClose={() => (isCreating.value = false)} />}
+    </Page>
+  );
+}
+
+function WebhookList() {
+  const pages = usePages(["webhooks"], (after, signal) => api.webhooks({ starting_after: after }, signal));
+  return (
+    <Listed
+      pages={pages}
+      noun="webhooks"
+      empty={<p>There is no webhook. A webhook posts what happens to an address of yours, signed.</p>}
+      frame={(items) => <ul class="cards">{items}</ul>}
+    >
+      {(webhooks) => webhooks.map((webhook) => <WebhookItem key={webhook.id} webhook={webhook} />)}
+    </Listed>
+  );
+}
+
+function WebhookItem({ webhook }: { webhook: Webhook }) {
+  return (
+    <li data-row tabIndex={-1}>
+      <p>
+        <a class="strong" href={`/dashboard/webhooks/${webhook.id}`}>
+          {webhook.url}
+        </a>
+      </p>
+      <div class="row meta">
+        <WebhookState webhook={webhook} />
+        <span>{webhook.events.join(", ")}</span>
+        {webhook.description !== null && <span class="quiet">{webhook.description}</span>}
+      </div>
+    </li>
+  );
+}
+
+/** Whether it is on, and how it goes. */
+export function WebhookState({ webhook: { enabled, disabled_reason, failing_since } }: { webhook: Webhook }) {
+  if (!enabled) return <span class="bad">○ off{disabled_reason !== null && `: ${disabled_reason}`}</span>;
+  if (failing_since === null) return <span class="good">● on</span>;
+  return (
+    <span class="bad">
+      ✗ failing since <Time at={failing_since} />
+    </span>
+  );
+}
+
+function FailedDeliveries() {
+  const pages = usePages(["deliveries", "failed"], (after, signal) => api.failedDeliveries({ starting_after: after }, signal));
+  return (
+    <Listed pages={pages} noun="failed deliveries" empty={<p>No delivery has failed.</p>} frame={(items) => <ul class="rows">{items}</ul>}>
+      {(deliveries) => deliveries.map((delivery) => <DeliveryItem key={delivery.id} delivery={delivery} namesWebhook />)}
+    </Listed>
+  );
+}

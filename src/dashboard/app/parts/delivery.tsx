@@ -1,0 +1,100 @@
+/**
+ * One delivery as a line that opens: what was posted, and what each attempt got.
+ *
+ * @module
+ */
+import { useSignal } from "@preact/signals";
+import { api, type Delivery, type DeliveryDetails } from "../api.ts";
+import { changed, useQuery } from "../query.ts";
+import { counted } from "../words.ts";
+import { Json } from "./json.tsx";
+import { Loaded } from "./list.tsx";
+import { LongText } from "./long-text.tsx";
+import { Time } from "./time.tsx";
+import { toast } from "./toast.tsx";
+
+const SIGNS = { pending: "…", delivered: "✓", failed: "✗" } as const;
+const COLOURS = { pending: "quiet", delivered: "good", failed: "bad" } as const;
+
+export function DeliveryItem({ delivery, namesWebhook = false }: { delivery: Delivery; namesWebhook?: boolean }) {
+  const isOpen = useSignal(false);
+  const { id, webhook_id, event_type, status, attempts, created_at, next_attempt_at, response_code } = delivery;
+  const retry = () => {
+    api.retryDelivery(webhook_id, id).then(
+      () => changed(["deliveries"], ["delivery", id], ["webhook", webhook_id], ["stats"]),
+      (error: Error) => toast(error.message),
+    );
+  };
+  return (
+    <li data-row tabIndex={-1}>
+      <details onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}>
+        <summary>
+          <Time at={created_at} />
+          <b>{event_type}</b>
+          <span class={COLOURS[status]}>
+            {SIGNS[status]} {status} {response_code ?? ""}
+          </span>
+          <span class="quiet">
+            {counted(attempts, "attempts")}
+            {next_attempt_at !== null && (
+              <>
+                , next <Time at={next_attempt_at} />
+              </>
+            )}
+          </span>
+        </summary>
+        {isOpen.value && <Details delivery={delivery} />}
+      </details>
+      {namesWebhook && (
+        <a href={`/dashboard/webhooks/${webhook_id}`}>
+          <code>{webhook_id}</code>
+        </a>
+      )}
+      <button class="small" onClick={retry}>
+        Retry now
+      </button>
+    </li>
+  );
+}
+
+function Details({ delivery: { id, webhook_id, attempts } }: { delivery: Delivery }) {
+  const result = useQuery({
+    queryKey: ["delivery", id, attempts],
+    queryFn: ({ signal }) => api.delivery(webhook_id, id, signal),
+  });
+  return (
+    <Loaded result={result}>
+      {(details) => (
+        <div class="stack delivery">
+          <Attempts attempts={details.recent_attempts} />
+          <Json value={details.payload} label="Payload" />
+        </div>
+      )}
+    </Loaded>
+  );
+}
+
+export function Attempts({ attempts }: { attempts: DeliveryDetails["recent_attempts"] }) {
+  if (attempts.length === 0) return <p class="quiet">No attempt yet.</p>;
+  return (
+    <ol class="attempts">
+      {attempts.map(({ at, duration_ms, response_code, response_body, error }) => (
+        <li key={at}>
+          <p class="row">
+            <Time at={at} />
+            <span class={error === null ? "good" : "bad"}>
+              {error === null ? "✓" : "✗"} {response_code ?? "no answer"}
+            </span>
+            <span class="quiet">{Math.round(duration_ms)} ms</span>
+            {error !== null && <span>{error}</span>}
+          </p>
+          {response_body !== null && response_body !== "" && (
+            <div class="mono">
+              <LongText text={response_body} />
+            </div>
+          )}
+        </li>
+      ))}
+    </ol>
+  );
+}
