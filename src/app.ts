@@ -168,14 +168,17 @@ function serveMcp(app: Elysia, pipeline: Pipeline, operations: readonly Operatio
       return pipeline.answerCalls(exchange, async (caller, body) => {
         if (caller.scopes.length === 0) throw new ApiError("permission_denied", "This key is for signing in only.");
         const handle = await load();
+        let isChange = false;
         const api = apiInProcess(byRoute, caller, {
-          onCall: (operation, sessionId) => pipeline.noteOperation(exchange, operation, sessionId),
+          onCall(operation, sessionId) {
+            isChange ||= operation.isChange;
+            pipeline.noteOperation(exchange, operation, sessionId);
+          },
           onFault: (error) => pipeline.logFault(exchange, error),
         });
         const mayWrite = hasScope(caller.scopes, "write");
         const response = await handle(asArrived(request), body, { api, owner: caller.owner, mayWrite, version, now: () => clock.now() });
-        // Nothing of a body, an error of the protocol included, is a reason to drop what a tool may have changed.
-        return { status: response.status, body: await response.text(), isChange: true };
+        return { status: response.status, body: await response.text(), isChange };
       });
     }),
   );

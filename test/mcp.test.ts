@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { createServer, request as requestTo } from "node:http";
 import { join } from "node:path";
 import * as fc from "fast-check";
+import { createApp } from "../src/app.ts";
 import { createLink } from "../src/keys/sign-in.ts";
 import { LIMITS } from "../src/lib/limits.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
@@ -246,6 +247,24 @@ test("MCP needs a key, takes a token of it, and knows no method but POST", async
   const statuses = [];
   for (const _ of [1, 2, 3]) statuses.push((await rpc("tools/call", { name: "list_sessions", arguments: {} }, { key })).status);
   expect(statuses).toEqual([200, 200, 429]);
+});
+
+test("answers that find no room are refused, not cut off, unless a tool has changed something", async () => {
+  await using own = await startCairn();
+  const { id } = await own.createSession();
+  for (let i = 0; i < 20; i++) await own.addMemory(id, "Likes tea.", { embed: false, metadata: { text: "x".repeat(60_000) } });
+  const app = createApp({ ...own.service, host: "127.0.0.1", allowedHosts: [], metrics: "key", version: "test" });
+  const list = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "list_memories", arguments: { limit: 100 } } };
+  const headers = { ...HEADERS, host: "localhost", "x-api-key": own.key };
+  // All begin before any is answered, and none is read before all are.
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, () =>
+      app.handle(new Request("http://localhost/mcp", { method: "POST", headers, body: JSON.stringify(list) })),
+    ),
+  );
+  const statuses = new Set(answers.map(({ status }) => status));
+  expect(statuses).toEqual(new Set([200, 503]));
+  for (const answer of answers) expect(JSON.parse(await answer.text())).toHaveProperty(answer.status === 200 ? "result" : "error");
 });
 
 test("the key of a sign-in link opens nothing", async () => {

@@ -62,7 +62,8 @@ export class Operation {
   readonly takesBody: boolean;
   /** Whether a call with an idempotency key is run once. */
   readonly isIdempotent: boolean;
-  readonly #isChange: boolean;
+  /** Whether a call may change something. */
+  readonly isChange: boolean;
   readonly #parameters: readonly string[];
   readonly #listParameters: ReadonlySet<string>;
   readonly #checkQuery: Validate;
@@ -78,7 +79,7 @@ export class Operation {
     this.takesQuery = Object.keys(endpoint.query.properties).length > 0;
     this.takesBody = endpoint.body !== null;
     this.isIdempotent = isIdempotent(endpoint);
-    this.#isChange = endpoint.method !== "GET" && endpoint.scope !== "read";
+    this.isChange = endpoint.method !== "GET" && endpoint.scope !== "read";
     this.#parameters = pathParameters(endpoint.path);
     this.#listParameters = listParameters;
     this.#checkQuery = validator(endpoint.query);
@@ -184,7 +185,7 @@ export class Operation {
 
   #success(answer: AnswerJson): OperationAnswer {
     const { status, json } = statusAndJson(answer, this.endpoint.status);
-    return { status, body: json, replayed: false, isChange: this.#isChange };
+    return { status, body: json, replayed: false, isChange: this.isChange };
   }
 }
 
