@@ -74,12 +74,22 @@ let answerers = new Uint32Array(64);
  * @returns 0 to 1, to six decimals; 0 where either text has no letter, digit or sign. O(terms).
  */
 export function relevance(query: EmbeddedQuery, cosine: number, terms: Uint32Array, calibration = LOCAL_CALIBRATION): number {
-  const { lexical } = query;
+  const both = closeness(query, cosine, terms, calibration);
+  return both === SAME_TEXT ? 1 : rounded(calibrated(both, calibration.relevant), 1e6);
+}
+
+/** What a memory of the query's very words has for `closeness`: more than any other. */
+const SAME_TEXT = 2;
+
+/** What `relevance` shows as a score, which rises with it: enough to tell which of many memories score best. */
+export function closeness({ lexical }: EmbeddedQuery, cosine: number, terms: Uint32Array, calibration: Calibration): number {
   if (lexical.size === 0 || terms.length === 0) return 0;
-  if (answer(lexical, terms) && terms[terms.length - 1] === lexical.fingerprint) return 1;
   const { lexicalShare } = calibration;
-  const both = lexicalShare * coverage(lexical, terms) + (1 - lexicalShare) * nearness(cosine, calibration);
-  return rounded(calibrated(both, calibration.relevant), 1e6);
+  const semantic = (1 - lexicalShare) * nearness(cosine, calibration);
+  // A fingerprint alone answers to nothing.
+  if (terms.length === 1) return semantic;
+  if (answer(lexical, terms) && terms[terms.length - 1] === lexical.fingerprint) return SAME_TEXT;
+  return lexicalShare * coverage(lexical, terms) + semantic;
 }
 
 /** @param content - the memory's text, for the spelling of its words */

@@ -22,7 +22,7 @@ import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { quantize } from "../vectors/encoding.ts";
 import { memoryMembers, memoryPostings, visibleMemories, type MemoryFilter, type MemoryDeps } from "./memories.ts";
-import { explainer, LOCAL_CALIBRATION, relevance } from "./relevance.ts";
+import { closeness, explainer, LOCAL_CALIBRATION, relevance } from "./relevance.ts";
 
 /** How many memories are looked at closely, at least. */
 const CANDIDATES_MIN = 48;
@@ -155,7 +155,7 @@ async function candidatesFor(
   wanted: number,
 ): Promise<Candidate[]> {
   const calibration = active.calibration ?? LOCAL_CALIBRATION;
-  const score = (cosine: number, terms: Uint32Array) => relevance(embedded, cosine, terms, calibration);
+  const score = (cosine: number, terms: Uint32Array) => closeness(embedded, cosine, terms, calibration);
   const query = { vector: quantize(embedded.vector), words: embedded.lexical, blend: calibration, score };
   for (let limit = candidatesFrom(wanted); ; limit *= 4) {
     const found = await deps.vectors.nearest({ ...query, limit }, filter);

@@ -35,7 +35,7 @@ export interface Query {
 
 /** A query on the thread that scores what is found. */
 export interface ScoredQuery extends Query {
-  /** The score of a memory of these terms. */
+  /** A number that rises with the score of a memory of these terms. */
   readonly score: (cosine: number, terms: Uint32Array) => number;
 }
 

@@ -27,7 +27,7 @@ const SUMS_AT = ENTRIES_AT + BATCH * ENTRY_BYTES;
 const RESERVED = Math.max(SUMS_AT + BATCH * 4, QUERY_AT + 65_536 * NUMBER_BYTES);
 
 /** Terms that share their last bits share a place in a table of those that a query asks for. */
-const MASK = 4_095;
+const MASK = 16_383;
 /** The terms of a memory that has no word but a fingerprint. */
 const NO_WORDS = Uint32Array.of(0);
 
