@@ -88,7 +88,7 @@ function closed(schema: unknown): unknown {
 const check = checker(DOCUMENT);
 const ERROR: Schema = { $ref: "#/components/schemas/Error", properties: {} };
 /** Served, but no part of the API that the document describes. */
-const OTHER_PAGES = /^\/(docs(\/.*)?|openapi\.json|metrics)$/;
+const OTHER_PAGES = /^\/((docs|dashboard)(\/.*)?|openapi\.json|metrics)?$/;
 
 /** Speak protocols of their own, unless they refuse. */
 const OTHER_PROTOCOLS = /^\/(mcp|register)$/;
