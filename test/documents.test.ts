@@ -243,6 +243,7 @@ test("a filter compares members by their paths", async () => {
     [{ constructor: { $ne: 2 }, __proto__: undefined }, "abcd"],
     [{ "constructor.name": { $eq: "Object" } }, ""],
     [{ toString: { $gt: "" } }, ""],
+    [{ ["order".concat(".x".repeat(400_000))]: { $ne: 1 } }, "abcd"],
     [{ status: "open", "order.total": { $gt: 5 } }, "a"],
   ];
   for (const [filter, found] of cases) {
@@ -532,6 +533,9 @@ test("an operation without a field that it needs, or with one that it does not t
     ["query", { op: "list", namespace, deep: true, after: "a" }, "after"],
     ["query", { op: "list", namespace, cursor: "../x" }, "cursor"],
     ["query", { op: "list", namespace, before: "x".repeat(900) }, "before"],
+    ["query", { op: "list", namespace, cursor: "6".repeat(1_851) }, "cursor"],
+    ["query", { op: "namespaces", prefix: ["x".repeat(901)] }, "prefix"],
+    ["query", { op: "namespaces", prefix: ["*", "\ud800"] }, "prefix.1"],
   ];
   for (const [kind, operation, field] of cases) {
     const answer = refusal(await send(cairn, kind, [{ op: kind === "batch" ? "delete_all" : "count", namespace: ["ok"] }, operation]));
@@ -545,7 +549,17 @@ test("an operation without a field that it needs, or with one that it does not t
 test("a cursor leads nowhere but into the list that it is given for", async () => {
   await using cairn = await startCairn();
   await batch(cairn, [put(["a"], "1", {}), put(["b"], "2", {}), put(["c"], "3", {})]);
-  for (const cursor of ["0", "~", "61!.31", "62!", "63!.33!", "!", "f".repeat(2_000)]) {
+  for (const cursor of [
+    "0",
+    "~",
+    "61!.31",
+    "62!",
+    "63!.33!",
+    "!",
+    "f".repeat(1_850),
+    `62!${"0".repeat(1_847)}`,
+    `62!.${"6".repeat(1_846)}`,
+  ]) {
     for (const order of ["asc", "desc"]) {
       const [page] = await query(cairn, [{ op: "list", namespace: ["b"], order, cursor }]);
       expect(page.data.every(({ key }: any) => key === "2")).toBe(true);

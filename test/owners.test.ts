@@ -206,6 +206,7 @@ function move(chance: Chance, given: Given): Move {
   const cursor = (prefix: string) => `starting_after=${one(given[who][prefix] ?? [], which) ?? unknownId(prefix)}`;
   const limit = 1 + Math.floor(small! * 5);
   const user_id = one([undefined, "ada", "bo"], small);
+  const namespace = [one(THREADS, thread)];
   const filters = `limit=${limit}${user_id === undefined ? "" : `&user_id=${user_id}`}`;
   const post = (path: string, body: object) => ({ who, method: "POST", path, body });
   const get = (path: string) => ({ who, method: "GET", path });
@@ -237,6 +238,19 @@ function move(chance: Chance, given: Given): Move {
       () => get(`/v1/traces?limit=${limit}&action=memory.created&${cursor("trace")}`),
       () => get(`/v1/traces/${id("trace")}`),
       () => ({ who, method: "DELETE", path: `${session}?reason=done` }),
+      () =>
+        post("/v1/documents/batch", {
+          operations: [{ op: "put", namespace, key: one(THREADS, text), value: { limit }, if_version: one([undefined, 0], whose) }],
+        }),
+      () => post("/v1/documents/batch", { operations: [{ op: "put", namespace, key: "of a session", value: {}, session_id: id("sess") }] }),
+      () => post("/v1/documents/batch", { operations: [{ op: one(["pop", "delete_all"], text), namespace }], user_id }),
+      ...[1, 2].map(
+        () => () =>
+          post("/v1/documents/query", {
+            operations: [{ op: "list", namespace, deep: true }, { op: "count", namespace, deep: true }, { op: "namespaces" }],
+            user_id: one([undefined, user_id], text),
+          }),
+      ),
     ],
     kind,
   )();

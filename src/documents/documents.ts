@@ -267,7 +267,9 @@ async function answerTo(store: Store, space: string, query: Query, budget: Budge
     }
     case "count": {
       const namespace = namespaceKey(space, query.namespace);
-      return store.read((reader) => toJson({ count: countOf(reader, namespace, query.deep) }));
+      const count = store.read((reader) => countOf(reader, namespace, query.deep));
+      await budget.look(COUNT_CHARACTERS);
+      return toJson({ count });
     }
     case "list":
       return listDocuments(store, space, query, budget);
@@ -287,6 +289,8 @@ function countOf(reader: Reader, namespace: string, deep: boolean): number {
 const HELD_BYTES_MAX = 64 * 1024;
 /** Reading this many characters takes as long as finding a document, and parsing a tenth of them. */
 const CHARACTERS_PER_LOOK = 20_000;
+/** A count takes as long where much has just ended. */
+const COUNT_CHARACTERS = 100 * CHARACTERS_PER_LOOK;
 
 /** How much all operations of one query may look at and hold. */
 class Budget {

@@ -70,7 +70,10 @@ function isEqual(value: JsonValue | undefined, wanted: JsonValue): boolean {
 
 function memberAt(value: JsonObject, path: readonly string[]): JsonValue | undefined {
   let at: JsonValue | undefined = value;
-  for (const name of path) at = isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined;
+  for (const name of path) {
+    if (!isObject(at) || !Object.hasOwn(at, name)) return undefined;
+    at = at[name];
+  }
   return at;
 }
 

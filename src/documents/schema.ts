@@ -221,6 +221,9 @@ function checkOperation(sent: Sent, known: TObject, param: string): void {
     const odd = parts?.findIndex((part) => !part.isWellFormed()) ?? -1;
     if (odd !== -1) refuse(`${field}.${odd}`, "must be well-formed Unicode, without halves of surrogate pairs.");
   }
+  const prefixBytes = (prefix ?? []).reduce((sum, part) => sum + Buffer.byteLength(part), 0);
+  if (prefixBytes > LIMITS.documentNameBytesMax)
+    refuse("prefix", `must be at most ${LIMITS.documentNameBytesMax} bytes of UTF-8; got ${prefixBytes}.`);
   for (const [field, name] of Object.entries({ key, after, before })) {
     if (name !== undefined && !name.isWellFormed()) refuse(field, "must be well-formed Unicode, without halves of surrogate pairs.");
     const bytes = [...(namespace ?? []), name ?? ""].reduce((sum, part) => sum + Buffer.byteLength(part), 0);
@@ -233,7 +236,8 @@ function checkOperation(sent: Sent, known: TObject, param: string): void {
   }
 }
 
-const CURSOR = /^[0-9a-f!.~]{1,2000}$/;
+/** Not longer than the longest name, whose bytes are hex there. */
+const CURSOR = /^[0-9a-f!.~]{1,1850}$/;
 
 /** Changes as operations get them. */
 export function changesOf(sent: readonly Static<typeof ChangeOperation>[]): Change[] {

@@ -48,8 +48,9 @@ export function namespaceRow(reader: Reader, namespace: string): NamespaceRow | 
   return row === undefined || isEmptied(reader, namespace, row.id) ? undefined : row;
 }
 
-/** Documents that have ended and are not removed yet, and sessions with such, are looked at up to this many. */
+/** Documents that have ended and are not removed yet, and sessions that may have such, are looked at up to this many. */
 const HIDDEN_MAX = 1_000;
+const ENDED_SESSIONS_MAX = 100;
 
 /**
  * The keys of documents in a namespace and below it that are counted and gone. Tasks remove them each second, so they are few; what is
@@ -57,11 +58,11 @@ const HIDDEN_MAX = 1_000;
  */
 export function hiddenIn(reader: Reader, namespace: string): Set<string> {
   const { bySession, byExpiry } = documents.index;
-  const due = { from: "", to: numberKey(reader.now + 1), limit: HIDDEN_MAX };
-  const found = new Set(reader.keys(byExpiry, due).map((entry) => byExpiry.recordOf(entry)));
+  const due = { from: "", to: numberKey(reader.now + 1) };
+  const found = new Set(reader.keys(byExpiry, { ...due, limit: HIDDEN_MAX }).map((entry) => byExpiry.recordOf(entry)));
   const ended = [
-    ...reader.keys(sessions.index.byExpiry, due).map((entry) => entry.slice(-BARE_ID_LENGTH)),
-    ...reader.keys(removals, { from: "", to: AFTER_ALL, limit: HIDDEN_MAX }),
+    ...reader.keys(sessions.index.byExpiry, { ...due, limit: ENDED_SESSIONS_MAX }).map((entry) => entry.slice(-BARE_ID_LENGTH)),
+    ...reader.keys(removals, { from: "", to: AFTER_ALL, limit: ENDED_SESSIONS_MAX }),
   ];
   for (const session of ended) {
     const from = session + namespace;
