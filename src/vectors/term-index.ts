@@ -10,7 +10,7 @@ import { SIGN, type TermId } from "../embeddings/embedder.ts";
 import { mix } from "../embeddings/local/semantics.ts";
 import { codeOf, REMOVED } from "./length-codes.ts";
 import { ListReader, Window } from "./list-reader.ts";
-import { PostingLists } from "./posting-lists.ts";
+import { BLOCK_POSTINGS_MAX, PostingLists } from "./posting-lists.ts";
 import { type QueryWords, TermSearch, type WordHits, wordsOf } from "./term-search.ts";
 
 const SLOTS_FIRST = 1024;
@@ -114,10 +114,14 @@ export class TermIndex {
   /** By slot, also of removed ones: the digest of the terms that lead to it. */
   digests(): Uint32Array {
     const digests = new Uint32Array(this.#slots);
+    const slots = new Int32Array(BLOCK_POSTINGS_MAX);
     for (const { term, head } of this.#lists.all()) {
       const digest = digestOf([term]);
-      for (const slot of new ListReader(this.#lists, head, 0, 0, this.#window).all()) digests[slot]! += digest;
-      this.#window.freeBlocks();
+      if (head.block === 0) digests[head.newest]! += digest;
+      for (let { block } = head; block !== 0; block = this.#lists.before(block)) {
+        const count = this.#lists.read(block, slots);
+        for (let i = 0; i < count; i++) digests[slots[i]!]! += digest;
+      }
     }
     return digests;
   }

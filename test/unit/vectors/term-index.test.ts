@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { FINGERPRINT, SIGN, UNKNOWN_WORD, WHOLE_WORTH } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
-import { TermIndex } from "../../../src/vectors/term-index.ts";
+import { digestOf, TermIndex } from "../../../src/vectors/term-index.ts";
 import type { QueryWords } from "../../../src/vectors/term-search.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { chance } from "./stored-vectors.ts";
@@ -283,4 +283,5 @@ test("what is read again can be added to", () => {
     expect(search(again, asked, 20).best).toEqual(exhaustive(stored, asked, 20));
   }
   expect(readAgain(again).parts()).toEqual(again.parts());
+  expect(Array.from(again.digests())).toEqual(Array.from(stored.values(), (terms) => digestOf(storedTerms(terms))));
 });
