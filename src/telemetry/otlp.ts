@@ -13,7 +13,7 @@ import { defaultResource, detectResources, envDetector, resourceFromAttributes }
 import { BasicTracerProvider, BatchSpanProcessor } from "@opentelemetry/sdk-trace-base";
 import type { AnsweredRequest } from "../http/pipeline.ts";
 import type { Clock } from "../lib/clock.ts";
-import type { Log } from "../lib/log.ts";
+import { describeError, type Log } from "../lib/log.ts";
 
 export interface Telemetry {
   readonly record: (request: AnsweredRequest) => void;
@@ -41,9 +41,14 @@ export function openTelemetry({ clock, log, version }: { clock: Clock; log: Log;
       const { method, route, status, ms, traceparent } = request;
       const endTime = clock.now();
       const options = { kind: SpanKind.SERVER, startTime: endTime - ms, attributes: attributesOf(request) };
-      const span = tracer.startSpan(`${method} ${route}`, options, parentOf(traceparent));
-      if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
-      span.end(endTime);
+      try {
+        const span = tracer.startSpan(`${method} ${route}`, options, parentOf(traceparent));
+        if (status >= 500) span.setStatus({ code: SpanStatusCode.ERROR });
+        span.end(endTime);
+      } catch (error) {
+        // The request is answered, and may have changed something: whatever fails here is no failure of it.
+        log.debug("could not record a span", { error: describeError(error) });
+      }
     },
     async close() {
       const ended = new AbortController();
