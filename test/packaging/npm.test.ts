@@ -18,6 +18,12 @@ setDefaultTimeout(300_000);
 const VERSION = "9.9.9";
 const HOST = hostTarget();
 
+/** Node with npm where they are here, else Bun, which does the same for its users. */
+const HAS_NODE = Bun.which("npx") !== null && Bun.which("node") !== null;
+const NPX = HAS_NODE ? ["npx", "--yes"] : [process.execPath, "x"];
+const ADD = HAS_NODE ? ["npm", "install", "--no-audit", "--no-fund"] : [process.execPath, "add"];
+const NODE = HAS_NODE ? "node" : process.execPath;
+
 let directory: Scratch;
 let registry: NpmRegistry;
 
@@ -100,38 +106,38 @@ function endGroup(pid: number): void {
 test("npx fetches the launcher and the executable for this platform alone, and starts the server", async () => {
   const project = emptyProject("npx");
   const before = registry.fetched.length;
-  const { code, stdout } = await run(["npx", "--yes", "cairn-server", "version", "--native"], project);
+  const { code, stdout } = await run([...NPX, "cairn-server", "version", "--native"], project);
   const versions = new RegExp(`^cairn \\S+ ${HOST}.*\\nlmdb: loads\\nhnswlib: loads`);
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(versions) });
   const fetched = new Set(registry.fetched.slice(before));
   expect(fetched).toEqual(new Set([`cairn-server-${VERSION}.tgz`, `cairn-server-${HOST}-${VERSION}.tgz`]));
-  using server = await serving(["npx", "--yes", "cairn-server"], project);
+  using server = await serving([...NPX, "cairn-server"], project);
   expect(await server.isServed()).toBe(true);
 });
 
 /** A project with the packages as npm installs them, and the launcher in it. */
 async function installed(name: string): Promise<{ project: string; launcher: string }> {
   const project = emptyProject(name);
-  expect(await run(["npm", "install", "--no-audit", "--no-fund", `cairn-server@${VERSION}`], project)).toMatchObject({ code: 0 });
+  expect(await run([...ADD, `cairn-server@${VERSION}`], project)).toMatchObject({ code: 0 });
   return { project, launcher: join(project, "node_modules/cairn-server/launcher.cjs") };
 }
 
 test("a signal to the launcher ends the server in order, and what it is called with reaches the executable", async () => {
   const { project, launcher } = await installed("signals");
   {
-    using server = await serving(["node", launcher], project);
+    using server = await serving([NODE, launcher], project);
     server.child.kill("SIGTERM");
     expect(await server.child.exited).toBe(0);
     expect(await server.isServed()).toBe(false);
   }
-  expect(await run(["node", launcher, "serve", "--prot", "1"], project)).toMatchObject({
+  expect(await run([NODE, launcher, "serve", "--prot", "1"], project)).toMatchObject({
     code: 2,
     stderr: expect.stringContaining("--prot"),
   });
   // Where Node can, the launcher becomes the executable.
   const becomes = join(project, "becomes.cjs");
   writeFileSync(becomes, "process.execve = (...call) => { console.log(JSON.stringify(call.slice(0, 2))); process.exit(); };\n");
-  const { stdout } = await run(["node", "--require", becomes, launcher, "serve", "--port", "0"], project);
+  const { stdout } = await run([NODE, "--require", becomes, launcher, "serve", "--port", "0"], project);
   const executable = join(project, "node_modules/@cairn-server", HOST, "cairn");
   expect(JSON.parse(stdout)).toEqual([executable, [executable, "serve", "--port", "0"]]);
 });
@@ -139,13 +145,13 @@ test("a signal to the launcher ends the server in order, and what it is called w
 test("without the package for this platform the launcher says which is missing, why, and what to do", async () => {
   const { project, launcher } = await installed("missing");
   rmSync(join(project, "node_modules/@cairn-server"), { recursive: true });
-  const { code, stderr } = await run(["node", launcher, "version"], project);
+  const { code, stderr } = await run([NODE, launcher, "version"], project);
   expect(code).toBe(1);
   expect(stderr).toStartWith(`cairn: the package @cairn-server/${HOST}, which has the executable for this platform, is not installed.\n`);
   expect(stderr).toEndWith(`npm install @cairn-server/${HOST}@${VERSION}\n`);
   const elsewhere = join(project, "elsewhere.cjs");
   writeFileSync(elsewhere, 'Object.defineProperty(process, "arch", { value: "riscv64" });\n');
-  const other = await run(["node", "--require", elsewhere, launcher, "version"], project);
+  const other = await run([NODE, "--require", elsewhere, launcher, "version"], project);
   expect(other).toEqual({
     code: 1,
     stdout: "",

@@ -9,14 +9,17 @@ import { createHash } from "node:crypto";
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { changesOf, writeRelease, type Release } from "../../scripts/packaging/release.ts";
-import { TARGET_NAMES, type TargetName } from "../../scripts/targets.ts";
+import { hostTarget, TARGET_NAMES } from "../../scripts/targets.ts";
 import { SCHEMA_VERSION } from "../../src/storage/tables.ts";
 import { version } from "../../package.json";
+import { onLinux } from "../support/platform.ts";
 import { scratchDirectory, type Scratch } from "../support/process.ts";
+
+const it = onLinux("sha256sum");
 
 const ROOT = join(import.meta.dir, "../..");
 const URL_OF_FILES = "https://cairn.example.com/releases/1";
-const HOST = `linux-${process.arch}` as TargetName;
+const HOST = hostTarget();
 
 let directory: Scratch;
 let made: string;
@@ -56,7 +59,7 @@ test("made twice, from files with other times and modes, every file has the same
   expect(readdirSync(made).filter((name) => sha256(readFileSync(join(again, name))) !== shaOf(name))).toEqual([]);
 });
 
-test("SHA256SUMS names every other file, in the form that sha256sum reads", () => {
+it("SHA256SUMS names every other file, in the form that sha256sum reads", () => {
   const { exitCode, stdout } = Bun.spawnSync(["sha256sum", "--check", "--strict", "SHA256SUMS"], { cwd: made });
   const names = readdirSync(made).filter((name) => name !== "SHA256SUMS");
   expect({ exitCode, lines: stdout.toString().trim().split("\n").toSorted() }).toEqual({
@@ -170,7 +173,7 @@ function serving(files: string) {
   return { url: `http://127.0.0.1:${server.port}`, [Symbol.dispose]: () => void server.stop(true) };
 }
 
-for (const shell of ["dash", "bash"]) {
+for (const shell of ["sh", "bash"]) {
   test(`install.sh installs the executable for this machine, and nothing else (${shell})`, async () => {
     expect(await install(shell, made)).toEqual({
       code: 0,
@@ -191,7 +194,7 @@ function readmeCommands(beginning: string): string {
   return found;
 }
 
-test("what the README says installs: with install.sh, and by hand", async () => {
+it("what the README says installs: with install.sh, and by hand", async () => {
   using server = serving(made);
   for (const { commands, executable } of [
     { commands: readmeCommands('curl -fsSL "$RELEASE/install.sh"'), executable: ".local/bin/cairn" },
@@ -232,7 +235,7 @@ test("install.sh refuses an archive with a changed byte, one that was cut short,
     return archive;
   };
   for (const [name, change] of Object.entries({ flipped: flip, short: (archive: Buffer) => archive.subarray(0, 100) })) {
-    const { code, stderr, left } = await install("dash", changed(name, change));
+    const { code, stderr, left } = await install("sh", changed(name, change));
     expect({ code, stderr, left }).toEqual({
       code: 1,
       stderr: expect.stringMatching(
@@ -243,7 +246,7 @@ test("install.sh refuses an archive with a changed byte, one that was cut short,
   }
   expect(
     await install(
-      "dash",
+      "sh",
       changed("absent", () => undefined),
     ),
   ).toMatchObject({ code: 1, stderr: expect.stringContaining("The download failed: http://127.0.0.1:"), left: [".local", ".local/bin"] });
@@ -256,7 +259,7 @@ test("install.sh keeps the executable that was there when the new one does not s
   writeRelease({ ...release(), executables }, broken, 1);
   using target = scratchDirectory();
   writeFileSync(target.at("cairn"), "the old one");
-  const { code, stderr } = await install("dash", broken, { CAIRN_INSTALL_DIR: target.path });
+  const { code, stderr } = await install("sh", broken, { CAIRN_INSTALL_DIR: target.path });
   expect({ code, stderr }).toEqual({ code: 1, stderr: "It does not start here: GLIBC_2.99 not found\nNothing was installed.\n" });
   expect(readdirSync(target.path)).toEqual(["cairn"]);
   expect(readFileSync(target.at("cairn"), "utf8")).toBe("the old one");
@@ -266,6 +269,6 @@ test("install.sh names a system that there is no Cairn for", async () => {
   using bin = scratchDirectory();
   writeFileSync(bin.at("uname"), '#!/bin/sh\n[ "$1" = -s ] && echo FreeBSD || echo riscv64\n');
   chmodSync(bin.at("uname"), 0o755);
-  const { code, stderr } = await install("dash", made, { PATH: `${bin.path}:${process.env["PATH"]}` });
+  const { code, stderr } = await install("sh", made, { PATH: `${bin.path}:${process.env["PATH"]}` });
   expect({ code, stderr }).toEqual({ code: 1, stderr: "There is no Cairn for FreeBSD. On Windows, use WSL 2.\n" });
 });
