@@ -4,7 +4,7 @@
  *
  * @module
  */
-import type { BareId } from "../lib/ids.ts";
+import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import type { Reader } from "../storage/access.ts";
 import { dotStored } from "./encoding.ts";
@@ -16,10 +16,10 @@ export interface Candidate extends Neighbour {
   readonly terms: Uint32Array;
 }
 
-/** Many candidates, as they are posted from one thread to the other. */
+/** Many candidates, as they are posted from one thread to the other: of few values, since each takes its time. */
 export interface PackedCandidates {
-  memories: BareId[];
-  ids: BareId[];
+  /** The ids of memories, and then of their vectors, end to end. */
+  ids: string;
   cosines: Float64Array;
   /** The terms of one memory after the other; `termEnds` says where those of each end. */
   terms: Uint32Array;
@@ -67,19 +67,19 @@ export function pack(candidates: readonly Candidate[]): PackedCandidates {
   const terms = new Uint32Array(end);
   for (const [i, candidate] of candidates.entries()) terms.set(candidate.terms, termEnds[i]! - candidate.terms.length);
   return {
-    memories: candidates.map(({ memory }) => memory),
-    ids: candidates.map(({ id }) => id),
+    ids: [...candidates.map(({ memory }) => memory), ...candidates.map(({ id }) => id)].join(""),
     cosines: Float64Array.from(candidates, ({ cosine }) => cosine),
     terms,
     termEnds,
   };
 }
 
-export function unpack({ memories, ids, cosines, terms, termEnds }: PackedCandidates): Candidate[] {
-  return memories.map((memory, i) => ({
-    memory,
-    id: ids[i]!,
-    cosine: cosines[i]!,
+export function unpack({ ids, cosines, terms, termEnds }: PackedCandidates): Candidate[] {
+  const idAt = (i: number): BareId => ids.slice(i * BARE_ID_LENGTH, (i + 1) * BARE_ID_LENGTH);
+  return Array.from(cosines, (cosine, i) => ({
+    memory: idAt(i),
+    id: idAt(cosines.length + i),
+    cosine,
     terms: terms.subarray(i === 0 ? 0 : termEnds[i - 1], termEnds[i]),
   }));
 }

@@ -53,7 +53,7 @@ const IDS_PER_LOOK = 10_000;
 const LOOKS_PER_STEP = 5_000;
 const TAKEN_IN_PER_STEP = 200;
 const SWEPT_PER_STEP = 500;
-/** The last places of the candidates are for what is near and has hardly a word. */
+/** The last places of the candidates are for what is near and has none of the words. */
 const NEAR_SHARE = 0.25;
 
 export interface IndexStatus {
@@ -280,29 +280,34 @@ export class Indexer {
     const same = terms.same(query.words.fingerprint, query.limit, passes);
     if (this.#coverages.length < slots.length) this.#coverages = new Float32Array(Math.ceil(slots.length * 1.25));
     const coverages = this.#coverages;
-    for (let i = 0; i < hits.slots.length; i++) coverages[hits.slots[i]!] = hits.coverages[i]!;
-    const further = [...same, ...near].filter((slot) => coverages[slot] === 0);
-    const all = new Uint32Array(hits.slots.length + further.length);
-    all.set(hits.slots);
-    all.set(further, hits.slots.length);
-    // Whatever else has the query's words, the same text comes first.
-    for (const slot of same) coverages[slot] = SAME;
-    const cosines = this.#index.cosines(this.#store.latest, query.vector, all);
-    const scores = new Float64Array(all.length);
-    for (let i = 0; i < all.length; i++) {
-      const slot = all[i]!;
-      scores[i] = slots.has(slot) ? blended(query.blend, coverages[slot]!, cosines[i]!) : GONE;
+    const all = new Uint32Array(hits.slots.length + same.length + near.length);
+    let count = 0;
+    for (const slot of hits.slots) {
+      coverages[slot] = hits.coverages[count]!;
+      all[count++] = slot;
     }
-    for (const slot of all) coverages[slot] = 0;
-    const best = new Set(firstOf(scores, all, Math.ceil(query.limit * (1 - NEAR_SHARE))));
-    const rest = cosines.map((cosine, i) => (best.has(i) ? GONE : scores[i] === GONE ? GONE : cosine));
-    const chosen = [...best, ...firstOf(rest, all, query.limit - best.size)];
-    return this.#read(
-      query,
-      Uint32Array.from(chosen, (i) => all[i]!),
-      Float64Array.from(chosen, (i) => cosines[i]!),
-      chosen.length < all.length,
-    );
+    // Whatever else has the query's words, the same text comes first.
+    for (const slot of same) {
+      if (coverages[slot] === 0) all[count++] = slot;
+      coverages[slot] = SAME;
+    }
+    const nearFrom = count;
+    for (const slot of near) if (coverages[slot] === 0) all[count++] = slot;
+    const found = all.subarray(0, count);
+    const cosines = this.#index.cosines(this.#store.latest, query.vector, found);
+    const scores = new Float64Array(count);
+    for (let i = 0; i < count; i++) {
+      const slot = found[i]!;
+      scores[i] = slots.has(slot) ? blended(query.blend, coverages[slot]!, cosines[i]!) : GONE;
+      coverages[slot] = 0;
+    }
+    const chosen = firstOf(scores, found, Math.ceil(query.limit * (1 - NEAR_SHARE)));
+    // What has none of the words is compared by its vector alone, for its place among the others is not as sure.
+    for (const i of chosen) scores[i] = GONE;
+    for (let i = nearFrom; i < count; i++) if (scores[i] !== GONE) scores[i] = cosines[i]!;
+    for (const i of firstOf(scores.subarray(nearFrom), found.subarray(nearFrom), query.limit - chosen.length)) chosen.push(nearFrom + i);
+    const [chosenSlots, chosenCosines] = [Uint32Array.from(chosen, (i) => found[i]!), Float64Array.from(chosen, (i) => cosines[i]!)];
+    return this.#read(query, chosenSlots, chosenCosines, chosen.length < count);
   }
 
   /** Reads the candidates. @returns undefined when one is deleted, and what was left out for it might take its place */

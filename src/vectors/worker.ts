@@ -200,7 +200,8 @@ self.addEventListener("message", (event: MessageEvent<ToWorker>) => {
       break;
     case "nearest":
       nearest(message);
-      work();
+      // What was stored or deleted is announced; a search finds work only where it has taken something in.
+      if ((indexer?.status.pending ?? 0) > 0) work();
       break;
     case "changed":
       work(GATHER_MS);

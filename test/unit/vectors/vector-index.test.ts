@@ -80,7 +80,7 @@ async function withFakes(count: number) {
 
 /** Which memories are found, best first. */
 async function nearest(index: VectorIndex, query: Float32Array, filter: Filter, limit: number): Promise<string[]> {
-  return (await index.nearest(queryFor(query, limit), filter)).sort(byNearness).map(({ memory }) => memory);
+  return (await index.nearest(queryFor(query, limit), filter)).sort(byNearness).map(({ memory }) => memory.trim());
 }
 
 /** What the worker is told of a query. */
@@ -89,7 +89,7 @@ function posted({ vector, words, blend, limit }: Query): Query {
 }
 
 /** The answer of a worker that finds one memory. */
-const packed = (memory: string) => pack([{ memory, id: "000000000001", cosine: 0.5, terms: new Uint32Array(3) }]);
+const packed = (name: string) => pack([{ memory: name.padEnd(12), id: "000000000001", cosine: 0.5, terms: new Uint32Array(3) }]);
 
 /** Lets what has been promised so far be told. */
 const turn = () => new Promise(setImmediate);
@@ -212,11 +212,11 @@ for (const { name, end } of ENDS) {
     expect(await Promise.allSettled(asked)).toMatchObject([{ reason: UNAVAILABLE }, { reason: UNAVAILABLE }]);
     const again = nearest(index, query, NO_FILTER, 3);
     workers[0]!.exit();
-    workers[0]!.say({ kind: "answer", call: 1, candidates: packed("of the old one") });
+    workers[0]!.say({ kind: "answer", call: 1, candidates: packed("the old") });
     current().up();
     await turn();
-    current().say({ kind: "answer", call: 1, candidates: packed("of the new one") });
-    expect(await again).toEqual(["of the new one"]);
+    current().say({ kind: "answer", call: 1, candidates: packed("the new") });
+    expect(await again).toEqual(["the new"]);
     expect(workers.length).toBe(2);
   });
 }
