@@ -53,7 +53,13 @@ const IDS_PER_LOOK = 10_000;
 const LOOKS_PER_STEP = 5_000;
 const TAKEN_IN_PER_STEP = 200;
 const SWEPT_PER_STEP = 500;
-/** The last places of the candidates are for what is near and has none of the words. */
+/**
+ * Memories that cover so much less of the query than the 24th of those that cover most are not compared: of 20,000 texts the ten best
+ * for 150 questions are the same without them, with 0.15 as with 0.1.
+ */
+const COVERAGE_RANK = 24;
+const COVERAGE_GAP = 0.15;
+/** The last places of the candidates are for what is near and has few of the words. */
 const NEAR_SHARE = 0.25;
 
 export interface IndexStatus {
@@ -282,27 +288,30 @@ export class Indexer {
     const coverages = this.#coverages;
     const all = new Uint32Array(hits.slots.length + same.length + near.length);
     let count = 0;
-    for (const slot of hits.slots) {
-      coverages[slot] = hits.coverages[count]!;
-      all[count++] = slot;
+    const least = kthLargest(hits.coverages, COVERAGE_RANK) - COVERAGE_GAP;
+    for (const [i, slot] of hits.slots.entries()) {
+      const coverage = hits.coverages[i]!;
+      coverages[slot] = coverage;
+      if (coverage >= least) all[count++] = slot;
     }
     // Whatever else has the query's words, the same text comes first.
     for (const slot of same) {
-      if (coverages[slot] === 0) all[count++] = slot;
+      if (coverages[slot]! < least || coverages[slot] === 0) all[count++] = slot;
       coverages[slot] = SAME;
     }
     const nearFrom = count;
-    for (const slot of near) if (coverages[slot] === 0) all[count++] = slot;
+    for (const slot of near) if (coverages[slot]! < least || coverages[slot] === 0) all[count++] = slot;
     const found = all.subarray(0, count);
     const cosines = this.#index.cosines(this.#store.latest, query.vector, found);
     const scores = new Float64Array(count);
     for (let i = 0; i < count; i++) {
       const slot = found[i]!;
       scores[i] = slots.has(slot) ? blended(query.blend, coverages[slot]!, cosines[i]!) : GONE;
-      coverages[slot] = 0;
     }
+    for (const slot of hits.slots) coverages[slot] = 0;
+    for (const slot of same) coverages[slot] = 0;
     const chosen = firstOf(scores, found, Math.ceil(query.limit * (1 - NEAR_SHARE)));
-    // What has none of the words is compared by its vector alone, for its place among the others is not as sure.
+    // What has few of the words has places of its own, by its vector alone.
     for (const i of chosen) scores[i] = GONE;
     for (let i = nearFrom; i < count; i++) if (scores[i] !== GONE) scores[i] = cosines[i]!;
     for (const i of firstOf(scores.subarray(nearFrom), found.subarray(nearFrom), query.limit - chosen.length)) chosen.push(nearFrom + i);
