@@ -287,9 +287,11 @@ function countOf(reader: Reader, namespace: string, deep: boolean): number {
 
 /** What an answer holds in memory without a permit while other requests are let through. */
 const HELD_BYTES_MAX = 64 * 1024;
-/** Reading this many characters takes as long as finding a document, and parsing a tenth of them. */
-const CHARACTERS_PER_LOOK = 20_000;
-/** A count takes as long where much has just ended. */
+/** A document that is read takes as long as this many looks at an index, … */
+const LOOKS_PER_DOCUMENT = 5;
+/** … and as one for this many of its characters, or a tenth of them where it is parsed. */
+const CHARACTERS_PER_LOOK = 5_000;
+/** A count takes as long as this many characters where much has just ended. */
 const COUNT_CHARACTERS = 100 * CHARACTERS_PER_LOOK;
 
 /** How much all operations of one query may look at and hold. */
@@ -327,7 +329,7 @@ class Budget {
 
   /** Counts a row that was read, and lets other requests through from time to time. */
   async look(characters: number): Promise<void> {
-    this.#looks += 1 + characters / CHARACTERS_PER_LOOK;
+    this.#looks += LOOKS_PER_DOCUMENT + characters / CHARACTERS_PER_LOOK;
     if (++this.#rows >= LIMITS.documentRowsMax) this.#isSpent = true;
     if (this.#looks < LOOKS_PER_TURN) return;
     this.#looks = 0;
