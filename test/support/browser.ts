@@ -198,8 +198,8 @@ export class Tab implements Disposable {
     return this.run<boolean>("document.documentElement.scrollWidth > document.documentElement.clientWidth");
   }
 
-  async picture(path: string): Promise<void> {
-    await Bun.write(path, await this.#view.screenshot());
+  async picture(path: string, format: "png" | "webp" = "png"): Promise<void> {
+    await Bun.write(path, await this.#view.screenshot({ format }));
   }
 
   [Symbol.dispose](): void {

@@ -8,15 +8,22 @@ import type { CairnProcess } from "./process.ts";
 
 export const HOSTILE = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
 
-export interface Story {
+export interface MainStory {
   main: string;
   fork: string;
+}
+
+export interface Story extends MainStory {
   hostile: string;
 }
 
 const text = (content: string) => ({ type: "text", content });
 
 export async function tellStory(cairn: CairnProcess): Promise<Story> {
+  return { ...(await tellMainStory(cairn)), hostile: await tellHostileStory(cairn) };
+}
+
+export async function tellMainStory(cairn: CairnProcess): Promise<MainStory> {
   const call = (path: string, body: object) => cairn.ok(cairn.post(`/v1/${path}`, body));
   const { id: main } = await call("sessions", {
     agent_id: "support-bot",
@@ -68,7 +75,7 @@ export async function tellStory(cairn: CairnProcess): Promise<Story> {
   await call(`sessions/${main}/rollback`, { version: 1, reason: "The carrier refused the new address." });
   await turn(text("Did it work?"), text("The parcel is on its way to your home already. I will send the third bulb separately."));
   await remember("She is allergic to peanuts and must not eat satay.", "fact", "health");
-  return { main, fork, hostile: await tellHostileStory(cairn) };
+  return { main, fork };
 }
 
 async function tellHostileStory(cairn: CairnProcess): Promise<string> {
