@@ -34,7 +34,7 @@ async function fillIn(cairn: CairnProcess): Promise<void> {
     ["support-bot", "user-11", "The lamp flickers.", "Please try another bulb first; I will send one."],
     ["tutor", "user-3", "Why is the sky blue?", "Air scatters short waves more than long ones."],
   ] as const) {
-    const { id } = await cairn.createSession({ agent_id: agent, user_id: user });
+    const { id } = (await cairn.createSession({ agent_id: agent, user_id: user })) as { id: string };
     await cairn.ok(cairn.post(`/v1/sessions/${id}/turns`, { input: text(question), output: text(answer) }));
   }
 }

@@ -5,7 +5,7 @@
  *
  * @module
  */
-import { useSignal } from "@preact/signals";
+import { useSignal, type Signal } from "@preact/signals";
 import type { InfiniteData } from "@tanstack/query-core";
 import { useLocation } from "preact-iso";
 import { useEffect, useRef } from "preact/hooks";
@@ -48,6 +48,8 @@ export function Timeline(props: TimelineProps) {
   useNewEntries(queryKey, props, pages.data, start.cursor);
   const { route } = useLocation();
   const mayWrite = useCan("write");
+  const current = useSignal(session.state_version);
+  useEffect(() => void (current.value = session.state_version), [session.state_version]);
   const read = pages.data?.pages;
   const lastBefore = (page: number) =>
     read
@@ -56,18 +58,11 @@ export function Timeline(props: TimelineProps) {
       ?.data.at(-1);
   return (
     <>
-      {start.cursor !== null && (
-        <p class="row elsewhere">
-          <span class="quiet">This begins at the entry of the link.</span>
-          <button class="small" onClick={start.forget}>
-            {order === "desc" ? "From the newest" : "From the oldest"}
-          </button>
-        </p>
-      )}
+      {start.cursor !== null && <Elsewhere order={order} onForget={start.forget} />}
       <Listed
         pages={pages}
         noun="entries"
-        dependsOn={[session.state_version, mayWrite, target, order]}
+        dependsOn={[session.id, mayWrite, target, order]}
         empty={
           <p>
             Nothing here. An agent logs a turn with <code>POST /v1/sessions/{session.id}/turns</code>.
@@ -81,7 +76,8 @@ export function Timeline(props: TimelineProps) {
             <Entry
               key={entry.id}
               entry={entry}
-              current={session}
+              sessionId={session.id}
+              current={current}
               target={target}
               mayWrite={mayWrite}
               route={route}
@@ -91,6 +87,17 @@ export function Timeline(props: TimelineProps) {
         }
       </Listed>
     </>
+  );
+}
+
+function Elsewhere({ order, onForget }: { order: "asc" | "desc"; onForget: () => void }) {
+  return (
+    <p class="row">
+      <span class="quiet">This begins at the entry of the link.</span>
+      <button class="small" onClick={onForget}>
+        {order === "desc" ? "From the newest" : "From the oldest"}
+      </button>
+    </p>
   );
 }
 
@@ -169,7 +176,9 @@ function useTarget(): string {
 
 interface EntryProps {
   entry: TimelineEntry;
-  current: Session;
+  sessionId: string;
+  /** The number of the current version; only versions look at it, so that a new one does not draw all entries again. */
+  current: Signal<number>;
   target: string;
   mayWrite: boolean;
   route: (path: string) => void;
@@ -234,13 +243,14 @@ const SOURCES = { initial: "as it began", update: "update", rollback: "rollback"
 
 function VersionEntry({
   version: { version, source, actor, created_at, reasoning, state_diff },
+  sessionId,
   current,
   mayWrite,
   route,
   onRollBack,
 }: EntryProps & { version: NonNullable<TimelineEntry["version"]> }) {
-  const isCurrent = version === current.state_version;
-  const compare = `/dashboard/compare?${new URLSearchParams({ a: `${current.id}:${version}`, b: `${current.id}:${current.state_version}` })}`;
+  const isCurrent = version === current.value;
+  const compare = `/dashboard/compare?${new URLSearchParams({ a: `${sessionId}:${version}`, b: `${sessionId}:${current.value}` })}`;
   return (
     <>
       <span class="stone" aria-hidden="true">
@@ -260,13 +270,13 @@ function VersionEntry({
             </button>
           )}
           {mayWrite && (
-            <button class="small" onClick={() => void forkAndOpen(current.id, version, route)}>
+            <button class="small" onClick={() => void forkAndOpen(sessionId, version, route)}>
               Fork from here
             </button>
           )}
           {!isCurrent && (
             <a class="button small" href={compare}>
-              Compare with {current.state_version}
+              Compare with {current}
             </a>
           )}
         </div>
