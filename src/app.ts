@@ -49,6 +49,7 @@ import type { ApiKeyRow } from "./storage/tables.ts";
 import { trialEndpoints } from "./trial/routes.ts";
 import { traceEndpoints, type TraceDeps } from "./traces/routes.ts";
 import { turnEndpoints } from "./turns/routes.ts";
+import { userEndpoints } from "./users/routes.ts";
 import { webhookEndpoints } from "./webhooks/routes.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
@@ -85,6 +86,7 @@ export function endpointsOf(deps: MemoryDeps & DocumentDeps & SettingsDeps & Web
     ...webhookEndpoints(deps),
     ...settingsEndpoints(deps),
     ...trialEndpoints(deps),
+    ...userEndpoints(deps),
     ...statsEndpoints(deps),
     ...statebaseEndpoints(deps),
   ];

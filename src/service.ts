@@ -46,6 +46,7 @@ import { keyExpiry } from "./keys/sign-in.ts";
 import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
 import { indexWatch } from "./vectors/index-watch.ts";
 import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
+import { userErasure } from "./users/erasure.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
 
@@ -153,6 +154,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     sessionRemoval(records, log),
     documentExpiry(records, log),
     documentRemoval(records, log),
+    userErasure(records, log),
     traceRetention(records, () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days], log),
     ...hooks.tasks,
     arrivals.deadlines(),

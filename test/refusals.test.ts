@@ -342,6 +342,9 @@ const CURSORS: Record<string, string> = {
   timeline: "entry",
 };
 
+/** Lists whose cursors are names. */
+const NAMES = ["users", "agents"];
+
 const NO_CURSORS = (prefix: string) => [
   unknownId(prefix === "sess" ? "mem" : "sess"),
   `${unknownId(prefix)}0`,
@@ -365,6 +368,7 @@ const NO_TAGS = ["", ",%20,", "a".repeat(129), `a,${"x".repeat(129)}`, Array(65)
 function textsFor(template: string, { name, schema }: DocumentedRequest["query"][number]): { wrong: string[]; right: string[] } {
   const list = template.split("/").at(-1) ?? "";
   const prefix = CURSORS[list] ?? "";
+  if (name === "starting_after" && NAMES.includes(list)) return { wrong: ["", "x".repeat(257)], right: ["anybody", "é".repeat(256)] };
   if (name === "starting_after") {
     return list === "versions"
       ? { wrong: NO_INTEGERS.slice(0, -1), right: ["0", "999999999999999"] }

@@ -124,7 +124,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/traces\//],
   [/^src\/keys\//, /^src\/settings\//, /^src\/sessions\//, /^src\/webhooks\//],
   [/^src\/turns\//, /^src\/memories\//, /^src\/documents\//],
-  [/^src\/context\//, /^src\/operations\//, /^src\/timeline\//, /^src\/stats\//, /^src\/trial\//, /^src\/dashboard\//],
+  [/^src\/context\//, /^src\/operations\//, /^src\/timeline\//, /^src\/stats\//, /^src\/trial\//, /^src\/users\//, /^src\/dashboard\//],
   [/^src\/mcp\//, /^src\/compat\//, /^src\/telemetry\//],
   [/^src\/service\.ts$/, /^src\/store-metrics\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],
   [/^src\/cli\//],

@@ -23,6 +23,7 @@ const SESSIONS = "test/sessions.test.ts";
 const VERSIONS = "test/versions.test.ts";
 const EXPIRY = "test/expiry.test.ts";
 const MEMORIES = "test/memories.test.ts";
+const USERS = "test/users.test.ts";
 const STREAMS = "test/events.test.ts";
 const TRACES = "test/traces.test.ts";
 const TURNS = "test/turns.test.ts";
@@ -463,8 +464,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a session lives a millisecond too long",
     file: "src/sessions/live-session.ts",
-    find: "return expiresAt > now;",
-    replace: "return expiresAt >= now;",
+    find: "row.expiresAt > reader.now",
+    replace: "row.expiresAt >= reader.now",
     tests: [EXPIRY],
   },
   {
@@ -582,7 +583,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a document outlives its session until that is swept",
     file: "src/storage/document-records.ts",
-    find: "return session === undefined || session.expiresAt <= reader.now;",
+    find: "return session === undefined || session.expiresAt <= reader.now || isErased(reader, session);",
     replace: "return session === undefined;",
     tests: [DOCUMENTS],
   },
@@ -1223,5 +1224,34 @@ export const MUTATIONS: readonly Mutation[] = [
     find: 'if (typeof version !== "string" || !VERSION.test(version)) return undefined;',
     replace: 'if (typeof version !== "string") return undefined;',
     tests: ["test/unit/cli/latest.test.ts"],
+  },
+  // Erasure
+  {
+    breaks: "memories of a user who is being erased are found until they are removed",
+    file: "src/memories/memories.ts",
+    find: "isBeingRemoved(reader, row.sessionId) || isErased(reader, row)",
+    replace: "isBeingRemoved(reader, row.sessionId)",
+    tests: [USERS],
+  },
+  {
+    breaks: "sessions of a user who is being erased are found until they are removed",
+    file: "src/sessions/live-session.ts",
+    find: "&& !isErased(reader, row)",
+    replace: "",
+    tests: [USERS],
+  },
+  {
+    breaks: "what webhooks were sent of a user is kept after the erasure",
+    file: "src/users/erasure.ts",
+    find: "      tx.remove(payloads, row.payload);\n",
+    replace: "",
+    tests: [USERS],
+  },
+  {
+    breaks: "traces of a user who was erased keep their content",
+    file: "src/users/erasure.ts",
+    find: "{ ...row, body: ERASED_DETAILS }",
+    replace: "row",
+    tests: [USERS],
   },
 ];

@@ -192,6 +192,9 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
       { deletes, query = Reason as TObject as Query, ...line }: Omit<Line<Nothing>, "response"> & Taking<Path, Query, Nothing> & Deleting,
     ): Endpoint => remove(path, { ...line, query, response: Deleted(deletes) }),
 
+    /** A deletion that answers with a report. */
+    erase: endpoint("DELETE"),
+
     /** What is sent is no JSON: a file, or a stream. Only HTTP has it. */
     send: <Path extends string, Response extends TSchema, Query extends TObject = Nothing>(
       path: Path,

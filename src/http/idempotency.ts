@@ -20,6 +20,7 @@ import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
+import { isAnswerErased } from "../storage/erasure.ts";
 import { AFTER_ALL, hashKey, numberKey } from "../storage/keys.ts";
 import type { Store } from "../storage/store.ts";
 import { idempotency, type IdempotencyRow } from "../storage/tables.ts";
@@ -142,7 +143,8 @@ export class Idempotency {
 
 function keptAnswer(reader: Reader, key: string): IdempotencyRow | undefined {
   const row = reader.get(idempotency, key);
-  return row === undefined || Math.abs(reader.now - row.createdAt) >= KEPT_MS ? undefined : row;
+  if (row === undefined || Math.abs(reader.now - row.createdAt) >= KEPT_MS) return undefined;
+  return isAnswerErased(reader, row) ? undefined : row;
 }
 
 /** The same text under another API key is another key. */

@@ -24,6 +24,10 @@ const PATH_PARAMETERS: Record<string, PathParameter> = {
   key_id: { schema: RecordId("key", "The API key."), missing: "resource_not_found" },
   webhook_id: { schema: RecordId("whk", "The webhook."), missing: "resource_not_found" },
   delivery_id: { schema: RecordId("dlv", "The delivery."), missing: "resource_not_found" },
+  user_id: {
+    schema: Type.String({ description: "The user.", examples: ["user-42"] }),
+    missing: "resource_not_found",
+  },
   version: {
     schema: Type.Integer({ minimum: 0, description: "The version; 0 is the initial state.", examples: [1] }),
     missing: "version_not_found",

@@ -14,6 +14,7 @@ export const CACHE_BYTES_MAX = {
   sessions: 7 * MIB,
   memories: 12 * MIB,
   removals: MIB / 4,
+  erasures: MIB / 16,
   webhooks: MIB / 4,
   provider: MIB / 16,
   documentRemovals: MIB / 16,
@@ -115,6 +116,11 @@ export const LIMITS = {
   eventStreamsMax: 100,
   eventStreamsOfKeyMax: 10,
   eventCommentSeconds: 20,
+
+  /** Agents whose documents for a user are erased with the user; those of others name no user that is known. */
+  erasureAgentsMax: 1_000,
+  /** Records of each kind that are counted of one user. */
+  userRecordsCountedMax: 10_000,
 
   idempotencyHours: 24,
   webhooksMax: 100,

@@ -22,6 +22,7 @@ import { diffObjects, isEmptyDiff } from "../sessions/diff.ts";
 import { isAnyBeingRemoved, isBeingRemoved } from "../sessions/removal.ts";
 import { laterOf, liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
 import type { Reader, Tx } from "../storage/access.ts";
+import { isErased } from "../storage/erasure.ts";
 import { hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { generationOf, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
@@ -175,12 +176,13 @@ function bytesOfMembers({ beforeScore, createdAt }: MemoryMembers): number {
 /** The object, and the slice. */
 const MEMBERS_BYTES = 120;
 
-/** Finds the rows of memories that are not gone, for one whose session is being removed is. Good for one moment. */
+/** Finds the rows of memories that are not gone, as one is whose session is being removed, or whose user erased. Good for one moment. */
 export function visibleMemories(reader: Reader): (key: BareId) => MemoryRow | undefined {
   const isAnyGone = isAnyBeingRemoved(reader);
   return (key) => {
     const row = reader.get(memories, key);
-    return row !== undefined && isAnyGone && isBeingRemoved(reader, row.sessionId) ? undefined : row;
+    if (row === undefined || !isAnyGone) return row;
+    return isBeingRemoved(reader, row.sessionId) || isErased(reader, row) ? undefined : row;
   };
 }
 

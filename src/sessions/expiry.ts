@@ -14,6 +14,7 @@ import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
 import type { Tx } from "../storage/access.ts";
+import { isErased } from "../storage/erasure.ts";
 import { numberKey } from "../storage/keys.ts";
 import { sessions, type RemovalRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
@@ -55,6 +56,8 @@ function expire(tx: Tx, timer: Caller, expiryKey: string, removal: RemovalRow): 
   // Between the look at the index and this commit the session may have been deleted or given more time.
   const row = rowOfEntry(tx, sessions, byExpiry, expiryKey);
   if (row === undefined) return;
+  // For a user who is being erased no event has the session any more.
+  if (isErased(tx, row)) return removeSession(tx, key, { memories: true });
   const id = withPrefix("sess", key);
   record(tx, timer, {
     action: "session.expired",

@@ -13,6 +13,7 @@ import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader } from "../storage/access.ts";
 import { mayBeOwned, type Owner } from "../storage/owner.ts";
+import { isErased } from "../storage/erasure.ts";
 import { sessions, type SessionRow } from "../storage/tables.ts";
 
 /** A session that has not expired. */
@@ -34,9 +35,9 @@ export function liveSession(reader: Reader, owner: Owner, id: string): LiveSessi
   });
 }
 
-/** Whether a session has not expired. */
-export function isLive({ now }: Reader, { expiresAt }: SessionRow): boolean {
-  return expiresAt > now;
+/** Whether a session has not expired, and is not being erased with its user. */
+export function isLive(reader: Reader, row: SessionRow): boolean {
+  return row.expiresAt > reader.now && !isErased(reader, row);
 }
 
 /** The `updatedAt` of a change: now, and never before that of an earlier change, even when the clock was set back. */

@@ -13,6 +13,7 @@ import { FIRST, type Reader, type Tx } from "../storage/access.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
 import { DocumentWriter } from "../storage/document-records.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
+import { isAnyErased } from "../storage/erasure.ts";
 import { removeMemoryRecords } from "../storage/memory-records.ts";
 import { documents, memories, removals, sessions, turns, versions, type AnyTable, type RemovalRow } from "../storage/tables.ts";
 import type { Deps } from "../traces/record.ts";
@@ -37,7 +38,7 @@ export function isBeingRemoved(reader: Reader, session: SessionId): boolean {
 
 /** Whether there may be such memories at all. */
 export function isAnyBeingRemoved(reader: Reader): boolean {
-  return !reader.isEmpty(removals);
+  return !reader.isEmpty(removals) || isAnyErased(reader);
 }
 
 /** Takes the next piece of what removed sessions left. */

@@ -9,6 +9,7 @@
  */
 import { bare, BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import type { Reader, Tx } from "./access.ts";
+import { isErased } from "./erasure.ts";
 import { AFTER_ALL, namespaceOfDocument, namespacesAbove, numberKey } from "./keys.ts";
 import {
   documentRemovals,
@@ -40,7 +41,7 @@ function hasEnded(reader: Reader, { expiresAt, sessionId }: DocumentRow): boolea
   if (expiresAt !== undefined && expiresAt <= reader.now) return true;
   if (sessionId === undefined) return false;
   const session = reader.get(sessions, bare(sessionId));
-  return session === undefined || session.expiresAt <= reader.now;
+  return session === undefined || session.expiresAt <= reader.now || isErased(reader, session);
 }
 
 export function namespaceRow(reader: Reader, namespace: string): NamespaceRow | undefined {

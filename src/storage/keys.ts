@@ -15,6 +15,8 @@ import { memoize } from "../lib/memoize.ts";
 export const AFTER_ALL = "~";
 
 const HASH_BYTES = 16;
+/** How many characters `hashKey` gives. */
+export const HASH_KEY_LENGTH = 22;
 
 /**
  * 22 characters for a text of any length. Hashed as JSON, which tells lone surrogates apart where UTF-8 would not; memoized: 0.1

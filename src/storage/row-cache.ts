@@ -9,7 +9,7 @@
  */
 import { Cache, type CacheUses, parsedBytes } from "../lib/cache.ts";
 import { CACHE_BYTES_MAX } from "../lib/limits.ts";
-import { documentRemovals, memories, provider, removals, sessions, webhooks, type Readable } from "./tables.ts";
+import { documentRemovals, erasures, memories, provider, removals, sessions, webhooks, type Readable } from "./tables.ts";
 
 /** A larger one costs so much to send that making it hardly counts. */
 const DERIVED_BYTES_MAX = 32_768;
@@ -32,6 +32,7 @@ export class RowCache {
     [sessions.name, new Cache(CACHE_BYTES_MAX.sessions)],
     [memories.name, new Cache(CACHE_BYTES_MAX.memories)],
     [removals.name, new Cache(CACHE_BYTES_MAX.removals)],
+    [erasures.name, new Cache(CACHE_BYTES_MAX.erasures)],
     [webhooks.name, new Cache(CACHE_BYTES_MAX.webhooks)],
     [documentRemovals.name, new Cache(CACHE_BYTES_MAX.documentRemovals)],
     [provider.name, new Cache(CACHE_BYTES_MAX.provider)],

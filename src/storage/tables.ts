@@ -51,6 +51,7 @@
  * namespaces           #owner namespace             NamespaceRow: how many documents are in it and below it
  * document_removals    #owner namespace             DocumentRemovalRow: what is left of a namespace that was emptied
  * last_document_id     current                      text: the last id that was given in these three, whose keys do not tell
+ * erasures             #user                        ErasureRow: a user whose records are being erased
  * settings             current                      SettingsRow
  * ```
  * Ids have no prefix here (12 characters), `#x` is `hashKey(x)`, `ms` and numbers are `numberKey`.
@@ -579,6 +580,33 @@ export const documentRemovals = table("document_removals", namespaces.key, Docum
 export const lastDocumentId = table("last_document_id", CURRENT, BareIdText, text);
 export const LAST_DOCUMENT_ID = "current";
 
+export const ERASURE_PHASES = ["sessions", "memories", "traces", "outbox", "deliveries", "answers"] as const;
+const ErasureRow = Type.Object({
+  userId: Text,
+  /** What was made by then, and ids up to this one, is erased. */
+  startedAt: Whole,
+  until: BareIdText,
+  /** What is being erased now, and the key behind which that continues. */
+  phase: OneOf(ERASURE_PHASES),
+  after: Text,
+  /** Who asked for it, and the request. */
+  actor: Text,
+  retentionDays: Positive,
+  /** What was erased so far. */
+  counts: Type.Object({
+    sessions: Whole,
+    turns: Whole,
+    versions: Whole,
+    memories: Whole,
+    documents: Whole,
+    traces: Whole,
+    deliveries: Whole,
+    answers: Whole,
+  }),
+});
+export type ErasureRow = Static<typeof ErasureRow>;
+export const erasures = table("erasures", HASH, ErasureRow, json<ErasureRow>());
+
 /** Tables whose rows are records, in the order in which they are exported. */
 export const RECORD_TABLES: readonly Table<never>[] = [
   meta,
@@ -601,6 +629,7 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   namespaces,
   documentRemovals,
   lastDocumentId,
+  erasures,
 ] as unknown as readonly Table<never>[];
 
 /** Every table of texts, and every index. */

@@ -28,6 +28,7 @@ const ACTIONS = {
   "api_key.created": { code: "A", isAdmin: true },
   "api_key.rolled": { code: "B", isAdmin: true },
   "api_key.revoked": { code: "C", isAdmin: true },
+  "user.erased": { code: "E", isAdmin: true },
   "settings.updated": { code: "S", isAdmin: true },
   "webhook.created": { code: "V", isAdmin: true },
   "webhook.updated": { code: "W", isAdmin: true },

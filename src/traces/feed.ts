@@ -24,7 +24,7 @@ import { isOwned, narrowed, type Owner } from "../storage/owner.ts";
 import type { Store } from "../storage/store.ts";
 import { traces, type Index, type TraceRow } from "../storage/tables.ts";
 import { actionCode, actionOf, isAdminAction, TRACE_ACTIONS, type TraceAction } from "./events.ts";
-import { traceJson, type FoundTrace, type TraceFilter, type TraceReader } from "./traces.ts";
+import { shownTrace, traceJson, type FoundTrace, type TraceFilter, type TraceReader } from "./traces.ts";
 
 /** A comment is sent as often, so that no proxy takes the connection for a dead one; Bun closes one after 60 s of silence. */
 const COMMENT_MS = LIMITS.eventCommentSeconds * 1000;
@@ -152,7 +152,7 @@ class TraceEvent {
 /** A row that cannot be read keeps no other from being sent. */
 function eventAt(reader: Reader, key: string): TraceEvent | undefined {
   const row = readable(() => reader.get(traces, key));
-  return row === undefined ? undefined : new TraceEvent({ key, row });
+  return row === undefined ? undefined : new TraceEvent(shownTrace(reader, { key, row }));
 }
 
 class EventStream {

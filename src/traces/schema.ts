@@ -37,6 +37,7 @@ const DETAILS: Record<TraceAction, readonly string[]> = {
     "expires_at",
   ],
   "api_key.revoked": ["key_id", "kind", "prefix", "name", "scopes", "tier", "user_id", "agent_id", "reason"],
+  "user.erased": ["user_id", "started_at", "sessions", "turns", "versions", "memories", "documents", "traces", "deliveries", "answers"],
   "settings.updated": ["changes"],
   "webhook.created": ["webhook_id", "url", "events", "description", "enabled"],
   "webhook.updated": ["webhook_id", "changes"],
@@ -45,7 +46,7 @@ const DETAILS: Record<TraceAction, readonly string[]> = {
   "webhook.deleted": ["webhook_id", "url", "reason"],
 };
 const DETAILS_TEXT = [
-  "Depends on the action. A diff has `added`, `removed` and `modified`, which has `from` and `to` for each key; `changes` has `from` and `to` for each name. Secrets are left out: a webhook's URL is cut to its origin, a provider's key to whether one is set.\n",
+  "Depends on the action; only `erased` for a user who was erased. A diff has `added`, `removed` and `modified`, which has `from` and `to` for each key; `changes` has `from` and `to` for each name. Secrets are left out: a webhook's URL is cut to its origin, a provider's key to whether one is set.\n",
   ...TRACE_ACTIONS.map((action) => `- \`${action}\`: ${DETAILS[action].join(", ")}`),
 ].join("\n");
 

@@ -5,10 +5,11 @@
  */
 import { ApiError } from "../lib/errors.ts";
 import { bare, bareIdTime, isId, withPrefix, type BareId, type TraceId } from "../lib/ids.ts";
-import { jsonWith, type JsonText } from "../lib/json.ts";
+import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import type { Reader } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
+import { isErased } from "../storage/erasure.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { isBound, mayBeOwned, narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
@@ -107,9 +108,19 @@ function findTrace(reader: Reader, id: BareId, actions: readonly TraceAction[]):
   for (const action of actions) {
     const key = actionCode(action) + id;
     const row = reader.get(traces, key);
-    if (row !== undefined) return { key, row };
+    if (row !== undefined) return shownTrace(reader, { key, row });
   }
   return undefined;
+}
+
+/** `details` of a trace whose user was erased. */
+export const ERASED_DETAILS = toJson({ erased: true });
+
+/** A trace as readers see it: without content while that is still being erased. */
+export function shownTrace(reader: Reader, { key, row }: FoundTrace): FoundTrace {
+  return isErased(reader, { userId: row.userId, createdAt: row.at ?? bareIdTime(key.slice(1)) })
+    ? { key, row: { ...row, body: ERASED_DETAILS } }
+    : { key, row };
 }
 
 /** The action decides, whatever else the row says: rows can come from an import. */

@@ -14,6 +14,7 @@ import { hostOf, post, type Network, type Post } from "../lib/outbound.ts";
 import { timeLimit } from "../lib/time-limit.ts";
 import { version } from "../lib/version.ts";
 import type { Store } from "../storage/store.ts";
+import { isSessionErased } from "../storage/erasure.ts";
 import { payloads, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import { errorOf, type Answer, type Attempt } from "./outcome.ts";
 import type { Queued } from "./queue.ts";
@@ -47,7 +48,7 @@ export async function attemptDelivery(
   try {
     const body = store.latest.get(payloads, row.payload);
     answer =
-      body === undefined
+      body === undefined || isSessionErased(store.latest, row.sessionId)
         ? unanswered("The payload is no longer kept.")
         : await deliver(network, { url: new URL(webhook.url), headers: headersOf(row, webhook, body, at), body }, limit.signal);
   } catch (error) {

@@ -8,6 +8,7 @@ import { bare, BARE_ID_LENGTH, firstBareIdAt, isId, NO_HOME, withPrefix, type Ba
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
 import { LIMITS } from "../lib/limits.ts";
+import { isSessionErased } from "../storage/erasure.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import type { Reader } from "../storage/access.ts";
@@ -74,7 +75,7 @@ export function getDelivery({ store }: Deps, webhookId: string, id: string): Jso
       return { at: toIso(at), duration_ms: durationMs, response_code: status, response_body: body, error };
     });
     return jsonWith(deliveryMembers(webhook, delivery, row), {
-      payload: (reader.get(payloads, row.payload) ?? "{}") as JsonText,
+      payload: isSessionErased(reader, row.sessionId) ? toJson({}) : ((reader.get(payloads, row.payload) ?? "{}") as JsonText),
       recent_attempts: toJson(attempts),
     });
   });

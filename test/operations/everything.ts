@@ -4,8 +4,9 @@
  * @module
  */
 import { NO_HOME } from "../../src/lib/ids.ts";
+import { hashKey } from "../../src/storage/keys.ts";
 import { removeVector } from "../../src/storage/memory-records.ts";
-import { memories as memoryTable, pendingEmbeddings } from "../../src/storage/tables.ts";
+import { erasures, memories as memoryTable, pendingEmbeddings } from "../../src/storage/tables.ts";
 import { type Cairn, startCairn } from "../support/cairn.ts";
 
 /** Texts that have gone wrong somewhere: halves of surrogate pairs, NUL, line ends, names of the language's own. */
@@ -85,6 +86,7 @@ export async function startFilled(directory?: string): Promise<Filled> {
   const late = await cairn.addMemory(first, "Not embedded in time.");
   memories.push(late.id);
   await makePending(cairn, late.id);
+  await beginErasure(cairn);
   return { cairn, sessions, memories };
 }
 
@@ -103,6 +105,24 @@ async function putDocuments(cairn: Cairn, session_id: string): Promise<void> {
   await change([put(["log"], undefined), put(["log"], undefined, { ttl_seconds: 100 })], { user_id: "ada" });
   for (let i = 0; i < 3; i++) await change(Array.from({ length: 100 }, () => put(["emptied", "below"], undefined)));
   await change([{ op: "delete_all", namespace: ["emptied"] }, put(["emptied", "below"], "new")]);
+}
+
+/** As if the process had ended right after the first commit of an erasure. */
+async function beginErasure({ service: { store } }: Cairn): Promise<void> {
+  const counts = { sessions: 0, turns: 0, versions: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 };
+  await store.commit(NO_HOME, (tx) => {
+    const begun = {
+      userId: "nobody",
+      startedAt: tx.now,
+      until: tx.bareId(),
+      phase: "sessions" as const,
+      after: "",
+      actor: "crn_abcd",
+      retentionDays: 7,
+      counts,
+    };
+    tx.put(erasures, hashKey("nobody"), begun);
+  });
 }
 
 async function makePending({ service: { store } }: Cairn, id: string): Promise<void> {

@@ -21,7 +21,7 @@ export async function oneOfEach(cairn: Cairn): Promise<Ids> {
   const hook = { url: "http://127.0.0.1:9/hook", events: ["turn.added"], enabled: true };
   const { id: webhook_id } = await cairn.ok(cairn.post("/v1/webhooks", hook));
   const { id: delivery_id } = await cairn.ok(cairn.post(`/v1/webhooks/${webhook_id}/test`));
-  return { session_id, turn_id, memory_id, trace_id, key_id, webhook_id, delivery_id, version: "0" };
+  return { user_id: "user-42", session_id, turn_id, memory_id, trace_id, key_id, webhook_id, delivery_id, version: "0" };
 }
 
 export interface DocumentedRequest {

@@ -34,6 +34,7 @@ const ACTIONS = Object.keys({
   "api_key.created": 0,
   "api_key.rolled": 0,
   "api_key.revoked": 0,
+  "user.erased": 0,
   "settings.updated": 0,
   "webhook.created": 0,
   "webhook.updated": 0,

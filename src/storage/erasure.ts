@@ -1,0 +1,64 @@
+/**
+ * Whose records are gone although some of them may still be there.
+ *
+ * From the commit that begins the erasure of a user on, no read shows anything of what that user had by then; a task takes it away
+ * in pieces (`users/erasure.ts`). What the user gets later is not concerned.
+ *
+ * @module
+ */
+import { bare, bareIdTime, isId, type SessionId } from "../lib/ids.ts";
+import type { Reader } from "./access.ts";
+import { AFTER_ALL, hashKey } from "./keys.ts";
+import { erasures, sessions, traces, type IdempotencyRow } from "./tables.ts";
+
+/** Whether a record with this user and time is being erased. */
+export function isErased(reader: Reader, { userId, createdAt }: { userId?: string | null | undefined; createdAt: number }): boolean {
+  if (typeof userId !== "string" || reader.isEmpty(erasures)) return false;
+  const erasure = reader.get(erasures, hashKey(userId));
+  return erasure !== undefined && createdAt <= erasure.startedAt;
+}
+
+/** Whether anything is. */
+export function isAnyErased(reader: Reader): boolean {
+  return !reader.isEmpty(erasures);
+}
+
+/** The user of a session that may be gone: then its traces know. */
+export function userOfSession(reader: Reader, session: SessionId): string | undefined {
+  const key = bare(session);
+  const row = reader.get(sessions, key);
+  if (row !== undefined) return row.userId ?? undefined;
+  const { bySession } = traces.index;
+  // More than one, as the first of them may be of nobody.
+  for (const entry of reader.keys(bySession, { from: key, to: key + AFTER_ALL, limit: 8 })) {
+    const userId = reader.get(traces, bySession.recordOf(entry))?.userId;
+    if (userId !== undefined) return userId;
+  }
+  return undefined;
+}
+
+/** Whether what concerns a session is being erased. */
+export function isSessionErased(reader: Reader, session: SessionId | null): boolean {
+  if (session === null || !isAnyErased(reader)) return false;
+  return isErased(reader, { userId: userOfSession(reader, session), createdAt: bareIdTime(bare(session)) });
+}
+
+type KeptAnswer = Pick<IdempotencyRow, "body" | "createdAt" | "sealed">;
+
+/** The users whom a kept answer shows: that of the record, or of its session. An answer with a secret is of no user. */
+export function usersOfAnswer(reader: Reader, { body, sealed }: KeptAnswer): string[] {
+  if (sealed === true) return [];
+  const answer = JSON.parse(body) as { id?: unknown; session_id?: unknown; user_id?: unknown } | null;
+  const users = typeof answer?.user_id === "string" ? [answer.user_id] : [];
+  for (const id of [answer?.session_id, answer?.id]) {
+    const user = typeof id === "string" && isId("sess", id) ? userOfSession(reader, id) : undefined;
+    if (user !== undefined) users.push(user);
+  }
+  return users;
+}
+
+/** Whether a kept answer shows what is being erased. */
+export function isAnswerErased(reader: Reader, answer: KeptAnswer): boolean {
+  const { createdAt } = answer;
+  return isAnyErased(reader) && usersOfAnswer(reader, answer).some((userId) => isErased(reader, { userId, createdAt }));
+}

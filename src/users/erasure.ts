@@ -1,0 +1,273 @@
+/**
+ * Erases a user: sessions with their states and turns, memories with their vectors, events on their way, what webhooks were sent, and
+ * answers that are kept for retries. Traces stay, without their content.
+ *
+ * The first commit writes down who is erased, and from then on no read shows anything of them (`storage/erasure.ts`). The rest is
+ * taken away in pieces, phase by phase, each in a commit that says how far it came: whatever ends the process, the next start
+ * continues there.
+ *
+ * @module
+ */
+import { bareIdTime, homeOfUser, type SessionId } from "../lib/ids.ts";
+import { toJson, type JsonText } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
+import type { Log } from "../lib/log.ts";
+import { toIso } from "../lib/time.ts";
+import { isBeingRemoved, removeSession } from "../sessions/removal.ts";
+import { FIRST, type Reader, type Span, type Tx } from "../storage/access.ts";
+import { BadRows, readable } from "../storage/bad-rows.ts";
+import { userOfSession, usersOfAnswer } from "../storage/erasure.ts";
+import { AFTER_ALL, documentSpace, hashKey } from "../storage/keys.ts";
+import { DocumentWriter, namespaceRow } from "../storage/document-records.ts";
+import { removeMemoryRecords } from "../storage/memory-records.ts";
+import { EVERYBODY } from "../storage/owner.ts";
+import { behind } from "../storage/page.ts";
+import {
+  deliveries,
+  ERASURE_PHASES,
+  erasures,
+  idempotency,
+  memories,
+  outbox,
+  payloads,
+  sessions,
+  traces,
+  type AnyTable,
+  type ErasureRow,
+} from "../storage/tables.ts";
+import type { Task } from "../tasks/task.ts";
+import { actionOf, isAdminAction } from "../traces/events.ts";
+import { record, type Caller, type Deps } from "../traces/record.ts";
+import { ERASED_DETAILS } from "../traces/traces.ts";
+import { removeDeliveries } from "../webhooks/queue.ts";
+import { agentsIn, noUser } from "./users.ts";
+
+/** One commit holds the request thread for a few milliseconds; each session can bring two hundred records with it. */
+const SESSIONS_PER_COMMIT = 4;
+const ROWS_PER_COMMIT = 200;
+/** A request waits for this many commits; what is left then is done in the background. */
+const COMMITS_PER_REQUEST = 32;
+const TRACES_SEARCHED = 100;
+const IDLE_MS = 1_000;
+const NO_COUNTS = { sessions: 0, turns: 0, versions: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 };
+
+/**
+ * Begins to erase a user, and waits for a while for the end.
+ *
+ * @throws {ApiError} `resource_not_found` for a user of whom there is nothing
+ */
+export async function eraseUser({ store }: Deps, caller: Caller & { actor: string }, userId: string): Promise<JsonText> {
+  const hash = hashKey(userId);
+  let erasure = await store.commit(homeOfUser(userId), (tx) => {
+    const begun = tx.get(erasures, hash);
+    if (begun !== undefined) return begun;
+    if (!hasRecords(tx, hash)) throw noUser(userId);
+    const row: ErasureRow = {
+      userId,
+      startedAt: tx.now,
+      until: tx.bareId(),
+      phase: "sessions",
+      after: "",
+      actor: caller.actor,
+      retentionDays: caller.retentionDays,
+      counts: { ...NO_COUNTS, documents: emptyDocuments(tx, userId) },
+    };
+    tx.put(erasures, hash, row);
+    return row;
+  });
+  let isDone = false;
+  for (let commits = 0; !isDone && commits < COMMITS_PER_REQUEST; commits++) {
+    // What cannot be done now is done in the background: that it began is committed.
+    const next = await store.commit(homeOfUser(userId), (tx) => eraseSome(tx, hash)).catch(() => undefined);
+    if (next === undefined) break;
+    ({ erasure, isDone } = next);
+  }
+  return reportJson(erasure, isDone);
+}
+
+/** How far the erasure of a user has come, or what the last one removed. @throws {ApiError} `resource_not_found` when there is none */
+export function getErasure({ store }: Deps, userId: string): JsonText {
+  return store.read((reader) => {
+    const erasure = reader.get(erasures, hashKey(userId));
+    if (erasure !== undefined) return reportJson(erasure, false);
+    const details = lastErasure(reader, hashKey(userId));
+    if (details === undefined) throw noUser(userId);
+    return toJson({ object: "user_erasure", status: "done", ...(JSON.parse(details) as object) });
+  });
+}
+
+/** The details of the trace of a user's last erasure, if it is among their newest traces. */
+function lastErasure(reader: Reader, hash: string): JsonText | undefined {
+  const { byUser } = traces.index;
+  for (const entry of reader.keys(byUser, { from: hash, to: hash + AFTER_ALL, limit: TRACES_SEARCHED, descending: true })) {
+    const key = byUser.recordOf(entry);
+    if (actionOf(key) === "user.erased") return reader.get(traces, key)?.body;
+  }
+  return undefined;
+}
+
+function reportJson(erasure: ErasureRow, isDone: boolean): JsonText {
+  return toJson({ object: "user_erasure", status: isDone ? "done" : "running", ...reportOf(erasure) });
+}
+
+function reportOf({ userId, startedAt, counts }: ErasureRow): object {
+  return { user_id: userId, started_at: toIso(startedAt), ...counts };
+}
+
+/**
+ * Empties the user's documents, those that are kept with an agent too, in one step: a task removes what is hidden by it.
+ *
+ * @returns how many there were
+ */
+function emptyDocuments(tx: Tx, userId: string): number {
+  const writer = new DocumentWriter(tx);
+  let count = 0;
+  for (const agentId of [undefined, ...agentsIn(tx, LIMITS.erasureAgentsMax)]) {
+    const space = documentSpace(userId, agentId);
+    count += namespaceRow(tx, space)?.all ?? 0;
+    writer.empty(space, 0);
+  }
+  writer.flush();
+  return count;
+}
+
+/** Whether anything with content names a user. */
+function hasRecords(reader: Reader, hash: string): boolean {
+  return [sessions.index.byUser, memories.index.byUser, traces.index.byUser].some(
+    (index) => reader.keys(index, { from: hash, to: hash + AFTER_ALL, limit: 1 }).length > 0,
+  );
+}
+
+/** Continues erasures, those too that a process has begun that is gone. */
+export function userErasure({ store }: Deps, log: Log): Task {
+  const name = "user erasure";
+  const bad = new BadRows(store, log, name);
+  return {
+    name,
+    async run() {
+      const [hash] = bad.keysOfOthers(erasures, { ...FIRST, limit: 1 });
+      if (hash === undefined) return IDLE_MS;
+      await bad.commit((tx, isolate) => isolate(hash, () => void eraseSome(tx, hash)));
+      return 0;
+    },
+  };
+}
+
+/** Takes the next piece away, but rows that cannot be read. @returns undefined when somebody else has ended the erasure */
+function eraseSome(tx: Tx, hash: string): { erasure: ErasureRow; isDone: boolean } | undefined {
+  const before = tx.get(erasures, hash);
+  if (before === undefined) return undefined;
+  const erasure = { ...before, counts: { ...before.counts } };
+  const after = PHASES[erasure.phase](tx, hash, erasure);
+  if (after !== undefined) erasure.after = after;
+  else {
+    const next = ERASURE_PHASES[ERASURE_PHASES.indexOf(erasure.phase) + 1];
+    if (next === undefined) return end(tx, hash, erasure);
+    [erasure.phase, erasure.after] = [next, ""];
+  }
+  tx.put(erasures, hash, erasure);
+  return { erasure, isDone: false };
+}
+
+function end(tx: Tx, hash: string, erasure: ErasureRow): { erasure: ErasureRow; isDone: boolean } {
+  tx.remove(erasures, hash);
+  const { userId, actor, retentionDays } = erasure;
+  const caller: Caller = { actor, keyId: null, owner: EVERYBODY, retentionDays, requestId: null, startedAt: null };
+  record(tx, caller, { action: "user.erased", sessionId: null, userId, agentId: null, details: toJson(reportOf(erasure)) });
+  return { erasure, isDone: true };
+}
+
+/** Takes a piece away and counts it. @returns the key behind which the phase continues; undefined at its end */
+type Phase = (tx: Tx, hash: string, erasure: ErasureRow) => string | undefined;
+
+const PHASES: Record<ErasureRow["phase"], Phase> = {
+  sessions(tx, hash, { until, after, counts }) {
+    const { byUser } = sessions.index;
+    const entries = tx.keys(byUser, { from: after === "" ? hash : behind(after), to: hash + until, limit: SESSIONS_PER_COMMIT });
+    for (const entry of entries) {
+      const session = byUser.recordOf(entry);
+      const row = readable(() => tx.get(sessions, session));
+      if (row === undefined) continue;
+      counts.sessions++;
+      counts.turns += row.turnCount;
+      counts.versions += row.version + 1;
+      counts.memories += row.memoryCount;
+      removeSession(tx, session, { memories: true });
+    }
+    return entries.length < SESSIONS_PER_COMMIT ? undefined : entries.at(-1);
+  },
+
+  memories(tx, hash, { until, after, counts }) {
+    const { byUser } = memories.index;
+    const entries = tx.keys(byUser, { from: after === "" ? hash : behind(after), to: hash + until, limit: ROWS_PER_COMMIT });
+    for (const entry of entries) {
+      const memory = byUser.recordOf(entry);
+      const row = readable(() => tx.get(memories, memory));
+      if (row === undefined) continue;
+      // Those of a session that was just removed are counted with it.
+      if (!isBeingRemoved(tx, row.sessionId)) counts.memories++;
+      removeMemoryRecords(tx, memory);
+    }
+    return entries.length < ROWS_PER_COMMIT ? undefined : entries.at(-1);
+  },
+
+  traces(tx, hash, { until, after, counts }) {
+    const { byUser } = traces.index;
+    const entries = tx.keys(byUser, { from: after === "" ? hash : behind(after), to: hash + until, limit: ROWS_PER_COMMIT });
+    for (const entry of entries) {
+      const key = byUser.recordOf(entry);
+      const row = readable(() => tx.get(traces, key));
+      const action = actionOf(key);
+      // What an administrator did, such as an earlier erasure, is no content of the user's.
+      if (row === undefined || row.body === ERASED_DETAILS || action === undefined || isAdminAction(action)) continue;
+      tx.put(traces, key, { ...row, body: ERASED_DETAILS });
+      counts.traces++;
+    }
+    return entries.length < ROWS_PER_COMMIT ? undefined : entries.at(-1);
+  },
+
+  outbox(tx, _, erasure) {
+    const { keys, last } = nextKeys(tx, outbox, erasure.after);
+    for (const key of keys) {
+      const row = readable(() => tx.get(outbox, key));
+      if (row === undefined || !isOfUser(tx, row.sessionId, erasure)) continue;
+      tx.remove(outbox, key);
+      erasure.counts.deliveries++;
+    }
+    return last;
+  },
+
+  deliveries(tx, _, erasure) {
+    const { keys, last } = nextKeys(tx, deliveries, erasure.after);
+    for (const key of keys) {
+      const row = readable(() => tx.get(deliveries, key));
+      if (row === undefined || !isOfUser(tx, row.sessionId, erasure)) continue;
+      removeDeliveries(tx, [key]);
+      tx.remove(payloads, row.payload);
+      erasure.counts.deliveries++;
+    }
+    return last;
+  },
+
+  answers(tx, _, erasure) {
+    const { keys, last } = nextKeys(tx, idempotency, erasure.after);
+    for (const key of keys) {
+      const row = readable(() => tx.get(idempotency, key));
+      if (row === undefined || row.createdAt > erasure.startedAt || !usersOfAnswer(tx, row).includes(erasure.userId)) continue;
+      tx.remove(idempotency, key);
+      erasure.counts.answers++;
+    }
+    return last;
+  },
+};
+
+/** The next keys of a table that is walked from end to end. */
+function nextKeys(reader: Reader, table: AnyTable, after: string): { keys: string[]; last: string | undefined } {
+  const span: Span = { from: after === "" ? "" : `${after}\0`, to: AFTER_ALL, limit: ROWS_PER_COMMIT };
+  const keys = reader.keys(table, span);
+  return { keys, last: keys.length < ROWS_PER_COMMIT ? undefined : keys.at(-1) };
+}
+
+function isOfUser(reader: Reader, session: SessionId | null, { userId, startedAt }: ErasureRow): boolean {
+  return session !== null && userOfSession(reader, session) === userId && bareIdTime(session.slice("sess_".length)) <= startedAt;
+}

@@ -1,0 +1,65 @@
+/**
+ * Users and agents: the table of URLs.
+ *
+ * @module
+ */
+import { endpointGroup, type ApiCaller, type Endpoint } from "../http/endpoint.ts";
+import { ListOf } from "../http/types.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { refuseBound } from "../storage/owner.ts";
+import type { Deps } from "../traces/record.ts";
+import { eraseUser, getErasure } from "./erasure.ts";
+import { Agent, Erasure, NameCursor, User, UserDetails } from "./schema.ts";
+import { getUser, listAgents, listUsers } from "./users.ts";
+
+const users = endpointGroup({ name: "Users", description: "The users and agents that sessions and memories name." });
+const path = "/v1/users/{user_id}";
+const NOT_BOUND = "Not for a key that is bound to a user or an agent.";
+
+export function userEndpoints(deps: Deps): Endpoint[] {
+  return [
+    users.list("/v1/users", {
+      summary: "List users",
+      description: `In no order that means anything, but always in the same. ${NOT_BOUND}`,
+      cursor: NameCursor(LIMITS.userIdLengthMax),
+      response: ListOf(User, "A page of users."),
+      run: ({ page, caller }) => forAll(caller, () => listUsers(deps, page)),
+    }),
+    users.get(path, {
+      summary: "Get a user",
+      description: `With counts, which stop at ${LIMITS.userRecordsCountedMax}. ${NOT_BOUND}`,
+      response: UserDetails,
+      run: ({ params, caller }) => forAll(caller, () => getUser(deps, params.user_id)),
+    }),
+    users.erase(path, {
+      summary: "Erase a user",
+      description:
+        "Removes the sessions of the user with their states and turns, memories with their vectors, documents, events and deliveries of webhooks, and answers " +
+        "kept for an Idempotency-Key. Traces stay without their content. From the answer on nothing of it is shown; when there is much, the " +
+        "answer says `running`, and the rest is removed in the background, also after a restart. What the user gets later is not concerned. " +
+        "At the end a trace `user.erased` has the counts. A backup that was made before still holds everything.",
+      scope: "admin",
+      response: Erasure,
+      run: ({ params, caller }) => eraseUser(deps, caller, params.user_id),
+    }),
+    users.get(`${path}/erasure`, {
+      summary: "Get the erasure of a user",
+      description: "How far it has come, or what the last one removed, which its trace `user.erased` says for as long as that is kept.",
+      scope: "admin",
+      response: Erasure,
+      run: ({ params }) => getErasure(deps, params.user_id),
+    }),
+    users.list("/v1/agents", {
+      summary: "List agents",
+      description: `In no order that means anything, but always in the same. ${NOT_BOUND}`,
+      cursor: NameCursor(LIMITS.agentIdLengthMax),
+      response: ListOf(Agent, "A page of agents."),
+      run: ({ page, caller }) => forAll(caller, () => listAgents(deps, page)),
+    }),
+  ];
+}
+
+function forAll<Answer>({ owner }: ApiCaller, answer: () => Answer): Answer {
+  refuseBound(owner);
+  return answer();
+}

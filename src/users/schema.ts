@@ -1,0 +1,58 @@
+/**
+ * Users, agents and erasures on the wire.
+ *
+ * @module
+ */
+import { Type } from "@sinclair/typebox";
+import { OneOf, OrNull, RecordId, Text, Timestamp } from "../http/types.ts";
+import { LIMITS } from "../lib/limits.ts";
+
+const LastSession = OrNull(Timestamp("When the newest session was created; null when none is left."));
+const Named = (object: "user" | "agent", example: string) => ({
+  object: Type.Literal(object),
+  id: Type.String({ description: `The \`${object}_id\` of sessions.`, examples: [example] }),
+  last_session_at: LastSession,
+});
+
+export const User = Type.Object(Named("user", "user-42"), { title: "User", description: "A user that sessions or memories name." });
+export const Agent = Type.Object(Named("agent", "support-bot"), {
+  title: "Agent",
+  description: "An agent that sessions or memories name.",
+});
+
+const count = (description: string, example: number) => Type.Integer({ description, examples: [example] });
+export const UserDetails = Type.Object(
+  {
+    ...User.properties,
+    last_session_id: OrNull(RecordId("sess", "The newest session.")),
+    sessions: count("Sessions.", 3),
+    memories: count("Memories.", 12),
+    traces: count("Traces.", 57),
+    more: Type.Boolean({ description: `Whether one of the counts stopped at ${LIMITS.userRecordsCountedMax}.`, examples: [false] }),
+  },
+  { title: "UserDetails", description: "A user with how much there is of them." },
+);
+
+export const Erasure = Type.Object(
+  {
+    object: Type.Literal("user_erasure"),
+    user_id: Type.String({ examples: ["user-42"] }),
+    status: OneOf(["running", "done"], {
+      description: "`running`: nothing of the user is shown any more, and the rest is being removed.",
+      examples: ["done"],
+    }),
+    started_at: Timestamp("When the erasure began."),
+    sessions: count("Sessions removed so far.", 3),
+    turns: count("Turns removed with them.", 40),
+    versions: count("Versions of states removed with them.", 21),
+    memories: count("Memories removed, with their vectors.", 12),
+    documents: count("Documents removed, but those that a session brought with it.", 5),
+    traces: count("Traces that have lost their content.", 57),
+    deliveries: count("Deliveries and events removed.", 4),
+    answers: count("Answers removed that were kept for an Idempotency-Key.", 2),
+  },
+  { title: "UserErasure", description: "What an erasure has removed." },
+);
+
+/** `starting_after` of a list of names. */
+export const NameCursor = (max: number) => Text(1, max, { description: "The last id of the previous page." });

@@ -1,0 +1,138 @@
+/**
+ * Users and agents: those whom sessions and memories name. They have no records of their own: the indexes of sessions and memories say
+ * who there is, a look for each.
+ *
+ * @module
+ */
+import { ApiError } from "../lib/errors.ts";
+import { bareIdTime, withPrefix } from "../lib/ids.ts";
+import { toJson, type JsonText } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { isoOrNull } from "../lib/time.ts";
+import type { Reader } from "../storage/access.ts";
+import { isErased } from "../storage/erasure.ts";
+import { AFTER_ALL, hashKey, HASH_KEY_LENGTH } from "../storage/keys.ts";
+import { pageOf } from "../storage/page.ts";
+import { memories, sessions, traces, type Index, type MemoryRow, type SessionRow } from "../storage/tables.ts";
+import type { Deps } from "../traces/record.ts";
+
+/** What names somebody: a user or an agent. */
+interface Naming {
+  readonly object: "user" | "agent";
+  readonly sessions: Index<SessionRow>;
+  readonly memories: Index<MemoryRow>;
+  readonly nameOf: (row: SessionRow | MemoryRow) => string | null;
+}
+
+const USERS: Naming = {
+  object: "user",
+  sessions: sessions.index.byUser,
+  memories: memories.index.byUser,
+  nameOf: ({ userId }) => userId,
+};
+const AGENTS: Naming = {
+  object: "agent",
+  sessions: sessions.index.byAgent,
+  memories: memories.index.byAgent,
+  nameOf: ({ agentId }) => agentId,
+};
+
+export interface NamePage {
+  limit: number;
+  /** The name of the last one of the page before. */
+  startingAfter?: string | undefined;
+}
+
+export function listUsers(deps: Deps, page: NamePage): JsonText {
+  return listNamed(deps, USERS, page);
+}
+
+export function listAgents(deps: Deps, page: NamePage): JsonText {
+  return listNamed(deps, AGENTS, page);
+}
+
+/** In the order of the hashes of their names, which is none, but stays. */
+function listNamed({ store }: Deps, naming: Naming, { limit, startingAfter }: NamePage): JsonText {
+  return store.read((reader) => {
+    const items: { id: string; json: JsonText }[] = [];
+    let after = startingAfter === undefined ? "" : hashKey(startingAfter) + AFTER_ALL;
+    while (items.length <= limit) {
+      const hash = nextHash(reader, naming, after);
+      if (hash === undefined) break;
+      after = hash + AFTER_ALL;
+      const found = foundBy(reader, naming, hash);
+      if (found === undefined) continue;
+      const { name, newest } = found;
+      const newestAt = newest === undefined ? null : bareIdTime(newest);
+      items.push({ id: name, json: toJson({ object: naming.object, id: name, last_session_at: isoOrNull(newestAt) }) });
+    }
+    return pageOf(items, limit);
+  });
+}
+
+/** The names of all agents, but of no more than there may be. */
+export function agentsIn(reader: Reader, max: number): string[] {
+  const names: string[] = [];
+  for (
+    let hash = nextHash(reader, AGENTS, "");
+    hash !== undefined && names.length < max;
+    hash = nextHash(reader, AGENTS, hash + AFTER_ALL)
+  ) {
+    const found = foundBy(reader, AGENTS, hash);
+    if (found !== undefined) names.push(found.name);
+  }
+  return names;
+}
+
+/** The hash of the next name that any session or memory has. */
+function nextHash(reader: Reader, naming: Naming, after: string): string | undefined {
+  const [first, second] = [naming.sessions, naming.memories].map((index) => {
+    const [entry] = reader.keys(index, { from: after, to: AFTER_ALL, limit: 1 });
+    return entry?.slice(0, HASH_KEY_LENGTH);
+  });
+  return first === undefined || (second !== undefined && second < first) ? second : first;
+}
+
+/** Who has a hash, unless all that is found first of theirs is being erased; with the id of the newest session. */
+function foundBy(reader: Reader, naming: Naming, hash: string): { name: string; newest: string | undefined } | undefined {
+  const last = (index: Index<SessionRow> | Index<MemoryRow>) =>
+    reader.keys(index, { from: hash, to: hash + AFTER_ALL, limit: 1, descending: true })[0];
+  const [session, memory] = [last(naming.sessions), last(naming.memories)];
+  const row =
+    session === undefined
+      ? memory === undefined
+        ? undefined
+        : reader.get(memories, naming.memories.recordOf(memory))
+      : reader.get(sessions, naming.sessions.recordOf(session));
+  const name = row === undefined ? undefined : naming.nameOf(row);
+  if (row === undefined || typeof name !== "string" || (naming === USERS && isErased(reader, row))) return undefined;
+  return { name, newest: session && naming.sessions.recordOf(session) };
+}
+
+/** @throws {ApiError} `resource_not_found` for a user who has nothing */
+export function getUser({ store }: Deps, userId: string): JsonText {
+  return store.read((reader) => {
+    const hash = hashKey(userId);
+    const found = foundBy(reader, USERS, hash);
+    if (found === undefined) throw noUser(userId);
+    const counted = [sessions.index.byUser, memories.index.byUser, traces.index.byUser].map(
+      (index) => reader.keys(index, { from: hash, to: hash + AFTER_ALL, limit: LIMITS.userRecordsCountedMax + 1 }).length,
+    );
+    const [ofSessions, ofMemories, ofTraces] = counted.map((count) => Math.min(count, LIMITS.userRecordsCountedMax));
+    const { newest } = found;
+    return toJson({
+      object: "user",
+      id: userId,
+      last_session_at: isoOrNull(newest === undefined ? null : bareIdTime(newest)),
+      last_session_id: newest === undefined ? null : withPrefix("sess", newest),
+      sessions: ofSessions,
+      memories: ofMemories,
+      traces: ofTraces,
+      more: counted.some((count) => count > LIMITS.userRecordsCountedMax),
+    });
+  });
+}
+
+export function noUser(userId: string): ApiError {
+  return new ApiError("resource_not_found", `There is no user ${JSON.stringify(userId.slice(0, 64))}.`, { param: "user_id" });
+}

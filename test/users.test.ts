@@ -1,0 +1,268 @@
+/**
+ * Users and agents, and the erasure of a user.
+ *
+ * @module
+ */
+import { expect, test } from "bun:test";
+import { examineAll } from "../src/operations/doctor.ts";
+import { erasures, RECORD_TABLES } from "../src/storage/tables.ts";
+import { refusal } from "./support/answers.ts";
+import { startCairn, type Cairn } from "./support/cairn.ts";
+import { startReceiver } from "./support/receiver.ts";
+
+const user = (id: string, more = "") => `/v1/users/${encodeURIComponent(id)}${more}`;
+const ODD_NAMES = ["ada", "a/b", "ü ñ", "😀", "%2F", "?#&", "__proto__", '"quoted"', "\u0000", "x".repeat(256)];
+
+test("users and agents are listed with their newest session, each once, page by page, also those of whom only memories are left", async () => {
+  await using cairn = await startCairn();
+  for (const name of ODD_NAMES) await cairn.createSession({ user_id: name, agent_id: `agent of ${name}`.slice(0, 256) });
+  cairn.clock.advance({ seconds: 1 });
+  await cairn.createSession({ user_id: "ada", agent_id: "agent of ada" });
+  await cairn.createSession();
+  const gone = await cairn.createSession({ user_id: "gone", agent_id: "old", ttl_seconds: 1 });
+  await cairn.addMemory(gone.id, "stays");
+  cairn.clock.advance({ seconds: 1 });
+  await cairn.runTask("session expiry");
+  for (const [list, names] of [
+    ["users", [...ODD_NAMES, "gone"]],
+    ["agents", [...ODD_NAMES.map((name) => `agent of ${name}`.slice(0, 256)), "agent", "old"]],
+  ] as const) {
+    const all = await cairn.list(`/v1/${list}?limit=100`);
+    expect(all.map(({ id }) => id).toSorted((a, b) => (a < b ? -1 : 1))).toEqual(names.toSorted((a, b) => (a < b ? -1 : 1)));
+    const ids: string[] = [];
+    for (let after = ""; ;) {
+      const page = await cairn.ok(cairn.get(`/v1/${list}?limit=3${after}`));
+      ids.push(...page.data.map(({ id }: any) => id));
+      if (!page.has_more) break;
+      after = `&starting_after=${encodeURIComponent(page.last_id)}`;
+    }
+    expect(ids).toEqual(all.map(({ id }) => id));
+  }
+  const byName = new Map((await cairn.list("/v1/users?limit=100")).map((one) => [one.id, one.last_session_at]));
+  expect([byName.get("ada"), byName.get("gone")]).toEqual(["2026-05-07T08:00:01.000Z", null]);
+});
+
+test("a user is shown with counts, whatever the name, and one that nothing names is not found", async () => {
+  await using cairn = await startCairn();
+  for (const name of ODD_NAMES) {
+    const { id } = await cairn.createSession({ user_id: name });
+    await cairn.addMemory(id, "tea", { embed: false });
+    expect(await cairn.ok(cairn.get(user(name)))).toMatchObject({
+      id: name,
+      last_session_id: id,
+      sessions: 1,
+      memories: 1,
+      traces: 2,
+      more: false,
+    });
+  }
+  for (const name of ["nobody", "ad", "%00%ff", "A"])
+    expect(refusal(await cairn.get(user(name)))).toMatchObject({ status: 404, param: "user_id" });
+});
+
+test("of a user with many records the first 10,000 of each kind are counted", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ user_id: "ada" });
+  for (let i = 0; i < 100; i++) await Promise.all(Array.from({ length: 101 }, () => cairn.addTurn(id)));
+  expect(await cairn.ok(cairn.get(user("ada")))).toMatchObject({ sessions: 1, traces: 10_000, more: true });
+});
+
+test("a key that is bound sees neither users nor agents, and only an admin key erases", async () => {
+  await using cairn = await startCairn();
+  await cairn.createSession({ user_id: "ada" });
+  const bound = await cairn.newKey({ owner: { userId: "ada" } });
+  const writer = await cairn.newKey();
+  for (const path of ["/v1/users", "/v1/agents", user("ada")]) {
+    expect(refusal(await cairn.get(path, { key: bound }))).toMatchObject({ status: 403 });
+    expect((await cairn.get(path, { key: writer })).status).toBe(200);
+  }
+  expect(refusal(await cairn.delete(user("ada"), { key: writer }))).toMatchObject({ status: 403 });
+  expect(refusal(await cairn.get(user("ada", "/erasure"), { key: writer }))).toMatchObject({ status: 403 });
+});
+
+const SECRET = "rosebud-7f3a";
+
+/** Gives a user something of every kind, with a text that can be looked for. @returns the ids that must be gone */
+async function fill(cairn: Cairn, userId: string, sessions = 2) {
+  const made: { sessions: string[]; memories: string[] } = { sessions: [], memories: [] };
+  for (let i = 0; i < sessions; i++) {
+    const once = { headers: { "Idempotency-Key": `${userId} ${i}` } };
+    const body = {
+      agent_id: "bot",
+      user_id: userId,
+      initial_state: { note: SECRET },
+      metadata: { note: SECRET },
+      ttl_seconds: i === 0 ? 60 : 86_400,
+    };
+    const { id } = await cairn.ok(cairn.post("/v1/sessions", body, once));
+    await cairn.setState(id, { note: `${SECRET} 2` }, { reasoning: SECRET });
+    await cairn.ok(
+      cairn.post(
+        `/v1/sessions/${id}/turns`,
+        { input: { type: "text", content: SECRET }, output: { type: "text", content: SECRET } },
+        { headers: { "Idempotency-Key": `${userId} turn ${i}` } },
+      ),
+    );
+    const memory = await cairn.addMemory(id, `The word is ${SECRET}.`, { tags: [SECRET] });
+    made.sessions.push(id);
+    made.memories.push(memory.id);
+  }
+  return made;
+}
+
+/** How often a text stands in the rows of each table. */
+function rowsWith({ service: { store } }: Cairn, text: string): Record<string, number> {
+  using snapshot = store.snapshot();
+  const counts = RECORD_TABLES.map(
+    (table) => [table.name, Array.from(snapshot.entries(table)).filter((row) => row.text.includes(text)).length] as const,
+  );
+  return Object.fromEntries(counts.filter(([, count]) => count > 0));
+}
+
+test("erasing a user removes everything with content, of that user alone, and answers what it was; traces stay without content", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver(() => new Response("ok"));
+  await cairn.subscribe(receiver.url);
+  const [ada, bob] = [await fill(cairn, "ada"), await fill(cairn, "bob")];
+  await cairn.deliver();
+  // A session that has expired leaves its memory; an event and a delivery are on their way.
+  cairn.clock.advance({ seconds: 60 });
+  await cairn.runTask("session expiry");
+  await cairn.runTask("webhook outbox");
+  await cairn.addTurn(ada.sessions[1]!, SECRET, SECRET);
+  const traces = await cairn.list("/v1/traces?limit=100&user_id=ada");
+  const before = rowsWith(cairn, SECRET);
+  const report = await cairn.ok(cairn.delete(user("ada")));
+  expect(report).toEqual({
+    object: "user_erasure",
+    user_id: "ada",
+    status: "done",
+    started_at: "2026-05-07T08:01:00.000Z",
+    sessions: 1,
+    turns: 2,
+    versions: 2,
+    memories: 2,
+    documents: 0,
+    traces: traces.length,
+    deliveries: expect.any(Number),
+    answers: 4,
+  });
+  const after = rowsWith(cairn, SECRET);
+  // What is left is bob's, half of what there was but for what ada had more.
+  expect(after).toEqual(rowsOf(cairn, "bob", bob));
+  expect(Object.keys(before)).toEqual(
+    expect.arrayContaining(["versions", "turns", "memories", "traces", "payloads", "outbox", "idempotency"]),
+  );
+  for (const id of ada.sessions) expect((await cairn.get(`/v1/sessions/${id}`)).status).toBe(404);
+  for (const id of ada.memories) expect((await cairn.get(`/v1/memory/${id}`)).status).toBe(404);
+  expect(refusal(await cairn.get(user("ada")))).toMatchObject({ status: 404 });
+  expect((await cairn.search(`The word is ${SECRET}.`)).data.map(({ id }: any) => id)).toEqual(expect.arrayContaining(bob.memories));
+  expect((await cairn.search(`The word is ${SECRET}.`, { user_id: "ada" })).data).toEqual([]);
+  const [erased, ...left] = await cairn.list("/v1/traces?limit=100&user_id=ada");
+  const { object: _, status: __, ...counts } = report;
+  expect(erased).toMatchObject({ action: "user.erased", actor: cairn.key.slice(0, 8), session_id: null, details: counts });
+  expect(left).toEqual(traces.map((trace) => ({ ...trace, details: { erased: true } })));
+  expect((await cairn.list("/v1/sessions?user_id=bob")).map(({ id }) => id)).toEqual([bob.sessions[1]!]);
+});
+
+/** What a user's own share of the rows with the text is, by looking for the ids that they name. */
+function rowsOf(cairn: Cairn, userId: string, made: { sessions: string[] }): Record<string, number> {
+  const { store } = cairn.service;
+  using snapshot = store.snapshot();
+  const isOf = (text: string) => text.includes(`"${userId}"`) || made.sessions.some((id) => text.includes(id));
+  const keyed = new Set(made.sessions.map((id) => id.slice("sess_".length)));
+  const counts = RECORD_TABLES.map((table) => {
+    const rows = Array.from(snapshot.entries(table)).filter((row) => row.text.includes(SECRET));
+    return [table.name, rows.filter((row) => isOf(row.text) || keyed.has(row.key.slice(0, 12))).length] as const;
+  });
+  return Object.fromEntries(counts.filter(([, count]) => count > 0));
+}
+
+test("a large erasure goes on in the background and after a restart; from the answer on nothing is shown, and what comes later stays", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver(() => new Response("ok"));
+  await cairn.subscribe(receiver.url, { events: ["turn.added"] });
+  const { id: large } = await cairn.createSession({ user_id: "ada" });
+  for (let i = 0; i < 5; i++) await Promise.all(Array.from({ length: 60 }, () => cairn.addTurn(large, SECRET, SECRET)));
+  const made = await fill(cairn, "ada", 140);
+  const traces = await cairn.list("/v1/traces?limit=100&user_id=ada");
+  const report = await cairn.ok(cairn.delete(user("ada")));
+  expect(report.status).toBe("running");
+  const expectHidden = async () => {
+    for (const id of [made.sessions[0], made.sessions[139], large]) {
+      for (const path of ["", "/turns", "/versions", "/timeline", "/state"])
+        expect((await cairn.get(`/v1/sessions/${id}${path}`)).status).toBe(404);
+    }
+    for (const path of ["/v1/sessions?user_id=ada", "/v1/sessions", "/v1/memory?user_id=ada", "/v1/memory", "/v1/users"]) {
+      expect([path, await cairn.list(path)]).toEqual([path, []]);
+    }
+    expect((await cairn.get(`/v1/memory/${made.memories[139]}`)).status).toBe(404);
+    expect((await cairn.search(`The word is ${SECRET}.`, { threshold: 0 })).data).toEqual([]);
+    expect((await cairn.get(user("ada"))).status).toBe(404);
+    expect(JSON.stringify(await cairn.list("/v1/traces?limit=100&user_id=ada"))).not.toContain(SECRET);
+    expect(JSON.stringify((await cairn.get(`/v1/traces/${traces[0].id}`)).body)).not.toContain(SECRET);
+    const once = { headers: { "Idempotency-Key": "ada turn 139" } };
+    const turn = { input: { type: "text", content: SECRET }, output: { type: "text", content: SECRET } };
+    expect((await cairn.post(`/v1/sessions/${made.sessions[139]}/turns`, turn, once)).status).toBe(404);
+    expect((await cairn.post(`/v1/sessions/${large}/state`, { state: {} })).status).toBe(404);
+  };
+  await expectHidden();
+  await cairn.deliver();
+  expect(receiver.received).toEqual([]);
+  await cairn.restart();
+  await expectHidden();
+  expect(await cairn.ok(cairn.get(user("ada", "/erasure")))).toEqual(report);
+  expect((await cairn.ok(cairn.delete(user("ada")))).started_at).toBe(report.started_at);
+  cairn.clock.advance({ seconds: 1 });
+  const later = await cairn.createSession({ user_id: "ada", initial_state: { later: true } });
+  await cairn.runTask("user erasure");
+  await cairn.runTask("session removal");
+  expect(rowsWith(cairn, SECRET)).toEqual({});
+  expect((await examineAll(cairn.service.store)).findings).toEqual([]);
+  expect(await cairn.session(later.id)).toEqual(later);
+  const [{ details }] = (await cairn.list("/v1/traces?action=user.erased")) as [any];
+  expect(details).toMatchObject({ user_id: "ada", sessions: 141, turns: 440, memories: 140 });
+  expect(await cairn.ok(cairn.get(user("ada", "/erasure")))).toEqual({ object: "user_erasure", status: "done", ...details });
+  expect(refusal(await cairn.get(user("bob", "/erasure")))).toMatchObject({ status: 404 });
+  expect(cairn.service.store.count(erasures)).toBe(0);
+});
+
+test("an erasure that a full disk stops after it has begun is said to be running, and continues", async () => {
+  await using cairn = await startCairn();
+  await fill(cairn, "ada", 3);
+  const { store } = cairn.service;
+  const commit = store.commit.bind(store);
+  let commits = 0;
+  store.commit = ((home: never, work: never) => (commits++ === 0 ? commit(home, work) : Promise.reject(new Error("full")))) as never;
+  expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "running", sessions: 0 });
+  store.commit = commit;
+  expect(await cairn.list("/v1/sessions")).toEqual([]);
+  await cairn.runTask("user erasure");
+  expect(rowsWith(cairn, SECRET)).toEqual({});
+});
+
+test("the documents of a user go too, those kept with an agent and those of a session, and nobody else's", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession({ user_id: "ada", agent_id: "bot" });
+  const put = (more: object, fields: object = {}) =>
+    cairn.ok(
+      cairn.post("/v1/documents/batch", {
+        ...more,
+        operations: [{ op: "put", namespace: ["notes"], key: "k", value: { note: SECRET }, ...fields }],
+      }),
+    );
+  for (const owner of [{ user_id: "ada" }, { user_id: "ada", agent_id: "bot" }, { user_id: "bob" }]) await put(owner);
+  await put({}, { session_id: id });
+  const before = rowsWith(cairn, SECRET)["documents"];
+  expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", documents: 2 });
+  await cairn.runTask("document removal");
+  expect([before, rowsWith(cairn, SECRET)["documents"]]).toEqual([4, 1]);
+});
+
+test("nobody is erased who is not there, and whoever was has nothing to erase again", async () => {
+  await using cairn = await startCairn();
+  expect(refusal(await cairn.delete(user("nobody")))).toMatchObject({ status: 404, param: "user_id" });
+  await fill(cairn, "ada");
+  await cairn.ok(cairn.delete(user("ada")));
+  expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", sessions: 0, memories: 0, traces: 0, answers: 0 });
+});
