@@ -65,6 +65,15 @@ interface Entry {
   removalsApplied: number;
 }
 
+/** The session or the user that a filter is of. */
+function scopeOf(filter: Filter): { table: string; prefix: string; name: string } | undefined {
+  const [posting] = filter;
+  const prefix = posting?.prefixes[0];
+  if (filter.length !== 1 || posting === undefined || prefix === undefined || posting.prefixes.length !== 1) return undefined;
+  if (posting.table !== bySession.name && posting.table !== byUser.name) return undefined;
+  return { table: posting.table, prefix, name: posting.table + prefix };
+}
+
 export class ResidentSets {
   readonly #store: Store;
   readonly #options: ResidentSetsOptions;
@@ -92,31 +101,37 @@ export class ResidentSets {
     store.onVectorWritten = (id, isPut) => void this.#written.set(id, isPut);
   }
 
-  /** The resident set of exactly the vectors that pass; undefined for filters other than a session or a user, and for large ones. */
+  /**
+   * The resident set of exactly the vectors that pass; undefined for filters other than a session or a user, for large sets, and while
+   * one is not read to its end.
+   */
   for(filter: Filter): ResidentSet | undefined {
-    const [posting] = filter;
-    const prefix = posting?.prefixes[0];
-    if (filter.length !== 1 || posting === undefined || prefix === undefined || posting.prefixes.length !== 1) return undefined;
-    if (posting.table !== bySession.name && posting.table !== byUser.name) return undefined;
+    const scope = scopeOf(filter);
+    if (scope === undefined) return undefined;
     this.#catchUp();
-    const name = posting.table + prefix;
-    const known = this.#entries.get(name);
-    if (known === undefined && !this.#admits()) return void this.#misses++;
-    const entry = known ?? this.#open(posting.table, prefix);
+    const known = this.#entries.get(scope.name);
+    if (known?.unread?.length === 0) this.#hits++;
+    else if (known?.unread === undefined) this.#misses++;
+    if (known === undefined && !this.#admits()) return undefined;
+    const entry = known ?? this.#open(scope.table, scope.prefix);
     // Deleted and set again to be the last.
-    this.#entries.delete(name);
-    this.#entries.set(name, entry);
+    this.#entries.delete(scope.name);
+    this.#entries.set(scope.name, entry);
     for (; entry.removalsApplied < this.#deleted.length; entry.removalsApplied++) entry.set.remove(this.#deleted[entry.removalsApplied]!);
     this.#read(entry);
-    if (entry.set.deleted > entry.set.size) this.#drop(name, entry);
+    if (entry.set.deleted > entry.set.size) this.#drop(scope.name, entry);
     this.#evict();
-    const isComplete = entry.unread?.length === 0 && this.#entries.get(name) === entry;
-    if (isComplete) this.#hits++;
-    else this.#misses++;
-    return isComplete ? entry.set : undefined;
+    return entry.unread?.length === 0 && this.#entries.get(scope.name) === entry ? entry.set : undefined;
   }
 
-  /** How many searches of a session or a user found its set complete. */
+  /** Whether the set is there, but for vectors that `for` will read when it is called again. */
+  isReading(filter: Filter): boolean {
+    const scope = scopeOf(filter);
+    const unread = scope === undefined ? undefined : this.#entries.get(scope.name)?.unread;
+    return unread !== undefined && unread.length > 0;
+  }
+
+  /** How many searches of a session or a user found its set complete, and how many found none. */
   get uses(): CacheUses {
     return { hits: this.#hits, misses: this.#misses };
   }

@@ -8,6 +8,7 @@
  * @module
  */
 import type { CacheUses } from "../lib/cache.ts";
+import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
@@ -24,6 +25,8 @@ import type { ScoredQuery } from "./query.ts";
 
 /** At most this many filters are known to be wide. The worker falls back to brute force when few pass by now. */
 const WIDE_FILTERS_MAX = 1_000;
+/** To read the largest resident set takes 8 turns, if it is not evicted meanwhile. The worker would take longer to answer. */
+const READING_TURNS_MAX = 10;
 /** A worker that has not finished by then is left alone; at worst the next start builds what is new in the graph. */
 const CLOSE_MAX_MS = 10_000;
 
@@ -96,8 +99,12 @@ export class VectorIndex {
    * @throws {ApiError} `service_unavailable` when the worker has failed; the next call starts a new one
    */
   async nearest(query: ScoredQuery, filter: Filter): Promise<Candidate[]> {
-    const resident = this.#residentSets.for(filter);
-    if (resident !== undefined) return resident.nearest(query);
+    for (let turns = 0; turns < READING_TURNS_MAX; turns++) {
+      const resident = this.#residentSets.for(filter);
+      if (resident !== undefined) return resident.nearest(query);
+      if (!this.#residentSets.isReading(filter)) break;
+      await nextTurn();
+    }
     return this.#allThatPass(query, filter) ?? this.#ask(query, filter);
   }
 

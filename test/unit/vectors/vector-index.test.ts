@@ -130,6 +130,26 @@ test("a filter that a hundred memories pass needs no worker, however many there 
   expect(workers).toEqual([]);
 });
 
+test("the first search of a user reads all vectors of that user and needs no worker, whatever else is searched meanwhile", async () => {
+  const { vectors, index, query, workers } = await withFakes(0);
+  await using _ = vectors;
+  const random = chance(2);
+  for (const user of ["one", "other"]) {
+    await vectors.add(
+      Array.from({ length: 600 }, () => unitVector(random)),
+      () => ({ user }),
+    );
+  }
+  const found = await Promise.all(["one", "other", "one"].map((user) => nearest(index, query, [ofUser(user)], 600)));
+  expect(found.map(({ length }) => length)).toEqual([600, 600, 600]);
+  expect(found[2]).toEqual(found[0]);
+  // Of two that wait for one set, one has found it read by the other.
+  expect(index.residentUses).toEqual({ hits: 1, misses: 2 });
+  expect(await nearest(index, query, [ofUser("one")], 600)).toEqual(found[0]!);
+  expect(index.residentUses).toEqual({ hits: 2, misses: 2 });
+  expect(workers).toEqual([]);
+});
+
 test("a filter of which hardly a memory passes, but many each part of it, is for the worker: looking for them takes long", async () => {
   const { vectors, index, workers, current, query } = await withFakes(0);
   await using _ = vectors;
