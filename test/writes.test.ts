@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { WriteBuffer } from "../src/storage/write-buffer.ts";
 import { startCairn } from "./support/cairn.ts";
 
-test("while no webhook wants its events a change puts few rows: five for a turn or a state", async () => {
+test("while no webhook wants its events a change puts few rows: six for a turn or a state of a user's session", async () => {
   await using cairn = await startCairn();
   const { store } = cairn.service;
   const { id } = await cairn.createSession({ user_id: "ada" });
@@ -15,9 +15,9 @@ test("while no webhook wants its events a change puts few rows: five for a turn 
       return result;
     });
   await cairn.addTurn(id);
-  expect(puts.toSorted()).toEqual(["sessions", "traces", "traces.bySession", "traces.byUser", "turns"]);
+  expect(puts.toSorted()).toEqual(["sessions", "traces", "traces.byAgent", "traces.bySession", "traces.byUser", "turns"]);
   await cairn.setState(id, { step: 1 });
-  expect(puts.toSorted()).toEqual(["sessions", "traces", "traces.bySession", "traces.byUser", "versions"]);
+  expect(puts.toSorted()).toEqual(["sessions", "traces", "traces.byAgent", "traces.bySession", "traces.byUser", "versions"]);
   await cairn.addMemory(id, "Likes tea.");
-  expect(puts).toHaveLength(9);
+  expect(puts).toHaveLength(11);
 });
