@@ -177,3 +177,21 @@ test("a delivery that failed shows what was posted and what came back, and is ma
   await receiver.got(2);
   expect(receiver.received.map(({ event }) => event.id)).toEqual(Array(2).fill(receiver.received[0]?.event.id));
 });
+
+test("a user is erased by typing the id, with a report of what was removed", async () => {
+  const { id } = await cairn.createSession({ agent_id: "erasing", user_id: "user/42 & more" });
+  await cairn.addMemory(id, "The customer prefers e-mail.");
+  using tab = await signedInTab(cairn, "/users");
+  await tab.click("user/42 & more");
+  await tab.seesFlat("sessions 1 memories 1");
+  await tab.click("Erase");
+  await tab.has("dialog button.danger:disabled");
+  await tab.fill("Type the id of the user", "user/42 & more");
+  await tab.click("Erase", "dialog");
+  await tab.sees("Everything is removed.");
+  await tab.seesFlat("sessions 1");
+  expect((await cairn.get(`/v1/sessions/${id}`)).status).toBe(404);
+  await tab.go(`${cairn.address}/dashboard/users?show=agents`);
+  await tab.has(".rows li, .empty");
+  expect(tab.complaints).toEqual([]);
+});

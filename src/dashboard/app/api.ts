@@ -17,6 +17,7 @@ import type {
 } from "../../webhooks/schema.ts";
 import type { Stats as StatsSchema } from "../../stats/schema.ts";
 import type { Trace as TraceSchema } from "../../traces/schema.ts";
+import type { Erasure as ErasureSchema, User as UserSchema, UserDetails as UserDetailsSchema } from "../../users/schema.ts";
 import type { Turn as TurnSchema } from "../../turns/schema.ts";
 import { forgetKey, hasEnded, keepKey, key } from "./session.ts";
 
@@ -34,6 +35,10 @@ export interface Settings {
     vector_length: number | null;
   };
 }
+/** A user or an agent. */
+export type Named = Static<typeof UserSchema>;
+export type UserDetails = Static<typeof UserDetailsSchema>;
+export type Erasure = Static<typeof ErasureSchema>;
 export type Webhook = Static<typeof WebhookSchema>;
 export type Delivery = Static<typeof DeliverySchema>;
 export type DeliveryDetails = Static<typeof DeliveryDetailsSchema>;
@@ -204,6 +209,10 @@ export const api = {
   delivery: (webhookId: string, id: string, signal?: AbortSignal) =>
     get<DeliveryDetails>(`webhooks/${webhookId}/deliveries/${id}`, {}, signal),
   retryDelivery: (webhookId: string, id: string) => post<Delivery>(`webhooks/${webhookId}/deliveries/${id}/retry`, {}),
+  named: (kind: "users" | "agents", query: Query, signal?: AbortSignal) => get<List<Named>>(kind, { ...query, limit: PAGE }, signal),
+  user: (id: string, signal?: AbortSignal) => get<UserDetails>(`users/${encodeURIComponent(id)}`, {}, signal),
+  eraseUser: (id: string) => call<Erasure>("DELETE", `users/${encodeURIComponent(id)}`),
+  erasure: (id: string, signal?: AbortSignal) => get<Erasure>(`users/${encodeURIComponent(id)}/erasure`, {}, signal),
   keys: (query: Query, signal?: AbortSignal) => get<List<ApiKey>>("api_keys", { ...query, limit: PAGE }, signal),
   createKey: (body: object) => post<ApiKey>("api_keys", body),
   rollKey: (id: string, body: object) => post<ApiKey>(`api_keys/${id}/roll`, body),

@@ -21,6 +21,8 @@ import { Shell } from "./shell.tsx";
 const Settings = lazy(() => import("./pages/settings.tsx"));
 const Webhooks = lazy(() => import("./pages/webhooks.tsx"));
 const Webhook = lazy(() => import("./pages/webhook.tsx"));
+const Users = lazy(() => import("./pages/users.tsx"));
+const User = lazy(() => import("./pages/user.tsx"));
 const Keys = lazy(() => import("./pages/keys.tsx"));
 
 /** @param refused - why a sign-in link did not work */
@@ -41,6 +43,8 @@ function Dashboard({ refused }: { refused: Error | null }) {
           <Route path="/dashboard/settings" component={Settings} />
           <Route path="/dashboard/webhooks" component={Webhooks} />
           <Route path="/dashboard/webhooks/:id" component={Webhook} />
+          <Route path="/dashboard/users" component={Users} />
+          <Route path="/dashboard/users/:id" component={User} />
           <Route default component={NotFound} />
         </Router>
       </Shell>

@@ -25,6 +25,7 @@ const PLACES: readonly MenuPlace[] = [
   { path: "sessions", name: "Sessions", letter: "s", scope: "read" },
   { path: "memories", name: "Memories", letter: "m", scope: "read" },
   { path: "traces", name: "Traces", letter: "t", scope: "read" },
+  { path: "users", name: "Users", letter: "u", scope: "read" },
   { path: "keys", name: "API keys", letter: "k", scope: "admin" },
   { path: "webhooks", name: "Webhooks", letter: "w", scope: "admin" },
   { path: "settings", name: "Settings", letter: "e", scope: "admin" },

@@ -98,15 +98,16 @@ function Actions({ session, opened }: { session: SessionRecord; opened: Signal<O
 
 function Facts({ session }: { session: SessionRecord }) {
   const { forked_from: source, forked_version: version } = session.metadata;
-  const by = (name: "agent_id" | "user_id", value: string) => `/dashboard/sessions?${new URLSearchParams({ [name]: value })}`;
   return (
     <dl class="facts">
       <dt>Agent</dt>
       <dd>
-        <a href={by("agent_id", session.agent_id)}>{session.agent_id}</a>
+        <a href={`/dashboard/sessions?${new URLSearchParams({ agent_id: session.agent_id })}`}>{session.agent_id}</a>
       </dd>
       <dt>User</dt>
-      <dd>{session.user_id === null ? "none" : <a href={by("user_id", session.user_id)}>{session.user_id}</a>}</dd>
+      <dd>
+        {session.user_id === null ? "none" : <a href={`/dashboard/users/${encodeURIComponent(session.user_id)}`}>{session.user_id}</a>}
+      </dd>
       <dt>State</dt>
       <dd>{session.state_version}</dd>
       <dt>Turns</dt>
