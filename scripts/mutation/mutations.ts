@@ -748,8 +748,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "what has the query's words is not found when its vector is far",
     file: "src/vectors/indexer.ts",
-    find: "    const hits = terms.search(query.words, breadth.words, passes);",
-    replace: "    const hits = terms.search(query.words, 0, passes);",
+    find: "    const hits = terms.search(query.words, breadth.words, filter);",
+    replace: "    const hits = terms.search(query.words, 0, filter);",
     tests: [INDEXER],
   },
   {
@@ -833,6 +833,13 @@ export const MUTATIONS: readonly Mutation[] = [
     breaks: "a search for words that all memories have looks at all of them",
     file: "src/vectors/term-search.ts",
     find: "while (this.looks > POSTINGS_MAX && this.#postings > POSTINGS_BEYOND_MAX) this.#dropLast();",
+    replace: "",
+    tests: [TERM_INDEX],
+  },
+  {
+    breaks: "a search asks its filter about every memory that has a common word, where none of them passes",
+    file: "src/vectors/term-search.ts",
+    find: "    this.looks += this.#filter.cost;",
     replace: "",
     tests: [TERM_INDEX],
   },

@@ -24,6 +24,7 @@ import { SearchIndex } from "./search-index.ts";
 import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
 import { loadSnapshot, removeSnapshot, saveSnapshot } from "./snapshot.ts";
 import { blended, type Query } from "./query.ts";
+import type { SlotFilter } from "./term-search.ts";
 
 export interface IndexerOptions {
   /** A graph is built from this number of vectors on, and kept when they become fewer. */
@@ -53,11 +54,13 @@ const IDS_PER_LOOK = 10_000;
 const LOOKS_PER_STEP = 5_000;
 const TAKEN_IN_PER_STEP = 200;
 const SWEPT_PER_STEP = 500;
+/** Looking a memory up in the indexes of a filter counts as this many postings: a search by words makes at most 40,000 of them. */
+const LOOKUP_COST = 20;
 /**
- * Memories that cover so much less of the query than the 24th of those that cover most are not compared: of 20,000 texts the ten best
- * for 150 questions are the same without them, with 0.15 as with 0.1.
+ * Memories that cover so much less of the query than those in the middle of as many as are wanted, by what they cover, are not compared:
+ * of 20,000 texts the ten best for 150 questions, of 48 wanted, are the same without them, with 0.15 as with 0.1.
  */
-const COVERAGE_RANK = 24;
+const COVERAGE_RANK = 0.5;
 const COVERAGE_GAP = 0.15;
 /** The last places of the candidates are for what is near and has few of the words. */
 const NEAR_SHARE = 0.25;
@@ -214,13 +217,13 @@ export class Indexer {
     const { slots } = this.#index;
     const all = passing ?? Uint32Array.from({ length: slots.length }, (_, slot) => slot);
     if (all.length <= query.limit) return this.#read(query, all, this.#index.cosines(this.#store.latest, query.vector, all));
-    let passes: ((slot: number) => boolean) | undefined;
+    let slotFilter: SlotFilter | undefined;
     if (passing !== undefined) {
       const isPassing = new Uint8Array(slots.length);
       for (const slot of passing) isPassing[slot] = 1;
-      passes = (slot) => isPassing[slot] === 1;
+      slotFilter = { passes: (slot) => isPassing[slot] === 1, cost: 0 };
     }
-    return this.#best(query, this.#breadth(query, passing !== undefined), all, passes);
+    return this.#best(query, this.#breadth(query, passing !== undefined), all, slotFilter);
   }
 
   /**
@@ -253,7 +256,8 @@ export class Indexer {
     }
     const pending = this.#nearestFrom(query, graphEnd, oversampleMax, passes);
     if (!pending.isEnough && !orFewer) return undefined;
-    return this.#best(query, breadth, Uint32Array.from([...near, ...pending.found]), filter.length === 0 ? undefined : passes);
+    const slotFilter = filter.length === 0 ? undefined : { passes, cost: LOOKUP_COST };
+    return this.#best(query, breadth, Uint32Array.from([...near, ...pending.found]), slotFilter);
   }
 
   /** The nearest of the slots from one on, which are not in the graph. Not enough when too few of the first `max` pass. */
@@ -280,15 +284,15 @@ export class Indexer {
    *
    * @returns undefined when some of it turned out to be deleted
    */
-  #best(query: Query, breadth: Breadth, near: Uint32Array, passes?: (slot: number) => boolean): Candidate[] | undefined {
+  #best(query: Query, breadth: Breadth, near: Uint32Array, filter?: SlotFilter): Candidate[] | undefined {
     const { slots, terms } = this.#index;
-    const hits = terms.search(query.words, breadth.words, passes);
-    const same = terms.same(query.words.fingerprint, query.limit, passes);
+    const hits = terms.search(query.words, breadth.words, filter);
+    const same = terms.same(query.words.fingerprint, query.limit, filter);
     if (this.#coverages.length < slots.length) this.#coverages = new Float32Array(Math.ceil(slots.length * 1.25));
     const coverages = this.#coverages;
     const all = new Uint32Array(hits.slots.length + same.length + near.length);
     let count = 0;
-    const least = kthLargest(hits.coverages, COVERAGE_RANK) - COVERAGE_GAP;
+    const least = kthLargest(hits.coverages, Math.ceil(query.limit * COVERAGE_RANK)) - COVERAGE_GAP;
     for (const [i, slot] of hits.slots.entries()) {
       const coverage = hits.coverages[i]!;
       coverages[slot] = coverage;

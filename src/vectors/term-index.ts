@@ -11,7 +11,10 @@ import { mix } from "../embeddings/local/semantics.ts";
 import { codeOf, REMOVED } from "./length-codes.ts";
 import { ListReader, Window } from "./list-reader.ts";
 import { BLOCK_POSTINGS_MAX, PostingLists } from "./posting-lists.ts";
-import { type QueryWords, TermSearch, type WordHits, wordsOf } from "./term-search.ts";
+import { type QueryWords, type SlotFilter, TermSearch, type WordHits, wordsOf } from "./term-search.ts";
+
+/** Postings of a text that are looked at, what asking a filter costs included. */
+const SAME_LOOKS_MAX = 100_000;
 
 const SLOTS_FIRST = 1024;
 const SLOTS_GROWTH = 1.25;
@@ -89,23 +92,26 @@ export class TermIndex {
    * The `limit` slots whose memories cover most of a query, of equal ones the newest; and whatever else has one of its words that is
    * rare among what passes. Slots that have none of its words are not found.
    *
-   * @param passes - whether a slot may be found; asked only for those that would be among the best of what was looked at
+   * @param filter - asked only for slots that would be among the best of what was looked at
    */
-  search(query: QueryWords, limit: number, passes: (slot: number) => boolean = () => true): WordHits {
+  search(query: QueryWords, limit: number, filter?: SlotFilter): WordHits {
     const words = wordsOf(query, this.#lists, this.#window);
-    const search = new TermSearch(this.#lengths, this.#window, words, limit, passes);
+    const search = new TermSearch(this.#lengths, this.#window, words, limit, filter);
     const found = search.run(this.#slots);
     this.looks = search.looks;
     return found;
   }
 
   /** The newest `limit` slots of texts that have exactly these words, in this order. */
-  same(fingerprint: TermId, limit: number, passes: (slot: number) => boolean = () => true): number[] {
+  same(fingerprint: TermId, limit: number, filter?: SlotFilter): number[] {
     const head = this.#lists.find(fingerprint);
     if (head === undefined) return [];
     const found: number[] = [];
+    let looks = 0;
     for (const slot of new ListReader(this.#lists, head, 0, 0, this.#window).all()) {
-      if (this.has(slot) && passes(slot) && found.push(slot) === limit) break;
+      looks += 1 + (filter?.cost ?? 0);
+      if (looks > SAME_LOOKS_MAX) break;
+      if (this.has(slot) && filter?.passes(slot) !== false && found.push(slot) === limit) break;
     }
     this.#window.freeBlocks();
     return found;

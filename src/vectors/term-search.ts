@@ -30,6 +30,13 @@ export interface WordHits {
   readonly coverages: Float64Array;
 }
 
+/** Which slots may be found. */
+export interface SlotFilter {
+  passes(slot: number): boolean;
+  /** How many of the postings that a search may look at it gives up for asking once. */
+  readonly cost: number;
+}
+
 /** A word of a query with the lists of what answers to it, of the largest worth first. */
 interface Word {
   readonly weight: number;
@@ -45,6 +52,8 @@ const WHOLE_SCORE = 2 ** 24;
 /** Postings that a search looks at, 3 to 8 ns each; after them it follows only lists that are this short together. */
 const POSTINGS_MAX = 400_000;
 const POSTINGS_BEYOND_MAX = 20_000;
+/** After this many, what asking a filter costs included, nothing more is found but by rare words. */
+const LOOKS_MAX = 2 * POSTINGS_MAX;
 
 /** A word is rare when at most this many of the memories that may be found have it, of a list that is short enough to look. */
 const RARE_MAX = 8;
@@ -82,7 +91,7 @@ export class TermSearch {
   readonly #lengths: Uint8Array;
   readonly #window: Window;
   readonly #words: readonly Word[];
-  readonly #passes: (slot: number) => boolean;
+  readonly #filter: SlotFilter | undefined;
   readonly #best: BestSlots;
   /** Those that lower most for what they cost first. The first `#essential` are followed. */
   readonly #segments: readonly Segment[];
@@ -98,11 +107,11 @@ export class TermSearch {
   looks = 0;
 
   /** @param lengths - by slot, the code of its memory's length */
-  constructor(lengths: Uint8Array, window: Window, words: readonly Word[], limit: number, passes: (slot: number) => boolean) {
+  constructor(lengths: Uint8Array, window: Window, words: readonly Word[], limit: number, filter?: SlotFilter) {
     this.#lengths = lengths;
     this.#window = window;
     this.#words = words;
-    this.#passes = passes;
+    this.#filter = filter;
     this.#best = new BestSlots(limit);
     this.#segments = words.flatMap(segmentsOf).sort((a, b) => b.reduction * a.postings - a.reduction * b.postings || a.word - b.word);
     this.#essential = this.#segments.length;
@@ -173,6 +182,12 @@ export class TermSearch {
     }
   }
 
+  #passes(slot: number): boolean {
+    if (this.#filter === undefined) return true;
+    this.looks += this.#filter.cost;
+    return this.#filter.passes(slot);
+  }
+
   /** Offers the touched slots with all that they have, and clears the window. */
   #offerTouched(from: number): void {
     const { sums, masks, touched, touchedCount } = this.#window;
@@ -192,7 +207,7 @@ export class TermSearch {
       const kept = KEPT[lengths[slot]!]!;
       if ((sum + rest) * kept < bar) continue;
       if (rest > 0) sum = this.#completed(slot, sum, mask, rest, kept, bar);
-      if (!best.accepts(slot, sum * kept) || !this.#passes(slot)) continue;
+      if (this.looks > LOOKS_MAX || !best.accepts(slot, sum * kept) || !this.#passes(slot)) continue;
       best.offer(slot, sum * kept);
       bar = best.bar;
     }

@@ -66,9 +66,11 @@ function exhaustive(stored: Stored, asked: readonly Word[], limit: number, passe
 const newestFirst = (found: readonly Found[]): Found[] =>
   found.map(({ slot, coverage }) => ({ slot, coverage: Math.round(1e6 * coverage) / 1e6 })).sort((a, b) => b.slot - a.slot);
 
+const filterOf = (passes?: (slot: number) => boolean) => passes && { passes, cost: 0 };
+
 /** The best that an index finds, the newest first, and the slots of what it finds besides. */
 function search(index: TermIndex, asked: readonly Word[], limit: number, passes?: (slot: number) => boolean) {
-  const { slots, coverages } = index.search(queryOf(asked), limit, passes);
+  const { slots, coverages } = index.search(queryOf(asked), limit, filterOf(passes));
   expect(new Set(slots).size).toBe(slots.length);
   const best = Array.from(slots.subarray(0, limit), (slot, i) => ({ slot, coverage: coverages[i]! }));
   return { best: newestFirst(best), others: Array.from(slots.subarray(limit)) };
@@ -76,7 +78,7 @@ function search(index: TermIndex, asked: readonly Word[], limit: number, passes?
 
 /** The slots of all that an index finds, the newest first. */
 const slotsFound = (index: TermIndex, asked: readonly Word[], limit: number, passes?: (slot: number) => boolean): number[] =>
-  Array.from(index.search(queryOf(asked), limit, passes).slots).sort((a, b) => b - a);
+  Array.from(index.search(queryOf(asked), limit, filterOf(passes)).slots).sort((a, b) => b - a);
 
 /** Terms of which a few are in many memories and many in few: the smaller the number, the more common. */
 const term = fc.double({ min: 0, max: 1, noNaN: true }).map((x) => Math.floor(60 ** x));
@@ -229,6 +231,18 @@ describe("what a search looks at", () => {
     const asked: Word[] = Array.from({ length: 20 }, (_, i) => ({ weight: 1, answers: [[i, 40 + i]] }));
     expect(slotsFound(same, [...asked, ...words(99)], 10, (slot) => slot === 7)).toEqual([7]);
     expect(same.looks).toBeLessThan(500_000);
+  });
+
+  test("is bounded when the filter is dear and lets nothing through of what has the words, but for rare ones", () => {
+    const same = TermIndex.empty();
+    for (let slot = 0; slot < 100_000; slot++) same.add(slot, storedTerms(slot === 9 ? [5, 6] : [5]));
+    let asked = 0;
+    const filter = { passes: (slot: number) => (asked++, slot === 9), cost: 100 };
+    expect(same.search(queryOf(words(5, 6)), 3, filter).slots).toEqual(Uint32Array.of(9));
+    expect(asked).toBeLessThan(10_000);
+    asked = 0;
+    expect(same.same(FINGERPRINT, 3, filter)).toEqual([]);
+    expect(asked).toBeLessThan(10_000);
   });
 
   test("of one word that all have, is the newest", () => {
