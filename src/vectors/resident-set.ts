@@ -32,7 +32,7 @@ const MASK = 16_383;
 const NO_WORDS = Uint32Array.of(0);
 
 /** What a vector takes besides its numbers and terms: its two ids, its position and its entry. */
-const BYTES_PER_VECTOR = 250;
+const BYTES_PER_VECTOR = 200;
 
 /** Where resident sets have their vectors, and what compares them. */
 export class VectorArena extends Arena {
@@ -50,12 +50,13 @@ export class ResidentSet {
   /** By position; a deleted vector has no id, and keeps its position. */
   readonly #ids: (BareId | undefined)[] = [];
   readonly #memories: BareId[] = [];
-  readonly #terms: Uint32Array[] = [];
+  /** The terms of one vector after the other, and where those of each end: less work for the garbage collector than an array each. */
+  #terms = new Uint32Array(256);
+  readonly #termEnds: number[] = [];
   readonly #positions = new Map<BareId, number>();
   /** The kernel's entry for each position. */
   #entries = new Uint32Array(16 * ENTRY_WORDS);
   #numberBytes = 0;
-  #termBytes = 0;
 
   constructor(arena: VectorArena) {
     this.#arena = arena;
@@ -73,18 +74,17 @@ export class ResidentSet {
 
   /** Terms of all vectors together. */
   get terms(): number {
-    return this.#termBytes / Uint32Array.BYTES_PER_ELEMENT;
+    return this.#termEnds.at(-1) ?? 0;
   }
 
   get bytes(): number {
-    return this.#numberBytes + this.#termBytes + this.#ids.length * BYTES_PER_VECTOR;
+    return this.#numberBytes + this.#terms.byteLength + this.#ids.length * BYTES_PER_VECTOR;
   }
 
   /** Adds a vector, given as it is stored; one that is there already changes nothing. */
   add(id: BareId, bytes: Uint8Array): void {
     if (this.#positions.has(id)) return;
     const { numbers, place, pairs } = storedNumbers(bytes);
-    const terms = storedTerms(bytes).slice();
     const position = this.#ids.length;
     if (this.#entries.length < (position + 1) * ENTRY_WORDS) {
       const entries = new Uint32Array(this.#entries.length * 2);
@@ -96,11 +96,27 @@ export class ResidentSet {
     this.#numberBytes += roundedUp(length);
     this.#arena.bytes.set(bytes.subarray(0, length), at);
     this.#entries.set([at, at + numbers.byteLength, QUERY_AT + place * NUMBER_BYTES, at + length], position * ENTRY_WORDS);
-    this.#terms.push(terms);
-    this.#termBytes += terms.byteLength;
-    this.#memories.push(storedMemory(bytes));
+    this.#addTerms(storedTerms(bytes));
+    const memory = storedMemory(bytes);
+    this.#memories.push(memory === id ? id : memory);
     this.#ids.push(id);
     this.#positions.set(id, position);
+  }
+
+  #addTerms(terms: Uint32Array): void {
+    const from = this.terms;
+    const end = from + terms.length;
+    if (end > this.#terms.length) {
+      const larger = new Uint32Array(Math.max(end, 1.5 * this.#terms.length));
+      larger.set(this.#terms);
+      this.#terms = larger;
+    }
+    this.#terms.set(terms, from);
+    this.#termEnds.push(end);
+  }
+
+  #termsAt(position: number): Uint32Array {
+    return this.#terms.subarray(position === 0 ? 0 : this.#termEnds[position - 1], this.#termEnds[position]);
   }
 
   remove(id: BareId): void {
@@ -148,18 +164,19 @@ export class ResidentSet {
     const mayAnswer = new Uint8Array(MASK + 1);
     for (let entry = 1; entry < keys.length; entry++) mayAnswer[keys[entry]! & MASK] = 1;
     const scores = new Float64Array(cosines.length);
-    for (let position = 0; position < scores.length; position++) {
-      const terms = this.#terms[position]!;
+    const terms = this.#terms;
+    for (let position = 0, at = 0; position < scores.length; position++) {
+      const [from, end] = [at, this.#termEnds[position]!];
       let any = 0;
-      for (let i = 0; i < terms.length; i++) any |= mayAnswer[terms[i]! & MASK]!;
+      for (; at < end; at++) any |= mayAnswer[terms[at]! & MASK]!;
       const cosine = cosines[position]!;
-      scores[position] = cosine === -Infinity ? cosine : score(cosine, any === 0 && terms.length > 0 ? NO_WORDS : terms);
+      scores[position] = cosine === -Infinity ? cosine : score(cosine, any === 0 && end > from ? NO_WORDS : terms.subarray(from, end));
     }
     return scores;
   }
 
   #candidate(position: number, cosine: number): Candidate {
-    return { memory: this.#memories[position]!, id: this.#ids[position]!, cosine, terms: this.#terms[position]! };
+    return { memory: this.#memories[position]!, id: this.#ids[position]!, cosine, terms: this.#termsAt(position) };
   }
 
   /** By position; a deleted vector's is less than any. */
