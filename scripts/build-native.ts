@@ -213,13 +213,12 @@ function lmdbIncludes(scratch: string): string[] {
 async function build(recipe: Recipe, compiler: Compiler): Promise<void> {
   const output = artifactPath(recipe, compiler);
   mkdirSync(dirname(output), { recursive: true });
-  const temporary = `${output}.${randomUUID()}`;
-  try {
-    await recipe.compile(temporary);
-    renameSync(temporary, output);
-  } finally {
-    rmSync(temporary, { force: true });
-  }
+  await inScratchDirectory(async (scratch) => {
+    // Under its own name: zig's linker signs for arm64 macOS with it.
+    const made = join(scratch, `${recipe.name}.node`);
+    await recipe.compile(made);
+    renameSync(made, output);
+  });
   writeFileSync(`${output}.key`, `${sourceKey(recipe)} ${compiler.version}\n`);
 }
 
