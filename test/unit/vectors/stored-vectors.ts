@@ -141,7 +141,7 @@ export const idAt = (number: number): BareId => String(number).padStart(12, "0")
 
 const NO_WORDS = { weights: new Float64Array(0), keys: new Uint32Array(1), answers: new Uint32Array(1), fingerprint: 0 };
 /** By cosine alone. */
-const BY_COSINE: Blend = { lexicalShare: 0, cosineOfUnrelated: 0, cosineOfSame: 2 };
+const BY_COSINE: Blend = { lexicalShare: 0, cosineOfUnrelated: -1, cosineOfSame: 1 };
 
 export function queryFor(vector: Float32Array, limit: number): ScoredQuery {
   return { vector: quantize(vector), limit, words: NO_WORDS, blend: BY_COSINE, score: (cosine) => cosine };
