@@ -17,7 +17,7 @@ import { Loaded } from "../parts/list.tsx";
 import { LiveSign } from "../parts/live-sign.tsx";
 import { More } from "../parts/more.tsx";
 import { Page } from "../parts/page.tsx";
-import { DeleteSession, EditSession, EditState, forkAndOpen, RollBack } from "../parts/session-dialogs.tsx";
+import { deletedHere, DeleteSession, EditSession, EditState, forkAndOpen, RollBack } from "../parts/session-dialogs.tsx";
 import { Time } from "../parts/time.tsx";
 import { Timeline } from "../parts/timeline.tsx";
 import { changed, useQuery } from "../query.ts";
@@ -65,7 +65,7 @@ function useReadAgain(id: string): Signal<boolean> {
   const readSoon = () => {
     timer.current ??= setTimeout(() => {
       timer.current = undefined;
-      void changed(["session", id]);
+      if (!deletedHere.has(id)) void changed(["session", id]);
     }, READ_AGAIN_MS);
   };
   useEffect(() => () => clearTimeout(timer.current), []);

@@ -105,7 +105,8 @@ function End<Item>({ pages, count, noun }: { pages: Pages<Item>; count: number; 
     });
     observer.observe(place.current);
     return () => observer.disconnect();
-  }, [wants, count]);
+    // After every draw: an observer says nothing again of a place that stays in view, and the page that it asked for may not have come.
+  });
   return (
     <div class="end quiet" ref={place}>
       {hasNextPage ? (

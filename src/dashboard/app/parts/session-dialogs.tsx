@@ -152,11 +152,18 @@ export function EditSession({ session, onClose }: DialogProps) {
   );
 }
 
+/** Sessions that this page deletes: it does not look at them again when it hears of that. */
+export const deletedHere = new Set<string>();
+
 export function DeleteSession({ session, onClose }: DialogProps) {
   const { route } = useLocation();
   const reason = useSignal("");
   const submit = async () => {
-    await api.deleteSession(session.id, reason.value);
+    deletedHere.add(session.id);
+    await api.deleteSession(session.id, reason.value).catch((error: unknown) => {
+      deletedHere.delete(session.id);
+      throw error;
+    });
     route("/dashboard/sessions");
     await changed(["sessions"]);
     toast("Session deleted");
