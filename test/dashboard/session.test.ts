@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { signedInTab, type Tab } from "../support/browser.ts";
-import { inTurns, startProcess, type CairnProcess } from "../support/process.ts";
+import { inTurns, startProcess, until, type CairnProcess } from "../support/process.ts";
 import { startServer } from "../support/server.ts";
 import { tellStory } from "../support/story.ts";
 
@@ -212,6 +212,8 @@ test("metadata is changed, and a session is deleted with a reason", async () => 
   await tab.fill("Expires in hours from now", "48");
   await tab.click("Save");
   await tab.sees("Session saved");
+  // The page looks for what is new then; it must not ask while the session goes.
+  await until("the timeline to be read again", () => tab.requests.some(({ url }) => url.includes("starting_after")));
   const { metadata, ttl_expires_at } = (await cairn.get(`/v1/sessions/${id}`)).body;
   expect(metadata).toEqual({ channel: "phone" });
   expect(Date.parse(ttl_expires_at)).toBeGreaterThan(Date.now() + 47 * 3_600_000);

@@ -48,8 +48,8 @@ export class Tab implements Disposable {
     await this.resize(WIDE);
     for (const domain of ["Log", "Runtime", "Network"]) await this.#view.cdp(`${domain}.enable`);
     await this.#view.cdp("Browser.grantPermissions", { permissions: ["clipboardReadWrite", "clipboardSanitizedWrite"] });
-    this.#view.addEventListener<{ entry: { level: string; text: string } }>("Log.entryAdded", ({ data: { entry } }) => {
-      if (entry.level === "error" || entry.level === "warning") this.complaints.push(entry.text);
+    this.#view.addEventListener<{ entry: { level: string; text: string; url?: string } }>("Log.entryAdded", ({ data: { entry } }) => {
+      if (entry.level === "error" || entry.level === "warning") this.complaints.push([entry.text, entry.url].filter(Boolean).join(" "));
     });
     this.#view.addEventListener<{ type: string; args: { value?: unknown }[] }>("Runtime.consoleAPICalled", ({ data }) => {
       this.complaints.push(`${data.type}: ${data.args.map(({ value }) => String(value)).join(" ")}`);
