@@ -170,6 +170,8 @@ test("no secret is in any trace: neither of keys, nor of webhooks, nor of the em
   });
   const [again] = await tracesOf(cairn, () => cairn.ok(cairn.patch("/v1/settings", { embedding: { api_key: "sk-another-key" } })));
   expect(again.details).toEqual({ changes: { "embedding.api_key": { from: { set: true }, to: { set: true } } } });
+  await cairn.createSession({ user_id: "ada" });
+  await cairn.ok(cairn.delete("/v1/users/ada"));
 
   const text = JSON.stringify(await pagesOf(cairn, "/v1/traces?limit=100"));
   for (const secret of [made.key, rolled.key, cairn.key, "a-webhook-secret-of-ours", rotated, "a-secret", "sk-"]) {
