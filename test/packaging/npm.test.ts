@@ -4,8 +4,8 @@
  * @module
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { tarGz } from "../../scripts/packaging/archive.ts";
 import { npmPackages } from "../../scripts/packaging/npm.ts";
 import { hostTarget, TARGET_NAMES } from "../../scripts/targets.ts";
@@ -44,25 +44,38 @@ afterAll(() => {
   directory[Symbol.dispose]();
 });
 
-/** With nothing of this user's configuration. */
-const environment = () => ({
-  PATH: process.env["PATH"] ?? "",
-  HOME: directory.path,
-  CAIRN_API_KEY: KEY,
-  npm_config_registry: registry.url,
-  npm_config_update_notifier: "false",
-  npm_config_userconfig: directory.at("npmrc"),
-});
+/**
+ * With nothing of this user's configuration, and with nothing that was fetched or installed before: what package managers keep is
+ * beside the project, and only for it.
+ */
+function environment(project: string) {
+  const beside = (name: string) => join(dirname(project), name);
+  return {
+    PATH: process.env["PATH"] ?? "",
+    HOME: beside("home"),
+    TMPDIR: beside("tmp"),
+    BUN_TMPDIR: beside("tmp"),
+    BUN_INSTALL_CACHE_DIR: beside("bun-cache"),
+    CAIRN_API_KEY: KEY,
+    npm_config_cache: beside("npm-cache"),
+    npm_config_globalconfig: beside("npmrc-of-all"),
+    npm_config_prefix: beside("npm-global"),
+    npm_config_registry: registry.url,
+    npm_config_update_notifier: "false",
+    npm_config_userconfig: beside("npmrc"),
+  };
+}
 
 async function run(command: readonly string[], cwd: string) {
-  const child = Bun.spawn([...command], { cwd, env: environment(), stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const child = Bun.spawn([...command], { cwd, env: environment(cwd), stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
   return { code, stdout, stderr };
 }
 
 function emptyProject(name: string): string {
-  const path = directory.at(name);
-  mkdirSync(path);
+  const own = mkdtempSync(directory.at(`${name}-`));
+  const path = join(own, "project");
+  for (const made of [path, join(own, "home"), join(own, "tmp")]) mkdirSync(made);
   writeFileSync(join(path, "package.json"), '{ "private": true }\n');
   return path;
 }
@@ -70,7 +83,7 @@ function emptyProject(name: string): string {
 /** Starts a command that serves, in a group of processes of its own, and gives where, once it does. */
 async function serving(command: readonly string[], cwd: string) {
   const args = [...command, "serve", "--port", "0"];
-  const child = Bun.spawn(args, { cwd, env: environment(), stdin: "ignore", stdout: "pipe", stderr: "pipe", detached: true });
+  const child = Bun.spawn(args, { cwd, env: environment(cwd), stdin: "ignore", stdout: "pipe", stderr: "pipe", detached: true });
   let said = "";
   const read = async (stream: ReadableStream<Uint8Array>) => {
     for await (const chunk of stream) said += Buffer.from(chunk).toString();
