@@ -328,6 +328,33 @@ test("a memory whose content changes while a search is under way is judged by th
   expect(found).toEqual((await cairn.search("Likes green tea.", { threshold: 0 })).data);
 });
 
+test("a session that is deleted while a search is under way leaves its places to others, when its memories go at once and when they go later", async () => {
+  await using cairn = await startCairn();
+  const kept = await cairn.addMemory((await cairn.createSession()).id, "Ada asked once whether there is coffee in the kitchen.");
+  const { vectors } = cairn.service;
+  const nearest = vectors.nearest.bind(vectors);
+  for (const count of [150, 450]) {
+    const session = await cairn.createSession();
+    await fillMemories(
+      cairn,
+      session,
+      Array.from({ length: count }, () => "coffee"),
+    );
+    let asked = 0;
+    vectors.nearest = async (...given) => {
+      const found = await nearest(...given);
+      if (asked++ === 0) {
+        await cairn.ok(cairn.delete(`/v1/sessions/${session.id}`));
+        await cairn.runTask("session removal");
+      }
+      return found;
+    };
+    const { data } = await cairn.search("coffee", { threshold: 0 });
+    vectors.nearest = nearest;
+    expect([idsOf(data), asked]).toEqual([[kept.id], 2]);
+  }
+});
+
 test("of the searches and contexts that keys ask for at once, each key's few are under way, and those of others do not wait behind them", async () => {
   await using cairn = await startCairn({ durability: "relaxed" });
   const { id } = await cairn.createSession();

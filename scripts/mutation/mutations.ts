@@ -718,6 +718,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [SEARCH],
   },
   {
+    breaks: "what is deleted while a search is under way keeps its places in the answer",
+    file: "src/memories/search.ts",
+    find: "return isAnyGone && candidates.length >= candidatesFrom(limit) ? undefined : matches;",
+    replace: "return matches;",
+    tests: [SEARCH],
+  },
+  {
     breaks: "vectors of two providers are compared",
     file: "src/vectors/candidates.ts",
     find: "if (storedGeneration(bytes) !== this.#generation) return undefined;",
@@ -764,6 +771,13 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/vectors/indexer.ts",
     find: "tied.sort((a, b) => slots[b]! - slots[a]!)",
     replace: "tied.sort((a, b) => slots[a]! - slots[b]!)",
+    tests: [INDEXER],
+  },
+  {
+    breaks: "fewer are found than are asked for where all have the query's words",
+    file: "src/vectors/indexer.ts",
+    find: "    if (chosen.length < query.limit) {",
+    replace: "    if (chosen.length > query.limit) {",
     tests: [INDEXER],
   },
   {

@@ -57,14 +57,14 @@ export async function rank(
   options: { threshold: number; limit: number; explain: boolean },
   permit: Permit,
 ): Promise<Ranking> {
-  for (;;) {
+  for (let isAgain = false; ;) {
     const { active } = deps.embeddings;
     try {
       const query = await deps.embeddings.embedQuery(active, text);
       if (options.explain) await permit.take();
       // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
       const isVain = (query.lexical.size === 0 && options.threshold > 0) || deps.store.read(generationOf) !== active.generation;
-      const candidates = isVain ? [] : await candidatesFor(deps, query, active, filter, options.limit);
+      const candidates = isVain ? [] : await candidatesFor(deps, query, active, filter, options.limit, isAgain);
       // Long texts are not held while waiting: they are read again.
       if (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN) {
         await permit.take();
@@ -75,6 +75,7 @@ export async function rank(
       const isSame = deps.embeddings.active.generation === active.generation;
       const matches = isSame ? best(deps, candidates, scores, options) : undefined;
       if (matches !== undefined) return { query, active, matches };
+      isAgain = true;
     } catch (error) {
       // What failed may be the provider before, which drops its requests in flight.
       if (deps.embeddings.active === active) throw error;
@@ -106,7 +107,7 @@ async function scoresOf(query: EmbeddedQuery, { calibration }: Active, candidate
   return scores;
 }
 
-/** @returns undefined when one of them has got another vector meanwhile */
+/** @returns undefined when one of them has got another vector meanwhile, or is gone and others might take its place */
 function best(
   { store }: MemoryDeps,
   candidates: readonly Candidate[],
@@ -117,15 +118,20 @@ function best(
   const matches: Match[] = [];
   const reader = store.latest;
   const find = visibleMemories(reader);
+  let isAnyGone = false;
   for (const i of inOrder(candidates, scores, limit)) {
     const { memory, id, cosine, terms } = candidates[i]!;
     const row = find(memory);
-    if (row === undefined) continue;
+    if (row === undefined) {
+      isAnyGone = true;
+      continue;
+    }
     if (row.embedding?.id !== withPrefix("emb", id) && !reader.has(vectors, id)) return undefined;
     matches.push({ key: memory, row, score: scores[i] as number, cosine, terms });
-    if (matches.length === limit) break;
+    if (matches.length === limit) return matches;
   }
-  return matches;
+  // Fewer candidates than were asked for are all that pass.
+  return isAnyGone && candidates.length >= candidatesFrom(limit) ? undefined : matches;
 }
 
 /** Less than any score. */
@@ -146,23 +152,28 @@ function* inOrder(candidates: readonly Candidate[], scores: Float64Array, few: n
   yield* between(0, bar);
 }
 
-/** While a large session is being removed its memories can be better than all others: then more are asked for. */
+/**
+ * While a large session is being removed its memories can be better than all others: then more are asked for.
+ *
+ * @param isAgain - some that were found before were gone when they were to be returned
+ */
 async function candidatesFor(
   deps: MemoryDeps,
   embedded: EmbeddedQuery,
   active: Active,
   filter: Filter,
   wanted: number,
+  isAgain: boolean,
 ): Promise<Candidate[]> {
   const calibration = active.calibration ?? LOCAL_CALIBRATION;
   const score = (cosine: number, terms: Uint32Array) => closeness(embedded, cosine, terms, calibration);
   const query = { vector: quantize(embedded.vector), words: embedded.lexical, blend: calibration, score };
   for (let limit = candidatesFrom(wanted); ; limit *= 4) {
     const found = await deps.vectors.nearest({ ...query, limit }, filter);
-    if (found.length < limit || !deps.store.read(isAnyBeingRemoved)) return found;
+    if (!isAgain && !deps.store.read(isAnyBeingRemoved)) return found;
     const find = visibleMemories(deps.store.latest);
     const visible = found.filter(({ memory }) => find(memory) !== undefined);
-    if (visible.length >= candidatesFrom(wanted)) return visible;
+    if (found.length < limit || visible.length >= candidatesFrom(wanted)) return visible;
   }
 }
 

@@ -319,6 +319,11 @@ export class Indexer {
     for (const i of chosen) scores[i] = GONE;
     for (let i = nearFrom; i < count; i++) if (scores[i] !== GONE) scores[i] = cosines[i]!;
     for (const i of firstOf(scores.subarray(nearFrom), found.subarray(nearFrom), query.limit - chosen.length)) chosen.push(nearFrom + i);
+    if (chosen.length < query.limit) {
+      // Places that nothing near takes: who gets fewer than are wanted may rely on having got all.
+      for (const i of chosen) scores[i] = GONE;
+      chosen.push(...firstOf(scores, found, query.limit - chosen.length));
+    }
     const [chosenSlots, chosenCosines] = [Uint32Array.from(chosen, (i) => found[i]!), Float64Array.from(chosen, (i) => cosines[i]!)];
     return this.#read(query, chosenSlots, chosenCosines, chosen.length < count);
   }

@@ -354,6 +354,25 @@ test("as many come as are asked for where the graph does not come to all that ar
   }
 });
 
+test("as many come as are asked for, or all that pass, where all of them have the query's words, in the graph as out of it", async () => {
+  await using vectors = await storedVectors();
+  const texts = Array.from({ length: 240 }, (_, i) => (i % 2 === 0 ? "coffee" : `Ada drank coffee number ${i} in the kitchen.`));
+  await vectors.addEmbeddings(
+    texts.map((text) => localEmbedder.embedMemory(text)),
+    (index) => ({ user: `user-${index % 3}` }),
+  );
+  for (const graphFrom of [0, 1_000]) {
+    const indexer = new Indexer(vectors.store, snapshots(vectors), { graphFrom, flatMax: () => 60 });
+    await indexer.start();
+    finish(indexer);
+    for (const [filter, passing] of [[NO_FILTER, 240] as const, [[ofUser("user-1")], 80] as const]) {
+      const asked = [10, 48, 79, 80, 192, 239, 768];
+      const counts = asked.map((limit) => new Set(finished(indexer.nearest(queryOf("coffee", limit), filter)).map(({ id }) => id)).size);
+      expect(counts).toEqual(asked.map((limit) => Math.min(limit, passing)));
+    }
+  }
+});
+
 test("while a snapshot is written searches see what is added and deleted meanwhile, and the snapshot is none the worse", async () => {
   await using vectors = await storedVectors();
   const random = chance(5);
