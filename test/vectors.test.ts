@@ -27,13 +27,16 @@ async function foundByThemselves(cairn: Cairn, contents: readonly string[], ids:
 const everyTenth = <Item>(items: readonly Item[]) => items.filter((_, i) => i % 10 === 0);
 
 test("while the index is being built requests are answered, new memories found and deleted ones not", async () => {
-  await using cairn = await startCairn(WITH_GRAPH);
+  let worker: Worker | undefined;
+  const newWorker = () => (worker = new Worker(new URL("support/held-worker.ts", import.meta.url).href));
+  await using cairn = await startCairn({ index: { graphFrom: 0, newWorker } });
   const session = await cairn.createSession({ user_id: "ada" });
   const contents = numberedTexts(1_500);
   const ids = await fillMemories(cairn, session, contents);
   await cairn.restart();
   const pendingAfter: number[] = [];
   for (let i = 0; pendingAfter.at(-1) !== 0; i++) {
+    if (i === 10) worker?.postMessage("build on");
     const text = `Zoltan left samovar ${i} on the ferry.`;
     const { id } = await cairn.addMemory(session.id, text);
     expect((await cairn.get(`/v1/sessions/${session.id}`)).status).toBe(200);
@@ -43,7 +46,7 @@ test("while the index is being built requests are answered, new memories found a
     expect(await cairn.list("/v1/memory?limit=1")).toMatchObject([{ id }]);
     pendingAfter.push(cairn.service.vectors.status.pending);
   }
-  expect(pendingAfter[0]).toBeGreaterThan(0);
+  expect(Math.min(...pendingAfter.slice(0, 10))).toBeGreaterThan(0);
 });
 
 test("while a snapshot is written requests are answered as ever", async () => {
