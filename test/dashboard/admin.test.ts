@@ -176,6 +176,7 @@ test("a delivery that failed shows what was posted and what came back, and is ma
   await tab.sees("No delivery of this status");
   await receiver.got(2);
   expect(receiver.received.map(({ event }) => event.id)).toEqual(Array(2).fill(receiver.received[0]?.event.id));
+  await cairn.ok(cairn.delete(`/v1/webhooks/${id}`));
 });
 
 test("a user is erased by typing the id, with a report of what was removed", async () => {
