@@ -167,7 +167,13 @@ export class Tab implements Disposable {
     const found = `${scope}(${JSON.stringify(name)})`;
     await this.#until(
       `"${name}" to click or fill ${within}`,
-      `(() => { const one = ${found}; one?.focus(); return one !== undefined && !one.disabled; })()`,
+      // A dialog that was closed gives the focus back when it goes.
+      `(() => {
+        if (document.querySelector("dialog:not([open])") !== null) return false;
+        const one = ${found};
+        one?.focus();
+        return one !== undefined && !one.disabled;
+      })()`,
     );
   }
 

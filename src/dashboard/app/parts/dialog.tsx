@@ -17,10 +17,14 @@ export function Dialog({ title, onClose, children, wide = false }: DialogProps) 
   const element = useRef<HTMLDialogElement>(null);
   const titleId = useId();
   useLayoutEffect(() => {
-    const { activeElement } = document;
-    element.current?.showModal();
+    const { activeElement: opener } = document;
+    const dialog = element.current;
+    dialog?.showModal();
     return () => {
-      if (activeElement instanceof HTMLElement) activeElement.focus();
+      // Not when the focus has moved on since the dialog was closed.
+      const { activeElement, body } = document;
+      const isLost = activeElement === body || dialog?.contains(activeElement) === true;
+      if (isLost && opener instanceof HTMLElement) opener.focus();
     };
   }, []);
   return (
