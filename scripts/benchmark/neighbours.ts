@@ -51,7 +51,7 @@ async function start({ directory, vectors: kind, queries: texts, right, recall }
   all = new hnswlib.BruteforceSearch("ip", DIMENSION);
   all.initIndex(ids.length);
   for (const [label, id] of ids.entries()) {
-    const vector = Array.from(storedVector(store.latest.vectorBytes(id)!));
+    const vector = Array.from(storedVector(store.latest.vectorBytes(vectors, id)!));
     // Where short texts give up some of their length, queries have nothing.
     if (kind === "built-in") vector[DIMENSION - 1] = 0;
     graph.addPoint(vector, label);
@@ -65,7 +65,7 @@ async function start({ directory, vectors: kind, queries: texts, right, recall }
   });
   queries = asked.map(({ vector }) => Array.from(vector));
   const scoreOf = (query: EmbeddedQuery, label: number) => {
-    const bytes = store.latest.vectorBytes(ids[label]!)!;
+    const bytes = store.latest.vectorBytes(vectors, ids[label]!)!;
     return relevance(query, dotStored(quantize(query.vector), bytes), storedTerms(bytes), calibration);
   };
   const recallAt = (ef: number) => {

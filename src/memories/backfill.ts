@@ -168,10 +168,10 @@ async function evict({ store, vectors: index }: MemoryDeps, bad: BadRows, evicti
 }
 
 function evictOne(tx: Tx, id: BareId): void {
-  const bytes = tx.vectorBytes(id);
+  const bytes = tx.vectorBytes(vectors, id);
   if (bytes === undefined || storedGeneration(bytes) === generationOf(tx)) return;
   const memory = storedMemory(bytes);
-  tx.removeVector(id);
+  tx.removeVector(vectors, id);
   const row = tx.get(memories, memory);
   if (row?.embedding?.id !== withPrefix("emb", id)) return;
   const { embedding: _, ...rest } = row;

@@ -28,7 +28,7 @@ import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { generationOf, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
 import { mayBeOwned, narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
-import { memories, pendingEmbeddings, sessions, type MemoryRow } from "../storage/tables.ts";
+import { memories, pendingEmbeddings, sessions, vectors, type MemoryRow } from "../storage/tables.ts";
 import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
 import type { Activator } from "../tasks/task.ts";
 import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
@@ -121,7 +121,7 @@ export function putVector(
   embedding: Embedding,
   id = tx.id("emb", homeOf(memory)),
 ): NonNullable<MemoryRow["embedding"]> {
-  tx.putVector(bare(id), encodeVector(embedding, { memory, generation }));
+  tx.putVector(vectors, bare(id), encodeVector(embedding, { memory, generation }));
   return { id, generation };
 }
 

@@ -223,7 +223,7 @@ function* checkMemory(reader: Reader, memory: string): Generator<Fault> {
     return;
   }
   const { id, generation } = row.embedding;
-  const bytes = reader.vectorBytes(bare(id));
+  const bytes = reader.vectorBytes(vectors, bare(id));
   const newest = readable(() => generationOf(reader)) ?? Number.POSITIVE_INFINITY;
   if (bytes === undefined || !isEmbedding(bytes)) yield { what: "vectors: missing or damaged", example, fix };
   else if (storedMemory(bytes) !== memory || storedGeneration(bytes) !== generation || generation > newest)
@@ -234,7 +234,7 @@ function* checkMemory(reader: Reader, memory: string): Generator<Fault> {
 function makeVectorAgain(tx: Tx, memory: BareId, row: MemoryRow): void {
   const { embedding, ...rest } = row;
   if (embedding !== undefined) {
-    const bytes = tx.vectorBytes(bare(embedding.id));
+    const bytes = tx.vectorBytes(vectors, bare(embedding.id));
     const holder = bytes === undefined ? memory : storedMemory(bytes);
     // Another memory may say that it has the same one, and be right.
     if (holder === memory || memoryAt(tx, holder)?.embedding?.id !== embedding.id) removeVector(tx, row);
@@ -291,9 +291,9 @@ function* checkDelivery(reader: Reader, key: string): Generator<Fault> {
 
 /** Every vector is of a memory that says so. */
 function* checkVector(reader: Reader, id: string): Generator<Fault> {
-  const memory = storedMemory(reader.vectorBytes(id) ?? new Uint8Array(0));
+  const memory = storedMemory(reader.vectorBytes(vectors, id) ?? new Uint8Array(0));
   if (memoryAt(reader, memory)?.embedding?.id === withPrefix("emb", id) || isUnreadable(reader, memory)) return;
-  yield { what: "vectors: of no memory", example: withPrefix("emb", id), fix: (tx) => tx.removeVector(id) };
+  yield { what: "vectors: of no memory", example: withPrefix("emb", id), fix: (tx) => tx.removeVector(vectors, id) };
 }
 
 /** A memory whose vector was made meanwhile may still be pending, which the server finds out. */

@@ -33,6 +33,7 @@ import {
   type MemoryRow,
   type SettingsRow,
   type WebhookRow,
+  vectors,
 } from "../storage/tables.ts";
 import { isEmbedding, storedGeneration, storedMemory, storedTerms, storedVector } from "../vectors/encoding.ts";
 import { OperationError, type OnProgress } from "./report.ts";
@@ -94,7 +95,7 @@ function line({ name }: AnyTable, key: string, row: string, more = ""): string {
 /** A memory whose vector is lost is embedded again where it is imported. */
 function memoryLine(reader: VectorReader, key: string, row: MemoryRow): string {
   const { embedding, ...rest } = row;
-  const bytes = embedding === undefined ? undefined : reader.vectorBytes(bare(embedding.id));
+  const bytes = embedding === undefined ? undefined : reader.vectorBytes(vectors, bare(embedding.id));
   const isRight = bytes !== undefined && isEmbedding(bytes) && storedMemory(bytes) === key;
   if (!isRight || storedGeneration(bytes) !== embedding?.generation) return line(memories, key, JSON.stringify(rest));
   const vector = base64(storedVector(bytes));

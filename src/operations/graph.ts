@@ -16,6 +16,7 @@ import { GRAPH_FROM } from "../vectors/search-plan.ts";
 import { digestOf, TermIndex } from "../vectors/term-index.ts";
 import type { IndexOptions } from "../vectors/vector-index.ts";
 import { Findings, type Finding, type OnProgress } from "./report.ts";
+import { vectors } from "../storage/tables.ts";
 
 /** A running server may replace the file while it is looked for. */
 const ATTEMPTS = 5;
@@ -72,14 +73,14 @@ function compareTerms(store: Store, { terms, slots }: VerifiedSnapshot, findings
   using reader = store.snapshot();
   for (let slot = 0; slot < slots.length; slot++) {
     const id = slots.id(slot);
-    const bytes = slots.has(slot) ? reader.vectorBytes(id) : undefined;
+    const bytes = slots.has(slot) ? reader.vectorBytes(vectors, id) : undefined;
     if (bytes === undefined || !isEmbedding(bytes) || digestOf(storedTerms(bytes)) === digests[slot]) continue;
     findings.add(`${ON_DISK} words that are not the store's`, [withPrefix("emb", id)], { canBeMended: true });
   }
 }
 
 function isAsStored(reader: Snapshot, id: BareId, projection: Float32Array): boolean {
-  const bytes = reader.vectorBytes(id);
+  const bytes = reader.vectorBytes(vectors, id);
   // A vector that was deleted since is as it should be; one that is damaged is a finding of its own.
   return bytes === undefined || !isEmbedding(bytes) || isPointOf(projection, allNumbers(bytes));
 }

@@ -277,7 +277,7 @@ function add(tx: Tx, { number, table, key, row, vector }: Line): void {
   tx.add(table, key, row);
   if (vector !== undefined) {
     if (tx.has(vectors, vector.id)) throw wrong(number, `another vector has the id ${withPrefix("emb", vector.id)}`);
-    tx.putVector(vector.id, vector.bytes);
+    tx.putVector(vectors, vector.id, vector.bytes);
   } else if (table.name === memories.name && (row as MemoryRow).embed) tx.put(pendingEmbeddings, key, "");
 }
 

@@ -8,7 +8,7 @@
  * @module
  */
 import { Pages, type Entry } from "../storage/pages.ts";
-import { memories, provider, vectors, type ProviderRow } from "../storage/tables.ts";
+import { memories, provider, vectors, type ProviderRow, type VectorTable } from "../storage/tables.ts";
 import { storedGeneration } from "../vectors/encoding.ts";
 import { textOf } from "./damage.ts";
 import { EXPORTED, headerLine, lineOf, type ExportOptions, type VectorReader } from "./export.ts";
@@ -75,7 +75,7 @@ class SalvagedVectors implements VectorReader {
     this.#generation = generation;
   }
 
-  vectorBytes(id: string): Uint8Array | undefined {
+  vectorBytes(_table: VectorTable, id: string): Uint8Array | undefined {
     while (this.#last < id) {
       const next = this.#rows.next();
       if (next.done === true) break;

@@ -6,7 +6,7 @@
  */
 import type { BareId, Home, Id, IdPrefix } from "../lib/ids.ts";
 import { AFTER_ALL } from "./keys.ts";
-import type { AnyTable, Index, Readable, Table } from "./tables.ts";
+import type { AnyTable, Index, Readable, Table, VectorTable } from "./tables.ts";
 
 /** Keys from `from` (included) to `to` (excluded), ascending unless said otherwise. */
 export interface Span {
@@ -40,7 +40,7 @@ export interface Reader {
     bytesOf: (result: Result) => number,
   ): Result;
   /** A stored vector. Copy its bytes before the next read: the buffer is used again. */
-  vectorBytes(id: string): Uint8Array | undefined;
+  vectorBytes(table: VectorTable, id: string): Uint8Array | undefined;
 }
 
 /** What a table's rows are written through, with the entries of its indexes. */
@@ -62,6 +62,6 @@ export interface Tx extends Reader {
   add<Row>(table: Writable<Row>, key: string, row: Row): void;
   put<Row>(table: Writable<Row>, key: string, row: Row): void;
   remove<Row>(table: Writable<Row>, key: string): void;
-  putVector(id: string, bytes: Uint8Array): void;
-  removeVector(id: string): void;
+  putVector(table: VectorTable, id: string, bytes: Uint8Array): void;
+  removeVector(table: VectorTable, id: string): void;
 }

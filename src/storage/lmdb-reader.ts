@@ -7,7 +7,7 @@ import type { Database, Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
 import { FIRST, type Reader, type Span } from "./access.ts";
 import type { RowCache } from "./row-cache.ts";
-import { vectors, type AnyTable, type Readable } from "./tables.ts";
+import type { AnyTable, Readable, VectorTable } from "./tables.ts";
 
 export type TextDatabase = Database<string, string>;
 export type ByteDatabase = Database<Uint8Array, string>;
@@ -15,11 +15,7 @@ export type ByteDatabase = Database<Uint8Array, string>;
 /** The tables that are open, by name. */
 export class Databases {
   readonly texts = new Map<string, TextDatabase>();
-  readonly vectors: ByteDatabase;
-
-  constructor(vectorTable: ByteDatabase) {
-    this.vectors = vectorTable;
-  }
+  readonly vectors = new Map<string, ByteDatabase>();
 
   /** @throws {Error} for a name that is none */
   of({ name }: AnyTable): TextDatabase {
@@ -28,9 +24,16 @@ export class Databases {
     return database;
   }
 
+  /** @throws {Error} for a name that is none */
+  ofBytes({ name }: VectorTable): ByteDatabase {
+    const database = this.vectors.get(name);
+    if (database === undefined) throw new Error(`no table ${name}`);
+    return database;
+  }
+
   /** The same for a table whose rows may be bytes, for what concerns keys alone. */
   ofAny(table: AnyTable): TextDatabase | ByteDatabase {
-    return table.name === vectors.name ? this.vectors : this.of(table);
+    return this.texts.get(table.name) ?? this.ofBytes(table as VectorTable);
   }
 }
 
@@ -102,8 +105,9 @@ export class LmdbReader implements Reader {
     return this.#caching === "all" ? this.#rows.derived(table, key, row, make, bytesOf) : make();
   }
 
-  vectorBytes(id: string): Uint8Array | undefined {
-    const bytes = this.at === undefined ? this.databases.vectors.getBinaryFast(id) : this.databases.vectors.get(id, this.at);
+  vectorBytes(table: VectorTable, id: string): Uint8Array | undefined {
+    const database = this.databases.ofBytes(table);
+    const bytes = this.at === undefined ? database.getBinaryFast(id) : database.get(id, this.at);
     // The buffer of lmdb-js is longer than what it holds, and of its properties only `length` says how much that is.
     return bytes && new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.length);
   }

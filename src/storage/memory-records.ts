@@ -9,25 +9,30 @@
  */
 import { bare, type BareId } from "../lib/ids.ts";
 import type { Reader, Tx } from "./access.ts";
-import { memories, pendingEmbeddings, provider, PROVIDER_KEY, type MemoryRow } from "./tables.ts";
+import type { Collection } from "./collections.ts";
+import { memories, pendingEmbeddings, provider, PROVIDER_KEY, vectors, type MemoryRow } from "./tables.ts";
 
 /** The generation of the vectors that can be compared: those of the provider that is set. */
 export function generationOf(reader: Reader): number {
   return reader.get(provider, PROVIDER_KEY)?.generation ?? 0;
 }
 
-/** A memory's vector, if it has one. Its bytes are valid until the next read. */
-export function vectorOf(reader: Reader, memory: BareId): { id: BareId; bytes: Uint8Array } | undefined {
-  const own = reader.vectorBytes(memory);
-  if (own !== undefined) return { id: memory, bytes: own };
-  const { embedding } = reader.get(memories, memory) ?? {};
+/** A record's vector, if it has one. Its bytes are valid until the next read. */
+export function vectorOf(
+  reader: Reader,
+  { records, vectors: table }: Collection,
+  record: BareId,
+): { id: BareId; bytes: Uint8Array } | undefined {
+  const own = reader.vectorBytes(table, record);
+  if (own !== undefined) return { id: record, bytes: own };
+  const { embedding } = reader.get(records, record) ?? {};
   const id = embedding === undefined ? undefined : bare(embedding.id);
-  const bytes = id === undefined ? undefined : reader.vectorBytes(id);
+  const bytes = id === undefined ? undefined : reader.vectorBytes(table, id);
   return id === undefined || bytes === undefined ? undefined : { id, bytes };
 }
 
 export function removeVector(tx: Tx, { embedding }: MemoryRow): void {
-  if (embedding !== undefined) tx.removeVector(bare(embedding.id));
+  if (embedding !== undefined) tx.removeVector(vectors, bare(embedding.id));
 }
 
 export function removeMemoryRecords(tx: Tx, memory: BareId): void {

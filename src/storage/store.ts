@@ -43,6 +43,7 @@ import { semaphoreRefusal } from "./semaphores.ts";
 import {
   SCHEMA_VERSION,
   TABLES,
+  VECTOR_TABLES,
   apiKeys,
   memories,
   meta,
@@ -50,9 +51,9 @@ import {
   payloads,
   sessions,
   traces,
-  vectors,
   webhooks,
   type AnyTable,
+  type VectorTable,
   lastDocumentId,
   LAST_DOCUMENT_ID,
 } from "./tables.ts";
@@ -72,6 +73,9 @@ interface QueuedCommit {
 
 /** More of them wait for the next transaction, so that requests are handled in between. */
 const COMMITS_PER_TRANSACTION = 128;
+
+/** Called inside the transaction: no reader sees that yet, and the commit may still fail. */
+type VectorListener = (id: string, isPut: boolean) => void;
 
 export class StoreError extends Error {
   override name = "StoreError";
@@ -93,11 +97,10 @@ export class Store {
   #ids: IdSource | undefined;
   readonly #rows = new RowCache();
   #bytesWritten = 0;
+  readonly #vectorListeners = new Map<string, VectorListener>();
   #queue: QueuedCommit[] = [];
   /** Whether a transaction is under way, or about to begin. */
   #isScheduled = false;
-  /** Called inside the transaction for every vector put or removed: no reader sees that yet, and the commit may still fail. */
-  onVectorWritten: (id: string, isPut: boolean) => void = () => undefined;
   /** Called after commits of this process with the keys of the traces that they wrote, in the order of their ids. */
   onTraces: (keys: readonly string[]) => void = () => undefined;
 
@@ -110,7 +113,7 @@ export class Store {
     this.#isMarked = hasUnsyncedMarker(path) && !readOnly;
     const sync = this.#isMarked ? { overlappingSync: true, separateFlushed: true, safeRestore: true } : { overlappingSync: false };
     this.#flushesLater = this.#isMarked && durability === "strict";
-    this.#env = open<string, string>({ path, maxDbs: TABLES.length + 4, encoding: "string", readOnly, ...sync });
+    this.#env = open<string, string>({ path, maxDbs: TABLES.length + VECTOR_TABLES.length + 3, encoding: "string", readOnly, ...sync });
     if (!readOnly) for (const file of [DATA_FILE, LOCK_FILE]) chmodSync(join(directory, file), 0o600);
     // Its types know of no `keyEncoder` for a table.
     const options = { keyEncoder: KEY_ENCODER } as object;
@@ -119,7 +122,8 @@ export class Store {
       const table = this.#env.openDB<Value, string>({ ...options, name, encoding }) as Database<Value, string> | undefined;
       return table ?? (NO_TABLE as unknown as Database<Value, string>);
     };
-    this.#databases = new Databases(openTable<Uint8Array>(vectors.name, "binary"));
+    this.#databases = new Databases();
+    for (const { name } of VECTOR_TABLES) this.#databases.vectors.set(name, openTable<Uint8Array>(name, "binary"));
     for (const { name } of TABLES) this.#databases.texts.set(name, openTable<string>(name, "string"));
   }
 
@@ -253,7 +257,7 @@ export class Store {
 
   /** The pages its rows are on, in bytes: about what a backup takes. What deleted records left free is not counted. */
   get bytesUsed(): number {
-    return [this.#databases.vectors, ...this.#databases.texts.values()]
+    return [...this.#databases.vectors.values(), ...this.#databases.texts.values()]
       .map((database) => database.getStats() as Record<"pageSize" | "treeBranchPageCount" | "treeLeafPageCount" | "overflowPages", number>)
       .reduce((sum, pages) => sum + pages.pageSize * (pages.treeBranchPageCount + pages.treeLeafPageCount + pages.overflowPages), 0);
   }
@@ -272,7 +276,7 @@ export class Store {
   /** The newest id there is, as keys have it; undefined in a store without records. */
   newestId(): BareId | undefined {
     const newest = (table: AnyTable, from = "", to = AFTER_ALL) => this.latest.keys(table, { from, to, limit: 1, descending: true });
-    const ids = [sessions, memories, vectors, outbox, apiKeys.index.byId, webhooks, payloads].flatMap((table) => newest(table));
+    const ids = [sessions, memories, ...VECTOR_TABLES, outbox, apiKeys.index.byId, webhooks, payloads].flatMap((table) => newest(table));
     // A trace's key begins with its action.
     for (let [key] = newest(traces); key !== undefined; [key] = newest(traces, "", key.slice(0, 1))) ids.push(key.slice(1));
     ids.push(this.latest.get(lastDocumentId, LAST_DOCUMENT_ID) ?? "");
@@ -443,12 +447,17 @@ export class Store {
   /** Inside a transaction this is done at once; the promise says nothing more. */
   #write({ table, key, value }: Write): void {
     const database = this.#databases.ofAny({ name: table }) as Database<string | Uint8Array, string>;
-    if (table === vectors.name) this.onVectorWritten(key, value !== undefined);
+    this.#vectorListeners.get(table)?.(key, value !== undefined);
     if (value !== undefined) {
       this.#bytesWritten += value.length;
       return void database.put(key, bytesOf(value));
     }
     void database.remove(key);
+  }
+
+  /** Has a listener told of every vector of a table that is put or removed: one for each table. */
+  onVectors({ name }: VectorTable, listener: VectorListener): void {
+    this.#vectorListeners.set(name, listener);
   }
 
   /** Takes out readers whose process is gone: the disk keeps what they saw. @returns how many there were */

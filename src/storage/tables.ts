@@ -319,8 +319,11 @@ export const memories = table("memories", ID, MemoryRow, json<MemoryRow>(), {
 });
 /** Memories whose vector is still to be made. */
 export const pendingEmbeddings = table("pending_embeddings", /^/, Text, text);
-/** Its rows are bytes, not text: `Tx` has calls of their own for them. */
-export const vectors: AnyTable = { name: "vectors" };
+/** A table whose rows are bytes, not text: `Tx` has calls of their own for them. */
+export interface VectorTable extends AnyTable {
+  readonly isOfBytes: true;
+}
+export const vectors: VectorTable = { name: "vectors", isOfBytes: true };
 
 const TraceRow = Type.Object({
   expiresAt: Whole,
@@ -631,6 +634,9 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   lastDocumentId,
   erasures,
 ] as unknown as readonly Table<never>[];
+
+/** Every table of bytes. */
+export const VECTOR_TABLES: readonly VectorTable[] = [vectors];
 
 /** Every table of texts, and every index. */
 export const TABLES: readonly AnyTable[] = [...RECORD_TABLES.flatMap((one) => [one, ...one.indexes]), pendingEmbeddings];

@@ -9,7 +9,7 @@
  */
 import { withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
 import { FIRST, type Reader, type Span, type Tx } from "./access.ts";
-import { vectors, type AnyTable, type Index, type Readable, type Table } from "./tables.ts";
+import type { AnyTable, Index, Readable, Table, VectorTable } from "./tables.ts";
 
 export interface Write {
   readonly table: string;
@@ -86,12 +86,12 @@ export class WriteBuffer implements Tx {
     this.#write(table, key, undefined);
   }
 
-  putVector(id: string, bytes: Uint8Array): void {
-    this.#write(vectors, id, bytes);
+  putVector(table: VectorTable, id: string, bytes: Uint8Array): void {
+    this.#write(table, id, bytes);
   }
 
-  removeVector(id: string): void {
-    this.#write(vectors, id, undefined);
+  removeVector(table: VectorTable, id: string): void {
+    this.#write(table, id, undefined);
   }
 
   get<Row>(table: Readable<Row>, key: string): Row | undefined {
@@ -132,9 +132,9 @@ export class WriteBuffer implements Tx {
     return make();
   }
 
-  vectorBytes(id: string): Uint8Array | undefined {
-    const write = this.#of(vectors)?.get(id);
-    if (write === undefined) return this.#stored.vectorBytes(id);
+  vectorBytes(table: VectorTable, id: string): Uint8Array | undefined {
+    const write = this.#of(table)?.get(id);
+    if (write === undefined) return this.#stored.vectorBytes(table, id);
     return typeof write.value === "string" ? undefined : write.value;
   }
 

@@ -5,6 +5,7 @@
  * @module
  */
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
+import type { Collection } from "../storage/collections.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import type { Reader } from "../storage/access.ts";
 import { dotStored } from "./encoding.ts";
@@ -29,11 +30,13 @@ export interface PackedCandidates {
 /** Reads the candidates of one query from the store. */
 export class CandidateReader {
   readonly #reader: Reader;
+  readonly #collection: Collection;
   readonly #query: Query;
   readonly #generation: number;
 
-  constructor(reader: Reader, query: Query) {
+  constructor(reader: Reader, collection: Collection, query: Query) {
     this.#reader = reader;
+    this.#collection = collection;
     this.#query = query;
     this.#generation = generationOf(reader);
   }
@@ -43,13 +46,13 @@ export class CandidateReader {
    * @returns undefined when there is no such vector any more, or it is another provider's
    */
   candidate(id: BareId, cosine?: number): Candidate | undefined {
-    const bytes = this.#reader.vectorBytes(id);
+    const bytes = this.#reader.vectorBytes(this.#collection.vectors, id);
     return bytes === undefined ? undefined : this.#candidateOf(id, bytes, cosine);
   }
 
   /** The candidate that a memory is by its vector. */
   ofMemory(memory: BareId): Candidate | undefined {
-    const found = vectorOf(this.#reader, memory);
+    const found = vectorOf(this.#reader, this.#collection, memory);
     return found === undefined ? undefined : this.#candidateOf(found.id, found.bytes);
   }
 

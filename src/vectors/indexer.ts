@@ -14,19 +14,21 @@ import type { BareId } from "../lib/ids.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
+import { MEMORIES, type Collection } from "../storage/collections.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import { behind } from "../storage/page.ts";
 import type { Store } from "../storage/store.ts";
-import { memories, provider, PROVIDER_KEY, vectors } from "../storage/tables.ts";
+import { provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
-import { SearchIndex } from "./search-index.ts";
+import { SearchIndex, type SavedParts } from "./search-index.ts";
 import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
 import { loadSnapshot, removeSnapshot, saveSnapshot } from "./snapshot.ts";
 import { blended, type Query } from "./query.ts";
 import type { SlotFilter } from "./term-search.ts";
 
 export interface IndexerOptions {
+  collection: Collection;
   /** A graph is built from this number of vectors on, and kept when they become fewer. */
   graphFrom: number;
   /** Memories that pass a filter are compared up to this number; a number of its own for tests. */
@@ -41,6 +43,7 @@ export interface IndexerOptions {
 }
 
 const DEFAULTS: IndexerOptions = {
+  collection: MEMORIES,
   graphFrom: 0,
   flatMax,
   oversampleMax: 6_400,
@@ -79,7 +82,8 @@ export class Indexer {
   readonly #store: Store;
   readonly #directory: string;
   readonly #options: IndexerOptions;
-  #index = new SearchIndex(0);
+  readonly #collection: Collection;
+  #index: SearchIndex;
   #unsaved = 0;
   /** While a snapshot is written the graph may only be read. */
   #saving: Promise<void> | undefined;
@@ -93,21 +97,27 @@ export class Indexer {
     this.#store = store;
     this.#directory = directory;
     this.#options = { ...DEFAULTS, ...options };
+    this.#collection = this.#options.collection;
+    this.#index = this.#newIndex(0);
   }
 
   /** Loads the snapshot and finds what has changed since. @returns why the index has to be rebuilt, if so */
   async start(options: { useSnapshot: boolean } = { useSnapshot: true }): Promise<string | undefined> {
     const reader = this.#store.latest;
     const generation = generationOf(reader);
-    this.#index = new SearchIndex(generation);
+    this.#index = this.#newIndex(generation);
     let problem: string | undefined = "the index failed with it";
     if (options.useSnapshot) {
       const loaded = await loadSnapshot(this.#directory, generation);
-      problem = "reason" in loaded ? loaded.reason : this.#takeOver(new SearchIndex(generation, loaded));
+      problem = "reason" in loaded ? loaded.reason : this.#takeOver(this.#newIndex(generation, loaded));
     }
     this.catchUp();
     this.#compactIfSparse();
     return problem !== undefined && this.hasGraph ? problem : undefined;
+  }
+
+  #newIndex(generation: number, parts?: SavedParts): SearchIndex {
+    return new SearchIndex(this.#collection.vectors, generation, parts);
   }
 
   /** @returns why it cannot be gone on from */
@@ -128,7 +138,7 @@ export class Indexer {
     const reader = this.#store.latest;
     const { replacesUntil } = reader.get(provider, PROVIDER_KEY) ?? {};
     for (let from = replacesUntil === undefined ? "" : behind(replacesUntil); ;) {
-      const ids = reader.keys(vectors, { from, to: AFTER_ALL, limit: IDS_PER_LOOK });
+      const ids = reader.keys(this.#collection.vectors, { from, to: AFTER_ALL, limit: IDS_PER_LOOK });
       yield* ids;
       const last = ids.at(-1);
       if (last === undefined || ids.length < IDS_PER_LOOK) return;
@@ -186,7 +196,7 @@ export class Indexer {
   /** The slots of what passes; undefined when more than `max` pass, and the newest of them after too many looks. */
   *#passing(filter: Filter, walk: { looks: number }, max: number): Generator<undefined, Uint32Array | undefined> {
     const found: BareId[] = [];
-    for (const memory of walkInSteps(this.#store.latest, memories, filter, {}, LOOKS_PER_STEP)) {
+    for (const memory of walkInSteps(this.#store.latest, this.#collection.records, filter, {}, LOOKS_PER_STEP)) {
       if (typeof memory === "string") {
         if (found.push(memory) > max) return undefined;
         continue;
@@ -201,7 +211,7 @@ export class Indexer {
 
   /** The slot of a memory whose vector is not the newest that the index has seen of it. */
   #readSlot(memory: BareId): number | undefined {
-    const id = vectorOf(this.#store.latest, memory)?.id;
+    const id = vectorOf(this.#store.latest, this.#collection, memory)?.id;
     return id === undefined ? undefined : this.#index.slots.slotOf(id);
   }
 
@@ -331,7 +341,7 @@ export class Indexer {
   /** Reads the candidates. @returns undefined when one is deleted, and what was left out for it might take its place */
   #read(query: Query, slots: Uint32Array, cosines: Float64Array, isCut = false): Candidate[] | undefined {
     const index = this.#index;
-    const candidates = new CandidateReader(this.#store.latest, query);
+    const candidates = new CandidateReader(this.#store.latest, this.#collection, query);
     const found: Candidate[] = [];
     let deleted = 0;
     for (const [i, slot] of slots.entries()) {
@@ -357,12 +367,12 @@ export class Indexer {
   sweep(): void {
     this.catchUp();
     const { slots, behind } = this.#index;
-    if (this.#sweepFrom === 0 && slots.size + behind > this.#store.count(vectors)) this.#sweepFrom = slots.length;
+    if (this.#sweepFrom === 0 && slots.size + behind > this.#store.count(this.#collection.vectors)) this.#sweepFrom = slots.length;
   }
 
   /** Has later steps build the index again, without the slots of deleted vectors. */
   rebuild(): void {
-    this.#rebuilding ??= new SearchIndex(this.#index.generation);
+    this.#rebuilding ??= this.#newIndex(this.#index.generation);
     this.#rebuilding.note(this.#store.latest);
   }
 
@@ -403,7 +413,7 @@ export class Indexer {
     const until = Math.max(0, this.#sweepFrom - SWEPT_PER_STEP);
     const { slots } = this.#index;
     for (let slot = Math.min(this.#sweepFrom, slots.length) - 1; slot >= until; slot--) {
-      if (slots.has(slot) && !this.#store.latest.has(vectors, slots.id(slot))) this.#forget(slot);
+      if (slots.has(slot) && !this.#store.latest.has(this.#collection.vectors, slots.id(slot))) this.#forget(slot);
     }
     this.#sweepFrom = until;
     if (until === 0) this.#compactIfSparse();
@@ -441,7 +451,7 @@ export class Indexer {
   #resetGeneration(generation: number): void {
     // While it is being written to disk the graph is needed; then it is freed when that is done.
     if (this.#saving === undefined) this.#index.release();
-    this.#index = new SearchIndex(generation);
+    this.#index = this.#newIndex(generation);
     this.#unsaved = 1;
     this.#sweepFrom = 0;
     this.#rebuilding = undefined;

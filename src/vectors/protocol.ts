@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { CollectionName } from "../storage/collections.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { PackedCandidates } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
@@ -10,7 +11,7 @@ import type { Query } from "./query.ts";
 
 export type ToWorker =
   /** Without the snapshot when the worker before failed: the snapshot may be why. */
-  | { kind: "start"; dataDirectory: string; useSnapshot: boolean; graphFrom: number }
+  | { kind: "start"; dataDirectory: string; collection: CollectionName; useSnapshot: boolean; graphFrom: number }
   | { kind: "nearest"; call: number; query: Query; filter: Filter }
   /** Something was stored or deleted. */
   | { kind: "changed" }

@@ -12,17 +12,16 @@ import type { CacheUses } from "../lib/cache.ts";
 import type { BareId } from "../lib/ids.ts";
 import { CACHE_BYTES_MAX, RESIDENT_VECTORS_MEMORY_SHARE } from "../lib/limits.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
+import { MEMORIES, type Collection } from "../storage/collections.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
-import { memories, vectors } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import { storedGeneration, storedMemory } from "./encoding.ts";
 import { ResidentSet, VectorArena } from "./resident-set.ts";
 import { RESIDENT_MAX, RESIDENT_TERMS_MAX } from "./search-plan.ts";
 
-const { bySession, byUser } = memories.index;
-
 export interface ResidentSetsOptions {
+  collection: Collection;
   /** Sets with more vectors are not kept, nor are those with more terms. */
   sizeMax: number;
   termsMax: number;
@@ -37,6 +36,7 @@ export interface ResidentSetsOptions {
 }
 
 const DEFAULTS: ResidentSetsOptions = {
+  collection: MEMORIES,
   sizeMax: RESIDENT_MAX,
   termsMax: RESIDENT_TERMS_MAX,
   readMax: 250,
@@ -65,12 +65,12 @@ interface Entry {
   removalsApplied: number;
 }
 
-/** The session or the user that a filter is of. */
-function scopeOf(filter: Filter): { table: string; prefix: string; name: string } | undefined {
+/** The session or the user that a filter is of, or another scope of the collection. */
+function scopeOf({ scopes }: Collection, filter: Filter): { table: string; prefix: string; name: string } | undefined {
   const [posting] = filter;
   const prefix = posting?.prefixes[0];
   if (filter.length !== 1 || posting === undefined || prefix === undefined || posting.prefixes.length !== 1) return undefined;
-  if (posting.table !== bySession.name && posting.table !== byUser.name) return undefined;
+  if (!scopes.some(({ name }) => name === posting.table)) return undefined;
   return { table: posting.table, prefix, name: posting.table + prefix };
 }
 
@@ -98,7 +98,7 @@ export class ResidentSets {
   constructor(store: Store, options: Partial<ResidentSetsOptions> = {}) {
     this.#store = store;
     this.#options = { ...DEFAULTS, ...options };
-    store.onVectorWritten = (id, isPut) => void this.#written.set(id, isPut);
+    store.onVectors(this.#options.collection.vectors, (id, isPut) => void this.#written.set(id, isPut));
   }
 
   /**
@@ -106,7 +106,7 @@ export class ResidentSets {
    * one is not read to its end.
    */
   for(filter: Filter): ResidentSet | undefined {
-    const scope = scopeOf(filter);
+    const scope = scopeOf(this.#options.collection, filter);
     if (scope === undefined) return undefined;
     this.#catchUp();
     const known = this.#entries.get(scope.name);
@@ -126,7 +126,7 @@ export class ResidentSets {
 
   /** Whether the set is there, but for vectors that `for` will read when it is called again. */
   isReading(filter: Filter): boolean {
-    const scope = scopeOf(filter);
+    const scope = scopeOf(this.#options.collection, filter);
     const unread = scope === undefined ? undefined : this.#entries.get(scope.name)?.unread;
     return unread !== undefined && unread.length > 0;
   }
@@ -164,7 +164,7 @@ export class ResidentSets {
   #read(entry: Entry): void {
     if (entry.unread === undefined || entry.unread.length === 0) return;
     for (const memory of entry.unread.splice(-this.#options.readMax)) {
-      const found = vectorOf(this.#store.latest, memory);
+      const found = vectorOf(this.#store.latest, this.#options.collection, memory);
       if (found !== undefined) this.#add(entry, found.id, found.bytes);
       if (entry.set === this.#nothing) return;
     }
@@ -187,6 +187,7 @@ export class ResidentSets {
   /** Finds what has changed in the store since the last look. */
   #catchUp(): void {
     const reader = this.#store.latest;
+    const { vectors } = this.#options.collection;
     const added: BareId[] = [];
     for (const [id, isPut] of this.#written) {
       if (reader.has(vectors, id) !== isPut) continue;
@@ -202,15 +203,16 @@ export class ResidentSets {
   }
 
   #addToAll(id: BareId): void {
-    const bytes = this.#store.latest.vectorBytes(id)?.slice();
+    const { records, vectors, scopes } = this.#options.collection;
+    const bytes = this.#store.latest.vectorBytes(vectors, id)?.slice();
     const memory = bytes === undefined ? "" : storedMemory(bytes);
-    const row = this.#store.latest.get(memories, memory);
+    const row = this.#store.latest.get(records, memory);
     if (bytes === undefined || row === undefined) return;
-    for (const index of [bySession, byUser]) {
-      const [key = ""] = index.entriesOf(memory, row);
-      const entry = this.#entries.get(index.name + key.slice(0, -memory.length));
-      if (entry?.unread === undefined) continue;
-      this.#add(entry, id, bytes);
+    for (const index of scopes) {
+      for (const key of index.entriesOf(memory, row)) {
+        const entry = this.#entries.get(index.name + key.slice(0, -memory.length));
+        if (entry?.unread !== undefined) this.#add(entry, id, bytes);
+      }
     }
   }
 

@@ -12,6 +12,7 @@
  */
 import type { BareId } from "../lib/ids.ts";
 import type { Reader } from "../storage/access.ts";
+import type { VectorTable } from "../storage/tables.ts";
 import { dotStored } from "./encoding.ts";
 import { allNumbers, storedGeneration, storedMemory, storedTerms } from "./encoding.ts";
 import { HnswIndex } from "./hnsw-index.ts";
@@ -34,10 +35,11 @@ export interface SavedParts {
 export class SearchIndex {
   /** Vectors of other generations are another provider's. */
   readonly generation: number;
+  readonly #table: VectorTable;
   readonly slots: Slots;
   readonly terms: TermIndex;
   readonly #rows = new VectorRows();
-  readonly #feed = new VectorFeed();
+  readonly #feed: VectorFeed;
   /** Vectors that are not taken in yet, from `#notedAt` on, oldest first. */
   #noted: BareId[] = [];
   #notedAt = 0;
@@ -48,7 +50,9 @@ export class SearchIndex {
   /** Slots to be removed from the graph once it may be written to. */
   #toUnlink: number[] = [];
 
-  constructor(generation: number, parts?: SavedParts) {
+  constructor(table: VectorTable, generation: number, parts?: SavedParts) {
+    this.#table = table;
+    this.#feed = new VectorFeed(table);
     this.generation = generation;
     this.slots = parts?.slots ?? Slots.empty();
     this.terms = parts?.terms ?? TermIndex.empty();
@@ -175,7 +179,7 @@ export class SearchIndex {
 
   /** What is stored of a vector of this generation, valid until the next read; undefined when it is gone. */
   #stored(reader: Reader, id: BareId): Uint8Array | undefined {
-    const bytes = reader.vectorBytes(id);
+    const bytes = reader.vectorBytes(this.#table, id);
     return bytes !== undefined && storedGeneration(bytes) === this.generation ? bytes : undefined;
   }
 }

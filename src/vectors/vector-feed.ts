@@ -8,10 +8,15 @@ import type { BareId } from "../lib/ids.ts";
 import type { Reader } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { behind } from "../storage/page.ts";
-import { vectors } from "../storage/tables.ts";
+import type { VectorTable } from "../storage/tables.ts";
 
 export class VectorFeed {
+  readonly #table: VectorTable;
   #from = "";
+
+  constructor(table: VectorTable) {
+    this.#table = table;
+  }
 
   /** Nothing up to this id is given any more. */
   skipTo(id: BareId): void {
@@ -20,7 +25,7 @@ export class VectorFeed {
 
   /** The ids that were not given before, oldest first, at most `max` of them. */
   next(reader: Reader, max: number): BareId[] {
-    const ids = reader.keys(vectors, { from: this.#from, to: AFTER_ALL, limit: max });
+    const ids = reader.keys(this.#table, { from: this.#from, to: AFTER_ALL, limit: max });
     const last = ids.at(-1);
     if (last !== undefined) this.#from = behind(last);
     return ids;

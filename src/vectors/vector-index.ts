@@ -12,9 +12,9 @@ import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
+import { MEMORIES, type Collection } from "../storage/collections.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import type { Store } from "../storage/store.ts";
-import { memories, vectors } from "../storage/tables.ts";
 import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
 import { Connection, type Notice } from "./connection.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
@@ -31,6 +31,7 @@ const READING_TURNS_MAX = 10;
 const CLOSE_MAX_MS = 10_000;
 
 export interface IndexOptions {
+  collection?: Collection;
   /** A graph is built from this number of vectors on; 0: always. */
   graphFrom?: number | undefined;
   newWorker?: () => Worker;
@@ -43,6 +44,7 @@ const NO_STATUS: IndexStatus = { indexed: 0, pending: 0, removed: 0, unsaved: 0 
 export class VectorIndex {
   readonly #store: Store;
   readonly #log: Log;
+  readonly #collection: Collection;
   readonly #graphFrom: number;
   readonly #newWorker: () => Worker;
   readonly #residentSets: ResidentSets;
@@ -59,12 +61,13 @@ export class VectorIndex {
   #problem: string | undefined;
   #isClosed = false;
 
-  constructor(store: Store, log: Log, { graphFrom = GRAPH_FROM, newWorker = theWorker }: IndexOptions = {}) {
+  constructor(store: Store, log: Log, { collection = MEMORIES, graphFrom = GRAPH_FROM, newWorker = theWorker }: IndexOptions = {}) {
     this.#store = store;
     this.#log = log;
+    this.#collection = collection;
     this.#graphFrom = graphFrom;
     this.#newWorker = newWorker;
-    this.#residentSets = new ResidentSets(store);
+    this.#residentSets = new ResidentSets(store, { collection });
   }
 
   /** Loads the graph if there are vectors enough to need one. Without it everything but search works. */
@@ -84,7 +87,7 @@ export class VectorIndex {
 
   /** The state of the index, as the worker last posted it. */
   get status(): IndexStatus & { vectors: number } {
-    return { ...this.#status, vectors: this.#store.count(vectors) };
+    return { ...this.#status, vectors: this.#store.count(this.#collection.vectors) };
   }
 
   /** How searches of a session or a user found its vectors in memory. */
@@ -137,15 +140,15 @@ export class VectorIndex {
   }
 
   #needsWorker(): boolean {
-    return this.#connection !== undefined || this.#store.count(vectors) > FEW_MAX;
+    return this.#connection !== undefined || this.#store.count(this.#collection.vectors) > FEW_MAX;
   }
 
   /** All candidates that pass, when they are few; or when all vectors are. */
   #allThatPass(query: ScoredQuery, filter: Filter): Candidate[] | undefined {
     const reader = this.#store.latest;
-    const candidates = new CandidateReader(reader, query);
+    const candidates = new CandidateReader(reader, this.#collection, query);
     if (!this.#needsWorker()) {
-      const all = reader.keys(vectors, { from: "", to: AFTER_ALL }).flatMap((id) => candidates.candidate(id) ?? []);
+      const all = reader.keys(this.#collection.vectors, { from: "", to: AFTER_ALL }).flatMap((id) => candidates.candidate(id) ?? []);
       return all.filter(({ memory }) => matches(reader, filter, memory));
     }
     const few = this.#few(filter);
@@ -158,7 +161,7 @@ export class VectorIndex {
     const name = JSON.stringify(filter);
     if (this.#wideFilters.has(name)) return undefined;
     const few: BareId[] = [];
-    for (const id of walkInSteps(this.#store.latest, memories, filter)) {
+    for (const id of walkInSteps(this.#store.latest, this.#collection.records, filter)) {
       if (typeof id === "string" && few.length < FEW_MAX) few.push(id);
       else {
         if (this.#wideFilters.size === WIDE_FILTERS_MAX) this.#wideFilters.clear();
@@ -184,7 +187,7 @@ export class VectorIndex {
   #connect(): Connection {
     if (this.#connection !== undefined) return this.#connection;
     const [dataDirectory, useSnapshot, graphFrom] = [this.#store.directory, !this.#hasFailed, this.#graphFrom];
-    const start = { kind: "start", dataDirectory, useSnapshot, graphFrom } as const;
+    const start = { kind: "start", dataDirectory, collection: this.#collection.name, useSnapshot, graphFrom } as const;
     const connection = new Connection(this.#newWorker(), start, (notice) => this.#note(notice));
     this.#connection = connection;
     this.#isIdle = false;

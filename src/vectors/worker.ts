@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { systemClock } from "../lib/clock.ts";
 import { DAY_MS } from "../lib/duration.ts";
 import { describeError } from "../lib/log.ts";
+import { COLLECTIONS } from "../storage/collections.ts";
 import { Store } from "../storage/store.ts";
 import { pack, type Candidate } from "./candidates.ts";
 import { Indexer } from "./indexer.ts";
@@ -51,9 +52,10 @@ let timer: ReturnType<typeof setInterval> | undefined;
 const post = (message: FromWorker) => self.postMessage(message);
 const warn = (message: string) => post({ kind: "warning", message });
 
-async function start({ dataDirectory, useSnapshot, graphFrom }: Extract<ToWorker, { kind: "start" }>): Promise<void> {
+async function start({ dataDirectory, collection: name, useSnapshot, graphFrom }: Extract<ToWorker, { kind: "start" }>): Promise<void> {
   store = await Store.open(dataDirectory, systemClock);
-  const opened = new Indexer(store, join(dataDirectory, "vectors"), { graphFrom });
+  const collection = COLLECTIONS[name];
+  const opened = new Indexer(store, join(dataDirectory, collection.directory), { collection, graphFrom });
   const rebuilding = await opened.start({ useSnapshot });
   indexer = opened;
   post({ kind: "ready", rebuilding, status: opened.status });

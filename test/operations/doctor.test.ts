@@ -71,7 +71,7 @@ function contents(): Record<string, unknown> {
   using reader = store.snapshot();
   return {
     ...Object.fromEntries(TABLES.map((table) => [table.name, Array.from(reader.entries(table))])),
-    vectors: Array.from(reader.allKeys(vectors), (id) => [id, reader.vectorBytes(id)?.toHex()]),
+    vectors: Array.from(reader.allKeys(vectors), (id) => [id, reader.vectorBytes(vectors, id)?.toHex()]),
   };
 }
 
@@ -144,7 +144,7 @@ const MENDED: Damage[] = [
     (tx) => tx.put(removals, firstKey(tx, sessions), { memories: true }),
     "removals: notes of sessions that are there",
   ],
-  ["a vector of no memory", (tx) => tx.putVector(NO_ID, new Uint8Array(6148)), "vectors: of no memory"],
+  ["a vector of no memory", (tx) => tx.putVector(vectors, NO_ID, new Uint8Array(6148)), "vectors: of no memory"],
   [
     "a memory that does not wait for its vector",
     (tx) => tx.remove(pendingEmbeddings, firstKey(tx, pendingEmbeddings)),
@@ -168,19 +168,19 @@ for (const [name, damage, ...finds] of MENDED) {
 /** Puts the first memory's vector again, and something else in it. */
 function putAgain(tx: Tx, other: { vector?: Float32Array; terms?: Uint32Array; generation?: number }): void {
   const { memory, vector, row } = embedded(tx);
-  const bytes = tx.vectorBytes(vector)!.slice();
+  const bytes = tx.vectorBytes(vectors, vector)!.slice();
   const embedding = { vector: storedVector(bytes), terms: storedTerms(bytes), ...other };
-  tx.putVector(vector, encodeVector(embedding, { memory, generation: other.generation ?? row.embedding!.generation }));
+  tx.putVector(vectors, vector, encodeVector(embedding, { memory, generation: other.generation ?? row.embedding!.generation }));
 }
 
 const OF_ANOTHER = "vectors: of another memory or provider than it says";
 
 /** The server makes such a vector again. */
 const VECTOR_LOST: Damage[] = [
-  ["a missing vector", (tx) => tx.removeVector(embedded(tx).vector), "vectors: missing or damaged"],
+  ["a missing vector", (tx) => tx.removeVector(vectors, embedded(tx).vector), "vectors: missing or damaged"],
   [
     "a short vector",
-    (tx) => tx.putVector(embedded(tx).vector, new Uint8Array(100)),
+    (tx) => tx.putVector(vectors, embedded(tx).vector, new Uint8Array(100)),
     "vectors: missing or damaged",
     "vectors: of no memory",
   ],
@@ -201,7 +201,7 @@ const VECTOR_LOST: Damage[] = [
       const { vector, row } = embedded(tx);
       const other = tx.rows(memories, all).findLast(({ row: { embedding } }) => embedding !== undefined && bare(embedding.id) !== vector);
       if (other?.row.embedding === undefined || row.embedding === undefined) throw new Error("one memory has a vector");
-      tx.removeVector(bare(other.row.embedding.id));
+      tx.removeVector(vectors, bare(other.row.embedding.id));
       tx.put(memories, other.key, { ...other.row, embedding: row.embedding });
     },
     OF_ANOTHER,

@@ -8,7 +8,7 @@ import { exportLines } from "../../src/operations/export.ts";
 import { importLines } from "../../src/operations/import.ts";
 import type { Store } from "../../src/storage/store.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
-import { TABLES } from "../../src/storage/tables.ts";
+import { TABLES, vectors } from "../../src/storage/tables.ts";
 import { startCairn } from "../support/cairn.ts";
 import { FakeClock } from "../support/clock.ts";
 import { startEmbeddingServer } from "../support/embedding-server.ts";
@@ -310,7 +310,7 @@ test("a memory whose vector is lost is exported without one, and owed it where i
   await using cairn = await startCairn();
   const session = await cairn.createSession();
   const { id } = await cairn.addMemory(session.id, "The parcel is blue.");
-  await cairn.service.store.commit(NO_HOME, (tx) => tx.removeVector(id.slice("mem_".length)));
+  await cairn.service.store.commit(NO_HOME, (tx) => tx.removeVector(vectors, id.slice("mem_".length)));
   await importLines(asFile(exported(cairn.service.store)), directory, new FakeClock());
   await using imported = await startCairn({ directory, clock: cairn.clock });
   imported.key = cairn.key;

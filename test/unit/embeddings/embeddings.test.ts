@@ -10,6 +10,7 @@ import { generationOf } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { startEmbeddingServer, when } from "../../support/embedding-server.ts";
 import { FakeClock } from "../../support/clock.ts";
+import { vectors } from "../../../src/storage/tables.ts";
 
 /** A store with some vectors, and what opens its provider. */
 async function open() {
@@ -34,7 +35,7 @@ async function open() {
     },
     async addVectors(count: number): Promise<void> {
       await store.commit(NO_HOME, (tx) => {
-        for (let i = 0; i < count; i++) tx.putVector(tx.bareId(), new Uint8Array(8));
+        for (let i = 0; i < count; i++) tx.putVector(vectors, tx.bareId(), new Uint8Array(8));
       });
     },
     async [Symbol.asyncDispose]() {

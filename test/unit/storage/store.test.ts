@@ -300,10 +300,10 @@ test("a vector's bytes are exactly those that were stored, also after longer and
   const bytesOf = (length: number) => Uint8Array.from({ length }, (_, i) => (i * 31 + length) % 256);
   const lengths = [6_160, 6_148, 46_144, 8, 6_160, 200_000, 4];
   await store.commit(NO_HOME, (tx) => {
-    for (const length of lengths) tx.putVector(`v${length}`, bytesOf(length));
+    for (const length of lengths) tx.putVector(vectors, `v${length}`, bytesOf(length));
   });
   for (const length of lengths) {
-    const read = store.latest.vectorBytes(`v${length}`);
+    const read = store.latest.vectorBytes(vectors, `v${length}`);
     expect([length, read?.length, read?.byteLength, Bun.hash(Uint8Array.from(read ?? []))]).toEqual([
       length,
       length,
@@ -311,8 +311,8 @@ test("a vector's bytes are exactly those that were stored, also after longer and
       Bun.hash(bytesOf(length)),
     ]);
   }
-  await store.commit(NO_HOME, (tx) => tx.removeVector("v8"));
-  expect([store.latest.vectorBytes("v8"), store.count(vectors)]).toEqual([undefined, new Set(lengths).size - 1]);
+  await store.commit(NO_HOME, (tx) => tx.removeVector(vectors, "v8"));
+  expect([store.latest.vectorBytes(vectors, "v8"), store.count(vectors)]).toEqual([undefined, new Set(lengths).size - 1]);
 });
 
 test("a store of a newer version is refused with what to do, and left as it is", async () => {

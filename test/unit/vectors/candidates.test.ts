@@ -3,6 +3,7 @@ import { NO_HOME } from "../../../src/lib/ids.ts";
 import { provider, PROVIDER_KEY } from "../../../src/storage/tables.ts";
 import { CandidateReader } from "../../../src/vectors/candidates.ts";
 import { chance, queryFor, storedVectors, unitVector } from "./stored-vectors.ts";
+import { MEMORIES } from "../../../src/storage/collections.ts";
 
 test("a vector of the previous provider is no candidate, nor is one that was deleted", async () => {
   await using vectors = await storedVectors();
@@ -12,7 +13,7 @@ test("a vector of the previous provider is no candidate, nor is one that was del
     vectors.store.commit(NO_HOME, (tx) => tx.put(provider, PROVIDER_KEY, { identity: "", generation }));
   const ids = added.map((one) => vectors.idOf(one));
   const candidates = () => {
-    const reader = new CandidateReader(vectors.store.latest, queryFor(unitVector(random), 10));
+    const reader = new CandidateReader(vectors.store.latest, MEMORIES, queryFor(unitVector(random), 10));
     return ids.map((id) => reader.candidate(id)?.memory);
   };
   expect(candidates()).toEqual(added.map(({ memory }) => memory));

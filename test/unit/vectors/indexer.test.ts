@@ -25,6 +25,7 @@ import {
   withAnyTag,
   type StoredVectors,
 } from "./stored-vectors.ts";
+import { vectors as table } from "../../../src/storage/tables.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
 setDefaultTimeout(60_000);
@@ -447,7 +448,7 @@ test("a deleted vector is not found at once, leaves the store with its memory, a
   const secretId = vectors.idOf(secret!);
   await vectors.remove([secret!]);
   expect(ask(indexer, secret!.vector, NO_FILTER, 200)).not.toContain(secret!.memory);
-  expect(vectors.store.latest.vectorBytes(secretId)).toBeUndefined();
+  expect(vectors.store.latest.vectorBytes(table, secretId)).toBeUndefined();
   expect([vectorTable, memories].map((table) => vectors.store.count(table))).toEqual([199, 199]);
 
   await vectors.remove(others.slice(0, 60));

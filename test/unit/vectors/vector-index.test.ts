@@ -172,7 +172,9 @@ test("questions wait for the worker to come up, and each gets its own answer wha
   await using _ = vectors;
   const [first, second] = [nearest(index, query, NO_FILTER, 3), nearest(index, query, [], 4)];
   await turn();
-  expect(current().told).toEqual([{ kind: "start", dataDirectory: vectors.directory, useSnapshot: true, graphFrom: 0 }]);
+  expect(current().told).toEqual([
+    { kind: "start", dataDirectory: vectors.directory, collection: "memories", useSnapshot: true, graphFrom: 0 },
+  ]);
   current().up();
   await turn();
   expect(current().told.slice(1)).toEqual([
@@ -215,7 +217,9 @@ for (const { name, end } of ENDS) {
     expect(logged).toEqual(["vector index failed"]);
     const again = nearest(index, query, NO_FILTER, 3);
     expect(workers.length).toBe(2);
-    expect(current().told).toEqual([{ kind: "start", dataDirectory: vectors.directory, useSnapshot: false, graphFrom: 0 }]);
+    expect(current().told).toEqual([
+      { kind: "start", dataDirectory: vectors.directory, collection: "memories", useSnapshot: false, graphFrom: 0 },
+    ]);
     current().up();
     await turn();
     current().say({ kind: "answer", call: 1, candidates: packed("a") });
