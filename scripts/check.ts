@@ -2,7 +2,7 @@
  * The gate: everything that has to hold before a change goes in.
  *
  *     scripts/test          types, lint, format, unused code, the executable, then every test
- *     scripts/test --fix    puts the format right instead, and what the linter can mend
+ *     scripts/test --fix    puts the format right instead, and what the linter can mend; writes the types of the client
  *
  * Says one line for what passes and everything for what fails. The last line sums up the tests.
  *
@@ -82,9 +82,10 @@ function countIn(output: string, what: "pass" | "fail"): number {
 }
 
 async function fix(): Promise<boolean> {
+  const types = await runCheck({ name: "types of the client", command: ["scripts/client-types.ts"] });
   const lint = await runCheck({ name: "lint", command: [...LINT, "--fix"] });
   const format = await runCheck({ name: "format", command: FORMAT });
-  return lint.passed && format.passed;
+  return types.passed && lint.passed && format.passed;
 }
 
 async function run(command: readonly string[]): Promise<Outcome> {

@@ -44,18 +44,22 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
   { what: "the package of MCP", pattern: /from "@modelcontextprotocol\//, allowed: /^src\/(mcp\/|cli\/mcp\.ts$)/ },
   { what: "OpenTelemetry", pattern: /from "@opentelemetry\//, allowed: /^src\/telemetry\// },
   // It looks names up by itself and obeys proxy variables.
-  { what: "fetch", pattern: /(?<![.\w])fetch\(/, allowed: /^$/ },
+  { what: "fetch", pattern: /(?<![.\w])fetch\(/, allowed: /^src\/client\/http\.ts$/ },
   {
     what: "outbound requests",
     pattern: /^import (?!type ).* from "node:(http|https|net|tls)"/m,
     allowed: /^src\/(lib\/(addresses|outbound)|cli\/(latest|http-client))\.ts$/,
   },
-  { what: "the time", pattern: /\bDate\.now\(|\bnew Date\(\)|\bperformance\.now\(/, allowed: /^src\/lib\/clock\.ts$/ },
-  { what: "chance", pattern: /\bMath\.random\b/, allowed: /^src\/lib\/chance\.ts$/ },
+  {
+    what: "the time",
+    pattern: /\bDate\.now\b|\bnew Date\(\)|\bperformance\.now\b/,
+    allowed: /^src\/(lib\/clock|client\/(http|webhooks))\.ts$/,
+  },
+  { what: "chance", pattern: /\bMath\.random\b/, allowed: /^src\/(lib\/chance|client\/http)\.ts$/ },
   {
     what: "timers",
     pattern: /\b(setTimeout|setInterval|setImmediate)\(|\bBun\.sleep\(/,
-    allowed: /^src\/(lib\/clock|tasks\/driver|vectors\/worker|vectors\/vector-index|cli\/serve)\.ts$/,
+    allowed: /^src\/(lib\/clock|tasks\/driver|vectors\/worker|vectors\/vector-index|cli\/serve|client\/(http|exchange))\.ts$/,
   },
   { what: "the length of an hour and of a day", pattern: /\b(3_600_000|86_400_000)\b/, allowed: /^src\/lib\/duration\.ts$/ },
   { what: "the environment", pattern: /\bprocess\.env\b|\bBun\.env\b/, allowed: /^src\/(config|dashboard\/bundle)\.ts$/ },
@@ -129,6 +133,8 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/service\.ts$/, /^src\/store-metrics\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],
   [/^src\/cli\//],
   [/^src\/main\.ts$/],
+  // Nothing below may import what runs elsewhere.
+  [/^src\/client\//],
 ];
 
 function importsOf({ path, text }: Source): string[] {
@@ -150,6 +156,15 @@ test("imports point down", () => {
 
 test("every module of the product has its place in the layers", () => {
   expect(PRODUCT.map(({ path }) => path).filter((path) => layerOf(path) === -1)).toEqual([]);
+});
+
+test("the client imports nothing but itself: it runs elsewhere", () => {
+  const wrong = PRODUCT.filter(({ path }) => path.startsWith("src/client/")).flatMap(({ path, code }) =>
+    Array.from(code.matchAll(/(?:\bfrom|\bimport)[ (]*"([^"]+)"/g), ([, target = ""]) => target)
+      .filter((target) => !/^\.\/[\w-]+\.ts$/.test(target))
+      .map((target) => `${path} -> ${target}`),
+  );
+  expect(wrong).toEqual([]);
 });
 
 test("operations know nothing of HTTP: only routes, schemas and the application import it", () => {

@@ -10,6 +10,7 @@ import { SCHEMA_VERSION } from "../../src/storage/tables.ts";
 import { Failure } from "../failure.ts";
 import { TARGETS, targetOf, type Target, type TargetName } from "../targets.ts";
 import { tarGz, type ArchivedFile, type Level } from "./archive.ts";
+import { clientPackage } from "./client.ts";
 import { npmPackages } from "./npm.ts";
 import { billOfMaterials } from "./sbom.ts";
 
@@ -37,7 +38,8 @@ export function writeRelease(release: Release, directory: string, level: Level =
   const { version, date, url } = release;
   const executables = Object.entries(release.executables) as [TargetName, string][];
   for (const [target, path] of executables) put(archiveName(version, target), tarGz(archived(version, target, path), level));
-  for (const { file, files } of npmPackages(version, release.executables)) put(file, tarGz(files, level));
+  const packages = [...npmPackages(version, release.executables), clientPackage(version)];
+  for (const { file, files } of packages) put(file, tarGz(files, level));
   const shaOf = (target: TargetName) => sums.get(archiveName(version, target));
   const fill = (template: string) => filled(readFileSync(join(import.meta.dir, "templates", template), "utf8"), { version, url, shaOf });
   put("install.sh", fill("install.sh"));

@@ -1,0 +1,183 @@
+/**
+ * Cairn from a program: a method for each operation of the API. Bodies, filters and answers are those of the API.
+ *
+ * @example
+ * const cairn = new Cairn({ apiKey: "crn_…" });
+ * const session = await cairn.sessions.create({ agent_id: "support-bot", user_id: "user-42" });
+ * await cairn.memories.add({ session_id: session.id, content: "Prefers e-mail to phone calls." });
+ * const { state, memories, recent_turns } = await cairn.sessions.context(session.id, { query: "How to contact the customer?" });
+ *
+ * @module
+ */
+import { Documents } from "./documents.ts";
+import { events, type EventOptions } from "./events.ts";
+import { Http, type CairnOptions, type CallOptions, type Surroundings } from "./http.ts";
+import { path, Rest } from "./rest.ts";
+import type * as Api from "./types.ts";
+
+export class Cairn {
+  readonly sessions: ReturnType<typeof sessionsOf>;
+  readonly turns: ReturnType<typeof turnsOf>;
+  readonly memories: ReturnType<typeof memoriesOf>;
+  readonly documents: Documents;
+  readonly traces: ReturnType<typeof tracesOf>;
+  readonly users: ReturnType<typeof usersOf>;
+  readonly agents: ReturnType<typeof agentsOf>;
+  readonly keys: ReturnType<typeof keysOf>;
+  readonly webhooks: ReturnType<typeof webhooksOf>;
+  readonly settings: ReturnType<typeof settingsOf>;
+  readonly #http: Http;
+  readonly #rest: Rest;
+
+  /** @param surroundings - time and chance, for tests */
+  constructor(options: CairnOptions, surroundings?: Surroundings) {
+    this.#http = new Http(options, surroundings);
+    this.#rest = new Rest(this.#http);
+    this.sessions = sessionsOf(this.#rest);
+    this.turns = turnsOf(this.#rest);
+    this.memories = memoriesOf(this.#rest);
+    this.documents = new Documents(this.#http);
+    this.traces = tracesOf(this.#rest);
+    this.users = usersOf(this.#rest);
+    this.agents = agentsOf(this.#rest);
+    this.keys = keysOf(this.#rest);
+    this.webhooks = webhooksOf(this.#rest);
+    this.settings = settingsOf(this.#rest);
+  }
+
+  /**
+   * Traces as they happen, until the loop is left. What happens while the connection is made again comes afterwards.
+   *
+   * @example for await (const trace of cairn.events({ session_id })) console.log(trace.action, trace.details);
+   */
+  events(query: Api.WatchTracesQuery = {}, options: EventOptions = {}): AsyncGenerator<Api.Trace, void> {
+    return events(this.#http, query, options);
+  }
+
+  stats(query: Api.GetStatisticsQuery = {}, options?: CallOptions): Promise<Api.Stats> {
+    return this.#rest.get("/v1/stats", query, options);
+  }
+
+  /** Says whether the server can read, write and search: `ready`, or `degraded` and why. */
+  health(options?: CallOptions): Promise<Api.Health> {
+    return this.#http.call({ method: "GET", path: "/health", accepts: 503 }, options);
+  }
+}
+
+/** What deleting a record of this kind answers. */
+const deleted = <Kind extends string>(object: Kind, id: string) => ({ object, id, deleted: true as const });
+
+const sessionsOf = (rest: Rest) => ({
+  /** With `external_id` and `if_exists: "return"` it gives the session of that name, and creates it when there is none. */
+  create: (body: Api.NewSession, options?: CallOptions) => rest.post<Api.Session>("/v1/sessions", body, options),
+  get: (id: string, options?: CallOptions) => rest.get<Api.Session>(path`/v1/sessions/${id}`, {}, options),
+  list: (query: Api.ListSessionsQuery = {}, options?: CallOptions) => rest.list<Api.SessionList>("/v1/sessions", query, options),
+  update: (id: string, body: Api.SessionChanges, options?: CallOptions) => rest.patch<Api.Session>(path`/v1/sessions/${id}`, body, options),
+  delete: (id: string, query: Api.DeleteSessionQuery = {}, options?: CallOptions) =>
+    rest.delete<Api.DeletedSession>(path`/v1/sessions/${id}`, query, deleted("session", id), options),
+  state: (id: string, options?: CallOptions) => rest.get<Api.State>(path`/v1/sessions/${id}/state`, {}, options),
+  /** Replaces the state. */
+  setState: (id: string, body: Api.StateUpdate, options?: CallOptions) =>
+    rest.post<Api.Session>(path`/v1/sessions/${id}/state`, body, options),
+  /** Changes some keys of the state; null removes one. */
+  patchState: (id: string, body: Api.StateChanges, options?: CallOptions) =>
+    rest.patch<Api.State>(path`/v1/sessions/${id}/state`, body, options),
+  rollback: (id: string, body: Api.Rollback, options?: CallOptions) =>
+    rest.post<Api.Session>(path`/v1/sessions/${id}/rollback`, body, options),
+  fork: (id: string, body: Api.Fork = {}, options?: CallOptions) => rest.post<Api.Session>(path`/v1/sessions/${id}/fork`, body, options),
+  versions: (id: string, query: Api.ListVersionsQuery = {}, options?: CallOptions) =>
+    rest.list<Api.StateVersionList>(path`/v1/sessions/${id}/versions`, query, options),
+  version: (id: string, version: number, options?: CallOptions) =>
+    rest.get<Api.StateVersion>(path`/v1/sessions/${id}/versions/${version}`, {}, options),
+  /** All an agent needs for its next step: state, memories and latest turns. */
+  context: (id: string, body: Api.ContextRequest = {}, options?: CallOptions) =>
+    rest.post<Api.Context>(path`/v1/sessions/${id}/context`, body, options),
+  timeline: (id: string, query: Api.ListTimelineQuery = {}, options?: CallOptions) =>
+    rest.list<Api.TimelineEntryList>(path`/v1/sessions/${id}/timeline`, query, options),
+});
+
+const turnsOf = (rest: Rest) => ({
+  add: (sessionId: string, body: Api.NewTurn, options?: CallOptions) =>
+    rest.post<Api.Turn>(path`/v1/sessions/${sessionId}/turns`, body, options),
+  get: (sessionId: string, id: string, options?: CallOptions) =>
+    rest.get<Api.Turn>(path`/v1/sessions/${sessionId}/turns/${id}`, {}, options),
+  list: (sessionId: string, query: Api.ListTurnsQuery = {}, options?: CallOptions) =>
+    rest.list<Api.TurnList>(path`/v1/sessions/${sessionId}/turns`, query, options),
+});
+
+const memoriesOf = (rest: Rest) => ({
+  add: (body: Api.NewMemory, options?: CallOptions) => rest.post<Api.Memory>("/v1/memory", body, options),
+  search: (body: Api.MemorySearch, options?: CallOptions) => rest.post<Api.MemoryResults>("/v1/memory/search", body, options),
+  get: (id: string, options?: CallOptions) => rest.get<Api.Memory>(path`/v1/memory/${id}`, {}, options),
+  list: (query: Api.ListMemoriesQuery = {}, options?: CallOptions) => rest.list<Api.MemoryList>("/v1/memory", query, options),
+  update: (id: string, body: Api.MemoryChanges, options?: CallOptions) => rest.patch<Api.Memory>(path`/v1/memory/${id}`, body, options),
+  delete: (id: string, query: Api.DeleteMemoryQuery = {}, options?: CallOptions) =>
+    rest.delete<Api.DeletedMemory>(path`/v1/memory/${id}`, query, deleted("memory", id), options),
+});
+
+const tracesOf = (rest: Rest) => ({
+  get: (id: string, options?: CallOptions) => rest.get<Api.Trace>(path`/v1/traces/${id}`, {}, options),
+  list: (query: Api.ListTracesQuery = {}, options?: CallOptions) => rest.list<Api.TraceList>("/v1/traces", query, options),
+});
+
+const usersOf = (rest: Rest) => ({
+  get: (id: string, options?: CallOptions) => rest.get<Api.UserDetails>(path`/v1/users/${id}`, {}, options),
+  list: (query: Api.ListUsersQuery = {}, options?: CallOptions) => rest.list<Api.UserList>("/v1/users", query, options),
+  /** Removes all that a user has. When there is much the answer says `running`, and `erasure` tells how far it is. */
+  erase: (id: string, options?: CallOptions) => rest.delete<Api.UserErasure>(path`/v1/users/${id}`, {}, undefined, options),
+  erasure: (id: string, options?: CallOptions) => rest.get<Api.UserErasure>(path`/v1/users/${id}/erasure`, {}, options),
+});
+
+const agentsOf = (rest: Rest) => ({
+  list: (query: Api.ListAgentsQuery = {}, options?: CallOptions) => rest.list<Api.AgentList>("/v1/agents", query, options),
+});
+
+const keysOf = (rest: Rest) => ({
+  create: (body: Api.NewApiKey = {}, options?: CallOptions) => rest.post<Api.ApiKey>("/v1/api_keys", body, options),
+  get: (id: string, options?: CallOptions) => rest.get<Api.ApiKey>(path`/v1/api_keys/${id}`, {}, options),
+  /** The key of this client. */
+  current: (options?: CallOptions) => rest.get<Api.ApiKey>("/v1/api_keys/current", {}, options),
+  list: (query: Api.ListApiKeysQuery = {}, options?: CallOptions) => rest.list<Api.ApiKeyList>("/v1/api_keys", query, options),
+  /** Creates a key that replaces another one, which keeps working for a while. */
+  roll: (id: string, body: Api.ApiKeyRoll = {}, options?: CallOptions) =>
+    rest.post<Api.ApiKey>(path`/v1/api_keys/${id}/roll`, body, options),
+  revoke: (id: string, query: Api.RevokeApiKeyQuery = {}, options?: CallOptions) =>
+    rest.delete<Api.DeletedApiKey>(path`/v1/api_keys/${id}`, query, deleted("api_key", id), options),
+  /** Gives a key for twelve hours in exchange for the one of this client, for a browser to keep. */
+  signIn: (body: Api.SignIn = {}, options?: CallOptions) => rest.post<Api.ApiKey>("/v1/sign_in", body, options),
+  /** Ends the key of this client, which must come from `signIn`. */
+  signOut: (options?: CallOptions) => rest.delete<Api.DeletedApiKey>("/v1/api_keys/current", {}, undefined, options),
+});
+
+const webhooksOf = (rest: Rest) => ({
+  create: (body: Api.NewWebhook, options?: CallOptions) => rest.post<Api.Webhook>("/v1/webhooks", body, options),
+  get: (id: string, options?: CallOptions) => rest.get<Api.Webhook>(path`/v1/webhooks/${id}`, {}, options),
+  list: (query: Api.ListWebhooksQuery = {}, options?: CallOptions) => rest.list<Api.WebhookList>("/v1/webhooks", query, options),
+  update: (id: string, body: Api.WebhookChanges, options?: CallOptions) => rest.patch<Api.Webhook>(path`/v1/webhooks/${id}`, body, options),
+  delete: (id: string, query: Api.DeleteWebhookQuery = {}, options?: CallOptions) =>
+    rest.delete<Api.DeletedWebhook>(path`/v1/webhooks/${id}`, query, deleted("webhook", id), options),
+  rotateSecret: (id: string, body: Api.NewWebhookSecret = {}, options?: CallOptions) =>
+    rest.post<Api.Webhook>(path`/v1/webhooks/${id}/rotate_secret`, body, options),
+  /** Sends a delivery to try the webhook. */
+  test: (id: string, options?: CallOptions) => rest.post<Api.WebhookDelivery>(path`/v1/webhooks/${id}/test`, {}, options),
+  deliveries: (id: string, query: Api.ListDeliveriesQuery = {}, options?: CallOptions) =>
+    rest.list<Api.WebhookDeliveryList>(path`/v1/webhooks/${id}/deliveries`, query, options),
+  delivery: (id: string, deliveryId: string, options?: CallOptions) =>
+    rest.get<Api.WebhookDeliveryDetails>(path`/v1/webhooks/${id}/deliveries/${deliveryId}`, {}, options),
+  /** Failed deliveries of all webhooks. */
+  failedDeliveries: (query: Api.ListFailedDeliveriesQuery = {}, options?: CallOptions) =>
+    rest.list<Api.WebhookDeliveryList>("/v1/failed_deliveries", query, options),
+  retry: (id: string, deliveryId: string, options?: CallOptions) =>
+    rest.post<Api.WebhookDelivery>(path`/v1/webhooks/${id}/deliveries/${deliveryId}/retry`, {}, options),
+  /** Makes all failed deliveries since a time again. */
+  recover: (id: string, body: Api.WebhookRecovery, options?: CallOptions) =>
+    rest.post<Api.WebhookRecovered>(path`/v1/webhooks/${id}/recover`, body, options),
+});
+
+const settingsOf = (rest: Rest) => ({
+  get: (options?: CallOptions) => rest.get<Api.Settings>("/v1/settings", {}, options),
+  update: (body: Api.SettingsChanges, options?: CallOptions) => rest.patch<Api.Settings>("/v1/settings", body, options),
+  /** Tells what searches would find with an embedding provider that is not set. */
+  tryEmbedding: (body: Api.EmbeddingTry, options?: CallOptions) =>
+    rest.post<Api.EmbeddingTrial>("/v1/settings/embedding/try", body, options),
+});

@@ -1,0 +1,143 @@
+/**
+ * Documents: JSON under a namespace and a key. Each method is one operation; `batch` and `query` make several in one request.
+ *
+ * @module
+ */
+import type { CallOptions, Http } from "./http.ts";
+import { listing, type Listing } from "./page.ts";
+import type {
+  Document,
+  DocumentBatch,
+  DocumentChange,
+  DocumentCount,
+  DocumentPage,
+  DocumentQueryOperation,
+  DocumentsDeleted,
+  DocumentWritten,
+  JsonObject,
+  NamespacePage,
+} from "./types.ts";
+
+/** Whose documents are meant; nobody's unless given. A bound key has its own. */
+export type DocumentOwner = Pick<DocumentBatch, "user_id" | "agent_id">;
+
+type ChangeResult<Op> = Op extends "put" ? DocumentWritten : Op extends "pop" ? Document | null : DocumentsDeleted;
+type QueryResult<Op> = Op extends "get"
+  ? Document | null
+  : Op extends "list"
+    ? DocumentPage
+    : Op extends "count"
+      ? DocumentCount
+      : NamespacePage;
+
+/** The fields of an operation that its method does not take by itself. */
+type More<Operation, Names extends keyof Operation> = Pick<Operation, Names>;
+
+export class Documents {
+  readonly #http: Http;
+  readonly #owner: DocumentOwner;
+
+  constructor(http: Http, owner: DocumentOwner = {}) {
+    this.#http = http;
+    this.#owner = owner;
+  }
+
+  /** The documents of a user, of an agent, or of an agent for a user. */
+  of(owner: DocumentOwner): Documents {
+    return new Documents(this.#http, owner);
+  }
+
+  /** Makes up to 100 changes in one transaction, in their order: all of them or none. Gives the result of each. */
+  async batch<Operations extends readonly [DocumentChange, ...DocumentChange[]] | readonly DocumentChange[]>(
+    operations: Operations,
+    options?: CallOptions,
+  ): Promise<{ -readonly [I in keyof Operations]: ChangeResult<Operations[I]["op"]> }> {
+    return this.#results("batch", operations, options);
+  }
+
+  /** Asks up to 100 questions in one request. Gives the result of each. */
+  async query<Operations extends readonly [DocumentQueryOperation, ...DocumentQueryOperation[]] | readonly DocumentQueryOperation[]>(
+    operations: Operations,
+    options?: CallOptions,
+  ): Promise<{ -readonly [I in keyof Operations]: QueryResult<Operations[I]["op"]> }> {
+    return this.#results("query", operations, options);
+  }
+
+  async #results<Results>(kind: "batch" | "query", operations: readonly object[], options: CallOptions | undefined): Promise<Results> {
+    const body = { ...this.#owner, operations };
+    return (await this.#http.call<{ data: Results }>({ method: "POST", path: `/v1/documents/${kind}`, body }, options)).data;
+  }
+
+  async get(namespace: string[], key: string, options?: CallOptions): Promise<Document | null> {
+    return (await this.query([{ op: "get", namespace, key }], options))[0];
+  }
+
+  async put(
+    namespace: string[],
+    key: string,
+    value: JsonObject,
+    more: More<DocumentChange, "if_version" | "session_id" | "ttl_seconds"> = {},
+    options?: CallOptions,
+  ): Promise<DocumentWritten> {
+    return (await this.batch([{ ...more, op: "put", namespace, key, value }], options))[0];
+  }
+
+  /** Puts a document under a key that is greater than all that were given before. */
+  async append(
+    namespace: string[],
+    value: JsonObject,
+    more: More<DocumentChange, "session_id" | "ttl_seconds"> = {},
+    options?: CallOptions,
+  ): Promise<DocumentWritten> {
+    return (await this.batch([{ ...more, op: "put", namespace, value }], options))[0];
+  }
+
+  async delete(
+    namespace: string[],
+    key: string,
+    more: More<DocumentChange, "if_version"> = {},
+    options?: CallOptions,
+  ): Promise<DocumentsDeleted> {
+    return (await this.batch([{ ...more, op: "delete", namespace, key }], options))[0];
+  }
+
+  /** Deletes all documents of a namespace and below it. */
+  async deleteAll(namespace: string[], options?: CallOptions): Promise<DocumentsDeleted> {
+    return (await this.batch([{ op: "delete_all", namespace }], options))[0];
+  }
+
+  /** Gives back the last document of a namespace, or the first, and removes it. */
+  async pop(namespace: string[], more: More<DocumentChange, "order"> = {}, options?: CallOptions): Promise<Document | null> {
+    return (await this.batch([{ ...more, op: "pop", namespace }], options))[0];
+  }
+
+  list(
+    namespace: string[],
+    more: More<DocumentQueryOperation, "deep" | "order" | "after" | "before" | "filter" | "limit" | "offset" | "cursor"> = {},
+    options?: CallOptions,
+  ): Listing<DocumentPage> {
+    const read = async (at: object) => (await this.query([{ ...more, ...at, op: "list", namespace }], options))[0];
+    return listing(read({}), (page) => nextPage(page, read));
+  }
+
+  async count(namespace: string[], more: More<DocumentQueryOperation, "deep"> = {}, options?: CallOptions): Promise<number> {
+    return (await this.query([{ ...more, op: "count", namespace }], options))[0].count;
+  }
+
+  /** The namespaces that have documents. */
+  namespaces(
+    more: More<DocumentQueryOperation, "prefix" | "suffix" | "max_depth" | "limit" | "offset" | "cursor"> = {},
+    options?: CallOptions,
+  ): Listing<NamespacePage> {
+    const read = async (at: object) => (await this.query([{ ...more, ...at, op: "namespaces" }], options))[0];
+    return listing(read({}), (page) => nextPage(page, read));
+  }
+}
+
+/** An offset counts from where a list begins, and is behind its second page. */
+function nextPage<Page extends { next_cursor: string | null }>(
+  { next_cursor: cursor }: Page,
+  read: (at: object) => Promise<Page>,
+): Promise<Page> | undefined {
+  return cursor === null ? undefined : read({ cursor, offset: 0 });
+}

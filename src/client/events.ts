@@ -1,0 +1,67 @@
+/**
+ * Traces as they happen: server-sent events, which continue after the last one when a connection ends.
+ *
+ * @module
+ */
+import { CairnError, unexpected } from "./errors.ts";
+import type { Exchange } from "./exchange.ts";
+import { isTemporary, type CallOptions, type Http } from "./http.ts";
+import type { Trace, WatchTracesQuery } from "./types.ts";
+
+export interface EventOptions extends Pick<CallOptions, "signal"> {
+  /** The id of a trace: those that followed it come first. */
+  lastEventId?: string | undefined;
+}
+
+/** The server sends at least a comment every 20 s: a connection that is silent for longer is dead. */
+const SILENCE_MS = 60_000;
+
+/**
+ * Gives traces as they happen, until the loop is left or the signal is aborted. A connection that ends is made again and misses nothing.
+ *
+ * @throws {CairnError} when it cannot begin, and when the server refuses to continue, as after the key was revoked
+ */
+export async function* events(http: Http, query: WatchTracesQuery, { signal, lastEventId }: EventOptions): AsyncGenerator<Trace, void> {
+  let last = lastEventId;
+  let failures = 0;
+  for (let hasBegun = false; ;) {
+    const exchange = http.exchange(signal);
+    try {
+      exchange.limit(SILENCE_MS);
+      const headers = last === undefined ? {} : { "Last-Event-ID": last };
+      const response = await http.send(exchange, { method: "GET", path: "/v1/events", query, headers });
+      for await (const data of messages(response, exchange)) {
+        [hasBegun, failures] = [true, 0];
+        if (data === undefined) continue;
+        const trace = JSON.parse(data) as Trace;
+        last = trace.id;
+        yield trace;
+      }
+      await http.backoff(failures++, {}, signal);
+    } catch (error) {
+      if (!(error instanceof CairnError) || !isTemporary(error) || (!hasBegun && failures > 1)) throw error;
+      await http.backoff(failures++, error, signal);
+    } finally {
+      exchange.close();
+    }
+  }
+}
+
+/** Gives the data of each message, and undefined for what is between them. */
+async function* messages(response: Response, exchange: Exchange): AsyncGenerator<string | undefined, void> {
+  if (response.body === null || response.headers.get("content-type")?.startsWith("text/event-stream") !== true) throw unexpected(response);
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  for (let rest = ""; ;) {
+    const { done, value } = (await exchange.part(reader.read())) as { done: boolean; value: Uint8Array };
+    if (done) return;
+    exchange.limit(SILENCE_MS);
+    const blocks = (rest + decoder.decode(value, { stream: true })).split("\n\n");
+    rest = blocks.pop() ?? "";
+    for (const block of blocks)
+      yield block
+        .split("\n")
+        .find((line) => line.startsWith("data: "))
+        ?.slice(6);
+  }
+}

@@ -1,0 +1,182 @@
+/**
+ * One request of the client: with a time limit, and sent again when that can help.
+ *
+ * Every change carries an `Idempotency-Key`, the same in each attempt, so that it is made once even when its answer was lost. Only web
+ * APIs are used, so that it runs wherever there is a `fetch`.
+ *
+ * @module
+ */
+import { CairnError, parsed, refusal, unexpected } from "./errors.ts";
+import { Exchange } from "./exchange.ts";
+
+export interface CairnOptions {
+  /** The API key: `crn_…`. */
+  apiKey: string;
+  /** Where the server is; `http://127.0.0.1:8700` unless given. */
+  baseUrl?: string | undefined;
+  /** How long an attempt may take; 30,000 unless given. */
+  timeoutMs?: number | undefined;
+  /** How often a request is sent again when that can help; 2 unless given. */
+  retries?: number | undefined;
+  /** Another `fetch`: of a proxy, a framework or a test. */
+  fetch?: ((request: Request) => Promise<Response>) | undefined;
+  /** Sent with every request. */
+  headers?: Record<string, string> | undefined;
+}
+
+export interface CallOptions {
+  /** Ends the request; the call then throws the reason of the signal. */
+  signal?: AbortSignal | undefined;
+  /** How long an attempt may take, instead of what the client was given. */
+  timeoutMs?: number | undefined;
+  /** A key of your own for a change that another process may repeat; each call has a new one unless given. */
+  idempotencyKey?: string | undefined;
+}
+
+/** What a request consists of. */
+export interface Call {
+  readonly method: "GET" | "POST" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly query?: object | undefined;
+  readonly body?: object | undefined;
+  readonly headers?: Record<string, string> | undefined;
+  /** A status that counts as success. */
+  readonly accepts?: number;
+  /** What a `DELETE` gives when its first answer was lost, and the next one says that there is nothing to delete. */
+  readonly gone?: unknown;
+}
+
+/** Chance and time, which a test decides. */
+export interface Surroundings {
+  /** 0 to 1, 1 excluded. */
+  random: () => number;
+  now: () => number;
+  /** @throws the reason of the signal when it is aborted */
+  wait: (ms: number, signal: AbortSignal | undefined) => Promise<void>;
+}
+
+const REAL: Surroundings = { random: Math.random, now: Date.now, wait };
+
+const TIMEOUT_MS = 30_000;
+const RETRIES = 2;
+const RETRIED_STATUSES: readonly (number | undefined)[] = [undefined, 408, 429, 502, 503, 504];
+/** After these the change may have been made. */
+const LOST_STATUSES: readonly (number | undefined)[] = [undefined, 502, 504];
+const BACKOFF_FIRST_MS = 250;
+const BACKOFF_MAX_MS = 8_000;
+/** A caller that would have to wait longer gets the error instead, which says how long. */
+const RETRY_AFTER_MAX_SECONDS = 60;
+
+export class Http {
+  readonly surroundings: Surroundings;
+  readonly #options: CairnOptions;
+  readonly #base: string;
+
+  constructor(options: CairnOptions, surroundings: Surroundings = REAL) {
+    const { apiKey, baseUrl = "http://127.0.0.1:8700" } = options;
+    if (typeof apiKey !== "string" || apiKey === "") throw new TypeError("apiKey must be an API key of Cairn: crn_…");
+    if (!/^https?:\/\//.test(baseUrl)) throw new TypeError(`baseUrl must be an address such as http://127.0.0.1:8700; got ${baseUrl}`);
+    this.#options = options;
+    this.#base = baseUrl.replace(/\/+$/, "");
+    this.surroundings = surroundings;
+  }
+
+  /**
+   * Returns the JSON of an answer of success.
+   *
+   * @throws {CairnError} of the last attempt
+   */
+  async call<Answer>(call: Call, options: CallOptions = {}): Promise<Answer> {
+    const { retries = RETRIES, timeoutMs = TIMEOUT_MS } = this.#options;
+    const idempotencyKey = options.idempotencyKey ?? crypto.randomUUID();
+    for (let attempt = 0, isLost = false; ; attempt++) {
+      const exchange = this.exchange(options.signal);
+      try {
+        exchange.limit(options.timeoutMs ?? timeoutMs);
+        const response = await this.send(exchange, call, idempotencyKey);
+        const answer = parsed(await exchange.part(response.text()));
+        if (answer === undefined) throw unexpected(response);
+        return answer as Answer;
+      } catch (error) {
+        if (!(error instanceof CairnError)) throw error;
+        if (error.status === 404 && isLost && call.gone !== undefined) return call.gone as Answer;
+        if (attempt >= retries || !isTemporary(error)) throw error;
+        isLost ||= LOST_STATUSES.includes(error.status);
+        await this.backoff(attempt, error, options.signal);
+      } finally {
+        exchange.close();
+      }
+    }
+  }
+
+  /** Waits before the next attempt: as long as the server asks, then exponential backoff with full jitter. */
+  backoff(attempt: number, { retryAfterSeconds = 0 }: Partial<CairnError>, signal: AbortSignal | undefined): Promise<void> {
+    const { random, wait } = this.surroundings;
+    return wait(retryAfterSeconds * 1000 + random() * Math.min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS * 2 ** attempt), signal);
+  }
+
+  exchange(signal: AbortSignal | undefined): Exchange {
+    return new Exchange(this.#base, signal);
+  }
+
+  /** Returns an answer of success, whose body is still to be read. @throws {CairnError} for any other, and for none */
+  async send(exchange: Exchange, call: Call, idempotencyKey?: string): Promise<Response> {
+    const { fetch: given = (request: Request) => fetch(request) } = this.#options;
+    const request = this.#request(call, exchange.signal, idempotencyKey);
+    return exchange.part(
+      given(request).then(async (response) => {
+        if (!response.ok && response.status !== call.accepts) throw await refusal(response, this.surroundings.now());
+        return response;
+      }),
+    );
+  }
+
+  #request({ method, path, query = {}, body, headers }: Call, signal: AbortSignal, idempotencyKey: string | undefined): Request {
+    const hasBody = method === "POST" || method === "PATCH";
+    return new Request(this.#base + path + queryString(query), {
+      method,
+      signal,
+      headers: {
+        ...this.#options.headers,
+        ...headers,
+        "X-API-Key": this.#options.apiKey,
+        ...(hasBody ? { "Content-Type": "application/json" } : {}),
+        ...(hasBody && idempotencyKey !== undefined ? { "Idempotency-Key": idempotencyKey } : {}),
+      },
+      ...(hasBody ? { body: JSON.stringify(body ?? {}) } : {}),
+    });
+  }
+}
+
+/** Whether the same request may get another answer later. */
+export function isTemporary({ status, retryAfterSeconds = 0 }: CairnError): boolean {
+  return RETRIED_STATUSES.includes(status) && retryAfterSeconds <= RETRY_AFTER_MAX_SECONDS;
+}
+
+/** Returns a query string with its `?`; an array is sent once for each item. */
+function queryString(query: object): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query) as [string, unknown][]) {
+    if (value === undefined || value === null) continue;
+    for (const item of Array.isArray(value) ? (value as unknown[]) : [value]) parameters.append(name, String(item));
+    // A single text with commas would be read as several.
+    if (Array.isArray(value) && value.length === 1) parameters.append(name, "");
+  }
+  const text = parameters.toString();
+  return text === "" ? "" : `?${text}`;
+}
+
+function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal?.reason as Error);
+    };
+    const timer = setTimeout(() => {
+      signal?.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    if (signal?.aborted === true) stop();
+    else signal?.addEventListener("abort", stop, { once: true });
+  });
+}

@@ -1,0 +1,1766 @@
+/**
+ * What is sent to Cairn and what it answers, made by scripts/client-types.ts from the OpenAPI document. Do not edit.
+ *
+ * @module
+ */
+
+/** A JSON object of your own. */
+// oxlint-disable-next-line typescript/no-explicit-any -- Interfaces fit it, and members can be read without a cast.
+export type JsonObject = { [key: string]: any };
+/** Any JSON value. */
+export type JsonValue = JsonObject | JsonValue[] | string | number | boolean | null;
+
+/** An agent that sessions or memories name. */
+export interface Agent {
+  object: "agent";
+  /** The `agent_id` of sessions. */
+  id: string;
+  /** When the newest session was created; null when none is left. */
+  last_session_at: string | null;
+}
+
+/** A page of agents. */
+export interface AgentList {
+  object: "list";
+  data: Agent[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
+}
+
+/** An API key, without its secret. */
+export interface ApiKey {
+  object: "api_key";
+  /** `key_` and 12 characters. */
+  id: string;
+  /**
+   * `key`: made to be kept. `session`: made by signing in, for at most 12 hours. `link`: good for signing in once, within 10 minutes, and
+   * for nothing else.
+   */
+  kind: "key" | "session" | "link";
+  name: string | null;
+  /** First 8 characters of the key: the actor in traces. */
+  prefix: string;
+  /** The key itself; only in the answer that created it. */
+  key?: string;
+  /** `read`: all GET, search and context. `write`: all other record calls. `admin`: keys and settings too; implies the others. */
+  scopes: Array<"read" | "write" | "admin">;
+  tier: "free" | "pro" | "enterprise";
+  /** The key is bound to this user; null: to none. */
+  user_id: string | null;
+  /** The key is bound to this agent; null: to none. */
+  agent_id: string | null;
+  rate_limit: RateLimit;
+  /** When the key was created. */
+  created_at: string;
+  /** When it stops working. */
+  expires_at: string | null;
+  /** When the key was last used; null: never. A crash of the server loses at most the last minute. */
+  last_used_at: string | null;
+  /** ID of the key this one replaced. */
+  rolled_from: string | null;
+  /** ID of the key that replaced this one. */
+  rolled_to: string | null;
+  /** ID of the key that a session key came from, and ends with; null where a link signed in, and for other kinds. */
+  source: string | null;
+}
+
+/** A page of API keys. */
+export interface ApiKeyList {
+  object: "list";
+  data: ApiKey[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
+}
+
+/** How a key is replaced. */
+export interface ApiKeyRoll {
+  /** How long the previous key keeps working; 0 ends it at once. Default 86400, a day. */
+  overlap_seconds?: number;
+  /** When the new key stops working; unless given, when the previous one would have. */
+  expires_at?: string;
+  /** Allow the new key to expire, or expire sooner, although no other admin key is valid. Default false. */
+  force?: boolean;
+}
+
+/** A version of a session's state, with what changed in it. */
+export interface ChangedVersion {
+  object: "version";
+  /** 0, 1, 2 … without gaps. Version 0 and the newest are kept (the setting `state_versions_kept`). */
+  version: number;
+  /** When the version was made. */
+  created_at: string;
+  /** Why, if it was given. */
+  reasoning?: string;
+  /** First 8 characters of the API key that made it, or `local`, as in traces. */
+  actor: string;
+  /** What made it. */
+  source: "initial" | "update" | "rollback";
+  /** What changed from the version before, from `{}` for version 0; null when that version is not kept any more. */
+  state_diff: {
+    /** Keys that the version before did not have, with their values. */
+    added: JsonObject;
+    /** Keys that only the version before had, with their values. */
+    removed: JsonObject;
+    /** Keys whose values differ, each with `from` and `to`. */
+    modified: JsonObject;
+  } | null;
+}
+
+/** All an agent needs for its next step. */
+export interface Context {
+  /** The current state. */
+  state: JsonObject;
+  /** Best first; without a query newest first. */
+  memories: Array<{
+    /** `mem_` and 12 characters. */
+    id: string;
+    /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
+    content: string;
+    /** Standard types: fact, preference, event, policy, observation, general; others are accepted. */
+    type: string;
+    /** 0.0 to 1.0; 0.0 without a query. */
+    score: number;
+    /** When the memory was added. */
+    created_at: string;
+    explanation?: Explanation;
+  }>;
+  /** Newest first. */
+  recent_turns: RecentTurn[];
+}
+
+/** What the context should hold. */
+export interface ContextRequest {
+  /** What the agent is about to do or was asked; finds memories by meaning. Without one, the newest are given. */
+  query?: string;
+  /** How many memories at most; default 5. */
+  memory_limit?: number;
+  /** How many turns at most; default 10. */
+  turn_limit?: number;
+  /** Add to each memory why it was found. */
+  explain?: boolean;
+}
+
+export interface DeleteMemoryQuery {
+  /** Why; kept in the trace. */
+  reason?: string;
+}
+
+export interface DeleteSessionQuery {
+  /** Why; kept in the trace. */
+  reason?: string;
+}
+
+export interface DeleteWebhookQuery {
+  /** Why; kept in the trace. */
+  reason?: string;
+}
+
+/** What was deleted. */
+export interface DeletedApiKey {
+  object: "api_key";
+  id: string;
+  deleted: true;
+}
+
+/** What was deleted. */
+export interface DeletedMemory {
+  object: "memory";
+  id: string;
+  deleted: true;
+}
+
+/** What was deleted. */
+export interface DeletedSession {
+  object: "session";
+  id: string;
+  deleted: true;
+}
+
+/** What was deleted. */
+export interface DeletedWebhook {
+  object: "webhook";
+  id: string;
+  deleted: true;
+}
+
+/** A document. */
+export interface Document {
+  object: "document";
+  /** 1 to 16 texts, from the general to the particular. */
+  namespace: string[];
+  /** Its key in the namespace. */
+  key: string;
+  /** The JSON object. */
+  value: JsonObject;
+  /** Counts the changes since it was created: 1, 2, 3 … */
+  version: number;
+  /** When the document was created. */
+  created_at: string;
+  /** When it was last changed. */
+  updated_at: string;
+}
+
+/** Changes that are made together. */
+export interface DocumentBatch {
+  /** Use the documents of this user instead of those that belong to nobody. A bound key has its own. */
+  user_id?: string;
+  /** Use the documents of this agent, or of this agent for the user. */
+  agent_id?: string;
+  /** In their order. */
+  operations: DocumentChange[];
+}
+
+/** A change of documents. */
+export interface DocumentChange {
+  /**
+   * `put` creates or replaces a document, `delete` removes one, `delete_all` all of a namespace and below it, `pop` gives back the last one
+   * of a namespace and removes it.
+   */
+  op: "put" | "delete" | "delete_all" | "pop";
+  /** 1 to 16 texts, from the general to the particular. */
+  namespace: string[];
+  /** For `put` and `delete`. Without one `put` gives the document a key that is greater than all given before: it appends. */
+  key?: string;
+  /** For `put`, which needs it. */
+  value?: JsonObject;
+  /** For `put` and `delete`: change nothing unless this is the document's version, 0 for none (409 `version_conflict` otherwise). */
+  if_version?: number;
+  /** For `put`: the document goes when this session does. */
+  session_id?: string;
+  /** For `put`: seconds until the document expires. */
+  ttl_seconds?: number;
+  /** By key: `asc` begins with the first. */
+  order?: "asc" | "desc";
+}
+
+/** What the operations have done. */
+export interface DocumentChangeResults {
+  object: "list";
+  /** The result of each operation, in their order. */
+  data: Array<DocumentWritten | DocumentsDeleted | Document | null>;
+}
+
+/** How many documents there are. */
+export interface DocumentCount {
+  count: number;
+}
+
+/** A page of documents. */
+export interface DocumentPage {
+  object: "list";
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The next page's `cursor`; null on the last page. */
+  next_cursor: string | null;
+  data: Document[];
+}
+
+/** What to look for. */
+export interface DocumentQuery {
+  /** Use the documents of this user instead of those that belong to nobody. A bound key has its own. */
+  user_id?: string;
+  /** Use the documents of this agent, or of this agent for the user. */
+  agent_id?: string;
+  /** In their order. */
+  operations: DocumentQueryOperation[];
+}
+
+/** What to look for. */
+export interface DocumentQueryOperation {
+  /** `get` gives one document, `list` those of a namespace, `count` how many it has, `namespaces` those that have documents. */
+  op: "get" | "list" | "count" | "namespaces";
+  /** 1 to 16 texts, from the general to the particular. */
+  namespace?: string[];
+  /** For `get`. */
+  key?: string;
+  /** For `list` and `count`: also all namespaces below. */
+  deep?: boolean;
+  /** By key: `asc` begins with the first. */
+  order?: "asc" | "desc";
+  /** For `list` that is not `deep`: only keys after this one. */
+  after?: string;
+  /** For `list` that is not `deep`: only keys before this one. */
+  before?: string;
+  /**
+   * For `list`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`, `$in`.
+   */
+  filter?: JsonObject;
+  /** For `namespaces`: how they begin; `*` is any text. */
+  prefix?: string[];
+  /** For `namespaces`: how they end; `*` is any text. */
+  suffix?: string[];
+  /** For `namespaces`: longer ones are cut to this length. */
+  max_depth?: number;
+  /** How many at most; default 100. */
+  limit?: number;
+  /** How many to leave out first; default 0. */
+  offset?: number;
+  /** The `next_cursor` of the page before. */
+  cursor?: string;
+}
+
+/** What the operations have found. */
+export interface DocumentQueryResults {
+  object: "list";
+  /** The result of each operation, in their order. */
+  data: Array<Document | DocumentPage | DocumentCount | NamespacePage | null>;
+}
+
+/** What `put` has written. */
+export interface DocumentWritten {
+  key: string;
+  version: number;
+}
+
+/** How many documents were deleted. */
+export interface DocumentsDeleted {
+  deleted: number;
+}
+
+/** Whether a provider works, and what it does with a pair of texts. */
+export interface EmbeddingTrial {
+  object: "embedding_trial";
+  /** Whether it answers with vectors that can be used. */
+  works: boolean;
+  /** Why it does not work. */
+  reason: string | null;
+  /** The setting that is most likely wrong. */
+  param: string | null;
+  /** Milliseconds that the vector of `query` took. */
+  duration_ms: number | null;
+  /** Length of the provider's own vectors; null for the built-in one. */
+  vector_length: number | null;
+  /** Share of the probes that it puts on the right side; null for the built-in one. */
+  separation: number | null;
+  /** The score that a search for `query` would give to `content`, 0.0 to 1.0. */
+  score: number | null;
+}
+
+/** The provider to try, and a pair of texts. What is left out of `embedding` is as it is set. */
+export interface EmbeddingTry {
+  /**
+   * The embedding provider. A change is tried before it is set; one of provider, model or prefix embeds all memories again in the
+   * background.
+   */
+  embedding?: {
+    /** `local` is built in; `openai` is any server that speaks `/v1/embeddings`. */
+    provider?: "local" | "openai" | null;
+    /**
+     * Where the provider's server is, up to and with `/v1`. A key that was set for another server is not sent to it; an address of a cloud
+     * metadata service is refused.
+     */
+    base_url?: string | null;
+    /** The provider's model. */
+    model?: string | null;
+    /** The provider's key. It is kept, and never shown. */
+    api_key?: string | null;
+    /** What the model wants to read before a query. */
+    query_prefix?: string | null;
+    /** What the model wants to read before a memory. */
+    document_prefix?: string | null;
+    /**
+     * The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider. One that is set takes the
+     * place of what the probes measure.
+     */
+    relevant_cosine?: number | null;
+  };
+  /** What is looked for; default a question about the other text. */
+  query?: string;
+  /** A memory; default one that answers the question. */
+  content?: string;
+}
+
+/** An error. */
+export interface ErrorAnswer {
+  error: {
+    /** What went wrong, for a program. */
+    code:
+      | "invalid_request"
+      | "authentication_failed"
+      | "permission_denied"
+      | "resource_not_found"
+      | "request_timeout"
+      | "session_not_found"
+      | "memory_not_found"
+      | "turn_not_found"
+      | "trace_not_found"
+      | "version_not_found"
+      | "already_exists"
+      | "version_conflict"
+      | "payload_too_large"
+      | "content_too_large"
+      | "rate_limit_exceeded"
+      | "internal_error"
+      | "service_unavailable";
+    /** What went wrong, for a person. */
+    message: string;
+    /** The kind of error. */
+    type: "invalid_request_error" | "authentication_error" | "permission_error" | "rate_limit_error" | "api_error";
+    /** The parameter, field or header at fault: `input.type`. */
+    param?: string;
+    /** With status 429, and with some of 503: seconds to wait. */
+    retry_after?: number;
+    /** The header `X-Request-Id` of this response. */
+    request_id: string;
+  };
+}
+
+/** Server-sent events of the type `trace`, each with the id of its trace, which is its data. */
+export type EventStream = string;
+
+/** Why this was found. */
+export interface Explanation {
+  /** Similarity in meaning, 0.0 to 1.0: half of the score, and up to three quarters with another provider. */
+  semantic: number;
+  /** The share of the query that the memory's words cover, 0.0 to 1.0: the rest of the score. */
+  lexical: number;
+  /** At most 50 words, those that cover most of the query, in its order. A word is cut after 64 characters. */
+  matches: Array<{
+    /** A word of the query. */
+    word: string;
+    /** `word`: the memory has the word. `meaning`: it has one of similar meaning. */
+    matched_by: string;
+    /** The matching word of the memory. */
+    matched_word?: string;
+    /** Share of the query that this word covers. */
+    share: number;
+  }>;
+  /** Number of further matching words, if there are any. */
+  omitted?: number;
+}
+
+/** Where to fork. */
+export interface Fork {
+  /** The version to start from; default the current one. A negative one counts back from it. */
+  version?: number;
+}
+
+export interface GetStatisticsQuery {
+  /** Add what the server has seen in the last hour, minute by minute, or day. */
+  history?: "1h" | "24h";
+}
+
+/** What the server can do now. */
+export interface Health {
+  /** `degraded` while the store cannot be read or takes no changes, or the vector index has failed. */
+  status: "ready" | "degraded";
+  /** Why it is degraded. */
+  reason?: string;
+  /** Version of Cairn. */
+  version: string;
+  /** Whether a write is answered after it is on disk (`strict`) or before (`relaxed`). */
+  durability: "strict" | "relaxed";
+  /** Label of this deployment, if it has one. */
+  region?: string;
+}
+
+/** What the server has seen; a restart forgets it. */
+export interface History {
+  /** Seconds that each point is of. */
+  bucket_seconds: number;
+  /** Oldest first; the last one is still being counted. All before the start of the server are empty. */
+  points: HistoryPoint[];
+}
+
+/** What happened in one part of the time. */
+export interface HistoryPoint {
+  /** When this part of the time began. */
+  at: string;
+  /** Requests answered. */
+  requests: number;
+  /** Requests answered with a status of 500 or more. */
+  errors: number;
+  /** Changes made, by requests and by the server itself. */
+  changes: number;
+  /** Milliseconds within which half of the requests were answered; null where there was none. */
+  p50_ms: number | null;
+  /** Milliseconds within which 99 % of the requests were answered; null where there was none. */
+  p99_ms: number | null;
+}
+
+export interface ListAgentsQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page. */
+  starting_after?: string;
+}
+
+export interface ListApiKeysQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`key_…`); its record may be gone. */
+  starting_after?: string;
+  /** Only keys of this kind. */
+  kind?: "key" | "session" | "link";
+}
+
+export interface ListDeliveriesQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`dlv_…`); its record may be gone. */
+  starting_after?: string;
+  /** Only deliveries of this status. */
+  status?: "pending" | "delivered" | "failed";
+}
+
+export interface ListFailedDeliveriesQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`dlv_…`); its record may be gone. */
+  starting_after?: string;
+}
+
+export interface ListMemoriesQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`mem_…`); its record may be gone. */
+  starting_after?: string;
+  /** Only memories of this session. */
+  session_id?: string;
+  /** Only memories of this user's sessions. */
+  user_id?: string;
+  /** Only memories of this type. */
+  type?: string;
+  /**
+   * Memories with ANY of these tags: one value with commas between the tags, or the parameter once for each tag, which may then contain
+   * commas. Empty values are ignored, so that `tags=a%2Cb&tags=` means the one tag `a,b`.
+   */
+  tags?: string[];
+  /** Only memories after this time (ISO 8601; without an offset it is UTC). */
+  created_after?: string;
+  /** Only memories before this time. */
+  created_before?: string;
+}
+
+export interface ListSessionsQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`sess_…`); its record may be gone. */
+  starting_after?: string;
+  /** Identifies the agent. */
+  agent_id?: string;
+  /** The user the agent acts for; isolates and filters. */
+  user_id?: string;
+  /** Only the session of this name. */
+  external_id?: string;
+  /** Only forks of this session, which may be gone. */
+  forked_from?: string;
+  /** Only sessions after this time (ISO 8601; without an offset it is UTC). */
+  created_after?: string;
+  /** Only sessions before this time. */
+  created_before?: string;
+}
+
+export interface ListTimelineQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`entry_…`); its record may be gone. */
+  starting_after?: string;
+  /** Only entries of these kinds: turn, version, memory, fork, with commas between them. */
+  kinds?: string;
+  /** `desc` (newest first) unless given. */
+  order?: "asc" | "desc";
+}
+
+export interface ListTracesQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`trace_…`); its record may be gone. */
+  starting_after?: string;
+  /** Only traces of this session, which may be long gone. */
+  session_id?: string;
+  /** Only traces of this user's sessions. */
+  user_id?: string;
+  /** Only traces of this action. */
+  action?:
+    | "turn.added"
+    | "state.updated"
+    | "memory.created"
+    | "session.created"
+    | "session.expired"
+    | "session.updated"
+    | "session.deleted"
+    | "session.forked"
+    | "state.rolled_back"
+    | "memory.updated"
+    | "memory.deleted"
+    | "api_key.created"
+    | "api_key.rolled"
+    | "api_key.revoked"
+    | "user.erased"
+    | "settings.updated"
+    | "webhook.created"
+    | "webhook.updated"
+    | "webhook.disabled"
+    | "webhook.secret_rotated"
+    | "webhook.deleted";
+  /** Only traces after this time (ISO 8601; without an offset it is UTC). */
+  created_after?: string;
+  /** Only traces before this time. */
+  created_before?: string;
+}
+
+export interface ListTurnsQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`turn_…`); its record may be gone. */
+  starting_after?: string;
+  /** `desc` (newest first) unless given. */
+  order?: "asc" | "desc";
+}
+
+export interface ListUsersQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page. */
+  starting_after?: string;
+}
+
+export interface ListVersionsQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last version of the previous page. */
+  starting_after?: number;
+}
+
+export interface ListWebhooksQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`whk_…`); its record may be gone. */
+  starting_after?: string;
+}
+
+/** A memory. */
+export interface Memory {
+  object: "memory";
+  /** `mem_` and 12 characters. */
+  id: string;
+  /** The session it was added to, which may have expired since. */
+  session_id: string;
+  /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
+  content: string;
+  /** Standard types: fact, preference, event, policy, observation, general; others are accepted. */
+  type: string;
+  /** Tags. */
+  tags: string[];
+  /** Custom metadata. At most 64 KiB as JSON. */
+  metadata: JsonObject;
+  /** When the memory was added. */
+  created_at: string;
+  /** ID of the vector, which changes with the content; left out when there is none. */
+  embedding_id?: string;
+  /** Whether semantic search finds it. */
+  vector_available: boolean;
+}
+
+/** What changes; the rest stays. */
+export interface MemoryChanges {
+  /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
+  content?: string;
+  /** Standard types: fact, preference, event, policy, observation, general; others are accepted. */
+  type?: string;
+  /** Replaces the tags. */
+  tags?: string[];
+  /** Merged into what is there, key by key; a null removes the key. At most 64 KiB as JSON. */
+  metadata?: JsonObject;
+}
+
+/** A page of memories. */
+export interface MemoryList {
+  object: "list";
+  data: Memory[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
+}
+
+/** A memory that a search found. */
+export interface MemoryResult {
+  /** `mem_` and 12 characters. */
+  id: string;
+  /** The session it was added to, which may have expired since. */
+  session_id: string;
+  /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
+  content: string;
+  /** Standard types: fact, preference, event, policy, observation, general; others are accepted. */
+  type: string;
+  /** Tags. */
+  tags: string[];
+  /** 0.0 to 1.0, higher is more relevant; from 0.7 on it is about the query. */
+  score: number;
+  /** When the memory was added. */
+  created_at: string;
+  explanation?: Explanation;
+}
+
+/** What a search found, best first. */
+export interface MemoryResults {
+  object: "list";
+  /** The query, as it was sent. */
+  query: string;
+  data: MemoryResult[];
+}
+
+/** What to look for. */
+export interface MemorySearch {
+  /** What to look for, in words. Emoji and other symbols find the memories that contain them. */
+  query: string;
+  /** Only memories of this session. */
+  session_id?: string;
+  /** Only memories of this user's sessions. */
+  user_id?: string;
+  /** Only memories of this type. */
+  type?: string;
+  /** Memories of ANY of these types; an empty array is no filter. */
+  types?: string[];
+  /** Memories with ANY of them. */
+  tags?: string[];
+  /** How many at most; default 10. */
+  limit?: number;
+  /** Lowest score; default 0.7. With 0 nothing is left out. */
+  threshold?: number;
+  /** Add to each result why it was found. */
+  explain?: boolean;
+}
+
+/** A page of namespaces. */
+export interface NamespacePage {
+  object: "list";
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The next page's `cursor`; null on the last page. */
+  next_cursor: string | null;
+  data: string[][];
+}
+
+/** An API key to create. */
+export interface NewApiKey {
+  /** What the key is for. */
+  name?: string;
+  /** `read`: all GET, search and context. `write`: all other record calls. `admin`: keys and settings too; implies the others. */
+  scopes?: Array<"read" | "write" | "admin">;
+  /** Decides rate limit and trace retention; default `free`. */
+  tier?: "free" | "pro" | "enterprise";
+  /** Binds the key to this user: it sees and changes nothing but the records of this user's sessions. Not with the scope `admin`. */
+  user_id?: string;
+  /** Binds the key to this agent in the same way; with both, to this agent for this user. */
+  agent_id?: string;
+  rate_limit?: RateLimit;
+  /** When it stops working; default never. */
+  expires_at?: string;
+}
+
+/** A memory to add. */
+export interface NewMemory {
+  /** The session it belongs to. */
+  session_id: string;
+  /** What to remember: 1 to 10000 characters; more is 413 `content_too_large`. */
+  content: string;
+  /** Standard types: fact, preference, event, policy, observation, general; others are accepted. Default `general`. */
+  type?: string;
+  /** Tags, for filters. */
+  tags?: string[];
+  /** Custom metadata; default `{}`. At most 64 KiB as JSON. */
+  metadata?: JsonObject;
+  /** false: keep it out of semantic search. */
+  embed?: boolean;
+}
+
+/** A session to create. */
+export interface NewSession {
+  /** Identifies the agent. */
+  agent_id: string;
+  /** The user the agent acts for; isolates and filters. */
+  user_id?: string;
+  /**
+   * A name of your own, such as the id of a thread. No two live sessions have the same; it is free again once its session is deleted or has
+   * expired. A fork does not take it over.
+   */
+  external_id?: string;
+  /**
+   * What happens when a live session has the `external_id`: `error` is 409 `already_exists`, `return` answers 200 with that session, as it
+   * is. One of another `user_id` than you name is never returned. Default `error`.
+   */
+  if_exists?: "error" | "return";
+  /** Becomes version 0; default `{}`. */
+  initial_state?: JsonObject;
+  /** Custom metadata; default `{}`. At most 64 KiB as JSON. */
+  metadata?: JsonObject;
+  /** Seconds until the session expires; default 86400, at most 30 days. Activity does not extend it. */
+  ttl_seconds?: number;
+}
+
+/** A turn to log. */
+export interface NewTurn {
+  input: TurnInput;
+  output: {
+    /** What went out; `tool_response` is read as `tool_result`. */
+    type: "text" | "audio" | "image" | "tool_result" | "error" | "tool_response";
+    /** The text, a transcription, a description or what a tool was given or gave. */
+    content: string;
+  };
+  /** Why the agent answered so. */
+  reasoning?: string;
+  /** Custom metadata; default `{}`. At most 64 KiB as JSON. */
+  metadata?: JsonObject;
+  /** A snapshot; logging a turn never changes the state. */
+  state_before?: JsonObject;
+  /** A snapshot; logging a turn never changes the state. */
+  state_after?: JsonObject;
+}
+
+/** A webhook to create. */
+export interface NewWebhook {
+  /** Where events are posted: `http` or `https`, no user name. It must not lead into a private network unless the operator allows that. */
+  url: string;
+  /** The events it subscribes to. */
+  events: Array<
+    | "session.created"
+    | "session.updated"
+    | "session.deleted"
+    | "session.expired"
+    | "turn.added"
+    | "memory.created"
+    | "trace.created"
+    | "trace.rollback"
+    | "trace.error"
+  >;
+  /** What the webhook is for. */
+  description?: string;
+  /** Default true. */
+  enabled?: boolean;
+  /** The signing secret: printable ASCII; after a prefix `whsec_` base64. Default: a new one. */
+  secret?: string;
+}
+
+/** The new secret. */
+export interface NewWebhookSecret {
+  /** The signing secret: printable ASCII; after a prefix `whsec_` base64. Default: a new one. */
+  secret?: string;
+}
+
+/** No fields. */
+export interface Nothing {}
+
+/** How often the key may be used. */
+export interface RateLimit {
+  /** Requests per minute. */
+  per_minute: number;
+  /** Requests allowed at once after a pause. */
+  burst: number;
+}
+
+/** A turn, in short. */
+export interface RecentTurn {
+  /** `turn_` and 12 characters. */
+  id: string;
+  input: TurnInput;
+  output: TurnOutput;
+  /** When the turn was logged. */
+  created_at: string;
+}
+
+export interface RevokeApiKeyQuery {
+  /** Why; kept in the trace. */
+  reason?: string;
+  /** Revoke the key even if it is the last valid admin key. Default false. */
+  force?: boolean;
+}
+
+/** Where to go back to. */
+export interface Rollback {
+  /** The version whose state comes back; 0 is the initial state, -1 the previous one. */
+  version: number;
+  /** Why, for the trace. */
+  reason?: string;
+  /** Change nothing unless this is the current version (409 `version_conflict` otherwise). */
+  expected_version?: number;
+}
+
+/** A session. */
+export interface Session {
+  object: "session";
+  /** `sess_` and 12 characters. */
+  id: string;
+  /** Identifies the agent. */
+  agent_id: string;
+  /** null when none was given. */
+  user_id: string | null;
+  /** The name that you gave it; left out when there is none. */
+  external_id?: string;
+  /** When the session was created. */
+  created_at: string;
+  /** When its state, metadata, turns or memories last changed. */
+  updated_at: string;
+  /** The current state. */
+  state: JsonObject;
+  /** Version of `state`; 0 is the initial state. */
+  state_version: number;
+  /** Custom metadata. A fork has `forked_from` and `forked_version` here. At most 64 KiB as JSON. */
+  metadata: JsonObject;
+  /** Memories attached to the session. */
+  memory_count: number;
+  /** Turns in the session. */
+  turn_count: number;
+  /** When the session expires. */
+  ttl_expires_at: string;
+}
+
+/** What changes; the rest stays. */
+export interface SessionChanges {
+  /** Merged into what is there, key by key; a null removes the key. At most 64 KiB as JSON. */
+  metadata?: JsonObject;
+  /** A new time to live, counted from now. */
+  ttl_seconds?: number;
+}
+
+/** Another session that starts from a version of this one. */
+export interface SessionFork {
+  /** The new session. */
+  session_id: string;
+  /** The version of this session that it starts from. */
+  version: number;
+  /** When the session was forked. */
+  created_at: string;
+}
+
+/** A page of sessions. */
+export interface SessionList {
+  object: "list";
+  data: Session[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
+}
+
+/** Every setting with its value, its default and where the value comes from. */
+export interface Settings {
+  object: "settings";
+  /** What becomes of the memories of a session that expires. */
+  memories_on_expiry: {
+    value: "keep" | "delete";
+    default?: "keep" | "delete";
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /** Days that new traces of enterprise keys are kept. */
+  trace_retention_days: {
+    value: number;
+    default?: number;
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /** Largest body of a request. */
+  max_body_bytes: {
+    value: number;
+    default?: number;
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /** A label for this deployment, shown in `/health` to everybody. Without control characters. */
+  region: {
+    value: string | null;
+    default?: string | null;
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /**
+   * How many of the newest versions of a session's state are kept, the current one among them; version 0 is kept besides. Each new version
+   * removes up to 8 older ones, so a lower number takes effect as states change.
+   */
+  state_versions_kept: {
+    value: number;
+    default?: number;
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /**
+   * What the store may take on disk, in bytes; beyond it new records are refused with 503. That is `cairn_store_used_bytes` in `/metrics`.
+   * New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it
+   * smaller; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large
+   * writes, so it can exceed the limit slightly.
+   */
+  max_store_bytes: {
+    value: number | null;
+    default?: number | null;
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /** How events are delivered, from the next attempt on. */
+  webhooks: {
+    /**
+     * Whether webhooks may lead into private networks, and to this machine wherever the server listens. Then every holder of an admin key
+     * can have the server call what only it can reach. Addresses of cloud metadata services stay refused.
+     */
+    allow_private: {
+      value: boolean;
+      default?: boolean;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+    /** How long a receiver has to answer an attempt: a time such as 15s or 500ms, of at most 1h. */
+    timeout: {
+      value: string;
+      default?: string;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+    /**
+     * The waits before each further attempt: times such as 200ms,5s,5m,2h: at most 20, and 7d in all. A wait that has begun stays as it is.
+     */
+    retry_schedule: {
+      value: string;
+      default?: string;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+  };
+  /**
+   * The embedding provider. A change is tried before it is set; one of provider, model or prefix embeds all memories again in the
+   * background.
+   */
+  embedding: {
+    /** `local` is built in; `openai` is any server that speaks `/v1/embeddings`. */
+    provider: {
+      value: "local" | "openai";
+      default?: "local" | "openai";
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+    /**
+     * Where the provider's server is, up to and with `/v1`. A key that was set for another server is not sent to it; an address of a cloud
+     * metadata service is refused.
+     */
+    base_url: {
+      value: string;
+      default?: string;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+    /** The provider's model. */
+    model: {
+      value: string;
+      default?: string;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+    /** The provider's key. It is kept, and never shown. */
+    api_key: {
+      set: boolean;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+    /** What the model wants to read before a query. */
+    query_prefix: {
+      value: string;
+      default?: string;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+    /** What the model wants to read before a memory. */
+    document_prefix: {
+      value: string;
+      default?: string;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+    /**
+     * The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider. One that is set takes the
+     * place of what the probes measure.
+     */
+    relevant_cosine: {
+      value: number | null;
+      default?: number | null;
+      /** Where the value comes from. */
+      source: "default" | "environment" | "setting" | "probes" | "built-in";
+    };
+    /**
+     * Share of the probes that the provider puts on the right side: 0.5 is chance, 1 perfect. It decides how much words count in a score:
+     * half at 0.8 or less, a quarter at 0.9 or more.
+     */
+    separation: number | null;
+    /** Length of the provider's own vectors. */
+    vector_length: number | null;
+    /** Whether searches can be answered. */
+    state: {
+      available: boolean;
+      /** What is wrong. */
+      reason?: string;
+    };
+    /** Progress after a change of provider, or while it is down. */
+    vectors: {
+      /** Memories that searches find. */
+      ready: number;
+      /** Memories that wait for a vector. */
+      owed: number;
+    };
+  };
+}
+
+/** The settings to change. A null, or an empty text, resets a setting to the environment's value or the default. */
+export interface SettingsChanges {
+  /** What becomes of the memories of a session that expires. */
+  memories_on_expiry?: "keep" | "delete" | null;
+  /** Days that new traces of enterprise keys are kept. */
+  trace_retention_days?: number | null;
+  /** Largest body of a request. */
+  max_body_bytes?: number | null;
+  /** A label for this deployment, shown in `/health` to everybody. Without control characters. */
+  region?: string | null;
+  /**
+   * How many of the newest versions of a session's state are kept, the current one among them; version 0 is kept besides. Each new version
+   * removes up to 8 older ones, so a lower number takes effect as states change.
+   */
+  state_versions_kept?: number | null;
+  /**
+   * What the store may take on disk, in bytes; beyond it new records are refused with 503. That is `cairn_store_used_bytes` in `/metrics`.
+   * New sessions, states, turns and memories are answered 503 `service_unavailable`, and so is a PATCH of one that does not make it
+   * smaller; deletion, keys, webhooks, settings, expiry and retention keep working. The size is checked twice a second and after large
+   * writes, so it can exceed the limit slightly.
+   */
+  max_store_bytes?: number | null;
+  /** How events are delivered, from the next attempt on. */
+  webhooks?: {
+    /**
+     * Whether webhooks may lead into private networks, and to this machine wherever the server listens. Then every holder of an admin key
+     * can have the server call what only it can reach. Addresses of cloud metadata services stay refused.
+     */
+    allow_private?: boolean | null;
+    /** How long a receiver has to answer an attempt: a time such as 15s or 500ms, of at most 1h. */
+    timeout?: string | null;
+    /**
+     * The waits before each further attempt: times such as 200ms,5s,5m,2h: at most 20, and 7d in all. A wait that has begun stays as it is.
+     */
+    retry_schedule?: string | null;
+  };
+  /**
+   * The embedding provider. A change is tried before it is set; one of provider, model or prefix embeds all memories again in the
+   * background.
+   */
+  embedding?: {
+    /** `local` is built in; `openai` is any server that speaks `/v1/embeddings`. */
+    provider?: "local" | "openai" | null;
+    /**
+     * Where the provider's server is, up to and with `/v1`. A key that was set for another server is not sent to it; an address of a cloud
+     * metadata service is refused.
+     */
+    base_url?: string | null;
+    /** The provider's model. */
+    model?: string | null;
+    /** The provider's key. It is kept, and never shown. */
+    api_key?: string | null;
+    /** What the model wants to read before a query. */
+    query_prefix?: string | null;
+    /** What the model wants to read before a memory. */
+    document_prefix?: string | null;
+    /**
+     * The cosine that is shown as a score of 0.7; null while it is not known, and for the built-in provider. One that is set takes the
+     * place of what the probes measure.
+     */
+    relevant_cosine?: number | null;
+  };
+}
+
+/** Who signs in. */
+export interface SignIn {
+  /** What is signed in, for the list of keys. */
+  name?: string;
+}
+
+/** The current state of a session. */
+export interface State {
+  object: "state";
+  /** The session. */
+  session_id: string;
+  /** Version of `state`; 0 is the initial state. */
+  version: number;
+  /** The current state. */
+  state: JsonObject;
+  /** When the session was created. */
+  created_at: string;
+  /** When this version was made. */
+  updated_at: string;
+}
+
+/** Keys of the state to change; the others stay. */
+export interface StateChanges {
+  /** Laid over the current state, key by key at the top level; a null removes the key. */
+  state: JsonObject;
+  /** Why, for the trace. */
+  reasoning?: string;
+  /** Change nothing unless this is the current version (409 `version_conflict` otherwise). */
+  expected_version?: number;
+}
+
+/** A new state. */
+export interface StateUpdate {
+  /** Replaces the current state entirely. */
+  state: JsonObject;
+  /** Why, for the trace. */
+  reasoning?: string;
+  /** Change nothing unless this is the current version (409 `version_conflict` otherwise). */
+  expected_version?: number;
+}
+
+/** A version of a session's state. */
+export interface StateVersion {
+  object: "version";
+  /** 0, 1, 2 … without gaps. Version 0 and the newest are kept (the setting `state_versions_kept`). */
+  version: number;
+  /** When the version was made. */
+  created_at: string;
+  /** Why, if it was given. */
+  reasoning?: string;
+  /** First 8 characters of the API key that made it, or `local`, as in traces. */
+  actor: string;
+  /** What made it. */
+  source: "initial" | "update" | "rollback";
+  /** The state; left out in lists. */
+  state?: JsonObject;
+}
+
+/** A page of versions, without their states. */
+export interface StateVersionList {
+  object: "list";
+  data: StateVersion[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
+}
+
+/** How much there is, and how it goes. */
+export interface Stats {
+  object: "stats";
+  /** Sessions, those included that have expired and are not removed yet. */
+  sessions: number;
+  /** Turns. */
+  turns: number;
+  /** Versions of states. */
+  versions: number;
+  /** Memories. */
+  memories: number;
+  /** Traces. */
+  traces: number;
+  vectors: {
+    /** Vectors. */
+    stored: number;
+    /** Memories that wait for a vector. */
+    owed: number;
+  };
+  deliveries: {
+    /** Deliveries of webhooks that are still to be made. */
+    pending: number;
+    /** Deliveries that are not tried again. */
+    failed: number;
+  };
+  store: {
+    /** Size of the store on disk. */
+    bytes: number;
+    /** Bytes of it that hold records. */
+    used_bytes: number;
+    /** The setting `max_store_bytes`; null without a limit. */
+    max_bytes: number | null;
+  };
+  /** Seconds since the start of the server. */
+  uptime_seconds: number;
+  history?: History;
+}
+
+/** Something that happened in a session: a turn, a version of its state, a memory or a fork. */
+export interface TimelineEntry {
+  object: "timeline_entry";
+  /** `entry_` and 12 characters, which are those of the record's own id, if it has one. */
+  id: string;
+  /** What happened, and the name of the member that holds the record. */
+  kind: "turn" | "version" | "memory" | "fork";
+  turn?: Turn;
+  version?: ChangedVersion;
+  memory?: Memory;
+  fork?: SessionFork;
+}
+
+/** A page of the timeline. */
+export interface TimelineEntryList {
+  object: "list";
+  data: TimelineEntry[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
+}
+
+/** A trace: one change and who made it. */
+export interface Trace {
+  object: "trace";
+  /** `trace_` and 12 characters. */
+  id: string;
+  /** The session it concerns; null for changes of keys, settings and webhooks. */
+  session_id: string | null;
+  /** That session's user; left out when it has none. */
+  user_id?: string;
+  /** What happened. */
+  action:
+    | "turn.added"
+    | "state.updated"
+    | "memory.created"
+    | "session.created"
+    | "session.expired"
+    | "session.updated"
+    | "session.deleted"
+    | "session.forked"
+    | "state.rolled_back"
+    | "memory.updated"
+    | "memory.deleted"
+    | "api_key.created"
+    | "api_key.rolled"
+    | "api_key.revoked"
+    | "user.erased"
+    | "settings.updated"
+    | "webhook.created"
+    | "webhook.updated"
+    | "webhook.disabled"
+    | "webhook.secret_rotated"
+    | "webhook.deleted";
+  /** First 8 characters of the API key that did it, `local` for programs of the server's own user such as `cairn mcp`, or `system`. */
+  actor: string;
+  /** When it happened. */
+  timestamp: string;
+  /**
+   * Depends on the action; only `erased` for a user who was erased. A diff has `added`, `removed` and `modified`, which has `from` and `to`
+   * for each key; `changes` has `from` and `to` for each name. Secrets are left out: a webhook's URL is cut to its origin, a provider's key
+   * to whether one is set.
+   *
+   * - `turn.added`: turn_number, input_type, output_type, reasoning
+   * - `state.updated`: reasoning, state_diff, version
+   * - `memory.created`: memory_id, content_preview, type, tags, embedded
+   * - `session.created`: agent_id, user_id, external_id, initial_state
+   * - `session.expired`: ttl_seconds, last_activity
+   * - `session.updated`: metadata_diff, ttl_seconds
+   * - `session.deleted`: session_id, reason, turn_count, memory_count
+   * - `session.forked`: source_session_id, source_session, fork_version
+   * - `state.rolled_back`: from_version, to_version, reason
+   * - `memory.updated`: memory_id, content_changed, tags_changed
+   * - `memory.deleted`: memory_id, content_preview, reason
+   * - `api_key.created`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, source, rate_limit, expires_at
+   * - `api_key.rolled`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, rolled_to, rolled_to_prefix, ends_at, expires_at
+   * - `api_key.revoked`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, reason
+   * - `user.erased`: user_id, started_at, sessions, turns, versions, memories, documents, traces, deliveries, answers
+   * - `settings.updated`: changes
+   * - `webhook.created`: webhook_id, url, events, description, enabled
+   * - `webhook.updated`: webhook_id, changes
+   * - `webhook.disabled`: webhook_id, url, reason
+   * - `webhook.secret_rotated`: webhook_id, url, previous_valid_until
+   * - `webhook.deleted`: webhook_id, url, reason
+   */
+  details: JsonObject;
+  /** `request_id` and `latency_ms` of the request. */
+  metadata: JsonObject;
+}
+
+/** A page of traces. */
+export interface TraceList {
+  object: "list";
+  data: Trace[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
+}
+
+/** A turn: what came in and what went out. */
+export interface Turn {
+  object: "turn";
+  /** `turn_` and 12 characters. */
+  id: string;
+  /** The session. */
+  session_id: string;
+  /** 1, 2, 3 … in the order of the session. */
+  turn_number: number;
+  /** When the turn was logged. */
+  created_at: string;
+  input: TurnInput;
+  output: TurnOutput;
+  /** Left out when none was given. */
+  reasoning?: string;
+  /** Custom metadata. At most 64 KiB as JSON. */
+  metadata: JsonObject;
+  /** The state before the turn, if given. */
+  state_before: JsonObject | null;
+  /** The state after the turn, if given. */
+  state_after: JsonObject | null;
+}
+
+export interface TurnInput {
+  /** What came in. */
+  type: "text" | "audio" | "image" | "tool_call";
+  /** The text, a transcription, a description or what a tool was given or gave. */
+  content: string;
+}
+
+/** A page of turns. */
+export interface TurnList {
+  object: "list";
+  data: Turn[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
+}
+
+export interface TurnOutput {
+  /** What went out. */
+  type: "text" | "audio" | "image" | "tool_result" | "error";
+  /** The text, a transcription, a description or what a tool was given or gave. */
+  content: string;
+}
+
+/** A user that sessions or memories name. */
+export interface User {
+  object: "user";
+  /** The `user_id` of sessions. */
+  id: string;
+  /** When the newest session was created; null when none is left. */
+  last_session_at: string | null;
+}
+
+/** A user with how much there is of them. */
+export interface UserDetails {
+  object: "user";
+  /** The `user_id` of sessions. */
+  id: string;
+  /** When the newest session was created; null when none is left. */
+  last_session_at: string | null;
+  /** The newest session. */
+  last_session_id: string | null;
+  /** Sessions. */
+  sessions: number;
+  /** Memories. */
+  memories: number;
+  /** Traces. */
+  traces: number;
+  /** Whether one of the counts stopped at 10000. */
+  more: boolean;
+}
+
+/** What an erasure has removed. */
+export interface UserErasure {
+  object: "user_erasure";
+  user_id: string;
+  /** `running`: nothing of the user is shown any more, and the rest is being removed. */
+  status: "running" | "done";
+  /** When the erasure began. */
+  started_at: string;
+  /** Sessions removed so far. */
+  sessions: number;
+  /** Turns removed with them. */
+  turns: number;
+  /** Versions of states removed with them. */
+  versions: number;
+  /** Memories removed, with their vectors. */
+  memories: number;
+  /** Documents removed, but those that a session brought with it. */
+  documents: number;
+  /** Traces that have lost their content. */
+  traces: number;
+  /** Deliveries and events removed. */
+  deliveries: number;
+  /** Answers removed that were kept for an Idempotency-Key. */
+  answers: number;
+}
+
+/** A page of users. */
+export interface UserList {
+  object: "list";
+  data: User[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
+}
+
+export interface WatchTracesQuery {
+  /** Only traces of this session, which may be long gone. */
+  session_id?: string;
+  /** Only traces of this user's sessions. */
+  user_id?: string;
+  /** Only traces of this action. */
+  action?:
+    | "turn.added"
+    | "state.updated"
+    | "memory.created"
+    | "session.created"
+    | "session.expired"
+    | "session.updated"
+    | "session.deleted"
+    | "session.forked"
+    | "state.rolled_back"
+    | "memory.updated"
+    | "memory.deleted"
+    | "api_key.created"
+    | "api_key.rolled"
+    | "api_key.revoked"
+    | "user.erased"
+    | "settings.updated"
+    | "webhook.created"
+    | "webhook.updated"
+    | "webhook.disabled"
+    | "webhook.secret_rotated"
+    | "webhook.deleted";
+}
+
+/** A webhook, without its secret. */
+export interface Webhook {
+  object: "webhook";
+  /** `whk_` and 12 characters. */
+  id: string;
+  /** Where events are posted: `http` or `https`, no user name. It must not lead into a private network unless the operator allows that. */
+  url: string;
+  /** The events it subscribes to. */
+  events: Array<
+    | "session.created"
+    | "session.updated"
+    | "session.deleted"
+    | "session.expired"
+    | "turn.added"
+    | "memory.created"
+    | "trace.created"
+    | "trace.rollback"
+    | "trace.error"
+  >;
+  /** What the webhook is for. */
+  description: string | null;
+  /** Whether events are delivered. */
+  enabled: boolean;
+  /** Why Cairn disabled it: the receiver answered 410, or failed for 5 days. */
+  disabled_reason: string | null;
+  /** When the first attempt since the last success failed; null while attempts succeed. */
+  failing_since: string | null;
+  /** The signing secret; only in the answer that created it. */
+  secret?: string;
+  /** When the webhook was created. */
+  created_at: string;
+  /** When the webhook was last changed. */
+  updated_at: string;
+}
+
+/** What changes; the rest stays. */
+export interface WebhookChanges {
+  /** Where events are posted: `http` or `https`, no user name. It must not lead into a private network unless the operator allows that. */
+  url?: string;
+  /** The events it subscribes to. */
+  events?: Array<
+    | "session.created"
+    | "session.updated"
+    | "session.deleted"
+    | "session.expired"
+    | "turn.added"
+    | "memory.created"
+    | "trace.created"
+    | "trace.rollback"
+    | "trace.error"
+  >;
+  /** What the webhook is for. */
+  description?: string;
+  /** Enabling does not deliver events of the time while it was disabled. */
+  enabled?: boolean;
+}
+
+/** One event for one webhook, and its outcome. */
+export interface WebhookDelivery {
+  object: "webhook_delivery";
+  /** `dlv_` and 12 characters. */
+  id: string;
+  /** The webhook. */
+  webhook_id: string;
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  event_id: string;
+  /** The event's type. */
+  event_type:
+    | "session.created"
+    | "session.updated"
+    | "session.deleted"
+    | "session.expired"
+    | "turn.added"
+    | "memory.created"
+    | "trace.created"
+    | "trace.rollback"
+    | "trace.error"
+    | "webhook.test";
+  /** The session the event is about; left out for one without a session. */
+  session_id?: string;
+  /** `failed`: not tried again. */
+  status: "pending" | "delivered" | "failed";
+  /** Attempts made so far. */
+  attempts: number;
+  /** When the delivery was created. */
+  created_at: string;
+  /** When the last attempt began. */
+  last_attempt_at: string | null;
+  /** When the next attempt is due; null when there is none, and while an earlier event of the session is pending. */
+  next_attempt_at: string | null;
+  /** Status of the last answer; null without one. */
+  response_code: number | null;
+  /** The first 2 KiB of the last answer; null for a receiver on this machine or in a private network. */
+  response_body: string | null;
+  /** Milliseconds that the last attempt took. */
+  duration_ms: number | null;
+  /** Why the last attempt failed. */
+  error: string | null;
+}
+
+/** One event for one webhook, with what is posted and the latest attempts. */
+export interface WebhookDeliveryDetails {
+  object: "webhook_delivery";
+  /** `dlv_` and 12 characters. */
+  id: string;
+  /** The webhook. */
+  webhook_id: string;
+  /** The event: the header `webhook-id`, the same in every attempt. */
+  event_id: string;
+  /** The event's type. */
+  event_type:
+    | "session.created"
+    | "session.updated"
+    | "session.deleted"
+    | "session.expired"
+    | "turn.added"
+    | "memory.created"
+    | "trace.created"
+    | "trace.rollback"
+    | "trace.error"
+    | "webhook.test";
+  /** The session the event is about; left out for one without a session. */
+  session_id?: string;
+  /** `failed`: not tried again. */
+  status: "pending" | "delivered" | "failed";
+  /** Attempts made so far. */
+  attempts: number;
+  /** When the delivery was created. */
+  created_at: string;
+  /** When the last attempt began. */
+  last_attempt_at: string | null;
+  /** When the next attempt is due; null when there is none, and while an earlier event of the session is pending. */
+  next_attempt_at: string | null;
+  /** Status of the last answer; null without one. */
+  response_code: number | null;
+  /** The first 2 KiB of the last answer; null for a receiver on this machine or in a private network. */
+  response_body: string | null;
+  /** Milliseconds that the last attempt took. */
+  duration_ms: number | null;
+  /** Why the last attempt failed. */
+  error: string | null;
+  /** What is posted. */
+  payload: JsonObject;
+  /** The latest attempts, at most 10, the last one first. */
+  recent_attempts: Array<{
+    /** When the attempt began. */
+    at: string;
+    /** Milliseconds that it took. */
+    duration_ms: number;
+    /** Status of the answer; null without one. */
+    response_code: number | null;
+    /** The first 2 KiB of the answer, from a public address. */
+    response_body: string | null;
+    /** Why it failed. */
+    error: string | null;
+  }>;
+}
+
+/** A page of deliveries. */
+export interface WebhookDeliveryList {
+  object: "list";
+  data: WebhookDelivery[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
+}
+
+/** A page of webhooks. */
+export interface WebhookList {
+  object: "list";
+  data: Webhook[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
+}
+
+/** How many deliveries are made again. */
+export interface WebhookRecovered {
+  object: "webhook_recovery";
+  /** The webhook. */
+  webhook_id: string;
+  /** Deliveries that are made again. */
+  recovered: number;
+  /** Whether these were all; if not, repeat the request. */
+  complete: boolean;
+}
+
+/** Which deliveries are made again. */
+export interface WebhookRecovery {
+  /** Failed deliveries of events from this time on are made again. */
+  since: string;
+}

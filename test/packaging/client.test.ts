@@ -1,0 +1,198 @@
+/**
+ * The npm package of the client, installed into a directory of its own without a registry, on every runtime that is here.
+ *
+ * @module
+ */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { EdgeRuntime } from "edge-runtime";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { tarGz } from "../../scripts/packaging/archive.ts";
+import { clientPackage } from "../../scripts/packaging/client.ts";
+import { scratchDirectory, type Scratch } from "../support/process.ts";
+import { startServer, type Server } from "../support/server.ts";
+
+setDefaultTimeout(300_000);
+
+const ROOT = join(import.meta.dir, "../..");
+/** Nothing listens there: whatever is not in the package is missing. */
+const NO_REGISTRY = "http://127.0.0.1:9/";
+/** Of the client alone, minified and compressed: what it adds to a page. */
+const GZIP_BYTES_MAX = 5_000;
+
+/** Says what a conversation has come to, in a module that runs anywhere. */
+const CONVERSATION = `
+export async function converse({ Cairn, CairnError, verifyWebhook }, apiKey, baseUrl) {
+  const cairn = new Cairn({ apiKey, baseUrl });
+  const { id } = await cairn.sessions.create({ agent_id: "support-bot" });
+  for (let i = 0; i < 12; i++) await cairn.turns.add(id, { input: { type: "text", content: "Hello " + i }, output: { type: "text", content: "Hi." } });
+  let turns = 0;
+  for await (const turn of cairn.turns.list(id, { limit: 5 })) turns += turn.object === "turn" ? 1 : 0;
+  const page = await cairn.turns.list(id, { limit: 5 });
+  const error = await cairn.sessions.get("sess_000000000000").catch((error) => error);
+  const events = cairn.events({ session_id: id }, { lastEventId: (await cairn.traces.list({ session_id: id, limit: 1 })).last_id });
+  const next = events.next();
+  await cairn.sessions.setState(id, { state: { text: "ü😀" } });
+  const { action } = (await next).value;
+  await events.return();
+  const secret = "whsec_" + btoa("abcdefghijklmnopqrstuvwx");
+  const headers = { "webhook-id": "evt_1", "webhook-timestamp": "1777777777", "webhook-signature": "v1,AAAA" };
+  return {
+    turns, page: page.data.length, action, state: (await cairn.sessions.state(id)).state,
+    error: [error instanceof CairnError, error.code, error.status, error.message],
+    forged: await verifyWebhook(secret, headers, "{}", 1777777777000),
+  };
+}
+`;
+const EXPECTED = {
+  turns: 12,
+  page: 5,
+  action: "state.updated",
+  state: { text: "ü😀" },
+  error: [true, "session_not_found", 404, expect.any(String)],
+  forged: false,
+};
+
+let directory: Scratch;
+let server: Server;
+let project: string;
+
+beforeAll(async () => {
+  directory = scratchDirectory();
+  const { file, files } = clientPackage("9.9.9");
+  writeFileSync(directory.at(file), tarGz(files, 1));
+  project = directory.at("project");
+  mkdirSync(project);
+  writeFileSync(join(project, "package.json"), '{ "private": true, "type": "module" }\n');
+  writeFileSync(join(project, "conversation.js"), CONVERSATION);
+  writeFileSync(
+    join(project, "main.js"),
+    'import * as client from "cairn-client";\nimport { converse } from "./conversation.js";\n' +
+      "const [key, url] = globalThis.Deno?.args ?? process.argv.slice(2);\nconsole.log(JSON.stringify(await converse(client, key, url)));\n",
+  );
+  const install = Bun.which("npm") === null ? [process.execPath, "add"] : ["npm", "install", "--no-audit", "--no-fund"];
+  const { code, stdout, stderr } = await run([...install, directory.at(file)]);
+  expect({ code, output: code === 0 ? "" : stdout + stderr }).toEqual({ code: 0, output: "" });
+  server = await startServer();
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+  directory[Symbol.dispose]();
+});
+
+async function run(command: readonly string[]) {
+  const env = {
+    PATH: process.env["PATH"] ?? "",
+    HOME: directory.path,
+    BUN_INSTALL_CACHE_DIR: directory.at("bun-cache"),
+    npm_config_cache: directory.at("npm-cache"),
+    npm_config_registry: NO_REGISTRY,
+    npm_config_update_notifier: "false",
+  };
+  const child = Bun.spawn([...command], { cwd: project, env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
+  return { code, stdout, stderr };
+}
+
+const address = () => `http://127.0.0.1:${server.port}`;
+
+/** Those of these that are on this machine; Bun is, since it runs this. */
+const RUNTIMES = [
+  { name: "Bun", command: [process.execPath] },
+  { name: "Node", command: ["node"] },
+  { name: "Deno", command: ["deno", "run", "--allow-net", "--node-modules-dir=manual", "--no-remote"] },
+].filter(({ command: [program = ""] }) => Bun.which(program) !== null);
+
+for (const { name, command } of RUNTIMES) {
+  test(`the installed package runs on ${name}`, async () => {
+    const { code, stdout, stderr } = await run([...command, "main.js", server.cairn.key, address()]);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+    expect(JSON.parse(stdout)).toEqual(EXPECTED);
+  });
+}
+
+/** The package and what it is asked to do as one script without imports. */
+async function bundle(entry: string): Promise<string> {
+  const path = join(project, "entry.js");
+  writeFileSync(path, entry);
+  const { outputs } = await Bun.build({ entrypoints: [path], minify: true, target: "browser", format: "iife" });
+  return (await outputs[0]?.text()) ?? "";
+}
+
+test("the installed package runs where there are only web APIs, as in workers at the edge", async () => {
+  const script = await bundle(
+    'import * as client from "cairn-client";\nimport { converse } from "./conversation.js";\nglobalThis.answer = (key, url) => converse(client, key, url);\n',
+  );
+  const runtime = new EdgeRuntime({ initialCode: script });
+  expect(await runtime.evaluate(`answer(${JSON.stringify(server.cairn.key)}, ${JSON.stringify(address())})`)).toEqual(EXPECTED);
+});
+
+test(`the client adds at most ${GZIP_BYTES_MAX} bytes to a page`, async () => {
+  const script = await bundle(
+    'export { Cairn, CairnError, verifyWebhook } from "cairn-client";\nimport { Cairn } from "cairn-client";\nglobalThis.Cairn = Cairn;\n',
+  );
+  expect(Bun.gzipSync(Buffer.from(script)).length).toBeLessThan(GZIP_BYTES_MAX);
+});
+
+const README = readFileSync(join(ROOT, "src/client/README.md"), "utf8");
+const EXAMPLES = Array.from(README.matchAll(/```ts\n([\s\S]*?)```/g), ([, text = ""]) => text);
+
+test("the first conversation of its README works as it is printed", async () => {
+  const [example = ""] = EXAMPLES;
+  const text = example.replace("crn_…", server.cairn.key).replace("http://127.0.0.1:8700", address());
+  writeFileSync(
+    join(project, "first.js"),
+    text.replace("console.log(state, memories, ", "console.log(JSON.stringify(state), memories[0].content, "),
+  );
+  expect(await run([process.execPath, "first.js"])).toEqual({
+    code: 0,
+    stdout: '{"order":"A-17","step":1} The customer prefers e-mail to phone calls. 1\n',
+    stderr: "",
+  });
+});
+
+const TYPED_PROGRAM = `import { Cairn, CairnError, type Session, type Trace } from "cairn-client";
+const cairn = new Cairn({ apiKey: "crn_…" });
+interface MyState { step: number }
+const state: MyState = { step: 1 };
+export const session: Session = await cairn.sessions.create({ agent_id: "a", initial_state: state });
+export const step: MyState = session.state as MyState;
+const [, put] = await cairn.documents.batch([{ op: "pop", namespace: ["a"] }, { op: "put", namespace: ["a"], value: {} }]);
+export const version: number = put.version;
+for await (const turn of cairn.turns.list(session.id)) turn.input.content.trim();
+for await (const trace of cairn.events()) (trace satisfies Trace).id.trim();
+try { await cairn.health(); } catch (error) { if (error instanceof CairnError && error.code === "version_conflict") throw error; }
+// @ts-expect-error There is no such field.
+await cairn.sessions.create({ agent: "a" });
+// @ts-expect-error There is no such code.
+new CairnError("", { code: "nonsense" });
+`;
+
+for (const resolution of ["--module nodenext", "--module esnext --moduleResolution bundler"]) {
+  test(`its types fit its README, and refuse what the API does not know: ${resolution}`, async () => {
+    const programs = [TYPED_PROGRAM, ...EXAMPLES].map((text, i) => {
+      const name = `program-${i}.ts`;
+      writeFileSync(join(project, name), text);
+      return name;
+    });
+    const options =
+      "--ignoreConfig --noEmit --strict --skipLibCheck false --target es2022 --lib es2022,dom,dom.asynciterable --types".split(" ");
+    const compiler = [process.execPath, join(ROOT, "node_modules/.bin/tsc"), ...resolution.split(" "), ...options, ""];
+    expect(await run([...compiler, ...programs])).toEqual({ code: 0, stdout: "", stderr: "" });
+  });
+}
+
+test("the package names its entries, its licence and no dependency, and runs nothing when it is installed", () => {
+  const { files } = clientPackage("9.9.9");
+  const described = JSON.parse(Buffer.from(files[0]!.bytes).toString()) as Record<string, any>;
+  expect(described).toMatchObject({ name: "cairn-client", version: "9.9.9", license: "Apache-2.0", type: "module" });
+  expect(Object.keys(described)).not.toContainAnyValues(["dependencies", "scripts", "bin"]);
+  const names = new Set(files.map(({ name }) => name));
+  const entries = Object.values(described["exports"] as Record<string, string | Record<string, string>>).flatMap((entry) =>
+    typeof entry === "string" ? [entry] : Object.values(entry),
+  );
+  expect(entries.filter((entry) => !names.has(`package/${entry.slice(2)}`))).toEqual([]);
+  expect([...names]).toContainValues(["package/LICENSE", "package/README.md"]);
+  expect(Object.keys(described["peerDependencies"] as object)).toEqual(Object.keys(described["peerDependenciesMeta"] as object));
+});
