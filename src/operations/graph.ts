@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { hasCode } from "../lib/errors.ts";
 import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Snapshot, Store } from "../storage/store.ts";
-import { allNumbers, isEmbedding, storedTerms } from "../vectors/encoding.ts";
+import { storedVector, isEmbedding, storedTerms } from "../vectors/encoding.ts";
 import { isPointOf, pointsIn } from "../vectors/hnsw-index.ts";
 import { Indexer } from "../vectors/indexer.ts";
 import { NO_SNAPSHOT, verifySnapshot, type VerifiedSnapshot } from "../vectors/snapshot.ts";
@@ -82,7 +82,7 @@ function compareTerms(store: Store, { terms, slots }: VerifiedSnapshot, findings
 function isAsStored(reader: Snapshot, id: BareId, projection: Float32Array): boolean {
   const bytes = reader.vectorBytes(vectors, id);
   // A vector that was deleted since is as it should be; one that is damaged is a finding of its own.
-  return bytes === undefined || !isEmbedding(bytes) || isPointOf(projection, allNumbers(bytes));
+  return bytes === undefined || !isEmbedding(bytes) || isPointOf(projection, storedVector(bytes));
 }
 
 export interface Rebuilt {

@@ -2,40 +2,49 @@
  * The stored form of a vector, its terms, and whose it is.
  *
  * ```
- * numbers     int16: those from `HEAD` on, or all of them up to the last that is not zero
+ * numbers     int8: those from `HEAD` on but for the last, or all of them up to the last that is not zero
  * pairs       uint16 and int16: the place and the number of each other one that is not zero, in the order of places
  * terms       uint32
  * generation  uint32: which provider made it
  * memory      12 characters
+ * scale       uint16: what 1 is in the numbers and pairs, in 2^-22ths
  * shape       uint16: how many pairs there are; or `WHOLE` and how many numbers, where all stand there
  * ```
  *
- * A number is stored in 32,767ths (fixed point), which makes a cosine wrong by 0.00001, and a sum of products exact in whatever
- * order it is made: brute force and the kernel of resident sets agree to the last bit. Of the built-in provider's 1536 numbers
- * four fifths are zero, nearly all of them among the words before `HEAD`. So its vectors take some 0.7 KB, and those of other
- * providers 2 bytes a number. Little-endian, as is every machine that Cairn runs on.
+ * The largest of the numbers is 127, whatever it was, which makes a cosine wrong by some 0.0001; and a sum of products is exact in
+ * whatever order it is made: brute force and the kernel of rows agree to the last bit. Of the built-in provider's 1536 numbers four
+ * fifths are zero, nearly all of them among the words before `HEAD`; the last is what a memory gives up of its length, and larger than
+ * all others. So its vectors take some 0.4 KB, and those of other providers a byte a number. Little-endian, as is every machine that
+ * Cairn runs on.
  *
  * @module
  */
-import { DIMENSION, type Embedding, WORD_PLACES } from "../embeddings/embedder.ts";
+import { DIMENSION, type Embedding, LENGTH_PLACE, WORD_PLACES } from "../embeddings/embedder.ts";
 import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 
-/** What 1 is in a stored number. */
-export const UNIT = 32_767;
+/** What 1 is in a number of a query. */
+const UNIT = 32_767;
+/** What 1 is in a scale. */
+const SCALE_UNIT = 2 ** 22;
+/** With less a sum of products could exceed 2^31. */
+const SCALE_MIN = SCALE_UNIT / 2 ** 15;
+const NUMBER_MAX = 127;
+/** Half of the least that can be told from zero. */
+const ZERO_TO = SCALE_MIN / SCALE_UNIT / 2;
 /** Numbers are stored and compared eight at a time. */
 const STEP = 8;
-export const HEAD = WORD_PLACES - (WORD_PLACES % STEP);
-/** With more pairs than this a vector is hardly shorter, and slower to compare, than with all its numbers. */
-const PAIRS_MAX = 400;
+/** The first of the meaning stands before it: the next multiple of `STEP` comes after that. */
+export const HEAD = STEP * Math.ceil(WORD_PLACES / STEP);
 const WHOLE = 0x8000;
 
-const NUMBER_BYTES = 2;
 const PAIR_BYTES = 4;
 const TERM_BYTES = 4;
 const GENERATION_BYTES = 4;
-const TRAILER_BYTES = GENERATION_BYTES + BARE_ID_LENGTH + 2;
+const SHAPE_BYTES = 2;
+const SCALE_BYTES = 2;
+const TRAILER_BYTES = GENERATION_BYTES + BARE_ID_LENGTH + SCALE_BYTES + SHAPE_BYTES;
 /** The squared length of a vector, by which no sum of products of two of them exceeds 2^31. */
-const SQUARE_MAX = 1.01 * UNIT * UNIT;
+const SQUARE_MAX = 1.01;
 const ID = /^[0-9A-Za-z]{12}$/;
 
 /** The memory a vector is of, and the provider that made it. */
@@ -49,7 +58,7 @@ const SHIFT = UNIT + 1.5;
 const SHIFT_MIN = 1;
 const SHIFT_MAX = 2 * UNIT + 1;
 
-/** The numbers of a vector as they are stored and compared; what is no number becomes 0. */
+/** The numbers of a query as they are compared, in 32,767ths; what is no number becomes 0. */
 export function quantize(vector: Float32Array): Int16Array {
   const numbers = new Int16Array(vector.length);
   for (let i = 0; i < numbers.length; i++) {
@@ -64,48 +73,72 @@ export function quantize(vector: Float32Array): Int16Array {
 }
 
 export function encodeVector({ vector, terms }: Embedding, { memory, generation }: VectorOwner): Uint8Array {
-  const numbers = quantize(vector);
-  let pairs = 0;
-  for (let i = 0; i < HEAD; i++) if (numbers[i] !== 0) pairs++;
-  const length = STEP * Math.ceil((numbers.findLastIndex((number) => number !== 0) + 1) / STEP) || STEP;
-  const sparseBytes = (DIMENSION - HEAD) * NUMBER_BYTES + pairs * PAIR_BYTES;
-  const isWhole = pairs > PAIRS_MAX || length * NUMBER_BYTES <= sparseBytes;
-  const termsAt = isWhole ? length * NUMBER_BYTES : sparseBytes;
+  let pairs = isZero(vector[LENGTH_PLACE]!) ? 0 : 1;
+  for (let i = 0; i < HEAD; i++) if (!isZero(vector[i]!)) pairs++;
+  const length = STEP * Math.ceil((vector.findLastIndex((number) => !isZero(number)) + 1) / STEP) || STEP;
+  const sparseBytes = DIMENSION - HEAD + pairs * PAIR_BYTES;
+  const isWhole = length <= sparseBytes;
+  const [from, to] = isWhole ? [0, length] : [HEAD, LENGTH_PLACE];
+  const scale = scaleOf(vector, from, to);
+  const termsAt = isWhole ? length : sparseBytes;
   const bytes = new Uint8Array(termsAt + terms.byteLength + TRAILER_BYTES);
-  if (isWhole) {
-    new Int16Array(bytes.buffer, 0, length).set(numbers.subarray(0, length));
-  } else {
-    new Int16Array(bytes.buffer, 0, DIMENSION - HEAD).set(numbers.subarray(HEAD));
+  const numbers = new Int8Array(bytes.buffer, 0, isWhole ? length : DIMENSION - HEAD);
+  for (let i = from; i < to; i++) numbers[i - from] = Math.max(-NUMBER_MAX, Math.min(NUMBER_MAX, scaled(vector[i]!, scale)));
+  if (!isWhole) {
     const words = new Int32Array(bytes.buffer, sparseBytes - pairs * PAIR_BYTES, pairs);
-    for (let i = 0, at = 0; at < pairs; i++) if (numbers[i] !== 0) words[at++] = (numbers[i]! << 16) | i;
+    for (let i = 0, at = 0; at < pairs; i = i === HEAD - 1 ? LENGTH_PLACE : i + 1) {
+      if (!isZero(vector[i]!)) words[at++] = (scaled(vector[i]!, scale) << 16) | i;
+    }
   }
   new Uint32Array(bytes.buffer, termsAt, terms.length).set(terms);
   const trailer = new DataView(bytes.buffer, bytes.byteLength - TRAILER_BYTES);
   trailer.setUint32(0, generation, true);
   for (let i = 0; i < BARE_ID_LENGTH; i++) trailer.setUint8(GENERATION_BYTES + i, memory.charCodeAt(i));
-  trailer.setUint16(TRAILER_BYTES - 2, isWhole ? WHOLE + length : pairs, true);
+  trailer.setUint16(TRAILER_BYTES - SHAPE_BYTES - SCALE_BYTES, scale, true);
+  trailer.setUint16(TRAILER_BYTES - SHAPE_BYTES, isWhole ? WHOLE + length : pairs, true);
   return bytes;
+}
+
+/** Whether a number is stored as zero, or is none. Any other stays one, so that what comes of it is stored alike. */
+function isZero(number: number): boolean {
+  return !(number * number >= ZERO_TO * ZERO_TO);
+}
+
+/** By which the largest of the numbers from one place to before another becomes 127: that of what comes of it is the same. */
+function scaleOf(vector: Float32Array, from: number, to: number): number {
+  let most = 0;
+  for (let i = from; i < to; i++) most = Math.max(most, Math.abs(vector[i]!) || 0);
+  return Math.max(SCALE_MIN, Math.round((most * SCALE_UNIT) / NUMBER_MAX));
+}
+
+function scaled(number: number, scale: number): number {
+  if (isZero(number)) return 0;
+  const size = Math.max(1, Math.round((Math.abs(number) * SCALE_UNIT) / scale));
+  return number < 0 ? -size : size;
 }
 
 /** The numbers of a stored vector, where they are stored: valid as long as the bytes are. */
 export interface StoredNumbers {
   /** Numbers side by side, and the place of the first. */
-  readonly numbers: Int16Array;
+  readonly numbers: Int8Array;
   readonly place: number;
   /** Each pair with its place in the lower half and its number in the upper one. */
   readonly pairs: Int32Array;
+  readonly scale: number;
 }
 
 /** @throws {RangeError} when the bytes are too few for what they say */
 export function storedNumbers(bytes: Uint8Array): StoredNumbers {
   const { buffer, byteOffset } = bytes;
   const shape = shapeOf(bytes);
-  if (shape >= WHOLE) return { numbers: new Int16Array(buffer, byteOffset, shape - WHOLE), place: 0, pairs: NO_PAIRS };
+  const scale = scaleIn(bytes);
+  if (shape >= WHOLE) return { numbers: new Int8Array(buffer, byteOffset, shape - WHOLE), place: 0, pairs: NO_PAIRS, scale };
   const length = DIMENSION - HEAD;
   return {
-    numbers: new Int16Array(buffer, byteOffset, length),
+    numbers: new Int8Array(buffer, byteOffset, length),
     place: HEAD,
-    pairs: new Int32Array(buffer, byteOffset + length * NUMBER_BYTES, shape),
+    pairs: new Int32Array(buffer, byteOffset + length, shape),
+    scale,
   };
 }
 
@@ -113,25 +146,26 @@ const NO_PAIRS = new Int32Array(0);
 
 /** The cosine of a query and a stored vector. The sum is one of integers, so its order does not matter. */
 export function dotStored(query: Int16Array, bytes: Uint8Array): number {
-  const { numbers, place, pairs } = storedNumbers(bytes);
+  const { numbers, place, pairs, scale } = storedNumbers(bytes);
   let sum = 0;
   for (let i = 0; i < numbers.length; i++) sum = (sum + Math.imul(query[place + i]!, numbers[i]!)) | 0;
   for (let i = 0; i < pairs.length; i++) sum = (sum + Math.imul(query[pairs[i]! & 0xffff]!, pairs[i]! >> 16)) | 0;
-  return sum / (UNIT * UNIT);
+  return cosineOf(sum, scale);
 }
 
-/** All numbers of a stored vector, in an array of their own. */
-export function allNumbers(bytes: Uint8Array): Int16Array {
-  const { numbers, place, pairs } = storedNumbers(bytes);
-  const all = new Int16Array(DIMENSION);
-  all.set(numbers, place);
-  for (const pair of pairs) all[pair & 0xffff] = pair >> 16;
-  return all;
+/** The cosine by a sum of products of a query's numbers with those of a stored vector of this scale. */
+export function cosineOf(sum: number, scale: number): number {
+  return (sum * scale) / (UNIT * SCALE_UNIT);
 }
 
-/** A stored vector as it is exported: `quantize` gives its stored numbers again. */
-export function storedVector(bytes: Uint8Array): Float32Array {
-  return Float32Array.from(allNumbers(bytes), (number) => number / UNIT);
+/** A stored vector, of which `encodeVector` makes the same numbers again. */
+export function storedVector(bytes: Uint8Array): Float32Array<ArrayBuffer> {
+  const { numbers, place, pairs, scale } = storedNumbers(bytes);
+  const unit = scale / SCALE_UNIT;
+  const vector = new Float32Array(DIMENSION);
+  for (let i = 0; i < numbers.length; i++) vector[place + i] = numbers[i]! * unit;
+  for (const pair of pairs) vector[pair & 0xffff] = (pair >> 16) * unit;
+  return vector;
 }
 
 export function storedTerms(bytes: Uint8Array): Uint32Array {
@@ -149,7 +183,7 @@ export function storedGeneration(bytes: Uint8Array): number {
 }
 
 export function storedMemory(bytes: Uint8Array): BareId {
-  const end = bytes.byteLength - 2;
+  const end = bytes.byteLength - SCALE_BYTES - SHAPE_BYTES;
   return Buffer.from(bytes.buffer, bytes.byteOffset, end).toString("latin1", Math.max(0, end - BARE_ID_LENGTH));
 }
 
@@ -160,26 +194,36 @@ export function isEmbedding(bytes: Uint8Array): boolean {
   if (shape >= WHOLE && ((shape - WHOLE) % STEP !== 0 || shape === WHOLE || shape - WHOLE > DIMENSION)) return false;
   const termBytes = bytes.byteLength - TRAILER_BYTES - termsAt(bytes);
   if (termBytes < 0 || termBytes % TERM_BYTES !== 0) return false;
-  const { numbers, pairs } = storedNumbers(bytes);
-  const isAscending = pairs.every((pair, i) => (pair & 0xffff) < HEAD && (i === 0 || (pair & 0xffff) > (pairs[i - 1]! & 0xffff)));
+  const { numbers, pairs, scale } = storedNumbers(bytes);
+  if (scale < SCALE_MIN) return false;
+  const isAscending = pairs.every((pair, i) => isPairPlace(pair & 0xffff) && (i === 0 || (pair & 0xffff) > (pairs[i - 1]! & 0xffff)));
   let square = 0;
   for (const number of numbers) square += number * number;
   for (const pair of pairs) square += (pair >> 16) * (pair >> 16);
-  return isAscending && square <= SQUARE_MAX && ID.test(storedMemory(bytes));
+  return isAscending && square * (scale / SCALE_UNIT) ** 2 <= SQUARE_MAX && ID.test(storedMemory(bytes));
+}
+
+function isPairPlace(place: number): boolean {
+  return place < HEAD || place === LENGTH_PLACE;
 }
 
 /** Whether a vector can be compared with others: it is of unit length, or shorter. */
 export function isComparable(vector: Float32Array): boolean {
-  return vector.length === DIMENSION && vector.reduce((square, value) => square + value * value, 0) <= SQUARE_MAX / UNIT / UNIT;
+  return vector.length === DIMENSION && vector.reduce((square, value) => square + value * value, 0) <= SQUARE_MAX;
 }
 
 function termsAt(bytes: Uint8Array): number {
   const shape = shapeOf(bytes);
-  return shape >= WHOLE ? (shape - WHOLE) * NUMBER_BYTES : (DIMENSION - HEAD) * NUMBER_BYTES + shape * PAIR_BYTES;
+  return shape >= WHOLE ? shape - WHOLE : DIMENSION - HEAD + shape * PAIR_BYTES;
 }
 
 function shapeOf(bytes: Uint8Array): number {
   return bytes[bytes.byteLength - 2]! | (bytes[bytes.byteLength - 1]! << 8);
+}
+
+function scaleIn(bytes: Uint8Array): number {
+  const at = bytes.byteLength - SCALE_BYTES - SHAPE_BYTES;
+  return bytes[at]! | (bytes[at + 1]! << 8);
 }
 
 function wordAt(bytes: Uint8Array, at: number): number {

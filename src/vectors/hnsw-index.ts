@@ -49,7 +49,7 @@ function pointBytesIn(file: string): number {
 }
 
 /** Whether a point of a graph is what this vector became. */
-export function isPointOf(point: Float32Array, vector: Int16Array): boolean {
+export function isPointOf(point: Float32Array, vector: Float32Array): boolean {
   const projection = Array.from(point, () => 0);
   project(vector, projection);
   return projection.every((number, i) => Math.fround(number) === point[i]);
@@ -99,7 +99,7 @@ export class HnswIndex {
   }
 
   /** Must not be called twice for a slot. */
-  add(slot: number, vector: Int16Array): void {
+  add(slot: number, vector: Float32Array): void {
     const { points } = this;
     if (points === this.#graph.getMaxElements()) this.#graph.resizeIndex(Math.ceil(Math.max(CAPACITY_FIRST, points * GROWTH)));
     project(vector, this.#projection);

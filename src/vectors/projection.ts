@@ -9,7 +9,6 @@
  * @module
  */
 import { DIMENSION, LENGTH_PLACE } from "../embeddings/embedder.ts";
-import { UNIT } from "./encoding.ts";
 
 /**
  * Numbers of a projection. The built-in provider's words are found in the index of terms; meaning alone needs few. Another provider's
@@ -41,7 +40,7 @@ function targets(): Uint32Array {
 }
 
 /** @param into - what the numbers are written to: as many as are wanted, a power of two */
-export function project(vector: Int16Array, into: number[]): void {
+export function project(vector: Int16Array | Float32Array, into: number[]): void {
   into.fill(0);
   const mask = into.length - 1;
   for (let place = 0; place < LENGTH_PLACE; place++) {
@@ -50,5 +49,4 @@ export function project(vector: Int16Array, into: number[]): void {
     const target = TARGETS[place]!;
     into[(target >> 1) & mask]! += (target & 1) === 0 ? number : -number;
   }
-  for (let i = 0; i < into.length; i++) into[i]! /= UNIT;
 }

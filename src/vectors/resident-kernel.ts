@@ -13,8 +13,8 @@ import { functionsOn } from "./wasm.ts";
  * For each entry from `entry` to `end` writes to `out`, an int32, the sum of products with the query, an int16 array.
  *
  * An entry is four uint32: where a vector's numbers begin; where they end and its pairs begin; what in the query belongs to
- * the first number; where the pairs end. The numbers are int16, a multiple of eight and at least eight; a pair is an uint16
- * place and an int16 number, as in `encoding.ts`. All are addresses in the memory, multiples of 16 but for the end of pairs.
+ * the first number; where the pairs end. The numbers are int8, a multiple of eight and at least eight; a pair is an uint16
+ * place and an int16 number, as in `encoding.ts`. All are addresses in the memory, multiples of four.
  */
 export type Compare = (entry: number, end: number, query: number, out: number) => void;
 
@@ -25,14 +25,15 @@ export function compareOn(memory: WebAssembly.Memory): Compare {
 export function scriptCompare(memory: WebAssembly.Memory): Compare {
   return (entry, end, query, out) => {
     const words = new Int32Array(memory.buffer);
+    const small = new Int8Array(memory.buffer);
     const numbers = new Int16Array(memory.buffer);
     for (let e = entry / 4, o = out / 4; e < end / 4; e += 4, o++) {
       let sum = 0;
-      const pairsAt = words[e + 1]! / 2;
-      for (let at = words[e]! / 2, partner = words[e + 2]! / 2; at < pairsAt; at++, partner++) {
-        sum = (sum + Math.imul(numbers[at]!, numbers[partner]!)) | 0;
+      const pairsAt = words[e + 1]!;
+      for (let at = words[e]!, partner = words[e + 2]! / 2; at < pairsAt; at++, partner++) {
+        sum = (sum + Math.imul(small[at]!, numbers[partner]!)) | 0;
       }
-      for (let at = pairsAt / 2; at < words[e + 3]! / 4; at++) {
+      for (let at = pairsAt / 4; at < words[e + 3]! / 4; at++) {
         sum = (sum + Math.imul(numbers[query / 2 + (words[at]! & 0xffff)]!, words[at]! >> 16)) | 0;
       }
       words[o] = sum;
@@ -57,9 +58,9 @@ const MODULE = Uint8Array.of(
   0x20, 0x00, 0x28, 0x02, 0x08, 0x21, 0x06,                                                       //       $partner = its third
   0x03, 0x40,                                                                                     //       loop over numbers, eight at a time
   0x20, 0x08,                                                                                     //         $sums …
-  0x20, 0x04, 0xfd, 0x00, 0x04, 0x00, 0x20, 0x06, 0xfd, 0x00, 0x04, 0x00,                         //         eight at $at, eight at $partner
+  0x20, 0x04, 0xfd, 0x01, 0x03, 0x00, 0x20, 0x06, 0xfd, 0x00, 0x04, 0x00,                         //         eight at $at, widened, eight at $partner
   0xfd, 0xba, 0x01, 0xfd, 0xae, 0x01, 0x21, 0x08,                                                 //         $sums = … + their products, two in each sum
-  0x20, 0x04, 0x41, 0x10, 0x6a, 0x21, 0x04,                                                       //         $at += 16
+  0x20, 0x04, 0x41, 0x08, 0x6a, 0x21, 0x04,                                                       //         $at += 8
   0x20, 0x06, 0x41, 0x10, 0x6a, 0x21, 0x06,                                                       //         $partner += 16
   0x20, 0x04, 0x20, 0x05, 0x49, 0x0d, 0x00, 0x0b,                                                 //         again while $at < $stop
   0x20, 0x08, 0xfd, 0x1b, 0x00, 0x20, 0x08, 0xfd, 0x1b, 0x01, 0x6a,                               //       $partner = the total of the four sums

@@ -14,7 +14,7 @@ import type { BareId } from "../lib/ids.ts";
 import type { Reader } from "../storage/access.ts";
 import type { VectorTable } from "../storage/tables.ts";
 import { dotStored } from "./encoding.ts";
-import { allNumbers, storedGeneration, storedMemory, storedTerms } from "./encoding.ts";
+import { storedVector, storedGeneration, storedMemory, storedTerms } from "./encoding.ts";
 import { HnswIndex } from "./hnsw-index.ts";
 import { DENSE_DIMENSION, SPARSE_DIMENSION } from "./projection.ts";
 import { Slots } from "./slots.ts";
@@ -130,7 +130,7 @@ export class SearchIndex {
     if (this.slots.has(slot)) {
       const stored = this.#stored(reader, this.slots.id(slot));
       if (stored === undefined) this.remove(slot);
-      else this.#graph.add(slot, allNumbers(stored));
+      else this.#graph.add(slot, storedVector(stored));
     }
     if (!this.slots.has(slot)) this.#removedAhead--;
     this.#graphEnd++;

@@ -4,7 +4,6 @@ import { DIMENSION } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { dotStored } from "../../../src/vectors/encoding.ts";
 import {
-  allNumbers,
   encodeVector,
   HEAD,
   isComparable,
@@ -41,12 +40,12 @@ const anyVector = fc
     return vector;
   });
 
-test("a vector, its terms and its owner come out as they went in, the numbers in 32,767ths", () => {
+test("a vector, its terms and its owner come out as they went in, the numbers in 127ths of the largest", () => {
   const owner = fc.record({ memory: fc.stringMatching(/^[0-9A-Za-z]{12}$/), generation: fc.nat(2 ** 32 - 1) });
   const property = fc.property(anyVector, fc.uint32Array({ maxLength: 40 }), owner, (vector, terms, { memory, generation }) => {
     const bytes = encodeVector({ vector, terms }, { memory, generation });
     expect(isEmbedding(bytes)).toBe(true);
-    expect(allNumbers(bytes)).toEqual(quantize(vector));
+    expect(Math.max(...storedVector(bytes).map((number, i) => Math.abs(number - vector[i]!)))).toBeLessThan(0.006);
     expect(storedTerms(bytes)).toEqual(terms);
     if (terms.length > 0) expect(storedFingerprint(bytes)).toBe(terms.at(-1)!);
     expect([storedMemory(bytes), storedGeneration(bytes)]).toEqual([memory, generation]);
@@ -56,20 +55,20 @@ test("a vector, its terms and its owner come out as they went in, the numbers in
   fc.assert(property, { numRuns: 300 });
 });
 
-test("the built-in provider's vectors lose less than 0.0001 of a cosine, and those of 200 characters fit into a page four times", () => {
+test("the built-in provider's vectors lose less than 0.002 of a cosine, and those of 200 characters fit into a page four times", () => {
   for (const text of [...TEXTS, LONG, "", "x"]) {
     const { vector, terms } = embedder.embedMemory(text);
     const bytes = storedBytes({ vector, terms });
     const cosine = vector.reduce((sum, value, i) => sum + value * QUERY[i]!, 0);
-    expect(Math.abs(dotStored(quantize(QUERY), bytes) - cosine)).toBeLessThan(0.0001);
-    if (text.length <= 200) expect(bytes.byteLength).toBeLessThan(1_000);
+    expect(Math.abs(dotStored(quantize(QUERY), bytes) - cosine)).toBeLessThan(0.002);
+    if (text.length <= 200) expect(bytes.byteLength).toBeLessThan(750);
   }
 });
 
 test("a vector of few numbers takes no more than they need", () => {
   const short = DENSE.slice().fill(0, 384);
-  expect(storedBytes({ vector: short }).byteLength).toBeLessThan(800);
-  expect(storedBytes({ vector: DENSE }).byteLength).toBeLessThan(3_100);
+  expect(storedBytes({ vector: short }).byteLength).toBeLessThan(420);
+  expect(storedBytes({ vector: DENSE }).byteLength).toBeLessThan(1_570);
 });
 
 test("what is no embedding is known to be none, wherever bytes are missing or changed", () => {
@@ -96,5 +95,6 @@ test("what is no embedding is known to be none, wherever bytes are missing or ch
   expect(wrong(-2, 0xffff)).toBe(false);
   expect(wrong(-2, 0x8000)).toBe(false);
   expect(wrong(-4, 0)).toBe(false);
-  expect(wrong(0, 0x7fff)).toBe(false);
+  expect(wrong(-6, 0)).toBe(false);
+  expect(wrong(DIMENSION - HEAD + 2, 0x7fff)).toBe(false);
 });

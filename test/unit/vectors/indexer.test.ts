@@ -6,7 +6,7 @@ import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import type { BareId } from "../../../src/lib/ids.ts";
 import { memories, vectors as vectorTable } from "../../../src/storage/tables.ts";
 import { matches, type Filter } from "../../../src/storage/walk.ts";
-import { quantize } from "../../../src/vectors/encoding.ts";
+import { quantize, storedVector } from "../../../src/vectors/encoding.ts";
 import { Indexer } from "../../../src/vectors/indexer.ts";
 import { DENSE_DIMENSION, project } from "../../../src/vectors/projection.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
@@ -20,6 +20,7 @@ import {
   ofUser,
   queryFor,
   queryOf,
+  storedBytes,
   storedVectors,
   unitVector,
   withAnyTag,
@@ -435,7 +436,7 @@ test("a deleted vector is not found at once, leaves the store with its memory, a
   const random = chance(6);
   const [secret, ...others] = await vectors.add(Array.from({ length: 200 }, () => unitVector(random)));
   const projection = Array.from({ length: DENSE_DIMENSION }, () => 0);
-  project(quantize(secret!.vector), projection);
+  project(storedVector(storedBytes(secret!)), projection);
   const bytes = Buffer.from(Float32Array.from(projection).buffer);
   const indexer = new Indexer(vectors.store, snapshots(vectors), { removedMin: 50 });
   await indexer.start();

@@ -1,5 +1,4 @@
 import { expect, test } from "bun:test";
-import { quantize } from "../../../src/vectors/encoding.ts";
 import { DENSE_DIMENSION, project, SPARSE_DIMENSION } from "../../../src/vectors/projection.ts";
 import { chance, dot, unitVector } from "./stored-vectors.ts";
 
@@ -11,7 +10,7 @@ test("the products of projections are those of the vectors, but for about one ov
       const [a, b] = [unitVector(random, centre, 1), unitVector(random, centre, 1)];
       const [left, right] = [a, b].map((vector) => {
         const projection = Array.from({ length: dimension }, () => 0);
-        project(quantize(vector), projection);
+        project(vector, projection);
         return projection;
       }) as [number[], number[]];
       return (left.reduce((sum, number, i) => sum + number * right[i]!, 0) - dot(a, b)) ** 2;

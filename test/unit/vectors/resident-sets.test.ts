@@ -203,8 +203,8 @@ test("of more users than there is room for some stay, however the searches go ro
   await using vectors = await storedVectors();
   const users = Array.from({ length: 20 }, (_, i) => `user-${i}`);
   for (const user of users) await vectors.add(DENSE.slice(0, 10), () => ({ user }));
-  // A set of ten takes 34 KB: there is room for five.
-  const sets = new ResidentSets(vectors.store, { bytesMax: 200_000, admittedOf: 16 });
+  // A set of ten takes 19 KB: there is room for five.
+  const sets = new ResidentSets(vectors.store, { bytesMax: 110_000, admittedOf: 16 });
   const kept = () => users.filter((user) => sets.for([ofUser(user)]) !== undefined);
   const rounds = Array.from({ length: 10 }, kept);
   for (const round of rounds) expect(round.length).toBeWithin(3, 9);
@@ -215,12 +215,12 @@ test("of more users than there is room for some stay, however the searches go ro
   expect(hits).toBeWithin(30, rounds.flat().length);
 });
 
-test("a vector that is kept takes at most 3.5 KB, one of the built-in provider 1.5 KB", () => {
+test("a vector that is kept takes at most 2 KB, one of the built-in provider 1 KB", () => {
   const bytesEach = (vectors: readonly Float32Array[]) => {
     const set = new ResidentSet(new VectorArena());
     for (let i = 0; i < 1_000; i++) add(set, i, vectors[i % vectors.length]!);
     return set.bytes / 1_000;
   };
-  expect(bytesEach(DENSE)).toBeLessThan(3_500);
-  expect(bytesEach(TEXTS)).toBeLessThan(1_500);
+  expect(bytesEach(DENSE)).toBeLessThan(2_000);
+  expect(bytesEach(TEXTS)).toBeLessThan(1_000);
 });

@@ -17,7 +17,7 @@ import { generationOf, removeMemoryRecords, removeVector } from "../../../src/st
 import { Store } from "../../../src/storage/store.ts";
 import { memories, type MemoryRow } from "../../../src/storage/tables.ts";
 import { matches, posting, type Filter } from "../../../src/storage/walk.ts";
-import { encodeVector, quantize, UNIT } from "../../../src/vectors/encoding.ts";
+import { cosineOf, encodeVector, quantize, storedNumbers, storedVector } from "../../../src/vectors/encoding.ts";
 import type { Blend, Neighbour, ScoredQuery } from "../../../src/vectors/query.ts";
 import { FakeClock } from "../../support/clock.ts";
 
@@ -175,12 +175,15 @@ export const ofUser = (user: string) => posting(memories.index.byUser, hashKey(u
 export const ofType = (type: string) => posting(memories.index.byType, hashKey(type));
 export const withAnyTag = (...tags: string[]) => posting(memories.index.byTag, ...tags.map(hashKey));
 
-/** The cosine of two vectors as they are stored. */
-export function dot(a: Float32Array, b: Float32Array): number {
-  const [left, right] = [quantize(a), quantize(b)];
+/** The cosine of a query and a vector as it is stored, of all its numbers one by one. */
+export function dot(query: Float32Array, vector: Float32Array): number {
+  const bytes = storedBytes({ vector });
+  const { scale } = storedNumbers(bytes);
+  const [left, right] = [quantize(query), storedVector(bytes)];
+  const one = cosineOf(1, scale) * 32_767;
   let sum = 0;
-  for (let i = 0; i < DIMENSION; i++) sum += left[i]! * right[i]!;
-  return sum / (UNIT * UNIT);
+  for (let i = 0; i < DIMENSION; i++) sum += left[i]! * (right[i]! / one);
+  return cosineOf(sum, scale);
 }
 
 /** Chance that a seed repeats: Mulberry32. */
