@@ -909,8 +909,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a vector comes out of the store with its head and tail changed round",
     file: "src/vectors/encoding.ts",
-    find: "  all.set(numbers, place);",
-    replace: "  all.set(numbers);",
+    find: "vector[place + i] = numbers[i]! * unit;",
+    replace: "vector[i] = numbers[i]! * unit;",
+    tests: [ENCODING],
+  },
+  {
+    breaks: "a vector whose largest numbers are small is stored in coarse steps",
+    file: "src/vectors/encoding.ts",
+    find: "(most * SCALE_UNIT) / NUMBER_MAX",
+    replace: "SCALE_UNIT / NUMBER_MAX",
     tests: [ENCODING],
   },
   {
