@@ -128,7 +128,8 @@ test("the Bun in the executable is the one of the lock file, whichever Bun build
   appendFileSync(other, mark);
   const outfile = directory.at("cairn");
   const { exitCode, stderr } = Bun.spawnSync([other, join(ROOT, "scripts/build.ts"), "--outfile", outfile], { stdin: "ignore" });
-  expect({ exitCode, stderr: stderr.toString() }).toEqual({ exitCode: 0, stderr: "" });
+  // Where the add-ons have not been compiled yet, it says so while it does.
+  expect(exitCode, stderr.toString()).toBe(0);
   expect(readFileSync(outfile).includes(mark)).toBe(false);
   // No name among them is that of a secret.
   expect(
