@@ -44,7 +44,10 @@ export function signIn(deps: Deps, caller: KeyCaller, name: string | null): Prom
     const { hash, row } = presented(() => findById(tx, caller.keyId));
     if (hasEnded(row, tx.now)) throw usedUp();
     if (row.kind === "session") {
-      throw new ApiError("invalid_request", "A session key cannot sign in: present the key that it came from, or a link.");
+      throw new ApiError(
+        "invalid_request",
+        "A session key cannot sign in: use the API key that it came from, or the link that cairn dashboard prints.",
+      );
     }
     const { lastUsedAt: _, rolledFrom: __, rolledTo: ___, ...rights } = row;
     const end = tx.now + SESSION_MS;

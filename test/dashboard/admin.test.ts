@@ -55,6 +55,26 @@ test("a key is created and shown once, rolled with an overlap, and revoked", asy
   expect(tab.complaints).toEqual([]);
 });
 
+test("a key is bound to a user and an agent, and says so; an admin key cannot be", async () => {
+  using tab = await signedInTab(cairn, "/keys");
+  await tab.click("Create a key");
+  await tab.fill("Name", "bound agent");
+  await tab.fill("Bound to user", "user-42");
+  await tab.fill("Bound to agent", "support-bot");
+  await tab.click("Admin: keys, webhooks, settings; includes the others");
+  await tab.seesNo("Bound to user");
+  await tab.click("Admin: keys, webhooks, settings; includes the others");
+  await tab.click("Create");
+  await tab.click("I have it");
+  await tab.seesFlat("bound to agent support-bot and user user-42");
+  const [key] = (await cairn.all("/v1/api_keys?kind=key")).filter(({ name }) => name === "bound agent");
+  expect(key).toMatchObject({ scopes: ["read", "write"], user_id: "user-42", agent_id: "support-bot" });
+  await tab.go(`${cairn.address}/dashboard/keys?id=${key.id}`);
+  await tab.sees("bound agent");
+  expect(await tab.run<number>(`document.querySelectorAll("tbody tr").length`)).toBe(1);
+  await cairn.ok(cairn.delete(`/v1/api_keys/${key.id}`));
+});
+
 test("a browser that is signed in is seen, and signed out from another one", async () => {
   using tab = await signedInTab(cairn, "/keys?kind=session");
   await tab.sees("this browser");

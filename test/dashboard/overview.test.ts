@@ -5,7 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import { signedInTab } from "../support/browser.ts";
-import { startProcess } from "../support/process.ts";
+import { inTurns, startProcess } from "../support/process.ts";
 import { tellStory } from "../support/story.ts";
 
 test("without any record it shows a first conversation, which works as it stands and appears", async () => {
@@ -20,6 +20,18 @@ test("without any record it shows a first conversation, which works as it stands
   expect([await shell.exited, await new Response(shell.stderr).text()]).toEqual([0, ""]);
   await tab.sees("memory.created");
   await tab.seesNo("Nothing is stored yet");
+  await tab.run(`(document.querySelector(".rows a").click(), true)`);
+  await tab.sees("The customer prefers e-mail to phone calls.");
+});
+
+test("the first conversation can be sent from the page, which then shows its session", async () => {
+  await using cairn = await startProcess();
+  using tab = await signedInTab(cairn);
+  await tab.click("Send them from here");
+  for (const text of ["Where is my order?", "The customer prefers e-mail to phone calls.", "order"]) await tab.sees(text);
+  await tab.has("#version-1");
+  expect(await cairn.all("/v1/sessions")).toMatchObject([{ agent_id: "support-bot", turn_count: 1, memory_count: 1, state_version: 1 }]);
+  expect(tab.complaints).toEqual([]);
 });
 
 test("it says how much there is and what needs somebody, and what happens appears", async () => {
@@ -36,19 +48,58 @@ test("it says how much there is and what needs somebody, and what happens appear
   expect(tab.complaints).toEqual([]);
 });
 
+test("a turn is found by its id among those that were added at the same time to other sessions", async () => {
+  await using cairn = await startProcess();
+  const sessions = await Promise.all(["a", "b", "c", "d"].map((agent) => cairn.createSession({ agent_id: agent })));
+  const said = { type: "text", content: "Hello." };
+  const turns: any[] = [];
+  await inTurns(
+    Array.from({ length: 120 }, (_, index) => sessions[index % 4]?.id),
+    32,
+    async (id) => {
+      turns.push(await cairn.ok(cairn.post(`/v1/sessions/${id}/turns`, { input: said, output: said })));
+    },
+  );
+  using tab = await signedInTab(cairn);
+  for (const { id, session_id } of [turns[3], turns[60], turns[119]]) {
+    await tab.go(`${cairn.address}/dashboard/go/${id}`);
+    await tab.has(`#${id}.target`);
+    expect(await tab.run<string>("location.pathname")).toBe(`/dashboard/sessions/${session_id}`);
+  }
+});
+
 test("an id leads to its record", async () => {
   await using cairn = await startProcess();
   const { main } = await tellStory(cairn);
   const [memory] = await cairn.all(`/v1/memory?session_id=${main}`);
   const [trace] = await cairn.all(`/v1/traces?session_id=${main}`);
+  const [turn, nextTurn] = await cairn.all(`/v1/sessions/${main}/turns`);
+  const [key] = await cairn.all("/v1/api_keys");
+  const webhook = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/hook", events: ["turn.added"] }));
+  const delivery = await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`, {}));
+  const left = await cairn.createSession({ agent_id: "gone" });
+  const kept = await cairn.addMemory(left.id, "This outlives its session.");
   using tab = await signedInTab(cairn, `/go/${memory.id}`);
   await tab.has(`#${memory.id}.target`);
-  await tab.go(`${cairn.address}/dashboard/go/${main}`);
-  await tab.has("#version-0");
-  await tab.go(`${cairn.address}/dashboard/go/${trace.id}`);
-  await tab.sees(trace.metadata.request_id);
-  await tab.go(`${cairn.address}/dashboard/go/mem_000000000000`);
-  await tab.has("[role=alert]");
-  await tab.go(`${cairn.address}/dashboard/go/nothing`);
-  await tab.sees("this one does not");
+  const places: [id: string, has: string][] = [
+    [main, "#version-0"],
+    [turn.id, `#${turn.id}.target`],
+    [nextTurn.id, `#${nextTurn.id}.target`],
+    [trace.id, ".facts"],
+    [key.id, "tbody tr"],
+    [webhook.id, ".facts"],
+    [delivery.id, ".facts"],
+    [kept.id, ".spine"],
+    ["mem_000000000000", "[role=alert]"],
+    ["turn_000000000000", "[role=alert]"],
+    ["dlv_000000000000", "[role=alert]"],
+  ];
+  for (const [id, has] of places) {
+    await tab.go(`${cairn.address}/dashboard/go/${id}`);
+    await tab.has(has);
+  }
+  for (const id of ["nothing", "turn_1", "req_000000000000"]) {
+    await tab.go(`${cairn.address}/dashboard/go/${id}`);
+    await tab.sees("this one does not");
+  }
 });

@@ -17,6 +17,7 @@ const QUESTION = encodeURIComponent("what may she not eat");
 let cairn: CairnProcess;
 let story: Story;
 let webhookId: string;
+let traceId: string;
 beforeAll(async () => {
   cairn = await startProcess();
   story = await tellStory(cairn);
@@ -25,6 +26,7 @@ beforeAll(async () => {
   );
   await cairn.ok(cairn.post(`/v1/webhooks/${id}/test`, {}));
   webhookId = id;
+  traceId = (await cairn.all("/v1/traces"))[0].id;
 });
 afterAll(() => cairn[Symbol.asyncDispose]());
 
@@ -37,20 +39,32 @@ interface Screen {
 const SCREENS: Record<string, Screen> = {
   overview: { path: () => "/", has: ".rows li" },
   sessions: { path: () => "/sessions", has: "tbody tr" },
+  peek: { path: () => `/sessions?peek=${story.main}`, has: ".peeked li" },
   session: { path: () => `/sessions/${story.main}`, has: "#version-0" },
   hostile: { path: () => `/sessions/${story.hostile}`, has: "#version-0" },
   compare: { path: () => `/compare?a=${story.main}:2&b=${story.fork}:1`, has: ".compared tbody tr" },
   memories: { path: () => "/memories", has: ".cards li" },
   search: { path: () => `/memories?q=${QUESTION}&threshold=0.6`, has: ".matches li" },
   traces: { path: () => "/traces", has: ".rows li" },
+  trace: { path: () => `/traces?id=${traceId}`, has: ".json" },
   keys: { path: () => "/keys", has: "tbody tr" },
   settings: { path: () => "/settings", has: ".setting" },
   users: { path: () => "/users", has: ".rows li" },
   user: { path: () => `/users/${encodeURIComponent(HOSTILE)}`, has: ".counts" },
   webhooks: { path: () => "/webhooks", has: ".cards li" },
   webhook: { path: () => `/webhooks/${webhookId}`, has: ".rows li" },
+  go: { path: () => "/go/nothing", has: "main p" },
   "not-found": { path: () => "/nothing/here", has: "main" },
 };
+
+test("every address of the dashboard is among the screens", async () => {
+  const main = await Bun.file("src/dashboard/app/main.tsx").text();
+  const routes = Array.from(main.matchAll(/<Route path="\/dashboard([^"]+)"/g), ([, path = ""]) => path);
+  expect(routes.length).toBeGreaterThan(10);
+  const paths = Object.values(SCREENS).map(({ path }) => path().replace(/\?.*/, ""));
+  const isShown = (route: string) => paths.some((path) => new RegExp(`^${route.replaceAll(/:\w+/g, "[^/]+")}$`).test(path));
+  expect(routes.filter((route) => !isShown(route))).toEqual([]);
+});
 
 for (const scheme of ["light", "dark"] as const) {
   for (const width of [WIDE, NARROW]) {
@@ -107,6 +121,8 @@ test("the keyboard alone goes from signing in to a rollback", async () => {
   await tab.press("g", "s");
   await tab.has("tbody tr");
   await tab.press("j", "Enter");
+  await tab.has("dialog .peeked li");
+  await tab.press("Enter");
   await tab.has("#version-0");
   expect(await tab.run<string>("location.pathname")).toBe(`/dashboard/sessions/${id}`);
   await tab.press("j", "j");

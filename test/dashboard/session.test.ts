@@ -112,23 +112,66 @@ test("a fork opens, and says where it comes from", async () => {
   await tab.sees("Forked at state 1");
 });
 
-test("five hundred turns come by pages, and a link into the middle begins there", async () => {
+/** What the page asked for of the timeline, in the order of the answers. */
+const asked = (tab: Tab) =>
+  tab.requests.filter(({ url }) => url.includes("/timeline?")).map(({ url }) => Object.fromEntries(new URL(url).searchParams));
+const ENTRIES = 5_000;
+
+test("of five thousand entries only some are asked for, and in the document, however far one reads; a new one costs one request", async () => {
   const { id } = await cairn.createSession();
-  const numbers = Array.from({ length: 500 }, (_, index) => index + 1);
-  await inTurns(numbers, 1, async (number) => void (await turn(id, `Question ${number}.`)));
+  const numbers = Array.from({ length: ENTRIES - 1 }, (_, index) => index + 1);
+  await inTurns(numbers, 32, async (number) => void (await (number % 50 === 0 ? state(id, { number }) : turn(id, `Question ${number}.`))));
   using tab = await signedInTab(cairn, `/sessions/${id}`);
-  await tab.sees("Question 500.");
+  await tab.has(".spine > li");
+  await tab.sees("● live");
   expect(await entries(tab)).toBeLessThanOrEqual(100);
   expect(tab.requests.filter(({ url }) => url.includes("/v1/")).length).toBeLessThanOrEqual(10);
-  await tab.holds(`(scrollTo(0, document.body.scrollHeight), document.body.innerText.includes("501 entries, no more"))`);
 
-  const [middle] = (await cairn.all(`/v1/sessions/${id}/turns`)).filter(({ turn_number }) => turn_number === 100);
+  // A thousand entries further down.
+  await tab.holds(`(scrollTo(0, document.body.scrollHeight), document.querySelectorAll(".spine").length >= 20)`);
+  await tab.holds(`document.querySelectorAll(".spine > [data-row]").length <= 600`);
+  const pages = asked(tab);
+  expect(pages.filter(({ limit }) => limit !== "50")).toEqual([]);
+  expect(new Set(pages.map(({ starting_after }) => starting_after)).size).toBe(pages.length);
+  expect(pages.length).toBeLessThanOrEqual(25);
+
+  await tab.holds(`(scrollTo(0, 0), document.querySelector(".spine").children.length > 1 && scrollY === 0)`);
+  await tab.run(`(window.added = 0, new MutationObserver((records) => {
+    for (const { addedNodes } of records) for (const node of addedNodes) window.added += node.querySelectorAll?.("*").length ?? 0;
+  }).observe(document.querySelector(".spine"), { childList: true, subtree: true }), true)`);
+  await turn(id, "And now?");
+  await tab.sees("And now?");
+  expect(asked(tab).filter(({ order }) => order === "asc")).toEqual([expect.objectContaining({ limit: "100" })]);
+  expect(await tab.run<number>("window.added")).toBeLessThan(50);
+
+  const middle = (await cairn.ok(cairn.get(`/v1/sessions/${id}/turns?limit=100`))).data.at(-1);
   await tab.go(`${cairn.address}/dashboard/sessions/${id}#${middle.id}`);
-  await tab.sees("Question 100.");
   await tab.has(`#${middle.id}.target`);
-  expect(await tab.run<string>("document.activeElement.id")).toBe(middle.id);
+  await tab.holds(`document.activeElement.id === "${middle.id}"`);
+  expect(await entries(tab)).toBeLessThanOrEqual(100);
   await tab.click("From the newest");
-  await tab.sees("Question 500.");
+  await tab.sees("And now?");
+});
+
+test("the first entry of a kind appears where there was none", async () => {
+  const { id } = await cairn.createSession();
+  using tab = await signedInTab(cairn, `/sessions/${id}?kind=memory`);
+  await tab.sees("Nothing here");
+  await cairn.addMemory(id, "The first one.");
+  await tab.sees("The first one.");
+});
+
+test("of many that come at once none is missing", async () => {
+  const { id } = await cairn.createSession();
+  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  await tab.sees("● live");
+  for (const last of [60, 120, 180, 400]) {
+    const count = (await cairn.get(`/v1/sessions/${id}`)).body.turn_count;
+    await inTurns(Array.from({ length: last - count }), 32, async () => void (await turn(id, "Again.")));
+    await tab.sees(`Turn ${last}`);
+    const shown = await tab.run<string[]>(`[...document.querySelectorAll(".spine > .turn h2")].map((name) => name.textContent)`);
+    expect(shown).toEqual(shown.map((_, index) => `Turn ${last - index}`));
+  }
 });
 
 test("a link to a version is scrolled to and marked, in either order", async () => {
@@ -148,10 +191,7 @@ test("what an agent adds appears, and only what is new is asked for", async () =
   await turn(id, "Are you there?");
   await tab.sees("Are you there?");
   await tab.holds(`document.querySelector("#version-60") !== null && document.querySelector(".arrived") !== null`);
-  const asked = tab.requests
-    .filter(({ url }) => url.includes("/timeline"))
-    .map(({ url }) => new URL(url).searchParams.get("starting_after"));
-  expect(asked.filter((after) => after === null).length).toBe(1);
+  expect(asked(tab).filter(({ starting_after }) => starting_after === undefined).length).toBe(1);
 });
 
 test("a pause of more than five minutes is shown", async () => {

@@ -83,6 +83,55 @@ test("a session key that was revoked signs out and says so", async () => {
   await tab.sees("You were signed out");
 });
 
+test("a screen that the key is not for says which scope it needs, and lets one sign in with another key", async () => {
+  const { key } = await cairn.ok(cairn.post("/v1/api_keys", { scopes: ["read"] }));
+  using tab = await signedInTab(cairn, "/settings", key);
+  for (const path of ["settings", "keys", "webhooks/whk_000000000000"]) {
+    await tab.go(`${cairn.address}/dashboard/${path}`);
+    await tab.seesFlat("It needs a key with the scope admin. The one that is signed in may read.");
+  }
+  expect(tab.complaints).toEqual([]);
+  await tab.click("Sign in with another key");
+  await tab.fill("API key", cairn.key);
+  await tab.click("Sign in");
+  await tab.seesNo("It needs a key");
+});
+
+test("a key that is bound to a user sees what is the user's, and is told why the rest is not there", async () => {
+  const own = await cairn.createSession({ agent_id: "a", user_id: "bound-user" });
+  const other = await cairn.createSession({ agent_id: "a", user_id: "other-user" });
+  const { key } = await cairn.ok(cairn.post("/v1/api_keys", { user_id: "bound-user" }));
+  using tab = await signedInTab(cairn, "", key);
+  await tab.sees("This key is bound to user bound-user");
+  await tab.seesFlat("may read and write, bound to user bound-user");
+  await tab.sees(own.id);
+  await tab.seesNo(other.id);
+  await tab.seesNo("Users");
+  await tab.click("Sessions");
+  await tab.sees(own.id);
+  await tab.seesNo(other.id);
+  await tab.click(own.id);
+  await tab.click("bound-user");
+  await tab.holds(`location.pathname + location.search === "/dashboard/sessions?user_id=bound-user"`);
+  await tab.go(`${cairn.address}/dashboard/users/other-user`);
+  await tab.sees("It shows users and agents of all. The key that is signed in is bound to user bound-user.");
+  expect(tab.complaints).toEqual([]);
+  await tab.go(`${cairn.address}/dashboard/sessions/${other.id}`);
+  await tab.sees(`There is no session ${other.id}`);
+  await tab.click("traces");
+  await tab.sees("No trace matches");
+});
+
+test("a session key is not taken to sign in, and the page says what is", async () => {
+  using first = await signedInTab(cairn);
+  const kept = (await keptKey(first)) ?? "";
+  await first.run(`(sessionStorage.clear(), true)`);
+  await first.go(`${cairn.address}/dashboard`);
+  await first.fill("API key", kept);
+  await first.click("Sign in");
+  await first.sees("use the API key that it came from, or the link that cairn dashboard prints");
+});
+
 test("the sign-in screen is free of what axe finds, in both schemes, wide and narrow", async () => {
   using tab = await openTab();
   for (const scheme of ["light", "dark"] as const) {

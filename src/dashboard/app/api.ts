@@ -164,6 +164,7 @@ const PAGE = 50;
 export const api = {
   sessions: (query: Query, signal?: AbortSignal) => get<List<Session>>("sessions", { ...query, limit: PAGE }, signal),
   session: (id: string, signal?: AbortSignal) => get<Session>(`sessions/${encodeURIComponent(id)}`, {}, signal),
+  turn: (sessionId: string, id: string, signal?: AbortSignal) => get<Turn>(`sessions/${sessionId}/turns/${id}`, {}, signal),
   updateSession: (id: string, body: { metadata?: object; ttl_seconds?: number }) => patch<Session>(`sessions/${id}`, body),
   deleteSession: (id: string, reason: string) => remove(`sessions/${id}`, { reason }),
   timeline: (id: string, query: Query, signal?: AbortSignal) =>
@@ -189,6 +190,8 @@ export const api = {
   /** Outside of the API's paths, and 503 with the same body when something is wrong. */
   health: async (signal: AbortSignal): Promise<Health> =>
     (await fetch("/health", { signal, credentials: "omit" })).json() as Promise<Health>,
+  /** Any request that makes something. */
+  post: (path: string, body: object) => post<{ id?: string }>(path, body),
   addMemory: (body: object) => post<Memory>("memory", body),
   updateMemory: (id: string, body: object) => patch<Memory>(`memory/${id}`, body),
   deleteMemory: (id: string, reason: string) => remove(`memory/${id}`, { reason }),
@@ -214,6 +217,7 @@ export const api = {
   eraseUser: (id: string) => call<Erasure>("DELETE", `users/${encodeURIComponent(id)}`),
   erasure: (id: string, signal?: AbortSignal) => get<Erasure>(`users/${encodeURIComponent(id)}/erasure`, {}, signal),
   keys: (query: Query, signal?: AbortSignal) => get<List<ApiKey>>("api_keys", { ...query, limit: PAGE }, signal),
+  key: (id: string, signal?: AbortSignal) => get<ApiKey>(`api_keys/${encodeURIComponent(id)}`, {}, signal),
   createKey: (body: object) => post<ApiKey>("api_keys", body),
   rollKey: (id: string, body: object) => post<ApiKey>(`api_keys/${id}/roll`, body),
   revokeKey: (id: string, query: Query) => remove(`api_keys/${id}`, query),

@@ -13,6 +13,11 @@ export function bare(id: string): string {
   return id.slice(id.indexOf("_") + 1);
 }
 
+/** The millisecond of an id, with its prefix. */
+export function timeOf(id: string): number {
+  return Array.from(bare(id).slice(0, TIME_WIDTH)).reduce((ms, digit) => ms * DIGITS.length + DIGITS.indexOf(digit), 0);
+}
+
 /** The first id that a millisecond can have. */
 export function idAt(ms: number): string {
   let text = "";

@@ -8,16 +8,19 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { ErrorBoundary, useLocation } from "preact-iso";
 import { useEffect } from "preact/hooks";
-import { signOut, type Scope } from "./api.ts";
-import { useCan, useMe } from "./access.ts";
+import { signOut, type ApiKey, type Scope } from "./api.ts";
+import { boundTo, hasScope, rightsOf, useOwnKey } from "./access.ts";
 import { KeyboardHelp, openHelp, useKeyboard, type Place } from "./parts/keyboard.tsx";
-import { Problem } from "./parts/list.tsx";
+import { Loaded, Problem } from "./parts/list.tsx";
+import { Page } from "./parts/page.tsx";
 import { Toasts } from "./parts/toast.tsx";
 
 const BASE = "/dashboard/";
 
 interface MenuPlace extends Place {
   readonly scope: Scope;
+  /** Shows users and agents of all, which a key that is bound to one does not see. */
+  readonly isOfAll?: true;
 }
 
 const PLACES: readonly MenuPlace[] = [
@@ -25,7 +28,7 @@ const PLACES: readonly MenuPlace[] = [
   { path: "sessions", name: "Sessions", letter: "s", scope: "read" },
   { path: "memories", name: "Memories", letter: "m", scope: "read" },
   { path: "traces", name: "Traces", letter: "t", scope: "read" },
-  { path: "users", name: "Users", letter: "u", scope: "read" },
+  { path: "users", name: "Users", letter: "u", scope: "read", isOfAll: true },
   { path: "keys", name: "API keys", letter: "k", scope: "admin" },
   { path: "webhooks", name: "Webhooks", letter: "w", scope: "admin" },
   { path: "settings", name: "Settings", letter: "e", scope: "admin" },
@@ -33,17 +36,48 @@ const PLACES: readonly MenuPlace[] = [
 
 export function Shell({ children }: { children: ComponentChildren }) {
   const { path, route } = useLocation();
-  useKeyboard(PLACES, (to) => route(BASE + to));
+  const me = useOwnKey();
+  const places = PLACES.filter((place) => me.data !== undefined && whyNot(me.data, place) === null);
+  const current = PLACES.find(({ path: first }) => first === (path.slice(BASE.length).split("/")[0] ?? ""));
+  useKeyboard(places, (to) => route(BASE + to));
   return (
     <div class="shell">
       <a class="skip" href="#main">
         Skip to the content
       </a>
-      <Menu current={path.slice(BASE.length).split("/")[0] ?? ""} />
-      <Screen path={path}>{children}</Screen>
-      <KeyboardHelp places={PLACES} />
+      <Menu places={places} current={current} me={me.data} />
+      {me.data === undefined ? (
+        <main id="main">
+          <Loaded result={me}>{() => null}</Loaded>
+        </main>
+      ) : (
+        <Screen path={path}>{current === undefined ? children : <Allowed me={me.data} place={current} screen={children} />}</Screen>
+      )}
+      <KeyboardHelp places={places} />
       <Toasts />
     </div>
+  );
+}
+
+/** Why a key is not for a screen; null for one that is. */
+function whyNot(me: ApiKey, { scope, isOfAll }: MenuPlace): string | null {
+  const bound = boundTo(me);
+  if (!hasScope(me, scope)) return `It needs a key with the scope ${scope}. The one that is signed in may ${rightsOf(me)}.`;
+  if (isOfAll === true && bound !== null) return `It shows users and agents of all. The key that is signed in is bound to ${bound}.`;
+  return null;
+}
+
+/** A screen that the menu does not lead to is still reached by a link. */
+function Allowed({ me, place, screen }: { me: ApiKey; place: MenuPlace; screen: ComponentChildren }) {
+  const reason = whyNot(me, place);
+  if (reason === null) return <>{screen}</>;
+  return (
+    <Page title={place.name}>
+      <div class="empty">
+        <p>This screen is not for this key. {reason}</p>
+        <button onClick={() => void signOut()}>Sign in with another key</button>
+      </div>
+    </Page>
   );
 }
 
@@ -61,7 +95,13 @@ function Screen({ path, children }: { path: string; children: ComponentChildren 
   return <ErrorBoundary onError={(error) => (broken.value = error)}>{children}</ErrorBoundary>;
 }
 
-function Menu({ current }: { current: string }) {
+interface MenuProps {
+  places: readonly MenuPlace[];
+  current: MenuPlace | undefined;
+  me: ApiKey | undefined;
+}
+
+function Menu({ places, current, me }: MenuProps) {
   const isOpen = useSignal(false);
   useEffect(() => void (isOpen.value = false), [current]);
   return (
@@ -76,35 +116,29 @@ function Menu({ current }: { current: string }) {
       <div class="menu-content" id="menu">
         <nav aria-label="Screens">
           <ul>
-            {PLACES.map((place) => (
-              <MenuItem key={place.path} place={place} isCurrent={place.path === current} />
+            {places.map((place) => (
+              <li key={place.path}>
+                <a href={BASE + place.path} aria-current={place === current ? "page" : undefined}>
+                  {place.name}
+                </a>
+              </li>
             ))}
           </ul>
         </nav>
-        <Who />
+        <Who me={me} />
       </div>
     </header>
   );
 }
 
-function MenuItem({ place: { path, name, scope }, isCurrent }: { place: MenuPlace; isCurrent: boolean }) {
-  if (!useCan(scope)) return null;
-  return (
-    <li>
-      <a href={BASE + path} aria-current={isCurrent ? "page" : undefined}>
-        {name}
-      </a>
-    </li>
-  );
-}
-
-function Who() {
-  const me = useMe();
+function Who({ me }: { me: ApiKey | undefined }) {
+  const bound = me === undefined ? null : boundTo(me);
   return (
     <div class="who">
       {me !== undefined && (
         <p class="quiet">
-          <code>{me.prefix}…</code> may {me.scopes.join(", ")}
+          <code title="The actor of what is changed here">{me.prefix}</code> may {rightsOf(me)}
+          {bound !== null && `, bound to ${bound}`}
         </p>
       )}
       <p class="row">

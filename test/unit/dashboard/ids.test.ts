@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { bare, idAt, neighbourOf } from "../../../src/dashboard/app/ids.ts";
+import { bare, idAt, neighbourOf, timeOf } from "../../../src/dashboard/app/ids.ts";
 import { bareIdTime, IdSource } from "../../../src/lib/ids.ts";
 import { FakeClock } from "../../support/clock.ts";
 
@@ -26,6 +26,7 @@ test("the first id of a millisecond is not after those that the server makes in 
   for (let made = 0; made < 100; made++) {
     const own = bare(source.next("sess", "00"));
     expect(bareIdTime(idAt(bareIdTime(own)))).toBe(bareIdTime(own));
+    expect(timeOf(`sess_${own}`)).toBe(bareIdTime(own));
     expect(idAt(bareIdTime(own)) <= own).toBe(true);
     expect(idAt(bareIdTime(own) + 1) > own).toBe(true);
   }

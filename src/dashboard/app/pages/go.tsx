@@ -5,28 +5,76 @@
  */
 import { useLocation, useRoute } from "preact-iso";
 import { useEffect } from "preact/hooks";
-import { api } from "../api.ts";
+import { api, Refused, type List, type Memory, type Trace, type Webhook } from "../api.ts";
+import { bare, idAt, timeOf } from "../ids.ts";
 import { Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { useQuery } from "../query.ts";
 
 /** Where records of a kind are shown; undefined for an id of no kind that is shown anywhere. */
 async function placeOf(id: string, signal: AbortSignal): Promise<string | undefined> {
-  const [prefix] = id.split("_", 1);
-  const escaped = encodeURIComponent(id);
+  const [, prefix] = /^([a-z]+)_[0-9A-Za-z]{12}$/.exec(id) ?? [];
   switch (prefix) {
     case "sess":
-      return `sessions/${escaped}`;
+      return `sessions/${id}`;
     case "mem":
-      return `sessions/${(await api.memory(id, signal)).session_id}#${escaped}`;
+      return ofMemory(await api.memory(id, signal), signal);
+    case "turn":
+      return ofTurn(id, signal);
+    case "dlv":
+      return ofDelivery(id, signal);
     case "trace":
-      return `traces?id=${escaped}`;
+      return `traces?id=${id}`;
     case "whk":
-      return `webhooks/${escaped}`;
+      return `webhooks/${id}`;
     case "key":
-      return "keys";
+      return `keys?id=${id}`;
     default:
       return undefined;
+  }
+}
+
+/** A memory can outlive its session. */
+async function ofMemory({ id, session_id: session }: Memory, signal: AbortSignal): Promise<string> {
+  const isThere = await isFound(api.session(session, signal));
+  return isThere ? `sessions/${session}#${id}` : `memories?session_id=${session}`;
+}
+
+/** A turn is kept with its session, which its trace names. That was written together with it: it has the next id among such traces. */
+async function ofTurn(id: string, signal: AbortSignal): Promise<string> {
+  const isLater = (trace: Trace) => bare(trace.id) > bare(id);
+  const query = { action: "turn.added", starting_after: `trace_${idAt(timeOf(id) + WITHIN_MS)}` };
+  const { data } = await api.traces(query, signal, TRACES_MAX);
+  const session = data.findLast(isLater)?.session_id;
+  if (session === undefined || session === null || !(await isFound(api.turn(session, id, signal)))) {
+    throw notFound(`No session is known that has ${id}. A turn is found as long as its trace is kept.`);
+  }
+  return `sessions/${session}#${id}`;
+}
+const TRACES_MAX = 100;
+const WITHIN_MS = 2;
+
+/** A delivery belongs to one of the webhooks, which are few. */
+async function ofDelivery(id: string, signal: AbortSignal): Promise<string> {
+  for (let after: string | null = null; ;) {
+    const page: List<Webhook> = await api.webhooks({ starting_after: after }, signal);
+    for (const { id: webhook } of page.data) {
+      if (await isFound(api.delivery(webhook, id, signal))) return `webhooks/${webhook}#${id}`;
+    }
+    if (!page.has_more) throw notFound(`No webhook has ${id}.`);
+    after = page.last_id;
+  }
+}
+
+const notFound = (message: string) => new Refused(404, "not_found", message);
+
+async function isFound(asked: Promise<unknown>): Promise<boolean> {
+  try {
+    await asked;
+    return true;
+  } catch (error) {
+    if (error instanceof Refused && error.status === 404) return false;
+    throw error;
   }
 }
 
@@ -49,8 +97,8 @@ export function Go() {
         {({ place }) =>
           place === undefined && (
             <p>
-              Ids begin with <code>sess_</code>, <code>mem_</code>, <code>trace_</code>, <code>whk_</code> or <code>key_</code>; this one
-              does not.
+              Ids of what is shown here begin with <code>sess_</code>, <code>turn_</code>, <code>mem_</code>, <code>trace_</code>,{" "}
+              <code>whk_</code>, <code>dlv_</code> or <code>key_</code>; this one does not.
             </p>
           )
         }

@@ -4,22 +4,48 @@
  * @module
  */
 import { useSignal, type Signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useLocation } from "preact-iso";
 import { api, type ApiKey } from "../api.ts";
-import { useMe } from "../access.ts";
+import { boundTo, rightsOf, useMe } from "../access.ts";
 import { Choices } from "../parts/choices.tsx";
+import { Id } from "../parts/copy.tsx";
 import { CreateKey, RevokeKey, RollKey } from "../parts/key-dialogs.tsx";
-import { Listed } from "../parts/list.tsx";
+import { Listed, Loaded } from "../parts/list.tsx";
 import { More } from "../parts/more.tsx";
 import { Page } from "../parts/page.tsx";
 import { Time } from "../parts/time.tsx";
-import { usePages } from "../query.ts";
+import { usePages, useQuery } from "../query.ts";
 
 const KINDS = { key: "Keys", session: "Browsers" };
 
 type Opened = { kind: "create" } | { kind: "roll" | "revoke"; key: ApiKey } | null;
 
 export default function Keys() {
+  const { query } = useLocation();
+  return query["id"] === undefined ? <AllKeys /> : <OneKey id={query["id"]} />;
+}
+
+function OneKey({ id }: { id: string }) {
+  const key = useQuery({ queryKey: ["keys", id], queryFn: ({ signal }) => api.key(id, signal) });
+  const opened = useSignal<Opened>(null);
+  return (
+    <Page title={id} heading={<Id id={id} />} within={["/dashboard/keys", "API keys"]}>
+      <Loaded result={key}>
+        {(key) => (
+          <Table>
+            <tbody>
+              <Row apiKey={key} onOpen={(next) => (opened.value = next)} />
+            </tbody>
+          </Table>
+        )}
+      </Loaded>
+      <Dialogs opened={opened} />
+    </Page>
+  );
+}
+
+function AllKeys() {
   const { query, route } = useLocation();
   const kind = query["kind"] === "session" ? "session" : "key";
   const opened = useSignal<Opened>(null);
@@ -48,49 +74,48 @@ export default function Keys() {
 }
 
 function KeyTable({ kind, onOpen }: { kind: string; onOpen: (opened: Opened) => void }) {
-  const me = useMe();
   const pages = usePages(["keys", kind], (after, signal) => api.keys({ kind, starting_after: after }, signal));
   return (
     <Listed
       pages={pages}
       noun={kind === "key" ? "keys" : "browsers"}
-      dependsOn={[me?.id]}
       empty={<p>None.</p>}
-      frame={(rows) => (
-        <div class="table">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Name</th>
-                <th scope="col">Begins with</th>
-                <th scope="col">May</th>
-                <th scope="col">Tier</th>
-                <th scope="col">Created</th>
-                <th scope="col">Last used</th>
-                <th scope="col">Expires</th>
-                <th scope="col">
-                  <span class="offscreen">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>{rows}</tbody>
-          </table>
-        </div>
-      )}
+      element="tbody"
+      frame={(pages) => <Table>{pages}</Table>}
     >
-      {(keys) => keys.map((key) => <Row key={key.id} apiKey={key} isMine={key.id === me?.id} onOpen={onOpen} />)}
+      {(keys) => keys.map((key) => <Row key={key.id} apiKey={key} onOpen={onOpen} />)}
     </Listed>
   );
 }
 
-/** What the scopes of a key let it do. */
-function rights(scopes: readonly string[]): string {
-  if (scopes.includes("admin")) return "everything";
-  return scopes.includes("write") ? (scopes.includes("read") ? "read and write" : "write") : "read";
+function Table({ children }: { children: ComponentChildren }) {
+  return (
+    <div class="table">
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">Name</th>
+            <th scope="col">Begins with</th>
+            <th scope="col">May</th>
+            <th scope="col">Tier</th>
+            <th scope="col">Created</th>
+            <th scope="col">Last used</th>
+            <th scope="col">Expires</th>
+            <th scope="col">
+              <span class="offscreen">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        {children}
+      </table>
+    </div>
+  );
 }
 
-function Row({ apiKey, isMine, onOpen }: { apiKey: ApiKey; isMine: boolean; onOpen: (opened: Opened) => void }) {
-  const { name, prefix, scopes, tier, rate_limit, created_at, last_used_at, expires_at, rolled_to, kind } = apiKey;
+function Row({ apiKey, onOpen }: { apiKey: ApiKey; onOpen: (opened: Opened) => void }) {
+  const isMine = useMe()?.id === apiKey.id;
+  const bound = boundTo(apiKey);
+  const { name, prefix, tier, rate_limit, created_at, last_used_at, expires_at, rolled_to, kind } = apiKey;
   return (
     <tr data-row tabIndex={-1}>
       <td>
@@ -100,7 +125,10 @@ function Row({ apiKey, isMine, onOpen }: { apiKey: ApiKey; isMine: boolean; onOp
       <td>
         <code>{prefix}</code>
       </td>
-      <td>{rights(scopes)}</td>
+      <td>
+        {rightsOf(apiKey)}
+        {bound !== null && <div class="quiet wraps">bound to {bound}</div>}
+      </td>
       <td>
         {tier}{" "}
         <span class="quiet" title={`bursts of ${rate_limit.burst.toLocaleString("en")}`}>

@@ -109,7 +109,8 @@ function MemoryList({ filters, mayWrite, opened }: MemoryListProps) {
           No memory {filters.isSet ? "matches" : "yet"}. An agent adds one with <code>POST /v1/memory</code>.
         </p>
       }
-      frame={(items) => <ul class="cards">{items}</ul>}
+      element="ul"
+      class="cards"
     >
       {(memories) =>
         memories.map((memory) => (

@@ -6,11 +6,12 @@
 import { useSignal } from "@preact/signals";
 import { useLocation } from "preact-iso";
 import { api, type Stats, type Trace } from "../api.ts";
-import { useMe } from "../access.ts";
+import { boundTo, useCan, useMe } from "../access.ts";
 import { useLive } from "../live.ts";
 import { Bars } from "../parts/bars.tsx";
 import { Choices } from "../parts/choices.tsx";
 import { CopyButton } from "../parts/copy.tsx";
+import { Form } from "../parts/form.tsx";
 import { Loaded } from "../parts/list.tsx";
 import { LiveSign } from "../parts/live-sign.tsx";
 import { Page } from "../parts/page.tsx";
@@ -24,6 +25,24 @@ const STATS_MS = 10_000;
 const LATEST = 20;
 
 export function Overview() {
+  const me = useMe();
+  const bound = me === undefined ? null : boundTo(me);
+  return (
+    <Page title="Overview" actions={<Deployment />}>
+      {bound === null ? (
+        <WithStats />
+      ) : (
+        <>
+          <p class="note">This key is bound to {bound}: what others do is not shown.</p>
+          <Latest />
+        </>
+      )}
+    </Page>
+  );
+}
+
+/** Counts are of the records of all. */
+function WithStats() {
   const { query, route } = useLocation();
   const span = query["span"] === "24h" ? "24h" : "1h";
   const stats = useQuery({
@@ -33,7 +52,7 @@ export function Overview() {
   });
   const isEmpty = stats.data?.sessions === 0 && stats.data.memories === 0;
   return (
-    <Page title="Overview" actions={<Deployment />}>
+    <>
       <Loaded result={stats}>
         {(stats) =>
           isEmpty ? (
@@ -57,7 +76,7 @@ export function Overview() {
         }
       </Loaded>
       <Latest onTraces={() => isEmpty && void stats.refetch()} />
-    </Page>
+    </>
   );
 }
 
@@ -102,15 +121,14 @@ function Counts({ stats }: { stats: Stats }) {
 }
 
 function Attention({ stats: { vectors, deliveries } }: { stats: Stats }) {
-  const me = useMe();
-  const mayAdmin = me?.scopes.includes("admin") === true;
+  const mayAdmin = useCan("admin");
   if (vectors.owed === 0 && deliveries.failed === 0) return null;
   return (
     <ul class="note attention">
       {vectors.owed > 0 && <li>{counted(vectors.owed, "memories")} without a vector yet: search does not find what has none.</li>}
       {deliveries.failed > 0 && (
         <li>
-          {counted(deliveries.failed, "deliveries")} failed. {mayAdmin && <a href="/dashboard/webhooks?show=failed">Which</a>}
+          {counted(deliveries.failed, "deliveries")} failed. {mayAdmin && <a href="/dashboard/webhooks?show=failed">See which</a>}
         </li>
       )}
     </ul>
@@ -132,7 +150,7 @@ function Activity({ stats: { history } }: { stats: Stats }) {
 }
 
 /** @param onTraces - called when something happens */
-function Latest({ onTraces }: { onTraces: () => void }) {
+function Latest({ onTraces }: { onTraces?: () => void }) {
   const traces = useSignal<readonly Trace[]>([]);
   const first = useQuery({ queryKey: ["traces", "latest"], queryFn: ({ signal }) => api.traces({}, signal, LATEST) });
   const isOpen = useLive(
@@ -140,7 +158,7 @@ function Latest({ onTraces }: { onTraces: () => void }) {
     {
       traces: (found) => {
         traces.value = [...found.toReversed(), ...traces.value].slice(0, LATEST);
-        onTraces();
+        onTraces?.();
       },
       start: () => void first.refetch(),
     },
@@ -157,6 +175,7 @@ function Latest({ onTraces }: { onTraces: () => void }) {
           const shown = [...traces.value, ...data.filter(({ id }) => !known.has(id))]
             .toSorted((a, b) => (a.id < b.id ? 1 : -1))
             .slice(0, LATEST);
+          if (shown.length === 0) return <div class="empty">Every change appears here as it happens.</div>;
           return (
             <ul class="rows">
               {shown.map((trace) => (
@@ -170,26 +189,48 @@ function Latest({ onTraces }: { onTraces: () => void }) {
   );
 }
 
+/** The conversation of the README: `$S` is the session, which the first request makes. */
+const text = (content: string) => ({ type: "text", content });
+const REQUESTS: readonly (readonly [path: string, body: object])[] = [
+  ["sessions", { agent_id: "support-bot", user_id: "user-42" }],
+  ["memory", { session_id: "$S", content: "The customer prefers e-mail to phone calls.", type: "preference" }],
+  ["sessions/$S/turns", { input: text("Where is my order?"), output: text("It arrives tomorrow.") }],
+  ["sessions/$S/state", { state: { order: "A-17", step: 1 } }],
+  ["sessions/$S/context", { query: "How does the customer prefer to be contacted?" }],
+];
+
 function FirstConversation() {
+  const { route } = useLocation();
+  const mayWrite = useCan("write");
   const lines = [
-    "KEY=crn_…   # an API key",
+    "KEY=crn_…",
     `c() { curl -s -H "X-API-Key: $KEY" -H "Content-Type: application/json" "${location.origin}/v1/$1" "\${@:2}"; echo; }`,
-    `S=$(c sessions -d '{"agent_id": "support-bot", "user_id": "user-42"}' | grep -o 'sess_[0-9A-Za-z]*')`,
-    `c memory -d '{"session_id": "'$S'", "content": "The customer prefers e-mail to phone calls.", "type": "preference"}'`,
-    `c sessions/$S/context -d '{"query": "How does the customer prefer to be contacted?"}'`,
+    ...REQUESTS.map(([path, body], index) => {
+      const command = `c ${path} -d '${JSON.stringify(body).replace("$S", "'$S'")}'`;
+      return index === 0 ? `S=$(${command} | grep -o 'sess_[0-9A-Za-z]*')` : command;
+    }),
   ].join("\n");
+  const run = async () => {
+    let session = "";
+    for (const [path, body] of REQUESTS) {
+      const { id } = await api.post(path.replace("$S", session), "session_id" in body ? { ...body, session_id: session } : body);
+      session ||= id ?? "";
+    }
+    route(`/dashboard/sessions/${session}`);
+  };
   return (
     <section class="stack first">
-      <p>Nothing is stored yet. Three requests make a first conversation, and what they do appears below:</p>
+      <p>
+        Nothing is stored yet. These requests make a first conversation, from any terminal; <code>KEY</code> is the key that Cairn printed
+        at its first start.
+      </p>
       <div class="json">
         <CopyButton text={lines} />
         <pre tabIndex={0} role="region" aria-label="A first conversation">
           {lines}
         </pre>
       </div>
-      <p>
-        <a href="/docs">The docs of every endpoint</a>
-      </p>
+      {mayWrite && <Form submit="Send them from here" onSubmit={run} more={<a href="/docs">The docs of every endpoint</a>} />}
     </section>
   );
 }

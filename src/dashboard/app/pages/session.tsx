@@ -8,7 +8,7 @@ import { useSignal, type Signal } from "@preact/signals";
 import { useLocation, useRoute } from "preact-iso";
 import { useEffect, useRef } from "preact/hooks";
 import { api, type Session as SessionRecord } from "../api.ts";
-import { useCan } from "../access.ts";
+import { boundTo, useCan, useMe } from "../access.ts";
 import { Choices } from "../parts/choices.tsx";
 import { Id } from "../parts/copy.tsx";
 import { useLive } from "../live.ts";
@@ -41,7 +41,7 @@ export function Session() {
       within={["/dashboard/sessions", "Sessions"]}
       actions={result.data && <Actions session={result.data} opened={opened} />}
     >
-      <Loaded result={result}>
+      <Loaded result={result} missing={<Remains id={id} />}>
         {(session) => (
           <>
             <Facts session={session} />
@@ -59,19 +59,41 @@ export function Session() {
   );
 }
 
-/** Reads the session again soon after it has changed: once, however much that was. */
+/** A session that has ended left traces, and may have left memories. */
+function Remains({ id }: { id: string }) {
+  const of = new URLSearchParams({ session_id: id });
+  return (
+    <p>
+      What is left of it: <a href={`/dashboard/traces?${of}`}>traces</a>, <a href={`/dashboard/memories?${of}`}>memories</a>
+    </p>
+  );
+}
+
+/**
+ * Reads the session again soon after it has changed: once, however much that was, and so seldom that what a busy agent does leaves
+ * half of the requests that the key may make in a minute.
+ */
 function useReadAgain(id: string): Signal<boolean> {
   const timer = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+  const lastAt = useRef(-Infinity);
+  const perMinute = useMe()?.rate_limit.per_minute ?? 1;
   const readSoon = () => {
-    timer.current ??= setTimeout(() => {
-      timer.current = undefined;
-      if (!deletedHere.has(id)) void changed(["session", id]);
-    }, READ_AGAIN_MS);
+    const wait = lastAt.current + (2 * REQUESTS_TO_READ * 60_000) / perMinute - performance.now();
+    timer.current ??= setTimeout(
+      () => {
+        timer.current = undefined;
+        lastAt.current = performance.now();
+        if (!deletedHere.has(id)) void changed(["session", id]);
+      },
+      Math.max(READ_AGAIN_MS, wait),
+    );
   };
   useEffect(() => () => clearTimeout(timer.current), []);
   return useLive({ session_id: id }, { traces: readSoon, start: readSoon });
 }
 const READ_AGAIN_MS = 150;
+/** The session, and what is new in its timeline. */
+const REQUESTS_TO_READ = 2;
 
 function Actions({ session, opened }: { session: SessionRecord; opened: Signal<Opened> }) {
   const { route } = useLocation();
@@ -98,6 +120,11 @@ function Actions({ session, opened }: { session: SessionRecord; opened: Signal<O
 
 function Facts({ session }: { session: SessionRecord }) {
   const { forked_from: source, forked_version: version } = session.metadata;
+  const me = useMe();
+  const user = session.user_id ?? "";
+  // A key that is bound to one does not see the screens of all users.
+  const ofUser =
+    me !== undefined && boundTo(me) === null ? `users/${encodeURIComponent(user)}` : `sessions?${new URLSearchParams({ user_id: user })}`;
   return (
     <dl class="facts">
       <dt>Agent</dt>
@@ -105,9 +132,7 @@ function Facts({ session }: { session: SessionRecord }) {
         <a href={`/dashboard/sessions?${new URLSearchParams({ agent_id: session.agent_id })}`}>{session.agent_id}</a>
       </dd>
       <dt>User</dt>
-      <dd>
-        {session.user_id === null ? "none" : <a href={`/dashboard/users/${encodeURIComponent(session.user_id)}`}>{session.user_id}</a>}
-      </dd>
+      <dd>{session.user_id === null ? "none" : <a href={`/dashboard/${ofUser}`}>{user}</a>}</dd>
       <dt>State</dt>
       <dd>{session.state_version}</dd>
       <dt>Turns</dt>
@@ -164,16 +189,24 @@ function TimelineOf({ session, opened, isLive }: { session: SessionRecord; opene
   );
 }
 
+/** Beside the timeline where there is room; above it elsewhere, closed, so that the timeline is in view. */
 function CurrentState({ session }: { session: SessionRecord }) {
+  const isBeside = matchMedia("(min-width: 1081px)").matches;
   return (
     <aside class="stack" aria-label="State and metadata">
-      <h2>State {session.state_version}</h2>
-      <Json value={session.state} label="State" />
+      <details open={isBeside}>
+        <summary>
+          <h2>State {session.state_version}</h2>
+        </summary>
+        <Json value={session.state} label="State" />
+      </details>
       {Object.keys(session.metadata).length > 0 && (
-        <>
-          <h2>Metadata</h2>
+        <details open={isBeside}>
+          <summary>
+            <h2>Metadata</h2>
+          </summary>
           <Json value={session.metadata} label="Metadata" />
-        </>
+        </details>
       )}
     </aside>
   );

@@ -1,5 +1,5 @@
 /**
- * All sessions, newest first, by agent, user and time.
+ * All sessions, newest first, by agent, user, time and what they were forked from. Enter looks into one without leaving the list.
  *
  * @module
  */
@@ -8,21 +8,25 @@ import { api, type Session } from "../api.ts";
 import { Filters, TextFilter, TimeFilter, useFilters } from "../parts/filters.tsx";
 import { Listed } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
+import { Peek } from "../parts/peek.tsx";
 import { Time } from "../parts/time.tsx";
 import { usePages } from "../query.ts";
 
-const FILTERS = ["agent_id", "user_id", "created_after", "created_before"];
+const FILTERS = ["agent_id", "user_id", "forked_from", "created_after", "created_before"];
 
 export function Sessions() {
+  const { query } = useLocation();
   const filters = useFilters("sessions", FILTERS);
   const pages = usePages(["sessions", filters.values], (after, signal) =>
     api.sessions({ ...filters.values, starting_after: after }, signal),
   );
+  const peek = (id: string) => filters.set({ peek: id });
   return (
     <Page title="Sessions">
       <Filters filters={filters}>
         <TextFilter label="Agent" name="agent_id" filters={filters} />
         <TextFilter label="User" name="user_id" filters={filters} />
+        <TextFilter label="Forks of" name="forked_from" placeholder="sess_…" filters={filters} />
         <TimeFilter label="Created after" name="created_after" filters={filters} />
         <TimeFilter label="Created before" name="created_before" filters={filters} />
       </Filters>
@@ -34,7 +38,8 @@ export function Sessions() {
             No session {filters.isSet ? "matches" : "yet"}. An agent makes one with <code>POST /v1/sessions</code>.
           </p>
         }
-        frame={(rows) => (
+        element="tbody"
+        frame={(pages) => (
           <div class="table">
             <table>
               <thead>
@@ -43,7 +48,7 @@ export function Sessions() {
                   <th scope="col">Agent</th>
                   <th scope="col">User</th>
                   <th scope="col" class="number">
-                    Version
+                    State
                   </th>
                   <th scope="col" class="number">
                     Turns
@@ -55,29 +60,31 @@ export function Sessions() {
                   <th scope="col">Expires</th>
                 </tr>
               </thead>
-              <tbody>{rows}</tbody>
+              {pages}
             </table>
           </div>
         )}
       >
-        {(sessions) => sessions.map((session) => <Row key={session.id} session={session} />)}
+        {(sessions) => sessions.map((session) => <Row key={session.id} session={session} onPeek={peek} />)}
       </Listed>
+      {query["peek"] !== undefined && <Peek id={query["peek"]} onClose={() => peek("")} />}
     </Page>
   );
 }
 
-function Row({ session }: { session: Session }) {
-  const { route } = useLocation();
-  const href = `/dashboard/sessions/${session.id}`;
+function Row({ session: { id, ...session }, onPeek }: { session: Session; onPeek: (id: string) => void }) {
   return (
-    <tr data-row tabIndex={-1} onDblClick={() => route(href)}>
+    <tr data-row tabIndex={-1}>
       <td>
-        <a href={href}>
-          <code>{session.id}</code>
+        <button class="small icon" aria-label={`Look into ${id}`} title="Look into it" onClick={() => onPeek(id)}>
+          ▸
+        </button>{" "}
+        <a href={`/dashboard/sessions/${id}`}>
+          <code>{id}</code>
         </a>
       </td>
-      <td>{session.agent_id}</td>
-      <td>{session.user_id ?? <span class="quiet">none</span>}</td>
+      <td title={session.agent_id}>{session.agent_id}</td>
+      <td title={session.user_id ?? undefined}>{session.user_id ?? <span class="quiet">none</span>}</td>
       <td class="number">{session.state_version}</td>
       <td class="number">{session.turn_count}</td>
       <td class="number">{session.memory_count}</td>

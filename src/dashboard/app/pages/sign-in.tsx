@@ -19,7 +19,14 @@ export function SignIn({ refused }: { refused: Error | null }) {
   return (
     <main class="sign-in">
       <h1>Cairn</h1>
-      {refused !== null && <Problem error={refused} />}
+      {refused !== null && (
+        <>
+          <Problem error={refused} />
+          <p class="note">
+            A link signs in once, within ten minutes. <code>cairn dashboard</code> prints another one.
+          </p>
+        </>
+      )}
       {hasEnded.value && (
         <p class="note" role="status">
           You were signed out: the session has ended, or its key was revoked.

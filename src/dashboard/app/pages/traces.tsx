@@ -12,6 +12,7 @@ import { ChoiceFilter, Filters, TextFilter, TimeFilter, useFilters, type Filters
 import { Json } from "../parts/json.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
+import { Time } from "../parts/time.tsx";
 import { toast } from "../parts/toast.tsx";
 import { TraceItem } from "../parts/trace-item.tsx";
 import { usePages, useQuery } from "../query.ts";
@@ -53,12 +54,37 @@ function OneTrace({ id }: { id: string }) {
   return (
     <Page title={id} heading={<Id id={id} />} within={["/dashboard/traces", "Traces"]}>
       <Loaded result={result}>
-        {(trace) => (
+        {({ action, actor, timestamp, session_id: session, user_id: user, details, metadata }) => (
           <>
-            <ul class="rows">
-              <TraceItem trace={trace} />
-            </ul>
-            <Json value={trace} label="Trace" />
+            <dl class="facts">
+              <dt>Action</dt>
+              <dd>{action}</dd>
+              <dt>Actor</dt>
+              <dd>
+                <code>{actor}</code>
+              </dd>
+              <dt>When</dt>
+              <dd>
+                <Time at={timestamp} />
+              </dd>
+              {session !== null && (
+                <>
+                  <dt>Session</dt>
+                  <dd>
+                    <a href={`/dashboard/sessions/${session}`}>
+                      <code>{session}</code>
+                    </a>
+                  </dd>
+                </>
+              )}
+              {user !== undefined && (
+                <>
+                  <dt>User</dt>
+                  <dd>{user}</dd>
+                </>
+              )}
+            </dl>
+            <Json value={{ details, metadata }} label="Trace" />
           </>
         )}
       </Loaded>
@@ -82,7 +108,8 @@ function AllTraces() {
         pages={pages}
         noun="traces"
         empty={<p>{filters.isSet ? "No trace matches." : "Nothing has been changed yet: every change leaves a trace here."}</p>}
-        frame={(items) => <ul class="rows">{items}</ul>}
+        element="ul"
+        class="rows"
       >
         {(traces) => traces.map((trace) => <TraceItem key={trace.id} trace={trace} />)}
       </Listed>

@@ -32,7 +32,8 @@ export default function Users() {
         noun={shown}
         dependsOn={[shown]}
         empty={<p>None yet. A session names its agent, and the user for whom that acts.</p>}
-        frame={(items) => <ul class="rows">{items}</ul>}
+        element="ul"
+        class="rows"
       >
         {(found) => found.map((one) => <Row key={one.id} one={one} />)}
       </Listed>

@@ -92,7 +92,8 @@ function Deliveries({ webhook }: { webhook: WebhookRecord }) {
         pages={pages}
         noun="deliveries"
         empty={<p>No delivery {filters.isSet ? "of this status" : "yet"}. A test posts one.</p>}
-        frame={(items) => <ul class="rows">{items}</ul>}
+        element="ul"
+        class="rows"
       >
         {(deliveries) => deliveries.map((delivery) => <DeliveryItem key={delivery.id} delivery={delivery} />)}
       </Listed>

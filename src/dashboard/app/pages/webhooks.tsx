@@ -50,7 +50,8 @@ function WebhookList() {
       pages={pages}
       noun="webhooks"
       empty={<p>There is no webhook. A webhook posts what happens to an address of yours, signed.</p>}
-      frame={(items) => <ul class="cards">{items}</ul>}
+      element="ul"
+      class="cards"
     >
       {(webhooks) => webhooks.map((webhook) => <WebhookItem key={webhook.id} webhook={webhook} />)}
     </Listed>
@@ -88,7 +89,7 @@ export function WebhookState({ webhook: { enabled, disabled_reason, failing_sinc
 function FailedDeliveries() {
   const pages = usePages(["deliveries", "failed"], (after, signal) => api.failedDeliveries({ starting_after: after }, signal));
   return (
-    <Listed pages={pages} noun="failed deliveries" empty={<p>No delivery has failed.</p>} frame={(items) => <ul class="rows">{items}</ul>}>
+    <Listed pages={pages} noun="failed deliveries" empty={<p>No delivery has failed.</p>} element="ul" class="rows">
       {(deliveries) => deliveries.map((delivery) => <DeliveryItem key={delivery.id} delivery={delivery} namesWebhook />)}
     </Listed>
   );

@@ -51,12 +51,13 @@ interface FilterProps {
 }
 
 /** Takes effect when one leaves the field or presses Enter: every letter of an id would be a request. */
-export function TextFilter({ label, name, filters, wide = false }: FilterProps & { wide?: boolean }) {
+export function TextFilter({ label, name, filters, placeholder }: FilterProps & { placeholder?: string }) {
   return (
-    <label class={wide ? "wide" : ""}>
+    <label>
       {label}
       <input
         name={name}
+        placeholder={placeholder}
         value={filters.values[name] ?? ""}
         onChange={({ currentTarget }) => filters.set({ [name]: currentTarget.value.trim() })}
       />

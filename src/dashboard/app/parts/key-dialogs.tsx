@@ -33,15 +33,20 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
   const name = useSignal("");
   const scopes = useSignal<readonly string[]>(["read", "write"]);
   const tier = useSignal<string>("free");
+  const user = useSignal("");
+  const agent = useSignal("");
   const perMinute = useSignal("");
   const expires = useSignal("");
   const shown = useShown();
   const submit = async () => {
     const rate = Number(perMinute.value);
+    const isAdmin = scopes.value.includes("admin");
     const made = await api.createKey({
       ...(name.value !== "" && { name: name.value }),
       scopes: scopes.value,
       tier: tier.value,
+      ...(!isAdmin && user.value !== "" && { user_id: user.value }),
+      ...(!isAdmin && agent.value !== "" && { agent_id: agent.value }),
       ...(tier.value === "enterprise" && rate > 0 && { rate_limit: { per_minute: rate, burst: 2 * rate } }),
       ...(expires.value !== "" && { expires_at: new Date(expires.value).toISOString() }),
     });
@@ -54,6 +59,17 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
       <Form submit="Create" onSubmit={submit} disabled={scopes.value.length === 0}>
         <TextField label="Name" name="name" value={name} placeholder="support agent" hint="What it is for." />
         <ChecksField label="It may" name="scopes" values={scopes} choices={SCOPES} />
+        {!scopes.value.includes("admin") && (
+          <>
+            <TextField
+              label="Bound to user"
+              name="user_id"
+              value={user}
+              hint="It sees and changes the records of this user alone. Empty: of all users."
+            />
+            <TextField label="Bound to agent" name="agent_id" value={agent} hint="The same, of an agent." />
+          </>
+        )}
         <ChoiceField label="Tier" name="tier" value={tier} choices={TIERS} />
         {tier.value === "enterprise" && (
           <TextField

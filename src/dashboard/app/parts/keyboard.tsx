@@ -21,7 +21,7 @@ const helpIsOpen = signal(false);
 
 export const openHelp = () => void (helpIsOpen.value = true);
 
-/** Elements that `j` and `k` walk have this attribute; `Enter` follows the first link in one. */
+/** Elements that `j` and `k` walk have this attribute; `Enter` presses the first thing in one that can be pressed. */
 const ROWS = "[data-row]";
 
 export function useKeyboard(places: readonly Place[], go: (path: string) => void): void {
@@ -78,7 +78,7 @@ function find(go: (path: string) => void): void {
 function follow(): boolean {
   const row = document.activeElement;
   if (row === null || !row.matches(ROWS)) return false;
-  row.querySelector<HTMLElement>("a, button")?.click();
+  row.querySelector<HTMLElement>("a, button, summary")?.click();
   return true;
 }
 

@@ -4,6 +4,7 @@
  *
  * @module
  */
+import { useSignal } from "@preact/signals";
 import type { QueryObserverResult } from "@tanstack/query-core";
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useRef } from "preact/hooks";
@@ -20,7 +21,7 @@ export function Loading() {
 }
 
 /** An error: what was wrong, the request to look for in the log, and another try. */
-export function Problem({ error, again }: { error: Error; again?: () => void }) {
+export function Problem({ error, again }: { error: Error; again?: (() => void) | undefined }) {
   const requestId = error instanceof Refused ? error.requestId : null;
   return (
     <div class="problem" role="alert">
@@ -39,12 +40,21 @@ export function Problem({ error, again }: { error: Error; again?: () => void }) 
   );
 }
 
+interface LoadedProps<Data> {
+  result: QueryObserverResult<Data>;
+  children: (data: Data) => ComponentChildren;
+  /** Says more where it is not there. */
+  missing?: ComponentChildren;
+}
+
 /** One record, or anything else that is read at once. What was read before stays when reading it again fails. */
-export function Loaded<Data>({ result, children }: { result: QueryObserverResult<Data>; children: (data: Data) => ComponentChildren }) {
-  const again = () => void result.refetch();
+export function Loaded<Data>({ result, children, missing }: LoadedProps<Data>) {
+  const isMissing = result.error instanceof Refused && result.error.status === 404;
+  const again = isMissing ? undefined : () => void result.refetch();
   return (
     <>
       {result.error !== null && <Problem error={result.error} again={again} />}
+      {isMissing && missing}
       {result.data !== undefined ? children(result.data) : result.error === null && <Loading />}
     </>
   );
@@ -54,25 +64,42 @@ interface ListedProps<Item> {
   pages: Pages<Item>;
   /** What stands there when there is nothing; it names the request that would change that. */
   empty: ComponentChildren;
-  /** Shows one page. It is called again only when the page or `dependsOn` has changed, so that a long list stays quick. */
-  children: (items: readonly Item[], page: number) => ComponentChildren;
+  /**
+   * Shows one page, which follows `before`. It is called again only when one of these or `dependsOn` has changed, so that a long list
+   * stays quick.
+   */
+  children: (items: readonly Item[], before: Item | undefined) => ComponentChildren;
   dependsOn?: readonly unknown[];
-  /** Goes around the pages: a table with its head, an ordered list. */
-  frame: (pages: ComponentChildren) => ComponentChildren;
+  /** Each page is one of these. */
+  element: PageElement;
+  class?: string;
+  /** Goes around the pages: a table with its head. */
+  frame?: (pages: ComponentChildren) => ComponentChildren;
   /** What the records are called, several of them. */
   noun: string;
 }
 
-export function Listed<Item>({ pages, empty, children, dependsOn = [], frame, noun }: ListedProps<Item>) {
+type PageElement = "ol" | "ul" | "tbody";
+
+export function Listed<Item>(props: ListedProps<Item>) {
+  const { pages, empty, children, dependsOn = [], element, class: name, frame = (pages) => <>{pages}</>, noun } = props;
   return (
     <Loaded result={pages}>
-      {({ pages: read }) => {
+      {({ pages: read, pageParams }) => {
         const count = read.reduce((sum, { data }) => sum + data.length, 0);
+        let last: Item | undefined;
         if (count === 0 && !pages.hasNextPage) return <div class="empty">{empty}</div>;
         return (
           <>
             {frame(
-              read.map(({ data }, index) => <PageOfList key={index} items={data} page={index} dependsOn={dependsOn} show={children} />),
+              read.map(({ data }, index) => {
+                const before = last;
+                last = data.at(-1) ?? last;
+                const mayLeave = element !== "tbody" && read.length > PAGES_KEPT;
+                return (
+                  <PageOfList key={pageParams[index]} items={data} {...{ before, dependsOn, show: children, element, name, mayLeave }} />
+                );
+              }),
             )}
             <End pages={pages} count={count} noun={noun} />
           </>
@@ -82,15 +109,44 @@ export function Listed<Item>({ pages, empty, children, dependsOn = [], frame, no
   );
 }
 
+/** Of a longer list only what is near the window is in the document. A shorter one is there as a whole, for the browser's search. */
+const PAGES_KEPT = 10;
+const NEAR_PX = 2_000;
+
 interface PageProps<Item> {
   items: readonly Item[];
-  page: number;
+  before: Item | undefined;
   dependsOn: readonly unknown[];
-  show: (items: readonly Item[], page: number) => ComponentChildren;
+  show: (items: readonly Item[], before: Item | undefined) => ComponentChildren;
+  element: PageElement;
+  name: string | undefined;
+  mayLeave: boolean;
 }
 
-function PageOfList<Item>({ items, page, dependsOn, show }: PageProps<Item>) {
-  return useMemo(() => <>{show(items, page)}</>, [items, page, ...dependsOn]);
+/** A page that is far from the window leaves its height behind. */
+function PageOfList<Item>({ items, before, dependsOn, show, element: Element, name, mayLeave }: PageProps<Item>) {
+  const place = useRef<HTMLElement>(null);
+  const height = useSignal<number | null>(null);
+  useEffect(() => {
+    const page = place.current;
+    if (!mayLeave || page === null) return undefined;
+    const observer = new IntersectionObserver(
+      ([entry]) => {
+        const isNear = entry?.isIntersecting === true || page.contains(document.activeElement);
+        height.value = isNear ? null : (height.value ?? page.offsetHeight);
+      },
+      { rootMargin: `${NEAR_PX}px` },
+    );
+    observer.observe(page);
+    return () => observer.disconnect();
+  }, [mayLeave]);
+  const isThere = height.value === null;
+  const shown = useMemo(() => (isThere ? show(items, before) : null), [isThere, items, before, ...dependsOn]);
+  return (
+    <Element ref={place as never} class={name} style={isThere ? undefined : { height: `${height.value}px` }}>
+      {shown}
+    </Element>
+  );
 }
 
 /** Reads the next page when it comes into view; the button is for those who do not scroll. */

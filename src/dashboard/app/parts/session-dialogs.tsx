@@ -88,7 +88,7 @@ export function RollBack({ session, version, onClose }: DialogProps & { version:
     <Dialog title={`Roll back to state ${version}`} onClose={onClose} wide>
       <Form submit="Roll back" onSubmit={submit} disabled={target.data === undefined}>
         <p class="quiet">
-          State {base.state_version + 1} will be that of version {version}. Nothing is lost: the history stays.
+          State {base.state_version + 1} will hold what state {version} held. Nothing is lost: the history stays.
         </p>
         <Loaded result={target}>
           {({ state }) => <Changes changes={changesBetween(base.state, state)} unchanged="That state is the same as the current one." />}

@@ -22,8 +22,10 @@ import { forkAndOpen } from "./session-dialogs.tsx";
 import { duration, Time } from "./time.tsx";
 
 const PAGE = 50;
-/** New entries that are added at once; more come with the next look. */
+/** New entries that are asked for at once. After more than these the timeline begins again with the newest. */
 const NEW_AT_ONCE = 100;
+/** A page of new entries; its name begins so, and is no cursor. */
+const NEW_PAGE = "new ";
 /** A longer pause between two entries is shown. */
 const GAP_SECONDS = 5 * 60;
 
@@ -42,7 +44,10 @@ export function Timeline(props: TimelineProps) {
   const queryKey = ["timeline", session.id, kind, order, start.cursor];
   const pages = usePages<TimelineEntry>(
     queryKey,
-    (after, signal) => api.timeline(session.id, { kinds: kind, order, limit: PAGE, starting_after: after ?? start.cursor }, signal),
+    (after, signal) => {
+      const cursor = after?.startsWith(NEW_PAGE) === true ? null : after;
+      return api.timeline(session.id, { kinds: kind, order, limit: PAGE, starting_after: cursor ?? start.cursor }, signal);
+    },
     { staleTime: Infinity, gcTime: 0, enabled: start.isKnown },
   );
   useNewEntries(queryKey, props, pages.data, start.cursor);
@@ -50,12 +55,6 @@ export function Timeline(props: TimelineProps) {
   const mayWrite = useCan("write");
   const current = useSignal(session.state_version);
   useEffect(() => void (current.value = session.state_version), [session.state_version]);
-  const read = pages.data?.pages;
-  const lastBefore = (page: number) =>
-    read
-      ?.slice(0, page)
-      .findLast(({ data }) => data.length > 0)
-      ?.data.at(-1);
   return (
     <>
       {start.cursor !== null && <Elsewhere order={order} onForget={start.forget} />}
@@ -68,11 +67,12 @@ export function Timeline(props: TimelineProps) {
             Nothing here. An agent logs a turn with <code>POST /v1/sessions/{session.id}/turns</code>.
           </p>
         }
-        frame={(entries) => <ol class="spine">{entries}</ol>}
+        element="ol"
+        class="spine"
       >
-        {(entries, page) =>
+        {(entries, before) =>
           entries.flatMap((entry, index) => [
-            <Gap key={`gap-${entry.id}`} before={entries[index - 1] ?? lastBefore(page)} after={entry} order={order} />,
+            <Gap key={`gap-${entry.id}`} before={entries[index - 1] ?? before} after={entry} order={order} />,
             <Entry
               key={entry.id}
               entry={entry}
@@ -126,38 +126,72 @@ function useStart(sessionId: string, target: string, order: "asc" | "desc") {
   };
 }
 
+type Timelined = InfiniteData<List<TimelineEntry>>;
+
 /** Adds what is new whenever the session has changed, at the end of the timeline that is in view. */
 function useNewEntries(
   queryKey: readonly unknown[],
   { session, kind, order }: TimelineProps,
-  read: InfiniteData<List<TimelineEntry>> | undefined,
+  read: Timelined | undefined,
   from: string | null,
 ): void {
-  const seen = useRef<string | null>(null);
+  // Two changes can have one time.
+  const now = [session.updated_at, session.turn_count, session.memory_count, session.state_version].join(" ");
+  const seen = useRef(now);
   const isRead = read !== undefined;
   useEffect(() => {
-    const isFirst = seen.current === null;
-    seen.current = session.updated_at;
+    // What changes while the first page is being read may be missing in it.
+    if (!isRead || now === seen.current) return;
+    seen.current = now;
     // A timeline that begins in the middle, or is not read to its end, has no end in view.
     const newest = order === "desc" ? read?.pages[0]?.data[0] : read?.pages.at(-1)?.data.at(-1);
-    if (isFirst || newest === undefined || (order === "desc" ? from !== null : read?.pages.at(-1)?.has_more === true)) return;
+    if (order === "desc" ? from !== null : read?.pages.at(-1)?.has_more === true) return;
+    const again = () => void client.resetQueries({ queryKey, exact: true });
+    if (newest === undefined) {
+      again();
+      return;
+    }
     const query = { kinds: kind, order: "asc", limit: NEW_AT_ONCE, starting_after: newest.id };
     void api.timeline(session.id, query).then(
-      ({ data }) => client.setQueryData<InfiniteData<List<TimelineEntry>>>(queryKey, (known) => known && withNew(known, data, order)),
+      (found) => {
+        if (found.has_more && order === "desc") again();
+        else client.setQueryData<Timelined>(queryKey, (known) => known && (order === "desc" ? newestFirst : oldestFirst)(known, found));
+      },
       // The next change tries again.
       () => undefined,
     );
-  }, [session.updated_at, isRead]);
+  }, [now, isRead]);
 }
 
-function withNew(known: InfiniteData<List<TimelineEntry>>, found: readonly TimelineEntry[], order: "asc" | "desc") {
-  const ids = new Set(known.pages.flatMap(({ data }) => data.map(({ id }) => id)));
-  const added = found.filter(({ id }) => !ids.has(id));
-  if (added.length === 0) return known;
+/** New entries get a page of their own once the first one is long, so that no entry is drawn again for each new one for ever. */
+function newestFirst({ pages, pageParams }: Timelined, { data }: List<TimelineEntry>): Timelined {
+  const [first, ...older] = pages as [List<TimelineEntry>, ...List<TimelineEntry>[]];
+  const added = withoutKnown(data, first.data).toReversed();
+  const [newest] = added;
+  if (newest === undefined) return { pages, pageParams };
+  if (first.data.length + added.length <= PAGE + NEW_AT_ONCE) {
+    return { pages: [{ ...first, data: [...added, ...first.data] }, ...older], pageParams };
+  }
+  return {
+    pages: [{ data: added, has_more: true, last_id: added.at(-1)?.id ?? null }, ...pages],
+    pageParams: [NEW_PAGE + newest.id, ...pageParams],
+  };
+}
+
+/** The last page grows. Where more has come than was asked for, scrolling asks for the rest. */
+function oldestFirst({ pages, pageParams }: Timelined, found: List<TimelineEntry>): Timelined {
+  const last = pages.at(-1) as List<TimelineEntry>;
+  const added = withoutKnown(found.data, last.data);
+  const grown = { data: [...last.data, ...added], has_more: found.has_more, last_id: added.at(-1)?.id ?? last.last_id };
+  return { pages: [...pages.slice(0, -1), grown], pageParams };
+}
+
+/** Two looks at once can find the same. */
+function withoutKnown(found: readonly TimelineEntry[], nearest: readonly TimelineEntry[]): TimelineEntry[] {
+  const known = new Set(nearest.map(({ id }) => id));
+  const added = found.filter(({ id }) => !known.has(id));
   for (const { id } of added) arrived.add(id);
-  const [first, last] = [known.pages[0], known.pages.at(-1)] as [List<TimelineEntry>, List<TimelineEntry>];
-  if (order === "desc") return { ...known, pages: [{ ...first, data: [...added.toReversed(), ...first.data] }, ...known.pages.slice(1)] };
-  return { ...known, pages: [...known.pages.slice(0, -1), { ...last, data: [...last.data, ...added], last_id: added.at(-1)?.id ?? null }] };
+  return added;
 }
 
 /** Ids of what came while it was looked at, which is marked for a moment. */
@@ -186,7 +220,7 @@ interface EntryProps {
 }
 
 /** What the address of an entry ends with: the id of its record, or the number of a version, which has none. */
-function anchorOf({ kind, id, version }: TimelineEntry): string {
+export function anchorOf({ kind, id, version }: TimelineEntry): string {
   return version === undefined ? `${PREFIXES[kind]}_${bare(id)}` : `version-${version.version}`;
 }
 const PREFIXES = { turn: "turn", memory: "mem", fork: "sess", version: "version" } as const;

@@ -1,0 +1,53 @@
+/**
+ * The list of sessions of the dashboard, in a browser, on the executable.
+ *
+ * @module
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { signedInTab, type Tab } from "../support/browser.ts";
+import { startProcess, type CairnProcess } from "../support/process.ts";
+import { tellMainStory, type MainStory } from "../support/story.ts";
+
+let cairn: CairnProcess;
+let story: MainStory;
+beforeAll(async () => {
+  cairn = await startProcess();
+  story = await tellMainStory(cairn);
+});
+afterAll(() => cairn[Symbol.asyncDispose]());
+
+const shown = (tab: Tab) => tab.run<string[]>(`[...document.querySelectorAll("tbody code")].map((id) => id.textContent)`);
+
+test("sessions are filtered by agent, user and what they were forked from, and the address says how", async () => {
+  using tab = await signedInTab(cairn, "/sessions");
+  await tab.sees("2 sessions, no more");
+  await tab.fill("Forks of", story.main);
+  await tab.sees("1 session, no more");
+  expect(await shown(tab)).toEqual([story.fork]);
+  expect(await tab.run<string>("location.search")).toBe(`?forked_from=${story.main}`);
+  await tab.fill("User", "nobody");
+  await tab.sees("No session matches");
+  await tab.click("Clear");
+  await tab.sees("2 sessions, no more");
+});
+
+test("Enter looks into a session without leaving the list: state and what was last; once more opens it", async () => {
+  using tab = await signedInTab(cairn, "/sessions?agent_id=support-bot");
+  await tab.has("tbody tr");
+  await tab.press("j", "j", "Enter");
+  await tab.seesFlat("Turn 4 Did it work? → The parcel is on its way");
+  await tab.sees("She is allergic to peanuts");
+  await tab.sees('"step": "order_found"');
+  expect(await tab.run<string>("location.search")).toBe(`?agent_id=support-bot&peek=${story.main}`);
+  await tab.press("Escape");
+  await tab.holds(`document.querySelector("dialog") === null && location.search === "?agent_id=support-bot"`);
+  expect(await tab.focused()).toContain(story.main);
+  await tab.press("Enter");
+  await tab.has("dialog .peeked");
+  expect(await tab.accessibilityProblems()).toEqual([]);
+  await tab.press("Enter");
+  await tab.has("#version-3");
+  await tab.back();
+  await tab.has("dialog .peeked");
+  expect(tab.complaints).toEqual([]);
+});
