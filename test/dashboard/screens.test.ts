@@ -54,7 +54,7 @@ const SCREENS: Record<string, Screen> = {
   webhooks: { path: () => "/webhooks", has: ".cards li" },
   webhook: { path: () => `/webhooks/${webhookId}`, has: ".rows li" },
   go: { path: () => "/go/nothing", has: "main p" },
-  "not-found": { path: () => "/nothing/here", has: "main" },
+  "not-found": { path: () => "/nothing/here", has: "main p a" },
 };
 
 test("every address of the dashboard is among the screens", async () => {
