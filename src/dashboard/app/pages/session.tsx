@@ -189,19 +189,19 @@ function TimelineOf({ session, opened, isLive }: { session: SessionRecord; opene
   );
 }
 
-/** Beside the timeline where there is room; above it elsewhere, closed, so that the timeline is in view. */
+/** Next to the timeline where there is room; above it elsewhere, closed, so that the timeline is in view. */
 function CurrentState({ session }: { session: SessionRecord }) {
-  const isBeside = matchMedia("(min-width: 1081px)").matches;
+  const hasRoom = matchMedia("(min-width: 1081px)").matches;
   return (
     <aside class="stack" aria-label="State and metadata">
-      <details open={isBeside}>
+      <details open={hasRoom}>
         <summary>
           <h2>State {session.state_version}</h2>
         </summary>
         <Json value={session.state} label="State" />
       </details>
       {Object.keys(session.metadata).length > 0 && (
-        <details open={isBeside}>
+        <details open={hasRoom}>
           <summary>
             <h2>Metadata</h2>
           </summary>

@@ -109,7 +109,7 @@ export function Listed<Item>(props: ListedProps<Item>) {
   );
 }
 
-/** Of a longer list only what is near the window is in the document. A shorter one is there as a whole, for the browser's search. */
+/** A longer list has only what is near the window in the document. A shorter one is there as a whole, for the browser's search. */
 const PAGES_KEPT = 10;
 const NEAR_PX = 2_000;
 
