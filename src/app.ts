@@ -43,6 +43,7 @@ import type { StatsDeps } from "./stats/stats.ts";
 import type { History } from "./http/history.ts";
 import { storeMetrics } from "./store-metrics.ts";
 import { timelineEndpoints } from "./timeline/routes.ts";
+import { retrievalEndpoints } from "./retrievals/routes.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
 import type { Durability } from "./storage/durability.ts";
 import type { ApiKeyRow } from "./storage/tables.ts";
@@ -81,6 +82,7 @@ export function endpointsOf(deps: MemoryDeps & DocumentDeps & SettingsDeps & Web
     ...contextEndpoints(deps),
     ...documentEndpoints(deps),
     ...timelineEndpoints(deps),
+    ...retrievalEndpoints(deps),
     ...traceEndpoints(deps),
     ...keyEndpoints(deps),
     ...webhookEndpoints(deps),

@@ -22,6 +22,8 @@ import { toIso } from "./lib/time.ts";
 import { backfill } from "./memories/backfill.ts";
 import type { MemoryDeps } from "./memories/memories.ts";
 import { removeIncoming } from "./operations/new-store.ts";
+import { RetrievalLog } from "./retrievals/log.ts";
+import { retrievalRetention } from "./retrievals/retention.ts";
 import { openUpToDate } from "./operations/upgrade.ts";
 import { StoreQuotas } from "./settings/quotas.ts";
 import type { GivenSettings } from "./settings/schema.ts";
@@ -128,11 +130,16 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   });
   const policy = () => settings.effective.webhooks;
   const hooks = openWebhooks({ ...records, log, random: chance, system }, policy, options.network ?? {});
+  const quotas = new StoreQuotas(store, clock, () => settings.values);
+  const isOn = () => settings.values.retrieval_log;
+  const retrievals = opened.adopt(new RetrievalLog({ store, clock, quotas, log, isOn }), (open) => open.settled());
+  store.onCommit = () => retrievals.flush();
   const deps = {
     ...records,
     log,
     settings,
-    quotas: new StoreQuotas(store, clock, () => settings.values),
+    quotas,
+    retrievals,
     embeddings,
     backfill: backfillActivator,
     vectors,
@@ -156,6 +163,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     documentRemoval(records, log),
     userErasure(records, log),
     traceRetention(records, () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days], log),
+    retrievals.task(),
+    retrievalRetention(records, log),
     ...hooks.tasks,
     arrivals.deadlines(),
     idempotency.retention(log),

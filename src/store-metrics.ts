@@ -13,7 +13,18 @@ import type { Settings } from "./settings/settings.ts";
 import { FIRST } from "./storage/access.ts";
 import { DATA_FILE } from "./storage/data-file.ts";
 import { NUMBER_KEY_LENGTH } from "./storage/keys.ts";
-import { apiKeys, deliveries, memories, outbox, pendingEmbeddings, sessions, traces, turns, versions } from "./storage/tables.ts";
+import {
+  apiKeys,
+  deliveries,
+  memories,
+  outbox,
+  pendingEmbeddings,
+  retrievals,
+  sessions,
+  traces,
+  turns,
+  versions,
+} from "./storage/tables.ts";
 import { latestTurnsUses } from "./turns/latest-turns.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
@@ -25,7 +36,10 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
     gauge(
       "cairn_records",
       "Records in the store, by kind.",
-      () => Object.fromEntries([sessions, versions, turns, memories, traces, apiKeys].map((table) => [table.name, store.count(table)])),
+      () =>
+        Object.fromEntries(
+          [sessions, versions, turns, memories, retrievals, traces, apiKeys].map((table) => [table.name, store.count(table)]),
+        ),
       "kind",
     ),
     gauge("cairn_store_bytes", "Size of the store on disk.", () => statSync(join(store.directory, DATA_FILE)).size),
@@ -68,6 +82,12 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
       const [first] = store.latest.keys(sessions.index.byExpiry, FIRST);
       return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, NUMBER_KEY_LENGTH))) / 1000;
     }),
+    counter(
+      "cairn_retrievals_total",
+      "Retrievals by what became of them while retrieval_log was on: logged, dropped.",
+      () => ({ ...deps.retrievals.counts }),
+      "outcome",
+    ),
     ...cacheMetrics(deps),
     gauge("process_resident_memory_bytes", "Memory of the process, the mapped store included.", () => process.memoryUsage.rss()),
     counter("process_cpu_seconds_total", "Processor time of the process.", () => {

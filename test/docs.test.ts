@@ -97,6 +97,7 @@ test("every operation has a name of its own, which generated clients can rely on
     Context: "getContext",
     Documents: "changeDocuments queryDocuments",
     Timeline: "listTimeline",
+    Retrievals: "listRetrievals",
     Traces: "listTraces getTrace watchTraces",
     "API keys": "signIn getCurrentApiKey signOut createApiKey listApiKeys getApiKey revokeApiKey rollApiKey",
     Webhooks:

@@ -68,10 +68,14 @@ async function oneOfEachOfAda(cairn: Cairn): Promise<{ ids: Ids; names: Record<s
   await cairn.setState(session_id, { secret: "adas-other-state" });
   const { id: turn_id } = await cairn.addTurn(session_id, "adas-question", "adas-answer");
   const { id: memory_id } = await cairn.addMemory(session_id, "adas parcel is blue", { type, tags: [names.tags] });
+  await cairn.context(session_id, { query: names.query });
   const [{ id: trace_id }] = (await cairn.traces(session_id)) as [{ id: string }];
   const others = { key_id: unknownId("key"), webhook_id: unknownId("whk"), delivery_id: unknownId("dlv"), version: "1" };
   return { ids: { session_id, turn_id, memory_id, trace_id, ...others }, names };
 }
+
+/** What was found for whom is logged too. */
+const LOGGING = { environment: { retrieval_log: true } };
 
 /** The same names of nothing. */
 const NOBODY: { ids: Ids; names: Record<string, string> } = {
@@ -141,7 +145,7 @@ function withoutNames({ status, body }: Answer, { ids, names }: Target): unknown
 
 /** Everything of everybody, as an administrator reads it. */
 async function everything(cairn: Cairn, { ids: { session_id } }: Target): Promise<unknown> {
-  const paths = ["", "/state", "/versions", "/turns"].map((end) => `/v1/sessions/${session_id}${end}`);
+  const paths = ["", "/state", "/versions", "/turns", "/retrievals", "/timeline"].map((end) => `/v1/sessions/${session_id}${end}`);
   return Promise.all(
     [...paths, `/v1/memory?session_id=${session_id}`, `/v1/traces?session_id=${session_id}`].map((path) => cairn.ok(cairn.get(path))),
   );
@@ -161,8 +165,8 @@ async function answersAbout(cairn: Cairn, target: Target, owner: Owner): Promise
 
 for (const [to, owner] of Object.entries(BINDINGS)) {
   test(`whatever endpoint a key bound to ${to} asks for records of others, the answer is as if there were none`, async () => {
-    await using cairn = await startCairn();
-    await using empty = await startCairn();
+    await using cairn = await startCairn(LOGGING);
+    await using empty = await startCairn(LOGGING);
     const ada = await oneOfEachOfAda(cairn);
     const before = await everything(cairn, ada);
     // A key can be bound to the same user, and not to the same agent.
@@ -233,6 +237,7 @@ function move(chance: Chance, given: Given): Move {
       ...[1, 2].map(() => () => post("/v1/memory/search", { query: one(QUERIES, query), threshold: 0, user_id, limit })),
       () => post("/v1/memory/search", { query: one(QUERIES, query), threshold: 0, session_id: id("sess") }),
       () => post(`${session}/context`, { query: one(QUERIES, query) }),
+      () => get(`${session}/retrievals?limit=${limit}`),
       () => get(`/v1/traces?${filters}`),
       () => get(`/v1/traces?limit=${limit}&session_id=${id("sess")}`),
       () => get(`/v1/traces?limit=${limit}&action=memory.created&${cursor("trace")}`),
@@ -258,7 +263,7 @@ function move(chance: Chance, given: Given): Move {
 
 /** What one of the two is answered to a sequence of requests, in which the other one takes part or not. */
 async function answersOf(seed: number, owners: Record<Move["who"], object>, alone: Move["who"] | undefined): Promise<unknown[]> {
-  await using cairn = await startCairn();
+  await using cairn = await startCairn(LOGGING);
   const keys = { ada: await cairn.newKey({ owner: owners.ada }), bo: await cairn.newKey({ owner: owners.bo }) };
   const given: Given = { ada: {}, bo: {} };
   const chance = new Chance(seed);
@@ -266,18 +271,20 @@ async function answersOf(seed: number, owners: Record<Move["who"], object>, alon
   const answers: unknown[] = [];
   for (let i = 0; i < 300; i++) {
     const { who, method, path, body } = move(chance, given);
+    // As in that time: otherwise the next request of the other one would write what waits.
+    await cairn.runTaskOnce("log of retrievals");
     cairn.clock.advance({ seconds: 1 });
     if (alone !== undefined && who !== alone) continue;
     const answer = await cairn.request(method, path, { body, key: keys[who] });
     const text = JSON.stringify(answer.body).replaceAll(keys[who].slice(0, 8), "<key>");
-    for (const [found] of text.matchAll(/\b(sess|mem|turn|trace)_[0-9A-Za-z]{12}\b/g)) {
+    for (const [found] of text.matchAll(/\b(sess|mem|turn|trace|ret)_[0-9A-Za-z]{12}\b/g)) {
       const [prefix = ""] = found.split("_");
       // What it asked for is not what it was given.
       if (answer.status >= 400 || (given[who][prefix] ??= []).includes(found)) continue;
       given[who][prefix].push(found);
     }
     if (who !== "bo") continue;
-    const names = text.replaceAll(/\b(sess|mem|turn|trace|emb|req)_[0-9A-Za-z]{12}\b/g, (id) => {
+    const names = text.replaceAll(/\b(sess|mem|turn|trace|ret|emb|req)_[0-9A-Za-z]{12}\b/g, (id) => {
       // An id that it was never given is one of many that it could have guessed.
       const isOwn = given.bo[id.split("_")[0]!]?.includes(id) === true || id.startsWith("emb_");
       if (!isOwn) return "<guessed>";

@@ -340,6 +340,7 @@ const CURSORS: Record<string, string> = {
   deliveries: "dlv",
   failed_deliveries: "dlv",
   timeline: "entry",
+  retrievals: "ret",
 };
 
 /** Lists whose cursors are names. */

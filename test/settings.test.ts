@@ -9,6 +9,7 @@ const AT_FIRST = {
   object: "settings",
   memories_on_expiry: DEFAULT("keep"),
   trace_retention_days: DEFAULT(365),
+  retrieval_log: DEFAULT(false),
   max_body_bytes: DEFAULT(1_048_576),
   region: DEFAULT(null),
   state_versions_kept: DEFAULT(1_000),

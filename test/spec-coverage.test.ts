@@ -98,6 +98,10 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
       "listMax",
     ],
   },
+  "retrievals.test.ts": {
+    "of a query the first 1,000 characters are kept, whatever they are": ["retrievalQueryLengthMax"],
+    "while the disk does not answer, 1,000 retrievals wait at most, and no more than 500 of one key": ["retrievalsWaitingMax"],
+  },
   "search.test.ts": {
     "ten are found unless a limit of up to 50 is asked for": ["searchDefault"],
     "nothing below the threshold is found: 0.7 unless another is asked for": ["searchThresholdDefault"],

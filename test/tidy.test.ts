@@ -127,7 +127,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/http\//],
   [/^src\/traces\//],
   [/^src\/keys\//, /^src\/settings\//, /^src\/sessions\//, /^src\/webhooks\//],
-  [/^src\/turns\//, /^src\/memories\//, /^src\/documents\//],
+  [/^src\/turns\//, /^src\/memories\//, /^src\/documents\//, /^src\/retrievals\//],
   [/^src\/context\//, /^src\/operations\//, /^src\/timeline\//, /^src\/stats\//, /^src\/trial\//, /^src\/users\//, /^src\/dashboard\//],
   [/^src\/mcp\//, /^src\/compat\//, /^src\/telemetry\//],
   [/^src\/service\.ts$/, /^src\/store-metrics\.ts$/, /^src\/app\.ts$/, /^src\/config\.ts$/],

@@ -25,7 +25,8 @@ export interface ContextRequest {
   explain: boolean;
 }
 
-export async function getContext(deps: MemoryDeps, { limitsId, owner }: Searcher, id: string, request: ContextRequest): Promise<JsonText> {
+export async function getContext(deps: MemoryDeps, searcher: Searcher, id: string, request: ContextRequest): Promise<JsonText> {
+  const { limitsId, owner } = searcher;
   using permit = deps.searches.permitOf(limitsId);
   const { store } = deps;
   const { query, memoryLimit, turnLimit } = request;
@@ -37,6 +38,10 @@ export async function getContext(deps: MemoryDeps, { limitsId, owner }: Searcher
   // With nothing to look for in a query of spaces alone, the newest as without one.
   const newest = ranking === undefined || ranking.query.lexical.size === 0 ? await newestMemories(deps, scope, memoryLimit) : undefined;
   const explanations = ranking === undefined || newest !== undefined || !request.explain ? [] : await explanationsJson(ranking);
+  if (ranking !== undefined && newest === undefined && deps.retrievals.isOn) {
+    const asked = { sessionId: id, query: query ?? "", limit: memoryLimit, threshold: 0, isFiltered: false };
+    deps.retrievals.note(searcher, { operation: "context", ...asked, matches: ranking.matches });
+  }
   // Read last, so that all of the answer that can change is of one moment, and nothing large is held while others are let through.
   return store.read((reader) => {
     const session = liveSession(reader, owner, id);

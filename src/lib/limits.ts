@@ -91,6 +91,10 @@ export const LIMITS = {
   documentQueriesOfKeyAtOnceMax: 2,
   documentFilterPathsMax: 32,
   documentFilterValuesMax: 100,
+  /** Code points that are kept of the query of a retrieval. */
+  retrievalQueryLengthMax: 1_000,
+  /** Retrievals that wait to be logged; further ones are not. Of one API key at most half. */
+  retrievalsWaitingMax: 1_000,
   contextMemoriesDefault: 5,
   contextMemoriesMax: 20,
   contextTurnsDefault: 10,

@@ -31,6 +31,7 @@ import { pageOf, type Page } from "../storage/page.ts";
 import { memories, pendingEmbeddings, sessions, vectors, type MemoryRow } from "../storage/tables.ts";
 import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
 import type { Activator } from "../tasks/task.ts";
+import type { RetrievalLog } from "../retrievals/log.ts";
 import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
 import type { VectorIndex } from "../vectors/vector-index.ts";
 import { encodeVector } from "../vectors/encoding.ts";
@@ -41,6 +42,8 @@ export interface MemoryDeps extends Deps {
   readonly vectors: VectorIndex;
   /** Limits how many searches hold candidates and results, by API key. */
   readonly searches: FairSemaphore;
+  /** Told what searches and contexts have found. */
+  readonly retrievals: RetrievalLog;
   readonly log: Log;
   /** Has pending vectors made soon. */
   readonly backfill: Activator;
@@ -364,6 +367,6 @@ export function refuseLongContent(content: string): void {
   }
 }
 
-function preview(content: string): string {
+export function preview(content: string): string {
   return firstCodePoints(content, LIMITS.contentPreviewLength);
 }

@@ -14,6 +14,7 @@ import { kthLargest } from "../lib/kth-largest.ts";
 import { jsonArray, jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
+import type { Asking } from "../retrievals/log.ts";
 import { isAnyBeingRemoved } from "../sessions/removal.ts";
 import type { Owner } from "../storage/owner.ts";
 import { generationOf } from "../storage/memory-records.ts";
@@ -178,8 +179,7 @@ async function candidatesFor(
 }
 
 /** Who searches: how much at once is limited for each key. */
-export interface Searcher {
-  readonly limitsId: string;
+export interface Searcher extends Asking {
   readonly owner: Owner;
 }
 
@@ -195,12 +195,13 @@ export interface Search extends MemoryFilter {
   explain: boolean;
 }
 
-export async function searchMemories(deps: MemoryDeps, { limitsId, owner }: Searcher, search: Search): Promise<JsonText> {
-  const filter = deps.store.read((reader) => memoryPostings(reader, owner, search));
+export async function searchMemories(deps: MemoryDeps, searcher: Searcher, search: Search): Promise<JsonText> {
+  const filter = deps.store.read((reader) => memoryPostings(reader, searcher.owner, search));
   if (filter === undefined) return resultsJson(search, []);
-  using permit = deps.searches.permitOf(limitsId);
+  using permit = deps.searches.permitOf(searcher.limitsId);
   const ranking = await rank(deps, search.query, filter, search, permit);
   const explanations = search.explain ? await explanationsJson(ranking) : undefined;
+  if (deps.retrievals.isOn) noteSearch(deps, searcher, search, ranking);
   const reader = deps.store.latest;
   const data = ranking.matches.map((match, i) => {
     const explanation = explanations === undefined ? "" : `,"explanation":${explanations[i]}`;
@@ -208,6 +209,14 @@ export async function searchMemories(deps: MemoryDeps, { limitsId, owner }: Sear
     return `{"id":"${withPrefix("mem", match.key)}",${beforeScore}${match.score}${createdAt}${explanation}}` as JsonText;
   });
   return resultsJson(search, data);
+}
+
+/** A search that names no session is in no session's log. */
+function noteSearch({ retrievals }: MemoryDeps, searcher: Searcher, search: Search, { matches }: Ranking): void {
+  const { sessionId, query, limit, threshold, type, types = [], tags = [] } = search;
+  if (sessionId === undefined) return;
+  const isFiltered = type !== undefined || types.length + tags.length > 0;
+  retrievals.note(searcher, { operation: "search", sessionId, query, limit, threshold, isFiltered, matches });
 }
 
 function resultsJson({ query }: Search, data: readonly JsonText[]): JsonText {

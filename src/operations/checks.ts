@@ -23,6 +23,7 @@ import {
   payloads,
   pendingEmbeddings,
   removals,
+  retrievals,
   sessions,
   turns,
   vectors,
@@ -65,6 +66,7 @@ export const CHECKS: readonly Check[] = [
   everyKey(versions, sessionCheck(versions)),
   everyKey(turns, sessionCheck(turns)),
   everyKey(memories, checkMemory),
+  everyKey(retrievals, checkRetrieval),
   everyKey(documents, checkDocument),
   everyKey(namespaces, checkNamespace),
   everyKey(deliveries, checkDelivery),
@@ -243,15 +245,22 @@ function makeVectorAgain(tx: Tx, memory: BareId, row: MemoryRow): void {
   if (row.embed) tx.put(pendingEmbeddings, memory, "");
 }
 
+/** A retrieval's session is there, or a note that it is left over from one. */
+function* checkRetrieval(reader: Reader, key: string): Generator<Fault> {
+  const row = readable(() => reader.get(retrievals, key));
+  if (row !== undefined) yield* leftOver(reader, retrievals, key, bare(row.sessionId));
+}
+
+function* leftOver(reader: Reader, { name }: AnyTable, example: string, session: BareId): Generator<Fault> {
+  if (reader.has(sessions, session) || reader.has(removals, session)) return;
+  yield { what: `${name}: rows of a session that is gone`, example, fix: (tx) => tx.put(removals, session, { memories: false }) };
+}
+
 /** A document's session is there, or a note that it is left over from one; and its namespace counts it. */
 function* checkDocument(reader: Reader, key: string): Generator<Fault> {
   const row = readable(() => reader.get(documents, key));
   if (row === undefined) return;
-  const session = row.sessionId === undefined ? undefined : bare(row.sessionId);
-  if (session !== undefined && !reader.has(sessions, session) && !reader.has(removals, session)) {
-    const fix = (tx: Tx) => tx.put(removals, session, { memories: false });
-    yield { what: "documents: rows of a session that is gone", example: key, fix };
-  }
+  if (row.sessionId !== undefined) yield* leftOver(reader, documents, key, bare(row.sessionId));
   const namespace = namespaceOfDocument(key);
   if (readable(() => isEmptied(reader, namespace, row.id)) !== false) return;
   for (const above of namespacesAbove(namespace)) {

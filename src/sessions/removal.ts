@@ -1,9 +1,9 @@
 /**
- * What goes when a session goes: its row at once, then its states, turns and documents, and its memories unless it expired.
+ * What goes when a session goes: its row at once, then its states, turns, retrievals and documents, and its memories unless it expired.
  *
  * A session can hold more than one commit should remove. So the row goes first, in the commit of the change, with as
  * many of its records as fit; a note in `removals` says that there are more, and the task takes them in pieces. Readers
- * see nothing of them meanwhile: states, turns and documents hang on the row, and `isBeingRemoved` hides the memories.
+ * see nothing of them meanwhile: states, turns, retrievals and documents hang on the row, and `isBeingRemoved` hides the memories.
  *
  * @module
  */
@@ -15,7 +15,7 @@ import { DocumentWriter } from "../storage/document-records.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { isAnyErased } from "../storage/erasure.ts";
 import { removeMemoryRecords } from "../storage/memory-records.ts";
-import { documents, memories, removals, sessions, turns, versions, type AnyTable, type RemovalRow } from "../storage/tables.ts";
+import { documents, memories, removals, retrievals, sessions, turns, versions, type AnyTable, type RemovalRow } from "../storage/tables.ts";
 import type { Deps } from "../traces/record.ts";
 import type { Task } from "../tasks/task.ts";
 
@@ -71,6 +71,7 @@ function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolea
   };
   for (const key of owned(versions)) tx.remove(versions, key);
   for (const key of owned(turns)) tx.remove(turns, key);
+  for (const key of owned(retrievals.index.bySession)) tx.remove(retrievals, key.slice(session.length));
   if (removal.memories) {
     for (const key of owned(memories.index.bySession)) removeMemoryRecords(tx, key.slice(session.length));
   }

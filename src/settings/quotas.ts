@@ -16,6 +16,11 @@ const CHECK_MS = 500;
 /** Between two checks at least this much is written, unless the time for one has come: a check reads a page of every table. */
 const CHECK_BYTES_MIN = 256 * 1024;
 
+/** Reading alone must not fill a store: logs of it leave this much to changes. */
+const LEFT_BY_LOGS_SHARE = 0.1;
+/** More than is written between two checks. */
+const LEFT_BY_LOGS_MIN_BYTES = 1024 * 1024;
+
 type QuotaValues = Pick<SettingValues, "max_store_bytes" | "state_versions_kept" | "max_body_bytes">;
 
 export class StoreQuotas implements Quotas {
@@ -48,6 +53,11 @@ export class StoreQuotas implements Quotas {
       "service_unavailable",
       `The store has reached its limit of ${max} bytes (setting max_store_bytes). Nothing was changed; reading and deleting still work.`,
     );
+  }
+
+  get hasRoomForLogs(): boolean {
+    const { max_store_bytes: max } = this.#values();
+    return max === null || this.#used(max) < max - Math.max(LEFT_BY_LOGS_MIN_BYTES, max * LEFT_BY_LOGS_SHARE);
   }
 
   /** As it was at the last check. The nearer it was to the limit, the less may be written until the next one. */

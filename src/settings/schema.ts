@@ -117,6 +117,12 @@ const MIB = 1024 * 1024;
 export const SETTINGS = {
   memories_on_expiry: atRunTime(OneOf(["keep", "delete"]), "keep", "What becomes of the memories of a session that expires."),
   trace_retention_days: atRunTime(integer(1, SEVEN_YEARS_DAYS), 365, "Days that new traces of enterprise keys are kept."),
+  retrieval_log: atRunTime(
+    yesOrNo,
+    false,
+    "Whether each session logs what searches and contexts found for a query. That is `GET /v1/sessions/{session_id}/retrievals`, kept as long as traces of the same key and no longer than the session.",
+    { variable: "CAIRN_RETRIEVAL_LOG" },
+  ),
   max_body_bytes: atRunTime(integer(1024, 64 * MIB), LIMITS.bodyBytesMax, "Largest body of a request."),
   region: atRunTime(
     formed(64, "text without control characters", (text) => !/\p{Cc}|\p{Cs}/u.test(text)),

@@ -37,6 +37,15 @@ export function hasFreeSpace(directory: string): boolean {
   }
 }
 
+/** Whether it has room for what is not worth a change refused later. */
+export function hasSpaceToSpare(directory: string): boolean {
+  try {
+    return freeBytes(directory) >= 2 * FREE_BYTES_MIN;
+  } catch {
+    return false;
+  }
+}
+
 /** Why the disk refused a write: `cause` is what LMDB threw. EIO also stands for a write cut short because the disk is full. */
 export function diskReason(cause: unknown, directory: string): string {
   const code = codeOf(cause);

@@ -7,7 +7,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import { diskReason, hasFreeSpace, isOfLmdb, isPanic, unavailable } from "./disk-errors.ts";
+import { diskReason, hasFreeSpace, hasSpaceToSpare, isOfLmdb, isPanic, unavailable } from "./disk-errors.ts";
 
 const FREE_SPACE_CHECK_MS = 500;
 const NEARLY_FULL = "The disk is nearly full (less than 64 MiB free).";
@@ -71,6 +71,11 @@ export class DiskHealth {
   assertTakesChanges(): void {
     if (this.#panic !== undefined) throw this.#panic;
     if (this.#isNearlyFull()) throw unavailable(NEARLY_FULL);
+  }
+
+  /** Whether logs may be written: they stop before the room of changes begins. */
+  get hasRoomForLogs(): boolean {
+    return this.#panic === undefined && hasSpaceToSpare(this.#directory);
   }
 
   /**

@@ -17,6 +17,7 @@ export const Positive = Type.Integer({ minimum: 1, maximum: 1e9, description: "a
 /** Unix milliseconds that a date can be made of. */
 export const Instant = Type.Integer({ minimum: -8.64e15, maximum: 8.64e15, description: "a time in milliseconds" });
 export const Finite = Type.Number({ description: "a finite number" });
+export const Fraction = Type.Number({ minimum: 0, maximum: 1, description: "a number from 0 to 1" });
 export const Uint32 = Type.Integer({ minimum: 0, maximum: 2 ** 32 - 1, description: "a whole number below 2^32" });
 export const IsoTime = Type.String({ pattern: String.raw`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`, description: "a time" });
 /** JSON of a caller's, kept as it came. */

@@ -49,6 +49,7 @@ import {
   meta,
   outbox,
   payloads,
+  retrievals,
   sessions,
   traces,
   webhooks,
@@ -101,6 +102,8 @@ export class Store {
   #queue: QueuedCommit[] = [];
   /** Whether a transaction is under way, or about to begin. */
   #isScheduled = false;
+  /** Called before a commit is queued: what is committed in this call comes before it, with lower ids. */
+  onCommit: () => void = () => undefined;
   /** Called after commits of this process with the keys of the traces that they wrote, in the order of their ids. */
   onTraces: (keys: readonly string[]) => void = () => undefined;
 
@@ -276,7 +279,9 @@ export class Store {
   /** The newest id there is, as keys have it; undefined in a store without records. */
   newestId(): BareId | undefined {
     const newest = (table: AnyTable, from = "", to = AFTER_ALL) => this.latest.keys(table, { from, to, limit: 1, descending: true });
-    const ids = [sessions, memories, ...VECTOR_TABLES, outbox, apiKeys.index.byId, webhooks, payloads].flatMap((table) => newest(table));
+    const ids = [sessions, memories, retrievals, ...VECTOR_TABLES, outbox, apiKeys.index.byId, webhooks, payloads].flatMap((table) =>
+      newest(table),
+    );
     // A trace's key begins with its action.
     for (let [key] = newest(traces); key !== undefined; [key] = newest(traces, "", key.slice(0, 1))) ids.push(key.slice(1));
     ids.push(this.latest.get(lastDocumentId, LAST_DOCUMENT_ID) ?? "");
@@ -309,6 +314,7 @@ export class Store {
    */
   async commit<Result>(home: Home, work: (tx: Tx) => Result): Promise<Result> {
     this.disk.assertTakesChanges();
+    this.onCommit();
     return new Promise<Result>((resolve, reject) => {
       this.#queue.push({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
       this.#scheduleTransaction();

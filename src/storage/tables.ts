@@ -20,6 +20,10 @@
  *   byType             #type memory
  *   byTag              #tag memory
  *   ahead              memory                       if its id is later than its time
+ * retrievals           retrieval                    RetrievalRow: what a search or a context found
+ *   bySession          session retrieval
+ *   byExpiry           ms retrieval
+ *   ahead              retrieval                    if its id is later than its time
  * vectors              embedding                    bytes: numbers, terms, generation, memory (`vectors/encoding.ts`)
  * pendingEmbeddings    memory                       text: empty, or the generation of the provider that refuses it
  * provider             current                      ProviderRow: what makes the vectors
@@ -68,6 +72,7 @@ import {
   AnyObject,
   BareIdText,
   Finite,
+  Fraction,
   IdText,
   Instant,
   IsoTime,
@@ -316,6 +321,29 @@ export const memories = table("memories", ID, MemoryRow, json<MemoryRow>(), {
   byType: (memory, row) => hashKey(row.type) + memory,
   byTag: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory),
   ahead: (memory, row) => ahead(memory, row.createdAt),
+});
+export const RETRIEVAL_OPERATIONS = ["search", "context"] as const;
+const RetrievalRow = Type.Object({
+  expiresAt: Whole,
+  /** Set where the time of the id is later than that of the row, which this is: the clock was behind an earlier id. */
+  at: Type.Optional(Whole),
+  sessionId: IdText("sess"),
+  actor: Text,
+  operation: OneOf(RETRIEVAL_OPERATIONS),
+  /** How it began. */
+  query: Text,
+  limit: Positive,
+  threshold: Fraction,
+  /** Set when only some types or tags were looked for. */
+  filtered: Type.Optional(Type.Literal(true)),
+  /** Best first, with the agent where it is not that of the session. */
+  memories: Type.Array(Type.Object({ id: IdText("mem"), score: Fraction, agentId: Type.Optional(Text) })),
+});
+export type RetrievalRow = Static<typeof RetrievalRow>;
+export const retrievals = table("retrievals", ID, RetrievalRow, json<RetrievalRow>(), {
+  bySession: (retrieval, row) => bare(row.sessionId) + retrieval,
+  byExpiry: (retrieval, row) => numberKey(row.expiresAt) + retrieval,
+  ahead: (retrieval, row) => (row.at === undefined ? undefined : retrieval),
 });
 /** Memories whose vector is still to be made. */
 export const pendingEmbeddings = table("pending_embeddings", /^/, Text, text);
@@ -620,6 +648,7 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   versions,
   turns,
   memories,
+  retrievals,
   traces,
   outbox,
   webhooks,

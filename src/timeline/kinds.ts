@@ -3,4 +3,4 @@
  *
  * @module
  */
-export const TIMELINE_KINDS = ["turn", "version", "memory", "fork"] as const;
+export const TIMELINE_KINDS = ["turn", "version", "memory", "retrieval", "fork"] as const;

@@ -6,6 +6,7 @@
 import { Type } from "@sinclair/typebox";
 import { Default, exampleOf, OneOf, RecordId, SomeOf, Timestamp } from "../http/types.ts";
 import { Memory } from "../memories/schema.ts";
+import { Retrieval } from "../retrievals/schema.ts";
 import { ChangedVersion } from "../sessions/schema.ts";
 import { Turn } from "../turns/schema.ts";
 import { TIMELINE_KINDS } from "./kinds.ts";
@@ -27,9 +28,13 @@ export const TimelineEntry = Type.Object(
     turn: Type.Optional(Turn),
     version: Type.Optional({ ...ChangedVersion, examples: [exampleOf(ChangedVersion)] }),
     memory: Type.Optional(Memory),
+    retrieval: Type.Optional({ ...Retrieval, examples: [exampleOf(Retrieval)] }),
     fork: Type.Optional(Fork),
   },
-  { title: "TimelineEntry", description: "Something that happened in a session: a turn, a version of its state, a memory or a fork." },
+  {
+    title: "TimelineEntry",
+    description: "Something that happened in a session: a turn, a version of its state, a memory, a retrieval or a fork.",
+  },
 );
 
 export const TIMELINE_FILTER = {

@@ -1,6 +1,6 @@
 /**
- * What happened in a session, in one list: its turns, the versions of its state with what changed in each, its memories, and the
- * sessions that were forked from it.
+ * What happened in a session, in one list: its turns, the versions of its state with what changed in each, its memories, what was
+ * found for a query, and the sessions that were forked from it.
  *
  * All of these have ids of one source, so that merging them by id gives the order in which they were committed, and an id is a
  * cursor for all. It owns no data.
@@ -11,6 +11,7 @@ import { bare, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { memoryJson } from "../memories/memories.ts";
+import { retrievalJson, type RetrievalDeps } from "../retrievals/retrievals.ts";
 import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
 import type { Reader } from "../storage/access.ts";
@@ -18,8 +19,7 @@ import { AFTER_ALL, turnKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
 import { behind, pageOfSteps, type Found, type Page } from "../storage/page.ts";
-import { memories, sessions, turns, type AnyTable } from "../storage/tables.ts";
-import type { Deps } from "../traces/record.ts";
+import { memories, retrievals, sessions, turns, type AnyTable } from "../storage/tables.ts";
 import { turnJson } from "../turns/turns.ts";
 import { TIMELINE_KINDS } from "./kinds.ts";
 
@@ -50,8 +50,8 @@ const PLACES_AT_ONCE = 25;
 const CHARACTERS_PER_LOOK = 200;
 
 /** @throws {ApiError} `session_not_found` */
-export function getTimeline(
-  { store, listLooksMax }: Deps,
+export async function getTimeline(
+  { store, listLooksMax, retrievals: log }: RetrievalDeps,
   owner: Owner,
   id: string,
   { kinds = TIMELINE_KINDS, order, limit, startingAfter }: TimelinePage,
@@ -59,13 +59,14 @@ export function getTimeline(
   const inSession = <Result>(work: (reader: Reader, session: LiveSession) => Result) =>
     store.read((reader) => work(reader, liveSession(reader, owner, id)));
   const descending = order === "desc";
+  if (kinds.includes("retrieval")) await log.settled();
   function* found(): Generator<Found, void, undefined> {
     let after = startingAfter === undefined ? undefined : bare(startingAfter);
     for (;;) {
       const places = inSession((reader, session) => nextPlaces(reader, session, kinds, { after, descending }));
       for (const place of places) {
         const entry = withPrefix("entry", place.id);
-        const { json, length } = inSession((reader, session) => RECORD_OF[place.kind](reader, session, place));
+        const { json, length } = inSession((reader, session) => RECORD_OF[place.kind](reader, session, place, owner));
         if (json !== undefined)
           yield { id: entry, json: jsonWith({ object: "timeline_entry", id: entry, kind: place.kind }, { [place.kind]: json }) };
         yield { passed: entry, looks: 1 + length / CHARACTERS_PER_LOOK };
@@ -104,6 +105,7 @@ function* placesOf(reader: Reader, session: LiveSession, kind: Kind, walk: Walk)
 const TABLE_OF: Record<Exclude<Kind, "version">, AnyTable> = {
   turn: turns,
   memory: memories.index.bySession,
+  retrieval: retrievals.index.bySession,
   fork: sessions.index.byForkedFrom,
 };
 
@@ -128,7 +130,7 @@ interface RecordRead {
 const GONE: RecordRead = { json: undefined, length: 0 };
 const read = (json: JsonText): RecordRead => ({ json, length: json.length });
 
-const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Place) => RecordRead> = {
+const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Place, owner: Owner) => RecordRead> = {
   turn(reader, session, { id }) {
     const row = reader.get(turns, turnKey(session.key, id));
     return row === undefined ? GONE : read(turnJson(row));
@@ -137,6 +139,11 @@ const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Plac
   memory(reader, _, { id }) {
     const row = reader.get(memories, id);
     return row === undefined ? GONE : read(memoryJson(withPrefix("mem", id), row, generationOf(reader)));
+  },
+  retrieval(reader, session, { id }, owner) {
+    const row = reader.get(retrievals, id);
+    const json = row && retrievalJson(reader, owner, session, id, row);
+    return json === undefined ? GONE : read(json);
   },
   fork(reader, _, { id }) {
     const row = reader.get(sessions, id);

@@ -24,6 +24,8 @@ import { actionCode, recordEventOf, traceEventsOf, type AdminAction, type TraceA
 export interface Quotas {
   /** @throws {ApiError} `service_unavailable` when the store may not become larger */
   refuseGrowth(): void;
+  /** Whether logs that nobody waits for may make the store larger. */
+  readonly hasRoomForLogs: boolean;
   /** How many of the newest versions of a session's state are kept; version 0 is kept besides. */
   readonly versionsKept: number;
   /** How large a state can become that is changed a part at a time. */

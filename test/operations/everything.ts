@@ -23,6 +23,7 @@ export interface Filled {
 
 export async function startFilled(directory?: string): Promise<Filled> {
   const cairn = await startCairn(directory === undefined ? {} : { directory });
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: true }));
   const sessions: string[] = [];
   const memories: string[] = [];
   for (const [i, text] of ODD_TEXTS.entries()) {
@@ -46,6 +47,7 @@ export async function startFilled(directory?: string): Promise<Filled> {
     });
     const plain = await cairn.addMemory(session.id, `Nobody embeds ${text}`, { embed: false });
     memories.push(memory.id, plain.id);
+    await cairn.context(session.id, { query: `What colour is the parcel ${text}?` });
     cairn.clock.advance({ ms: 7 });
   }
   // The clock is set back for a moment.
@@ -78,6 +80,10 @@ export async function startFilled(directory?: string): Promise<Filled> {
   await cairn.addTurn(first, "an event", "that stays in the outbox");
   await cairn.ok(cairn.patch("/v1/settings", { memories_on_expiry: "delete", trace_retention_days: 30 }));
   await putDocuments(cairn, first);
+  await cairn.context(behind.id, { query: "Made while the clock was behind?" });
+  await cairn.service.retrievals.settled();
+  // What is read from here on changes nothing.
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: null }));
   // More than a commit removes: a note says that some is left.
   const large = await cairn.createSession();
   await Promise.all(Array.from({ length: 210 }, (_, i) => cairn.setState(large.id, { i })));
@@ -150,6 +156,7 @@ export async function answersOf(cairn: Cairn, { sessions, memories }: Pick<Fille
         await read(`/v1/sessions/${id}/turns?limit=100`),
         await read(`/v1/memory?limit=100&session_id=${id}`),
         await read(`/v1/traces?limit=100&session_id=${id}`),
+        await read(`/v1/sessions/${id}/retrievals?limit=100`),
         await cairn.context(id, { query: "What colour is the parcel?" }),
       ]),
     ),

@@ -78,6 +78,7 @@ test("changes build on those before; an empty text, or a null, takes one back", 
   expect(opened.settings.values).toMatchObject({
     memories_on_expiry: "keep",
     trace_retention_days: 7,
+    retrieval_log: false,
     max_body_bytes: 1_048_576,
     region: null,
     state_versions_kept: 1_000,

@@ -10,7 +10,7 @@ import { encodeVector } from "../../../src/vectors/encoding.ts";
  * The stored form of a row of each table, as this schema version has it. A release that stores anything in another form needs
  * another version and a migration; then this is the hash of the new one.
  */
-const FORMS = { schema: 1, sha256: "77eaead39286b141b3fda0a1a77f7e48723299377f71de5bb488f5051653a4b4" };
+const FORMS = { schema: 1, sha256: "206d58a234ce45b18bc72ed77fb0b13d3b217b688222b6c499c004af6ad4c447" };
 
 const SESSION = "sess_0VQk3aB4x1Zq";
 const body = '{"a":1}' as JsonText;
@@ -86,6 +86,21 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
       createdAt: 1,
       embed: true,
       embedding: { id: "emb_0VQk3aB4x1Zd", generation: 2 },
+    },
+  ],
+  retrievals: [
+    "0VQk3aB4x1Zg",
+    {
+      expiresAt: 1,
+      at: 2,
+      sessionId: SESSION,
+      actor: "crn_abcd",
+      operation: "search",
+      query: "tea?",
+      limit: 5,
+      threshold: 0.7,
+      filtered: true,
+      memories: [{ id: "mem_0VQk3aB4x1Zv", score: 0.9, agentId: "bot" }],
     },
   ],
   traces: [

@@ -1,5 +1,5 @@
 /**
- * One session: what was said, what the state became and what was remembered, in one line of time. From any point of it one can
+ * One session: what was said, what the state became, what was remembered and what was found, in one line of time. From any point of it one can
  * roll back, fork and compare.
  *
  * @module
@@ -22,7 +22,7 @@ import { Time } from "../parts/time.tsx";
 import { Timeline } from "../parts/timeline.tsx";
 import { changed, useQuery } from "../query.ts";
 
-const KINDS = { "": "All", turn: "Turns", version: "States", memory: "Memories" };
+const KINDS = { "": "All", turn: "Turns", version: "States", memory: "Memories", retrieval: "Found" };
 const ORDERS = { desc: "Newest first", asc: "Oldest first" };
 
 /** Which dialog is open. */

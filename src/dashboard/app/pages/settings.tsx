@@ -27,6 +27,11 @@ const SETTINGS: Record<SettingName, Described> = {
   region: { label: "Region", kind: "text", hint: "A label for this deployment, which /health shows to everybody." },
   memories_on_expiry: { label: "Memories of a session that expires", kind: ["keep", "delete"] },
   trace_retention_days: { label: "Days that traces are kept", kind: "number", hint: "Those of enterprise keys; free 7, pro 90." },
+  retrieval_log: {
+    label: "Log of what searches and contexts find",
+    kind: "yes or no",
+    hint: "In the timeline of each session; kept as long as traces.",
+  },
   state_versions_kept: { label: "Versions kept of each session", kind: "number", hint: "The newest; version 0 is kept besides." },
   max_body_bytes: { label: "Largest body of a request, in bytes", kind: "number" },
   max_store_bytes: { label: "Largest store, in bytes", kind: "number", hint: "Beyond it new records are refused. Empty: no limit." },

@@ -1,5 +1,6 @@
 /**
- * The timeline of a session: a spine on which every version of the state is a stone, with turns, memories and forks in between.
+ * The timeline of a session: a spine on which every version of the state is a stone, with turns, memories, what was found for a query, and
+ * forks in between.
  *
  * It is read by pages and never as a whole: what is new is added at its end, and a link into the middle starts there.
  *
@@ -18,6 +19,7 @@ import { Changes } from "./changes.tsx";
 import { Json } from "./json.tsx";
 import { Listed } from "./list.tsx";
 import { LongText } from "./long-text.tsx";
+import { RetrievalEntry } from "./retrieval.tsx";
 import { forkAndOpen } from "./session-dialogs.tsx";
 import { duration, Time } from "./time.tsx";
 
@@ -63,9 +65,15 @@ export function Timeline(props: TimelineProps) {
         noun="entries"
         dependsOn={[session.id, mayWrite, target, order]}
         empty={
-          <p>
-            Nothing here. An agent logs a turn with <code>POST /v1/sessions/{session.id}/turns</code>.
-          </p>
+          kind === "retrieval" ? (
+            <p>
+              Nothing here. What searches and contexts of this session find is logged while the setting <code>retrieval_log</code> is on.
+            </p>
+          ) : (
+            <p>
+              Nothing here. An agent logs a turn with <code>POST /v1/sessions/{session.id}/turns</code>.
+            </p>
+          )
         }
         element="ol"
         class="spine"
@@ -107,7 +115,7 @@ function Elsewhere({ order, onForget }: { order: "asc" | "desc"; onForget: () =>
  */
 function useStart(sessionId: string, target: string, order: "asc" | "desc") {
   const [, version] = /^version-(\d{1,9})$/.exec(target) ?? [];
-  const [, record] = /^(?:turn|mem|sess)_([0-9A-Za-z]{12})$/.exec(target) ?? [];
+  const [, record] = /^(?:turn|mem|sess|ret)_([0-9A-Za-z]{12})$/.exec(target) ?? [];
   const forgotten = useSignal("");
   const isAsked = target !== forgotten.value;
   const named = useQuery({
@@ -151,16 +159,37 @@ function useNewEntries(
       again();
       return;
     }
-    const query = { kinds: kind, order: "asc", limit: NEW_AT_ONCE, starting_after: newest.id };
+    const isAnyOpen = kind === "retrieval" && read.pages.some(({ data }) => data.some(isOpen));
+    const kinds = isAnyOpen ? "retrieval,turn" : kind;
+    const query = { kinds, order: "asc", limit: NEW_AT_ONCE, starting_after: newest.id };
     void api.timeline(session.id, query).then(
       (found) => {
         if (found.has_more && order === "desc") again();
-        else client.setQueryData<Timelined>(queryKey, (known) => known && (order === "desc" ? newestFirst : oldestFirst)(known, found));
+        else {
+          const shown = { ...found, data: found.data.filter((entry) => kind === "" || entry.kind === kind) };
+          const add = order === "desc" ? newestFirst : oldestFirst;
+          client.setQueryData<Timelined>(queryKey, (known) => known && add(withNextTurn(known, found), shown));
+        }
       },
       // The next change tries again.
       () => undefined,
     );
   }, [now, isRead]);
+}
+
+/** Whether no turn has come yet of what was found. */
+function isOpen({ retrieval }: TimelineEntry): boolean {
+  return retrieval?.turn_id === null;
+}
+
+/** Retrievals that led to no turn before have led to the first new one. */
+function withNextTurn(known: Timelined, { data }: List<TimelineEntry>): Timelined {
+  const turn = data.find((entry) => entry.turn !== undefined)?.turn;
+  if (turn === undefined) return known;
+  const next = (entry: TimelineEntry) =>
+    isOpen(entry) && entry.retrieval ? { ...entry, retrieval: { ...entry.retrieval, turn_id: turn.id } } : entry;
+  const pages = known.pages.map((page) => (page.data.some(isOpen) ? { ...page, data: page.data.map(next) } : page));
+  return { ...known, pages };
 }
 
 /** New entries get a page of their own once the first one is long, so that no entry is drawn again for each new one for ever. */
@@ -223,10 +252,10 @@ interface EntryProps {
 export function anchorOf({ kind, id, version }: TimelineEntry): string {
   return version === undefined ? `${PREFIXES[kind]}_${bare(id)}` : `version-${version.version}`;
 }
-const PREFIXES = { turn: "turn", memory: "mem", fork: "sess", version: "version" } as const;
+const PREFIXES = { turn: "turn", memory: "mem", retrieval: "ret", fork: "sess", version: "version" } as const;
 
-function createdAt({ turn, version, memory, fork }: TimelineEntry): number {
-  return Date.parse((turn ?? version ?? memory ?? fork)?.created_at ?? "");
+function createdAt({ turn, version, memory, retrieval, fork }: TimelineEntry): number {
+  return Date.parse((turn ?? version ?? memory ?? retrieval ?? fork)?.created_at ?? "");
 }
 
 function Entry(props: EntryProps) {
@@ -248,10 +277,11 @@ function Entry(props: EntryProps) {
 }
 
 function EntryContent(props: EntryProps) {
-  const { turn, version, memory, fork } = props.entry;
+  const { turn, version, memory, retrieval, fork } = props.entry;
   if (turn !== undefined) return <TurnEntry turn={turn} />;
   if (version !== undefined) return <VersionEntry {...props} version={version} />;
   if (memory !== undefined) return <MemoryEntry memory={memory} />;
+  if (retrieval !== undefined) return <RetrievalEntry retrieval={retrieval} />;
   if (fork === undefined) return null;
   return (
     <p>

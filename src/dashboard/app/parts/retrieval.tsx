@@ -1,0 +1,67 @@
+/**
+ * What a search or a context found: the query, the memories with their scores, and the turn that came of it.
+ *
+ * @module
+ */
+import type { TimelineEntry } from "../api.ts";
+import { LongText } from "./long-text.tsx";
+import { Time } from "./time.tsx";
+
+export type Retrieval = NonNullable<TimelineEntry["retrieval"]>;
+
+/** So many are shown before one asks for the rest. */
+const SHOWN = 5;
+
+export function RetrievalEntry({ retrieval }: { retrieval: Retrieval }) {
+  const { id, operation, query, memories, limit, threshold, filtered, actor, turn_id, created_at } = retrieval;
+  const rest = memories.slice(SHOWN);
+  return (
+    <>
+      <div class="entry-head">
+        <h2>
+          <a href={`#${id}`}>Found</a>
+        </h2>
+        <span class="quiet">
+          <span class="kind">{operation}</span> {memories.length} of at most {limit}
+          {threshold > 0 && `, from ${threshold.toFixed(2)} on`}
+          {filtered && ", of some types or tags"} · {actor} · <Time at={created_at} />
+        </span>
+      </div>
+      <blockquote>
+        <LongText text={query} />
+      </blockquote>
+      <Memories memories={memories.slice(0, SHOWN)} />
+      {rest.length > 0 && (
+        <details>
+          <summary>{rest.length} more</summary>
+          <Memories memories={rest} />
+        </details>
+      )}
+      <p class="quiet row">
+        {memories.length === 0 && "No memory was found."}{" "}
+        {turn_id === null ? "No turn came of it yet." : <a href={`#${turn_id}`}>The next turn</a>}
+      </p>
+    </>
+  );
+}
+
+function Memories({ memories }: Pick<Retrieval, "memories">) {
+  return (
+    <ol class="found">
+      {memories.map(({ id, score, content_preview }) => (
+        <li key={id}>
+          <b class="number">{score.toFixed(3)}</b>
+          {content_preview === null ? (
+            <span class="quiet">
+              <code>{id}</code> is gone.
+            </span>
+          ) : (
+            <a class="text" href={`/dashboard/go/${id}`}>
+              {content_preview}
+            </a>
+          )}
+        </li>
+      ))}
+    </ol>
+  );
+}

@@ -1,0 +1,195 @@
+/**
+ * Writes down what searches and contexts found, while the setting `retrieval_log` is on.
+ *
+ * A read is answered at once, whatever becomes of its row: the row waits in memory and is written along with the next commit, before
+ * it, or after a tenth of a second. So it has a lower id than the turn that comes of it, and a crash forgets a tenth of a second. What
+ * cannot be written is dropped and counted: with a full disk, or a store at its limit, reads go on.
+ *
+ * @module
+ */
+import type { Clock } from "../lib/clock.ts";
+import { DAY_MS } from "../lib/duration.ts";
+import { bare, bareIdTime, homeOf, withPrefix, type BareId, type SessionId } from "../lib/ids.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { describeError, type Log } from "../lib/log.ts";
+import { copyOf, firstCodePoints } from "../lib/text.ts";
+import { isLive } from "../sessions/live-session.ts";
+import type { Tx } from "../storage/access.ts";
+import type { Store } from "../storage/store.ts";
+import { retrievals, sessions, type MemoryRow, type RetrievalRow } from "../storage/tables.ts";
+import { Activator, type Task } from "../tasks/task.ts";
+import type { Quotas } from "../traces/record.ts";
+
+const NAME = "log of retrievals";
+/** Rows are collected for as long, unless another commit comes sooner. */
+const COLLECT_MS = 100;
+/** One commit holds the request thread for a few milliseconds at most. */
+const ROWS_PER_COMMIT = 50;
+const IDLE_MS = 60_000;
+const WARN_EVERY_MS = 60_000;
+
+/** Who asked, as far as the log needs to know. */
+export interface Asking {
+  readonly limitsId: string;
+  readonly actor: string;
+  readonly retentionDays: number;
+}
+
+/** What a search or a context was asked for, and gave. */
+export interface Retrieval {
+  readonly sessionId: string;
+  readonly operation: RetrievalRow["operation"];
+  readonly query: string;
+  readonly limit: number;
+  readonly threshold: number;
+  readonly isFiltered: boolean;
+  /** Best first. */
+  readonly matches: readonly { readonly key: BareId; readonly row: MemoryRow; readonly score: number }[];
+}
+
+/** A row that waits. Of rows of memories it keeps nothing, as those can be large. */
+interface Waiting {
+  readonly limitsId: string;
+  readonly session: BareId;
+  readonly retentionDays: number;
+  readonly row: Omit<RetrievalRow, "expiresAt" | "at">;
+  /** The agent of each of its memories. */
+  readonly agents: readonly string[];
+}
+
+interface Parts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly quotas: Pick<Quotas, "hasRoomForLogs">;
+  readonly log: Log;
+  /** The setting. */
+  readonly isOn: () => boolean;
+}
+
+export class RetrievalLog {
+  /** How many were written since the start, and how many were not. */
+  readonly counts = { logged: 0, dropped: 0 };
+  readonly #parts: Parts;
+  readonly #activator = new Activator();
+  #waiting: Waiting[] = [];
+  /** Those that wait or are being written, by API key, and all of them. */
+  readonly #heldByKey = new Map<string, number>();
+  #held = 0;
+  #commits = new Set<Promise<void>>();
+  #collectedAt = Number.NEGATIVE_INFINITY;
+  #warnedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(parts: Parts) {
+    this.#parts = parts;
+  }
+
+  get isOn(): boolean {
+    return this.#parts.isOn();
+  }
+
+  /** Notes what was found, while the log is on. */
+  note({ limitsId, actor, retentionDays }: Asking, { sessionId, query, matches, isFiltered, ...asked }: Retrieval): void {
+    if (!this.isOn) return;
+    const ofKey = this.#heldByKey.get(limitsId) ?? 0;
+    if (this.#held >= LIMITS.retrievalsWaitingMax || ofKey >= LIMITS.retrievalsWaitingMax / 2) {
+      this.#drop(1, "more retrievals wait than may");
+      return;
+    }
+    this.#heldByKey.set(limitsId, ofKey + 1);
+    this.#held++;
+    const shown = firstCodePoints(query, LIMITS.retrievalQueryLengthMax);
+    this.#waiting.push({
+      limitsId,
+      session: bare(sessionId as SessionId),
+      retentionDays,
+      row: {
+        sessionId: sessionId as SessionId,
+        actor,
+        ...asked,
+        query: shown === query ? query : copyOf(shown),
+        ...(isFiltered ? { filtered: true as const } : {}),
+        memories: matches.map(({ key, score }) => ({ id: withPrefix("mem", key), score })),
+      },
+      agents: matches.map(({ row }) => row.agentId),
+    });
+    if (this.#waiting.length >= ROWS_PER_COMMIT) this.flush();
+    else if (this.#waiting.length === 1) this.#activator.wake();
+  }
+
+  /** Commits what waits, without waiting for that. */
+  flush(): void {
+    if (this.#waiting.length === 0) return;
+    const rows = this.#waiting;
+    this.#waiting = [];
+    const commit = this.#write(rows).finally(() => {
+      this.#commits.delete(commit);
+      for (const { limitsId } of rows) this.#release(limitsId);
+    });
+    this.#commits.add(commit);
+  }
+
+  /** Resolves when everything that was found before is in the store, or was dropped. */
+  async settled(): Promise<void> {
+    this.flush();
+    if (this.#commits.size > 0) await Promise.all(this.#commits);
+  }
+
+  task(): Task {
+    const { clock } = this.#parts;
+    return {
+      name: NAME,
+      activator: this.#activator,
+      run: async () => {
+        if (this.#waiting.length === 0) return IDLE_MS;
+        const now = clock.elapsed();
+        const waitMs = this.#collectedAt + COLLECT_MS - now;
+        if (waitMs > 0) return waitMs;
+        this.#collectedAt = now;
+        await this.settled();
+        return COLLECT_MS;
+      },
+    };
+  }
+
+  async #write(rows: readonly Waiting[]): Promise<void> {
+    const { store, quotas } = this.#parts;
+    if (!quotas.hasRoomForLogs || !store.disk.hasRoomForLogs) return this.#drop(rows.length, "the store or its disk is nearly full");
+    try {
+      const home = homeOf(rows[0]?.row.sessionId ?? "");
+      const written = await store.commit(home, (tx) => rows.filter((row) => put(tx, row)).length);
+      this.counts.logged += written;
+    } catch (error) {
+      this.#drop(rows.length, describeError(error));
+    }
+  }
+
+  #drop(count: number, problem: string): void {
+    const { clock, log } = this.#parts;
+    this.counts.dropped += count;
+    const now = clock.elapsed();
+    if (now - this.#warnedAt < WARN_EVERY_MS) return;
+    this.#warnedAt = now;
+    log.warn("retrievals are not logged at present", { problem, dropped: this.counts.dropped });
+  }
+
+  #release(limitsId: string): void {
+    this.#held--;
+    const ofKey = (this.#heldByKey.get(limitsId) ?? 0) - 1;
+    if (ofKey > 0) this.#heldByKey.set(limitsId, ofKey);
+    else this.#heldByKey.delete(limitsId);
+  }
+}
+
+/** @returns whether it was written: not when the session has ended meanwhile */
+function put(tx: Tx, { session, retentionDays, row, agents }: Waiting): boolean {
+  const found = tx.get(sessions, session);
+  if (found === undefined || !isLive(tx, found)) return false;
+  const id = tx.bareId(homeOf(row.sessionId));
+  tx.add(retrievals, id, {
+    expiresAt: tx.now + retentionDays * DAY_MS,
+    ...(bareIdTime(id) > tx.now ? { at: tx.now } : {}),
+    ...row,
+    memories: row.memories.map((memory, i) => (agents[i] === found.agentId ? memory : { ...memory, agentId: agents[i] as string })),
+  });
+  return true;
+}

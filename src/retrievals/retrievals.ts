@@ -1,0 +1,101 @@
+/**
+ * What searches and contexts found in a session, as the log has it. The rows are written by `log.ts` alone and never change.
+ *
+ * A row names memories and holds none of their texts, so that a memory that is deleted is gone from here too.
+ *
+ * @module
+ */
+import { bare, bareIdTime, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { toJson, type JsonText } from "../lib/json.ts";
+import { toIso } from "../lib/time.ts";
+import { preview, visibleMemories } from "../memories/memories.ts";
+import { liveSession, type LiveSession } from "../sessions/live-session.ts";
+import type { Reader } from "../storage/access.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
+import { EVERYBODY, isOwned, mayBeOwned, type Owner } from "../storage/owner.ts";
+import type { Page } from "../storage/page.ts";
+import { memories, retrievals, turns, type RetrievalRow } from "../storage/tables.ts";
+import { posting } from "../storage/walk.ts";
+import type { Deps } from "../traces/record.ts";
+import type { RetrievalLog } from "./log.ts";
+
+export interface RetrievalDeps extends Deps {
+  readonly retrievals: RetrievalLog;
+}
+
+export interface RetrievalFilter extends CreatedFilter {
+  operation?: RetrievalRow["operation"] | undefined;
+}
+
+/**
+ * Newest first; whatever was answered before is among them.
+ *
+ * @throws {ApiError} `session_not_found`
+ */
+export async function listRetrievals(
+  deps: RetrievalDeps,
+  owner: Owner,
+  sessionId: string,
+  filter: RetrievalFilter,
+  page: Page<Id<"ret">>,
+): Promise<JsonText> {
+  const { store, listLooksMax: looksMax } = deps;
+  const sessionNow = (reader: Reader) => liveSession(reader, owner, sessionId);
+  const { key } = store.read(sessionNow);
+  await deps.retrievals.settled();
+  const { bySession, ahead } = retrievals.index;
+  const listing = {
+    prefix: "ret",
+    table: retrievals,
+    ahead,
+    filter: [posting(bySession, key)],
+    // All of a session is its owner's.
+    owner: EVERYBODY,
+    created: filter,
+    looksMax,
+  } as const;
+  return store.list(listing, page, (reader, id) => {
+    const row = reader.get(retrievals, id);
+    if (row === undefined || !isCreatedWithin(createdAt(id, row), filter)) return undefined;
+    if (filter.operation !== undefined && row.operation !== filter.operation) return undefined;
+    return retrievalJson(reader, owner, sessionNow(reader), id, row);
+  });
+}
+
+function createdAt(id: BareId, { at }: RetrievalRow): number {
+  return at ?? bareIdTime(id);
+}
+
+/** A retrieval as the wire has it; undefined for one whose time has passed. */
+export function retrievalJson(reader: Reader, owner: Owner, session: LiveSession, id: BareId, row: RetrievalRow): JsonText | undefined {
+  if (row.expiresAt <= reader.now) return undefined;
+  const find = visibleMemories(reader);
+  const { userId, agentId: sessionAgent } = session.row;
+  const found = row.memories.flatMap(({ id: memory, score, agentId = sessionAgent }) => {
+    // A context finds memories of other agents too, which a key that is bound to this one does not see.
+    if (!isOwned(owner, { userId: userId ?? undefined, agentId })) return [];
+    const content = mayBeOwned(reader, owner, memories.index, bare(memory)) ? find(bare(memory))?.content : undefined;
+    return { id: memory, score, content_preview: content === undefined ? null : preview(content) };
+  });
+  return toJson({
+    object: "retrieval",
+    id: withPrefix("ret", id),
+    session_id: session.id,
+    operation: row.operation,
+    query: row.query,
+    limit: row.limit,
+    threshold: row.threshold,
+    filtered: row.filtered === true,
+    memories: found,
+    actor: row.actor,
+    turn_id: turnAfter(reader, session.key, id),
+    created_at: toIso(createdAt(id, row)),
+  });
+}
+
+/** The turn that came of it: the first one that was added after it. */
+function turnAfter(reader: Reader, session: BareId, id: BareId): Id<"turn"> | null {
+  const [key] = reader.keys(turns, { from: session + id, to: session + AFTER_ALL, limit: 1 });
+  return key === undefined ? null : withPrefix("turn", key.slice(session.length));
+}

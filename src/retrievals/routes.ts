@@ -1,0 +1,30 @@
+/**
+ * Retrievals: the table of URLs.
+ *
+ * @module
+ */
+import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
+import { Cursor, ListOf } from "../http/types.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { listRetrievals, type RetrievalDeps } from "./retrievals.ts";
+import { Retrieval, RETRIEVAL_FILTER } from "./schema.ts";
+
+const retrievals = endpointGroup({ name: "Retrievals", description: "What searches and contexts found, by session." });
+
+export function retrievalEndpoints(deps: RetrievalDeps): Endpoint[] {
+  return [
+    retrievals.list("/v1/sessions/{session_id}/retrievals", {
+      summary: "List the retrievals of a session",
+      description:
+        "Which memories searches and contexts gave for a query, newest first. Logged while the setting `retrieval_log` is on: searches " +
+        "that name the session, and contexts with a query. Kept as long as traces of the key that asked, and no longer than the " +
+        "session. What was answered before this request is in the list; but a log row is written after its answer, and is lost when " +
+        "the process is killed within a tenth of a second, when the disk or the store is nearly full (a tenth of `max_store_bytes` is left " +
+        `to changes), or while ${LIMITS.retrievalsWaitingMax} others wait for the disk.`,
+      filter: RETRIEVAL_FILTER,
+      cursor: Cursor("ret"),
+      response: ListOf(Retrieval, "A page of retrievals."),
+      run: ({ params, filter, page, caller }) => listRetrievals(deps, caller.owner, params.session_id, filter, page),
+    }),
+  ];
+}

@@ -1,0 +1,340 @@
+import { expect, spyOn, test } from "bun:test";
+import { retrievals as table } from "../src/storage/tables.ts";
+import { pagesOf } from "./support/answers.ts";
+import { failingCommits, startCairn, type Cairn, type Options } from "./support/cairn.ts";
+
+/** With the log on. */
+async function startLogging(options: Options = {}): Promise<Cairn> {
+  return startCairn({ ...options, environment: { retrieval_log: true, ...options.environment } });
+}
+
+const retrievals = (cairn: Cairn, id: string, query = "") => cairn.list(`/v1/sessions/${id}/retrievals?${query}`);
+const search = (cairn: Cairn, session_id: string, query: string, more: object = {}) =>
+  cairn.ok(cairn.post("/v1/memory/search", { query, session_id, threshold: 0, ...more }));
+const context = (cairn: Cairn, id: string, query?: string, more: object = {}) =>
+  cairn.ok(cairn.post(`/v1/sessions/${id}/context`, { query, ...more }));
+const found = (memories: any[]) => memories.map(({ id, score, content }) => ({ id, score, content_preview: content }));
+/** Rows in the store, whoever may see them. */
+const rows = ({ service }: Cairn) => service.store.count(table);
+
+test("what a search and a context found is logged by session, with scores and the turn that came of it", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession({ user_id: "ada" });
+  await cairn.addMemory(id, "She is allergic to peanuts.", { type: "fact", tags: ["health"] });
+  await cairn.addMemory(id, "She lives in Lyon.");
+  const nothing = await search(cairn, id, "Is she allergic?", { threshold: 1, type: "event" });
+  const asked = await search(cairn, id, "Is she allergic?", { limit: 1 });
+  const turn = await cairn.addTurn(id, "Is she allergic?", "To peanuts.");
+  const given = await context(cairn, id, "Where does she live?", { memory_limit: 2 });
+
+  const actor = cairn.key.slice(0, 8);
+  const common = { object: "retrieval", session_id: id, actor, id: expect.any(String), created_at: expect.any(String) };
+  const ofSearch = { ...common, operation: "search", query: "Is she allergic?", turn_id: turn.id };
+  expect(nothing.data).toEqual([]);
+  expect(await retrievals(cairn, id)).toEqual([
+    {
+      ...common,
+      operation: "context",
+      query: "Where does she live?",
+      limit: 2,
+      threshold: 0,
+      filtered: false,
+      memories: found(given.memories),
+      turn_id: null,
+    },
+    { ...ofSearch, limit: 1, threshold: 0, filtered: false, memories: found(asked.data) },
+    { ...ofSearch, limit: 10, threshold: 1, filtered: true, memories: [] },
+  ]);
+  const next = await cairn.addTurn(id, "Where does she live?", "In Lyon.");
+  expect((await retrievals(cairn, id)).map(({ turn_id }) => turn_id)).toEqual([next.id, turn.id, turn.id]);
+});
+
+test("nothing is logged unless the setting is on, and from the moment it is", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  await cairn.addMemory(id, "She lives in Lyon.");
+  await search(cairn, id, "before");
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: true }));
+  await search(cairn, id, "while");
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: null }));
+  await context(cairn, id, "after");
+  expect((await retrievals(cairn, id)).map(({ query }) => query)).toEqual(["while"]);
+});
+
+test("a search of no session, a context without a query and what is refused are in no log", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession({ user_id: "ada" });
+  await cairn.addMemory(id, "She lives in Lyon.");
+  await cairn.ok(cairn.post("/v1/memory/search", { query: "Lyon", user_id: "ada" }));
+  await context(cairn, id);
+  await context(cairn, id, "  ");
+  await context(cairn, id, "Lyon", { memory_limit: 0 });
+  await cairn.post("/v1/memory/search", { query: "Lyon", session_id: "sess_000000000000" });
+  await cairn.post("/v1/memory/search", { query: "Lyon", session_id: id, limit: 0 });
+  expect(await retrievals(cairn, id)).toEqual([]);
+  expect(rows(cairn)).toBe(0);
+});
+
+test("searches of the paths of StateBase and contexts over MCP are logged too", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  await cairn.addMemory(id, "She lives in Lyon.");
+  await cairn.ok(cairn.get(`/v1/memories?query=Lyon&session_id=${id}`));
+  const call = { name: "get_context", arguments: { query: "Where does she live?", session_id: id } };
+  const headers = { accept: "application/json, text/event-stream" };
+  await cairn.post("/mcp", { jsonrpc: "2.0", id: 1, method: "tools/call", params: call }, { headers });
+  expect((await retrievals(cairn, id)).map(({ operation, query }) => [operation, query])).toEqual([
+    ["context", "Where does she live?"],
+    ["search", "Lyon"],
+  ]);
+});
+
+test("whatever is asked at once, a turn follows what was answered before it", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  await cairn.addMemory(id, "She lives in Lyon.");
+  for (let step = 0; step < 5; step++) {
+    await Promise.all(Array.from({ length: 12 }, (_, i) => search(cairn, id, `query ${step} ${i}`)));
+    await cairn.addTurn(id, `turn ${step}`);
+  }
+  const turns = await cairn.list(`/v1/sessions/${id}/turns?order=asc`);
+  const logged = (await retrievals(cairn, id, "limit=100")).toReversed();
+  expect(logged.map(({ query }) => query.split(" ")[1])).toEqual(Array.from({ length: 60 }, (_, i) => String(Math.floor(i / 12))));
+  expect(logged.map(({ turn_id }) => turn_id)).toEqual(Array.from({ length: 60 }, (_, i) => turns[Math.floor(i / 12)].id));
+});
+
+test("the list has pages, and retrievals between two times or of one operation alone", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  const other = await cairn.createSession();
+  await search(cairn, other.id, "of another session");
+  const times: string[] = [];
+  for (let i = 0; i < 5; i++) {
+    await (i % 2 === 0 ? search(cairn, id, `${i}`) : context(cairn, id, `${i}`));
+    const [newest] = await retrievals(cairn, id, "limit=1");
+    times.push(newest.created_at);
+    cairn.clock.advance({ seconds: 1 });
+  }
+  const queries = async (query: string) => (await retrievals(cairn, id, query)).map((one) => one.query).join("");
+  const pages = await pagesOf(cairn, `/v1/sessions/${id}/retrievals?limit=2`);
+  expect(pages.map(({ data }) => data.map((one: any) => one.query).join(""))).toEqual(["43", "21", "0"]);
+  expect(await queries("operation=search")).toBe("420");
+  expect(await queries("operation=context")).toBe("31");
+  expect(await queries(`created_after=${times[1]}`)).toBe("432");
+  expect(await queries(`created_before=${times[1]}`)).toBe("0");
+  expect(await queries(`created_after=${times[0]}&created_before=${times[3]}&operation=context`)).toBe("1");
+});
+
+test("what is logged while the clock is behind has the time of the clock", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  await search(cairn, id, "before");
+  await retrievals(cairn, id);
+  const now = cairn.clock.now();
+  cairn.clock.set(now - 60_000);
+  await search(cairn, id, "behind");
+  const [behind, before] = await retrievals(cairn, id);
+  expect([behind.query, before.query]).toEqual(["behind", "before"]);
+  expect(Date.parse(behind.created_at)).toBe(now - 60_000);
+  const until = `created_before=${new Date(now - 30_000).toISOString()}`;
+  expect((await retrievals(cairn, id, until)).map(({ query }) => query)).toEqual(["behind"]);
+});
+
+test("the log keeps no text of memories: one that was changed shows what it says now, and one that is deleted nothing", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  const kept = await cairn.addMemory(id, `She lives in Lyon. ${"x".repeat(200)}`);
+  const gone = await cairn.addMemory(id, "She lives in Paris.");
+  await search(cairn, id, "Where does she live?");
+  await cairn.ok(cairn.patch(`/v1/memory/${kept.id}`, { content: `She lives in Rome. ${"y".repeat(200)}` }));
+  await cairn.ok(cairn.delete(`/v1/memory/${gone.id}`));
+  const [{ memories }] = await retrievals(cairn, id);
+  expect(Object.fromEntries(memories.map((one: any) => [one.id, one.content_preview]))).toEqual({
+    [kept.id]: `She lives in Rome. ${"y".repeat(81)}`,
+    [gone.id]: null,
+  });
+});
+
+test("of a query the first 1,000 characters are kept, whatever they are", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  const hostile = ["😀".repeat(10_000), "\ud800\u0000\r\n\u2028", `"}],"__proto__":`, "x".repeat(1_000)];
+  for (const query of hostile) await search(cairn, id, query);
+  const kept = (await retrievals(cairn, id)).map(({ query }) => query).toReversed();
+  expect(kept).toEqual(["😀".repeat(1_000), ...hostile.slice(1)]);
+});
+
+test("a retrieval is kept as long as the traces of its key, and no longer than its session", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession({ ttl_seconds: 30 * 86_400 });
+  const free = await cairn.newKey({ tier: "free" });
+  await cairn.ok(cairn.post("/v1/memory/search", { query: "free", session_id: id }, { key: free }));
+  await search(cairn, id, "enterprise");
+  const queries = async () => (await retrievals(cairn, id)).map(({ query }) => query);
+  expect(await queries()).toEqual(["enterprise", "free"]);
+  cairn.clock.advance({ hours: 7 * 24 - 1 });
+  expect(await queries()).toEqual(["enterprise", "free"]);
+  cairn.clock.advance({ hours: 1 });
+  expect(await queries()).toEqual(["enterprise"]);
+  expect(await cairn.list(`/v1/sessions/${id}/timeline?kinds=retrieval`)).toHaveLength(1);
+  expect(rows(cairn)).toBe(2);
+  await cairn.runTask("retrieval retention");
+  expect(rows(cairn)).toBe(1);
+  cairn.clock.advance({ hours: 23 * 24 });
+  await cairn.runTask("session expiry");
+  expect(rows(cairn)).toBe(0);
+});
+
+test("retrievals go with a session that is deleted, and with a user who is erased", async () => {
+  await using cairn = await startLogging();
+  const [one, two, three] = await Promise.all(["ada", "ada", "bob"].map((user_id) => cairn.createSession({ user_id })));
+  // More than one commit removes.
+  for (let i = 0; i < 250; i++) await search(cairn, one.id, `${i}`);
+  await search(cairn, two.id, "hers");
+  await search(cairn, three.id, "his");
+  await retrievals(cairn, one.id);
+  expect(rows(cairn)).toBe(252);
+  await cairn.ok(cairn.delete(`/v1/sessions/${one.id}`));
+  await cairn.runTask("session removal");
+  expect(rows(cairn)).toBe(2);
+  await search(cairn, two.id, "on its way when she is erased");
+  await cairn.ok(cairn.delete("/v1/users/ada"));
+  await cairn.runTask("session removal");
+  expect((await cairn.get(`/v1/sessions/${two.id}/retrievals`)).status).toBe(404);
+  expect((await retrievals(cairn, three.id)).map(({ query }) => query)).toEqual(["his"]);
+  expect(rows(cairn)).toBe(1);
+});
+
+test("a fork begins with an empty log", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  await search(cairn, id, "before the fork");
+  const fork = await cairn.ok(cairn.post(`/v1/sessions/${id}/fork`, {}));
+  await search(cairn, fork.id, "in the fork");
+  expect((await retrievals(cairn, id)).map(({ query }) => query)).toEqual(["before the fork"]);
+  expect((await retrievals(cairn, fork.id)).map(({ query }) => query)).toEqual(["in the fork"]);
+});
+
+test("a key that is bound to an agent does not learn which memories of other agents a context found", async () => {
+  await using cairn = await startLogging();
+  const [own, other] = await Promise.all(["a", "b"].map((agent_id) => cairn.createSession({ agent_id, user_id: "ada" })));
+  const mine = await cairn.addMemory(own.id, "She lives in Lyon.");
+  const theirs = await cairn.addMemory(other.id, "She lives in Lyon since May.");
+  await context(cairn, own.id, "Where does she live?");
+  const gone = await cairn.addMemory(own.id, "She lived in Lyon.");
+  await context(cairn, own.id, "Where does she live?");
+  await cairn.ok(cairn.delete(`/v1/memory/${gone.id}`));
+  const key = await cairn.newKey({ owner: { agentId: "a" } });
+  const ids = async (path: string, as: string) => {
+    const page = await cairn.list(`/v1/sessions/${own.id}/${path}`, { key: as });
+    return page.map((one) => (one.retrieval ?? one).memories.map((memory: any) => memory.id).toSorted());
+  };
+  for (const path of ["retrievals", "timeline?kinds=retrieval"]) {
+    expect(await ids(path, cairn.key)).toEqual([[mine.id, theirs.id, gone.id].toSorted(), [mine.id, theirs.id].toSorted()]);
+    expect(await ids(path, key)).toEqual([[mine.id, gone.id].toSorted(), [mine.id]]);
+  }
+  expect((await cairn.get(`/v1/sessions/${other.id}/retrievals`, { key })).status).toBe(404);
+});
+
+test("the timeline has retrievals before the turn that came of them", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  await cairn.addMemory(id, "She lives in Lyon.");
+  await context(cairn, id, "Where does she live?");
+  const turn = await cairn.addTurn(id, "Where does she live?", "In Lyon.");
+  const entries = await cairn.list(`/v1/sessions/${id}/timeline?order=asc`);
+  expect(entries.map(({ kind }) => kind)).toEqual(["version", "memory", "retrieval", "turn"]);
+  const [retrieval] = await retrievals(cairn, id);
+  expect(entries[2]).toEqual({
+    object: "timeline_entry",
+    id: retrieval.id.replace("ret", "entry"),
+    kind: "retrieval",
+    retrieval: { ...retrieval, turn_id: turn.id },
+  });
+});
+
+test("a stop writes what is not yet logged", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  await search(cairn, id, "right before the stop");
+  expect(rows(cairn)).toBe(0);
+  await cairn.restart();
+  expect(rows(cairn)).toBe(1);
+});
+
+test("what waits is written by the task within a tenth of a second, with however many reads meanwhile", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  await search(cairn, id, "one");
+  expect(await cairn.runTaskOnce("log of retrievals")).toBeLessThanOrEqual(100);
+  expect(rows(cairn)).toBe(1);
+  await search(cairn, id, "two");
+  expect(await cairn.runTaskOnce("log of retrievals")).toBe(100);
+  expect(rows(cairn)).toBe(1);
+  cairn.clock.advance({ ms: 100 });
+  await cairn.runTaskOnce("log of retrievals");
+  expect(rows(cairn)).toBe(2);
+  for (let i = 0; i < 50; i++) await search(cairn, id, "many");
+  await cairn.service.retrievals.settled();
+  expect(rows(cairn)).toBe(52);
+  expect(await cairn.runTaskOnce("log of retrievals")).toBeGreaterThan(100);
+});
+
+test("reading never fills a store: the log leaves a tenth of it to changes, drops what it cannot write, and says so", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  const dropped = async () => /cairn_retrievals_total\{outcome="dropped"\} (\d+)/.exec((await cairn.plain("GET", "/metrics")).text)?.[1];
+  // Of a small store a megabyte is left.
+  await cairn.ok(cairn.patch("/v1/settings", { max_store_bytes: 2 ** 20 }));
+  for (let i = 0; i < 3; i++) await search(cairn, id, "dropped");
+  expect([await retrievals(cairn, id), await dropped()]).toEqual([[], "3"]);
+  const large = { max_body_bytes: 2_000_000, max_store_bytes: 20 * 2 ** 20 };
+  await cairn.ok(cairn.patch("/v1/settings", large));
+  await search(cairn, id, "logged");
+  expect(await retrievals(cairn, id)).toHaveLength(1);
+  while (cairn.service.store.bytesUsed < 18.1 * 2 ** 20) await cairn.addTurn(id, "x".repeat(1_500_000));
+  await search(cairn, id, "dropped");
+  await cairn.addTurn(id);
+  expect([(await retrievals(cairn, id)).length, await dropped()]).toEqual([1, "4"]);
+  // Once a minute at most.
+  expect(cairn.logged.filter((line) => line.includes("retrievals are not logged"))).toHaveLength(1);
+});
+
+test("a disk that takes nothing turns no read into an error, and reads are logged again once it does", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  {
+    using _ = failingCommits(cairn);
+    await search(cairn, id, "lost");
+    await context(cairn, id, "lost too");
+    expect(await retrievals(cairn, id)).toEqual([]);
+    expect(await cairn.list(`/v1/sessions/${id}/timeline`)).toHaveLength(1);
+  }
+  await search(cairn, id, "kept");
+  expect((await retrievals(cairn, id)).map(({ query }) => query)).toEqual(["kept"]);
+  expect(cairn.service.retrievals.counts).toEqual({ logged: 1, dropped: 2 });
+});
+
+test("while the disk does not answer, 1,000 retrievals wait at most, and no more than 500 of one key", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  const { retrievals: log, store } = cairn.service;
+  const disk = Promise.withResolvers<void>();
+  const commit = store.commit.bind(store);
+  const held = spyOn(store, "commit").mockImplementation(async (home, work) => {
+    await disk.promise;
+    return commit(home, work);
+  });
+  const query = { sessionId: id, operation: "search", query: "?", limit: 1, threshold: 0, isFiltered: false, matches: [] } as const;
+  const ask = (limitsId: string, times: number) => {
+    for (let i = 0; i < times; i++) log.note({ limitsId, actor: "crn_abcd", retentionDays: 1 }, query);
+    return log.counts.dropped;
+  };
+  expect([ask("a", 500), ask("a", 1), ask("b", 499), ask("c", 1), ask("c", 1), ask("b", 1)]).toEqual([0, 1, 1, 1, 2, 3]);
+  expect((await search(cairn, id, "still answered")).data).toEqual([]);
+  disk.resolve();
+  await log.settled();
+  held.mockRestore();
+  expect(log.counts).toEqual({ logged: 1_000, dropped: 4 });
+  expect([ask("a", 500), rows(cairn)]).toEqual([4, 1_000]);
+});
