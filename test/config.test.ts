@@ -43,6 +43,7 @@ const VALUES: Record<string, [text: string, value: unknown]> = {
   nativeDirectory: ["/opt/n", "/opt/n"],
   simd: ["sse", "sse"],
   graphFrom: ["0", 0],
+  retrieval_log: ["1", true],
   region: ["eu", "eu"],
   max_store_bytes: [String(2 ** 50), 2 ** 50],
   "webhooks.allow_private": ["0", false],

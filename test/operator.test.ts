@@ -123,6 +123,7 @@ test("metrics are typed: what only rises is a counter", async () => {
   expect(types).toEqual({
     cairn_http_request_seconds: "histogram",
     cairn_records: "gauge",
+    cairn_retrievals_total: "counter",
     cairn_store_bytes: "gauge",
     cairn_store_max_bytes: "gauge",
     cairn_store_used_bytes: "gauge",

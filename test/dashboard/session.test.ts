@@ -53,6 +53,32 @@ test("a session is one line of time: turns, states with what changed, memories, 
   expect(tab.complaints).toEqual([]);
 });
 
+test("what was found for a query stands in the line of time, with scores, memories that open, and the turn that came of it", async () => {
+  const { id } = await cairn.createSession({ user_id: "user-8" });
+  const remember = (content: string) => cairn.ok(cairn.post("/v1/memory", { session_id: id, content }));
+  await remember("She is allergic to peanuts.");
+  const gone = await remember("She was in Rome.");
+  for (let i = 0; i < 6; i++) await remember(`She ate ${i} figs.`);
+  await cairn.ok(cairn.request("PATCH", "/v1/settings", { retrieval_log: true }));
+  await cairn.ok(cairn.post(`/v1/sessions/${id}/context`, { query: "Is she <b>allergic</b>?", memory_limit: 8 }));
+  await cairn.ok(cairn.request("PATCH", "/v1/settings", { retrieval_log: false }));
+  await cairn.ok(cairn.delete(`/v1/memory/${gone.id}`));
+  using tab = await signedInTab(cairn, `/sessions/${id}`);
+  await tab.seesFlat("Found");
+  await tab.seesFlat("context 8 of at most 8");
+  for (const text of ["Is she <b>allergic</b>?", "She is allergic to peanuts.", "3 more", "No turn came of it yet."])
+    await tab.seesFlat(text);
+  await tab.click("3 more");
+  await tab.seesFlat(`${gone.id} is gone.`);
+  await turn(id, "Is she allergic?");
+  await tab.seesFlat("The next turn");
+  await tab.click("Found");
+  await tab.sees("1 entry, no more");
+  await tab.click("She is allergic to peanuts.");
+  await tab.has(".memory.target");
+  expect(tab.complaints).toEqual([]);
+});
+
 test("rolling back says what will change, and a toast offers the way back", async () => {
   const id = await sessionWithStates(2);
   using tab = await signedInTab(cairn, `/sessions/${id}`);

@@ -19,6 +19,7 @@ import {
   provider,
   PROVIDER_KEY,
   removals,
+  retrievals,
   sessions,
   settings,
   TABLES,
@@ -235,7 +236,7 @@ test("without the row of the provider nobody knows what the vectors are of: the 
   expect([store.count(vectors), count > 0]).toEqual([0, true]);
 });
 
-test("versions and turns of a session that is gone are noted, and the server removes them", async () => {
+test("versions, turns and retrievals of a session that is gone are noted, and the server removes them", async () => {
   await store.commit(NO_HOME, (tx) => {
     const session = firstKey(tx, sessions);
     const [version] = tx.rows(stored(versions), { from: session, to: session + AFTER_ALL, limit: 1 });
@@ -243,8 +244,11 @@ test("versions and turns of a session that is gone are noted, and the server rem
     if (version === undefined || turn === undefined) throw new Error("no version or turn");
     tx.put(stored(versions), NO_ID + version.key.slice(12), version.row);
     tx.put(stored(turns), NO_ID + turn.key.slice(12), turn.row.replace(session, NO_ID));
+    const retrieval = firstKey(tx, retrievals);
+    tx.add(retrievals, NO_ID, { ...tx.get(retrievals, retrieval)!, sessionId: `sess_${NO_ID}` });
   });
   expect(kinds((await examineAll(store)).findings)).toEqual([
+    "retrievals: rows of a session that is gone",
     "turns: rows of a session that is gone",
     "versions: rows of a session that is gone",
   ]);
@@ -254,7 +258,7 @@ test("versions and turns of a session that is gone are noted, and the server rem
   await using cairn = await startCairn({ directory });
   await cairn.runTask("session removal");
   const ofNone = { from: NO_ID, to: NO_ID + AFTER_ALL };
-  expect([versions, turns, removals].map((table) => cairn.service.store.latest.keys(table, ofNone))).toEqual([[], [], []]);
+  expect([versions, turns, retrievals, removals].map((table) => cairn.service.store.latest.keys(table, ofNone))).toEqual([[], [], [], []]);
 });
 
 /** What no record says how to mend. */
