@@ -82,12 +82,7 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
       const [first] = store.latest.keys(sessions.index.byExpiry, FIRST);
       return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, NUMBER_KEY_LENGTH))) / 1000;
     }),
-    counter(
-      "cairn_retrievals_total",
-      "Retrievals by what became of them while retrieval_log was on: logged, dropped.",
-      () => ({ ...deps.retrievals.counts }),
-      "outcome",
-    ),
+    retrievalMetric(deps),
     ...cacheMetrics(deps),
     gauge("process_resident_memory_bytes", "Memory of the process, the mapped store included.", () => process.memoryUsage.rss()),
     counter("process_cpu_seconds_total", "Processor time of the process.", () => {
@@ -95,6 +90,11 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
       return (user + system) / 1e6;
     }),
   ];
+}
+
+function retrievalMetric({ retrievals: { counts } }: MetricDeps): MetricSource {
+  const help = "Retrievals by what became of them while retrieval_log was on: logged, dropped.";
+  return counter("cairn_retrievals_total", help, () => ({ ...counts }), "outcome");
 }
 
 function cacheMetrics(deps: MetricDeps): MetricSource[] {
