@@ -31,7 +31,7 @@ import type { WebhookDeps } from "./webhooks/webhooks.ts";
 type MetricDeps = MemoryDeps & WebhookDeps & { settings: Pick<Settings, "values"> };
 
 export function storeMetrics(deps: MetricDeps): MetricSource[] {
-  const { store, settings, vectors, clock, webhooks } = deps;
+  const { store, settings, vectors, clock } = deps;
   return [
     gauge(
       "cairn_records",
@@ -64,6 +64,23 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
     gauge("cairn_webhook_deliveries_pending", "Deliveries still to be made, those that wait for another attempt included.", () =>
       store.count(deliveries.index.inLine),
     ),
+    ...outcomeMetrics(deps),
+    gauge("cairn_expiry_lag_seconds", "How long the session that is overdue longest has been waiting to be removed.", () => {
+      const [first] = store.latest.keys(sessions.index.byExpiry, FIRST);
+      return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, NUMBER_KEY_LENGTH))) / 1000;
+    }),
+    ...cacheMetrics(deps),
+    gauge("process_resident_memory_bytes", "Memory of the process, the mapped store included.", () => process.memoryUsage.rss()),
+    counter("process_cpu_seconds_total", "Processor time of the process.", () => {
+      const { user, system } = process.cpuUsage();
+      return (user + system) / 1e6;
+    }),
+  ];
+}
+
+/** What became of attempts to deliver, and of retrievals that were to be logged. */
+function outcomeMetrics({ webhooks, retrievals: { counts } }: MetricDeps): MetricSource[] {
+  return [
     counter(
       "cairn_webhook_attempts_total",
       "Attempts to deliver by outcome: delivered, failed with a retry to come, failed for good.",
@@ -78,23 +95,13 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
       "Webhooks disabled because their receiver is gone or has failed for days.",
       () => webhooks.outcomes.disabled,
     ),
-    gauge("cairn_expiry_lag_seconds", "How long the session that is overdue longest has been waiting to be removed.", () => {
-      const [first] = store.latest.keys(sessions.index.byExpiry, FIRST);
-      return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, NUMBER_KEY_LENGTH))) / 1000;
-    }),
-    retrievalMetric(deps),
-    ...cacheMetrics(deps),
-    gauge("process_resident_memory_bytes", "Memory of the process, the mapped store included.", () => process.memoryUsage.rss()),
-    counter("process_cpu_seconds_total", "Processor time of the process.", () => {
-      const { user, system } = process.cpuUsage();
-      return (user + system) / 1e6;
-    }),
+    counter(
+      "cairn_retrievals_total",
+      "Retrievals by what became of them while retrieval_log was on: logged, dropped.",
+      () => ({ ...counts }),
+      "outcome",
+    ),
   ];
-}
-
-function retrievalMetric({ retrievals: { counts } }: MetricDeps): MetricSource {
-  const help = "Retrievals by what became of them while retrieval_log was on: logged, dropped.";
-  return counter("cairn_retrievals_total", help, () => ({ ...counts }), "outcome");
 }
 
 function cacheMetrics(deps: MetricDeps): MetricSource[] {
