@@ -1,6 +1,6 @@
 /**
- * One session: what was said, what the state became, what was remembered and what was found, in one line of time. From any point of it one can
- * roll back, fork and compare.
+ * One session: what was said, what the state became, what was remembered and what was found, in one line of time. From any point of
+ * it one can roll back, fork and compare.
  *
  * @module
  */

@@ -9,7 +9,7 @@ import { Time } from "./time.tsx";
 
 export type Retrieval = NonNullable<TimelineEntry["retrieval"]>;
 
-/** So many are shown before one asks for the rest. */
+/** Memories that are shown before one asks for the rest. */
 const SHOWN = 5;
 
 export function RetrievalEntry({ retrieval }: { retrieval: Retrieval }) {
