@@ -135,6 +135,7 @@ const LAYERS: readonly (readonly RegExp[])[] = [
   [/^src\/main\.ts$/],
   // Nothing below may import what runs elsewhere.
   [/^src\/client\//],
+  [/^src\/adapters\//],
 ];
 
 function importsOf({ path, text }: Source): string[] {
@@ -158,13 +159,19 @@ test("every module of the product has its place in the layers", () => {
   expect(PRODUCT.map(({ path }) => path).filter((path) => layerOf(path) === -1)).toEqual([]);
 });
 
-test("the client imports nothing but itself: it runs elsewhere", () => {
-  const wrong = PRODUCT.filter(({ path }) => path.startsWith("src/client/")).flatMap(({ path, code }) =>
-    Array.from(code.matchAll(/(?:\bfrom|\bimport)[ (]*"([^"]+)"/g), ([, target = ""]) => target)
-      .filter((target) => !/^\.\/[\w-]+\.ts$/.test(target))
-      .map((target) => `${path} -> ${target}`),
-  );
-  expect(wrong).toEqual([]);
+test("the client imports nothing but itself, and adapters nothing but it and their frameworks: they run elsewhere", () => {
+  const imports = PRODUCT.flatMap(({ path, code }) =>
+    Array.from(code.matchAll(/(?:\bfrom|\bimport)[ (]*"([^"]+)"/g), ([, target = ""]) => ({ path, target })),
+  ).map(({ path, target }) => ({ path, target: target.startsWith(".") ? normalize(join(dirname(path), target)) : target }));
+  const isAllowed = ({ path, target }: { path: string; target: string }) => {
+    if (path.startsWith("src/client/")) return target.startsWith("src/client/");
+    return (
+      target === "src/client/index.ts" || target.startsWith("src/adapters/") || /^[@a-z]/.test(target.replace(/^(src\/|node:|bun).*/, ""))
+    );
+  };
+  const outside = imports.filter(({ path }) => /^src\/(client|adapters)\//.test(path));
+  expect(outside.filter((one) => !isAllowed(one))).toEqual([]);
+  expect(outside.length).toBeGreaterThan(20);
 });
 
 test("operations know nothing of HTTP: only routes, schemas and the application import it", () => {

@@ -37,13 +37,14 @@ export function clientPackage(version: string): NpmPackage {
       ...Object.fromEntries(adapters.toSorted().map((name) => [`./${name}`, entry(`adapters/${name}`)])),
       "./package.json": "./package.json",
     },
-    ...peers(adapters),
+    ...peers(),
   };
   const files: ArchivedFile[] = [
     { name: "package.json", bytes: Buffer.from(`${JSON.stringify(description, null, 2)}\n`) },
     ...compiled(),
     { name: "LICENSE", bytes: readFileSync(join(root, "LICENSE")) },
     { name: "README.md", bytes: readFileSync(join(root, "src/client/README.md")) },
+    { name: "adapters/README.md", bytes: readFileSync(join(root, "src/adapters/README.md")) },
   ];
   return { file: `${NAME}-${version}.tgz`, files: files.map((file) => ({ ...file, name: `package/${file.name}` })) };
 }
@@ -51,13 +52,9 @@ export function clientPackage(version: string): NpmPackage {
 const entry = (path: string) => ({ types: `./${path}.d.ts`, default: `./${path}.js` });
 
 /** The packages that adapters import, in the version they are tested with or a newer one that is compatible. */
-function peers(adapters: readonly string[]): object {
-  const imported = adapters.flatMap((name) =>
-    Array.from(
-      readFileSync(join(root, `src/adapters/${name}.ts`), "utf8").matchAll(/ from "((?:@[\w-]+\/)?[\w-]+)/g),
-      ([, from = ""]) => from,
-    ),
-  );
+function peers(): object {
+  const texts = globSync("src/adapters/**/*.ts", { cwd: root }).map((path) => readFileSync(join(root, path), "utf8"));
+  const imported = texts.flatMap((text) => Array.from(text.matchAll(/ from "((?:@[\w-]+\/)?[\w-]+)/g), ([, from = ""]) => from));
   const versions = manifest.devDependencies as Record<string, string>;
   const names = [...new Set(imported)].toSorted();
   return {

@@ -87,6 +87,7 @@ async function run(command: readonly string[]) {
     HOME: directory.path,
     BUN_INSTALL_CACHE_DIR: directory.at("bun-cache"),
     npm_config_cache: directory.at("npm-cache"),
+    npm_config_offline: "true",
     npm_config_registry: NO_REGISTRY,
     npm_config_update_notifier: "false",
   };

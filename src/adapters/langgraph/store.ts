@@ -1,0 +1,186 @@
+/**
+ * LangGraph's store as documents: an item is one document.
+ *
+ * As with LangGraph's own stores the reads of a batch see what was there before its writes, and of several writes to one item the last
+ * counts.
+ *
+ * @module
+ */
+import {
+  BaseStore,
+  validateNamespace,
+  type GetOperation,
+  type Item,
+  type ListNamespacesOperation,
+  type Operation,
+  type OperationResults,
+  type PutOperation,
+  type SearchItem,
+  type SearchOperation,
+} from "@langchain/langgraph-checkpoint";
+import type { Document, DocumentChange, Documents, JsonObject } from "../../client/index.ts";
+import { change, getAll } from "../shared/documents.ts";
+
+export interface CairnStoreOptions {
+  /** Where items are kept; `["langgraph-store"]` unless given. */
+  namespace?: string[];
+}
+
+const LIMIT = 10;
+const PAGE = 100;
+
+export class CairnStore extends BaseStore {
+  readonly #documents: Documents;
+  readonly #root: readonly string[];
+
+  /** @param documents - `cairn.documents`, or those of a user: `cairn.documents.of({ user_id })` */
+  constructor(documents: Documents, { namespace = ["langgraph-store"] }: CairnStoreOptions = {}) {
+    super();
+    this.#documents = documents;
+    this.#root = namespace;
+  }
+
+  async batch<Operations extends Operation[]>(operations: Operations): Promise<OperationResults<Operations>> {
+    const gets = operations.filter(isGet);
+    const [found, lists] = await Promise.all([this.#get(gets), Promise.all(operations.map((operation) => this.#list(operation)))]);
+    const items = found.values();
+    const results = operations.map((operation, i) => (isGet(operation) ? items.next().value : lists[i]));
+    const puts = operations.filter((operation): operation is PutOperation => "value" in operation);
+    const last = new Map(puts.map((put) => [JSON.stringify([put.namespace, put.key]), put]));
+    await change(
+      this.#documents,
+      Array.from(last.values(), (put) => this.#change(put)),
+    );
+    return results as OperationResults<Operations>;
+  }
+
+  async #list(operation: Operation): Promise<SearchItem[] | string[][] | undefined> {
+    if ("key" in operation) return undefined;
+    return "namespacePrefix" in operation ? this.#search(operation) : this.#namespaces(operation);
+  }
+
+  #change({ namespace, key, value, index }: PutOperation): DocumentChange {
+    validateNamespace(namespace, { allowReservedRoot: true });
+    if (Array.isArray(index)) throw new TypeError("CairnStore has no index of meaning yet: leave index out, or pass false.");
+    const at = { namespace: this.#under(namespace), key };
+    return value === null ? { op: "delete", ...at } : { op: "put", ...at, value };
+  }
+
+  async #get(gets: readonly GetOperation[]): Promise<(Item | null)[]> {
+    const found = await getAll(
+      this.#documents,
+      gets.map(({ namespace, key }) => ({ namespace: this.#under(namespace), key })),
+    );
+    return found.map((document) => (document === null ? null : this.#item(document)));
+  }
+
+  async #search({ namespacePrefix, filter = {}, limit = LIMIT, offset = 0, query }: SearchOperation): Promise<SearchItem[]> {
+    if (query !== undefined)
+      throw new TypeError("CairnStore cannot search by meaning yet: leave query out, or use memories.search of the client.");
+    const conditions = Object.entries(filter);
+    const [ofServer, ofClient] = [conditions.filter(isOfServer), conditions.filter((condition) => !isOfServer(condition))];
+    const found = this.#documents.list(this.#under(namespacePrefix), {
+      deep: true,
+      limit: Math.max(1, Math.min(PAGE, offset + limit)),
+      ...(ofServer.length === 0 ? {} : { filter: Object.fromEntries(ofServer) }),
+    });
+    return taken(
+      found,
+      { offset, limit },
+      ({ value }) => ofClient.every(([name, wanted]) => passes(value[name], wanted)),
+      (document) => this.#item(document),
+    );
+  }
+
+  async #namespaces({ matchConditions = [], maxDepth = Infinity, limit, offset }: ListNamespacesOperation): Promise<string[][]> {
+    const root = this.#root.length;
+    const prefixes = matchConditions.filter(({ matchType }) => matchType === "prefix").map(({ path }) => path);
+    const found = this.#documents.namespaces({ prefix: this.#under(prefixes[0] ?? []), limit: PAGE });
+    const isWanted = (namespace: string[]) =>
+      matchConditions.every(({ matchType, path }) => {
+        const part = matchType === "prefix" ? namespace.slice(0, path.length) : namespace.slice(-path.length);
+        return part.length === path.length && path.every((wanted, i) => wanted === "*" || wanted === part[i]);
+      });
+    const seen = new Set<string>();
+    const isNew = (namespace: string[]) => seen.size < seen.add(JSON.stringify(namespace.slice(0, maxDepth))).size;
+    return taken(
+      found,
+      { offset, limit },
+      (namespace) => isWanted(namespace.slice(root)) && isNew(namespace.slice(root)),
+      (namespace) => namespace.slice(root).slice(0, maxDepth),
+    );
+  }
+
+  #under(namespace: string[]): string[] {
+    return [...this.#root, ...namespace];
+  }
+
+  #item({ namespace, key, value, created_at, updated_at }: Document): Item {
+    return { namespace: namespace.slice(this.#root.length), key, value, createdAt: new Date(created_at), updatedAt: new Date(updated_at) };
+  }
+}
+
+function isGet(operation: Operation): operation is GetOperation {
+  return "key" in operation && !("value" in operation);
+}
+
+/** Returns what is wanted of a list, from an offset on, and reads no further than that takes. */
+async function taken<Found, Result>(
+  list: AsyncIterable<Found>,
+  { offset, limit }: { offset: number; limit: number },
+  isWanted: (found: Found) => boolean,
+  as: (found: Found) => Result,
+): Promise<Result[]> {
+  const results: Result[] = [];
+  if (limit <= 0) return results;
+  let passed = 0;
+  for await (const found of list) {
+    if (!isWanted(found) || passed++ < offset) continue;
+    results.push(as(found));
+    if (results.length >= limit) break;
+  }
+  return results;
+}
+
+/**
+ * Whether the server compares as LangGraph does: it reads dots as paths, knows no `$nin`, and compares arrays and objects by what they
+ * contain. Numbers it compares with numbers only, which is what is meant.
+ */
+function isOfServer([name, wanted]: [string, unknown]): boolean {
+  if (name === "" || name.includes(".")) return false;
+  if (!isObject(wanted)) return isScalar(wanted);
+  const operators = Object.entries(wanted);
+  return (
+    operators.length > 0 &&
+    operators.every(([operator, operand]) => {
+      return ["$eq", "$ne"].includes(operator)
+        ? isScalar(operand)
+        : ["$gt", "$gte", "$lt", "$lte"].includes(operator) && typeof operand === "number";
+    })
+  );
+}
+
+/** Compares as LangGraph's stores do. */
+function passes(value: unknown, wanted: unknown): boolean {
+  if (!isObject(wanted) || !Object.keys(wanted).every((name) => name in COMPARISONS)) return value === wanted;
+  return Object.entries(wanted).every(([name, operand]) => COMPARISONS[name]?.(value, operand));
+}
+
+const COMPARISONS: Readonly<Record<string, (value: unknown, operand: unknown) => boolean>> = {
+  $eq: (value, operand) => value === operand,
+  $ne: (value, operand) => value !== operand,
+  $gt: (value, operand) => Number(value) > Number(operand),
+  $gte: (value, operand) => Number(value) >= Number(operand),
+  $lt: (value, operand) => Number(value) < Number(operand),
+  $lte: (value, operand) => Number(value) <= Number(operand),
+  $in: (value, operand) => Array.isArray(operand) && operand.includes(value),
+  $nin: (value, operand) => !Array.isArray(operand) || !operand.includes(value),
+};
+
+function isScalar(value: unknown): boolean {
+  return ["string", "number", "boolean"].includes(typeof value);
+}
+
+function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,149 @@
+/**
+ * LangGraph's store on Cairn beside LangGraph's own in memory: batches by chance give the same on both.
+ *
+ * @module
+ */
+import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { InMemoryStore, type Operation } from "@langchain/langgraph-checkpoint";
+import { CairnStore } from "../../src/adapters/langgraph.ts";
+import { startClient, type ServedClient } from "../support/cairn-client.ts";
+import type { Chance } from "../support/process.ts";
+import { pick, withSeeds } from "../support/seeds.ts";
+
+setDefaultTimeout(240_000);
+
+let client: ServedClient;
+
+beforeAll(async () => {
+  client = await startClient();
+});
+
+afterAll(() => client[Symbol.asyncDispose]());
+
+const storeOf = (...namespace: string[]) => new CairnStore(client.cairn.documents, { namespace: ["store", ...namespace] });
+
+const NAMES = ["users", "docs", "a b", "é/ü", "*"];
+const KEYS = ["k1", "k2", "k/3"];
+const FILTERS = [
+  undefined,
+  {},
+  { kind: "x" },
+  { n: { $gte: 2 } },
+  { n: { $ne: 1 }, kind: "y" },
+  { n: { $in: [1, 3] } },
+  { n: { $nin: [1, 3] } },
+  { n: { $gt: 1, $lte: 3 } },
+  { "dotted.key": true },
+  { nested: { a: 1 } },
+  { missing: { $ne: 1 } },
+  { kind: { $eq: "x" }, n: {} },
+];
+const MATCHES: Extract<Operation, { limit: number; offset: number }>["matchConditions"][] = [
+  undefined,
+  [],
+  [{ matchType: "prefix", path: ["users"] }],
+  [{ matchType: "suffix", path: ["docs"] }],
+  [{ matchType: "prefix", path: ["*", "docs"] }],
+  [{ matchType: "suffix", path: ["*", "docs"] }],
+  [
+    { matchType: "prefix", path: ["docs"] },
+    { matchType: "suffix", path: ["users"] },
+  ],
+  [
+    { matchType: "prefix", path: ["*", "a b"] },
+    { matchType: "prefix", path: ["users"] },
+  ],
+];
+
+/** What InMemoryStore does otherwise is left out: it goes on listing namespaces without items. */
+function operation(chance: Chance, isWrite: boolean, deletes: boolean): Operation {
+  const namespace = () => Array.from({ length: 1 + chance.below(3) }, () => pick(chance, NAMES));
+  const act = isWrite ? 0 : 1 + chance.below(5);
+  if (act === 0) {
+    const value = {
+      kind: pick(chance, ["x", "y"]),
+      n: chance.below(5),
+      "dotted.key": chance.below(2) === 0,
+      nested: { a: [1, null, "é😀"] },
+    };
+    return { namespace: namespace(), key: pick(chance, KEYS), value: deletes && chance.below(5) === 0 ? null : value };
+  }
+  if (act <= 2) return { namespace: namespace(), key: pick(chance, KEYS) };
+  if (act <= 4 || deletes) {
+    const filter = pick(chance, FILTERS);
+    return { namespacePrefix: namespace().slice(chance.below(3)), limit: 1000, offset: 0, ...(filter && { filter }) };
+  }
+  const [matchConditions, maxDepth] = [pick(chance, MATCHES), pick(chance, [undefined, 1, 2])];
+  // InMemoryStore knows the operation by its conditions.
+  return { matchConditions: matchConditions ?? [], limit: 1000, offset: 0, ...(maxDepth === undefined ? {} : { maxDepth }) };
+}
+
+/** Results as they can be compared: lists have another order there, and times are those of this process. */
+const comparable = (results: readonly unknown[]) =>
+  results.map((result) => (Array.isArray(result) ? result.map((one) => JSON.stringify(plain(one))).toSorted() : plain(result)));
+const plain = (result: unknown): unknown => {
+  if (typeof result !== "object" || result === null) return result ?? null;
+  if (Array.isArray(result)) return result;
+  const { namespace, key, value } = result as Record<string, unknown>;
+  return { namespace, key, value };
+};
+
+test("it gives what InMemoryStore gives, whatever is asked of both", async () => {
+  await withSeeds(async (chance, seed) => {
+    const deletes = seed % 2 === 0;
+    const [ours, theirs] = [storeOf(String(seed)), new InMemoryStore()];
+    for (let i = 0; i < 40; i++) {
+      // InMemoryStore gives out its own objects, which a put of the same batch then changes: a batch reads or writes.
+      const isWrite = chance.below(2) === 0;
+      const operations = Array.from({ length: 1 + chance.below(5) }, () => operation(chance, isWrite, deletes));
+      const given = structuredClone(operations);
+      expect([operations, comparable(await ours.batch(operations))]).toEqual([operations, comparable(await theirs.batch(given))]);
+    }
+  });
+});
+
+test("a page of a search and of namespaces begins at its offset and ends at its limit", async () => {
+  const store = storeOf("pages");
+  for (let i = 0; i < 25; i++) await store.put(["docs", `d${i % 3}`], `k${String(i).padStart(2, "0")}`, { n: i, odd: i % 2 === 1 });
+  const keys = async (options: object) => (await store.search(["docs"], options)).map(({ key }) => key);
+  const all = await keys({ limit: 100 });
+  expect(new Set(all).size).toBe(25);
+  expect(await keys({})).toEqual(all.slice(0, 10));
+  expect(await keys({ limit: 7, offset: 20 })).toEqual(all.slice(20, 27));
+  expect(await keys({ limit: 0 })).toEqual([]);
+  const odd = await keys({ limit: 100, filter: { n: { $nin: [0, 2, 4] }, odd: true } });
+  expect(odd).toHaveLength(12);
+  expect(await keys({ limit: 5, offset: 5, filter: { n: { $nin: [0, 2, 4] }, odd: true } })).toEqual(odd.slice(5, 10));
+  expect(await store.listNamespaces({ prefix: ["docs"], limit: 2, offset: 1 })).toEqual([
+    ["docs", "d1"],
+    ["docs", "d2"],
+  ]);
+  expect(await store.listNamespaces({ maxDepth: 1 })).toEqual([["docs"]]);
+});
+
+test("an item keeps when it was created, and its newer value when it was changed", async () => {
+  const store = storeOf("times");
+  await store.put(["docs"], "a", { n: 1 });
+  const first = await store.get(["docs"], "a");
+  client.server.cairn.clock.advance({ seconds: 5 });
+  await store.put(["docs"], "a", { n: 2 });
+  const second = await store.get(["docs"], "a");
+  expect(second).toMatchObject({ value: { n: 2 }, createdAt: first!.createdAt });
+  expect(second!.updatedAt.getTime() - first!.updatedAt.getTime()).toBe(5_000);
+});
+
+test("of a batch with more than a hundred writes all are there", async () => {
+  const store = storeOf("many");
+  await store.batch(Array.from({ length: 250 }, (_, i) => ({ namespace: ["docs"], key: `k${i}`, value: { i } })));
+  expect(await store.search(["docs"], { limit: 300 })).toHaveLength(250);
+});
+
+test("namespaces that LangGraph does not allow are refused, and so is a search by meaning", async () => {
+  const store = storeOf("refused");
+  for (const namespace of [[], ["a.b"], [""], ["a", 7 as never]])
+    await expect(store.put(namespace, "k", { n: 1 })).rejects.toThrow(/[Nn]amespace/);
+  await expect(store.search(["docs"], { query: "something" })).rejects.toThrow("CairnStore cannot search by meaning yet");
+  await expect(store.put(["docs"], "k", { text: "a" }, ["text"])).rejects.toThrow("CairnStore has no index of meaning yet");
+  await store.put(["docs"], "k", { text: "a" }, false);
+  expect((await store.get(["docs"], "k"))?.value).toEqual({ text: "a" });
+});
