@@ -88,7 +88,8 @@ export async function buildNative(target: TargetName, toolchain: Toolchain, { ho
   const outdated = wanted.filter((recipe) => !isCurrent(recipe, compiler));
   if (outdated.length > 0) {
     assertThere(compiler);
-    console.error(`Compiling the native add-ons (${outdated.map((recipe) => recipe.name).join(", ")}) …`);
+    // On a terminal Bun's console.error is red, as if something had failed.
+    process.stderr.write(`Compiling the native add-ons (${outdated.map((recipe) => recipe.name).join(", ")}) …\n`);
     await inParallel(outdated, (recipe) => build(recipe, compiler));
   }
   if (toolchain === "system") installForSourceMode();

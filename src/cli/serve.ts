@@ -153,7 +153,7 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
   });
   const local = localAddress(address, host);
   const lines = [`Cairn ${version} is serving on ${address}`, `API docs: ${address}/docs`, `Dashboard: ${local}/dashboard/`];
-  if (link !== undefined) lines.push(`Sign in, once, within ten minutes: ${dashboardLink(local, link)}`);
+  if (link !== undefined) lines.push(`This link signs in to it, once, within ten minutes: ${dashboardLink(local, link)}`);
   if (firstKey !== undefined) lines.push(`Admin key, shown only this once: ${firstKey}`);
   print(lines.join("\n")).catch((error: unknown) => {
     const advice = firstKey === undefined ? "" : "; the admin key is lost with it: make another one with cairn keys create --scopes admin";
