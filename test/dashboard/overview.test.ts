@@ -5,7 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import { signedInTab } from "../support/browser.ts";
-import { inTurns, startProcess } from "../support/process.ts";
+import { inTurns, startProcess, until } from "../support/process.ts";
 import { tellStory } from "../support/story.ts";
 
 test("without any record it shows a first conversation, which works as it stands and appears", async () => {
@@ -37,7 +37,11 @@ test("the first conversation can be sent from the page, which then shows its ses
 test("it says how much there is and what needs somebody, and what happens appears", async () => {
   await using cairn = await startProcess();
   const { main } = await tellStory(cairn);
+  const webhook = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/hook", events: ["turn.added"] }));
+  await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`, {}));
+  await until("the delivery to fail", async () => (await cairn.get(`/v1/webhooks/${webhook.id}`)).body.failing_since !== null);
   using tab = await signedInTab(cairn);
+  await tab.seesFlat("1 delivery failed. See which http://127.0.0.1:9/hook ✗ failing since");
   await tab.seesFlat("sessions 3 turns 5");
   await tab.seesFlat("memories 4");
   await tab.sees("live");

@@ -177,6 +177,12 @@ test("of five thousand entries only some are asked for, and in the document, how
   expect(await entries(tab)).toBeLessThanOrEqual(100);
   await tab.click("From the newest");
   await tab.sees("And now?");
+
+  // More at once than are added one by one begins again with the newest, wherever one reads.
+  await tab.holds(`(scrollTo(0, document.body.scrollHeight), document.querySelectorAll(".spine").length >= 12)`);
+  await inTurns(Array.from({ length: 150 }), 32, async () => void (await turn(id, "Again and again.")));
+  await turn(id, "The last one.");
+  await tab.sees("The last one.");
 });
 
 test("the first entry of a kind appears where there was none", async () => {

@@ -16,6 +16,7 @@ import { Loaded } from "../parts/list.tsx";
 import { LiveSign } from "../parts/live-sign.tsx";
 import { Page } from "../parts/page.tsx";
 import { duration } from "../parts/time.tsx";
+import { WebhookState } from "../parts/webhook-state.tsx";
 import { TraceItem } from "../parts/trace-item.tsx";
 import { useQuery } from "../query.ts";
 import { counted } from "../words.ts";
@@ -122,7 +123,14 @@ function Counts({ stats }: { stats: Stats }) {
 
 function Attention({ stats: { vectors, deliveries } }: { stats: Stats }) {
   const mayAdmin = useCan("admin");
-  if (vectors.owed === 0 && deliveries.failed === 0) return null;
+  const webhooks = useQuery({
+    queryKey: ["webhooks", "attention"],
+    enabled: mayAdmin,
+    refetchInterval: STATS_MS,
+    queryFn: ({ signal }) => api.webhooks({}, signal),
+  });
+  const troubled = webhooks.data?.data.filter(({ failing_since, disabled_reason }) => (failing_since ?? disabled_reason) !== null) ?? [];
+  if (vectors.owed === 0 && deliveries.failed === 0 && troubled.length === 0) return null;
   return (
     <ul class="note attention">
       {vectors.owed > 0 && <li>{counted(vectors.owed, "memories")} without a vector yet: search does not find what has none.</li>}
@@ -131,6 +139,11 @@ function Attention({ stats: { vectors, deliveries } }: { stats: Stats }) {
           {counted(deliveries.failed, "deliveries")} failed. {mayAdmin && <a href="/dashboard/webhooks?show=failed">See which</a>}
         </li>
       )}
+      {troubled.map((webhook) => (
+        <li key={webhook.id}>
+          <a href={`/dashboard/webhooks/${webhook.id}`}>{webhook.url}</a> <WebhookState webhook={webhook} />
+        </li>
+      ))}
     </ul>
   );
 }

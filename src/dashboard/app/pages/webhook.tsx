@@ -12,8 +12,8 @@ import { Listed, Loaded } from "../parts/list.tsx";
 import { More } from "../parts/more.tsx";
 import { Page } from "../parts/page.tsx";
 import { DeleteWebhook, EditWebhook, RecoverDeliveries, RotateSecret, TestWebhook } from "../parts/webhook-dialogs.tsx";
+import { WebhookState } from "../parts/webhook-state.tsx";
 import { changed, usePages, useQuery } from "../query.ts";
-import { WebhookState } from "./webhooks.tsx";
 
 const STATUSES = ["pending", "delivered", "failed"];
 const READ_AGAIN_MS = 5_000;

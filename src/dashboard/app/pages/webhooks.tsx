@@ -10,8 +10,8 @@ import { Choices } from "../parts/choices.tsx";
 import { DeliveryItem } from "../parts/delivery.tsx";
 import { Listed } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
-import { Time } from "../parts/time.tsx";
 import { CreateWebhook } from "../parts/webhook-dialogs.tsx";
+import { WebhookState } from "../parts/webhook-state.tsx";
 import { usePages } from "../query.ts";
 
 const SHOWN = { "": "Webhooks", failed: "Failed deliveries" };
@@ -72,17 +72,6 @@ function WebhookItem({ webhook }: { webhook: Webhook }) {
         {webhook.description !== null && <span class="quiet">{webhook.description}</span>}
       </div>
     </li>
-  );
-}
-
-/** Whether it is on, and how it goes. */
-export function WebhookState({ webhook: { enabled, disabled_reason, failing_since } }: { webhook: Webhook }) {
-  if (!enabled) return <span class="bad">○ off{disabled_reason !== null && `: ${disabled_reason}`}</span>;
-  if (failing_since === null) return <span class="good">● on</span>;
-  return (
-    <span class="bad">
-      ✗ failing since <Time at={failing_since} />
-    </span>
   );
 }
 

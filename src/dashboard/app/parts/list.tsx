@@ -129,6 +129,7 @@ function PageOfList<Item>({ items, before, dependsOn, show, element: Element, na
   const height = useSignal<number | null>(null);
   useEffect(() => {
     const page = place.current;
+    if (!mayLeave) height.value = null;
     if (!mayLeave || page === null) return undefined;
     const observer = new IntersectionObserver(
       ([entry]) => {
