@@ -4,11 +4,13 @@
  *     scripts/test          types, lint, format, unused code, the executable, then every test
  *     scripts/test --fix    puts the format right instead, and what the linter can mend; writes the types of the client
  *
- * Says one line for what passes and everything for what fails. The last line sums up the tests.
+ * Says one line for what passes and everything for what fails. The last line sums up the tests; where there is no PostgreSQL to test
+ * with, the line before it says so.
  *
  * @module
  */
 import { dirname } from "node:path";
+import { installPostgres } from "../test/support/postgres.ts";
 
 interface Check {
   readonly name: string;
@@ -56,8 +58,8 @@ function tool(name: string): string[] {
 
 /** All at once, then the tests: some measure time, and some use the executable. */
 async function check(): Promise<boolean> {
-  const outcomes = await Promise.all(CHECKS.map(runCheck));
-  const testsPassed = await runTests();
+  const [withoutPostgres, ...outcomes] = await Promise.all([installPostgres(), ...CHECKS.map(runCheck)]);
+  const testsPassed = await runTests(withoutPostgres);
   return testsPassed && outcomes.every((outcome) => outcome.passed);
 }
 
@@ -67,9 +69,11 @@ async function runCheck({ name, command }: Check): Promise<Outcome> {
   return outcome;
 }
 
-async function runTests(): Promise<boolean> {
+/** @param withoutPostgres - why there is none */
+async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
   const { passed, output } = await run(TESTS);
   if (!passed) console.log(`tests: FAILED\n${output}`);
+  if (withoutPostgres !== undefined) console.log(`NOT TESTED: the store on PostgreSQL: ${withoutPostgres}`);
   // What fails outside of any test, like a file that cannot be read, ends the run without being counted.
   const failed = Math.max(countIn(output, "fail"), passed ? 0 : 1);
   console.log(`${countIn(output, "pass")} passed, ${failed} failed`);

@@ -40,6 +40,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     allowed: /^src\/(app\.ts|http\/|(mcp|compat)\/|storage\/(tables|row-types)\.ts|[\w-]+\/(routes|schema)\.ts)/,
   },
   { what: "lmdb", pattern: /from "lmdb"/, allowed: /^src\/storage\/(store|lmdb-reader)\.ts$/ },
+  { what: "the driver of PostgreSQL", pattern: /import [^;]*\bSQL\b[^;]* from "bun"/, allowed: /^src\/storage\/postgres\/database\.ts$/ },
   { what: "hnswlib-node", pattern: /from "hnswlib-node"/, allowed: /^src\/vectors\/hnsw-index\.ts$/ },
   { what: "the package of MCP", pattern: /from "@modelcontextprotocol\//, allowed: /^src\/(mcp\/|cli\/mcp\.ts$)/ },
   { what: "OpenTelemetry", pattern: /from "@opentelemetry\//, allowed: /^src\/telemetry\// },
@@ -69,7 +70,7 @@ const FENCES: { what: string; pattern: RegExp; allowed: RegExp }[] = [
     what: "the clock, where a scope of the store has its own moment",
     pattern: /\bclock\.now\(\)/,
     allowed:
-      /^src\/(lib\/(clock|ids)|storage\/lmdb-reader|http\/\w+|app|store-metrics|traces\/retention|sessions\/expiry|telemetry\/otlp|webhooks\/(worker|attempt|retention)|operations\/(backup|upgrade)|embeddings\/remote\/\w+)\.ts$/,
+      /^src\/(lib\/(clock|ids)|storage\/(lmdb-reader|postgres\/postgres-store)|http\/\w+|app|store-metrics|traces\/retention|sessions\/expiry|telemetry\/otlp|webhooks\/(worker|attempt|retention)|operations\/(backup|upgrade)|embeddings\/remote\/\w+)\.ts$/,
   },
   {
     what: "state of a module, which no owner closes and no test resets",

@@ -8,6 +8,8 @@
 import type { Mutation } from "./mutation.ts";
 
 const STORE = "test/unit/storage/store.test.ts";
+const STORES = "test/unit/storage/stores.test.ts";
+const POSTGRES = "test/unit/storage/postgres.test.ts";
 const WALK = "test/unit/storage/walk.test.ts";
 const DISK_ERRORS = "test/unit/storage/disk-errors.test.ts";
 const DIRECTORY_LOCK = "test/unit/storage/directory-lock.test.ts";
@@ -54,10 +56,10 @@ export const MUTATIONS: readonly Mutation[] = [
   // Storage
   {
     breaks: "what a work that threw has written reaches the store with the next work",
-    file: "src/storage/store.ts",
-    find: "      commit.outcome = { thrown };\n      return [];",
-    replace: "      commit.outcome = { thrown };",
-    tests: [STORE],
+    file: "src/storage/work.ts",
+    find: "    commit.outcome = { thrown };\n    return [];",
+    replace: "    commit.outcome = { thrown };\n    return tx.writes;",
+    tests: [STORES],
   },
   {
     breaks: "a row is cached while a transaction that changes it is under way",
@@ -82,10 +84,66 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "a work that throws is answered before the transaction it saw is on disk",
-    file: "src/storage/store.ts",
-    find: "    let tx = new WriteBuffer(stored, moment);\n    try {",
-    replace: "    let tx = new WriteBuffer(stored, moment);\n    commit.resolve(undefined);\n    try {",
-    tests: [STORE],
+    file: "src/storage/work.ts",
+    find: "  let tx = new WriteBuffer(stored, moment);\n  try {",
+    replace: "  let tx = new WriteBuffer(stored, moment);\n  commit.resolve(undefined);\n  try {",
+    tests: [STORES],
+  },
+  {
+    breaks: "a commit overwrites what another server has changed since it was read",
+    file: "src/storage/postgres/commit-statements.ts",
+    find: '${hasRevision ? " and x.rev = q.rev" : ""}',
+    replace: "",
+    tests: [POSTGRES],
+  },
+  {
+    breaks: "of two servers that look for a record and make it when there is none, both do",
+    file: "src/storage/postgres/commit-statements.ts",
+    find: ", ...spanChecksOf(fetched)];",
+    replace: "];",
+    tests: [POSTGRES],
+  },
+  {
+    breaks: "of two servers that look for the same at the same time, none waits for the other",
+    file: "src/storage/postgres/commit-statements.ts",
+    find: "return [...locksOf(fetched), ",
+    replace: "return [",
+    tests: [POSTGRES],
+  },
+  {
+    breaks: "a row is written under an id that another one has",
+    file: "src/storage/postgres/commit-statements.ts",
+    find: 'change.isNew || known(change) ? "insert" : "put"',
+    replace: '"put"',
+    tests: [POSTGRES],
+  },
+  {
+    breaks: "a change whose answer was lost is made twice",
+    file: "src/storage/postgres/postgres-store.ts",
+    find: 'if (row?.["given_up"] !== false) return false;',
+    replace: "return false;",
+    tests: [POSTGRES],
+  },
+  {
+    breaks: "a change that the database never got is taken for made",
+    file: "src/storage/postgres/postgres-store.ts",
+    find: "if (given.length > 0) return false;",
+    replace: "if (given.length > 0) return true;",
+    tests: [POSTGRES],
+  },
+  {
+    breaks: "a database that came back is believed what it alone may have",
+    file: "src/storage/postgres/postgres-store.ts",
+    find: "if (!asked.isEmpty) await this.#barrier();",
+    replace: "",
+    tests: [POSTGRES],
+  },
+  {
+    breaks: "what one answer says is of several moments",
+    file: "src/storage/postgres/postgres-store.ts",
+    find: "await this.#again(() => this.#load(asked, fetched, this.#database));",
+    replace: "await this.#again(() => this.#load(fetched.missing, fetched, this.#database));",
+    tests: [STORES],
   },
   {
     breaks: "a change is answered before it is on the disk",
@@ -99,14 +157,14 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/storage/store.ts",
     find: "if (schema === SCHEMA_VERSION || (older && schema < SCHEMA_VERSION)) return store;",
     replace: "if (schema >= SCHEMA_VERSION || (older && schema < SCHEMA_VERSION)) return store;",
-    tests: [STORE],
+    tests: [STORE, STORES],
   },
   {
     breaks: "the files of the store can be read by others",
     file: "src/storage/store.ts",
     find: "chmodSync(join(directory, file), 0o600)",
     replace: "chmodSync(join(directory, file), 0o644)",
-    tests: [STORE],
+    tests: [STORE, STORES],
   },
   {
     breaks: "a descending span loses its first key",
@@ -120,14 +178,14 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/storage/write-buffer.ts",
     find: "...stored.filter((key) => !own.has(key)), ...put]",
     replace: "...stored, ...put]",
-    tests: [STORE],
+    tests: [STORE, STORES],
   },
   {
     breaks: "a limited read inside a commit comes short behind what the commit removed",
     file: "src/storage/write-buffer.ts",
     find: "limit: limit + own.size - put.length }",
     replace: "limit }",
-    tests: [STORE],
+    tests: [STORE, STORES],
   },
   {
     breaks: "a walk through two indexes passes over ids that are in both",
@@ -603,8 +661,8 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "ids of documents go back with the clock at a restart",
-    file: "src/storage/store.ts",
-    find: 'ids.push(this.latest.get(lastDocumentId, LAST_DOCUMENT_ID) ?? "");',
+    file: "src/storage/newest-id.ts",
+    find: 'ids.push(reader.get(lastDocumentId, LAST_DOCUMENT_ID) ?? "");',
     replace: "",
     tests: [DOCUMENTS],
   },

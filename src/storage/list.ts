@@ -55,17 +55,31 @@ export function listRecords<Prefix extends IdPrefix>(
   { limit, startingAfter }: Page<Id<Prefix>>,
   item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
 ): Promise<JsonText> {
-  const { prefix, owner, looksMax } = listing;
+  const { prefix, looksMax } = listing;
   const cursor = startingAfter === undefined ? undefined : bare(startingAfter);
   function* found(): Generator<Found, void, undefined> {
     for (const key of read((reader) => walkCreated(reader, listing, cursor))) {
-      const { passed, looks } = typeof key === "string" ? { passed: key, looks: LOOKS_PER_HIDDEN_ROW } : key;
-      const id = withPrefix(prefix, passed);
-      const json = typeof key === "string" ? read((reader) => item(reader, key, id)) : undefined;
-      yield json === undefined ? { passed: isBound(owner) ? withPrefix(prefix, withoutHome(passed)) : id, looks } : { id, json };
+      if (typeof key !== "string") yield foundAt(listing, key.passed, undefined, key.looks);
+      else
+        yield foundAt(
+          listing,
+          key,
+          read((reader) => item(reader, key, withPrefix(prefix, key))),
+        );
     }
   }
   return pageOfSteps(found(), limit, looksMax);
+}
+
+/** A record of a list, or how far the search for one has come where none is shown. */
+export function foundAt<Prefix extends IdPrefix>(
+  { prefix, owner }: Listing<Prefix>,
+  key: BareId,
+  json: JsonText | undefined,
+  looks = LOOKS_PER_HIDDEN_ROW,
+): Found {
+  if (json !== undefined) return { id: withPrefix(prefix, key), json };
+  return { passed: withPrefix(prefix, isBound(owner) ? withoutHome(key) : key), looks };
 }
 
 /** A cursor in the place of an id that may be somebody else's: no two ids differ in their homes alone. */

@@ -67,6 +67,27 @@ export async function pageOfSteps(records: Iterable<Found>, limit: number, looks
   return page.json(false);
 }
 
+/** The same of records that come in pieces, between which other requests are answered anyway. */
+export async function pageOfPieces(
+  pieces: AsyncIterable<readonly Found[]>,
+  limit: number,
+  looksMax: number = LIMITS.listLooksMax,
+): Promise<JsonText> {
+  const page = new Gathered(limit);
+  let looks = 0;
+  for await (const piece of pieces) {
+    for (const record of piece) {
+      if ("json" in record) {
+        if (!page.takes(record)) return page.json(true);
+      } else {
+        looks += record.looks;
+        if (looks >= looksMax) return page.json(true, record.passed);
+      }
+    }
+  }
+  return page.json(false);
+}
+
 class Gathered {
   readonly #limit: number;
   readonly #records: Item[] = [];

@@ -23,8 +23,7 @@ import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { CacheUses } from "../lib/cache.ts";
 import type { Clock } from "../lib/clock.ts";
-import { BARE_ID_LENGTH, IdSource, NO_HOME, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
-import { invariant } from "../lib/invariant.ts";
+import { IdSource, NO_HOME, type BareId, type Home, type Id, type IdPrefix } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
@@ -33,44 +32,21 @@ import { createFiles, DATA_FILE, LOCK_FILE, STORE_DIRECTORY } from "./data-file.
 import { lmdbReason } from "./disk-errors.ts";
 import { DiskHealth } from "./disk-health.ts";
 import { clearUnsyncedMarker, hasUnsyncedMarker, setUnsyncedMarker, type Durability } from "./durability.ts";
-import { AFTER_ALL, KEY_ENCODER } from "./keys.ts";
+import { KEY_ENCODER } from "./keys.ts";
 import { listRecords, type Listing } from "./list.ts";
 import { Databases, LmdbReader, Snapshot } from "./lmdb-reader.ts";
+import { newestId } from "./newest-id.ts";
 import type { Page } from "./page.ts";
 import { assertMappable } from "./pages.ts";
+import type { RecordStore } from "./record-store.ts";
 import { RowCache } from "./row-cache.ts";
 import { semaphoreRefusal } from "./semaphores.ts";
-import {
-  SCHEMA_VERSION,
-  TABLES,
-  VECTOR_TABLES,
-  apiKeys,
-  memories,
-  meta,
-  outbox,
-  payloads,
-  retrievals,
-  sessions,
-  traces,
-  webhooks,
-  type AnyTable,
-  type VectorTable,
-  lastDocumentId,
-  LAST_DOCUMENT_ID,
-} from "./tables.ts";
-import { areSameWrites, WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
+import { SCHEMA_VERSION, TABLES, VECTOR_TABLES, meta, traces, type AnyTable, type VectorTable } from "./tables.ts";
+import { repeatable, runWork, settle, type QueuedCommit } from "./work.ts";
+import { WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
 
 export type { Reader, Span, Tx } from "./access.ts";
 export type { Snapshot } from "./lmdb-reader.ts";
-
-/** One `commit` of a caller's, which no transaction has run yet. */
-interface QueuedCommit {
-  readonly home: Home;
-  readonly run: (tx: Tx) => unknown;
-  readonly resolve: (result: unknown) => void;
-  readonly reject: (reason: unknown) => void;
-  outcome: { result: unknown } | { thrown: unknown } | undefined;
-}
 
 /** More of them wait for the next transaction, so that requests are handled in between. */
 const COMMITS_PER_TRANSACTION = 128;
@@ -82,7 +58,7 @@ export class StoreError extends Error {
   override name = "StoreError";
 }
 
-export class Store {
+export class Store implements RecordStore {
   /** Whether each work is run twice, and fails unless it writes the same again: for tests. */
   static runsWorksTwice = false;
   readonly directory: string;
@@ -278,18 +254,7 @@ export class Store {
 
   /** The newest id there is, as keys have it; undefined in a store without records. */
   newestId(): BareId | undefined {
-    const newest = (table: AnyTable, from = "", to = AFTER_ALL) => this.latest.keys(table, { from, to, limit: 1, descending: true });
-    const ids = [sessions, memories, retrievals, ...VECTOR_TABLES, outbox, apiKeys.index.byId, webhooks, payloads].flatMap((table) =>
-      newest(table),
-    );
-    // A trace's key begins with its action.
-    for (let [key] = newest(traces); key !== undefined; [key] = newest(traces, "", key.slice(0, 1))) ids.push(key.slice(1));
-    ids.push(this.latest.get(lastDocumentId, LAST_DOCUMENT_ID) ?? "");
-    return ids
-      .filter((id) => id !== "")
-      .map((id) => id.slice(0, BARE_ID_LENGTH))
-      .toSorted()
-      .at(-1);
+    return newestId(this.latest);
   }
 
   /** Ids continue after the newest one stored, even when the clock was set back. */
@@ -351,10 +316,7 @@ export class Store {
       });
       this.#rows.release(written);
       // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
-      for (const { outcome, resolve, reject } of commits ?? []) {
-        if (outcome !== undefined && "thrown" in outcome) reject(outcome.thrown);
-        else resolve(outcome?.result);
-      }
+      for (const commit of commits ?? []) settle(commit);
     } catch (refusal) {
       this.#rows.release(written);
       for (const { reject } of commits ?? this.#queue.splice(0)) reject(refusal);
@@ -414,40 +376,15 @@ export class Store {
     return new LmdbReader(this.#databases, this.#rows, caching, this.#clock);
   }
 
-  /** The same ids for each run of a work. */
   #momentOf(home: Home, { now }: Reader): Moment & { rewind(): void } {
-    const given: BareId[] = [];
-    let next = 0;
-    return {
-      now,
-      elapsed: this.#clock.elapsed(),
-      home,
-      id: (idHome) => {
-        if (next === given.length) given.push(this.#idSource().bare(idHome, now));
-        return given[next++]!;
-      },
-      rewind: () => (next = 0),
-    };
+    return repeatable({ now, elapsed: this.#clock.elapsed(), home }, (idHome) => this.#idSource().bare(idHome, now));
   }
 
   /** @returns its writes, in order */
   #run(commit: QueuedCommit, stored: Reader): readonly Write[] {
-    const moment = this.#momentOf(commit.home, stored);
-    let tx = new WriteBuffer(stored, moment);
-    try {
-      commit.outcome = { result: commit.run(tx) };
-      if (Store.runsWorksTwice) {
-        const { writes } = tx;
-        moment.rewind();
-        commit.outcome = { result: commit.run((tx = new WriteBuffer(stored, moment))) };
-        invariant(areSameWrites(writes, tx.writes), "a work that wrote something else when it was run again");
-      }
-    } catch (thrown) {
-      commit.outcome = { thrown };
-      return [];
-    }
-    for (const write of tx.writes) this.#write(write);
-    return tx.writes;
+    const writes = runWork(commit, stored, this.#momentOf(commit.home, stored), Store.runsWorksTwice);
+    for (const write of writes) this.#write(write);
+    return writes;
   }
 
   /** Inside a transaction this is done at once; the promise says nothing more. */

@@ -96,6 +96,8 @@ export interface AnyTable {
 
 /** Keys that follow from the rows of a table. */
 export interface Index<Row = unknown> extends AnyTable {
+  /** Whether a row can have more than one entry. */
+  readonly hasMany: boolean;
   /** The entries of a row. */
   entriesOf(key: string, row: Row): readonly string[];
   /** The key of the row that an entry is of. */
@@ -124,8 +126,10 @@ export interface Table<Row, IndexName extends string = string> extends Readable<
 
 type Codec<Row> = Pick<Table<Row>, "encode" | "decode" | "toExport" | "fromExport">;
 interface IndexDeclaration<Row> {
+  /** The entry of a row, if it has one; all of them where `hasMany` is set. */
   readonly of: (key: string, row: Row) => string | readonly string[] | undefined;
   readonly record?: (entry: string) => string;
+  readonly hasMany?: true;
 }
 
 const lastId = (entry: string) => entry.slice(-BARE_ID_LENGTH);
@@ -139,12 +143,12 @@ function table<Row, Name extends string = never>(
 ): Table<Row, Name> {
   const index = Object.fromEntries(
     Object.entries<IndexDeclaration<Row> | IndexDeclaration<Row>["of"]>(declared).map(([indexName, declaration]) => {
-      const { of, record = lastId } = typeof declaration === "function" ? { of: declaration } : declaration;
+      const { of, record = lastId, hasMany = false } = typeof declaration === "function" ? { of: declaration } : declaration;
       const entriesOf = (recordKey: string, row: Row) => {
         const entries = of(recordKey, row);
         return entries === undefined ? [] : typeof entries === "string" ? [entries] : entries;
       };
-      return [indexName, { name: `${name}.${indexName}`, entriesOf, recordOf: record }];
+      return [indexName, { name: `${name}.${indexName}`, entriesOf, recordOf: record, hasMany }];
     }),
   ) as Record<Name, Index<Row>>;
   return { name, key, schema, ...codec, index, indexes: Object.values(index) };
@@ -248,10 +252,13 @@ export type SessionRow = Static<typeof SessionRow>;
 export const sessions = table("sessions", ID, SessionRow, json<SessionRow>(), {
   byAgent: (session, row) => hashKey(row.agentId) + session,
   byUser: (session, row) => (row.userId === null ? undefined : hashKey(row.userId) + session),
-  byExternalId: (session, { externalId, userId, agentId }) => {
-    if (externalId === undefined) return undefined;
-    const users = userId === null ? [undefined] : [undefined, userId];
-    return users.flatMap((user) => [undefined, agentId].map((agent) => externalIdKey(externalId, user, agent) + session));
+  byExternalId: {
+    of: (session, { externalId, userId, agentId }) => {
+      if (externalId === undefined) return undefined;
+      const users = userId === null ? [undefined] : [undefined, userId];
+      return users.flatMap((user) => [undefined, agentId].map((agent) => externalIdKey(externalId, user, agent) + session));
+    },
+    hasMany: true,
   },
   byForkedFrom: (session, { forkedFrom }) => (forkedFrom === undefined ? undefined : bare(forkedFrom.sessionId) + session),
   byExpiry: (session, row) => numberKey(row.expiresAt) + session,
@@ -319,7 +326,7 @@ export const memories = table("memories", ID, MemoryRow, json<MemoryRow>(), {
   byUser: (memory, row) => (row.userId === null ? undefined : hashKey(row.userId) + memory),
   byAgent: (memory, row) => hashKey(row.agentId) + memory,
   byType: (memory, row) => hashKey(row.type) + memory,
-  byTag: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory),
+  byTag: { of: (memory, row) => row.tags.map((tag) => hashKey(tag) + memory), hasMany: true },
   ahead: (memory, row) => ahead(memory, row.createdAt),
 });
 export const RETRIEVAL_OPERATIONS = ["search", "context"] as const;

@@ -16,6 +16,8 @@ export interface Write {
   readonly key: string;
   /** Undefined removes. */
   readonly value: string | Uint8Array | undefined;
+  /** Whether the work takes for granted that no such row is there yet. */
+  readonly isNew: boolean;
 }
 
 /** What a work is given however often it is run: its moment, and one id after the other. */
@@ -53,6 +55,11 @@ export class WriteBuffer implements Tx {
     return this.#writes;
   }
 
+  /** Takes over what a work that was run on top of this buffer has written. */
+  absorb(writes: readonly Write[]): void {
+    for (const write of writes) this.#writes.push(write);
+  }
+
   bareId(home: Home = this.#moment.home): BareId {
     return this.#moment.id(home);
   }
@@ -64,7 +71,7 @@ export class WriteBuffer implements Tx {
   add<Row>(table: Table<Row>, key: string, row: Row): void {
     for (const index of table.indexes) for (const entry of index.entriesOf(key, row)) this.#write(index, entry, "");
     if (table.indexes.length > 0) this.#note(table, key, row);
-    this.#write(table, key, table.encode(row));
+    this.#write(table, key, table.encode(row), true);
   }
 
   put<Row>(table: Table<Row>, key: string, row: Row): void {
@@ -138,8 +145,8 @@ export class WriteBuffer implements Tx {
     return typeof write.value === "string" ? undefined : write.value;
   }
 
-  #write({ name }: AnyTable, key: string, value: Write["value"]): void {
-    const write = { table: name, key, value };
+  #write({ name }: AnyTable, key: string, value: Write["value"], isNew = false): void {
+    const write = { table: name, key, value, isNew };
     if (this.#sink === undefined) this.#writes.push(write);
     else this.#sink(write);
   }
@@ -174,5 +181,5 @@ export class WriteBuffer implements Tx {
 
 /** Whether two runs of a work have written the same. */
 export function areSameWrites(writes: readonly Write[], others: readonly Write[]): boolean {
-  return writes.length === others.length && writes.every(({ table, key, value }, i) => Bun.deepEquals({ table, key, value }, others[i]));
+  return writes.length === others.length && writes.every((write, i) => Bun.deepEquals(write, others[i]));
 }

@@ -1,0 +1,38 @@
+/**
+ * The newest id of a store, after which new ones continue.
+ *
+ * @module
+ */
+import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
+import type { Reader } from "./access.ts";
+import { AFTER_ALL } from "./keys.ts";
+import {
+  apiKeys,
+  LAST_DOCUMENT_ID,
+  lastDocumentId,
+  memories,
+  outbox,
+  payloads,
+  retrievals,
+  sessions,
+  traces,
+  VECTOR_TABLES,
+  webhooks,
+  type AnyTable,
+} from "./tables.ts";
+
+/** As keys have it; undefined in a store without records. */
+export function newestId(reader: Reader): BareId | undefined {
+  const newest = (table: AnyTable, from = "", to = AFTER_ALL) => reader.keys(table, { from, to, limit: 1, descending: true });
+  const ids = [sessions, memories, retrievals, ...VECTOR_TABLES, outbox, apiKeys.index.byId, webhooks, payloads].flatMap((table) =>
+    newest(table),
+  );
+  // A trace's key begins with its action.
+  for (let [key] = newest(traces); key !== undefined; [key] = newest(traces, "", key.slice(0, 1))) ids.push(key.slice(1));
+  ids.push(reader.get(lastDocumentId, LAST_DOCUMENT_ID) ?? "");
+  return ids
+    .filter((id) => id !== "")
+    .map((id) => id.slice(0, BARE_ID_LENGTH))
+    .toSorted()
+    .at(-1);
+}

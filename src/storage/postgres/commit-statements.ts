@@ -1,0 +1,214 @@
+/**
+ * The statements of one commit: what was read is still so, and what is written.
+ *
+ * Rows that are also written are locked first, in the order of their keys, so that of two commits one waits for the other and then
+ * finds out. A span that was read is read once more under a lock of its own name: of two commits that look for the same and add
+ * what they miss, the second finds what the first has added. A statement that finds something else divides by zero.
+ *
+ * @module
+ */
+import { FIRST } from "../access.ts";
+import { VECTOR_TABLES } from "../tables.ts";
+import type { Write } from "../write-buffer.ts";
+import type { Statement } from "./database.ts";
+import { groupSpans, Parameters, spansSource } from "./fetch-statement.ts";
+import type { Asks, Fetched, StoredRow } from "./fetched.ts";
+import { columnOf, placeOf, relationOf, TEXT_TABLES } from "./schema.ts";
+
+/** What a commit leaves of one key. */
+export interface Change {
+  readonly table: string;
+  readonly key: string;
+  readonly value: Write["value"];
+  /** Fails when the row is there already. */
+  readonly isNew: boolean;
+}
+
+/** The last write of each key. */
+export function changesOf(writes: readonly Write[]): Change[] {
+  const changes = new Map<string, Change>();
+  for (const { table, key, value, isNew } of writes) {
+    const name = `${table} ${key}`;
+    const before = changes.get(name);
+    changes.set(name, { table, key, value, isNew: before === undefined ? isNew : before.isNew });
+  }
+  return Array.from(changes.values());
+}
+
+/** @returns statements that fail unless all that was read is still as it was */
+export function checksOf(fetched: Fetched, changes: readonly Change[]): Statement[] {
+  const written = new Set(changes.map(({ table, key }) => `${table} ${key}`));
+  return [...locksOf(fetched), ...rowChecksOf(fetched, (table, key) => written.has(`${table} ${key}`)), ...spanChecksOf(fetched)];
+}
+
+/** The lock of each span, in one order for all. One whole table is none: everybody who writes looks whether some are empty. */
+function locksOf(fetched: Fetched): Statement[] {
+  const names = Array.from(fetched.read.spans)
+    .filter(([, { span }]) => span.from !== FIRST.from || span.to !== FIRST.to)
+    .map(([, { table, span }]) => Number(Bun.hash.wyhash(`${table} ${span.from} ${span.to}`) & 0xfffffffffffffn));
+  if (names.length === 0) return [];
+  const sorted = Array.from(new Set(names)).sort((a, b) => a - b);
+  return [{ text: "select pg_advisory_xact_lock(name) from unnest($1::int8[]) as q(name)", values: [sorted] }];
+}
+
+/** @returns statements that lock rows, all in the same order */
+export function lockStatements(rows: Asks): Statement[] {
+  return Array.from(rows.keys)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([table, keys]) => ({
+      text: `select count(*) from (select key from ${placeOf(table).relation} where key = any($1::text[]) order by key for no key update) as locked`,
+      values: [Array.from(keys)],
+    }));
+}
+
+function rowChecksOf(fetched: Fetched, isWritten: (table: string, key: string) => boolean): Statement[] {
+  return Array.from(fetched.read.keys)
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([table, keys]) => {
+      const { relation, column, rev } = placeOf(table);
+      const hasRevision = rev === "rev";
+      const found = Array.from(keys).map((key) => ({ key, row: fetched.peek(table, key) ?? null }));
+      const absent = found.filter(({ row }) => row === null).map(({ key }) => key);
+      const check = (rows: StoredRow[], lock: string): Statement[] =>
+        rows.length === 0
+          ? []
+          : [
+              {
+                text:
+                  `select 1 / (count(*) = $3)::int from (select x.${column} from ${relation} x join unnest($1::text[], $2::int8[]) as q(key, rev)` +
+                  ` on x.${column} = q.key${hasRevision ? " and x.rev = q.rev" : ""} order by x.${column}${lock}) as same`,
+                values: [rows.map(({ key }) => key), rows.map((row) => row.rev), rows.length],
+              },
+            ];
+      const present = found.flatMap(({ row }) => row ?? []);
+      return [
+        ...check(
+          present.filter(({ key }) => isWritten(table, key)),
+          " for no key update of x",
+        ),
+        ...check(
+          present.filter(({ key }) => !isWritten(table, key)),
+          "",
+        ),
+        ...(absent.length === 0
+          ? []
+          : [{ text: `select 1 / (count(*) = 0)::int from ${relation} where ${column} = any($1::text[])`, values: [absent] }]),
+      ];
+    });
+}
+
+const digestOf = (rows: readonly StoredRow[], withRows: boolean): string =>
+  rows.map(({ key, rev }) => (withRows ? `${key} ${rev}` : key)).join(",");
+
+function spanChecksOf(fetched: Fetched): Statement[] {
+  return groupSpans(fetched.read.spans).map((group) => {
+    const parameters = new Parameters();
+    const { asked, found } = spansSource({ ...group, withRows: false }, parameters);
+    const digest = group.withRows ? "key || ' ' || rev" : "key";
+    const expected = parameters.add(group.asks.map(([name]) => digestOf(fetched.peekSpan(name) ?? [], group.withRows)));
+    return {
+      text:
+        `select 1 / (count(*) = 0)::int from ${asked} cross join lateral (select coalesce(string_agg(${digest}, ',' order by key ${group.order}), '')` +
+        ` as digest from (${found}) as f) as now where now.digest <> (${expected}::text[])[q.ask + 1]`,
+      values: parameters.values,
+    };
+  });
+}
+
+const BY_NAME = new Map(TEXT_TABLES.map((table) => [table.name, table]));
+const MANY = new Set(TEXT_TABLES.flatMap((table) => table.indexes.filter((index) => index.hasMany).map((index) => index.name)));
+
+const OF_BYTES = new Set(VECTOR_TABLES.map(({ name }) => name));
+
+/** @param rev - the revision of all rows that are written */
+export function writesOf(changes: readonly Change[], fetched: Fetched, rev: number): Statement[] {
+  return Array.from(Map.groupBy(changes, ({ table }) => table))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([name, all]) => {
+      const sorted = all.toSorted((a, b) => (a.key < b.key ? -1 : 1));
+      const removed = sorted.filter(({ value }) => value === undefined).map(({ key }) => key);
+      const put = sorted.filter(({ value }) => value !== undefined);
+      const relation = relationOf(name);
+      const removal = removed.length === 0 ? [] : [{ text: `delete from ${relation} where key = any($1::text[])`, values: [removed] }];
+      const keys = (some: readonly Change[]) => some.map(({ key }) => key);
+      if (MANY.has(name)) {
+        const entries = put.length === 0 ? [] : [insertion(relation, [{ name: "key", type: "text", values: keys(put) }], "do nothing")];
+        return [...removal, ...entries];
+      }
+      if (OF_BYTES.has(name)) {
+        const columns = [
+          { name: "key", type: "text", values: keys(put) },
+          { name: "bytes", type: "bytea", values: put.map(({ value }) => value as Uint8Array) },
+        ];
+        return [...removal, ...(put.length === 0 ? [] : [insertion(relation, columns, "update", rev)])];
+      }
+      const table = BY_NAME.get(name);
+      // The entry of an index that is a column is written with its row.
+      if (table === undefined) return [];
+      const columnsOf = (some: readonly Change[]) => [
+        { name: "key", type: "text", values: keys(some) },
+        { name: "row", type: "text", values: some.map(({ value }) => value as string) },
+        ...table.indexes
+          .filter((index) => !index.hasMany)
+          .map((index) => ({
+            name: columnOf(index),
+            type: "text",
+            // No entry is empty; an array of null alone would have no type.
+            values: some.map(({ key, value }) => index.entriesOf(key, table.decode(value as string))[0] ?? ""),
+          })),
+      ];
+      // What was read is there, or is not: the checks say so. Of what was not read nothing is known.
+      const known = (change: Change) => fetched.read.keys.get(name)?.has(change.key) === true;
+      const isThere = (change: Change) => known(change) && fetched.peek(name, change.key) !== null;
+      const groups = Map.groupBy(put, (change) => (isThere(change) ? "update" : change.isNew || known(change) ? "insert" : "put"));
+      return [
+        ...removal,
+        ...Array.from(groups, ([kind, some]) =>
+          kind === "update"
+            ? update(relation, columnsOf(some), rev)
+            : insertion(relation, columnsOf(some), kind === "put" ? "update" : "fail", rev),
+        ),
+      ];
+    });
+}
+
+interface Column {
+  readonly name: string;
+  readonly type: string;
+  readonly values: readonly string[] | readonly Uint8Array[];
+}
+
+const isEntry = ({ name }: Column) => name !== "key" && name !== "row" && name !== "bytes";
+const valueOf = (column: Column) => (isEntry(column) ? `nullif(w.${column.name}, '')` : `w.${column.name}`);
+
+/** The columns as a relation `w`; `rev` is the first parameter. */
+function given(columns: readonly Column[], first: number): string {
+  return `unnest(${columns.map(({ type }, i) => `$${first + i}::${type}[]`).join(", ")}) as w(${columns.map(({ name }) => name).join(", ")})`;
+}
+
+function insertion(relation: string, columns: readonly Column[], otherwise: "fail" | "do nothing" | "update", rev?: number): Statement {
+  const hasRevision = rev !== undefined;
+  const names = [...columns.map(({ name }) => name), ...(hasRevision ? ["rev"] : [])];
+  const values = [...columns.map(valueOf), ...(hasRevision ? ["$1::int8"] : [])];
+  const conflict =
+    otherwise === "fail"
+      ? ""
+      : otherwise === "do nothing"
+        ? " on conflict do nothing"
+        : ` on conflict (key) do update set ${names
+            .slice(1)
+            .map((name) => `${name} = excluded.${name}`)
+            .join(", ")}`;
+  return {
+    text: `insert into ${relation} (${names.join(", ")}) select ${values.join(", ")} from ${given(columns, hasRevision ? 2 : 1)}${conflict}`,
+    values: [...(hasRevision ? [rev] : []), ...columns.map((column) => column.values)],
+  };
+}
+
+function update(relation: string, columns: readonly Column[], rev: number): Statement {
+  const set = columns.slice(1).map((column) => `${column.name} = ${valueOf(column)}`);
+  return {
+    text: `update ${relation} as x set ${[...set, "rev = $1::int8"].join(", ")} from ${given(columns, 2)} where x.key = w.key`,
+    values: [rev, ...columns.map((column) => column.values)],
+  };
+}

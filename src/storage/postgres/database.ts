@@ -1,0 +1,190 @@
+/**
+ * The connections to a PostgreSQL database, and the only file that knows the driver.
+ *
+ * Statements are text with parameters and prepared by the driver, so that there must be few different texts. Those of one call are
+ * sent at once and their answers awaited together: a transaction is one round trip.
+ *
+ * @module
+ */
+import { SQL, type ReservedSQL } from "bun";
+import type { Clock } from "../../lib/clock.ts";
+import { messageOf } from "../../lib/errors.ts";
+
+/** Arrays of texts, of whole numbers, or of bytes: one parameter for any number of values. */
+type Parameter = string | number | null | readonly string[] | readonly (number | null)[] | readonly Uint8Array[];
+
+export interface Statement {
+  readonly text: string;
+  readonly values: readonly Parameter[];
+}
+
+/** A row of an answer. Whole numbers of 8 bytes are texts. */
+export type AnswerRow = Readonly<Record<string, string | number | boolean | null>>;
+
+/**
+ * Why statements failed. `conflict`: others have changed what the transaction builds on; `unsent`: there is no connection, and the
+ * database knows nothing of them; `lost`: the connection went, and whether they were done is not known; `refused`: for another
+ * reason of the database's, which has done none of them.
+ */
+type FailureKind = "conflict" | "unsent" | "lost" | "refused";
+
+export class DatabaseError extends Error {
+  override name = "DatabaseError";
+  readonly kind: FailureKind;
+  /** Whether the database has no room for what was to be written. */
+  readonly isOutOfRoom: boolean;
+
+  constructor(kind: FailureKind, cause: unknown) {
+    super(messageOf(cause), { cause });
+    this.kind = kind;
+    this.isOutOfRoom = stateOf(cause)?.startsWith("531") === true;
+  }
+}
+
+/** Division by zero is how a statement of ours says that a row is another by now; the others are the database's own. */
+const CONFLICTS: ReadonlySet<string> = new Set(["22012", "23505", "40001", "40P01"]);
+/** The server ends, starts, takes no more connections, or has become a standby. */
+const LOSSES = /^(08...|57P0[1-4]|53300|25006)$/;
+
+const CONNECTIONS_MAX = 12;
+/** A server that has not answered by then is as good as gone. */
+const ANSWER_SECONDS_MAX = 20;
+const CONNECT_SECONDS_MAX = 5;
+
+export class Database {
+  readonly #clock: Clock;
+  readonly #url: string;
+  #pool: SQL;
+  /** Called before a new connection is used, and when one is lost. */
+  onConnectionChange: () => void = () => undefined;
+
+  /** @param url - `postgres://user:password@host:port/database?sslmode=…` */
+  constructor(url: string, clock: Clock) {
+    this.#url = url;
+    this.#clock = clock;
+    this.#pool = this.#newPool();
+  }
+
+  /** @throws {DatabaseError} */
+  async query(statement: Statement): Promise<readonly AnswerRow[]> {
+    const connection = await this.reserve();
+    try {
+      return await connection.query(statement);
+    } finally {
+      connection.release();
+    }
+  }
+
+  /** Runs statements as one transaction. @throws {DatabaseError} */
+  async transaction(statements: readonly Statement[]): Promise<(readonly AnswerRow[])[]> {
+    const connection = await this.reserve();
+    try {
+      return (await connection.send([BEGIN, ...statements, COMMIT])).slice(1, -1);
+    } finally {
+      connection.release();
+    }
+  }
+
+  /** A connection for the caller alone, until it is released. @throws {DatabaseError} */
+  async reserve(): Promise<Connection> {
+    try {
+      return new Connection(await this.#limited(this.#pool.reserve()), (answer) => this.#limited(answer));
+    } catch (error) {
+      throw new DatabaseError(kindOf(error) === "refused" ? "refused" : "unsent", error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#pool.close({ timeout: 1 });
+  }
+
+  #newPool(): SQL {
+    return new SQL({
+      url: this.#url,
+      max: CONNECTIONS_MAX,
+      connectionTimeout: CONNECT_SECONDS_MAX,
+      onconnect: () => this.onConnectionChange(),
+      onclose: () => this.onConnectionChange(),
+    });
+  }
+
+  /** Rejects when there is no answer for too long; then all connections are given up. */
+  async #limited<Result>(answer: Promise<Result>): Promise<Result> {
+    const late = Promise.withResolvers<never>();
+    const cancel = this.#clock.timer(ANSWER_SECONDS_MAX * 1_000, () => {
+      const pool = this.#pool;
+      this.#pool = this.#newPool();
+      void pool.close({ timeout: 0 }).catch(() => undefined);
+      late.reject(new Error(`The database has not answered for ${ANSWER_SECONDS_MAX} s.`, { cause: { code: "LATE" } }));
+    });
+    try {
+      return await Promise.race([answer, late.promise]);
+    } finally {
+      cancel();
+    }
+  }
+}
+
+export const BEGIN: Statement = { text: "begin", values: [] };
+export const COMMIT: Statement = { text: "commit", values: [] };
+export const ROLLBACK: Statement = { text: "rollback", values: [] };
+
+export class Connection {
+  readonly #reserved: ReservedSQL;
+  readonly #limited: <Result>(answer: Promise<Result>) => Promise<Result>;
+
+  constructor(reserved: ReservedSQL, limited: <Result>(answer: Promise<Result>) => Promise<Result>) {
+    this.#reserved = reserved;
+    this.#limited = limited;
+  }
+
+  async query(statement: Statement): Promise<readonly AnswerRow[]> {
+    const [rows = []] = await this.send([statement]);
+    return rows;
+  }
+
+  /** @returns the rows of each statement @throws {DatabaseError} for the first of them that fails */
+  async send(statements: readonly Statement[]): Promise<(readonly AnswerRow[])[]> {
+    const answers = statements.map(({ text, values }) =>
+      this.#reserved.unsafe(
+        text,
+        values.map((value) => this.#parameter(value)),
+      ),
+    );
+    try {
+      const settled = await this.#limited(Promise.allSettled(answers));
+      return settled.map((answer) => {
+        if (answer.status === "rejected") throw answer.reason;
+        return answer.value as readonly AnswerRow[];
+      });
+    } catch (error) {
+      throw new DatabaseError(kindOf(error), error);
+    }
+  }
+
+  release(): void {
+    void this.#reserved.release();
+  }
+
+  #parameter(value: Parameter): unknown {
+    if (!Array.isArray(value)) return value;
+    const [first] = value as readonly unknown[];
+    if (first instanceof Uint8Array)
+      return this.#reserved.array(
+        value.map((bytes: Uint8Array) => Buffer.from(bytes)),
+        "BYTEA",
+      );
+    return this.#reserved.array([...(value as unknown[])], typeof first === "string" || first === undefined ? "TEXT" : "INT8");
+  }
+}
+
+function stateOf(error: unknown): string | undefined {
+  const { errno } = error as { errno?: unknown };
+  return typeof errno === "string" && /^[0-9A-Z]{5}$/.test(errno) ? errno : undefined;
+}
+
+function kindOf(error: unknown): FailureKind {
+  const state = stateOf(error);
+  if (state === undefined) return "lost";
+  return CONFLICTS.has(state) ? "conflict" : LOSSES.test(state) ? "lost" : "refused";
+}

@@ -1,0 +1,212 @@
+/**
+ * What was fetched of the database for one work, and the reader of it.
+ *
+ * Works are synchronous, and the database is far away. So a work is run on what was fetched; what it misses is noted and ends the run,
+ * and once that was fetched too it is run again. An answer of the run in which nothing is missing holds.
+ *
+ * @module
+ */
+import { invariant } from "../../lib/invariant.ts";
+import { FIRST, type Reader, type Span } from "../access.ts";
+import type { AnyTable, Readable, VectorTable } from "../tables.ts";
+
+/** Thrown into a work that reads what was not fetched. */
+class Unread extends Error {
+  override name = "Unread";
+}
+
+/** Has each of several reads note what it misses, instead of ending the run with the first of them. */
+export function eachFetched<Item, Result>(items: readonly Item[], read: (item: Item) => Result): (Result | undefined)[] {
+  return items.map((item) => {
+    try {
+      return read(item);
+    } catch (error) {
+      if (error instanceof Unread) return undefined;
+      throw error;
+    }
+  });
+}
+
+/** A row; the entry of an index has no text. */
+export interface StoredRow {
+  readonly key: string;
+  readonly text: string | null;
+  readonly rev: number;
+}
+
+export interface SpanAsk {
+  readonly table: string;
+  readonly span: Span;
+  /** Whether the texts are wanted, or the keys alone. */
+  readonly withRows: boolean;
+}
+
+/** Keys and spans that are to be read, or were. */
+export class Asks {
+  /** By table. */
+  readonly keys = new Map<string, Set<string>>();
+  /** By what says all of one. */
+  readonly spans = new Map<string, SpanAsk>();
+
+  get isEmpty(): boolean {
+    return this.keys.size === 0 && this.spans.size === 0;
+  }
+
+  addKey(table: string, key: string): void {
+    const keys = this.keys.get(table);
+    if (keys === undefined) this.keys.set(table, new Set([key]));
+    else keys.add(key);
+  }
+
+  add(other: Asks): void {
+    for (const [table, keys] of other.keys) for (const key of keys) this.addKey(table, key);
+    for (const [name, ask] of other.spans) this.spans.set(name, ask);
+  }
+}
+
+/** What is held for known although it was not fetched for this work: a commit finds out whether it is still so. */
+export interface KnownRows {
+  /** null: there is none; undefined: it is not known. */
+  row(table: string, key: string): StoredRow | null | undefined;
+  span(name: string): readonly StoredRow[] | undefined;
+}
+
+/** A work that still misses something after this many runs asks for something else each time. */
+const RUNS_MAX = 1_000;
+
+export class Fetched {
+  readonly #known: KnownRows | undefined;
+  readonly #rows = new Map<string, Map<string, StoredRow | null>>();
+  readonly #spans = new Map<string, readonly StoredRow[]>();
+  /** What the present run has asked for and was not there. */
+  #missing = new Asks();
+  /** What the present run has read. */
+  #read = new Asks();
+  #runs = 0;
+  #fetches = 0;
+  #hasUsedKnown = false;
+
+  constructor(known?: KnownRows) {
+    this.#known = known;
+  }
+
+  /** To be called before each run. */
+  begin(): void {
+    invariant(++this.#runs <= RUNS_MAX, "a work that asks for something else each time it is run");
+    this.#missing = new Asks();
+    this.#read = new Asks();
+  }
+
+  /** Whether all that the present run has read was fetched at once. */
+  get isOneMoment(): boolean {
+    return this.#fetches <= 1 && !this.#hasUsedKnown;
+  }
+
+  get missing(): Asks {
+    return this.#missing;
+  }
+
+  get read(): Asks {
+    return this.#read;
+  }
+
+  /** A row of the tables as the work sees it; null where there is none. */
+  row(table: string, key: string): StoredRow | null {
+    const found = this.peek(table, key);
+    this.#read.addKey(table, key);
+    if (found !== undefined) {
+      this.#hasUsedKnown ||= this.#rows.get(table)?.has(key) !== true;
+      return found;
+    }
+    this.#missing.addKey(table, key);
+    throw new Unread(`${table} ${key}`);
+  }
+
+  /** The same without noting it; undefined when it is not known. */
+  peek(table: string, key: string): StoredRow | null | undefined {
+    const fetched = this.#rows.get(table)?.get(key);
+    return fetched === undefined ? this.#known?.row(table, key) : fetched;
+  }
+
+  /** The rows of a span, ascending or descending as asked; undefined when they were not fetched yet, which is noted. */
+  span(ask: SpanAsk): readonly StoredRow[] | undefined {
+    const name = nameOfSpan(ask);
+    this.#read.spans.set(name, ask);
+    const found = this.peekSpan(name);
+    if (found === undefined) this.#missing.spans.set(name, ask);
+    else this.#hasUsedKnown ||= !this.#spans.has(name);
+    return found;
+  }
+
+  peekSpan(name: string): readonly StoredRow[] | undefined {
+    return this.#spans.get(name) ?? this.#known?.span(name);
+  }
+
+  /** Takes what an answer says of all that was asked for. */
+  take(asks: Asks, found: { rows: ReadonlyMap<string, readonly StoredRow[]>; spans: ReadonlyMap<string, readonly StoredRow[]> }): void {
+    this.#fetches++;
+    for (const [table, keys] of asks.keys) {
+      let rows = this.#rows.get(table);
+      if (rows === undefined) this.#rows.set(table, (rows = new Map<string, StoredRow | null>()));
+      for (const key of keys) rows.set(key, null);
+      for (const row of found.rows.get(table) ?? []) rows.set(row.key, row);
+    }
+    for (const name of asks.spans.keys()) this.#spans.set(name, found.spans.get(name) ?? []);
+  }
+}
+
+export function nameOfSpan({ table, span: { from, to, limit, descending }, withRows }: SpanAsk): string {
+  return JSON.stringify([table, from, to, limit ?? null, descending ?? false, withRows]);
+}
+
+/** What tells whether a table is empty. */
+export function firstOf(table: string): SpanAsk {
+  return { table, span: FIRST, withRows: false };
+}
+
+export class FetchedReader implements Reader {
+  readonly now: number;
+  readonly #fetched: Fetched;
+
+  constructor(fetched: Fetched, now: number) {
+    this.#fetched = fetched;
+    this.now = now;
+  }
+
+  get<Row>(table: Readable<Row>, key: string): Row | undefined {
+    const row = this.#fetched.row(table.name, key);
+    return row === null ? undefined : table.decode(row.text ?? "");
+  }
+
+  has(table: AnyTable, key: string): boolean {
+    return this.#fetched.row(table.name, key) !== null;
+  }
+
+  keys(table: AnyTable, span: Span): string[] {
+    return this.#span({ table: table.name, span, withRows: false }).map(({ key }) => key);
+  }
+
+  rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[] {
+    return this.#span({ table: table.name, span, withRows: true }).map(({ key, text }) => ({ key, row: table.decode(text ?? "") }));
+  }
+
+  /** Most tables of which this is asked are empty: the run goes to its end on that, and what it misses besides is found out with it. */
+  isEmpty(table: AnyTable): boolean {
+    return (this.#fetched.span(firstOf(table.name)) ?? []).length === 0;
+  }
+
+  derived<Row extends object, Result>(_table: Readable<Row>, _key: string, _row: Row, make: () => Result): Result {
+    return make();
+  }
+
+  vectorBytes(table: VectorTable, id: string): Uint8Array | undefined {
+    const text = this.#fetched.row(table.name, id)?.text;
+    return text === undefined || text === null ? undefined : Buffer.from(text, "base64");
+  }
+
+  #span(ask: SpanAsk): readonly StoredRow[] {
+    const found = this.#fetched.span(ask);
+    if (found === undefined) throw new Unread(ask.table);
+    return found;
+  }
+}

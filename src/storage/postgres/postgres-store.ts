@@ -1,0 +1,438 @@
+/**
+ * The store on PostgreSQL, which several servers share.
+ *
+ * A work runs on what was fetched (`fetched.ts`). What a read was given is of one moment. Commits that wait at the same time are one
+ * transaction, each on top of those before it; the transaction has what they have read checked, and when something is another by now
+ * they are run again, then as the first thing under the locks of the rows that they write.
+ *
+ * Each transaction leaves its name in a table. When the connection goes before its answer has come, the name is put there as given
+ * up: that succeeds only if the transaction has not committed, and never will. After a connection was lost or opened, a row is
+ * committed before anything is answered that was only read: a primary that came back shows what no standby has, until it has that row.
+ *
+ * @module
+ */
+import { chance } from "../../lib/chance.ts";
+import type { Clock } from "../../lib/clock.ts";
+import { HOUR_MS } from "../../lib/duration.ts";
+import { ApiError, messageOf } from "../../lib/errors.ts";
+import { bare, IdSource, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
+import type { JsonText } from "../../lib/json.ts";
+import type { Reader, Tx } from "../access.ts";
+import { foundAt, type Listing } from "../list.ts";
+import { newestId } from "../newest-id.ts";
+import { pageOfPieces, type Found, type Page } from "../page.ts";
+import type { RecordStore } from "../record-store.ts";
+import { Store, StoreError } from "../store.ts";
+import { SCHEMA_VERSION } from "../tables.ts";
+import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
+import { WriteBuffer, type Write } from "../write-buffer.ts";
+import { changesOf, checksOf, lockStatements, writesOf, type Change } from "./commit-statements.ts";
+import { BEGIN, COMMIT, Database, DatabaseError, ROLLBACK, type Connection, type Statement } from "./database.ts";
+import { fetchStatement } from "./fetch-statement.ts";
+import { Asks, eachFetched, Fetched, FetchedReader, firstOf, nameOfSpan } from "./fetched.ts";
+import { LastRows } from "./last-rows.ts";
+import { listStatement } from "./list-statement.ts";
+import { CREATE_SCHEMA, FIND_SCHEMA, placeOf, READ_VERSION } from "./schema.ts";
+
+const COMMITS_PER_TRANSACTION = 32;
+const TRANSACTIONS_MAX = 4;
+/** After that many conflicts in a row the commits of a transaction are made one by one, … */
+const CONFLICTS_TOGETHER_MAX = 3;
+/** … and after that many each is refused. */
+const CONFLICTS_MAX = 50;
+const CONFLICT_PAUSE_MS_MAX = 8;
+/** A database that fails over is back by then. */
+const OUTAGE_MS_MAX = 20_000;
+const OUTAGE_PAUSE_MS = 100;
+/** Names of transactions are needed until those that wait for an answer know it. */
+const NAMES_KEPT_MS = HOUR_MS;
+const NAMES_REMOVED_MAX = 1_000;
+const TRANSACTIONS_PER_REMOVAL = 256;
+/** Records can be large, and all that are read together are held. */
+const RECORDS_READ_AT_ONCE = 25;
+const SERVER_VERSION_MIN = 150_000;
+
+export class PostgresStore implements RecordStore {
+  readonly #database: Database;
+  readonly #clock: Clock;
+  #ids: IdSource;
+  readonly #last = new LastRows();
+  #queue: QueuedCommit[] = [];
+  #transactions = 0;
+  /** Homes of the commits of transactions under way: others of them would only meet those in the database. */
+  readonly #busyHomes = new Set<Home>();
+  #transactionsSinceRemoval = 0;
+  /** How often a connection was opened or lost, and how often that was when the last barrier began. */
+  #connectionChanges = 1;
+  #changesPassed = 0;
+  #barrierUnderWay: Promise<void> | undefined;
+
+  private constructor(database: Database, clock: Clock) {
+    this.#database = database;
+    this.#clock = clock;
+    this.#ids = new IdSource(clock);
+    database.onConnectionChange = () => void this.#connectionChanges++;
+  }
+
+  /**
+   * Opens the store in a database, or makes one there.
+   *
+   * @param url - `postgres://user:password@host:port/database`
+   * @throws {StoreError} when that cannot be reached, would not keep what it acknowledges, or was written by another version
+   */
+  static async open(url: string, clock: Clock): Promise<PostgresStore> {
+    const database = new Database(url, clock);
+    const store = new PostgresStore(database, clock);
+    try {
+      await store.#checkServer();
+      await store.#openSchema();
+      const startAfter = await store.read(newestId);
+      store.#ids = new IdSource(clock, { startAfter });
+      return store;
+    } catch (error) {
+      await store.close();
+      if (error instanceof StoreError) throw error;
+      // The URL, which has a password, is not in it.
+      throw new StoreError(`The database cannot be opened: ${messageOf(error)}.`, { cause: error });
+    }
+  }
+
+  async #checkServer(): Promise<void> {
+    const [server] = await this.#database.query({
+      text: "select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding, current_setting('synchronous_commit') as synchronous",
+      values: [],
+    });
+    const { version, encoding, synchronous } = server ?? {};
+    if (Number(version) < SERVER_VERSION_MIN) throw new StoreError("The database has to be PostgreSQL 15 or newer.");
+    if (encoding !== "UTF8") throw new StoreError(`The database has the encoding ${encoding}; it has to be UTF8.`);
+    if (synchronous !== "on" && synchronous !== "remote_apply")
+      throw new StoreError(`The database acknowledges what a crash can lose: its synchronous_commit is ${synchronous} and has to be on.`);
+  }
+
+  async #openSchema(): Promise<void> {
+    const isThere = async () => (await this.#database.query(FIND_SCHEMA))[0]?.["found"] === true;
+    if (!(await isThere())) {
+      await this.#database.transaction(CREATE_SCHEMA).catch(async (error: unknown) => {
+        // Another server may have been faster.
+        if (!(await isThere())) throw error;
+      });
+    }
+    const [row] = await this.#database.query(READ_VERSION);
+    const schema = Number(row?.["row"]);
+    if (schema !== SCHEMA_VERSION)
+      throw new StoreError(
+        `The database has schema version ${schema}; this Cairn reads version ${SCHEMA_VERSION}. Start the Cairn that wrote it.`,
+      );
+  }
+
+  /**
+   * Runs `work` on one moment of the store, which sees every commit that has resolved. It is run several times.
+   *
+   * @throws {ApiError} `service_unavailable` while the database does not answer
+   */
+  async read<Result>(work: (reader: Reader) => Result): Promise<Result> {
+    const fetched = new Fetched();
+    const reader = new FetchedReader(fetched, this.#clock.now());
+    const asked = new Asks();
+    for (;;) {
+      fetched.begin();
+      const answer = attemptOf(() => work(reader));
+      if (fetched.missing.isEmpty) {
+        if (!asked.isEmpty) await this.#barrier();
+        return answer();
+      }
+      // All of it once more, so that all of it is of the same moment.
+      asked.add(fetched.missing);
+      await this.#again(() => this.#load(asked, fetched, this.#database));
+    }
+  }
+
+  /** One page of a list: its ids are found by one statement, and what is shown of them is read together. */
+  list<Prefix extends IdPrefix>(
+    listing: Listing<Prefix>,
+    { limit, startingAfter }: Page<Id<Prefix>>,
+    item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
+  ): Promise<JsonText> {
+    return pageOfPieces(this.#found(listing, limit, startingAfter, item), limit, listing.looksMax);
+  }
+
+  async *#found<Prefix extends IdPrefix>(
+    listing: Listing<Prefix>,
+    limit: number,
+    startingAfter: Id<Prefix> | undefined,
+    item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
+  ): AsyncGenerator<Found[], void, undefined> {
+    // One more than fits says whether there is another page.
+    const atOnce = limit + 1;
+    for (let before = startingAfter === undefined ? undefined : bare(startingAfter); ;) {
+      const statement = listStatement(listing, before, atOnce);
+      const ids = (await this.#again(() => this.#database.query(statement))).map((row) => row["id"] as BareId);
+      for (let i = 0; i < ids.length; i += RECORDS_READ_AT_ONCE) {
+        const some = ids.slice(i, i + RECORDS_READ_AT_ONCE);
+        const texts = await this.read((reader) => eachFetched(some, (id) => item(reader, id, withPrefix(listing.prefix, id))));
+        yield some.map((id, at) => foundAt(listing, id, texts[at]));
+      }
+      if (ids.length < atOnce) return;
+      before = ids.at(-1);
+    }
+  }
+
+  /**
+   * Runs `work` in a transaction that others may share; resolves with its result once that is committed. When `work` throws,
+   * nothing of it is kept and the promise rejects with what was thrown.
+   *
+   * @param home - of the records it writes
+   * @throws {ApiError} `service_unavailable` when the database cannot be reached; then nothing was written. `internal_error` when it
+   *   went while it committed and did not come back in time: then nobody knows
+   */
+  async commit<Result>(home: Home, work: (tx: Tx) => Result): Promise<Result> {
+    return new Promise<Result>((resolve, reject) => {
+      this.#queue.push({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
+      queueMicrotask(() => this.#startTransactions());
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#database.close();
+  }
+
+  #startTransactions(): void {
+    while (this.#transactions < TRANSACTIONS_MAX && this.#queue.length > 0) {
+      const commits: QueuedCommit[] = [];
+      const left: QueuedCommit[] = [];
+      for (const commit of this.#queue) {
+        const isNext = commits.length < COMMITS_PER_TRANSACTION && !this.#busyHomes.has(commit.home);
+        (isNext ? commits : left).push(commit);
+      }
+      if (commits.length === 0) return;
+      this.#queue = left;
+      this.#transactions++;
+      for (const { home } of commits) this.#busyHomes.add(home);
+      void this.#commitTogether(commits).finally(() => {
+        this.#transactions--;
+        for (const { home } of commits) this.#busyHomes.delete(home);
+        this.#startTransactions();
+      });
+    }
+  }
+
+  /** Settles all of them; never rejects. */
+  async #commitTogether(commits: readonly QueuedCommit[]): Promise<void> {
+    try {
+      let locks: Asks | undefined;
+      for (let conflicts = 0; ; conflicts++) {
+        if (conflicts >= CONFLICTS_TOGETHER_MAX && commits.length > 1) {
+          for (const commit of commits) await this.#commitTogether([commit]);
+          return;
+        }
+        if (conflicts >= CONFLICTS_MAX)
+          throw new ApiError("service_unavailable", "Too many changes of the same records at once. Nothing was changed.");
+        if (conflicts > 1) await this.#clock.sleep(chance() * CONFLICT_PAUSE_MS_MAX);
+        locks = await this.#again(() => this.#attempt(commits, locks));
+        if (locks === undefined) break;
+      }
+      // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
+      for (const commit of commits) settle(commit);
+    } catch (error) {
+      for (const { reject } of commits) reject(error);
+    }
+  }
+
+  /**
+   * Runs commits as one transaction.
+   *
+   * @param locks - rows to lock before anything is read
+   * @returns undefined when they are committed, or the rows to lock next time when something was another by then
+   * @throws {DatabaseError} when nothing of it was written
+   */
+  async #attempt(commits: readonly QueuedCommit[], locks: Asks | undefined): Promise<Asks | undefined> {
+    const connection = locks === undefined ? undefined : await this.#database.reserve();
+    let isOpen = false;
+    try {
+      if (connection !== undefined && locks !== undefined) {
+        isOpen = true;
+        await connection.send([BEGIN, ...lockStatements(locks)]);
+      }
+      const fetched = new Fetched(locks === undefined ? this.#last : undefined);
+      const written = await this.#runAll(commits, fetched, connection);
+      const changes = changesOf(written);
+      if (changes.length === 0 && fetched.isOneMoment) {
+        await this.#barrier();
+        return undefined;
+      }
+      const name = crypto.randomUUID();
+      const rev = newRevision();
+      const statements = [...checksOf(fetched, changes), ...this.#naming(name), ...writesOf(changes, fetched, rev)];
+      isOpen = false;
+      const committed = await this.#settled(name, async () => {
+        if (connection === undefined) await this.#database.transaction(statements);
+        else await connection.send([...statements, COMMIT]);
+      });
+      this.#remember(committed, changes, fetched, rev);
+      return committed ? undefined : rowsToLock(changes, fetched);
+    } catch (error) {
+      // A deadlock is met by the locks, before anything else.
+      if (error instanceof DatabaseError && error.kind === "conflict") return locks;
+      throw error;
+    } finally {
+      if (isOpen) await connection?.send([ROLLBACK]).catch(() => undefined);
+      connection?.release();
+    }
+  }
+
+  /** Runs works one on top of the other until nothing that they read is missing. @returns what they have written */
+  async #runAll(commits: readonly QueuedCommit[], fetched: Fetched, connection: Connection | undefined): Promise<readonly Write[]> {
+    const now = this.#clock.now();
+    const elapsed = this.#clock.elapsed();
+    const moments = commits.map(({ home }) => repeatable({ now, elapsed, home }, (idHome) => this.#ids.bare(idHome, now)));
+    const reader = new FetchedReader(fetched, now);
+    for (;;) {
+      fetched.begin();
+      const batch = new WriteBuffer(reader, moments[0]!);
+      for (const [i, commit] of commits.entries()) {
+        moments[i]!.rewind();
+        batch.absorb(runWork(commit, batch, moments[i]!, Store.runsWorksTwice));
+      }
+      const { missing } = fetched;
+      if (missing.isEmpty) return batch.writes;
+      await this.#load(missing, fetched, connection ?? this.#database);
+    }
+  }
+
+  async #load(asks: Asks, fetched: Fetched, from: Database | Connection): Promise<void> {
+    const fetch = fetchStatement(asks);
+    fetched.take(asks, fetch.take(await from.query(fetch.statement)));
+  }
+
+  /** Leaves the name of a transaction, and now and then removes old ones. */
+  #naming(name: string): Statement[] {
+    const now = this.#clock.now();
+    const naming: Statement = {
+      text: "insert into cairn.commits (id, given_up, at) values ($1::uuid, false, $2::int8)",
+      values: [name, now],
+    };
+    if (++this.#transactionsSinceRemoval < TRANSACTIONS_PER_REMOVAL) return [naming];
+    this.#transactionsSinceRemoval = 0;
+    return [
+      naming,
+      {
+        text: "delete from cairn.commits where id in (select id from cairn.commits where at < $1::int8 order by at limit $2::int8 for update skip locked)",
+        values: [now - NAMES_KEPT_MS, NAMES_REMOVED_MAX],
+      },
+    ];
+  }
+
+  /**
+   * Whether a transaction was committed, also when its answer was lost; false when something was another by then.
+   *
+   * @throws {DatabaseError} when nothing of it was written
+   */
+  async #settled(name: string, send: () => Promise<unknown>): Promise<boolean> {
+    try {
+      await send();
+      return true;
+    } catch (error) {
+      if (!(error instanceof DatabaseError)) throw error;
+      if (error.kind === "conflict") return false;
+      if (error.kind !== "lost") throw error;
+      try {
+        return await this.#again(() => this.#wasCommitted(name));
+      } catch (cause) {
+        throw new ApiError(
+          "internal_error",
+          "The database went while it made the change, and did not come back in time. It is not known whether the change was kept: send it again with the same Idempotency-Key.",
+          { cause },
+        );
+      }
+    }
+  }
+
+  /** After this the transaction has been committed, or never will be. */
+  async #wasCommitted(name: string): Promise<boolean> {
+    const given = await this.#database.query({
+      text: "insert into cairn.commits (id, given_up, at) values ($1::uuid, true, $2::int8) on conflict (id) do nothing returning id",
+      values: [name, this.#clock.now()],
+    });
+    if (given.length > 0) return false;
+    const [row] = await this.#database.query({ text: "select given_up from cairn.commits where id = $1::uuid", values: [name] });
+    if (row?.["given_up"] !== false) return false;
+    await this.#barrier();
+    return true;
+  }
+
+  /** What the next commits build on. */
+  #remember(committed: boolean, changes: readonly Change[], fetched: Fetched, rev: number): void {
+    const { keys, spans } = fetched.read;
+    if (!committed) {
+      for (const [table, some] of keys) for (const key of some) this.#last.delete(table, key);
+      for (const name of spans.keys()) this.#last.deleteSpan(name);
+      return;
+    }
+    for (const [name, ask] of spans) if (name === nameOfSpan(firstOf(ask.table))) this.#last.noteSpan(name, fetched.peekSpan(name) ?? []);
+    for (const { table, key, value } of changes) {
+      if (placeOf(table).rev === "rev") this.#last.note(table, key, value, rev);
+      this.#last.deleteSpan(nameOfSpan(firstOf(table)));
+    }
+  }
+
+  /** To be passed before what was only read is answered. */
+  async #barrier(): Promise<void> {
+    while (this.#changesPassed !== this.#connectionChanges) {
+      this.#barrierUnderWay ??= this.#passBarrier().finally(() => (this.#barrierUnderWay = undefined));
+      await this.#barrierUnderWay;
+    }
+  }
+
+  async #passBarrier(): Promise<void> {
+    const changes = this.#connectionChanges;
+    await this.#again(() => this.#database.transaction(this.#naming(crypto.randomUUID())));
+    this.#changesPassed = changes;
+  }
+
+  /** Does what changes nothing, or what a caller knows not to have been done, again while there is no connection. */
+  async #again<Result>(work: () => Promise<Result>): Promise<Result> {
+    const startedAt = this.#clock.elapsed();
+    for (;;) {
+      try {
+        return await work();
+      } catch (error) {
+        if (!(error instanceof DatabaseError)) throw error;
+        if (error.isOutOfRoom) throw unavailable("The database has no room.", error);
+        if (error.kind !== "lost" && error.kind !== "unsent") throw error;
+        if (this.#clock.elapsed() - startedAt >= OUTAGE_MS_MAX) throw unavailable("The database does not answer.", error);
+        await this.#clock.sleep(OUTAGE_PAUSE_MS);
+      }
+    }
+  }
+}
+
+/** Runs a read now, and lets the caller have its result or its error later. */
+function attemptOf<Result>(work: () => Result): () => Result {
+  try {
+    const result = work();
+    return () => result;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
+}
+
+function unavailable(reason: string, cause: DatabaseError): ApiError {
+  return new ApiError("service_unavailable", `${reason} Nothing was changed.`, { cause });
+}
+
+/** 52 bits by chance: a row that went and came back has another, too. */
+function newRevision(): number {
+  return 1 + Math.floor(chance() * 2 ** 52);
+}
+
+/** The rows that a commit changes, which it locks first when it is made again. */
+function rowsToLock(changes: readonly Change[], fetched: Fetched): Asks {
+  const rows = new Asks();
+  for (const { table, key } of changes) {
+    const isRow = placeOf(table).rev === "rev";
+    if (isRow && fetched.read.keys.get(table)?.has(key) === true && fetched.peek(table, key) !== null) rows.addKey(table, key);
+  }
+  return rows;
+}

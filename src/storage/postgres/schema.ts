@@ -1,0 +1,126 @@
+/**
+ * The tables of PostgreSQL, made of the same declarations as those of LMDB.
+ *
+ * A table has a row for each record: its key, its text, and a revision that no two commits give. An index is a column that holds the
+ * record's entry, so that a DBA can read it and no second table is written; only an index of which a record can have many
+ * entries is a table of its own. Keys and entries are ASCII compared by bytes, as in LMDB. The raw texts of callers are in JSON alone.
+ *
+ * ```
+ * cairn.sessions (key, row, rev, by_agent, by_user, by_expiry, …)     cairn.sessions_by_external_id (key)
+ * cairn.vectors  (key, bytes, rev)                                    cairn.commits (id, given_up, at)
+ * ```
+ *
+ * @module
+ */
+import { BARE_ID_LENGTH } from "../../lib/ids.ts";
+import { invariant } from "../../lib/invariant.ts";
+import {
+  idempotency,
+  meta,
+  outbox,
+  pendingEmbeddings,
+  RECORD_TABLES,
+  SCHEMA_VERSION,
+  sessions,
+  traces,
+  VECTOR_TABLES,
+  type Index,
+  type Table,
+} from "../tables.ts";
+import type { Statement } from "./database.ts";
+
+/** Tables whose rows are texts. */
+export const TEXT_TABLES: readonly Table<unknown>[] = [...RECORD_TABLES, pendingEmbeddings];
+
+/** Where the keys of a table, or the entries of an index, are. */
+export interface Place {
+  readonly relation: string;
+  readonly column: string;
+  /** What a key leads to: the text of a row, bytes as text, or nothing, for an index. */
+  readonly row: string;
+  /** The revision, or nothing. */
+  readonly rev: string;
+}
+
+const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+export const relationOf = (name: string): string => `cairn.${snakeCase(name).replace(".", "_")}`;
+/** The column of an index that is one. */
+export const columnOf = ({ name }: Pick<Index, "name">): string => snakeCase(name.slice(name.indexOf(".") + 1));
+
+const NOTHING = { row: "null::text", rev: "0::int8" };
+const PLACES: ReadonlyMap<string, Place> = new Map<string, Place>([
+  ...VECTOR_TABLES.map(({ name }): [string, Place] => [
+    name,
+    { relation: relationOf(name), column: "key", row: "encode(bytes, 'base64')", rev: "rev" },
+  ]),
+  ...TEXT_TABLES.flatMap((table): [string, Place][] => [
+    [table.name, { relation: relationOf(table.name), column: "key", row: "row", rev: "rev" }],
+    ...table.indexes.map((index): [string, Place] => [
+      index.name,
+      index.hasMany
+        ? { relation: relationOf(index.name), column: "key", ...NOTHING }
+        : { relation: relationOf(table.name), column: columnOf(index), ...NOTHING },
+    ]),
+  ]),
+]);
+
+/** @throws {InvariantError} for a name that is none */
+export function placeOf(name: string): Place {
+  const place = PLACES.get(name);
+  invariant(place !== undefined, `no table ${name}`);
+  return place;
+}
+
+/** The id that an entry ends with. */
+export const idOfEntry = (entry: string): string => `right(${entry}, ${BARE_ID_LENGTH})`;
+/** The id of a record that is listed: its key, or what that ends with. */
+export const idOfRecord = (table: string, key: string): string => (table === traces.name ? idOfEntry(key) : key);
+
+/** Rows that change often leave room on their page for their next version, … */
+const STORAGE: Readonly<Record<string, string>> = {
+  [sessions.name]: "fillfactor = 70",
+  // … and what dies young is swept often.
+  [outbox.name]: "autovacuum_vacuum_scale_factor = 0.02",
+  [idempotency.name]: "autovacuum_vacuum_scale_factor = 0.02",
+};
+
+function definitionOf(table: Table<unknown>): string[] {
+  const relation = relationOf(table.name);
+  const columns = table.indexes.filter((index) => !index.hasMany).map(columnOf);
+  const storage = STORAGE[table.name];
+  return [
+    `create table ${relation} (key text collate "C" primary key, row text not null, rev bigint not null${columns
+      .map((column) => `, ${column} text collate "C"`)
+      .join("")})${storage === undefined ? "" : ` with (${storage})`}`,
+    ...columns.map((column) => `create index on ${relation} (${column}) where ${column} is not null`),
+    ...table.indexes
+      .filter((index) => index.hasMany)
+      .map((index) => `create table ${relationOf(index.name)} (key text collate "C" primary key)`),
+    ...(table.name === traces.name ? [`create index on ${relation} (${idOfRecord(table.name, "key")})`] : []),
+  ];
+}
+
+const DEFINITIONS: readonly string[] = [
+  "create schema cairn",
+  ...TEXT_TABLES.flatMap(definitionOf),
+  ...VECTOR_TABLES.flatMap(({ name }) => [
+    `create table ${relationOf(name)} (key text collate "C" primary key, bytes bytea not null, rev bigint not null)`,
+    `alter table ${relationOf(name)} alter bytes set storage external`,
+  ]),
+  "create table cairn.commits (id uuid primary key, given_up boolean not null, at bigint not null)",
+  "create index on cairn.commits (at)",
+];
+
+const plain = (text: string): Statement => ({ text, values: [] });
+
+/** Tells whether there is a schema at all. */
+export const FIND_SCHEMA = plain("select to_regclass('cairn.meta') is not null as found");
+export const READ_VERSION = plain(`select row from cairn.meta where key = 'schema'`);
+
+/** Only one of several servers that start at the same time makes the schema; the others find it there and fail with a conflict. */
+export const CREATE_SCHEMA: readonly Statement[] = [
+  plain("select pg_advisory_xact_lock(hashtext('cairn schema'))"),
+  plain("select 1 / (to_regclass('cairn.meta') is null)::int"),
+  ...DEFINITIONS.map(plain),
+  { text: `insert into ${relationOf(meta.name)} (key, row, rev) values ('schema', $1, 1)`, values: [String(SCHEMA_VERSION)] },
+];

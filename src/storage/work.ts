@@ -1,0 +1,64 @@
+/**
+ * Runs the work of a commit, as often as that takes: each time with the same moment and the same ids.
+ *
+ * @module
+ */
+import type { BareId, Home } from "../lib/ids.ts";
+import { invariant } from "../lib/invariant.ts";
+import type { Reader, Tx } from "./access.ts";
+import { areSameWrites, WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
+
+/** A commit that waits for its transaction. */
+export interface QueuedCommit {
+  readonly home: Home;
+  readonly run: (tx: Tx) => unknown;
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (reason: unknown) => void;
+  /** How the last run of its work has ended. */
+  outcome: { result: unknown } | { thrown: unknown } | undefined;
+}
+
+/** A moment that gives the same ids once more after each `rewind`. */
+export function repeatable(given: Pick<Moment, "now" | "elapsed" | "home">, newId: (home: Home) => BareId): Moment & { rewind(): void } {
+  const ids: BareId[] = [];
+  let next = 0;
+  return {
+    now: given.now,
+    elapsed: given.elapsed,
+    home: given.home,
+    id: (home) => {
+      if (next === ids.length) ids.push(newId(home));
+      return ids[next++]!;
+    },
+    rewind: () => (next = 0),
+  };
+}
+
+/**
+ * Runs a work and notes its outcome.
+ *
+ * @param isTwice - whether it is run once more, and fails unless it writes the same again
+ * @returns its writes, in order; none when it has thrown
+ */
+export function runWork(commit: QueuedCommit, stored: Reader, moment: Moment & { rewind(): void }, isTwice: boolean): readonly Write[] {
+  let tx = new WriteBuffer(stored, moment);
+  try {
+    commit.outcome = { result: commit.run(tx) };
+    if (isTwice) {
+      const { writes } = tx;
+      moment.rewind();
+      commit.outcome = { result: commit.run((tx = new WriteBuffer(stored, moment))) };
+      invariant(areSameWrites(writes, tx.writes), "a work that wrote something else when it was run again");
+    }
+    return tx.writes;
+  } catch (thrown) {
+    commit.outcome = { thrown };
+    return [];
+  }
+}
+
+/** To be called once the transaction has been committed, also when it had nothing to keep of this commit. */
+export function settle({ outcome, resolve, reject }: QueuedCommit): void {
+  if (outcome !== undefined && "thrown" in outcome) reject(outcome.thrown);
+  else resolve(outcome?.result);
+}

@@ -1,0 +1,334 @@
+/**
+ * What only the store on PostgreSQL does: several servers share it, and the database can go while it makes a change.
+ */
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { SQL, type Socket } from "bun";
+import { systemClock, type Clock } from "../../../src/lib/clock.ts";
+import { NO_HOME } from "../../../src/lib/ids.ts";
+import type { Tx } from "../../../src/storage/access.ts";
+import { externalIdKey } from "../../../src/storage/keys.ts";
+import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
+import type { RecordStore } from "../../../src/storage/record-store.ts";
+import { StoreError } from "../../../src/storage/store.ts";
+import { meta, sessions, turns, type SessionRow } from "../../../src/storage/tables.ts";
+import { FakeClock } from "../../support/clock.ts";
+import { hasPostgres, Postgres } from "../../support/postgres.ts";
+
+const text = (body: string) => ({ shown: body, rest: "" });
+const ALL = { from: "", to: "~" };
+const keysOf = async (store: RecordStore) => store.read((reader) => reader.keys(turns, ALL));
+const refusalOf = (url: string) =>
+  PostgresStore.open(url, new FakeClock()).then(
+    () => undefined,
+    (error: unknown) => error,
+  );
+
+interface Pipe {
+  up: Socket | undefined;
+  /** What came before there was a connection. */
+  early: Buffer[];
+}
+
+/** One more than it was, and a row that only this one writes. */
+const count = (tx: Tx) => {
+  const before = Number(tx.get(meta, "counter") ?? "0");
+  tx.put(meta, "counter", String(before + 1));
+  tx.add(turns, tx.bareId(), text(String(before)));
+  return before;
+};
+
+const numbers = (length: number) => Array.from({ length }, (_, i) => i);
+
+if (hasPostgres()) {
+  describe("the store on PostgreSQL", () => {
+    let postgres: Postgres;
+    let url: string;
+    beforeAll(async () => void (postgres = await Postgres.start()));
+    afterAll(() => postgres.stop());
+    beforeEach(async () => void (url = await postgres.database()));
+
+    const open = async (clock: Clock = new FakeClock(), at = url): Promise<PostgresStore & AsyncDisposable> => {
+      const store = await PostgresStore.open(at, clock);
+      return Object.assign(store, { [Symbol.asyncDispose]: () => store.close() });
+    };
+
+    test("servers that start at the same time on an empty database all open it", async () => {
+      const stores = await Promise.all(numbers(5).map(() => open()));
+      expect(await Promise.all(stores.map((store) => store.read((reader) => reader.get(meta, "schema"))))).toEqual(
+        numbers(5).map(() => "1"),
+      );
+      for (const store of stores) await store.close();
+    });
+
+    test("of changes that several servers make to one row at the same time none is lost, and each sees all before it", async () => {
+      const stores = await Promise.all(numbers(3).map(() => open()));
+      const seen = await Promise.all(stores.flatMap((store) => numbers(100).map(() => store.commit(NO_HOME, count))));
+      expect(seen.toSorted((a, b) => a - b)).toEqual(numbers(300));
+      expect((await keysOf(stores[0]!)).length).toBe(300);
+      for (const store of stores) await store.close();
+    });
+
+    test("of several servers that look for a session and make it when there is none, one makes it", async () => {
+      const stores = await Promise.all(numbers(3).map(() => open()));
+      const { byExternalId } = sessions.index;
+      for (const externalId of ["x", "y", "z"]) {
+        const from = externalIdKey(externalId, undefined, undefined);
+        const made = await Promise.all(
+          // Each has a home of its own, as sessions without a user have.
+          stores.flatMap((store, i) =>
+            numbers(4).map((n) =>
+              store.commit(`${i}${n}`, (tx) => {
+                const [entry] = tx.keys(byExternalId, { from, to: `${from}~`, limit: 1 });
+                if (entry !== undefined) return byExternalId.recordOf(entry);
+                const key = tx.bareId();
+                tx.add(sessions, key, { ...SESSION, externalId });
+                return key;
+              }),
+            ),
+          ),
+        );
+        expect(new Set(made).size).toBe(1);
+      }
+      for (const store of stores) await store.close();
+    });
+
+    test("a commit builds on a row that another server has changed since, and on one it has removed", async () => {
+      await using one = await open();
+      await using other = await open();
+      const put = (store: RecordStore, value: string) =>
+        store.commit(NO_HOME, (tx) => {
+          const before = tx.get(meta, "name");
+          tx.put(meta, "name", value);
+          return before;
+        });
+      expect(await put(one, "1")).toBeUndefined();
+      expect(await put(other, "2")).toBe("1");
+      expect(await put(one, "3")).toBe("2");
+      await other.commit(NO_HOME, (tx) => tx.remove(meta, "name"));
+      expect(await put(one, "4")).toBeUndefined();
+      const isEmpty = () => one.commit(NO_HOME, (tx) => (tx.put(meta, "name", "5"), tx.isEmpty(turns)));
+      expect(await isEmpty()).toBe(true);
+      await other.commit(NO_HOME, (tx) => tx.put(turns, "t", text("there")));
+      expect(await isEmpty()).toBe(false);
+      await other.commit(NO_HOME, (tx) => tx.remove(turns, "t"));
+      expect(await isEmpty()).toBe(true);
+    });
+
+    test("an id that another server gave at the same moment is not given twice", async () => {
+      await using store = await open();
+      let runs = 0;
+      await store.commit(NO_HOME, (tx) => tx.put(turns, "taken", text("first")));
+      await store.commit(NO_HOME, (tx) => {
+        // Each work is run twice: only the runs of the first attempt meet.
+        tx.add(turns, ++runs <= 2 ? "taken" : "free", text("second"));
+      });
+      expect(await store.read((reader) => [reader.get(turns, "taken"), reader.get(turns, "free")])).toEqual([
+        text("first"),
+        text("second"),
+      ]);
+    });
+
+    test("a work that reads under an id it has just made fails instead of running for ever", async () => {
+      await using store = await open();
+      const commit = store.commit(NO_HOME, (tx) => tx.get(turns, String(Math.random())));
+      expect(String(await commit.catch((error: unknown) => error))).toContain("asks for something else each time");
+      expect(await store.commit(NO_HOME, () => 7)).toBe(7);
+    });
+
+    test("a change whose answer was lost is made once, whether the database had made it or never got it", async () => {
+      for (const fault of ["answer", "question"] as const) {
+        using proxy = new Proxy(url);
+        await using store = await open(systemClock, proxy.url);
+        const before = (await keysOf(store)).length;
+        proxy.fault = fault;
+        expect(await store.commit(NO_HOME, count)).toBe(before);
+        expect({ fault, hadFault: proxy.fault === undefined, rows: (await keysOf(store)).length }).toEqual({
+          fault,
+          hadFault: true,
+          rows: before + 1,
+        });
+      }
+    });
+
+    test("what was acknowledged while connections were ended again and again is there once", async () => {
+      await using store = await open(systemClock);
+      const seen: number[] = [];
+      const writers = numbers(8).map(async () => {
+        while (seen.length < 300) seen.push(await store.commit(NO_HOME, count));
+      });
+      const reader = (async () => {
+        for (let last = 0; seen.length < 300;) {
+          const now = (await keysOf(store)).length;
+          expect(now).toBeGreaterThanOrEqual(last);
+          last = now;
+        }
+      })();
+      while (seen.length < 250) {
+        const soon = seen.length + 50;
+        await postgres.disconnect(url);
+        while (seen.length < soon) await new Promise(setImmediate);
+      }
+      await Promise.all([...writers, reader]);
+      expect(seen.toSorted((a, b) => a - b)).toEqual(numbers(seen.length));
+      expect((await keysOf(store)).length).toBe(seen.length);
+    });
+
+    test("after a connection was lost a row is committed before anything is answered that was only read", async () => {
+      await using store = await open(systemClock);
+      const names = async () => {
+        await using sql = new SQL(url);
+        return Number(((await sql.unsafe("select count(*) as n from cairn.commits")) as { n: string }[])[0]?.n);
+      };
+      const reads = async () => {
+        const before = await names();
+        await keysOf(store);
+        return (await names()) - before;
+      };
+      // Until each connection of the pool is known.
+      while ((await reads()) > 0);
+      await postgres.disconnect(url);
+      expect(await reads()).toBeGreaterThan(0);
+    });
+
+    test("without its database every read and change is refused as one that was not made, and works again with it", async () => {
+      using proxy = new Proxy(url);
+      await using store = await open(new FakeClock(), proxy.url);
+      await store.commit(NO_HOME, count);
+      proxy.stop();
+      // What is sent before anybody has noticed may have arrived.
+      for (const refused of [() => keysOf(store), () => store.commit(NO_HOME, count)])
+        expect(await refused().catch((error: unknown) => error)).toMatchObject({
+          code: "service_unavailable",
+          message: "The database does not answer. Nothing was changed.",
+        });
+      proxy.start();
+      expect(await store.commit(NO_HOME, count)).toBe(1);
+    });
+
+    test("a change is not said to be unmade when the database went with it and does not come back", async () => {
+      using proxy = new Proxy(url);
+      await using store = await open(new FakeClock(), proxy.url);
+      proxy.fault = "answer";
+      proxy.isDownAfterFault = true;
+      const refused: unknown = await store.commit(NO_HOME, count).catch((error: unknown) => error);
+      expect(refused).toMatchObject({ code: "internal_error", message: expect.stringContaining("with the same Idempotency-Key") });
+      proxy.start();
+      expect(await store.commit(NO_HOME, count)).toBe(1);
+    });
+
+    test("a database that cannot be used is refused with the reason, and without its password", async () => {
+      const of = (change: (parts: URL) => void) => {
+        const parts = new URL(url);
+        change(parts);
+        return refusalOf(parts.href);
+      };
+      const refusals = {
+        password: await of((parts) => void (parts.password = "wr0ng-secret")),
+        database: await of((parts) => void (parts.pathname = "/nowhere")),
+        tls: await of((parts) => void (parts.search = "?sslmode=require")),
+      };
+      for (const [what, refused] of Object.entries(refusals)) {
+        expect([what, refused instanceof StoreError]).toEqual([what, true]);
+        expect(`${String(refused)} ${(refused as StoreError).stack}`).not.toMatch(/wr0ng-secret|p%40ss|p@ss/);
+      }
+      expect(String(refusals.database)).toContain('database "nowhere" does not exist');
+      await using sql = new SQL(url);
+      await sql.unsafe(`alter database ${new URL(url).pathname.slice(1)} set synchronous_commit = off`);
+      expect(String(await refusalOf(url))).toContain("synchronous_commit is off and has to be on");
+    });
+
+    test("a database of another schema version is refused and left as it is", async () => {
+      await using store = await open();
+      await store.commit(NO_HOME, (tx) => tx.put(meta, "schema", "2"));
+      expect(String(await refusalOf(url))).toContain("schema version 2; this Cairn reads version 1");
+      expect(await store.read((reader) => reader.get(meta, "schema"))).toBe("2");
+    });
+
+    /** Stands between a store and its server, and can lose what one says to the other. */
+    class Proxy implements Disposable {
+      /** What is lost next, with all connections: the answer to a commit, or the question. */
+      fault: "answer" | "question" | undefined;
+      /** Whether nothing can be connected to after that. */
+      isDownAfterFault = false;
+      readonly url: string;
+      readonly #target: URL;
+      readonly #port: number;
+      #listener: Bun.TCPSocketListener<Pipe> | undefined;
+      readonly #sockets = new Set<{ terminate(): void }>();
+
+      constructor(target: string) {
+        this.#target = new URL(target);
+        this.#port = this.start();
+        const parts = new URL(target);
+        parts.port = String(this.#port);
+        this.url = parts.href;
+      }
+
+      start(): number {
+        const { hostname, port } = this.#target;
+        this.#listener = Bun.listen<Pipe>({
+          hostname,
+          port: this.#port ?? 0,
+          socket: {
+            open: (down) => {
+              down.data = { up: undefined, early: [] };
+              this.#sockets.add(down);
+              void Bun.connect({
+                hostname,
+                port: Number(port),
+                socket: {
+                  open: (up) => {
+                    this.#sockets.add(up);
+                    down.data.up = up;
+                    for (const data of down.data.early) up.write(data);
+                  },
+                  data: (_, data) => {
+                    if (this.fault === "answer" && data.includes("COMMIT\0")) this.#fail();
+                    else down.write(data);
+                  },
+                  close: () => down.terminate(),
+                },
+              });
+            },
+            data: (down, data) => {
+              if (this.fault === "question" && data.includes("cairn.commits")) this.#fail();
+              else if (down.data.up === undefined) down.data.early.push(data);
+              else down.data.up.write(data);
+            },
+            close: (down) => void down.data.up?.end(),
+          },
+        });
+        return this.#listener.port;
+      }
+
+      stop(): void {
+        this.#listener?.stop(true);
+        for (const socket of this.#sockets) socket.terminate();
+        this.#sockets.clear();
+      }
+
+      #fail(): void {
+        this.fault = undefined;
+        this.stop();
+        if (!this.isDownAfterFault) this.start();
+      }
+
+      [Symbol.dispose](): void {
+        this.stop();
+      }
+    }
+  });
+}
+
+const SESSION: SessionRow = {
+  agentId: "a",
+  userId: null,
+  createdAt: 1,
+  updatedAt: 1,
+  metadata: {},
+  memoryCount: 0,
+  turnCount: 0,
+  ttlSeconds: 60,
+  expiresAt: 2,
+  version: 0,
+};
