@@ -88,9 +88,9 @@ function Deployment() {
   return (
     <p class="row quiet">
       {data.status !== "ready" && <b class="bad">{data.reason ?? data.status}</b>}
-      <span>{data.durability}</span>
+      <span>{data.durability} durability</span>
       {data.region !== undefined && <span>{data.region}</span>}
-      <span>{data.version}</span>
+      <span>Cairn {data.version}</span>
     </p>
   );
 }
@@ -107,7 +107,7 @@ function Counts({ stats }: { stats: Stats }) {
     ["memories", number(stats.memories), "memories"],
     ["traces", number(stats.traces), "traces"],
     [store.max_bytes === null ? "on disk" : `of ${megabytes(store.max_bytes)} on disk`, megabytes(store.used_bytes)],
-    ["since the start", duration(stats.uptime_seconds)],
+    ["uptime", duration(stats.uptime_seconds)],
   ];
   return (
     <dl class="counts">
@@ -157,7 +157,7 @@ function Activity({ stats: { history } }: { stats: Stats }) {
     <div class="charts">
       <Bars title={`Changes ${per}`} times={points.map(({ at }) => at)} values={points.map(({ changes }) => changes)} />
       <Bars title={`Requests ${per}`} times={points.map(({ at }) => at)} values={points.map(({ requests }) => requests)} />
-      <Bars title="99 % answered within" unit="ms" times={points.map(({ at }) => at)} values={latency} />
+      <Bars title="p99 latency" unit="ms" times={points.map(({ at }) => at)} values={latency} />
     </div>
   );
 }

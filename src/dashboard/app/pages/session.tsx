@@ -11,6 +11,7 @@ import { api, type Session as SessionRecord } from "../api.ts";
 import { boundTo, useCan, useMe } from "../access.ts";
 import { Choices } from "../parts/choices.tsx";
 import { Id } from "../parts/copy.tsx";
+import { Facts } from "../parts/facts.tsx";
 import { useLive } from "../live.ts";
 import { Json } from "../parts/json.tsx";
 import { Loaded } from "../parts/list.tsx";
@@ -44,7 +45,7 @@ export function Session() {
       <Loaded result={result} missing={<Remains id={id} />}>
         {(session) => (
           <>
-            <Facts session={session} />
+            <SessionFacts session={session} />
             <div class="session">
               <section aria-label="Timeline">
                 <TimelineOf session={session} opened={opened} isLive={isLive.value} />
@@ -118,7 +119,7 @@ function Actions({ session, opened }: { session: SessionRecord; opened: Signal<O
   );
 }
 
-function Facts({ session }: { session: SessionRecord }) {
+function SessionFacts({ session }: { session: SessionRecord }) {
   const { forked_from: source, forked_version: version } = session.metadata;
   const me = useMe();
   const user = session.user_id ?? "";
@@ -126,39 +127,29 @@ function Facts({ session }: { session: SessionRecord }) {
   const ofUser =
     me !== undefined && boundTo(me) === null ? `users/${encodeURIComponent(user)}` : `sessions?${new URLSearchParams({ user_id: user })}`;
   return (
-    <dl class="facts">
-      <dt>Agent</dt>
-      <dd>
-        <a href={`/dashboard/sessions?${new URLSearchParams({ agent_id: session.agent_id })}`}>{session.agent_id}</a>
-      </dd>
-      <dt>User</dt>
-      <dd>{session.user_id === null ? "none" : <a href={`/dashboard/${ofUser}`}>{user}</a>}</dd>
-      <dt>State</dt>
-      <dd>{session.state_version}</dd>
-      <dt>Turns</dt>
-      <dd>{session.turn_count}</dd>
-      <dt>Memories</dt>
-      <dd>{session.memory_count}</dd>
-      <dt>Created</dt>
-      <dd>
-        <Time at={session.created_at} />
-      </dd>
-      <dt>Expires</dt>
-      <dd>
-        <Time at={session.ttl_expires_at} />
-      </dd>
-      {typeof source === "string" && (
-        <>
-          <dt>Forked from</dt>
-          <dd>
-            <a href={`/dashboard/sessions/${encodeURIComponent(source)}#version-${Number(version)}`}>
-              <code>{source}</code>
-            </a>{" "}
-            at state {Number(version)}
-          </dd>
-        </>
-      )}
-    </dl>
+    <Facts
+      facts={{
+        Agent: <a href={`/dashboard/sessions?${new URLSearchParams({ agent_id: session.agent_id })}`}>{session.agent_id}</a>,
+        User: session.user_id === null ? "none" : <a href={`/dashboard/${ofUser}`}>{user}</a>,
+        State: session.state_version,
+        Turns: session.turn_count,
+        Memories: session.memory_count,
+        Created: <Time at={session.created_at} />,
+        Expires: <Time at={session.ttl_expires_at} />,
+        "Forked from": typeof source === "string" ? <Source id={source} version={Number(version)} /> : null,
+      }}
+    />
+  );
+}
+
+function Source({ id, version }: { id: string; version: number }) {
+  return (
+    <>
+      <a href={`/dashboard/sessions/${encodeURIComponent(id)}#version-${version}`}>
+        <code>{id}</code>
+      </a>{" "}
+      at state {version}
+    </>
   );
 }
 

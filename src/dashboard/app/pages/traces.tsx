@@ -8,6 +8,7 @@ import { useLocation } from "preact-iso";
 import { api, type Trace } from "../api.ts";
 import { csvOf } from "../csv.ts";
 import { Id } from "../parts/copy.tsx";
+import { Facts } from "../parts/facts.tsx";
 import { ChoiceFilter, Filters, TextFilter, TimeFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
 import { Json } from "../parts/json.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
@@ -56,34 +57,19 @@ function OneTrace({ id }: { id: string }) {
       <Loaded result={result}>
         {({ action, actor, timestamp, session_id: session, user_id: user, details, metadata }) => (
           <>
-            <dl class="facts">
-              <dt>Action</dt>
-              <dd>{action}</dd>
-              <dt>Actor</dt>
-              <dd>
-                <code>{actor}</code>
-              </dd>
-              <dt>When</dt>
-              <dd>
-                <Time at={timestamp} />
-              </dd>
-              {session !== null && (
-                <>
-                  <dt>Session</dt>
-                  <dd>
-                    <a href={`/dashboard/sessions/${session}`}>
-                      <code>{session}</code>
-                    </a>
-                  </dd>
-                </>
-              )}
-              {user !== undefined && (
-                <>
-                  <dt>User</dt>
-                  <dd>{user}</dd>
-                </>
-              )}
-            </dl>
+            <Facts
+              facts={{
+                Action: action,
+                Actor: <code>{actor}</code>,
+                When: <Time at={timestamp} />,
+                Session: session && (
+                  <a href={`/dashboard/sessions/${session}`}>
+                    <code>{session}</code>
+                  </a>
+                ),
+                User: user ?? null,
+              }}
+            />
             <Json value={{ details, metadata }} label="Trace" />
           </>
         )}

@@ -7,6 +7,7 @@ import { useSignal, type Signal } from "@preact/signals";
 import { useRoute } from "preact-iso";
 import { api, type Webhook as WebhookRecord } from "../api.ts";
 import { DeliveryItem } from "../parts/delivery.tsx";
+import { Facts } from "../parts/facts.tsx";
 import { ChoiceFilter, Filters, useFilters } from "../parts/filters.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { More } from "../parts/more.tsx";
@@ -34,20 +35,7 @@ export default function Webhook() {
       <Loaded result={result}>
         {(webhook) => (
           <>
-            <dl class="facts">
-              <dt>State</dt>
-              <dd>
-                <WebhookState webhook={webhook} />
-              </dd>
-              <dt>Events</dt>
-              <dd>{webhook.events.join(", ")}</dd>
-              {webhook.description !== null && (
-                <>
-                  <dt>For</dt>
-                  <dd>{webhook.description}</dd>
-                </>
-              )}
-            </dl>
+            <Facts facts={{ State: <WebhookState webhook={webhook} />, Events: webhook.events.join(", "), For: webhook.description }} />
             <Deliveries webhook={webhook} />
             <Dialogs webhook={webhook} opened={opened} />
           </>

@@ -109,6 +109,9 @@ export function Listed<Item>(props: ListedProps<Item>) {
   );
 }
 
+/** Several looks can come together; the last one is how it is now. */
+const isInView = (seen: readonly IntersectionObserverEntry[]) => seen.at(-1)?.isIntersecting === true;
+
 /** A longer list has only what is near the window in the document. A shorter one is there as a whole, for the browser's search. */
 const PAGES_KEPT = 10;
 const NEAR_PX = 2_000;
@@ -132,8 +135,8 @@ function PageOfList<Item>({ items, before, dependsOn, show, element: Element, na
     if (!mayLeave) height.value = null;
     if (!mayLeave || page === null) return undefined;
     const observer = new IntersectionObserver(
-      ([entry]) => {
-        const isNear = entry?.isIntersecting === true || page.contains(document.activeElement);
+      (seen) => {
+        const isNear = isInView(seen) || page.contains(document.activeElement);
         height.value = isNear ? null : (height.value ?? page.offsetHeight);
       },
       { rootMargin: `${NEAR_PX}px` },
@@ -157,9 +160,7 @@ function End<Item>({ pages, count, noun }: { pages: Pages<Item>; count: number; 
   const wants = hasNextPage && !isFetchingNextPage && !isFetchNextPageError;
   useEffect(() => {
     if (!wants || place.current === null) return undefined;
-    const observer = new IntersectionObserver(([entry]) => entry?.isIntersecting === true && void pages.fetchNextPage(), {
-      rootMargin: "600px",
-    });
+    const observer = new IntersectionObserver((seen) => isInView(seen) && void pages.fetchNextPage(), { rootMargin: "600px" });
     observer.observe(place.current);
     return () => observer.disconnect();
     // After every draw: an observer says nothing again of a place that stays in view, and the page that it asked for may not have come.
