@@ -14,6 +14,7 @@ import { Elysia } from "elysia";
 import { ApiError } from "./lib/errors.ts";
 import { toJson } from "./lib/json.ts";
 import { hasScope } from "./lib/scopes.ts";
+import { backupEndpoints, type BackupDeps } from "./backups/routes.ts";
 import { statebaseEndpoints } from "./compat/statebase.ts";
 import { contextEndpoints } from "./context/routes.ts";
 import { DASHBOARD_PATHS, dashboardServer, rootAnswer } from "./dashboard/routes.ts";
@@ -25,12 +26,13 @@ import type { Endpoint } from "./http/endpoint.ts";
 import type { Idempotency } from "./http/idempotency.ts";
 import { Metrics } from "./http/metrics.ts";
 import { operationsOf, type Operation } from "./http/operation.ts";
-import { asArrived, pathOf, routable } from "./http/path.ts";
+import { asArrived, pathWithoutQuery, routable } from "./http/path.ts";
 import { Pipeline, type Answer, type Exchange, type KeyLookup, type PipelineDeps } from "./http/pipeline.ts";
 import { findKey, type KeyDeps } from "./keys/keys.ts";
 import type { LastUses } from "./keys/last-use.ts";
 import { findLocalKey, isLocalSecret, type LocalKey } from "./keys/local-key.ts";
 import { keyEndpoints } from "./keys/routes.ts";
+import type { Tickets } from "./keys/tickets.ts";
 import { RATE_LIMITS, TRACE_RETENTION_DAYS, type Tier } from "./keys/tiers.ts";
 import { apiInProcess } from "./mcp/api.ts";
 import type { McpHandler } from "./mcp/http.ts";
@@ -60,12 +62,14 @@ interface AppDeps
     DocumentDeps,
     SettingsDeps,
     WebhookDeps,
+    BackupDeps,
     Pick<PipelineDeps, "arrivals" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps" | "onAnswered"> {
   readonly idempotency: Idempotency;
   readonly history: History;
   readonly feed: TraceDeps["feed"];
   readonly startedAt: number;
   readonly lastUses: LastUses;
+  readonly tickets: Tickets;
   /** `open`: metrics need no key, except through a proxy that says that it is one. */
   readonly metrics: "open" | "key";
   readonly durability: Durability;
@@ -74,7 +78,9 @@ interface AppDeps
   readonly version: string;
 }
 
-export function endpointsOf(deps: MemoryDeps & DocumentDeps & SettingsDeps & WebhookDeps & KeyDeps & StatsDeps & TraceDeps): Endpoint[] {
+export function endpointsOf(
+  deps: MemoryDeps & DocumentDeps & SettingsDeps & WebhookDeps & KeyDeps & StatsDeps & TraceDeps & BackupDeps,
+): Endpoint[] {
   return [
     ...sessionEndpoints(deps),
     ...turnEndpoints(deps),
@@ -90,6 +96,7 @@ export function endpointsOf(deps: MemoryDeps & DocumentDeps & SettingsDeps & Web
     ...trialEndpoints(deps),
     ...userEndpoints(deps),
     ...statsEndpoints(deps),
+    ...backupEndpoints(deps),
     ...statebaseEndpoints(deps),
   ];
 }
@@ -122,7 +129,7 @@ export function createApp(deps: AppDeps) {
   });
   app.all("/*", ({ request, server }) =>
     pipeline.exchange("other", request, server, (exchange) => {
-      const path = pathWithoutQuery(request);
+      const path = pathWithoutQuery(request.url);
       if (path.startsWith("/v1/")) pipeline.authenticate(exchange);
       throw nothingAt(path);
     }),
@@ -224,7 +231,7 @@ function servePages(app: Elysia, pipeline: Pipeline, pages: Record<string, (exch
 function dashboardPages() {
   const answerTo = dashboardServer();
   const page = async ({ request }: Exchange): Promise<Answer> => {
-    const path = pathWithoutQuery(request);
+    const path = pathWithoutQuery(request.url);
     const answer = await answerTo(path, request.headers);
     if (answer === undefined) throw nothingAt(path);
     return answer;
@@ -232,16 +239,11 @@ function dashboardPages() {
   return Object.fromEntries(DASHBOARD_PATHS.map((path) => [path, page]));
 }
 
-function pathWithoutQuery({ url }: Request): string {
-  const [path = ""] = pathOf(url).split("?");
-  return path;
-}
-
 function nothingAt(path: string): ApiError {
   return new ApiError("resource_not_found", `There is nothing at ${path.slice(0, 200)}.`);
 }
 
-function keyLookup({ store, clock, lastUses, settings, localKey }: AppDeps): KeyLookup {
+function keyLookup({ store, clock, lastUses, settings, localKey, tickets }: AppDeps): KeyLookup {
   const isLocal = (row: ApiKeyRow) => row === localKey?.row;
   return {
     find: (presented) =>
@@ -249,6 +251,7 @@ function keyLookup({ store, clock, lastUses, settings, localKey }: AppDeps): Key
         ? findLocalKey(localKey, presented)
         : // A command makes keys too, in a process of its own.
           (store.read((reader) => findKey(reader, presented)) ?? store.readNewest((reader) => findKey(reader, presented))),
+    redeem: (ticket, path) => store.read((reader) => tickets.redeem(reader, ticket, path)),
     ownerOf: (row, presented) => (isLocal(row) ? row.id : presented),
     noteUse(row) {
       if (!isLocal(row)) lastUses.note(row.id, clock.now());

@@ -93,6 +93,13 @@ export function parseUrl(source: string, text: string): URL {
   throw new UsageError(`${source} must be an address such as http://127.0.0.1:8700; got ${text}`);
 }
 
+/** The environment of a command that a server runs, without the settings of the server, of which flags may have given a part. */
+export function commandEnvironment(environment: Texts = process.env): Texts {
+  const isKept = (name: string) => !name.startsWith("CAIRN_") || name === NATIVE_VARIABLE || name === SIMD_VARIABLE;
+  return Object.fromEntries(Object.entries(environment).filter(([name]) => isKept(name)));
+}
+const [NATIVE_VARIABLE, SIMD_VARIABLE] = [START_SETTINGS.nativeDirectory.variable, START_SETTINGS.simd.variable];
+
 /** A command line or environment that makes no sense; the message is for the operator. */
 export class UsageError extends Error {
   override name = "UsageError";

@@ -3,6 +3,9 @@
  *
  * @module
  */
+import { Backups } from "./backups/backups.ts";
+import { OWN_PROGRAM } from "./backups/command.ts";
+import { commandEnvironment } from "./config.ts";
 import type { DocumentDeps } from "./documents/documents.ts";
 import { documentExpiry, documentRemoval } from "./documents/removal.ts";
 import { Embeddings } from "./embeddings/embeddings.ts";
@@ -45,6 +48,7 @@ import { traceRetention } from "./traces/retention.ts";
 import { keyRegistration, type KeyMaker } from "./keys/keys.ts";
 import { LastUses } from "./keys/last-use.ts";
 import { keyExpiry } from "./keys/sign-in.ts";
+import { Tickets } from "./keys/tickets.ts";
 import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
 import { indexWatch } from "./vectors/index-watch.ts";
 import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
@@ -66,6 +70,8 @@ export interface ServiceOptions {
   /** An admin key that the operator chose. */
   apiKey?: string | undefined;
   listLooksMax?: number;
+  /** What makes backups; this program unless a test has another. */
+  backupProgram?: readonly string[];
 }
 
 export interface Service extends MemoryDeps, DocumentDeps, WebhookDeps {
@@ -79,6 +85,8 @@ export interface Service extends MemoryDeps, DocumentDeps, WebhookDeps {
   /** `clock.elapsed()` when it was opened. */
   readonly startedAt: number;
   readonly lastUses: LastUses;
+  readonly tickets: Tickets;
+  readonly backups: Backups;
   readonly tasks: readonly Task[];
   readonly durability: Durability;
   /** Starts the timers. */
@@ -184,6 +192,10 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     await hooks.stop();
     await driver.stop();
   });
+  const tickets = new Tickets(clock);
+  const command = { program: options.backupProgram ?? OWN_PROGRAM, environment: commandEnvironment() };
+  const storeBytesMax = () => settings.values.max_store_bytes;
+  const backups = opened.adopt(new Backups({ ...deps, tickets, command, storeBytesMax }), (open) => open.close());
   await vectors.open();
   const closing = opened.move();
   return {
@@ -195,6 +207,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     feed,
     startedAt: clock.elapsed(),
     lastUses,
+    tickets,
+    backups,
     tasks,
     durability: options.durability ?? "strict",
     start: () => driver.start(),

@@ -6,6 +6,7 @@
 import { expect, test } from "bun:test";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Type } from "@sinclair/typebox";
+import { OWN_PROGRAM } from "../src/backups/command.ts";
 import { createApp, endpointsOf } from "../src/app.ts";
 import { docsPages } from "../src/http/docs.ts";
 import { openApiSchema, type SchemaComponents } from "../src/http/openapi-schema.ts";
@@ -14,6 +15,7 @@ import { validator } from "../src/http/validate.ts";
 import { ERRORS, type ErrorCode } from "../src/lib/errors.ts";
 import { DEFAULTS } from "../src/settings/schema.ts";
 import { signatureHeaders } from "../src/webhooks/signature.ts";
+import { leaveBackupTraces } from "./support/backups.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { checker, contentOf, resolved, type OpenApi, type Operation } from "./support/documented.ts";
 import { oneOfEach, REQUESTS } from "./support/requests.ts";
@@ -106,6 +108,7 @@ test("every operation has a name of its own, which generated clients can rely on
     Trials: "tryEmbeddingProvider",
     Users: "listUsers getUser eraseUser getErasure listAgents",
     Stats: "getStatistics",
+    Backups: "createBackup listBackups getBackup deleteBackup createTicketForBackup downloadBackup",
     "StateBase SDKs":
       "rollBackStatebaseState addStatebaseMemory findStatebaseMemories getStatebaseMemory updateStatebaseMemory deleteStatebaseMemory",
     Health: "getHealth getReadiness getLiveness",
@@ -306,7 +309,8 @@ test("what is found by the example of search and by that of the context is what 
 });
 
 test("the details of every action's trace have the fields that the document names", async () => {
-  await using cairn = await startCairn();
+  const program = [...OWN_PROGRAM];
+  await using cairn = await startCairn({ backupProgram: program });
   const document = await documentOf(cairn);
   const text = String(document.components.schemas["Trace"]?.properties["details"]?.["description"]);
   const documented = Array.from(text.matchAll(/^- `([\w.]+)`: (.+)$/gm), ([, action = "", fields = ""]) => [
@@ -336,6 +340,7 @@ test("the details of every action's trace have the fields that the document name
   await cairn.ok(cairn.delete(`/v1/webhooks/${webhook.id}`));
   await cairn.createSession({ user_id: "ada" });
   await cairn.ok(cairn.delete("/v1/users/ada"));
+  await leaveBackupTraces(cairn, program);
   const traces = (await cairn.list("/v1/traces?limit=100")) as { action: string; details: object }[];
   // Some are left out where they say nothing.
   const fields = Array.from(

@@ -338,6 +338,7 @@ const CURSORS: Record<string, string> = {
   api_keys: "key",
   webhooks: "whk",
   deliveries: "dlv",
+  backups: "bkp",
   failed_deliveries: "dlv",
   timeline: "entry",
   retrievals: "ret",

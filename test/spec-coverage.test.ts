@@ -56,6 +56,11 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
     "a memory's content of 10,000 characters is taken, and one more is too large": ["memoryContentLengthMax"],
     "a parameter of a query that the document does not allow is refused by its name": ["listMax", "reasonLengthMax"],
   },
+  "backups.test.ts": {
+    "at most twenty backups are kept, in pages, the newest first": ["backupsMax"],
+    "a ticket downloads once, what it is for, within a minute and while its key is valid": ["ticketSeconds"],
+    "of many tickets the newest thousand are good": ["ticketsMax"],
+  },
   "bad-input.test.ts": { "metadata is at most 64 KiB of JSON, counted in bytes, also after merging": ["metadataBytesMax"] },
   "context.test.ts": {
     "five memories and ten turns come unless others are asked for: up to 20 and 50, and as few as none": [

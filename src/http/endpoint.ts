@@ -14,6 +14,7 @@ import type { Access, Scope } from "../lib/scopes.ts";
 import type { Once } from "./idempotency.ts";
 import type { Owner } from "../storage/owner.ts";
 import { missingCodes, type PathParameters } from "./path-parameters.ts";
+import type { Pieces } from "./sending.ts";
 import { Deleted, exampleOf, Limit, Reason, type Resource } from "./types.ts";
 import type { Fields } from "./validate.ts";
 
@@ -79,7 +80,9 @@ export interface Endpoint {
   /** The type of the body of a success. */
   media: string;
   /** Set where that is not JSON: `run` is for JSON alone. */
-  send: ((call: Call<never, never, never>, request: SendingRequest) => Sent) | undefined;
+  send: ((call: Call<never, never, never>, request: SendingRequest) => Sent | Promise<Sent>) | undefined;
+  /** Whether a ticket in the query stands for a key: a browser sends no header where it follows a link. */
+  takesTicket: boolean;
   run(call: Call<never, never, never, never>): AnswerJson | Promise<AnswerJson>;
 }
 
@@ -90,8 +93,8 @@ export interface SendingRequest {
   readonly isAllowed: () => boolean;
 }
 
-interface Sent {
-  readonly body: Blob | ReadableStream<Uint8Array>;
+export interface Sent {
+  readonly body: Pieces | ReadableStream<Uint8Array>;
   readonly headers?: Record<string, string>;
 }
 
@@ -126,8 +129,9 @@ interface Taking<Path extends string, Query extends TObject, Body extends TObjec
 
 interface Sending<Path extends string, Query extends TObject> {
   media: string;
+  takesTicket?: boolean;
   query?: Query;
-  send: (call: Call<PathParameters<Path>, Fields<Query["properties"]>, Nothing>, request: SendingRequest) => Sent;
+  send: (call: Call<PathParameters<Path>, Fields<Query["properties"]>, Nothing>, request: SendingRequest) => Sent | Promise<Sent>;
 }
 
 interface Deleting {
@@ -171,6 +175,7 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
         body: null,
         media: "application/json",
         send: undefined,
+        takesTicket: false,
         ...line,
         method,
         path,

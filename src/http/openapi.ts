@@ -45,6 +45,7 @@ const DESCRIPTION = `${SUMMARY}
   context change nothing and ignore it.
 - **Rates** are limited for each key. Every response says how much is left.`;
 
+const BY_KEY = [{ ApiKey: [] }, { Bearer: [] }];
 const HEALTH_TAG = { name: "Health", description: "Whether the server is there. Needs no key." };
 
 const HEADERS: Record<string, JsonObject> = {
@@ -136,13 +137,14 @@ export function openApiDocument(endpoints: readonly Endpoint[], version: string)
     openapi: "3.0.3",
     info: { title: TITLE, description: DESCRIPTION, version, license: { name: "Apache-2.0" } },
     servers: [{ url: "/" }],
-    security: [{ ApiKey: [] }, { Bearer: [] }],
+    security: BY_KEY,
     tags: [...new Set(endpoints.map(({ tag }) => tag)), HEALTH_TAG].map(({ name, description }) => ({ name, description })),
     paths,
     components: {
       securitySchemes: {
         ApiKey: { type: "apiKey", in: "header", name: "X-API-Key", description: "`crn_` and 24 letters or digits." },
         Bearer: { type: "http", scheme: "bearer", description: "The API key, as a bearer token." },
+        Ticket: { type: "apiKey", in: "query", name: "ticket", description: "Stands for a key once, for one URL." },
       },
       parameters: { IdempotencyKey: IDEMPOTENCY_KEY },
       headers: HEADERS,
@@ -182,6 +184,7 @@ function operationOf(endpoint: Endpoint, components: Components): JsonObject {
       .filter((part) => part !== undefined)
       .join("\n\n"),
     "x-scope": scope,
+    ...(endpoint.takesTicket ? { security: [...BY_KEY, { Ticket: [] }] } : {}),
     parameters,
     ...(body === null
       ? {}

@@ -24,6 +24,7 @@ const PATH_PARAMETERS: Record<string, PathParameter> = {
   key_id: { schema: RecordId("key", "The API key."), missing: "resource_not_found" },
   webhook_id: { schema: RecordId("whk", "The webhook."), missing: "resource_not_found" },
   delivery_id: { schema: RecordId("dlv", "The delivery."), missing: "resource_not_found" },
+  backup_id: { schema: RecordId("bkp", "The backup."), missing: "resource_not_found" },
   user_id: {
     schema: Type.String({ description: "The user.", examples: ["user-42"] }),
     missing: "resource_not_found",

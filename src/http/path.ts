@@ -11,6 +11,11 @@ export function pathOf(url: string): string {
   return start === -1 ? "/" : url.slice(start);
 }
 
+export function pathWithoutQuery(url: string): string {
+  const [path = ""] = pathOf(url).split("?");
+  return path;
+}
+
 /** Elysia assumes that scheme and host have at least this many characters (seen with Elysia 1.4). */
 const PATH_FROM = 11;
 

@@ -16,14 +16,14 @@ import type { Arrivals } from "./arrivals.ts";
 import { readBody, refuseDeclaredBody, type Body } from "./body.ts";
 import type { Level, Rate } from "./bucket.ts";
 import { corsHeaders } from "./cors.ts";
-import type { ApiCaller } from "./endpoint.ts";
+import type { ApiCaller, Endpoint, Sent } from "./endpoint.ts";
 import { apiErrorOf, errorJson, statusOf, type FailingStore } from "./errors.ts";
 import { foreignHost, hostCheck } from "./host.ts";
 import { httpsLocation } from "./https.ts";
 import { checkIdempotencyKey } from "./idempotency.ts";
 import type { Metrics } from "./metrics.ts";
-import type { BodySettings, Operation } from "./operation.ts";
-import { asArrived, pathOf } from "./path.ts";
+import type { BodySettings, CheckedCall, Operation } from "./operation.ts";
+import { asArrived, pathOf, pathWithoutQuery } from "./path.ts";
 import { parametersOf, readQuery } from "./query.ts";
 import { RateLimiter, rateLimitHeaders } from "./rate-limit.ts";
 import { requestIdOf } from "./request-id.ts";
@@ -33,6 +33,8 @@ import { Sending } from "./sending.ts";
 export interface KeyLookup {
   /** Returns the presented key while it is valid. */
   find(presented: string): ApiKeyRow | undefined;
+  /** Returns the key that a ticket for this path stands for, and uses the ticket up. */
+  redeem(ticket: string, path: string): ApiKeyRow | undefined;
   /** Returns what distinguishes the idempotency keys of this API key from those of others, and encrypts secrets in kept answers. */
   ownerOf(key: ApiKeyRow, presented: string): string;
   /** Called for every request of a key. */
@@ -176,7 +178,7 @@ export class Pipeline {
   /** Checks a request for an operation and runs that. @param params - Elysia gives none for a path without parameters */
   answer(operation: Operation, exchange: Exchange, params: Record<string, string | null> = {}): Answer | Promise<Answer> {
     const { url, headers } = exchange.request;
-    const key = this.authenticate(exchange);
+    const key = this.authenticate(exchange, operation.endpoint);
     operation.authorize(key.scopes);
     this.#sending.refuseWithoutRoom(limitsIdOf(key));
     refuseDeclaredBody(headers, this.#deps.settings.values.max_body_bytes);
@@ -185,12 +187,7 @@ export class Pipeline {
     const call = operation.check(caller, params, sent && readQuery(sent, operation.endpoint.query), sent?.keys());
     exchange.latencyHeader = operation.endpoint.latencyHeader;
     this.noteOperation(exchange, operation, params["session_id"] ?? call.query["sessionId"]);
-    const { send, media, status } = operation.endpoint;
-    if (send !== undefined) {
-      const sent =
-        exchange.request.method === "HEAD" ? { body: "" } : send(call as never, { headers, isAllowed: () => this.#isAllowed(exchange) });
-      return { status, ...sent, headers: { "Content-Type": media, ...("headers" in sent ? sent.headers : {}) } };
-    }
+    if (operation.endpoint.send !== undefined) return this.#send(exchange, key, operation.endpoint, call);
     if (!operation.takesBody) return operation.run(call);
     const idempotencyKey = operation.isIdempotent ? headers.get("idempotency-key") : null;
     if (idempotencyKey !== null) checkIdempotencyKey(idempotencyKey);
@@ -200,6 +197,19 @@ export class Pipeline {
       this.noteOperation(exchange, operation, body.value["session_id"]);
       return operation.runWithBody(call, body, pathOf(url), retry);
     });
+  }
+
+  /** Answers with what is no JSON. */
+  #send(exchange: Exchange, key: ApiKeyRow, { send, media, status }: Endpoint, call: CheckedCall): Answer | Promise<Answer> {
+    const { method, headers } = exchange.request;
+    const type = { "Content-Type": media };
+    if (send === undefined || method === "HEAD") return { status, body: "", headers: type };
+    const answer = ({ body, headers: more }: Sent): Answer => {
+      const stream = body instanceof ReadableStream ? body : this.#sending.streamOf(limitsIdOf(key), body);
+      return { status, body: stream, headers: { ...type, ...more } };
+    };
+    const sent = send(call as never, { headers, isAllowed: () => this.#isAllowed(exchange) });
+    return sent instanceof Promise ? sent.then(answer) : answer(sent);
   }
 
   /**
@@ -234,14 +244,15 @@ export class Pipeline {
    *
    * @throws {ApiError} `rate_limit_exceeded`, or `authentication_failed` without a valid key
    */
-  authenticate(exchange: Exchange): ApiKeyRow {
+  authenticate(exchange: Exchange, { takesTicket }: Partial<Pick<Endpoint, "takesTicket">> = {}): ApiKeyRow {
     const { keys } = this.#deps;
-    const key = (exchange.key = this.#keyOf(exchange.request));
+    const { request } = exchange;
+    const key = (exchange.key = this.#keyOf(request) ?? (takesTicket === true ? this.#keyOfTicket(request) : undefined));
     const level = key === undefined ? this.#levelOfAddress(exchange, 1) : this.#limiter.takeOfKey(limitsIdOf(key), key);
     exchange.level = level;
     if (!level.allowed) throw rateLimited(key ?? keys.anonymousRate, level);
     if (key === undefined) {
-      const wasPresented = presentedKey(exchange.request.headers) !== null;
+      const wasPresented = presentedKey(request.headers) !== null;
       throw notAuthenticated(wasPresented ? KEY_NOT_VALID : "An API key is required, in the header X-API-Key.");
     }
     keys.noteUse(key);
@@ -251,6 +262,12 @@ export class Pipeline {
   #keyOf({ headers }: Request): ApiKeyRow | undefined {
     const presented = presentedKey(headers);
     return presented === null ? undefined : this.#deps.keys.find(presented);
+  }
+
+  #keyOfTicket({ url, headers, method }: Request): ApiKeyRow | undefined {
+    const ticket = parametersOf(url).get(TICKET);
+    if (ticket === null || presentedKey(headers) !== null || method !== "GET") return undefined;
+    return this.#deps.keys.redeem(ticket, pathWithoutQuery(url));
   }
 
   #isAllowed({ request }: Exchange): boolean {
@@ -380,6 +397,8 @@ function rounded(ms: number): number {
   return Math.round(ms * 100) / 100;
 }
 
+/** The parameter of a query that has a ticket. */
+const TICKET = "ticket";
 const KEY_NOT_VALID = "The API key is not valid, has expired or was revoked.";
 
 function notAuthenticated(message: string): ApiError {

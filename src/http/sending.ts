@@ -14,8 +14,17 @@ import { ByteBudget } from "./byte-budget.ts";
 
 /** Smaller answers are not counted, so that this costs most requests nothing. */
 const SMALL_BYTES = 64 * 1024;
-const PIECE_BYTES = 256 * 1024;
+export const PIECE_BYTES = 256 * 1024;
+/** One is read while the last is on its way. */
+const PIECES_HELD = 2;
 const RETRY_AFTER_SECONDS = 1;
+
+/** What is sent piece by piece, each read when the client has taken the last: a file. */
+export interface Pieces {
+  /** Returns the next one, of at most `PIECE_BYTES`; undefined at the end. */
+  next(): Promise<Uint8Array | undefined>;
+  close(): Promise<void>;
+}
 
 export class Sending {
   readonly #budget: ByteBudget;
@@ -47,6 +56,46 @@ export class Sending {
     if (this.#budget.hasRoom(owner, length)) return this.#stream(owner, Buffer.from(text));
     if (isChange) return endingWithoutAnswer();
     throw noRoom();
+  }
+
+  /**
+   * Returns a stream of pieces, which are closed when it ends, however it ends.
+   *
+   * @throws {ApiError} `service_unavailable` when unread answers leave no room
+   */
+  streamOf(owner: string, pieces: Pieces): ReadableStream<Uint8Array> {
+    const held = PIECES_HELD * PIECE_BYTES;
+    if (!this.#budget.hasRoom(owner, held)) {
+      void pieces.close();
+      throw noRoom();
+    }
+    this.#budget.add(owner, held);
+    let hasEnded = false;
+    const end = () => {
+      if (hasEnded) return;
+      hasEnded = true;
+      this.#budget.add(owner, -held);
+      return pieces.close();
+    };
+    return new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          try {
+            const piece = await pieces.next();
+            if (hasEnded) return;
+            if (piece !== undefined) return controller.enqueue(piece);
+            await end();
+            controller.close();
+          } catch {
+            // The connection ends before its answer does, which a client can tell from a whole one.
+            await end();
+            controller.error(undefined);
+          }
+        },
+        cancel: end,
+      },
+      { highWaterMark: 0 },
+    );
   }
 
   #stream(owner: string, bytes: Uint8Array<ArrayBuffer>): ReadableStream<Uint8Array> {

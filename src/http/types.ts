@@ -242,6 +242,9 @@ export function Deleted(resource: Resource) {
   );
 }
 
+/** The body of a request that needs none. */
+export const Nothing = Type.Object({}, { title: "Nothing", description: "No fields." });
+
 /** `reason` of a DELETE. */
 export const Reason = Type.Object({
   reason: Type.Optional(Text(0, LIMITS.reasonLengthMax, { description: "Why; kept in the trace." })),

@@ -21,7 +21,7 @@ import { chance, type Chance } from "./chance.ts";
 import type { Clock } from "./clock.ts";
 import { ApiError } from "./errors.ts";
 
-export const ID_PREFIXES = ["sess", "mem", "turn", "trace", "emb", "evt", "whk", "dlv", "key", "req", "entry", "ret"] as const;
+export const ID_PREFIXES = ["sess", "mem", "turn", "trace", "emb", "evt", "whk", "dlv", "key", "bkp", "req", "entry", "ret"] as const;
 export type IdPrefix = (typeof ID_PREFIXES)[number];
 export type Id<Prefix extends IdPrefix = IdPrefix> = `${Prefix}_${string}`;
 export type SessionId = Id<"sess">;

@@ -126,6 +126,13 @@ export const LIMITS = {
   /** Records of each kind that are counted of one user. */
   userRecordsCountedMax: 10_000,
 
+  /** Backups that a server keeps of those it was asked for over HTTP. */
+  backupsMax: 20,
+  /** A download begins within this time of its ticket. */
+  ticketSeconds: 60,
+  /** Tickets at a time; one more ends the oldest. */
+  ticketsMax: 1_000,
+
   idempotencyHours: 24,
   webhooksMax: 100,
   webhookDescriptionLengthMax: 256,

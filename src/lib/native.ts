@@ -29,6 +29,9 @@ const UNPACKED = /^([a-z0-9-]+-[0-9a-f]{16}\.node)(\.[0-9a-f-]{36})?$/;
 /** The add-ons of the executable, which `scripts/build.ts` writes in. */
 declare const CAIRN_ADDONS: readonly Pick<EmbeddedAddon, "name" | "sha256">[] | undefined;
 
+/** Whether this runs from the executable, and not from source. */
+export const IS_EXECUTABLE = typeof CAIRN_ADDONS !== "undefined";
+
 const V3_FLAGS = ["avx2", "fma", "bmi2", "f16c", "movbe", "abm"];
 /** Processor flags that each build of the vector add-on needs, fastest first (names as in /proc/cpuinfo). */
 const SIMD_REQUIREMENTS = {
@@ -142,7 +145,7 @@ function unpackedName({ name, sha256 }: Pick<EmbeddedAddon, "name" | "sha256">):
  */
 export function removeOtherAddons(
   dataDirectory: string,
-  addons: readonly Pick<EmbeddedAddon, "name" | "sha256">[] | undefined = typeof CAIRN_ADDONS === "undefined" ? undefined : CAIRN_ADDONS,
+  addons: readonly Pick<EmbeddedAddon, "name" | "sha256">[] | undefined = IS_EXECUTABLE ? CAIRN_ADDONS : undefined,
 ): void {
   if (addons === undefined) return;
   const directory = join(dataDirectory, NATIVE_DIRECTORY);

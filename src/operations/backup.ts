@@ -26,6 +26,7 @@ import { BACKUP_NUMBER, memories, meta, sessions, SCHEMA_VERSION } from "../stor
 import { checkFile } from "./damage.ts";
 import { writeAtomically, type WriteOptions } from "./files.ts";
 import { putStore } from "./new-store.ts";
+import { backupNumberIn } from "./own-backups.ts";
 import { OperationError, type OnProgress } from "./report.ts";
 
 const FORMAT = 1;
@@ -83,7 +84,8 @@ export async function restoreBackup(
   { force }: WriteOptions,
   onProgress?: OnProgress,
 ): Promise<Restored> {
-  const description = await describe(path);
+  const description = await describeBackup(path);
+  const number = backupNumberIn(dataDirectory);
   const refusal = force ? undefined : `There is a store in ${dataDirectory} already. Restore elsewhere, or replace it with --force.`;
   let counts = { sessions: 0, memories: 0 };
   await putStore(dataDirectory, refusal, async (incoming) => {
@@ -95,8 +97,8 @@ export async function restoreBackup(
     const store = await Store.open(incoming, clock, { older: true });
     counts = { sessions: store.count(sessions), memories: store.count(memories) };
     const { schema } = store;
-    // The store that the backup is of may be in use.
-    await store.commit(NO_HOME, (tx) => tx.remove(meta, BACKUP_NUMBER));
+    // The store that the backup is of may be in use, and the one that is replaced has backups.
+    await store.commit(NO_HOME, (tx) => (number === undefined ? tx.remove(meta, BACKUP_NUMBER) : tx.put(meta, BACKUP_NUMBER, number)));
     await store.close();
     if (schema !== description.schema) throw new OperationError(`${path} has another schema than it says. Nothing was changed.`);
   });
@@ -124,7 +126,7 @@ function assertCopy(path: string, options: { decode: boolean }, problem: string)
 }
 
 /** Reads and checks the description of a backup, as far as that is possible without reading all of it. */
-async function describe(path: string): Promise<Description> {
+export async function describeBackup(path: string): Promise<Description> {
   const file = await stat(path);
   if (!file.isFile()) throw new OperationError(`${path} is no backup file, but ${file.isDirectory() ? "a directory" : "something else"}.`);
   const bytes = file.size - DESCRIPTION_BYTES;

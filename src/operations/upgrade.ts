@@ -1,26 +1,24 @@
 /**
  * Opens the store for serving. A store of an older Cairn is brought up to date first: a backup, then each migration in turn.
  *
- * Only the newest backup before a version is kept, so that repeated starts do not fill the disk. `backups` may be a link to a
- * directory that other stores use too: a store deletes only files with its number in the name.
+ * Only the newest backup before a version is kept, so that repeated starts do not fill the disk.
  *
  * @module
  */
-import { mkdirSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import { readdirSync, realpathSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Clock } from "../lib/clock.ts";
 import { messageOf } from "../lib/errors.ts";
 import { freeBytes } from "../lib/files.ts";
-import { NO_HOME } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { migrate, MIGRATIONS, migrationsFrom, type Migration } from "../storage/migrate.ts";
 import type { Durability } from "../storage/durability.ts";
 import { FREE_BYTES_MIN } from "../storage/disk-errors.ts";
 import { Store } from "../storage/store.ts";
-import { BACKUP_NUMBER, meta } from "../storage/tables.ts";
 import { writeBackup } from "./backup.ts";
 import { removeAbandoned } from "./files.ts";
+import { backupNumber, makeBackupsDirectory } from "./own-backups.ts";
 import { OperationError } from "./report.ts";
 
 /**
@@ -54,8 +52,7 @@ export async function openUpToDate(
 
 /** @returns the path of the backup */
 async function backUpBefore({ to }: Migration, store: Store, clock: Clock, log: Log): Promise<string> {
-  const backups = join(store.directory, "backups");
-  mkdirSync(backups, { recursive: true, mode: 0o700 });
+  const backups = makeBackupsDirectory(store);
   assertRoom(store, backups);
   const number = await backupNumber(store);
   const isOwn = new RegExp(`^before-schema-\\d+-${number}-`);
@@ -71,15 +68,6 @@ async function backUpBefore({ to }: Migration, store: Store, clock: Clock, log: 
     if (other.startsWith(kind) && other !== name) rmSync(join(backups, other));
   }
   return path;
-}
-
-/** Returns the number in the names of a store's own backups. */
-async function backupNumber(store: Store): Promise<string> {
-  const known = store.latest.get(meta, BACKUP_NUMBER);
-  if (known !== undefined) return known;
-  const number = String(crypto.getRandomValues(new Uint32Array(1))[0]);
-  await store.commit(NO_HOME, (tx) => tx.put(meta, BACKUP_NUMBER, number));
-  return number;
 }
 
 function assertRoom(store: Store, backups: string): void {

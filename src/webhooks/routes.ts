@@ -4,7 +4,7 @@
  * @module
  */
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
-import { Cursor, ListOf } from "../http/types.ts";
+import { Cursor, ListOf, Nothing } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { getDelivery, listDeliveries, listFailedDeliveries, recoverDeliveries, retryDelivery, testWebhook } from "./deliveries.ts";
 import {
@@ -13,7 +13,6 @@ import {
   DeliveryDetails,
   NewSecret,
   NewWebhook,
-  Nothing,
   Recovered,
   Recovery,
   SECRET_EXAMPLE,

@@ -70,9 +70,6 @@ export const WebhookChanges = Type.Object(
 
 export const NewSecret = Type.Object({ secret: Type.Optional(Secret) }, { title: "NewWebhookSecret", description: "The new secret." });
 
-/** The body of a request that needs none. */
-export const Nothing = Type.Object({}, { title: "Nothing", description: "No fields." });
-
 /** How the delivery of a test differs, before its only attempt. */
 export const TEST_EXAMPLE = {
   event_type: "webhook.test",

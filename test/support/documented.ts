@@ -67,6 +67,7 @@ export function resolved<Thing extends Documented>(document: OpenApi, thing: Thi
 export function checker(document: OpenApi): (schema: Schema, value: unknown) => string[] {
   const ajv = new Ajv({ strict: false, allErrors: true, validateSchema: false });
   ajv.addFormat("date-time", /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  ajv.addFormat("binary", true);
   ajv.addSchema({ $id: "document", components: closed(document.components) });
   const compiled = new Map<string, ValidateFunction>();
   return ({ $ref = "" }, value) => {

@@ -4,6 +4,10 @@
  * @module
  */
 import { expect } from "bun:test";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { writeBackup } from "../../src/operations/backup.ts";
+import { backupNumber, makeBackupsDirectory } from "../../src/operations/own-backups.ts";
 import { refusal } from "./answers.ts";
 import type { Cairn } from "./cairn.ts";
 import { DOCUMENT, resolved, type Operation, type Parameter, type Schema } from "./documented.ts";
@@ -21,7 +25,16 @@ export async function oneOfEach(cairn: Cairn): Promise<Ids> {
   const hook = { url: "http://127.0.0.1:9/hook", events: ["turn.added"], enabled: true };
   const { id: webhook_id } = await cairn.ok(cairn.post("/v1/webhooks", hook));
   const { id: delivery_id } = await cairn.ok(cairn.post(`/v1/webhooks/${webhook_id}/test`));
-  return { user_id: "user-42", session_id, turn_id, memory_id, trace_id, key_id, webhook_id, delivery_id, version: "0" };
+  const backup_id = await oneBackup(cairn);
+  return { user_id: "user-42", session_id, turn_id, memory_id, trace_id, key_id, webhook_id, delivery_id, backup_id, version: "0" };
+}
+
+/** A backup that is there, always with the same id; made here, which is quicker than by another process. */
+async function oneBackup({ service: { store }, clock }: Cairn): Promise<string> {
+  const id = "bkp_0VQk3aB4x2Zq";
+  const path = join(makeBackupsDirectory(store), `${id}-${await backupNumber(store)}.cairn`);
+  if (!existsSync(path)) await writeBackup(store, clock, path, { force: false });
+  return id;
 }
 
 export interface DocumentedRequest {
