@@ -70,12 +70,15 @@ test("there is a method for every operation of the API", async () => {
       return new URL(url).pathname === "/v1/events" ? refused(401, "authentication_failed") : json({ data: [{ count: 0 }] });
     },
   });
-  const { sessions, turns, memories, traces, users, agents, keys, webhooks, settings, documents } = cairn;
+  const { sessions, turns, memories, traces, users, agents, keys, webhooks, settings, documents, backups } = cairn;
   for (const group of [sessions, turns, memories, traces, users, agents, keys, webhooks, settings]) {
     // A text does for an id, and for all else nothing is refused here.
     for (const method of Object.values(group) as ((...args: string[]) => Promise<unknown>)[]) await method("x", "x", "x");
   }
   await Promise.all([cairn.stats(), cairn.health(), documents.batch([]), documents.query([])]);
+  const { download, ...ofBackups } = backups;
+  for (const method of Object.values(ofBackups) as ((...args: string[]) => Promise<unknown>)[]) await method("x", "x", "x");
+  for await (const _ of download("x"));
   await failure(cairn.events().next());
   // Probes are for what supervises the server; SDKs of StateBase have paths of their own.
   const operations = Object.entries(DOCUMENT.paths).flatMap(([path, methods]) =>

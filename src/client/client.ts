@@ -10,6 +10,7 @@
  * @module
  */
 import { Documents } from "./documents.ts";
+import { download } from "./download.ts";
 import { events, type EventOptions } from "./events.ts";
 import { Http, type CairnOptions, type CallOptions, type Surroundings } from "./http.ts";
 import { path, Rest } from "./rest.ts";
@@ -26,6 +27,7 @@ export class Cairn {
   readonly keys: ReturnType<typeof keysOf>;
   readonly webhooks: ReturnType<typeof webhooksOf>;
   readonly settings: ReturnType<typeof settingsOf>;
+  readonly backups: ReturnType<typeof backupsOf>;
   readonly #http: Http;
   readonly #rest: Rest;
 
@@ -43,6 +45,7 @@ export class Cairn {
     this.keys = keysOf(this.#rest);
     this.webhooks = webhooksOf(this.#rest);
     this.settings = settingsOf(this.#rest);
+    this.backups = backupsOf(this.#rest, this.#http);
   }
 
   /**
@@ -180,4 +183,21 @@ const settingsOf = (rest: Rest) => ({
   /** Tells what searches would find with an embedding provider that is not set. */
   tryEmbedding: (body: Api.EmbeddingTry, options?: CallOptions) =>
     rest.post<Api.EmbeddingTrial>("/v1/settings/embedding/try", body, options),
+});
+
+const backupsOf = (rest: Rest, http: Http) => ({
+  /** Begins one; `get` says when it is ready. */
+  create: (options?: CallOptions) => rest.post<Api.Backup>("/v1/backups", {}, options),
+  get: (id: string, options?: CallOptions) => rest.get<Api.Backup>(path`/v1/backups/${id}`, {}, options),
+  list: (query: Api.ListBackupsQuery = {}, options?: CallOptions) => rest.list<Api.BackupList>("/v1/backups", query, options),
+  delete: (id: string, query: Api.DeleteBackupQuery = {}, options?: CallOptions) =>
+    rest.delete<Api.DeletedBackup>(path`/v1/backups/${id}`, query, deleted("backup", id), options),
+  /** Makes a URL that a browser can follow, once. */
+  ticket: (id: string, options?: CallOptions) => rest.post<Api.BackupTicket>(path`/v1/backups/${id}/ticket`, {}, options),
+  /**
+   * Gives the file piece by piece.
+   *
+   * @example for await (const piece of cairn.backups.download(id)) await file.write(piece);
+   */
+  download: (id: string, options: CallOptions = {}) => download(http, path`/v1/backups/${id}/file`, options),
 });

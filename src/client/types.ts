@@ -96,6 +96,52 @@ export interface ApiKeyRoll {
   force?: boolean;
 }
 
+/** The whole store at one moment, in one file. */
+export interface Backup {
+  object: "backup";
+  /** `bkp_` and 12 characters. */
+  id: string;
+  /** `running`: it is being made; `failed`: there is none, and the next one takes its place. */
+  status: "running" | "ready" | "failed";
+  /** The moment of the store that it holds; until it is ready, when it was asked for. */
+  created_at: string;
+  /** Length of the file; null unless it is ready. */
+  bytes: number | null;
+  /** Version of the Cairn that made it; null unless it is ready. */
+  version: string | null;
+  /** Why it failed. */
+  error: string | null;
+}
+
+/** The file, which `cairn restore` takes. */
+export type BackupFile = string;
+
+/** A page of backups. */
+export interface BackupList {
+  object: "list";
+  data: Backup[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
+}
+
+/** A download that needs no key. */
+export interface BackupTicket {
+  object: "backup_ticket";
+  /** The backup. */
+  backup_id: string;
+  /** Where the file is, without a key, for one download. */
+  url: string;
+  /** When the ticket ends unless it was used: after 60 s. */
+  expires_at: string;
+}
+
 /** A version of a session's state, with what changed in it. */
 export interface ChangedVersion {
   object: "version";
@@ -154,6 +200,11 @@ export interface ContextRequest {
   explain?: boolean;
 }
 
+export interface DeleteBackupQuery {
+  /** Why; kept in the trace. */
+  reason?: string;
+}
+
 export interface DeleteMemoryQuery {
   /** Why; kept in the trace. */
   reason?: string;
@@ -172,6 +223,13 @@ export interface DeleteWebhookQuery {
 /** What was deleted. */
 export interface DeletedApiKey {
   object: "api_key";
+  id: string;
+  deleted: true;
+}
+
+/** What was deleted. */
+export interface DeletedBackup {
+  object: "backup";
   id: string;
   deleted: true;
 }
@@ -508,6 +566,13 @@ export interface ListApiKeysQuery {
   kind?: "key" | "session" | "link";
 }
 
+export interface ListBackupsQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`bkp_…`); its record may be gone. */
+  starting_after?: string;
+}
+
 export interface ListDeliveriesQuery {
   /** How many at most; default 20. */
   limit?: number;
@@ -546,6 +611,19 @@ export interface ListMemoriesQuery {
   created_before?: string;
 }
 
+export interface ListRetrievalsQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`ret_…`); its record may be gone. */
+  starting_after?: string;
+  /** Only those of a `search` or of a `context`. */
+  operation?: "search" | "context";
+  /** Only retrievals after this time (ISO 8601; without an offset it is UTC). */
+  created_after?: string;
+  /** Only retrievals before this time. */
+  created_before?: string;
+}
+
 export interface ListSessionsQuery {
   /** How many at most; default 20. */
   limit?: number;
@@ -570,7 +648,7 @@ export interface ListTimelineQuery {
   limit?: number;
   /** The last id of the previous page (`entry_…`); its record may be gone. */
   starting_after?: string;
-  /** Only entries of these kinds: turn, version, memory, fork, with commas between them. */
+  /** Only entries of these kinds: turn, version, memory, retrieval, fork, with commas between them. */
   kinds?: string;
   /** `desc` (newest first) unless given. */
   order?: "asc" | "desc";
@@ -601,6 +679,11 @@ export interface ListTracesQuery {
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
+    | "backup.started"
+    | "backup.created"
+    | "backup.failed"
+    | "backup.downloaded"
+    | "backup.deleted"
     | "user.erased"
     | "settings.updated"
     | "webhook.created"
@@ -880,6 +963,58 @@ export interface RecentTurn {
   created_at: string;
 }
 
+/** What a search or a context found for a query. */
+export interface Retrieval {
+  object: "retrieval";
+  /** `ret_` and 12 characters. */
+  id: string;
+  /** The session that the search or the context was of. */
+  session_id: string;
+  /** What was asked for. */
+  operation: "search" | "context";
+  /** The query, its first 1000 characters. */
+  query: string;
+  /** How many memories were asked for. */
+  limit: number;
+  /** The lowest score that was asked for; 0 for a context. */
+  threshold: number;
+  /** Whether only some types or tags were looked for. */
+  filtered: boolean;
+  /** What was found, best first. For a key that is bound to an agent, only memories of that agent. */
+  memories: RetrievedMemory[];
+  /** First 8 characters of the API key that asked. */
+  actor: string;
+  /** The turn that came of it: the next one of the session; null while there is none. */
+  turn_id: string | null;
+  /** When it was found, give or take a tenth of a second. */
+  created_at: string;
+}
+
+/** A page of retrievals. */
+export interface RetrievalList {
+  object: "list";
+  data: Retrieval[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
+}
+
+/** A memory that was found. */
+export interface RetrievedMemory {
+  /** The memory, which may have been deleted since. */
+  id: string;
+  /** Its score in the answer, 0.0 to 1.0. */
+  score: number;
+  /** The first 100 characters of what the memory says now; null when it is gone. */
+  content_preview: string | null;
+}
+
 export interface RevokeApiKeyQuery {
   /** Why; kept in the trace. */
   reason?: string;
@@ -973,6 +1108,16 @@ export interface Settings {
   trace_retention_days: {
     value: number;
     default?: number;
+    /** Where the value comes from. */
+    source: "default" | "environment" | "setting" | "probes" | "built-in";
+  };
+  /**
+   * Whether each session logs what searches and contexts found for a query. That is `GET /v1/sessions/{session_id}/retrievals`, kept as
+   * long as traces of the same key and no longer than the session.
+   */
+  retrieval_log: {
+    value: boolean;
+    default?: boolean;
     /** Where the value comes from. */
     source: "default" | "environment" | "setting" | "probes" | "built-in";
   };
@@ -1129,6 +1274,11 @@ export interface SettingsChanges {
   memories_on_expiry?: "keep" | "delete" | null;
   /** Days that new traces of enterprise keys are kept. */
   trace_retention_days?: number | null;
+  /**
+   * Whether each session logs what searches and contexts found for a query. That is `GET /v1/sessions/{session_id}/retrievals`, kept as
+   * long as traces of the same key and no longer than the session.
+   */
+  retrieval_log?: boolean | null;
   /** Largest body of a request. */
   max_body_bytes?: number | null;
   /** A label for this deployment, shown in `/health` to everybody. Without control characters. */
@@ -1298,16 +1448,17 @@ export interface Stats {
   history?: History;
 }
 
-/** Something that happened in a session: a turn, a version of its state, a memory or a fork. */
+/** Something that happened in a session: a turn, a version of its state, a memory, a retrieval or a fork. */
 export interface TimelineEntry {
   object: "timeline_entry";
   /** `entry_` and 12 characters, which are those of the record's own id, if it has one. */
   id: string;
   /** What happened, and the name of the member that holds the record. */
-  kind: "turn" | "version" | "memory" | "fork";
+  kind: "turn" | "version" | "memory" | "retrieval" | "fork";
   turn?: Turn;
   version?: ChangedVersion;
   memory?: Memory;
+  retrieval?: Retrieval;
   fork?: SessionFork;
 }
 
@@ -1351,6 +1502,11 @@ export interface Trace {
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
+    | "backup.started"
+    | "backup.created"
+    | "backup.failed"
+    | "backup.downloaded"
+    | "backup.deleted"
     | "user.erased"
     | "settings.updated"
     | "webhook.created"
@@ -1381,6 +1537,11 @@ export interface Trace {
    * - `api_key.created`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, source, rate_limit, expires_at
    * - `api_key.rolled`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, rolled_to, rolled_to_prefix, ends_at, expires_at
    * - `api_key.revoked`: key_id, kind, prefix, name, scopes, tier, user_id, agent_id, reason
+   * - `backup.started`: backup_id
+   * - `backup.created`: backup_id
+   * - `backup.failed`: backup_id, reason
+   * - `backup.downloaded`: backup_id
+   * - `backup.deleted`: backup_id, reason
    * - `user.erased`: user_id, started_at, sessions, turns, versions, memories, documents, traces, deliveries, answers
    * - `settings.updated`: changes
    * - `webhook.created`: webhook_id, url, events, description, enabled
@@ -1551,6 +1712,11 @@ export interface WatchTracesQuery {
     | "api_key.created"
     | "api_key.rolled"
     | "api_key.revoked"
+    | "backup.started"
+    | "backup.created"
+    | "backup.failed"
+    | "backup.downloaded"
+    | "backup.deleted"
     | "user.erased"
     | "settings.updated"
     | "webhook.created"

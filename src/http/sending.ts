@@ -71,11 +71,11 @@ export class Sending {
     }
     this.#budget.add(owner, held);
     let hasEnded = false;
-    const end = () => {
+    const end = async () => {
       if (hasEnded) return;
       hasEnded = true;
       this.#budget.add(owner, -held);
-      return pieces.close();
+      await pieces.close();
     };
     return new ReadableStream<Uint8Array>(
       {
