@@ -97,6 +97,9 @@ const sessionsOf = (rest: Rest) => ({
     rest.post<Api.Context>(path`/v1/sessions/${id}/context`, body, options),
   timeline: (id: string, query: Api.ListTimelineQuery = {}, options?: CallOptions) =>
     rest.list<Api.TimelineEntryList>(path`/v1/sessions/${id}/timeline`, query, options),
+  /** What searches and contexts have given, when the setting `retrieval_log` is on. */
+  retrievals: (id: string, query: Api.ListRetrievalsQuery = {}, options?: CallOptions) =>
+    rest.list<Api.RetrievalList>(path`/v1/sessions/${id}/retrievals`, query, options),
 });
 
 const turnsOf = (rest: Rest) => ({

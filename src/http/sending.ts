@@ -14,14 +14,14 @@ import { ByteBudget } from "./byte-budget.ts";
 
 /** Smaller answers are not counted, so that this costs most requests nothing. */
 const SMALL_BYTES = 64 * 1024;
-export const PIECE_BYTES = 256 * 1024;
+const PIECE_BYTES = 256 * 1024;
 /** One is read while the last is on its way. */
 const PIECES_HELD = 2;
 const RETRY_AFTER_SECONDS = 1;
 
 /** What is sent piece by piece, each read when the client has taken the last: a file. */
 export interface Pieces {
-  /** Returns the next one, of at most `PIECE_BYTES`; undefined at the end. */
+  /** Returns the next one, of at most 256 KiB; undefined at the end. */
   next(): Promise<Uint8Array | undefined>;
   close(): Promise<void>;
 }
