@@ -205,6 +205,25 @@ test("retrievals go with a session that is deleted, and with a user who is erase
   expect(rows(cairn)).toBe(1);
 });
 
+test("what waits for a session that ends meanwhile is not written", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession({ ttl_seconds: 60 });
+  await search(cairn, id, "at its end");
+  cairn.clock.advance({ seconds: 60 });
+  await cairn.service.retrievals.settled();
+  expect([rows(cairn), cairn.service.retrievals.counts]).toEqual([0, { logged: 0, dropped: 0 }]);
+});
+
+test("a page of retrievals with many large memories lets other requests through, and ends early", async () => {
+  await using cairn = await startLogging({ listLooksMax: 3_000 });
+  const { id } = await cairn.createSession();
+  for (let i = 0; i < 50; i++) await cairn.addMemory(id, `${i} parcels ${"x".repeat(200)}`);
+  for (let i = 0; i < 6; i++) await search(cairn, id, `${i} parcels`, { limit: 50 });
+  const pages = await pagesOf(cairn, `/v1/sessions/${id}/retrievals?limit=100`);
+  expect(pages.length).toBeGreaterThan(1);
+  expect(pages.flatMap(({ data }) => data.map((one: any) => one.query[0])).join("")).toBe("543210");
+});
+
 test("a fork begins with an empty log", async () => {
   await using cairn = await startLogging();
   const { id } = await cairn.createSession();

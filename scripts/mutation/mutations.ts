@@ -30,6 +30,7 @@ const STREAMS = "test/events.test.ts";
 const TRACES = "test/traces.test.ts";
 const TURNS = "test/turns.test.ts";
 const SEARCH = "test/search.test.ts";
+const RETRIEVALS = "test/retrievals.test.ts";
 const PROVIDERS = "test/provider-changes.test.ts";
 const WEBHOOKS = "test/webhooks.test.ts";
 const EVENTS = "test/webhook-events.test.ts";
@@ -984,6 +985,64 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "    void connection.ended.then((reason) => {\n      this.#connection = undefined;",
     replace: "    void connection.ended.then((reason) => {",
     tests: [VECTOR_INDEX],
+  },
+
+  // The log of retrievals
+  {
+    breaks: "what was found is logged after the turn that came of it",
+    file: "src/service.ts",
+    find: "  store.onCommit = () => retrievals.flush();\n",
+    replace: "",
+    tests: [RETRIEVALS],
+  },
+  {
+    breaks: "a read fails when its log row cannot be written",
+    file: "src/retrievals/log.ts",
+    find: "    if (this.#commits.size > 0) await Promise.all(this.#commits);",
+    replace: "    if (this.#commits.size > 0) await Promise.all(this.#commits);\n    if (this.counts.dropped > 0) throw new Error();",
+    tests: [RETRIEVALS],
+  },
+  {
+    breaks: "one key has the room for all retrievals that wait",
+    file: "src/retrievals/log.ts",
+    find: "ofKey >= LIMITS.retrievalsWaitingMax / 2",
+    replace: "ofKey >= LIMITS.retrievalsWaitingMax",
+    tests: [RETRIEVALS],
+  },
+  {
+    breaks: "reads fill a store until changes are refused",
+    file: "src/retrievals/log.ts",
+    find: "!quotas.hasRoomForLogs || !store.disk.hasRoomForLogs",
+    replace: "!store.disk.hasRoomForLogs",
+    tests: [RETRIEVALS],
+  },
+  {
+    breaks: "a retrieval is logged for a session that has ended",
+    file: "src/retrievals/log.ts",
+    find: "if (found === undefined || !isLive(tx, found)) return false;",
+    replace: "if (found === undefined) return false;",
+    tests: [RETRIEVALS],
+  },
+  {
+    breaks: "a key that is bound to an agent learns which memories of other agents were found",
+    file: "src/retrievals/retrievals.ts",
+    find: "    if (!isOwned(owner, { userId: userId ?? undefined, agentId })) return [];\n",
+    replace: "",
+    tests: [RETRIEVALS],
+  },
+  {
+    breaks: "a retrieval is shown after its time",
+    file: "src/retrievals/retrievals.ts",
+    find: "  if (row.expiresAt <= reader.now) return undefined;\n",
+    replace: "",
+    tests: [RETRIEVALS],
+  },
+  {
+    breaks: "retrievals stay when their session goes",
+    file: "src/sessions/removal.ts",
+    find: "  for (const key of owned(retrievals.index.bySession)) tx.remove(retrievals, key.slice(session.length));\n",
+    replace: "",
+    tests: [RETRIEVALS],
   },
 
   // Webhooks

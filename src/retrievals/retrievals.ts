@@ -54,6 +54,7 @@ export async function listRetrievals(
     owner: EVERYBODY,
     created: filter,
     looksMax,
+    looksOf: looksOfRetrieval,
   } as const;
   return store.list(listing, page, (reader, id) => {
     const row = reader.get(retrievals, id);
@@ -61,6 +62,14 @@ export async function listRetrievals(
     if (filter.operation !== undefined && row.operation !== filter.operation) return undefined;
     return retrievalJson(reader, owner, sessionNow(reader), id, row);
   });
+}
+
+/** Each memory in it was read, which takes as long as some ten looks. */
+const CHARACTERS_PER_LOOK = 8;
+
+/** How many looks at an index reading it took, by the length that its memories give it. */
+export function looksOfRetrieval({ length }: JsonText): number {
+  return length / CHARACTERS_PER_LOOK;
 }
 
 function createdAt(id: BareId, { at }: RetrievalRow): number {

@@ -37,6 +37,8 @@ export interface Listing<Prefix extends IdPrefix> {
   readonly created: CreatedFilter;
   /** How much one page may look at; the usual limit unless a test has its own. */
   readonly looksMax?: number | undefined;
+  /** How many looks at an index it takes to show a record that leads to others; left out for records that stand for themselves. */
+  readonly looksOf?: (json: JsonText) => number;
 }
 
 /** A record that is read and not shown takes as long as this many looks at an index. */
@@ -55,17 +57,18 @@ export function listRecords<Prefix extends IdPrefix>(
   { limit, startingAfter }: Page<Id<Prefix>>,
   item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
 ): Promise<JsonText> {
-  const { prefix, looksMax } = listing;
+  const { prefix, looksMax, looksOf } = listing;
   const cursor = startingAfter === undefined ? undefined : bare(startingAfter);
   function* found(): Generator<Found, void, undefined> {
     for (const key of read((reader) => walkCreated(reader, listing, cursor))) {
-      if (typeof key !== "string") yield foundAt(listing, key.passed, undefined, key.looks);
-      else
-        yield foundAt(
-          listing,
-          key,
-          read((reader) => item(reader, key, withPrefix(prefix, key))),
-        );
+      if (typeof key !== "string") {
+        yield foundAt(listing, key.passed, undefined, key.looks);
+        continue;
+      }
+      const id = withPrefix(prefix, key);
+      const json = read((reader) => item(reader, key, id));
+      yield foundAt(listing, key, json);
+      if (json !== undefined && looksOf !== undefined) yield { passed: id, looks: looksOf(json) };
     }
   }
   return pageOfSteps(found(), limit, looksMax);

@@ -11,7 +11,7 @@ import { bare, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { memoryJson } from "../memories/memories.ts";
-import { retrievalJson, type RetrievalDeps } from "../retrievals/retrievals.ts";
+import { looksOfRetrieval, retrievalJson, type RetrievalDeps } from "../retrievals/retrievals.ts";
 import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
 import type { Reader } from "../storage/access.ts";
@@ -143,7 +143,8 @@ const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Plac
   retrieval(reader, session, { id }, owner) {
     const row = reader.get(retrievals, id);
     const json = row && retrievalJson(reader, owner, session, id, row);
-    return json === undefined ? GONE : read(json);
+    // Memories were read for it, too.
+    return json === undefined ? GONE : { json, length: looksOfRetrieval(json) * CHARACTERS_PER_LOOK };
   },
   fork(reader, _, { id }) {
     const row = reader.get(sessions, id);

@@ -1,6 +1,6 @@
 /**
- * Erases a user: sessions with their states and turns, memories with their vectors, events on their way, what webhooks were sent, and
- * answers that are kept for retries. Traces stay, without their content.
+ * Erases a user: sessions with their states, turns and retrievals, memories with their vectors, events on their way, what webhooks
+ * were sent, and answers that are kept for retries. Traces stay, without their content.
  *
  * The first commit writes down who is erased, and from then on no read shows anything of them (`storage/erasure.ts`). The rest is
  * taken away in pieces, phase by phase, each in a commit that says how far it came: whatever ends the process, the next start
