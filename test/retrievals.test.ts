@@ -344,10 +344,12 @@ test("while the disk does not answer, 1,000 retrievals wait at most, and no more
   const { retrievals: log, store } = cairn.service;
   const disk = Promise.withResolvers<void>();
   const commit = store.commit.bind(store);
-  const held = spyOn(store, "commit").mockImplementation(async (home, work) => {
+  using held = spyOn(store, "commit").mockImplementation(async (home, work) => {
     await disk.promise;
     return commit(home, work);
   });
+  // A test that fails must end, too.
+  using _ = { [Symbol.dispose]: () => disk.resolve() };
   const query = { sessionId: id, operation: "search", query: "?", limit: 1, threshold: 0, isFiltered: false, matches: [] } as const;
   const ask = (limitsId: string, times: number) => {
     for (let i = 0; i < times; i++) log.note({ limitsId, actor: "crn_abcd", retentionDays: 1 }, query);
