@@ -30,6 +30,7 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import { CairnError, type Document, type DocumentChange, type Documents } from "../../client/index.ts";
 import { change, getAll } from "../shared/documents.ts";
+import { fromBase64, toBase64 } from "../shared/stored-json.ts";
 
 export interface CairnSaverOptions {
   /** Where checkpoints are kept; `["langgraph"]` unless given. */
@@ -303,15 +304,4 @@ function missing(method: string, field: string): TypeError {
 
 function isPlain(value: unknown): value is string | number | boolean {
   return ["string", "number", "boolean"].includes(typeof value);
-}
-
-function toBase64(bytes: Uint8Array): string {
-  let text = "";
-  // Not all at once: there is a limit to the arguments of a function.
-  for (let at = 0; at < bytes.length; at += 0x8000) text += String.fromCharCode(...bytes.subarray(at, at + 0x8000));
-  return btoa(text);
-}
-
-function fromBase64(base64: string): Uint8Array {
-  return Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
 }

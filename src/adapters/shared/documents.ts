@@ -3,7 +3,7 @@
  *
  * @module
  */
-import { CairnError, type Document, type DocumentChange, type Documents } from "../../client/index.ts";
+import { CairnError, type Document, type DocumentChange, type Documents, type JsonObject } from "../../client/index.ts";
 
 const OPERATIONS_MAX = 100;
 /** A request may have 1 MiB unless the server is set otherwise; what surrounds the values fits into the rest. */
@@ -39,4 +39,13 @@ export async function getAll(documents: Documents, places: readonly Pick<Documen
     }
   }
   return found;
+}
+
+const PAGE_MAX = 1_000;
+
+/** Returns the values of all documents of a namespace, in the order of their keys. */
+export async function allValues(documents: Documents, namespace: string[]): Promise<JsonObject[]> {
+  const values: JsonObject[] = [];
+  for await (const { value } of documents.list(namespace, { limit: PAGE_MAX })) values.push(value);
+  return values;
 }

@@ -1,0 +1,183 @@
+/**
+ * The Agents SDK of OpenAI on Cairn: `CairnSession` keeps the items of a conversation.
+ *
+ * ```
+ * […, id, "items"]         key that rises → item
+ * […, id, "operations"]    operation id → transaction that was applied
+ * […, id]                  "head" → counts the changes: a transaction that depends on what is there finds it unchanged
+ * ```
+ *
+ * @example await run(agent, "Where is my order?", { session: new CairnSession(cairn.documents, "conversation-1") });
+ *
+ * @module
+ */
+import type {
+  AgentInputItem,
+  SessionHistoryRewriteArgs,
+  SessionHistoryRewriteAwareSession,
+  SessionHistoryTransaction,
+  SessionHistoryTransactionArgs,
+  SessionHistoryTransactionAwareSession,
+} from "@openai/agents-core";
+import { CairnError, type Document, type DocumentChange, type Documents, type JsonObject } from "../client/index.ts";
+import { allValues } from "./shared/documents.ts";
+import { fromStored, toStored } from "./shared/stored-json.ts";
+
+export interface CairnSessionOptions {
+  /** Where conversations are kept; `["openai-agents"]` unless given. */
+  namespace?: string[];
+}
+
+const HEAD = "head";
+/** Changes of one transaction; one more counts the changes. */
+const CHANGES_MAX = 99;
+/** How often a change is tried that others get ahead of. */
+const TRIES = 10;
+const PAGE_MAX = 1_000;
+
+export class CairnSession implements SessionHistoryRewriteAwareSession, SessionHistoryTransactionAwareSession {
+  readonly #documents: Documents;
+  readonly #id: string;
+  readonly #root: string[];
+
+  /** @param documents - `cairn.documents`, or those of a user: `cairn.documents.of({ user_id })`; @param id - of the conversation */
+  constructor(documents: Documents, id: string, { namespace = ["openai-agents"] }: CairnSessionOptions = {}) {
+    this.#documents = documents;
+    this.#id = id;
+    this.#root = [...namespace, id];
+  }
+
+  async getSessionId(): Promise<string> {
+    return this.#id;
+  }
+
+  async getItems(limit?: number): Promise<AgentInputItem[]> {
+    if (limit === undefined) return (await allValues(this.#documents, this.#items)).map((item) => fromStored(item) as AgentInputItem);
+    return (await this.#last(limit)).map(({ value }) => fromStored(value) as AgentInputItem);
+  }
+
+  /** Up to 99 items are there together or not at all. */
+  async addItems(items: AgentInputItem[]): Promise<void> {
+    for (let from = 0; from < items.length; from += CHANGES_MAX) {
+      await this.#documents.batch([...items.slice(from, from + CHANGES_MAX).map((item) => this.#append(item)), this.#changed()]);
+    }
+  }
+
+  async popItem(): Promise<AgentInputItem | undefined> {
+    const [popped] = await this.#documents.batch([{ op: "pop", namespace: this.#items }, this.#changed()]);
+    return popped === null ? undefined : (fromStored(popped.value) as AgentInputItem);
+  }
+
+  async clearSession(): Promise<void> {
+    await this.#documents.deleteAll(this.#root);
+  }
+
+  /** Replaces the first of the function calls with an id where it is, and removes the others. */
+  async applyHistoryMutations({ mutations }: SessionHistoryRewriteArgs): Promise<void> {
+    if (mutations.length === 0) return;
+    await this.#whileUnchanged(async () => {
+      const found = new Map<string, JsonObject>();
+      for await (const { key, value } of this.#documents.list(this.#items, { limit: PAGE_MAX })) found.set(key, value);
+      const items = new Map(found);
+      for (const { callId, replacement } of mutations) {
+        const calls = Array.from(items).filter(([, item]) => item["type"] === "function_call" && item["callId"] === callId);
+        for (const [i, [key]] of calls.entries()) {
+          if (i === 0) items.set(key, toStored(replacement));
+          else items.delete(key);
+        }
+      }
+      return Array.from(found).flatMap(([key, before]): DocumentChange[] => {
+        const item = items.get(key);
+        if (item === undefined) return [{ op: "delete", namespace: this.#items, key }];
+        return item === before ? [] : [{ op: "put", namespace: this.#items, key, value: item }];
+      });
+    });
+  }
+
+  async applyHistoryTransaction({ operationId, transaction }: SessionHistoryTransactionArgs): Promise<void> {
+    if (typeof operationId !== "string" || operationId.trim() === "") throw new TypeError("operationId must be a text that is not empty.");
+    const stored = toStored(transaction);
+    const key = JSON.stringify(operationId);
+    await this.#whileUnchanged(async () => {
+      const before = await this.#documents.get(this.#operations, key);
+      if (before !== null) {
+        if (isSame(before.value, stored)) return [];
+        throw new Error(`The operation ${key} was applied before, with another transaction.`);
+      }
+      const changes = await this.#changesOf(transaction);
+      return [{ op: "put", namespace: this.#operations, key, value: stored }, ...changes];
+    });
+  }
+
+  async #changesOf(transaction: SessionHistoryTransaction): Promise<DocumentChange[]> {
+    if (transaction.type === "append_items") return transaction.items.map((item) => this.#append(item));
+    const { expectedSuffix, replacement } = transaction;
+    const suffix = await this.#last(expectedSuffix.length);
+    const isThere =
+      suffix.length === expectedSuffix.length && suffix.every(({ value }, i) => isSame(value, toStored(expectedSuffix[i] as object)));
+    if (!isThere) throw new Error("The history does not end with the items that are to be replaced. Nothing was changed.");
+    return [
+      ...suffix.map(({ key }): DocumentChange => ({ op: "delete", namespace: this.#items, key })),
+      ...replacement.map((item) => this.#append(item)),
+    ];
+  }
+
+  /** Makes changes that depend on what is there, in one transaction; when others were faster, after looking again. */
+  async #whileUnchanged(changes: () => Promise<DocumentChange[]>): Promise<void> {
+    for (let tries = 1; ; tries++) {
+      const head = await this.#documents.get(this.#root, HEAD);
+      const made = await changes();
+      if (made.length === 0) return;
+      if (made.length > CHANGES_MAX)
+        throw new RangeError(`A change of the history may have at most ${CHANGES_MAX} items; this one has ${made.length}.`);
+      try {
+        await this.#documents.batch([...made, { ...this.#changed(), if_version: head?.version ?? 0 }]);
+        return;
+      } catch (error) {
+        if (!(error instanceof CairnError) || error.code !== "version_conflict" || tries === TRIES) throw error;
+      }
+    }
+  }
+
+  /** The newest items, in the order in which they were added. */
+  async #last(count: number): Promise<Document[]> {
+    const found: Document[] = [];
+    if (count <= 0) return found;
+    for await (const document of this.#documents.list(this.#items, { order: "desc", limit: Math.min(count, PAGE_MAX) })) {
+      found.push(document);
+      if (found.length === count) break;
+    }
+    return found.reverse();
+  }
+
+  #append(item: AgentInputItem): DocumentChange {
+    return { op: "put", namespace: this.#items, value: toStored(item) };
+  }
+
+  #changed(): DocumentChange {
+    return { op: "put", namespace: this.#root, key: HEAD, value: {} };
+  }
+
+  get #items(): string[] {
+    return [...this.#root, "items"];
+  }
+
+  get #operations(): string[] {
+    return [...this.#root, "operations"];
+  }
+}
+
+/** Whether two values are the same JSON, whatever the order of their members. */
+function isSame(a: JsonObject, b: JsonObject): boolean {
+  return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
+}
+
+function sorted(value: unknown): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (Array.isArray(value)) return value.map(sorted);
+  return Object.fromEntries(
+    Object.entries(value)
+      .sort(([a], [b]) => (a < b ? -1 : 1))
+      .map(([name, member]) => [name, sorted(member)]),
+  );
+}
