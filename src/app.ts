@@ -261,8 +261,8 @@ function keyLookup({ store, clock, lastUses, settings, localKey, tickets }: AppD
   };
 }
 
-function health({ store, vectors, version, durability, settings }: AppDeps, problemStatus: 200 | 503): Answer {
-  const problem = store.disk.problem() ?? vectors.problem();
+function health({ store, vectors, documentVectors, version, durability, settings }: AppDeps, problemStatus: 200 | 503): Answer {
+  const problem = store.disk.problem() ?? vectors.problem() ?? documentVectors.problem();
   const [status, reason] = problem === undefined ? ["ready"] : ["degraded", problem];
   const body = toJson({ status, reason, version, durability, region: settings.values.region ?? undefined });
   return { status: problem === undefined ? 200 : problemStatus, body };

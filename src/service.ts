@@ -7,6 +7,7 @@ import { Backups } from "./backups/backups.ts";
 import { OWN_PROGRAM } from "./backups/command.ts";
 import { commandEnvironment } from "./config.ts";
 import type { DocumentDeps } from "./documents/documents.ts";
+import { documentTexts } from "./documents/search.ts";
 import { documentExpiry, documentRemoval } from "./documents/removal.ts";
 import { Embeddings } from "./embeddings/embeddings.ts";
 import { Arrivals } from "./http/arrivals.ts";
@@ -22,7 +23,7 @@ import { describeError, type Log } from "./lib/log.ts";
 import { removeOtherAddons } from "./lib/native.ts";
 import { systemResolve } from "./lib/outbound.ts";
 import { toIso } from "./lib/time.ts";
-import { backfill } from "./memories/backfill.ts";
+import { backfill, memoryTexts } from "./memories/backfill.ts";
 import type { MemoryDeps } from "./memories/memories.ts";
 import { removeIncoming } from "./operations/new-store.ts";
 import { RetrievalLog } from "./retrievals/log.ts";
@@ -33,6 +34,7 @@ import type { GivenSettings } from "./settings/schema.ts";
 import { Settings } from "./settings/settings.ts";
 import { sessionExpiry } from "./sessions/expiry.ts";
 import { sessionRemoval } from "./sessions/removal.ts";
+import { DOCUMENTS } from "./storage/collections.ts";
 import { lockDirectory } from "./storage/directory-lock.ts";
 import { makePrivate, prepareDirectory } from "./storage/data-directory.ts";
 import { deadReaders } from "./storage/dead-readers.ts";
@@ -124,6 +126,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   makePrivate(directory);
   warnOfClock(store, given, log);
   const vectors = opened.adopt(new VectorIndex(store, log, options.index), (open) => open.close());
+  const documentVectors = opened.adopt(new VectorIndex(store, log, { ...options.index, collection: DOCUMENTS }), (open) => open.close());
   const lastUses = opened.adopt(new LastUses(store, log), (uses) => writeLastUses(uses, store, log));
 
   const records = { store, clock, listLooksMax: options.listLooksMax };
@@ -151,6 +154,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     embeddings,
     backfill: backfillActivator,
     vectors,
+    documentVectors,
     documentQueries: new FairSemaphore({ max: LIMITS.documentQueriesAtOnceMax, ofOwnerMax: LIMITS.documentQueriesOfKeyAtOnceMax }),
     searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
     outbox: hooks.outbox,
@@ -180,8 +184,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     keyExpiry(records, log),
     deadReaders(store, log),
     storeWatch(store, log, options.onStoreChange ?? (() => undefined)),
-    indexWatch(vectors),
-    backfill(deps),
+    indexWatch([vectors, documentVectors]),
+    backfill(deps, [memoryTexts(deps), documentTexts(deps)]),
     ...(options.apiKey === undefined ? [] : [await keyRegistration(records, system, options.apiKey, log)]),
   ];
   const driver = new Driver(tasks, log);
@@ -196,7 +200,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const command = { program: options.backupProgram ?? OWN_PROGRAM, environment: commandEnvironment() };
   const storeBytesMax = () => settings.values.max_store_bytes;
   const backups = opened.adopt(new Backups({ ...deps, tickets, command, storeBytesMax }), (open) => open.close());
-  await vectors.open();
+  await Promise.all([vectors.open(), documentVectors.open()]);
   const closing = opened.move();
   return {
     ...deps,

@@ -8,6 +8,7 @@ import { join } from "node:path";
 import { fromBase62 } from "./lib/base62.ts";
 import type { CacheUses } from "./lib/cache.ts";
 import type { MetricSource } from "./http/metrics.ts";
+import type { DocumentDeps } from "./documents/documents.ts";
 import type { MemoryDeps } from "./memories/memories.ts";
 import type { Settings } from "./settings/settings.ts";
 import { FIRST } from "./storage/access.ts";
@@ -28,10 +29,10 @@ import {
 import { latestTurnsUses } from "./turns/latest-turns.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
-type MetricDeps = MemoryDeps & WebhookDeps & { settings: Pick<Settings, "values"> };
+type MetricDeps = MemoryDeps & DocumentDeps & WebhookDeps & { settings: Pick<Settings, "values"> };
 
 export function storeMetrics(deps: MetricDeps): MetricSource[] {
-  const { store, settings, vectors, clock } = deps;
+  const { store, settings, clock } = deps;
   return [
     gauge(
       "cairn_records",
@@ -49,17 +50,7 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
       () => store.bytesUsed,
     ),
     gauge("cairn_store_max_bytes", "The setting max_store_bytes; 0 without a limit.", () => settings.values.max_store_bytes ?? 0),
-    gauge("cairn_vectors_stored", "Vectors in the store.", () => vectors.status.vectors),
-    gauge(
-      "cairn_vectors",
-      "Vectors by where they are: in the index, not yet in it, deleted but still taking room in its graph. The first 100 need no index.",
-      () => {
-        const { indexed, pending, removed } = vectors.status;
-        return { indexed, pending, removed };
-      },
-      "state",
-    ),
-    gauge("cairn_vectors_owed", "Vectors still to be made.", () => store.count(pendingEmbeddings)),
+    ...vectorMetrics(deps),
     gauge("cairn_outbox_events", "Events of which no deliveries were made yet.", () => store.count(outbox)),
     gauge("cairn_webhook_deliveries_pending", "Deliveries still to be made, those that wait for another attempt included.", () =>
       store.count(deliveries.index.inLine),
@@ -104,6 +95,26 @@ function outcomeMetrics({ webhooks, retrievals: { counts } }: MetricDeps): Metri
   ];
 }
 
+function vectorMetrics({ store, vectors, documentVectors }: MetricDeps): MetricSource[] {
+  return [
+    gauge(
+      "cairn_vectors_stored",
+      "Vectors in the store, of memories and documents.",
+      () => vectors.status.vectors + documentVectors.status.vectors,
+    ),
+    gauge(
+      "cairn_vectors",
+      "Vectors by where they are: in the index, not yet in it, deleted but still taking room in its graph. The first 100 of memories, and of documents, need no index.",
+      () => {
+        const [one, other] = [vectors.status, documentVectors.status];
+        return { indexed: one.indexed + other.indexed, pending: one.pending + other.pending, removed: one.removed + other.removed };
+      },
+      "state",
+    ),
+    gauge("cairn_vectors_owed", "Vectors still to be made.", () => store.count(pendingEmbeddings)),
+  ];
+}
+
 function cacheMetrics(deps: MetricDeps): MetricSource[] {
   const uses = (of: keyof CacheUses) => () => {
     const queryVectors = deps.embeddings.active.remote?.queryVectorUses ?? { hits: 0, misses: 0 };
@@ -112,6 +123,7 @@ function cacheMetrics(deps: MetricDeps): MetricSource[] {
       latest_turns: latestTurnsUses(deps),
       query_vectors: queryVectors,
       resident_vectors: deps.vectors.residentUses,
+      resident_document_vectors: deps.documentVectors.residentUses,
     };
     return Object.fromEntries(Object.entries(all).map(([cache, counts]) => [cache, counts[of]]));
   };

@@ -35,17 +35,19 @@ const LIMITED: Record<string, string> = {
   "DocumentQuery.operations[].before": "1 or more",
   "DocumentQuery.operations[].cursor": "1 or more",
   "DocumentQuery.operations[].key": "1 or more",
-  "DocumentQuery.operations[].limit": "1 to 1000, default 100",
+  "DocumentQuery.operations[].limit": "1 to 1000",
   "DocumentQuery.operations[].max_depth": "1 to 16",
   "DocumentQuery.operations[].namespace": "1 to 16",
   "DocumentQuery.operations[].namespace[]": "1 or more",
   "DocumentQuery.operations[].offset": "0 to 10000, default 0",
-  "DocumentQuery.operations[].op": "get or list or count or namespaces",
+  "DocumentQuery.operations[].op": "get or list or search or count or namespaces",
   "DocumentQuery.operations[].order": "asc or desc",
   "DocumentQuery.operations[].prefix": "0 to 16",
   "DocumentQuery.operations[].prefix[]": "1 or more",
+  "DocumentQuery.operations[].query": "0 to 10000",
   "DocumentQuery.operations[].suffix": "0 to 16",
   "DocumentQuery.operations[].suffix[]": "1 or more",
+  "DocumentQuery.operations[].threshold": "0 to 1",
   "DocumentQuery.user_id": "1 to 256",
   "EmbeddingTry.content": '1 to 10000, default "The customer prefers e-mail to phone calls."',
   "EmbeddingTry.embedding.api_key": "0 to 2048",
@@ -164,6 +166,7 @@ type Wrong = [value: unknown, at?: string];
 /** Values that a field cannot have: of other types, and a step beyond its limits. */
 function wrongValues(name: string, reference: FieldSchema, base: unknown): Wrong[] {
   const { type, minimum = -Infinity, maximum = Infinity, required = [], ...schema } = resolved(DOCUMENT, reference);
+  if (schema.anyOf !== undefined) return ["text", 5, {}, [], [5]].map((value) => [value]);
   switch (type) {
     case "boolean":
       return ["true", 1, [], {}].map((value) => [value]);

@@ -68,6 +68,17 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
       "contextTurnsDefault",
     ],
   },
+  "document-search.test.ts": {
+    "what is no path, too many of them, or leads to too long a text is refused by its name, and nothing is changed": [
+      "documentTextLengthMax",
+      "documentIndexPathsMax",
+      "documentIndexPathLengthMax",
+    ],
+    "a search gives ten documents unless up to 200 are asked for, and a request has ten searches at most": [
+      "documentSearchesMax",
+      "documentSearchDepthMax",
+    ],
+  },
   "documents.test.ts": {
     "an operation without a field that it needs, or with one that it does not take, is refused by its name": ["documentNameBytesMax"],
     "a query looks at 10,000 documents and no more, says where to go on, and lets other requests through": ["documentRowsMax"],

@@ -11,7 +11,8 @@ import type { EmbeddedQuery } from "../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { systemClock } from "../../src/lib/clock.ts";
 import { bare, homeOf, withPrefix, type SessionId } from "../../src/lib/ids.ts";
-import { putVector } from "../../src/memories/memories.ts";
+import { MEMORIES } from "../../src/storage/collections.ts";
+import { storeVector } from "../../src/vectors/store-vector.ts";
 import { relevance } from "../../src/memories/relevance.ts";
 import type { Tx } from "../../src/storage/access.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
@@ -186,7 +187,7 @@ class Filling {
       metadata: {},
       createdAt: tx.now,
       embed: true,
-      embedding: putVector(tx, memory, generation, embedding, withPrefix("emb", memory)),
+      embedding: storeVector(tx, MEMORIES, memory, generation, embedding, withPrefix("emb", memory)),
     });
     return { user, group, shares, terms, bytes: encodeVector(embedding, { memory, generation }) };
   }

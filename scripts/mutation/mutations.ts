@@ -233,7 +233,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a deleted memory leaves its vector",
     file: "src/storage/memory-records.ts",
-    find: "  removeVector(tx, row);",
+    find: "  removeVector(tx, collection, row);",
     replace: "",
     tests: [MEMORIES, INDEXER],
   },
@@ -649,8 +649,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a large namespace that was emptied is there until the task has come by",
     file: "src/storage/document-records.ts",
-    find: "return removal !== undefined && id <= removal.until;",
-    replace: "return removal !== undefined && id <= removal.until.slice(0, 1);",
+    find: "return until !== undefined && id <= until;",
+    replace: "return until !== undefined && id <= until.slice(0, 1);",
     tests: [DOCUMENTS],
   },
   {
@@ -670,7 +670,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a document that replaces one is counted twice",
     file: "src/storage/document-records.ts",
-    find: "if (!isCounted(this.#tx, key)) this.#add(namespaceOfDocument(key), 1);",
+    find: "if (!this.#takeOut(key)) this.#add(namespaceOfDocument(key), 1);",
     replace: "this.#add(namespaceOfDocument(key), 1);",
     tests: [DOCUMENTS],
   },
@@ -697,7 +697,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "a query looks at all documents for a filter that rarely matches",
-    file: "src/documents/documents.ts",
+    file: "src/documents/budget.ts",
     find: "if (++this.#rows >= LIMITS.documentRowsMax) this.#isSpent = true;",
     replace: "this.#rows++;",
     tests: [DOCUMENTS],
@@ -863,7 +863,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "doctor does not see that the words of the index on disk are not the store's",
     file: "src/operations/graph.ts",
-    find: "    compareTerms(store, verified, findings);",
+    find: "    compareTerms(store, collection, verified, findings);",
     replace: "",
     tests: ["test/operations/doctor.test.ts"],
   },

@@ -10,30 +10,45 @@
 import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { FairSemaphore } from "../lib/fair-semaphore.ts";
-import { homeOfUser, NO_HOME } from "../lib/ids.ts";
-import { jsonArray, jsonWith, toJson, type JsonObject, type JsonText } from "../lib/json.ts";
+import { homeOfUser, NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
+import { toJson, type JsonObject, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { toIso } from "../lib/time.ts";
+import type { Embedding } from "../embeddings/embedder.ts";
+import type { Active, Embeddings } from "../embeddings/embeddings.ts";
 import { liveSession } from "../sessions/live-session.ts";
 import type { Reader, Tx } from "../storage/access.ts";
+import { DOCUMENTS } from "../storage/collections.ts";
 import { DocumentWriter, hiddenIn, namespaceRow, visibleDocument } from "../storage/document-records.ts";
 import {
   AFTER_ALL,
   DOCUMENT_SPACE_LENGTH,
   documentKey,
-  documentName,
   documentSpace,
   namespaceKey,
   namespaceOfDocument,
   namespaceParts,
   ownDocuments,
 } from "../storage/keys.ts";
+import { generationOf } from "../storage/memory-records.ts";
 import { ownerOfNew, type Owner } from "../storage/owner.ts";
 import { behind } from "../storage/page.ts";
 import type { Store } from "../storage/store.ts";
-import { documents, namespaces, type DocumentRow } from "../storage/tables.ts";
-import { LOOKS_PER_TURN } from "../storage/walk.ts";
+import {
+  documents,
+  indexedDocuments,
+  namespaces,
+  pendingEmbeddings,
+  type DocumentRow,
+  type IndexedDocumentRow,
+} from "../storage/tables.ts";
+import type { Activator } from "../tasks/task.ts";
 import { commitFor, type Caller, type Deps } from "../traces/record.ts";
+import { storeVector } from "../vectors/store-vector.ts";
+import type { VectorIndex } from "../vectors/vector-index.ts";
+import { documentJson, pageJson, resultsJson, tooLarge } from "./answers.ts";
+import { Budget, COUNT_CHARACTERS } from "./budget.ts";
+import { textOf, type Index } from "./embedded-text.ts";
+import { searchDocuments, type Search } from "./search.ts";
 
 type Order = "asc" | "desc";
 type Namespace = readonly string[];
@@ -44,6 +59,7 @@ export type Change =
       namespace: Namespace;
       key?: string | undefined;
       value: JsonObject;
+      index?: Index | undefined;
       ifVersion?: number | undefined;
       sessionId?: string | undefined;
       ttlSeconds?: number | undefined;
@@ -80,10 +96,18 @@ export type Query =
   | { op: "get"; namespace: Namespace; key: string }
   | { op: "count"; namespace: Namespace; deep: boolean }
   | Listing
+  | Search
   | NamespaceListing;
 
 /** Documents that one commit removes by itself; of more the rest is left to a task. */
 const REMOVED_PER_COMMIT = 200;
+
+/** What a document of a put is made of before the commit. */
+interface Prepared {
+  readonly value: JsonText;
+  /** What it is found by; empty for one that is not. */
+  readonly text: string;
+}
 
 /**
  * Makes all changes, or none.
@@ -91,39 +115,79 @@ const REMOVED_PER_COMMIT = 200;
  * @param named - the user and the agent whose documents they are
  * @throws {ApiError} `version_conflict`, or `session_not_found` for a session of somebody else
  */
-export function changeDocuments(deps: Deps, caller: Caller, named: Owner, changes: readonly Change[]): Promise<JsonText> {
+export async function changeDocuments(deps: DocumentDeps, caller: Caller, named: Owner, changes: readonly Change[]): Promise<JsonText> {
   const owner = ownerOfNew(caller.owner, named);
   if (changes.some(({ op }) => op === "put")) deps.quotas?.refuseGrowth();
-  const values = changes.map((change) => (change.op === "put" ? toJson(change.value) : undefined));
-  return commitFor(deps, caller, owner.userId === undefined ? NO_HOME : homeOfUser(owner.userId), (tx) => {
-    const batch = new Batch(tx, owner);
-    const results = changes.map((change, i) => batch.run(change, `operations.${i}`, values[i]));
+  const prepared = changes.map((change, i) => (change.op === "put" ? prepare(change, `operations.${i}`) : undefined));
+  const { active } = deps.embeddings;
+  const embeddings = await embedAll(deps, active, prepared);
+  const answer = await commitFor(deps, caller, owner.userId === undefined ? NO_HOME : homeOfUser(owner.userId), (tx) => {
+    const batch = new Batch(tx, owner, active);
+    const results = changes.map((change, i) => batch.run(change, `operations.${i}`, prepared[i], embeddings[i]));
     return batch.end(results);
   });
+  deps.documentVectors.changed();
+  if (prepared.some((one, i) => one !== undefined && one.text !== "" && embeddings[i] === undefined)) deps.backfill.wake();
+  return answer;
+}
+
+function prepare({ value, index }: Change & { op: "put" }, param: string): Prepared {
+  const text = index === undefined ? "" : textOf(value, index);
+  if (text !== undefined) return { value: toJson(value), text };
+  throw new ApiError(
+    "content_too_large",
+    `What ${param}.index names has more than ${LIMITS.documentTextLengthMax} characters: name what the document is to be found by.`,
+    { param: `${param}.index` },
+  );
+}
+
+const EMBEDDED_CHARACTERS_PER_TURN = 10_000;
+
+/** The vectors of texts, in their order; undefined where there is no text, or the vector has to be made later. */
+async function embedAll(
+  { embeddings }: DocumentDeps,
+  active: Active,
+  prepared: readonly (Prepared | undefined)[],
+): Promise<(Embedding | undefined)[]> {
+  const embed = async (text = "") => (text === "" ? undefined : embeddings.embedMemory(active, text));
+  // Another provider is asked for all at once, and others are answered while it thinks.
+  if (active.remote !== undefined) return Promise.all(prepared.map((one) => embed(one?.text)));
+  const made: (Embedding | undefined)[] = [];
+  let characters = 0;
+  for (const one of prepared) {
+    made.push(await embed(one?.text));
+    characters += one?.text.length ?? 0;
+    if (characters < EMBEDDED_CHARACTERS_PER_TURN) continue;
+    characters = 0;
+    await nextTurn();
+  }
+  return made;
 }
 
 class Batch {
   readonly #tx: Tx;
   readonly #owner: Owner;
+  readonly #active: Active;
   readonly #space: string;
   readonly #writer: DocumentWriter;
   #removable = REMOVED_PER_COMMIT;
   #looks = 0;
   #bytes = 0;
 
-  constructor(tx: Tx, owner: Owner) {
+  constructor(tx: Tx, owner: Owner, active: Active) {
     this.#tx = tx;
     this.#owner = owner;
+    this.#active = active;
     this.#space = documentSpace(owner.userId, owner.agentId);
     this.#writer = new DocumentWriter(tx);
   }
 
-  /** @param param - the name of the change, for errors; @param value - of a put, as JSON */
-  run(change: Change, param: string, value: JsonText | undefined): JsonText {
+  /** @param param - the name of the change, for errors; @param prepared - of a put, with the vector of its text if there is one */
+  run(change: Change, param: string, prepared: Prepared | undefined, embedding: Embedding | undefined): JsonText {
     const namespace = namespaceKey(this.#space, change.namespace);
     switch (change.op) {
       case "put":
-        return this.#put(namespace, change, param, value!);
+        return this.#put(namespace, change, param, prepared!, embedding);
       case "delete":
         return this.#delete(documentKey(namespace, change.key), change, param);
       case "delete_all":
@@ -138,10 +202,16 @@ class Batch {
     return resultsJson(results);
   }
 
-  #put(namespace: string, change: Change & { op: "put" }, param: string, body: JsonText): JsonText {
+  #put(
+    namespace: string,
+    change: Change & { op: "put" },
+    param: string,
+    { value, text }: Prepared,
+    embedding: Embedding | undefined,
+  ): JsonText {
     const { now } = this.#tx;
     const id = this.#writer.id();
-    const { key: name = id, ifVersion, sessionId, ttlSeconds } = change;
+    const { key: name = id, index, ifVersion, sessionId, ttlSeconds } = change;
     const key = documentKey(namespace, name);
     const before = visibleDocument(this.#tx, key);
     refuseOtherVersion(name, before, ifVersion, param);
@@ -153,9 +223,20 @@ class Batch {
       updatedAt: Math.max(before?.updatedAt ?? 0, now),
       ...(ttlSeconds === undefined ? {} : { expiresAt: now + ttlSeconds * 1000 }),
       ...(sessionId === undefined ? {} : { sessionId: this.#session(sessionId, param) }),
-      body,
+      ...(index === undefined ? {} : { index: index === true ? index : [...index] }),
+      body: value,
     });
+    if (text !== "") this.#index(id, key, embedding);
     return toJson({ key: name, version });
+  }
+
+  /** Gives a document its vector; when there is none, or none of the provider that is set by now, it is made later. */
+  #index(id: BareId, key: string, embedding: Embedding | undefined): void {
+    const row: IndexedDocumentRow = { document: key };
+    const { generation } = this.#active;
+    if (embedding === undefined || generationOf(this.#tx) !== generation) this.#tx.put(pendingEmbeddings, id, "");
+    else row.embedding = storeVector(this.#tx, DOCUMENTS, id, generation, embedding, withPrefix("emb", id));
+    this.#tx.add(indexedDocuments, id, row);
   }
 
   #session(id: string, param: string) {
@@ -227,26 +308,30 @@ function refuseOtherVersion(
 /** A document that does not exist. */
 const NONE = { version: 0 };
 
-/** What queries need besides the store. */
+/** What operations on documents need besides the store. */
 export interface DocumentDeps extends Deps {
+  readonly embeddings: Embeddings;
+  readonly documentVectors: VectorIndex;
+  /** Has pending vectors made soon. */
+  readonly backfill: Activator;
   /** Limits how many queries hold much in memory while others are let through, by API key. */
   readonly documentQueries: FairSemaphore;
 }
 
 /** @param named - the user and the agent whose documents are asked for */
 export async function queryDocuments(
-  { store, documentQueries }: DocumentDeps,
+  deps: DocumentDeps,
   { owner, limitsId }: { owner: Owner; limitsId: string },
   named: Owner,
   queries: readonly Query[],
 ): Promise<JsonText> {
   const { userId, agentId } = ownerOfNew(owner, named);
   const space = documentSpace(userId, agentId);
-  using permit = documentQueries.permitOf(limitsId);
+  using permit = deps.documentQueries.permitOf(limitsId);
   for (;;) {
     const budget = new Budget(permit.isTaken);
     const results: JsonText[] = [];
-    for (const [i, query] of queries.entries()) results.push(await answerTo(store, space, query, budget, `operations.${i}`));
+    for (const [i, query] of queries.entries()) results.push(await answerTo(deps, space, query, budget, `operations.${i}`));
     if (!budget.needsPermit) return resultsJson(results);
     // What was found is not held while waiting: it is read again.
     results.length = 0;
@@ -254,7 +339,8 @@ export async function queryDocuments(
   }
 }
 
-async function answerTo(store: Store, space: string, query: Query, budget: Budget, param: string): Promise<JsonText> {
+async function answerTo(deps: DocumentDeps, space: string, query: Query, budget: Budget, param: string): Promise<JsonText> {
+  const { store } = deps;
   switch (query.op) {
     case "get": {
       const key = documentKey(namespaceKey(space, query.namespace), query.key);
@@ -273,6 +359,8 @@ async function answerTo(store: Store, space: string, query: Query, budget: Budge
     }
     case "list":
       return listDocuments(store, space, query, budget);
+    case "search":
+      return searchDocuments(deps, space, query, budget);
     default:
       return listNamespaces(store, space, query, budget);
   }
@@ -283,60 +371,6 @@ function countOf(reader: Reader, namespace: string, deep: boolean): number {
   if (row === undefined) return 0;
   const hidden = hiddenIn(reader, namespace);
   return deep ? row.all - hidden.size : row.own - Array.from(hidden).filter((key) => namespaceOfDocument(key) === namespace).length;
-}
-
-/** What an answer holds in memory without a permit while other requests are let through. */
-const HELD_BYTES_MAX = 64 * 1024;
-/** A document that is read takes as long as this many looks at an index, … */
-const LOOKS_PER_DOCUMENT = 5;
-/** … and as one for this many of its characters, or a tenth of them where it is parsed. */
-const CHARACTERS_PER_LOOK = 5_000;
-/** A count takes as long as this many characters where much has just ended. */
-const COUNT_CHARACTERS = 100 * CHARACTERS_PER_LOOK;
-
-/** How much all operations of one query may look at and hold. */
-class Budget {
-  #rows = 0;
-  #looks = 0;
-  #bytes = 0;
-  #hasSome = false;
-  #isSpent = false;
-  #needsPermit = false;
-  readonly #mayHoldMuch: boolean;
-
-  /** @param mayHoldMuch - while other requests are let through */
-  constructor(mayHoldMuch: boolean) {
-    this.#mayHoldMuch = mayHoldMuch;
-  }
-
-  get isSpent(): boolean {
-    return this.#isSpent;
-  }
-
-  /** Whether it ended only because more is held than without a permit. */
-  get needsPermit(): boolean {
-    return this.#needsPermit;
-  }
-
-  /** False for a result that makes the answer too large, which is the end of it. */
-  takes(json: JsonText): boolean {
-    this.#bytes += Buffer.byteLength(json);
-    const isTooMuch = this.#hasSome && this.#bytes > LIMITS.pageBytesMax;
-    this.#hasSome = true;
-    this.#isSpent ||= isTooMuch;
-    return !isTooMuch;
-  }
-
-  /** Counts a row that was read, and lets other requests through from time to time. */
-  async look(characters: number): Promise<void> {
-    this.#looks += LOOKS_PER_DOCUMENT + characters / CHARACTERS_PER_LOOK;
-    if (++this.#rows >= LIMITS.documentRowsMax) this.#isSpent = true;
-    if (this.#looks < LOOKS_PER_TURN) return;
-    this.#looks = 0;
-    if (this.#mayHoldMuch || this.#bytes <= HELD_BYTES_MAX) return nextTurn();
-    this.#isSpent = true;
-    this.#needsPermit = true;
-  }
 }
 
 const ROWS_AT_ONCE = 25;
@@ -432,35 +466,6 @@ function isLike(parts: Namespace, pattern: Namespace): boolean {
   return pattern.every((part, i) => part === "*" || part === parts[i]);
 }
 
-/** @param next - where the next page begins, if there may be more */
-function pageJson(data: readonly JsonText[], next: string | undefined): JsonText {
-  const cursor = next === undefined ? null : next.slice(DOCUMENT_SPACE_LENGTH);
-  return jsonWith({ object: "list" }, { data: jsonArray(data) }, { has_more: next !== undefined, next_cursor: cursor });
-}
-
-function resultsJson(results: readonly JsonText[]): JsonText {
-  return jsonWith({ object: "list" }, { data: jsonArray(results) });
-}
-
 function deletedJson(deleted: number): JsonText {
   return toJson({ deleted });
-}
-
-function documentJson(key: string, { version, createdAt, updatedAt, body }: DocumentRow): JsonText {
-  return jsonWith(
-    { object: "document", namespace: namespaceParts(namespaceOfDocument(key)), key: documentName(key) },
-    { value: body },
-    { version, created_at: toIso(createdAt), updated_at: toIso(updatedAt) },
-  );
-}
-
-function tooLarge(param: string): ApiError {
-  const mib = LIMITS.pageBytesMax / 1024 / 1024;
-  return new ApiError(
-    "payload_too_large",
-    `The answer would have more than ${mib} MiB: ask for fewer documents at once. Nothing was changed.`,
-    {
-      param,
-    },
-  );
 }

@@ -23,7 +23,7 @@ export function documentEndpoints(deps: DocumentDeps): Endpoint[] {
         `together have at most ${LIMITS.documentNameBytesMax} bytes of UTF-8. A field that an operation does not take is refused.`,
       body: DocumentBatch,
       response: BatchResults,
-      errors: ["session_not_found", "version_conflict"],
+      errors: ["session_not_found", "version_conflict", "content_too_large"],
       run: ({ body: { operations, ...named }, caller }) => changeDocuments(deps, caller, named, changesOf(operations)),
     }),
     documents.post("/v1/documents/query", {

@@ -7,11 +7,12 @@
  * @module
  */
 import { Type, type Static, type TObject } from "@sinclair/typebox";
-import { Default, OneOf, Text, Timestamp, UserObject } from "../http/types.ts";
+import { Default, EXPECTED, OneOf, Text, Timestamp, UserObject } from "../http/types.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Change, Query } from "./documents.ts";
+import { isPath, type Index } from "./embedded-text.ts";
 import { compileFilter } from "./filter.ts";
 
 const NAMESPACE_EXAMPLE = ["orders", "ada"];
@@ -27,17 +28,37 @@ const Key = (description: string) => Text(1, undefined, { description, examples:
 const Value = (description: string) => UserObject({ description, examples: [VALUE_EXAMPLE] });
 const Order = Type.Optional(OneOf(["asc", "desc"], { description: "By key: `asc` begins with the first." }));
 
-const Document = Type.Object(
+/** What a document is found by. */
+const IndexOf = (description: string) =>
+  Type.Optional(
+    Type.Unsafe<boolean | string[]>({
+      ...Type.Union([
+        Type.Boolean(),
+        Type.Array(Text(1, LIMITS.documentIndexPathLengthMax), { minItems: 1, maxItems: LIMITS.documentIndexPathsMax }),
+      ]),
+      [EXPECTED]: `true, false or an array of 1 to ${LIMITS.documentIndexPathsMax} paths`,
+      description,
+      examples: [["status", "lines[*].article"]],
+    }),
+  );
+
+const DocumentMembers = {
+  object: Type.Literal("document"),
+  namespace: Namespace,
+  key: Key("Its key in the namespace."),
+  value: Value("The JSON object."),
+  version: Type.Integer({ description: "Counts the changes since it was created: 1, 2, 3 …", examples: [1] }),
+  created_at: Timestamp("When the document was created."),
+  updated_at: Timestamp("When it was last changed."),
+  index: IndexOf("What of the value `search` finds it by, if anything: all of it, or what these paths lead to."),
+};
+const Document = Type.Object(DocumentMembers, { title: "Document", description: "A document." });
+const DocumentMatch = Type.Object(
   {
-    object: Type.Literal("document"),
-    namespace: Namespace,
-    key: Key("Its key in the namespace."),
-    value: Value("The JSON object."),
-    version: Type.Integer({ description: "Counts the changes since it was created: 1, 2, 3 …", examples: [1] }),
-    created_at: Timestamp("When the document was created."),
-    updated_at: Timestamp("When it was last changed."),
+    ...DocumentMembers,
+    score: Type.Number({ description: "0 to 1, as of memories: 0.7 and more is about the query.", examples: [0.83] }),
   },
-  { title: "Document", description: "A document." },
+  { title: "DocumentMatch", description: "A document that was found by meaning." },
 );
 const DOCUMENT_EXAMPLE = {
   object: "document",
@@ -65,6 +86,17 @@ const Paged = {
   }),
 };
 const DocumentPage = Type.Object({ ...Paged, data: Type.Array(Document) }, { title: "DocumentPage", description: "A page of documents." });
+const SearchPage = Type.Object(
+  {
+    object: Type.Literal("list"),
+    has_more: Type.Boolean({
+      description:
+        "Whether there may be more after this page: at a greater `offset`, or with a filter among documents that were not looked at.",
+    }),
+    data: Type.Array(DocumentMatch),
+  },
+  { title: "DocumentSearchPage", description: "The best documents first; of equal ones those that were put last." },
+);
 const NamespacePage = Type.Object(
   { ...Paged, data: Type.Array(Type.Array(Type.String())) },
   { title: "NamespacePage", description: "A page of namespaces." },
@@ -93,8 +125,8 @@ export const BatchResults = Results(
 export const QueryResults = Results(
   "DocumentQueryResults",
   "What the operations have found.",
-  [Document, DocumentPage, Counted, NamespacePage],
-  "Of `get` the document or null, of `count` how many, of `list` and `namespaces` a page.",
+  [Document, DocumentPage, SearchPage, Counted, NamespacePage],
+  "Of `get` the document or null, of `count` how many, of `list`, `search` and `namespaces` a page.",
   [DOCUMENT_EXAMPLE],
 );
 
@@ -125,6 +157,11 @@ const ChangeOperation = Type.Object(
       Key("For `put` and `delete`. Without one `put` gives the document a key that is greater than all given before: it appends."),
     ),
     value: Type.Optional(Value("For `put`, which needs it.")),
+    index: IndexOf(
+      "For `put`: what `search` finds the document by: `true` for all texts and numbers of the value, each after the name of its member, or paths to some " +
+        "of them, such as `title`, `author.name`, `lines[0].text`, `lines[*].text` or `$` for all. By default it is not found. What they lead to has at " +
+        `most ${LIMITS.documentTextLengthMax.toLocaleString("en")} characters.`,
+    ),
     if_version: Type.Optional(
       Type.Integer({
         minimum: 0,
@@ -145,12 +182,12 @@ export const DocumentBatch = Type.Object(
   { title: "DocumentBatch", description: "Changes that are made together." },
 );
 
-const QUERIES = ["get", "list", "count", "namespaces"] as const;
+const QUERIES = ["get", "list", "search", "count", "namespaces"] as const;
 const QueryOperation = Type.Object(
   {
     op: OneOf(QUERIES, {
       description:
-        "`get` gives one document, `list` those of a namespace, `count` how many it has, `namespaces` those that have documents.",
+        "`get` gives one document, `list` those of a namespace, `search` those of a namespace and below it that a query is about, `count` how many there are, `namespaces` those that have documents.",
     }),
     namespace: Type.Optional(Namespace),
     key: Type.Optional(Key("For `get`.")),
@@ -161,21 +198,28 @@ const QueryOperation = Type.Object(
     filter: Type.Optional(
       UserObject({
         description:
-          "For `list`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`, `$in`.",
+          "For `list` and `search`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`, `$in`.",
       }),
+    ),
+    query: Type.Optional(
+      Text(0, LIMITS.queryLengthMax, { description: "For `search`: what the documents are to be about.", examples: ["an open order"] }),
+    ),
+    threshold: Type.Optional(
+      Type.Number({ minimum: 0, maximum: 1, description: "For `search`: the lowest score of a document that is found; default 0." }),
     ),
     prefix: Type.Optional(Parts(0, "For `namespaces`: how they begin; `*` is any text.")),
     suffix: Type.Optional(Parts(0, "For `namespaces`: how they end; `*` is any text.")),
     max_depth: Type.Optional(
       Type.Integer({ minimum: 1, maximum: LIMITS.namespaceDepthMax, description: "For `namespaces`: longer ones are cut to this length." }),
     ),
-    limit: Default(
+    limit: Type.Optional(
       Type.Integer({
         minimum: 1,
         maximum: LIMITS.documentListMax,
-        description: `How many at most; default ${LIMITS.documentListDefault}.`,
+        description:
+          `How many at most; default ${LIMITS.documentListDefault}, for \`search\` ${LIMITS.searchDefault}. Of a search limit and offset together are at most ` +
+          `${LIMITS.documentSearchDepthMax}.`,
       }),
-      LIMITS.documentListDefault,
     ),
     offset: Default(
       Type.Integer({ minimum: 0, maximum: LIMITS.documentRowsMax, description: "How many to leave out first; default 0." }),
@@ -192,12 +236,13 @@ export const DocumentQuery = Type.Object(
 
 /** The fields of each operation: those it needs, and those it takes. */
 const FIELDS: Record<string, { needs: readonly string[]; takes: readonly string[] }> = {
-  put: { needs: ["namespace", "value"], takes: ["key", "if_version", "session_id", "ttl_seconds"] },
+  put: { needs: ["namespace", "value"], takes: ["key", "index", "if_version", "session_id", "ttl_seconds"] },
   delete: { needs: ["namespace", "key"], takes: ["if_version"] },
   delete_all: { needs: ["namespace"], takes: [] },
   pop: { needs: ["namespace"], takes: ["order"] },
   get: { needs: ["namespace", "key"], takes: [] },
   list: { needs: ["namespace"], takes: ["deep", "order", "after", "before", "filter", "limit", "offset", "cursor"] },
+  search: { needs: ["namespace", "query"], takes: ["filter", "threshold", "limit", "offset"] },
   count: { needs: ["namespace"], takes: ["deep"] },
   namespaces: { needs: [], takes: ["prefix", "suffix", "max_depth", "limit", "offset", "cursor"] },
 };
@@ -243,12 +288,26 @@ const CURSOR = /^[0-9a-f!.~]{1,1850}$/;
 export function changesOf(sent: readonly Static<typeof ChangeOperation>[]): Change[] {
   return sent.map((operation, i) => {
     checkOperation(operation, ChangeOperation, `operations.${i}`);
+    const index = indexOf(operation.index, `operations.${i}`);
     const { op, namespace, key, value, if_version: ifVersion, session_id: sessionId, ttl_seconds: ttlSeconds, order = "desc" } = operation;
-    return { op, namespace, key, value, ifVersion, sessionId, ttlSeconds, order } as Change;
+    return { op, namespace, key, value, index, ifVersion, sessionId, ttlSeconds, order } as Change;
   });
 }
 
+/** @throws {ApiError} `invalid_request` for what is no path */
+function indexOf(sent: boolean | string[] | undefined, param: string): Index | undefined {
+  if (sent === undefined || sent === false) return undefined;
+  const wrong = sent === true ? -1 : sent.findIndex((path) => !isPath(path));
+  if (sent === true || wrong === -1) return sent;
+  throw new ApiError(
+    "invalid_request",
+    `${param}.index.${wrong} must be a path of names with dots between them, such as lines[*].text, or $; got ${JSON.stringify(sent[wrong])}.`,
+    { param: `${param}.index.${wrong}` },
+  );
+}
+
 export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query[] {
+  refuseManySearches(sent);
   return sent.map((operation, i) => {
     const param = `operations.${i}`;
     checkOperation(operation, QueryOperation, param);
@@ -273,11 +332,19 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
     if (cursor !== undefined && !CURSOR.test(cursor)) {
       throw new ApiError("invalid_request", `${param}.cursor must be the next_cursor of a page.`, { param: `${param}.cursor` });
     }
-    const { limit = LIMITS.documentListDefault, offset = 0 } = rest;
+    const { op, threshold = 0, limit = op === "search" ? LIMITS.searchDefault : LIMITS.documentListDefault, offset = 0 } = rest;
+    if (op === "search" && limit + offset > LIMITS.documentSearchDepthMax) {
+      throw new ApiError(
+        "invalid_request",
+        `${param}.limit and offset of a search must be at most ${LIMITS.documentSearchDepthMax} together; got ${limit} and ${offset}.`,
+        { param: `${param}.limit` },
+      );
+    }
     return {
       ...rest,
       limit,
       offset,
+      threshold,
       deep,
       order,
       prefix,
@@ -288,6 +355,15 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
       maxDepth,
       filter: filterOf(filter, param),
     } as Query;
+  });
+}
+
+function refuseManySearches(sent: readonly { op: string }[]): void {
+  const searches = sent.flatMap(({ op }, i) => (op === "search" ? [i] : []));
+  const tooMany = searches[LIMITS.documentSearchesMax];
+  if (tooMany === undefined) return;
+  throw new ApiError("invalid_request", `operations must have at most ${LIMITS.documentSearchesMax} searches; got ${searches.length}.`, {
+    param: `operations.${tooMany}.op`,
   });
 }
 

@@ -14,7 +14,7 @@ import { AFTER_ALL } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { Store } from "../storage/store.ts";
-import { pendingEmbeddings, provider, PROVIDER_KEY, vectors, type ProviderRow } from "../storage/tables.ts";
+import { pendingEmbeddings, provider, PROVIDER_KEY, VECTOR_TABLES, type AnyTable, type ProviderRow } from "../storage/tables.ts";
 import { calibrate, calibrationOf, type ProviderCalibration } from "./calibration.ts";
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
 import { localEmbedder } from "./local/local.ts";
@@ -52,7 +52,7 @@ export interface Provider {
 /** What is known of a provider. */
 type ProviderFacts = Omit<ProviderRow, "generation" | "replacesUntil">;
 
-/** How many memories have a vector of the provider that is set, and how many still wait for one. */
+/** How many memories and documents have a vector of the provider that is set, and how many still wait for one. */
 export interface Progress {
   ready: number;
   owed: number;
@@ -126,10 +126,11 @@ export class Embeddings {
 
   /** Vectors of a previous provider count as owed, whether or not they were removed yet. */
   progress(reader: Reader = this.#store.latest): Progress {
-    const all = this.#store.count(vectors);
+    const all = VECTOR_TABLES.reduce((sum, table) => sum + this.#store.count(table), 0);
     const replacesUntil = this.#notStarted === undefined ? reader.get(provider, PROVIDER_KEY)?.replacesUntil : AFTER_ALL;
     // New ones are few as long as there are old ones, which are removed first.
-    const ready = replacesUntil === undefined ? all : reader.keys(vectors, { from: `${replacesUntil}!`, to: AFTER_ALL }).length;
+    const newOnes = (table: AnyTable) => reader.keys(table, { from: `${replacesUntil}!`, to: AFTER_ALL }).length;
+    const ready = replacesUntil === undefined ? all : VECTOR_TABLES.reduce((sum, table) => sum + newOnes(table), 0);
     return { ready, owed: this.#store.count(pendingEmbeddings) + all - ready };
   }
 
@@ -263,9 +264,11 @@ async function measuredBy(remote: OpenAiEmbedder, identity: string): Promise<Pro
   return { identity, measured, ...(remote.vectorLength === undefined ? {} : { vectorLength: remote.vectorLength }) };
 }
 
-/** From now on vectors are of another provider. The memories of those there are get new ones from `memories/backfill.ts`. */
+/** From now on vectors are of another provider. The records of those there are get new ones from `memories/backfill.ts`. */
 function startGeneration(tx: Tx, row: ProviderFacts): void {
-  const [newest] = tx.keys(vectors, { from: "", to: AFTER_ALL, limit: 1, descending: true });
+  const newest = VECTOR_TABLES.flatMap((table) => tx.keys(table, { from: "", to: AFTER_ALL, limit: 1, descending: true }))
+    .toSorted()
+    .at(-1);
   const replaces = newest === undefined ? {} : { replacesUntil: newest };
   tx.put(provider, PROVIDER_KEY, { ...row, generation: generationOf(tx) + 1, ...replaces });
 }

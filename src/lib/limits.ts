@@ -20,13 +20,15 @@ export const CACHE_BYTES_MAX = {
   documentRemovals: MIB / 16,
   recentTurns: 5 * MIB,
   /** Vectors of the sessions and users that were searched last; more on a machine with much memory. */
-  residentVectors: 22 * MIB,
+  residentVectors: 17 * MIB,
+  /** Those of the namespaces of documents that were searched last. */
+  residentDocumentVectors: 5 * MIB,
   /** Vectors that an embedding provider gave for queries. */
   queryVectors: 3 * MIB,
 } as const;
 
-/** What those vectors may take of the memory of the machine, or of the container. */
-export const RESIDENT_VECTORS_MEMORY_SHARE = 1 / 32;
+/** What these may take of the memory of the machine, or of the container, where that is more. */
+export const CACHE_MEMORY_SHARE_MAX = { residentVectors: 1 / 32, residentDocumentVectors: 1 / 128 } as const;
 
 export const LIMITS = {
   ttlSecondsDefault: 86_400,
@@ -89,6 +91,13 @@ export const LIMITS = {
   /** Queries that hold more than 64 KiB of documents while others are let through; others wait. Of one API key at most half. */
   documentQueriesAtOnceMax: 4,
   documentQueriesOfKeyAtOnceMax: 2,
+  /** The text that a document is found by, in code points, and the paths in its value that make it up. */
+  documentTextLengthMax: 10_000,
+  documentIndexPathsMax: 16,
+  documentIndexPathLengthMax: 256,
+  /** Searches of one request, and how far down their pages go. */
+  documentSearchesMax: 10,
+  documentSearchDepthMax: 200,
   documentFilterPathsMax: 32,
   documentFilterValuesMax: 100,
   /** Code points that are kept of the query of a retrieval. */

@@ -1,7 +1,8 @@
 /**
- * Makes pending vectors: those that a provider could not give in time, and all of them after a change of provider.
+ * Makes pending vectors, of memories and of all else that is searched: those that a provider could not give in time, and all of them
+ * after a change of provider.
  *
- * After a change the vectors of earlier generations are evicted in batches, and their memories get pending ones. All that has
+ * After a change the vectors of earlier generations are evicted in batches, and their records get pending ones. All that has
  * to be done is in the store, so nothing is forgotten when the process ends; what changed or went meanwhile is found out in
  * the transaction that stores the vector.
  *
@@ -22,12 +23,15 @@ import { NO_HOME, withPrefix, type BareId } from "../lib/ids.ts";
 import { BadRows } from "../storage/bad-rows.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
-import { memories, pendingEmbeddings, provider, PROVIDER_KEY, vectors, type MemoryRow } from "../storage/tables.ts";
-import type { Tx } from "../storage/access.ts";
+import { memories, pendingEmbeddings, provider, PROVIDER_KEY } from "../storage/tables.ts";
+import type { Reader, Tx } from "../storage/access.ts";
+import { MEMORIES, type Collection } from "../storage/collections.ts";
 import type { Store } from "../storage/store.ts";
 import type { Task } from "../tasks/task.ts";
 import { storedGeneration, storedMemory } from "../vectors/encoding.ts";
-import { putVector, type MemoryDeps } from "./memories.ts";
+import { storeVector } from "../vectors/store-vector.ts";
+import type { VectorIndex } from "../vectors/vector-index.ts";
+import type { MemoryDeps } from "./memories.ts";
 
 const NAME = "embeddings";
 
@@ -44,7 +48,33 @@ const RETRY_MS = 5_000;
 const RETRY_REJECTED_MS = HOUR_MS;
 const PROGRESS_MS = 5_000;
 
-export function backfill(deps: MemoryDeps): Task {
+/** The records of a collection, for what concerns their vectors. */
+export interface Embedded {
+  readonly collection: Collection;
+  readonly index: VectorIndex;
+  /** What the vector of a record is to be made of; undefined for one that is gone, has a vector or wants none. */
+  textOf(reader: Reader, record: BareId): string | undefined;
+  /** How the log names a record. */
+  nameOf(record: BareId): string;
+}
+
+export function memoryTexts({ vectors: index }: Pick<MemoryDeps, "vectors">): Embedded {
+  return {
+    collection: MEMORIES,
+    index,
+    textOf(reader, memory) {
+      const row = reader.get(memories, memory);
+      return row === undefined || !row.embed || row.embedding !== undefined ? undefined : row.content;
+    },
+    nameOf: (memory) => withPrefix("mem", memory),
+  };
+}
+
+/** What making vectors takes. */
+export type BackfillDeps = Pick<MemoryDeps, "store" | "clock" | "log" | "embeddings" | "backfill">;
+
+/** @param kinds - all that vectors are made of */
+export function backfill(deps: BackfillDeps, kinds: readonly Embedded[]): Task {
   const { store, clock, embeddings } = deps;
   const watch = new ProgressLog(deps);
   const bad = new BadRows(store, deps.log, NAME);
@@ -55,13 +85,13 @@ export function backfill(deps: MemoryDeps): Task {
   /** Whether this pass retries rejected texts, and when the next one does. */
   let isRetryingAll = false;
   let retryAllAt = Number.NEGATIVE_INFINITY;
-  const eviction: Eviction = { generation: 0, after: "" };
+  const eviction: Eviction = { generation: 0, kind: 0, after: "" };
   return {
     name: NAME,
     activator: deps.backfill,
     async run() {
       await embeddings.startGenerationIfNeeded();
-      if (await evict(deps, bad, eviction)) {
+      if (await evict(deps, kinds, bad, eviction)) {
         watch.logProgress();
         return 0;
       }
@@ -73,13 +103,13 @@ export function backfill(deps: MemoryDeps): Task {
         if (isRetryingAll) retryAllAt = clock.elapsed() + RETRY_REJECTED_MS;
       }
       const { active } = embeddings;
-      const batch = nextBatch(store, active, from, isRetryingAll, bad);
+      const batch = nextBatch(store, kinds, active, from, isRetryingAll, bad);
       if (batch.pending.length > 0) {
         if (batch.next !== undefined) watch.logProgress();
         const outcomes = await make(deps, active, batch.pending, bad);
         made += outcomes.filter((outcome) => outcome === "made").length;
         failed += outcomes.filter((outcome) => outcome === "failed").length;
-        watch.logRejected(batch.pending.filter((_, i) => outcomes[i] === "rejected").map(({ key }) => key));
+        watch.logRejected(batch.pending.filter((_, i) => outcomes[i] === "rejected"));
       }
       from = batch.next ?? "";
       if (batch.next !== undefined) return 0;
@@ -93,13 +123,13 @@ export function backfill(deps: MemoryDeps): Task {
 
 /** Logs progress, not too often. */
 class ProgressLog {
-  readonly #deps: MemoryDeps;
+  readonly #deps: BackfillDeps;
   #loggedAt = Number.NEGATIVE_INFINITY;
   #hasLoggedProgress = false;
   /** Why the provider does not work, as it was last logged; undefined while it does. */
   #reason: string | undefined;
 
-  constructor(deps: MemoryDeps) {
+  constructor(deps: BackfillDeps) {
     this.#deps = deps;
   }
 
@@ -134,53 +164,59 @@ class ProgressLog {
   }
 
   /** The reason is not logged, since it may repeat the text. */
-  logRejected([first, ...others]: readonly BareId[]): void {
-    if (first === undefined) return;
-    this.#deps.log.warn("the embedding provider refuses a memory for what it says; it is not found by searches", {
-      memory: withPrefix("mem", first),
+  logRejected([first, ...others]: readonly Pending[]): void {
+    if (first?.of === undefined) return;
+    const { of } = first;
+    this.#deps.log.warn("the embedding provider refuses a text for what it says; it is not found by searches", {
+      [of.collection.name]: of.nameOf(first.key),
       others: others.length,
     });
   }
 }
 
-/** How far the vectors of generations before this one were evicted. */
+/** How far the vectors of generations before this one were evicted, one kind after the other. */
 interface Eviction {
   generation: number;
+  kind: number;
   after: BareId;
 }
 
 /** Evicts some vectors of earlier generations. @returns whether there may be more */
-async function evict({ store, vectors: index }: MemoryDeps, bad: BadRows, eviction: Eviction): Promise<boolean> {
+async function evict({ store }: BackfillDeps, kinds: readonly Embedded[], bad: BadRows, eviction: Eviction): Promise<boolean> {
   const { generation, replacesUntil: until } = store.latest.get(provider, PROVIDER_KEY) ?? { generation: 0 };
   if (until === undefined) return false;
-  if (eviction.generation !== generation) Object.assign(eviction, { generation, after: "" });
-  const ids = bad.keysOfOthers(vectors, { from: `${eviction.after}!`, to: `${until}!`, limit: EVICTED_PER_COMMIT });
+  if (eviction.generation !== generation) Object.assign(eviction, { generation, kind: 0, after: "" });
+  const { collection, index } = kinds[eviction.kind]!;
+  const ids = bad.keysOfOthers(collection.vectors, { from: `${eviction.after}!`, to: `${until}!`, limit: EVICTED_PER_COMMIT });
+  const isEndOfKind = ids.length < EVICTED_PER_COMMIT;
+  const isEnd = isEndOfKind && eviction.kind === kinds.length - 1;
   await bad.commit((tx, isolate) => {
-    for (const id of ids) isolate(id, () => evictOne(tx, id));
+    for (const id of ids) isolate(id, () => evictOne(tx, collection, id));
     const row = tx.get(provider, PROVIDER_KEY);
-    if (ids.length === EVICTED_PER_COMMIT || row?.generation !== generation) return;
+    if (!isEnd || row?.generation !== generation) return;
     const { replacesUntil: _, ...done } = row;
     tx.put(provider, PROVIDER_KEY, done);
   });
-  eviction.after = ids.at(-1) ?? "";
+  if (isEndOfKind) Object.assign(eviction, { kind: isEnd ? 0 : eviction.kind + 1, after: "" });
+  else eviction.after = ids.at(-1)!;
   index.changed();
-  return ids.length > 0;
+  return !isEnd || ids.length > 0;
 }
 
-function evictOne(tx: Tx, id: BareId): void {
+function evictOne(tx: Tx, { vectors, records }: Collection, id: BareId): void {
   const bytes = tx.vectorBytes(vectors, id);
   if (bytes === undefined || storedGeneration(bytes) === generationOf(tx)) return;
-  const memory = storedMemory(bytes);
+  const record = storedMemory(bytes);
   tx.removeVector(vectors, id);
-  const row = tx.get(memories, memory);
+  const row = tx.get(records, record);
   if (row?.embedding?.id !== withPrefix("emb", id)) return;
   const { embedding: _, ...rest } = row;
-  tx.put(memories, memory, rest);
-  tx.put(pendingEmbeddings, memory, "");
+  tx.put(records, record, rest);
+  tx.put(pendingEmbeddings, record, "");
 }
 
 /** Sees to it that the provider can be asked. @returns how long to wait before it makes sense to try; 0: it can be */
-async function recovered({ embeddings, clock }: MemoryDeps, watch: ProgressLog): Promise<number> {
+async function recovered({ embeddings, clock }: BackfillDeps, watch: ProgressLog): Promise<number> {
   const { remote, calibration } = embeddings.active;
   if (remote === undefined || (remote.openCircuit === undefined && calibration !== undefined)) {
     watch.logUp();
@@ -203,6 +239,7 @@ async function recovered({ embeddings, clock }: MemoryDeps, watch: ProgressLog):
 interface Pending {
   key: BareId;
   /** undefined: there is nothing to be made after all. */
+  of: Embedded | undefined;
   text: string | undefined;
   wasRejected: boolean;
 }
@@ -210,6 +247,7 @@ interface Pending {
 /** What the provider can be asked for at once, and the key to continue at; no `next` at the end. */
 function nextBatch(
   store: Store,
+  kinds: readonly Embedded[],
   active: Active,
   from: string,
   isRetryingAll: boolean,
@@ -222,23 +260,25 @@ function nextBatch(
   for (const { key, row: mark } of rows) {
     const wasRejected = mark === markOf(active);
     if ((wasRejected && !isRetryingAll) || bad.has(key)) continue;
-    let text: string | undefined;
+    let found: Pick<Pending, "of" | "text">;
     try {
-      text = textOf(reader.get(memories, key));
+      found = textOf(reader, kinds, key);
     } catch (error) {
       bad.note(key, error);
       continue;
     }
-    batch.push({ key, text, wasRejected });
-    characters += text?.length ?? 0;
+    batch.push({ key, ...found, wasRejected });
+    characters += found.text?.length ?? 0;
     if (batch.length === MADE_PER_COMMIT || characters >= CHARACTERS_PER_COMMIT) return { pending: batch, next: `${key}!` };
   }
   const last = rows.at(-1);
   return { pending: batch, next: last === undefined || rows.length < LOOKED_AT_PER_RUN ? undefined : `${last.key}!` };
 }
 
-function textOf(row: MemoryRow | undefined): string | undefined {
-  return row === undefined || !row.embed || row.embedding !== undefined ? undefined : row.content;
+/** Ids are of one kind only. */
+function textOf(reader: Reader, kinds: readonly Embedded[], key: BareId): Pick<Pending, "of" | "text"> {
+  const of = kinds.find(({ collection }) => reader.has(collection.records, key));
+  return { of, text: of?.textOf(reader, key) };
 }
 
 /** The row of a pending memory that this provider rejected. */
@@ -248,7 +288,7 @@ function markOf({ generation }: Active): string {
 
 type Outcome = "made" | "rejected" | "failed";
 
-async function make(deps: MemoryDeps, active: Active, batch: readonly Pending[], bad: BadRows): Promise<(Outcome | undefined)[]> {
+async function make(deps: BackfillDeps, active: Active, batch: readonly Pending[], bad: BadRows): Promise<(Outcome | undefined)[]> {
   // What cannot be stored need not be paid for: this finds out if the disk is full.
   if (active.remote !== undefined) await deps.store.commit(NO_HOME, () => undefined);
   const embedded = async ({ key, text }: Pending) => {
@@ -261,7 +301,7 @@ async function make(deps: MemoryDeps, active: Active, batch: readonly Pending[],
   };
   const made = await Promise.all(batch.map(embedded));
   const outcomes = await deps.store.commit(NO_HOME, (tx) => batch.map((item, i) => settle(tx, active, item, made[i])));
-  deps.vectors.changed();
+  for (const index of new Set(batch.map(({ of }) => of?.index))) index?.changed();
   return outcomes;
 }
 
@@ -275,27 +315,28 @@ async function embeddingOf({ embedder, remote }: Active, text: string): Promise<
 }
 
 /**
- * Stores a vector, unless the memory or the provider is another one by now.
+ * Stores a vector, unless the record or the provider is another one by now.
  *
  * @returns undefined where nothing was to be done, or nothing new is to be said
  */
 function settle(
   tx: Tx,
   active: Active,
-  { key, text, wasRejected }: Pending,
+  { key, of, text, wasRejected }: Pending,
   made: Embedding | "rejected" | "failed" | undefined,
 ): Outcome | undefined {
-  const row = tx.get(memories, key);
-  if (row === undefined || textOf(row) === undefined) {
+  const now = of?.textOf(tx, key);
+  if (of === undefined || now === undefined) {
     tx.remove(pendingEmbeddings, key);
     return undefined;
   }
-  if (made === undefined || made === "failed" || row.content !== text || generationOf(tx) !== active.generation) return "failed";
+  if (made === undefined || made === "failed" || now !== text || generationOf(tx) !== active.generation) return "failed";
   if (made === "rejected") {
     tx.put(pendingEmbeddings, key, markOf(active));
     return wasRejected ? undefined : "rejected";
   }
   tx.remove(pendingEmbeddings, key);
-  tx.put(memories, key, { ...row, embedding: putVector(tx, key, active.generation, made) });
+  const { records } = of.collection;
+  tx.put(records, key, { ...tx.get(records, key), embedding: storeVector(tx, of.collection, key, active.generation, made) });
   return "made";
 }

@@ -22,19 +22,20 @@ import { diffObjects, isEmptyDiff } from "../sessions/diff.ts";
 import { isAnyBeingRemoved, isBeingRemoved } from "../sessions/removal.ts";
 import { laterOf, liveSession, refuseLargeMetadata } from "../sessions/live-session.ts";
 import type { Reader, Tx } from "../storage/access.ts";
+import { MEMORIES } from "../storage/collections.ts";
 import { isErased } from "../storage/erasure.ts";
 import { hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { generationOf, removeMemoryRecords, removeVector } from "../storage/memory-records.ts";
 import { mayBeOwned, narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
-import { memories, pendingEmbeddings, sessions, vectors, type MemoryRow } from "../storage/tables.ts";
+import { memories, pendingEmbeddings, sessions, type MemoryRow } from "../storage/tables.ts";
 import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { RetrievalLog } from "../retrievals/log.ts";
 import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
 import type { VectorIndex } from "../vectors/vector-index.ts";
-import { encodeVector } from "../vectors/encoding.ts";
+import { storeVector } from "../vectors/store-vector.ts";
 
 /** What operations on memories need besides the store. */
 export interface MemoryDeps extends Deps {
@@ -107,25 +108,13 @@ export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemo
 /** Gives a memory its vector; when there is none, or none of the provider that is set by now, it is made later. */
 function embed(tx: Tx, active: Active, memory: BareId, row: MemoryRow, embedding: Embedding | undefined, id?: Id<"emb">): void {
   if (embedding === undefined || generationOf(tx) !== active.generation) tx.put(pendingEmbeddings, memory, "");
-  else row.embedding = putVector(tx, memory, active.generation, embedding, id);
+  else row.embedding = storeVector(tx, MEMORIES, memory, active.generation, embedding, id);
 }
 
 /** To be called after a commit that stored a vector, or left one to be made later. */
 function noteVectors(deps: MemoryDeps, embedding: Embedding | undefined): void {
   if (embedding === undefined) deps.backfill.wake();
   else deps.vectors.changed();
-}
-
-/** Stores a vector. @returns what the memory's row says of it */
-export function putVector(
-  tx: Tx,
-  memory: BareId,
-  generation: number,
-  embedding: Embedding,
-  id = tx.id("emb", homeOf(memory)),
-): NonNullable<MemoryRow["embedding"]> {
-  tx.putVector(vectors, bare(id), encodeVector(embedding, { memory, generation }));
-  return { id, generation };
 }
 
 /** A memory as the wire has it. The previous provider's vector counts as none. */
@@ -296,7 +285,7 @@ export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string,
     if (lengthOf(row) >= lengthOf(before)) deps.quotas?.refuseGrowth();
     const contentChanged = row.content !== before.content;
     if (contentChanged && row.embed) {
-      removeVector(tx, before);
+      removeVector(tx, MEMORIES, before);
       delete row.embedding;
       tx.remove(pendingEmbeddings, key);
       embed(tx, active, key, row, embedding);

@@ -22,6 +22,7 @@ import { vectors, type MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { quantize } from "../vectors/encoding.ts";
+import type { ScoredQuery } from "../vectors/query.ts";
 import { memoryMembers, memoryPostings, visibleMemories, type MemoryFilter, type MemoryDeps } from "./memories.ts";
 import { closeness, explainer, LOCAL_CALIBRATION, relevance } from "./relevance.ts";
 
@@ -85,14 +86,14 @@ export async function rank(
 }
 
 /** Scoring a candidate looks at each of its terms and at most at each entry of the query's table: this many take about 1 ms. */
-const TERMS_PER_TURN = 100_000;
+export const TERMS_PER_TURN = 100_000;
 
-function looksAt({ lexical }: EmbeddedQuery, candidates: readonly Candidate[]): number {
+export function looksAt({ lexical }: EmbeddedQuery, candidates: readonly Candidate[]): number {
   return candidates.reduce((sum, { terms }) => sum + terms.length + lexical.keys.length, 0);
 }
 
 /** Scores each candidate. Long texts take long, so other requests are answered in between. */
-async function scoresOf(query: EmbeddedQuery, { calibration }: Active, candidates: readonly Candidate[]): Promise<Float64Array> {
+export async function scoresOf(query: EmbeddedQuery, { calibration }: Active, candidates: readonly Candidate[]): Promise<Float64Array> {
   const scores = new Float64Array(candidates.length);
   let compared = 0;
   for (let i = 0; i < scores.length; i++) {
@@ -142,7 +143,7 @@ const LEFT_OUT = -1;
  * Which candidates to look at, best first, of equal ones the newer first. Most are never asked for: those that can be among the
  * first `few` are sorted alone.
  */
-function* inOrder(candidates: readonly Candidate[], scores: Float64Array, few: number): Generator<number> {
+export function* inOrder(candidates: readonly Candidate[], scores: Float64Array, few: number): Generator<number> {
   const bar = Math.max(kthLargest(scores, few), 0);
   const between = (from: number, to: number) => {
     const found: number[] = [];
@@ -166,16 +167,20 @@ async function candidatesFor(
   wanted: number,
   isAgain: boolean,
 ): Promise<Candidate[]> {
-  const calibration = active.calibration ?? LOCAL_CALIBRATION;
-  const score = (cosine: number, terms: Uint32Array) => closeness(embedded, cosine, terms, calibration);
-  const query = { vector: quantize(embedded.vector), words: embedded.lexical, blend: calibration, score };
   for (let limit = candidatesFrom(wanted); ; limit *= 4) {
-    const found = await deps.vectors.nearest({ ...query, limit }, filter);
+    const found = await deps.vectors.nearest(scoredQuery(embedded, active, limit), filter);
     if (!isAgain && !deps.store.read(isAnyBeingRemoved)) return found;
     const find = visibleMemories(deps.store.latest);
     const visible = found.filter(({ memory }) => find(memory) !== undefined);
     if (found.length < limit || visible.length >= candidatesFrom(wanted)) return visible;
   }
+}
+
+/** What the index looks for. @param limit - how many candidates are wanted */
+export function scoredQuery(embedded: EmbeddedQuery, active: Active, limit: number): ScoredQuery {
+  const calibration = active.calibration ?? LOCAL_CALIBRATION;
+  const score = (cosine: number, terms: Uint32Array) => closeness(embedded, cosine, terms, calibration);
+  return { vector: quantize(embedded.vector), words: embedded.lexical, blend: calibration, score, limit };
 }
 
 /** Who searches: how much at once is limited for each key. */
@@ -184,7 +189,7 @@ export interface Searcher extends Asking {
 }
 
 /** The index chooses by words and cosine as they count here, its words a little less exactly: some more than are wanted will do. */
-function candidatesFrom(wanted: number): number {
+export function candidatesFrom(wanted: number): number {
   return Math.max(CANDIDATES_MIN, 2 * wanted);
 }
 

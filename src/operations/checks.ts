@@ -8,16 +8,19 @@
  */
 import { fromBase62 } from "../lib/base62.ts";
 import { bare, BARE_ID_LENGTH, withPrefix, type BareId } from "../lib/ids.ts";
-import { toJson } from "../lib/json.ts";
+import { toJson, type JsonObject } from "../lib/json.ts";
+import { textOf } from "../documents/embedded-text.ts";
 import { readable } from "../storage/bad-rows.ts";
+import { COLLECTIONS, DOCUMENTS, MEMORIES, wantsVector, type Collection, type EmbeddedRow } from "../storage/collections.ts";
 import { DocumentWriter, isEmptied, namespaceRow } from "../storage/document-records.ts";
 import { AFTER_ALL, namespaceOfDocument, namespacesAbove, versionKey } from "../storage/keys.ts";
-import { generationOf, removeVector } from "../storage/memory-records.ts";
+import { generationOf, removeRecord, removeVector } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { Snapshot } from "../storage/store.ts";
 import {
   deliveries,
   documents,
+  indexedDocuments,
   memories,
   namespaces,
   payloads,
@@ -26,9 +29,9 @@ import {
   retrievals,
   sessions,
   turns,
-  vectors,
   versions,
   type AnyTable,
+  type DocumentRow,
   type Index,
   type MemoryRow,
   type SessionRow,
@@ -68,9 +71,10 @@ export const CHECKS: readonly Check[] = [
   everyKey(memories, checkMemory),
   everyKey(retrievals, checkRetrieval),
   everyKey(documents, checkDocument),
+  everyKey(indexedDocuments, checkIndexedDocument),
   everyKey(namespaces, checkNamespace),
   everyKey(deliveries, checkDelivery),
-  everyKey(vectors, checkVector),
+  ...Object.values(COLLECTIONS).map((collection) => everyKey(collection.vectors, vectorCheck(collection))),
   everyKey(pendingEmbeddings, checkPending),
 ];
 
@@ -204,45 +208,50 @@ function sessionCheck(table: AnyTable): KeyCheck {
   };
 }
 
-/**
- * A memory belongs to its session's user and agent, if the session is not gone. One that says it has a vector has one, which says the
- * same; one that should have one and has not waits for it.
- */
+/** A memory belongs to its session's user and agent, if the session is not gone; and has its vector. */
 function* checkMemory(reader: Reader, memory: string): Generator<Fault> {
   const row = memoryAt(reader, memory);
   if (row === undefined) return;
   const example = withPrefix("mem", memory);
-  const fix = (tx: Tx) => makeVectorAgain(tx, memory, row);
   const { userId, agentId } = readable(() => reader.get(sessions, bare(row.sessionId))) ?? row;
   const belongs = { ...row, userId, agentId };
   if (userId !== row.userId)
     yield { what: "memories: of another user than their session", example, fix: (tx) => tx.put(memories, memory, belongs) };
   else if (agentId !== row.agentId)
     yield { what: "memories: of another agent than their session", example, fix: (tx) => tx.put(memories, memory, belongs) };
+  yield* vectorFaults(reader, MEMORIES, memory, example);
+}
+
+/** One that says it has a vector has one, which says the same; one that should have one and has not waits for it. */
+function* vectorFaults(reader: Reader, collection: Collection, key: BareId, example: string): Generator<Fault> {
+  const row = rowAt(reader, collection, key);
+  if (row === undefined) return;
+  const { records, vectors } = collection;
+  const fix = (tx: Tx) => makeVectorAgain(tx, collection, key, row);
   if (row.embedding === undefined) {
-    if (row.embed && !reader.has(pendingEmbeddings, memory))
-      yield { what: "pending_embeddings: memories without a vector that wait for none", example, fix };
+    if (wantsVector(row) && !reader.has(pendingEmbeddings, key))
+      yield { what: `${pendingEmbeddings.name}: ${records.name} without a vector that wait for none`, example, fix };
     return;
   }
   const { id, generation } = row.embedding;
   const bytes = reader.vectorBytes(vectors, bare(id));
   const newest = readable(() => generationOf(reader)) ?? Number.POSITIVE_INFINITY;
-  if (bytes === undefined || !isEmbedding(bytes)) yield { what: "vectors: missing or damaged", example, fix };
-  else if (storedMemory(bytes) !== memory || storedGeneration(bytes) !== generation || generation > newest)
-    yield { what: "vectors: of another memory or provider than it says", example, fix };
+  if (bytes === undefined || !isEmbedding(bytes)) yield { what: `${vectors.name}: missing or damaged`, example, fix };
+  else if (storedMemory(bytes) !== key || storedGeneration(bytes) !== generation || generation > newest)
+    yield { what: `${vectors.name}: of another record or provider than it says`, example, fix };
 }
 
-/** Removes what is left of a memory's vector, so that the server embeds the memory again. */
-function makeVectorAgain(tx: Tx, memory: BareId, row: MemoryRow): void {
+/** Removes what is left of a record's vector, so that the server embeds it again. */
+function makeVectorAgain(tx: Tx, collection: Collection, key: BareId, row: EmbeddedRow): void {
   const { embedding, ...rest } = row;
   if (embedding !== undefined) {
-    const bytes = tx.vectorBytes(vectors, bare(embedding.id));
-    const holder = bytes === undefined ? memory : storedMemory(bytes);
-    // Another memory may say that it has the same one, and be right.
-    if (holder === memory || memoryAt(tx, holder)?.embedding?.id !== embedding.id) removeVector(tx, row);
-    tx.put(memories, memory, rest);
+    const bytes = tx.vectorBytes(collection.vectors, bare(embedding.id));
+    const holder = bytes === undefined ? key : storedMemory(bytes);
+    // Another record may say that it has the same one, and be right.
+    if (holder === key || rowAt(tx, collection, holder)?.embedding?.id !== embedding.id) removeVector(tx, collection, row);
+    tx.put(collection.records, key, rest);
   }
-  if (row.embed) tx.put(pendingEmbeddings, memory, "");
+  if (wantsVector(row)) tx.put(pendingEmbeddings, key, "");
 }
 
 /** A retrieval's session is there, or a note that it is left over from one. */
@@ -256,11 +265,18 @@ function* leftOver(reader: Reader, { name }: AnyTable, example: string, session:
   yield { what: `${name}: rows of a session that is gone`, example, fix: (tx) => tx.put(removals, session, { memories: false }) };
 }
 
-/** A document's session is there, or a note that it is left over from one; and its namespace counts it. */
+/** A document's session is there, or a note that it is left over from one; it is found by what it says; and its namespace counts it. */
 function* checkDocument(reader: Reader, key: string): Generator<Fault> {
   const row = readable(() => reader.get(documents, key));
   if (row === undefined) return;
   if (row.sessionId !== undefined) yield* leftOver(reader, documents, key, bare(row.sessionId));
+  if (!reader.has(indexedDocuments, row.id) && isFound(row)) {
+    const fix = (tx: Tx) => {
+      tx.put(indexedDocuments, row.id, { document: key });
+      tx.put(pendingEmbeddings, row.id, "");
+    };
+    yield { what: "indexed_documents: missing", example: key, fix };
+  }
   const namespace = namespaceOfDocument(key);
   if (readable(() => isEmptied(reader, namespace, row.id)) !== false) return;
   for (const above of namespacesAbove(namespace)) {
@@ -269,6 +285,24 @@ function* checkDocument(reader: Reader, key: string): Generator<Fault> {
     yield { what: "namespaces: missing", example: above, fix: (tx) => new DocumentWriter(tx).restore(above) };
     return;
   }
+}
+
+/** Whether a document has a text to be found by. */
+function isFound({ index, body }: DocumentRow): boolean {
+  const text = index === undefined ? undefined : readable(() => textOf(JSON.parse(body) as JsonObject, index));
+  return text !== undefined && text !== "";
+}
+
+/** What is searched of a document is of what it says now; and has its vector. */
+function* checkIndexedDocument(reader: Reader, id: string): Generator<Fault> {
+  const indexed = readable(() => reader.get(indexedDocuments, id));
+  if (indexed === undefined) return;
+  const { document } = indexed;
+  // One that cannot be read is there.
+  const row = readable(() => reader.get(documents, document) ?? null);
+  if (row === null || (row !== undefined && (row.id !== id || row.index === undefined)))
+    yield { what: "indexed_documents: of no document", example: document, fix: (tx) => removeRecord(tx, DOCUMENTS, id) };
+  else yield* vectorFaults(reader, DOCUMENTS, id, document);
 }
 
 /** A namespace has as many documents as it says, of its own and with those below it. */
@@ -298,25 +332,36 @@ function* checkDelivery(reader: Reader, key: string): Generator<Fault> {
   yield { what: "deliveries: what was to be delivered is missing", example, fix: (tx) => removeDeliveries(tx, [key]) };
 }
 
-/** Every vector is of a memory that says so. */
-function* checkVector(reader: Reader, id: string): Generator<Fault> {
-  const memory = storedMemory(reader.vectorBytes(vectors, id) ?? new Uint8Array(0));
-  if (memoryAt(reader, memory)?.embedding?.id === withPrefix("emb", id) || isUnreadable(reader, memory)) return;
-  yield { what: "vectors: of no memory", example: withPrefix("emb", id), fix: (tx) => tx.removeVector(vectors, id) };
+/** Every vector is of a record that says so. */
+function vectorCheck(collection: Collection): KeyCheck {
+  const { vectors } = collection;
+  return function* (reader, id) {
+    const record = storedMemory(reader.vectorBytes(vectors, id) ?? new Uint8Array(0));
+    const example = withPrefix("emb", id);
+    if (rowAt(reader, collection, record)?.embedding?.id === example || isUnreadable(reader, collection, record)) return;
+    yield { what: `${vectors.name}: of no record`, example, fix: (tx) => tx.removeVector(vectors, id) };
+  };
 }
 
-/** A memory whose vector was made meanwhile may still be pending, which the server finds out. */
-function* checkPending(reader: Reader, memory: string): Generator<Fault> {
-  if (memoryAt(reader, memory)?.embed === true || isUnreadable(reader, memory)) return;
-  const what = "pending_embeddings: of no memory that wants a vector";
-  yield { what, example: withPrefix("mem", memory), fix: (tx) => tx.remove(pendingEmbeddings, memory) };
+/** A record whose vector was made meanwhile may still be pending, which the server finds out. */
+function* checkPending(reader: Reader, record: string): Generator<Fault> {
+  for (const collection of Object.values(COLLECTIONS)) {
+    const row = rowAt(reader, collection, record);
+    if ((row !== undefined && wantsVector(row)) || isUnreadable(reader, collection, record)) return;
+  }
+  const what = "pending_embeddings: of no record that wants a vector";
+  yield { what, example: record, fix: (tx) => tx.remove(pendingEmbeddings, record) };
 }
 
 function memoryAt(reader: Reader, memory: BareId): MemoryRow | undefined {
   return readable(() => reader.get(memories, memory));
 }
 
-/** Whether a memory is there but cannot be read. What belongs to it stays. */
-function isUnreadable(reader: Reader, memory: BareId): boolean {
-  return reader.has(memories, memory) && memoryAt(reader, memory) === undefined;
+function rowAt(reader: Reader, { records }: Collection, key: BareId): EmbeddedRow | undefined {
+  return readable(() => reader.get(records, key));
+}
+
+/** Whether a record is there but cannot be read. What belongs to it stays. */
+function isUnreadable(reader: Reader, collection: Collection, key: BareId): boolean {
+  return reader.has(collection.records, key) && rowAt(reader, collection, key) === undefined;
 }

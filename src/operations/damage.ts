@@ -12,7 +12,7 @@ import { mendMeta } from "../storage/meta-pages.ts";
 import { assertMetaPages, Pages } from "../storage/pages.ts";
 import { pinPages } from "../storage/store.ts";
 import { isEmbedding } from "../vectors/encoding.ts";
-import { vectors } from "../storage/tables.ts";
+import { VECTOR_TABLES } from "../storage/tables.ts";
 import { RECORDS, type RecordTable } from "./records.ts";
 import { Findings, type Finding, type OnProgress } from "./report.ts";
 
@@ -106,7 +106,7 @@ export function textOf(value: Buffer): string | undefined {
 
 function isReadable(name: string, of: RecordTable | undefined, value: Buffer): boolean {
   // Copied, so that its numbers begin at a multiple of four bytes.
-  if (name === vectors.name) return isEmbedding(new Uint8Array(value));
+  if (VECTOR_TABLES.some((table) => table.name === name)) return isEmbedding(new Uint8Array(value));
   const text = textOf(value);
   if (text === undefined || of === undefined) return text !== undefined;
   try {

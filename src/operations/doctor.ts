@@ -8,7 +8,7 @@
  */
 import { NO_HOME } from "../lib/ids.ts";
 import type { Store } from "../storage/store.ts";
-import { TABLES, vectors } from "../storage/tables.ts";
+import { TABLES, VECTOR_TABLES } from "../storage/tables.ts";
 import { examineGraph, removeGraph } from "./graph.ts";
 import { Findings, type Finding, type OnProgress } from "./report.ts";
 import { CHECKS, type Problem } from "./checks.ts";
@@ -68,7 +68,7 @@ async function commitAll(store: Store, mends: readonly NonNullable<Problem["mend
 }
 
 function rowsOf(store: Store): number {
-  return [...TABLES, vectors].reduce((sum, table) => sum + store.count(table), 0);
+  return [...TABLES, ...VECTOR_TABLES].reduce((sum, table) => sum + store.count(table), 0);
 }
 
 /** Counts the rows that were checked, and collects problems. */

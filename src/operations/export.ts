@@ -21,19 +21,17 @@ import { bare } from "../lib/ids.ts";
 import { isShortened, originOnly, withoutQuery } from "../lib/urls.ts";
 import { version } from "../lib/version.ts";
 import { withoutSecrets as settingsWithoutSecrets } from "../settings/settings.ts";
+import { collectionOf, type Collection, type EmbeddedRow } from "../storage/collections.ts";
 import type { Snapshot, Store } from "../storage/store.ts";
 import {
   idempotency,
-  memories,
   meta,
   settings,
   webhooks,
   SCHEMA_VERSION,
   type AnyTable,
-  type MemoryRow,
   type SettingsRow,
   type WebhookRow,
-  vectors,
 } from "../storage/tables.ts";
 import { isEmbedding, storedGeneration, storedMemory, storedTerms, storedVector } from "../vectors/encoding.ts";
 import { OperationError, type OnProgress } from "./report.ts";
@@ -72,7 +70,7 @@ export function headerLine(marks: { salvaged?: true } = {}): string {
   return JSON.stringify({ cairn_export: EXPORT_FORMAT, cairn: version, schema: SCHEMA_VERSION, ...marks });
 }
 
-/** Reads what a memory's line needs. */
+/** Reads what the line of a record with a vector needs. */
 export type VectorReader = Pick<Snapshot, "vectorBytes">;
 
 /** @throws {OperationError} for a row that cannot be read */
@@ -80,7 +78,8 @@ export function lineOf(reader: VectorReader, table: RecordTable, key: string, te
   try {
     const json = table.toExport(text);
     const row: unknown = JSON.parse(json);
-    if (table.name === memories.name) return memoryLine(reader, key, row as MemoryRow);
+    const collection = collectionOf(table);
+    if (collection !== undefined) return embeddedLine(reader, collection, key, row as EmbeddedRow);
     const withoutSecrets = secrets ? undefined : WITHOUT_SECRETS.get(table.name);
     return line(table, key, withoutSecrets === undefined ? json : JSON.stringify(withoutSecrets(row as never)));
   } catch (error) {
@@ -92,15 +91,15 @@ function line({ name }: AnyTable, key: string, row: string, more = ""): string {
   return `{"table":"${name}","key":${JSON.stringify(key)},"row":${row}${more}}`;
 }
 
-/** A memory whose vector is lost is embedded again where it is imported. */
-function memoryLine(reader: VectorReader, key: string, row: MemoryRow): string {
+/** A record whose vector is lost is embedded again where it is imported. */
+function embeddedLine(reader: VectorReader, { records, vectors }: Collection, key: string, row: EmbeddedRow): string {
   const { embedding, ...rest } = row;
   const bytes = embedding === undefined ? undefined : reader.vectorBytes(vectors, bare(embedding.id));
   const isRight = bytes !== undefined && isEmbedding(bytes) && storedMemory(bytes) === key;
-  if (!isRight || storedGeneration(bytes) !== embedding?.generation) return line(memories, key, JSON.stringify(rest));
+  if (!isRight || storedGeneration(bytes) !== embedding?.generation) return line(records, key, JSON.stringify(rest));
   const vector = base64(storedVector(bytes));
   const terms = base64(storedTerms(bytes));
-  return line(memories, key, JSON.stringify(row), `,"vector":"${vector}","terms":"${terms}"`);
+  return line(records, key, JSON.stringify(row), `,"vector":"${vector}","terms":"${terms}"`);
 }
 
 function webhookWithoutSecrets({ secret: _secret, previousSecrets: _previous, url: full, ...shown }: WebhookRow): object {

@@ -1,13 +1,14 @@
 /**
- * Checks and rebuilds the vector index on disk. It is derived, so nothing is lost with it.
+ * Checks and rebuilds the vector indexes on disk, one of each collection. They are derived, so nothing is lost with them.
  *
  * @module
  */
 import { existsSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { hasCode } from "../lib/errors.ts";
-import { withPrefix, type BareId } from "../lib/ids.ts";
-import type { Snapshot, Store } from "../storage/store.ts";
+import { withPrefix } from "../lib/ids.ts";
+import { COLLECTIONS, type Collection } from "../storage/collections.ts";
+import type { Store } from "../storage/store.ts";
 import { storedVector, isEmbedding, storedTerms } from "../vectors/encoding.ts";
 import { isPointOf, pointsIn } from "../vectors/hnsw-index.ts";
 import { Indexer } from "../vectors/indexer.ts";
@@ -16,42 +17,55 @@ import { GRAPH_FROM } from "../vectors/search-plan.ts";
 import { digestOf, TermIndex } from "../vectors/term-index.ts";
 import type { IndexOptions } from "../vectors/vector-index.ts";
 import { Findings, type Finding, type OnProgress } from "./report.ts";
-import { vectors } from "../storage/tables.ts";
 
 /** A running server may replace the file while it is looked for. */
 const ATTEMPTS = 5;
 
-function graphDirectory(dataDirectory: string): string {
-  return join(dataDirectory, "vectors");
-}
+const directoriesIn = (dataDirectory: string) => Object.values(COLLECTIONS).map(({ directory }) => join(dataDirectory, directory));
 
-/** Removes the index, which the next start builds again. */
+/** Removes the index of every collection, which the next start builds again. */
 export function removeGraph(dataDirectory: string): void {
-  rmSync(graphDirectory(dataDirectory), { recursive: true, force: true });
+  for (const directory of directoriesIn(dataDirectory)) rmSync(directory, { recursive: true, force: true });
 }
 
-/** Compares the graph on disk with the store. It may lack new vectors and have deleted ones. */
-export async function examineGraph(store: Store, attempt = 1): Promise<{ points: number; findings: Finding[] }> {
-  const verified = await verifySnapshot(graphDirectory(store.directory));
+interface Examined {
+  points: number;
+  findings: Finding[];
+}
+
+/** Compares the graphs on disk with the store. They may lack new vectors and have deleted ones. */
+export async function examineGraph(store: Store): Promise<Examined> {
+  const all: Examined[] = [];
+  for (const collection of Object.values(COLLECTIONS)) all.push(await examineOne(store, collection));
+  return { points: all.reduce((sum, { points }) => sum + points, 0), findings: all.flatMap(({ findings }) => findings) };
+}
+
+async function examineOne(store: Store, collection: Collection, attempt = 1): Promise<Examined> {
+  const verified = await verifySnapshot(join(store.directory, collection.directory));
   const findings = new Findings();
   if ("reason" in verified) {
     if (verified.reason !== NO_SNAPSHOT) findings.add(`${ON_DISK} ${verified.reason}`, [], { canBeMended: true });
     return { points: 0, findings: findings.all };
   }
   try {
-    const points = comparePoints(store, verified, findings);
-    compareTerms(store, verified, findings);
+    const points = comparePoints(store, collection, verified, findings);
+    compareTerms(store, collection, verified, findings);
     return { points, findings: findings.all };
   } catch (error) {
     if (attempt === ATTEMPTS || !hasCode(error, "ENOENT")) throw error;
-    return examineGraph(store, attempt + 1);
+    return examineOne(store, collection, attempt + 1);
   }
 }
 
 const ON_DISK = "vector index on disk:";
 
 /** @returns how many points there are */
-function comparePoints(store: Store, { graphPath, dimension, slots }: VerifiedSnapshot, findings: Findings): number {
+function comparePoints(
+  store: Store,
+  { vectors }: Collection,
+  { graphPath, dimension, slots }: VerifiedSnapshot,
+  findings: Findings,
+): number {
   const points = pointsIn(graphPath, dimension);
   let point = points.next();
   // Read once the file is open: the store then knows whatever is in it.
@@ -62,13 +76,13 @@ function comparePoints(store: Store, { graphPath, dimension, slots }: VerifiedSn
     if (!slots.has(slot)) continue;
     const id = slots.id(slot);
     count++;
-    if (isAsStored(reader, id, projection)) continue;
+    if (isAsStored(reader.vectorBytes(vectors, id), projection)) continue;
     findings.add(`${ON_DISK} points that are not the store's vectors`, [withPrefix("emb", id)], { canBeMended: true });
   }
   return count;
 }
 
-function compareTerms(store: Store, { terms, slots }: VerifiedSnapshot, findings: Findings): void {
+function compareTerms(store: Store, { vectors }: Collection, { terms, slots }: VerifiedSnapshot, findings: Findings): void {
   const digests = TermIndex.from(terms).digests();
   using reader = store.snapshot();
   for (let slot = 0; slot < slots.length; slot++) {
@@ -79,14 +93,13 @@ function compareTerms(store: Store, { terms, slots }: VerifiedSnapshot, findings
   }
 }
 
-function isAsStored(reader: Snapshot, id: BareId, projection: Float32Array): boolean {
-  const bytes = reader.vectorBytes(vectors, id);
+function isAsStored(bytes: Uint8Array | undefined, projection: Float32Array): boolean {
   // A vector that was deleted since is as it should be; one that is damaged is a finding of its own.
   return bytes === undefined || !isEmbedding(bytes) || isPointOf(projection, storedVector(bytes));
 }
 
 export interface Rebuilt {
-  /** Vectors in the graph; undefined when there are too few for a server to build one. */
+  /** Vectors in graphs; undefined when there are too few for a server to build one. */
   indexed: number | undefined;
   /** Vectors in the store. */
   vectors: number;
@@ -96,21 +109,24 @@ export interface Rebuilt {
   removed: boolean;
 }
 
-/** Rebuilds the graph from the vectors in the store and writes it to disk, or removes it where a server would build none. */
+/** Rebuilds the graphs from the vectors in the store and writes them to disk, or removes one where a server would build none. */
 export async function rebuildGraph(
   store: Store,
   { graphFrom = GRAPH_FROM }: Pick<IndexOptions, "graphFrom">,
   onProgress?: OnProgress,
 ): Promise<Rebuilt> {
-  const directory = graphDirectory(store.directory);
-  const removed = existsSync(directory);
+  const removed = directoriesIn(store.directory).some((directory) => existsSync(directory));
   removeGraph(store.directory);
-  const indexer = new Indexer(store, directory, { graphFrom });
-  await indexer.start({ useSnapshot: false });
-  const total = indexer.status.pending;
-  const about = { vectors: total, graphFrom, removed };
-  if (!indexer.hasGraph) return { indexed: undefined, ...about };
-  while (indexer.step()) onProgress?.(total - indexer.status.pending, total);
-  await indexer.save();
-  return { indexed: indexer.status.indexed, ...about };
+  const rebuilt: Rebuilt = { indexed: undefined, vectors: 0, graphFrom, removed };
+  for (const collection of Object.values(COLLECTIONS)) {
+    const indexer = new Indexer(store, join(store.directory, collection.directory), { collection, graphFrom });
+    await indexer.start({ useSnapshot: false });
+    const total = indexer.status.pending;
+    rebuilt.vectors += total;
+    if (!indexer.hasGraph) continue;
+    while (indexer.step()) onProgress?.(total - indexer.status.pending, total);
+    await indexer.save();
+    rebuilt.indexed = (rebuilt.indexed ?? 0) + indexer.status.indexed;
+  }
+  return rebuilt;
 }

@@ -16,19 +16,18 @@ import { LIMITS } from "../lib/limits.ts";
 import { isShortened } from "../lib/urls.ts";
 import { hashOfId } from "../keys/hash-of-id.ts";
 import type { GivenSettings } from "../settings/schema.ts";
+import { collectionOf, wantsVector, type EmbeddedRow } from "../storage/collections.ts";
 import type { Tx } from "../storage/access.ts";
 import { Store } from "../storage/store.ts";
 import {
   apiKeys,
-  memories,
   pendingEmbeddings,
   SCHEMA_VERSION,
   settings,
-  vectors,
+  type VectorTable,
   webhooks,
   type AnyTable,
   type ApiKeyRow,
-  type MemoryRow,
   type WebhookRow,
 } from "../storage/tables.ts";
 import { encodeVector, isComparable, type VectorOwner } from "../vectors/encoding.ts";
@@ -213,7 +212,7 @@ interface Line {
   table: RecordTable;
   key: string;
   row: unknown;
-  vector: { id: BareId; bytes: Uint8Array } | undefined;
+  vector: { table: VectorTable; id: BareId; bytes: Uint8Array } | undefined;
 }
 
 function checkLine(value: Record<string, unknown>, number: number): Line {
@@ -223,13 +222,15 @@ function checkLine(value: Record<string, unknown>, number: number): Line {
   if (typeof key !== "string") throw wrong(number, "key is not text");
   const problem = jsonDepth(row) > ROW_DEPTH_MAX ? `row nests more than ${ROW_DEPTH_MAX} levels` : rowProblem(table, key, row);
   if (problem !== undefined) throw wrong(number, problem);
-  const embedding = table.name === memories.name ? (row as MemoryRow).embedding : undefined;
+  const collection = collectionOf(table);
+  const { embedding } = collection === undefined ? {} : (row as EmbeddedRow);
   return {
     number,
     table,
     key,
     row: table.decode(table.fromExport(table.name === webhooks.name ? withSecret(row as WebhookRow) : row)),
     vector: embedding && {
+      table: collection!.vectors,
       id: bare(embedding.id),
       bytes: readVector(value, { memory: key, generation: embedding.generation }, number),
     },
@@ -266,7 +267,7 @@ function readVector({ vector, terms }: Record<string, unknown>, owner: VectorOwn
     values.byteLength === DIMENSION * Float32Array.BYTES_PER_ELEMENT && words.byteLength % Uint32Array.BYTES_PER_ELEMENT === 0
       ? { vector: new Float32Array(new Uint8Array(values).buffer), terms: new Uint32Array(new Uint8Array(words).buffer) }
       : undefined;
-  if (embedding === undefined || !isComparable(embedding.vector)) throw wrong(number, "vector and terms are not those of a memory");
+  if (embedding === undefined || !isComparable(embedding.vector)) throw wrong(number, "vector and terms are not those of a record");
   return encodeVector(embedding, owner);
 }
 
@@ -276,9 +277,9 @@ function add(tx: Tx, { number, table, key, row, vector }: Line): void {
     throw wrong(number, `another row of ${table.name} says the same id`);
   tx.add(table, key, row);
   if (vector !== undefined) {
-    if (tx.has(vectors, vector.id)) throw wrong(number, `another vector has the id ${withPrefix("emb", vector.id)}`);
-    tx.putVector(vectors, vector.id, vector.bytes);
-  } else if (table.name === memories.name && (row as MemoryRow).embed) tx.put(pendingEmbeddings, key, "");
+    if (tx.has(vector.table, vector.id)) throw wrong(number, `another vector has the id ${withPrefix("emb", vector.id)}`);
+    tx.putVector(vector.table, vector.id, vector.bytes);
+  } else if (collectionOf(table) !== undefined && wantsVector(row as EmbeddedRow)) tx.put(pendingEmbeddings, key, "");
 }
 
 function wrong(number: number, reason: string): OperationError {

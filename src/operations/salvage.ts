@@ -8,7 +8,8 @@
  * @module
  */
 import { Pages, type Entry } from "../storage/pages.ts";
-import { memories, provider, vectors, type ProviderRow, type VectorTable } from "../storage/tables.ts";
+import { collectionOf } from "../storage/collections.ts";
+import { provider, type ProviderRow, type VectorTable } from "../storage/tables.ts";
 import { storedGeneration } from "../vectors/encoding.ts";
 import { textOf } from "./damage.ts";
 import { EXPORTED, headerLine, lineOf, type ExportOptions, type VectorReader } from "./export.ts";
@@ -43,7 +44,7 @@ export function* salvageLines(path: string, { onEnd, onProgress, ...options }: S
   for (const table of EXPORTED) {
     const tree = trees.get(table.name);
     const seen = new Set<string>();
-    const vectorTree = table.name === memories.name ? trees.get(vectors.name) : undefined;
+    const vectorTree = trees.get(collectionOf(table)?.vectors.name ?? "");
     const reader = new SalvagedVectors(vectorTree === undefined ? [] : pages.rows(vectorTree), generation);
     for (const { key, value } of tree === undefined ? [] : pages.rows(tree)) {
       const text = textOf(value);

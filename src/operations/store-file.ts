@@ -7,6 +7,7 @@ import { existsSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
 import { hasCode } from "../lib/errors.ts";
 import { systemReason } from "../lib/system-errors.ts";
+import { COLLECTIONS } from "../storage/collections.ts";
 import { SERVE_LOCK } from "../storage/data-directory.ts";
 import { DATA_FILE, STORE_DIRECTORY } from "../storage/data-file.ts";
 import { assertMappable } from "../storage/pages.ts";
@@ -26,7 +27,7 @@ export function assertStore(dataDirectory: string): void {
 }
 
 /** Names that Cairn uses in a data directory. All others are the operator's, such as those of backups. */
-const OWN_NAMES = [STORE_DIRECTORY, "vectors", "incoming", ".native", SERVE_LOCK];
+const OWN_NAMES = [STORE_DIRECTORY, ...Object.values(COLLECTIONS).map(({ directory }) => directory), "incoming", ".native", SERVE_LOCK];
 
 /** @throws {OperationError} for a file that would be written among, or over, what Cairn itself keeps in a data directory */
 export function assertNotOwn(file: string, dataDirectory: string): void {

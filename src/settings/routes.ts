@@ -38,8 +38,8 @@ const SettingsAnswer = Type.Object(
         ),
         vectors: Type.Object(
           {
-            ready: Type.Integer({ description: "Memories that searches find." }),
-            owed: Type.Integer({ description: "Memories that wait for a vector." }),
+            ready: Type.Integer({ description: "Memories and documents that searches find." }),
+            owed: Type.Integer({ description: "Memories and documents that wait for a vector." }),
           },
           { description: "Progress after a change of provider, or while it is down." },
         ),

@@ -46,7 +46,10 @@ export const Stats = Type.Object(
     versions: count("Versions of states.", 9_120),
     memories: count("Memories.", 20_002),
     traces: count("Traces.", 48_655),
-    vectors: Type.Object({ stored: count("Vectors.", 19_990), owed: count("Memories that wait for a vector.", 12) }),
+    vectors: Type.Object({
+      stored: count("Vectors of memories and documents.", 19_990),
+      owed: count("Those that are still to be made.", 12),
+    }),
     deliveries: Type.Object({
       pending: count("Deliveries of webhooks that are still to be made.", 0),
       failed: count("Deliveries that are not tried again.", 0),

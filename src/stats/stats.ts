@@ -26,13 +26,14 @@ export interface SeenHistory {
 export interface StatsDeps extends Pick<Deps, "store" | "clock"> {
   readonly settings: Pick<Settings, "values">;
   readonly vectors: Pick<VectorIndex, "status">;
+  readonly documentVectors: Pick<VectorIndex, "status">;
   readonly history: SeenHistory;
   /** `clock.elapsed()` at the start. */
   readonly startedAt: number;
 }
 
 export function getStats(
-  { store, clock, settings, vectors, history, startedAt }: StatsDeps,
+  { store, clock, settings, vectors, documentVectors, history, startedAt }: StatsDeps,
   span?: (typeof HISTORY_SPANS)[number],
 ): JsonText {
   const seen = span === undefined ? undefined : history.of(span);
@@ -43,7 +44,7 @@ export function getStats(
     versions: store.count(versions),
     memories: store.count(memories),
     traces: store.count(traces),
-    vectors: { stored: vectors.status.vectors, owed: store.count(pendingEmbeddings) },
+    vectors: { stored: vectors.status.vectors + documentVectors.status.vectors, owed: store.count(pendingEmbeddings) },
     deliveries: { pending: store.count(deliveries.index.inLine), failed: store.count(deliveries.index.failed) },
     store: {
       bytes: statSync(join(store.directory, DATA_FILE)).size,

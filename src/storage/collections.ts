@@ -1,21 +1,23 @@
 /**
- * What is searched by meaning: memories. Each collection has vectors of its own and an index of its own, so that no search finds
- * or passes over what is of another.
+ * What is searched by meaning: memories, and documents that say so. Each collection has vectors of its own and an index of its own, so
+ * that no search finds or passes over what is of another.
  *
  * @module
  */
-import { memories, vectors, type AnyTable, type Index, type Readable, type VectorTable } from "./tables.ts";
+import { documentVectors, indexedDocuments, memories, vectors, type Index, type Table, type VectorTable } from "./tables.ts";
 
 /** What the row of every record that is searched says of its vector. */
 export interface EmbeddedRow {
   /** Set while there is a vector: its id, which without the prefix is its key, and its generation. */
   embedding?: { id: `emb_${string}`; generation: number };
+  /** false when the caller asked for none. */
+  embed?: boolean;
 }
 
 export interface Collection {
   readonly name: CollectionName;
   /** Under ids, as index entries end with them. */
-  readonly records: Readable<EmbeddedRow> & AnyTable;
+  readonly records: Table<EmbeddedRow>;
   readonly vectors: VectorTable;
   /** Indexes by which records are searched together again and again, such as all of a session: their vectors are kept in memory. */
   readonly scopes: readonly Index<EmbeddedRow>[];
@@ -23,7 +25,7 @@ export interface Collection {
   readonly directory: string;
 }
 
-export type CollectionName = "memories";
+export type CollectionName = "memories" | "documents";
 
 export const MEMORIES: Collection = {
   name: "memories",
@@ -32,4 +34,21 @@ export const MEMORIES: Collection = {
   scopes: [memories.index.bySession, memories.index.byUser],
   directory: "vectors",
 };
-export const COLLECTIONS: Record<CollectionName, Collection> = { memories: MEMORIES };
+export const DOCUMENTS: Collection = {
+  name: "documents",
+  records: indexedDocuments,
+  vectors: documentVectors,
+  scopes: [indexedDocuments.index.inNamespace],
+  directory: "document-vectors",
+};
+export const COLLECTIONS: Record<CollectionName, Collection> = { memories: MEMORIES, documents: DOCUMENTS };
+
+/** Whether a record should have a vector, now or later. */
+export function wantsVector({ embed }: EmbeddedRow): boolean {
+  return embed !== false;
+}
+
+/** The collection that a table has the records of, if it is one. */
+export function collectionOf({ name }: { readonly name: string }): Collection | undefined {
+  return Object.values(COLLECTIONS).find(({ records }) => records.name === name);
+}

@@ -9,8 +9,10 @@
  */
 import { bare, BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import type { Reader, Tx } from "./access.ts";
+import { DOCUMENTS } from "./collections.ts";
 import { isErased } from "./erasure.ts";
 import { AFTER_ALL, namespaceOfDocument, namespacesAbove, numberKey } from "./keys.ts";
+import { removeRecord } from "./memory-records.ts";
 import {
   documentRemovals,
   documents,
@@ -25,11 +27,15 @@ import {
 
 /** Whether what has this id was there when its namespace, or one above it, was emptied. */
 export function isEmptied(reader: Reader, namespace: string, id: BareId): boolean {
-  if (reader.isEmpty(documentRemovals)) return false;
-  return namespacesAbove(namespace).some((above) => {
-    const removal = reader.get(documentRemovals, above);
-    return removal !== undefined && id <= removal.until;
-  });
+  const until = emptiedUntil(reader, namespace);
+  return until !== undefined && id <= until;
+}
+
+/** The id up to which a namespace was emptied, with one above it or alone; undefined where nothing is left to be removed of that. */
+export function emptiedUntil(reader: Reader, namespace: string): BareId | undefined {
+  if (reader.isEmpty(documentRemovals)) return undefined;
+  const ids = namespacesAbove(namespace).flatMap((above) => reader.get(documentRemovals, above)?.until ?? []);
+  return ids.toSorted().at(-1);
 }
 
 /** A document that is there. */
@@ -75,8 +81,7 @@ export function hiddenIn(reader: Reader, namespace: string): Set<string> {
 }
 
 /** Whether the namespaces of a document count it, gone or not. */
-function isCounted(reader: Reader, key: string): boolean {
-  const row = reader.get(documents, key);
+function isCounted(reader: Reader, key: string, row = reader.get(documents, key)): boolean {
   return row !== undefined && !isEmptied(reader, namespaceOfDocument(key), row.id);
 }
 
@@ -96,14 +101,22 @@ export class DocumentWriter {
     return (this.#lastId = this.#tx.bareId());
   }
 
+  /** Without a vector: that is the caller's to make. */
   put(key: string, row: DocumentRow): void {
-    if (!isCounted(this.#tx, key)) this.#add(namespaceOfDocument(key), 1);
+    if (!this.#takeOut(key)) this.#add(namespaceOfDocument(key), 1);
     this.#tx.put(documents, key, row);
   }
 
   remove(key: string): void {
-    if (isCounted(this.#tx, key)) this.#add(namespaceOfDocument(key), -1);
+    if (this.#takeOut(key)) this.#add(namespaceOfDocument(key), -1);
     this.#tx.remove(documents, key);
+  }
+
+  /** Removes what a document is found by. @returns whether its namespaces count it */
+  #takeOut(key: string): boolean {
+    const row = this.#tx.get(documents, key);
+    if (row?.index !== undefined) removeRecord(this.#tx, DOCUMENTS, row.id);
+    return isCounted(this.#tx, key, row);
   }
 
   /**

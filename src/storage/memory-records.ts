@@ -1,16 +1,16 @@
 /**
- * The records of one memory: its row and its vector. Here because deleting a session removes them too.
+ * The records of one memory or indexed document: its row and its vector. Here because deleting a session removes them too.
  *
- * A vector has an id that no other one ever has: new content gets a new vector. One that is made with its memory has the
- * memory's id, so that it is found without reading the row. It says which memory it is of, and of which generation: each change
+ * A vector has an id that no other one ever has: new content gets a new vector. One that is made with its record has the
+ * record's id, so that it is found without reading the row. It says which record it is of, and of which generation: each change
  * of the provider starts a new one, and vectors of others compare with nothing.
  *
  * @module
  */
 import { bare, type BareId } from "../lib/ids.ts";
 import type { Reader, Tx } from "./access.ts";
-import type { Collection } from "./collections.ts";
-import { memories, pendingEmbeddings, provider, PROVIDER_KEY, vectors, type MemoryRow } from "./tables.ts";
+import { MEMORIES, type Collection, type EmbeddedRow } from "./collections.ts";
+import { pendingEmbeddings, provider, PROVIDER_KEY } from "./tables.ts";
 
 /** The generation of the vectors that can be compared: those of the provider that is set. */
 export function generationOf(reader: Reader): number {
@@ -31,14 +31,18 @@ export function vectorOf(
   return id === undefined || bytes === undefined ? undefined : { id, bytes };
 }
 
-export function removeVector(tx: Tx, { embedding }: MemoryRow): void {
+export function removeVector(tx: Tx, { vectors }: Collection, { embedding }: EmbeddedRow): void {
   if (embedding !== undefined) tx.removeVector(vectors, bare(embedding.id));
 }
 
-export function removeMemoryRecords(tx: Tx, memory: BareId): void {
-  const row = tx.get(memories, memory);
+export function removeRecord(tx: Tx, collection: Collection, record: BareId): void {
+  const row = tx.get(collection.records, record);
   if (row === undefined) return;
-  removeVector(tx, row);
-  tx.remove(pendingEmbeddings, memory);
-  tx.remove(memories, memory);
+  removeVector(tx, collection, row);
+  tx.remove(pendingEmbeddings, record);
+  tx.remove(collection.records, record);
+}
+
+export function removeMemoryRecords(tx: Tx, memory: BareId): void {
+  removeRecord(tx, MEMORIES, memory);
 }

@@ -25,7 +25,7 @@
  *   byExpiry           ms retrieval
  *   ahead              retrieval                    if its id is later than its time
  * vectors              embedding                    bytes: numbers, terms, generation, memory (`vectors/encoding.ts`)
- * pendingEmbeddings    memory                       text: empty, or the generation of the provider that refuses it
+ * pendingEmbeddings    memory or document           text: empty, or the generation of the provider that refuses it
  * provider             current                      ProviderRow: what makes the vectors
  * traces               action trace                 TraceRow; one character for each action
  *   bySession          session trace action
@@ -52,6 +52,9 @@
  * documents            #owner namespace . key       DocumentRow; the texts in hex, `!` after each part of a namespace
  *   bySession          session document             if it goes with a session
  *   byExpiry           ms document                  if it expires
+ * indexed_documents    document                     IndexedDocumentRow: one that is found by meaning
+ *   inNamespace        #(owner namespace) document  of its namespace, and of each one above
+ * document_vectors     embedding                    bytes, as of vectors
  * namespaces           #owner namespace             NamespaceRow: how many documents are in it and below it
  * document_removals    #owner namespace             DocumentRemovalRow: what is left of a namespace that was emptied
  * last_document_id     current                      text: the last id that was given in these three, whose keys do not tell
@@ -67,7 +70,7 @@ import { SCOPES } from "../lib/scopes.ts";
 import { bare, bareIdTime, BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import { memoize } from "../lib/memoize.ts";
-import { externalIdKey, hashKey, NUMBER_KEY_LENGTH, numberKey } from "./keys.ts";
+import { externalIdKey, hashKey, namespaceOfDocument, namespacesAbove, NUMBER_KEY_LENGTH, numberKey } from "./keys.ts";
 import {
   AnyObject,
   BareIdText,
@@ -305,6 +308,8 @@ export const turns = table(
   halves,
 );
 
+const Embedding = Type.Object({ id: IdText("emb"), generation: Uint32 });
+
 const MemoryRow = Type.Object({
   sessionId: IdText("sess"),
   /** Those of its session. */
@@ -318,7 +323,7 @@ const MemoryRow = Type.Object({
   /** false when the caller asked for none: then a new content gets none either. */
   embed: Truth,
   /** Set while there is a vector: its id, which without the prefix is its key, and its generation. */
-  embedding: Type.Optional(Type.Object({ id: IdText("emb"), generation: Uint32 })),
+  embedding: Type.Optional(Embedding),
 });
 export type MemoryRow = Static<typeof MemoryRow>;
 export const memories = table("memories", ID, MemoryRow, json<MemoryRow>(), {
@@ -352,7 +357,7 @@ export const retrievals = table("retrievals", ID, RetrievalRow, json<RetrievalRo
   byExpiry: (retrieval, row) => numberKey(row.expiresAt) + retrieval,
   ahead: (retrieval, row) => (row.at === undefined ? undefined : retrieval),
 });
-/** Memories whose vector is still to be made. */
+/** Memories and indexed documents whose vector is still to be made. */
 export const pendingEmbeddings = table("pending_embeddings", /^/, Text, text);
 /** A table whose rows are bytes, not text: `Tx` has calls of their own for them. */
 export interface VectorTable extends AnyTable {
@@ -577,6 +582,8 @@ const DocumentRow = Type.Object({
   expiresAt: Type.Optional(Whole),
   /** The session with which it goes. */
   sessionId: Type.Optional(IdText("sess")),
+  /** What of the value it is found by: all, or what these paths lead to. */
+  index: Type.Optional(Type.Union([Type.Literal(true), Type.Array(Text)], { description: "true or a list" })),
   /** The value, as it goes over the wire. */
   body: ObjectText,
 });
@@ -597,6 +604,24 @@ export const documents = table(
     },
   },
 );
+
+const IndexedDocumentRow = Type.Object({
+  /** Key of the document. It is of this one as long as its row has this row's key for its id. */
+  document: Text,
+  /** Set while there is a vector: its id, which without the prefix is its key, and its generation. */
+  embedding: Type.Optional(Embedding),
+});
+export type IndexedDocumentRow = Static<typeof IndexedDocumentRow>;
+export const indexedDocuments = table("indexed_documents", ID, IndexedDocumentRow, json<IndexedDocumentRow>(), {
+  inNamespace: {
+    of: (id, { document }) => {
+      const [, ...namespaces] = namespacesAbove(namespaceOfDocument(document));
+      return namespaces.map((namespace) => hashKey(namespace) + id);
+    },
+    hasMany: true,
+  },
+});
+export const documentVectors: VectorTable = { name: "document_vectors", isOfBytes: true };
 
 const NamespaceRow = Type.Object({
   /** Documents in it, and with all that are below it. */
@@ -665,6 +690,7 @@ export const RECORD_TABLES: readonly Table<never>[] = [
   deletedKeys,
   removals,
   documents,
+  indexedDocuments,
   namespaces,
   documentRemovals,
   lastDocumentId,
@@ -672,7 +698,7 @@ export const RECORD_TABLES: readonly Table<never>[] = [
 ] as unknown as readonly Table<never>[];
 
 /** Every table of bytes. */
-export const VECTOR_TABLES: readonly VectorTable[] = [vectors];
+export const VECTOR_TABLES: readonly VectorTable[] = [vectors, documentVectors];
 
 /** Every table of texts, and every index. */
 export const TABLES: readonly AnyTable[] = [...RECORD_TABLES.flatMap((one) => [one, ...one.indexes]), pendingEmbeddings];

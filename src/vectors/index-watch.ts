@@ -8,11 +8,11 @@ import type { VectorIndex } from "./vector-index.ts";
 
 const LOOK_MS = 2_000;
 
-export function indexWatch(vectors: VectorIndex): Task {
+export function indexWatch(indexes: readonly VectorIndex[]): Task {
   return {
     name: "vector index watch",
     run() {
-      vectors.startAgain();
+      for (const vectors of indexes) vectors.startAgain();
       return Promise.resolve(LOOK_MS);
     },
   };

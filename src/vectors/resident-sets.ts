@@ -10,7 +10,7 @@
 import { totalmem } from "node:os";
 import type { CacheUses } from "../lib/cache.ts";
 import type { BareId } from "../lib/ids.ts";
-import { CACHE_BYTES_MAX, RESIDENT_VECTORS_MEMORY_SHARE } from "../lib/limits.ts";
+import { CACHE_BYTES_MAX, CACHE_MEMORY_SHARE_MAX } from "../lib/limits.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { MEMORIES, type Collection } from "../storage/collections.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
@@ -35,20 +35,20 @@ export interface ResidentSetsOptions {
   changesMax: number;
 }
 
-const DEFAULTS: ResidentSetsOptions = {
+const DEFAULTS: Omit<ResidentSetsOptions, "bytesMax"> = {
   collection: MEMORIES,
   sizeMax: RESIDENT_MAX,
   termsMax: RESIDENT_TERMS_MAX,
   readMax: 250,
-  bytesMax: residentBytesMax(),
   admittedOf: 16,
   changesMax: 1_000,
 };
 
 /** A server that has more memory keeps more of its users, each of whose searches otherwise costs ten times as much. */
-function residentBytesMax(): number {
+function residentBytesMax({ name }: Collection): number {
+  const cache = name === "memories" ? "residentVectors" : "residentDocumentVectors";
   const memory = Math.min(totalmem(), process.constrainedMemory() || Infinity);
-  return Math.max(CACHE_BYTES_MAX.residentVectors, memory * RESIDENT_VECTORS_MEMORY_SHARE);
+  return Math.max(CACHE_BYTES_MAX[cache], memory * CACHE_MEMORY_SHARE_MAX[cache]);
 }
 
 /** A set without vectors, and the id of a memory whose vector is still to be read. */
@@ -97,7 +97,8 @@ export class ResidentSets {
 
   constructor(store: Store, options: Partial<ResidentSetsOptions> = {}) {
     this.#store = store;
-    this.#options = { ...DEFAULTS, ...options };
+    const { collection = DEFAULTS.collection } = options;
+    this.#options = { ...DEFAULTS, bytesMax: residentBytesMax(collection), ...options };
     store.onVectors(this.#options.collection.vectors, (id, isPut) => void this.#written.set(id, isPut));
   }
 

@@ -11,6 +11,8 @@ import { Store, type Tx } from "../../src/storage/store.ts";
 import {
   apiKeys,
   documents,
+  documentVectors,
+  indexedDocuments,
   memories,
   meta,
   namespaces,
@@ -28,6 +30,7 @@ import {
   type AnyTable,
   type MemoryRow,
   type SessionRow,
+  VECTOR_TABLES,
   vectors,
   versions,
 } from "../../src/storage/tables.ts";
@@ -72,7 +75,7 @@ function contents(): Record<string, unknown> {
   using reader = store.snapshot();
   return {
     ...Object.fromEntries(TABLES.map((table) => [table.name, Array.from(reader.entries(table))])),
-    vectors: Array.from(reader.allKeys(vectors), (id) => [id, reader.vectorBytes(vectors, id)?.toHex()]),
+    vectors: VECTOR_TABLES.map((table) => Array.from(reader.allKeys(table), (id) => [id, reader.vectorBytes(table, id)?.toHex()])),
   };
 }
 
@@ -145,13 +148,19 @@ const MENDED: Damage[] = [
     (tx) => tx.put(removals, firstKey(tx, sessions), { memories: true }),
     "removals: notes of sessions that are there",
   ],
-  ["a vector of no memory", (tx) => tx.putVector(vectors, NO_ID, new Uint8Array(6148)), "vectors: of no memory"],
+  ["a vector of no memory", (tx) => tx.putVector(vectors, NO_ID, new Uint8Array(6148)), "vectors: of no record"],
   [
     "a memory that does not wait for its vector",
     (tx) => tx.remove(pendingEmbeddings, firstKey(tx, pendingEmbeddings)),
     "pending_embeddings: memories without a vector that wait for none",
   ],
-  ["a vector pending for no memory", (tx) => tx.put(pendingEmbeddings, NO_ID, ""), "pending_embeddings: of no memory that wants a vector"],
+  ["a vector of no document", (tx) => tx.putVector(documentVectors, NO_ID, new Uint8Array(6148)), "document_vectors: of no record"],
+  [
+    "what is searched of a document that is gone",
+    (tx) => tx.put(indexedDocuments, NO_ID, { document: firstKey(tx, documents) }),
+    "indexed_documents: of no document",
+  ],
+  ["a vector pending for no memory", (tx) => tx.put(pendingEmbeddings, NO_ID, ""), "pending_embeddings: of no record that wants a vector"],
 ];
 
 for (const [name, damage, ...finds] of MENDED) {
@@ -174,16 +183,30 @@ function putAgain(tx: Tx, other: { vector?: Float32Array; terms?: Uint32Array; g
   tx.putVector(vectors, vector, encodeVector(embedding, { memory, generation: other.generation ?? row.embedding!.generation }));
 }
 
-const OF_ANOTHER = "vectors: of another memory or provider than it says";
+const OF_ANOTHER = "vectors: of another record or provider than it says";
 
 /** The server makes such a vector again. */
 const VECTOR_LOST: Damage[] = [
+  [
+    "a missing vector of a document",
+    (tx) => tx.removeVector(documentVectors, firstKey(tx, documentVectors)),
+    "document_vectors: missing or damaged",
+  ],
+  [
+    "a document that cannot be found by what it says",
+    (tx) => {
+      const id = firstKey(tx, indexedDocuments);
+      tx.remove(indexedDocuments, id);
+      tx.removeVector(documentVectors, id);
+    },
+    "indexed_documents: missing",
+  ],
   ["a missing vector", (tx) => tx.removeVector(vectors, embedded(tx).vector), "vectors: missing or damaged"],
   [
     "a short vector",
     (tx) => tx.putVector(vectors, embedded(tx).vector, new Uint8Array(100)),
     "vectors: missing or damaged",
-    "vectors: of no memory",
+    "vectors: of no record",
   ],
   ["a vector that is too long", (tx) => putAgain(tx, { vector: new Float32Array(1536).fill(1) }), "vectors: missing or damaged"],
   ["a vector of another generation than its memory says", (tx) => putAgain(tx, { generation: 7 }), OF_ANOTHER],
@@ -231,9 +254,9 @@ for (const [name, damage, ...finds] of VECTOR_LOST) {
 test("without the row of the provider nobody knows what the vectors are of: the server makes all of them again", async () => {
   const count = store.count(vectors);
   await store.commit(NO_HOME, (tx) => tx.remove(provider, PROVIDER_KEY));
-  expect(kinds((await examineAll(store)).findings)).toEqual([OF_ANOTHER]);
+  expect(kinds((await examineAll(store)).findings)).toEqual([`document_${OF_ANOTHER}`, OF_ANOTHER]);
   expect((await mendAll(store)).left).toEqual([]);
-  expect([store.count(vectors), count > 0]).toEqual([0, true]);
+  expect([store.count(vectors), store.count(documentVectors), count > 0]).toEqual([0, 0, true]);
 });
 
 test("versions, turns and retrievals of a session that is gone are noted, and the server removes them", async () => {

@@ -5,6 +5,7 @@
  */
 import { NO_HOME } from "../../src/lib/ids.ts";
 import { hashKey } from "../../src/storage/keys.ts";
+import { MEMORIES } from "../../src/storage/collections.ts";
 import { removeVector } from "../../src/storage/memory-records.ts";
 import { erasures, memories as memoryTable, pendingEmbeddings } from "../../src/storage/tables.ts";
 import { type Cairn, startCairn } from "../support/cairn.ts";
@@ -96,7 +97,7 @@ export async function startFilled(directory?: string): Promise<Filled> {
   return { cairn, sessions, memories };
 }
 
-/** Documents of several owners, of a session, with a time, and those of a namespace that was emptied and is not yet removed. */
+/** Documents of several owners, of a session, some that are found by meaning, with a time, and those of a namespace that was emptied and is not yet removed. */
 async function putDocuments(cairn: Cairn, session_id: string): Promise<void> {
   const change = (operations: object[], more: object = {}) => cairn.ok(cairn.post("/v1/documents/batch", { operations, ...more }));
   const put = (namespace: string[], key: string | undefined, more: object = {}) => ({
@@ -109,6 +110,7 @@ async function putDocuments(cairn: Cairn, session_id: string): Promise<void> {
   const texts = ODD_TEXTS.filter((text) => text.isWellFormed());
   await change(texts.map((text) => put(["odd", text], text, { session_id })));
   await change([put(["log"], undefined), put(["log"], undefined, { ttl_seconds: 100 })], { user_id: "ada" });
+  await change([put(["found"], "whole", { index: true }), put(["found", "below"], "in part", { index: Object.keys(ODD_OBJECT) })]);
   for (let i = 0; i < 3; i++) await change(Array.from({ length: 100 }, () => put(["emptied", "below"], undefined)));
   await change([{ op: "delete_all", namespace: ["emptied"] }, put(["emptied", "below"], "new")]);
 }
@@ -137,7 +139,7 @@ async function makePending({ service: { store } }: Cairn, id: string): Promise<v
     const row = tx.get(memoryTable, key);
     if (row?.embedding === undefined) throw new Error("there is no vector to take away");
     const { embedding: _, ...rest } = row;
-    removeVector(tx, row);
+    removeVector(tx, MEMORIES, row);
     tx.put(memoryTable, key, rest);
     tx.put(pendingEmbeddings, key, "");
   });

@@ -13,7 +13,8 @@ import { toIso } from "../../src/lib/time.ts";
 import { toJson, type JsonText } from "../../src/lib/json.ts";
 import { openRecords } from "../../src/service.ts";
 import { turnKey, versionKey } from "../../src/storage/keys.ts";
-import { putVector } from "../../src/memories/memories.ts";
+import { MEMORIES as collection } from "../../src/storage/collections.ts";
+import { storeVector } from "../../src/vectors/store-vector.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
 import { memories, sessions, turns, versions } from "../../src/storage/tables.ts";
 import { prose } from "../../scripts/benchmark/workload.ts";
@@ -103,7 +104,7 @@ beforeAll(async () => {
           metadata: { number: first + i },
           createdAt: now,
           embed: true,
-          embedding: putVector(tx, key, generationOf(tx), embedding),
+          embedding: storeVector(tx, collection, key, generationOf(tx), embedding),
         });
         return id;
       }),

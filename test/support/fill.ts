@@ -5,7 +5,8 @@
  */
 import { localEmbedder } from "../../src/embeddings/local/local.ts";
 import { homeOf, withPrefix, type MemoryId, type SessionId } from "../../src/lib/ids.ts";
-import { putVector } from "../../src/memories/memories.ts";
+import { MEMORIES } from "../../src/storage/collections.ts";
+import { storeVector } from "../../src/vectors/store-vector.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
 import { memories } from "../../src/storage/tables.ts";
 import type { Cairn } from "./cairn.ts";
@@ -22,7 +23,7 @@ export async function fillMemories(
     contents.map((content) => {
       const id = tx.id("mem");
       const memory = id.slice("mem_".length);
-      const embedding = putVector(tx, memory, generationOf(tx), embedder.embedMemory(content), withPrefix("emb", memory));
+      const embedding = storeVector(tx, MEMORIES, memory, generationOf(tx), embedder.embedMemory(content), withPrefix("emb", memory));
       tx.add(memories, memory, {
         sessionId: session.id as SessionId,
         userId: session.user_id,

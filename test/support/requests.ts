@@ -68,6 +68,8 @@ export interface FieldSchema {
   maxItems?: number;
   default?: unknown;
   items?: FieldSchema;
+  /** One of several kinds. */
+  anyOf?: FieldSchema[];
   properties?: Record<string, FieldSchema>;
   required?: string[];
   additionalProperties?: boolean;

@@ -11,7 +11,8 @@ import { DIMENSION, type Embedding } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { bare, NO_HOME, withPrefix, type BareId } from "../../../src/lib/ids.ts";
 import { hashKey } from "../../../src/storage/keys.ts";
-import { putVector } from "../../../src/memories/memories.ts";
+import { MEMORIES } from "../../../src/storage/collections.ts";
+import { storeVector } from "../../../src/vectors/store-vector.ts";
 import { LOCAL_CALIBRATION, relevance } from "../../../src/memories/relevance.ts";
 import { generationOf, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
@@ -71,7 +72,7 @@ export class StoredVectors implements AsyncDisposable {
     const added = await this.store.commit(NO_HOME, (tx) =>
       embeddings.map((embedded, index) => {
         const memory = tx.bareId();
-        const embedding = putVector(tx, memory, generationOf(tx), embedded, withPrefix("emb", memory));
+        const embedding = storeVector(tx, MEMORIES, memory, generationOf(tx), embedded, withPrefix("emb", memory));
         tx.add(memories, memory, { ...rowOf(traitsOf(index)), embed: true, embedding });
         return { memory, vector: embedded.vector };
       }),
@@ -100,8 +101,8 @@ export class StoredVectors implements AsyncDisposable {
     await this.store.commit(NO_HOME, (tx) => {
       const row = tx.get(memories, one.memory);
       if (row?.embedding === undefined) throw new Error(`${one.memory} has no vector`);
-      removeVector(tx, row);
-      const embedding = putVector(tx, one.memory, generationOf(tx), { vector, terms: new Uint32Array(0) });
+      removeVector(tx, MEMORIES, row);
+      const embedding = storeVector(tx, MEMORIES, one.memory, generationOf(tx), { vector, terms: new Uint32Array(0) });
       tx.put(memories, one.memory, { ...row, embedding });
     });
     one.vector = vector;

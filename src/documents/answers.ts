@@ -1,0 +1,43 @@
+/**
+ * Documents as the wire has them.
+ *
+ * @module
+ */
+import { ApiError } from "../lib/errors.ts";
+import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
+import { LIMITS } from "../lib/limits.ts";
+import { toIso } from "../lib/time.ts";
+import { DOCUMENT_SPACE_LENGTH, documentName, namespaceOfDocument, namespaceParts } from "../storage/keys.ts";
+import type { DocumentRow } from "../storage/tables.ts";
+
+/** @param more - further members, such as a score */
+export function documentJson(
+  key: string,
+  { version, createdAt, updatedAt, index, body }: DocumentRow,
+  more: Readonly<Record<string, number>> = {},
+): JsonText {
+  return jsonWith(
+    { object: "document", namespace: namespaceParts(namespaceOfDocument(key)), key: documentName(key) },
+    { value: body },
+    { version, created_at: toIso(createdAt), updated_at: toIso(updatedAt), ...(index === undefined ? {} : { index }), ...more },
+  );
+}
+
+/** @param next - where the next page begins, if there may be more */
+export function pageJson(data: readonly JsonText[], next: string | undefined): JsonText {
+  const cursor = next === undefined ? null : next.slice(DOCUMENT_SPACE_LENGTH);
+  return jsonWith({ object: "list" }, { data: jsonArray(data) }, { has_more: next !== undefined, next_cursor: cursor });
+}
+
+export function resultsJson(results: readonly JsonText[]): JsonText {
+  return jsonWith({ object: "list" }, { data: jsonArray(results) });
+}
+
+export function tooLarge(param: string): ApiError {
+  const mib = LIMITS.pageBytesMax / 1024 / 1024;
+  return new ApiError(
+    "payload_too_large",
+    `The answer would have more than ${mib} MiB: ask for fewer documents at once. Nothing was changed.`,
+    { param },
+  );
+}

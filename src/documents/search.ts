@@ -1,0 +1,217 @@
+/**
+ * Finds the documents of a namespace that a query is about, in the way and by the scores that memories are found by.
+ *
+ * The index gives candidates, those of the namespace that are nearest. What has ended meanwhile and what a filter leaves out are passed
+ * over. Where too few are left, all documents of the namespace are looked at, newest first, as far as the budget goes.
+ *
+ * @module
+ */
+import { nextTurn } from "../lib/clock.ts";
+import type { BareId } from "../lib/ids.ts";
+import { jsonArray, jsonWith, type JsonObject, type JsonText } from "../lib/json.ts";
+import type { EmbeddedQuery } from "../embeddings/embedder.ts";
+import type { Active, Embeddings } from "../embeddings/embeddings.ts";
+import { candidatesFrom, inOrder, looksAt, scoredQuery, scoresOf, TERMS_PER_TURN } from "../memories/search.ts";
+import type { Embedded } from "../memories/backfill.ts";
+import { relevance } from "../memories/relevance.ts";
+import type { Reader } from "../storage/access.ts";
+import { DOCUMENTS } from "../storage/collections.ts";
+import { emptiedUntil, visibleDocument } from "../storage/document-records.ts";
+import { hashKey, namespaceKey } from "../storage/keys.ts";
+import { generationOf } from "../storage/memory-records.ts";
+import { behind } from "../storage/page.ts";
+import type { Store } from "../storage/store.ts";
+import { documents, indexedDocuments, type DocumentRow } from "../storage/tables.ts";
+import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
+import { CandidateReader, type Candidate } from "../vectors/candidates.ts";
+import type { VectorIndex } from "../vectors/vector-index.ts";
+import { documentJson } from "./answers.ts";
+import { textOf } from "./embedded-text.ts";
+import type { Budget } from "./budget.ts";
+
+export interface Search {
+  readonly op: "search";
+  /** Its documents are found, and those below it. */
+  readonly namespace: readonly string[];
+  readonly query: string;
+  /** Tests the value of a document. */
+  readonly filter?: ((value: JsonObject) => boolean) | undefined;
+  readonly threshold: number;
+  readonly limit: number;
+  readonly offset: number;
+}
+
+export interface SearchDeps {
+  readonly store: Store;
+  readonly embeddings: Embeddings;
+  readonly documentVectors: VectorIndex;
+}
+
+/** A filter leaves out most of what is found: then more candidates cost less than looking at all documents. */
+const FILTERED_CANDIDATES_MIN = 200;
+/** Documents that are put again while a search is under way have it begin again, up to this often. */
+const ATTEMPTS = 3;
+
+/** What was found, by the key of `indexedDocuments`. */
+interface Match {
+  readonly id: BareId;
+  readonly score: number;
+}
+interface Found {
+  /** Best first; of equal ones the newer first. */
+  readonly matches: readonly Match[];
+  /** Whether there may be more. */
+  readonly hasMore: boolean;
+}
+
+/**
+ * One page of the best documents, each with its score.
+ *
+ * @param space - whose documents they are
+ * @throws {ApiError} `service_unavailable` while the provider or the index cannot answer
+ */
+export async function searchDocuments(deps: SearchDeps, space: string, search: Search, budget: Budget): Promise<JsonText> {
+  const { limit, offset } = search;
+  for (let attempt = 1; ; attempt++) {
+    const { matches, hasMore } = await find(deps, namespaceKey(space, search.namespace), search, budget);
+    const page = matches.slice(offset, offset + limit);
+    const answer = deps.store.read((reader) => {
+      // Put again since, a document would be missing.
+      if (attempt < ATTEMPTS && !page.every(({ id }) => reader.has(indexedDocuments, id))) return undefined;
+      return pageOf(reader, page, budget, hasMore || matches.length > offset + limit);
+    });
+    if (answer !== undefined) return answer;
+  }
+}
+
+function pageOf(reader: Reader, page: readonly Match[], budget: Budget, hasMore: boolean): JsonText {
+  const data: JsonText[] = [];
+  for (const { id, score } of page) {
+    const document = documentOf(reader, id);
+    if (document === undefined) continue;
+    const json = documentJson(document.key, document.row, { score });
+    if (!budget.takes(json)) return jsonWith({ object: "list" }, { data: jsonArray(data) }, { has_more: true });
+    data.push(json);
+  }
+  return jsonWith({ object: "list" }, { data: jsonArray(data) }, { has_more: hasMore });
+}
+
+async function find(deps: SearchDeps, namespace: string, search: Search, budget: Budget): Promise<Found> {
+  for (;;) {
+    const { active } = deps.embeddings;
+    try {
+      const query = await deps.embeddings.embedQuery(active, search.query);
+      const isVain = (query.lexical.size === 0 && search.threshold > 0) || deps.store.read(generationOf) !== active.generation;
+      const found =
+        isVain || budget.isSpent
+          ? { matches: [], hasMore: budget.isSpent }
+          : await new Finding(deps, namespace, search, budget).find(query, active);
+      // When another provider was set meanwhile, its vectors may be among them: they mean something else.
+      if (deps.embeddings.active.generation === active.generation) return found;
+    } catch (error) {
+      // What failed may be the provider before, which drops its requests in flight.
+      if (deps.embeddings.active === active) throw error;
+    }
+  }
+}
+
+class Finding {
+  readonly #deps: SearchDeps;
+  readonly #namespace: string;
+  readonly #search: Search;
+  readonly #budget: Budget;
+  readonly #filter: Filter;
+  /** One more than the page ends with, which tells whether there are more. */
+  readonly #wanted: number;
+
+  constructor(deps: SearchDeps, namespace: string, search: Search, budget: Budget) {
+    this.#deps = deps;
+    this.#namespace = namespace;
+    this.#search = search;
+    this.#budget = budget;
+    this.#filter = [posting(indexedDocuments.index.inNamespace, hashKey(namespace))];
+    this.#wanted = search.offset + search.limit + 1;
+  }
+
+  async find(query: EmbeddedQuery, active: Active): Promise<Found> {
+    const limit = Math.max(candidatesFrom(this.#wanted), this.#search.filter === undefined ? 0 : FILTERED_CANDIDATES_MIN);
+    const scored = scoredQuery(query, active, limit);
+    const candidates = await this.#deps.documentVectors.nearest(scored, this.#filter);
+    // Long texts are not held while waiting: they are found again.
+    if (looksAt(query, candidates) > TERMS_PER_TURN && !this.#budget.mayHoldMuch) {
+      this.#budget.requirePermit();
+      return { matches: [], hasMore: true };
+    }
+    const matches = await this.#among(candidates, await scoresOf(query, active, candidates));
+    // Fewer candidates than were asked for are all that there are.
+    if (matches.length >= this.#wanted || candidates.length < limit) return { matches, hasMore: this.#budget.isSpent };
+    return this.#amongAll(query, active, new CandidateReader(this.#deps.store.latest, DOCUMENTS, scored), matches);
+  }
+
+  /** The best of the candidates that are there and pass. */
+  async #among(candidates: readonly Candidate[], scores: Float64Array): Promise<Match[]> {
+    const { threshold } = this.#search;
+    const found: Match[] = [];
+    const kept = scores.map((score) => (score >= threshold ? score : LEFT_OUT));
+    for (const i of inOrder(candidates, kept, this.#wanted)) {
+      const { memory: id } = candidates[i]!;
+      if (await this.#passes(id)) found.push({ id, score: scores[i]! });
+      if (found.length === this.#wanted || this.#budget.isSpent) break;
+    }
+    return found;
+  }
+
+  /** The best of all documents of the namespace, or of the newest and those found before where there are more than may be looked at. */
+  async #amongAll(query: EmbeddedQuery, active: Active, reader: CandidateReader, before: readonly Match[]): Promise<Found> {
+    const { store } = this.#deps;
+    const found = new Map(before.map(({ id, score }) => [id, score]));
+    const from = store.read((moment) => emptiedUntil(moment, this.#namespace));
+    for (const id of walkInSteps(store.latest, indexedDocuments, this.#filter, { from: from && behind(from) })) {
+      if (this.#budget.isSpent) break;
+      if (typeof id !== "string") {
+        await nextTurn();
+      } else if (!found.has(id) && (await this.#passes(id))) {
+        const candidate = reader.ofMemory(id);
+        const score = candidate === undefined ? LEFT_OUT : relevance(query, candidate.cosine, candidate.terms, active.calibration);
+        if (score >= this.#search.threshold) found.set(id, score);
+      }
+    }
+    const matches = Array.from(found, ([id, score]) => ({ id, score }));
+    matches.sort((a, b) => b.score - a.score || (a.id < b.id ? 1 : -1));
+    return { matches, hasMore: this.#budget.isSpent };
+  }
+
+  /** Whether a document is there and its value passes the filter. */
+  async #passes(id: BareId): Promise<boolean> {
+    const { filter } = this.#search;
+    const document = this.#deps.store.read((reader) => documentOf(reader, id));
+    const length = document?.row.body.length ?? 0;
+    const passes = document !== undefined && (filter === undefined || filter(JSON.parse(document.row.body) as JsonObject));
+    await this.#budget.look(filter === undefined ? length : 10 * length);
+    return passes;
+  }
+}
+
+/** The documents whose vectors are to be made. */
+export function documentTexts({ documentVectors: index }: Pick<SearchDeps, "documentVectors">): Embedded {
+  return {
+    collection: DOCUMENTS,
+    index,
+    textOf(reader, id) {
+      const indexed = reader.get(indexedDocuments, id);
+      const row = indexed === undefined || indexed.embedding !== undefined ? undefined : reader.get(documents, indexed.document);
+      return row?.index === undefined || row.id !== id ? undefined : textOf(JSON.parse(row.body) as JsonObject, row.index);
+    },
+    nameOf: (id) => id,
+  };
+}
+
+/** Less than any score. */
+const LEFT_OUT = -1;
+
+/** The document that a vector is of, if it is there. */
+function documentOf(reader: Reader, id: BareId): { key: string; row: DocumentRow } | undefined {
+  const key = reader.get(indexedDocuments, id)?.document;
+  const row = key === undefined ? undefined : visibleDocument(reader, key);
+  return key === undefined || row?.id !== id ? undefined : { key, row };
+}

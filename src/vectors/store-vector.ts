@@ -1,0 +1,26 @@
+/**
+ * Stores the vector of a record, inside a commit.
+ *
+ * @module
+ */
+import type { Embedding } from "../embeddings/embedder.ts";
+import { bare, homeOf, type BareId, type Id } from "../lib/ids.ts";
+import type { Tx } from "../storage/access.ts";
+import type { Collection, EmbeddedRow } from "../storage/collections.ts";
+import { encodeVector } from "./encoding.ts";
+
+/**
+ * @param id - of the vector; one that is made with its record has the record's own
+ * @returns what the record's row says of it
+ */
+export function storeVector(
+  tx: Tx,
+  { vectors }: Collection,
+  record: BareId,
+  generation: number,
+  embedding: Embedding,
+  id: Id<"emb"> = tx.id("emb", homeOf(record)),
+): NonNullable<EmbeddedRow["embedding"]> {
+  tx.putVector(vectors, bare(id), encodeVector(embedding, { memory: record, generation }));
+  return { id, generation };
+}
