@@ -142,8 +142,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "what one answer says is of several moments",
     file: "src/storage/postgres/postgres-store.ts",
-    find: "await this.#again(() => this.#load(asked, fetched, this.#database));",
-    replace: "await this.#again(() => this.#load(fetched.missing, fetched, this.#database));",
+    find: "await this.#again(() => this.#load(asked, fetched));",
+    replace: "await this.#again(() => this.#load(fetched.missing, fetched));",
     tests: [STORES],
   },
   {

@@ -65,13 +65,12 @@ export class Database {
     this.#pool = this.#newPool();
   }
 
-  /** @throws {DatabaseError} */
-  async query(statement: Statement): Promise<readonly AnswerRow[]> {
-    const connection = await this.reserve();
+  /** Runs one statement, which has to be one that can be run twice. @throws {DatabaseError} */
+  async query({ text, values }: Statement): Promise<readonly AnswerRow[]> {
     try {
-      return await connection.query(statement);
-    } finally {
-      connection.release();
+      return await this.#limited(this.#pool.unsafe(text, parametersOf(this.#pool, values)));
+    } catch (error) {
+      throw new DatabaseError(kindOf(error), error);
     }
   }
 
@@ -145,12 +144,7 @@ export class Connection {
 
   /** @returns the rows of each statement @throws {DatabaseError} for the first of them that fails */
   async send(statements: readonly Statement[]): Promise<(readonly AnswerRow[])[]> {
-    const answers = statements.map(({ text, values }) =>
-      this.#reserved.unsafe(
-        text,
-        values.map((value) => this.#parameter(value)),
-      ),
-    );
+    const answers = statements.map(({ text, values }) => this.#reserved.unsafe(text, parametersOf(this.#reserved, values)));
     try {
       const settled = await this.#limited(Promise.allSettled(answers));
       return settled.map((answer) => {
@@ -165,17 +159,19 @@ export class Connection {
   release(): void {
     void this.#reserved.release();
   }
+}
 
-  #parameter(value: Parameter): unknown {
+function parametersOf(sql: SQL, values: readonly Parameter[]): unknown[] {
+  return values.map((value) => {
     if (!Array.isArray(value)) return value;
     const [first] = value as readonly unknown[];
     if (first instanceof Uint8Array)
-      return this.#reserved.array(
+      return sql.array(
         value.map((bytes: Uint8Array) => Buffer.from(bytes)),
         "BYTEA",
       );
-    return this.#reserved.array([...(value as unknown[])], typeof first === "string" || first === undefined ? "TEXT" : "INT8");
-  }
+    return sql.array([...(value as unknown[])], typeof first === "string" || first === undefined ? "TEXT" : "INT8");
+  });
 }
 
 function stateOf(error: unknown): string | undefined {

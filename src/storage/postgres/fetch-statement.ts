@@ -6,7 +6,7 @@
  * @module
  */
 import type { AnswerRow, Statement } from "./database.ts";
-import { type Asks, type SpanAsk, type StoredRow } from "./fetched.ts";
+import type { Asks, Found, SpanAsk, StoredRow } from "./fetched.ts";
 import { placeOf } from "./schema.ts";
 
 type Parameter = Statement["values"][number];
@@ -53,7 +53,7 @@ export function spansSource({ table, order, withRows, asks }: SpanGroup, paramet
 
 export function fetchStatement(asks: Asks): {
   statement: Statement;
-  take(rows: readonly AnswerRow[]): { rows: Map<string, StoredRow[]>; spans: Map<string, StoredRow[]> };
+  foundIn: (answers: readonly AnswerRow[]) => Found;
 } {
   const parameters = new Parameters();
   const tables = Array.from(asks.keys);
@@ -71,13 +71,13 @@ export function fetchStatement(asks: Asks): {
   ];
   return {
     statement: { text: parts.join("\nunion all\n"), values: parameters.values },
-    take(answers) {
-      const rows = new Map<string, StoredRow[]>(tables.map(([table]) => [table, []]));
+    foundIn: (answers) => {
+      const rows = new Map<string, Map<string, StoredRow>>(tables.map(([table]) => [table, new Map<string, StoredRow>()]));
       const spans = new Map<string, StoredRow[]>(Array.from(asks.spans.keys(), (name) => [name, []]));
       for (const { part, ask, key, row, rev } of answers) {
         const found = { key: key as string, text: row as string | null, rev: Number(rev) };
         const group = groups[(part as number) - tables.length];
-        if (group === undefined) rows.get(tables[part as number]![0])!.push(found);
+        if (group === undefined) rows.get(tables[part as number]![0])!.set(found.key, found);
         else spans.get(group.asks[Number(ask)]![0])!.push(found);
       }
       // SQL promises no order of what several parts give.

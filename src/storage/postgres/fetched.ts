@@ -64,6 +64,13 @@ export class Asks {
   }
 }
 
+/** What an answer says, of more than one may have asked for. */
+export interface Found {
+  /** By table and key. */
+  readonly rows: ReadonlyMap<string, ReadonlyMap<string, StoredRow>>;
+  readonly spans: ReadonlyMap<string, readonly StoredRow[]>;
+}
+
 /** What is held for known although it was not fetched for this work: a commit finds out whether it is still so. */
 export interface KnownRows {
   /** null: there is none; undefined: it is not known. */
@@ -143,13 +150,12 @@ export class Fetched {
   }
 
   /** Takes what an answer says of all that was asked for. */
-  take(asks: Asks, found: { rows: ReadonlyMap<string, readonly StoredRow[]>; spans: ReadonlyMap<string, readonly StoredRow[]> }): void {
+  take(asks: Asks, found: Found): void {
     this.#fetches++;
     for (const [table, keys] of asks.keys) {
       let rows = this.#rows.get(table);
       if (rows === undefined) this.#rows.set(table, (rows = new Map<string, StoredRow | null>()));
-      for (const key of keys) rows.set(key, null);
-      for (const row of found.rows.get(table) ?? []) rows.set(row.key, row);
+      for (const key of keys) rows.set(key, found.rows.get(table)?.get(key) ?? null);
     }
     for (const name of asks.spans.keys()) this.#spans.set(name, found.spans.get(name) ?? []);
   }

@@ -3,7 +3,8 @@
  *
  * A work runs on what was fetched (`fetched.ts`). What a read was given is of one moment. Commits that wait at the same time are one
  * transaction, each on top of those before it; the transaction has what they have read checked, and when something is another by now
- * they are run again, then as the first thing under the locks of the rows that they write.
+ * they are run again. Where that is unlikely a commit builds on the rows as this server wrote them last; after a conflict it fetches
+ * them first, and after another one it locks them before.
  *
  * Each transaction leaves its name in a table. When the connection goes before its answer has come, the name is put there as given
  * up: that succeeds only if the transaction has not committed, and never will. After a connection was lost or opened, a row is
@@ -28,11 +29,20 @@ import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
 import { WriteBuffer, type Write } from "../write-buffer.ts";
 import { changesOf, checksOf, lockStatements, writesOf, type Change } from "./commit-statements.ts";
 import { BEGIN, COMMIT, Database, DatabaseError, ROLLBACK, type Connection, type Statement } from "./database.ts";
+import { FetchQueue } from "./fetch-queue.ts";
 import { fetchStatement } from "./fetch-statement.ts";
 import { Asks, eachFetched, Fetched, FetchedReader, firstOf, nameOfSpan } from "./fetched.ts";
 import { LastRows } from "./last-rows.ts";
 import { listStatement } from "./list-statement.ts";
 import { CREATE_SCHEMA, FIND_SCHEMA, placeOf, READ_VERSION } from "./schema.ts";
+
+/** What the works of a transaction are run on. */
+interface Basis {
+  /** What is not fetched first. */
+  readonly known: LastRows | undefined;
+  /** Rows that are locked before anything is fetched. */
+  readonly locks: Asks | undefined;
+}
 
 const COMMITS_PER_TRANSACTION = 32;
 const TRANSACTIONS_MAX = 4;
@@ -41,6 +51,10 @@ const CONFLICTS_TOGETHER_MAX = 3;
 /** … and after that many each is refused. */
 const CONFLICTS_MAX = 50;
 const CONFLICT_PAUSE_MS_MAX = 8;
+/** After a conflict the records of a home are changed by other servers, too: for that long they are fetched before each change, … */
+const SHARED_MS = 10_000;
+/** … and after one in spite of that the rows that it was about are locked before each. */
+const CONTENDED_MS = 1_000;
 /** A database that fails over is back by then. */
 const OUTAGE_MS_MAX = 20_000;
 const OUTAGE_PAUSE_MS = 100;
@@ -54,6 +68,7 @@ const SERVER_VERSION_MIN = 150_000;
 
 export class PostgresStore implements RecordStore {
   readonly #database: Database;
+  readonly #fetches: FetchQueue;
   readonly #clock: Clock;
   #ids: IdSource;
   readonly #last = new LastRows();
@@ -61,6 +76,8 @@ export class PostgresStore implements RecordStore {
   #transactions = 0;
   /** Homes of the commits of transactions under way: others of them would only meet those in the database. */
   readonly #busyHomes = new Set<Home>();
+  /** When records of a home were last found to be changed by others, and which were locked then. */
+  readonly #conflicts = new Map<Home, { readonly at: number; readonly locks: Asks | undefined }>();
   #transactionsSinceRemoval = 0;
   /** How often a connection was opened or lost, and how often that was when the last barrier began. */
   #connectionChanges = 1;
@@ -69,6 +86,7 @@ export class PostgresStore implements RecordStore {
 
   private constructor(database: Database, clock: Clock) {
     this.#database = database;
+    this.#fetches = new FetchQueue(database);
     this.#clock = clock;
     this.#ids = new IdSource(clock);
     database.onConnectionChange = () => void this.#connectionChanges++;
@@ -143,7 +161,7 @@ export class PostgresStore implements RecordStore {
       }
       // All of it once more, so that all of it is of the same moment.
       asked.add(fetched.missing);
-      await this.#again(() => this.#load(asked, fetched, this.#database));
+      await this.#again(() => this.#load(asked, fetched));
     }
   }
 
@@ -219,7 +237,7 @@ export class PostgresStore implements RecordStore {
   /** Settles all of them; never rejects. */
   async #commitTogether(commits: readonly QueuedCommit[]): Promise<void> {
     try {
-      let locks: Asks | undefined;
+      let basis = this.#basisOf(commits);
       for (let conflicts = 0; ; conflicts++) {
         if (conflicts >= CONFLICTS_TOGETHER_MAX && commits.length > 1) {
           for (const commit of commits) await this.#commitTogether([commit]);
@@ -228,8 +246,11 @@ export class PostgresStore implements RecordStore {
         if (conflicts >= CONFLICTS_MAX)
           throw new ApiError("service_unavailable", "Too many changes of the same records at once. Nothing was changed.");
         if (conflicts > 1) await this.#clock.sleep(chance() * CONFLICT_PAUSE_MS_MAX);
-        locks = await this.#again(() => this.#attempt(commits, locks));
-        if (locks === undefined) break;
+        const changed = await this.#again(() => this.#attempt(commits, basis));
+        if (changed === undefined) break;
+        basis = { known: undefined, locks: basis.known === undefined ? changed : undefined };
+        const conflict = { at: this.#clock.elapsed(), locks: basis.locks };
+        for (const { home } of commits) this.#conflicts.set(home, conflict);
       }
       // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
       for (const commit of commits) settle(commit);
@@ -238,14 +259,26 @@ export class PostgresStore implements RecordStore {
     }
   }
 
+  /** As much is taken for granted as the last conflicts leave likely. */
+  #basisOf(commits: readonly QueuedCommit[]): Basis {
+    const now = this.#clock.elapsed();
+    let known: LastRows | undefined = this.#last;
+    let locks: Asks | undefined;
+    for (const conflict of new Set(commits.map(({ home }) => this.#conflicts.get(home)))) {
+      if (conflict === undefined || now - conflict.at >= SHARED_MS) continue;
+      known = undefined;
+      if (conflict.locks !== undefined && now - conflict.at < CONTENDED_MS) (locks ??= new Asks()).add(conflict.locks);
+    }
+    return { known, locks };
+  }
+
   /**
    * Runs commits as one transaction.
    *
-   * @param locks - rows to lock before anything is read
-   * @returns undefined when they are committed, or the rows to lock next time when something was another by then
+   * @returns undefined when they are committed, or the rows that they would have changed when something was another by then
    * @throws {DatabaseError} when nothing of it was written
    */
-  async #attempt(commits: readonly QueuedCommit[], locks: Asks | undefined): Promise<Asks | undefined> {
+  async #attempt(commits: readonly QueuedCommit[], { known, locks }: Basis): Promise<Asks | undefined> {
     const connection = locks === undefined ? undefined : await this.#database.reserve();
     let isOpen = false;
     try {
@@ -253,7 +286,7 @@ export class PostgresStore implements RecordStore {
         isOpen = true;
         await connection.send([BEGIN, ...lockStatements(locks)]);
       }
-      const fetched = new Fetched(locks === undefined ? this.#last : undefined);
+      const fetched = new Fetched(known);
       const written = await this.#runAll(commits, fetched, connection);
       const changes = changesOf(written);
       if (changes.length === 0 && fetched.isOneMoment) {
@@ -272,7 +305,7 @@ export class PostgresStore implements RecordStore {
       return committed ? undefined : rowsToLock(changes, fetched);
     } catch (error) {
       // A deadlock is met by the locks, before anything else.
-      if (error instanceof DatabaseError && error.kind === "conflict") return locks;
+      if (error instanceof DatabaseError && error.kind === "conflict") return locks ?? new Asks();
       throw error;
     } finally {
       if (isOpen) await connection?.send([ROLLBACK]).catch(() => undefined);
@@ -295,13 +328,14 @@ export class PostgresStore implements RecordStore {
       }
       const { missing } = fetched;
       if (missing.isEmpty) return batch.writes;
-      await this.#load(missing, fetched, connection ?? this.#database);
+      await this.#load(missing, fetched, connection);
     }
   }
 
-  async #load(asks: Asks, fetched: Fetched, from: Database | Connection): Promise<void> {
-    const fetch = fetchStatement(asks);
-    fetched.take(asks, fetch.take(await from.query(fetch.statement)));
+  async #load(asks: Asks, fetched: Fetched, connection?: Connection): Promise<void> {
+    if (connection === undefined) return fetched.take(asks, await this.#fetches.find(asks));
+    const { statement, foundIn } = fetchStatement(asks);
+    fetched.take(asks, foundIn(await connection.query(statement)));
   }
 
   /** Leaves the name of a transaction, and now and then removes old ones. */
