@@ -70,6 +70,14 @@ test("what was found for a query stands in the line of time, with scores, memori
     await tab.seesFlat(text);
   await tab.click("3 more");
   await tab.seesFlat(`${gone.id} is gone.`);
+  for (const [scheme, width] of [
+    ["light", 1280],
+    ["dark", 360],
+  ] as const) {
+    await tab.scheme(scheme);
+    await tab.resize(width);
+    expect({ problems: await tab.accessibilityProblems(), isTooWide: await tab.isTooWide() }).toEqual({ problems: [], isTooWide: false });
+  }
   await turn(id, "Is she allergic?");
   await tab.seesFlat("The next turn");
   await tab.click("Found");
