@@ -338,7 +338,7 @@ test("a disk that takes nothing turns no read into an error, and reads are logge
   expect(cairn.service.retrievals.counts).toEqual({ logged: 1, dropped: 2 });
 });
 
-test("while the disk does not answer, 1,000 retrievals wait at most, and no more than 500 of one key", async () => {
+test("while the disk does not answer, 1,000 retrievals wait at most, no more than 500 of one key, and no reader for longer than a second", async () => {
   await using cairn = await startLogging();
   const { id } = await cairn.createSession();
   const { retrievals: log, store } = cairn.service;
@@ -357,6 +357,12 @@ test("while the disk does not answer, 1,000 retrievals wait at most, and no more
   };
   expect([ask("a", 500), ask("a", 1), ask("b", 499), ask("c", 1), ask("c", 1), ask("b", 1)]).toEqual([0, 1, 1, 1, 2, 3]);
   expect((await search(cairn, id, "still answered")).data).toEqual([]);
+  for (const path of ["retrievals", "timeline?kinds=retrieval"]) {
+    const read = cairn.list(`/v1/sessions/${id}/${path}`);
+    await cairn.clock.waiting(1_000);
+    cairn.clock.advance({ seconds: 1 });
+    expect(await read).toEqual([]);
+  }
   disk.resolve();
   await log.settled();
   held.mockRestore();

@@ -116,7 +116,9 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
   },
   "retrievals.test.ts": {
     "of a query the first 1,000 characters are kept, whatever they are": ["retrievalQueryLengthMax"],
-    "while the disk does not answer, 1,000 retrievals wait at most, and no more than 500 of one key": ["retrievalsWaitingMax"],
+    "while the disk does not answer, 1,000 retrievals wait at most, no more than 500 of one key, and no reader for longer than a second": [
+      "retrievalsWaitingMax",
+    ],
   },
   "search.test.ts": {
     "ten are found unless a limit of up to 50 is asked for": ["searchDefault"],

@@ -25,6 +25,8 @@ const NAME = "log of retrievals";
 const COLLECT_MS = 100;
 /** One commit holds the request thread for a few milliseconds at most. */
 const ROWS_PER_COMMIT = 50;
+/** A read of the log waits no longer for what is still to be written. */
+const CATCH_UP_MS_MAX = 1_000;
 const IDLE_MS = 60_000;
 const WARN_EVERY_MS = 60_000;
 
@@ -126,6 +128,16 @@ export class RetrievalLog {
       for (const { limitsId } of rows) this.#release(limitsId);
     });
     this.#commits.add(commit);
+  }
+
+  /** For who reads the log: waits until it is settled, but not for a disk that does not answer. */
+  async caughtUp(): Promise<void> {
+    this.flush();
+    if (this.#commits.size === 0) return;
+    const isLate = Promise.withResolvers<void>();
+    const cancel = this.#parts.clock.timer(CATCH_UP_MS_MAX, isLate.resolve);
+    await Promise.race([this.settled(), isLate.promise]);
+    cancel();
   }
 
   /** Resolves when everything that was found before is in the store, or was dropped. */

@@ -43,7 +43,7 @@ export async function listRetrievals(
   const { store, listLooksMax: looksMax } = deps;
   const sessionNow = (reader: Reader) => liveSession(reader, owner, sessionId);
   const { key } = store.read(sessionNow);
-  await deps.retrievals.settled();
+  await deps.retrievals.caughtUp();
   const { bySession, ahead } = retrievals.index;
   const listing = {
     prefix: "ret",

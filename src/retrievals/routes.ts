@@ -18,9 +18,9 @@ export function retrievalEndpoints(deps: RetrievalDeps): Endpoint[] {
       description:
         "Which memories searches and contexts gave for a query, newest first. Logged while the setting `retrieval_log` is on: searches " +
         "that name the session, and contexts with a query. Kept as long as traces of the key that asked, and no longer than the " +
-        "session. What was answered before this request is in the list; but a log row is written after its answer, and is lost when " +
-        "the process is killed within a tenth of a second, when the disk or the store is nearly full (a tenth of `max_store_bytes` is left " +
-        `to changes), or while ${LIMITS.retrievalsWaitingMax} others wait for the disk.`,
+        "session. What was answered before this request is in the list, unless the disk takes longer than a second. A row is written " +
+        "after its answer: it is lost when the process is killed within a tenth of a second, when the disk or the store is nearly full " +
+        `(a tenth of \`max_store_bytes\` is left to changes), or while ${LIMITS.retrievalsWaitingMax} others wait for the disk.`,
       filter: RETRIEVAL_FILTER,
       cursor: Cursor("ret"),
       response: ListOf(Retrieval, "A page of retrievals."),

@@ -59,7 +59,7 @@ export async function getTimeline(
   const inSession = <Result>(work: (reader: Reader, session: LiveSession) => Result) =>
     store.read((reader) => work(reader, liveSession(reader, owner, id)));
   const descending = order === "desc";
-  if (kinds.includes("retrieval")) await log.settled();
+  if (kinds.includes("retrieval")) await log.caughtUp();
   function* found(): Generator<Found, void, undefined> {
     let after = startingAfter === undefined ? undefined : bare(startingAfter);
     for (;;) {
