@@ -186,21 +186,27 @@ async function evict({ store }: BackfillDeps, kinds: readonly Embedded[], bad: B
   const { generation, replacesUntil: until } = store.latest.get(provider, PROVIDER_KEY) ?? { generation: 0 };
   if (until === undefined) return false;
   if (eviction.generation !== generation) Object.assign(eviction, { generation, kind: 0, after: "" });
-  const { collection, index } = kinds[eviction.kind]!;
-  const ids = bad.keysOfOthers(collection.vectors, { from: `${eviction.after}!`, to: `${until}!`, limit: EVICTED_PER_COMMIT });
-  const isEndOfKind = ids.length < EVICTED_PER_COMMIT;
-  const isEnd = isEndOfKind && eviction.kind === kinds.length - 1;
+  let { kind, after } = eviction;
+  const found: { of: Embedded; id: BareId }[] = [];
+  for (; kind < kinds.length; kind++, after = "") {
+    const of = kinds[kind]!;
+    const limit = EVICTED_PER_COMMIT - found.length;
+    const ids = bad.keysOfOthers(of.collection.vectors, { from: `${after}!`, to: `${until}!`, limit });
+    for (const id of ids) found.push({ of, id });
+    after = ids.at(-1) ?? after;
+    if (ids.length === limit) break;
+  }
+  const isEnd = kind === kinds.length;
   await bad.commit((tx, isolate) => {
-    for (const id of ids) isolate(id, () => evictOne(tx, collection, id));
+    for (const { of, id } of found) isolate(id, () => evictOne(tx, of.collection, id));
     const row = tx.get(provider, PROVIDER_KEY);
     if (!isEnd || row?.generation !== generation) return;
     const { replacesUntil: _, ...done } = row;
     tx.put(provider, PROVIDER_KEY, done);
   });
-  if (isEndOfKind) Object.assign(eviction, { kind: isEnd ? 0 : eviction.kind + 1, after: "" });
-  else eviction.after = ids.at(-1)!;
-  index.changed();
-  return !isEnd || ids.length > 0;
+  Object.assign(eviction, isEnd ? { kind: 0, after: "" } : { kind, after });
+  for (const index of new Set(found.map(({ of }) => of.index))) index.changed();
+  return found.length > 0;
 }
 
 function evictOne(tx: Tx, { vectors, records }: Collection, id: BareId): void {
