@@ -1413,4 +1413,25 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "(name) => name",
     tests: ["test/unit/dashboard/changes.test.ts"],
   },
+  {
+    breaks: "a link leads to a screen of the dashboard that the key lacks a scope for",
+    file: "src/dashboard/app/shell.tsx",
+    find: "if (!hasScope(me, scope)) return",
+    replace: "if (me.scopes.length === 0) return",
+    tests: ["test/dashboard/signing-in.test.ts"],
+  },
+  {
+    breaks: "a long list of the dashboard stays in the document as a whole",
+    file: "src/dashboard/app/parts/list.tsx",
+    find: "read.length > PAGES_KEPT;",
+    replace: "read.length > 1_000;",
+    tests: ["test/dashboard/session.test.ts"],
+  },
+  {
+    breaks: "of many entries that come at once the timeline of the dashboard shows some",
+    file: "src/dashboard/app/parts/timeline.tsx",
+    find: 'if (found.has_more && order === "desc") again();',
+    replace: "if (found.data.length > 1_000) again();",
+    tests: ["test/dashboard/session.test.ts"],
+  },
 ];
