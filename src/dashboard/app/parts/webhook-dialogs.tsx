@@ -148,26 +148,26 @@ const LOOK_MS = 300;
 
 /** Posts one event, and shows what came back as soon as it has. */
 export function TestWebhook({ webhook, onClose }: DialogProps) {
-  const test = useQuery({
-    queryKey: ["webhook", webhook.id, "test"],
-    staleTime: Infinity,
-    gcTime: 0,
-    retry: false,
-    queryFn: () => api.testWebhook(webhook.id),
-  });
-  const deliveryId = test.data?.id;
+  const deliveryId = useSignal<string | undefined>(undefined);
+  const refused = useSignal<Error | null>(null);
+  useEffect(() => {
+    api.testWebhook(webhook.id).then(
+      ({ id }) => (deliveryId.value = id),
+      (error: Error) => (refused.value = error),
+    );
+  }, []);
   const details = useQuery<DeliveryDetails>({
-    queryKey: ["delivery", deliveryId],
-    enabled: deliveryId !== undefined,
+    queryKey: ["delivery", deliveryId.value],
+    enabled: deliveryId.value !== undefined,
     refetchInterval: ({ state }) => (state.data?.status === "pending" ? LOOK_MS : false),
-    queryFn: ({ signal }) => api.delivery(webhook.id, deliveryId ?? "", signal),
+    queryFn: ({ signal }) => api.delivery(webhook.id, deliveryId.value ?? "", signal),
   });
   const done = details.data?.status === "pending" ? undefined : details.data;
   const isDone = done !== undefined;
   useEffect(() => {
     if (isDone) void changed(["deliveries"], ["webhook", webhook.id]);
   }, [isDone]);
-  const error = test.error ?? details.error;
+  const error = refused.value ?? details.error;
   return (
     <Dialog title="Test" onClose={onClose} wide>
       <div class="stack" aria-live="polite">
