@@ -98,6 +98,7 @@ test("a screen that the key is not for says which scope it needs, and lets one s
 });
 
 test("a key that is bound to a user sees what is the user's, and is told why the rest is not there", async () => {
+  await using cairn = await startProcess();
   const own = await cairn.createSession({ agent_id: "a", user_id: "bound-user" });
   const other = await cairn.createSession({ agent_id: "a", user_id: "other-user" });
   const { key } = await cairn.ok(cairn.post("/v1/api_keys", { user_id: "bound-user" }));
