@@ -19,7 +19,9 @@ afterAll(() => cairn[Symbol.asyncDispose]());
 const shown = (tab: Tab) => tab.run<string[]>(`[...document.querySelectorAll("tbody code")].map((id) => id.textContent)`);
 
 test("sessions are filtered by agent, user and what they were forked from, and the address says how", async () => {
-  using tab = await signedInTab(cairn, "/sessions");
+  using tab = await signedInTab(cairn, `/compare?a=${story.main}:1&b=${story.main}:2`);
+  await tab.holds(`[...document.querySelectorAll("option")].some((option) => option.text.includes("fork of state"))`);
+  await tab.click("Sessions");
   await tab.sees("2 sessions, no more");
   await tab.fill("Forks of", story.main);
   await tab.sees("1 session, no more");

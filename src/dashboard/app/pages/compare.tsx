@@ -99,7 +99,7 @@ function SessionChoice({
   onPlace: (place: Place) => void;
 }) {
   const forks = useQuery({
-    queryKey: ["sessions", { forked_from: session.id }],
+    queryKey: ["sessions", "forks", session.id],
     queryFn: ({ signal }) => api.sessions({ forked_from: session.id }, signal),
   });
   const { forked_from: source, forked_version: version } = session.metadata;
