@@ -12,10 +12,11 @@ import { MUTATIONS } from "../scripts/mutation/mutations.ts";
 const root = dirname(import.meta.dir);
 
 test("each mutation applies to the code exactly once, leaves it readable and names tests that exist", () => {
-  const transpiler = new Bun.Transpiler({ loader: "ts" });
+  const transpilers = { ts: new Bun.Transpiler({ loader: "ts" }), tsx: new Bun.Transpiler({ loader: "tsx" }) };
   const problems: string[] = [];
   for (const mutation of MUTATIONS) {
     try {
+      const transpiler = transpilers[mutation.file.endsWith(".tsx") ? "tsx" : "ts"];
       transpiler.scan(mutate(readFileSync(join(root, mutation.file), "utf8"), mutation));
     } catch (error) {
       problems.push(`${mutation.breaks}: ${String(error)}`);
