@@ -314,6 +314,16 @@ test("without an answer in time the error is timeout, without a server connectio
   expect(await failure(answered([login]).cairn.sessions.list())).toMatchObject({ code: "unexpected_answer", status: 200 });
 });
 
+test("a redirection is not followed, since the API key would go where it leads", async () => {
+  const asked: string[] = [];
+  using elsewhere = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: ({ url }) => (asked.push(url), Response.json({})) });
+  using server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => Response.redirect(elsewhere.url.href, 307) });
+  const cairn = clientOf({ baseUrl: server.url.href });
+  expect(await failure(cairn.sessions.list())).toMatchObject({ code: "unexpected_answer", status: 307 });
+  expect(await failure(cairn.sessions.create({ agent_id: "a" }))).toMatchObject({ code: "unexpected_answer", status: 307 });
+  expect(asked).toEqual([]);
+});
+
 test("a signal ends a call with its own reason: before it begins, while it waits for an answer, between two attempts", async () => {
   const reason = new Error("no longer wanted");
   const { cairn, requests } = answered([json({})]);
@@ -339,7 +349,8 @@ test("an id that would be another path, a missing key and an address without a s
   for (const id of ["", ".", "..", undefined as never, null as never]) expect(() => cairn.users.erase(id)).toThrow(TypeError);
   await cairn.users.get("a/b?c#d %");
   expect(requests.map(({ url }) => new URL(url).pathname)).toEqual(["/v1/users/a%2Fb%3Fc%23d%20%25"]);
-  expect(() => new Cairn({ apiKey: "" })).toThrow("apiKey must be an API key of Cairn: crn_…");
+  for (const apiKey of ["", "crn_…", "crn_1\nHost: elsewhere", undefined as never])
+    expect(() => new Cairn({ apiKey })).toThrow("apiKey must be an API key of Cairn, crn_ and letters and digits.");
   expect(() => new Cairn({ apiKey: "crn_1", baseUrl: "localhost:8700" })).toThrow("baseUrl must be an address such as");
 });
 

@@ -40,6 +40,9 @@ const QUEUE = "test/unit/webhooks/queue.test.ts";
 const PLACES = "test/unit/webhooks/places.test.ts";
 const MCP = "test/mcp.test.ts";
 const STATEBASE = "test/statebase.test.ts";
+const CLIENT = "test/client.test.ts";
+const SAVER = "test/adapters/langgraph-saver.test.ts";
+const AGENTS = "test/adapters/openai-agents.test.ts";
 const OUTCOME = "test/unit/webhooks/outcome.test.ts";
 const BACKOFF = "test/unit/webhooks/backoff.test.ts";
 const ATTEMPT = "test/unit/webhooks/attempt.test.ts";
@@ -1304,6 +1307,70 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "`${GLOBAL}:${userId}`",
     replace: "GLOBAL",
     tests: [STATEBASE],
+  },
+  // The client and its adapters
+  {
+    breaks: "a change of the client is made again by each attempt",
+    file: "src/client/http.ts",
+    find: "this.send(exchange, call, idempotencyKey)",
+    replace: "this.send(exchange, call, crypto.randomUUID())",
+    tests: [CLIENT],
+  },
+  {
+    breaks: "the client sends its API key wherever an answer leads",
+    file: "src/client/http.ts",
+    find: 'redirect: "manual"',
+    replace: 'redirect: "follow"',
+    tests: [CLIENT],
+  },
+  {
+    breaks: "a webhook of last week is taken again",
+    file: "src/client/webhooks.ts",
+    find: "> TOLERANCE_SECONDS) return false",
+    replace: "> TOLERANCE_SECONDS) void 0",
+    tests: [CLIENT],
+  },
+  {
+    breaks: "a webhook is verified with a secret that is none",
+    file: "src/client/webhooks.ts",
+    find: "secretBytes.length === 0",
+    replace: "secretBytes.length < 0",
+    tests: [CLIENT],
+  },
+  {
+    breaks: "events are lost where a connection of the client breaks",
+    file: "src/client/events.ts",
+    find: "last = trace.id;",
+    replace: "",
+    tests: [CLIENT],
+  },
+  {
+    breaks: "a fork of a LangGraph thread overwrites values of the other branch",
+    file: "src/adapters/langgraph/saver.ts",
+    find: "+ chance / 2 ** 32",
+    replace: "+ chance * 0",
+    tests: [SAVER],
+  },
+  {
+    breaks: "what a LangGraph task has written is replaced when it runs again",
+    file: "src/adapters/langgraph/saver.ts",
+    find: "(index < 0 ? {} : { if_version: 0 })",
+    replace: "{}",
+    tests: [SAVER],
+  },
+  {
+    breaks: "an operation on the history of an OpenAI agent is made twice",
+    file: "src/adapters/openai-agents.ts",
+    find: 'if (before.value["sha256"] === sha256) return [];',
+    replace: "",
+    tests: [AGENTS],
+  },
+  {
+    breaks: "two replace the same end of the history of an OpenAI agent",
+    file: "src/adapters/openai-agents.ts",
+    find: "if_version: head?.version ?? 0 }",
+    replace: "}",
+    tests: [AGENTS],
   },
   // Streams of events
   {

@@ -8,8 +8,7 @@
  *
  * @module
  */
-import type { LanguageModelV4CallOptions, LanguageModelV4Message, LanguageModelV4Middleware } from "@ai-sdk/provider";
-import type { UIMessage } from "ai";
+import type { LanguageModelMiddleware, UIMessage } from "ai";
 import type { Cairn, DocumentChange, Documents, MemoryResult, MemorySearch } from "../client/index.ts";
 import { change } from "./shared/documents.ts";
 import { fromStored, toStored } from "./shared/stored-json.ts";
@@ -76,6 +75,9 @@ export interface MemoryMiddlewareOptions extends Omit<MemorySearch, "query" | "e
   onError?: (error: unknown) => void;
 }
 
+/** What a model is asked, as middleware has it. */
+type Prompt = Parameters<NonNullable<LanguageModelMiddleware["transformParams"]>>[0]["params"]["prompt"];
+
 /** A question is rarely like its answer: less than the 0.7 that a search has by default. */
 const THRESHOLD = 0.3;
 const LIMIT = 5;
@@ -85,10 +87,10 @@ const QUERY_LENGTH_MAX = 10_000;
 export function memoryMiddleware(
   cairn: Pick<Cairn, "memories">,
   { format = asNotes, onError, ...search }: MemoryMiddlewareOptions = {},
-): LanguageModelV4Middleware {
+): LanguageModelMiddleware {
   return {
     specificationVersion: "v4",
-    async transformParams({ params }): Promise<LanguageModelV4CallOptions> {
+    async transformParams({ params }) {
       const query = lastUserText(params.prompt);
       if (query === "") return params;
       try {
@@ -108,7 +110,7 @@ export function memoryMiddleware(
   };
 }
 
-function lastUserText(prompt: readonly LanguageModelV4Message[]): string {
+function lastUserText(prompt: Prompt): string {
   for (const message of prompt.slice().reverse()) {
     if (message.role !== "user") continue;
     return message.content

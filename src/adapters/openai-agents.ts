@@ -3,7 +3,7 @@
  *
  * ```
  * […, id, "items"]         key that rises → item
- * […, id, "operations"]    operation id → transaction that was applied
+ * […, id, "operations"]    operation id → hash of the transaction that was applied
  * […, id]                  "head" → counts the changes: a transaction that depends on what is there finds it unchanged
  * ```
  *
@@ -21,7 +21,7 @@ import type {
 } from "@openai/agents-core";
 import { CairnError, type Document, type DocumentChange, type Documents, type JsonObject } from "../client/index.ts";
 import { allValues } from "./shared/documents.ts";
-import { fromStored, toStored } from "./shared/stored-json.ts";
+import { fromStored, toBase64, toStored } from "./shared/stored-json.ts";
 
 export interface CairnSessionOptions {
   /** Where conversations are kept; `["openai-agents"]` unless given. */
@@ -96,16 +96,16 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
 
   async applyHistoryTransaction({ operationId, transaction }: SessionHistoryTransactionArgs): Promise<void> {
     if (typeof operationId !== "string" || operationId.trim() === "") throw new TypeError("operationId must be a text that is not empty.");
-    const stored = toStored(transaction);
     const key = JSON.stringify(operationId);
+    const sha256 = await hashOf(toStored(transaction));
     await this.#whileUnchanged(async () => {
       const before = await this.#documents.get(this.#operations, key);
       if (before !== null) {
-        if (isSame(before.value, stored)) return [];
+        if (before.value["sha256"] === sha256) return [];
         throw new Error(`The operation ${key} was applied before, with another transaction.`);
       }
       const changes = await this.#changesOf(transaction);
-      return [{ op: "put", namespace: this.#operations, key, value: stored }, ...changes];
+      return [{ op: "put", namespace: this.#operations, key, value: { sha256 } }, ...changes];
     });
   }
 
@@ -170,6 +170,11 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
 /** Whether two values are the same JSON, whatever the order of their members. */
 function isSame(a: JsonObject, b: JsonObject): boolean {
   return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
+}
+
+async function hashOf(value: JsonObject): Promise<string> {
+  const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(JSON.stringify(sorted(value))));
+  return toBase64(new Uint8Array(bytes));
 }
 
 function sorted(value: unknown): unknown {

@@ -74,7 +74,9 @@ export class Http {
 
   constructor(options: CairnOptions, surroundings: Surroundings = REAL) {
     const { apiKey, baseUrl = "http://127.0.0.1:8700" } = options;
-    if (typeof apiKey !== "string" || apiKey === "") throw new TypeError("apiKey must be an API key of Cairn: crn_…");
+    // A header takes nothing else, and an error of the runtime would not say which one.
+    if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey))
+      throw new TypeError("apiKey must be an API key of Cairn, crn_ and letters and digits.");
     if (!/^https?:\/\//.test(baseUrl)) throw new TypeError(`baseUrl must be an address such as http://127.0.0.1:8700; got ${baseUrl}`);
     this.#options = options;
     this.#base = baseUrl.replace(/\/+$/, "");
@@ -136,6 +138,8 @@ export class Http {
     return new Request(this.#base + path + queryString(query), {
       method,
       signal,
+      // Followed, it would take the API key wherever it leads.
+      redirect: "manual",
       headers: {
         ...this.#options.headers,
         ...headers,
