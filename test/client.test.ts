@@ -171,6 +171,9 @@ test("documents: puts, appends, versions, pops, batches and queries whose result
   ]);
   expect([count.count, page.data.map(({ value }) => value), page.has_more]).toEqual([4, [{ i: 3 }, { i: 2 }], true]);
   expect(await values(documents.list(["log"], { limit: 2, offset: 1 }))).toEqual([{ i: 1 }, { i: 2 }, { i: 3 }]);
+  await documents.put(["notes"], "a", { text: "The invoice goes to the office in Lisbon." }, { index: ["text"] });
+  expect((await documents.search(["notes"], "Where does the invoice go?", { limit: 1 })).data).toMatchObject([{ key: "a" }]);
+  await documents.deleteAll(["notes"]);
   expect(await items(documents.namespaces())).toEqual([["log"], ["orders"]]);
   expect((await documents.pop(["log"], { order: "asc" }))?.value).toEqual({ i: 0 });
   expect([await documents.deleteAll(["log"]), await documents.delete(["orders"], "A-17")]).toEqual([{ deleted: 3 }, { deleted: 1 }]);

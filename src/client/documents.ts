@@ -12,6 +12,7 @@ import type {
   DocumentCount,
   DocumentPage,
   DocumentQueryOperation,
+  DocumentSearchPage,
   DocumentsDeleted,
   DocumentWritten,
   JsonObject,
@@ -26,9 +27,11 @@ type QueryResult<Op> = Op extends "get"
   ? Document | null
   : Op extends "list"
     ? DocumentPage
-    : Op extends "count"
-      ? DocumentCount
-      : NamespacePage;
+    : Op extends "search"
+      ? DocumentSearchPage
+      : Op extends "count"
+        ? DocumentCount
+        : NamespacePage;
 
 /** The fields of an operation that its method does not take by itself. */
 type More<Operation, Names extends keyof Operation> = Pick<Operation, Names>;
@@ -76,7 +79,7 @@ export class Documents {
     namespace: string[],
     key: string,
     value: JsonObject,
-    more: More<DocumentChange, "if_version" | "session_id" | "ttl_seconds"> = {},
+    more: More<DocumentChange, "index" | "if_version" | "session_id" | "ttl_seconds"> = {},
     options?: CallOptions,
   ): Promise<DocumentWritten> {
     return (await this.batch([{ ...more, op: "put", namespace, key, value }], options))[0];
@@ -86,7 +89,7 @@ export class Documents {
   async append(
     namespace: string[],
     value: JsonObject,
-    more: More<DocumentChange, "session_id" | "ttl_seconds"> = {},
+    more: More<DocumentChange, "index" | "session_id" | "ttl_seconds"> = {},
     options?: CallOptions,
   ): Promise<DocumentWritten> {
     return (await this.batch([{ ...more, op: "put", namespace, value }], options))[0];
@@ -118,6 +121,16 @@ export class Documents {
   ): Listing<DocumentPage> {
     const read = async (at: object) => (await this.query([{ ...more, ...at, op: "list", namespace }], options))[0];
     return listing(read({}), (page) => nextPage(page, read));
+  }
+
+  /** Finds the documents of a namespace and below it that a query is about, among those that were put with `index`. */
+  async search(
+    namespace: string[],
+    query: string,
+    more: More<DocumentQueryOperation, "filter" | "threshold" | "limit" | "offset"> = {},
+    options?: CallOptions,
+  ): Promise<DocumentSearchPage> {
+    return (await this.query([{ ...more, op: "search", namespace, query }], options))[0];
   }
 
   async count(namespace: string[], more: More<DocumentQueryOperation, "deep"> = {}, options?: CallOptions): Promise<number> {

@@ -270,6 +270,8 @@ export interface Document {
   created_at: string;
   /** When it was last changed. */
   updated_at: string;
+  /** What of the value `search` finds it by, if anything: all of it, or what these paths lead to. */
+  index?: boolean | string[];
 }
 
 /** Changes that are made together. */
@@ -295,6 +297,12 @@ export interface DocumentChange {
   key?: string;
   /** For `put`, which needs it. */
   value?: JsonObject;
+  /**
+   * For `put`: what `search` finds the document by: `true` for all texts and numbers of the value, each after the name of its member, or
+   * paths to some of them, such as `title`, `author.name`, `lines[0].text`, `lines[*].text` or `$` for all. By default it is not found.
+   * What they lead to has at most 10,000 characters.
+   */
+  index?: boolean | string[];
   /** For `put` and `delete`: change nothing unless this is the document's version, 0 for none (409 `version_conflict` otherwise). */
   if_version?: number;
   /** For `put`: the document goes when this session does. */
@@ -315,6 +323,27 @@ export interface DocumentChangeResults {
 /** How many documents there are. */
 export interface DocumentCount {
   count: number;
+}
+
+/** A document that was found by meaning. */
+export interface DocumentMatch {
+  object: "document";
+  /** 1 to 16 texts, from the general to the particular. */
+  namespace: string[];
+  /** Its key in the namespace. */
+  key: string;
+  /** The JSON object. */
+  value: JsonObject;
+  /** Counts the changes since it was created: 1, 2, 3 … */
+  version: number;
+  /** When the document was created. */
+  created_at: string;
+  /** When it was last changed. */
+  updated_at: string;
+  /** What of the value `search` finds it by, if anything: all of it, or what these paths lead to. */
+  index?: boolean | string[];
+  /** 0 to 1, as of memories: 0.7 and more is about the query. */
+  score: number;
 }
 
 /** A page of documents. */
@@ -339,8 +368,11 @@ export interface DocumentQuery {
 
 /** What to look for. */
 export interface DocumentQueryOperation {
-  /** `get` gives one document, `list` those of a namespace, `count` how many it has, `namespaces` those that have documents. */
-  op: "get" | "list" | "count" | "namespaces";
+  /**
+   * `get` gives one document, `list` those of a namespace, `search` those of a namespace and below it that a query is about, `count` how
+   * many there are, `namespaces` those that have documents.
+   */
+  op: "get" | "list" | "search" | "count" | "namespaces";
   /** 1 to 16 texts, from the general to the particular. */
   namespace?: string[];
   /** For `get`. */
@@ -354,16 +386,21 @@ export interface DocumentQueryOperation {
   /** For `list` that is not `deep`: only keys before this one. */
   before?: string;
   /**
-   * For `list`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`, `$in`.
+   * For `list` and `search`: dotted paths in the value, each with a value that it must equal, or with `$eq`, `$ne`, `$gt`, `$gte`, `$lt`,
+   * `$lte`, `$in`.
    */
   filter?: JsonObject;
+  /** For `search`: what the documents are to be about. */
+  query?: string;
+  /** For `search`: the lowest score of a document that is found; default 0. */
+  threshold?: number;
   /** For `namespaces`: how they begin; `*` is any text. */
   prefix?: string[];
   /** For `namespaces`: how they end; `*` is any text. */
   suffix?: string[];
   /** For `namespaces`: longer ones are cut to this length. */
   max_depth?: number;
-  /** How many at most; default 100. */
+  /** How many at most; default 100, for `search` 10. Of a search limit and offset together are at most 200. */
   limit?: number;
   /** How many to leave out first; default 0. */
   offset?: number;
@@ -375,7 +412,15 @@ export interface DocumentQueryOperation {
 export interface DocumentQueryResults {
   object: "list";
   /** The result of each operation, in their order. */
-  data: Array<Document | DocumentPage | DocumentCount | NamespacePage | null>;
+  data: Array<Document | DocumentPage | DocumentSearchPage | DocumentCount | NamespacePage | null>;
+}
+
+/** The best documents first; of equal ones those that were put last. */
+export interface DocumentSearchPage {
+  object: "list";
+  /** Whether there may be more after this page: at a greater `offset`, or with a filter among documents that were not looked at. */
+  has_more: boolean;
+  data: DocumentMatch[];
 }
 
 /** What `put` has written. */
@@ -1260,9 +1305,9 @@ export interface Settings {
     };
     /** Progress after a change of provider, or while it is down. */
     vectors: {
-      /** Memories that searches find. */
+      /** Memories and documents that searches find. */
       ready: number;
-      /** Memories that wait for a vector. */
+      /** Memories and documents that wait for a vector. */
       owed: number;
     };
   };
@@ -1424,9 +1469,9 @@ export interface Stats {
   /** Traces. */
   traces: number;
   vectors: {
-    /** Vectors. */
+    /** Vectors of memories and documents. */
     stored: number;
-    /** Memories that wait for a vector. */
+    /** Those that are still to be made. */
     owed: number;
   };
   deliveries: {

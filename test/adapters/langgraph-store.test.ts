@@ -138,12 +138,57 @@ test("of a batch with more than a hundred writes all are there", async () => {
   expect(await store.search(["docs"], { limit: 300 })).toHaveLength(250);
 });
 
-test("namespaces that LangGraph does not allow are refused, and so is a search by meaning", async () => {
+test("namespaces that LangGraph does not allow are refused", async () => {
   const store = storeOf("refused");
   for (const namespace of [[], ["a.b"], [""], ["a", 7 as never]])
     await expect(store.put(namespace, "k", { n: 1 })).rejects.toThrow(/[Nn]amespace/);
-  await expect(store.search(["docs"], { query: "something" })).rejects.toThrow("CairnStore cannot search by meaning yet");
-  await expect(store.put(["docs"], "k", { text: "a" }, ["text"])).rejects.toThrow("CairnStore has no index of meaning yet");
-  await store.put(["docs"], "k", { text: "a" }, false);
-  expect((await store.get(["docs"], "k"))?.value).toEqual({ text: "a" });
+});
+
+const NOTES = {
+  tea: { text: "The customer drinks tea with milk in the morning.", kind: "habit", secret: "zebra" },
+  invoice: { text: "The invoice goes to the office in Lisbon.", kind: "address", secret: "quokka" },
+  coffee: { text: "The customer never drinks coffee after lunch.", kind: "habit", secret: "axolotl" },
+};
+const TEA = "What does the customer drink with milk?";
+
+async function withNotes(name: string, index: boolean | { fields?: string[] }) {
+  const store = new CairnStore(client.cairn.documents, { namespace: ["store", name], index });
+  for (const [key, value] of Object.entries(NOTES)) await store.put(["users", "ada"], key, value);
+  await store.put(["users", "bo"], "tea", { text: "Bo drinks tea with milk too.", kind: "habit" });
+  return store;
+}
+
+test("a search with a query finds what it is about below a prefix, best first, with scores", async () => {
+  const store = await withNotes("meaning", true);
+  const found = await store.search(["users", "ada"], { query: TEA });
+  expect(found[0]).toMatchObject({ namespace: ["users", "ada"], key: "tea", value: NOTES.tea });
+  expect(found.map(({ score = 0 }) => score)).toEqual(found.map(({ score = 0 }) => score).toSorted((a, b) => b - a));
+  expect(found[0]!.score).toBeGreaterThan(0.5);
+  expect(new Set(found.map(({ namespace }) => namespace[1]))).toEqual(new Set(["ada"]));
+  expect((await store.search([], { query: TEA, limit: 2 })).map(({ key }) => key)).toEqual(["tea", "tea"]);
+  expect((await store.search(["users"], { query: TEA, limit: 1, offset: 1 })).map(({ key }) => key)).toEqual(["tea"]);
+  expect(
+    (await store.search(["users"], { query: "Where does the invoice go?", filter: { kind: "address" } })).map(({ key }) => key),
+  ).toEqual(["invoice"]);
+  expect((await store.search(["users"], { query: TEA, filter: { kind: { $nin: ["habit"] } } })).map(({ key }) => key)).not.toContain("tea");
+  // As in LangGraph an empty query is none.
+  expect(await store.search(["users"], { query: "" })).toHaveLength(4);
+});
+
+test("items are found by the fields that the store or a put names, and by nothing when that says so", async () => {
+  const store = await withNotes("fields", { fields: ["text"] });
+  const best = async (query: string) => (await store.search(["users"], { query, limit: 1 }))[0];
+  expect((await best(TEA))?.key).toBe("tea");
+  expect((await best("quokka"))?.score ?? 0).toBeLessThan(0.5);
+  await store.put(["users", "ada"], "invoice", NOTES.invoice, ["secret"]);
+  expect(await best("quokka")).toMatchObject({ key: "invoice" });
+  expect((await best("quokka"))?.score).toBeGreaterThan(0.5);
+  for (const index of [false, []] as (false | string[])[]) {
+    await store.put(["users", "ada"], "invoice", NOTES.invoice, index);
+    expect((await store.search(["users"], { query: "quokka" })).map(({ key }) => key)).not.toContain("invoice");
+  }
+  const without = await withNotes("without", false);
+  expect(await without.search(["users"], { query: TEA })).toEqual([]);
+  await without.put(["users", "ada"], "tea", NOTES.tea, ["text"]);
+  expect((await without.search(["users"], { query: TEA })).map(({ key }) => key)).toEqual(["tea"]);
 });

@@ -24,18 +24,28 @@ import { change, getAll } from "../shared/documents.ts";
 export interface CairnStoreOptions {
   /** Where items are kept; `["langgraph-store"]` unless given. */
   namespace?: string[];
+  /**
+   * Lets `search` find items by a `query`: `true` by all of an item, or by the fields of these paths, such as `text` or `lines[*].text`.
+   * Cairn makes the vectors itself. What an item is found by has at most 10,000 characters.
+   */
+  index?: boolean | { fields?: string[] };
 }
 
 const LIMIT = 10;
 const PAGE = 100;
+/** How far a search by meaning goes. */
+const MATCHES_MAX = 200;
 
 export class CairnStore extends BaseStore {
   readonly #documents: Documents;
   readonly #root: readonly string[];
+  /** What items are found by unless a put says otherwise. */
+  readonly #index: boolean | string[];
 
   /** @param documents - `cairn.documents`, or those of a user: `cairn.documents.of({ user_id })` */
-  constructor(documents: Documents, { namespace = ["langgraph-store"] }: CairnStoreOptions = {}) {
+  constructor(documents: Documents, { namespace = ["langgraph-store"], index = false }: CairnStoreOptions = {}) {
     super();
+    this.#index = typeof index === "boolean" ? index : (index.fields ?? true);
     this.#documents = documents;
     this.#root = namespace;
   }
@@ -59,11 +69,12 @@ export class CairnStore extends BaseStore {
     return "namespacePrefix" in operation ? this.#search(operation) : this.#namespaces(operation);
   }
 
-  #change({ namespace, key, value, index }: PutOperation): DocumentChange {
+  #change({ namespace, key, value, index = this.#index }: Omit<PutOperation, "index"> & { index?: boolean | string[] }): DocumentChange {
     validateNamespace(namespace, { allowReservedRoot: true });
-    if (Array.isArray(index)) throw new TypeError("CairnStore has no index of meaning yet: leave index out, or pass false.");
     const at = { namespace: this.#under(namespace), key };
-    return value === null ? { op: "delete", ...at } : { op: "put", ...at, value };
+    if (value === null) return { op: "delete", ...at };
+    const isIndexed = Array.isArray(index) ? index.length > 0 : index;
+    return { op: "put", ...at, value, ...(isIndexed ? { index } : {}) };
   }
 
   async #get(gets: readonly GetOperation[]): Promise<(Item | null)[]> {
@@ -75,21 +86,19 @@ export class CairnStore extends BaseStore {
   }
 
   async #search({ namespacePrefix, filter = {}, limit = LIMIT, offset = 0, query }: SearchOperation): Promise<SearchItem[]> {
-    if (query !== undefined)
-      throw new TypeError("CairnStore cannot search by meaning yet: leave query out, or use memories.search of the client.");
     const conditions = Object.entries(filter);
     const [ofServer, ofClient] = [conditions.filter(isOfServer), conditions.filter((condition) => !isOfServer(condition))];
-    const found = this.#documents.list(this.#under(namespacePrefix), {
-      deep: true,
-      limit: Math.max(1, Math.min(PAGE, offset + limit)),
-      ...(ofServer.length === 0 ? {} : { filter: Object.fromEntries(ofServer) }),
-    });
-    return taken(
-      found,
-      { offset, limit },
-      ({ value }) => ofClient.every(([name, wanted]) => passes(value[name], wanted)),
-      (document) => this.#item(document),
-    );
+    const namespace = this.#under(namespacePrefix);
+    const filtered = ofServer.length === 0 ? {} : { filter: Object.fromEntries(ofServer) };
+    const isWanted = ({ value }: Document) => ofClient.every(([name, wanted]) => passes(value[name], wanted));
+    if (query) {
+      const count = Math.min(MATCHES_MAX, ofClient.length === 0 ? offset + limit : MATCHES_MAX);
+      const { data } = await this.#documents.search(namespace, query, { ...filtered, limit: Math.max(1, count) });
+      const matches = data.filter(isWanted).slice(offset, offset + limit);
+      return matches.map((match) => ({ ...this.#item(match), score: match.score }));
+    }
+    const found = this.#documents.list(namespace, { ...filtered, deep: true, limit: Math.max(1, Math.min(PAGE, offset + limit)) });
+    return taken(found, { offset, limit }, isWanted, (document) => this.#item(document));
   }
 
   async #namespaces({ matchConditions = [], maxDepth = Infinity, limit, offset }: ListNamespacesOperation): Promise<string[][]> {
