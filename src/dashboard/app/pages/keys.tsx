@@ -23,7 +23,7 @@ type Opened = { kind: "create" } | { kind: "roll" | "revoke"; key: ApiKey } | nu
 
 export default function Keys() {
   const { query } = useLocation();
-  return query["id"] === undefined ? <AllKeys /> : <OneKey id={query["id"]} />;
+  return query["id"] ? <OneKey id={query["id"]} /> : <AllKeys />;
 }
 
 function OneKey({ id }: { id: string }) {

@@ -67,7 +67,7 @@ export function Sessions() {
       >
         {(sessions) => sessions.map((session) => <Row key={session.id} session={session} onPeek={peek} />)}
       </Listed>
-      {query["peek"] !== undefined && <Peek id={query["peek"]} onClose={() => peek("")} />}
+      {query["peek"] && <Peek id={query["peek"]} onClose={() => peek("")} />}
     </Page>
   );
 }

@@ -52,7 +52,7 @@ const ACTIONS = Object.keys({
 
 export function Traces() {
   const { query } = useLocation();
-  return query["id"] === undefined ? <AllTraces /> : <OneTrace id={query["id"]} />;
+  return query["id"] ? <OneTrace id={query["id"]} /> : <AllTraces />;
 }
 
 function OneTrace({ id }: { id: string }) {
