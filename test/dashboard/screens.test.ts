@@ -53,7 +53,7 @@ const SCREENS: Record<string, Screen> = {
   user: { path: () => `/users/${encodeURIComponent(HOSTILE)}`, has: ".counts" },
   webhooks: { path: () => "/webhooks", has: ".cards li" },
   webhook: { path: () => `/webhooks/${webhookId}`, has: ".rows li" },
-  go: { path: () => "/go/nothing", has: "main p" },
+  go: { path: () => "/go/nothing", has: "main p code" },
   "not-found": { path: () => "/nothing/here", has: "main p a" },
 };
 
