@@ -197,7 +197,8 @@ test("pages of an origin that the operator named may call, after asking; others 
   expect(preflight.status).toBe(204);
   expect(preflight.headers.get("access-control-allow-origin")).toBe(PAGE);
   expect(preflight.headers.get("access-control-allow-methods")).toContain("POST");
-  expect(preflight.headers.get("access-control-allow-headers")).toContain("X-API-Key");
+  for (const header of ["X-API-Key", "Idempotency-Key", "Last-Event-ID"])
+    expect(preflight.headers.get("access-control-allow-headers")).toContain(header);
   expect(preflight.headers.get("access-control-allow-credentials")).toBeNull();
 
   const called = await cairn.post("/v1/sessions", { agent_id: "agent" }, { headers: { Origin: PAGE } });

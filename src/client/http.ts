@@ -90,7 +90,7 @@ export class Http {
    */
   async call<Answer>(call: Call, options: CallOptions = {}): Promise<Answer> {
     const { retries = RETRIES, timeoutMs = TIMEOUT_MS } = this.#options;
-    const idempotencyKey = options.idempotencyKey ?? crypto.randomUUID();
+    const idempotencyKey = options.idempotencyKey ?? newKey();
     for (let attempt = 0, isLost = false; ; attempt++) {
       const exchange = this.exchange(options.signal);
       try {
@@ -168,6 +168,11 @@ function queryString(query: object): string {
   }
   const text = parameters.toString();
   return text === "" ? "" : `?${text}`;
+}
+
+/** As random as `crypto.randomUUID`, which pages do not have that came without TLS. */
+function newKey(): string {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
 function wait(ms: number, signal: AbortSignal | undefined): Promise<void> {

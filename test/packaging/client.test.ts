@@ -9,6 +9,7 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { tarGz } from "../../scripts/packaging/archive.ts";
 import { clientPackage } from "../../scripts/packaging/client.ts";
+import { openTab } from "../support/browser.ts";
 import { scratchDirectory, type Scratch } from "../support/process.ts";
 import { startServer, type Server } from "../support/server.ts";
 
@@ -127,6 +128,29 @@ test("the installed package runs where there are only web APIs, as in workers at
   );
   const runtime = new EdgeRuntime({ initialCode: script });
   expect(await runtime.evaluate(`answer(${JSON.stringify(server.cairn.key)}, ${JSON.stringify(address())})`)).toEqual(EXPECTED);
+});
+
+test("the installed package runs in a browser, on a page of another origin", async () => {
+  const script = await bundle(
+    'import * as client from "cairn-client";\nimport { converse } from "./conversation.js";\n' +
+      "const [key, url] = location.hash.slice(1).split('&').map(decodeURIComponent);\n" +
+      "converse(client, key, url).then((answer) => (globalThis.answer = answer), (error) => (globalThis.answer = String(error)));\n",
+  );
+  using pages = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () =>
+      new Response(`<!doctype html><body><script>${script.replaceAll("</", "<\\/")}</script>`, {
+        headers: { "Content-Type": "text/html; charset=utf-8" },
+      }),
+  });
+  await using open = await startServer({ corsOrigins: [`http://127.0.0.1:${pages.port}`] });
+  using tab = await openTab();
+  await tab.go(
+    `http://127.0.0.1:${pages.port}/#${encodeURIComponent(open.cairn.key)}&${encodeURIComponent(`http://127.0.0.1:${open.port}`)}`,
+  );
+  await tab.holds("globalThis.answer !== undefined");
+  expect(await tab.run<unknown>("globalThis.answer")).toEqual(EXPECTED);
 });
 
 test(`the client adds at most ${GZIP_BYTES_MAX} bytes to a page`, async () => {
