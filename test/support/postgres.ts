@@ -81,7 +81,8 @@ export class Postgres {
   static async start(): Promise<Postgres> {
     const bin = programs();
     if (bin === undefined) throw new Error("there is no PostgreSQL here");
-    const directory = mkdtempSync(join(tmpdir(), "cairn-postgres-"));
+    // Its user may not enter what is private to root.
+    const directory = mkdtempSync(join(process.getuid?.() === 0 ? "/tmp" : tmpdir(), "cairn-postgres-"));
     const data = join(directory, "data");
     const passwordFile = join(directory, "password");
     writeFileSync(passwordFile, PASSWORD);

@@ -74,11 +74,16 @@ export class Database {
     }
   }
 
-  /** Runs statements as one transaction. @throws {DatabaseError} */
-  async transaction(statements: readonly Statement[]): Promise<(readonly AnswerRow[])[]> {
+  /**
+   * Runs statements as one transaction.
+   *
+   * @param kind - `snapshot`: they only read, and all of one moment
+   * @throws {DatabaseError}
+   */
+  async transaction(statements: readonly Statement[], kind: "changes" | "snapshot" = "changes"): Promise<(readonly AnswerRow[])[]> {
     const connection = await this.reserve();
     try {
-      return (await connection.send([BEGIN, ...statements, COMMIT])).slice(1, -1);
+      return (await connection.send([kind === "changes" ? BEGIN : BEGIN_SNAPSHOT, ...statements, COMMIT])).slice(1, -1);
     } finally {
       connection.release();
     }
@@ -125,6 +130,7 @@ export class Database {
 }
 
 export const BEGIN: Statement = { text: "begin", values: [] };
+const BEGIN_SNAPSHOT: Statement = { text: "begin isolation level repeatable read read only", values: [] };
 export const COMMIT: Statement = { text: "commit", values: [] };
 export const ROLLBACK: Statement = { text: "rollback", values: [] };
 
@@ -135,11 +141,6 @@ export class Connection {
   constructor(reserved: ReservedSQL, limited: <Result>(answer: Promise<Result>) => Promise<Result>) {
     this.#reserved = reserved;
     this.#limited = limited;
-  }
-
-  async query(statement: Statement): Promise<readonly AnswerRow[]> {
-    const [rows = []] = await this.send([statement]);
-    return rows;
   }
 
   /** @returns the rows of each statement @throws {DatabaseError} for the first of them that fails */

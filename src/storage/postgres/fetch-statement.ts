@@ -1,7 +1,7 @@
 /**
- * One statement that reads any number of keys and spans of any tables at one moment.
+ * Statements that read any number of keys and spans of any tables.
  *
- * Its text depends on the tables alone, not on how much is read of each, so that there are few texts to prepare.
+ * Their texts depend on the tables alone, not on how much is read of each: the driver and the database keep each text that was prepared.
  *
  * @module
  */
@@ -33,7 +33,8 @@ export function groupSpans(spans: ReadonlyMap<string, SpanAsk>): SpanGroup[] {
   const groups = Map.groupBy(spans, ([, { table, span, withRows }]) =>
     [table, span.descending === true ? "desc" : "asc", withRows ? "rows" : "keys"].join(" "),
   );
-  return Array.from(groups.values(), (asks) => {
+  const sorted = Array.from(groups).sort(([a], [b]) => (a < b ? -1 : 1));
+  return sorted.map(([, asks]) => {
     const [, { table, span, withRows }] = asks[0]!;
     return { table, order: span.descending === true ? "desc" : "asc", withRows, asks };
   });
@@ -51,41 +52,63 @@ export function spansSource({ table, order, withRows, asks }: SpanGroup, paramet
   return { asked, found };
 }
 
-export function fetchStatement(asks: Asks): {
-  statement: Statement;
-  foundIn: (answers: readonly AnswerRow[]) => Found;
-} {
-  const parameters = new Parameters();
-  const tables = Array.from(asks.keys);
-  const groups = groupSpans(asks.spans);
-  const parts = [
-    ...tables.map(([table, keys], part) => {
-      const { relation, column, row, rev } = placeOf(table);
-      const wanted = parameters.add(Array.from(keys));
-      return `select ${part} as part, 0::int8 as ask, ${column} as key, ${row} as row, ${rev} as rev from ${relation} where ${column} = any(${wanted}::text[])`;
-    }),
-    ...groups.map((group, i) => {
-      const { asked, found } = spansSource(group, parameters);
-      return `select ${tables.length + i} as part, q.ask, f.* from ${asked} cross join lateral (${found}) as f`;
-    }),
-  ];
-  return {
-    statement: { text: parts.join("\nunion all\n"), values: parameters.values },
-    foundIn: (answers) => {
-      const rows = new Map<string, Map<string, StoredRow>>(tables.map(([table]) => [table, new Map<string, StoredRow>()]));
-      const spans = new Map<string, StoredRow[]>(Array.from(asks.spans.keys(), (name) => [name, []]));
-      for (const { part, ask, key, row, rev } of answers) {
-        const found = { key: key as string, text: row as string | null, rev: Number(rev) };
-        const group = groups[(part as number) - tables.length];
-        if (group === undefined) rows.get(tables[part as number]![0])!.set(found.key, found);
-        else spans.get(group.asks[Number(ask)]![0])!.push(found);
-      }
-      // SQL promises no order of what several parts give.
-      for (const group of groups) {
-        const sign = group.order === "asc" ? 1 : -1;
-        for (const [name] of group.asks) spans.get(name)!.sort((a, b) => (a.key < b.key ? -sign : sign));
-      }
-      return { rows, spans };
-    },
-  };
+/** What is asked for as statements, and what their answers say. */
+export class Fetch {
+  readonly #asks: Asks;
+  readonly #tables: readonly string[];
+  readonly #groups: readonly SpanGroup[];
+  /** Each makes a part of the whole with parameters of its own or of all. */
+  readonly #parts: readonly ((parameters: Parameters) => string)[];
+
+  constructor(asks: Asks) {
+    this.#asks = asks;
+    this.#tables = Array.from(asks.keys.keys()).sort();
+    this.#groups = groupSpans(asks.spans);
+    this.#parts = [
+      ...this.#tables.map((table) => (parameters: Parameters) => {
+        const { relation, column, row, rev } = placeOf(table);
+        const wanted = parameters.add(Array.from(asks.keys.get(table) ?? []));
+        return `0::int8 as ask, ${column} as key, ${row} as row, ${rev} as rev from ${relation} where ${column} = any(${wanted}::text[])`;
+      }),
+      ...this.#groups.map((group) => (parameters: Parameters) => {
+        const { asked, found } = spansSource(group, parameters);
+        return `q.ask, f.* from ${asked} cross join lateral (${found}) as f`;
+      }),
+    ];
+  }
+
+  /** One statement for all of it. There can be as many texts of it as there are sets of tables. */
+  get together(): Statement {
+    const parameters = new Parameters();
+    const texts = this.#parts.map((part, i) => `select ${i} as part, ${part(parameters)}`);
+    return { text: texts.join("\nunion all\n"), values: parameters.values };
+  }
+
+  /** A statement for each table, of which there are few texts. */
+  get apart(): Statement[] {
+    return this.#parts.map((part, i) => {
+      const parameters = new Parameters();
+      const number = parameters.add(i);
+      return { text: `select ${number}::int4 as part, ${part(parameters)}`, values: parameters.values };
+    });
+  }
+
+  /** @param answers - of all statements */
+  foundIn(answers: readonly AnswerRow[]): Found {
+    const tables = this.#tables;
+    const rows = new Map<string, Map<string, StoredRow>>(tables.map((table) => [table, new Map<string, StoredRow>()]));
+    const spans = new Map<string, StoredRow[]>(Array.from(this.#asks.spans.keys(), (name) => [name, []]));
+    for (const { part, ask, key, row, rev } of answers) {
+      const found = { key: key as string, text: row as string | null, rev: Number(rev) };
+      const group = this.#groups[(part as number) - tables.length];
+      if (group === undefined) rows.get(tables[part as number]!)!.set(found.key, found);
+      else spans.get(group.asks[Number(ask)]![0])!.push(found);
+    }
+    // SQL promises no order of what several parts give.
+    for (const group of this.#groups) {
+      const sign = group.order === "asc" ? 1 : -1;
+      for (const [name] of group.asks) spans.get(name)!.sort((a, b) => (a.key < b.key ? -sign : sign));
+    }
+    return { rows, spans };
+  }
 }

@@ -9,7 +9,7 @@
 import { firstBareIdAt, type BareId, type IdPrefix } from "../../lib/ids.ts";
 import { AFTER_ALL } from "../keys.ts";
 import type { Listing } from "../list.ts";
-import type { Posting } from "../walk.ts";
+import type { Filter } from "../walk.ts";
 import type { Statement } from "./database.ts";
 import { Parameters } from "./fetch-statement.ts";
 import { idOfEntry, idOfRecord, placeOf } from "./schema.ts";
@@ -28,7 +28,12 @@ export function listStatement<Prefix extends IdPrefix>(
   const place = walked === undefined ? undefined : placeOf(walked.table);
   const isOwn = place === undefined || place.relation === relation;
   const from = createdAfter === undefined ? "" : firstBareIdAt(createdAfter + 1);
-  const conditions = filter.filter((one) => one !== walked).map((one) => conditionOf(one, relation, id, parameters));
+  const conditions = conditionsOf(
+    filter.filter((one) => one !== walked),
+    relation,
+    id,
+    parameters,
+  );
   let order = id;
   if (walked !== undefined && place !== undefined) {
     const [prefix = ""] = walked.prefixes;
@@ -51,15 +56,26 @@ export function listStatement<Prefix extends IdPrefix>(
   };
 }
 
-/** Whether a record `r` passes a posting: it has an entry, or a key, that begins with one of the prefixes. */
-function conditionOf({ table, prefixes }: Posting, records: string, id: string, parameters: Parameters): string {
-  const { relation, column } = placeOf(table);
-  if (relation !== records) {
-    const wanted = parameters.add(prefixes);
-    return `exists (select from unnest(${wanted}::text[]) as p(prefix) join ${relation} as e on e.${column} = p.prefix || ${id})`;
-  }
-  const ranges = prefixes.map(
-    (prefix) => `(r.${column} >= ${parameters.add(prefix)} and r.${column} < ${parameters.add(prefix + AFTER_ALL)})`,
-  );
-  return ranges.length === 0 ? "false" : `(${ranges.join(" or ")})`;
+/**
+ * Conditions that a record `r` passes all postings: it has an entry, or a key, that begins with one of the prefixes of each. Their texts do
+ * not depend on how many prefixes there are, nor on how many postings of one index.
+ */
+function conditionsOf(postings: Filter, records: string, id: string, parameters: Parameters): string[] {
+  const withOne = postings.filter(({ table, prefixes }) => prefixes.length === 1 && placeOf(table).relation !== records);
+  const ofIndexes = Map.groupBy(withOne, ({ table }) => table);
+  return [
+    ...Array.from(ofIndexes, ([table, some]) => {
+      const { relation, column } = placeOf(table);
+      const wanted = parameters.add(some.flatMap(({ prefixes }) => prefixes));
+      return `not exists (select from unnest(${wanted}::text[]) as p(prefix) where not exists (select from ${relation} as e where e.${column} = p.prefix || ${id}))`;
+    }),
+    ...postings
+      .filter((one) => !withOne.includes(one))
+      .map(({ table, prefixes }) => {
+        const { relation, column } = placeOf(table);
+        const wanted = `unnest(${parameters.add(prefixes)}::text[]) as p(prefix)`;
+        if (relation !== records) return `exists (select from ${wanted} join ${relation} as e on e.${column} = p.prefix || ${id})`;
+        return `exists (select from ${wanted} where starts_with(r.${column}, p.prefix))`;
+      }),
+  ];
 }

@@ -30,7 +30,7 @@ import { WriteBuffer, type Write } from "../write-buffer.ts";
 import { changesOf, checksOf, lockStatements, writesOf, type Change } from "./commit-statements.ts";
 import { BEGIN, COMMIT, Database, DatabaseError, ROLLBACK, type Connection, type Statement } from "./database.ts";
 import { FetchQueue } from "./fetch-queue.ts";
-import { fetchStatement } from "./fetch-statement.ts";
+import { Fetch } from "./fetch-statement.ts";
 import { Asks, eachFetched, Fetched, FetchedReader, firstOf, nameOfSpan } from "./fetched.ts";
 import { LastRows } from "./last-rows.ts";
 import { listStatement } from "./list-statement.ts";
@@ -334,8 +334,8 @@ export class PostgresStore implements RecordStore {
 
   async #load(asks: Asks, fetched: Fetched, connection?: Connection): Promise<void> {
     if (connection === undefined) return fetched.take(asks, await this.#fetches.find(asks));
-    const { statement, foundIn } = fetchStatement(asks);
-    fetched.take(asks, foundIn(await connection.query(statement)));
+    const fetch = new Fetch(asks);
+    fetched.take(asks, fetch.foundIn((await connection.send(fetch.apart)).flat()));
   }
 
   /** Leaves the name of a transaction, and now and then removes old ones. */

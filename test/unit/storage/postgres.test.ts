@@ -7,10 +7,13 @@ import { systemClock, type Clock } from "../../../src/lib/clock.ts";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import type { Tx } from "../../../src/storage/access.ts";
 import { externalIdKey } from "../../../src/storage/keys.ts";
+import { Database } from "../../../src/storage/postgres/database.ts";
+import { FetchQueue } from "../../../src/storage/postgres/fetch-queue.ts";
+import { Asks, firstOf, nameOfSpan } from "../../../src/storage/postgres/fetched.ts";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
 import type { RecordStore } from "../../../src/storage/record-store.ts";
 import { StoreError } from "../../../src/storage/store.ts";
-import { meta, sessions, turns, type SessionRow } from "../../../src/storage/tables.ts";
+import { meta, sessions, turns, vectors, type SessionRow } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { hasPostgres, Postgres } from "../../support/postgres.ts";
 
@@ -125,6 +128,47 @@ if (hasPostgres()) {
       expect(await store.read((reader) => [reader.get(turns, "taken"), reader.get(turns, "free")])).toEqual([
         text("first"),
         text("second"),
+      ]);
+    });
+
+    test("what is fetched is the same in one statement for all tables and in one for each", async () => {
+      await using store = await open();
+      await store.commit("aa", (tx) => {
+        for (const key of ["a", "b", "c"]) tx.put(turns, key, text(key));
+        tx.add(sessions, "s", SESSION);
+        tx.putVector(vectors, "v", Uint8Array.of(1, 2, 255));
+      });
+      const asks = new Asks();
+      for (const [table, key] of [
+        [turns.name, "b"],
+        [turns.name, "none"],
+        [sessions.name, "s"],
+        [vectors.name, "v"],
+        [sessions.index.byExpiry.name, sessions.index.byExpiry.entriesOf("s", SESSION)[0]!],
+      ] as const)
+        asks.addKey(table, key);
+      for (const ask of [
+        { table: turns.name, span: { from: "b", to: "~" }, withRows: true },
+        { table: turns.name, span: { from: "", to: "~", limit: 2, descending: true }, withRows: false },
+        { table: sessions.index.byAgent.name, span: ALL, withRows: false },
+        firstOf(meta.name),
+      ])
+        asks.spans.set(nameOfSpan(ask), ask);
+      const database = new Database(url, new FakeClock());
+      const [together, apart] = await Promise.all([200, 0].map((texts) => new FetchQueue(database, texts).find(asks)));
+      await database.close();
+      expect(apart).toEqual(together);
+      expect(Array.from(together!.rows, ([table, rows]) => [table, Array.from(rows.keys())])).toEqual([
+        ["sessions", ["s"]],
+        ["sessions.byExpiry", sessions.index.byExpiry.entriesOf("s", SESSION)],
+        ["turns", ["b"]],
+        ["vectors", ["v"]],
+      ] as [string, string[]][]);
+      expect(Array.from(together!.spans.values(), (rows) => rows.map(({ key }) => key))).toEqual([
+        ["b", "c"],
+        ["c", "b"],
+        sessions.index.byAgent.entriesOf("s", SESSION) as string[],
+        ["schema"],
       ]);
     });
 
