@@ -852,14 +852,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "slots of a snapshot that are not of the store count as indexed",
     file: "src/vectors/slots.ts",
-    find: "      for (; slot < this.#length && this.#compare(slot, sought) < 0; slot++) remove(slot);",
-    replace: "      while (slot < this.#length && this.#compare(slot, sought) < 0) slot++;",
+    find: "      for (; slot < this.#length && this.ids.compare(slot, id) < 0; slot++) remove(slot);",
+    replace: "      while (slot < this.#length && this.ids.compare(slot, id) < 0) slot++;",
     tests: [SNAPSHOT],
   },
   {
     breaks: "cosines of another chunk's rows are taken",
     file: "src/vectors/vector-rows.ts",
-    find: "order[--ends[slots[i]! >>> CHUNK_BITS]!] = i;",
+    find: "order[--ends[this.#chunkOf(slots[i]!)]!] = i;",
     replace: "order[i] = i;",
     tests: [VECTOR_ROWS],
   },
@@ -955,10 +955,17 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [RESIDENT_SETS],
   },
   {
-    breaks: "with more users than there is room for, every search evicts the vectors of another user",
+    breaks: "the request thread reads rows in memory that it was not told of",
+    file: "src/vectors/vector-rows.ts",
+    find: "    this.#told = new Uint32Array(new SharedArrayBuffer(4));\n  }",
+    replace: "  }",
+    tests: [VECTOR_ROWS],
+  },
+  {
+    breaks: "slots of an index before stay in the sets of sessions and users when the worker numbers anew",
     file: "src/vectors/resident-sets.ts",
-    find: "return !this.#isFull || ++this.#turnedAway % admittedOf === 0;",
-    replace: "return true;",
+    find: "    if (shared.index !== this.#shared?.index) this.#clear();",
+    replace: "",
     tests: [RESIDENT_SETS],
   },
   {

@@ -19,16 +19,13 @@ export const CACHE_BYTES_MAX = {
   provider: MIB / 16,
   documentRemovals: MIB / 16,
   recentTurns: 5 * MIB,
-  /** Vectors of the sessions and users that were searched last; more on a machine with much memory. */
+  /** Which vectors are those of the sessions and users that were searched last: four bytes for each. */
   residentVectors: 17 * MIB,
-  /** Those of the namespaces of documents that were searched last. */
+  /** And which those of the namespaces of documents that were searched last. */
   residentDocumentVectors: 5 * MIB,
   /** Vectors that an embedding provider gave for queries. */
   queryVectors: 3 * MIB,
 } as const;
-
-/** What these may take of the memory of the machine, or of the container, where that is more. */
-export const CACHE_MEMORY_SHARE_MAX = { residentVectors: 1 / 32, residentDocumentVectors: 1 / 128 } as const;
 
 export const LIMITS = {
   ttlSecondsDefault: 86_400,

@@ -10,7 +10,7 @@ import { unpack, type Candidate } from "./candidates.ts";
 import type { FromWorker, ToWorker } from "./protocol.ts";
 
 /** Messages that answer no call. */
-export type Notice = Extract<FromWorker, { kind: "ready" | "status" | "warning" }>;
+export type Notice = Extract<FromWorker, { kind: "ready" | "shared" | "status" | "warning" }>;
 
 interface Call {
   resolve(candidates: Candidate[]): void;
@@ -75,6 +75,7 @@ export class Connection {
         this.#ready.resolve();
         onNotice(message);
         break;
+      case "shared":
       case "status":
       case "warning":
         onNotice(message);

@@ -25,6 +25,7 @@ import { SearchIndex, type SavedParts } from "./search-index.ts";
 import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
 import { loadSnapshot, removeSnapshot, saveSnapshot } from "./snapshot.ts";
 import { blended, type Query } from "./query.ts";
+import type { Shared } from "./shared-vectors.ts";
 import type { SlotFilter } from "./term-search.ts";
 
 export interface IndexerOptions {
@@ -151,6 +152,11 @@ export class Indexer {
     const notInGraph = this.hasGraph ? waiting : 0;
     const rebuilding = this.#rebuilding === undefined ? 0 : this.#rebuilding.behind + this.#rebuilding.waiting;
     return { indexed: slots.size - notInGraph, pending: notInGraph + behind + rebuilding, removed: slots.removed, unsaved: this.#unsaved };
+  }
+
+  /** What to tell the request thread of the index: another object whenever that has to be told again. */
+  get shared(): Shared {
+    return this.#index.shared;
   }
 
   /** Notes the vectors that were stored since the last look. */
@@ -340,12 +346,16 @@ export class Indexer {
 
   /** Reads the candidates. @returns undefined when one is deleted, and what was left out for it might take its place */
   #read(query: Query, slots: Uint32Array, cosines: Float64Array, isCut = false): Candidate[] | undefined {
-    const index = this.#index;
-    const candidates = new CandidateReader(this.#store.latest, this.#collection, query);
+    const { slots: known, rows } = this.#index;
+    const reader = this.#store.latest;
+    const unread = new CandidateReader(reader, this.#collection, query);
     const found: Candidate[] = [];
     let deleted = 0;
     for (const [i, slot] of slots.entries()) {
-      const candidate = candidates.candidate(index.slots.id(slot), cosines[i]);
+      const [id, cosine] = [known.id(slot), cosines[i]!];
+      let candidate: Candidate | undefined;
+      if (slot >= rows.length) candidate = unread.candidate(id, cosine);
+      else if (reader.has(this.#collection.vectors, id)) candidate = { memory: known.memory(slot), id, cosine, terms: rows.terms(slot) };
       if (candidate !== undefined) found.push(candidate);
       else {
         deleted++;

@@ -42,4 +42,10 @@ export function project(vector: Int16Array | Float32Array, into: number[]): void
   for (let place = into.length === SPARSE_DIMENSION ? WORD_PLACES : 0; place < LENGTH_PLACE; place++) {
     into[place & mask]! += SIGNS[place]! * vector[place]!;
   }
+  if (into.length !== DENSE_DIMENSION) return;
+  // Whole vectors are of one length, so their projections should be: the way to shorter ones would be lost.
+  let square = 0;
+  for (let i = 0; i < into.length; i++) square += into[i]! * into[i]!;
+  const length = Math.sqrt(square) || 1;
+  for (let i = 0; i < into.length; i++) into[i]! /= length;
 }

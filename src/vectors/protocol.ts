@@ -8,6 +8,7 @@ import type { Filter } from "../storage/walk.ts";
 import type { PackedCandidates } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
 import type { Query } from "./query.ts";
+import type { Shared } from "./shared-vectors.ts";
 
 export type ToWorker =
   /** Without the snapshot when the worker before failed: the snapshot may be why. */
@@ -21,6 +22,8 @@ export type ToWorker =
 
 export type FromWorker =
   | { kind: "ready"; rebuilding: string | undefined; status: IndexStatus }
+  /** Where the request thread sees vectors: before the first answer, and whenever there is more of it. */
+  | { kind: "shared"; shared: Shared }
   | { kind: "answer"; call: number; candidates: PackedCandidates }
   | { kind: "saved"; call: number }
   /** Fails this call only. */

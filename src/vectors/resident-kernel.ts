@@ -1,5 +1,5 @@
 /**
- * Compares a query with many vectors in one memory: the inner loop of `resident-set.ts`.
+ * Compares a query with many vectors in one memory: the inner loop of `vector-rows.ts`.
  *
  * WebAssembly has the processor's vector instructions, JavaScript has not: of the built-in provider's vectors a thousand take
  * 0.06 ms so, and four times as long without. Where the module cannot be compiled (an x64 processor without AVX) the same is
@@ -45,7 +45,8 @@ export function scriptCompare(memory: WebAssembly.Memory): Compare {
 const MODULE = Uint8Array.of(
   0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00,                                                 // (module
   0x01, 0x08, 0x01, 0x60, 0x04, 0x7f, 0x7f, 0x7f, 0x7f, 0x00,                                     //   (type (func (param i32 i32 i32 i32)))
-  0x02, 0x0e, 0x01, 0x02, 0x6a, 0x73, 0x06, 0x6d, 0x65, 0x6d, 0x6f, 0x72, 0x79, 0x02, 0x00, 0x01, //   (import "js" "memory" (memory 1))
+  0x02, 0x11, 0x01, 0x02, 0x6a, 0x73, 0x06, 0x6d, 0x65, 0x6d, 0x6f, 0x72, 0x79, 0x02, 0x03, 0x01, //   (import "js" "memory"
+  0x80, 0x80, 0x04,                                                                               //     (memory 1 65536 shared))
   0x03, 0x02, 0x01, 0x00,                                                                         //   (func is of type 0)
   0x07, 0x0b, 0x01, 0x07, 0x63, 0x6f, 0x6d, 0x70, 0x61, 0x72, 0x65, 0x00, 0x00,                   //   (export "compare" (func 0))
   0x0a, 0xd4, 0x01, 0x01, 0xd1, 0x01,                                                             //   (func (param $entry $end $query $out i32)

@@ -1,5 +1,5 @@
 /**
- * The sessions and users searched last, each with its vectors in memory, kept in step with the store.
+ * The sessions and users searched last, each with the slots of its vectors, kept in step with the store.
  *
  * A memory belongs to the same session and user as long as it lives, so only vectors come and go. The store names each one that
  * is put or removed inside the transaction, which may still fail and which no reader sees yet: it counts once readers see it. So
@@ -7,30 +7,30 @@
  *
  * @module
  */
-import { totalmem } from "node:os";
 import type { CacheUses } from "../lib/cache.ts";
 import type { BareId } from "../lib/ids.ts";
-import { CACHE_BYTES_MAX, CACHE_MEMORY_SHARE_MAX } from "../lib/limits.ts";
+import { CACHE_BYTES_MAX } from "../lib/limits.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { MEMORIES, type Collection } from "../storage/collections.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import type { Store } from "../storage/store.ts";
 import type { Filter } from "../storage/walk.ts";
-import { storedGeneration, storedMemory } from "./encoding.ts";
-import { ResidentSet, VectorArena } from "./resident-set.ts";
-import { RESIDENT_MAX, RESIDENT_TERMS_MAX } from "./search-plan.ts";
+import { CandidateReader, type Candidate } from "./candidates.ts";
+import { storedMemory } from "./encoding.ts";
+import type { ScoredQuery } from "./query.ts";
+import { ResidentSet } from "./resident-set.ts";
+import { RESIDENT_MAX, RESIDENT_PENDING_MAX, RESIDENT_TERMS_MAX } from "./search-plan.ts";
+import { type Shared, SharedVectors } from "./shared-vectors.ts";
 
 export interface ResidentSetsOptions {
   collection: Collection;
   /** Sets with more vectors are not kept, nor are those with more terms. */
   sizeMax: number;
   termsMax: number;
-  /** At most this many vectors are read from the store at once: 1 ms. A larger set is complete after a few searches. */
+  /** At most this many vectors are looked up in the store at once: 1 ms. A larger set is complete after a few searches. */
   readMax: number;
-  /** Bounds all sets together, and the memory that their vectors share. */
+  /** Bounds all sets together. */
   bytesMax: number;
-  /** When memory is full, only every so manieth search of a set that is not there opens it. */
-  admittedOf: number;
   /** When there are more new or deleted vectors to look at than this, all sets are read again when they are next searched. */
   changesMax: number;
 }
@@ -39,19 +39,11 @@ const DEFAULTS: Omit<ResidentSetsOptions, "bytesMax"> = {
   collection: MEMORIES,
   sizeMax: RESIDENT_MAX,
   termsMax: RESIDENT_TERMS_MAX,
-  readMax: 250,
-  admittedOf: 16,
+  readMax: 1_000,
   changesMax: 1_000,
 };
 
-/** A server that has more memory keeps more of its users, each of whose searches otherwise costs ten times as much. */
-function residentBytesMax({ name }: Collection): number {
-  const cache = name === "memories" ? "residentVectors" : "residentDocumentVectors";
-  const memory = Math.min(totalmem(), process.constrainedMemory() || Infinity);
-  return Math.max(CACHE_BYTES_MAX[cache], memory * CACHE_MEMORY_SHARE_MAX[cache]);
-}
-
-/** A set without vectors, and the id of a memory whose vector is still to be read. */
+/** A set without vectors, and the id of a memory whose vector is still to be looked up. */
 const ENTRY_BYTES = 1_200;
 const UNREAD_BYTES = 64;
 
@@ -59,7 +51,7 @@ interface Entry {
   set: ResidentSet;
   /** What counts of it in the bytes of all sets. */
   bytes: number;
-  /** Memories whose vectors are still to be read; undefined when there are too many to keep them here. */
+  /** Memories whose vectors are still to be looked up; undefined when there are too many to keep them here. */
   unread: BareId[] | undefined;
   /** How many of the deleted vectors were removed from it, if they were there. */
   removalsApplied: number;
@@ -77,19 +69,13 @@ function scopeOf({ scopes }: Collection, filter: Filter): { table: string; prefi
 export class ResidentSets {
   readonly #store: Store;
   readonly #options: ResidentSetsOptions;
-  readonly #arena = new VectorArena();
-  /** What an entry holds in place of a set that is too large. */
-  readonly #nothing = new ResidentSet(this.#arena);
   /** The least recently used one comes first. */
   readonly #entries = new Map<string, Entry>();
   #bytes = 0;
-  /** A set was evicted for another, and there is not much more room since. */
-  #isFull = false;
-  /** Searches of sets that were not there meanwhile. */
-  #turnedAway = 0;
   #hits = 0;
   #misses = 0;
   #generation = 0;
+  #shared: SharedVectors | undefined;
   /** Vectors put or removed by transactions that readers may not see yet, and whether each was put last. */
   readonly #written = new Map<BareId, boolean>();
   /** Vectors that are gone, in the order in which that was seen. */
@@ -98,8 +84,27 @@ export class ResidentSets {
   constructor(store: Store, options: Partial<ResidentSetsOptions> = {}) {
     this.#store = store;
     const { collection = DEFAULTS.collection } = options;
-    this.#options = { ...DEFAULTS, bytesMax: residentBytesMax(collection), ...options };
+    const bytesMax = CACHE_BYTES_MAX[collection.name === "memories" ? "residentVectors" : "residentDocumentVectors"];
+    this.#options = { ...DEFAULTS, bytesMax, ...options };
     store.onVectors(this.#options.collection.vectors, (id, isPut) => void this.#written.set(id, isPut));
+  }
+
+  /** What the worker has of vectors now. */
+  use(shared: Shared): void {
+    if (shared.index !== this.#shared?.index) this.#clear();
+    this.#shared = new SharedVectors(shared);
+  }
+
+  /**
+   * The candidates of a resident set; undefined where there is none, as `for` says.
+   *
+   * @param pendingMax - at most so many vectors that have no row yet are read from the store
+   */
+  nearest(query: ScoredQuery, filter: Filter, pendingMax = RESIDENT_PENDING_MAX): Candidate[] | undefined {
+    const set = this.for(filter);
+    if (set === undefined || set.pending > pendingMax) return undefined;
+    const { collection, termsMax } = this.#options;
+    return set.nearest(query, this.#usable, new CandidateReader(this.#store.latest, collection, query), termsMax);
   }
 
   /**
@@ -113,14 +118,16 @@ export class ResidentSets {
     const known = this.#entries.get(scope.name);
     if (known?.unread?.length === 0) this.#hits++;
     else if (known?.unread === undefined) this.#misses++;
-    if (known === undefined && !this.#admits()) return undefined;
     const entry = known ?? this.#open(scope.table, scope.prefix);
     // Deleted and set again to be the last.
     this.#entries.delete(scope.name);
     this.#entries.set(scope.name, entry);
-    for (; entry.removalsApplied < this.#deleted.length; entry.removalsApplied++) entry.set.remove(this.#deleted[entry.removalsApplied]!);
+    for (; entry.removalsApplied < this.#deleted.length; entry.removalsApplied++) {
+      entry.set.remove(this.#deleted[entry.removalsApplied]!, this.#usable);
+    }
     this.#read(entry);
-    if (entry.set.deleted > entry.set.size) this.#drop(scope.name, entry);
+    entry.set.settle(this.#usable);
+    this.#bound(entry);
     this.#evict();
     return entry.unread?.length === 0 && this.#entries.get(scope.name) === entry ? entry.set : undefined;
   }
@@ -137,49 +144,37 @@ export class ResidentSets {
     return { hits: this.#hits, misses: this.#misses };
   }
 
-  /**
-   * Whether a set that is not there is to be opened. To read one takes as long as ten searches without it; with more users than
-   * there is room for, each would evict one that is just as likely to be searched next.
-   */
-  #admits(): boolean {
-    const { bytesMax, admittedOf } = this.#options;
-    this.#isFull &&= this.#bytes > bytesMax / 2;
-    return !this.#isFull || ++this.#turnedAway % admittedOf === 0;
-  }
-
   /** To be called after commits that wrote vectors: without searches their ids would be kept for good. */
   collect(): void {
     if (this.#written.size > this.#options.changesMax) this.#catchUp();
+  }
+
+  /** Rows of another generation are of vectors that compare with nothing. */
+  get #usable(): SharedVectors | undefined {
+    return this.#shared?.generation === this.#generation ? this.#shared : undefined;
   }
 
   #open(table: string, prefix: string): Entry {
     const { sizeMax } = this.#options;
     const keys = this.#store.latest.keys({ name: table }, { from: prefix, to: prefix + AFTER_ALL, limit: sizeMax + 1 });
     const unread = keys.length > sizeMax ? undefined : keys.map((key) => key.slice(prefix.length));
-    const set = unread === undefined ? this.#nothing : new ResidentSet(this.#arena);
-    const entry = { set, bytes: 0, unread, removalsApplied: this.#deleted.length };
-    this.#weigh(entry);
-    return entry;
+    return { set: new ResidentSet(), bytes: 0, unread, removalsApplied: this.#deleted.length };
   }
 
-  #read(entry: Entry): void {
-    if (entry.unread === undefined || entry.unread.length === 0) return;
-    for (const memory of entry.unread.splice(-this.#options.readMax)) {
-      const found = vectorOf(this.#store.latest, this.#options.collection, memory);
-      if (found !== undefined) this.#add(entry, found.id, found.bytes);
-      if (entry.set === this.#nothing) return;
+  #read({ set, unread }: Entry): void {
+    if (unread === undefined || unread.length === 0) return;
+    const { collection, readMax } = this.#options;
+    const reader = this.#store.latest;
+    for (const memory of unread.splice(-readMax)) {
+      const id = reader.has(collection.vectors, memory) ? memory : vectorOf(reader, collection, memory)?.id;
+      if (id !== undefined) set.add(id, this.#usable);
     }
-    this.#weigh(entry);
   }
 
-  #add(entry: Entry, id: BareId, bytes: Uint8Array): void {
-    if (storedGeneration(bytes) !== this.#generation) return;
-    entry.set.add(id, bytes);
-    this.#weigh(entry);
-    if (entry.set.size > this.#options.sizeMax || entry.set.terms > this.#options.termsMax) this.#markTooLarge(entry);
-  }
-
-  #weigh(entry: Entry): void {
+  /** Keeps of a set that has become too large only that it is. */
+  #bound(entry: Entry): void {
+    const { sizeMax, termsMax } = this.#options;
+    if (entry.set.size > sizeMax || entry.set.terms > termsMax) Object.assign(entry, { set: new ResidentSet(), unread: undefined });
     const bytes = ENTRY_BYTES + entry.set.bytes + UNREAD_BYTES * (entry.unread?.length ?? 0);
     this.#bytes += bytes - entry.bytes;
     entry.bytes = bytes;
@@ -205,45 +200,31 @@ export class ResidentSets {
 
   #addToAll(id: BareId): void {
     const { records, vectors, scopes } = this.#options.collection;
-    const bytes = this.#store.latest.vectorBytes(vectors, id)?.slice();
+    const bytes = this.#store.latest.vectorBytes(vectors, id);
     const memory = bytes === undefined ? "" : storedMemory(bytes);
     const row = this.#store.latest.get(records, memory);
     if (bytes === undefined || row === undefined) return;
     for (const index of scopes) {
       for (const key of index.entriesOf(memory, row)) {
         const entry = this.#entries.get(index.name + key.slice(0, -memory.length));
-        if (entry?.unread !== undefined) this.#add(entry, id, bytes);
+        if (entry?.unread === undefined || entry.unread.includes(memory) || entry.set.has(id, this.#usable)) continue;
+        entry.set.add(id, this.#usable);
+        this.#bound(entry);
       }
     }
   }
 
-  #markTooLarge(entry: Entry): void {
-    entry.set.release();
-    Object.assign(entry, { set: this.#nothing, unread: undefined });
-    this.#weigh(entry);
-  }
-
   /** Evicts the least recently used; a set that is too large to be kept is at least known to be. */
   #evict(): void {
-    const { bytesMax } = this.#options;
-    // The arena has pieces of sizes that are no longer asked for.
-    if (this.#arena.size > bytesMax) return this.#clear();
     for (const [name, entry] of this.#entries) {
-      if (this.#bytes <= bytesMax) return;
-      this.#isFull = true;
-      this.#drop(name, entry);
+      if (this.#bytes <= this.#options.bytesMax) return;
+      this.#entries.delete(name);
+      this.#bytes -= entry.bytes;
     }
-  }
-
-  #drop(name: string, entry: Entry): void {
-    this.#entries.delete(name);
-    this.#bytes -= entry.bytes;
-    entry.set.release();
   }
 
   #clear(): void {
     this.#entries.clear();
-    this.#arena.reset();
     this.#bytes = 0;
     this.#deleted = [];
   }

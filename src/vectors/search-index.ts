@@ -10,6 +10,7 @@
  *
  * @module
  */
+import { randomUUID } from "node:crypto";
 import type { BareId } from "../lib/ids.ts";
 import type { Reader } from "../storage/access.ts";
 import type { VectorTable } from "../storage/tables.ts";
@@ -17,6 +18,7 @@ import { dotStored } from "./encoding.ts";
 import { storedVector, storedGeneration, storedMemory, storedTerms } from "./encoding.ts";
 import { HnswIndex } from "./hnsw-index.ts";
 import { DENSE_DIMENSION, SPARSE_DIMENSION } from "./projection.ts";
+import type { Shared } from "./shared-vectors.ts";
 import { Slots } from "./slots.ts";
 import { TermIndex } from "./term-index.ts";
 import { VectorFeed } from "./vector-feed.ts";
@@ -38,7 +40,7 @@ export class SearchIndex {
   readonly #table: VectorTable;
   readonly slots: Slots;
   readonly terms: TermIndex;
-  readonly #rows = new VectorRows();
+  readonly rows = new VectorRows();
   readonly #feed: VectorFeed;
   /** Vectors that are not taken in yet, from `#notedAt` on, oldest first. */
   #noted: BareId[] = [];
@@ -49,6 +51,8 @@ export class SearchIndex {
   #removedAhead = 0;
   /** Slots to be removed from the graph once it may be written to. */
   #toUnlink: number[] = [];
+  readonly #name = randomUUID();
+  #shared: Shared | undefined;
 
   constructor(table: VectorTable, generation: number, parts?: SavedParts) {
     this.#table = table;
@@ -84,7 +88,15 @@ export class SearchIndex {
 
   /** Whether the numbers of all that is taken in can be compared here. */
   get hasAllRows(): boolean {
-    return this.#rows.length === this.slots.length;
+    return this.rows.length === this.slots.length;
+  }
+
+  /** What to tell the request thread: another object whenever that has to be told again. */
+  get shared(): Shared {
+    const rows = this.rows.shared;
+    if (this.#shared?.rows !== rows)
+      this.#shared = { index: this.#name, generation: this.generation, ids: [...this.slots.ids.buffers], rows };
+    return this.#shared;
   }
 
   /** Notes the vectors that were stored since the last look. */
@@ -99,8 +111,8 @@ export class SearchIndex {
   /** Takes in some of what is noted, or the numbers of what a snapshot had. @returns whether there was anything to do */
   takeIn(reader: Reader, count: number): boolean {
     if (!this.hasAllRows) {
-      const end = Math.min(this.slots.length, this.#rows.length + count);
-      while (this.#rows.length < end) this.#rows.add(this.#stored(reader, this.slots.id(this.#rows.length)));
+      const end = Math.min(this.slots.length, this.rows.length + count);
+      while (this.rows.length < end) this.rows.add(this.#stored(reader, this.slots.id(this.rows.length)));
       if (this.behind === 0) return true;
     }
     if (this.behind === 0) return false;
@@ -119,7 +131,7 @@ export class SearchIndex {
     const hadAllRows = this.hasAllRows;
     const slot = this.slots.add(id, storedMemory(stored));
     this.terms.add(slot, storedTerms(stored));
-    if (hadAllRows) this.#rows.add(stored);
+    if (hadAllRows) this.rows.add(stored);
   }
 
   /** Inserts the next slot into the graph. @returns whether there was one */
@@ -139,7 +151,7 @@ export class SearchIndex {
 
   /** Whether the vectors are those of a provider that is not the built-in one. */
   get isDense(): boolean {
-    return this.#graph === undefined ? this.#rows.areDense : this.#graph.dimension === DENSE_DIMENSION;
+    return this.#graph === undefined ? this.rows.areDense : this.#graph.dimension === DENSE_DIMENSION;
   }
 
   /** The vector is no longer in the store. */
@@ -159,15 +171,15 @@ export class SearchIndex {
 
   /** The cosines of a query with the vectors of some slots; of one that is gone it is 0. */
   cosines(reader: Reader, query: Int16Array, slots: Uint32Array): Float64Array {
-    const rows = this.#rows.length;
-    if (this.hasAllRows || (slots.at(-1) ?? 0) < rows) return this.#rows.cosines(query, slots);
+    const rows = this.rows.length;
+    if (this.hasAllRows || (slots.at(-1) ?? 0) < rows) return this.rows.cosines(query, slots);
     const [inRows, others] = [slots.filter((slot) => slot < rows), slots.filter((slot) => slot >= rows)];
     const read = Float64Array.from(others, (slot) => {
       const stored = this.#stored(reader, this.slots.id(slot));
       return stored === undefined ? 0 : dotStored(query, stored);
     });
     const cosines = new Float64Array(slots.length);
-    cosines.set(this.#rows.cosines(query, inRows));
+    cosines.set(this.rows.cosines(query, inRows));
     cosines.set(read, inRows.length);
     return cosines;
   }

@@ -15,6 +15,8 @@
 export const RESIDENT_MAX = 2_000;
 /** And with more terms than this, which take about 1 ms, a set is left to the worker. */
 export const RESIDENT_TERMS_MAX = 100_000;
+/** And with more vectors than this that have no row yet, which take 2 µs each. */
+export const RESIDENT_PENDING_MAX = 250;
 export const FEW_MAX = 100;
 /** Up to here all vectors are compared in less time than the graph takes. */
 export const GRAPH_FROM = 5_000;

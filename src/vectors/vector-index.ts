@@ -20,13 +20,13 @@ import { Connection, type Notice } from "./connection.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
 import { ResidentSets } from "./resident-sets.ts";
-import { FEW_MAX, GRAPH_FROM } from "./search-plan.ts";
+import { FEW_MAX, GRAPH_FROM, RESIDENT_PENDING_MAX } from "./search-plan.ts";
 import type { ScoredQuery } from "./query.ts";
 
 /** At most this many filters are known to be wide. The worker falls back to brute force when few pass by now. */
 const WIDE_FILTERS_MAX = 1_000;
-/** To read the largest resident set takes 8 turns, if it is not evicted meanwhile. The worker would take longer to answer. */
-const READING_TURNS_MAX = 10;
+/** To look up the largest resident set takes two turns, if it is not evicted meanwhile. The worker would take longer to answer. */
+const READING_TURNS_MAX = 3;
 /** A worker that has not finished by then is left alone; at worst the next start builds what is new in the graph. */
 const CLOSE_MAX_MS = 10_000;
 
@@ -52,6 +52,7 @@ export class VectorIndex {
   readonly #wideFilters = new Set<string>();
   #connection: Connection | undefined;
   #status = NO_STATUS;
+  #isReady = false;
   /** The worker was idle when it last posted its status, and was sent no change since. */
   #isIdle = false;
   /** There was a change while the worker was busy: it may have missed it. */
@@ -102,9 +103,11 @@ export class VectorIndex {
    * @throws {ApiError} `service_unavailable` when the worker has failed; the next call starts a new one
    */
   async nearest(query: ScoredQuery, filter: Filter): Promise<Candidate[]> {
+    // Nobody else can answer before the worker can.
+    const pendingMax = this.#isReady ? RESIDENT_PENDING_MAX : Infinity;
     for (let turns = 0; turns < READING_TURNS_MAX; turns++) {
-      const resident = this.#residentSets.for(filter);
-      if (resident !== undefined) return resident.nearest(query);
+      const found = this.#residentSets.nearest(query, filter, pendingMax);
+      if (found !== undefined) return found;
       if (!this.#residentSets.isReading(filter)) break;
       await nextTurn();
     }
@@ -193,6 +196,7 @@ export class VectorIndex {
     this.#isIdle = false;
     void connection.ended.then((reason) => {
       this.#connection = undefined;
+      this.#isReady = false;
       this.#status = NO_STATUS;
       if (reason === undefined) return;
       this.#hasFailed = true;
@@ -207,10 +211,14 @@ export class VectorIndex {
       case "ready": {
         const { rebuilding, status } = notice;
         this.#status = status;
+        this.#isReady = true;
         this.#problem = undefined;
         this.#log.info("vector index ready", { indexed: status.indexed, pending: status.pending, rebuilding });
         break;
       }
+      case "shared":
+        this.#residentSets.use(notice.shared);
+        break;
       case "status":
         this.#status = notice.status;
         this.#isIdle = notice.idle;

@@ -1,45 +1,81 @@
 /**
- * The numbers of all vectors by slot, where they can be compared in a tenth of the time that reading one from the store takes.
+ * The numbers and terms of all vectors by slot, where they can be compared in a tenth of the time that reading one from the store
+ * takes: once, for the worker that writes them and for the request thread, which only reads.
  *
- * A row is what the store has of a vector's numbers (`encoding.ts`): 0.4 KB for a memory of the built-in provider, 1.5 KB for one of any
- * other; `resident-kernel.ts` compares them. Rows lie in chunks, each a WebAssembly memory of its own, which could otherwise not
- * be larger than 4 GB. A row is never taken out: the index is rebuilt when many are of deleted vectors.
+ * A row is what the store has of a vector before whose it is (`encoding.ts`): half a kilobyte for a memory of the built-in provider,
+ * 1.6 KB for one of any other. Rows lie in chunks, each a WebAssembly memory of its own in which `resident-kernel.ts` compares them;
+ * what is not written yet of one takes no memory. A row is never taken out: the index is rebuilt when many are of deleted vectors.
+ *
+ * ```
+ * place  uint32 where the row begins | uint16 bytes of numbers, uint16 chunk | 12 bits pairs, 20 bits terms | uint16 scale, uint16 1 if sparse
+ * ```
+ * Whoever reads knows the places and chunks that there were when they were told, and how many rows those hold by now: that is stored
+ * last, and in memory of its own for every such telling.
  *
  * @module
  */
 import { DIMENSION } from "../embeddings/embedder.ts";
-import { cosineOf, HEAD, storedNumbers, type StoredNumbers } from "./encoding.ts";
+import { cosineOf, HEAD, storedNumbers, storedTerms } from "./encoding.ts";
 import { compareOn, type Compare } from "./resident-kernel.ts";
 
-const CHUNK_BITS = 14;
-const CHUNK_ROWS = 2 ** CHUNK_BITS;
-const ROW_MASK = CHUNK_ROWS - 1;
+const PIECE_BITS = 14;
+const PIECE_SLOTS = 2 ** PIECE_BITS;
+const SLOT_MASK = PIECE_SLOTS - 1;
+const PLACE_WORDS = 4;
+const PAIR_BITS = 12;
+const PAIR_MASK = 2 ** PAIR_BITS - 1;
 const PAGE_BYTES = 65_536;
+const CHUNK_PAGES = 1_024;
 const ENTRY_WORDS = 4;
 const ENTRY_BYTES = ENTRY_WORDS * 4;
-/** Each chunk begins with the query, entries of the kernel's, and what it returns for one batch. */
+/** Each chunk begins, for each thread, with the query, entries of the kernel's, and what it returns for one batch. */
 const BATCH = 1_024;
 const ENTRIES_AT = DIMENSION * 2;
 const SUMS_AT = ENTRIES_AT + BATCH * ENTRY_BYTES;
+const THREAD_BYTES = SUMS_AT + BATCH * 4;
 /** A damaged pair can name any of 65,536 places: wherever that leads is inside of the memory. */
-const ROWS_AT = 2 * PAGE_BYTES;
-const GROWTH_PAGES = 16;
+const ROWS_AT = 3 * PAGE_BYTES;
 const NOTHING_BYTES = 8;
 
+/** What threads have in common of rows. */
+export interface SharedRows {
+  readonly places: readonly SharedArrayBuffer[];
+  readonly chunks: readonly WebAssembly.Memory[];
+  /** One uint32: how many rows there are in them by now. */
+  readonly length: SharedArrayBuffer;
+}
+
+export interface RowsOptions {
+  /** How to compare; for tests to choose. */
+  kernel?: (memory: WebAssembly.Memory) => Compare;
+  chunkPages?: number;
+}
+
 export class VectorRows {
+  readonly #kernel: (memory: WebAssembly.Memory) => Compare;
+  readonly #chunkPages: number;
+  /** 0 for the thread that writes, 1 for the one that reads. */
+  readonly #thread: 0 | 1;
   readonly #chunks: Chunk[] = [];
+  readonly #places: Uint32Array[] = [];
+  #told: Uint32Array;
+  #shared: SharedRows | undefined;
   #length = 0;
   #whole = 0;
-  readonly #kernel: (memory: WebAssembly.Memory) => Compare;
 
-  /** @param kernel - how to compare; for tests to choose */
-  constructor(kernel: (memory: WebAssembly.Memory) => Compare = compareOn) {
+  /** @param shared - what another thread writes */
+  constructor({ kernel = compareOn, chunkPages = CHUNK_PAGES }: RowsOptions = {}, shared?: SharedRows) {
     this.#kernel = kernel;
+    this.#chunkPages = chunkPages;
+    this.#thread = shared === undefined ? 0 : 1;
+    this.#told = new Uint32Array(shared?.length ?? new SharedArrayBuffer(4));
+    for (const memory of shared?.chunks ?? []) this.#chunks.push(new Chunk(memory, kernel, 1));
+    for (const buffer of shared?.places ?? []) this.#places.push(new Uint32Array(buffer));
   }
 
   /** One more than the last slot that has a row. */
   get length(): number {
-    return this.#length;
+    return this.#thread === 0 ? this.#length : Atomics.load(this.#told, 0);
   }
 
   /** Whether most vectors have all their numbers, as those of providers other than the built-in one. */
@@ -47,101 +83,161 @@ export class VectorRows {
     return 2 * this.#whole > this.#length;
   }
 
-  /** Adds the row of the next slot. @param stored - the vector as it is stored, or undefined for one that is gone */
-  add(stored: Uint8Array | undefined): void {
-    if (this.#length % CHUNK_ROWS === 0) this.#chunks.push(new Chunk(this.#kernel));
-    this.#length++;
-    const chunk = this.#chunks.at(-1)!;
-    if (stored === undefined) return chunk.addNothing();
-    const numbers = storedNumbers(stored);
-    if (numbers.place === 0) this.#whole++;
-    chunk.add(stored, numbers);
+  /** What to tell the other thread: another object whenever that has to be told again. */
+  get shared(): SharedRows {
+    return (this.#shared ??= {
+      places: this.#places.map(sharedBuffer),
+      chunks: this.#chunks.map(({ memory }) => memory),
+      length: sharedBuffer(this.#told),
+    });
   }
 
-  /** The cosines of a query with the vectors of some slots. */
+  /** There is a place or chunk that was not told of: rows in it are not counted where it is not known. */
+  #tellAgain(): void {
+    this.#shared = undefined;
+    this.#told = new Uint32Array(new SharedArrayBuffer(4));
+  }
+
+  /** Adds the row of the next slot. @param stored - the vector as it is stored, or undefined for one that is gone */
+  add(stored: Uint8Array | undefined): void {
+    const slot = this.#length;
+    if ((slot & SLOT_MASK) === 0) {
+      this.#places.push(new Uint32Array(new SharedArrayBuffer(PIECE_SLOTS * PLACE_WORDS * 4)));
+      this.#tellAgain();
+    }
+    if (stored === undefined) {
+      const [chunk, at] = this.#take(NOTHING_BYTES);
+      this.#put(slot, at, NOTHING_BYTES | (chunk << 16), 0, 0);
+    } else {
+      const { numbers, place, pairs, scale } = storedNumbers(stored);
+      const terms = storedTerms(stored);
+      const bytes = numbers.byteLength + pairs.byteLength + terms.byteLength;
+      const [chunk, at] = this.#take(bytes);
+      this.#chunks[chunk]!.bytes.set(stored.subarray(0, bytes), at);
+      this.#put(
+        slot,
+        at,
+        numbers.byteLength | (chunk << 16),
+        pairs.length | (terms.length << PAIR_BITS),
+        scale | (place > 0 ? 1 << 16 : 0),
+      );
+      if (place === 0) this.#whole++;
+    }
+    this.#length++;
+    Atomics.store(this.#told, 0, this.#length);
+  }
+
+  #take(bytes: number): [chunk: number, at: number] {
+    let last = this.#chunks.at(-1);
+    if (last === undefined || last.end + bytes > last.bytes.byteLength) {
+      const memory = new WebAssembly.Memory({ initial: this.#chunkPages, maximum: this.#chunkPages, shared: true });
+      this.#chunks.push((last = new Chunk(memory, this.#kernel, 0)));
+      this.#tellAgain();
+    }
+    const at = last.end;
+    last.end += bytes;
+    return [this.#chunks.length - 1, at];
+  }
+
+  #put(slot: number, ...words: [number, number, number, number]): void {
+    this.#places[slot >>> PIECE_BITS]!.set(words, (slot & SLOT_MASK) * PLACE_WORDS);
+  }
+
+  /** Whether a slot's vector was there when its row was made. */
+  has(slot: number): boolean {
+    return this.#places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 3]! !== 0;
+  }
+
+  /** The terms of a slot's memory, where they are: they never change. */
+  terms(slot: number): Uint32Array {
+    const places = this.#places[slot >>> PIECE_BITS]!;
+    const at = (slot & SLOT_MASK) * PLACE_WORDS;
+    const [start, numbers, counts] = [places[at]!, places[at + 1]!, places[at + 2]!];
+    const from = (start + (numbers & 0xffff)) / 4 + (counts & PAIR_MASK);
+    return this.#chunks[numbers >>> 16]!.words.subarray(from, from + (counts >>> PAIR_BITS));
+  }
+
+  termCount(slot: number): number {
+    return this.#places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 2]! >>> PAIR_BITS;
+  }
+
+  /** The cosines of a query with the vectors of some slots; 0 with one that is gone. */
   cosines(query: Int16Array, slots: Uint32Array): Float64Array {
     const cosines = new Float64Array(slots.length);
     if (this.#chunks.length === 1) {
-      this.#chunks[0]!.compare(query, slots, cosines);
+      this.#chunks[0]!.compare(query, this.#places, slots, cosines);
       return cosines;
     }
     // Those of a chunk one after the other: a counting sort.
     const ends = new Uint32Array(this.#chunks.length);
-    for (const slot of slots) ends[slot >>> CHUNK_BITS]!++;
+    for (const slot of slots) ends[this.#chunkOf(slot)]!++;
     for (let chunk = 1; chunk < ends.length; chunk++) ends[chunk]! += ends[chunk - 1]!;
     const order = new Uint32Array(slots.length);
-    for (let i = slots.length - 1; i >= 0; i--) order[--ends[slots[i]! >>> CHUNK_BITS]!] = i;
+    for (let i = slots.length - 1; i >= 0; i--) order[--ends[this.#chunkOf(slots[i]!)]!] = i;
     const sorted = order.map((i) => slots[i]!);
     const found = new Float64Array(slots.length);
     for (const [chunk, rows] of this.#chunks.entries()) {
       const [from, to] = [ends[chunk]!, ends[chunk + 1] ?? slots.length];
-      if (from < to) rows.compare(query, sorted.subarray(from, to), found.subarray(from, to));
+      if (from < to) rows.compare(query, this.#places, sorted.subarray(from, to), found.subarray(from, to));
     }
     for (let i = 0; i < order.length; i++) cosines[order[i]!] = found[i]!;
     return cosines;
   }
+
+  #chunkOf(slot: number): number {
+    return this.#places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 1]! >>> 16;
+  }
 }
 
+function sharedBuffer({ buffer }: Uint32Array): SharedArrayBuffer {
+  return buffer as SharedArrayBuffer;
+}
+
+/** A chunk as one thread sees it. */
 class Chunk {
-  readonly #memory = new WebAssembly.Memory({ initial: ROWS_AT / PAGE_BYTES });
+  readonly memory: WebAssembly.Memory;
+  readonly bytes: Uint8Array;
+  readonly words: Uint32Array;
   readonly #compare: Compare;
-  #bytes = new Uint8Array(this.#memory.buffer);
-  #end = ROWS_AT;
-  #rows = 0;
-  /** By row: where it begins, where its pairs begin, and which place of the query its first number belongs to. */
-  readonly #starts = new Uint32Array(CHUNK_ROWS + 1);
-  readonly #numberBytes = new Uint16Array(CHUNK_ROWS);
-  readonly #isSparse = new Uint8Array(CHUNK_ROWS);
-  readonly #scales = new Uint16Array(CHUNK_ROWS);
+  readonly #query: Int16Array;
+  readonly #sums: Int32Array;
+  readonly #begin: number;
+  /** Where the next row goes, for the thread that writes. */
+  end = ROWS_AT;
 
-  constructor(kernel: (memory: WebAssembly.Memory) => Compare) {
-    this.#compare = kernel(this.#memory);
-    this.#starts[0] = ROWS_AT;
+  constructor(memory: WebAssembly.Memory, kernel: (memory: WebAssembly.Memory) => Compare, thread: 0 | 1) {
+    this.memory = memory;
+    this.bytes = new Uint8Array(memory.buffer);
+    this.words = new Uint32Array(memory.buffer);
+    this.#compare = kernel(memory);
+    this.#begin = thread * THREAD_BYTES;
+    this.#query = new Int16Array(memory.buffer, this.#begin, DIMENSION);
+    this.#sums = new Int32Array(memory.buffer, this.#begin + SUMS_AT, BATCH);
   }
 
-  /** Eight zeros stand for a vector that is gone. */
-  addNothing(): void {
-    this.#reserve(NOTHING_BYTES);
-    this.#note(NOTHING_BYTES, NOTHING_BYTES, { isSparse: false, scale: 0 });
-  }
-
-  add(stored: Uint8Array, { numbers, place, pairs, scale }: StoredNumbers): void {
-    const length = numbers.byteLength + pairs.byteLength;
-    this.#reserve(length);
-    this.#bytes.set(stored.subarray(0, length), this.#end);
-    this.#note(length, numbers.byteLength, { isSparse: place > 0, scale });
-  }
-
-  compare(query: Int16Array, slots: Uint32Array, cosines: Float64Array): void {
-    const words = new Uint32Array(this.#memory.buffer);
-    const sums = new Int32Array(this.#memory.buffer, SUMS_AT, BATCH);
-    new Int16Array(this.#memory.buffer, 0, DIMENSION).set(query);
+  compare(query: Int16Array, places: readonly Uint32Array[], slots: Uint32Array, cosines: Float64Array): void {
+    const { words } = this;
+    const begin = this.#begin;
+    this.#query.set(query);
     for (let from = 0; from < slots.length; from += BATCH) {
       const count = Math.min(BATCH, slots.length - from);
-      for (let i = 0, at = ENTRIES_AT / 4; i < count; i++, at += ENTRY_WORDS) {
-        const row = slots[from + i]! & ROW_MASK;
-        words[at] = this.#starts[row]!;
-        words[at + 1] = this.#starts[row]! + this.#numberBytes[row]!;
-        words[at + 2] = this.#isSparse[row] === 1 ? HEAD * 2 : 0;
-        words[at + 3] = this.#starts[row + 1]!;
+      for (let i = 0, to = (begin + ENTRIES_AT) / 4; i < count; i++, to += ENTRY_WORDS) {
+        const slot = slots[from + i]!;
+        const piece = places[slot >>> PIECE_BITS]!;
+        const at = (slot & SLOT_MASK) * PLACE_WORDS;
+        const start = piece[at]!;
+        const pairsAt = start + (piece[at + 1]! & 0xffff);
+        words[to] = start;
+        words[to + 1] = pairsAt;
+        words[to + 2] = begin + (piece[at + 3]! >>> 16) * HEAD * 2;
+        words[to + 3] = pairsAt + (piece[at + 2]! & PAIR_MASK) * 4;
       }
-      this.#compare(ENTRIES_AT, ENTRIES_AT + count * ENTRY_BYTES, 0, SUMS_AT);
-      for (let i = 0; i < count; i++) cosines[from + i] = cosineOf(sums[i]!, this.#scales[slots[from + i]! & ROW_MASK]!);
+      this.#compare(begin + ENTRIES_AT, begin + ENTRIES_AT + count * ENTRY_BYTES, begin, begin + SUMS_AT);
+      for (let i = 0; i < count; i++) {
+        const slot = slots[from + i]!;
+        const scale = places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 3]! & 0xffff;
+        cosines[from + i] = cosineOf(this.#sums[i]!, scale);
+      }
     }
-  }
-
-  #reserve(bytes: number): void {
-    const missing = this.#end + bytes - this.#memory.buffer.byteLength;
-    if (missing <= 0) return;
-    this.#memory.grow(Math.max(GROWTH_PAGES, Math.ceil(missing / PAGE_BYTES)));
-    this.#bytes = new Uint8Array(this.#memory.buffer);
-  }
-
-  #note(length: number, numberBytes: number, { isSparse, scale }: { isSparse: boolean; scale: number }): void {
-    this.#end += length;
-    this.#numberBytes[this.#rows] = numberBytes;
-    this.#isSparse[this.#rows] = isSparse ? 1 : 0;
-    this.#scales[this.#rows] = scale;
-    this.#starts[++this.#rows] = this.#end;
   }
 }

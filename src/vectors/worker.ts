@@ -15,6 +15,7 @@ import { Store } from "../storage/store.ts";
 import { pack, type Candidate } from "./candidates.ts";
 import { Indexer } from "./indexer.ts";
 import type { FromWorker, ToWorker } from "./protocol.ts";
+import type { Shared } from "./shared-vectors.ts";
 
 declare const self: Worker;
 
@@ -39,6 +40,8 @@ const PURGE_MS = DAY_MS;
 
 let store: Store | undefined;
 let indexer: Indexer | undefined;
+/** What the request thread was told last of where vectors are. */
+let told: Shared | undefined;
 let working = false;
 /** Milliseconds that searches took since the last step. */
 let searchedMs = 0;
@@ -50,6 +53,11 @@ let removedAt: number | undefined;
 let timer: ReturnType<typeof setInterval> | undefined;
 
 const post = (message: FromWorker) => self.postMessage(message);
+const tell = ({ shared }: Indexer) => {
+  if (shared === told) return;
+  told = shared;
+  post({ kind: "shared", shared });
+};
 const warn = (message: string) => post({ kind: "warning", message });
 
 async function start({ dataDirectory, collection: name, useSnapshot, graphFrom }: Extract<ToWorker, { kind: "start" }>): Promise<void> {
@@ -130,6 +138,7 @@ function step(): void {
     indexer.catchUp();
     let more = true;
     while (more && systemClock.elapsed() < until) more = indexer.step();
+    tell(indexer);
     if (isSaveDue(indexer, more)) void save();
     postStatus(indexer, !more);
     working = more;

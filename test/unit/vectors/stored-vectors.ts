@@ -10,16 +10,19 @@ import { join } from "node:path";
 import { DIMENSION, type Embedding } from "../../../src/embeddings/embedder.ts";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import { bare, NO_HOME, withPrefix, type BareId } from "../../../src/lib/ids.ts";
-import { hashKey } from "../../../src/storage/keys.ts";
+import { AFTER_ALL, hashKey } from "../../../src/storage/keys.ts";
 import { MEMORIES } from "../../../src/storage/collections.ts";
 import { storeVector } from "../../../src/vectors/store-vector.ts";
 import { LOCAL_CALIBRATION, relevance } from "../../../src/memories/relevance.ts";
 import { generationOf, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
-import { memories, type MemoryRow } from "../../../src/storage/tables.ts";
+import { memories, vectors, type MemoryRow } from "../../../src/storage/tables.ts";
 import { matches, posting, type Filter } from "../../../src/storage/walk.ts";
-import { cosineOf, encodeVector, quantize, storedNumbers, storedVector } from "../../../src/vectors/encoding.ts";
+import { cosineOf, encodeVector, quantize, storedMemory, storedNumbers, storedVector } from "../../../src/vectors/encoding.ts";
+import { IdTable } from "../../../src/vectors/id-table.ts";
 import type { Blend, Neighbour, ScoredQuery } from "../../../src/vectors/query.ts";
+import type { Shared } from "../../../src/vectors/shared-vectors.ts";
+import { VectorRows } from "../../../src/vectors/vector-rows.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 export interface Stored {
@@ -123,6 +126,13 @@ export class StoredVectors implements AsyncDisposable {
       .map(({ memory }) => memory);
   }
 
+  /** What the worker would tell of what is stored. */
+  get shared(): Shared {
+    const { latest } = this.store;
+    const ids = latest.keys(vectors, { from: "", to: AFTER_ALL });
+    return sharedOf(ids.map((id) => ({ id, bytes: latest.vectorBytes(vectors, id)!.slice() })));
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.store.close();
     rmSync(this.directory, { recursive: true, force: true });
@@ -135,6 +145,16 @@ export function storedBytes(
   memory = "000000000000",
 ): Uint8Array {
   return encodeVector({ vector, terms }, { memory, generation: 0 });
+}
+
+/** What the worker would tell of some vectors, whose ids rise. */
+export function sharedOf(stored: readonly { id: BareId; bytes: Uint8Array }[], index = "index"): Shared {
+  const [ids, rows] = [new IdTable(), new VectorRows()];
+  for (const [slot, { id, bytes }] of stored.entries()) {
+    ids.put(slot, id, storedMemory(bytes));
+    rows.add(bytes);
+  }
+  return { index, generation: 0, ids: ids.buffers, rows: rows.shared };
 }
 
 /** The twelve characters of an id, in the order of numbers. */

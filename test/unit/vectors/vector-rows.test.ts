@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
-import { quantize } from "../../../src/vectors/encoding.ts";
+import { quantize, storedTerms } from "../../../src/vectors/encoding.ts";
 import { compareOn, scriptCompare } from "../../../src/vectors/resident-kernel.ts";
 import { VectorRows } from "../../../src/vectors/vector-rows.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
@@ -12,26 +12,49 @@ const VECTORS = [
   ...Object.values(MEMORIES).map((text) => localEmbedder.embedMemory(text).vector),
   ...Array.from({ length: 30 }, () => unitVector(random)),
 ];
-/** More than two chunks have. */
+/** More than two chunks of this size have. */
 const ROWS = 40_000;
+const CHUNK_PAGES = 150;
 
 test.each([compareOn, scriptCompare])(
   "cosines are those of the whole vectors to the last bit, in whatever chunks they lie: %p",
   (kernel) => {
-    const rows = new VectorRows(kernel);
-    const stored = VECTORS.map((vector) => storedBytes({ vector }));
+    const rows = new VectorRows({ kernel, chunkPages: CHUNK_PAGES });
+    const stored = VECTORS.map((vector, i) => storedBytes({ vector, terms: Uint32Array.of(...Array.from({ length: i % 5 }, () => i)) }));
     const isGone = (slot: number) => slot % 1_000 === 7;
     for (let slot = 0; slot < ROWS; slot++) rows.add(isGone(slot) ? undefined : stored[slot % stored.length]);
-    expect(rows.length).toBe(ROWS);
+    const seen = new VectorRows({ kernel }, rows.shared);
+    expect([rows.length, seen.length, rows.shared.chunks.length]).toEqual([ROWS, ROWS, 3]);
     const slots = Uint32Array.from({ length: 3_000 }, (_, i) => (i < 40 ? 1_000 * i + 7 : Math.floor(random() * ROWS)));
     for (const { text } of QUESTIONS.slice(0, 3)) {
       const query = localEmbedder.embedQuery(text).vector;
       const cosines = VECTORS.map((vector) => dot(query, vector));
       const expected = Float64Array.from(slots, (slot) => (isGone(slot) ? 0 : cosines[slot % VECTORS.length]!));
-      expect(rows.cosines(quantize(query), slots)).toEqual(expected);
+      for (const one of [rows, seen]) expect(one.cosines(quantize(query), slots)).toEqual(expected);
+    }
+    for (const slot of slots.subarray(0, 100)) {
+      const terms = isGone(slot) ? new Uint32Array(0) : storedTerms(stored[slot % stored.length]!);
+      for (const one of [rows, seen])
+        expect([one.terms(slot).slice(), one.termCount(slot), one.has(slot)]).toEqual([terms.slice(), terms.length, !isGone(slot)]);
     }
   },
 );
+
+test("another thread sees the rows of what it was told of, and no more until it is told again", () => {
+  const rows = new VectorRows({ chunkPages: 5 });
+  const stored = storedBytes({ vector: VECTORS[0]! });
+  rows.add(stored);
+  const first = new VectorRows({}, rows.shared);
+  rows.add(stored);
+  expect(first.length).toBe(2);
+  const told = rows.shared;
+  while (rows.shared === told) rows.add(stored);
+  const { length } = first;
+  expect(length).toBe(rows.length - 1);
+  rows.add(stored);
+  expect(first.length).toBe(length);
+  expect(new VectorRows({}, rows.shared).length).toBe(length + 2);
+});
 
 test("vectors are dense when most have all their numbers", () => {
   const rows = new VectorRows();
