@@ -69,7 +69,7 @@ export class IdTable {
     return piece[at] === piece[at + 3] && piece[at + 1] === piece[at + 4] && piece[at + 2] === piece[at + 5];
   }
 
-  /** The slot of a vector, among the first so many. O(log n) */
+  /** The slot of a vector, among the first `length`. O(log n) */
   find(id: BareId, length: number): number | undefined {
     write(id, this.#sought, 0);
     let [low, high] = [0, length];

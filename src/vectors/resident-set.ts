@@ -96,7 +96,7 @@ export class ResidentSet {
    * The `limit` that score best, of equal ones the newer; or all when they are no more. In no order.
    *
    * @param reader - of this query, for vectors that have no row
-   * @param termsMax - at most so many terms are looked at
+   * @param termsMax - at most this many terms are looked at
    * @returns undefined when there are more
    */
   nearest(query: ScoredQuery, shared: SharedVectors | undefined, reader: CandidateReader, termsMax = Infinity): Candidate[] | undefined {

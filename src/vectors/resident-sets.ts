@@ -98,7 +98,7 @@ export class ResidentSets {
   /**
    * The candidates of a resident set; undefined where there is none, as `for` says.
    *
-   * @param pendingMax - at most so many vectors that have no row yet are read from the store
+   * @param pendingMax - at most this many vectors that have no row yet are read from the store
    */
   nearest(query: ScoredQuery, filter: Filter, pendingMax = RESIDENT_PENDING_MAX): Candidate[] | undefined {
     const set = this.for(filter);

@@ -9,7 +9,7 @@ import { type SharedRows, VectorRows } from "./vector-rows.ts";
 
 /** What the worker tells of it. */
 export interface Shared {
-  /** Slots of one index; another one numbers anew. */
+  /** Slots of one index; another one has its own. */
   readonly index: string;
   /** Vectors of other generations are another provider's. */
   readonly generation: number;

@@ -7,9 +7,10 @@
  * what is not written yet of one takes no memory. A row is never taken out: the index is rebuilt when many are of deleted vectors.
  *
  * ```
- * place  uint32 where the row begins | uint16 bytes of numbers, uint16 chunk | 12 bits pairs, 20 bits terms | uint16 scale, uint16 1 if sparse
+ * place  uint32 where the row begins  |  uint16 bytes of numbers, uint16 chunk
+ *        12 bits pairs, 20 bits terms  |  uint16 scale, uint16 1 if sparse
  * ```
- * Whoever reads knows the places and chunks that there were when they were told, and how many rows those hold by now: that is stored
+ * The request thread knows the places and chunks that there were when it was told, and how many rows those hold by now: that is stored
  * last, and in memory of its own for every such telling.
  *
  * @module
