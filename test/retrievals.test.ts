@@ -1,4 +1,5 @@
 import { expect, spyOn, test } from "bun:test";
+import * as fs from "node:fs";
 import { retrievals as table } from "../src/storage/tables.ts";
 import { pagesOf } from "./support/answers.ts";
 import { failingCommits, startCairn, type Cairn, type Options } from "./support/cairn.ts";
@@ -321,6 +322,24 @@ test("reading never fills a store: the log leaves a tenth of it to changes, drop
   expect([(await retrievals(cairn, id)).length, await dropped()]).toEqual([1, "4"]);
   // Once a minute at most.
   expect(cairn.logged.filter((line) => line.includes("retrievals are not logged"))).toHaveLength(1);
+});
+
+test("of a disk that is getting full the last 128 MiB are left to changes", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession();
+  const real = fs.statfsSync;
+  const free = (mib: number) =>
+    spyOn(fs, "statfsSync").mockImplementation(((path: string) => ({ ...real(path), bsize: 2 ** 20, bavail: mib })) as never);
+  for (const [mib, logged] of [
+    [127, []],
+    [128, ["128"]],
+  ] as const) {
+    using _ = free(mib);
+    cairn.clock.advance({ seconds: 1 });
+    await search(cairn, id, String(mib));
+    await cairn.addTurn(id);
+    expect((await retrievals(cairn, id)).map(({ query }) => query)).toEqual([...logged]);
+  }
 });
 
 test("a disk that takes nothing turns no read into an error, and reads are logged again once it does", async () => {

@@ -1027,6 +1027,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [RETRIEVALS],
   },
   {
+    breaks: "reads fill a disk until changes are refused",
+    file: "src/retrievals/log.ts",
+    find: "!quotas.hasRoomForLogs || !store.disk.hasRoomForLogs",
+    replace: "!quotas.hasRoomForLogs",
+    tests: [RETRIEVALS],
+  },
+  {
     breaks: "a retrieval is logged for a session that has ended",
     file: "src/retrievals/log.ts",
     find: "if (found === undefined || !isLive(tx, found)) return false;",
