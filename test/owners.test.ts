@@ -3,8 +3,10 @@
  *
  * @module
  */
-import { expect, test } from "bun:test";
+import { expect, spyOn, test } from "bun:test";
+import { LmdbReader } from "../src/storage/lmdb-reader.ts";
 import type { Owner } from "../src/storage/owner.ts";
+import type { AnyTable } from "../src/storage/tables.ts";
 import { errorOf, idsOf, pagesOf, refusal, unknownId } from "./support/answers.ts";
 import { startCairn, type Answer, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { Chance } from "./support/process.ts";
@@ -181,6 +183,44 @@ for (const [to, owner] of Object.entries(BINDINGS)) {
   });
 }
 
+/** What the store is asked for while a request is answered: which table, and how. */
+async function readsOf(request: () => Promise<Answer>): Promise<{ status: number; reads: string[] }> {
+  const reads: string[] = [];
+  const spies = (["get", "has", "keys", "rows", "vectorBytes", "isEmpty"] as const).map((method) => {
+    const read = LmdbReader.prototype[method] as (this: unknown, table: AnyTable, ...more: unknown[]) => unknown;
+    return spyOn(LmdbReader.prototype, method).mockImplementation(function (this: unknown, table: AnyTable, ...more: unknown[]) {
+      reads.push(`${method} ${table.name}`);
+      return read.call(this, table, ...more);
+    } as never);
+  });
+  try {
+    return { status: (await request()).status, reads };
+  } finally {
+    for (const spy of spies) spy.mockRestore();
+  }
+}
+
+for (const [to, owner] of Object.entries(BINDINGS)) {
+  test(`what a key bound to ${to} is refused as not there takes the same reads whether it is another's or nobody's`, async () => {
+    await using cairn = await startCairn(LOGGING);
+    const ada = await oneOfEachOfAda(cairn);
+    const user_id = owner.userId === ada.names["user_id"] ? (owner.userId ?? "") : "eve-4711";
+    const nobody = { ...NOBODY, names: { ...NOBODY.names, user_id } };
+    const key = await cairn.newKey({ owner });
+    const own = { agent_id: owner.agentId ?? "helper", ...(owner.userId === undefined ? {} : { user_id: owner.userId }) };
+    const [ofAda, ofNobody] = [requestsAbout(ada, own), requestsAbout(nobody, own)];
+    let refused = 0;
+    for (const [i, { method, template, url, body }] of ofAda.entries()) {
+      const other = ofNobody[i]!;
+      const theirs = await readsOf(() => cairn.request(method, url, { body, key }));
+      const none = await readsOf(() => cairn.request(other.method, other.url, { body: other.body, key }));
+      if (theirs.status === 404) refused++;
+      if (theirs.status >= 400) expect({ method, template, url, ...theirs }).toEqual({ method, template, url, ...none });
+    }
+    expect(refused).toBeGreaterThan(30);
+  });
+}
+
 const TEXTS = ["Ada drinks green tea in the morning.", "Tea is what she orders.", "The invoice was paid twice.", "He prefers e-mail."];
 const QUERIES = ["What does she drink?", "green tea", "the invoice", ""];
 const THREADS = ["thread-1", "thread-2", "default"];
@@ -247,6 +287,29 @@ function move(chance: Chance, given: Given): Move {
         post("/v1/documents/batch", {
           operations: [{ op: "put", namespace, key: one(THREADS, text), value: { limit }, if_version: one([undefined, 0], whose) }],
         }),
+      ...[1, 2].map(
+        () => () =>
+          post("/v1/documents/batch", {
+            operations: [
+              {
+                op: "put",
+                namespace,
+                key: one(TEXTS, text),
+                value: { text: one(TEXTS, text), limit },
+                index: one([true, ["text"]], whose),
+              },
+            ],
+          }),
+      ),
+      ...[1, 2].map(
+        () => () =>
+          post("/v1/documents/query", {
+            operations: [
+              { op: "search", namespace, query: one(QUERIES, query), limit, filter: one([undefined, { limit: { $gt: 2 } }], which) },
+            ],
+            user_id: one([undefined, user_id], text),
+          }),
+      ),
       () => post("/v1/documents/batch", { operations: [{ op: "put", namespace, key: "of a session", value: {}, session_id: id("sess") }] }),
       () => post("/v1/documents/batch", { operations: [{ op: one(["pop", "delete_all"], text), namespace }], user_id }),
       ...[1, 2].map(

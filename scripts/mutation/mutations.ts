@@ -17,6 +17,7 @@ const IDEMPOTENCY = "test/idempotency.test.ts";
 const KEYS = "test/keys.test.ts";
 const SIGN_IN = "test/sign-in.test.ts";
 const DOCUMENTS = "test/documents.test.ts";
+const DOCUMENT_SEARCH = "test/document-search.test.ts";
 const OWNERS = "test/owners.test.ts";
 const AUTHENTICATION = "test/authentication.test.ts";
 const RATE_LIMIT = "test/rate-limit.test.ts";
@@ -589,8 +590,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a bound key reads a record of others by its id",
     file: "src/storage/owner.ts",
-    find: "return !isBound(owner) || matches(reader, ownedPostings(owner, index), id);",
-    replace: "return reader.now > 0 || matches(reader, ownedPostings(owner, index), id);",
+    find: "return missing.length === 0;",
+    replace: "return missing.length < 3;",
+    tests: [OWNERS],
+  },
+  {
+    breaks: "what is another agent's of the same user takes longer to refuse than what is not there",
+    file: "src/storage/owner.ts",
+    find: "const missing = ownedPostings(owner, index).filter((one) => !matches(reader, [one], id));",
+    replace: "const missing = matches(reader, ownedPostings(owner, index), id) ? [] : [id];",
     tests: [OWNERS],
   },
   {
@@ -669,6 +677,27 @@ export const MUTATIONS: readonly Mutation[] = [
     find: 'ids.push(reader.get(lastDocumentId, LAST_DOCUMENT_ID) ?? "");',
     replace: "",
     tests: [DOCUMENTS],
+  },
+  {
+    breaks: "a document is found by what it said before it was put again",
+    file: "src/storage/document-records.ts",
+    find: "if (row?.index !== undefined) removeRecord(this.#tx, DOCUMENTS, row.id);",
+    replace: "",
+    tests: [DOCUMENT_SEARCH],
+  },
+  {
+    breaks: "a search of documents with a filter gives up after the nearest",
+    file: "src/documents/search.ts",
+    find: "if (matches.length >= this.#wanted || candidates.length < limit) return",
+    replace: "if (matches.length >= 0) return",
+    tests: [DOCUMENT_SEARCH],
+  },
+  {
+    breaks: "documents keep the vectors of the provider before",
+    file: "src/memories/backfill.ts",
+    find: 'for (; kind < kinds.length; kind++, after = "") {',
+    replace: "for (; kind < kinds.length; kind = kinds.length) {",
+    tests: [DOCUMENT_SEARCH],
   },
   {
     breaks: "a document that replaces one is counted twice",

@@ -14,12 +14,13 @@ import type { Log } from "../lib/log.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { version } from "../lib/version.ts";
 import type { HttpAnswer, HttpCall } from "../mcp/api.ts";
+import type { Telemetry } from "../telemetry/otlp.ts";
 import { openService, type Service } from "../service.ts";
 import { DirectoryInUseError } from "../storage/directory-lock.ts";
 import { announce, announced, withdraw, type Place } from "./announcement.ts";
 import { send } from "./http-client.ts";
 import { listen, type Listeners } from "./listeners.ts";
-import { finishRequests, reportRejections } from "./serve.ts";
+import { finishRequests, loadTelemetry, reportRejections } from "./serve.ts";
 
 const HOST = "127.0.0.1";
 /** A provider of embeddings may take half of it. */
@@ -31,6 +32,7 @@ const LOOK_MS = 25;
 interface Serving {
   readonly service: Service;
   readonly listeners: Listeners;
+  readonly telemetry: Telemetry | undefined;
 }
 
 export class DirectoryServer {
@@ -52,12 +54,13 @@ export class DirectoryServer {
   /** @throws {ApiError} `service_unavailable` when the directory can be neither asked nor served */
   async send(call: HttpCall): Promise<HttpAnswer> {
     const end = systemClock.elapsed() + FIND_MS;
-    for (;;) {
+    for (let isRepeated = false; ;) {
       this.#refuseWhenClosing();
       const place = (this.#place ??= await this.#find());
       const answer = await ask(place, call);
       // The next server may listen on the port of the one before, with a key of its own.
-      if (answer !== undefined && answer.status !== 401) return answer;
+      if (answer !== undefined && answer.status !== 401) return { ...answer, isRepeated };
+      isRepeated ||= answer === undefined;
       if (this.#place === place) this.#place = undefined;
       if (systemClock.elapsed() < end) await systemClock.sleep(LOOK_MS);
       else throw new ApiError("service_unavailable", `The server of ${this.#config.dataDirectory} does not answer.`);
@@ -69,9 +72,10 @@ export class DirectoryServer {
     this.#closing.abort();
     await this.#finding?.catch(() => undefined);
     if (this.#serving === undefined) return;
-    const { service, listeners } = this.#serving;
+    const { service, listeners, telemetry } = this.#serving;
     await finishRequests(service, listeners);
     withdraw(service.store.directory);
+    await telemetry?.close();
     await service.close();
   }
 
@@ -115,11 +119,13 @@ export class DirectoryServer {
     let listeners: Listeners | undefined;
     try {
       const localKey = makeLocalKey(systemClock.now());
-      listeners = listen(createApp({ ...service, host: HOST, allowedHosts: [], metrics: "key", localKey, version }), config);
+      const telemetry = await loadTelemetry(config, this.#log);
+      const onAnswered = telemetry?.record;
+      listeners = listen(createApp({ ...service, host: HOST, allowedHosts: [], metrics: "key", localKey, onAnswered, version }), config);
       const place = { url: listeners.address, key: localKey.secret };
       announce(service.store.directory, place);
       service.start();
-      this.#serving = { service, listeners };
+      this.#serving = { service, listeners, telemetry };
       void service.store.disk.panicked.then(this.#onFailure);
       return place;
     } catch (error) {

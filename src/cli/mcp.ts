@@ -111,9 +111,9 @@ async function askServer({ url, key }: NonNullable<McpConfig["server"]>, { targe
   const to = new URL(`${url.pathname.replace(/\/$/, "")}${target}`, url);
   const sent = { ...call, headers: { ...headers, "X-API-Key": key }, timeoutMs: CALL_TIMEOUT_MS, anyCertificate: false, keepAlive: true };
   const end = systemClock.elapsed() + RETRY_MS;
-  for (;;) {
+  for (let isRepeated = false; ; isRepeated = true) {
     try {
-      return await send(to, sent);
+      return { ...(await send(to, sent)), isRepeated };
     } catch (error) {
       if (systemClock.elapsed() > end) throw new ApiError("service_unavailable", `${url.origin} does not answer: ${systemReason(error)}.`);
     }

@@ -61,10 +61,7 @@ export async function serve(config: Config): Promise<number> {
   const signal = new Promise<string>((resolve) => {
     for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve(name));
   });
-  // Loaded only where it is wanted: it is large.
-  const telemetry = config.exportsSpans
-    ? (await import("../telemetry/otlp.ts")).openTelemetry({ clock: systemClock, log, version })
-    : undefined;
+  const telemetry = await loadTelemetry(config, log);
   const listeners = await start(service, config, log, telemetry);
   tellSystemd("READY=1");
 
@@ -84,6 +81,11 @@ export async function serve(config: Config): Promise<number> {
   await service.close();
   log.info("stopped");
   return 0;
+}
+
+/** What exports spans, loaded only where a collector is named: it is large. */
+export async function loadTelemetry({ exportsSpans }: Config, log: Log): Promise<Telemetry | undefined> {
+  return exportsSpans ? (await import("../telemetry/otlp.ts")).openTelemetry({ clock: systemClock, log, version }) : undefined;
 }
 
 /** Logs rejections that nobody handles. */

@@ -36,6 +36,8 @@ export interface HttpCall {
 export interface HttpAnswer {
   readonly status: number;
   readonly body: string;
+  /** Set when it was sent before, and no answer came: that may have been done. */
+  readonly isRepeated?: boolean;
 }
 
 /** Watches calls in this process. */
@@ -66,7 +68,8 @@ export function apiInProcess(operations: ReadonlyMap<string, Operation>, caller:
 /**
  * Calls operations of a server.
  *
- * @param send - sends a request, perhaps more than once: a change has the same `Idempotency-Key` in each attempt
+ * @param send - sends a request, perhaps more than once: a change has the same `Idempotency-Key` in each attempt. A deletion takes
+ *   none; one that is sent again and finds nothing has done what it was to do
  */
 export function apiOverHttp(send: (call: HttpCall) => Promise<HttpAnswer>): Api {
   return async (route, { path = {}, query = {}, body } = {}) => {
@@ -78,7 +81,10 @@ export function apiOverHttp(send: (call: HttpCall) => Promise<HttpAnswer>): Api 
     const target = template.replaceAll(/\{(\w+)\}/g, (_, name: string) => encodeURIComponent(String(path[name] ?? "").toWellFormed()));
     const search = searchOf(query);
     const sent = { method, target: `${target}${search === "" ? "" : `?${search}`}`, headers, body: body && JSON.stringify(body) };
-    return valueOf(await send(sent));
+    const answer = await send(sent);
+    if (method === "DELETE" && answer.isRepeated === true && answer.status === 404)
+      return { id: Object.values(path).at(-1)!, deleted: true };
+    return valueOf(answer);
   };
 }
 

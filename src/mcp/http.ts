@@ -60,8 +60,8 @@ export function mcpHandler(): McpHandler {
     if (options === undefined) throw new Error("MCP lost the request that it answers");
     return mcpServer(options);
   };
-  // A stream of changes would be all that a subscription gives, and there are none to tell.
-  const modern = createMcpHandler(({ requestInfo }) => serverFor(requestInfo), { legacy: "reject", maxSubscriptions: 0 });
+  // A subscription is acknowledged and ends at once: of what the server declares nothing changes, so that none is ever open.
+  const modern = createMcpHandler(({ requestInfo }) => serverFor(requestInfo), { legacy: "reject", maxSubscriptions: 1 });
   return async (request, parsedBody, { owner, ...options }) => {
     servers.set(request, { ...options, ...connectionOf(request, owner) });
     if (!(await isLegacyRequest(request, parsedBody))) return modern.fetch(request, { parsedBody });

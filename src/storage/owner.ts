@@ -48,7 +48,10 @@ export function ownedPostings({ userId, agentId }: Owner, { byUser, byAgent }: O
 
 /** Whether a record is the owner's; false for one that does not exist, unless the owner is everybody. */
 export function mayBeOwned(reader: Reader, owner: Owner, index: OwnedIndexes, id: BareId): boolean {
-  return !isBound(owner) || matches(reader, ownedPostings(owner, index), id);
+  if (!isBound(owner)) return true;
+  // All of them are looked at: one that stopped at the first would tell records of the same user from those that are not there.
+  const missing = ownedPostings(owner, index).filter((one) => !matches(reader, [one], id));
+  return missing.length === 0;
 }
 
 /** Whether a row is one of an owner's records, for who is sent rows and asks for none. */

@@ -2,8 +2,8 @@
  * Exports a span of every request over OTLP (HTTP with JSON), to where the `OTEL_*` variables say. Spans have names, numbers and ids,
  * never contents.
  *
- * `cli/serve.ts` loads this only when a collector is named. What a collector does not take in time is dropped: at most 2,048 spans
- * wait.
+ * `cli/serve.ts` loads this, for `cairn mcp` too, only when a collector is named. What a collector does not take in time is dropped: at
+ * most 2,048 spans wait.
  *
  * @module
  */

@@ -185,7 +185,7 @@ const LINES: Refused[] = [
   ["a time that no key can hold", "row.expiresAt is not a whole number", SESSION.replace('"expiresAt":1', '"expiresAt":1e15')],
   ["a record twice", "Line 3 cannot be imported: there was a row 0VQk3aB4x1Zq of sessions before", SESSION, SESSION],
   ["a vector that is missing", "vector and terms must be base64", MEMORY(EMBEDDED)],
-  ["a short vector", "vector and terms are not those of a memory", MEMORY(EMBEDDED, ',"vector":"AAAA","terms":""')],
+  ["a short vector", "vector and terms are not those of a record", MEMORY(EMBEDDED, ',"vector":"AAAA","terms":""')],
   ["a vector of no numbers", "vector and terms are not those", MEMORY(EMBEDDED, `,"vector":"${base64(Number.NaN)}","terms":""`)],
 ];
 
@@ -198,7 +198,7 @@ const RECORDS: Refused[] = [
     MEMORY(EMBEDDED, VECTOR),
     MEMORY(EMBEDDED, VECTOR).replace("0VQk3aB4x1Zq", "0VQk3aB4x1Zr"),
   ],
-  ["a vector of a provider that was not set yet", "vectors: of another memory or provider than it says", MEMORY(EMBEDDED, VECTOR)],
+  ["a vector of a provider that was not set yet", "vectors: of another record or provider than it says", MEMORY(EMBEDDED, VECTOR)],
   ...[-1, 1.5, "1", 4_294_967_296].map((generation): Refused => [
     `a generation of ${JSON.stringify(generation)}`,
     "Line 2 cannot be imported: row.generation is not a whole number below 2^32",

@@ -5,6 +5,7 @@
  */
 import { expect, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs";
+import { createServer } from "node:http";
 import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
 import { GENERATIONS, useEverything, type McpClient } from "../support/mcp.ts";
@@ -128,6 +129,22 @@ test("with --url it asks that server, with the key in CAIRN_API_KEY", async () =
   expect(await mcp.tools()).toHaveLength(6);
   await using stranger = await startMcp([], { env: { CAIRN_URL: server.address, CAIRN_API_KEY: "crn_000000000000000000000000" } });
   expect(await stranger.refusal("list_sessions")).toMatch(/^authentication_failed: /);
+});
+
+test("a deletion that is sent again, since its answer was lost, has been done; one that finds nothing at first is refused", async () => {
+  const memory_id = "mem_0VQk3aB4x1Zv";
+  let requests = 0;
+  await using server = createServer((request, response) => {
+    response.writeHead(404, { "Content-Type": "application/json" });
+    if (++requests === 1) request.socket.destroy();
+    else response.end(JSON.stringify({ error: { code: "memory_not_found", message: "There is none." } }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as { port: number };
+  await using mcp = await startMcp(["--url", `http://127.0.0.1:${port}`], { env: { CAIRN_API_KEY: KEY } });
+  expect(await mcp.use("delete_memory", { memory_id })).toEqual({ id: memory_id, deleted: true });
+  expect(await mcp.refusal("delete_memory", { memory_id })).toBe("memory_not_found: There is none.");
+  expect(requests).toBe(3);
 });
 
 test("next to a server it asks that, with a key that only the owner can read and that administrates nothing; then it takes over", async () => {

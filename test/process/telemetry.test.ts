@@ -4,7 +4,9 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { KEY, startProcess, until } from "../support/process.ts";
+import { buildBinary } from "../support/binary.ts";
+import { GENERATIONS } from "../support/mcp.ts";
+import { KEY, scratchDirectory, startProcess, until } from "../support/process.ts";
 
 interface Span {
   name: string;
@@ -154,4 +156,17 @@ test("nothing is exported where the variables of OpenTelemetry say so", async ()
     expect(await server.stop()).toBe(0);
   }
   expect(collector.received).toEqual([]);
+});
+
+test("cairn mcp exports the calls that it answers for its directory", async () => {
+  await using collector = startCollector();
+  using data = scratchDirectory();
+  const env = { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url };
+  {
+    await using mcp = await GENERATIONS["2026-07-28"]!({ command: await buildBinary(), args: ["mcp", "--data-dir", data.path], env });
+    await mcp.use("add_memory", { content: "CONTENT-memory" });
+  }
+  await until("the spans", () => spansOf(collector).length > 0);
+  expect(spansOf(collector).map(({ name }) => name)).toContain("POST /v1/memory");
+  expect(collector.texts.join("")).not.toContain("CONTENT");
 });
