@@ -5,8 +5,8 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { EdgeRuntime } from "edge-runtime";
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { tarGz } from "../../scripts/packaging/archive.ts";
 import { clientPackage } from "../../scripts/packaging/client.ts";
 import { openTab } from "../support/browser.ts";
@@ -207,6 +207,26 @@ for (const resolution of ["--module nodenext", "--module esnext --moduleResoluti
     expect(await run([...compiler, ...programs])).toEqual({ code: 0, stdout: "", stderr: "" });
   });
 }
+
+test("each adapter loads with its framework, in what the package names as its peers", async () => {
+  const { exports, peerDependencies } = JSON.parse(readFileSync(join(project, "node_modules/cairn-client/package.json"), "utf8")) as {
+    exports: Record<string, unknown>;
+    peerDependencies: Record<string, string>;
+  };
+  for (const name of Object.keys(peerDependencies)) {
+    const link = join(project, "node_modules", name);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(ROOT, "node_modules", name), link);
+  }
+  const entries = Object.keys(exports).filter((name) => name !== "./package.json");
+  const program = `for (const name of ${JSON.stringify(entries)}) console.log(Object.keys(await import(name.replace(".", "cairn-client"))).length > 0);`;
+  writeFileSync(join(project, "adapters.js"), program);
+  for (const { command } of RUNTIMES.filter(({ name }) => name !== "Deno")) {
+    const { code, stdout, stderr } = await run([...command, "adapters.js"]);
+    expect({ code, stderr, lines: stdout.trim().split("\n") }).toEqual({ code: 0, stderr: "", lines: entries.map(() => "true") });
+  }
+  expect(entries.length).toBeGreaterThan(4);
+});
 
 test("the package names its entries, its licence and no dependency, and runs nothing when it is installed", () => {
   const { files } = clientPackage("9.9.9");
