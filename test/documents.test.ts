@@ -363,7 +363,7 @@ test("a document goes when its time has passed, at once for readers, and a put w
   expect(await batch(cairn, [{ op: "delete", namespace: [...ns, "d"], key: "d" }])).toEqual([{ deleted: 1 }]);
   await cairn.runTask("document expiry");
   expect(await look()).toEqual(after);
-  expect(stored(cairn)).toMatchObject({ documents: 2, "documents.byExpiry": 0, namespaces: 2 });
+  expect(stored(cairn)).toMatchObject({ documents: 2, "documents.byExpiry": 0, namespaces: 3 });
 });
 
 for (const [how, end] of Object.entries({
@@ -403,7 +403,7 @@ for (const [how, end] of Object.entries({
     await cairn.runTask("session expiry");
     await cairn.runTask("session removal");
     expect(await look()).toEqual(after);
-    expect(stored(cairn)).toMatchObject({ documents: 1, "documents.bySession": 0, namespaces: 3 });
+    expect(stored(cairn)).toMatchObject({ documents: 1, "documents.bySession": 0, namespaces: 4 });
     expect(refusal(await send(cairn, "batch", [put(["s"], "k", {}, { session_id })]))).toMatchObject({
       status: 404,
       code: "session_not_found",
@@ -450,7 +450,7 @@ test("a namespace with more documents than a commit removes is empty as soon as 
   expect(await batch(cairn, [{ op: "delete_all", namespace: ["big"] }])).toEqual([{ deleted: 500 }]);
   await batch(cairn, [put(["big", "3"], "last", {})]);
   await cairn.runTask("document removal");
-  expect(stored(cairn)).toEqual({ ...NOTHING, documents: 2, namespaces: 4 });
+  expect(stored(cairn)).toEqual({ ...NOTHING, documents: 2, namespaces: 5 });
   expect(
     await query(cairn, [
       { op: "list", namespace: ["big"], deep: true },
@@ -464,17 +464,17 @@ test("a query looks at 10,000 documents and no more, says where to go on, and le
   const { store } = cairn.service;
   await store.commit("00", (tx) => {
     for (let i = 0; i < 10_500; i++) {
-      const key = `${"A".repeat(22)}61!.${Buffer.from(String(i).padStart(6, "0")).toString("hex")}`;
+      const key = `${"A".repeat(44)}61!.${Buffer.from(String(i).padStart(6, "0")).toString("hex")}`;
       tx.add(documents, key, { id: tx.bareId(), version: 1, createdAt: tx.now, updatedAt: tx.now, body: `{"i":${i}}` as never });
     }
   });
   // The space of nobody in particular, whose name is a hash.
   await batch(cairn, [put(["a"], "x", {})]);
-  const [own] = store.latest.keys(documents, { from: "", to: "~" }).filter((key) => !key.startsWith("A".repeat(22)));
-  const space = own!.slice(0, 22);
+  const [own] = store.latest.keys(documents, { from: "", to: "~" }).filter((key) => !key.startsWith("A".repeat(44)));
+  const space = own!.slice(0, 44);
   await store.commit("00", (tx) => {
-    for (const { key, row } of tx.rows(documents, { from: "A".repeat(22), to: `${"A".repeat(22)}~` }))
-      tx.put(documents, key.replace("A".repeat(22), space), row);
+    for (const { key, row } of tx.rows(documents, { from: "A".repeat(44), to: `${"A".repeat(44)}~` }))
+      tx.put(documents, key.replace("A".repeat(44), space), row);
   });
   const rare = { op: "list", namespace: ["a"], filter: { i: 10_400 } };
   let isLetThrough = false;

@@ -149,7 +149,6 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
   },
   "users.test.ts": {
     "of a user with many records the first 10,000 of each kind are counted": ["userRecordsCountedMax"],
-    "the documents of a user go too, those kept with an agent and those of a session, and nobody else's": ["erasureAgentsMax"],
   },
   "turns.test.ts": {
     "records too large to be in memory together come on several pages, and a context shows the newest of them": ["pageBytesMax"],

@@ -251,13 +251,54 @@ test("the documents of a user go too, those kept with an agent and those of a se
         operations: [{ op: "put", namespace: ["notes"], key: "k", value: { note: SECRET }, ...fields }],
       }),
     );
-  for (const owner of [{ user_id: "ada" }, { user_id: "ada", agent_id: "bot" }, { user_id: "bob" }]) await put(owner);
+  // No session and no memory names the agent called unheard of.
+  const ofAda = [{ user_id: "ada" }, { user_id: "ada", agent_id: "bot" }, { user_id: "ada", agent_id: "unheard of" }];
+  for (const owner of [...ofAda, { user_id: "bob" }, { agent_id: "bot" }, { agent_id: "ada" }]) await put(owner);
   await put({}, { session_id: id });
   const before = rowsWith(cairn, SECRET)["documents"];
-  expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", documents: 2 });
+  expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", documents: 3 });
+  for (const owner of ofAda) {
+    const get = { op: "get", namespace: ["notes"], key: "k" };
+    expect((await cairn.ok(cairn.post("/v1/documents/query", { ...owner, operations: [get] }))).data).toEqual([null]);
+  }
   await cairn.runTask("document removal");
-  expect([before, rowsWith(cairn, SECRET)["documents"]]).toEqual([4, 1]);
+  expect([before, rowsWith(cairn, SECRET)["documents"]]).toEqual([7, 3]);
+  expect((await examineAll(cairn.service.store)).findings).toEqual([]);
 });
+
+test("a user of whom there are documents alone is erased too, and what is put later stays", async () => {
+  await using cairn = await startCairn();
+  const put = (note: string) =>
+    cairn.ok(
+      cairn.post("/v1/documents/batch", {
+        user_id: "ada",
+        agent_id: "bot",
+        operations: [{ op: "put", namespace: ["notes"], key: note, value: { note } }],
+      }),
+    );
+  await put(SECRET);
+  expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", sessions: 0, documents: 1 });
+  await put("later");
+  await cairn.runTask("document removal");
+  expect([rowsWith(cairn, SECRET)["documents"], rowsWith(cairn, "later")["documents"]]).toEqual([undefined, 1]);
+  expect((await examineAll(cairn.service.store)).findings).toEqual([]);
+});
+
+for (const user_id of [".", ".."]) {
+  test(`no record is made for a user that a path cannot name: ${user_id}`, async () => {
+    await using cairn = await startCairn();
+    const operations = [{ op: "put", namespace: ["notes"], key: "k", value: {} }];
+    for (const [path, body] of [
+      ["/v1/sessions", { agent_id: "bot", user_id }],
+      ["/v1/api_keys", { user_id }],
+      ["/v1/documents/batch", { user_id, operations }],
+    ] as const)
+      expect(refusal(await cairn.post(path, body))).toEqual({ status: 400, code: "invalid_request", param: "user_id" });
+    const { id } = await cairn.createSession({ user_id: `${user_id}.x` });
+    expect(await cairn.ok(cairn.delete(user(`${user_id}.x`)))).toMatchObject({ sessions: 1 });
+    expect((await cairn.get(`/v1/sessions/${id}`)).status).toBe(404);
+  });
+}
 
 test("nobody is erased who is not there, and whoever was has nothing to erase again", async () => {
   await using cairn = await startCairn();

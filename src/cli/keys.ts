@@ -14,7 +14,7 @@ import { parseDuration } from "../lib/duration.ts";
 import { messageOf } from "../lib/errors.ts";
 import type { KeyId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { codePointLength } from "../lib/text.ts";
+import { codePointLength, userIdProblem } from "../lib/text.ts";
 import { parseInstant } from "../lib/time.ts";
 import { assertStore, holdsStore } from "../operations/store-file.ts";
 import type { Owner } from "../storage/owner.ts";
@@ -149,6 +149,8 @@ function ownerIn(userId: string | undefined, agentId: string | undefined, scopes
     if (text === undefined) continue;
     const length = codePointLength(text);
     if (length < 1 || length > limits[flag]) throw new UsageError(`--${flag} must be 1 to ${limits[flag]} characters; got ${length}`);
+    const problem = flag === "user" ? userIdProblem(text) : undefined;
+    if (problem !== undefined) throw new UsageError(`--${flag} ${problem}`);
     if (scopes.includes("admin")) throw new UsageError(`--${flag} is for keys without the scope admin, which manages the keys of all`);
   }
   return { userId, agentId };

@@ -13,7 +13,7 @@ import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { createLog, describeError, type Log } from "../lib/log.ts";
 import { systemReason } from "../lib/system-errors.ts";
-import { codePointLength } from "../lib/text.ts";
+import { codePointLength, userIdProblem } from "../lib/text.ts";
 import { version } from "../lib/version.ts";
 import { apiOverHttp, type HttpAnswer, type HttpCall } from "../mcp/api.ts";
 import { mcpServer, TOOL_SETS } from "../mcp/server.ts";
@@ -75,6 +75,8 @@ function nameIn(flag: "user" | "agent", options: McpConfig): string | undefined 
   const name = options[flag];
   const max = flag === "user" ? LIMITS.userIdLengthMax : LIMITS.agentIdLengthMax;
   if (name !== undefined && codePointLength(name) > max) throw new UsageError(`--${flag} must be at most ${max} characters`);
+  const problem = name !== undefined && flag === "user" ? userIdProblem(name) : undefined;
+  if (problem !== undefined) throw new UsageError(`--${flag} ${problem}`);
   return name;
 }
 

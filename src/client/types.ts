@@ -276,7 +276,10 @@ export interface Document {
 
 /** Changes that are made together. */
 export interface DocumentBatch {
-  /** Use the documents of this user instead of those that belong to nobody. A bound key has its own. */
+  /**
+   * Use the documents of this user instead of those that belong to nobody. A bound key has its own. Not `.` or `..`, which a path cannot
+   * name.
+   */
   user_id?: string;
   /** Use the documents of this agent, or of this agent for the user. */
   agent_id?: string;
@@ -358,7 +361,10 @@ export interface DocumentPage {
 
 /** What to look for. */
 export interface DocumentQuery {
-  /** Use the documents of this user instead of those that belong to nobody. A bound key has its own. */
+  /**
+   * Use the documents of this user instead of those that belong to nobody. A bound key has its own. Not `.` or `..`, which a path cannot
+   * name.
+   */
   user_id?: string;
   /** Use the documents of this agent, or of this agent for the user. */
   agent_id?: string;
@@ -676,7 +682,7 @@ export interface ListSessionsQuery {
   starting_after?: string;
   /** Identifies the agent. */
   agent_id?: string;
-  /** The user the agent acts for; isolates and filters. */
+  /** The user the agent acts for; isolates and filters. Not `.` or `..`, which a path cannot name. */
   user_id?: string;
   /** Only the session of this name. */
   external_id?: string;
@@ -889,7 +895,10 @@ export interface NewApiKey {
   scopes?: Array<"read" | "write" | "admin">;
   /** Decides rate limit and trace retention; default `free`. */
   tier?: "free" | "pro" | "enterprise";
-  /** Binds the key to this user: it sees and changes nothing but the records of this user's sessions. Not with the scope `admin`. */
+  /**
+   * Binds the key to this user: it sees and changes nothing but the records of this user's sessions. Not with the scope `admin`. Not `.` or
+   * `..`, which a path cannot name.
+   */
   user_id?: string;
   /** Binds the key to this agent in the same way; with both, to this agent for this user. */
   agent_id?: string;
@@ -918,7 +927,7 @@ export interface NewMemory {
 export interface NewSession {
   /** Identifies the agent. */
   agent_id: string;
-  /** The user the agent acts for; isolates and filters. */
+  /** The user the agent acts for; isolates and filters. Not `.` or `..`, which a path cannot name. */
   user_id?: string;
   /**
    * A name of your own, such as the id of a thread. No two live sessions have the same; it is free again once its session is deleted or has

@@ -7,7 +7,7 @@
  * @module
  */
 import { Type, type Static, type TObject } from "@sinclair/typebox";
-import { Default, EXPECTED, OneOf, Text, Timestamp, UserObject } from "../http/types.ts";
+import { Default, EXPECTED, OneOf, Text, Timestamp, UserId, UserObject } from "../http/types.ts";
 import { ApiError } from "../lib/errors.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -133,7 +133,7 @@ export const QueryResults = Results(
 /** Whose documents are meant; the same texts are other documents for somebody else. */
 const OF_WHOM = {
   user_id: Type.Optional(
-    Text(1, LIMITS.userIdLengthMax, {
+    UserId({
       description: "Use the documents of this user instead of those that belong to nobody. A bound key has its own.",
     }),
   ),

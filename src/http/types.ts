@@ -22,7 +22,7 @@ import { Value } from "@sinclair/typebox/value";
 import { isId, type Id, type IdPrefix } from "../lib/ids.ts";
 import { toJson, type JsonObject } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { codePointLength, pascalCase } from "../lib/text.ts";
+import { codePointLength, pascalCase, userIdProblem } from "../lib/text.ts";
 import { parseInstant, parseInstantUp } from "../lib/time.ts";
 
 export const TEXT_KIND = "Cairn:Text";
@@ -93,6 +93,17 @@ export function Text(min: number, max: number | undefined, options: Options = {}
 export function CheckedText(max: number, problemOf: (text: string) => string | undefined): TUnsafe<string> {
   return Type.Unsafe<string>({ ...Text(0, max), [PROBLEM_OF]: problemOf });
 }
+
+/** The user whom new records belong to. */
+export function UserId({ description = "The user.", ...options }: Options = {}): TUnsafe<string> {
+  const text = Text(1, LIMITS.userIdLengthMax, {
+    description: `${description} Not \`.\` or \`..\`, which a path cannot name.`,
+    ...options,
+  });
+  return Type.Unsafe<string>({ ...text, pattern: NO_DOTS, [PROBLEM_OF]: userIdProblem });
+}
+/** What `userIdProblem` says, for who reads the document. */
+const NO_DOTS = String.raw`^(?!\.{1,2}$)`;
 
 /** What the function of a `CheckedText` says of a value. */
 export function textProblem(schema: TSchema, value: unknown): string | undefined {

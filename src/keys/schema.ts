@@ -4,7 +4,7 @@
  * @module
  */
 import { Type } from "@sinclair/typebox";
-import { Default, Instant, OneOf, OrNull, Reason, RecordId, Text, Timestamp } from "../http/types.ts";
+import { Default, Instant, OneOf, OrNull, Reason, RecordId, Text, Timestamp, UserId } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { SCOPES } from "../lib/scopes.ts";
 import { KEY_KINDS } from "../storage/tables.ts";
@@ -98,7 +98,7 @@ export const NewKey = Type.Object(
     ),
     tier: Default(OneOf(TIERS, { description: "Decides rate limit and trace retention; default `free`.", examples: ["pro"] }), "free"),
     user_id: Type.Optional(
-      Text(1, LIMITS.userIdLengthMax, {
+      UserId({
         description:
           "Binds the key to this user: it sees and changes nothing but the records of this user's sessions. Not with the scope `admin`.",
       }),

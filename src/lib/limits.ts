@@ -127,8 +127,6 @@ export const LIMITS = {
   eventStreamsOfKeyMax: 10,
   eventCommentSeconds: 20,
 
-  /** Agents whose documents for a user are erased with the user; those of others name no user that is known. */
-  erasureAgentsMax: 1_000,
   /** Records of each kind that are counted of one user. */
   userRecordsCountedMax: 10_000,
 

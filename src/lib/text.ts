@@ -48,3 +48,8 @@ export type CamelCase<Name extends string> = Name extends `${infer First}_${infe
 export function camelCase<const Name extends string>(snakeCase: Name): CamelCase<Name> {
   return snakeCase.replaceAll(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()) as CamelCase<Name>;
 }
+
+/** Why a text can be no user's id, in words that follow the name of a field: a path cannot name these, so that nothing could be erased. */
+export function userIdProblem(text: string): string | undefined {
+  return text === "." || text === ".." ? `must not be "." or "..", which clients take out of a URL.` : undefined;
+}

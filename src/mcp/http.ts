@@ -8,7 +8,7 @@
 import { createMcpHandler, isLegacyRequest, WebStandardStreamableHTTPServerTransport } from "@modelcontextprotocol/server";
 import { Type } from "@sinclair/typebox";
 import { parametersOf } from "../http/query.ts";
-import { OneOf, Text } from "../http/types.ts";
+import { OneOf, Text, UserId } from "../http/types.ts";
 import { validator } from "../http/validate.ts";
 import { ApiError } from "../lib/errors.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -20,7 +20,7 @@ import { AGENT_DEFAULT } from "./use.ts";
 const HEADERS = { user_id: "X-Cairn-User", agent_id: "X-Cairn-Agent", session_id: "X-Cairn-Session" };
 const checkConnection = validator(
   Type.Object({
-    user_id: Type.Optional(Text(1, LIMITS.userIdLengthMax)),
+    user_id: Type.Optional(UserId()),
     agent_id: Type.Optional(Text(1, LIMITS.agentIdLengthMax)),
     session_id: Type.Optional(Text(1, undefined)),
     tools: Type.Optional(OneOf(TOOL_SETS)),

@@ -5,10 +5,10 @@
  */
 import { Type } from "@sinclair/typebox";
 import { LIMITS } from "../lib/limits.ts";
-import { Created, Default, exampleOf, Metadata, OneOf, OrNull, RecordId, Text, Timestamp, UserObject } from "../http/types.ts";
+import { Created, Default, exampleOf, Metadata, OneOf, OrNull, RecordId, Text, Timestamp, UserId, UserObject } from "../http/types.ts";
 
 const AgentId = Text(1, LIMITS.agentIdLengthMax, { description: "Identifies the agent.", examples: ["support-bot"] });
-const UserId = Text(1, LIMITS.userIdLengthMax, {
+const SessionUser = UserId({
   description: "The user the agent acts for; isolates and filters.",
   examples: ["user-42"],
 });
@@ -97,7 +97,7 @@ export const ChangedVersion = Type.Object(
 export const NewSession = Type.Object(
   {
     agent_id: AgentId,
-    user_id: Type.Optional(UserId),
+    user_id: Type.Optional(SessionUser),
     external_id: Type.Optional(
       ExternalId(
         "A name of your own, such as the id of a thread. No two live sessions have the same; it is free again once its session is deleted or has expired. A fork does not take it over.",
@@ -184,7 +184,7 @@ export const VERSION_LIST_EXAMPLE = {
 
 export const SESSION_FILTER = {
   agent_id: Type.Optional(AgentId),
-  user_id: Type.Optional(UserId),
+  user_id: Type.Optional(SessionUser),
   external_id: Type.Optional(ExternalId("Only the session of this name.")),
   forked_from: Type.Optional(Text(1, undefined, { description: "Only forks of this session, which may be gone." })),
   ...Created("sessions"),

@@ -46,11 +46,16 @@ export function turnKey(session: BareId, turn: BareId): string {
   return session + turn;
 }
 
+/** What all documents of a user begin with, those that are kept with an agent too; and those of nobody. */
+export function documentsOfUser(userId: string | undefined): string {
+  return hashKey(JSON.stringify(["documents", userId ?? null]));
+}
+
 /** Documents of one owner are together; no other owner's key leads to them. */
 export function documentSpace(userId: string | undefined, agentId: string | undefined): string {
-  return hashKey(JSON.stringify(["documents", userId ?? null, agentId ?? null]));
+  return documentsOfUser(userId) + hashKey(JSON.stringify(["agent", agentId ?? null]));
 }
-export const DOCUMENT_SPACE_LENGTH = 22;
+export const DOCUMENT_SPACE_LENGTH = 2 * HASH_KEY_LENGTH;
 
 /** In the order of code points, which UTF-8 keeps and its hex too. */
 const hex = (text: string) => Buffer.from(text).toString("hex");
@@ -84,9 +89,10 @@ export function documentName(key: string): string {
   return ofHex(key.slice(key.indexOf(".") + 1));
 }
 
-/** The keys of the space, of each namespace above and of a namespace itself, from the top down. */
+/** The keys of all that its user has, of the space, of each namespace above and of a namespace itself, from the top down. */
 export function namespacesAbove(namespace: string): string[] {
-  const found = [namespace.slice(0, DOCUMENT_SPACE_LENGTH)];
+  const found = [namespace.slice(0, HASH_KEY_LENGTH)];
+  if (namespace.length > HASH_KEY_LENGTH) found.push(namespace.slice(0, DOCUMENT_SPACE_LENGTH));
   for (let end = namespace.indexOf("!"); end !== -1; end = namespace.indexOf("!", end + 1)) found.push(namespace.slice(0, end + 1));
   return found;
 }

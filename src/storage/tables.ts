@@ -49,14 +49,14 @@
  *   byEnd              ms SHA-256                   of a session or link key
  * deletedKeys          SHA-256 of the key, hex      DeletedKeyRow: a tombstone, so that it is never a key again
  * removals             session                      RemovalRow: what is left of a removed session
- * documents            #owner namespace . key       DocumentRow; the texts in hex, `!` after each part of a namespace
+ * documents            #user #agent namespace . key DocumentRow; the texts in hex, `!` after each part of a namespace
  *   bySession          session document             if it goes with a session
  *   byExpiry           ms document                  if it expires
  * indexed_documents    document                     IndexedDocumentRow: one that is found by meaning
- *   inNamespace        #(owner namespace) document  of its namespace, and of each one above
+ *   inNamespace        #(user agent namespace) document  of its namespace, and of each one above
  * document_vectors     embedding                    bytes, as of vectors
- * namespaces           #owner namespace             NamespaceRow: how many documents are in it and below it
- * document_removals    #owner namespace             DocumentRemovalRow: what is left of a namespace that was emptied
+ * namespaces           #user #agent namespace       NamespaceRow: how many documents are in it and below it, or a user has
+ * document_removals    #user #agent namespace       DocumentRemovalRow: what is left of a namespace that was emptied
  * last_document_id     current                      text: the last id that was given in these three, whose keys do not tell
  * erasures             #user                        ErasureRow: a user whose records are being erased
  * settings             current                      SettingsRow
@@ -590,7 +590,7 @@ const DocumentRow = Type.Object({
 export type DocumentRow = Static<typeof DocumentRow>;
 export const documents = table(
   "documents",
-  /^[\w-]{22}(?:(?:[0-9a-f]{2})+!){1,16}\.(?:[0-9a-f]{2})+$/,
+  /^[\w-]{44}(?:(?:[0-9a-f]{2})+!){1,16}\.(?:[0-9a-f]{2})+$/,
   DocumentRow,
   withBody<DocumentRow>(),
   {
@@ -615,7 +615,7 @@ export type IndexedDocumentRow = Static<typeof IndexedDocumentRow>;
 export const indexedDocuments = table("indexed_documents", ID, IndexedDocumentRow, json<IndexedDocumentRow>(), {
   inNamespace: {
     of: (id, { document }) => {
-      const [, ...namespaces] = namespacesAbove(namespaceOfDocument(document));
+      const [, , ...namespaces] = namespacesAbove(namespaceOfDocument(document));
       return namespaces.map((namespace) => hashKey(namespace) + id);
     },
     hasMany: true,
@@ -631,7 +631,7 @@ const NamespaceRow = Type.Object({
   id: BareIdText,
 });
 export type NamespaceRow = Static<typeof NamespaceRow>;
-export const namespaces = table("namespaces", /^[\w-]{22}(?:(?:[0-9a-f]{2})+!){0,16}$/, NamespaceRow, json<NamespaceRow>());
+export const namespaces = table("namespaces", /^[\w-]{22}(?:[\w-]{22}(?:(?:[0-9a-f]{2})+!){0,16})?$/, NamespaceRow, json<NamespaceRow>());
 
 const DocumentRemovalRow = Type.Object({
   /** Whatever of the namespace and below it has an id up to this is gone. */

@@ -10,14 +10,13 @@
  */
 import { bareIdTime, homeOfUser, type SessionId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
-import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { isBeingRemoved, removeSession } from "../sessions/removal.ts";
 import { FIRST, type Reader, type Span, type Tx } from "../storage/access.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
 import { userOfSession, usersOfAnswer } from "../storage/erasure.ts";
-import { AFTER_ALL, documentSpace, hashKey } from "../storage/keys.ts";
+import { AFTER_ALL, documentsOfUser, hashKey } from "../storage/keys.ts";
 import { DocumentWriter, namespaceRow } from "../storage/document-records.ts";
 import { removeMemoryRecords } from "../storage/memory-records.ts";
 import { EVERYBODY } from "../storage/owner.ts";
@@ -40,7 +39,7 @@ import { actionOf, isAdminAction } from "../traces/events.ts";
 import { record, type Caller, type Deps } from "../traces/record.ts";
 import { ERASED_DETAILS } from "../traces/traces.ts";
 import { removeDeliveries } from "../webhooks/queue.ts";
-import { agentsIn, noUser } from "./users.ts";
+import { noUser } from "./users.ts";
 
 /** One commit holds the request thread for a few milliseconds; each session can bring two hundred records with it. */
 const SESSIONS_PER_COMMIT = 4;
@@ -61,7 +60,7 @@ export async function eraseUser({ store }: Deps, caller: Caller & { actor: strin
   let erasure = await store.commit(homeOfUser(userId), (tx) => {
     const begun = tx.get(erasures, hash);
     if (begun !== undefined) return begun;
-    if (!hasRecords(tx, hash)) throw noUser(userId);
+    if (!hasRecords(tx, userId)) throw noUser(userId);
     const row: ErasureRow = {
       userId,
       startedAt: tx.now,
@@ -120,22 +119,21 @@ function reportOf({ userId, startedAt, counts }: ErasureRow): object {
  * @returns how many there were
  */
 function emptyDocuments(tx: Tx, userId: string): number {
+  const ofUser = documentsOfUser(userId);
+  const count = namespaceRow(tx, ofUser)?.all ?? 0;
   const writer = new DocumentWriter(tx);
-  let count = 0;
-  for (const agentId of [undefined, ...agentsIn(tx, LIMITS.erasureAgentsMax)]) {
-    const space = documentSpace(userId, agentId);
-    count += namespaceRow(tx, space)?.all ?? 0;
-    writer.empty(space, 0);
-  }
+  writer.empty(ofUser, 0);
   writer.flush();
   return count;
 }
 
 /** Whether anything with content names a user. */
-function hasRecords(reader: Reader, hash: string): boolean {
-  return [sessions.index.byUser, memories.index.byUser, traces.index.byUser].some(
+function hasRecords(reader: Reader, userId: string): boolean {
+  const hash = hashKey(userId);
+  const isNamed = [sessions.index.byUser, memories.index.byUser, traces.index.byUser].some(
     (index) => reader.keys(index, { from: hash, to: hash + AFTER_ALL, limit: 1 }).length > 0,
   );
+  return isNamed || namespaceRow(reader, documentsOfUser(userId)) !== undefined;
 }
 
 /** Continues erasures, those too that a process has begun that is gone. */

@@ -34,7 +34,7 @@ export function userEndpoints(deps: Deps): Endpoint[] {
     users.erase(path, {
       summary: "Erase a user",
       description:
-        "Removes the sessions of the user with their states, turns and retrievals, memories with their vectors, documents, events and deliveries of webhooks, and answers " +
+        "Removes the sessions of the user with their states, turns and retrievals, memories with their vectors, documents, those kept with an agent too, events and deliveries of webhooks, and answers " +
         "kept for an Idempotency-Key. Traces stay without their content. From the answer on nothing of it is shown; when there is much, the " +
         "answer says `running`, and the rest is removed in the background, also after a restart. What the user gets later is not concerned. " +
         "At the end a trace `user.erased` has the counts. A backup that was made before still holds everything.",

@@ -70,20 +70,6 @@ function listNamed({ store }: Deps, naming: Naming, { limit, startingAfter }: Na
   });
 }
 
-/** The names of all agents, but of no more than there may be. */
-export function agentsIn(reader: Reader, max: number): string[] {
-  const names: string[] = [];
-  for (
-    let hash = nextHash(reader, AGENTS, "");
-    hash !== undefined && names.length < max;
-    hash = nextHash(reader, AGENTS, hash + AFTER_ALL)
-  ) {
-    const found = foundBy(reader, AGENTS, hash);
-    if (found !== undefined) names.push(found.name);
-  }
-  return names;
-}
-
 /** The hash of the next name that any session or memory has. */
 function nextHash(reader: Reader, naming: Naming, after: string): string | undefined {
   const [first, second] = [naming.sessions, naming.memories].map((index) => {

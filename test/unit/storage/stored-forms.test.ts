@@ -147,12 +147,12 @@ const ROWS: Record<string, [key: string, row: unknown]> = {
   deleted_keys: ["cd".repeat(32), { deletedAt: 1 }],
   removals: ["0VQk3aB4x1Zq", { memories: true }],
   documents: [
-    `${"A".repeat(22)}61!c3a9!.6b`,
+    `${"A".repeat(44)}61!c3a9!.6b`,
     { id: "0VQk3aB4x1Ze", version: 1, createdAt: 2, updatedAt: 3, expiresAt: 4, sessionId: SESSION, index: ["a"], body },
   ],
-  indexed_documents: ["0VQk3aB4x1Ze", { document: `${"A".repeat(22)}61!c3a9!.6b`, embedding: { id: "emb_0VQk3aB4x1Ze", generation: 2 } }],
-  namespaces: [`${"A".repeat(22)}61!c3a9!`, { own: 1, all: 2, id: "0VQk3aB4x1Ze" }],
-  document_removals: [`${"A".repeat(22)}61!`, { until: "0VQk3aB4x1Ze" }],
+  indexed_documents: ["0VQk3aB4x1Ze", { document: `${"A".repeat(44)}61!c3a9!.6b`, embedding: { id: "emb_0VQk3aB4x1Ze", generation: 2 } }],
+  namespaces: [`${"A".repeat(44)}61!c3a9!`, { own: 1, all: 2, id: "0VQk3aB4x1Ze" }],
+  document_removals: [`${"A".repeat(44)}61!`, { until: "0VQk3aB4x1Ze" }],
   last_document_id: ["current", "0VQk3aB4x1Ze"],
   erasures: [
     "B".repeat(22),
