@@ -27,6 +27,7 @@ const VERSIONS = "test/versions.test.ts";
 const EXPIRY = "test/expiry.test.ts";
 const MEMORIES = "test/memories.test.ts";
 const USERS = "test/users.test.ts";
+const BACKUPS = "test/backups.test.ts";
 const STREAMS = "test/events.test.ts";
 const TRACES = "test/traces.test.ts";
 const TURNS = "test/turns.test.ts";
@@ -714,10 +715,10 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [DOCUMENTS],
   },
   {
-    breaks: "the documents of all owners are the same",
+    breaks: "the documents of all users are the same",
     file: "src/storage/keys.ts",
-    find: 'JSON.stringify(["documents", userId ?? null, agentId ?? null])',
-    replace: 'JSON.stringify(["documents", userId === agentId])',
+    find: 'JSON.stringify(["documents", userId ?? null])',
+    replace: 'JSON.stringify(["documents", typeof userId])',
     tests: [DOCUMENTS],
   },
   {
@@ -1501,6 +1502,55 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "      tx.remove(payloads, row.payload);\n",
     replace: "",
     tests: [USERS],
+  },
+  {
+    breaks: "the documents of a user that are kept with an agent outlive the erasure",
+    file: "src/users/erasure.ts",
+    find: "  writer.empty(ofUser, 0);",
+    replace: '  writer.empty(ofUser + hashKey(JSON.stringify(["agent", null])), 0);',
+    tests: [USERS],
+  },
+  {
+    breaks: "a ticket downloads as often as somebody likes",
+    file: "src/keys/tickets.ts",
+    find: "    this.#tickets.delete(hash);\n    const key",
+    replace: "    const key",
+    tests: [BACKUPS],
+  },
+  {
+    breaks: "a ticket opens every path",
+    file: "src/keys/tickets.ts",
+    find: " || ticket.path !== path",
+    replace: "",
+    tests: [BACKUPS],
+  },
+  {
+    breaks: "two backups are made at a time",
+    file: "src/backups/backups.ts",
+    find: 'other === attempt || other.status === "failed"',
+    replace: "true",
+    tests: [BACKUPS],
+  },
+  {
+    breaks: "the backups of another store are listed, downloaded and deleted",
+    file: "src/backups/backups.ts",
+    find: "of === number && ",
+    replace: "",
+    tests: [BACKUPS],
+  },
+  {
+    breaks: "a process that makes a backup outlives the server that was killed",
+    file: "src/cli/backup.ts",
+    find: '  process.once("disconnect", end);\n',
+    replace: "",
+    tests: ["test/process/backups.test.ts"],
+  },
+  {
+    breaks: "a download that its client has left keeps the file open",
+    file: "src/http/sending.ts",
+    find: "        cancel: end,\n      },\n      { highWaterMark: 0 },\n    );\n  }\n\n  #stream",
+    replace: "      },\n      { highWaterMark: 0 },\n    );\n  }\n\n  #stream",
+    tests: ["test/process/backups.test.ts"],
   },
   {
     breaks: "traces of a user who was erased keep their content",
