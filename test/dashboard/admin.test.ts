@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { signedInTab } from "../support/browser.ts";
-import { startProcess, type CairnProcess } from "../support/process.ts";
+import { startProcess, until, type CairnProcess } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
 
 let cairn: CairnProcess;
@@ -214,5 +214,23 @@ test("a user is erased by typing the id, with a report of what was removed", asy
   expect((await cairn.get(`/v1/sessions/${id}`)).status).toBe(404);
   await tab.go(`${cairn.address}/dashboard/users?show=agents`);
   await tab.has(".rows li, .empty");
+  expect(tab.complaints).toEqual([]);
+});
+
+test("a backup is made, downloaded by a ticket, and deleted", async () => {
+  using tab = await signedInTab(cairn, "/backups");
+  await tab.sees("There is none yet.");
+  await tab.sees("cairn restore FILE --force");
+  await tab.click("Make a backup");
+  await tab.sees("✓ ready");
+  await tab.click("Download");
+  await until("the download to begin", async () => (await cairn.all("/v1/traces?action=backup.downloaded")).length === 1);
+  expect(await tab.run<string>("location.pathname")).toBe("/dashboard/backups");
+  await tab.click("Delete", "tbody");
+  await tab.fill("Reason", "Only tried.");
+  await tab.click("Delete", "dialog");
+  await tab.sees("Backup deleted");
+  await tab.sees("There is none yet.");
+  expect(await cairn.all("/v1/backups")).toEqual([]);
   expect(tab.complaints).toEqual([]);
 });

@@ -7,6 +7,7 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { endOf } from "../support/backups.ts";
 import { NARROW, openTab, signedInTab, WIDE } from "../support/browser.ts";
 import { scratchDirectory, startProcess, type CairnProcess } from "../support/process.ts";
 import { HOSTILE, tellStory, type Story } from "../support/story.ts";
@@ -27,6 +28,7 @@ beforeAll(async () => {
   await cairn.ok(cairn.post(`/v1/webhooks/${id}/test`, {}));
   webhookId = id;
   traceId = (await cairn.all("/v1/traces"))[0].id;
+  await endOf(cairn, (await cairn.ok(cairn.post("/v1/backups", {}))).id);
 });
 afterAll(() => cairn[Symbol.asyncDispose]());
 
@@ -54,6 +56,7 @@ const SCREENS: Record<string, Screen> = {
   webhooks: { path: () => "/webhooks", has: ".cards li" },
   webhook: { path: () => `/webhooks/${webhookId}`, has: ".rows li" },
   go: { path: () => "/go/nothing", has: "main p code" },
+  backups: { path: () => "/backups", has: ".good" },
   "not-found": { path: () => "/nothing/here", has: "main p a" },
 };
 

@@ -30,7 +30,7 @@ test("a backup made over HTTP while the server serves is restored by cairn resto
     id = await begin(server);
     // Others are answered meanwhile.
     const later = await server.createSession();
-    expect((await endOf(server as never, id)).status).toBe("ready");
+    expect((await endOf(server, id)).status).toBe("ready");
     const { url } = await server.ok(server.post(`/v1/backups/${id}/ticket`, {}));
     const response = await fetch(server.address + url);
     expect([response.status, response.headers.get("content-disposition")]).toEqual([200, `attachment; filename="${id}.cairn"`]);
@@ -69,14 +69,14 @@ it("a kill -9 in the middle of a backup loses nothing that was acknowledged, end
   await using again = await startProcess({ dataDirectory });
   expect(backupsIn(dataDirectory).filter((name) => name.startsWith("."))).toEqual([]);
   for (const id of acknowledged) expect((await again.get(`/v1/sessions/${id}`)).status).toBe(200);
-  expect((await endOf(again as never, await begin(again))).status).toBe("ready");
+  expect((await endOf(again, await begin(again))).status).toBe("ready");
 });
 
 it("a stop ends the process that makes a backup, with its draft, and a download that a client leaves is closed", async () => {
   await using server = await startProcess();
   await fill(server);
   const id = await begin(server);
-  expect((await endOf(server as never, id)).bytes).toBeGreaterThan(20_000_000);
+  expect((await endOf(server, id)).bytes).toBeGreaterThan(20_000_000);
   const leaving = new AbortController();
   const response = await fetch(`${server.address}/v1/backups/${id}/file`, { headers: { "X-API-Key": server.key }, signal: leaving.signal });
   const reader = response.body!.getReader();

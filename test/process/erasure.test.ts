@@ -60,7 +60,7 @@ test("an erasure that is cut off by kill -9, again and again, shows nothing of t
     versions: SESSIONS,
     started_at: report.started_at,
   });
-  expect((await last.all("/v1/sessions")).map(({ id }) => id).toSorted()).toEqual(bobs.toSorted());
+  expect(new Set((await last.all("/v1/sessions")).map(({ id }) => id))).toEqual(new Set(bobs));
   expect((await last.all("/v1/traces?user_id=ada")).filter((trace) => JSON.stringify(trace).includes(SECRET))).toEqual([]);
   expect((await last.all("/v1/traces?action=user.erased")).length).toBe(1);
   const isOfBob = (line: string) => bobs.some((id) => line.includes(id.slice("sess_".length)));

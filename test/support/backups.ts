@@ -6,8 +6,14 @@
 import type { Cairn } from "./cairn.ts";
 import { until } from "./process.ts";
 
+/** A Cairn in the test's process, or in one of its own. */
+interface Asked {
+  get(path: string): Promise<any>;
+  ok(answer: Promise<any>): Promise<any>;
+}
+
 /** What becomes of a backup that has begun. */
-export function endOf(cairn: Pick<Cairn, "ok" | "get">, id: string): Promise<any> {
+export function endOf(cairn: Asked, id: string): Promise<any> {
   return until("the backup to end", async () => {
     const found = await cairn.ok(cairn.get(`/v1/backups/${id}`));
     return found.status === "running" ? undefined : found;

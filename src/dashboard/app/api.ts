@@ -5,6 +5,7 @@
  * @module
  */
 import type { Static } from "@sinclair/typebox";
+import type { Backup as BackupSchema, BackupTicket } from "../../backups/schema.ts";
 import type { ApiKey as ApiKeySchema } from "../../keys/schema.ts";
 import type { Memory as MemorySchema, SearchAnswer } from "../../memories/schema.ts";
 import type { Session as SessionSchema, StateVersion as StateVersionSchema } from "../../sessions/schema.ts";
@@ -39,6 +40,7 @@ export interface Settings {
 export type Named = Static<typeof UserSchema>;
 export type UserDetails = Static<typeof UserDetailsSchema>;
 export type Erasure = Static<typeof ErasureSchema>;
+export type Backup = Static<typeof BackupSchema>;
 export type Webhook = Static<typeof WebhookSchema>;
 export type Delivery = Static<typeof DeliverySchema>;
 export type DeliveryDetails = Static<typeof DeliveryDetailsSchema>;
@@ -221,5 +223,9 @@ export const api = {
   createKey: (body: object) => post<ApiKey>("api_keys", body),
   rollKey: (id: string, body: object) => post<ApiKey>(`api_keys/${id}/roll`, body),
   revokeKey: (id: string, query: Query) => remove(`api_keys/${id}`, query),
+  backups: (query: Query, signal?: AbortSignal) => get<List<Backup>>("backups", { ...query, limit: PAGE }, signal),
+  createBackup: () => post<Backup>("backups", {}),
+  backupTicket: (id: string) => post<Static<typeof BackupTicket>>(`backups/${id}/ticket`, {}),
+  deleteBackup: (id: string, reason: string) => remove(`backups/${id}`, { reason }),
   me: (signal?: AbortSignal) => get<ApiKey>("api_keys/current", {}, signal),
 };

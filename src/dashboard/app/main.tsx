@@ -23,6 +23,7 @@ const Webhooks = lazy(() => import("./pages/webhooks.tsx"));
 const Webhook = lazy(() => import("./pages/webhook.tsx"));
 const Users = lazy(() => import("./pages/users.tsx"));
 const User = lazy(() => import("./pages/user.tsx"));
+const Backups = lazy(() => import("./pages/backups.tsx"));
 const Keys = lazy(() => import("./pages/keys.tsx"));
 
 /** @param refused - why a sign-in link did not work */
@@ -45,6 +46,7 @@ function Dashboard({ refused }: { refused: Error | null }) {
           <Route path="/dashboard/webhooks/:id" component={Webhook} />
           <Route path="/dashboard/users" component={Users} />
           <Route path="/dashboard/users/:id" component={User} />
+          <Route path="/dashboard/backups" component={Backups} />
           <Route default component={NotFound} />
         </Router>
       </Shell>

@@ -32,6 +32,7 @@ const PLACES: readonly MenuPlace[] = [
   { path: "keys", name: "API keys", letter: "k", scope: "admin" },
   { path: "webhooks", name: "Webhooks", letter: "w", scope: "admin" },
   { path: "settings", name: "Settings", letter: "e", scope: "admin" },
+  { path: "backups", name: "Backups", letter: "b", scope: "admin" },
 ];
 
 export function Shell({ children }: { children: ComponentChildren }) {

@@ -27,6 +27,8 @@ async function placeOf(id: string, signal: AbortSignal): Promise<string | undefi
       return `traces?id=${id}`;
     case "whk":
       return `webhooks/${id}`;
+    case "bkp":
+      return "backups";
     case "key":
       return `keys?id=${id}`;
     default:

@@ -1,0 +1,136 @@
+/**
+ * Backups: the whole store in one file, made here, downloaded, and restored by a command.
+ *
+ * @module
+ */
+import { useSignal } from "@preact/signals";
+import { api, type Backup } from "../api.ts";
+import { CopyButton, Id } from "../parts/copy.tsx";
+import { Dialog } from "../parts/dialog.tsx";
+import { Form, ReasonField } from "../parts/form.tsx";
+import { Listed } from "../parts/list.tsx";
+import { Page } from "../parts/page.tsx";
+import { Time } from "../parts/time.tsx";
+import { toast } from "../parts/toast.tsx";
+import { changed, usePages } from "../query.ts";
+
+/** One that is being made is looked at as often. */
+const READ_AGAIN_MS = 2_000;
+const RESTORE = "cairn restore FILE --force --data-dir DIR";
+
+export default function Backups() {
+  const deleting = useSignal<Backup | null>(null);
+  const pages = usePages(["backups"], (after, signal) => api.backups({ starting_after: after }, signal), {
+    refetchInterval: READ_AGAIN_MS,
+  });
+  return (
+    <Page
+      title="Backups"
+      actions={
+        <button class="primary" onClick={() => void make()}>
+          Make a backup
+        </button>
+      }
+    >
+      <p>
+        A backup holds everything at one moment, secrets too. With the server stopped, <code>{RESTORE}</code> makes it the store again:{" "}
+        <CopyButton label="Copy command" text={RESTORE} />
+      </p>
+      <Listed
+        pages={pages}
+        noun="backups"
+        empty={<p>There is none yet.</p>}
+        element="tbody"
+        frame={(rows) => (
+          <div class="table">
+            <table>
+              <thead>
+                <tr>
+                  <th scope="col">As of</th>
+                  <th scope="col">Id</th>
+                  <th scope="col">State</th>
+                  <th scope="col">Size</th>
+                  <th scope="col">
+                    <span class="offscreen">Actions</span>
+                  </th>
+                </tr>
+              </thead>
+              {rows}
+            </table>
+          </div>
+        )}
+      >
+        {(backups) => backups.map((backup) => <Row key={backup.id} backup={backup} onDelete={() => (deleting.value = backup)} />)}
+      </Listed>
+      {deleting.value !== null && <DeleteBackup backup={deleting.value} onClose={() => (deleting.value = null)} />}
+    </Page>
+  );
+}
+
+function Row({ backup, onDelete }: { backup: Backup; onDelete: () => void }) {
+  const { id, status, created_at, bytes, error } = backup;
+  return (
+    <tr data-row tabIndex={-1}>
+      <td class="nowrap">
+        <Time at={created_at} />
+      </td>
+      <td>
+        <Id id={id} />
+      </td>
+      <td>
+        {status === "ready" && <span class="good">✓ ready</span>}
+        {status === "running" && <span role="status">being made …</span>}
+        {status === "failed" && <span class="bad">✗ failed: {error}</span>}
+      </td>
+      <td class="nowrap">{bytes === null ? "" : `${(bytes / 1e6).toFixed(1)} MB`}</td>
+      <td class="row">
+        {status === "ready" && (
+          <button class="small" onClick={() => void download(id)}>
+            Download
+          </button>
+        )}
+        <button class="small" onClick={onDelete}>
+          {status === "running" ? "Stop" : "Delete"}
+        </button>
+      </td>
+    </tr>
+  );
+}
+
+async function make(): Promise<void> {
+  try {
+    await api.createBackup();
+  } catch (error) {
+    toast((error as Error).message);
+  }
+  await changed(["backups"]);
+}
+
+/** A link sends no header: so a ticket stands for the key. What is attached leaves the page in place. */
+async function download(id: string): Promise<void> {
+  try {
+    const { url } = await api.backupTicket(id);
+    location.assign(url);
+  } catch (error) {
+    toast((error as Error).message);
+  }
+}
+
+function DeleteBackup({ backup: { id, status }, onClose }: { backup: Backup; onClose: () => void }) {
+  const reason = useSignal("");
+  const isRunning = status === "running";
+  const submit = async () => {
+    await api.deleteBackup(id, reason.value);
+    await changed(["backups"]);
+    onClose();
+    toast(isRunning ? "Backup stopped" : "Backup deleted");
+  };
+  return (
+    <Dialog title={isRunning ? "Stop this backup" : "Delete this backup"} onClose={onClose}>
+      <Form submit={isRunning ? "Stop" : "Delete"} danger onSubmit={submit}>
+        <p>{isRunning ? "What is made of it so far goes." : "The file is gone then."}</p>
+        <ReasonField value={reason} />
+      </Form>
+    </Dialog>
+  );
+}
