@@ -159,6 +159,9 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
   },
   "webhook-deliveries.test.ts": {
     "a delivery is shown with what is posted and its latest ten attempts, the last one first": ["deliveryAttemptsKept"],
+    "what became of the deliveries of the last 24 hours is counted by the hour and by their status, up to 5,000 of each": [
+      "deliveriesCountedMax",
+    ],
     "a request makes at most 500 failed deliveries again, and says that there are more": ["recoveredAtOnceMax"],
   },
   "webhook-events.test.ts": {

@@ -4,6 +4,10 @@
  * @module
  */
 import { expect, test } from "bun:test";
+import { bare, NO_HOME } from "../src/lib/ids.ts";
+import { LIMITS } from "../src/lib/limits.ts";
+import { deliveries } from "../src/storage/tables.ts";
+import { newDelivery } from "../src/webhooks/outbox.ts";
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { startReceiver } from "./support/receiver.ts";
@@ -117,4 +121,49 @@ test("a request makes at most 500 failed deliveries again, and says that there a
     { recovered: 500, complete: false },
     { recovered: 20, complete: true },
   ]);
+});
+
+test("what became of the deliveries of the last 24 hours is counted by the hour and by their status, up to 5,000 of each", async () => {
+  await using cairn = await startCairn(ONE_RETRY);
+  let status = 200;
+  await using receiver = startReceiver(() => new Response("", { status }));
+  const { id } = await cairn.subscribe(receiver.url, { events: ["session.created"] });
+  const { id: other } = await cairn.subscribe(`${receiver.url}/2`, { events: ["turn.added"] });
+  const stats = (of = id) => cairn.ok(cairn.get(`/v1/webhooks/${of}/stats`));
+  const make = async (answer: number, hours: number) => {
+    status = answer;
+    await cairn.createSession();
+    await cairn.deliver();
+    cairn.clock.advance({ seconds: hours * 3600 });
+  };
+  await make(200, 2);
+  await make(200, 21);
+  await make(500, 0);
+  await giveUp(cairn);
+  cairn.clock.advance({ seconds: 3600 - 9 });
+  await cairn.createSession();
+  await cairn.runTask("webhook outbox");
+  const now = await stats();
+  expect(now).toMatchObject({ object: "webhook_stats", webhook_id: id, since: "2026-05-07T08:00:00.000Z", more: false });
+  expect([now.delivered, now.failed, now.pending, now.hours.length]).toEqual([2, 1, 1, 24]);
+  const filled = now.hours
+    .map((hour: any, i: number) => [i, hour.delivered, hour.failed, hour.pending])
+    .filter((hour: number[]) => hour.slice(1).some(Boolean));
+  expect(filled).toEqual([
+    [0, 1, 0, 0],
+    [2, 1, 0, 0],
+    [23, 0, 1, 1],
+  ]);
+  expect([now.hours[0].start, now.hours[23].start]).toEqual(["2026-05-07T08:00:00.000Z", "2026-05-08T07:00:00.000Z"]);
+  cairn.clock.advance({ ms: 1 });
+  expect((await stats()).delivered).toBe(1);
+  expect(await stats(other)).toMatchObject({ delivered: 0, failed: 0, pending: 0 });
+
+  await cairn.service.store.commit(NO_HOME, (tx) => {
+    for (let i = 0; i <= LIMITS.deliveriesCountedMax; i++) {
+      const row = newDelivery(tx.bareId(), "turn.added", null, tx.now);
+      tx.add(deliveries, bare(other) + tx.bareId(), { ...row, payload: tx.bareId(), status: "delivered", nextAttemptAt: null });
+    }
+  });
+  expect(await stats(other)).toMatchObject({ delivered: LIMITS.deliveriesCountedMax, more: true });
 });

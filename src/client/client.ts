@@ -166,6 +166,8 @@ const webhooksOf = (rest: Rest) => ({
     rest.post<Api.Webhook>(path`/v1/webhooks/${id}/rotate_secret`, body, options),
   /** Sends a delivery to try the webhook. */
   test: (id: string, options?: CallOptions) => rest.post<Api.WebhookDelivery>(path`/v1/webhooks/${id}/test`, {}, options),
+  /** What became of the deliveries of the last day. */
+  stats: (id: string, options?: CallOptions) => rest.get<Api.WebhookStats>(path`/v1/webhooks/${id}/stats`, {}, options),
   deliveries: (id: string, query: Api.ListDeliveriesQuery = {}, options?: CallOptions) =>
     rest.list<Api.WebhookDeliveryList>(path`/v1/webhooks/${id}/deliveries`, query, options),
   delivery: (id: string, deliveryId: string, options?: CallOptions) =>

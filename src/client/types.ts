@@ -1984,3 +1984,31 @@ export interface WebhookRecovery {
   /** Failed deliveries of events from this time on are made again. */
   since: string;
 }
+
+/** What became of the deliveries of the last day. */
+export interface WebhookStats {
+  object: "webhook_stats";
+  /** The webhook. */
+  webhook_id: string;
+  /** A day ago: deliveries created since then are counted. */
+  since: string;
+  /** Deliveries that are tried, or tried again. */
+  pending: number;
+  /** Deliveries that the receiver took. */
+  delivered: number;
+  /** Deliveries that are not tried again. */
+  failed: number;
+  /** Whether one of the counts stopped at 5000, the newest ones. */
+  more: boolean;
+  /** The 24 hours, the oldest first. */
+  hours: Array<{
+    /** When the hour begins. */
+    start: string;
+    /** Deliveries that are tried, or tried again. */
+    pending: number;
+    /** Deliveries that the receiver took. */
+    delivered: number;
+    /** Deliveries that are not tried again. */
+    failed: number;
+  }>;
+}

@@ -148,6 +148,8 @@ export const LIMITS = {
   deliveryDays: 7,
   /** Attempts that are shown of a delivery, the latest ones. */
   deliveryAttemptsKept: 10,
+  /** Deliveries of each status that are counted of one webhook and day. */
+  deliveriesCountedMax: 5_000,
   /** Failed deliveries that one request has made again. */
   recoveredAtOnceMax: 500,
   contentPreviewLength: 100,

@@ -19,7 +19,9 @@ import {
   TEST_EXAMPLE,
   Webhook,
   WebhookChanges,
+  WebhookStats,
 } from "./schema.ts";
+import { webhookStats } from "./stats.ts";
 import { createWebhook, deleteWebhook, getWebhook, listWebhooks, rotateSecret, updateWebhook, type WebhookDeps } from "./webhooks.ts";
 
 const description = `Where events are posted. Events are delivered at least once, in the order of each session as far as retries allow; up to ${LIMITS.webhookSessionsAtOnceMax} sessions of a webhook are delivered at once, and events that belong to no session in any order.
@@ -90,6 +92,12 @@ export function webhookEndpoints(deps: WebhookDeps): Endpoint[] {
       cursor: Cursor("dlv"),
       response: ListOf(Delivery, "A page of deliveries."),
       run: ({ params, filter, page }) => listDeliveries(deps, params.webhook_id, filter, page),
+    }),
+    webhooks.get(`${path}/stats`, {
+      summary: "Get webhook statistics",
+      description: "How many deliveries of the last 24 hours were delivered, have failed or are pending, hour by hour.",
+      response: WebhookStats,
+      run: ({ params }) => webhookStats(deps, params.webhook_id),
     }),
     webhooks.list("/v1/failed_deliveries", {
       summary: "List failed deliveries",

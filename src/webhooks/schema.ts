@@ -148,3 +148,27 @@ export const Recovered = Type.Object(
   },
   { title: "WebhookRecovered", description: "How many deliveries are made again." },
 );
+
+const count = (description: string, example: number) => Type.Integer({ description, examples: [example] });
+const COUNTS = {
+  pending: count("Deliveries that are tried, or tried again.", 1),
+  delivered: count("Deliveries that the receiver took.", 1_180),
+  failed: count("Deliveries that are not tried again.", 23),
+};
+
+export const WebhookStats = Type.Object(
+  {
+    object: Type.Literal("webhook_stats"),
+    webhook_id: RecordId("whk", "The webhook."),
+    since: Timestamp("A day ago: deliveries created since then are counted."),
+    ...COUNTS,
+    more: Type.Boolean({
+      description: `Whether one of the counts stopped at ${LIMITS.deliveriesCountedMax}, the newest ones.`,
+      examples: [false],
+    }),
+    hours: Type.Array(Type.Object({ start: Timestamp("When the hour begins."), ...COUNTS }), {
+      description: "The 24 hours, the oldest first.",
+    }),
+  },
+  { title: "WebhookStats", description: "What became of the deliveries of the last day." },
+);

@@ -15,6 +15,7 @@ import type {
   Delivery as DeliverySchema,
   DeliveryDetails as DeliveryDetailsSchema,
   Webhook as WebhookSchema,
+  WebhookStats as WebhookStatsSchema,
 } from "../../webhooks/schema.ts";
 import type { Stats as StatsSchema } from "../../stats/schema.ts";
 import type { Trace as TraceSchema } from "../../traces/schema.ts";
@@ -42,6 +43,7 @@ export type UserDetails = Static<typeof UserDetailsSchema>;
 export type Erasure = Static<typeof ErasureSchema>;
 export type Backup = Static<typeof BackupSchema>;
 export type Webhook = Static<typeof WebhookSchema>;
+export type WebhookStats = Static<typeof WebhookStatsSchema>;
 export type Delivery = Static<typeof DeliverySchema>;
 export type DeliveryDetails = Static<typeof DeliveryDetailsSchema>;
 export type EmbeddingTrial = Static<typeof EmbeddingTrialSchema>;
@@ -202,6 +204,7 @@ export const api = {
   tryEmbedding: (body: object) => post<EmbeddingTrial>("settings/embedding/try", body),
   webhooks: (query: Query, signal?: AbortSignal) => get<List<Webhook>>("webhooks", { ...query, limit: PAGE }, signal),
   webhook: (id: string, signal?: AbortSignal) => get<Webhook>(`webhooks/${encodeURIComponent(id)}`, {}, signal),
+  webhookStats: (id: string, signal?: AbortSignal) => get<WebhookStats>(`webhooks/${id}/stats`, {}, signal),
   createWebhook: (body: object) => post<Webhook>("webhooks", body),
   updateWebhook: (id: string, body: object) => patch<Webhook>(`webhooks/${id}`, body),
   deleteWebhook: (id: string, reason: string) => remove(`webhooks/${id}`, { reason }),

@@ -12,6 +12,7 @@ import { ChoiceFilter, Filters, useFilters } from "../parts/filters.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { More } from "../parts/more.tsx";
 import { Page } from "../parts/page.tsx";
+import { WebhookDay } from "../parts/webhook-day.tsx";
 import { DeleteWebhook, EditWebhook, RecoverDeliveries, RotateSecret, TestWebhook } from "../parts/webhook-dialogs.tsx";
 import { WebhookState } from "../parts/webhook-state.tsx";
 import { changed, usePages, useQuery } from "../query.ts";
@@ -36,6 +37,7 @@ export default function Webhook() {
         {(webhook) => (
           <>
             <Facts facts={{ State: <WebhookState webhook={webhook} />, Events: webhook.events.join(", "), For: webhook.description }} />
+            <WebhookDay id={webhook.id} />
             <Deliveries webhook={webhook} />
             <Dialogs webhook={webhook} opened={opened} />
           </>
