@@ -51,24 +51,29 @@ it("a kill -9 in the middle of a backup loses nothing that was acknowledged, end
   const server = await startProcess({ dataDirectory });
   await fill(server);
   const acknowledged: string[] = [];
-  await until("a backup that is cut off", async () => {
+  // Stopped while it writes, so that it is in the middle when the server is killed.
+  const { id, child } = await until("a backup that is cut off", async () => {
     const id = await begin(server);
-    const draft = () => backupsIn(dataDirectory).find((name) => name.startsWith(`.${id}`) && name.endsWith(".draft"));
-    const seen = await until(
-      "the draft, or the end",
-      async () => draft() ?? (await server.get(`/v1/backups/${id}`)).body.status === "ready",
-    );
-    if (typeof seen === "string") return true;
+    const [child] = childrenOf(server.pid);
+    const draft = () => backupsIn(dataDirectory).some((name) => name.startsWith(`.${id}`) && name.endsWith(".draft"));
+    await until("the draft, or the end", async () => draft() || (await server.get(`/v1/backups/${id}`)).body.status !== "running");
+    if (child !== undefined && draft()) {
+      process.kill(child, "SIGSTOP");
+      await until("the process to be stopped", () => stateOf(child).startsWith("T"));
+      if (draft()) return { id, child };
+      process.kill(child, "SIGCONT");
+    }
     await server.ok(server.delete(`/v1/backups/${id}`));
-    return false;
+    return undefined;
   });
   for (let i = 0; i < 5; i++) acknowledged.push((await server.createSession()).id);
-  const children = childrenOf(server.pid);
   await server.kill();
-  await until("the process that makes the backup to end", () => children.every((pid) => !isCairn(pid)));
+  process.kill(child, "SIGCONT");
+  await until("the process that makes the backup to end", () => !isCairn(child));
   await using again = await startProcess({ dataDirectory });
   expect(backupsIn(dataDirectory).filter((name) => name.startsWith("."))).toEqual([]);
-  for (const id of acknowledged) expect((await again.get(`/v1/sessions/${id}`)).status).toBe(200);
+  expect((await again.get(`/v1/backups/${id}`)).status).toBe(404);
+  for (const session of acknowledged) expect((await again.get(`/v1/sessions/${session}`)).status).toBe(200);
   expect((await endOf(again, await begin(again))).status).toBe("ready");
 });
 
@@ -105,8 +110,11 @@ function childrenOf(pid: number): number[] {
 
 /** A process that has ended, and waits for nobody but init, is none. */
 function isCairn(pid: number): boolean {
-  const { stdout } = Bun.spawnSync(["ps", "-o", "stat=", "-p", `${pid}`]);
-  return /^[^Z\s]/.test(stdout.toString());
+  return /^[^Z\s]/.test(stateOf(pid));
+}
+
+function stateOf(pid: number): string {
+  return Bun.spawnSync(["ps", "-o", "stat=", "-p", `${pid}`]).stdout.toString();
 }
 
 function openFilesOf(pid: number): string[] {
