@@ -1,6 +1,6 @@
 /**
  * Ids as the server makes them: after the prefix 12 base62 characters, the first 7 of them Unix milliseconds, so that text order
- * is time order.
+ * is time order, the last 2 the home of the record.
  *
  * @module
  */
@@ -8,6 +8,7 @@
 const DIGITS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const TIME_WIDTH = 7;
 const WIDTH = 12;
+const HOME_WIDTH = 2;
 
 export function bare(id: string): string {
   return id.slice(id.indexOf("_") + 1);
@@ -16,6 +17,11 @@ export function bare(id: string): string {
 /** The millisecond of an id, with its prefix. */
 export function timeOf(id: string): number {
   return Array.from(bare(id).slice(0, TIME_WIDTH)).reduce((ms, digit) => ms * DIGITS.length + DIGITS.indexOf(digit), 0);
+}
+
+/** The place that all records of a user share. */
+export function homeOf(id: string): string {
+  return id.slice(-HOME_WIDTH);
 }
 
 /** The first id that a millisecond can have. */

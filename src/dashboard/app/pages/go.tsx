@@ -6,7 +6,7 @@
 import { useLocation, useRoute } from "preact-iso";
 import { useEffect } from "preact/hooks";
 import { api, Refused, type List, type Memory, type Trace, type Webhook } from "../api.ts";
-import { bare, idAt, timeOf } from "../ids.ts";
+import { bare, homeOf, idAt, timeOf } from "../ids.ts";
 import { Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { useQuery } from "../query.ts";
@@ -42,19 +42,19 @@ async function ofMemory({ id, session_id: session }: Memory, signal: AbortSignal
   return isThere ? `sessions/${session}#${id}` : `memories?session_id=${session}`;
 }
 
-/** A turn is kept with its session, which its trace names. That was written together with it: it has the next id among such traces. */
+/** A turn is kept with its session, which its trace names: the first one after it that was written at its home, together with it. */
 async function ofTurn(id: string, signal: AbortSignal): Promise<string> {
-  const isLater = (trace: Trace) => bare(trace.id) > bare(id);
+  const isItsOwn = (trace: Trace) => bare(trace.id) > bare(id) && homeOf(trace.id) === homeOf(id);
   const query = { action: "turn.added", starting_after: `trace_${idAt(timeOf(id) + WITHIN_MS)}` };
   const { data } = await api.traces(query, signal, TRACES_MAX);
-  const session = data.findLast(isLater)?.session_id;
+  const session = data.findLast(isItsOwn)?.session_id;
   if (session === undefined || session === null || !(await isFound(api.turn(session, id, signal)))) {
     throw notFound(`No session is known that has ${id}. A turn is found as long as its trace is kept.`);
   }
   return `sessions/${session}#${id}`;
 }
 const TRACES_MAX = 100;
-const WITHIN_MS = 2;
+const WITHIN_MS = 10;
 
 /** A delivery belongs to one of the webhooks, which are few. */
 async function ofDelivery(id: string, signal: AbortSignal): Promise<string> {

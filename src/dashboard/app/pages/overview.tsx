@@ -202,8 +202,8 @@ function Latest({ onTraces }: { onTraces?: () => void }) {
   );
 }
 
-/** The conversation of the README: `$S` is the session, which the first request makes. */
 const text = (content: string) => ({ type: "text", content });
+/** The conversation of the README: `$S` is the session, which the first request makes. */
 const REQUESTS: readonly (readonly [path: string, body: object])[] = [
   ["sessions", { agent_id: "support-bot", user_id: "user-42" }],
   ["memory", { session_id: "$S", content: "The customer prefers e-mail to phone calls.", type: "preference" }],
