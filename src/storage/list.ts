@@ -90,23 +90,39 @@ function withoutHome(id: BareId): BareId {
   return id.slice(0, -HOME_WIDTH) + "z".repeat(HOME_WIDTH);
 }
 
+/** A part of a list: ids that pass a filter, from `from` (included) to `before` (excluded). */
+export interface Stretch {
+  readonly filter: Filter;
+  readonly from: BareId | undefined;
+  readonly before: BareId | undefined;
+}
+
 /**
- * Every id that passes the filter and is of a record made between the times, and perhaps others that `isCreatedWithin` tells apart.
+ * The stretches of a list, newest first: every id that passes its filter and is of a record made between its times, and perhaps others
+ * that `isCreatedWithin` tells apart.
  *
  * @param cursor - the page starts after this id
  */
+export function stretchesOf<Prefix extends IdPrefix>(
+  { ahead, filter, created: { createdAfter, createdBefore } }: Pick<Listing<Prefix>, "ahead" | "filter" | "created">,
+  cursor: BareId | undefined,
+): Stretch[] {
+  const from = createdAfter === undefined ? undefined : firstBareIdAt(createdAfter + 1);
+  if (createdBefore === undefined) return [{ filter, from, before: cursor }];
+  const until = firstBareIdAt(createdBefore);
+  const lowest = from === undefined || until > from ? until : from;
+  return [
+    { filter: [...filter, posting(ahead, "")], from: lowest, before: cursor },
+    { filter, from, before: cursor === undefined || until < cursor ? until : cursor },
+  ];
+}
+
 function* walkCreated<Prefix extends IdPrefix>(
   reader: Reader,
-  { table, ahead, filter, created: { createdAfter, createdBefore }, looksMax }: Listing<Prefix>,
+  listing: Listing<Prefix>,
   cursor: BareId | undefined,
 ): Generator<BareId | Pause, void, undefined> {
-  const from = createdAfter === undefined ? undefined : firstBareIdAt(createdAfter + 1);
-  let before = cursor;
-  if (createdBefore !== undefined) {
-    const until = firstBareIdAt(createdBefore);
-    const lowest = from === undefined || until > from ? until : from;
-    yield* walkInSteps(reader, table, [...filter, posting(ahead, "")], { from: lowest, before: cursor }, looksMax);
-    if (cursor === undefined || until < cursor) before = until;
+  for (const { filter, ...bounds } of stretchesOf(listing, cursor)) {
+    yield* walkInSteps(reader, listing.table, filter, bounds, listing.looksMax);
   }
-  yield* walkInSteps(reader, table, filter, { from, before }, looksMax);
 }

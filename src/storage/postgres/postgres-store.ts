@@ -19,7 +19,7 @@ import { ApiError, messageOf } from "../../lib/errors.ts";
 import { bare, IdSource, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
 import type { JsonText } from "../../lib/json.ts";
 import type { Reader, Tx } from "../access.ts";
-import { foundAt, type Listing } from "../list.ts";
+import { foundAt, stretchesOf, type Listing } from "../list.ts";
 import { newestId } from "../newest-id.ts";
 import { pageOfPieces, type Found, type Page } from "../page.ts";
 import type { RecordStore } from "../record-store.ts";
@@ -64,6 +64,9 @@ const NAMES_REMOVED_MAX = 1_000;
 const TRANSACTIONS_PER_REMOVAL = 256;
 /** Records can be large, and all that are read together are held. */
 const RECORDS_READ_AT_ONCE = 25;
+/** How many records one statement of a list looks at, at first and once few of them have passed. */
+const RECORDS_WALKED_MIN = 100;
+const RECORDS_WALKED_MAX = 1_000;
 const SERVER_VERSION_MIN = 150_000;
 
 export class PostgresStore implements RecordStore {
@@ -182,16 +185,29 @@ export class PostgresStore implements RecordStore {
   ): AsyncGenerator<Found[], void, undefined> {
     // One more than fits says whether there is another page.
     const atOnce = limit + 1;
-    for (let before = startingAfter === undefined ? undefined : bare(startingAfter); ;) {
-      const statement = listStatement(listing, before, atOnce);
-      const ids = (await this.#again(() => this.#database.query(statement))).map((row) => row["id"] as BareId);
-      for (let i = 0; i < ids.length; i += RECORDS_READ_AT_ONCE) {
-        const some = ids.slice(i, i + RECORDS_READ_AT_ONCE);
-        const texts = await this.read((reader) => eachFetched(some, (id) => item(reader, id, withPrefix(listing.prefix, id))));
-        yield some.map((id, at) => foundAt(listing, id, texts[at]));
+    for (const stretch of stretchesOf(listing, startingAfter === undefined ? undefined : bare(startingAfter))) {
+      let { before } = stretch;
+      for (let walkMax = Math.max(atOnce, RECORDS_WALKED_MIN); ; walkMax = RECORDS_WALKED_MAX) {
+        const { statement, walkedIn } = listStatement(listing.table, { ...stretch, before }, atOnce, walkMax);
+        const { ids, walked, last } = walkedIn(await this.#again(() => this.#database.query(statement)));
+        for (let i = 0; i < ids.length; i += RECORDS_READ_AT_ONCE) {
+          const some = ids.slice(i, i + RECORDS_READ_AT_ONCE);
+          const texts = await this.read((reader) => eachFetched(some, (id) => item(reader, id, withPrefix(listing.prefix, id))));
+          yield some.flatMap((id, at): Found[] => {
+            const json = texts[at];
+            const found = foundAt(listing, id, json);
+            const looks = json === undefined ? 0 : (listing.looksOf?.(json) ?? 0);
+            return looks === 0 ? [found] : [found, { passed: withPrefix(listing.prefix, id), looks }];
+          });
+        }
+        if (ids.length === atOnce) {
+          before = ids.at(-1);
+          continue;
+        }
+        if (walked < walkMax || last === undefined) break;
+        before = last;
+        yield [foundAt(listing, last, undefined, walked)];
       }
-      if (ids.length < atOnce) return;
-      before = ids.at(-1);
     }
   }
 

@@ -428,6 +428,38 @@ for (const [name, open] of Object.entries(STORES)) {
       );
     });
 
+    test("a list of few among many finds them page by page, however little a page may look at", async () => {
+      const ids = Array.from({ length: 2_400 }, (_, i) => firstBareIdAt(5_000 + i));
+      const isRare = (i: number) => i % 1_100 === 7;
+      await store.commit(NO_HOME, (tx) => {
+        for (const [i, id] of ids.entries())
+          tx.add(memories, id, memory({ userId: "u", type: isRare(i) ? "rare" : "x", createdAt: 5_000 + i }));
+      });
+      const { byUser, byType, byTag, ahead } = memories.index;
+      const pagesOf = async (filter: Listing<"mem">["filter"], looksMax: number) => {
+        const listing: Listing<"mem"> = { prefix: "mem", table: memories, ahead, filter, owner: NOBODY, created: {}, looksMax };
+        const found: string[] = [];
+        for (let pages = 1, startingAfter: `mem_${string}` | undefined; ; pages++) {
+          const page = JSON.parse(await store.list(listing, { limit: 2, startingAfter }, (_, __, id) => toJson({ id }))) as {
+            data: { id: string }[];
+            has_more: boolean;
+            last_id: `mem_${string}`;
+          };
+          found.push(...page.data.map(({ id }) => id));
+          if (!page.has_more) return { found, pages };
+          startingAfter = page.last_id;
+        }
+      };
+      const rare = ids.filter((_, i) => isRare(i)).reverse();
+      const filter = [posting(byUser, hashKey("u")), posting(byType, hashKey("rare"), hashKey("none"))];
+      for (const looksMax of [50_000, 500]) {
+        const { found, pages } = await pagesOf(filter, looksMax);
+        expect(found).toEqual(rare.map((id) => `mem_${id}`));
+        expect(pages).toBeLessThan(10);
+      }
+      expect((await pagesOf([posting(byUser, hashKey("u")), posting(byTag, hashKey("none"))], 500)).found).toEqual([]);
+    });
+
     test("traces are listed by time across their actions, by one of these, and by session", async () => {
       const sessionIds = ["0VQk3aB4x100", "0VQk3aB4x200"];
       const all = Array.from({ length: 40 }, (_, i) => ({
