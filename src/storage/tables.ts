@@ -128,12 +128,12 @@ export interface Table<Row, IndexName extends string = string> extends Readable<
 }
 
 type Codec<Row> = Pick<Table<Row>, "encode" | "decode" | "toExport" | "fromExport">;
-interface IndexDeclaration<Row> {
-  /** The entry of a row, if it has one; all of them where `hasMany` is set. */
-  readonly of: (key: string, row: Row) => string | readonly string[] | undefined;
-  readonly record?: (entry: string) => string;
-  readonly hasMany?: true;
-}
+/** The entry of a row, if it has one, or all of them. */
+type EntryOf<Row> = (key: string, row: Row) => string | undefined;
+type IndexDeclaration<Row> = { readonly record?: (entry: string) => string } & (
+  | { readonly of: EntryOf<Row>; readonly hasMany?: never }
+  | { readonly of: (key: string, row: Row) => readonly string[] | undefined; readonly hasMany: true }
+);
 
 const lastId = (entry: string) => entry.slice(-BARE_ID_LENGTH);
 
@@ -142,10 +142,10 @@ function table<Row, Name extends string = never>(
   key: RegExp,
   schema: TSchema,
   codec: Codec<Row>,
-  declared: Record<Name, IndexDeclaration<Row> | IndexDeclaration<Row>["of"]> = {} as never,
+  declared: Record<Name, IndexDeclaration<Row> | EntryOf<Row>> = {} as never,
 ): Table<Row, Name> {
   const index = Object.fromEntries(
-    Object.entries<IndexDeclaration<Row> | IndexDeclaration<Row>["of"]>(declared).map(([indexName, declaration]) => {
+    Object.entries<IndexDeclaration<Row> | EntryOf<Row>>(declared).map(([indexName, declaration]) => {
       const { of, record = lastId, hasMany = false } = typeof declaration === "function" ? { of: declaration } : declaration;
       const entriesOf = (recordKey: string, row: Row) => {
         const entries = of(recordKey, row);

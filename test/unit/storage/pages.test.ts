@@ -6,7 +6,7 @@ import { NO_HOME } from "../../../src/lib/ids.ts";
 import { createFiles, DATA_FILE, readDataFile } from "../../../src/storage/data-file.ts";
 import { assertMappable, Pages } from "../../../src/storage/pages.ts";
 import { Store } from "../../../src/storage/store.ts";
-import { payloads, TABLES, vectors } from "../../../src/storage/tables.ts";
+import { payloads, TABLES, VECTOR_TABLES } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
 
 let directory: string;
@@ -53,7 +53,7 @@ test("page by page the file has the rows that LMDB gives, and nothing in it is d
   const found = read();
   expect(found.damage).toBe(0);
   expect([...found.rows]).toEqual([...rows].toSorted(([a], [b]) => (a < b ? -1 : 1)));
-  expect(found.names.toSorted()).toEqual([...TABLES, vectors].map(({ name }) => name).toSorted());
+  expect(found.names.toSorted()).toEqual([...TABLES, ...VECTOR_TABLES].map(({ name }) => name).toSorted());
 });
 
 test("any page that is zeros is named, and every row that is not on it or below it is still found", async () => {
