@@ -15,7 +15,7 @@ import { isId, NO_HOME, withPrefix, type Id, type KeyId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { describeError, type Log } from "../lib/log.ts";
-import { systemReason } from "../lib/system-errors.ts";
+import { isOfSystem, systemReason } from "../lib/system-errors.ts";
 import { toIso } from "../lib/time.ts";
 import type { Tickets } from "../keys/tickets.ts";
 import { describeBackup } from "../operations/backup.ts";
@@ -121,7 +121,11 @@ export class Backups {
     const file = (await this.#files()).get(id);
     if (attempt === undefined && file === undefined) throw noBackup(id);
     // Before its trace is written: on a full disk that needs the room.
-    if (file !== undefined) await rm(file.path, { force: true });
+    if (file !== undefined) {
+      await rm(file.path, { force: true }).catch((error: unknown) => {
+        throw unusable(`The backup ${id} cannot be deleted`, error);
+      });
+    }
     if (this.#attempt === attempt) this.#attempt = undefined;
     return commitFor(this.#deps, caller, NO_HOME, (tx) => {
       recordAdmin(tx, caller, "backup.deleted", { backup_id: id, reason: reason ?? null });
@@ -142,7 +146,10 @@ export class Backups {
   /** Opens the file of a backup for sending; it stays there until it is closed, also when it is deleted meanwhile. */
   async open(caller: Caller, id: string): Promise<{ name: string; pieces: FilePieces }> {
     const { path } = await this.#ready(id);
-    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW);
+    const file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW).catch((error: unknown) => {
+      // Deleted since it was looked for.
+      throw hasCode(error, "ENOENT") ? noBackup(id) : unusable(`The backup ${id} cannot be read`, error);
+    });
     try {
       await commitFor(this.#deps, caller, NO_HOME, (tx) => {
         recordAdmin(tx, caller, "backup.downloaded", { backup_id: id });
@@ -193,7 +200,7 @@ export class Backups {
       this.#removeDrafts();
       return directory;
     } catch (error) {
-      throw new ApiError("service_unavailable", `The directory for backups cannot be used: ${systemReason(error)}.`, { cause: error });
+      throw unusable("The directory for backups cannot be used", error);
     }
   }
 
@@ -319,14 +326,18 @@ async function fileJson({ id, path }: BackupFile): Promise<JsonText | undefined>
     const { created_at, cairn } = await describeBackup(path);
     return toJson({ object: "backup", id, status: "ready", created_at, bytes: found.size, version: cairn, error: null });
   } catch (error) {
-    // Deleted meanwhile, or damaged.
-    if (error instanceof OperationError || hasCode(error, "ENOENT")) return undefined;
+    // Deleted meanwhile, damaged, or of somebody else.
+    if (error instanceof OperationError || isOfSystem(error)) return undefined;
     throw error;
   }
 }
 
 function noBackup(id: string): ApiError {
   return new ApiError("resource_not_found", `There is no backup ${id.slice(0, 64)}.`, { param: "backup_id" });
+}
+
+function unusable(what: string, error: unknown): ApiError {
+  return new ApiError("service_unavailable", `${what}: ${systemReason(error)}.`, { cause: error });
 }
 
 function megabytes(bytes: number): string {
