@@ -1,4 +1,5 @@
 import { expect } from "bun:test";
+import { endOf } from "../support/backups.ts";
 import { diskShim } from "../support/disk-shim.ts";
 import { Chance, KEY, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
@@ -16,8 +17,8 @@ const WRITERS = 16;
 /** Longer than a slow flush takes. */
 const IDLE_MS = 50;
 
-/** These need more than the scope `read` and store nothing: an embedding provider is tried by those who may set one. */
-const STORE_NOTHING = ["POST /v1/settings/embedding/try"];
+/** These need more than the scope `read` and store nothing: a provider is tried by those who may set one, and tickets are in memory. */
+const STORE_NOTHING = ["POST /v1/settings/embedding/try", "POST /v1/backups/{backup_id}/ticket"];
 
 test("the answer to every kind of write is sent after its pages are flushed and the page that refers to them is on the disk", async () => {
   using directory = scratchDirectory();
@@ -94,6 +95,9 @@ test("the answer to every kind of write is sent after its pages are flushed and 
   await failedDelivery();
   await write(`POST /v1/webhooks/{webhook_id}/deliveries/${delivery.id}/retry`, webhook.id);
   await write("DELETE /v1/webhooks/{webhook_id}", webhook.id);
+  const backup = await write("POST /v1/backups");
+  await endOf(server, backup.id);
+  await write("DELETE /v1/backups/{backup_id}", backup.id);
 
   const { paths } = await server.ok(server.get("/openapi.json"));
   const writes = Object.keys(paths).flatMap((path) =>
