@@ -129,10 +129,9 @@ export class ResidentSet {
     for (let entry = 1; entry < keys.length; entry++) mayAnswer[keys[entry]! & MASK] = 1;
     const scores = new Float64Array(cosines.length);
     for (let i = 0; i < slots.length; i++) {
-      const terms = rows.terms(slots[i]!);
-      let any = 0;
-      for (let at = 0; at < terms.length; at++) any |= mayAnswer[terms[at]! & MASK]!;
-      scores[i] = score(cosines[i]!, any === 0 && terms.length > 0 ? NO_WORDS : terms);
+      const slot = slots[i]!;
+      const isToBeRead = rows.hasMarked(slot, mayAnswer) || rows.termCount(slot) === 0;
+      scores[i] = score(cosines[i]!, isToBeRead ? rows.terms(slot) : NO_WORDS);
     }
     return scores;
   }

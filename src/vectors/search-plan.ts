@@ -4,7 +4,7 @@
  *
  * ```
  * plan       when                                              where            what is compared
- * resident   a session or a user, of up to 2,000 vectors       request thread   all of them, 0.06 µs each
+ * resident   a session or a user, of up to 2,000 vectors       request thread   all of them, 0.2 µs each
  * few        up to 100 memories pass, or are there at all      request thread   all that pass, 2 µs each
  * flat       up to `flatMax` pass, or there is no graph        worker           all that pass, 0.1 µs each, and their look-up
  * graph      more pass                                         worker           what words and graph lead to, and what is not in it yet
@@ -49,11 +49,21 @@ export interface Breadth {
   enough: number;
 }
 
+/** Among more vectors the projections of more are near by chance: one in this number is looked at, between 128 and 512. */
+const NEAR_OF = 2_000;
+
+interface Asked {
+  isDense: boolean;
+  isFiltered: boolean;
+  limit: number;
+  vectors: number;
+}
+
 /** The built-in provider's words carry most of its answers; another provider's vectors do. */
-export function breadthOf({ isDense, isFiltered, limit }: { isDense: boolean; isFiltered: boolean; limit: number }): Breadth {
+export function breadthOf({ isDense, isFiltered, limit, vectors }: Asked): Breadth {
   return {
     words: Math.max(isFiltered ? 300 : 1_000, 2 * limit),
-    graph: Math.max(isDense ? 1_000 : 128, 2 * limit),
+    graph: Math.max(isDense ? 1_000 : Math.min(512, Math.max(128, Math.round(vectors / NEAR_OF))), 2 * limit),
     enough: Math.max(isDense ? 500 : 100, limit),
   };
 }

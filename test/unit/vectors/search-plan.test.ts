@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { flatMax, workerPlan } from "../../../src/vectors/search-plan.ts";
+import { breadthOf, flatMax, workerPlan } from "../../../src/vectors/search-plan.ts";
 
 test("the graph answers once it has more than half of the vectors", () => {
   expect([0, 500, 501, 1_000].map((inGraph) => workerPlan({ vectors: 1_000, inGraph }))).toEqual(["flat", "flat", "graph", "graph"]);
@@ -7,4 +7,10 @@ test("the graph answers once it has more than half of the vectors", () => {
 
 test("what passes a filter is compared one by one up to a number that grows with the root of that of vectors", () => {
   expect([0, 5_000, 50_000, 1_000_000].map(flatMax)).toEqual([2_000, 2_000, 5_000, 22_361]);
+});
+
+test("of the built-in provider's vectors more are looked at where there are more, within bounds", () => {
+  const graphOf = (vectors: number, isDense = false) => breadthOf({ isDense, isFiltered: false, limit: 48, vectors }).graph;
+  expect([1, 100_000, 400_000, 1_000_000, 5_000_000].map((vectors) => graphOf(vectors))).toEqual([128, 128, 200, 500, 512]);
+  expect([1, 5_000_000].map((vectors) => graphOf(vectors, true))).toEqual([1_000, 1_000]);
 });
