@@ -142,7 +142,7 @@ test("whatever is added, deleted and changed, a set that is kept gives the answe
           }
         }
         // The worker has seen some of what there is, and now and then it numbers anew.
-        if (pick() < 0.5) sets.use({ ...vectors.shared, index: `${vectors.stored.length}-${change.kind}` });
+        if (pick() < 0.2) sets.use({ ...vectors.shared, index: `${vectors.stored.length}-${change.kind}` });
         const filter = [ofUser(`user-${Math.floor(pick() * 3)}`)];
         const query = unitVector(pick);
         const found = sets.nearest(queryFor(query, 5), filter);
@@ -151,9 +151,9 @@ test("whatever is added, deleted and changed, a set that is kept gives the answe
         expect(new Set(found.map(({ memory }) => memory))).toEqual(new Set(vectors.exact(query, filter, 5)));
       }
     }),
-    { numRuns: 60 },
+    { numRuns: 40 },
   );
-  expect(kept).toBeGreaterThan(100);
+  expect(kept).toBeGreaterThan(60);
 });
 
 test("while commits are under way a set holds what readers see, neither more nor less", async () => {
