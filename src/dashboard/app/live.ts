@@ -14,7 +14,7 @@ const PAUSE_MS = 2_000;
 interface Listener {
   /** Called with the traces that came together: there can be hundreds in a second. */
   traces: (traces: readonly Trace[]) => void;
-  /** Called whenever a stream has begun: what happened before it is to be read then. */
+  /** Called whenever a stream has begun or broken: what happened before it, or happens without it, is to be read then. */
   start: () => void;
 }
 
@@ -62,6 +62,8 @@ async function follow(
     } catch {
       // It is opened again, or its screen is left.
     }
+    // What can be read no more says so.
+    if (isOpen.value && !signal.aborted) on.current.start();
     isOpen.value = false;
     if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   }
