@@ -66,6 +66,17 @@ test("documents of a namespace and below it are found by meaning, best first, an
   expect(await found(cairn, ["users", "a"], "green tea")).toEqual({ object: "list", data: [], has_more: false } as never);
 });
 
+test("a threshold that no document reaches leaves the other operations of the query what they may look at", async () => {
+  await using cairn = await startCairn();
+  const puts = Array.from({ length: 1_200 }, (_, i) => put(["fruit"], `${i}`, { text: `Crate ${i} of apples.` }));
+  for (let i = 0; i < puts.length; i += 100) await batch(cairn, puts.slice(i, i + 100));
+  const strict = Array.from({ length: 9 }, () => search(["fruit"], "crates of pears", { threshold: 0.99 }));
+  const operations = [...strict, search(["fruit"], "crates of pears", { limit: 5 })];
+  const { data } = await cairn.ok(cairn.post("/v1/documents/query", { operations }));
+  expect(data.slice(0, 9)).toEqual(strict.map(() => ({ object: "list", data: [], has_more: false })));
+  expect(data[9].data).toHaveLength(5);
+});
+
 test("what a document is found by is what its put says: all of it, or what paths lead to", async () => {
   await using cairn = await startCairn();
   const namespace = ["notes"];

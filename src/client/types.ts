@@ -424,7 +424,10 @@ export interface DocumentQueryResults {
 /** The best documents first; of equal ones those that were put last. */
 export interface DocumentSearchPage {
   object: "list";
-  /** Whether there may be more after this page: at a greater `offset`, or with a filter among documents that were not looked at. */
+  /**
+   * Whether there may be more after this page: at the `offset` of this one plus the length of `data`, or with a filter among documents that
+   * were not looked at.
+   */
   has_more: boolean;
   data: DocumentMatch[];
 }

@@ -91,7 +91,8 @@ const SearchPage = Type.Object(
     object: Type.Literal("list"),
     has_more: Type.Boolean({
       description:
-        "Whether there may be more after this page: at a greater `offset`, or with a filter among documents that were not looked at.",
+        "Whether there may be more after this page: at the `offset` of this one plus the length of `data`, or with a filter among " +
+        "documents that were not looked at.",
     }),
     data: Type.Array(DocumentMatch),
   },

@@ -2,7 +2,7 @@
  * Finds the documents of a namespace that a query is about, in the way and by the scores that memories are found by.
  *
  * The index gives candidates, those of the namespace that are nearest. What has ended meanwhile and what a filter leaves out are passed
- * over. Where too few are left, all documents of the namespace are looked at, newest first, as far as the budget goes.
+ * over. Where these leave too few, all documents of the namespace are looked at, newest first, as far as the budget goes.
  *
  * @module
  */
@@ -142,9 +142,11 @@ class Finding {
       this.#budget.requirePermit();
       return { matches: [], hasMore: true };
     }
-    const matches = await this.#among(candidates, await scoresOf(query, active, candidates));
-    // Fewer candidates than were asked for are all that there are.
-    if (matches.length >= this.#wanted || candidates.length < limit) return { matches, hasMore: this.#budget.isSpent };
+    const scores = await scoresOf(query, active, candidates);
+    const matches = await this.#among(candidates, scores);
+    // Fewer candidates than were asked for are all that there are; and where one is below the threshold, so is all that is less near.
+    const isAll = candidates.length < limit || scores.some((score) => score < this.#search.threshold);
+    if (isAll || matches.length >= this.#wanted) return { matches, hasMore: this.#budget.isSpent };
     return this.#amongAll(query, active, new CandidateReader(this.#deps.store.latest, DOCUMENTS, scored), matches);
   }
 
