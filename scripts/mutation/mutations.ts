@@ -689,7 +689,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a search of documents with a filter gives up after the nearest",
     file: "src/documents/search.ts",
-    find: "if (matches.length >= this.#wanted || candidates.length < limit) return",
+    find: "if (isAll || matches.length >= this.#wanted) return",
     replace: "if (matches.length >= 0) return",
     tests: [DOCUMENT_SEARCH],
   },
