@@ -317,6 +317,33 @@ test("without an answer in time the error is timeout, without a server connectio
   expect(await failure(answered([login]).cairn.sessions.list())).toMatchObject({ code: "unexpected_answer", status: 200 });
 });
 
+test("a limit of time that a timer cannot have is no limit, and one that is no time is refused", async () => {
+  let held = Promise.withResolvers<Response>();
+  using slow = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: ({ url }) => (url.includes("limit=1") ? new Promise<Response>(() => {}) : held.promise),
+  });
+  const options = { baseUrl: slow.url.href, retries: 0 };
+  for (const timeoutMs of [Infinity, 2 ** 31, 1e300]) {
+    for (const [ofClient, ofCall] of [
+      [{ timeoutMs }, {}],
+      [{}, { timeoutMs }],
+    ]) {
+      held = Promise.withResolvers();
+      const answer = failure(clientOf({ ...options, ...ofClient }).sessions.list({}, ofCall));
+      expect(await failure(clientOf({ ...options, timeoutMs: 20 }).sessions.list({ limit: 1 }))).toMatchObject({ code: "timeout" });
+      held.resolve(json({ data: [], has_more: false, last_id: null }));
+      expect(await answer).toMatchObject({ answer: { data: [] } });
+    }
+  }
+  for (const timeoutMs of [NaN, -1, -Infinity, "soon" as never]) {
+    expect(() => clientOf({ timeoutMs })).toThrow(`timeoutMs must be a number of at least 0; got ${timeoutMs}.`);
+    expect(await failure(clientOf().sessions.list({}, { timeoutMs }))).toBeInstanceOf(RangeError);
+    expect(await failure(clientOf().backups.download("backup_1", { timeoutMs }).next())).toBeInstanceOf(RangeError);
+  }
+});
+
 test("a redirection is not followed, since the API key would go where it leads", async () => {
   const asked: string[] = [];
   using elsewhere = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: ({ url }) => (asked.push(url), Response.json({})) });

@@ -5,6 +5,14 @@
  */
 import { CairnError } from "./errors.ts";
 
+/** A timer that is set to more runs at once. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+
+/** @throws {RangeError} */
+export function checkTimeout(ms: number): void {
+  if (typeof ms !== "number" || !(ms >= 0)) throw new RangeError(`timeoutMs must be a number of at least 0; got ${String(ms)}.`);
+}
+
 export class Exchange {
   readonly #address: string;
   readonly #given: AbortSignal | undefined;
@@ -25,9 +33,11 @@ export class Exchange {
     return this.#controller.signal;
   }
 
+  /** @param ms - Infinity for no limit @throws {RangeError} for a time that is none */
   limit(ms: number): void {
+    checkTimeout(ms);
     clearTimeout(this.#timer);
-    this.#timer = setTimeout(this.#abort, ms);
+    if (ms !== Infinity) this.#timer = setTimeout(this.#abort, Math.min(ms, TIMER_MS_MAX));
   }
 
   /** Waits for a part of it. @throws {CairnError} when that does not come, or the reason of the signal that was given */

@@ -7,14 +7,14 @@
  * @module
  */
 import { CairnError, parsed, refusal, unexpected } from "./errors.ts";
-import { Exchange } from "./exchange.ts";
+import { checkTimeout, Exchange } from "./exchange.ts";
 
 export interface CairnOptions {
   /** The API key: `crn_…`. */
   apiKey: string;
   /** Where the server is; `http://127.0.0.1:8700` unless given. */
   baseUrl?: string | undefined;
-  /** How long an attempt may take; 30,000 unless given. */
+  /** How long an attempt may take; 30,000 unless given, Infinity for as long as it takes. */
   timeoutMs?: number | undefined;
   /** How often a request is sent again when that can help; 2 unless given. */
   retries?: number | undefined;
@@ -73,11 +73,12 @@ export class Http {
   readonly #base: string;
 
   constructor(options: CairnOptions, surroundings: Surroundings = REAL) {
-    const { apiKey, baseUrl = "http://127.0.0.1:8700" } = options;
+    const { apiKey, baseUrl = "http://127.0.0.1:8700", timeoutMs = TIMEOUT_MS } = options;
     // A header takes nothing else, and an error of the runtime would not say which one.
     if (typeof apiKey !== "string" || !/^[\x21-\x7e]+$/.test(apiKey))
       throw new TypeError("apiKey must be an API key of Cairn, crn_ and letters and digits.");
     if (!/^https?:\/\//.test(baseUrl)) throw new TypeError(`baseUrl must be an address such as http://127.0.0.1:8700; got ${baseUrl}`);
+    checkTimeout(timeoutMs);
     this.#options = options;
     this.#base = baseUrl.replace(/\/+$/, "");
     this.surroundings = surroundings;
