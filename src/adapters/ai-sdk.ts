@@ -10,7 +10,7 @@
  */
 import type { LanguageModelMiddleware, UIMessage } from "ai";
 import type { Cairn, DocumentChange, Documents, MemoryResult, MemorySearch } from "../client/index.ts";
-import { change } from "./shared/documents.ts";
+import { change, rootOf } from "./shared/documents.ts";
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnChatsOptions {
@@ -30,7 +30,7 @@ export class CairnChats<Message extends UIMessage = UIMessage> {
   /** @param documents - `cairn.documents`, or those of a user: `cairn.documents.of({ user_id })` */
   constructor(documents: Documents, { namespace = ["ai-sdk"] }: CairnChatsOptions = {}) {
     this.#documents = documents;
-    this.#root = namespace;
+    this.#root = rootOf(namespace);
   }
 
   /** Returns the messages of a chat; none of one that is not there. */

@@ -16,7 +16,7 @@ import {
   type StoredMessage,
 } from "@langchain/core/messages";
 import type { Documents } from "../client/index.ts";
-import { allValues, change } from "./shared/documents.ts";
+import { allValues, change, rootOf } from "./shared/documents.ts";
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnChatHistoryOptions {
@@ -33,7 +33,7 @@ export class CairnChatHistory extends BaseListChatMessageHistory {
   constructor(documents: Documents, id: string, { namespace = ["langchain"] }: CairnChatHistoryOptions = {}) {
     super();
     this.#documents = documents;
-    this.#namespace = [...namespace, id];
+    this.#namespace = [...rootOf(namespace), id];
   }
 
   async getMessages(): Promise<BaseMessage[]> {

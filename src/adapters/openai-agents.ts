@@ -20,7 +20,7 @@ import type {
   SessionHistoryTransactionAwareSession,
 } from "@openai/agents-core";
 import { CairnError, type Document, type DocumentChange, type Documents, type JsonObject } from "../client/index.ts";
-import { allValues } from "./shared/documents.ts";
+import { allValues, rootOf } from "./shared/documents.ts";
 import { fromStored, toBase64, toStored } from "./shared/stored-json.ts";
 
 export interface CairnSessionOptions {
@@ -44,7 +44,7 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
   constructor(documents: Documents, id: string, { namespace = ["openai-agents"] }: CairnSessionOptions = {}) {
     this.#documents = documents;
     this.#id = id;
-    this.#root = [...namespace, id];
+    this.#root = [...rootOf(namespace), id];
   }
 
   async getSessionId(): Promise<string> {

@@ -15,6 +15,7 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import { Annotation, Command, END, interrupt, START, StateGraph } from "@langchain/langgraph";
 import { CairnSaver, CairnStore } from "../../src/adapters/langgraph.ts";
+import { Cairn } from "../../src/client/index.ts";
 import { startClient, type ServedClient } from "../support/cairn-client.ts";
 import type { Chance } from "../support/process.ts";
 import { pick, withSeeds } from "../support/seeds.ts";
@@ -200,6 +201,41 @@ test("bytes come back as bytes", async () => {
   const found = await saver.getTuple(config);
   expect(found?.checkpoint.channel_values["image"]).toEqual(bytes);
   expect(found?.pendingWrites).toEqual([["task", "image", bytes]]);
+});
+
+test("a long history takes few requests, and each value is read once", async () => {
+  let requests = 0;
+  const read: string[] = [];
+  const cairn = new Cairn({
+    apiKey: client.server.cairn.key,
+    baseUrl: `http://127.0.0.1:${client.server.port}`,
+    fetch: async (request) => {
+      requests++;
+      const { operations } = (await request.clone().json()) as { operations: { op: string; namespace: string[]; key: string }[] };
+      read.push(...operations.flatMap(({ op, namespace, key }) => (op === "get" ? [JSON.stringify([namespace, key])] : [])));
+      return fetch(request);
+    },
+  });
+  const saver = new CairnSaver(cairn.documents, { namespace: ["saver", "long"] });
+  const State = Annotation.Root({ said: Annotation<string[]>({ reducer: (a, b) => a.concat(b), default: () => [] }) });
+  const graph = new StateGraph(State)
+    .addNode("count", ({ said }) => ({ said: [String(said.length)] }))
+    .addEdge(START, "count")
+    .addConditionalEdges("count", ({ said }) => (said.length < 100 ? "count" : END))
+    .compile({ checkpointer: saver });
+  const thread = { configurable: { thread_id: "long" }, recursionLimit: 200 };
+  await graph.invoke({ said: [] }, thread);
+  [requests, read.length] = [0, 0];
+  const history = await Array.fromAsync(graph.getStateHistory(thread));
+  expect(history.map(({ values }) => (values as { said: string[] }).said?.length ?? 0)).toEqual([
+    ...Array.from({ length: 101 }, (_, i) => 100 - i),
+    0,
+  ]);
+  expect(requests).toBeLessThanOrEqual(history.length / 5);
+  expect(read).toEqual([...new Set(read)]);
+  requests = 0;
+  for await (const _ of graph.getStateHistory(thread, { limit: 1 })) void 0;
+  expect(requests).toBe(2);
 });
 
 test("what cannot be a checkpoint's place is refused with the field", async () => {

@@ -4,6 +4,7 @@
  * @module
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
+import { Embeddings } from "@langchain/core/embeddings";
 import { InMemoryStore, type Operation } from "@langchain/langgraph-checkpoint";
 import { CairnStore } from "../../src/adapters/langgraph.ts";
 import { startClient, type ServedClient } from "../support/cairn-client.ts";
@@ -66,12 +67,21 @@ function operation(chance: Chance, isWrite: boolean, deletes: boolean): Operatio
       "dotted.key": chance.below(2) === 0,
       nested: { a: [1, null, "é😀"] },
     };
-    return { namespace: namespace(), key: pick(chance, KEYS), value: deletes && chance.below(5) === 0 ? null : value };
+    const index = pick(chance, [undefined, false, ["kind"]] as const);
+    const put = { namespace: namespace(), key: pick(chance, KEYS), value: deletes && chance.below(5) === 0 ? null : value };
+    return index === undefined ? put : { ...put, index: index && [...index] };
   }
   if (act <= 2) return { namespace: namespace(), key: pick(chance, KEYS) };
   if (act <= 4 || deletes) {
     const filter = pick(chance, FILTERS);
-    return { namespacePrefix: namespace().slice(chance.below(3)), limit: 1000, offset: 0, ...(filter && { filter }) };
+    const query = pick(chance, [undefined, "", "x", "What is é?"]);
+    const page = { limit: 1000, offset: 0 };
+    return {
+      namespacePrefix: namespace().slice(chance.below(3)),
+      ...page,
+      ...(filter && { filter }),
+      ...(query !== undefined && { query }),
+    };
   }
   const [matchConditions, maxDepth] = [pick(chance, MATCHES), pick(chance, [undefined, 1, 2])];
   // InMemoryStore knows the operation by its conditions.
@@ -88,10 +98,18 @@ const plain = (result: unknown): unknown => {
   return { namespace, key, value };
 };
 
+/** Vectors that mean nothing: what is found is compared, and not in which order. */
+class Lengths extends Embeddings {
+  embedQuery = async (text: string) => [1, text.length];
+  embedDocuments = (texts: string[]) => Promise.all(texts.map(this.embedQuery));
+}
+
 test("it gives what InMemoryStore gives, whatever is asked of both", async () => {
   await withSeeds(async (chance, seed) => {
     const deletes = seed % 2 === 0;
-    const [ours, theirs] = [storeOf(String(seed)), new InMemoryStore()];
+    const hasIndex = chance.below(2) === 0;
+    const ours = new CairnStore(client.cairn.documents, { namespace: ["store", String(seed)], index: hasIndex });
+    const theirs = new InMemoryStore(hasIndex ? { index: { dims: 2, embeddings: new Lengths({}) } } : {});
     for (let i = 0; i < 40; i++) {
       // InMemoryStore gives out its own objects, which a put of the same batch then changes: a batch reads or writes.
       const isWrite = chance.below(2) === 0;
@@ -142,6 +160,35 @@ test("namespaces that LangGraph does not allow are refused", async () => {
   const store = storeOf("refused");
   for (const namespace of [[], ["a.b"], [""], ["a", 7 as never]])
     await expect(store.put(namespace, "k", { n: 1 })).rejects.toThrow(/[Nn]amespace/);
+  for (const namespace of [[], ["a.b"], [""]])
+    await expect(store.get(namespace, "k")).rejects.toMatchObject({ name: "InvalidNamespaceError" });
+  await expect(store.search(["a.b"])).rejects.toMatchObject({ name: "InvalidNamespaceError" });
+});
+
+test("its limits are those that its README names, and refusals say what is too much", async () => {
+  const store = new CairnStore(client.cairn.documents, { namespace: ["limits"], index: { fields: ["text"] } });
+  const nested = (depth: number): object => (depth === 1 ? {} : { a: nested(depth - 1) });
+  const fields = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`f${i}`, i]));
+  const put = (namespace: string[], key: string, value = {}) => store.put(namespace, key, value);
+  await put(["a"], "k".repeat(900 - "limitsa".length));
+  await expect(put(["a"], "k".repeat(901 - "limitsa".length))).rejects.toThrow("at most 900 bytes");
+  await expect(put(["a"], "")).rejects.toThrow("key");
+  await put(Array(15).fill("a"), "k");
+  await expect(put(Array(16).fill("a"), "k")).rejects.toThrow("namespace");
+  await put(["a"], "nested", nested(62));
+  await expect(put(["a"], "nested", nested(63))).rejects.toThrow("64");
+  await store.search([], { filter: fields(32) });
+  await expect(store.search([], { filter: fields(33) })).rejects.toThrow("32");
+  await put(["a"], "long", { text: "x".repeat(10_000) });
+  const both = [
+    { namespace: ["a"], key: "short", value: { text: "x" } },
+    { namespace: ["a"], key: "long", value: { text: "x".repeat(10_001) } },
+  ];
+  await expect(store.batch(both)).rejects.toThrow("more than 10000 characters");
+  expect(await store.get(["a"], "short")).toBeNull();
+  await store.batch(both.map((one) => ({ ...one, index: false as const })));
+  await put(["a"], "text", { x: "5" });
+  expect(await store.search([], { filter: { x: { $gt: 1 } } })).toEqual([]);
 });
 
 const NOTES = {
@@ -185,10 +232,46 @@ test("items are found by the fields that the store or a put names, and by nothin
   expect((await best("quokka"))?.score).toBeGreaterThan(0.5);
   for (const index of [false, []] as (false | string[])[]) {
     await store.put(["users", "ada"], "invoice", NOTES.invoice, index);
-    expect((await store.search(["users"], { query: "quokka" })).map(({ key }) => key)).not.toContain("invoice");
+    const found = await store.search(["users"], { query: "quokka" });
+    expect(found.map(({ key, score }) => [key, score !== undefined]).at(-1)).toEqual(["invoice", false]);
+    expect(found).toHaveLength(4);
   }
-  const without = await withNotes("without", false);
-  expect(await without.search(["users"], { query: TEA })).toEqual([]);
-  await without.put(["users", "ada"], "tea", NOTES.tea, ["text"]);
-  expect((await without.search(["users"], { query: TEA })).map(({ key }) => key)).toEqual(["tea"]);
+});
+
+test("without an index a query changes nothing: items do not vanish for graphs that always pass one", async () => {
+  const store = await withNotes("without", false);
+  for (const options of [{}, { limit: 2, offset: 1 }, { filter: { kind: "habit" } }])
+    expect(await store.search(["users"], { query: TEA, ...options })).toEqual(await store.search(["users"], options));
+});
+
+const numbered = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `k${String(from + i).padStart(3, "0")}`);
+
+test("pages of a search with a query go on with the items that have no score, and beyond the 200 that have one", async () => {
+  const store = new CairnStore(client.cairn.documents, { namespace: ["store", "deep"], index: { fields: ["text"] } });
+  const keys = numbered(0, 250);
+  const puts = keys.map((key) => ({ namespace: ["docs"], key, value: { text: `The parcel ${key} waits at the counter.`, n: 1 } }));
+  await store.batch(puts);
+  await store.put(["docs"], "none", { text: "The parcel waits." }, false);
+  const search = (options: object) => store.search(["docs"], { query: "Which parcel waits at the counter?", ...options });
+  const all = await search({ limit: 300 });
+  expect(all.map(({ key }) => key).toSorted()).toEqual([...keys, "none"]);
+  expect(all.map(({ score }) => score !== undefined)).toEqual(all.map((_, i) => i < 200));
+  for (const [offset, limit] of [
+    [0, 250],
+    [195, 10],
+    [200, 10],
+    [245, 20],
+    [300, 5],
+  ] as const)
+    expect(await search({ offset, limit })).toEqual(all.slice(offset, offset + limit));
+  expect(await search({ offset: 190, limit: 100, filter: { n: { $nin: [2] } } })).toEqual(all.slice(190, 290));
+});
+
+test("a page of large items that a query finds is whole", async () => {
+  const store = new CairnStore(client.cairn.documents, { namespace: ["store", "large"], index: { fields: ["text"] } });
+  const keys = numbered(0, 12);
+  for (const key of keys) await store.put(["docs"], key, { text: `The parcel ${key} waits.`, rest: "x".repeat(900_000) });
+  const found = await store.search(["docs"], { query: "Which parcel waits?", limit: 12 });
+  expect(found.map(({ key }) => key).toSorted()).toEqual(keys);
+  expect(found.filter(({ score }) => score === undefined)).toEqual([]);
 });

@@ -29,7 +29,7 @@ import {
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
 import { CairnError, type Document, type DocumentChange, type Documents } from "../../client/index.ts";
-import { change, getAll } from "../shared/documents.ts";
+import { change, getAll, readAll, rootOf } from "../shared/documents.ts";
 import { fromBase64, toBase64 } from "../shared/stored-json.ts";
 
 export interface CairnSaverOptions {
@@ -57,19 +57,20 @@ interface StoredWrite {
   value: Packed;
 }
 
-/** Where a checkpoint is; without an id the newest one is meant. */
+/** Where the checkpoints of a thread are. */
 interface Place {
   readonly thread: string;
   readonly ns: string;
-  readonly id?: string;
 }
+
+/** The documents of values, by the names of their places; null where there is none. */
+type Values = Map<string, Document | null>;
 
 const NS = "ns:";
 /** Special writes have indexes below zero, and keys are sorted as texts. */
 const INDEX_OFFSET = 1_000;
 /** How many checkpoints are read ahead in a list. */
 const LIST_PAGE = 20;
-const WRITES_PAGE = 1_000;
 
 export class CairnSaver extends BaseCheckpointSaver {
   readonly #documents: Documents;
@@ -79,19 +80,20 @@ export class CairnSaver extends BaseCheckpointSaver {
   constructor(documents: Documents, { namespace = ["langgraph"], serde }: CairnSaverOptions = {}) {
     super(serde);
     this.#documents = documents;
-    this.#root = namespace;
+    this.#root = rootOf(namespace);
   }
 
   async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
     const { thread, ns, id } = placeOf(config);
     if (thread === undefined) return undefined;
-    const namespace = this.#checkpoints(thread, ns);
+    const namespace = this.#checkpoints({ thread, ns });
     if (id !== undefined) {
       const found = await this.#documents.get(namespace, id);
-      return found === null ? undefined : { ...(await this.#tuple(found)), config };
+      const [tuple] = await this.#tuples(found === null ? [] : [found]);
+      return tuple === undefined ? undefined : { ...tuple, config };
     }
-    const [latest] = (await this.#documents.list(namespace, { order: "desc", limit: 1 })).data;
-    return latest === undefined ? undefined : this.#tuple(latest);
+    const { data } = await this.#documents.list(namespace, { order: "desc", limit: 1 });
+    return (await this.#tuples(data))[0];
   }
 
   /** Gives the newest first of each thread and namespace. */
@@ -106,26 +108,28 @@ export class CairnSaver extends BaseCheckpointSaver {
     // Dots would be paths, and only plain values stand next to the metadata.
     const indexed = wanted.filter(([name, value]) => isPlain(value) && !name.includes("."));
     const isOneList = thread !== undefined && ns !== undefined;
-    const found = this.#documents.list(
-      isOneList ? this.#checkpoints(thread, ns) : [...this.#root, "threads", ...(thread === undefined ? [] : [thread])],
-      {
-        order: "desc",
-        limit: Math.max(1, Math.min(LIST_PAGE, limit)),
-        ...(isOneList ? (end === undefined ? {} : { before: end }) : { deep: true }),
-        ...(indexed.length === 0 ? {} : { filter: Object.fromEntries(indexed.map(([name, value]) => [`filters.${name}`, value])) }),
-      },
-    );
-    let left = limit;
-    for await (const document of found) {
-      if (left <= 0) return;
-      const place = this.#placeOf(document);
-      if ((ns !== undefined && place.ns !== ns) || (id !== undefined && document.key !== id)) continue;
-      if (end !== undefined && document.key >= end) continue;
-      const tuple = await this.#tuple(document);
-      const metadata = (tuple.metadata ?? {}) as Record<string, unknown>;
-      if (!wanted.every(([name, value]) => JSON.stringify(metadata[name]) === JSON.stringify(value))) continue;
-      left--;
-      yield tuple;
+    const namespace = isOneList ? this.#checkpoints({ thread, ns }) : [...this.#root, "threads", ...(thread === undefined ? [] : [thread])];
+    const options = {
+      order: "desc" as const,
+      limit: Math.max(1, Math.min(LIST_PAGE, limit)),
+      ...(isOneList ? (end === undefined ? {} : { before: end }) : { deep: true }),
+      ...(indexed.length === 0 ? {} : { filter: Object.fromEntries(indexed.map(([name, value]) => [`filters.${name}`, value])) }),
+    };
+    const isFound = async (document: Document) => {
+      if ((ns !== undefined && this.#placeOf(document).ns !== ns) || (id !== undefined && document.key !== id)) return false;
+      if (end !== undefined && document.key >= end) return false;
+      const metadata = (await this.#unpack((document.value as StoredCheckpoint).metadata)) as Record<string, unknown>;
+      return wanted.every(([name, value]) => JSON.stringify(metadata[name]) === JSON.stringify(value));
+    };
+    // Neighbours have most values in common, also those of two pages.
+    const values: Values = new Map();
+    for (let left = limit, cursor: string | null | undefined; left > 0 && cursor !== null;) {
+      const page = await this.#documents.list(namespace, { ...options, ...(cursor === undefined ? {} : { cursor }) });
+      cursor = page.next_cursor;
+      const are = await Promise.all(page.data.map(isFound));
+      const found = page.data.filter((_, i) => are[i]).slice(0, left);
+      left -= found.length;
+      yield* await this.#tuples(found, values);
     }
   }
 
@@ -138,7 +142,7 @@ export class CairnSaver extends BaseCheckpointSaver {
     const { thread, ns, id: parent } = placeOf(config);
     if (thread === undefined) throw missing("put", "thread_id");
     const { channel_values: values, ...rest } = copyCheckpoint(checkpoint);
-    const namespace = this.#values(thread, ns);
+    const namespace = this.#values({ thread, ns });
     const changes = Object.entries(newVersions)
       .filter(([channel]) => values[channel] !== undefined)
       .map(async ([channel, version]): Promise<DocumentChange> => ({
@@ -154,7 +158,7 @@ export class CairnSaver extends BaseCheckpointSaver {
       ...(parent === undefined ? {} : { parent }),
     };
     // The checkpoint comes last: it is not there before its values are.
-    const last: DocumentChange = { op: "put", namespace: this.#checkpoints(thread, ns), key: checkpoint.id, value: stored };
+    const last: DocumentChange = { op: "put", namespace: this.#checkpoints({ thread, ns }), key: checkpoint.id, value: stored };
     await change(this.#documents, [...(await Promise.all(changes)), last]);
     return configOf({ thread, ns, id: checkpoint.id });
   }
@@ -164,7 +168,7 @@ export class CairnSaver extends BaseCheckpointSaver {
     const { thread, ns, id } = placeOf(config);
     if (thread === undefined) throw missing("putWrites", "thread_id");
     if (id === undefined) throw missing("putWrites", "checkpoint_id");
-    const namespace = this.#writes(thread, ns, id);
+    const namespace = this.#writes({ thread, ns }, id);
     const changes = await Promise.all(
       writes.map(async ([channel, value], position): Promise<DocumentChange & { key: string }> => {
         const index = WRITES_IDX_MAP[channel] ?? position;
@@ -202,58 +206,63 @@ export class CairnSaver extends BaseCheckpointSaver {
     return Math.floor(current ?? 0) + 1 + chance / 2 ** 32;
   }
 
-  async #tuple(document: Document): Promise<CheckpointTuple> {
-    const { thread, ns } = this.#placeOf(document);
-    const stored = document.value as StoredCheckpoint;
-    const [checkpoint, metadata, pendingWrites] = await Promise.all([
-      this.#unpack(stored.checkpoint).then((unpacked) => this.#withValues(unpacked as Checkpoint, thread, ns)),
-      this.#unpack(stored.metadata) as Promise<CheckpointMetadata>,
-      this.#pendingWrites(thread, ns, document.key),
-    ]);
-    const { parent } = stored;
-    if (checkpoint.v < 4 && parent !== undefined) await this.#migratePendingSends(checkpoint, thread, ns, parent);
-    return {
-      config: configOf({ thread, ns, id: document.key }),
-      checkpoint,
-      metadata,
-      pendingWrites,
-      ...(parent === undefined ? {} : { parentConfig: configOf({ thread, ns, id: parent }) }),
-    };
-  }
-
-  async #withValues(checkpoint: Checkpoint, thread: string, ns: string): Promise<Checkpoint> {
-    const channels = Object.entries(checkpoint.channel_versions);
-    const namespace = this.#values(thread, ns);
-    const found = await getAll(
-      this.#documents,
-      channels.map(([channel, version]) => ({ namespace, key: `${channel}/${version}` })),
+  /**
+   * Returns checkpoints with their values and what tasks wrote, all read together.
+   *
+   * @param values - that were read before; afterwards those of these checkpoints
+   */
+  async #tuples(documents: readonly Document[], values: Values = new Map()): Promise<CheckpointTuple[]> {
+    const checkpoints = await Promise.all(
+      documents.map(async (document) => {
+        const stored = document.value as StoredCheckpoint;
+        const checkpoint = (await this.#unpack(stored.checkpoint)) as Checkpoint;
+        const namespace = this.#values(this.#placeOf(document));
+        const channels = Object.entries(checkpoint.channel_versions).map(([channel, version]) => {
+          const key = `${channel}/${version}`;
+          return { channel, namespace, key, name: JSON.stringify([namespace, key]) };
+        });
+        return { document, stored, checkpoint, channels };
+      }),
     );
-    for (const [i, [channel]] of channels.entries()) {
-      const document = found[i];
-      if (document) checkpoint.channel_values[channel] = await this.#unpack((document.value as { value: Packed }).value);
-    }
-    return checkpoint;
-  }
-
-  /** In the order in which LangGraph applies them. */
-  async #storedWrites(thread: string, ns: string, id: string): Promise<StoredWrite[]> {
-    const writes: StoredWrite[] = [];
-    for await (const { value } of this.#documents.list(this.#writes(thread, ns, id), { limit: WRITES_PAGE }))
-      writes.push(value as StoredWrite);
-    const key = ({ path, task, index }: StoredWrite) => writesSortKey(path, task, index);
-    return writes.sort((a, b) => compareWritesSortKeys(key(a), key(b)));
-  }
-
-  async #pendingWrites(thread: string, ns: string, id: string): Promise<CheckpointPendingWrite[]> {
-    const writes = await this.#storedWrites(thread, ns, id);
+    const places = new Map(checkpoints.flatMap(({ channels }) => channels.map((place) => [place.name, place])));
+    for (const name of values.keys()) if (!places.has(name)) values.delete(name);
+    const missing = Array.from(places.values()).filter(({ name }) => !values.has(name));
+    const writes = documents.map((document) => this.#writes(this.#placeOf(document), document.key));
+    const { found, lists } = await readAll(this.#documents, missing, writes);
+    for (const [i, { name }] of missing.entries()) values.set(name, found[i] ?? null);
     return Promise.all(
-      writes.map(async ({ task, channel, value }): Promise<CheckpointPendingWrite> => [task, channel, await this.#unpack(value)]),
+      checkpoints.map(async ({ document: { key: id, ...document }, stored: { metadata, parent }, checkpoint, channels }, i) => {
+        const place = this.#placeOf(document);
+        for (const { channel, name } of channels) {
+          const value = values.get(name);
+          if (value) checkpoint.channel_values[channel] = await this.#unpack((value.value as { value: Packed }).value);
+        }
+        if (checkpoint.v < 4 && parent !== undefined) await this.#migratePendingSends(checkpoint, place, parent);
+        return {
+          config: configOf({ ...place, id }),
+          checkpoint,
+          metadata: (await this.#unpack(metadata)) as CheckpointMetadata,
+          pendingWrites: await this.#pendingWrites(lists[i] ?? []),
+          ...(parent === undefined ? {} : { parentConfig: configOf({ ...place, id: parent }) }),
+        };
+      }),
+    );
+  }
+
+  #pendingWrites(documents: readonly Document[]): Promise<CheckpointPendingWrite[]> {
+    return Promise.all(
+      inOrder(documents).map(async ({ task, channel, value }): Promise<CheckpointPendingWrite> => [
+        task,
+        channel,
+        await this.#unpack(value),
+      ]),
     );
   }
 
   /** Before version 4 what was sent to tasks was written to the parent instead of a channel. */
-  async #migratePendingSends(checkpoint: Checkpoint, thread: string, ns: string, parent: string): Promise<void> {
-    const sends = (await this.#storedWrites(thread, ns, parent)).filter(({ channel }) => channel === TASKS);
+  async #migratePendingSends(checkpoint: Checkpoint, place: Place, parent: string): Promise<void> {
+    const { lists } = await readAll(this.#documents, [], [this.#writes(place, parent)]);
+    const sends = inOrder(lists.flat()).filter(({ channel }) => channel === TASKS);
     const versions = Object.values(checkpoint.channel_versions);
     checkpoint.channel_values[TASKS] = await Promise.all(sends.map(({ value }) => this.#unpack(value)));
     checkpoint.channel_versions[TASKS] = versions.length > 0 ? maxChannelVersion(...versions) : this.getNextVersion(undefined);
@@ -268,25 +277,32 @@ export class CairnSaver extends BaseCheckpointSaver {
     return this.serde.loadsTyped(packed.type, "text" in packed ? new TextEncoder().encode(packed.text) : fromBase64(packed.base64));
   }
 
-  #placeOf({ namespace }: Document): Place {
+  #placeOf({ namespace }: Pick<Document, "namespace">): Place {
     const [, thread = "", ns = ""] = namespace.slice(this.#root.length);
     return { thread, ns: ns.slice(NS.length) };
   }
 
-  #checkpoints(thread: string, ns: string): string[] {
+  #checkpoints({ thread, ns }: Place): string[] {
     return [...this.#root, "threads", thread, NS + ns];
   }
 
-  #values(thread: string, ns: string): string[] {
+  #values({ thread, ns }: Place): string[] {
     return [...this.#root, "values", thread, NS + ns];
   }
 
-  #writes(thread: string, ns: string, id: string): string[] {
+  #writes({ thread, ns }: Place, id: string): string[] {
     return [...this.#root, "writes", thread, NS + ns, id];
   }
 }
 
-function placeOf(config: RunnableConfig): Partial<Place> & Pick<Place, "ns"> {
+/** What tasks wrote, in the order in which LangGraph applies it. */
+function inOrder(documents: readonly Document[]): StoredWrite[] {
+  const key = ({ path, task, index }: StoredWrite) => writesSortKey(path, task, index);
+  return documents.map(({ value }) => value as unknown as StoredWrite).sort((a, b) => compareWritesSortKeys(key(a), key(b)));
+}
+
+/** Without an id the newest one is meant. */
+function placeOf(config: RunnableConfig): Partial<Place> & Pick<Place, "ns"> & { id?: string } {
   const { thread_id: thread, checkpoint_ns: ns = "" } = (config.configurable ?? {}) as { thread_id?: unknown; checkpoint_ns?: string };
   if (thread !== undefined && (typeof thread !== "string" || thread === ""))
     throw new TypeError(`configurable.thread_id must be a text that is not empty; got ${JSON.stringify(thread)}.`);
@@ -294,7 +310,7 @@ function placeOf(config: RunnableConfig): Partial<Place> & Pick<Place, "ns"> {
   return { ns, ...(thread === undefined ? {} : { thread }), ...(id === "" ? {} : { id }) };
 }
 
-function configOf({ thread, ns, id }: Required<Place>): RunnableConfig {
+function configOf({ thread, ns, id }: Place & { id: string }): RunnableConfig {
   return { configurable: { thread_id: thread, checkpoint_ns: ns, checkpoint_id: id } };
 }
 

@@ -18,22 +18,23 @@ import {
   type SearchItem,
   type SearchOperation,
 } from "@langchain/langgraph-checkpoint";
-import type { Document, DocumentChange, Documents, JsonObject } from "../../client/index.ts";
-import { change, getAll } from "../shared/documents.ts";
+import type { Document, DocumentChange, DocumentMatch, Documents, JsonObject } from "../../client/index.ts";
+import { change, getAll, rootOf } from "../shared/documents.ts";
 
 export interface CairnStoreOptions {
   /** Where items are kept; `["langgraph-store"]` unless given. */
   namespace?: string[];
   /**
-   * Lets `search` find items by a `query`: `true` by all of an item, or by the fields of these paths, such as `text` or `lines[*].text`.
-   * Cairn makes the vectors itself. What an item is found by has at most 10,000 characters.
+   * Lets `search` order items by a `query`: `true` by all of an item, or by the fields of these paths, such as `text` or `lines[*].text`.
+   * Cairn makes the vectors itself. What an item is found by has at most 10,000 characters. Without it a `query` changes nothing, as in
+   * LangGraph's own stores.
    */
   index?: boolean | { fields?: string[] };
 }
 
 const LIMIT = 10;
 const PAGE = 100;
-/** How far a search by meaning goes. */
+/** How far a search by meaning goes; the items behind come without a score. */
 const MATCHES_MAX = 200;
 
 export class CairnStore extends BaseStore {
@@ -47,10 +48,14 @@ export class CairnStore extends BaseStore {
     super();
     this.#index = typeof index === "boolean" ? index : (index.fields ?? true);
     this.#documents = documents;
-    this.#root = namespace;
+    this.#root = rootOf(namespace);
   }
 
   async batch<Operations extends Operation[]>(operations: Operations): Promise<OperationResults<Operations>> {
+    for (const operation of operations) {
+      if ("namespace" in operation) validateNamespace(operation.namespace, { allowReservedRoot: true });
+      if ("namespacePrefix" in operation) validateNamespace(operation.namespacePrefix, { allowEmpty: true, allowReservedRoot: true });
+    }
     const gets = operations.filter(isGet);
     const [found, lists] = await Promise.all([this.#get(gets), Promise.all(operations.map((operation) => this.#list(operation)))]);
     const items = found.values();
@@ -70,7 +75,6 @@ export class CairnStore extends BaseStore {
   }
 
   #change({ namespace, key, value, index = this.#index }: Omit<PutOperation, "index"> & { index?: boolean | string[] }): DocumentChange {
-    validateNamespace(namespace, { allowReservedRoot: true });
     const at = { namespace: this.#under(namespace), key };
     if (value === null) return { op: "delete", ...at };
     const isIndexed = Array.isArray(index) ? index.length > 0 : index;
@@ -91,14 +95,29 @@ export class CairnStore extends BaseStore {
     const namespace = this.#under(namespacePrefix);
     const filtered = ofServer.length === 0 ? {} : { filter: Object.fromEntries(ofServer) };
     const isWanted = ({ value }: Document) => ofClient.every(([name, wanted]) => passes(value[name], wanted));
-    if (query) {
-      const count = Math.min(MATCHES_MAX, ofClient.length === 0 ? offset + limit : MATCHES_MAX);
-      const { data } = await this.#documents.search(namespace, query, { ...filtered, limit: Math.max(1, count) });
-      const matches = data.filter(isWanted).slice(offset, offset + limit);
-      return matches.map((match) => ({ ...this.#item(match), score: match.score }));
+    if (limit <= 0) return [];
+    const count = query && this.#index !== false ? Math.min(MATCHES_MAX, ofClient.length === 0 ? offset + limit : MATCHES_MAX) : 0;
+    const found = await this.#matches(namespace, query ?? "", filtered, count);
+    const matches = Array.from(found.values()).filter(isWanted);
+    const page = matches.slice(offset, offset + limit).map((match): SearchItem => ({ ...this.#item(match), score: match.score }));
+    if (page.length === limit) return page;
+    // Items without a score come behind those that have one.
+    const rest = { offset: Math.max(0, offset - matches.length), limit: limit - page.length };
+    const list = this.#documents.list(namespace, { ...filtered, deep: true, limit: Math.min(PAGE, offset + limit) });
+    const isLeft = (document: Document) => isWanted(document) && !found.has(placeOf(document));
+    return [...page, ...(await taken(list, rest, isLeft, (document) => this.#item(document)))];
+  }
+
+  /** Returns the documents that a query is about, best first. One page has less than was asked for where they are large. */
+  async #matches(namespace: string[], query: string, filtered: object, count: number): Promise<Map<string, DocumentMatch>> {
+    const found = new Map<string, DocumentMatch>();
+    for (let offset = 0; offset < count;) {
+      const { data, has_more } = await this.#documents.search(namespace, query, { ...filtered, limit: count - offset, offset });
+      for (const match of data) found.set(placeOf(match), match);
+      if (!has_more || data.length === 0) break;
+      offset += data.length;
     }
-    const found = this.#documents.list(namespace, { ...filtered, deep: true, limit: Math.max(1, Math.min(PAGE, offset + limit)) });
-    return taken(found, { offset, limit }, isWanted, (document) => this.#item(document));
+    return found;
   }
 
   async #namespaces({ matchConditions = [], maxDepth = Infinity, limit, offset }: ListNamespacesOperation): Promise<string[][]> {
@@ -131,6 +150,10 @@ export class CairnStore extends BaseStore {
 
 function isGet(operation: Operation): operation is GetOperation {
   return "key" in operation && !("value" in operation);
+}
+
+function placeOf({ namespace, key }: Document): string {
+  return JSON.stringify([namespace, key]);
 }
 
 /** Returns what is wanted of a list, from an offset on, and reads no further than that takes. */

@@ -3,11 +3,20 @@
  *
  * @module
  */
-import { CairnError, type Document, type DocumentChange, type Documents, type JsonObject } from "../../client/index.ts";
+import {
+  CairnError,
+  type Document,
+  type DocumentChange,
+  type DocumentPage,
+  type DocumentQueryOperation,
+  type Documents,
+  type JsonObject,
+} from "../../client/index.ts";
 
 const OPERATIONS_MAX = 100;
 /** A request may have 1 MiB unless the server is set otherwise; what surrounds the values fits into the rest. */
 const BATCH_BYTES_MAX = 900_000;
+const PAGE_MAX = 1_000;
 
 /** Makes changes in their order, in as few transactions as they fit into. What makes the others visible comes last. */
 export async function change(documents: Documents, changes: readonly DocumentChange[]): Promise<void> {
@@ -24,13 +33,44 @@ export async function change(documents: Documents, changes: readonly DocumentCha
   }
 }
 
+/** Where documents are kept. @throws {RangeError} without a part: then nothing tells them from those of others */
+export function rootOf(namespace: readonly string[]): readonly string[] {
+  if (namespace.length === 0) throw new RangeError('namespace must have at least one part, such as ["my-graph"]; got [].');
+  return namespace;
+}
+
+type Place = Pick<Document, "namespace" | "key">;
+
 /** Returns the documents at some places, in their order; null where there is none. */
-export async function getAll(documents: Documents, places: readonly Pick<Document, "namespace" | "key">[]): Promise<(Document | null)[]> {
-  const found: (Document | null)[] = [];
-  for (let from = 0, count = OPERATIONS_MAX; from < places.length;) {
-    const part = places.slice(from, from + count);
+export async function getAll(documents: Documents, places: readonly Place[]): Promise<(Document | null)[]> {
+  return (await readAll(documents, places, [])).found;
+}
+
+/** Returns the documents at some places, and all documents of some namespaces, in as few requests as they fit into. */
+export async function readAll(
+  documents: Documents,
+  places: readonly Place[],
+  namespaces: readonly string[][],
+): Promise<{ found: (Document | null)[]; lists: Document[][] }> {
+  const operations = [
+    ...places.map(({ namespace, key }) => ({ op: "get" as const, namespace, key })),
+    ...namespaces.map((namespace) => ({ op: "list" as const, namespace, limit: PAGE_MAX })),
+  ];
+  const results = await queryAll(documents, operations);
+  const pages = results.slice(places.length) as DocumentPage[];
+  for (const [i, { data, next_cursor: cursor }] of pages.entries()) {
+    if (cursor === null) continue;
+    for await (const document of documents.list(namespaces[i] ?? [], { limit: PAGE_MAX, cursor })) data.push(document);
+  }
+  return { found: results.slice(0, places.length) as (Document | null)[], lists: pages.map(({ data }) => data) };
+}
+
+async function queryAll(documents: Documents, operations: readonly DocumentQueryOperation[]) {
+  const found = [];
+  for (let from = 0, count = OPERATIONS_MAX; from < operations.length;) {
+    const part = operations.slice(from, from + count);
     try {
-      found.push(...(await documents.query(part.map(({ namespace, key }) => ({ op: "get" as const, namespace, key })))));
+      found.push(...(await documents.query(part)));
       from += part.length;
     } catch (error) {
       // Together they are more than an answer may hold.
@@ -40,8 +80,6 @@ export async function getAll(documents: Documents, places: readonly Pick<Documen
   }
   return found;
 }
-
-const PAGE_MAX = 1_000;
 
 /** Returns the values of all documents of a namespace, in the order of their keys. */
 export async function allValues(documents: Documents, namespace: string[]): Promise<JsonObject[]> {
