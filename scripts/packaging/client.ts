@@ -51,14 +51,16 @@ export function clientPackage(version: string): NpmPackage {
 
 const entry = (path: string) => ({ types: `./${path}.d.ts`, default: `./${path}.js` });
 
-/** The packages that adapters import, in the version they are tested with or a newer one that is compatible. */
+/**
+ * The packages that adapters import, in any version: one that an adapter does not know must not keep those from the client who do not use
+ * that adapter. README.md of the adapters names the versions that they are tested with.
+ */
 function peers(): object {
   const texts = globSync("src/adapters/**/*.ts", { cwd: root }).map((path) => readFileSync(join(root, path), "utf8"));
   const imported = texts.flatMap((text) => Array.from(text.matchAll(/ from "((?:@[\w-]+\/)?[\w-]+)/g), ([, from = ""]) => from));
-  const versions = manifest.devDependencies as Record<string, string>;
   const names = [...new Set(imported)].toSorted();
   return {
-    peerDependencies: Object.fromEntries(names.map((name) => [name, `^${versions[name] ?? ""}`])),
+    peerDependencies: Object.fromEntries(names.map((name) => [name, "*"])),
     peerDependenciesMeta: Object.fromEntries(names.map((name) => [name, { optional: true }])),
   };
 }

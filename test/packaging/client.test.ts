@@ -5,10 +5,12 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { EdgeRuntime } from "edge-runtime";
-import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { tarGz } from "../../scripts/packaging/archive.ts";
+import manifest from "../../package.json";
 import { clientPackage } from "../../scripts/packaging/client.ts";
+import { npmRegistry } from "../support/npm-registry.ts";
 import { openTab } from "../support/browser.ts";
 import { scratchDirectory, type Scratch } from "../support/process.ts";
 import { startServer, type Server } from "../support/server.ts";
@@ -16,10 +18,18 @@ import { startServer, type Server } from "../support/server.ts";
 setDefaultTimeout(300_000);
 
 const ROOT = join(import.meta.dir, "../..");
+const INSTALL = Bun.which("npm") === null ? [process.execPath, "add"] : ["npm", "install", "--no-audit", "--no-fund"];
 /** Nothing listens there: whatever is not in the package is missing. */
 const NO_REGISTRY = "http://127.0.0.1:9/";
 /** Of the client alone, minified and compressed: what it adds to a page. */
 const GZIP_BYTES_MAX = 5_000;
+
+const { peerDependencies: PEERS } = JSON.parse(Buffer.from(clientPackage("9.9.9").files[0]!.bytes).toString()) as {
+  peerDependencies: Record<string, string>;
+};
+/** What projects that use the adapters have installed. */
+const FRAMEWORKS = [...Object.keys(PEERS), "@langchain/langgraph"];
+const VERSIONS = manifest.devDependencies as Record<string, string>;
 
 /** Says what a conversation has come to, in a module that runs anywhere. */
 const CONVERSATION = `
@@ -71,9 +81,13 @@ beforeAll(async () => {
     'import * as client from "cairn-client";\nimport { converse } from "./conversation.js";\n' +
       "const [key, url] = globalThis.Deno?.args ?? process.argv.slice(2);\nconsole.log(JSON.stringify(await converse(client, key, url)));\n",
   );
-  const install = Bun.which("npm") === null ? [process.execPath, "add"] : ["npm", "install", "--no-audit", "--no-fund"];
-  const { code, stdout, stderr } = await run([...install, directory.at(file)]);
+  const { code, stdout, stderr } = await run([...INSTALL, directory.at(file)]);
   expect({ code, output: code === 0 ? "" : stdout + stderr }).toEqual({ code: 0, output: "" });
+  for (const name of FRAMEWORKS) {
+    const link = join(project, "node_modules", name);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(ROOT, "node_modules", name), link);
+  }
   server = await startServer();
 });
 
@@ -82,7 +96,7 @@ afterAll(async () => {
   directory[Symbol.dispose]();
 });
 
-async function run(command: readonly string[]) {
+async function run(command: readonly string[], cwd = project, changes: Record<string, string> = {}) {
   const env = {
     PATH: process.env["PATH"] ?? "",
     HOME: directory.path,
@@ -91,8 +105,11 @@ async function run(command: readonly string[]) {
     npm_config_offline: "true",
     npm_config_registry: NO_REGISTRY,
     npm_config_update_notifier: "false",
+    // Without a key of OpenAI the Agents SDK prints its traces.
+    OPENAI_AGENTS_DISABLE_TRACING: "1",
+    ...changes,
   };
-  const child = Bun.spawn([...command], { cwd: project, env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+  const child = Bun.spawn([...command], { cwd, env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
   return { code, stdout, stderr };
 }
@@ -160,21 +177,49 @@ test(`the client adds at most ${GZIP_BYTES_MAX} bytes to a page`, async () => {
   expect(Bun.gzipSync(Buffer.from(script)).length).toBeLessThan(GZIP_BYTES_MAX);
 });
 
-const README = readFileSync(join(ROOT, "src/client/README.md"), "utf8");
-const EXAMPLES = Array.from(README.matchAll(/```ts\n([\s\S]*?)```/g), ([, text = ""]) => text);
+const examplesOf = (path: string) =>
+  Array.from(readFileSync(join(ROOT, path), "utf8").matchAll(/```ts\n([\s\S]*?)```/g), ([, text = ""]) => text);
+const EXAMPLES = examplesOf("src/client/README.md");
+const ADAPTER_EXAMPLES = examplesOf("src/adapters/README.md");
+
+/** Runs an example as it is printed, with this server's address and key. */
+async function runExample(example: string, name: string) {
+  const to = `apiKey: ${JSON.stringify(server.cairn.key)}, baseUrl: ${JSON.stringify(address())}`;
+  writeFileSync(join(project, name), example.replace(', baseUrl: "http://127.0.0.1:8700"', "").replace('apiKey: "crn_…"', to));
+  return run([process.execPath, name]);
+}
 
 test("the first conversation of its README works as it is printed", async () => {
   const [example = ""] = EXAMPLES;
-  const text = example.replace("crn_…", server.cairn.key).replace("http://127.0.0.1:8700", address());
-  writeFileSync(
-    join(project, "first.js"),
-    text.replace("console.log(state, memories, ", "console.log(JSON.stringify(state), memories[0].content, "),
-  );
-  expect(await run([process.execPath, "first.js"])).toEqual({
+  const printing = example.replace("console.log(state, memories, ", "console.log(JSON.stringify(state), memories[0].content, ");
+  expect(await runExample(printing, "first.js")).toEqual({
     code: 0,
     stdout: '{"order":"A-17","step":1} The customer prefers e-mail to phone calls. 1\n',
     stderr: "",
   });
+});
+
+test("each example of its README that ends by itself runs as it is printed", async () => {
+  for (const [i, example] of EXAMPLES.entries()) {
+    // Events come until the loop is left.
+    if (example.includes("cairn.events(")) continue;
+    const { code, stderr } = await runExample(example, `example-${i}.ts`);
+    expect({ example, code, stderr }).toEqual({ example, code: 0, stderr: "" });
+  }
+});
+
+for (const example of ADAPTER_EXAMPLES) {
+  const [, name = ""] = /"cairn-client\/([\w-]+)"/.exec(example) ?? [];
+  test(`the example of ${name} prints what it says`, async () => {
+    const { code, stdout, stderr } = await runExample(example, `${name}.ts`);
+    const said = Array.from(example.matchAll(/console\.log\(.*\/\/ (.+)$/gm), ([, text = ""]) => text);
+    expect({ code, stderr, lines: stdout.trim().split("\n") }).toEqual({ code: 0, stderr: "", lines: said });
+  });
+}
+
+test("there is an example of every adapter", () => {
+  const adapters = Array.from(new Bun.Glob("*.ts").scanSync(join(ROOT, "src/adapters")), (name) => name.slice(0, -".ts".length));
+  expect(adapters.toSorted()).toEqual(ADAPTER_EXAMPLES.map((text) => /"cairn-client\/([\w-]+)"/.exec(text)?.[1] ?? "").toSorted());
 });
 
 const TYPED_PROGRAM = `import { Cairn, CairnError, type Session, type Trace } from "cairn-client";
@@ -209,15 +254,9 @@ for (const resolution of ["--module nodenext", "--module esnext --moduleResoluti
 }
 
 test("each adapter loads with its framework, in what the package names as its peers", async () => {
-  const { exports, peerDependencies } = JSON.parse(readFileSync(join(project, "node_modules/cairn-client/package.json"), "utf8")) as {
+  const { exports } = JSON.parse(readFileSync(join(project, "node_modules/cairn-client/package.json"), "utf8")) as {
     exports: Record<string, unknown>;
-    peerDependencies: Record<string, string>;
   };
-  for (const name of Object.keys(peerDependencies)) {
-    const link = join(project, "node_modules", name);
-    mkdirSync(dirname(link), { recursive: true });
-    symlinkSync(join(ROOT, "node_modules", name), link);
-  }
   const entries = Object.keys(exports).filter((name) => name !== "./package.json");
   const program = `for (const name of ${JSON.stringify(entries)}) console.log(Object.keys(await import(name.replace(".", "cairn-client"))).length > 0);`;
   writeFileSync(join(project, "adapters.js"), program);
@@ -226,6 +265,37 @@ test("each adapter loads with its framework, in what the package names as its pe
     expect({ code, stderr, lines: stdout.trim().split("\n") }).toEqual({ code: 0, stderr: "", lines: entries.map(() => "true") });
   }
   expect(entries.length).toBeGreaterThan(4);
+});
+
+/** Writes an archive of a package that has nothing but its name. @returns its path */
+function archive(name: string, version: string): string {
+  const path = directory.at(`${name.replaceAll("/", "-")}-${version}.tgz`);
+  writeFileSync(path, tarGz([{ name: "package/package.json", bytes: Buffer.from(JSON.stringify({ name, version })) }], 1));
+  return path;
+}
+
+for (const version of ["0.0.1", "99.0.0", "99.0.0-beta.1"]) {
+  test(`it installs beside frameworks of any version: ${version}`, async () => {
+    const other = directory.at(`beside-${version}`);
+    mkdirSync(other);
+    writeFileSync(join(other, "package.json"), '{ "private": true }\n');
+    // A registry has the versions that the adapters are tested with: npm compares with those.
+    const registered = directory.at(`registry-${version}`);
+    mkdirSync(registered);
+    for (const name of Object.keys(PEERS)) renameSync(archive(name, VERSIONS[name]!), join(registered, `${name.replaceAll("/", "-")}.tgz`));
+    using registry = await npmRegistry(registered);
+    const env = { npm_config_offline: "false", npm_config_registry: registry.url };
+    const archives = Object.keys(PEERS).map((name) => archive(name, version));
+    for (const wanted of [archives, [directory.at("cairn-client-9.9.9.tgz")]]) {
+      const { code, stdout, stderr } = await run([...INSTALL, ...wanted], other, env);
+      expect({ code, output: code === 0 ? "" : stdout + stderr }).toEqual({ code: 0, output: "" });
+    }
+  });
+}
+
+test("the page of the adapters names the versions that they are tested with", () => {
+  const page = readFileSync(join(ROOT, "src/adapters/README.md"), "utf8");
+  expect(FRAMEWORKS.filter((name) => !page.includes(`\`${name}\` ${VERSIONS[name]}`))).toEqual([]);
 });
 
 test("the package names its entries, its licence and no dependency, and runs nothing when it is installed", () => {
