@@ -332,12 +332,19 @@ test("an external_id is the name of one live session: a second is 409 already_ex
   const { id } = first.body;
   expect(await cairn.session(id)).toEqual(first.body);
   expect((await cairn.traces(id)).map(({ details }) => details.external_id)).toEqual(["thread-7"]);
-  const message = `Session ${id} has the external_id "thread-7" already. Nothing was changed.`;
-  const refused = { status: 409, code: "already_exists", message, param: "external_id" };
+  const refusedAs = (what: string) => ({
+    status: 409,
+    code: "already_exists",
+    message: `Session ${id} has the ${what}`,
+    param: "external_id",
+  });
+  const refused = refusedAs('external_id "thread-7" already. Nothing was changed.');
   expect(errorOf(await create({}))).toEqual(refused);
   expect(errorOf(await create({ user_id: "ada", if_exists: "error" }))).toEqual(refused);
   // Whoever names a user gets no session of another one.
-  expect(errorOf(await create({ user_id: "bo", if_exists: "return" }))).toEqual(refused);
+  expect(errorOf(await create({ user_id: "bo", if_exists: "return" }))).toEqual(
+    refusedAs('external_id "thread-7" already, and another user_id. Nothing was changed.'),
+  );
   const current = await cairn.setState(id, { step: 2 });
   for (const user_id of [undefined, null, "ada"]) {
     const { status, body } = await create({ user_id, agent_id: "another", initial_state: { step: 0 }, if_exists: "return" });

@@ -577,7 +577,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "who names a user gets the session of another one by its external id",
     file: "src/sessions/sessions.ts",
-    find: 'if (ifExists === "return" && (userId === null || userId === row.userId))',
+    find: 'if (ifExists === "return" && isTheirs)',
     replace: 'if (ifExists === "return")',
     tests: [SESSIONS],
   },

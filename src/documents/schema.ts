@@ -274,10 +274,9 @@ function checkOperation(sent: Sent, known: TObject, param: string): void {
     if (name !== undefined && !name.isWellFormed()) refuse(field, "must be well-formed Unicode, without halves of surrogate pairs.");
     const bytes = [...(namespace ?? []), name ?? ""].reduce((sum, part) => sum + Buffer.byteLength(part), 0);
     if (bytes > LIMITS.documentNameBytesMax) {
-      refuse(
-        name === undefined ? "namespace" : field,
-        `must be at most ${LIMITS.documentNameBytesMax} bytes of UTF-8 together with the namespace; got ${bytes}.`,
-      );
+      const most = `must be at most ${LIMITS.documentNameBytesMax} bytes of UTF-8`;
+      if (name === undefined) refuse("namespace", `${most}; got ${bytes}.`);
+      refuse(field, `${most} together with the namespace; got ${bytes}.`);
     }
   }
 }

@@ -74,9 +74,10 @@ function existingSession(
   if (session === undefined) return undefined;
   const { id, key, row } = session;
   // A request that names a user gets no session of another one.
-  if (ifExists === "return" && (userId === null || userId === row.userId))
-    return new Existing(sessionJson(id, row, readState(reader, key, row.version)));
-  throw new ApiError("already_exists", `Session ${id} has the external_id ${toJson(externalId)} already. Nothing was changed.`, {
+  const isTheirs = userId === null || userId === row.userId;
+  if (ifExists === "return" && isTheirs) return new Existing(sessionJson(id, row, readState(reader, key, row.version)));
+  const but = isTheirs ? "" : ", and another user_id";
+  throw new ApiError("already_exists", `Session ${id} has the external_id ${toJson(externalId)} already${but}. Nothing was changed.`, {
     param: "external_id",
   });
 }
