@@ -44,6 +44,7 @@ const MCP = "test/mcp.test.ts";
 const STATEBASE = "test/statebase.test.ts";
 const CLIENT = "test/client.test.ts";
 const SAVER = "test/adapters/langgraph-saver.test.ts";
+const LANGGRAPH_STORE = "test/adapters/langgraph-store.test.ts";
 const AGENTS = "test/adapters/openai-agents.test.ts";
 const OUTCOME = "test/unit/webhooks/outcome.test.ts";
 const BACKOFF = "test/unit/webhooks/backoff.test.ts";
@@ -1387,6 +1388,41 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "last = trace.id;",
     replace: "",
     tests: [CLIENT],
+  },
+  {
+    breaks: "a timeout of the client that no timer can have is one of a millisecond",
+    file: "src/client/exchange.ts",
+    find: "Math.min(ms, TIMER_MS_MAX)",
+    replace: "ms",
+    tests: [CLIENT],
+  },
+  {
+    breaks: "a query hides the items of a LangGraph store that have no vector",
+    file: "src/adapters/langgraph/store.ts",
+    find: "if (page.length === limit) return page;",
+    replace: "if (query) return page;",
+    tests: [LANGGRAPH_STORE],
+  },
+  {
+    breaks: "a page of a LangGraph store ends where an answer is full",
+    file: "src/adapters/langgraph/store.ts",
+    find: "if (!has_more || data.length === 0) break;",
+    replace: "break;",
+    tests: [LANGGRAPH_STORE],
+  },
+  {
+    breaks: "the history of a LangGraph thread reads a value again for each page",
+    file: "src/adapters/langgraph/saver.ts",
+    find: ".filter(({ name }) => !values.has(name))",
+    replace: "",
+    tests: [SAVER],
+  },
+  {
+    breaks: "the client cannot be installed beside another version of a framework",
+    file: "scripts/packaging/client.ts",
+    find: '[name, "*"]',
+    replace: '[name, ">=2"]',
+    tests: ["test/packaging/client.test.ts"],
   },
   {
     breaks: "a fork of a LangGraph thread overwrites values of the other branch",
