@@ -147,6 +147,13 @@ test("what an operator does: keys, webhooks, settings, users, statistics, health
   expect(await cairn.health()).toMatchObject({ status: "ready" });
 });
 
+test("documents of somebody whose id is not there are refused before they are nobody's", () => {
+  const { documents } = clientOf();
+  for (const owner of [{ user_id: undefined }, { agent_id: null }, { user_id: "ada", agent_id: undefined }])
+    expect(() => documents.of(owner as { user_id?: string })).toThrow(TypeError);
+  documents.of({});
+});
+
 test("documents: puts, appends, versions, pops, batches and queries whose results have the type of each operation", async () => {
   const documents = clientOf().documents.of({ user_id: "documents" });
   await documents.put(["orders"], "A-17", { total: 12.5 });

@@ -45,8 +45,13 @@ export class Documents {
     this.#owner = owner;
   }
 
-  /** The documents of a user, of an agent, or of an agent for a user. */
+  /**
+   * The documents of a user, of an agent, or of an agent for a user.
+   *
+   * @throws {TypeError} for an id that is undefined or null, which JSON leaves out: they would be nobody's, which all share
+   */
   of(owner: DocumentOwner): Documents {
+    for (const [name, id] of Object.entries(owner)) if ((id ?? null) === null) throw new TypeError(`${name} must be a text, not ${id}.`);
     return new Documents(this.#http, owner);
   }
 
