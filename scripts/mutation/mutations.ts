@@ -46,6 +46,7 @@ const CLIENT = "test/client.test.ts";
 const SAVER = "test/adapters/langgraph-saver.test.ts";
 const LANGGRAPH_STORE = "test/adapters/langgraph-store.test.ts";
 const AGENTS = "test/adapters/openai-agents.test.ts";
+const AI_SDK = "test/adapters/ai-sdk.test.ts";
 const OUTCOME = "test/unit/webhooks/outcome.test.ts";
 const BACKOFF = "test/unit/webhooks/backoff.test.ts";
 const ATTEMPT = "test/unit/webhooks/attempt.test.ts";
@@ -1451,6 +1452,34 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "if_version: head?.version ?? 0 }",
     replace: "}",
     tests: [AGENTS],
+  },
+  {
+    breaks: "the end of a history that was cleared and begun again is replaced",
+    file: "src/adapters/openai-agents.ts",
+    find: 'return { op: "delete", namespace: this.#items, key, if_version: version };',
+    replace: 'return { op: "delete", namespace: this.#items, key };',
+    tests: [AGENTS],
+  },
+  {
+    breaks: "two saves of a chat at the same time are mixed",
+    file: "src/adapters/ai-sdk.ts",
+    find: "value: {}, if_version: version };",
+    replace: "value: {} };",
+    tests: [AI_SDK],
+  },
+  {
+    breaks: "a chat that is read while it is saved is some of both",
+    file: "src/adapters/ai-sdk.ts",
+    find: "if (versionsOf(before.data) === versionsOf(last.data)) return",
+    replace: "return",
+    tests: [AI_SDK],
+  },
+  {
+    breaks: "a model is told the memories of all users for one who is not signed in",
+    file: "src/adapters/ai-sdk.ts",
+    find: "(search[name] ?? null) === null",
+    replace: "search[name] === null",
+    tests: [AI_SDK],
   },
   // Streams of events
   {

@@ -15,8 +15,8 @@ import {
   type BaseMessage,
   type StoredMessage,
 } from "@langchain/core/messages";
-import type { Documents } from "../client/index.ts";
-import { allValues, change, rootOf } from "./shared/documents.ts";
+import type { Documents, JsonObject } from "../client/index.ts";
+import { allDocuments, change, rootOf } from "./shared/documents.ts";
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnChatHistoryOptions {
@@ -37,24 +37,45 @@ export class CairnChatHistory extends BaseListChatMessageHistory {
   }
 
   async getMessages(): Promise<BaseMessage[]> {
-    const stored = await allValues(this.#documents, this.#namespace);
-    return mapStoredMessagesToChatMessages(stored.map((message) => fromStored(message) as StoredMessage));
+    const stored = await allDocuments(this.#documents, this.#namespace);
+    return toMessages(stored.map(({ value }) => value));
   }
 
   async addMessage(message: BaseMessage): Promise<void> {
     await this.addMessages([message]);
   }
 
-  /** Up to 100 messages are there together or not at all. */
+  /**
+   * Messages that fit into one request, up to 100, are there together or not at all.
+   *
+   * @throws {TypeError} when LangChain could not read one of them again, such as a `RemoveMessage`
+   */
   override async addMessages(messages: BaseMessage[]): Promise<void> {
-    const stored = mapChatMessagesToStoredMessages(messages);
+    const stored = mapChatMessagesToStoredMessages(messages).map(toStored);
+    for (const [i, message] of stored.entries()) {
+      try {
+        toMessages([message]);
+      } catch (error) {
+        const type = messages[i]?.type ?? "unknown";
+        throw new TypeError(
+          `A history cannot keep messages[${i}], of the type ${JSON.stringify(type)}: LangChain could not read it again.`,
+          {
+            cause: error,
+          },
+        );
+      }
+    }
     await change(
       this.#documents,
-      stored.map((message) => ({ op: "put", namespace: this.#namespace, value: toStored(message) })),
+      stored.map((value) => ({ op: "put", namespace: this.#namespace, value })),
     );
   }
 
   override async clear(): Promise<void> {
     await this.#documents.deleteAll(this.#namespace);
   }
+}
+
+function toMessages(stored: readonly JsonObject[]): BaseMessage[] {
+  return mapStoredMessagesToChatMessages(stored.map((message) => fromStored(message) as StoredMessage));
 }

@@ -19,8 +19,8 @@ import type {
   SessionHistoryTransactionArgs,
   SessionHistoryTransactionAwareSession,
 } from "@openai/agents-core";
-import { CairnError, type Document, type DocumentChange, type Documents, type JsonObject } from "../client/index.ts";
-import { allValues, rootOf } from "./shared/documents.ts";
+import type { Document, DocumentChange, Documents, JsonObject } from "../client/index.ts";
+import { allDocuments, change, PAGE_MAX, rootOf, untilUnchanged } from "./shared/documents.ts";
 import { fromStored, toBase64, toStored } from "./shared/stored-json.ts";
 
 export interface CairnSessionOptions {
@@ -31,9 +31,6 @@ export interface CairnSessionOptions {
 const HEAD = "head";
 /** Changes of one transaction; one more counts the changes. */
 const CHANGES_MAX = 99;
-/** How often a change is tried that others get ahead of. */
-const TRIES = 10;
-const PAGE_MAX = 1_000;
 
 export class CairnSession implements SessionHistoryRewriteAwareSession, SessionHistoryTransactionAwareSession {
   readonly #documents: Documents;
@@ -52,15 +49,17 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
   }
 
   async getItems(limit?: number): Promise<AgentInputItem[]> {
-    if (limit === undefined) return (await allValues(this.#documents, this.#items)).map((item) => fromStored(item) as AgentInputItem);
-    return (await this.#last(limit)).map(({ value }) => fromStored(value) as AgentInputItem);
+    const found = limit === undefined ? await allDocuments(this.#documents, this.#items) : await this.#last(limit);
+    return found.map(({ value }) => fromStored(value) as AgentInputItem);
   }
 
-  /** Up to 99 items are there together or not at all. */
+  /** Items that fit into one request, up to 99, are there together or not at all. */
   async addItems(items: AgentInputItem[]): Promise<void> {
-    for (let from = 0; from < items.length; from += CHANGES_MAX) {
-      await this.#documents.batch([...items.slice(from, from + CHANGES_MAX).map((item) => this.#append(item)), this.#changed()]);
-    }
+    await change(
+      this.#documents,
+      items.map((item) => this.#append(item)),
+      [this.#changed()],
+    );
   }
 
   async popItem(): Promise<AgentInputItem | undefined> {
@@ -76,9 +75,8 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
   async applyHistoryMutations({ mutations }: SessionHistoryRewriteArgs): Promise<void> {
     if (mutations.length === 0) return;
     await this.#whileUnchanged(async () => {
-      const found = new Map<string, JsonObject>();
-      for await (const { key, value } of this.#documents.list(this.#items, { limit: PAGE_MAX })) found.set(key, value);
-      const items = new Map(found);
+      const found = await allDocuments(this.#documents, this.#items);
+      const items = new Map(found.map(({ key, value }) => [key, value]));
       for (const { callId, replacement } of mutations) {
         const calls = Array.from(items).filter(([, item]) => item["type"] === "function_call" && item["callId"] === callId);
         for (const [i, [key]] of calls.entries()) {
@@ -86,10 +84,10 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
           else items.delete(key);
         }
       }
-      return Array.from(found).flatMap(([key, before]): DocumentChange[] => {
+      return found.flatMap(({ key, value, version }): DocumentChange[] => {
         const item = items.get(key);
-        if (item === undefined) return [{ op: "delete", namespace: this.#items, key }];
-        return item === before ? [] : [{ op: "put", namespace: this.#items, key, value: item }];
+        if (item === undefined) return [this.#remove(key, version)];
+        return item === value ? [] : [{ op: "put", namespace: this.#items, key, value: item, if_version: version }];
       });
     });
   }
@@ -105,7 +103,7 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
         throw new Error(`The operation ${key} was applied before, with another transaction.`);
       }
       const changes = await this.#changesOf(transaction);
-      return [{ op: "put", namespace: this.#operations, key, value: { sha256 } }, ...changes];
+      return [{ op: "put", namespace: this.#operations, key, value: { sha256 }, if_version: 0 }, ...changes];
     });
   }
 
@@ -116,27 +114,23 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
     const isThere =
       suffix.length === expectedSuffix.length && suffix.every(({ value }, i) => isSame(value, toStored(expectedSuffix[i] as object)));
     if (!isThere) throw new Error("The history does not end with the items that are to be replaced. Nothing was changed.");
-    return [
-      ...suffix.map(({ key }): DocumentChange => ({ op: "delete", namespace: this.#items, key })),
-      ...replacement.map((item) => this.#append(item)),
-    ];
+    return [...suffix.map(({ key, version }) => this.#remove(key, version)), ...replacement.map((item) => this.#append(item))];
   }
 
-  /** Makes changes that depend on what is there, in one transaction; when others were faster, after looking again. */
+  /**
+   * Makes changes that depend on what is there, in one transaction; when others were faster, after looking again.
+   *
+   * The versions of a head begin again at 1 when a conversation is cleared, so changes name those of what they replace too.
+   */
   async #whileUnchanged(changes: () => Promise<DocumentChange[]>): Promise<void> {
-    for (let tries = 1; ; tries++) {
+    await untilUnchanged(async () => {
       const head = await this.#documents.get(this.#root, HEAD);
       const made = await changes();
       if (made.length === 0) return;
       if (made.length > CHANGES_MAX)
         throw new RangeError(`A change of the history may have at most ${CHANGES_MAX} items; this one has ${made.length}.`);
-      try {
-        await this.#documents.batch([...made, { ...this.#changed(), if_version: head?.version ?? 0 }]);
-        return;
-      } catch (error) {
-        if (!(error instanceof CairnError) || error.code !== "version_conflict" || tries === TRIES) throw error;
-      }
-    }
+      await this.#documents.batch([...made, { ...this.#changed(), if_version: head?.version ?? 0 }]);
+    });
   }
 
   /** The newest items, in the order in which they were added. */
@@ -152,6 +146,10 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
 
   #append(item: AgentInputItem): DocumentChange {
     return { op: "put", namespace: this.#items, value: toStored(item) };
+  }
+
+  #remove(key: string, version: number): DocumentChange {
+    return { op: "delete", namespace: this.#items, key, if_version: version };
   }
 
   #changed(): DocumentChange {

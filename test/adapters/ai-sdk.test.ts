@@ -8,7 +8,7 @@ import { generateText, simulateReadableStream, streamText, wrapLanguageModel, ty
 import { MockLanguageModelV4 } from "ai/test";
 import { CairnChats, memoryMiddleware } from "../../src/adapters/ai-sdk.ts";
 import { CairnError, type Cairn } from "../../src/client/index.ts";
-import { startClient, type ServedClient } from "../support/cairn-client.ts";
+import { clientBefore, startClient, type ServedClient } from "../support/cairn-client.ts";
 import type { Chance } from "../support/process.ts";
 import { pick, withSeeds } from "../support/seeds.ts";
 
@@ -70,30 +70,110 @@ test("chats are what was saved last, whatever is saved, loaded and deleted", asy
 
 test("a chat of many messages sends what is new", async () => {
   const sizes: number[] = [];
-  const { cairn, server } = client;
-  const chats = new CairnChats(
-    new (cairn.constructor as typeof Cairn)({
-      apiKey: server.cairn.key,
-      baseUrl: `http://127.0.0.1:${server.port}`,
-      fetch: async (request) => {
-        if (request.url.endsWith("/batch")) sizes.push((await request.clone().text()).length);
-        return fetch(request);
-      },
-    }).documents,
-  );
+  const chats = new CairnChats(clientBefore(client, "batch", (_, body) => sizes.push(body.length)).documents);
   const messages = Array.from({ length: 150 }, (_, i): UIMessage => ({
     id: `m${i}`,
     role: "user",
     parts: [{ type: "text", text: "x".repeat(1_000) }],
   }));
   await chats.saveChat({ chatId: "long", messages });
-  expect(sizes).toHaveLength(2);
-  await chats.saveChat({ chatId: "long", messages: [...messages, { ...messages[0]!, id: "new" }] });
   expect(sizes).toHaveLength(3);
-  expect(sizes[2]).toBeLessThan(2_000);
   await chats.saveChat({ chatId: "long", messages: [...messages, { ...messages[0]!, id: "new" }] });
-  expect(sizes).toHaveLength(3);
+  expect(sizes).toHaveLength(4);
+  expect(sizes[3]).toBeLessThan(2_000);
+  await chats.saveChat({ chatId: "long", messages: [...messages, { ...messages[0]!, id: "new" }] });
+  expect(sizes).toHaveLength(4);
   expect(await chats.loadChat("long")).toHaveLength(151);
+});
+
+const user = (id: string): UIMessage => ({ id, role: "user", parts: [{ type: "text", text: id }] });
+const many = (name: string, length = 150) => Array.from({ length }, (_, i) => user(`${name} ${i}`));
+const idsOf = (messages: readonly UIMessage[]) => messages.map(({ id }) => id).join();
+
+test("of chats saved at the same time one counts, as a whole, the first time and later, short and long", async () => {
+  const chats = new CairnChats(client.cairn.documents);
+  for (let i = 0; i < 10; i++) {
+    const saves = [
+      ["1", "2", "3a", "4a"].map(user),
+      ["1", "2", "3b"].map(user),
+      i % 5 === 0 ? many("long") : ["1", "2", "3c"].map(user),
+      i % 5 === 0 ? many("other", 120) : [],
+    ];
+    const chatId = `race ${i}`;
+    if (i % 2 === 0) await chats.saveChat({ chatId, messages: ["1", "2"].map(user) });
+    await Promise.all(saves.map((messages) => chats.saveChat({ chatId, messages })));
+    expect(saves.map(idsOf)).toContain(idsOf(await chats.loadChat(chatId)));
+    // Nothing is left of those that were too late.
+    await chats.saveChat({ chatId, messages: [user("last")] });
+    expect(await client.cairn.documents.count(["ai-sdk", chatId, "messages"], { deep: true })).toBe(1);
+  }
+});
+
+test("a chat that is written anew is the old one until the new one is whole", async () => {
+  const chatId = "anew";
+  const chats = new CairnChats(client.cairn.documents);
+  await chats.saveChat({ chatId, messages: many("old") });
+  for (const failing of [1, 2, 3]) {
+    const unlucky = clientBefore(client, "batch", (batch) => {
+      if (batch === failing) throw new Error("The connection is gone.");
+    });
+    await expect(new CairnChats(unlucky.documents).saveChat({ chatId, messages: many("new") })).rejects.toBeInstanceOf(CairnError);
+    expect(await chats.loadChat(chatId)).toEqual(many("old"));
+  }
+  const seen: string[] = [];
+  const watched = clientBefore(client, "batch", async () => seen.push(idsOf(await chats.loadChat(chatId))));
+  await new CairnChats(watched.documents).saveChat({ chatId, messages: many("new") });
+  expect(seen).toEqual(Array.from({ length: 3 }, () => idsOf(many("old"))));
+  expect(await chats.loadChat(chatId)).toEqual(many("new"));
+  expect(await client.cairn.documents.count(["ai-sdk", chatId], { deep: true })).toBe(152);
+});
+
+test("a chat that is saved between two pages of it that are read is read again", async () => {
+  const chatId = "pages";
+  const chats = new CairnChats(client.cairn.documents);
+  const before = many("old", 1_100);
+  const after = [user("first"), ...before.slice(1, -1), user("last")];
+  await chats.saveChat({ chatId, messages: before });
+  const reader = clientBefore(client, "query", async (query) => {
+    if (query === 2) await chats.saveChat({ chatId, messages: after });
+  });
+  expect(await new CairnChats(reader.documents).loadChat(chatId)).toEqual(after);
+});
+
+test("a chat that is deleted and begun again while another save is on its way has the messages of one of them", async () => {
+  const chats = new CairnChats(client.cairn.documents);
+  for (const messages of [["1", "2", "3"].map(user), many("new")]) {
+    const chatId = `again ${messages.length}`;
+    await chats.saveChat({ chatId, messages: ["1", "2"].map(user) });
+    const late = clientBefore(client, "batch", async (batch) => {
+      if (batch > 1) return;
+      await chats.deleteChat(chatId);
+      await chats.saveChat({ chatId, messages: [user("other")] });
+    });
+    await new CairnChats(late.documents).saveChat({ chatId, messages });
+    expect(await chats.loadChat(chatId)).toEqual(messages);
+  }
+});
+
+test("a chat that is deleted while it is written for the first time is whole or not there", async () => {
+  const chats = new CairnChats(client.cairn.documents);
+  for (const at of [1, 2, 3]) {
+    const chatId = `deleted ${at}`;
+    const late = clientBefore(client, "batch", async (batch) => {
+      if (batch === at) await chats.deleteChat(chatId);
+    });
+    await new CairnChats(late.documents).saveChat({ chatId, messages: many("new") });
+    expect(await chats.loadChat(chatId)).toEqual(many("new"));
+  }
+});
+
+test("messages that are too large for one request together are saved and replaced", async () => {
+  const chats = new CairnChats(client.cairn.documents);
+  for (const name of ["x", "y"]) {
+    const messages = many(name.repeat(400_000), 3);
+    await chats.saveChat({ chatId: "large", messages });
+    expect(await chats.loadChat("large")).toEqual(messages);
+  }
 });
 
 const USAGE = {
@@ -174,7 +254,7 @@ test("when Cairn cannot be asked the call fails, or the model is asked without m
   const cairn = new (client.cairn.constructor as typeof Cairn)({ apiKey: "crn_wrong", baseUrl: `http://127.0.0.1:${client.server.port}` });
   const ask = (options: object) =>
     generateText({
-      model: wrapLanguageModel({ model, middleware: memoryMiddleware(cairn, options) }),
+      model: wrapLanguageModel({ model, middleware: memoryMiddleware(cairn, { allUsers: true, ...options }) }),
       prompt: "What do I drink?",
       maxRetries: 0,
     });
@@ -184,4 +264,17 @@ test("when Cairn cannot be asked the call fails, or the model is asked without m
   expect((await ask({ onError: (error: unknown) => reported.push(error) })).text).toBe("Noted.");
   expect(reported).toEqual([expect.objectContaining({ code: "authentication_failed" })]);
   expect(reported[0]).toBeInstanceOf(CairnError);
+});
+
+test("a user who is not signed in is not told the memories of others: it has to be said whose", async () => {
+  await withMemories("private", "The door of Ada has the number 1234.");
+  const nobody: { user?: { id: string } } | undefined = undefined as { user?: { id: string } } | undefined;
+  for (const options of [{ user_id: nobody?.user?.id }, { session_id: null }, { user_id: "private", session_id: undefined }])
+    expect(() => memoryMiddleware(client.cairn, options as any)).toThrow(/^(user|session)_id must be a text, not (undefined|null)/);
+  expect(() => memoryMiddleware(client.cairn, {})).toThrow("allUsers: true");
+  expect(() => memoryMiddleware(client.cairn, { limit: 3, allUsers: false })).toThrow(TypeError);
+  const model = newModel();
+  const middleware = memoryMiddleware(client.cairn, { allUsers: true });
+  await generateText({ model: wrapLanguageModel({ model, middleware }), prompt: "Which number has the door of Ada?" });
+  expect(JSON.stringify(model.doGenerateCalls[0]!.prompt)).toContain("1234");
 });

@@ -5,7 +5,7 @@
  */
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { InMemoryChatMessageHistory } from "@langchain/core/chat_history";
-import { AIMessage, HumanMessage, SystemMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
+import { AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
 import { RunnableLambda } from "@langchain/core/runnables";
 import { CairnChatHistory } from "../../src/adapters/langchain.ts";
 import { startClient, type ServedClient } from "../support/cairn-client.ts";
@@ -75,4 +75,12 @@ test("a conversation goes on in another process, each with its own history", asy
   expect(await ask("Hello", "one")).toBe("1 messages");
   expect(await ask("And now?", "one")).toBe("3 messages");
   expect(await ask("Hello", "two")).toBe("1 messages");
+});
+
+test("a message that LangChain could not read again is refused, with all that are added with it", async () => {
+  const history = historyOf("unreadable");
+  await history.addMessage(new HumanMessage("Hello"));
+  const refused = history.addMessages([new HumanMessage("And now?"), new RemoveMessage({ id: "m1" })]);
+  await expect(refused).rejects.toThrow('messages[1], of the type "remove"');
+  expect((await history.getMessages()).map(({ content }) => content)).toEqual(["Hello"]);
 });

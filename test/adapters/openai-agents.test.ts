@@ -7,7 +7,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { Agent, MemorySession, run, tool, type AgentInputItem, type SessionHistoryTransaction } from "@openai/agents-core";
 import { assistantMessage, functionCall, ScriptedModel } from "@openai/agents-core/testing";
 import { CairnSession } from "../../src/adapters/openai-agents.ts";
-import { startClient, type ServedClient } from "../support/cairn-client.ts";
+import { clientBefore, startClient, type ServedClient } from "../support/cairn-client.ts";
 import type { Chance } from "../support/process.ts";
 import { pick, withSeeds } from "../support/seeds.ts";
 
@@ -161,4 +161,51 @@ test("more items than a request takes are kept in their order, and a transaction
     "at most 99",
   );
   expect(await session.getItems()).toHaveLength(250);
+});
+
+test("items that are too large for one request together are added in several", async () => {
+  const items = ["x", "y", "z"].map((text) => user(text.repeat(400_000)));
+  await sessionOf("large").addItems(items);
+  expect(await sessionOf("large").getItems()).toEqual(items);
+});
+
+test("a change of a history that was cleared and begun again meanwhile is made with what is there then", async () => {
+  const call = { type: "function_call", callId: "c1", name: "look", arguments: "{}", status: "completed" } as const;
+  const cases: ((session: CairnSession) => Promise<void>)[] = [
+    (session) =>
+      session.applyHistoryTransaction({
+        operationId: "1",
+        transaction: { type: "replace_suffix", expectedSuffix: [call], replacement: [user("replaced")] },
+      }),
+    (session) =>
+      session.applyHistoryMutations({
+        mutations: [{ type: "replace_function_call", callId: "c1", replacement: { ...call, name: "other" } }],
+      }),
+  ];
+  for (const [i, change] of cases.entries()) {
+    const session = sessionOf(`again ${i}`);
+    await session.addItems([call]);
+    const late = clientBefore(client, "batch", async (batch) => {
+      if (batch > 1) return;
+      await session.clearSession();
+      await session.addItems([user("new")]);
+    });
+    const changed = change(new CairnSession(late.documents, `again ${i}`));
+    if (i === 0) await expect(changed).rejects.toThrow("does not end with the items");
+    else await changed;
+    expect(await session.getItems()).toEqual([user("new")]);
+  }
+});
+
+test("an operation that another process applied to a history it had cleared before is not applied twice", async () => {
+  const session = sessionOf("twice");
+  await session.addItems([user("old")]);
+  const once = { operationId: "1", transaction: { type: "append_items" as const, items: [user("once")] } };
+  const late = clientBefore(client, "batch", async (batch) => {
+    if (batch > 1) return;
+    await session.clearSession();
+    await session.applyHistoryTransaction(once);
+  });
+  await new CairnSession(late.documents, "twice").applyHistoryTransaction(once);
+  expect(await session.getItems()).toEqual([user("once")]);
 });

@@ -16,3 +16,17 @@ export async function startClient(): Promise<ServedClient> {
   const cairn = new Cairn({ apiKey: server.cairn.key, baseUrl: `http://127.0.0.1:${server.port}` });
   return { server, cairn, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
 }
+
+/** A client of the same Cairn for which something happens before each batch or query of documents is sent; when that throws, it is not sent. */
+export function clientBefore({ server }: ServedClient, kind: "batch" | "query", before: (count: number, body: string) => unknown): Cairn {
+  let count = 0;
+  return new Cairn({
+    apiKey: server.cairn.key,
+    baseUrl: `http://127.0.0.1:${server.port}`,
+    retries: 0,
+    fetch: async (request) => {
+      if (request.url.endsWith(`/${kind}`)) await before(++count, await request.clone().text());
+      return fetch(request);
+    },
+  });
+}

@@ -10,27 +10,65 @@ import {
   type DocumentPage,
   type DocumentQueryOperation,
   type Documents,
-  type JsonObject,
 } from "../../client/index.ts";
 
 const OPERATIONS_MAX = 100;
 /** A request may have 1 MiB unless the server is set otherwise; what surrounds the values fits into the rest. */
 const BATCH_BYTES_MAX = 900_000;
-const PAGE_MAX = 1_000;
+/** How many documents a page has at most. */
+export const PAGE_MAX = 1_000;
 
-/** Makes changes in their order, in as few transactions as they fit into. What makes the others visible comes last. */
-export async function change(documents: Documents, changes: readonly DocumentChange[]): Promise<void> {
-  const encoder = new TextEncoder();
-  const sizes = changes.map((one) => encoder.encode(JSON.stringify(one)).length);
+/**
+ * Makes changes in their order, in as few transactions as they fit into. What makes the others visible comes last.
+ *
+ * @param each - is made in every transaction, after the others
+ */
+export async function change(
+  documents: Documents,
+  changes: readonly DocumentChange[],
+  each: readonly DocumentChange[] = [],
+): Promise<void> {
+  const sizes = changes.map(bytesOf);
+  const reserved = sum(each.map(bytesOf));
   for (let from = 0; from < changes.length;) {
     let to = from + 1;
-    for (let bytes = sizes[from] ?? 0; to < changes.length && to - from < OPERATIONS_MAX; to++) {
+    for (let bytes = reserved + (sizes[from] ?? 0); to < changes.length && to - from < OPERATIONS_MAX - each.length; to++) {
       bytes += sizes[to] ?? 0;
       if (bytes > BATCH_BYTES_MAX) break;
     }
-    await documents.batch(changes.slice(from, to));
+    await documents.batch([...changes.slice(from, to), ...each]);
     from = to;
   }
+}
+
+/** Whether changes can be made in one transaction. */
+export function fitTogether(changes: readonly DocumentChange[]): boolean {
+  return changes.length <= OPERATIONS_MAX && (changes.length === 1 || sum(changes.map(bytesOf)) <= BATCH_BYTES_MAX);
+}
+
+function bytesOf(one: DocumentChange): number {
+  return new TextEncoder().encode(JSON.stringify(one)).length;
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, one) => total + one, 0);
+}
+
+const TRIES = 20;
+
+/** Makes a change that depends on what is there; when others were faster, again with what is there then. */
+export async function untilUnchanged(attempt: () => Promise<void>): Promise<void> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!isConflict(error) || tries === TRIES) throw error;
+    }
+  }
+}
+
+export function isConflict(error: unknown): boolean {
+  return error instanceof CairnError && error.code === "version_conflict";
 }
 
 /** Where documents are kept. @throws {RangeError} without a part: then nothing tells them from those of others */
@@ -81,9 +119,7 @@ async function queryAll(documents: Documents, operations: readonly DocumentQuery
   return found;
 }
 
-/** Returns the values of all documents of a namespace, in the order of their keys. */
-export async function allValues(documents: Documents, namespace: string[]): Promise<JsonObject[]> {
-  const values: JsonObject[] = [];
-  for await (const { value } of documents.list(namespace, { limit: PAGE_MAX })) values.push(value);
-  return values;
+/** Returns all documents of a namespace, in the order of their keys. */
+export async function allDocuments(documents: Documents, namespace: string[]): Promise<Document[]> {
+  return (await readAll(documents, [], [namespace])).lists.flat();
 }
