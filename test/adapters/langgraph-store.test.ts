@@ -180,6 +180,8 @@ test("its limits are those that its README names, and refusals say what is too m
   await store.search([], { filter: fields(32) });
   await expect(store.search([], { filter: fields(33) })).rejects.toThrow("32");
   await put(["a"], "long", { text: "x".repeat(10_000) });
+  await store.search([], { query: "x".repeat(10_000) });
+  await expect(store.search([], { query: "x".repeat(10_001) })).rejects.toThrow("10000 characters");
   const both = [
     { namespace: ["a"], key: "short", value: { text: "x" } },
     { namespace: ["a"], key: "long", value: { text: "x".repeat(10_001) } },

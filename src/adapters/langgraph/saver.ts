@@ -28,8 +28,8 @@ import {
   type PendingWrite,
   type SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
-import { CairnError, type Document, type DocumentChange, type Documents } from "../../client/index.ts";
-import { change, getAll, readAll, rootOf } from "../shared/documents.ts";
+import type { Document, DocumentChange, Documents } from "../../client/index.ts";
+import { allDocuments, change, getAll, isConflict, readAll, rootOf } from "../shared/documents.ts";
 import { fromBase64, toBase64 } from "../shared/stored-json.ts";
 
 export interface CairnSaverOptions {
@@ -180,7 +180,7 @@ export class CairnSaver extends BaseCheckpointSaver {
     try {
       await change(this.#documents, changes);
     } catch (error) {
-      if (!(error instanceof CairnError) || error.code !== "version_conflict") throw error;
+      if (!isConflict(error)) throw error;
       const found = await getAll(this.#documents, changes);
       await this.#putRest(changes.filter(({ if_version }, i) => if_version === undefined || found[i] === null));
     }
@@ -190,7 +190,7 @@ export class CairnSaver extends BaseCheckpointSaver {
   async #putRest(changes: readonly DocumentChange[]): Promise<void> {
     for (const one of changes) {
       await this.#documents.batch([one]).catch((error: unknown) => {
-        if (!(error instanceof CairnError) || error.code !== "version_conflict") throw error;
+        if (!isConflict(error)) throw error;
       });
     }
   }
@@ -261,8 +261,8 @@ export class CairnSaver extends BaseCheckpointSaver {
 
   /** Before version 4 what was sent to tasks was written to the parent instead of a channel. */
   async #migratePendingSends(checkpoint: Checkpoint, place: Place, parent: string): Promise<void> {
-    const { lists } = await readAll(this.#documents, [], [this.#writes(place, parent)]);
-    const sends = inOrder(lists.flat()).filter(({ channel }) => channel === TASKS);
+    const written = await allDocuments(this.#documents, this.#writes(place, parent));
+    const sends = inOrder(written).filter(({ channel }) => channel === TASKS);
     const versions = Object.values(checkpoint.channel_versions);
     checkpoint.channel_values[TASKS] = await Promise.all(sends.map(({ value }) => this.#unpack(value)));
     checkpoint.channel_versions[TASKS] = versions.length > 0 ? maxChannelVersion(...versions) : this.getNextVersion(undefined);
