@@ -20,7 +20,8 @@ test("the provider that is set is tried with a pair of texts, and scores it as a
   const { id } = await cairn.createSession();
   await cairn.addMemory(id, pair.content);
   const [{ score }] = (await cairn.search(pair.query, { threshold: 0 })).data;
-  expect((await attempt(cairn, pair)).score).toBeCloseTo(score, 4);
+  // That of a stored vector is a little less exact.
+  expect((await attempt(cairn, pair)).score).toBeCloseTo(score, 3);
   expect((await attempt(cairn, { query: "…", content: "…" })).works).toBe(true);
 });
 

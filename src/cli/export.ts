@@ -36,10 +36,14 @@ export async function exportAll({ config: { dataDirectory }, file, has }: Comman
   progress.clear();
   if (file !== undefined) console.error(`Wrote ${file}`);
   if (!has("salvage")) return 0;
-  for (const { table, rows, of } of leftOut)
-    console.error(of === 0 ? `${table}: the table cannot be found` : `${table}: ${rows} of ${of} rows are left out`);
+  for (const { table, rows, of } of leftOut) console.error(`${table}: ${lossOf(rows, of)}`);
   if (leftOut.length === 0) console.error("Nothing is left out.");
   return leftOut.length === 0 ? 0 : 1;
+}
+
+function lossOf(rows: number, of: number | undefined): string {
+  if (of === undefined) return "the table has a damaged number of rows, so it is not known how many are left out";
+  return of === 0 ? "the table cannot be found" : `${rows} of ${of} rows are left out`;
 }
 
 async function writeFile(file: string, lines: Iterable<string>, force: boolean): Promise<void> {

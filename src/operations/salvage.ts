@@ -20,8 +20,8 @@ import type { OnProgress } from "./report.ts";
 export interface LeftOut {
   table: string;
   rows: number;
-  /** Rows that the table has according to its record. */
-  of: number;
+  /** Rows that the table has according to its record; undefined where that cannot be. */
+  of: number | undefined;
 }
 
 export interface SalvageOptions extends ExportOptions {
@@ -57,7 +57,8 @@ export function* salvageLines(path: string, { onEnd, onProgress, ...options }: S
     }
     const entries = tree?.entries ?? 0;
     const rows = entries - seen.size;
-    if (rows > 0 || (tree === undefined && hasLostTables)) leftOut.push({ table: table.name, rows, of: entries });
+    const of = entries > pages.rowsMax ? undefined : entries;
+    if (rows > 0 || (tree === undefined && hasLostTables)) leftOut.push({ table: table.name, rows, of });
   }
   yield JSON.stringify({ end: done });
   onEnd(leftOut);

@@ -118,6 +118,11 @@ export class Pages implements Disposable {
     return this.#meta.trees.names.entries;
   }
 
+  /** No table has more rows: each takes the header of a node, and more. */
+  get rowsMax(): number {
+    return ((this.#meta.lastPage + 1) * PAGE_BYTES) / NODE_BYTES;
+  }
+
   /** Every table whose name can be read. */
   tables(): TableTree[] {
     const tables: TableTree[] = [];

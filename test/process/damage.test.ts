@@ -1,5 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { closeSync, cpSync, existsSync, openSync, readFileSync, readdirSync, rmSync, truncateSync, writeSync } from "node:fs";
+import {
+  closeSync,
+  cpSync,
+  existsSync,
+  openSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from "node:fs";
 import { join } from "node:path";
 import { DATA_FILE, readDataFile } from "../../src/storage/data-file.ts";
 import { Pages } from "../../src/storage/pages.ts";
@@ -246,6 +257,23 @@ function expectSaved({ code, stderr }: Ended, file: string): void {
     expect({ table, rows: linesOf(file, table) + leftOut }).toEqual({ table, rows: rows.get(table) as number });
   }
 }
+
+test("rows of a table whose number of rows is damaged are saved, and nobody counts by it what is lost", async () => {
+  using directory = scratchDirectory();
+  const damaged = directory.at("damaged");
+  cpSync(whole, damaged, { recursive: true });
+  const bytes = readFileSync(join(damaged, DATA_FILE));
+  const name = "traces\0";
+  // Behind the name of a table: padding, flags, depth and three counts of pages, 32 bytes in all.
+  for (let at = bytes.indexOf(name); at !== -1; at = bytes.indexOf(name, at + 1)) bytes.writeBigUInt64LE(2n ** 47n, at + name.length + 32);
+  writeFileSync(join(damaged, DATA_FILE), bytes);
+  const { code, stderr } = await runCairn(["export", directory.at("saved"), "--salvage", "--data-dir", damaged]);
+  expect({ code, stderr }).toEqual({
+    code: 1,
+    stderr: expect.stringContaining("\ntraces: the table has a damaged number of rows, so it is not known how many are left out\n"),
+  });
+  expect(linesOf(directory.at("saved"), "traces")).toBe(rows.get("traces") as number);
+});
 
 test("no backup or export is written among Cairn's own files or over them, even with --force", async () => {
   using directory = scratchDirectory();
