@@ -48,6 +48,8 @@ export async function serve(config: Config): Promise<number> {
       log.warn("could not notify systemd", { state, reason: describeError(error) });
     }
   };
+  // A commit may fail while the store is being opened.
+  reportRejections(log);
   const service = await openService(config.dataDirectory, systemClock, log, {
     apiKey: config.apiKey,
     durability: config.durability,
@@ -56,7 +58,6 @@ export async function serve(config: Config): Promise<number> {
     network: { loopback: isPrivateListener(config) },
     onStoreChange: (problem) => tellSystemd(problem === undefined ? "STATUS=Ready" : `STATUS=Not ready: ${problem}`),
   });
-  reportRejections(log);
   // Signals are handled before anyone can know that the server is there.
   const signal = new Promise<string>((resolve) => {
     for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => resolve(name));
