@@ -112,6 +112,8 @@ const anyChange: fc.Arbitrary<Change> = fc.oneof(
 test("whatever is added, deleted and changed, a set that is kept gives the answer of brute force, and so does one of few bytes", async () => {
   const small = { sizeMax: 20, readMax: 4, changesMax: 6, bytesMax: 3_000 };
   let kept = 0;
+  // Slots of one index never get other vectors.
+  let numberings = 0;
   await fc.assert(
     fc.asyncProperty(fc.array(anyChange, { minLength: 3, maxLength: 25 }), fc.integer(), fc.boolean(), async (changes, seed, isSmall) => {
       await using vectors = await storedVectors();
@@ -142,7 +144,7 @@ test("whatever is added, deleted and changed, a set that is kept gives the answe
           }
         }
         // The worker has seen some of what there is, and now and then it numbers anew.
-        if (pick() < 0.2) sets.use({ ...vectors.shared, index: `${vectors.stored.length}-${change.kind}` });
+        if (pick() < 0.2) sets.use({ ...vectors.shared, index: `index ${numberings++}` });
         const filter = [ofUser(`user-${Math.floor(pick() * 3)}`)];
         const query = unitVector(pick);
         const found = sets.nearest(queryFor(query, 5), filter);
@@ -151,7 +153,7 @@ test("whatever is added, deleted and changed, a set that is kept gives the answe
         expect(new Set(found.map(({ memory }) => memory))).toEqual(new Set(vectors.exact(query, filter, 5)));
       }
     }),
-    { numRuns: 40, seed: 20261122 },
+    { numRuns: 40 },
   );
   expect(kept).toBeGreaterThan(60);
 });
