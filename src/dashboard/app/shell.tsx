@@ -7,7 +7,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { ErrorBoundary, useLocation } from "preact-iso";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect } from "preact/hooks";
 import { signOut, type ApiKey, type Scope } from "./api.ts";
 import { boundTo, hasScope, rightsOf, useOwnKey } from "./access.ts";
 import { KeyboardHelp, openHelp, useKeyboard, type Place } from "./parts/keyboard.tsx";
@@ -104,7 +104,8 @@ interface MenuProps {
 
 function Menu({ places, current, me }: MenuProps) {
   const isOpen = useSignal(false);
-  useEffect(() => void (isOpen.value = false), [current]);
+  // Before anybody can click: an effect after the first paint closes what was opened just then.
+  useLayoutEffect(() => void (isOpen.value = false), [current]);
   return (
     <header class={isOpen.value ? "open" : ""}>
       <a class="brand" href={BASE}>
