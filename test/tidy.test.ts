@@ -98,6 +98,12 @@ const APP_FENCES: typeof FENCES = [
   { what: "cookies and storage that stays", pattern: /document\.cookie|localStorage|indexedDB|\bcaches\b/, allowed: /^$/ },
   { what: "the session key", pattern: /\bsessionStorage\b|BroadcastChannel/, allowed: /\/session\.ts$/ },
   { what: "requests", pattern: /(?<![.\w])fetch\(|EventSource|WebSocket|XMLHttpRequest|sendBeacon/, allowed: /\/api\.ts$/ },
+  {
+    // It runs after a paint, and takes back what a person did in between: `useDraft` does so before.
+    what: "signals, in an effect that only writes one",
+    pattern: /useEffect\(\(\) => (void \(|\{\s*)[\w.]+\.value = /,
+    allowed: /^$/,
+  },
   { what: "the server's globals", pattern: /\bBun\.|\bprocess\.|^import[^;]*from "(node|bun)[:"]/m, allowed: /^$/ },
 ];
 

@@ -33,6 +33,23 @@ test("sessions are filtered by agent, user and what they were forked from, and t
   await tab.sees("2 sessions, no more");
 });
 
+test("what is being written into a filter stays when the list comes", async () => {
+  using tab = await signedInTab(cairn, "/memories");
+  await tab.has(".cards li");
+  await tab.run(
+    `(window.fetch = ((fetch) => (...asked) => new Promise((answer) => (window.answer = () => answer(fetch(...asked)))))(fetch), true)`,
+  );
+  await tab.click("Sessions");
+  await tab.holds(
+    `document.querySelector("[name=user_id]") !== null && window.answer !== undefined && document.title.startsWith("Sessions")`,
+  );
+  await tab.run(`(document.querySelector("[name=user_id]").focus(), true)`);
+  await tab.type("user-4");
+  await tab.run("(window.answer(), true)");
+  await tab.has("tbody tr");
+  expect(await tab.run<string>(`document.querySelector("[name=user_id]").value`)).toBe("user-4");
+});
+
 test("Enter looks into a session without leaving the list: state and what was last; once more opens it", async () => {
   using tab = await signedInTab(cairn, "/sessions?agent_id=support-bot");
   await tab.has("tbody tr");

@@ -16,7 +16,7 @@ import {
   type QueryObserverOptions,
   type QueryObserverResult,
 } from "@tanstack/query-core";
-import { useEffect, useReducer, useState } from "preact/hooks";
+import { useLayoutEffect, useReducer, useState } from "preact/hooks";
 import { Refused, type List } from "./api.ts";
 import { key } from "./session.ts";
 
@@ -75,8 +75,9 @@ interface Observer<Options, Result> {
 function useObserver<Options, Result>(create: () => Observer<Options, Result>, options: Options): Result {
   const [observer] = useState(create);
   const [, update] = useReducer((count: number) => count + 1, 0);
-  useEffect(() => observer.subscribe(() => update(undefined)), [observer]);
-  useEffect(() => observer.setOptions(options));
+  useLayoutEffect(() => observer.subscribe(() => update(undefined)), [observer]);
+  // Before anybody can click on what is drawn, which would ask for more of what was there before.
+  useLayoutEffect(() => observer.setOptions(options));
   return observer.getOptimisticResult(options as never) as Result;
 }
 

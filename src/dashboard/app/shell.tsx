@@ -7,7 +7,7 @@
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { ErrorBoundary, useLocation } from "preact-iso";
-import { useEffect, useLayoutEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { signOut, type ApiKey, type Scope } from "./api.ts";
 import { boundTo, hasScope, rightsOf, useOwnKey } from "./access.ts";
 import { KeyboardHelp, openHelp, useKeyboard, type Place } from "./parts/keyboard.tsx";
@@ -46,7 +46,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       <a class="skip" href="#main">
         Skip to the content
       </a>
-      <Menu places={places} current={current} me={me.data} />
+      <Menu places={places} current={current} path={path} me={me.data} />
       {me.data === undefined ? (
         <main id="main">
           <Loaded result={me}>{() => null}</Loaded>
@@ -84,28 +84,28 @@ function Allowed({ me, place, screen }: { me: ApiKey; place: MenuPlace; screen: 
 
 /** The error of a screen goes when one leaves it. */
 function Screen({ path, children }: { path: string; children: ComponentChildren }) {
-  const broken = useSignal<Error | null>(null);
-  useEffect(() => void (broken.value = null), [path]);
-  if (broken.value !== null)
+  const broken = useSignal<{ path: string; error: Error } | null>(null);
+  if (broken.value?.path === path)
     return (
       <main id="main">
         <h1>This screen failed</h1>
-        <Problem error={broken.value} again={() => (broken.value = null)} />
+        <Problem error={broken.value.error} again={() => (broken.value = null)} />
       </main>
     );
-  return <ErrorBoundary onError={(error) => (broken.value = error)}>{children}</ErrorBoundary>;
+  return <ErrorBoundary onError={(error) => (broken.value = { path, error })}>{children}</ErrorBoundary>;
 }
 
 interface MenuProps {
   places: readonly MenuPlace[];
   current: MenuPlace | undefined;
+  path: string;
   me: ApiKey | undefined;
 }
 
-function Menu({ places, current, me }: MenuProps) {
+function Menu({ places, current, path, me }: MenuProps) {
   const isOpen = useSignal(false);
   // Before anybody can click: an effect after the first paint closes what was opened just then.
-  useLayoutEffect(() => void (isOpen.value = false), [current]);
+  useLayoutEffect(() => void (isOpen.value = false), [path]);
   return (
     <header class={isOpen.value ? "open" : ""}>
       <a class="brand" href={BASE}>

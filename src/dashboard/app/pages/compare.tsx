@@ -7,6 +7,7 @@ import { useLocation } from "preact-iso";
 import { api, type Session, type StateVersion } from "../api.ts";
 import { changesBetween, pathText, type Change } from "../changes.ts";
 import { CopyButton } from "../parts/copy.tsx";
+import { useDraft } from "../parts/draft.ts";
 import { Json } from "../parts/json.tsx";
 import { Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
@@ -128,7 +129,12 @@ function SessionChoice({
 }
 
 function Stepper({ name, place, newest, onPlace }: { name: string; place: Place; newest: number; onPlace: (place: Place) => void }) {
-  const go = (version: number) => onPlace({ ...place, version: Math.min(newest, Math.max(0, version)) });
+  const written = useDraft(String(place.version));
+  const go = (asked: number) => {
+    const version = Math.min(newest, Math.max(0, asked));
+    written.value = String(version);
+    onPlace({ ...place, version });
+  };
   return (
     <span class="row stepper">
       <button class="small" aria-label={`Earlier state ${name}`} disabled={place.version <= 0} onClick={() => go(place.version - 1)}>
@@ -141,8 +147,9 @@ function Stepper({ name, place, newest, onPlace }: { name: string; place: Place;
           aria-label={`State ${name}`}
           min={0}
           max={newest}
-          value={place.version}
-          onChange={({ currentTarget }) => go(Number(currentTarget.value))}
+          value={written}
+          onInput={({ currentTarget }) => (written.value = currentTarget.value)}
+          onChange={() => go(Number(written.value))}
         />
       </label>
       <button class="small" aria-label={`Later state ${name}`} disabled={place.version >= newest} onClick={() => go(place.version + 1)}>

@@ -8,6 +8,7 @@ import { useSignal, type Signal } from "@preact/signals";
 import { useLocation } from "preact-iso";
 import { api, type Memory } from "../api.ts";
 import { useCan } from "../access.ts";
+import { useDraft } from "../parts/draft.ts";
 import { Filters, TextFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { LongText } from "../parts/long-text.tsx";
@@ -41,21 +42,21 @@ export function Memories() {
 }
 
 function SearchForm({ text, filters }: { text: string; filters: FiltersInUrl }) {
+  const written = useDraft(text);
   const search = (event: SubmitEvent) => {
     event.preventDefault();
-    const { value } = (event.currentTarget as HTMLFormElement).elements.namedItem("q") as HTMLInputElement;
-    filters.set({ q: value.trim() });
+    filters.set({ q: written.value.trim() });
   };
   return (
     <>
       <form class="search" role="search" onSubmit={search}>
         <input
-          key={text}
           type="search"
           name="q"
           aria-label="Search memories"
           placeholder="Search as an agent would: what may she not eat"
-          defaultValue={text}
+          value={written}
+          onInput={({ currentTarget }) => (written.value = currentTarget.value)}
         />
         <button class="primary">Search</button>
       </form>

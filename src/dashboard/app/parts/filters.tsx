@@ -5,6 +5,7 @@
  */
 import type { ComponentChildren } from "preact";
 import { useLocation } from "preact-iso";
+import { useDraft } from "./draft.ts";
 import { localTime } from "./time.tsx";
 
 export interface FiltersInUrl {
@@ -52,14 +53,16 @@ interface FilterProps {
 
 /** Takes effect when one leaves the field or presses Enter: every letter of an id would be a request. */
 export function TextFilter({ label, name, filters, placeholder }: FilterProps & { placeholder?: string }) {
+  const text = useDraft(filters.values[name] ?? "");
   return (
     <label>
       {label}
       <input
         name={name}
         placeholder={placeholder}
-        value={filters.values[name] ?? ""}
-        onChange={({ currentTarget }) => filters.set({ [name]: currentTarget.value.trim() })}
+        value={text}
+        onInput={({ currentTarget }) => (text.value = currentTarget.value)}
+        onChange={() => filters.set({ [name]: text.value.trim() })}
       />
     </label>
   );

@@ -5,7 +5,7 @@
  * @module
  */
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import { shortcutsOn, switchShortcuts } from "../session.ts";
 import { Dialog } from "./dialog.tsx";
 
@@ -25,12 +25,16 @@ export const openHelp = () => void (helpIsOpen.value = true);
 const ROWS = "[data-row]";
 
 export function useKeyboard(places: readonly Place[], go: (path: string) => void): void {
-  useEffect(() => {
+  const latest = useRef({ places, go });
+  latest.current = { places, go };
+  // Once: what is drawn between a `g` and the letter after it does not undo the `g`.
+  useLayoutEffect(() => {
     let pressedG = 0;
     const onKey = (event: KeyboardEvent) => {
       if (!shortcutsOn.value || event.ctrlKey || event.metaKey || event.altKey || isElsewhere(event.target)) return;
       const afterG = event.timeStamp - pressedG < GO_MS;
       pressedG = event.key === "g" ? event.timeStamp : 0;
+      const { places, go } = latest.current;
       const place = afterG ? places.find(({ letter }) => letter === event.key) : undefined;
       if (place !== undefined) go(place.path);
       else if (!actOn(event.key, go)) return;
@@ -38,7 +42,7 @@ export function useKeyboard(places: readonly Place[], go: (path: string) => void
     };
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
-  }, [places]);
+  }, []);
 }
 
 /** In a field a key is text, and a dialog has the keyboard for itself. */

@@ -3,10 +3,9 @@
  *
  * @module
  */
-import { useSignal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
 import type { Match } from "../api.ts";
 import { CopyButton } from "./copy.tsx";
+import { useDraft } from "./draft.ts";
 import { LongText } from "./long-text.tsx";
 import { Time } from "./time.tsx";
 
@@ -22,8 +21,7 @@ interface MatchesProps {
 const LOWER = 0.5;
 
 export function Matches({ matches, body, threshold, onThreshold }: MatchesProps) {
-  const line = useSignal(threshold);
-  useEffect(() => void (line.value = threshold), [threshold]);
+  const line = useDraft(threshold);
   const passing = matches.filter(({ score }) => score >= line.value);
   const rest = matches.slice(passing.length);
   return (

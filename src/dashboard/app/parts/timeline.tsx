@@ -16,6 +16,7 @@ import { changesOf } from "../changes.ts";
 import { bare, idAt, neighbourOf } from "../ids.ts";
 import { client, usePages, useQuery } from "../query.ts";
 import { Changes } from "./changes.tsx";
+import { useDraft } from "./draft.ts";
 import { Json } from "./json.tsx";
 import { Listed } from "./list.tsx";
 import { LongText } from "./long-text.tsx";
@@ -55,8 +56,7 @@ export function Timeline(props: TimelineProps) {
   useNewEntries(queryKey, props, pages.data, start.cursor);
   const { route } = useLocation();
   const mayWrite = useCan("write");
-  const current = useSignal(session.state_version);
-  useEffect(() => void (current.value = session.state_version), [session.state_version]);
+  const current = useDraft(session.state_version);
   return (
     <>
       {start.cursor !== null && <Elsewhere order={order} onForget={start.forget} />}
