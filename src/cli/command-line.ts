@@ -7,6 +7,7 @@ import { accessSync, constants, existsSync, rmSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
 import { dirname, resolve } from "node:path";
 import { configOf, parseFlags, UsageError, type Config } from "../config.ts";
+import { describeError, type Log } from "../lib/log.ts";
 import { configureNative } from "../lib/native.ts";
 import { systemReason } from "../lib/system-errors.ts";
 import { OperationError } from "../operations/report.ts";
@@ -72,13 +73,24 @@ export function prepare({ dataDirectory, nativeDirectory: directory, simd }: Con
   configureNative({ directory, dataDirectory, simd });
 }
 
-/** The same for a command that ends when it has its answer; a server logs such rejections. */
+/** The same for a command that ends when it has its answer: a rejection that nobody handles ends it. */
 export function prepareOnce(config: Config): void {
-  process.on("unhandledRejection", (reason) => {
-    // A commit that fails rejects once more in a promise inside lmdb-js that nobody holds.
-    if (!isOfLmdb(reason)) throw reason;
+  onRejection((reason) => {
+    throw reason;
   });
   prepare(config);
+}
+
+/** Logs rejections that nobody handles. Called before a store is opened, for a commit may fail meanwhile. */
+export function reportRejections(log: Log): void {
+  onRejection((reason) => log.error("unhandled rejection", { reason: describeError(reason) }));
+}
+
+/** A commit that fails rejects once more in a promise inside lmdb-js that nobody holds; who made it has its error already. */
+function onRejection(handle: (reason: unknown) => void): void {
+  process.on("unhandledRejection", (reason) => {
+    if (!isOfLmdb(reason)) handle(reason);
+  });
 }
 
 /** Ends the process as after a signal (130, 143), but so that temporary files are removed. */

@@ -20,7 +20,7 @@ import { DirectoryInUseError } from "../storage/directory-lock.ts";
 import { announce, announced, withdraw, type Place } from "./announcement.ts";
 import { send } from "./http-client.ts";
 import { listen, type Listeners } from "./listeners.ts";
-import { finishRequests, loadTelemetry, reportRejections } from "./serve.ts";
+import { finishRequests, loadTelemetry } from "./serve.ts";
 
 const HOST = "127.0.0.1";
 /** A provider of embeddings may take half of it. */
@@ -115,7 +115,6 @@ export class DirectoryServer {
       index: { graphFrom },
       network: { loopback: true },
     });
-    reportRejections(this.#log);
     let listeners: Listeners | undefined;
     try {
       const localKey = makeLocalKey(systemClock.now());

@@ -18,7 +18,7 @@ import { version } from "../lib/version.ts";
 import { apiOverHttp, type HttpAnswer, type HttpCall } from "../mcp/api.ts";
 import { mcpServer, TOOL_SETS } from "../mcp/server.ts";
 import { AGENT_DEFAULT } from "../mcp/use.ts";
-import { prepare } from "./command-line.ts";
+import { prepare, reportRejections } from "./command-line.ts";
 import { STORE_FAILED_EXIT_CODE } from "./exit-codes.ts";
 import { send } from "./http-client.ts";
 import type { DirectoryServer } from "./directory-server.ts";
@@ -44,6 +44,7 @@ export async function mcp(args: readonly string[]): Promise<number> {
     now: () => systemClock.now(),
     write: (line) => process.stderr.write(line),
   });
+  reportRejections(log);
   const end = Promise.withResolvers<number>();
   const door = doorTo(options, log, () => end.resolve(STORE_FAILED_EXIT_CODE));
   const api = apiOverHttp((call) => door.send(call));

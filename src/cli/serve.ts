@@ -14,10 +14,10 @@ import { bufferedWriter, createLog, describeError, type Log } from "../lib/log.t
 import { systemReason } from "../lib/system-errors.ts";
 import { version } from "../lib/version.ts";
 import { openService, type Service } from "../service.ts";
-import { isOfLmdb } from "../storage/disk-errors.ts";
 import { memories, sessions } from "../storage/tables.ts";
 import type { Telemetry } from "../telemetry/otlp.ts";
 import { announce, withdraw } from "./announcement.ts";
+import { reportRejections } from "./command-line.ts";
 import { dashboardLink } from "./dashboard.ts";
 import { STORE_FAILED_EXIT_CODE } from "./exit-codes.ts";
 import { listen, type Listeners } from "./listeners.ts";
@@ -48,7 +48,6 @@ export async function serve(config: Config): Promise<number> {
       log.warn("could not notify systemd", { state, reason: describeError(error) });
     }
   };
-  // A commit may fail while the store is being opened.
   reportRejections(log);
   const service = await openService(config.dataDirectory, systemClock, log, {
     apiKey: config.apiKey,
@@ -87,14 +86,6 @@ export async function serve(config: Config): Promise<number> {
 /** What exports spans, loaded only where a collector is named: it is large. */
 export async function loadTelemetry({ exportsSpans }: Config, log: Log): Promise<Telemetry | undefined> {
   return exportsSpans ? (await import("../telemetry/otlp.ts")).openTelemetry({ clock: systemClock, log, version }) : undefined;
-}
-
-/** Logs rejections that nobody handles. */
-export function reportRejections(log: Log): void {
-  process.on("unhandledRejection", (reason) => {
-    // A commit that fails rejects once more in a promise inside lmdb-js that nobody holds; the request has its answer already.
-    if (!isOfLmdb(reason)) log.error("unhandled rejection", { reason: describeError(reason) });
-  });
 }
 
 function openLog({ logLevel }: Config): Log {

@@ -8,6 +8,7 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, statSync, writeFil
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
+import { diskShim } from "../support/disk-shim.ts";
 import { GENERATIONS, useEverything, type McpClient } from "../support/mcp.ts";
 import { KEY, scratchDirectory, startProcess, until } from "../support/process.ts";
 import { onLinux } from "../support/platform.ts";
@@ -41,9 +42,9 @@ test("the data is where XDG_DATA_HOME says, and stays when the client has closed
 });
 
 /** The executable with its streams, once it has been initialized. */
-async function spawnMcp(directory: string) {
+async function spawnMcp(directory: string, env: Readonly<Record<string, string>> = {}) {
   const child = Bun.spawn([await buildBinary(), "mcp", "--data-dir", directory, "--log-level", "debug"], {
-    env: {},
+    env,
     stdin: "pipe",
     stdout: "pipe",
     stderr: "ignore",
@@ -177,6 +178,26 @@ test("a data directory that cannot be used is a result that says why, and is tri
   expect(await mcp.refusal("list_sessions")).toMatch(/^service_unavailable: The data directory .* holds no store of Cairn's/);
   await Bun.file(data.at("other/file")).delete();
   expect(await mcp.use("list_sessions")).toMatchObject({ data: [] });
+});
+
+it("it ends well after the disk has failed while the directory was opened", async () => {
+  using data = scratchDirectory();
+  using shim = diskShim(data.path);
+  {
+    await using mcp = await startMcp(["--data-dir", data.at("data")]);
+    await mcp.use("update_state", { changes: { step: 0 } });
+  }
+  shim.fail("sync", "EIO");
+  const child = await spawnMcp(data.at("data"), shim.environment);
+  await child.stdin.write(`${JSON.stringify({ ...CALL, id: 2 })}\n`);
+  await child.stdin.flush();
+  let said = "";
+  for await (const part of child.stdout.pipeThrough(new TextDecoderStream())) {
+    said += part;
+    if (said.endsWith("\n") && said.includes('"id":2')) await child.stdin.end();
+  }
+  expect(said).toContain("service_unavailable");
+  expect(await child.exited).toBe(0);
 });
 
 /** By hand with more: 25 takes half a minute. */
