@@ -127,11 +127,20 @@ test("what is no path, too many of them, or leads to too long a text is refused 
     expect(await refusalOf(["a", path])).toMatchObject({
       status: 400,
       code: "invalid_request",
-      param: expect.stringMatching(/^operations\.1\.index(\.1)?$/),
+      param: "operations.1.index.1",
     });
   }
-  for (const index of [[], Array(17).fill("a"), ["x".repeat(257)]]) {
-    expect(await refusalOf(index)).toMatchObject({ status: 400, code: "invalid_request" });
+  const wrong: [index: unknown, field: string, problem: string][] = [
+    [["a", "x".repeat(257)], "index.1", "must be a string of 1 to 256 characters; got a string of 257 characters."],
+    [["a", "b", ""], "index.2", 'must be a string of 1 to 256 characters; got "".'],
+    [[7], "index.0", "must be a string of 1 to 256 characters; got 7."],
+    [[], "index", "must be true, false or an array of 1 to 16 paths; got an array of 0 items."],
+    [Array(17).fill("a"), "index", "must be true, false or an array of 1 to 16 paths; got an array of 17 items."],
+    ["a", "index", 'must be true, false or an array of 1 to 16 paths; got "a".'],
+  ];
+  for (const [index, field, problem] of wrong) {
+    const param = `operations.1.${field}`;
+    expect(await refusalOf(index)).toMatchObject({ status: 400, code: "invalid_request", param, message: `${param} ${problem}` });
   }
   const long = { text: "é".repeat(10_001), others: Array.from({ length: 110_000 }, () => null) };
   const tooLong = {

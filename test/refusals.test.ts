@@ -166,7 +166,11 @@ type Wrong = [value: unknown, at?: string];
 /** Values that a field cannot have: of other types, and a step beyond its limits. */
 function wrongValues(name: string, reference: FieldSchema, base: unknown): Wrong[] {
   const { type, minimum = -Infinity, maximum = Infinity, required = [], ...schema } = resolved(DOCUMENT, reference);
-  if (schema.anyOf !== undefined) return ["text", 5, {}, [], [5]].map((value) => [value]);
+  if (schema.anyOf !== undefined) {
+    // Of an array the item is named.
+    const lists = schema.anyOf.filter((form) => form.type === "array").flatMap((form) => wrongValues(name, form, base));
+    return [...["text", 5, {}].map((value): Wrong => [value]), ...lists.filter(([value]) => Array.isArray(value))];
+  }
   switch (type) {
     case "boolean":
       return ["true", 1, [], {}].map((value) => [value]);

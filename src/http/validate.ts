@@ -8,7 +8,7 @@
  * @module
  */
 import { Kind, OptionalKind, type Static, type TObject, type TOptional, type TProperties, type TSchema } from "@sinclair/typebox";
-import { TypeCompiler, ValueErrorType, type TypeCheck } from "@sinclair/typebox/compiler";
+import { TypeCompiler, ValueErrorType, type TypeCheck, type ValueError } from "@sinclair/typebox/compiler";
 import { ApiError } from "../lib/errors.ts";
 import { toJson } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
@@ -103,7 +103,7 @@ function itemsWithoutNulls(properties: readonly Property[], items: readonly unkn
 }
 
 function explain(check: TypeCheck<TObject>, input: unknown): ApiError {
-  const error = check.Errors(input).First();
+  const error = inForm(check.Errors(input).First());
   const param = (error?.path ?? "").split("/").slice(1).map(decodePointer).join(".");
   if (error === undefined) return new ApiError("invalid_request", "The request is not valid.");
   if (error.value === undefined) return new ApiError("invalid_request", `${param} is required: ${expected(error.schema)}.`, { param });
@@ -115,6 +115,14 @@ function explain(check: TypeCheck<TObject>, input: unknown): ApiError {
   const subject = param === "" ? "The body" : param;
   const problem = textProblem(error.schema, error.value) ?? `must be ${expected(error.schema)}; got ${got(error.value, error.schema)}.`;
   return new ApiError("invalid_request", `${subject} ${problem}`, { param });
+}
+
+/** Of an array where other forms are possible too: the error in the item that is wrong, if it is not the array itself. */
+function inForm(error: ValueError | undefined): ValueError | undefined {
+  if (error?.type !== ValueErrorType.Union || !Array.isArray(error.value)) return error;
+  const form = (error.schema["anyOf"] as readonly TSchema[]).findIndex(({ type }) => type === "array");
+  const inner = error.errors[form]?.First();
+  return inner === undefined || inner.path === error.path ? error : inner;
 }
 
 function decodePointer(part: string): string {
