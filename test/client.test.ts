@@ -147,12 +147,57 @@ test("what an operator does: keys, webhooks, settings, users, statistics, health
   expect(await cairn.health()).toMatchObject({ status: "ready" });
 });
 
-test("documents of somebody whose id is not there are refused before they are nobody's", () => {
-  const { documents } = clientOf();
-  for (const owner of [{ user_id: undefined }, { agent_id: null }, { user_id: "ada", agent_id: undefined }])
-    expect(() => documents.of(owner as { user_id?: string })).toThrow(TypeError);
-  documents.of({});
+test("a filter, a condition or a binding that is undefined or null is refused by its name, and nothing is sent", async () => {
+  const page = { object: "list", data: [], has_more: false, next_cursor: null };
+  const { cairn, requests } = answered([json({ ...page, data: [page], last_id: null })]);
+  const [id, namespace] = ["sess_000000000000", ["orders"]];
+  const wrong: Record<string, (given: any) => unknown> = {
+    user_id: (given) => cairn.sessions.list(given),
+    external_id: (given) => cairn.sessions.list(given),
+    session_id: (given) => cairn.memories.list(given),
+    tags: (given) => cairn.memories.search({ query: "tea", ...given }),
+    "user_id of a search": (given) => cairn.memories.search({ query: "tea", ...given }),
+    action: (given) => cairn.traces.list(given),
+    "user_id of events": (given) => cairn.events(given),
+    kinds: (given) => cairn.sessions.timeline(id, given),
+    operation: (given) => cairn.sessions.retrievals(id, given),
+    kind: (given) => cairn.keys.list(given),
+    status: (given) => cairn.webhooks.deliveries("whk_000000000000", given),
+    "user_id of a key": (given) => cairn.keys.create(given),
+    expires_at: (given) => cairn.keys.create(given),
+    "agent_id of documents": (given) => cairn.documents.of({ user_id: "ada", ...given }),
+    before: (given) => cairn.documents.list(namespace, given),
+    filter: (given) => cairn.documents.search(namespace, "tea", given),
+    prefix: (given) => cairn.documents.namespaces(given),
+    key: (given) => cairn.documents.query([{ op: "get", namespace, ...given }]),
+    "key of a change": (given) => cairn.documents.batch([{ op: "put", namespace, value: {}, ...given }]),
+    if_version: (given) => cairn.documents.put(namespace, "A-17", {}, given),
+    "session_id of a document": (given) => cairn.documents.append(namespace, {}, given),
+    expected_version: (given) => cairn.sessions.setState(id, { state: {}, ...given }),
+    "expected_version of changes": (given) => cairn.sessions.patchState(id, { state: {}, ...given }),
+  };
+  for (const [about, call] of Object.entries(wrong)) {
+    const [name = ""] = about.split(" ");
+    for (const value of [undefined, null])
+      expect([about, await thrown(async () => call({ [name]: value }))]).toEqual([
+        about,
+        new TypeError(`${name} must not be ${value}, which would be none at all: leave it out where that is meant.`),
+      ]);
+  }
+  expect(requests).toEqual([]);
+  // These have a default, or say where a page begins.
+  const open = (...names: string[]): any => Object.fromEntries(names.map((name) => [name, undefined]));
+  await cairn.sessions.list(open("limit", "starting_after"));
+  await cairn.memories.search({ query: "tea", ...open("limit", "threshold", "explain") });
+  await cairn.documents.of({}).list(namespace, open("order", "cursor", "offset", "deep"));
+  expect(requests).toHaveLength(3);
 });
+
+const thrown = (call: () => Promise<unknown>) =>
+  call().then(
+    () => "nothing",
+    (error: unknown) => error,
+  );
 
 test("documents: puts, appends, versions, pops, batches and queries whose results have the type of each operation", async () => {
   const documents = clientOf().documents.of({ user_id: "documents" });

@@ -12,6 +12,7 @@
 import { Documents } from "./documents.ts";
 import { download } from "./download.ts";
 import { events, type EventOptions } from "./events.ts";
+import { checkFilters, type Filters } from "./filters.ts";
 import { Http, type CairnOptions, type CallOptions, type Surroundings } from "./http.ts";
 import { path, Rest } from "./rest.ts";
 import type * as Api from "./types.ts";
@@ -53,8 +54,12 @@ export class Cairn {
    *
    * @example for await (const trace of cairn.events({ session_id })) console.log(trace.action, trace.details);
    */
-  events(query: Api.WatchTracesQuery = {}, options: EventOptions = {}): AsyncGenerator<Api.Trace, void> {
-    return events(this.#http, query, options);
+  events<Given extends Api.WatchTracesQuery>(
+    query?: Filters<Api.WatchTracesQuery, Given>,
+    options: EventOptions = {},
+  ): AsyncGenerator<Api.Trace, void> {
+    checkFilters(query ?? {});
+    return events(this.#http, query ?? {}, options);
   }
 
   stats(query: Api.GetStatisticsQuery = {}, options?: CallOptions): Promise<Api.Stats> {
@@ -74,7 +79,8 @@ const sessionsOf = (rest: Rest) => ({
   /** With `external_id` and `if_exists: "return"` it gives the session of that name, and creates it when there is none. */
   create: (body: Api.NewSession, options?: CallOptions) => rest.post<Api.Session>("/v1/sessions", body, options),
   get: (id: string, options?: CallOptions) => rest.get<Api.Session>(path`/v1/sessions/${id}`, {}, options),
-  list: (query: Api.ListSessionsQuery = {}, options?: CallOptions) => rest.list<Api.SessionList>("/v1/sessions", query, options),
+  list: <Given extends Api.ListSessionsQuery>(query?: Filters<Api.ListSessionsQuery, Given>, options?: CallOptions) =>
+    rest.list<Api.SessionList>("/v1/sessions", query, options),
   update: (id: string, body: Api.SessionChanges, options?: CallOptions) => rest.patch<Api.Session>(path`/v1/sessions/${id}`, body, options),
   delete: (id: string, query: Api.DeleteSessionQuery = {}, options?: CallOptions) =>
     rest.delete<Api.DeletedSession>(path`/v1/sessions/${id}`, query, deleted("session", id), options),
@@ -95,10 +101,10 @@ const sessionsOf = (rest: Rest) => ({
   /** All an agent needs for its next step: state, memories and latest turns. */
   context: (id: string, body: Api.ContextRequest = {}, options?: CallOptions) =>
     rest.post<Api.Context>(path`/v1/sessions/${id}/context`, body, options),
-  timeline: (id: string, query: Api.ListTimelineQuery = {}, options?: CallOptions) =>
+  timeline: <Given extends Api.ListTimelineQuery>(id: string, query?: Filters<Api.ListTimelineQuery, Given>, options?: CallOptions) =>
     rest.list<Api.TimelineEntryList>(path`/v1/sessions/${id}/timeline`, query, options),
   /** What searches and contexts have given, when the setting `retrieval_log` is on. */
-  retrievals: (id: string, query: Api.ListRetrievalsQuery = {}, options?: CallOptions) =>
+  retrievals: <Given extends Api.ListRetrievalsQuery>(id: string, query?: Filters<Api.ListRetrievalsQuery, Given>, options?: CallOptions) =>
     rest.list<Api.RetrievalList>(path`/v1/sessions/${id}/retrievals`, query, options),
 });
 
@@ -113,9 +119,13 @@ const turnsOf = (rest: Rest) => ({
 
 const memoriesOf = (rest: Rest) => ({
   add: (body: Api.NewMemory, options?: CallOptions) => rest.post<Api.Memory>("/v1/memory", body, options),
-  search: (body: Api.MemorySearch, options?: CallOptions) => rest.post<Api.MemoryResults>("/v1/memory/search", body, options),
+  search: <Given extends Api.MemorySearch>(body: Filters<Api.MemorySearch, Given>, options?: CallOptions) => {
+    checkFilters(body);
+    return rest.post<Api.MemoryResults>("/v1/memory/search", body, options);
+  },
   get: (id: string, options?: CallOptions) => rest.get<Api.Memory>(path`/v1/memory/${id}`, {}, options),
-  list: (query: Api.ListMemoriesQuery = {}, options?: CallOptions) => rest.list<Api.MemoryList>("/v1/memory", query, options),
+  list: <Given extends Api.ListMemoriesQuery>(query?: Filters<Api.ListMemoriesQuery, Given>, options?: CallOptions) =>
+    rest.list<Api.MemoryList>("/v1/memory", query, options),
   update: (id: string, body: Api.MemoryChanges, options?: CallOptions) => rest.patch<Api.Memory>(path`/v1/memory/${id}`, body, options),
   delete: (id: string, query: Api.DeleteMemoryQuery = {}, options?: CallOptions) =>
     rest.delete<Api.DeletedMemory>(path`/v1/memory/${id}`, query, deleted("memory", id), options),
@@ -123,7 +133,8 @@ const memoriesOf = (rest: Rest) => ({
 
 const tracesOf = (rest: Rest) => ({
   get: (id: string, options?: CallOptions) => rest.get<Api.Trace>(path`/v1/traces/${id}`, {}, options),
-  list: (query: Api.ListTracesQuery = {}, options?: CallOptions) => rest.list<Api.TraceList>("/v1/traces", query, options),
+  list: <Given extends Api.ListTracesQuery>(query?: Filters<Api.ListTracesQuery, Given>, options?: CallOptions) =>
+    rest.list<Api.TraceList>("/v1/traces", query, options),
 });
 
 const usersOf = (rest: Rest) => ({
@@ -139,11 +150,16 @@ const agentsOf = (rest: Rest) => ({
 });
 
 const keysOf = (rest: Rest) => ({
-  create: (body: Api.NewApiKey = {}, options?: CallOptions) => rest.post<Api.ApiKey>("/v1/api_keys", body, options),
+  /** A key may do what nothing here limits: without a `user_id`, see the records of all users. */
+  create: <Given extends Api.NewApiKey>(body?: Filters<Api.NewApiKey, Given>, options?: CallOptions) => {
+    checkFilters(body ?? {});
+    return rest.post<Api.ApiKey>("/v1/api_keys", body ?? {}, options);
+  },
   get: (id: string, options?: CallOptions) => rest.get<Api.ApiKey>(path`/v1/api_keys/${id}`, {}, options),
   /** The key of this client. */
   current: (options?: CallOptions) => rest.get<Api.ApiKey>("/v1/api_keys/current", {}, options),
-  list: (query: Api.ListApiKeysQuery = {}, options?: CallOptions) => rest.list<Api.ApiKeyList>("/v1/api_keys", query, options),
+  list: <Given extends Api.ListApiKeysQuery>(query?: Filters<Api.ListApiKeysQuery, Given>, options?: CallOptions) =>
+    rest.list<Api.ApiKeyList>("/v1/api_keys", query, options),
   /** Creates a key that replaces another one, which keeps working for a while. */
   roll: (id: string, body: Api.ApiKeyRoll = {}, options?: CallOptions) =>
     rest.post<Api.ApiKey>(path`/v1/api_keys/${id}/roll`, body, options),
@@ -168,7 +184,7 @@ const webhooksOf = (rest: Rest) => ({
   test: (id: string, options?: CallOptions) => rest.post<Api.WebhookDelivery>(path`/v1/webhooks/${id}/test`, {}, options),
   /** What became of the deliveries of the last day. */
   stats: (id: string, options?: CallOptions) => rest.get<Api.WebhookStats>(path`/v1/webhooks/${id}/stats`, {}, options),
-  deliveries: (id: string, query: Api.ListDeliveriesQuery = {}, options?: CallOptions) =>
+  deliveries: <Given extends Api.ListDeliveriesQuery>(id: string, query?: Filters<Api.ListDeliveriesQuery, Given>, options?: CallOptions) =>
     rest.list<Api.WebhookDeliveryList>(path`/v1/webhooks/${id}/deliveries`, query, options),
   delivery: (id: string, deliveryId: string, options?: CallOptions) =>
     rest.get<Api.WebhookDeliveryDetails>(path`/v1/webhooks/${id}/deliveries/${deliveryId}`, {}, options),

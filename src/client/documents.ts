@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkFilters, checkGiven, type Filters } from "./filters.ts";
 import type { CallOptions, Http } from "./http.ts";
 import { listing, type Listing } from "./page.ts";
 import type {
@@ -35,6 +36,12 @@ type QueryResult<Op> = Op extends "get"
 
 /** The fields of an operation that its method does not take by itself. */
 type More<Operation, Names extends keyof Operation> = Pick<Operation, Names>;
+type ListMore = More<DocumentQueryOperation, "deep" | "order" | "after" | "before" | "filter" | "limit" | "offset" | "cursor">;
+type SearchMore = More<DocumentQueryOperation, "filter" | "threshold" | "limit" | "offset">;
+type NamespacesMore = More<DocumentQueryOperation, "prefix" | "suffix" | "max_depth" | "limit" | "offset" | "cursor">;
+
+/** Without one of these a change is another one: of another document, of whatever is there, for ever. */
+const CONDITIONS = ["key", "if_version", "session_id", "ttl_seconds"];
 
 export class Documents {
   readonly #http: Http;
@@ -50,8 +57,8 @@ export class Documents {
    *
    * @throws {TypeError} for an id that is undefined or null, which JSON leaves out: they would be nobody's, which all share
    */
-  of(owner: DocumentOwner): Documents {
-    for (const [name, id] of Object.entries(owner)) if ((id ?? null) === null) throw new TypeError(`${name} must be a text, not ${id}.`);
+  of<Given extends DocumentOwner>(owner: Filters<DocumentOwner, Given>): Documents {
+    checkFilters(owner);
     return new Documents(this.#http, owner);
   }
 
@@ -60,6 +67,7 @@ export class Documents {
     operations: Operations,
     options?: CallOptions,
   ): Promise<{ -readonly [I in keyof Operations]: ChangeResult<Operations[I]["op"]> }> {
+    for (const operation of operations) checkGiven(operation, CONDITIONS);
     return this.#results("batch", operations, options);
   }
 
@@ -68,6 +76,7 @@ export class Documents {
     operations: Operations,
     options?: CallOptions,
   ): Promise<{ -readonly [I in keyof Operations]: QueryResult<Operations[I]["op"]> }> {
+    for (const operation of operations) checkFilters(operation);
     return this.#results("query", operations, options);
   }
 
@@ -119,20 +128,16 @@ export class Documents {
     return (await this.batch([{ ...more, op: "pop", namespace }], options))[0];
   }
 
-  list(
-    namespace: string[],
-    more: More<DocumentQueryOperation, "deep" | "order" | "after" | "before" | "filter" | "limit" | "offset" | "cursor"> = {},
-    options?: CallOptions,
-  ): Listing<DocumentPage> {
+  list<Given extends ListMore>(namespace: string[], more?: Filters<ListMore, Given>, options?: CallOptions): Listing<DocumentPage> {
     const read = async (at: object) => (await this.query([{ ...more, ...at, op: "list", namespace }], options))[0];
     return listing(read({}), (page) => nextPage(page, read));
   }
 
   /** Finds the documents of a namespace and below it that a query is about, among those that were put with `index`. */
-  async search(
+  async search<Given extends SearchMore>(
     namespace: string[],
     query: string,
-    more: More<DocumentQueryOperation, "filter" | "threshold" | "limit" | "offset"> = {},
+    more?: Filters<SearchMore, Given>,
     options?: CallOptions,
   ): Promise<DocumentSearchPage> {
     return (await this.query([{ ...more, op: "search", namespace, query }], options))[0];
@@ -143,10 +148,7 @@ export class Documents {
   }
 
   /** The namespaces that have documents. */
-  namespaces(
-    more: More<DocumentQueryOperation, "prefix" | "suffix" | "max_depth" | "limit" | "offset" | "cursor"> = {},
-    options?: CallOptions,
-  ): Listing<NamespacePage> {
+  namespaces<Given extends NamespacesMore>(more?: Filters<NamespacesMore, Given>, options?: CallOptions): Listing<NamespacePage> {
     const read = async (at: object) => (await this.query([{ ...more, ...at, op: "namespaces" }], options))[0];
     return listing(read({}), (page) => nextPage(page, read));
   }

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { checkFilters, checkGiven } from "./filters.ts";
 import type { CallOptions, Http } from "./http.ts";
 import { listing, type Listing } from "./page.ts";
 
@@ -15,6 +16,8 @@ interface IdList {
 /** As many as a page can have: for pages that are only read to iterate. */
 const PAGE_MAX = 100;
 
+const CONDITIONS = ["expected_version"];
+
 export class Rest {
   readonly #http: Http;
 
@@ -23,14 +26,17 @@ export class Rest {
   }
 
   get<Answer>(path: string, query: object = {}, options?: CallOptions): Promise<Answer> {
+    checkFilters(query);
     return this.#http.call({ method: "GET", path, query }, options);
   }
 
   post<Answer>(path: string, body: object, options?: CallOptions): Promise<Answer> {
+    checkGiven(body, CONDITIONS);
     return this.#http.call({ method: "POST", path, body }, options);
   }
 
   patch<Answer>(path: string, body: object, options?: CallOptions): Promise<Answer> {
+    checkGiven(body, CONDITIONS);
     return this.#http.call({ method: "PATCH", path, body }, options);
   }
 
@@ -39,7 +45,7 @@ export class Rest {
     return this.#http.call({ method: "DELETE", path, query, gone }, options);
   }
 
-  list<Answer extends IdList>(path: string, query: { limit?: number }, options?: CallOptions): Listing<Answer> {
+  list<Answer extends IdList>(path: string, query: { limit?: number | undefined } = {}, options?: CallOptions): Listing<Answer> {
     const read = (at: object) => this.get<Answer>(path, { ...query, ...at }, options);
     return listing(read({}), ({ has_more, last_id }) =>
       has_more && last_id !== null ? read({ limit: query.limit ?? PAGE_MAX, starting_after: last_id }) : undefined,

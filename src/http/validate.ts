@@ -117,7 +117,7 @@ function explain(check: TypeCheck<TObject>, input: unknown): ApiError {
   return new ApiError("invalid_request", `${subject} ${problem}`, { param });
 }
 
-/** Of an array where other forms are possible too: the error in the item that is wrong, if it is not the array itself. */
+/** Returns the error in the item that is wrong of an array where other forms are possible too. */
 function inForm(error: ValueError | undefined): ValueError | undefined {
   if (error?.type !== ValueErrorType.Union || !Array.isArray(error.value)) return error;
   const form = (error.schema["anyOf"] as readonly TSchema[]).findIndex(({ type }) => type === "array");

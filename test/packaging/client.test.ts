@@ -22,7 +22,7 @@ const INSTALL = Bun.which("npm") === null ? [process.execPath, "add"] : ["npm", 
 /** Nothing listens there: whatever is not in the package is missing. */
 const NO_REGISTRY = "http://127.0.0.1:9/";
 /** Of the client alone, minified and compressed: what it adds to a page. */
-const GZIP_BYTES_MAX = 5_000;
+const GZIP_BYTES_MAX = 5_250;
 
 const { peerDependencies: PEERS } = JSON.parse(Buffer.from(clientPackage("9.9.9").files[0]!.bytes).toString()) as {
   peerDependencies: Record<string, string>;
@@ -235,6 +235,24 @@ for await (const trace of cairn.events()) (trace satisfies Trace).id.trim();
 try { await cairn.health(); } catch (error) { if (error instanceof CairnError && error.code === "version_conflict") throw error; }
 // @ts-expect-error There is no such field.
 await cairn.sessions.create({ agent: "a" });
+declare const visitor: { id: string } | undefined;
+declare const cursor: string | undefined;
+await cairn.memories.search({ query: "tea", limit: undefined, ...(visitor && { user_id: visitor.id }) });
+await cairn.sessions.list({ user_id: "ada", starting_after: cursor });
+// @ts-expect-error The memories of all users.
+await cairn.memories.search({ query: "tea", user_id: visitor?.id });
+// @ts-expect-error The sessions of all users.
+cairn.sessions.list({ user_id: visitor?.id });
+// @ts-expect-error There is no such filter.
+cairn.sessions.list({ user: "ada" });
+// @ts-expect-error The traces of all users.
+cairn.events({ user_id: visitor?.id });
+// @ts-expect-error A key for the records of all users.
+cairn.keys.create({ user_id: visitor?.id });
+// @ts-expect-error The documents of nobody.
+cairn.documents.of({ user_id: visitor?.id });
+// @ts-expect-error All documents.
+cairn.documents.list(["orders"], { before: cursor });
 // @ts-expect-error There is no such code.
 new CairnError("", { code: "nonsense" });
 `;
