@@ -177,6 +177,30 @@ test("memories without a session are kept in one for all, and in one for each us
   expect((await add({})).session_id).not.toBe(all.session_id);
 });
 
+test("a memory of a session is that of its user: another user_id is refused, and nothing is added", async () => {
+  await using cairn = await startCairn();
+  const ada = await cairn.createSession({ user_id: "ada" });
+  const nobodys = await cairn.createSession();
+  const add = (session_id: string, user_id?: string | null) =>
+    cairn.post("/v1/memories", { content: "Shops close at six.", session_id, user_id });
+  for (const user_id of ["ada", null, undefined]) expect((await add(ada.id, user_id)).status).toBe(201);
+  for (const [id, user_id] of [
+    [ada.id, "ben"],
+    [nobodys.id, "ada"],
+  ] as const)
+    expect(await add(id, user_id)).toMatchObject({ status: 400, body: { error: { code: "invalid_request", param: "user_id" } } });
+  expect(await add("sess_000000000000", "ada")).toMatchObject({ status: 404, body: { error: { code: "session_not_found" } } });
+  expect((await add(nobodys.id)).status).toBe(201);
+  expect(await cairn.list("/v1/memories")).toHaveLength(4);
+
+  const { key } = await cairn.ok(cairn.post("/v1/api_keys", { user_id: "ada", scopes: ["read", "write"] }));
+  const bound = (session_id: string, user_id: string) =>
+    cairn.post("/v1/memories", { content: "Shops close at six.", session_id, user_id }, { key });
+  expect((await bound(ada.id, "ada")).status).toBe(201);
+  expect(await bound(ada.id, "ben")).toMatchObject({ status: 403, body: { error: { code: "permission_denied", param: "user_id" } } });
+  expect(await bound(nobodys.id, "ada")).toMatchObject({ status: 404, body: { error: { code: "session_not_found" } } });
+});
+
 test("a memory that is sent again is added once, also where its session was made by the first attempt", async () => {
   await using cairn = await startCairn();
   const add = () => cairn.post("/v1/memories", { content: "Shops close at six." }, { headers: { "Idempotency-Key": "m" } });

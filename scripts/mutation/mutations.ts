@@ -1354,7 +1354,21 @@ export const MUTATIONS: readonly Mutation[] = [
     replace: "GLOBAL",
     tests: [STATEBASE],
   },
+  {
+    breaks: "a memory goes to the session of another user than it names",
+    file: "src/compat/statebase.ts",
+    find: ".row.userId) === userId) return;",
+    replace: ".row.userId) !== undefined) return;",
+    tests: [STATEBASE],
+  },
   // The client and its adapters
+  {
+    breaks: "a filter of the client that is undefined gives the records of all users",
+    file: "src/client/rest.ts",
+    find: "checkFilters(query);",
+    replace: "",
+    tests: [CLIENT],
+  },
   {
     breaks: "a change of the client is made again by each attempt",
     file: "src/client/http.ts",

@@ -27,8 +27,10 @@ import { Memory, MEMORY_FILTER, MemoryChanges, NewMemory, Score, Search } from "
 import { searchMemories } from "../memories/search.ts";
 import { tagsOf, typesOf } from "../memories/comma-lists.ts";
 import { Rollback, SessionState } from "../sessions/schema.ts";
+import { liveSession } from "../sessions/live-session.ts";
 import { createSession, updateSession } from "../sessions/sessions.ts";
 import { rollbackState } from "../sessions/versions.ts";
+import { ownerOfNew, type Owner } from "../storage/owner.ts";
 import type { Caller } from "../traces/record.ts";
 
 const statebase = endpointGroup({
@@ -53,7 +55,7 @@ const NewStateBaseMemory = Type.Object(
   {
     ...newMemory,
     session_id: Type.Optional({ ...session_id, description: "The session it belongs to; without one it is kept for all sessions." }),
-    user_id: Type.Optional({ ...MEMORY_FILTER.user_id, description: "Without `session_id`: whose memory it is." }),
+    user_id: Type.Optional({ ...MEMORY_FILTER.user_id, description: "Whose memory it is; with `session_id` the user of that session." }),
   },
   { title: "NewStateBaseMemory", description: "A memory to add." },
 );
@@ -117,6 +119,7 @@ export function statebaseEndpoints(deps: MemoryDeps): Endpoint[] {
       run: async ({ body: { userId, sessionId, ...input }, caller }) => {
         // Before a session is made: what is refused changes nothing.
         refuseLongContent(input.content);
+        if (sessionId !== undefined && userId !== undefined) refuseOtherUser(deps, caller.owner, sessionId, userId);
         return addMemory(deps, caller, {
           ...input,
           sessionId: sessionId ?? (await globalSession(deps, caller, userId ?? caller.owner.userId ?? null)),
@@ -167,6 +170,19 @@ function findMemories(
     throw new ApiError("invalid_request", "starting_after is for lists: a search has one page.", { param: "starting_after" });
   const found = Math.min(count ?? LIMITS.searchDefault, LIMITS.searchMax);
   return searchMemories(deps, caller, { ...asked, query, limit: found, threshold, explain: false });
+}
+
+/**
+ * A memory is that of the user of its session.
+ *
+ * @throws {ApiError} `permission_denied`, `session_not_found`, or `invalid_request` where the session is another user's, or nobody's
+ */
+function refuseOtherUser({ store }: MemoryDeps, owner: Owner, sessionId: string, userId: string): void {
+  ownerOfNew(owner, { userId });
+  if (store.read((reader) => liveSession(reader, owner, sessionId).row.userId) === userId) return;
+  const message =
+    "user_id must be the user of the session: leave it out, or leave session_id out to keep the memory for all sessions of the user.";
+  throw new ApiError("invalid_request", message, { param: "user_id" });
 }
 
 const AGENT = "statebase";
