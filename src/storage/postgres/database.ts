@@ -89,10 +89,16 @@ export class Database {
     }
   }
 
-  /** A connection for the caller alone, until it is released. @throws {DatabaseError} */
-  async reserve(): Promise<Connection> {
+  /**
+   * A connection for the caller alone, until it is released.
+   *
+   * @param pace - `takes its time`: what is sent on it may be answered as late as it likes
+   * @throws {DatabaseError}
+   */
+  async reserve(pace: "answers soon" | "takes its time" = "answers soon"): Promise<Connection> {
     try {
-      return new Connection(await this.#limited(this.#pool.reserve()), (answer) => this.#limited(answer));
+      const reserved = await this.#limited(this.#pool.reserve());
+      return new Connection(reserved, (answer) => (pace === "answers soon" ? this.#limited(answer) : answer));
     } catch (error) {
       throw new DatabaseError(kindOf(error) === "refused" ? "refused" : "unsent", error);
     }

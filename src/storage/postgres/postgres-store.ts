@@ -34,7 +34,8 @@ import { Fetch } from "./fetch-statement.ts";
 import { Asks, eachFetched, Fetched, FetchedReader, firstOf, nameOfSpan } from "./fetched.ts";
 import { LastRows } from "./last-rows.ts";
 import { listStatement } from "./list-statement.ts";
-import { CREATE_SCHEMA, FIND_SCHEMA, placeOf, READ_VERSION } from "./schema.ts";
+import { migrateSchema } from "./migrations.ts";
+import { placeOf, READ_VERSION } from "./schema.ts";
 
 /** What the works of a transaction are run on. */
 interface Basis {
@@ -131,13 +132,7 @@ export class PostgresStore implements RecordStore {
   }
 
   async #openSchema(): Promise<void> {
-    const isThere = async () => (await this.#database.query(FIND_SCHEMA))[0]?.["found"] === true;
-    if (!(await isThere())) {
-      await this.#database.transaction(CREATE_SCHEMA).catch(async (error: unknown) => {
-        // Another server may have been faster.
-        if (!(await isThere())) throw error;
-      });
-    }
+    await migrateSchema(this.#database, this.#clock);
     const [row] = await this.#database.query(READ_VERSION);
     const schema = Number(row?.["row"]);
     if (schema !== SCHEMA_VERSION)

@@ -100,8 +100,8 @@ function definitionOf(table: Table<unknown>): string[] {
   ];
 }
 
-const DEFINITIONS: readonly string[] = [
-  "create schema cairn",
+/** Statements that make everything in an empty schema. */
+export const DEFINITIONS: readonly string[] = [
   ...TEXT_TABLES.flatMap(definitionOf),
   ...VECTOR_TABLES.flatMap(({ name }) => [
     `create table ${relationOf(name)} (key text collate "C" primary key, bytes bytea not null, rev bigint not null)`,
@@ -109,18 +109,12 @@ const DEFINITIONS: readonly string[] = [
   ]),
   "create table cairn.commits (id uuid primary key, given_up boolean not null, at bigint not null)",
   "create index on cairn.commits (at)",
+  `insert into ${relationOf(meta.name)} (key, row, rev) values ('schema', '${SCHEMA_VERSION}', 1)`,
 ];
 
-const plain = (text: string): Statement => ({ text, values: [] });
+/** Each key, row and index of the declared tables has to be there: `sessions.by_agent`. */
+export const DECLARED_COLUMNS: readonly string[] = Array.from(PLACES.values(), ({ relation, column }) => [
+  `${relation.slice(relation.indexOf(".") + 1)}.${column}`,
+]).flat();
 
-/** Tells whether there is a schema at all. */
-export const FIND_SCHEMA = plain("select to_regclass('cairn.meta') is not null as found");
-export const READ_VERSION = plain(`select row from cairn.meta where key = 'schema'`);
-
-/** Only one of several servers that start at the same time makes the schema; the others find it there and fail with a conflict. */
-export const CREATE_SCHEMA: readonly Statement[] = [
-  plain("select pg_advisory_xact_lock(hashtext('cairn schema'))"),
-  plain("select 1 / (to_regclass('cairn.meta') is null)::int"),
-  ...DEFINITIONS.map(plain),
-  { text: `insert into ${relationOf(meta.name)} (key, row, rev) values ('schema', $1, 1)`, values: [String(SCHEMA_VERSION)] },
-];
+export const READ_VERSION: Statement = { text: "select row from cairn.meta where key = 'schema'", values: [] };

@@ -1,0 +1,112 @@
+/**
+ * How the schema in a database becomes the one that this Cairn reads: by numbered migrations, each of which the database remembers.
+ *
+ * All that are due are one transaction, which only one of several servers that start at the same time can open: it holds a lock of the
+ * database, and the others look again until it has ended. A migration only adds, so that servers of the version before keep serving;
+ * what nobody uses any more is removed by one of a later version. Once there is nothing to do, the relations that the tables declare
+ * have to be there: a schema that somebody else made, or changed, is refused and left as it is.
+ *
+ * @module
+ */
+import type { Clock } from "../../lib/clock.ts";
+import { StoreError } from "../store.ts";
+import { BEGIN, COMMIT, ROLLBACK, type Connection, type Database, type Statement } from "./database.ts";
+import { DECLARED_COLUMNS, DEFINITIONS } from "./schema.ts";
+
+export interface SchemaMigration {
+  /** One more than that of the migration before; the first is 1. */
+  readonly number: number;
+  /** What is otherwise then, for a DBA: `sessions are indexed by color`. */
+  readonly says: string;
+  /** Changes the schema inside the transaction of all migrations; nothing is changed when it throws. */
+  run(connection: Connection): Promise<unknown>;
+}
+
+/** In order. While nothing is released the first makes what the tables declare now. */
+const MIGRATIONS: readonly SchemaMigration[] = [
+  { number: 1, says: "the tables are made", run: (connection) => connection.send(DEFINITIONS.map(plain)) },
+];
+
+/** Another server takes the time of its migrations. */
+const LOCKED_PAUSE_MS = 100;
+
+function plain(text: string): Statement {
+  return { text, values: [] };
+}
+
+const LOCK = plain("select pg_try_advisory_xact_lock(hashtext('cairn schema')) as locked");
+/** A schema without relations may have been made for Cairn, by somebody who may make one. */
+const LOOK = plain(
+  "select to_regclass('cairn.migrations') is not null as known, " +
+    "exists (select from pg_class where relnamespace = to_regnamespace('cairn')) as used",
+);
+const NEWEST = plain("select coalesce(max(number), 0) as number from cairn.migrations");
+const BEGINNING = [
+  plain("create schema if not exists cairn"),
+  plain("create table if not exists cairn.migrations (number int primary key, says text not null, at bigint not null)"),
+];
+const COLUMNS = plain(
+  "select c.relname || '.' || a.attname as name from pg_class c join pg_attribute a on a.attrelid = c.oid " +
+    "where c.relnamespace = to_regnamespace('cairn') and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped",
+);
+
+/**
+ * Runs the migrations that are due; waits while another server does.
+ *
+ * @param migrations - those of this Cairn; a test has its own
+ * @throws {StoreError} for a schema that is newer, or no Cairn's
+ * @throws {DatabaseError}
+ */
+export async function migrateSchema(database: Database, clock: Clock, migrations = MIGRATIONS): Promise<void> {
+  while ((await dueIn((statement) => database.query(statement), migrations)).length > 0) {
+    if (!(await migrate(database, clock, migrations))) await clock.sleep(LOCKED_PAUSE_MS);
+  }
+  const there = new Set((await database.query(COLUMNS)).map(({ name }) => name));
+  const missing = DECLARED_COLUMNS.find((column) => !there.has(column));
+  if (missing !== undefined) throw new StoreError(`The database is damaged: its schema "cairn" has lost the column ${missing}.`);
+}
+
+/** @returns whether it was this server that held the lock */
+async function migrate(database: Database, clock: Clock, migrations: readonly SchemaMigration[]): Promise<boolean> {
+  const connection = await database.reserve("takes its time");
+  let isOpen = false;
+  try {
+    isOpen = true;
+    const [, lock] = await connection.send([BEGIN, LOCK]);
+    if (lock?.[0]?.["locked"] !== true) return false;
+    const due = await dueIn(async (statement) => (await connection.send([statement])).flat(), migrations);
+    await connection.send(BEGINNING);
+    for (const migration of due) {
+      await migration.run(connection);
+      const { number, says } = migration;
+      const text = "insert into cairn.migrations (number, says, at) values ($1::int8, $2, $3::int8)";
+      await connection.send([{ text, values: [number, says, clock.now()] }]);
+    }
+    await connection.send([COMMIT]);
+    isOpen = false;
+    return true;
+  } finally {
+    if (isOpen) await connection.send([ROLLBACK]).catch(() => undefined);
+    connection.release();
+  }
+}
+
+async function dueIn(
+  query: (statement: Statement) => ReturnType<Database["query"]>,
+  migrations: readonly SchemaMigration[],
+): Promise<readonly SchemaMigration[]> {
+  const [look] = await query(LOOK);
+  if (look?.["known"] !== true) {
+    if (look?.["used"] === true)
+      throw new StoreError('The database has a schema "cairn" that no Cairn has made. Give Cairn a database of its own.');
+    return migrations;
+  }
+  const [newest] = await query(NEWEST);
+  const number = Number(newest?.["number"]);
+  const last = migrations.at(-1)?.number ?? 0;
+  if (number > last)
+    throw new StoreError(
+      `A newer Cairn has brought the database to schema ${number}; this one reads it up to schema ${last}. Start the newer Cairn.`,
+    );
+  return migrations.filter((migration) => migration.number > number);
+}
