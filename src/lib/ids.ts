@@ -86,6 +86,11 @@ export class IdSource {
     this.#counter = counter;
   }
 
+  /** The time of the newest id, in Unix milliseconds. */
+  get newestMs(): number {
+    return this.#lastMs;
+  }
+
   /** Whether the next id is of a later time than this. */
   isAheadOf(now: number): boolean {
     return this.#lastMs > now;

@@ -65,6 +65,12 @@ export class Database {
     this.#pool = this.#newPool();
   }
 
+  /** The database's time, in Unix milliseconds. @throws {DatabaseError} */
+  async time(): Promise<number> {
+    const [answer] = await this.query({ text: "select extract(epoch from clock_timestamp())::float8 * 1000 as ms", values: [] });
+    return Number(answer?.["ms"]);
+  }
+
   /** Runs one statement, which has to be one that can be run twice. @throws {DatabaseError} */
   async query({ text, values }: Statement): Promise<readonly AnswerRow[]> {
     try {

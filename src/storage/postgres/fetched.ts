@@ -172,16 +172,26 @@ export function firstOf(table: string): SpanAsk {
 
 export class FetchedReader implements Reader {
   readonly now: number;
+  /** When the row was changed that another server was the last to change, of those that were read and say so. */
+  newestChangeAt = 0;
   readonly #fetched: Fetched;
+  readonly #isOwnRevision: (rev: number) => boolean;
 
-  constructor(fetched: Fetched, now: number) {
+  /** @param isOwnRevision - whether this server has given a row its revision */
+  constructor(fetched: Fetched, now: number, isOwnRevision: (rev: number) => boolean = () => true) {
     this.#fetched = fetched;
+    this.#isOwnRevision = isOwnRevision;
     this.now = now;
   }
 
   get<Row>(table: Readable<Row>, key: string): Row | undefined {
-    const row = this.#fetched.row(table.name, key);
-    return row === null ? undefined : table.decode(row.text ?? "");
+    const stored = this.#fetched.row(table.name, key);
+    if (stored === null) return undefined;
+    const row = table.decode(stored.text ?? "");
+    const { updatedAt } = row as { updatedAt?: unknown };
+    if (typeof updatedAt === "number" && updatedAt > this.newestChangeAt && !this.#isOwnRevision(stored.rev))
+      this.newestChangeAt = updatedAt;
+    return row;
   }
 
   has(table: AnyTable, key: string): boolean {

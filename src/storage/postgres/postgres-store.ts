@@ -59,6 +59,10 @@ const CONTENDED_MS = 1_000;
 /** A database that fails over is back by then. */
 const OUTAGE_MS_MAX = 20_000;
 const OUTAGE_PAUSE_MS = 100;
+/** How far the clocks of servers may be apart for the changes of a session to be in order, whoever made them. */
+const SKEW_MS_MAX = 60_000;
+/** More than a server gives in a millisecond. */
+const REVISIONS_KNOWN = 1_000;
 /** Names of transactions are needed until those that wait for an answer know it. */
 const NAMES_KEPT_MS = HOUR_MS;
 const NAMES_REMOVED_MAX = 1_000;
@@ -83,6 +87,8 @@ export class PostgresStore implements RecordStore {
   /** When records of a home were last found to be changed by others, and which were locked then. */
   readonly #conflicts = new Map<Home, { readonly at: number; readonly locks: Asks | undefined }>();
   #transactionsSinceRemoval = 0;
+  /** The last ones that this server has given: ids that it gives in the same millisecond are later than those of the rows. */
+  readonly #revisions = new Set<number>();
   /** How often a connection was opened or lost, and how often that was when the last barrier began. */
   #connectionChanges = 1;
   #changesPassed = 0;
@@ -305,7 +311,7 @@ export class PostgresStore implements RecordStore {
         return undefined;
       }
       const name = crypto.randomUUID();
-      const rev = newRevision();
+      const rev = this.#newRevision();
       const statements = [...checksOf(fetched, changes), ...this.#naming(name), ...writesOf(changes, fetched, rev)];
       isOpen = false;
       const committed = await this.#settled(name, async () => {
@@ -326,21 +332,44 @@ export class PostgresStore implements RecordStore {
 
   /** Runs works one on top of the other until nothing that they read is missing. @returns what they have written */
   async #runAll(commits: readonly QueuedCommit[], fetched: Fetched, connection: Connection | undefined): Promise<readonly Write[]> {
-    const now = this.#clock.now();
     const elapsed = this.#clock.elapsed();
-    const moments = commits.map(({ home }) => repeatable({ now, elapsed, home }, (idHome) => this.#ids.bare(idHome, now)));
-    const reader = new FetchedReader(fetched, now);
-    for (;;) {
-      fetched.begin();
-      const batch = new WriteBuffer(reader, moments[0]!);
-      for (const [i, commit] of commits.entries()) {
-        moments[i]!.rewind();
-        batch.absorb(runWork(commit, batch, moments[i]!, Store.runsWorksTwice));
+    for (let now = this.#timeOfChanges(); ;) {
+      const moments = commits.map(({ home }) => repeatable({ now, elapsed, home }, (idHome) => this.#ids.bare(idHome, now)));
+      const reader = new FetchedReader(fetched, now, (rev) => this.#revisions.has(rev));
+      for (;;) {
+        fetched.begin();
+        const batch = new WriteBuffer(reader, moments[0]!);
+        for (const [i, commit] of commits.entries()) {
+          moments[i]!.rewind();
+          batch.absorb(runWork(commit, batch, moments[i]!, Store.runsWorksTwice));
+        }
+        const { missing } = fetched;
+        if (!missing.isEmpty) {
+          await this.#load(missing, fetched, connection);
+          continue;
+        }
+        const { newestChangeAt } = reader;
+        if (newestChangeAt < now || newestChangeAt > this.#clock.now() + SKEW_MS_MAX) return batch.writes;
+        // Another server, whose clock is ahead, has changed what this changes now: it is later than that.
+        now = newestChangeAt + 1;
+        break;
       }
-      const { missing } = fetched;
-      if (missing.isEmpty) return batch.writes;
-      await this.#load(missing, fetched, connection);
     }
+  }
+
+  /** The present time, or that of the newest id where the clock is a little behind it: then ids and times agree. */
+  #timeOfChanges(): number {
+    const now = this.#clock.now();
+    const { newestMs } = this.#ids;
+    return newestMs > now + SKEW_MS_MAX ? now : Math.max(now, newestMs);
+  }
+
+  /** 52 bits by chance: a row that went and came back has another, too. */
+  #newRevision(): number {
+    const rev = 1 + Math.floor(chance() * 2 ** 52);
+    if (this.#revisions.size === REVISIONS_KNOWN) for (const oldest of this.#revisions.keys().take(1)) this.#revisions.delete(oldest);
+    this.#revisions.add(rev);
+    return rev;
   }
 
   async #load(asks: Asks, fetched: Fetched, connection?: Connection): Promise<void> {
@@ -465,11 +494,6 @@ function attemptOf<Result>(work: () => Result): () => Result {
 
 function unavailable(reason: string, cause: DatabaseError): ApiError {
   return new ApiError("service_unavailable", `${reason} Nothing was changed.`, { cause });
-}
-
-/** 52 bits by chance: a row that went and came back has another, too. */
-function newRevision(): number {
-  return 1 + Math.floor(chance() * 2 ** 52);
 }
 
 /** The rows that a commit changes, which it locks first when it is made again. */
