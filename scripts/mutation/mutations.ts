@@ -10,6 +10,7 @@ import type { Mutation } from "./mutation.ts";
 const STORE = "test/unit/storage/store.test.ts";
 const STORES = "test/unit/storage/stores.test.ts";
 const POSTGRES = "test/unit/storage/postgres.test.ts";
+const POSTGRES_NODES = "test/unit/storage/postgres-nodes.test.ts";
 const WALK = "test/unit/storage/walk.test.ts";
 const DISK_ERRORS = "test/unit/storage/disk-errors.test.ts";
 const DIRECTORY_LOCK = "test/unit/storage/directory-lock.test.ts";
@@ -145,6 +146,34 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "if (!asked.isEmpty) await this.#barrier();",
     replace: "",
     tests: [POSTGRES],
+  },
+  {
+    breaks: "a change is earlier than what it builds on when another server, whose clock is ahead, has made that",
+    file: "src/storage/postgres/postgres-store.ts",
+    find: "now = newestChangeAt + 1;",
+    replace: "return batch.writes;",
+    tests: [POSTGRES_NODES],
+  },
+  {
+    breaks: "a server that was held up commits under a lease that another one has",
+    file: "src/storage/postgres/leases.ts",
+    find: "reader.get(LEASES, name) !== term || reader.now",
+    replace: "reader.now",
+    tests: [POSTGRES_NODES],
+  },
+  {
+    breaks: "whoever gets a lease from a server that ends gives earlier ids than that",
+    file: "src/storage/postgres/leases.ts",
+    find: "this.#options.timeOfChanges() + 1, terms",
+    replace: "0, terms",
+    tests: [POSTGRES_NODES],
+  },
+  {
+    breaks: "two servers run the migrations of a schema at the same time",
+    file: "src/storage/postgres/migrations.ts",
+    find: 'if (lock?.[0]?.["locked"] !== true) return false;',
+    replace: "",
+    tests: [POSTGRES_NODES],
   },
   {
     breaks: "what one answer says is of several moments",

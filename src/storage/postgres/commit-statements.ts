@@ -13,7 +13,7 @@ import type { Write } from "../write-buffer.ts";
 import type { Statement } from "./database.ts";
 import { groupSpans, Parameters, spansSource } from "./fetch-statement.ts";
 import type { Asks, Fetched, StoredRow } from "./fetched.ts";
-import { columnOf, placeOf, relationOf, TEXT_TABLES } from "./schema.ts";
+import { columnOf, LEASES, placeOf, relationOf, TEXT_TABLES } from "./schema.ts";
 
 /** What a commit leaves of one key. */
 export interface Change {
@@ -88,7 +88,8 @@ function rowChecksOf(fetched: Fetched, isWritten: (table: string, key: string) =
         ),
         ...check(
           present.filter(({ key }) => !isWritten(table, key)),
-          "",
+          // Nobody takes a lease over while a commit under it is under way; renewing it is no hindrance.
+          table === LEASES.name ? " for key share of x" : "",
         ),
         ...(absent.length === 0
           ? []

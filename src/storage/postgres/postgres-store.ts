@@ -18,6 +18,7 @@ import { HOUR_MS } from "../../lib/duration.ts";
 import { ApiError, messageOf } from "../../lib/errors.ts";
 import { bare, IdSource, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
 import type { JsonText } from "../../lib/json.ts";
+import type { Log } from "../../lib/log.ts";
 import type { Reader, Tx } from "../access.ts";
 import { foundAt, stretchesOf, type Listing } from "../list.ts";
 import { newestId } from "../newest-id.ts";
@@ -34,8 +35,9 @@ import { Fetch } from "./fetch-statement.ts";
 import { Asks, eachFetched, Fetched, FetchedReader, firstOf, nameOfSpan } from "./fetched.ts";
 import { LastRows } from "./last-rows.ts";
 import { listStatement } from "./list-statement.ts";
+import { PostgresLeases } from "./leases.ts";
 import { migrateSchema } from "./migrations.ts";
-import { placeOf, READ_VERSION } from "./schema.ts";
+import { LEASES, placeOf, READ_VERSION } from "./schema.ts";
 
 /** What the works of a transaction are run on. */
 interface Basis {
@@ -59,7 +61,7 @@ const CONTENDED_MS = 1_000;
 /** A database that fails over is back by then. */
 const OUTAGE_MS_MAX = 20_000;
 const OUTAGE_PAUSE_MS = 100;
-/** How far the clocks of servers may be apart for the changes of a session to be in order, whoever made them. */
+/** How far the clocks of servers may be apart for the changes of a session to be in order. */
 const SKEW_MS_MAX = 60_000;
 /** More than a server gives in a millisecond. */
 const REVISIONS_KNOWN = 1_000;
@@ -224,6 +226,22 @@ export class PostgresStore implements RecordStore {
     return new Promise<Result>((resolve, reject) => {
       this.#queue.push({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
       queueMicrotask(() => this.#startTransactions());
+    });
+  }
+
+  /**
+   * Leases of tasks that one server at a time runs.
+   *
+   * @param names - all of them, the same on every server
+   * @param holder - a name of this server that no other has, and that it had at no start before
+   */
+  leases(names: readonly string[], holder: string, log: Log): PostgresLeases {
+    return new PostgresLeases(names, holder, {
+      database: this.#database,
+      clock: this.#clock,
+      log,
+      timeOfChanges: () => this.#timeOfChanges(),
+      onTaken: (name, term, rev) => this.#last.note(LEASES.name, name, term, rev),
     });
   }
 

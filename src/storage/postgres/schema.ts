@@ -8,6 +8,7 @@
  * ```
  * cairn.sessions (key, row, rev, by_agent, by_user, by_expiry, …)     cairn.sessions_by_external_id (key)
  * cairn.vectors  (key, bytes, rev)                                    cairn.commits (id, given_up, at)
+cairn.leases   (key, row, rev, until)                               cairn.migrations (number, says, at)
  * ```
  *
  * @module
@@ -25,6 +26,7 @@ import {
   traces,
   VECTOR_TABLES,
   type Index,
+  type Readable,
   type Table,
 } from "../tables.ts";
 import type { Statement } from "./database.ts";
@@ -48,7 +50,11 @@ export const relationOf = (name: string): string => `cairn.${snakeCase(name).rep
 export const columnOf = ({ name }: Pick<Index, "name">): string => snakeCase(name.slice(name.indexOf(".") + 1));
 
 const NOTHING = { row: "null::text", rev: "0::int8" };
+/** Who holds which lease. The rows are no records: nothing exports them. */
+export const LEASES: Readable<string> = { name: "leases", decode: (value) => value };
+
 const PLACES: ReadonlyMap<string, Place> = new Map<string, Place>([
+  [LEASES.name, { relation: relationOf(LEASES.name), column: "key", row: "row", rev: "rev" }],
   ...VECTOR_TABLES.map(({ name }): [string, Place] => [
     name,
     { relation: relationOf(name), column: "key", row: "encode(bytes, 'base64')", rev: "rev" },
@@ -107,6 +113,7 @@ export const DEFINITIONS: readonly string[] = [
     `create table ${relationOf(name)} (key text collate "C" primary key, bytes bytea not null, rev bigint not null)`,
     `alter table ${relationOf(name)} alter bytes set storage external`,
   ]),
+  `create table ${relationOf(LEASES.name)} (key text collate "C" primary key, row text not null, rev bigint not null, until bigint not null)`,
   "create table cairn.commits (id uuid primary key, given_up boolean not null, at bigint not null)",
   "create index on cairn.commits (at)",
   `insert into ${relationOf(meta.name)} (key, row, rev) values ('schema', '${SCHEMA_VERSION}', 1)`,

@@ -1,22 +1,31 @@
 /**
- * What several servers on one PostgreSQL need besides records: its schema and one time.
+ * What several servers on one PostgreSQL need besides records: its schema, one time, and leases of tasks.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { systemClock } from "../../../src/lib/clock.ts";
-import { bareIdTime } from "../../../src/lib/ids.ts";
+import { bareIdTime, NO_HOME } from "../../../src/lib/ids.ts";
 import { createLog } from "../../../src/lib/log.ts";
+import { LeaseLost, leasedTask, type Lease } from "../../../src/storage/leases.ts";
 import { DatabaseClock } from "../../../src/storage/postgres/database-clock.ts";
 import { Database } from "../../../src/storage/postgres/database.ts";
 import { migrateSchema, type SchemaMigration } from "../../../src/storage/postgres/migrations.ts";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
 import { DEFINITIONS } from "../../../src/storage/postgres/schema.ts";
 import { StoreError } from "../../../src/storage/store.ts";
-import { sessions, turns } from "../../../src/storage/tables.ts";
+import { meta, sessions, turns } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
+import { Chance } from "../../support/process.ts";
 import { hasPostgres, Postgres } from "../../support/postgres.ts";
 
+const silent = createLog({ level: "silent", pretty: false, now: () => 0, write: () => undefined });
 const numbers = (length: number) => Array.from({ length }, (_, i) => i);
+/** One after another: who waits for the migrations of another moves its clock. */
+const inTurn = async <Item, Result>(items: readonly Item[], work: (item: Item) => Promise<Result>): Promise<Result[]> => {
+  const results: Result[] = [];
+  for (const item of items) results.push(await work(item));
+  return results;
+};
 const failureOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
     () => undefined,
@@ -40,7 +49,7 @@ if (hasPostgres()) {
 
     test("changes of one session have ids and times in their order, whichever server makes them and however its clock is set", async () => {
       const clocks = [new FakeClock("2026-05-07T08:00:02.000Z"), new FakeClock("2026-05-07T08:00:00.000Z"), new FakeClock()];
-      const stores = await Promise.all(clocks.map((clock) => PostgresStore.open(url, clock)));
+      const stores = await inTurn(clocks, (clock) => PostgresStore.open(url, clock));
       const key = await stores[0]!.commit("aa", (tx) => {
         const made = tx.bareId();
         tx.add(sessions, made, { ...session, expiresAt: 2 ** 41, version: 0, createdAt: tx.now, updatedAt: tx.now });
@@ -149,6 +158,160 @@ if (hasPostgres()) {
       };
       expect([await run(0), await run(2_000), await run(2_000), await run(0), await run(-3_000)]).toEqual([0, 1, 1, 1, 2]);
       expect(lines.map((line) => line["ahead_ms"])).toEqual([2_000, -3_000]);
+    });
+  });
+
+  describe("leases", () => {
+    const NAMES = ["expiry", "outbox"];
+    /** A server with a clock and leases of its own. */
+    const startServer = async (name: string) => {
+      const clock = new FakeClock();
+      const store = await PostgresStore.open(url, clock);
+      const leases = store.leases(NAMES, name, silent);
+      return { name, clock, store, leases };
+    };
+    type Server = Awaited<ReturnType<typeof startServer>>;
+    const advance = (servers: readonly Server[], time: { ms?: number; seconds?: number }) => {
+      for (const { clock } of servers) clock.advance(time);
+    };
+    /** Writes under a lease who it was, after all that was written before. */
+    const write = ({ name, store }: Server, lease: Lease) =>
+      store.commit(NO_HOME, (tx) => {
+        lease.check(tx);
+        const count = Number(tx.get(meta, "counter") ?? "0") + 1;
+        tx.put(meta, "counter", String(count));
+        tx.add(turns, String(count).padStart(6, "0"), { shown: name, rest: tx.bareId() });
+        return name;
+      });
+    const msUntilTaken = async ({ clock, leases }: Server) => {
+      for (let passedMs = 0; ;) {
+        const waitMs = await leases.task.run();
+        if (leases.held.length > 0) return passedMs;
+        clock.advance({ ms: waitMs });
+        passedMs += waitMs;
+      }
+    };
+    const written = ({ store }: Server) => store.read((reader) => reader.rows(turns, { from: "", to: "~" }).map(({ row }) => row));
+
+    test("one server holds a lease for as long as it renews it, and another takes it over within 15 seconds of its end", async () => {
+      const servers = await inTurn(["a", "b"], startServer);
+      const [a, b] = servers as [Server, Server];
+      await a.leases.task.run();
+      await b.leases.task.run();
+      for (let i = 0; i < 6; i++) {
+        expect([a.leases.held, b.leases.held]).toEqual([NAMES, []]);
+        advance(servers, { seconds: 5 });
+        await a.leases.task.run();
+        await b.leases.task.run();
+      }
+      // From here on nothing is heard of the first one.
+      const killedMs = await msUntilTaken(b);
+      expect([killedMs > 8_000, killedMs <= 15_000]).toEqual([true, true]);
+      for (const { store } of servers) await store.close();
+    });
+
+    test("a server that is held up knows before the end that it has lost its leases, and commits nothing under them later", async () => {
+      const servers = await inTurn(["a", "b"], startServer);
+      const [a, b] = servers as [Server, Server];
+      await a.leases.task.run();
+      const lease = a.leases.find("outbox")!;
+      expect(await write(a, lease)).toBe("a");
+      a.clock.advance({ seconds: 13 });
+      expect([lease.signal.aborted, a.leases.held]).toEqual([true, []]);
+      // Its clock stands still while that of the other one moves: it believes to hold the lease.
+      b.clock.advance({ seconds: 16 });
+      await b.leases.task.run();
+      expect(await write(b, b.leases.find("outbox")!)).toBe("b");
+      expect(await failureOf(write(a, lease))).toBeInstanceOf(LeaseLost);
+      expect((await written(a)).map(({ shown }) => shown)).toEqual(["a", "b"]);
+      for (const { store } of servers) await store.close();
+    });
+
+    test("a server that ends gives its leases to the next one at once, whose changes get later ids", async () => {
+      const servers = await inTurn(["a", "b"], startServer);
+      const [a, b] = servers as [Server, Server];
+      a.clock.advance({ seconds: 2 });
+      await a.leases.task.run();
+      const lease = a.leases.find("expiry")!;
+      await write(a, lease);
+      await a.leases.release();
+      expect([lease.signal.aborted, a.leases.held]).toEqual([true, []]);
+      await a.leases.task.run();
+      expect(a.leases.held).toEqual([]);
+      await msUntilTaken(b);
+      expect(b.clock.now() - a.clock.now()).toBeLessThanOrEqual(1_000);
+      await write(b, b.leases.find("expiry")!);
+      const ids = (await written(a)).map(({ rest }) => rest);
+      expect(ids).toEqual(ids.toSorted());
+      for (const { store } of servers) await store.close();
+    });
+
+    test("a lease that cannot be renewed is kept until its end is near, and renewed when the database is back", async () => {
+      const server = await startServer("a");
+      await server.leases.task.run();
+      await server.store.close();
+      expect([await server.leases.task.run(), server.leases.held]).toEqual([1_000, NAMES]);
+      server.clock.advance({ seconds: 14 });
+      expect(server.leases.held).toEqual([]);
+    });
+
+    test("however servers are held up, what they commit under a lease is in the order of its terms", async () => {
+      const seed = Number(process.env["CAIRN_TEST_SEED"] ?? "1");
+      const chance = new Chance(seed);
+      const servers = await inTurn(["a", "b", "c"], startServer);
+      const refused: string[] = [];
+      for (let round = 0; round < 40; round++) {
+        await Promise.all(
+          servers.map(async (server, i) => {
+            // One at a time is held up for half a minute, and others are now and then.
+            const isHeldUp = Math.floor(round / 6) % 3 === i;
+            if (!isHeldUp && chance.below(10) < 9) await server.leases.task.run();
+            const lease = server.leases.find("outbox");
+            const all = lease === undefined ? [] : [write(server, lease), write(server, lease)];
+            // The clock moves on while it commits, and others may take the lease.
+            server.clock.advance({ ms: 4_000 + chance.below(2_000) });
+            for (const one of all) {
+              const failed = await failureOf(one);
+              if (failed !== undefined) refused.push((failed as Error).name);
+            }
+          }),
+        );
+      }
+      expect({ seed, refused: refused.filter((name) => name !== "LeaseLost") }).toEqual({ seed, refused: [] });
+      const rows = await written(servers[0]!);
+      const terms = rows.filter(({ shown }, i) => shown !== rows[i - 1]?.shown);
+      expect({ seed, several: terms.length > 1 && rows.length > 10 }).toEqual({ seed, several: true });
+      const ids = rows.map(({ rest }) => rest);
+      expect({ seed, ids }).toEqual({ seed, ids: ids.toSorted() });
+      for (const { store } of servers) await store.close();
+    });
+
+    test("a task runs on the server that holds its lease, and what it does is kept only while it holds it", async () => {
+      const servers = await inTurn(["a", "b"], startServer);
+      const [a, b] = servers as [Server, Server];
+      let runs = 0;
+      const taskOf = ({ leases, store, name }: Server, beforeCommit: () => Promise<void>) =>
+        leasedTask(leases, store, "expiry", (fenced) => ({
+          name: "expiry",
+          run: async () => {
+            runs++;
+            await beforeCommit();
+            await fenced.commit(NO_HOME, (tx) => tx.put(meta, "ran", name));
+            return 7;
+          },
+        }));
+      const ran = () => a.store.read((reader) => reader.get(meta, "ran"));
+      await a.leases.task.run();
+      await b.leases.task.run();
+      expect([await taskOf(b, async () => undefined).run(), runs]).toEqual([1_000, 0]);
+      expect([await taskOf(a, async () => undefined).run(), await ran()]).toEqual([7, "a"]);
+      const heldUp = taskOf(a, async () => {
+        b.clock.advance({ seconds: 16 });
+        await b.leases.task.run();
+        expect(await taskOf(b, async () => undefined).run()).toBe(7);
+      });
+      expect([await heldUp.run(), await ran()]).toEqual([1_000, "b"]);
+      for (const { store } of servers) await store.close();
     });
   });
 

@@ -1,0 +1,74 @@
+/**
+ * Leases: of several servers that share a store, one at a time runs a task.
+ *
+ * A lease has an end and is renewed long before; when its holder is gone, another server takes it over after that end. A holder that
+ * was held up finds that out in its next commit, which then keeps nothing (fencing). The embedded store has one server, which holds
+ * every lease for as long as it runs: so no task knows which store it works on.
+ *
+ * @module
+ */
+import type { Task } from "../tasks/task.ts";
+import type { Reader } from "./access.ts";
+import type { RecordStore } from "./record-store.ts";
+
+export interface Lease {
+  /** Called inside every commit that its holder alone may make. @throws {LeaseLost} when another server holds it by then */
+  check(reader: Reader): void;
+  /** Aborts before another server can hold it: what it does outside of the store has to end. */
+  readonly signal: AbortSignal;
+}
+
+export interface Leases {
+  /** The lease of this name, while this server holds it. */
+  find(name: string): Lease | undefined;
+}
+
+/** Thrown into the work of a commit whose server has lost its lease. */
+export class LeaseLost extends Error {
+  override name = "LeaseLost";
+
+  constructor(lease: string) {
+    super(`Another server holds the lease "${lease}" by now.`);
+  }
+}
+
+/** How soon a server runs a task whose lease it has got. */
+const LOOK_MS = 1_000;
+
+/**
+ * A task that only runs while this server holds its lease, and whose changes fail once another one does.
+ *
+ * @param make - makes the task on a store that commits nothing without the lease
+ */
+export function leasedTask(leases: Leases, store: RecordStore, name: string, make: (store: RecordStore) => Task): Task {
+  const held: { lease?: Lease } = {};
+  const task = make({
+    read: (work) => store.read(work),
+    list: (listing, page, item) => store.list(listing, page, item),
+    close: () => store.close(),
+    commit: (home, work) => {
+      const { lease } = held;
+      return store.commit(home, (tx) => {
+        if (lease === undefined) throw new LeaseLost(name);
+        lease.check(tx);
+        return work(tx);
+      });
+    },
+  });
+  return {
+    ...task,
+    run: async () => {
+      const lease = leases.find(name);
+      if (lease === undefined) return LOOK_MS;
+      held.lease = lease;
+      try {
+        return await task.run();
+      } catch (error) {
+        if (error instanceof LeaseLost) return LOOK_MS;
+        throw error;
+      } finally {
+        delete held.lease;
+      }
+    },
+  };
+}
