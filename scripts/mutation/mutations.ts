@@ -48,6 +48,7 @@ const SAVER = "test/adapters/langgraph-saver.test.ts";
 const LANGGRAPH_STORE = "test/adapters/langgraph-store.test.ts";
 const AGENTS = "test/adapters/openai-agents.test.ts";
 const AI_SDK = "test/adapters/ai-sdk.test.ts";
+const MASTRA = "test/adapters/mastra.test.ts";
 const OUTCOME = "test/unit/webhooks/outcome.test.ts";
 const BACKOFF = "test/unit/webhooks/backoff.test.ts";
 const ATTEMPT = "test/unit/webhooks/attempt.test.ts";
@@ -1523,6 +1524,34 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "(search[name] ?? null) === null",
     replace: "search[name] === null",
     tests: [AI_SDK],
+  },
+  {
+    breaks: "a message of Mastra that two move at the same time is in two threads",
+    file: "src/adapters/mastra/messages.ts",
+    find: "value: toStored(entry), if_version: before?.version ?? 0 }",
+    replace: "value: toStored(entry) }",
+    tests: [MASTRA],
+  },
+  {
+    breaks: "the thread of Mastra with the name * has the messages of all threads",
+    file: "src/adapters/mastra/messages.ts",
+    find: "if (prefix.every((part, i) => part === found[i]))",
+    replace: "",
+    tests: [MASTRA],
+  },
+  {
+    breaks: "a change of the metadata of a thread of Mastra is lost to another one",
+    file: "src/adapters/mastra/threads.ts",
+    find: "key: id, if_version: before?.version ?? 0 }",
+    replace: "key: id }",
+    tests: [MASTRA],
+  },
+  {
+    breaks: "messages of Mastra that are saved in the same millisecond are mixed",
+    file: "src/adapters/shared/clock.ts",
+    find: "Math.max(this.#latest + 1, this.#read() * 1000)",
+    replace: "this.#read()",
+    tests: [MASTRA],
   },
   // Streams of events
   {

@@ -8,6 +8,7 @@ import { Cairn } from "../../src/client/index.ts";
 import { CairnChats } from "../../src/adapters/ai-sdk.ts";
 import { CairnChatHistory } from "../../src/adapters/langchain.ts";
 import { CairnSaver, CairnStore } from "../../src/adapters/langgraph.ts";
+import { CairnMemory } from "../../src/adapters/mastra.ts";
 import { CairnSession } from "../../src/adapters/openai-agents.ts";
 
 const { documents } = new Cairn({ apiKey: "crn_test" });
@@ -18,6 +19,7 @@ for (const [name, make] of Object.entries({
   CairnChatHistory: () => new CairnChatHistory(documents, "c", { namespace }),
   CairnSaver: () => new CairnSaver(documents, { namespace }),
   CairnStore: () => new CairnStore(documents, { namespace }),
+  CairnMemory: () => new CairnMemory(documents, { namespace }),
   CairnSession: () => new CairnSession(documents, "c", { namespace }),
 }))
   test(`${name} refuses a namespace without a part when it is made`, () => {

@@ -28,7 +28,7 @@ const { peerDependencies: PEERS } = JSON.parse(Buffer.from(clientPackage("9.9.9"
   peerDependencies: Record<string, string>;
 };
 /** What projects that use the adapters have installed. */
-const FRAMEWORKS = [...Object.keys(PEERS), "@langchain/langgraph"];
+const FRAMEWORKS = [...Object.keys(PEERS), "@langchain/langgraph", "@mastra/memory"];
 const VERSIONS = manifest.devDependencies as Record<string, string>;
 
 /** Says what a conversation has come to, in a module that runs anywhere. */

@@ -19,7 +19,7 @@ import {
   type SearchOperation,
 } from "@langchain/langgraph-checkpoint";
 import type { Document, DocumentChange, DocumentMatch, Documents, JsonObject } from "../../client/index.ts";
-import { change, getAll, rootOf } from "../shared/documents.ts";
+import { change, getAll, rootOf, taken } from "../shared/documents.ts";
 
 export interface CairnStoreOptions {
   /** Where items are kept; `["langgraph-store"]` unless given. */
@@ -105,7 +105,7 @@ export class CairnStore extends BaseStore {
     const rest = { offset: Math.max(0, offset - matches.length), limit: limit - page.length };
     const list = this.#documents.list(namespace, { ...filtered, deep: true, limit: Math.min(PAGE, offset + limit) });
     const isLeft = (document: Document) => isWanted(document) && !found.has(placeOf(document));
-    return [...page, ...(await taken(list, rest, isLeft, (document) => this.#item(document)))];
+    return [...page, ...(await taken(list, rest, isLeft)).map((document) => this.#item(document))];
   }
 
   /** Returns the documents that a query is about, best first. One page has less than was asked for where they are large. */
@@ -131,12 +131,8 @@ export class CairnStore extends BaseStore {
       });
     const seen = new Set<string>();
     const isNew = (namespace: string[]) => seen.size < seen.add(JSON.stringify(namespace.slice(0, maxDepth))).size;
-    return taken(
-      found,
-      { offset, limit },
-      (namespace) => isWanted(namespace.slice(root)) && isNew(namespace.slice(root)),
-      (namespace) => namespace.slice(root).slice(0, maxDepth),
-    );
+    const page = await taken(found, { offset, limit }, (namespace) => isWanted(namespace.slice(root)) && isNew(namespace.slice(root)));
+    return page.map((namespace) => namespace.slice(root).slice(0, maxDepth));
   }
 
   #under(namespace: string[]): string[] {
@@ -154,24 +150,6 @@ function isGet(operation: Operation): operation is GetOperation {
 
 function placeOf({ namespace, key }: Document): string {
   return JSON.stringify([namespace, key]);
-}
-
-/** Returns what is wanted of a list, from an offset on, and reads no further than that takes. */
-async function taken<Found, Result>(
-  list: AsyncIterable<Found>,
-  { offset, limit }: { offset: number; limit: number },
-  isWanted: (found: Found) => boolean,
-  as: (found: Found) => Result,
-): Promise<Result[]> {
-  const results: Result[] = [];
-  if (limit <= 0) return results;
-  let passed = 0;
-  for await (const found of list) {
-    if (!isWanted(found) || passed++ < offset) continue;
-    results.push(as(found));
-    if (results.length >= limit) break;
-  }
-  return results;
 }
 
 /**

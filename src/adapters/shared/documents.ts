@@ -13,6 +13,8 @@ import {
 } from "../../client/index.ts";
 
 const OPERATIONS_MAX = 100;
+/** Three changes for each item and some for what they have in common are not more than a request takes. */
+const ITEMS_PER_PART = 31;
 /** A request may have 1 MiB unless the server is set otherwise; what surrounds the values fits into the rest. */
 const BATCH_BYTES_MAX = 900_000;
 /** How many documents a page has at most. */
@@ -54,10 +56,33 @@ function sum(numbers: readonly number[]): number {
   return numbers.reduce((total, one) => total + one, 0);
 }
 
+/**
+ * Makes changes for some items, in as few transactions as they fit into; each depends on what is there when it is made.
+ *
+ * @param plan - finds the changes for some of the items; they name the versions of what they depend on
+ */
+export async function changeInParts<Item>(
+  documents: Documents,
+  items: readonly Item[],
+  plan: (part: readonly Item[]) => Promise<readonly DocumentChange[]>,
+): Promise<void> {
+  for (let from = 0, count = ITEMS_PER_PART; from < items.length;) {
+    const part = items.slice(from, from + count);
+    const fits = await untilUnchanged(async () => {
+      const changes = await plan(part);
+      if (part.length > 1 && !fitTogether(changes)) return false;
+      if (changes.length > 0) await documents.batch(changes);
+      return true;
+    });
+    if (fits) from += part.length;
+    else count = Math.ceil(part.length / 2);
+  }
+}
+
 const TRIES = 20;
 
 /** Makes a change that depends on what is there; when others were faster, again with what is there then. */
-export async function untilUnchanged(attempt: () => Promise<void>): Promise<void> {
+export async function untilUnchanged<Result>(attempt: () => Promise<Result>): Promise<Result> {
   for (let tries = 1; ; tries++) {
     try {
       return await attempt();
@@ -122,4 +147,21 @@ async function queryAll(documents: Documents, operations: readonly DocumentQuery
 /** Returns all documents of a namespace, in the order of their keys. */
 export async function allDocuments(documents: Documents, namespace: string[]): Promise<Document[]> {
   return (await readAll(documents, [], [namespace])).lists.flat();
+}
+
+/** Returns what is wanted of a list, from an offset on, and reads no further than that takes. */
+export async function taken<Found>(
+  list: AsyncIterable<Found>,
+  { offset, limit }: { offset: number; limit: number },
+  isWanted: (found: Found) => boolean = () => true,
+): Promise<Found[]> {
+  const results: Found[] = [];
+  if (limit <= 0) return results;
+  let passed = 0;
+  for await (const found of list) {
+    if (!isWanted(found) || passed++ < offset) continue;
+    results.push(found);
+    if (results.length >= limit) break;
+  }
+  return results;
 }
