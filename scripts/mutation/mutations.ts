@@ -170,6 +170,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [POSTGRES_NODES],
   },
   {
+    breaks: "servers whose clocks are apart fill a bucket that they share again and again",
+    file: "src/storage/postgres/shared-buckets.ts",
+    find: "at = greatest(b.at, $4::int8)",
+    replace: "at = $4::int8",
+    tests: [POSTGRES_NODES],
+  },
+  {
     breaks: "two servers run the migrations of a schema at the same time",
     file: "src/storage/postgres/migrations.ts",
     find: 'if (lock?.[0]?.["locked"] !== true) return false;',
@@ -515,17 +522,17 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "a bucket gives a token that it does not have",
-    file: "src/http/bucket.ts",
+    file: "src/lib/bucket.ts",
     find: "const allowed = bucket.parts >= count * PARTS_PER_TOKEN;",
     replace: "const allowed = bucket.parts >= (count - 1) * PARTS_PER_TOKEN && bucket.parts >= 0;",
     tests: [RATE_LIMIT],
   },
   {
     breaks: "a bucket fills beyond its burst",
-    file: "src/http/bucket.ts",
+    file: "src/lib/bucket.ts",
     find: "Math.min(full, bucket.parts + (now - bucket.at) * perMinute)",
     replace: "bucket.parts + (now - bucket.at) * perMinute",
-    tests: [RATE_LIMIT, "test/unit/http/bucket.test.ts"],
+    tests: [RATE_LIMIT, "test/unit/lib/bucket.test.ts"],
   },
   {
     breaks: "all keys share one bucket",

@@ -14,7 +14,7 @@ import { EVERYBODY, type Owner } from "../storage/owner.ts";
 import type { ApiKeyRow } from "../storage/tables.ts";
 import type { Arrivals } from "./arrivals.ts";
 import { readBody, refuseDeclaredBody, type Body } from "./body.ts";
-import type { Level, Rate } from "./bucket.ts";
+import type { Level, Rate } from "../lib/bucket.ts";
 import { corsHeaders } from "./cors.ts";
 import type { ApiCaller, Endpoint, Sent } from "./endpoint.ts";
 import { apiErrorOf, errorJson, statusOf, type FailingStore } from "./errors.ts";

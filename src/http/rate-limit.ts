@@ -4,7 +4,7 @@
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
-import { fullBucket, take, type Bucket, type Level, type Rate } from "./bucket.ts";
+import { fullBucket, take, type Bucket, type Level, type Rate } from "../lib/bucket.ts";
 
 /** From this many on, full buckets are evicted: their owners get the same from a new one. */
 const BUCKETS_MAX = 10_000;

@@ -38,6 +38,7 @@ import { listStatement } from "./list-statement.ts";
 import { PostgresLeases } from "./leases.ts";
 import { migrateSchema } from "./migrations.ts";
 import { LEASES, placeOf, READ_VERSION } from "./schema.ts";
+import { SharedBuckets } from "./shared-buckets.ts";
 
 /** What the works of a transaction are run on. */
 interface Basis {
@@ -243,6 +244,11 @@ export class PostgresStore implements RecordStore {
       timeOfChanges: () => this.#timeOfChanges(),
       onTaken: (name, term, rev) => this.#last.note(LEASES.name, name, term, rev),
     });
+  }
+
+  /** Buckets of tokens that all servers take from. */
+  buckets(): SharedBuckets {
+    return new SharedBuckets((statement) => this.#again(() => this.#database.query(statement)), this.#clock);
   }
 
   async close(): Promise<void> {

@@ -9,6 +9,7 @@
  * cairn.sessions (key, row, rev, by_agent, by_user, by_expiry, …)     cairn.sessions_by_external_id (key)
  * cairn.vectors  (key, bytes, rev)                                    cairn.commits (id, given_up, at)
 cairn.leases   (key, row, rev, until)                               cairn.migrations (number, says, at)
+cairn.buckets  (key, parts, at, given)
  * ```
  *
  * @module
@@ -114,6 +115,8 @@ export const DEFINITIONS: readonly string[] = [
     `alter table ${relationOf(name)} alter bytes set storage external`,
   ]),
   `create table ${relationOf(LEASES.name)} (key text collate "C" primary key, row text not null, rev bigint not null, until bigint not null)`,
+  // A crash of the database empties it: then the buckets are full.
+  'create unlogged table cairn.buckets (key text collate "C" primary key, parts float8 not null, at bigint not null, given float8 not null) with (fillfactor = 50)',
   "create table cairn.commits (id uuid primary key, given_up boolean not null, at bigint not null)",
   "create index on cairn.commits (at)",
   `insert into ${relationOf(meta.name)} (key, row, rev) values ('schema', '${SCHEMA_VERSION}', 1)`,

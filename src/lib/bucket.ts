@@ -6,7 +6,7 @@
  *
  * @module
  */
-const PARTS_PER_TOKEN = 60_000;
+export const PARTS_PER_TOKEN = 60_000;
 
 export interface Bucket {
   parts: number;
@@ -41,12 +41,17 @@ export function take(bucket: Bucket, { perMinute, burst }: Rate, now: number, co
   bucket.at = now;
   const allowed = bucket.parts >= count * PARTS_PER_TOKEN;
   if (allowed) bucket.parts -= count * PARTS_PER_TOKEN;
-  const fullInMs = (full - bucket.parts) / perMinute;
-  bucket.fullAt = now + fullInMs;
+  const level = levelOf(allowed, bucket.parts, { perMinute, burst });
+  bucket.fullAt = now + level.fullInMs;
+  return level;
+}
+
+/** @param parts - what is left */
+export function levelOf(allowed: boolean, parts: number, { perMinute, burst }: Rate): Level {
   return {
     allowed,
-    remaining: Math.floor(bucket.parts / PARTS_PER_TOKEN),
-    fullInMs,
-    nextInMs: Math.max(0, PARTS_PER_TOKEN - bucket.parts) / perMinute,
+    remaining: Math.floor(parts / PARTS_PER_TOKEN),
+    fullInMs: (burst * PARTS_PER_TOKEN - parts) / perMinute,
+    nextInMs: Math.max(0, PARTS_PER_TOKEN - parts) / perMinute,
   };
 }

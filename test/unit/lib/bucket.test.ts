@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { fullBucket, take, type Rate } from "../../../src/http/bucket.ts";
+import { fullBucket, take, type Rate } from "../../../src/lib/bucket.ts";
 
 const rates = fc.record({ perMinute: fc.integer({ min: 1, max: 100_000 }), burst: fc.integer({ min: 1, max: 200 }) });
 const pauses = fc.array(fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 2_000 }), fc.integer({ min: 1, max: 600_000 })), {
