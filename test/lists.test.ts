@@ -137,7 +137,8 @@ test("a filter that another list has is refused by a list without it, one that n
     { list: versions, param: "order" },
     { list: "/v1/api_keys", param: "user_id" },
     { list: "/v1/webhooks", param: "type" },
-    { list: `/v1/webhooks/${webhook.id}/deliveries`, param: "created_before" },
+    { list: `/v1/webhooks/${webhook.id}/deliveries`, param: "action" },
+    { list: "/v1/failed_deliveries", param: "created_before" },
   ]) {
     const refused = refusal(await cairn.get(`${list}?limit=5&${param}=x`));
     expect({ list, ...refused }).toEqual({ list, status: 400, code: "invalid_request", param });

@@ -52,6 +52,43 @@ test("deliveries are listed by their status, those of a webhook and the failed o
   expect(await cairn.list("/v1/failed_deliveries")).toEqual(failed);
 });
 
+test("deliveries are listed by event type, status and time, alone and together, page by page, whatever the clock did", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver((_, count) => new Response("", { status: count % 3 === 0 ? 410 : 200 }));
+  const events = { events: ["session.created", "turn.added", "trace.created"] };
+  const [{ id }, other] = [await cairn.subscribe(receiver.url, events), await cairn.subscribe(`${receiver.url}/2`, events)];
+  const times: string[] = [];
+  for (const hours of [1, 5, -3, 1, 1]) {
+    const session = await cairn.createSession();
+    await cairn.addTurn(session.id);
+    await cairn.ok(cairn.post(`/v1/webhooks/${id}/test`));
+    await cairn.deliver();
+    for (const webhook of [id, other.id]) await cairn.ok(cairn.patch(`/v1/webhooks/${webhook}`, { enabled: true }));
+    times.push(new Date(cairn.clock.now()).toISOString());
+    cairn.clock.set(cairn.clock.now() + hours * 3_600_000);
+  }
+  const all = await cairn.deliveries(id);
+  const statuses = [undefined, "pending", "delivered", "failed"];
+  const types = [undefined, "session.created", "turn.added", "trace.created", "webhook.test", "memory.created"];
+  const bounds = [undefined, times[0], times[2], times[4]];
+  expect(new Set(all.map(({ status }) => status))).toEqual(new Set(["pending", "delivered", "failed"]));
+  for (const [status, event_type, created_after, created_before] of statuses.flatMap((status) =>
+    types.flatMap((type) => bounds.flatMap((after) => bounds.map((before) => [status, type, after, before] as const))),
+  )) {
+    const given = Object.entries({ status, event_type, created_after, created_before }).filter(([, value]) => value !== undefined);
+    const query = new URLSearchParams(given as [string, string][]).toString();
+    const pages = await pagesOf(cairn, `/v1/webhooks/${id}/deliveries?limit=7&${query}`);
+    const wanted = all.filter(
+      (one) =>
+        (status === undefined || one.status === status) &&
+        (event_type === undefined || one.event_type === event_type) &&
+        (created_after === undefined || one.created_at > created_after) &&
+        (created_before === undefined || one.created_at < created_before),
+    );
+    expect([query, idsOf(pages.flatMap(({ data }) => data))]).toEqual([query, idsOf(wanted)]);
+  }
+});
+
 test("a delivery is shown with what is posted and its latest ten attempts, the last one first", async () => {
   await using cairn = await startCairn({ environment: { webhooks: { retry_schedule: Array(15).fill("1s").join() } } });
   await using receiver = startReceiver((_, count) => new Response("no", { status: 500 + (count % 50) }));

@@ -634,6 +634,22 @@ export interface ListDeliveriesQuery {
   starting_after?: string;
   /** Only deliveries of this status. */
   status?: "pending" | "delivered" | "failed";
+  /** Only deliveries of events of this type. */
+  event_type?:
+    | "session.created"
+    | "session.updated"
+    | "session.deleted"
+    | "session.expired"
+    | "turn.added"
+    | "memory.created"
+    | "trace.created"
+    | "trace.rollback"
+    | "trace.error"
+    | "webhook.test";
+  /** Only deliveries after this time (ISO 8601; without an offset it is UTC). */
+  created_after?: string;
+  /** Only deliveries before this time. */
+  created_before?: string;
 }
 
 export interface ListFailedDeliveriesQuery {

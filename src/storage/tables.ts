@@ -39,7 +39,9 @@
  *   due                webhook ms delivery          while it is pending and the first of its line
  *   inLine             webhook line delivery        while it is pending; a line is a session, or the delivery itself
  *   byStatus           webhook status delivery      one character for each status
+ *   byType             webhook #type delivery
  *   failed             delivery webhook             while it has failed
+ *   ahead              delivery webhook             if its id is later than its time
  * idempotency          #(key hash, idempotency key) IdempotencyRow
  *   byTime             ms #(...)
  * apiKeys              SHA-256 of the key, hex      ApiKeyRow
@@ -463,6 +465,8 @@ const DeliveryRow = Type.Object({
 });
 export type DeliveryRow = Static<typeof DeliveryRow>;
 const deliveryOf = (entry: string) => entry.slice(0, BARE_ID_LENGTH) + lastId(entry);
+/** The delivery before its webhook, or the other way round. */
+const turned = (ids: string) => lastId(ids) + ids.slice(0, BARE_ID_LENGTH);
 /** Each with one character of the keys of `byStatus`. */
 const DELIVERY_CODES = { pending: "p", delivered: "d", failed: "f" } as const;
 export const DELIVERY_STATUSES = Object.keys(DELIVERY_CODES) as (keyof typeof DELIVERY_CODES)[];
@@ -479,10 +483,9 @@ export const deliveries = table("deliveries", TWO_IDS, DeliveryRow, json<Deliver
   },
   inLine: { of: (key, row) => (row.status === "pending" ? lineOf(key, row) + lastId(key) : undefined), record: deliveryOf },
   byStatus: { of: (key, { status }) => key.slice(0, BARE_ID_LENGTH) + deliveryCode(status) + lastId(key), record: deliveryOf },
-  failed: {
-    of: (key, { status }) => (status === "failed" ? lastId(key) + key.slice(0, BARE_ID_LENGTH) : undefined),
-    record: (entry) => lastId(entry) + entry.slice(0, BARE_ID_LENGTH),
-  },
+  byType: { of: (key, { type }) => key.slice(0, BARE_ID_LENGTH) + hashKey(type) + lastId(key), record: deliveryOf },
+  failed: { of: (key, { status }) => (status === "failed" ? turned(key) : undefined), record: turned },
+  ahead: { of: (key, { createdAt }) => ahead(lastId(key), createdAt, turned(key)), record: turned },
 });
 
 const IdempotencyRow = Type.Object({

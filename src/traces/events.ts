@@ -75,6 +75,8 @@ export const EVENT_TYPES = [
   "trace.error",
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
+/** The type of the event that the test of a webhook sends; nobody subscribes to it. */
+export const TEST_EVENT = "webhook.test";
 
 /** The event that carries the affected record, if the action has one. */
 export function recordEventOf(action: TraceAction): EventType | undefined {

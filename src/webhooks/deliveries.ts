@@ -9,10 +9,14 @@ import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { isoOrNull, toIso } from "../lib/time.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { isSessionErased } from "../storage/erasure.ts";
-import { AFTER_ALL } from "../storage/keys.ts";
+import { AFTER_ALL, hashKey } from "../storage/keys.ts";
+import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
+import { EVERYBODY } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import type { Reader } from "../storage/access.ts";
 import { deliveries, deliveryCode, payloads, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
+import { posting } from "../storage/walk.ts";
+import { TEST_EVENT } from "../traces/events.ts";
 import { commitFor, type Caller, type Deps } from "../traces/record.ts";
 import { newDelivery, payloadJson, addEvent } from "./outbox.ts";
 import { putDelivery } from "./queue.ts";
@@ -20,28 +24,38 @@ import { findWebhook, webhookJson, type WebhookDeps } from "./webhooks.ts";
 
 export type DeliveryId = Id<"dlv">;
 
-/** The type of the event that a test sends; nobody subscribes to it. */
-const TEST_EVENT = "webhook.test";
+const { ahead, byStatus, byType, failed } = deliveries.index;
 
-const { byStatus, failed } = deliveries.index;
+export interface DeliveryFilter extends CreatedFilter {
+  status?: DeliveryRow["status"] | undefined;
+  eventType?: string | undefined;
+}
 
 /** Newest first. */
-export function listDeliveries(
-  { store }: Deps,
+export async function listDeliveries(
+  { store, listLooksMax }: Deps,
   webhookId: string,
-  { status }: { status?: DeliveryRow["status"] | undefined },
+  filter: DeliveryFilter,
   page: Page<DeliveryId>,
-): JsonText {
-  return store.read((reader) => {
-    const { key: webhook } = findWebhook(reader, webhookId);
-    const from = webhook + (status === undefined ? "" : deliveryCode(status));
-    const to = from + (page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter));
-    const span = { from, to, limit: page.limit + 1, descending: true };
-    return pageOfDeliveries(
-      reader,
-      status === undefined ? reader.keys(deliveries, span) : reader.keys(byStatus, span).map((entry) => byStatus.recordOf(entry)),
-      page,
-    );
+): Promise<JsonText> {
+  const { status, eventType } = filter;
+  const { key: webhook } = store.read((reader) => findWebhook(reader, webhookId));
+  const postings = [
+    ...(status === undefined ? [] : [posting(byStatus, webhook + deliveryCode(status))]),
+    ...(eventType === undefined ? [] : [posting(byType, webhook + hashKey(eventType))]),
+  ];
+  const listing = {
+    prefix: "dlv",
+    table: deliveries,
+    ahead,
+    filter: postings.length > 0 ? postings : [posting(deliveries, webhook)],
+    owner: EVERYBODY,
+    created: filter,
+    looksMax: listLooksMax,
+  } as const;
+  return store.list(listing, page, (reader, delivery) => {
+    const row = reader.get(deliveries, webhook + delivery);
+    return row !== undefined && isCreatedWithin(row.createdAt, filter) ? deliveryJson(webhook, delivery, row) : undefined;
   });
 }
 
@@ -49,22 +63,14 @@ export function listDeliveries(
 export function listFailedDeliveries({ store }: Deps, page: Page<DeliveryId>): JsonText {
   return store.read((reader) => {
     const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
-    const entries = reader.keys(failed, { from: "", to, limit: page.limit + 1, descending: true });
-    return pageOfDeliveries(
-      reader,
-      entries.map((entry) => failed.recordOf(entry)),
-      page,
-    );
+    const items = reader.keys(failed, { from: "", to, limit: page.limit + 1, descending: true }).flatMap((entry) => {
+      const key = failed.recordOf(entry);
+      const row = reader.get(deliveries, key);
+      const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
+      return row === undefined ? [] : [{ id: withPrefix("dlv", delivery), json: deliveryJson(webhook, delivery, row) }];
+    });
+    return pageOf(items, page.limit);
   });
-}
-
-function pageOfDeliveries(reader: Reader, keys: readonly string[], { limit }: Page<DeliveryId>): JsonText {
-  const items = keys.flatMap((key) => {
-    const row = reader.get(deliveries, key);
-    const [webhook, delivery] = [key.slice(0, BARE_ID_LENGTH), key.slice(BARE_ID_LENGTH)];
-    return row === undefined ? [] : [{ id: withPrefix("dlv", delivery), json: deliveryJson(webhook, delivery, row) }];
-  });
-  return pageOf(items, limit);
 }
 
 /** One delivery with what is posted, and its latest attempts, the last one first. */

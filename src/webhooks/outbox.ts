@@ -77,7 +77,7 @@ function addDeliveries(tx: Tx, row: OutboxRow): { deliveries: number; length: nu
     addEvent(
       tx,
       payload,
-      wanting.map(({ key: webhook }) => ({ webhook, row: newDelivery(event, type, row.sessionId, row.createdAt) })),
+      wanting.map(({ key: webhook }) => ({ webhook, row: newDelivery(event, type, row.sessionId, tx.now) })),
     );
     return [{ deliveries: wanting.length, length: payload.length }];
   });

@@ -87,7 +87,7 @@ export function webhookEndpoints(deps: WebhookDeps): Endpoint[] {
     }),
     webhooks.list(`${path}/deliveries`, {
       summary: "List the deliveries of a webhook",
-      description: `Kept for ${LIMITS.deliveryDays} days.`,
+      description: `Newest first. Filters combine with AND. Kept for ${LIMITS.deliveryDays} days.`,
       filter: DELIVERY_FILTER,
       cursor: Cursor("dlv"),
       response: ListOf(Delivery, "A page of deliveries."),

@@ -182,6 +182,14 @@ test("a delivery that failed shows what was posted and what came back, and is ma
   await tab.sees("○ off");
   await tab.run(`(document.querySelector(".rows summary").click(), true)`);
   await tab.sees('"content": "Hello?"');
+  await tab.choose("Event", "memory.created");
+  await tab.sees("No delivery matches.");
+  await tab.choose("Event", "turn.added");
+  await tab.choose("After", "2020-01-01T00:00");
+  await tab.sees("1 delivery, no more");
+  await tab.choose("Before", "2020-01-02T00:00");
+  await tab.sees("No delivery matches.");
+  expect(await tab.run<string>("location.search")).toMatch(/^\?event_type=turn.added&created_after=20\S+Z&created_before=20\S+Z$/);
   await tab.go(`${cairn.address}/dashboard/webhooks?show=failed`);
   await tab.sees("1 failed delivery, no more");
   await tab.go(`${cairn.address}/dashboard/webhooks/${id}?status=failed`);
@@ -193,7 +201,7 @@ test("a delivery that failed shows what was posted and what came back, and is ma
   await tab.choose("Since", "2020-01-01T00:00");
   await tab.click("Recover");
   await tab.sees("1 delivery made again");
-  await tab.sees("No delivery of this status");
+  await tab.sees("No delivery matches.");
   await receiver.got(2);
   expect(receiver.received.map(({ event }) => event.id)).toEqual(Array(2).fill(receiver.received[0]?.event.id));
   await cairn.ok(cairn.delete(`/v1/webhooks/${id}`));

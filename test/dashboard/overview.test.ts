@@ -92,7 +92,7 @@ test("an id leads to its record", async () => {
     [trace.id, ".facts"],
     [key.id, "tbody tr"],
     [webhook.id, ".facts"],
-    [delivery.id, ".facts"],
+    [delivery.id, ".rows details[open] .attempts"],
     [kept.id, ".spine"],
     ["mem_000000000000", "[role=alert]"],
     ["turn_000000000000", "[role=alert]"],

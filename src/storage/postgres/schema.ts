@@ -17,6 +17,7 @@ cairn.buckets  (key, parts, at, given)
 import { BARE_ID_LENGTH } from "../../lib/ids.ts";
 import { invariant } from "../../lib/invariant.ts";
 import {
+  deliveries,
   idempotency,
   meta,
   outbox,
@@ -81,7 +82,8 @@ export function placeOf(name: string): Place {
 /** The id that an entry ends with. */
 export const idOfEntry = (entry: string): string => `right(${entry}, ${BARE_ID_LENGTH})`;
 /** The id of a record that is listed: its key, or what that ends with. */
-export const idOfRecord = (table: string, key: string): string => (table === traces.name ? idOfEntry(key) : key);
+export const idOfRecord = (table: string, key: string): string => (WITH_ID_LAST.has(table) ? idOfEntry(key) : key);
+const WITH_ID_LAST: ReadonlySet<string> = new Set([traces.name, deliveries.name]);
 
 /** Rows that change often leave room on their page for their next version, … */
 const STORAGE: Readonly<Record<string, string>> = {

@@ -61,7 +61,7 @@ async function ofDelivery(id: string, signal: AbortSignal): Promise<string> {
   for (let after: string | null = null; ;) {
     const page: List<Webhook> = await api.webhooks({ starting_after: after }, signal);
     for (const { id: webhook } of page.data) {
-      if (await isFound(api.delivery(webhook, id, signal))) return `webhooks/${webhook}#${id}`;
+      if (await isFound(api.delivery(webhook, id, signal))) return `webhooks/${webhook}?delivery=${id}`;
     }
     if (!page.has_more) throw notFound(`No webhook has ${id}.`);
     after = page.last_id;

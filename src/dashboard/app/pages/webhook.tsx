@@ -4,20 +4,22 @@
  * @module
  */
 import { useSignal, type Signal } from "@preact/signals";
-import { useRoute } from "preact-iso";
-import { api, type Webhook as WebhookRecord } from "../api.ts";
+import { useLocation, useRoute } from "preact-iso";
+import { api, type Delivery, type Webhook as WebhookRecord } from "../api.ts";
 import { DeliveryItem } from "../parts/delivery.tsx";
 import { Facts } from "../parts/facts.tsx";
-import { ChoiceFilter, Filters, useFilters } from "../parts/filters.tsx";
+import { ChoiceFilter, Filters, TimeFilter, useFilters } from "../parts/filters.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { More } from "../parts/more.tsx";
 import { Page } from "../parts/page.tsx";
 import { WebhookDay } from "../parts/webhook-day.tsx";
-import { DeleteWebhook, EditWebhook, RecoverDeliveries, RotateSecret, TestWebhook } from "../parts/webhook-dialogs.tsx";
+import { DeleteWebhook, EditWebhook, EVENTS, RecoverDeliveries, RotateSecret, TestWebhook } from "../parts/webhook-dialogs.tsx";
 import { WebhookState } from "../parts/webhook-state.tsx";
 import { changed, usePages, useQuery } from "../query.ts";
 
-const STATUSES = ["pending", "delivered", "failed"];
+const FILTERS = ["status", "event_type", "created_after", "created_before"];
+const STATUSES = ["pending", "delivered", "failed"] satisfies Delivery["status"][];
+const TYPES = [...Object.keys(EVENTS), "webhook.test" satisfies Delivery["event_type"]];
 const READ_AGAIN_MS = 5_000;
 
 type Opened = "test" | "edit" | "rotate" | "recover" | "delete" | null;
@@ -26,6 +28,7 @@ export default function Webhook() {
   const { params } = useRoute();
   const id = params["id"] ?? "";
   const result = useQuery({ queryKey: ["webhook", id], queryFn: ({ signal }) => api.webhook(id, signal) });
+  const { query } = useLocation();
   const opened = useSignal<Opened>(null);
   return (
     <Page
@@ -38,7 +41,7 @@ export default function Webhook() {
           <>
             <Facts facts={{ State: <WebhookState webhook={webhook} />, Events: webhook.events.join(", "), For: webhook.description }} />
             <WebhookDay id={webhook.id} />
-            <Deliveries webhook={webhook} />
+            {query["delivery"] ? <OneDelivery webhook={webhook} id={query["delivery"]} /> : <Deliveries webhook={webhook} />}
             <Dialogs webhook={webhook} opened={opened} />
           </>
         )}
@@ -66,8 +69,31 @@ function Actions({ webhook, opened }: { webhook: WebhookRecord; opened: Signal<O
   );
 }
 
+/** The delivery that a link leads to, open. */
+function OneDelivery({ webhook, id }: { webhook: WebhookRecord; id: string }) {
+  const result = useQuery({
+    queryKey: ["delivery", id],
+    refetchInterval: READ_AGAIN_MS,
+    queryFn: ({ signal }) => api.delivery(webhook.id, id, signal),
+  });
+  return (
+    <>
+      <p>
+        <a href={`/dashboard/webhooks/${webhook.id}`}>All deliveries</a>
+      </p>
+      <Loaded result={result}>
+        {(details) => (
+          <ul class="rows">
+            <DeliveryItem delivery={details} details={details} />
+          </ul>
+        )}
+      </Loaded>
+    </>
+  );
+}
+
 function Deliveries({ webhook }: { webhook: WebhookRecord }) {
-  const filters = useFilters(`webhooks/${webhook.id}`, ["status"]);
+  const filters = useFilters(`webhooks/${webhook.id}`, FILTERS);
   const pages = usePages(
     ["deliveries", webhook.id, filters.values],
     (after, signal) => api.deliveries(webhook.id, { ...filters.values, starting_after: after }, signal),
@@ -77,11 +103,14 @@ function Deliveries({ webhook }: { webhook: WebhookRecord }) {
     <>
       <Filters filters={filters}>
         <ChoiceFilter label="Deliveries" name="status" filters={filters} choices={STATUSES} any="all" />
+        <ChoiceFilter label="Event" name="event_type" filters={filters} choices={TYPES} />
+        <TimeFilter label="After" name="created_after" filters={filters} />
+        <TimeFilter label="Before" name="created_before" filters={filters} />
       </Filters>
       <Listed
         pages={pages}
         noun="deliveries"
-        empty={<p>No delivery {filters.isSet ? "of this status" : "yet"}. A test posts one.</p>}
+        empty={<p>{filters.isSet ? "No delivery matches." : "No delivery yet. A test posts one."}</p>}
         element="ul"
         class="rows"
       >

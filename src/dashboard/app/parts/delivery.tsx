@@ -7,6 +7,8 @@ import { useSignal } from "@preact/signals";
 import { api, type Delivery, type DeliveryDetails } from "../api.ts";
 import { changed, useQuery } from "../query.ts";
 import { counted } from "../words.ts";
+import { Id } from "./copy.tsx";
+import { Facts } from "./facts.tsx";
 import { Json } from "./json.tsx";
 import { Loaded } from "./list.tsx";
 import { LongText } from "./long-text.tsx";
@@ -16,8 +18,15 @@ import { toast } from "./toast.tsx";
 const SIGNS = { pending: "…", delivered: "✓", failed: "✗" } as const;
 const COLOURS = { pending: "quiet", delivered: "good", failed: "bad" } as const;
 
-export function DeliveryItem({ delivery, namesWebhook = false }: { delivery: Delivery; namesWebhook?: boolean }) {
-  const isOpen = useSignal(false);
+interface DeliveryItemProps {
+  delivery: Delivery;
+  /** Given for one that is open from the beginning; read when it is opened otherwise. */
+  details?: DeliveryDetails;
+  namesWebhook?: boolean;
+}
+
+export function DeliveryItem({ delivery, details, namesWebhook = false }: DeliveryItemProps) {
+  const isOpen = useSignal(details !== undefined);
   const { id, webhook_id, event_type, status, attempts, created_at, next_attempt_at, response_code } = delivery;
   const retry = () => {
     api.retryDelivery(webhook_id, id).then(
@@ -27,7 +36,7 @@ export function DeliveryItem({ delivery, namesWebhook = false }: { delivery: Del
   };
   return (
     <li data-row tabIndex={-1}>
-      <details onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}>
+      <details open={isOpen} onToggle={({ currentTarget }) => (isOpen.value = currentTarget.open)}>
         <summary>
           <Time at={created_at} />
           <b>{event_type}</b>
@@ -43,7 +52,7 @@ export function DeliveryItem({ delivery, namesWebhook = false }: { delivery: Del
             )}
           </span>
         </summary>
-        {isOpen.value && <Details delivery={delivery} />}
+        {isOpen.value && (details === undefined ? <ReadDetails delivery={delivery} /> : <Details details={details} />)}
       </details>
       {namesWebhook && (
         <a href={`/dashboard/webhooks/${webhook_id}`}>
@@ -57,20 +66,32 @@ export function DeliveryItem({ delivery, namesWebhook = false }: { delivery: Del
   );
 }
 
-function Details({ delivery: { id, webhook_id, attempts } }: { delivery: Delivery }) {
+function ReadDetails({ delivery: { id, webhook_id, attempts } }: { delivery: Delivery }) {
   const result = useQuery({
     queryKey: ["delivery", id, attempts],
     queryFn: ({ signal }) => api.delivery(webhook_id, id, signal),
   });
+  return <Loaded result={result}>{(details) => <Details details={details} />}</Loaded>;
+}
+
+function Details({ details: { id, event_id, session_id, recent_attempts, payload } }: { details: DeliveryDetails }) {
   return (
-    <Loaded result={result}>
-      {(details) => (
-        <div class="stack delivery">
-          <Attempts attempts={details.recent_attempts} />
-          <Json value={details.payload} label="Payload" />
-        </div>
-      )}
-    </Loaded>
+    <div class="stack delivery">
+      <Facts
+        facts={{
+          Delivery: <Id id={id} />,
+          Event: <Id id={event_id} />,
+          Session:
+            session_id === undefined ? null : (
+              <a href={`/dashboard/sessions/${session_id}`}>
+                <code>{session_id}</code>
+              </a>
+            ),
+        }}
+      />
+      <Attempts attempts={recent_attempts} />
+      <Json value={payload} label="Payload" />
+    </div>
   );
 }
 

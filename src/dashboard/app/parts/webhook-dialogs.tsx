@@ -19,7 +19,7 @@ import { localTime } from "./time.tsx";
 import { toast } from "./toast.tsx";
 
 /** A type says that none is forgotten. */
-const EVENTS = Object.fromEntries(
+export const EVENTS = Object.fromEntries(
   Object.keys({
     "session.created": 0,
     "session.updated": 0,
