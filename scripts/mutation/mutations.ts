@@ -217,7 +217,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/storage/lmdb-reader.ts",
     find: "exclusiveStart: true, inclusiveEnd: true }",
     replace: "exclusiveStart: true, inclusiveEnd: false }",
-    tests: [STORE, WALK],
+    tests: [STORES, WALK],
   },
   {
     breaks: "a commit does not see what it removed itself",
