@@ -14,6 +14,7 @@ import { Elysia } from "elysia";
 import { ApiError } from "./lib/errors.ts";
 import { toJson } from "./lib/json.ts";
 import { hasScope } from "./lib/scopes.ts";
+import { whenThere } from "./lib/when-there.ts";
 import { backupEndpoints, type BackupDeps } from "./backups/routes.ts";
 import { statebaseEndpoints } from "./compat/statebase.ts";
 import { contextEndpoints } from "./context/routes.ts";
@@ -48,6 +49,7 @@ import { timelineEndpoints } from "./timeline/routes.ts";
 import { retrievalEndpoints } from "./retrievals/routes.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
 import type { Durability } from "./storage/durability.ts";
+import type { Store } from "./storage/store.ts";
 import type { ApiKeyRow } from "./storage/tables.ts";
 import { trialEndpoints } from "./trial/routes.ts";
 import { traceEndpoints, type TraceDeps } from "./traces/routes.ts";
@@ -73,6 +75,7 @@ interface AppDeps
   /** `open`: metrics need no key, except through a proxy that says that it is one. */
   readonly metrics: "open" | "key";
   readonly durability: Durability;
+  readonly embedded: Store;
   /** Set when programs on this machine may use it without a key of the store. */
   readonly localKey?: LocalKey;
   readonly version: string;
@@ -121,16 +124,16 @@ export function createApp(deps: AppDeps) {
     ...dashboardPages(),
     "/metrics": async (exchange) => {
       const isOpen = deps.metrics === "open" && !cameByProxy(exchange.request);
-      if (!isOpen && !hasScope(pipeline.authenticate(exchange).scopes, "admin")) {
+      if (!isOpen && !hasScope((await pipeline.authenticate(exchange)).scopes, "admin")) {
         throw new ApiError("permission_denied", "This needs a key with the scope admin.");
       }
       return { status: 200, body: await metrics.text(), headers: { "Content-Type": metrics.contentType } };
     },
   });
   app.all("/*", ({ request, server }) =>
-    pipeline.exchange("other", request, server, (exchange) => {
+    pipeline.exchange("other", request, server, async (exchange) => {
       const path = pathWithoutQuery(request.url);
-      if (path.startsWith("/v1/")) pipeline.authenticate(exchange);
+      if (path.startsWith("/v1/")) await pipeline.authenticate(exchange);
       throw nothingAt(path);
     }),
   );
@@ -157,10 +160,10 @@ function serveOperations(app: Elysia, pipeline: Pipeline, operations: readonly O
   for (const [path, known] of methods) {
     const allow = known.join(", ");
     app.all(path, ({ request, server }) =>
-      pipeline.exchange("other", request, server, (exchange) => {
+      pipeline.exchange("other", request, server, async (exchange) => {
         const preflight = preflightHeaders(corsOrigins, request, allow);
         if (preflight !== undefined) return { status: 204, body: "", headers: preflight };
-        pipeline.authenticate(exchange);
+        await pipeline.authenticate(exchange);
         throw wrongMethod(request, allow);
       }),
     );
@@ -194,11 +197,11 @@ function serveMcp(app: Elysia, pipeline: Pipeline, operations: readonly Operatio
     }),
   );
   app.all("/mcp", ({ request, server }) =>
-    pipeline.exchange("other", request, server, (exchange) => {
+    pipeline.exchange("other", request, server, async (exchange) => {
       const preflight = preflightHeaders(corsOrigins, request, "POST");
       if (preflight !== undefined) return { status: 204, body: "", headers: preflight };
       refuseForeignOrigin(request.headers, corsOrigins);
-      pipeline.authenticate(exchange);
+      await pipeline.authenticate(exchange);
       throw wrongMethod(request, "POST");
     }),
   );
@@ -250,7 +253,10 @@ function keyLookup({ store, clock, lastUses, settings, localKey, tickets }: AppD
       isLocalSecret(presented)
         ? findLocalKey(localKey, presented)
         : // A command makes keys too, in a process of its own.
-          (store.read((reader) => findKey(reader, presented)) ?? store.readNewest((reader) => findKey(reader, presented))),
+          whenThere(
+            store.read((reader) => findKey(reader, presented)),
+            (row) => row ?? store.readNewest((reader) => findKey(reader, presented)),
+          ),
     redeem: (ticket, path) => store.read((reader) => tickets.redeem(reader, ticket, path)),
     ownerOf: (row, presented) => (isLocal(row) ? row.id : presented),
     noteUse(row) {
@@ -262,7 +268,7 @@ function keyLookup({ store, clock, lastUses, settings, localKey, tickets }: AppD
 }
 
 function health({ store, vectors, documentVectors, version, durability, settings }: AppDeps, problemStatus: 200 | 503): Answer {
-  const problem = store.disk.problem() ?? vectors.problem() ?? documentVectors.problem();
+  const problem = store.health.problem() ?? vectors.problem() ?? documentVectors.problem();
   const [status, reason] = problem === undefined ? ["ready"] : ["degraded", problem];
   const body = toJson({ status, reason, version, durability, region: settings.values.region ?? undefined });
   return { status: problem === undefined ? 200 : problemStatus, body };

@@ -89,6 +89,8 @@ export interface Service extends MemoryDeps, DocumentDeps, WebhookDeps {
   readonly lastUses: LastUses;
   readonly tickets: Tickets;
   readonly backups: Backups;
+  /** The embedded store, for what only that has. */
+  readonly embedded: Store;
   readonly tasks: readonly Task[];
   readonly durability: Durability;
   /** Starts the timers. */
@@ -106,7 +108,7 @@ export async function openRecords(dataDirectory: string, clock: Clock): Promise<
   const directory = prepareDirectory(dataDirectory);
   const store = await Store.open(directory, clock);
   makePrivate(directory);
-  const { trace_retention_days } = new Settings(store, {}).values;
+  const { trace_retention_days } = (await Settings.open(store, {})).values;
   return { store, clock: bounded(clock), operator: { ...systemCaller(() => trace_retention_days), scopes: ["admin"] } };
 }
 
@@ -130,7 +132,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const lastUses = opened.adopt(new LastUses(store, log), (uses) => writeLastUses(uses, store, log));
 
   const records = { store, clock, listLooksMax: options.listLooksMax };
-  const settings = new Settings(store, options.environment ?? {});
+  const settings = await Settings.open(store, options.environment ?? {});
   const system = systemCaller(() => settings.values.trace_retention_days);
   const backfillActivator = new Activator();
   const embeddings = await Embeddings.open(store, settings.effective.embedding, {
@@ -157,16 +159,16 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     documentVectors,
     documentQueries: new FairSemaphore({ max: LIMITS.documentQueriesAtOnceMax, ofOwnerMax: LIMITS.documentQueriesOfKeyAtOnceMax }),
     searches: new FairSemaphore({ max: LIMITS.searchesAtOnceMax, ofOwnerMax: LIMITS.searchesOfKeyAtOnceMax }),
-    outbox: hooks.outbox,
     webhooks: hooks.webhooks,
   };
   const arrivals = new Arrivals(clock);
   const idempotency = new Idempotency(store, clock);
   const history = new History(clock);
   const feed = new TraceFeed(store, clock);
-  store.onTraces = (keys) => {
-    history.addChanges(keys.length);
-    feed.published(keys);
+  store.onCommitted = ({ traces, hasEvents }) => {
+    history.addChanges(traces.length);
+    feed.published(traces);
+    if (hasEvents) hooks.wake();
   };
   const tasks = [
     sessionExpiry(deps, system),
@@ -199,11 +201,12 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const tickets = new Tickets(clock);
   const command = { program: options.backupProgram ?? OWN_PROGRAM, environment: commandEnvironment() };
   const storeBytesMax = () => settings.values.max_store_bytes;
-  const backups = opened.adopt(new Backups({ ...deps, tickets, command, storeBytesMax }), (open) => open.close());
+  const backups = opened.adopt(new Backups({ ...deps, store, tickets, command, storeBytesMax }), (open) => open.close());
   await Promise.all([vectors.open(), documentVectors.open()]);
   const closing = opened.move();
   return {
     ...deps,
+    embedded: store,
     system,
     arrivals,
     idempotency,
@@ -238,7 +241,7 @@ async function writeLastUses(lastUses: LastUses, store: Store, log: Log): Promis
   try {
     await lastUses.writeAll();
   } catch (error) {
-    if (!store.disk.hasPanicked) log.error("could not write the last use of keys", { error: describeError(error) });
+    if (!store.health.hasPanicked) log.error("could not write the last use of keys", { error: describeError(error) });
   }
 }
 

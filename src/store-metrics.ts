@@ -3,8 +3,6 @@
  *
  * @module
  */
-import { statSync } from "node:fs";
-import { join } from "node:path";
 import { fromBase62 } from "./lib/base62.ts";
 import type { CacheUses } from "./lib/cache.ts";
 import type { MetricSource } from "./http/metrics.ts";
@@ -12,24 +10,26 @@ import type { DocumentDeps } from "./documents/documents.ts";
 import type { MemoryDeps } from "./memories/memories.ts";
 import type { Settings } from "./settings/settings.ts";
 import { FIRST } from "./storage/access.ts";
-import { DATA_FILE } from "./storage/data-file.ts";
 import { NUMBER_KEY_LENGTH } from "./storage/keys.ts";
+import type { Store } from "./storage/store.ts";
 import {
   apiKeys,
   deliveries,
   memories,
   outbox,
+  documentVectors as documentVectorTable,
   pendingEmbeddings,
   retrievals,
   sessions,
   traces,
   turns,
+  vectors as vectorTable,
   versions,
 } from "./storage/tables.ts";
 import { latestTurnsUses } from "./turns/latest-turns.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
-type MetricDeps = MemoryDeps & DocumentDeps & WebhookDeps & { settings: Pick<Settings, "values"> };
+type MetricDeps = MemoryDeps & DocumentDeps & WebhookDeps & { settings: Pick<Settings, "values">; embedded: Pick<Store, "cacheUses"> };
 
 export function storeMetrics(deps: MetricDeps): MetricSource[] {
   const { store, settings, clock } = deps;
@@ -37,13 +37,13 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
     gauge(
       "cairn_records",
       "Records in the store, by kind.",
-      () =>
-        Object.fromEntries(
-          [sessions, versions, turns, memories, retrievals, traces, apiKeys].map((table) => [table.name, store.count(table)]),
-        ),
+      async () => {
+        const counted = [sessions, versions, turns, memories, retrievals, traces, apiKeys];
+        return Object.fromEntries(await Promise.all(counted.map(async ({ name }) => [name, await store.count({ name })] as const)));
+      },
       "kind",
     ),
-    gauge("cairn_store_bytes", "Size of the store on disk.", () => statSync(join(store.directory, DATA_FILE)).size),
+    gauge("cairn_store_bytes", "Size of the store on disk.", () => store.bytes),
     gauge(
       "cairn_store_used_bytes",
       "Bytes of the store that hold records; the rest of its file is free for new ones. max_store_bytes limits this.",
@@ -56,8 +56,8 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
       store.count(deliveries.index.inLine),
     ),
     ...outcomeMetrics(deps),
-    gauge("cairn_expiry_lag_seconds", "How long the session that is overdue longest has been waiting to be removed.", () => {
-      const [first] = store.latest.keys(sessions.index.byExpiry, FIRST);
+    gauge("cairn_expiry_lag_seconds", "How long the session that is overdue longest has been waiting to be removed.", async () => {
+      const [first] = await store.read((reader) => reader.keys(sessions.index.byExpiry, FIRST));
       return first === undefined ? 0 : Math.max(0, clock.now() - fromBase62(first.slice(0, NUMBER_KEY_LENGTH))) / 1000;
     }),
     ...cacheMetrics(deps),
@@ -100,7 +100,7 @@ function vectorMetrics({ store, vectors, documentVectors }: MetricDeps): MetricS
     gauge(
       "cairn_vectors_stored",
       "Vectors in the store, of memories and documents.",
-      () => vectors.status.vectors + documentVectors.status.vectors,
+      async () => (await store.count(vectorTable)) + (await store.count(documentVectorTable)),
     ),
     gauge(
       "cairn_vectors",
@@ -119,7 +119,7 @@ function cacheMetrics(deps: MetricDeps): MetricSource[] {
   const uses = (of: keyof CacheUses) => () => {
     const queryVectors = deps.embeddings.active.remote?.queryVectorUses ?? { hits: 0, misses: 0 };
     const all = {
-      ...deps.store.cacheUses,
+      ...deps.embedded.cacheUses,
       latest_turns: latestTurnsUses(deps),
       query_vectors: queryVectors,
       resident_vectors: deps.vectors.residentUses,

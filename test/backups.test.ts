@@ -231,7 +231,7 @@ test("without room on the disk, or a directory to write to, no backup begins, an
 test("a stop ends the backup that is being made, and a start removes drafts that nobody writes, its own alone", async () => {
   await using cairn = await startCairn({ backupProgram: NEVER_ENDS });
   const { id } = await begin(cairn);
-  const number = cairn.service.store.read((reader) => reader.get(meta, BACKUP_NUMBER));
+  const number = await cairn.read((reader) => reader.get(meta, BACKUP_NUMBER));
   const drafts = [number, "7"].map((of) => `.${id}-${of}.cairn-abcdef.draft`);
   for (const draft of drafts) mkdirSync(join(cairn.directory, "backups", draft), { mode: 0o700 });
   await cairn.restart();

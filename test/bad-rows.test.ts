@@ -27,7 +27,7 @@ import { startReceiver } from "./support/receiver.ts";
 
 const ALL = { from: "", to: AFTER_ALL };
 
-const keysOf = (cairn: Cairn, table: AnyTable) => cairn.service.store.latest.keys(table, ALL);
+const keysOf = (cairn: Cairn, table: AnyTable) => cairn.read((reader) => reader.keys(table, ALL));
 
 /** Makes a row one that no program can read. */
 async function damage(cairn: Cairn, table: AnyTable, key: string | undefined): Promise<void> {
@@ -51,7 +51,7 @@ test("sessions expire beside more than a commit of bad ones, which are logged on
   await damage(cairn, sessions, bad[0]);
   cairn.clock.advance({ seconds: 20 });
   for (let round = 0; round < 3; round++) await cairn.runTask("session expiry");
-  expect(keysOf(cairn, sessions).toSorted()).toEqual(bad.toSorted());
+  expect((await keysOf(cairn, sessions)).toSorted()).toEqual(bad.toSorted());
   expect(leftAlone(cairn)).toHaveLength(25);
   expect(leftAlone(cairn).every(({ task }) => task === "session expiry")).toBe(true);
 });
@@ -71,10 +71,11 @@ test("what removed sessions left is removed beside a memory that cannot be read"
     }
   });
   const [first = ""] = removed.toSorted();
-  const memory = cairn.service.store.latest.keys(memories.index.bySession, { from: first, to: first + AFTER_ALL })[0]?.slice(first.length);
+  const left = await cairn.read((reader) => reader.keys(memories.index.bySession, { from: first, to: first + AFTER_ALL }));
+  const memory = left[0]?.slice(first.length);
   await damage(cairn, memories, memory);
   await cairn.runTask("session removal");
-  expect([keysOf(cairn, removals), keysOf(cairn, memories)]).toEqual([[first], [memory ?? ""]]);
+  expect([await keysOf(cairn, removals), await keysOf(cairn, memories)]).toEqual([[first], [memory ?? ""]]);
   expect(leftAlone(cairn)).toEqual([{ task: "session removal", key: first }]);
 });
 
@@ -87,7 +88,7 @@ test("a session with a memory that cannot be read is deleted, and its others are
   await cairn.ok(cairn.delete(`/v1/sessions/${id}`));
   expect((await cairn.get(`/v1/memory/${kept.id}`)).status).toBe(404);
   await cairn.runTask("session removal");
-  expect([sessions, turns, versions].map((table) => keysOf(cairn, table))).toEqual([[], [], []]);
+  expect(await Promise.all([sessions, turns, versions].map((table) => keysOf(cairn, table)))).toEqual([[], [], []]);
   expect(leftAlone(cairn)).toEqual([{ task: "session removal", key: (id as string).slice("sess_".length) }]);
 });
 
@@ -101,7 +102,7 @@ test("sessions expire and answers are forgotten beside more index entries of not
   cairn.clock.advance({ days: 2 });
   await cairn.runTask("session expiry");
   await cairn.runTask("idempotency retention");
-  expect([sessions, idempotency].map((table) => keysOf(cairn, table))).toEqual([[], []]);
+  expect(await Promise.all([sessions, idempotency].map((table) => keysOf(cairn, table)))).toEqual([[], []]);
 });
 
 test("traces and idempotent answers whose time has passed go beside one that cannot be read", async () => {
@@ -109,14 +110,14 @@ test("traces and idempotent answers whose time has passed go beside one that can
   for (let i = 0; i < 3; i++) {
     await cairn.ok(cairn.post("/v1/sessions", { agent_id: "agent" }, { headers: { "Idempotency-Key": `k${i}` } }));
   }
-  const [trace] = keysOf(cairn, traces);
+  const [trace] = await keysOf(cairn, traces);
   await damage(cairn, traces, trace);
-  const [kept] = keysOf(cairn, idempotency);
+  const [kept] = await keysOf(cairn, idempotency);
   await damage(cairn, idempotency, kept);
   cairn.clock.advance({ seconds: 400 * 86_400 });
   await cairn.runTask("trace retention");
   await cairn.runTask("idempotency retention");
-  expect([keysOf(cairn, traces), keysOf(cairn, idempotency)]).toEqual([[trace ?? ""], [kept ?? ""]]);
+  expect([await keysOf(cairn, traces), await keysOf(cairn, idempotency)]).toEqual([[trace ?? ""], [kept ?? ""]]);
   expect(leftAlone(cairn).map(({ task }) => task)).toEqual(["trace retention", "idempotency retention"]);
 });
 
@@ -129,24 +130,25 @@ test("events become deliveries, are delivered and removed after their time, besi
   const second = await hook();
   await cairn.createSession();
   await cairn.createSession();
-  const event = cairn.service.store.latest.rows(outbox, ALL).find(({ row }) => row.types.includes("session.created"));
+  const events = await cairn.read((reader) => reader.rows(outbox, ALL));
+  const event = events.find(({ row }) => row.types.includes("session.created"));
   await damage(cairn, outbox, event?.key);
   await damage(cairn, webhooks, second.slice("whk_".length));
   await cairn.runTask("webhook outbox");
-  expect([keysOf(cairn, outbox).length, keysOf(cairn, deliveries).length]).toEqual([1, 1]);
+  expect([(await keysOf(cairn, outbox)).length, (await keysOf(cairn, deliveries)).length]).toEqual([1, 1]);
   expect(leftAlone(cairn).map(({ task }) => task)).toEqual(["webhook outbox"]);
 
   await cairn.createSession();
-  const [bad = ""] = keysOf(cairn, deliveries);
+  const [bad = ""] = await keysOf(cairn, deliveries);
   await damage(cairn, deliveries, bad);
   await cairn.runTask("webhook outbox");
-  expect(keysOf(cairn, deliveries)).toHaveLength(2);
+  expect(await keysOf(cairn, deliveries)).toHaveLength(2);
   await cairn.runTask("webhook deliveries");
   expect(receiver.received).toHaveLength(1);
   expect(leftAlone(cairn).map(({ task }) => task)).toEqual(["webhook outbox", "webhook deliveries"]);
   cairn.clock.advance({ seconds: 8 * 86_400 });
   await cairn.runTask("webhook retention");
-  expect(keysOf(cairn, deliveries)).toEqual([bad]);
+  expect(await keysOf(cairn, deliveries)).toEqual([bad]);
 });
 
 test("a delivery that cannot be read does not block those of its session that come after it", async () => {
@@ -156,7 +158,7 @@ test("a delivery that cannot be read does not block those of its session that co
   const { id } = await cairn.createSession();
   for (let i = 0; i < 3; i++) await cairn.addTurn(id);
   await cairn.runTask("webhook outbox");
-  await damage(cairn, deliveries, keysOf(cairn, deliveries)[0]);
+  await damage(cairn, deliveries, (await keysOf(cairn, deliveries))[0]);
   await cairn.addTurn(id);
   await cairn.deliver();
   expect(receiver.events.map(({ data }) => data.turn_number)).toEqual([2, 3, 4]);
@@ -182,7 +184,7 @@ test("vectors are made, and uses of keys written, beside a memory and a key that
   const [bad] = made.toSorted();
   await damage(cairn, memories, bad);
   await cairn.runTask("embeddings");
-  expect(keysOf(cairn, pendingEmbeddings)).toEqual([bad ?? ""]);
+  expect(await keysOf(cairn, pendingEmbeddings)).toEqual([bad ?? ""]);
 
   const admin = cairn.key;
   for (let i = 0; i < 2; i++) {
@@ -191,9 +193,9 @@ test("vectors are made, and uses of keys written, beside a memory and a key that
   }
   const used = Bun.CryptoHasher.hash("sha256", cairn.key, "hex");
   cairn.key = admin;
-  const other = keysOf(cairn, apiKeys).find((hash) => hash !== used && hash !== Bun.CryptoHasher.hash("sha256", admin, "hex"));
+  const other = (await keysOf(cairn, apiKeys)).find((hash) => hash !== used && hash !== Bun.CryptoHasher.hash("sha256", admin, "hex"));
   await damage(cairn, apiKeys, other);
   await cairn.runTask("last use of keys");
-  expect(cairn.service.store.latest.get(apiKeys, used)?.lastUsedAt).toBe(cairn.clock.now());
+  expect((await cairn.read((reader) => reader.get(apiKeys, used)))?.lastUsedAt).toBe(cairn.clock.now());
   expect(leftAlone(cairn).map(({ task }) => task)).toEqual(["embeddings", "last use of keys"]);
 });

@@ -7,6 +7,7 @@ import { IdSource, NO_HOME } from "../src/lib/ids.ts";
 import { expect, test } from "bun:test";
 import { examineAll } from "../src/operations/doctor.ts";
 import { AFTER_ALL } from "../src/storage/keys.ts";
+import { newestId } from "../src/storage/newest-id.ts";
 import { apiKeys, deliveries, idempotency, memories, payloads, sessions, traces } from "../src/storage/tables.ts";
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
@@ -86,7 +87,7 @@ test("over a clock that goes back, and a restart behind it, ids rise and every l
   expect(traces.slice(0, written.length).map(({ timestamp }) => timestamp)).toEqual(written);
   for (const { memory } of made)
     expect((await cairn.search(memory.content, { limit: 1 })).data).toMatchObject([{ id: memory.id, score: 1 }]);
-  expect((await examineAll(cairn.service.store)).findings).toEqual([]);
+  expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
 });
 
 test("a record has the time of its id, also where the clock moves on while it is written", async () => {
@@ -100,8 +101,7 @@ test("a record has the time of its id, also where the clock moves on while it is
   const { id } = await cairn.createSession();
   await cairn.addMemory(id, "The boat is moored at pier 7.");
   await cairn.addTurn(id);
-  const { store } = cairn.service;
-  const ahead = [sessions, memories, traces].map(({ index }) => store.count(index.ahead));
+  const ahead = await cairn.counts([sessions, memories, traces].map(({ index }) => index.ahead));
   expect(ahead).toEqual([0, 0, 0]);
 });
 
@@ -110,7 +110,7 @@ test("behind the newest id, an id that a command gave in the meantime is not giv
   const { store } = cairn.service;
   goBack(cairn);
   await cairn.newKey();
-  const given = new IdSource(cairn.clock, { startAfter: store.newestId() }).next("key", NO_HOME);
+  const given = new IdSource(cairn.clock, { startAfter: await cairn.read(newestId) }).next("key", NO_HOME);
   await store.commit(NO_HOME, (tx) => {
     const [first] = tx.rows(apiKeys, { from: "", to: AFTER_ALL, limit: 1 });
     tx.add(apiKeys, "0".repeat(64), { ...first!.row, id: given });
@@ -239,10 +239,9 @@ for (const restarts of [false, true]) {
     await cairn.runTask("trace retention");
     await cairn.runTask("idempotency retention");
     expect(await cairn.traces(session.id)).toEqual([]);
-    const { store } = cairn.service;
     // The record of the wrong time keeps it.
-    expect([store.count(traces.index.bySession), store.count(idempotency)]).toEqual([1, 0]);
-    expect((await examineAll(store)).findings).toEqual([]);
+    expect(await cairn.counts([traces.index.bySession, idempotency])).toEqual([1, 0]);
+    expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
   });
 }
 
@@ -322,9 +321,8 @@ test("deliveries are kept for 7 days and tried when they are due, also after a c
   cairn.clock.advance({ hours: 3 });
   await cairn.runTask("webhook retention");
   expect(await shown()).toEqual([]);
-  const { store } = cairn.service;
   // What was posted under the wrong time keeps it.
-  expect([deliveries, deliveries.index.due, deliveries.index.inLine, payloads].map((table) => store.count(table))).toEqual([0, 0, 0, 1]);
+  expect(await cairn.counts([deliveries, deliveries.index.due, deliveries.index.inLine, payloads])).toEqual([0, 0, 0, 1]);
 });
 
 test("no time that a clock can show leads to an answer outside the error format", async () => {
@@ -367,7 +365,7 @@ test("no time that a clock can show leads to an answer outside the error format"
       expect((await cairn.get("/v1/nothing")).body.error.code).toBe("resource_not_found");
       for (const { name } of cairn.service.tasks) if (name !== "webhook deliveries") await cairn.runTask(name);
     }
-    expect((await examineAll(cairn.service.store)).findings).toEqual([]);
+    expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
     // What the right clock makes is right.
     cairn.clock.set("2026-05-07T08:00:00.000Z");
     expect(await cairn.createSession()).toMatchObject({ created_at: "2026-05-07T08:00:00.000Z" });

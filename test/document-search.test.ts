@@ -38,13 +38,8 @@ async function found(
 const keysOf = ({ data }: Page) => data.map(({ key }) => key);
 
 /** What is stored for searches, whether or not anybody finds it. */
-function stored({ service: { store } }: Cairn): object {
-  return Object.fromEntries(
-    [documents, indexedDocuments, indexedDocuments.index.inNamespace, documentVectors, pendingEmbeddings].map((table) => [
-      table.name,
-      store.count(table),
-    ]),
-  );
+function stored(cairn: Cairn): Promise<object> {
+  return cairn.countsByName([documents, indexedDocuments, indexedDocuments.index.inNamespace, documentVectors, pendingEmbeddings]);
 }
 const NOTHING = { documents: 0, indexed_documents: 0, "indexed_documents.inNamespace": 0, document_vectors: 0, pending_embeddings: 0 };
 
@@ -116,7 +111,7 @@ test("what a document is found by is what its put says: all of it, or what paths
   const all = await found(cairn, namespace, "umbrella", { limit: 50 });
   expect(keysOf(all).toSorted()).toEqual(Object.keys(indexes).toSorted());
   expect(keysOf(all).slice(0, 2)).toEqual(["true", "all"]);
-  expect(stored(cairn)).toMatchObject({ documents: 10, indexed_documents: 8, document_vectors: 8, pending_embeddings: 0 });
+  expect(await stored(cairn)).toMatchObject({ documents: 10, indexed_documents: 8, document_vectors: 8, pending_embeddings: 0 });
 });
 
 test("what is no path, too many of them, or leads to too long a text is refused by its name, and nothing is changed", async () => {
@@ -153,10 +148,10 @@ test("what is no path, too many of them, or leads to too long a text is refused 
   expect(await refusalOf(true, long)).toEqual(tooLong);
   // To look at so many values for a text would take too long.
   expect(await refusalOf(["others"], long)).toEqual(tooLong);
-  expect(stored(cairn)).toEqual(NOTHING);
+  expect(await stored(cairn)).toEqual(NOTHING);
   await batch(cairn, [put(["a"], "k", { text: "é".repeat(10_000) }, { index: Array(16).fill("none").with(0, "text") })]);
   await batch(cairn, [put(["a"], "l", { a: 1 }, { index: ["x".repeat(256), "a[1234567]"] })]);
-  expect(stored(cairn)).toMatchObject({ documents: 2, document_vectors: 1 });
+  expect(await stored(cairn)).toMatchObject({ documents: 2, document_vectors: 1 });
 });
 
 test("a document that is put again is found by its new text alone; one that is removed, in whatever way, is found no more", async () => {
@@ -182,15 +177,15 @@ test("a document that is put again is found by its new text alone; one that is r
   ]);
   expect(keysOf(await found(cairn, ["a"], "green tea", { threshold: 0.5 })).toSorted()).toEqual(["in time", "of a session"]);
   expect(keysOf(await found(cairn, ["a"], "bicycles", { threshold: 0.5 }))).toEqual(["replaced"]);
-  expect(stored(cairn)).toMatchObject({ documents: 4, indexed_documents: 3, document_vectors: 3 });
+  expect(await stored(cairn)).toMatchObject({ documents: 4, indexed_documents: 3, document_vectors: 3 });
   cairn.clock.advance({ seconds: 61 });
   expect(keysOf(await found(cairn, ["a"], "green tea", { threshold: 0.5 }))).toEqual(["of a session"]);
   await cairn.ok(cairn.delete(`/v1/sessions/${session.id}`));
   expect(keysOf(await found(cairn, ["a"], "green tea", { threshold: 0.5 }))).toEqual([]);
   await cairn.runTask("document expiry");
-  expect(stored(cairn)).toMatchObject({ documents: 2, indexed_documents: 1, document_vectors: 1 });
+  expect(await stored(cairn)).toMatchObject({ documents: 2, indexed_documents: 1, document_vectors: 1 });
   await batch(cairn, [{ op: "delete_all", namespace: ["a"] }]);
-  expect(stored(cairn)).toEqual(NOTHING);
+  expect(await stored(cairn)).toEqual(NOTHING);
 });
 
 test("no search of memories finds a document, and no search of documents a memory", async () => {
@@ -323,9 +318,9 @@ test("a namespace with more documents than the few is searched in the index, als
   expect(keysOf(await found(cairn, ["large"], "bicycle"))).toEqual(["k", "own"]);
   await batch(cairn, [put(["large", "old"], "after", { text: "The last bicycle." })]);
   expect(keysOf(await found(cairn, ["large", "old"], "bicycle"))).toEqual(["after"]);
-  expect(stored(cairn)).toMatchObject({ document_vectors: 2_303 });
+  expect(await stored(cairn)).toMatchObject({ document_vectors: 2_303 });
   for (let i = 0; i < 30; i++) await cairn.runTask("document removal");
-  expect(stored(cairn)).toMatchObject({ documents: 3, indexed_documents: 3, document_vectors: 3 });
+  expect(await stored(cairn)).toMatchObject({ documents: 3, indexed_documents: 3, document_vectors: 3 });
   expect(keysOf(await found(cairn, ["large"], "bicycle", { threshold: 0.3 })).toSorted()).toEqual(["after", "k"]);
   await cairn.restart();
   expect(keysOf(await found(cairn, ["large"], "umbrella", { limit: 1 }))).toEqual(["own"]);
@@ -344,7 +339,7 @@ test("documents get new vectors after a change of the provider, and those that a
   expect(keysOf(await found(cairn, ["a"], "green tea"))[0]).toBe("tea");
   server.always(DOWN);
   await batch(cairn, [put(["a"], "late", { text: "Green tea, but later." })]);
-  expect(stored(cairn)).toMatchObject({ documents: 3, indexed_documents: 3, document_vectors: 2, pending_embeddings: 1 });
+  expect(await stored(cairn)).toMatchObject({ documents: 3, indexed_documents: 3, document_vectors: 2, pending_embeddings: 1 });
   server.always(undefined);
   cairn.clock.advance({ ms: 5_000 });
   await makeVectors(cairn);

@@ -280,10 +280,10 @@ class World {
 
   /** Rows of every table, with those that the log of retrievals is about to write and those of a backup that is under way. */
   async counts(): Promise<Record<string, number>> {
-    const { store, retrievals } = this.cairn.service;
+    const { retrievals } = this.cairn.service;
     await retrievals.settled();
     await until("the end of a backup", async () => (await this.cairn.list("/v1/backups")).every(({ status }) => status !== "running"));
-    return Object.fromEntries([...TABLES, vectors].map((table) => [table.name, store.count(table)]));
+    return this.cairn.countsByName([...TABLES, vectors]);
   }
 }
 

@@ -333,7 +333,7 @@ test("last_used_at survives a stop at once, and anything else once the task has 
   const onDisk = async () => {
     const beside = await openRecords(cairn.directory, cairn.clock);
     try {
-      return JSON.parse(getKeyOf(beside, id)).last_used_at as string | null;
+      return JSON.parse(await getKeyOf(beside, id)).last_used_at as string | null;
     } finally {
       await beside.store.close();
     }
@@ -376,7 +376,7 @@ test("writing last uses changes nothing else: what was revoked stays so, and wha
   for (const { id, key } of [revoked, revokedBeside]) {
     expect([(await cairn.get(`/v1/api_keys/${id}`)).status, await statusWith(cairn, key)]).toEqual([404, 401]);
   }
-  expect([apiKeys, apiKeys.index.byId].map((table) => cairn.service.store.count(table))).toEqual([4, 4]);
+  expect(await cairn.counts([apiKeys, apiKeys.index.byId])).toEqual([4, 4]);
 });
 
 test("a last use that the disk does not take is shown all the same, written the next time, and keeps no stop from ending", async () => {
@@ -456,9 +456,9 @@ test("a key of CAIRN_API_KEY that was deleted is not registered again, here, in 
   expect([await statusWith(cairn, CHOSEN), refusedAtStart(cairn)]).toEqual([401, [refused]]);
 
   const file = join(scratch.directory, "copy");
-  await writeBackup(cairn.service.store, cairn.clock, file, { force: false });
+  await writeBackup(cairn.service.embedded, cairn.clock, file, { force: false });
   await restoreBackup(file, join(scratch.directory, "restored"), cairn.clock, { force: false });
-  const lines = Buffer.from(Array.from(exportLines(cairn.service.store, { secrets: false }), (line) => `${line}\n`).join(""));
+  const lines = Buffer.from(Array.from(exportLines(cairn.service.embedded, { secrets: false }), (line) => `${line}\n`).join(""));
   const source = (async function* () {
     yield lines;
   })();

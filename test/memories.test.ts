@@ -8,9 +8,10 @@ const MEMORY_ID = expect.stringMatching(/^mem_[0-9A-Za-z]{12}$/);
 const EMBEDDING_ID = expect.stringMatching(/^emb_[0-9A-Za-z]{12}$/);
 
 /** What the store holds of memories: what is not seen any more must also go. */
-function rowsOf({ service: { store } }: Cairn) {
-  const tables = { memories, ...memories.index, vectors };
-  return Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, store.count(table)]));
+async function rowsOf(cairn: Cairn) {
+  const tables = Object.entries({ memories, ...memories.index, vectors });
+  const counts = await cairn.counts(tables.map(([, table]) => table));
+  return Object.fromEntries(tables.map(([name], i) => [name, counts[i]!]));
 }
 
 const NO_ROWS = { memories: 0, bySession: 0, byUser: 0, byAgent: 0, byType: 0, byTag: 0, ahead: 0, vectors: 0 };
@@ -68,7 +69,7 @@ test("a memory belongs to a live session: to none, a malformed one or one that w
     const answer = await cairn.post("/v1/memory", { session_id: id, content: "tea" });
     expect([id, refusal(answer)]).toEqual([id, { status: 404, code: "session_not_found", param: "session_id" }]);
   }
-  expect(rowsOf(cairn)).toEqual(NO_ROWS);
+  expect(await rowsOf(cairn)).toEqual(NO_ROWS);
 });
 
 test("changing a content makes a new vector under a new embedding_id, and keeps everything else", async () => {
@@ -80,7 +81,7 @@ test("changing a content makes a new vector under a new embedding_id, and keeps 
   expect(changed.body).toEqual({ ...memory, content: "The train leaves at nine.", embedding_id: EMBEDDING_ID });
   expect(changed.body.embedding_id).not.toBe(memory.embedding_id);
   expect((await cairn.get(`/v1/memory/${memory.id}`)).body).toEqual(changed.body);
-  expect(rowsOf(cairn)).toMatchObject({ vectors: 1 });
+  expect(await rowsOf(cairn)).toMatchObject({ vectors: 1 });
   expect((await cairn.search("The train leaves at nine.")).data).toMatchObject([{ id: memory.id, score: 1 }]);
   expect((await cairn.search("The customer prefers tea.")).data).toEqual([]);
 });
@@ -124,7 +125,7 @@ test("a memory that is not to be embedded has no vector, is found by list and id
   expect(changed).toEqual({ ...memory, content: "The customer prefers green tea." });
   expect((await cairn.search("The customer prefers green tea.", { threshold: 0 })).data).toEqual([]);
   expect(await cairn.list(`/v1/memory?session_id=${session.id}`)).toEqual([changed]);
-  expect(rowsOf(cairn)).toMatchObject({ memories: 1, vectors: 0 });
+  expect(await rowsOf(cairn)).toMatchObject({ memories: 1, vectors: 0 });
   expect((await cairn.delete(`/v1/memory/${memory.id}`)).status).toBe(200);
 });
 
@@ -141,7 +142,7 @@ test("a deleted memory is gone: from its id, lists, search and the store", async
     expect([query, await cairn.list(`/v1/memory${query}`)]).toEqual([query, []]);
   }
   expect((await cairn.search("The customer prefers tea.", { threshold: 0 })).data).toEqual([]);
-  expect(rowsOf(cairn)).toEqual(NO_ROWS);
+  expect(await rowsOf(cairn)).toEqual(NO_ROWS);
 });
 
 test("memories are listed newest first; filters combine with AND, tags with OR among themselves", async () => {

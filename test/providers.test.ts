@@ -358,8 +358,7 @@ test("the provider's key is in the settings' row and nowhere else: no answer, no
     expect(text).not.toContain(KEY);
     expect(text).not.toContain(OTHER_KEY);
   }
-  const { store } = cairn.service;
-  expect(JSON.stringify(store.latest.rows(idempotency, { from: "", to: "~" }))).not.toContain(KEY);
+  expect(JSON.stringify(await cairn.read((reader) => reader.rows(idempotency, { from: "", to: "~" })))).not.toContain(KEY);
   await cairn.close();
   for (const { name, parentPath } of readdirSync(cairn.directory, { recursive: true, withFileTypes: true }).filter((entry) =>
     entry.isFile(),

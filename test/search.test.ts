@@ -1,6 +1,7 @@
 import { expect, setDefaultTimeout, test } from "bun:test";
 import { LIMITS } from "../src/lib/limits.ts";
 import { idsOf } from "./support/answers.ts";
+import { vectors } from "../src/storage/tables.ts";
 import { startCairn } from "./support/cairn.ts";
 import { fillMemories, numberedTexts } from "./support/fill.ts";
 import { syllables } from "./support/flood.ts";
@@ -300,7 +301,7 @@ test("a memory is found as soon as it is answered, changed as soon as it is chan
     await cairn.ok(cairn.delete(`/v1/memory/${id}`));
     expect(idsOf((await cairn.search(after, { threshold: 0, limit: 50 })).data)).not.toContain(id);
   }
-  expect(cairn.service.vectors.status.vectors).toBe(2_500);
+  expect(await cairn.count(vectors)).toBe(2_500);
 });
 
 test("a memory whose content changes while a search is under way is judged by the new content", async () => {

@@ -156,7 +156,7 @@ test("a null takes a setting back to its default, whichever it is; a group that 
     webhooks: { ...before.webhooks, timeout: AT_FIRST.webhooks.timeout },
   });
   expect(await change(cairn, nullsFor(ALL_SET) as Record<string, unknown>)).toEqual(AT_FIRST);
-  expect(cairn.service.store.latest.get(settings, "current")).toEqual({});
+  expect(await cairn.read((reader) => reader.get(settings, "current"))).toEqual({});
 });
 
 const regionOf = async (cairn: Cairn) => (await cairn.get("/health", { key: null })).body.region;
@@ -197,7 +197,7 @@ test("a name that is no setting is refused with what is one, and nothing of the 
     expect(refused.body.error.message).toStartWith(`${param} is not known; known are `);
     expect(refused.body.error.message).not.toContain("sk-");
   }
-  expect(cairn.service.store.latest.get(settings, "current")).toBeUndefined();
+  expect(await cairn.read((reader) => reader.get(settings, "current"))).toBeUndefined();
 });
 
 test("a change that cannot be written is not in force either", async () => {
@@ -240,5 +240,5 @@ test("settings in the store that make no sense count as not set, and the next ch
   });
   expect([region.value, webhooks.timeout]).toEqual(["eu", { value: "20s", default: "15s", source: "environment" }]);
   await change(cairn, { region: "us" });
-  expect(cairn.service.store.latest.get(settings, "current")).toEqual({ region: "us", "embedding.provider": "local" });
+  expect(await cairn.read((reader) => reader.get(settings, "current"))).toEqual({ region: "us", "embedding.provider": "local" });
 });

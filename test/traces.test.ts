@@ -165,7 +165,7 @@ test("a state_diff tells keys such as __proto__ from others", async () => {
 
 test("reading, a refused change and a replayed one leave no trace", async () => {
   await using cairn = await startCairn();
-  const before = cairn.service.store.count(traces);
+  const before = await cairn.count(traces);
   const headers = { "idempotency-key": "once" };
   const { id } = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "bot" }, { headers }));
   await cairn.ok(cairn.post("/v1/sessions", { agent_id: "bot" }, { headers }));
@@ -179,7 +179,7 @@ test("reading, a refused change and a replayed one leave no trace", async () => 
   await cairn.post(`/v1/sessions/${id}/state`, { state: {}, expected_version: 5 });
   await cairn.post(`/v1/sessions/${id}/turns`, {});
   await cairn.post("/v1/memory", { session_id: id, content: "x".repeat(10_001) });
-  expect(cairn.service.store.count(traces) - before).toBe(1);
+  expect((await cairn.count(traces)) - before).toBe(1);
   expect(await cairn.list("/v1/traces?limit=1")).toMatchObject([{ action: "session.created", session_id: id }]);
 });
 
@@ -273,8 +273,7 @@ for (const { tier, days } of RETENTION) {
     expect(await cairn.list(`/v1/traces?session_id=${id}`)).toEqual([]);
     cairn.clock.advance({ days: 365 });
     await cairn.runTask("trace retention");
-    const { store } = cairn.service;
-    expect([traces, traces.index.bySession, traces.index.byUser].map((table) => store.count(table))).toEqual([0, 0, 0]);
+    expect(await cairn.counts([traces, traces.index.bySession, traces.index.byUser])).toEqual([0, 0, 0]);
     expect(await visible()).toEqual([404, 0, 0]);
   });
 }
@@ -313,8 +312,7 @@ test("what is past its time goes in pieces and takes nothing else along", async 
   const pages = await pagesOf(cairn, "/v1/traces?limit=100", { key: free });
   const numbers = pages.flatMap(({ data }) => data.map((trace: any) => trace.details.turn_number));
   expect(numbers).toEqual([...Array.from({ length: 150 }, (_, i) => 350 - i), undefined]);
-  const { store } = cairn.service;
-  expect([traces, traces.index.bySession, traces.index.byUser].map((table) => store.count(table))).toEqual([
+  expect(await cairn.counts([traces, traces.index.bySession, traces.index.byUser])).toEqual([
     // With those of the two keys, which are of no session.
     153, 151, 151,
   ]);

@@ -170,7 +170,7 @@ test("what a receiver answered is kept for public addresses only, not for this m
     "mapped.example.com": null,
     "inside.example.com": null,
   });
-  const { store } = cairn.service;
-  const kept = store.latest.rows(deliveries, { from: "", to: "~" }).filter(({ row }) => JSON.stringify(row).includes("keeps to itself"));
+  const rows = await cairn.read((reader) => reader.rows(deliveries, { from: "", to: "~" }));
+  const kept = rows.filter(({ row }) => JSON.stringify(row).includes("keeps to itself"));
   expect(kept).toHaveLength(1);
 });

@@ -86,8 +86,7 @@ test("a deleted webhook gets nothing more, and what it was owed is removed", asy
   await cairn.deliver();
   await cairn.runTask("webhook retention");
   expect(receiver.received).toEqual([]);
-  const { store } = cairn.service;
-  expect([outbox, deliveries, deliveries.index.due, deliveries.index.inLine].map((table) => store.count(table))).toEqual([0, 0, 0, 0]);
+  expect(await cairn.counts([outbox, deliveries, deliveries.index.due, deliveries.index.inLine])).toEqual([0, 0, 0, 0]);
 });
 
 test("a test sends the webhook itself, once, whether it arrives or not; the deliveries show what came back", async () => {

@@ -517,7 +517,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a key that is revoked while its body arrives still passes",
     file: "src/http/pipeline.ts",
-    find: "if (this.#keyOf(request) === undefined) throw notAuthenticated(KEY_NOT_VALID);",
+    find: "if ((await this.#keyOf(request)) === undefined) throw notAuthenticated(KEY_NOT_VALID);",
     replace: "",
     tests: [AUTHENTICATION, KEYS, "test/sockets.test.ts"],
   },
@@ -1092,14 +1092,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "reads fill a store until changes are refused",
     file: "src/retrievals/log.ts",
-    find: "!quotas.hasRoomForLogs || !store.disk.hasRoomForLogs",
-    replace: "!store.disk.hasRoomForLogs",
+    find: "!quotas.hasRoomForLogs || !store.health.hasRoomForLogs",
+    replace: "!store.health.hasRoomForLogs",
     tests: [RETRIEVALS],
   },
   {
     breaks: "reads fill a disk until changes are refused",
     file: "src/retrievals/log.ts",
-    find: "!quotas.hasRoomForLogs || !store.disk.hasRoomForLogs",
+    find: "!quotas.hasRoomForLogs || !store.health.hasRoomForLogs",
     replace: "!quotas.hasRoomForLogs",
     tests: [RETRIEVALS],
   },
@@ -1572,7 +1572,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a stream of events goes on with a key that was revoked",
     file: "src/traces/feed.ts",
-    find: "if (this.#watcher.isAllowed()) return true;",
+    find: "if (await this.#watcher.isAllowed()) return true;",
     replace: "if (this.#checkedAt >= 0) return true;",
     tests: [STREAMS],
   },
@@ -1586,7 +1586,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "events are buffered for a reader that takes nothing",
     file: "src/traces/feed.ts",
-    find: '    if (text === "") return;\n    if (this.#isUnread()) this.#drop();\n    else this.#enqueue(text);',
+    find: '    if (text === "") return;\n    if (this.#isUnread()) this.drop();\n    else this.#enqueue(text);',
     replace: '    if (text !== "") this.#enqueue(text);',
     tests: [STREAMS],
   },

@@ -24,12 +24,14 @@ import { backupNumber, backupsDirectory, knownBackupNumber, makeBackupsDirectory
 import { OperationError } from "../operations/report.ts";
 import { FREE_BYTES_MIN } from "../storage/disk-errors.ts";
 import { pageOf, type Page } from "../storage/page.ts";
+import type { Store } from "../storage/store.ts";
 import { commitFor, commitSecret, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import { runBackup, type BackupCommand, type RunningBackup } from "./command.ts";
 
 type BackupId = Id<"bkp">;
 
 interface BackupsDeps extends Deps {
+  readonly store: Store;
   readonly log: Log;
   readonly tickets: Tickets;
   readonly command: BackupCommand;
@@ -222,7 +224,6 @@ export class Backups {
       await store.commit(NO_HOME, (tx) =>
         recordAdmin(tx, owner, outcome, problem === undefined ? { backup_id: id } : { backup_id: id, reason: problem }),
       );
-      this.#deps.outbox?.wake();
     } catch (error) {
       log.error("could not record a backup", { backup: id, reason: describeError(error) });
     }

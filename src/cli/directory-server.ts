@@ -74,7 +74,7 @@ export class DirectoryServer {
     if (this.#serving === undefined) return;
     const { service, listeners, telemetry } = this.#serving;
     await finishRequests(service, listeners);
-    withdraw(service.store.directory);
+    withdraw(service.embedded.directory);
     await telemetry?.close();
     await service.close();
   }
@@ -122,10 +122,10 @@ export class DirectoryServer {
       const onAnswered = telemetry?.record;
       listeners = listen(createApp({ ...service, host: HOST, allowedHosts: [], metrics: "key", localKey, onAnswered, version }), config);
       const place = { url: listeners.address, key: localKey.secret };
-      announce(service.store.directory, place);
+      announce(service.embedded.directory, place);
       service.start();
       this.#serving = { service, listeners, telemetry };
-      void service.store.disk.panicked.then(this.#onFailure);
+      void service.embedded.health.panicked.then(this.#onFailure);
       return place;
     } catch (error) {
       await listeners?.stop();

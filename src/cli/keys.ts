@@ -19,7 +19,7 @@ import { parseInstant } from "../lib/time.ts";
 import { assertStore, holdsStore } from "../operations/store-file.ts";
 import type { Owner } from "../storage/owner.ts";
 import type { CommandDeps } from "../service.ts";
-import type { Store } from "../storage/store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import { prepareOnce } from "./command-line.ts";
 import { escaped, print } from "./print.ts";
 
@@ -57,7 +57,7 @@ async function list(args: readonly string[]): Promise<void> {
   prepareOnce(config);
   const { withStore } = await import("../operations/with-store.ts");
   await withStore(config.dataDirectory, systemClock, async (store) => {
-    for (const key of allKeys(store)) await print(lineOf(key));
+    for await (const key of allKeys(store)) await print(lineOf(key));
   });
 }
 
@@ -104,7 +104,7 @@ function roll(args: readonly string[]): Promise<void> {
   return withExistingRecords(configOf(flags), async (records) => {
     const answer = JSON.parse(await rollKey(records, records.operator, id, { overlapMs })) as ListedKey;
     await printKey(answer);
-    const { expires_at: end } = JSON.parse(getKey(records, id)) as ListedKey;
+    const { expires_at: end } = JSON.parse(await getKey(records, id)) as ListedKey;
     console.error(`${answer.id} replaces ${id}, which ends ${end}`);
   });
 }
@@ -180,9 +180,12 @@ function rateLimitIn(text: string | undefined, tier: Tier): RateLimit | undefine
   return { perMinute, burst };
 }
 
-function* allKeys(store: Store): Generator<ListedKey> {
+async function* allKeys(store: RecordStore): AsyncGenerator<ListedKey> {
   for (let startingAfter: KeyId | undefined; ;) {
-    const page = JSON.parse(listKeys({ store }, {}, { limit: LIMITS.listMax, startingAfter })) as { data: ListedKey[]; has_more: boolean };
+    const page = JSON.parse(await listKeys({ store }, {}, { limit: LIMITS.listMax, startingAfter })) as {
+      data: ListedKey[];
+      has_more: boolean;
+    };
     yield* page.data;
     startingAfter = page.data.at(-1)?.id;
     if (!page.has_more) return;

@@ -65,7 +65,7 @@ export async function serve(config: Config): Promise<number> {
   const listeners = await start(service, config, log, telemetry);
   tellSystemd("READY=1");
 
-  const ended = await Promise.race([signal, service.store.disk.panicked]);
+  const ended = await Promise.race([signal, service.embedded.health.panicked]);
   if (ended === undefined) {
     const message = "a write of the store's meta page failed: the store can be neither read nor written before a new start; stopping";
     log.error(message, { exit_code: STORE_FAILED_EXIT_CODE });
@@ -75,7 +75,7 @@ export async function serve(config: Config): Promise<number> {
   }
   tellSystemd("STOPPING=1");
   await finishRequests(service, listeners);
-  withdraw(service.store.directory);
+  withdraw(service.embedded.directory);
   await telemetry?.close();
   if (ended === undefined) return closeFailed(service, log);
   await service.close();
@@ -140,10 +140,10 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
   log.info("serving", {
     version,
     address,
-    data: service.store.directory,
+    data: service.embedded.directory,
     durability: service.durability,
-    sessions: service.store.count(sessions),
-    memories: service.store.count(memories),
+    sessions: await service.store.count(sessions),
+    memories: await service.store.count(memories),
   });
   const local = localAddress(address, host);
   const lines = [`Cairn ${version} is serving on ${address}`, `API docs: ${address}/docs`, `Dashboard: ${local}/dashboard/`];
@@ -164,9 +164,9 @@ function localAddress(address: string, host: string): string {
 }
 
 /** A full disk keeps no server from starting. */
-function announceLocally({ store }: Service, { host, tls }: Config, { port }: Listeners, { secret }: LocalKey, log: Log): void {
+function announceLocally({ embedded }: Service, { host, tls }: Config, { port }: Listeners, { secret }: LocalKey, log: Log): void {
   try {
-    announce(store.directory, { url: `${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`, key: secret });
+    announce(embedded.directory, { url: `${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`, key: secret });
   } catch (error) {
     log.warn("cairn mcp will not find this server by its data directory", { reason: systemReason(error) });
   }

@@ -206,7 +206,7 @@ async function globalSession(deps: MemoryDeps, asking: Caller, userId: string | 
     id: string;
     ttl_expires_at: string;
   };
-  const now = deps.store.read((reader) => reader.now);
+  const now = await deps.store.read((reader) => reader.now);
   if (Date.parse(ttl_expires_at) - now < LEFT_MIN_MS) await updateSession(deps, caller, id, { ttlSeconds: LIMITS.ttlSecondsMax });
   return id;
 }

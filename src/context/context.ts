@@ -30,7 +30,7 @@ export async function getContext(deps: MemoryDeps, searcher: Searcher, id: strin
   using permit = deps.searches.permitOf(limitsId);
   const { store } = deps;
   const { query, memoryLimit, turnLimit } = request;
-  const scope = store.read((reader) => scopeOf(liveSession(reader, owner, id), owner));
+  const scope = await store.read((reader) => scopeOf(liveSession(reader, owner, id), owner));
   const ranking =
     query === undefined || memoryLimit === 0
       ? undefined

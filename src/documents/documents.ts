@@ -32,7 +32,7 @@ import {
 import { generationOf } from "../storage/memory-records.ts";
 import { ownerOfNew, type Owner } from "../storage/owner.ts";
 import { behind } from "../storage/page.ts";
-import type { Store } from "../storage/store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import {
   documents,
   indexedDocuments,
@@ -344,7 +344,7 @@ async function answerTo(deps: DocumentDeps, space: string, query: Query, budget:
   switch (query.op) {
     case "get": {
       const key = documentKey(namespaceKey(space, query.namespace), query.key);
-      const row = store.read((reader) => visibleDocument(reader, key));
+      const row = await store.read((reader) => visibleDocument(reader, key));
       if (row === undefined) return toJson(null);
       const json = documentJson(key, row);
       if (!budget.takes(json)) throw tooLarge(param);
@@ -353,7 +353,7 @@ async function answerTo(deps: DocumentDeps, space: string, query: Query, budget:
     }
     case "count": {
       const namespace = namespaceKey(space, query.namespace);
-      const count = store.read((reader) => countOf(reader, namespace, query.deep));
+      const count = await store.read((reader) => countOf(reader, namespace, query.deep));
       await budget.look(COUNT_CHARACTERS);
       return toJson({ count });
     }
@@ -375,7 +375,7 @@ function countOf(reader: Reader, namespace: string, deep: boolean): number {
 
 const ROWS_AT_ONCE = 25;
 
-async function listDocuments(store: Store, space: string, listing: Listing, budget: Budget): Promise<JsonText> {
+async function listDocuments(store: RecordStore, space: string, listing: Listing, budget: Budget): Promise<JsonText> {
   const { limit, offset, filter } = listing;
   const descending = listing.order === "desc";
   const data: JsonText[] = [];
@@ -385,7 +385,7 @@ async function listDocuments(store: Store, space: string, listing: Listing, budg
   while (!budget.isSpent) {
     // As few as will do: each can be a megabyte.
     const atOnce = filter === undefined ? Math.min(ROWS_AT_ONCE, offset + limit + 1 - passed) : ROWS_AT_ONCE;
-    const found = store.read((reader) =>
+    const found = await store.read((reader) =>
       reader
         .rows(documents, { ...span, limit: atOnce, descending })
         .map(({ key, row }) => ({ key, length: row.body.length, row: visibleDocument(reader, key, row) })),
@@ -416,7 +416,7 @@ function spanOf(space: string, { namespace, deep, order, after, before, cursor }
   return order === "asc" ? { from: at < from ? from : at > to ? to : at, to } : { from, to: at > to ? to : at < from ? from : at };
 }
 
-async function listNamespaces(store: Store, space: string, listing: NamespaceListing, budget: Budget): Promise<JsonText> {
+async function listNamespaces(store: RecordStore, space: string, listing: NamespaceListing, budget: Budget): Promise<JsonText> {
   const { prefix, suffix, maxDepth = Infinity, limit, offset, cursor } = listing;
   const data: JsonText[] = [];
   const star = prefix.indexOf("*");
@@ -426,7 +426,7 @@ async function listNamespaces(store: Store, space: string, listing: NamespaceLis
   let passed = 0;
   const page = (hasMore: boolean) => pageJson(data, hasMore ? from : undefined);
   while (!budget.isSpent) {
-    const found = from > to ? [] : store.read((reader) => namespacesIn(reader, from, to));
+    const found = from > to ? [] : await store.read((reader) => namespacesIn(reader, from, to));
     for (const { key, isThere } of found) {
       // What lies below one that was cut off is the same one again.
       if (key < from) continue;

@@ -25,8 +25,8 @@ export function documentExpiry({ store }: Deps, log: Log): Task {
   return {
     name,
     async run() {
-      const now = store.read((reader) => reader.now);
-      const due = bad.keysOfOthers(byExpiry, { from: "", to: numberKey(now + 1), limit: DOCUMENTS_PER_COMMIT });
+      const now = await store.read((reader) => reader.now);
+      const due = await bad.keysOfOthers(byExpiry, { from: "", to: numberKey(now + 1), limit: DOCUMENTS_PER_COMMIT });
       if (due.length === 0) return IDLE_MS;
       await bad.commit((tx, isolate) => {
         const writer = new DocumentWriter(tx);
@@ -52,7 +52,7 @@ export function documentRemoval({ store }: Deps, log: Log): Task {
   return {
     name,
     async run() {
-      const [namespace] = bad.keysOfOthers(documentRemovals, { ...FIRST, limit: 1 });
+      const [namespace] = await bad.keysOfOthers(documentRemovals, { ...FIRST, limit: 1 });
       if (namespace === undefined) return IDLE_MS;
       done = await bad.commit((tx, isolate) => {
         const next = { ...done };

@@ -20,10 +20,11 @@ import { emptiedUntil, visibleDocument } from "../storage/document-records.ts";
 import { hashKey, namespaceKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { behind } from "../storage/page.ts";
-import type { Store } from "../storage/store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import { documents, indexedDocuments, type DocumentRow } from "../storage/tables.ts";
-import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
+import { posting, type Filter } from "../storage/walk.ts";
 import { CandidateReader, type Candidate } from "../vectors/candidates.ts";
+import type { ScoredQuery } from "../vectors/query.ts";
 import type { VectorIndex } from "../vectors/vector-index.ts";
 import { documentJson } from "./answers.ts";
 import { textOf } from "./embedded-text.ts";
@@ -42,13 +43,15 @@ export interface Search {
 }
 
 export interface SearchDeps {
-  readonly store: Store;
+  readonly store: RecordStore;
   readonly embeddings: Embeddings;
   readonly documentVectors: VectorIndex;
 }
 
 /** A filter leaves out most of what is found: then more candidates cost less than looking at all documents. */
 const FILTERED_CANDIDATES_MIN = 200;
+/** How many are found at once where all are looked at. */
+const DOCUMENTS_AT_ONCE = 100;
 /** Documents that are put again while a search is under way have it begin again, up to this often. */
 const ATTEMPTS = 3;
 
@@ -75,7 +78,7 @@ export async function searchDocuments(deps: SearchDeps, space: string, search: S
   for (let attempt = 1; ; attempt++) {
     const { matches, hasMore } = await find(deps, namespaceKey(space, search.namespace), search, budget);
     const page = matches.slice(offset, offset + limit);
-    const answer = deps.store.read((reader) => {
+    const answer = await deps.store.read((reader) => {
       // Put again since, a document would be missing.
       if (attempt < ATTEMPTS && !page.every(({ id }) => reader.has(indexedDocuments, id))) return undefined;
       return pageOf(reader, page, budget, hasMore || matches.length > offset + limit);
@@ -101,7 +104,7 @@ async function find(deps: SearchDeps, namespace: string, search: Search, budget:
     const { active } = deps.embeddings;
     try {
       const query = await deps.embeddings.embedQuery(active, search.query);
-      const isVain = (query.lexical.size === 0 && search.threshold > 0) || deps.store.read(generationOf) !== active.generation;
+      const isVain = (query.lexical.size === 0 && search.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
       const found =
         isVain || budget.isSpent
           ? { matches: [], hasMore: budget.isSpent }
@@ -147,7 +150,7 @@ class Finding {
     // Fewer candidates than were asked for are all that there are; and where one is below the threshold, so is all that is less near.
     const isAll = candidates.length < limit || scores.some((score) => score < this.#search.threshold);
     if (isAll || matches.length >= this.#wanted) return { matches, hasMore: this.#budget.isSpent };
-    return this.#amongAll(query, active, new CandidateReader(this.#deps.store.latest, DOCUMENTS, scored), matches);
+    return this.#amongAll(query, active, scored, matches);
   }
 
   /** The best of the candidates that are there and pass. */
@@ -164,19 +167,23 @@ class Finding {
   }
 
   /** The best of all documents of the namespace, or of the newest and those found before where there are more than may be looked at. */
-  async #amongAll(query: EmbeddedQuery, active: Active, reader: CandidateReader, before: readonly Match[]): Promise<Found> {
+  async #amongAll(query: EmbeddedQuery, active: Active, scored: ScoredQuery, before: readonly Match[]): Promise<Found> {
     const { store } = this.#deps;
     const found = new Map(before.map(({ id, score }) => [id, score]));
-    const from = store.read((moment) => emptiedUntil(moment, this.#namespace));
-    for (const id of walkInSteps(store.latest, indexedDocuments, this.#filter, { from: from && behind(from) })) {
-      if (this.#budget.isSpent) break;
-      if (typeof id !== "string") {
-        await nextTurn();
-      } else if (!found.has(id) && (await this.#passes(id))) {
-        const candidate = reader.ofMemory(id);
+    const emptied = await store.read((reader) => emptiedUntil(reader, this.#namespace));
+    const from = emptied && behind(emptied);
+    for (let last: BareId | undefined, isEnd = false; !isEnd && !this.#budget.isSpent;) {
+      const { ids, next } = await store.walk(indexedDocuments, this.#filter, { from, before: last }, DOCUMENTS_AT_ONCE);
+      for (const id of ids) {
+        if (this.#budget.isSpent) break;
+        if (found.has(id) || !(await this.#passes(id))) continue;
+        const candidate = await store.read((reader) => new CandidateReader(reader, DOCUMENTS, scored).ofMemory(id));
         const score = candidate === undefined ? LEFT_OUT : relevance(query, candidate.cosine, candidate.terms, active.calibration);
         if (score >= this.#search.threshold) found.set(id, score);
       }
+      last = next;
+      isEnd = next === undefined;
+      await nextTurn();
     }
     const matches = Array.from(found, ([id, score]) => ({ id, score }));
     matches.sort((a, b) => b.score - a.score || (a.id < b.id ? 1 : -1));
@@ -186,7 +193,7 @@ class Finding {
   /** Whether a document is there and its value passes the filter. */
   async #passes(id: BareId): Promise<boolean> {
     const { filter } = this.#search;
-    const document = this.#deps.store.read((reader) => documentOf(reader, id));
+    const document = await this.#deps.store.read((reader) => documentOf(reader, id));
     const length = document?.row.body.length ?? 0;
     const passes = document !== undefined && (filter === undefined || filter(JSON.parse(document.row.body) as JsonObject));
     await this.#budget.look(filter === undefined ? length : 10 * length);

@@ -13,7 +13,7 @@ import { NO_HOME } from "../lib/ids.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import type { Store } from "../storage/store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import { pendingEmbeddings, provider, PROVIDER_KEY, VECTOR_TABLES, type AnyTable, type ProviderRow } from "../storage/tables.ts";
 import { calibrate, calibrationOf, type ProviderCalibration } from "./calibration.ts";
 import type { EmbeddedQuery, Embedder, Embedding } from "./embedder.ts";
@@ -58,8 +58,13 @@ export interface Progress {
   owed: number;
 }
 
+export interface VectorCounts {
+  readonly stored: number;
+  readonly pending: number;
+}
+
 export class Embeddings {
-  readonly #store: Store;
+  readonly #store: RecordStore;
   readonly #deps: EmbeddingsDeps;
   readonly #closing = new AbortController();
   #provider: Provider;
@@ -67,15 +72,14 @@ export class Embeddings {
   /** Set until the generation of the active provider is started: the identity that the store still holds. */
   #notStarted: { readonly stored: string | undefined } | undefined;
 
-  private constructor(store: Store, deps: EmbeddingsDeps, settings: EmbeddingSettings) {
-    const stored = store.latest.get(provider, PROVIDER_KEY);
+  private constructor(store: RecordStore, deps: EmbeddingsDeps, settings: EmbeddingSettings, stored: ProviderRow | undefined) {
     const identity = identityOf(settings);
     const row: ProviderFacts = stored?.identity === identity ? stored : { identity };
     this.#store = store;
     this.#deps = deps;
     this.#provider = { settings, row, remote: this.#remoteOf(settings, row) };
     this.#notStarted = row === stored ? undefined : { stored: stored?.identity };
-    this.#active = this.#activeOf(this.#provider);
+    this.#active = this.#activeOf(this.#provider, stored);
   }
 
   /**
@@ -83,8 +87,8 @@ export class Embeddings {
    * not be reachable, and the disk need not have room: then the generation starts later, and until then no search looks at any
    * vector.
    */
-  static async open(store: Store, settings: EmbeddingSettings, deps: EmbeddingsDeps): Promise<Embeddings> {
-    const embeddings = new Embeddings(store, deps, settings);
+  static async open(store: RecordStore, settings: EmbeddingSettings, deps: EmbeddingsDeps): Promise<Embeddings> {
+    const embeddings = new Embeddings(store, deps, settings, await store.read(storedProvider));
     try {
       await embeddings.startGenerationIfNeeded();
     } catch (error) {
@@ -108,7 +112,8 @@ export class Embeddings {
       startGeneration(tx, row);
       return true;
     });
-    if (isStarted && this.#notStarted === notStarted) this.#activate(this.#provider);
+    const stored = await this.#store.read(storedProvider);
+    if (isStarted && this.#notStarted === notStarted) this.#activate(this.#provider, stored);
   }
 
   /** The provider to embed with now. Read it once per request: it is another object after a change. */
@@ -124,14 +129,27 @@ export class Embeddings {
     return this.#closing.signal.aborted;
   }
 
+  /** How many vectors there are, and how many records wait for one. */
+  async counts(): Promise<VectorCounts> {
+    const pending = await this.#store.count(pendingEmbeddings);
+    let stored = 0;
+    for (const table of VECTOR_TABLES) stored += await this.#store.count(table);
+    return { pending, stored };
+  }
+
   /** Vectors of a previous provider count as owed, whether or not they were removed yet. */
-  progress(reader: Reader = this.#store.latest): Progress {
-    const all = VECTOR_TABLES.reduce((sum, table) => sum + this.#store.count(table), 0);
+  async progress(): Promise<Progress> {
+    const counts = await this.counts();
+    return this.#store.read((reader) => this.progressIn(reader, counts));
+  }
+
+  /** The same inside a scope, of what was counted before. */
+  progressIn(reader: Reader, { pending, stored }: VectorCounts): Progress {
     const replacesUntil = this.#notStarted === undefined ? reader.get(provider, PROVIDER_KEY)?.replacesUntil : AFTER_ALL;
     // New ones are few as long as there are old ones, which are removed first.
     const newOnes = (table: AnyTable) => reader.keys(table, { from: `${replacesUntil}!`, to: AFTER_ALL }).length;
-    const ready = replacesUntil === undefined ? all : VECTOR_TABLES.reduce((sum, table) => sum + newOnes(table), 0);
-    return { ready, owed: this.#store.count(pendingEmbeddings) + all - ready };
+    const ready = replacesUntil === undefined ? stored : VECTOR_TABLES.reduce((sum, table) => sum + newOnes(table), 0);
+    return { ready, owed: pending + Math.max(0, stored - ready) };
   }
 
   /** Returns the vector of a memory about to be stored, or undefined if it has to be owed. Never takes longer than 2.5 s. */
@@ -172,7 +190,8 @@ export class Embeddings {
     if (row.measured !== undefined) return;
     const measured = await measuredBy(remote, row.identity);
     await this.#store.commit(NO_HOME, (tx) => putRow(tx, measured));
-    this.#activate(this.#provider);
+    const stored = await this.#store.read(storedProvider);
+    this.#activate(this.#provider, stored);
   }
 
   /**
@@ -214,9 +233,10 @@ export class Embeddings {
   }
 
   /** Switches to a candidate, after that commit. */
-  activate(candidate: Provider): void {
+  async activate(candidate: Provider): Promise<void> {
+    const stored = await this.#store.read(storedProvider);
     const before = this.#provider.remote;
-    this.#activate(candidate);
+    this.#activate(candidate, stored);
     if (before !== candidate.remote) before?.close();
     if (this.isClosed) candidate.remote?.close();
   }
@@ -237,19 +257,19 @@ export class Embeddings {
     this.#provider.remote?.close();
   }
 
-  #activate({ settings, remote, row }: Provider): void {
+  #activate({ settings, remote, row }: Provider, stored: ProviderRow | undefined): void {
     this.#notStarted = undefined;
-    this.#provider = { settings, remote, row: this.#store.latest.get(provider, PROVIDER_KEY) ?? row };
-    this.#active = this.#activeOf(this.#provider);
+    this.#provider = { settings, remote, row: stored ?? row };
+    this.#active = this.#activeOf(this.#provider, stored);
   }
 
-  #activeOf(active: Provider): Active {
+  #activeOf(active: Provider, stored: ProviderRow | undefined): Active {
     const { remote } = active;
     return {
       embedder: remote ?? localEmbedder,
       remote,
       // No vector is stored for a generation that has not started, since the store knows another one.
-      generation: this.#store.read(generationOf) + (this.#notStarted === undefined ? 0 : 1),
+      generation: (stored?.generation ?? 0) + (this.#notStarted === undefined ? 0 : 1),
       calibration: this.calibrationOf(active),
     };
   }
@@ -257,6 +277,10 @@ export class Embeddings {
   #remoteOf(settings: EmbeddingSettings, { identity, vectorLength }: ProviderFacts): OpenAiEmbedder | undefined {
     return identity === localEmbedder.version ? undefined : new OpenAiEmbedder(settings, vectorLength, this.#deps);
   }
+}
+
+function storedProvider(reader: Reader): ProviderRow | undefined {
+  return reader.get(provider, PROVIDER_KEY);
 }
 
 async function measuredBy(remote: OpenAiEmbedder, identity: string): Promise<ProviderFacts> {

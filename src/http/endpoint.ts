@@ -90,7 +90,7 @@ export interface Endpoint {
 export interface SendingRequest {
   readonly headers: Headers;
   /** Whether the key that was presented is still valid. */
-  readonly isAllowed: () => boolean;
+  readonly isAllowed: () => boolean | Promise<boolean>;
 }
 
 export interface Sent {

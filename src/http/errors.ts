@@ -10,13 +10,13 @@ import { toJson, type JsonText } from "../lib/json.ts";
 export function apiErrorOf(thrown: unknown, store: FailingStore): ApiError {
   if (thrown instanceof ApiError) return thrown;
   return (
-    store.disk.refusalOfRead(thrown) ??
+    store.health.refusalOfRead(thrown) ??
     new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown })
   );
 }
 
 export interface FailingStore {
-  readonly disk: { refusalOfRead(thrown: unknown): ApiError | undefined };
+  readonly health: { refusalOfRead(thrown: unknown): ApiError | undefined };
 }
 
 export function statusOf(error: ApiError): number {

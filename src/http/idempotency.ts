@@ -22,7 +22,7 @@ import type { Reader, Tx } from "../storage/access.ts";
 import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
 import { isAnswerErased } from "../storage/erasure.ts";
 import { AFTER_ALL, hashKey, numberKey } from "../storage/keys.ts";
-import type { Store } from "../storage/store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import { idempotency, type IdempotencyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { NONCE_BYTES, seal, unseal, type SealingKeys } from "./seal.ts";
@@ -57,10 +57,10 @@ class AnsweredBefore extends Error {
 }
 
 export class Idempotency {
-  readonly #store: Store;
+  readonly #store: RecordStore;
   readonly #clock: Clock;
 
-  constructor(store: Store, clock: Clock) {
+  constructor(store: RecordStore, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
   }
@@ -93,7 +93,7 @@ export class Idempotency {
       },
     };
     try {
-      this.#store.read((reader) => once.claim(reader));
+      await this.#store.read((reader) => once.claim(reader));
       const answer = await work(once);
       // A change that found nothing to change has no transaction to join. Its answer is kept all the same: by the time it is
       // sent again somebody else may have changed what it would then change back.
@@ -121,11 +121,10 @@ export class Idempotency {
       name,
       run: async () => {
         const now = this.#clock.now();
-        const entries = [
-          { from: "", to: numberKey(Math.max(0, now - KEPT_MS)) },
-          // From a clock that was ahead.
-          { from: numberKey(now + KEPT_MS), to: AFTER_ALL },
-        ].flatMap((span) => bad.keysOfOthers(byTime, { ...span, limit: ROWS_PER_COMMIT }));
+        const keysIn = (from: string, to: string) => bad.keysOfOthers(byTime, { from, to, limit: ROWS_PER_COMMIT });
+        const old = await keysIn("", numberKey(Math.max(0, now - KEPT_MS)));
+        // From a clock that was ahead.
+        const entries = [...old, ...(await keysIn(numberKey(now + KEPT_MS), AFTER_ALL))];
         if (entries.length > 0) {
           await bad.commit((tx, isolate) => {
             for (const entry of entries)

@@ -14,7 +14,7 @@ export interface MetricSource {
   label?: string;
   /** Set for one that only rises until the next start. */
   counter?: true;
-  readonly read: () => number | Record<string, number>;
+  readonly read: () => number | Record<string, number> | Promise<number | Record<string, number>>;
 }
 
 export class Metrics {
@@ -26,9 +26,9 @@ export class Metrics {
     this.#history = history;
     for (const { name, help, label, counter, read } of sources) {
       const labelNames = label === undefined ? [] : [label];
-      const collect = () => {
+      const collect = async () => {
+        const value = await read();
         metric.reset();
-        const value = read();
         if (typeof value === "number") metric.inc(value);
         else for (const [of, number] of Object.entries(value)) metric.inc({ [label ?? ""]: of }, number);
       };

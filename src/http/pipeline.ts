@@ -8,6 +8,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
+import { whenThere } from "../lib/when-there.ts";
 import { IdSource, isId } from "../lib/ids.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import { EVERYBODY, type Owner } from "../storage/owner.ts";
@@ -32,9 +33,9 @@ import { Sending } from "./sending.ts";
 /** What the pipeline asks of API keys. */
 export interface KeyLookup {
   /** Returns the presented key while it is valid. */
-  find(presented: string): ApiKeyRow | undefined;
+  find(presented: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
   /** Returns the key that a ticket for this path stands for, and uses the ticket up. */
-  redeem(ticket: string, path: string): ApiKeyRow | undefined;
+  redeem(ticket: string, path: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
   /** Returns what distinguishes the idempotency keys of this API key from those of others, and encrypts secrets in kept answers. */
   ownerOf(key: ApiKeyRow, presented: string): string;
   /** Called for every request of a key. */
@@ -177,8 +178,11 @@ export class Pipeline {
 
   /** Checks a request for an operation and runs that. @param params - Elysia gives none for a path without parameters */
   answer(operation: Operation, exchange: Exchange, params: Record<string, string | null> = {}): Answer | Promise<Answer> {
+    return whenThere(this.authenticate(exchange, operation.endpoint), (key) => this.#answerTo(operation, exchange, params, key));
+  }
+
+  #answerTo(operation: Operation, exchange: Exchange, params: Record<string, string | null>, key: ApiKeyRow): Answer | Promise<Answer> {
     const { url, headers } = exchange.request;
-    const key = this.authenticate(exchange, operation.endpoint);
     operation.authorize(key.scopes);
     this.#sending.refuseWithoutRoom(limitsIdOf(key));
     refuseDeclaredBody(headers, this.#deps.settings.values.max_body_bytes);
@@ -218,7 +222,7 @@ export class Pipeline {
    * @param work - gets the caller, and the value of the body
    */
   async answerCalls(exchange: Exchange, work: (caller: ApiCaller, body: Record<string, unknown>) => Promise<Answer>): Promise<Answer> {
-    const key = this.authenticate(exchange);
+    const key = await this.authenticate(exchange);
     this.#sending.refuseWithoutRoom(limitsIdOf(key));
     refuseDeclaredBody(exchange.request.headers, this.#deps.settings.values.max_body_bytes);
     const caller = this.#callerOf(exchange, key);
@@ -232,7 +236,7 @@ export class Pipeline {
     try {
       const body = await readBody(request, bytesMax, arrival);
       // The key may have been revoked while the body arrived.
-      if (this.#keyOf(request) === undefined) throw notAuthenticated(KEY_NOT_VALID);
+      if ((await this.#keyOf(request)) === undefined) throw notAuthenticated(KEY_NOT_VALID);
       return await use(body);
     } finally {
       arrival.end();
@@ -244,10 +248,16 @@ export class Pipeline {
    *
    * @throws {ApiError} `rate_limit_exceeded`, or `authentication_failed` without a valid key
    */
-  authenticate(exchange: Exchange, { takesTicket }: Partial<Pick<Endpoint, "takesTicket">> = {}): ApiKeyRow {
+  authenticate(exchange: Exchange, { takesTicket }: Partial<Pick<Endpoint, "takesTicket">> = {}): ApiKeyRow | Promise<ApiKeyRow> {
+    const { request } = exchange;
+    const found = whenThere(this.#keyOf(request), (key) => key ?? (takesTicket === true ? this.#keyOfTicket(request) : undefined));
+    return whenThere(found, (key) => this.#admit(exchange, key));
+  }
+
+  #admit(exchange: Exchange, key: ApiKeyRow | undefined): ApiKeyRow {
     const { keys } = this.#deps;
     const { request } = exchange;
-    const key = (exchange.key = this.#keyOf(request) ?? (takesTicket === true ? this.#keyOfTicket(request) : undefined));
+    exchange.key = key;
     const level = key === undefined ? this.#levelOfAddress(exchange, 1) : this.#limiter.takeOfKey(limitsIdOf(key), key);
     exchange.level = level;
     if (!level.allowed) throw rateLimited(key ?? keys.anonymousRate, level);
@@ -259,19 +269,19 @@ export class Pipeline {
     return key;
   }
 
-  #keyOf({ headers }: Request): ApiKeyRow | undefined {
+  #keyOf({ headers }: Request): ReturnType<KeyLookup["find"]> {
     const presented = presentedKey(headers);
     return presented === null ? undefined : this.#deps.keys.find(presented);
   }
 
-  #keyOfTicket({ url, headers, method }: Request): ApiKeyRow | undefined {
+  #keyOfTicket({ url, headers, method }: Request): ReturnType<KeyLookup["redeem"]> {
     const ticket = parametersOf(url).get(TICKET);
     if (ticket === null || presentedKey(headers) !== null || method !== "GET") return undefined;
     return this.#deps.keys.redeem(ticket, pathWithoutQuery(url));
   }
 
-  #isAllowed({ request }: Exchange): boolean {
-    return this.#keyOf(request) !== undefined;
+  #isAllowed({ request }: Exchange): boolean | Promise<boolean> {
+    return whenThere(this.#keyOf(request), (key) => key !== undefined);
   }
 
   #levelOfAddress({ request, remote }: Exchange, tokens: 0 | 1): Level {

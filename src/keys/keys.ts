@@ -155,7 +155,7 @@ function refuseBoundAdmin({ scopes, owner }: NewKey): void {
 /** Makes the first key, with all scopes, when there is none. @returns it, to be shown once */
 export async function createFirstKey(deps: Deps, caller: Caller): Promise<string | undefined> {
   // Without a commit where there is nothing to do, so that a start needs no space on the disk.
-  if (deps.store.read(hasKeys)) return undefined;
+  if (await deps.store.read(hasKeys)) return undefined;
   const secret = newSecret();
   return deps.store.commit(NO_HOME, (tx) => {
     if (hasKeys(tx)) return undefined;
@@ -181,7 +181,7 @@ export async function keyRegistration(deps: Deps, caller: Caller, secret: string
     await registerKey(deps, caller, secret, log);
     isDone = true;
   } catch (error) {
-    if (!(error instanceof ApiError) || !deps.store.read(hasKeys)) throw error;
+    if (!(error instanceof ApiError) || !(await deps.store.read(hasKeys))) throw error;
     log.error("CAIRN_API_KEY is not a key yet: it is tried again until it can be written", { reason: error.message });
   }
   return {
@@ -200,12 +200,12 @@ async function registerKey(deps: Deps, caller: Caller, secret: string, log: Log)
   const { store } = deps;
   const hash = hashOf(secret);
   const isNew = (reader: Reader) => !reader.has(apiKeys, hash) && !reader.has(deletedKeys, hash);
-  if (store.read(isNew)) {
+  if (await store.read(isNew)) {
     await store.commit(NO_HOME, (tx) => {
       if (isNew(tx)) addNewKey(tx, caller, secret, { name: "from the environment", scopes: ["admin"], tier: "enterprise" });
     });
   }
-  const { row, reason } = store.read((reader) => {
+  const { row, reason } = await store.read((reader) => {
     const found = reader.get(apiKeys, hash);
     return { row: found, reason: found === undefined ? "it was deleted" : hasEnded(found, reader.now) ? "it has ended" : undefined };
   });
@@ -222,7 +222,7 @@ export function listKeys(
   { store, lastUses }: Pick<KeyDeps, "store" | "lastUses">,
   { kind }: { kind?: KeyKind | undefined },
   page: Page<KeyId>,
-): JsonText {
+): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const [index, from] = kind === undefined ? [byId, ""] : [byKind, kindCode(kind)];
     const to = from + (page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter));
@@ -234,9 +234,11 @@ export function listKeys(
   });
 }
 
-export function getKey({ store, lastUses }: KeyDeps, id: string): JsonText {
-  const { row } = store.read((reader) => findById(reader, id));
-  return keyJson(row, lastUseOf(row, lastUses));
+export function getKey({ store, lastUses }: KeyDeps, id: string): JsonText | Promise<JsonText> {
+  return store.read((reader) => {
+    const { row } = findById(reader, id);
+    return keyJson(row, lastUseOf(row, lastUses));
+  });
 }
 
 function lastUseOf(row: ApiKeyRow, lastUses: LastUses | undefined): number | null {

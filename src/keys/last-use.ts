@@ -13,7 +13,7 @@ import { bare, type KeyId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import { BadRows } from "../storage/bad-rows.ts";
 import type { Tx } from "../storage/access.ts";
-import type { Store } from "../storage/store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import { apiKeys, type ApiKeyRow } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { hashOfId } from "./hash-of-id.ts";
@@ -30,7 +30,7 @@ export class LastUses {
   /** … and what that has yet to write. */
   #writing = new Map<string, number>();
 
-  constructor(store: Store, log: Log) {
+  constructor(store: RecordStore, log: Log) {
     this.#bad = new BadRows(store, log, NAME);
   }
 

@@ -108,8 +108,8 @@ export function keyExpiry({ store }: Pick<Deps, "store">, log: Log): Task {
   return {
     name,
     async run() {
-      const now = store.read((reader) => reader.now);
-      const due = bad.keysOfOthers(byEnd, { from: "", to: numberKey(now + 1), limit: KEYS_PER_COMMIT });
+      const now = await store.read((reader) => reader.now);
+      const due = await bad.keysOfOthers(byEnd, { from: "", to: numberKey(now + 1), limit: KEYS_PER_COMMIT });
       if (due.length === 0) return POLL_MS;
       await bad.commit((tx, isolate) => {
         for (const entry of due) {

@@ -24,9 +24,8 @@ import { BadRows } from "../storage/bad-rows.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { memories, pendingEmbeddings, provider, PROVIDER_KEY } from "../storage/tables.ts";
-import type { Reader, Tx } from "../storage/access.ts";
+import { Unread, type Reader, type Tx } from "../storage/access.ts";
 import { MEMORIES, type Collection } from "../storage/collections.ts";
-import type { Store } from "../storage/store.ts";
 import type { Task } from "../tasks/task.ts";
 import { storedGeneration, storedMemory } from "../vectors/encoding.ts";
 import { storeVector } from "../vectors/store-vector.ts";
@@ -92,7 +91,7 @@ export function backfill(deps: BackfillDeps, kinds: readonly Embedded[]): Task {
     async run() {
       await embeddings.startGenerationIfNeeded();
       if (await evict(deps, kinds, bad, eviction)) {
-        watch.logProgress();
+        await watch.logProgress();
         return 0;
       }
       const waiting = await recovered(deps, watch);
@@ -103,9 +102,9 @@ export function backfill(deps: BackfillDeps, kinds: readonly Embedded[]): Task {
         if (isRetryingAll) retryAllAt = clock.elapsed() + RETRY_REJECTED_MS;
       }
       const { active } = embeddings;
-      const batch = nextBatch(store, kinds, active, from, isRetryingAll, bad);
+      const batch = await store.read((reader) => nextBatch(reader, kinds, active, from, isRetryingAll, bad));
       if (batch.pending.length > 0) {
-        if (batch.next !== undefined) watch.logProgress();
+        if (batch.next !== undefined) await watch.logProgress();
         const outcomes = await make(deps, active, batch.pending, bad);
         made += outcomes.filter((outcome) => outcome === "made").length;
         failed += outcomes.filter((outcome) => outcome === "failed").length;
@@ -115,7 +114,7 @@ export function backfill(deps: BackfillDeps, kinds: readonly Embedded[]): Task {
       if (batch.next !== undefined) return 0;
       // The end of a pass. Memories changed meanwhile may be pending again, so only a pass that makes nothing is the last.
       if (made > 0) return 0;
-      watch.logEnd();
+      await watch.logEnd();
       return failed > 0 ? RETRY_MS : IDLE_MS;
     },
   };
@@ -133,20 +132,20 @@ class ProgressLog {
     this.#deps = deps;
   }
 
-  logProgress(): void {
+  async logProgress(): Promise<void> {
     const now = this.#deps.clock.elapsed();
     if (now - this.#loggedAt < PROGRESS_MS) return;
     this.#loggedAt = now;
     this.#hasLoggedProgress = true;
-    const { ready, owed: left } = this.#deps.embeddings.progress();
+    const { ready, owed: left } = await this.#deps.embeddings.progress();
     this.#deps.log.info("making vectors", { ready, owed: left, percent: Math.floor((100 * ready) / Math.max(1, ready + left)) });
   }
 
-  logEnd(): void {
+  async logEnd(): Promise<void> {
     if (!this.#hasLoggedProgress) return;
     this.#hasLoggedProgress = false;
     this.#loggedAt = Number.NEGATIVE_INFINITY;
-    const { ready, owed: left } = this.#deps.embeddings.progress();
+    const { ready, owed: left } = await this.#deps.embeddings.progress();
     this.#deps.log.info(left === 0 ? "all vectors are made" : "all vectors are made that could be", { ready, owed: left });
   }
 
@@ -157,10 +156,10 @@ class ProgressLog {
     this.#deps.log.warn("the embedding provider does not work", { reason });
   }
 
-  logUp(): void {
+  async logUp(): Promise<void> {
     if (this.#reason === undefined) return;
     this.#reason = undefined;
-    this.#deps.log.info("the embedding provider works again", { ...this.#deps.embeddings.progress() });
+    this.#deps.log.info("the embedding provider works again", { ...(await this.#deps.embeddings.progress()) });
   }
 
   /** The reason is not logged, since it may repeat the text. */
@@ -183,7 +182,7 @@ interface Eviction {
 
 /** Evicts some vectors of earlier generations. @returns whether there may be more */
 async function evict({ store }: BackfillDeps, kinds: readonly Embedded[], bad: BadRows, eviction: Eviction): Promise<boolean> {
-  const { generation, replacesUntil: until } = store.latest.get(provider, PROVIDER_KEY) ?? { generation: 0 };
+  const { generation, replacesUntil: until } = (await store.read((reader) => reader.get(provider, PROVIDER_KEY))) ?? { generation: 0 };
   if (until === undefined) return false;
   if (eviction.generation !== generation) Object.assign(eviction, { generation, kind: 0, after: "" });
   let { kind, after } = eviction;
@@ -191,7 +190,7 @@ async function evict({ store }: BackfillDeps, kinds: readonly Embedded[], bad: B
   for (; kind < kinds.length; kind++, after = "") {
     const of = kinds[kind]!;
     const limit = EVICTED_PER_COMMIT - found.length;
-    const ids = bad.keysOfOthers(of.collection.vectors, { from: `${after}!`, to: `${until}!`, limit });
+    const ids = await bad.keysOfOthers(of.collection.vectors, { from: `${after}!`, to: `${until}!`, limit });
     for (const id of ids) found.push({ of, id });
     after = ids.at(-1) ?? after;
     if (ids.length === limit) break;
@@ -225,7 +224,7 @@ function evictOne(tx: Tx, { vectors, records }: Collection, id: BareId): void {
 async function recovered({ embeddings, clock }: BackfillDeps, watch: ProgressLog): Promise<number> {
   const { remote, calibration } = embeddings.active;
   if (remote === undefined || (remote.openCircuit === undefined && calibration !== undefined)) {
-    watch.logUp();
+    await watch.logUp();
     return 0;
   }
   if (remote.openCircuit !== undefined) watch.logDown(remote.openCircuit.error);
@@ -233,7 +232,7 @@ async function recovered({ embeddings, clock }: BackfillDeps, watch: ProgressLog
   if (untilRetry() > 0) return Math.min(untilRetry(), IDLE_MS);
   try {
     await embeddings.recover();
-    watch.logUp();
+    await watch.logUp();
     return 0;
   } catch (error) {
     if (!(error instanceof ProviderError)) throw error;
@@ -252,7 +251,7 @@ interface Pending {
 
 /** What the provider can be asked for at once, and the key to continue at; no `next` at the end. */
 function nextBatch(
-  store: Store,
+  reader: Reader,
   kinds: readonly Embedded[],
   active: Active,
   from: string,
@@ -261,7 +260,6 @@ function nextBatch(
 ): { pending: Pending[]; next: string | undefined } {
   const batch: Pending[] = [];
   let characters = 0;
-  const reader = store.latest;
   const rows = reader.rows(pendingEmbeddings, { from, to: AFTER_ALL, limit: LOOKED_AT_PER_RUN });
   for (const { key, row: mark } of rows) {
     const wasRejected = mark === markOf(active);
@@ -270,6 +268,7 @@ function nextBatch(
     try {
       found = textOf(reader, kinds, key);
     } catch (error) {
+      if (error instanceof Unread) throw error;
       bad.note(key, error);
       continue;
     }

@@ -30,7 +30,7 @@ import { generationOf, removeMemoryRecords, removeVector } from "../storage/memo
 import { mayBeOwned, narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { memories, pendingEmbeddings, sessions, type MemoryRow } from "../storage/tables.ts";
-import { posting, walkInSteps, type Filter } from "../storage/walk.ts";
+import { posting, type Filter } from "../storage/walk.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { RetrievalLog } from "../retrievals/log.ts";
 import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
@@ -61,7 +61,7 @@ export interface NewMemory {
 
 export async function addMemory(deps: MemoryDeps, caller: Caller, input: NewMemory): Promise<JsonText> {
   deps.quotas?.refuseGrowth();
-  deps.store.read((reader) => liveSession(reader, caller.owner, input.sessionId));
+  await deps.store.read((reader) => liveSession(reader, caller.owner, input.sessionId));
   refuseLongContent(input.content);
   const { active } = deps.embeddings;
   const embedding = input.embed ? await deps.embeddings.embedMemory(active, input.content) : undefined;
@@ -186,7 +186,7 @@ function findMemory(reader: Reader, owner: Owner, id: string): { id: MemoryId; k
   throw new ApiError("memory_not_found", `There is no memory ${id.slice(0, 64)}.`, { param: "memory_id" });
 }
 
-export function getMemory({ store }: Deps, owner: Owner, id: string): JsonText {
+export function getMemory({ store }: Deps, owner: Owner, id: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const memory = findMemory(reader, owner, id);
     return memoryJson(memory.id, memory.row, generationOf(reader));
@@ -227,7 +227,7 @@ export async function listMemories(
   filter: MemoryFilter & CreatedFilter,
   page: Page<MemoryId>,
 ): Promise<JsonText> {
-  const postings = store.read((reader) => memoryPostings(reader, owner, filter));
+  const postings = await store.read((reader) => memoryPostings(reader, owner, filter));
   if (postings === undefined) return pageOf([], page.limit);
   const { ahead } = memories.index;
   const listing = { prefix: "mem", table: memories, ahead, filter: postings, owner, created: filter, looksMax: listLooksMax } as const;
@@ -244,15 +244,20 @@ export async function listMemories(
 export async function newestMemories({ store }: Deps, scope: Filter, limit: number): Promise<BareId[]> {
   const found: BareId[] = [];
   if (limit === 0) return found;
-  const reader = store.latest;
-  let find = visibleMemories(reader);
-  for (const key of walkInSteps(reader, memories, scope, { few: limit })) {
-    if (typeof key !== "string") {
-      await nextTurn();
-      find = visibleMemories(reader);
-    } else if (find(key) !== undefined && found.push(key) === limit) break;
+  for (let before: BareId | undefined; ;) {
+    const { ids, next } = await store.walk(memories, scope, { before }, limit - found.length);
+    if (ids.length > 0) {
+      const visible = await store.read((reader) => {
+        reader.ahead(memories, ids);
+        const find = visibleMemories(reader);
+        return ids.filter((key) => find(key) !== undefined);
+      });
+      found.push(...visible);
+    }
+    if (found.length === limit || next === undefined) return found;
+    before = next;
+    await nextTurn();
   }
-  return found;
 }
 
 export interface MemoryChanges {
@@ -264,7 +269,7 @@ export interface MemoryChanges {
 
 /** What changes nothing leaves no trace. */
 export async function updateMemory(deps: MemoryDeps, caller: Caller, id: string, changes: MemoryChanges): Promise<JsonText> {
-  const current = deps.store.read((reader) => findMemory(reader, caller.owner, id));
+  const current = await deps.store.read((reader) => findMemory(reader, caller.owner, id));
   if (changes.content !== undefined) refuseLongContent(changes.content);
   const { active } = deps.embeddings;
   const embedding =

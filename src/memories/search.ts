@@ -16,9 +16,10 @@ import type { EmbeddedQuery } from "../embeddings/embedder.ts";
 import type { Active } from "../embeddings/embeddings.ts";
 import type { Asking } from "../retrievals/log.ts";
 import { isAnyBeingRemoved } from "../sessions/removal.ts";
+import type { Reader } from "../storage/access.ts";
 import type { Owner } from "../storage/owner.ts";
 import { generationOf } from "../storage/memory-records.ts";
-import { vectors, type MemoryRow } from "../storage/tables.ts";
+import { memories, vectors, type MemoryRow } from "../storage/tables.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { Candidate } from "../vectors/candidates.ts";
 import { quantize } from "../vectors/encoding.ts";
@@ -65,7 +66,7 @@ export async function rank(
       const query = await deps.embeddings.embedQuery(active, text);
       if (options.explain) await permit.take();
       // Without words or signs everything scores 0. Vectors of another generation are the previous provider's.
-      const isVain = (query.lexical.size === 0 && options.threshold > 0) || deps.store.read(generationOf) !== active.generation;
+      const isVain = (query.lexical.size === 0 && options.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
       const candidates = isVain ? [] : await candidatesFor(deps, query, active, filter, options.limit, isAgain);
       // Long texts are not held while waiting: they are read again.
       if (!permit.isTaken && looksAt(query, candidates) > TERMS_PER_TURN) {
@@ -75,7 +76,7 @@ export async function rank(
       const scores = await scoresOf(query, active, candidates);
       // When another provider was set meanwhile, its vectors may be among them: they mean something else.
       const isSame = deps.embeddings.active.generation === active.generation;
-      const matches = isSame ? best(deps, candidates, scores, options) : undefined;
+      const matches = isSame ? await deps.store.read((reader) => best(reader, candidates, scores, options)) : undefined;
       if (matches !== undefined) return { query, active, matches };
       isAgain = true;
     } catch (error) {
@@ -111,16 +112,20 @@ export async function scoresOf(query: EmbeddedQuery, { calibration }: Active, ca
 
 /** @returns undefined when one of them has got another vector meanwhile, or is gone and others might take its place */
 function best(
-  { store }: MemoryDeps,
+  reader: Reader,
   candidates: readonly Candidate[],
   scored: Float64Array,
   { threshold, limit }: { threshold: number; limit: number },
 ): Match[] | undefined {
   const scores = scored.map((score) => (score >= threshold ? score : LEFT_OUT));
   const matches: Match[] = [];
-  const reader = store.latest;
   const find = visibleMemories(reader);
   let isAnyGone = false;
+  const best = inOrder(candidates, scores, limit).take(limit);
+  reader.ahead(
+    memories,
+    best.map((i) => candidates[i]!.memory),
+  );
   for (const i of inOrder(candidates, scores, limit)) {
     const { memory, id, cosine, terms } = candidates[i]!;
     const row = find(memory);
@@ -169,9 +174,15 @@ async function candidatesFor(
 ): Promise<Candidate[]> {
   for (let limit = candidatesFrom(wanted); ; limit *= 4) {
     const found = await deps.vectors.nearest(scoredQuery(embedded, active, limit), filter);
-    if (!isAgain && !deps.store.read(isAnyBeingRemoved)) return found;
-    const find = visibleMemories(deps.store.latest);
-    const visible = found.filter(({ memory }) => find(memory) !== undefined);
+    if (!isAgain && !(await deps.store.read(isAnyBeingRemoved))) return found;
+    const visible = await deps.store.read((reader) => {
+      const find = visibleMemories(reader);
+      reader.ahead(
+        memories,
+        found.map(({ memory }) => memory),
+      );
+      return found.filter(({ memory }) => find(memory) !== undefined);
+    });
     if (found.length < limit || visible.length >= candidatesFrom(wanted)) return visible;
   }
 }
@@ -201,19 +212,20 @@ export interface Search extends MemoryFilter {
 }
 
 export async function searchMemories(deps: MemoryDeps, searcher: Searcher, search: Search): Promise<JsonText> {
-  const filter = deps.store.read((reader) => memoryPostings(reader, searcher.owner, search));
+  const filter = await deps.store.read((reader) => memoryPostings(reader, searcher.owner, search));
   if (filter === undefined) return resultsJson(search, []);
   using permit = deps.searches.permitOf(searcher.limitsId);
   const ranking = await rank(deps, search.query, filter, search, permit);
   const explanations = search.explain ? await explanationsJson(ranking) : undefined;
   if (deps.retrievals.isOn) noteSearch(deps, searcher, search, ranking);
-  const reader = deps.store.latest;
-  const data = ranking.matches.map((match, i) => {
-    const explanation = explanations === undefined ? "" : `,"explanation":${explanations[i]}`;
-    const { beforeScore, createdAt } = memoryMembers(reader, match.key, match.row);
-    return `{"id":"${withPrefix("mem", match.key)}",${beforeScore}${match.score}${createdAt}${explanation}}` as JsonText;
+  return deps.store.read((reader) => {
+    const data = ranking.matches.map((match, i) => {
+      const explanation = explanations === undefined ? "" : `,"explanation":${explanations[i]}`;
+      const { beforeScore, createdAt } = memoryMembers(reader, match.key, match.row);
+      return `{"id":"${withPrefix("mem", match.key)}",${beforeScore}${match.score}${createdAt}${explanation}}` as JsonText;
+    });
+    return resultsJson(search, data);
   });
-  return resultsJson(search, data);
 }
 
 /** A search that names no session is in no session's log. */

@@ -15,7 +15,7 @@ import { describeError, type Log } from "../lib/log.ts";
 import { copyOf, firstCodePoints } from "../lib/text.ts";
 import { isLive } from "../sessions/live-session.ts";
 import type { Tx } from "../storage/access.ts";
-import type { Store } from "../storage/store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import { retrievals, sessions, type MemoryRow, type RetrievalRow } from "../storage/tables.ts";
 import { Activator, type Task } from "../tasks/task.ts";
 import type { Quotas } from "../traces/record.ts";
@@ -60,7 +60,7 @@ interface Waiting {
 }
 
 interface Parts {
-  readonly store: Store;
+  readonly store: RecordStore;
   readonly clock: Clock;
   readonly quotas: Pick<Quotas, "hasRoomForLogs">;
   readonly log: Log;
@@ -165,7 +165,7 @@ export class RetrievalLog {
 
   async #write(rows: readonly Waiting[]): Promise<void> {
     const { store, quotas } = this.#parts;
-    if (!quotas.hasRoomForLogs || !store.disk.hasRoomForLogs) return this.#drop(rows.length, "the store or its disk is nearly full");
+    if (!quotas.hasRoomForLogs || !store.health.hasRoomForLogs) return this.#drop(rows.length, "the store or its disk is nearly full");
     try {
       const home = homeOf(rows[0]?.row.sessionId ?? "");
       const written = await store.commit(home, (tx) => rows.filter((row) => put(tx, row)).length);

@@ -21,8 +21,8 @@ export function retrievalRetention({ store }: Deps, log: Log): Task {
   return {
     name,
     async run() {
-      const now = store.read((reader) => reader.now);
-      const due = bad.keysOfOthers(byExpiry, { from: "", to: numberKey(now + 1), limit: ROWS_PER_COMMIT });
+      const now = await store.read((reader) => reader.now);
+      const due = await bad.keysOfOthers(byExpiry, { from: "", to: numberKey(now + 1), limit: ROWS_PER_COMMIT });
       if (due.length === 0) return IDLE_MS;
       await bad.commit((tx, isolate) => {
         for (const entry of due)

@@ -42,7 +42,7 @@ export async function listRetrievals(
 ): Promise<JsonText> {
   const { store, listLooksMax: looksMax } = deps;
   const sessionNow = (reader: Reader) => liveSession(reader, owner, sessionId);
-  const { key } = store.read(sessionNow);
+  const { key } = await store.read(sessionNow);
   await deps.retrievals.caughtUp();
   const { bySession, ahead } = retrievals.index;
   const listing = {

@@ -38,13 +38,12 @@ export function sessionExpiry(deps: ExpiryDeps, timer: Caller): Task {
   return {
     name,
     async run() {
-      const due = bad.keysOfOthers(sessions.index.byExpiry, { from: "", to: numberKey(clock.now() + 1), limit: SESSIONS_PER_COMMIT });
+      const due = await bad.keysOfOthers(sessions.index.byExpiry, { from: "", to: numberKey(clock.now() + 1), limit: SESSIONS_PER_COMMIT });
       if (due.length === 0) return POLL_MS;
       const removal = { memories: settings.values.memories_on_expiry === "delete" };
       await bad.commit((tx, isolate) => {
         for (const key of due) isolate(key, () => expire(tx, timer, key, removal));
       });
-      deps.outbox?.wake();
       return due.length === SESSIONS_PER_COMMIT ? 0 : POLL_MS;
     },
   };

@@ -48,7 +48,7 @@ export function sessionRemoval({ store }: Deps, log: Log): Task {
   return {
     name,
     async run() {
-      const [session] = bad.keysOfOthers(removals, { ...FIRST, limit: 1 });
+      const [session] = await bad.keysOfOthers(removals, { ...FIRST, limit: 1 });
       if (session === undefined) return IDLE_MS;
       await bad.commit((tx, isolate) =>
         isolate(session, () => {

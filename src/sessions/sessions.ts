@@ -44,7 +44,7 @@ export async function createSession(deps: Deps, caller: Caller, asked: NewSessio
   const { userId = null } = ownerOfNew(caller.owner, { userId: asked.userId ?? undefined, agentId: asked.agentId });
   const input = { ...asked, userId };
   // Most often it is there, and then nothing is to be committed.
-  const existing = deps.store.read((reader) => existingSession(reader, caller.owner, asked));
+  const existing = await deps.store.read((reader) => existingSession(reader, caller.owner, asked));
   if (existing !== undefined) return existing;
   deps.quotas?.refuseGrowth();
   return commitFor<AnswerJson>(deps, caller, homeOfUser(input.userId), (tx) => {
@@ -116,7 +116,7 @@ function addSession(tx: Tx, caller: Caller, input: NewSession): { id: SessionId;
   return { id, row, json: sessionJson(id, row, input.initialState) };
 }
 
-export function getSession({ store }: Deps, owner: Owner, id: string): JsonText {
+export function getSession({ store }: Deps, owner: Owner, id: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const { id: sessionId, key, row } = liveSession(reader, owner, id);
     // The row names the version of its state, so the answer is the same for as long as the row is.

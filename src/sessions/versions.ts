@@ -129,7 +129,7 @@ function updatedVersion(body: JsonText, difference: Diff, reasoning: string | un
   };
 }
 
-export function getState({ store }: Deps, owner: Owner, id: string): JsonText {
+export function getState({ store }: Deps, owner: Owner, id: string): JsonText | Promise<JsonText> {
   return store.read((reader) => stateJson(reader, liveSession(reader, owner, id)));
 }
 
@@ -226,7 +226,7 @@ export function listVersions(
   owner: Owner,
   id: string,
   page: { limit: number; startingAfter?: number | undefined },
-): JsonText {
+): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const session = liveSession(reader, owner, id);
     const to = versionKey(session.key, Math.min(page.startingAfter ?? session.row.version + 1, session.row.version + 1));
@@ -241,7 +241,7 @@ export function listVersions(
   });
 }
 
-export function getVersion({ store, quotas }: Deps, owner: Owner, id: string, version: string): JsonText {
+export function getVersion({ store, quotas }: Deps, owner: Owner, id: string, version: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const session = liveSession(reader, owner, id);
     const number = /^(0|[1-9]\d{0,11})$/.test(version) ? Number(version) : undefined;

@@ -17,7 +17,7 @@ import type { ProviderRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
 import { commitFor, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
 import { membersOf, ofEach, type SettingChanges } from "./schema.ts";
-import type { EffectiveSettings, Settings } from "./settings.ts";
+import { storedSettings, type EffectiveSettings, type Settings } from "./settings.ts";
 
 export interface SettingsDeps extends Deps {
   readonly settings: Settings;
@@ -29,8 +29,8 @@ export interface SettingsDeps extends Deps {
 /** Below this a provider tells related from unrelated hardly better than words do. */
 const SEPARATION_MIN = 0.8;
 
-export function getSettings({ settings, embeddings }: SettingsDeps): JsonText {
-  return toJson(describeSettings(settings.effective, embeddings.active.remote, embeddings.row, embeddings.progress()));
+export async function getSettings({ settings, embeddings }: SettingsDeps): Promise<JsonText> {
+  return toJson(describeSettings(settings.effective, embeddings.active.remote, embeddings.row, await embeddings.progress()));
 }
 
 /** @throws {ApiError} `invalid_request` with the reason, when a provider does not work */
@@ -56,21 +56,22 @@ async function commitChanges(
   prepared: Provider | undefined,
 ): Promise<JsonText> {
   const { settings, embeddings, log } = deps;
+  const counts = await embeddings.counts();
   const answer = await commitFor(deps, caller, NO_HOME, (tx) => {
-    const before = settings.with({}, tx);
+    const before = settings.with({}, storedSettings(tx));
     const after = settings.put(tx, changes);
     const changed = after.changesSince(before);
     if (Object.keys(changed).length > 0) recordAdmin(tx, caller, "settings.updated", { changes: changed });
     const row = prepared === undefined ? embeddings.row : embeddings.put(tx, prepared);
     const remote = prepared === undefined ? embeddings.active.remote : prepared.remote;
-    return toJson(describeSettings(after, remote, row, embeddings.progress(tx)));
+    return toJson(describeSettings(after, remote, row, embeddings.progressIn(tx, counts)));
   });
   const wasPrivateAllowed = settings.effective.webhooks.allowPrivate;
-  settings.reload();
+  await settings.reload();
   log.info("settings changed", { actor: caller.actor, names: Object.keys(changes).join(" ") });
   if (settings.effective.webhooks.allowPrivate && !wasPrivateAllowed) log.warn("webhooks may lead into private networks from now on");
   if (prepared === undefined) return answer;
-  embeddings.activate(prepared);
+  await embeddings.activate(prepared);
   deps.backfill.wake();
   const { "embedding.provider": provider, "embedding.model": model } = settings.values;
   const separation = embeddings.row.measured?.separation;

@@ -8,7 +8,7 @@
  */
 import type { Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import type { Store } from "../storage/store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import type { Quotas } from "../traces/record.ts";
 import type { SettingValues } from "./schema.ts";
 
@@ -24,14 +24,14 @@ const LEFT_BY_LOGS_MIN_BYTES = 1024 * 1024;
 type QuotaValues = Pick<SettingValues, "max_store_bytes" | "state_versions_kept" | "max_body_bytes">;
 
 export class StoreQuotas implements Quotas {
-  readonly #store: Store;
+  readonly #store: RecordStore;
   readonly #clock: Clock;
   readonly #values: () => QuotaValues;
   #checkedAt = Number.NEGATIVE_INFINITY;
   #checkAtBytesWritten = 0;
   #bytesUsed = 0;
 
-  constructor(store: Store, clock: Clock, values: () => QuotaValues) {
+  constructor(store: RecordStore, clock: Clock, values: () => QuotaValues) {
     this.#store = store;
     this.#clock = clock;
     this.#values = values;

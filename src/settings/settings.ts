@@ -8,7 +8,7 @@
  */
 import type { EmbeddingSettings } from "../embeddings/provider-settings.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import type { Store } from "../storage/store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import { settings, type SettingsRow } from "../storage/tables.ts";
 import { webhookPolicy, type WebhookPolicy } from "../webhooks/policy.ts";
 import { DEFAULTS, membersOf, SETTING_NAMES, SETTINGS, withoutWrongSettings } from "./schema.ts";
@@ -88,15 +88,19 @@ function settingOf(name: string): Setting | undefined {
 }
 
 export class Settings {
-  readonly #store: Store;
+  readonly #store: RecordStore;
   readonly #environment: GivenSettings;
   #lastSerialized: Promise<unknown> = Promise.resolve();
   #effective: EffectiveSettings;
 
-  constructor(store: Store, environment: GivenSettings) {
+  private constructor(store: RecordStore, environment: GivenSettings, row: SettingsRow) {
     this.#store = store;
     this.#environment = environment;
-    this.#effective = this.with({});
+    this.#effective = new EffectiveSettings(environment, row);
+  }
+
+  static async open(store: RecordStore, environment: GivenSettings): Promise<Settings> {
+    return new Settings(store, environment, await store.read(storedSettings));
   }
 
   get effective(): EffectiveSettings {
@@ -107,21 +111,20 @@ export class Settings {
     return this.#effective.values;
   }
 
-  /** The effective settings after these changes. */
-  with(changes: SettingChanges, reader: Reader = this.#store.latest): EffectiveSettings {
-    const row = withoutWrongSettings(reader.get(settings, ROW) ?? {});
-    return new EffectiveSettings(this.#environment, this.#changed(row, changes));
+  /** The effective settings after these changes. @param before - the stored settings that they are changes of */
+  with(changes: SettingChanges, before: SettingsRow = this.#effective.row): EffectiveSettings {
+    return new EffectiveSettings(this.#environment, this.#changed(before, changes));
   }
 
   /** Writes changes; `reload` makes them effective once they are committed. */
   put(tx: Tx, changes: SettingChanges): EffectiveSettings {
-    const after = this.with(changes, tx);
+    const after = this.with(changes, storedSettings(tx));
     tx.put(settings, ROW, after.row);
     return after;
   }
 
-  reload(): void {
-    this.#effective = this.with({});
+  async reload(): Promise<void> {
+    this.#effective = this.with({}, await this.#store.read(storedSettings));
   }
 
   /** A mutex: runs changes of the provider one after the other, so that each is tried on top of what the previous one has set. */
@@ -139,6 +142,11 @@ export class Settings {
     if (isMoved && changes["embedding.api_key"] === undefined) delete after["embedding.api_key"];
     return after;
   }
+}
+
+/** What was set through the API, as it is stored. */
+export function storedSettings(reader: Reader): SettingsRow {
+  return withoutWrongSettings(reader.get(settings, ROW) ?? {});
 }
 
 function originOf({ "embedding.base_url": url = DEFAULTS["embedding.base_url"] }: GivenSettings): string | undefined {

@@ -3,15 +3,11 @@
  *
  * @module
  */
-import { statSync } from "node:fs";
-import { join } from "node:path";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import type { Settings } from "../settings/settings.ts";
-import { DATA_FILE } from "../storage/data-file.ts";
-import { deliveries, memories, pendingEmbeddings, sessions, traces, turns, versions } from "../storage/tables.ts";
+import { deliveries, documentVectors, memories, pendingEmbeddings, sessions, traces, turns, vectors, versions } from "../storage/tables.ts";
 import type { Deps } from "../traces/record.ts";
-import type { VectorIndex } from "../vectors/vector-index.ts";
 import type { HISTORY_SPANS } from "./spans.ts";
 
 /** What the server has seen since its start. */
@@ -25,29 +21,27 @@ export interface SeenHistory {
 
 export interface StatsDeps extends Pick<Deps, "store" | "clock"> {
   readonly settings: Pick<Settings, "values">;
-  readonly vectors: Pick<VectorIndex, "status">;
-  readonly documentVectors: Pick<VectorIndex, "status">;
   readonly history: SeenHistory;
   /** `clock.elapsed()` at the start. */
   readonly startedAt: number;
 }
 
-export function getStats(
-  { store, clock, settings, vectors, documentVectors, history, startedAt }: StatsDeps,
+export async function getStats(
+  { store, clock, settings, history, startedAt }: StatsDeps,
   span?: (typeof HISTORY_SPANS)[number],
-): JsonText {
+): Promise<JsonText> {
   const seen = span === undefined ? undefined : history.of(span);
   return toJson({
     object: "stats",
-    sessions: store.count(sessions),
-    turns: store.count(turns),
-    versions: store.count(versions),
-    memories: store.count(memories),
-    traces: store.count(traces),
-    vectors: { stored: vectors.status.vectors + documentVectors.status.vectors, owed: store.count(pendingEmbeddings) },
-    deliveries: { pending: store.count(deliveries.index.inLine), failed: store.count(deliveries.index.failed) },
+    sessions: await store.count(sessions),
+    turns: await store.count(turns),
+    versions: await store.count(versions),
+    memories: await store.count(memories),
+    traces: await store.count(traces),
+    vectors: { stored: (await store.count(vectors)) + (await store.count(documentVectors)), owed: await store.count(pendingEmbeddings) },
+    deliveries: { pending: await store.count(deliveries.index.inLine), failed: await store.count(deliveries.index.failed) },
     store: {
-      bytes: statSync(join(store.directory, DATA_FILE)).size,
+      bytes: store.bytes,
       used_bytes: store.bytesUsed,
       max_bytes: settings.values.max_store_bytes,
     },

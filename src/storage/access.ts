@@ -19,11 +19,34 @@ export interface Span {
 /** The first key of a table, if there is one. */
 export const FIRST: Span = { from: "", to: AFTER_ALL, limit: 1 };
 
+/** Thrown into a work that reads what the store has still to fetch: then the work is run again, and has to let it pass. */
+export class Unread extends Error {
+  override name = "Unread";
+}
+
+/** Has each of several reads say what is still to be fetched, instead of ending the run with the first of them. */
+export function eachFetched<Item, Result>(items: readonly Item[], read: (item: Item) => Result): Result[] {
+  let unread: Unread | undefined;
+  const results = items.flatMap((item) => {
+    try {
+      return [read(item)];
+    } catch (error) {
+      if (!(error instanceof Unread)) throw error;
+      unread = error;
+      return [];
+    }
+  });
+  if (unread !== undefined) throw unread;
+  return results;
+}
+
 /** One moment of the store. */
 export interface Reader {
   /** The moment, in Unix milliseconds. */
   readonly now: number;
   get<Row>(table: Readable<Row>, key: string): Row | undefined;
+  /** Says that these rows are read next, so that they are fetched together. */
+  ahead(table: AnyTable, keys: Iterable<string>): void;
   has(table: AnyTable, key: string): boolean;
   keys(table: AnyTable, span: Span): string[];
   rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[];

@@ -10,9 +10,9 @@ import { ApiError } from "../lib/errors.ts";
 import { NO_HOME } from "../lib/ids.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import { invariant } from "../lib/invariant.ts";
-import type { Reader, Span, Tx } from "./access.ts";
+import { Unread, type Reader, type Span, type Tx } from "./access.ts";
 import { isPanic } from "./disk-errors.ts";
-import type { Store } from "./store.ts";
+import type { RecordStore } from "./record-store.ts";
 import type { AnyTable, Index, Readable } from "./tables.ts";
 
 /** With more of them it is not the rows that are bad: then the task fails, and is tried again. */
@@ -22,13 +22,13 @@ const BAD_ROWS_MAX = 1_000;
 export type Isolate = (key: string, work: () => void) => void;
 
 export class BadRows {
-  readonly #store: Store;
+  readonly #store: RecordStore;
   readonly #log: Log;
   readonly #task: string;
   readonly #keys = new Set<string>();
 
   /** @param task - its name, for the log */
-  constructor(store: Store, log: Log, task: string) {
+  constructor(store: RecordStore, log: Log, task: string) {
     this.#store = store;
     this.#log = log;
     this.#task = task;
@@ -39,8 +39,8 @@ export class BadRows {
   }
 
   /** The first keys of a span that are not those of bad rows. */
-  keysOfOthers(table: AnyTable, span: Span & { limit: number }): string[] {
-    const keys = this.#store.read((reader) => reader.keys(table, { ...span, limit: span.limit + this.#keys.size }));
+  async keysOfOthers(table: AnyTable, span: Span & { limit: number }): Promise<string[]> {
+    const keys = await this.#store.read((reader) => reader.keys(table, { ...span, limit: span.limit + this.#keys.size }));
     return (this.#keys.size === 0 ? keys : keys.filter((key) => !this.#keys.has(key))).slice(0, span.limit);
   }
 
@@ -101,6 +101,7 @@ export function readable<Row>(read: () => Row | undefined, onUnreadable: (error:
   try {
     return read();
   } catch (error) {
+    if (error instanceof Unread) throw error;
     onUnreadable(error);
     return undefined;
   }

@@ -42,19 +42,23 @@ const LOOK_MS = 1_000;
  */
 export function leasedTask(leases: Leases, store: RecordStore, name: string, make: (store: RecordStore) => Task): Task {
   const held: { lease?: Lease } = {};
-  const task = make({
-    read: (work) => store.read(work),
-    list: (listing, page, item) => store.list(listing, page, item),
-    close: () => store.close(),
-    commit: (home, work) => {
-      const { lease } = held;
-      return store.commit(home, (tx) => {
-        if (lease === undefined) throw new LeaseLost(name);
-        lease.check(tx);
-        return work(tx);
-      });
-    },
-  });
+  const commit: RecordStore["commit"] = (home, work) => {
+    const { lease } = held;
+    return store.commit(home, (tx) => {
+      if (lease === undefined) throw new LeaseLost(name);
+      lease.check(tx);
+      return work(tx);
+    });
+  };
+  const task = make(
+    new Proxy(store, {
+      get(target, property) {
+        if (property === "commit") return commit;
+        const value: unknown = Reflect.get(target, property, target);
+        return typeof value === "function" ? (value.bind(target) as unknown) : value;
+      },
+    }),
+  );
   return {
     ...task,
     run: async () => {

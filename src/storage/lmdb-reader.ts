@@ -74,6 +74,9 @@ export class LmdbReader implements Reader {
     return row;
   }
 
+  /** Nothing is fetched from here: the file is mapped. */
+  ahead(): void {}
+
   has(table: AnyTable, key: string): boolean {
     const database = this.databases.ofAny(table);
     return this.at === undefined ? database.doesExist(key) : database.get(key, this.at) !== undefined;

@@ -48,41 +48,27 @@ export function pageOf(records: Iterable<Item>, limit: number): JsonText {
  * instead of waiting for its turn: thousands of lists can be waiting at the same time.
  */
 export async function pageOfSteps(records: Iterable<Found>, limit: number, looksMax: number = LIMITS.listLooksMax): Promise<JsonText> {
-  const page = new Gathered(limit);
-  let looks = 0;
-  let sinceTurn = 0;
+  const page = new SteppedPage(limit, looksMax);
   for (const record of records) {
-    if ("json" in record) {
-      if (!page.takes(record)) return page.json(true);
-      continue;
-    }
-    looks += record.looks;
-    sinceTurn += record.looks;
-    if (looks >= looksMax) return page.json(true, record.passed);
-    if (sinceTurn < LOOKS_PER_TURN) continue;
-    if (page.isHeavy) return page.json(true, record.passed);
-    sinceTurn = 0;
-    await nextTurn();
+    const state = page.add(record);
+    if (state === "ended") return page.answer;
+    if (state === "paused") await nextTurn();
   }
   return page.json(false);
 }
 
-/** The same of records that come in pieces, between which other requests are answered anyway. */
+/** The same of records that are read in pieces. */
 export async function pageOfPieces(
   pieces: AsyncIterable<readonly Found[]>,
   limit: number,
   looksMax: number = LIMITS.listLooksMax,
 ): Promise<JsonText> {
-  const page = new Gathered(limit);
-  let looks = 0;
+  const page = new SteppedPage(limit, looksMax);
   for await (const piece of pieces) {
     for (const record of piece) {
-      if ("json" in record) {
-        if (!page.takes(record)) return page.json(true);
-      } else {
-        looks += record.looks;
-        if (looks >= looksMax) return page.json(true, record.passed);
-      }
+      const state = page.add(record);
+      if (state === "ended") return page.answer;
+      if (state === "paused") await nextTurn();
     }
   }
   return page.json(false);
@@ -122,6 +108,38 @@ class Gathered {
 
   json(hasMore: boolean, lastId?: string): JsonText {
     return listOf(this.#records, hasMore, lastId);
+  }
+}
+
+class SteppedPage extends Gathered {
+  readonly #looksMax: number;
+  #looks = 0;
+  #sinceTurn = 0;
+  /** How far the search had come when it ended the page. */
+  #passed: string | undefined;
+
+  constructor(limit: number, looksMax: number) {
+    super(limit);
+    this.#looksMax = looksMax;
+  }
+
+  add(record: Found): "ended" | "paused" | undefined {
+    if ("json" in record) return this.takes(record) ? undefined : "ended";
+    this.#looks += record.looks;
+    this.#sinceTurn += record.looks;
+    const isDue = this.#sinceTurn >= LOOKS_PER_TURN;
+    if (this.#looks >= this.#looksMax || (isDue && this.isHeavy)) {
+      this.#passed = record.passed;
+      return "ended";
+    }
+    if (!isDue) return undefined;
+    this.#sinceTurn = 0;
+    return "paused";
+  }
+
+  /** The page that was ended. */
+  get answer(): JsonText {
+    return this.json(true, this.#passed);
   }
 }
 

@@ -3,15 +3,33 @@
  *
  * @module
  */
+import type { ApiError } from "../lib/errors.ts";
 import type { BareId, Home, Id, IdPrefix } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Reader, Tx } from "./access.ts";
 import type { Listing } from "./list.ts";
 import type { Page } from "./page.ts";
+import type { AnyTable } from "./tables.ts";
+import type { Bounds, Filter } from "./walk.ts";
 
 export interface RecordStore {
+  /** How many records a scope may read that can be large: all of them are held, and other requests wait or are let through. */
+  readonly recordsAtOnce: number;
+  /** Whether it can be read and takes changes, and why not. */
+  readonly health: StoreHealth;
+  /** Bytes that it takes on disk, and those of them that hold records, as they were counted last. */
+  readonly bytes: number;
+  readonly bytesUsed: number;
+  /** Bytes, or characters of texts, of all rows written since the store was opened. */
+  readonly bytesWritten: number;
+  /** Called before a commit is queued: what is committed in this call comes before it, with lower ids. */
+  onCommit: () => void;
+  /** Called after commits of this process. */
+  onCommitted: (changes: CommittedChanges) => void;
   /** Runs `work` on one moment, which sees every commit that has resolved; perhaps several times. */
   read<Result>(work: (reader: Reader) => Result): Result | Promise<Result>;
+  /** The same with all that other processes have committed by now: a reader can be a few milliseconds behind them. */
+  readNewest<Result>(work: (reader: Reader) => Result): Result | Promise<Result>;
   /**
    * Runs `work`; resolves with its result once what it has written is durable. When `work` throws, nothing of it is kept and the
    * promise rejects with what was thrown.
@@ -25,5 +43,33 @@ export interface RecordStore {
     page: Page<Id<Prefix>>,
     item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
   ): Promise<JsonText>;
+  /** Some of the ids that pass a filter, newest first: at most `limit`, and fewer when they take long to find. */
+  walk(table: AnyTable, filter: Filter, bounds: Omit<Bounds, "few">, limit: number): WalkedIds | Promise<WalkedIds>;
+  /** How many rows a table, or entries an index, has; of a large one perhaps about how many. */
+  count(table: AnyTable): number | Promise<number>;
   close(): Promise<void>;
+}
+
+/** A step of a walk. */
+export interface WalkedIds {
+  readonly ids: readonly BareId[];
+  /** The next step begins `before` this one; undefined at the end. */
+  readonly next: BareId | undefined;
+}
+
+/** What commits have left for others in this process. */
+export interface CommittedChanges {
+  /** The keys of the traces that they wrote, in the order of their ids. */
+  readonly traces: readonly string[];
+  /** Whether there are events for webhooks. */
+  readonly hasEvents: boolean;
+}
+
+export interface StoreHealth {
+  /** Why reads or commits fail at present, as far as that is known. */
+  problem(): string | undefined;
+  /** The answer when the store threw this from a read; undefined when it did not. */
+  refusalOfRead(error: unknown): ApiError | undefined;
+  /** Whether logs that nobody waits for may be written. */
+  readonly hasRoomForLogs: boolean;
 }

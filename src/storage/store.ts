@@ -18,7 +18,7 @@
  *
  * @module
  */
-import { accessSync, chmodSync, constants, existsSync } from "node:fs";
+import { accessSync, chmodSync, constants, existsSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { open, type Database, type RootDatabase, type Transaction } from "lmdb";
 import type { CacheUses } from "../lib/cache.ts";
@@ -38,10 +38,11 @@ import { Databases, LmdbReader, Snapshot } from "./lmdb-reader.ts";
 import { newestId } from "./newest-id.ts";
 import type { Page } from "./page.ts";
 import { assertMappable } from "./pages.ts";
-import type { RecordStore } from "./record-store.ts";
+import type { RecordStore, WalkedIds } from "./record-store.ts";
 import { RowCache } from "./row-cache.ts";
 import { semaphoreRefusal } from "./semaphores.ts";
-import { SCHEMA_VERSION, TABLES, VECTOR_TABLES, meta, traces, type AnyTable, type VectorTable } from "./tables.ts";
+import { SCHEMA_VERSION, TABLES, VECTOR_TABLES, meta, outbox, traces, type AnyTable, type VectorTable } from "./tables.ts";
+import { walkStep, type Bounds, type Filter } from "./walk.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "./work.ts";
 import { WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
 
@@ -62,8 +63,8 @@ export class Store implements RecordStore {
   /** Whether each work is run twice, and fails unless it writes the same again: for tests. */
   static runsWorksTwice = false;
   readonly directory: string;
-  /** Whether the disk takes changes, and why not. */
-  readonly disk: DiskHealth;
+  readonly recordsAtOnce = 1;
+  readonly health: DiskHealth;
   readonly #clock: Clock;
   readonly #env: RootDatabase<string, string>;
   readonly #databases: Databases;
@@ -78,15 +79,13 @@ export class Store implements RecordStore {
   #queue: QueuedCommit[] = [];
   /** Whether a transaction is under way, or about to begin. */
   #isScheduled = false;
-  /** Called before a commit is queued: what is committed in this call comes before it, with lower ids. */
-  onCommit: () => void = () => undefined;
-  /** Called after commits of this process with the keys of the traces that they wrote, in the order of their ids. */
-  onTraces: (keys: readonly string[]) => void = () => undefined;
+  onCommit: RecordStore["onCommit"] = () => undefined;
+  onCommitted: RecordStore["onCommitted"] = () => undefined;
 
   private constructor(directory: string, clock: Clock, durability: Durability, readOnly = false) {
     this.directory = directory;
     this.#clock = clock;
-    this.disk = new DiskHealth(directory, clock, () => this.#readSchema());
+    this.health = new DiskHealth(directory, clock, () => this.#readSchema());
     const path = pathIn(directory);
     // Marked, a start must not trust pages that were never flushed, and a commit resolves before its flush.
     this.#isMarked = hasUnsyncedMarker(path) && !readOnly;
@@ -194,7 +193,6 @@ export class Store implements RecordStore {
     return new LmdbReader(this.#databases, this.#rows, "all", this.#clock);
   }
 
-  /** The same with all that other processes have committed by now: a reader can be a few milliseconds behind them. */
   readNewest<Result>(work: (reader: Reader) => Result): Result {
     this.#env.resetReadTxn();
     return this.read(work);
@@ -207,6 +205,10 @@ export class Store implements RecordStore {
     item: (reader: Reader, key: BareId, id: Id<Prefix>) => JsonText | undefined,
   ): Promise<JsonText> {
     return listRecords((work) => this.read(work), listing, page, item);
+  }
+
+  walk(table: AnyTable, filter: Filter, bounds: Omit<Bounds, "few">, limit: number): WalkedIds {
+    return this.read((reader) => walkStep(reader, table, filter, bounds, limit));
   }
 
   /** Everything as it is now. To be disposed of soon: what is deleted meanwhile frees no room on the disk. */
@@ -234,6 +236,10 @@ export class Store implements RecordStore {
     return (this.#databases.ofAny(table).getStats() as { entryCount: number }).entryCount;
   }
 
+  get bytes(): number {
+    return statSync(join(this.directory, DATA_FILE)).size;
+  }
+
   /** The pages its rows are on, in bytes: about what a backup takes. What deleted records left free is not counted. */
   get bytesUsed(): number {
     return [...this.#databases.vectors.values(), ...this.#databases.texts.values()]
@@ -241,7 +247,6 @@ export class Store implements RecordStore {
       .reduce((sum, pages) => sum + pages.pageSize * (pages.treeBranchPageCount + pages.treeLeafPageCount + pages.overflowPages), 0);
   }
 
-  /** Bytes, or characters of texts, of all rows written since the store was opened. */
   get bytesWritten(): number {
     return this.#bytesWritten;
   }
@@ -278,7 +283,7 @@ export class Store implements RecordStore {
    *   it says that this is not known
    */
   async commit<Result>(home: Home, work: (tx: Tx) => Result): Promise<Result> {
-    this.disk.assertTakesChanges();
+    this.health.assertTakesChanges();
     this.onCommit();
     return new Promise<Result>((resolve, reject) => {
       this.#queue.push({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
@@ -300,6 +305,7 @@ export class Store implements RecordStore {
     let commits: QueuedCommit[] | undefined;
     const written: Write[] = [];
     const traced: string[] = [];
+    let hasEvents = false;
     try {
       await this.#transaction(() => {
         commits = this.#queue.splice(0, COMMITS_PER_TRANSACTION);
@@ -310,7 +316,10 @@ export class Store implements RecordStore {
             if (this.#rows.has(write.table)) {
               this.#rows.invalidate(write);
               written.push(write);
-            } else if (write.table === traces.name && write.value !== undefined) traced.push(write.key);
+            } else if (write.value !== undefined) {
+              if (write.table === traces.name) traced.push(write.key);
+              else if (write.table === outbox.name) hasEvents = true;
+            }
           }
         }
       });
@@ -321,10 +330,11 @@ export class Store implements RecordStore {
       this.#rows.release(written);
       for (const { reject } of commits ?? this.#queue.splice(0)) reject(refusal);
       traced.length = 0;
+      hasEvents = false;
     }
     this.#isScheduled = false;
     this.#scheduleTransaction();
-    if (traced.length > 0) this.onTraces(traced);
+    if (traced.length > 0 || hasEvents) this.onCommitted({ traces: traced, hasEvents });
   }
 
   /**
@@ -333,7 +343,7 @@ export class Store implements RecordStore {
    * @throws {ApiError} as `commit` does
    */
   async commitExclusive<Result>(work: (tx: Tx) => Result): Promise<Result> {
-    this.disk.assertTakesChanges();
+    this.health.assertTakesChanges();
     let outcome: QueuedCommit["outcome"];
     try {
       await this.#transaction(() => {
@@ -354,7 +364,7 @@ export class Store implements RecordStore {
 
   /** @throws {ApiError} when the disk refuses it; then nothing was written, unless LMDB panics: then that is not known */
   async #transaction(run: () => void): Promise<void> {
-    await this.disk.watch(async () => {
+    await this.health.watch(async () => {
       await this.#env.childTransaction(run);
       if (this.#flushesLater) await this.#env.flushed;
       // Marked, others may see it by now: only its flush may have failed.

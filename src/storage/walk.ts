@@ -31,7 +31,7 @@ export function matches(reader: Reader, filter: Filter, id: BareId): boolean {
 }
 
 /** Ids from `from` (included) to `before` (excluded). */
-interface Bounds {
+export interface Bounds {
   from?: BareId | undefined;
   before?: BareId | undefined;
   /** How many ids will do, if all pass: as many are read at first. */
@@ -94,6 +94,22 @@ export function* walkInSteps(
       for (const stream of streams) stream.skipTo(target, "at");
     }
   }
+}
+
+/** One step of a walk: at most `limit` ids, and where the next step begins. */
+export function walkStep(
+  reader: Reader,
+  records: AnyTable,
+  filter: Filter,
+  bounds: Omit<Bounds, "few">,
+  limit: number,
+): { ids: BareId[]; next: BareId | undefined } {
+  const ids: BareId[] = [];
+  for (const found of walkInSteps(reader, records, filter, { ...bounds, few: limit })) {
+    if (typeof found !== "string") return { ids, next: found.passed };
+    if (ids.push(found) === limit) return { ids, next: found };
+  }
+  return { ids, next: undefined };
 }
 
 interface IdStream {

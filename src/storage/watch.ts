@@ -16,7 +16,7 @@ const CHECK_MS = 2_000;
 export function storeWatch(store: Store, log: Log, onChange: (problem: string | undefined) => void): Task {
   let known: string | undefined;
   const check = () => {
-    const problem = store.disk.problem();
+    const problem = store.health.problem();
     if (problem !== known) {
       if (problem !== undefined) log.warn("the store fails; the server is not ready", { reason: problem });
       else log.info("the store works again");
@@ -29,7 +29,7 @@ export function storeWatch(store: Store, log: Log, onChange: (problem: string | 
     name: "store watch",
     async run() {
       // After a panic the server is stopping, and has said why.
-      if (!store.disk.hasPanicked && check() !== undefined) {
+      if (!store.health.hasPanicked && check() !== undefined) {
         await store.tryToWrite().catch(() => undefined);
         check();
       }

@@ -109,6 +109,10 @@ export class WriteBuffer implements Tx {
     return row;
   }
 
+  ahead(table: AnyTable, keys: Iterable<string>): void {
+    this.#stored.ahead(table, keys);
+  }
+
   has(table: AnyTable, key: string): boolean {
     const write = this.#of(table)?.get(key);
     return write === undefined ? this.#stored.has(table, key) : write.value !== undefined;

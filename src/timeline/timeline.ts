@@ -14,11 +14,11 @@ import { memoryJson } from "../memories/memories.ts";
 import { looksOfRetrieval, retrievalJson, type RetrievalDeps } from "../retrievals/retrievals.ts";
 import { isLive, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import { changedVersion, versionsInOrder } from "../sessions/versions.ts";
-import type { Reader } from "../storage/access.ts";
+import { eachFetched, type Reader } from "../storage/access.ts";
 import { AFTER_ALL, turnKey } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
-import { behind, pageOfSteps, type Found, type Page } from "../storage/page.ts";
+import { behind, pageOfPieces, type Found, type Page } from "../storage/page.ts";
 import { memories, retrievals, sessions, turns, type AnyTable } from "../storage/tables.ts";
 import { turnJson } from "../turns/turns.ts";
 import { TIMELINE_KINDS } from "./kinds.ts";
@@ -44,7 +44,7 @@ interface Walk {
   readonly descending: boolean;
 }
 
-/** Places are found in scopes of this many, and each is read in one of its own, so that other requests are answered in between. */
+/** Places are found in scopes of this many, and read a few at a time, so that other requests are answered in between. */
 const PLACES_AT_ONCE = 25;
 /** Reading and comparing this many characters takes as long as a look at an index. */
 const CHARACTERS_PER_LOOK = 200;
@@ -60,22 +60,29 @@ export async function getTimeline(
     store.read((reader) => work(reader, liveSession(reader, owner, id)));
   const descending = order === "desc";
   if (kinds.includes("retrieval")) await log.caughtUp();
-  function* found(): Generator<Found, void, undefined> {
+  async function* found(): AsyncGenerator<Found[], void, undefined> {
     let after = startingAfter === undefined ? undefined : bare(startingAfter);
     for (;;) {
-      const places = inSession((reader, session) => nextPlaces(reader, session, kinds, { after, descending }));
-      for (const place of places) {
-        const entry = withPrefix("entry", place.id);
-        const { json, length } = inSession((reader, session) => RECORD_OF[place.kind](reader, session, place, owner));
-        if (json !== undefined)
-          yield { id: entry, json: jsonWith({ object: "timeline_entry", id: entry, kind: place.kind }, { [place.kind]: json }) };
-        yield { passed: entry, looks: 1 + length / CHARACTERS_PER_LOOK };
-        after = place.id;
+      const from: Walk = { after, descending };
+      const places = await inSession((reader, session) => nextPlaces(reader, session, kinds, from));
+      for (let i = 0; i < places.length; i += store.recordsAtOnce) {
+        const some = places.slice(i, i + store.recordsAtOnce);
+        const records = await inSession((reader, session) =>
+          eachFetched(some, (place) => RECORD_OF[place.kind](reader, session, place, owner)),
+        );
+        yield some.flatMap((place, at) => entriesOf(place, records[at]!));
+        after = some.at(-1)!.id;
       }
       if (places.length < PLACES_AT_ONCE) return;
     }
   }
-  return pageOfSteps(found(), limit, listLooksMax);
+  return pageOfPieces(found(), limit, listLooksMax);
+}
+
+function entriesOf({ kind, id: place }: Place, { json, length }: RecordRead): Found[] {
+  const id = withPrefix("entry", place);
+  const passed = { passed: id, looks: 1 + length / CHARACTERS_PER_LOOK };
+  return json === undefined ? [passed] : [{ id, json: jsonWith({ object: "timeline_entry", id, kind }, { [kind]: json }) }, passed];
 }
 
 /** The next places of all kinds, merged by their ids. */

@@ -16,12 +16,12 @@ import { nextTurn, type Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import { bare, isId, withPrefix, type BareId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
-import type { Reader } from "../storage/access.ts";
+import { eachFetched, type Reader } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
 import { AFTER_ALL, hashKey } from "../storage/keys.ts";
 import { behind } from "../storage/page.ts";
 import { isOwned, narrowed, type Owner } from "../storage/owner.ts";
-import type { Store } from "../storage/store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import { traces, type Index, type TraceRow } from "../storage/tables.ts";
 import { actionCode, actionOf, isAdminAction, TRACE_ACTIONS, type TraceAction } from "./events.ts";
 import { shownTrace, traceJson, type FoundTrace, type TraceFilter, type TraceReader } from "./traces.ts";
@@ -46,11 +46,11 @@ export interface Watcher {
   /** The header as it came; null for who wants only what is new. */
   readonly lastEventId: string | null;
   /** Whether the key is still valid. */
-  isAllowed(): boolean;
+  isAllowed(): boolean | Promise<boolean>;
 }
 
 export class TraceFeed {
-  readonly #store: Store;
+  readonly #store: RecordStore;
   readonly #clock: Clock;
   readonly #streams = new Set<EventStream>();
   readonly #ofOwner = new Map<string, number>();
@@ -59,7 +59,7 @@ export class TraceFeed {
   #cancelComments: (() => void) | undefined;
   #isClosed = false;
 
-  constructor(store: Store, clock: Clock) {
+  constructor(store: RecordStore, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
   }
@@ -68,7 +68,7 @@ export class TraceFeed {
   published(keys: readonly string[]): void {
     if (this.#streams.size === 0) return;
     // What is committed until then is sent together.
-    if (this.#committed.length === 0) void nextTurn().then(() => this.#send());
+    if (this.#committed.length === 0) void nextTurn().then(async () => this.#send());
     this.#committed.push(...keys);
   }
 
@@ -117,17 +117,27 @@ export class TraceFeed {
 
   #commentLater(): void {
     this.#cancelComments = this.#clock.timer(COMMENT_MS, () => {
-      for (const stream of this.#streams) stream.comment();
+      for (const stream of this.#streams) void stream.comment();
       if (this.#streams.size > 0) this.#commentLater();
     });
   }
 
-  #send(): void {
-    const keys = this.#committed;
-    this.#committed = [];
-    const changesKeys = keys.some((key) => actionOf(key)?.startsWith("api_key.") === true);
-    const events = this.#store.read((reader) => keys.flatMap((key) => eventAt(reader, key) ?? []));
-    for (const stream of this.#streams) stream.send(events, changesKeys);
+  /** One batch after the other: what is committed meanwhile is the next one. */
+  async #send(): Promise<void> {
+    while (this.#committed.length > 0) {
+      const keys = this.#committed;
+      const changesKeys = keys.some((key) => actionOf(key)?.startsWith("api_key.") === true);
+      const streams = Array.from(this.#streams);
+      try {
+        const events = await this.#store.read((reader) => eachFetched(keys, (key) => eventAt(reader, key)));
+        const found = events.filter((event) => event !== undefined);
+        await Promise.all(streams.map((stream) => stream.send(found, changesKeys)));
+      } catch {
+        // The store cannot be read: a reader that misses these asks again.
+        for (const stream of streams) stream.drop();
+      }
+      this.#committed = this.#committed.slice(keys.length);
+    }
   }
 }
 
@@ -157,7 +167,7 @@ function eventAt(reader: Reader, key: string): TraceEvent | undefined {
 
 class EventStream {
   readonly readable: ReadableStream<Uint8Array>;
-  readonly #store: Store;
+  readonly #store: RecordStore;
   readonly #clock: Clock;
   readonly #watcher: Watcher;
   readonly #onEnd: () => void;
@@ -168,10 +178,12 @@ class EventStream {
   /** Everything up to this was sent, or is not for this reader; undefined for who wants only what is new. */
   #cursor: BareId | undefined;
   #isLive: boolean;
+  /** How often `send` was called. */
+  #batches = 0;
   #hasEnded = false;
   #checkedAt: number;
 
-  constructor(store: Store, clock: Clock, watcher: Watcher, onEnd: () => void) {
+  constructor(store: RecordStore, clock: Clock, watcher: Watcher, onEnd: () => void) {
     this.#store = store;
     this.#clock = clock;
     this.#watcher = watcher;
@@ -198,8 +210,9 @@ class EventStream {
   }
 
   /** Sends what was committed, in the order of ids. @param changesKeys - whether a key may have been revoked by it */
-  send(events: readonly TraceEvent[], changesKeys: boolean): void {
-    if (!this.#isStillAllowed(changesKeys) || !this.#isLive) return;
+  async send(events: readonly TraceEvent[], changesKeys: boolean): Promise<void> {
+    this.#batches++;
+    if (!(await this.#isStillAllowed(changesKeys)) || !this.#isLive) return;
     let text = "";
     for (const event of events) {
       if (!this.#isWanted(event.found)) continue;
@@ -212,13 +225,13 @@ class EventStream {
       this.#cursor = event.id;
     }
     if (text === "") return;
-    if (this.#isUnread()) this.#drop();
+    if (this.#isUnread()) this.drop();
     else this.#enqueue(text);
   }
 
-  comment(): void {
-    if (!this.#isStillAllowed(true)) return;
-    if (this.#isUnread()) this.#drop();
+  async comment(): Promise<void> {
+    if (!(await this.#isStillAllowed(true).catch(() => true))) return;
+    if (this.#isUnread()) this.drop();
     else this.#enqueue(":\n\n");
   }
 
@@ -230,11 +243,12 @@ class EventStream {
 
   /** Reads on in the store until there is something to send, or nothing is left. */
   async #catchUp(): Promise<void> {
-    while (!this.#isLive && this.#isStillAllowed(false)) {
-      const { events, last } = this.#store.read((reader) => this.#next(reader));
-      // In the same turn of the event loop, so that nothing is committed in between that is not sent.
-      if (last === undefined) this.#isLive = true;
-      else this.#cursor = last;
+    while (!this.#isLive && (await this.#isStillAllowed(false))) {
+      const batches = this.#batches;
+      const { events, last } = await this.#store.read((reader) => this.#next(reader));
+      if (last !== undefined) this.#cursor = last;
+      // What was committed while that was read is neither read nor sent: then it is read again.
+      else if (this.#batches === batches) this.#isLive = true;
       if (events.length > 0) return this.#enqueue(events.map(({ text }) => text).join(""));
       await nextTurn();
     }
@@ -245,7 +259,9 @@ class EventStream {
     const events: TraceEvent[] = [];
     let last: BareId | undefined;
     let length = 0;
-    for (const key of this.#nextKeys(reader)) {
+    const keys = this.#nextKeys(reader);
+    reader.ahead(traces, keys);
+    for (const key of keys) {
       last = key.slice(1);
       const event = eventAt(reader, key);
       if (event === undefined || event.found.row.expiresAt <= reader.now || !this.#isWanted(event.found)) continue;
@@ -289,12 +305,12 @@ class EventStream {
   }
 
   /** Ends the stream of a key that is not valid any more. */
-  #isStillAllowed(isDue: boolean): boolean {
+  async #isStillAllowed(isDue: boolean): Promise<boolean> {
     if (this.#hasEnded) return false;
     const now = this.#clock.elapsed();
     if (!isDue && now - this.#checkedAt < KEY_CHECK_MS) return true;
     this.#checkedAt = now;
-    if (this.#watcher.isAllowed()) return true;
+    if (await this.#watcher.isAllowed()) return true;
     this.end();
     return false;
   }
@@ -304,7 +320,8 @@ class EventStream {
   }
 
   /** Without a reason, with which Bun would write a line to standard error. */
-  #drop(): void {
+  drop(): void {
+    if (this.#hasEnded) return;
     this.#ended();
     this.#controller.error(undefined);
   }

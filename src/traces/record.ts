@@ -15,9 +15,8 @@ import type { Reader, Tx } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { EVERYBODY, type Owner } from "../storage/owner.ts";
-import type { Store } from "../storage/store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import { outbox, traces, webhooks, type TraceRow, type WebhookRow } from "../storage/tables.ts";
-import type { Activator } from "../tasks/task.ts";
 import { actionCode, recordEventOf, traceEventsOf, type AdminAction, type TraceAction } from "./events.ts";
 
 /** What limits the records that callers make. */
@@ -34,10 +33,8 @@ export interface Quotas {
 
 /** What every operation on records is given. */
 export interface Deps {
-  readonly store: Store;
+  readonly store: RecordStore;
   readonly clock: Clock;
-  /** Woken after a commit that may have left events. */
-  readonly outbox?: Pick<Activator, "wake">;
   /** Left out for commands, which the operator runs. */
   readonly quotas?: Quotas;
   /** How much one page of a list may look at; the usual limit unless a test has its own. */
@@ -105,21 +102,19 @@ export function commitSecret(deps: Deps, caller: Caller, home: Home, work: (tx: 
   return commitOnce(deps, caller, home, work, { hasSecret: true });
 }
 
-async function commitOnce<Answer extends AnswerJson>(
+function commitOnce<Answer extends AnswerJson>(
   deps: Deps,
   { once }: Caller,
   home: Home,
   work: (tx: Tx) => Answer,
   how: { hasSecret: boolean },
 ): Promise<Answer> {
-  const answer = await deps.store.commit(home, (tx) => {
+  return deps.store.commit(home, (tx) => {
     once?.claim(tx);
     const given = work(tx);
     once?.save(tx, given, how);
     return given;
   });
-  deps.outbox?.wake();
-  return answer;
 }
 
 /** Writes the trace of a change, and the events that follow from it for the webhooks that want them. */

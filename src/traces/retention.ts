@@ -33,7 +33,7 @@ export function traceRetention({ store, clock }: Deps, lengths: () => readonly n
 
   /** @returns whether there may be more */
   async function sweep(id: string, table: AnyTable, span: Span, recordOf = (key: string) => key): Promise<boolean> {
-    const keys = store.read((reader) => reader.keys(table, { ...span, from: cursors.get(id) ?? span.from, limit: TRACES_PER_RUN }));
+    const keys = await store.read((reader) => reader.keys(table, { ...span, from: cursors.get(id) ?? span.from, limit: TRACES_PER_RUN }));
     const last = keys.at(-1);
     if (last === undefined) return false;
     const kept = await bad.commit((tx, isolate) => {

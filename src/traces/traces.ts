@@ -44,7 +44,7 @@ export async function listTraces(
   const { sessionId, userId, action } = filter;
   const narrow = narrowed(owner, { userId });
   if (narrow === undefined || (sessionId !== undefined && !isId("sess", sessionId))) return pageOf([], page.limit);
-  const isOthers = sessionId !== undefined && isBound(owner) && !store.read((reader) => isOfOwner(reader, owner, bare(sessionId)));
+  const isOthers = sessionId !== undefined && isBound(owner) && !(await store.read((reader) => isOfOwner(reader, owner, bare(sessionId))));
   if (isOthers) return pageOf([], page.limit);
   if (!isAdmin && action !== undefined && isAdminAction(action)) return pageOf([], page.limit);
   const actions = action === undefined ? TRACE_ACTIONS.filter((one) => isAdmin || !isAdminAction(one)) : [action];
@@ -82,7 +82,7 @@ function isBetween({ at }: TraceRow, filter: TraceFilter): boolean {
   return at === undefined || isCreatedWithin(at, filter);
 }
 
-export function getTrace({ store }: Deps, { isAdmin, owner }: TraceReader, id: string): JsonText {
+export function getTrace({ store }: Deps, { isAdmin, owner }: TraceReader, id: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const found = isId("trace", id) ? findTrace(reader, bare(id), actionsOf(reader, owner, bare(id))) : undefined;
     if (found === undefined || !isVisible(reader, found, isAdmin)) {

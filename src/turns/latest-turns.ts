@@ -16,7 +16,7 @@ import { memoizeWeak } from "../lib/memoize.ts";
 import type { Reader } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { behind, rowsOf } from "../storage/page.ts";
-import type { Store } from "../storage/store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import { turns } from "../storage/tables.ts";
 
 interface Latest {
@@ -30,10 +30,10 @@ interface Latest {
   lengths: readonly number[];
 }
 
-const cacheOf = memoizeWeak<Store, Cache<Latest>>(() => new Cache(CACHE_BYTES_MAX.recentTurns));
+const cacheOf = memoizeWeak<RecordStore, Cache<Latest>>(() => new Cache(CACHE_BYTES_MAX.recentTurns));
 
 /** How the turns of sessions were found in their cache. */
-export function latestTurnsUses({ store }: { readonly store: Store }): CacheUses {
+export function latestTurnsUses({ store }: { readonly store: RecordStore }): CacheUses {
   return cacheOf(store).uses;
 }
 
@@ -46,7 +46,13 @@ const TURN_BYTES = 8;
  *
  * @param count - how many turns its row says it has
  */
-export function latestTurns({ store }: { readonly store: Store }, reader: Reader, session: BareId, count: number, limit: number): JsonText {
+export function latestTurns(
+  { store }: { readonly store: RecordStore },
+  reader: Reader,
+  session: BareId,
+  count: number,
+  limit: number,
+): JsonText {
   if (limit === 0 || count === 0) return "[]" as JsonText;
   const cache = cacheOf(store);
   const known = cache.get(session);

@@ -60,7 +60,7 @@ export function turnJson({ shown, rest }: TurnRow): JsonText {
   return `{"object":"turn",${shown},${rest}}` as JsonText;
 }
 
-export function getTurn({ store }: Deps, owner: Owner, sessionId: string, turnId: string): JsonText {
+export function getTurn({ store }: Deps, owner: Owner, sessionId: string, turnId: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const session = liveSession(reader, owner, sessionId);
     const row = isId("turn", turnId) ? reader.get(turns, turnKey(session.key, bare(turnId))) : undefined;
@@ -70,7 +70,12 @@ export function getTurn({ store }: Deps, owner: Owner, sessionId: string, turnId
   });
 }
 
-export function listTurns({ store }: Deps, owner: Owner, sessionId: string, page: Page<TurnId> & { order: "asc" | "desc" }): JsonText {
+export function listTurns(
+  { store }: Deps,
+  owner: Owner,
+  sessionId: string,
+  page: Page<TurnId> & { order: "asc" | "desc" },
+): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const session = liveSession(reader, owner, sessionId);
     const cursor = page.startingAfter === undefined ? undefined : turnKey(session.key, bare(page.startingAfter));

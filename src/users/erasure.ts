@@ -85,7 +85,7 @@ export async function eraseUser({ store }: Deps, caller: Caller & { actor: strin
 }
 
 /** How far the erasure of a user has come, or what the last one removed. @throws {ApiError} `resource_not_found` when there is none */
-export function getErasure({ store }: Deps, userId: string): JsonText {
+export function getErasure({ store }: Deps, userId: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const erasure = reader.get(erasures, hashKey(userId));
     if (erasure !== undefined) return reportJson(erasure, false);
@@ -143,7 +143,7 @@ export function userErasure({ store }: Deps, log: Log): Task {
   return {
     name,
     async run() {
-      const [hash] = bad.keysOfOthers(erasures, { ...FIRST, limit: 1 });
+      const [hash] = await bad.keysOfOthers(erasures, { ...FIRST, limit: 1 });
       if (hash === undefined) return IDLE_MS;
       await bad.commit((tx, isolate) => isolate(hash, () => void eraseSome(tx, hash)));
       return 0;

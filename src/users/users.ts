@@ -43,16 +43,16 @@ export interface NamePage {
   startingAfter?: string | undefined;
 }
 
-export function listUsers(deps: Deps, page: NamePage): JsonText {
+export function listUsers(deps: Deps, page: NamePage): JsonText | Promise<JsonText> {
   return listNamed(deps, USERS, page);
 }
 
-export function listAgents(deps: Deps, page: NamePage): JsonText {
+export function listAgents(deps: Deps, page: NamePage): JsonText | Promise<JsonText> {
   return listNamed(deps, AGENTS, page);
 }
 
 /** In the order of the hashes of their names, which is none, but stays. */
-function listNamed({ store }: Deps, naming: Naming, { limit, startingAfter }: NamePage): JsonText {
+function listNamed({ store }: Deps, naming: Naming, { limit, startingAfter }: NamePage): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const items: { id: string; json: JsonText }[] = [];
     let after = startingAfter === undefined ? "" : hashKey(startingAfter) + AFTER_ALL;
@@ -96,7 +96,7 @@ function foundBy(reader: Reader, naming: Naming, hash: string): { name: string; 
 }
 
 /** @throws {ApiError} `resource_not_found` for a user who has nothing */
-export function getUser({ store }: Deps, userId: string): JsonText {
+export function getUser({ store }: Deps, userId: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const hash = hashKey(userId);
     const found = foundBy(reader, USERS, hash);

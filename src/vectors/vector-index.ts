@@ -87,8 +87,8 @@ export class VectorIndex {
   }
 
   /** The state of the index, as the worker last posted it. */
-  get status(): IndexStatus & { vectors: number } {
-    return { ...this.#status, vectors: this.#store.count(this.#collection.vectors) };
+  get status(): IndexStatus {
+    return this.#status;
   }
 
   /** How searches of a session or a user found its vectors in memory. */

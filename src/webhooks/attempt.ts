@@ -13,7 +13,7 @@ import type { Log } from "../lib/log.ts";
 import { hostOf, post, type Network, type Post } from "../lib/outbound.ts";
 import { timeLimit } from "../lib/time-limit.ts";
 import { version } from "../lib/version.ts";
-import type { Store } from "../storage/store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import { isSessionErased } from "../storage/erasure.ts";
 import { payloads, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import { errorOf, type Answer, type Attempt } from "./outcome.ts";
@@ -26,7 +26,7 @@ const READ_BYTES_MAX = 64 * 1024;
 const KEPT_BYTES_MAX = 2 * 1024;
 
 export interface AttemptDeps {
-  readonly store: Pick<Store, "latest">;
+  readonly store: Pick<RecordStore, "read">;
   readonly clock: Clock;
   readonly log: Log;
   readonly network: Network;
@@ -46,9 +46,9 @@ export async function attemptDelivery(
   const limit = timeLimit(clock, timeoutMs, stop);
   let answer: Answer;
   try {
-    const body = store.latest.get(payloads, row.payload);
+    const body = await store.read((reader) => (isSessionErased(reader, row.sessionId) ? undefined : reader.get(payloads, row.payload)));
     answer =
-      body === undefined || isSessionErased(store.latest, row.sessionId)
+      body === undefined
         ? unanswered("The payload is no longer kept.")
         : await deliver(network, { url: new URL(webhook.url), headers: headersOf(row, webhook, body, at), body }, limit.signal);
   } catch (error) {

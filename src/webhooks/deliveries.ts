@@ -39,7 +39,7 @@ export async function listDeliveries(
   page: Page<DeliveryId>,
 ): Promise<JsonText> {
   const { status, eventType } = filter;
-  const { key: webhook } = store.read((reader) => findWebhook(reader, webhookId));
+  const { key: webhook } = await store.read((reader) => findWebhook(reader, webhookId));
   const postings = [
     ...(status === undefined ? [] : [posting(byStatus, webhook + deliveryCode(status))]),
     ...(eventType === undefined ? [] : [posting(byType, webhook + hashKey(eventType))]),
@@ -60,7 +60,7 @@ export async function listDeliveries(
 }
 
 /** Deliveries of all webhooks that are not tried again, newest first. */
-export function listFailedDeliveries({ store }: Deps, page: Page<DeliveryId>): JsonText {
+export function listFailedDeliveries({ store }: Deps, page: Page<DeliveryId>): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
     const items = reader.keys(failed, { from: "", to, limit: page.limit + 1, descending: true }).flatMap((entry) => {
@@ -74,7 +74,7 @@ export function listFailedDeliveries({ store }: Deps, page: Page<DeliveryId>): J
 }
 
 /** One delivery with what is posted, and its latest attempts, the last one first. */
-export function getDelivery({ store }: Deps, webhookId: string, id: string): JsonText {
+export function getDelivery({ store }: Deps, webhookId: string, id: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const { webhook, delivery, row } = findDelivery(reader, webhookId, id);
     const attempts = row.recent.toReversed().map(({ at, durationMs, status, body, error }) => {

@@ -7,7 +7,6 @@ import type { Chance } from "../lib/chance.ts";
 import type { Log } from "../lib/log.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { Connections, systemResolve, type Network } from "../lib/outbound.ts";
-import { webhooks } from "../storage/tables.ts";
 import { Activator, type Task } from "../tasks/task.ts";
 import type { Caller, Deps } from "../traces/record.ts";
 import { outboxDrain } from "./outbox.ts";
@@ -29,8 +28,8 @@ export interface Webhooks {
   /** For the operations of the API. */
   readonly webhooks: WebhookDeps["webhooks"];
   readonly tasks: readonly Task[];
-  /** Woken after a commit that may have left events. */
-  readonly outbox: Pick<Activator, "wake">;
+  /** Has events of a commit delivered. */
+  wake(): void;
   stop(): Promise<void>;
 }
 
@@ -40,7 +39,7 @@ export function openWebhooks(
   policy: () => WebhookPolicy,
   { loopback = true, ...given }: WebhookOptions,
 ): Webhooks {
-  const { store, log } = deps;
+  const { log } = deps;
   const connections = new Connections({ idleMs: IDLE_CONNECTION_MS, idleMax: LIMITS.webhookSessionsAtOnceMax });
   const network: Network = {
     resolve: systemResolve,
@@ -50,17 +49,14 @@ export function openWebhooks(
   };
   const drain = new Activator();
   let isStopped = false;
-  const outbox = {
-    wake: () => {
-      if (!isStopped && !store.read((reader) => reader.isEmpty(webhooks))) drain.wake();
-    },
-  };
   const deliveries = new Activator();
-  const worker = new Worker({ ...deps, outbox, network, policy, activator: deliveries });
+  const worker = new Worker({ ...deps, network, policy, activator: deliveries });
   return {
     webhooks: { network, deliveries, inFlight: worker.inFlight, outcomes: worker.outcomes },
     tasks: [outboxDrain(deps, log, drain, deliveries), worker.task, deliveryRetention(deps, log)],
-    outbox,
+    wake() {
+      if (!isStopped) drain.wake();
+    },
     async stop() {
       isStopped = true;
       await worker.stop();

@@ -35,7 +35,7 @@ export function outboxDrain({ store }: Deps, log: Log, activator: Activator, del
     name: NAME,
     activator,
     async run() {
-      const keys = bad.keysOfOthers(outbox, { from: "", to: AFTER_ALL, limit: CHANGES_PER_COMMIT });
+      const keys = await bad.keysOfOthers(outbox, { from: "", to: AFTER_ALL, limit: CHANGES_PER_COMMIT });
       if (keys.length === 0) return IDLE_MS;
       const done = await bad.commit((tx, isolate) => drain(tx, keys, isolate));
       if (done.deliveries > 0) deliveries.wake();

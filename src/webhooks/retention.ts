@@ -55,11 +55,11 @@ class DeliveryRetention {
   async run(): Promise<number> {
     const { store, clock } = this.#deps;
     const keptFrom = clock.now() - LIMITS.deliveryDays * DAY_MS;
-    const old = this.#oldDeliveries(firstBareIdAt(keptFrom));
+    const old = await this.#oldDeliveries(firstBareIdAt(keptFrom));
     // Not before all the deliveries that have it are found.
     const limit = old.length < ROWS_PER_COMMIT ? ROWS_PER_COMMIT : 0;
     const span = { from: "", to: firstBareIdAt(keptFrom - PAYLOAD_MARGIN_MS), limit };
-    const unneeded = limit === 0 ? [] : store.read((reader) => reader.keys(payloads, span));
+    const unneeded = limit === 0 ? [] : await store.read((reader) => reader.keys(payloads, span));
     if (old.length > 0 || unneeded.length > 0) {
       await this.#bad.commit((tx, isolate) => {
         for (const key of old) isolate(key, () => removeDeliveries(tx, [key]));
@@ -82,7 +82,7 @@ class DeliveryRetention {
    * @returns where to continue
    */
   async #sweepDeliveries(from: string): Promise<{ table: "deliveries" | "payloads"; from: string }> {
-    const found = this.#deps.store.read((reader) => {
+    const found = await this.#deps.store.read((reader) => {
       const [first] = reader.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
       if (first === undefined) return undefined;
       const webhook = first.slice(0, BARE_ID_LENGTH);
@@ -104,7 +104,7 @@ class DeliveryRetention {
   /** @returns where to continue; undefined at the end */
   async #sweepPayloads(from: string): Promise<{ table: "payloads"; from: string } | undefined> {
     const { store } = this.#deps;
-    const { rows, old } = store.read((reader) => {
+    const { rows, old } = await store.read((reader) => {
       const start = firstBareIdAt(reader.now + AHEAD_MS);
       const found = reader.rows(payloads, { from: start > from ? start : from, to: AFTER_ALL, limit: SWEPT_PER_COMMIT });
       const keptFrom = reader.now - LIMITS.deliveryDays * DAY_MS - PAYLOAD_MARGIN_MS;
@@ -120,16 +120,19 @@ class DeliveryRetention {
   }
 
   /** Webhook by webhook: the first ones of each, or all of one that is gone. */
-  #oldDeliveries(keptFrom: string): string[] {
-    const reader = this.#deps.store.latest;
+  async #oldDeliveries(keptFrom: string): Promise<string[]> {
     const found: string[] = [];
     let from = "";
     while (found.length < ROWS_PER_COMMIT) {
-      const [first] = reader.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
-      if (first === undefined) break;
-      const webhook = first.slice(0, BARE_ID_LENGTH);
-      const to = webhook + (reader.has(webhooks, webhook) ? keptFrom : AFTER_ALL);
-      found.push(...this.#bad.keysOfOthers(deliveries, { from: webhook, to, limit: ROWS_PER_COMMIT - found.length }));
+      const next = await this.#deps.store.read((reader) => {
+        const [first] = reader.keys(deliveries, { from, to: AFTER_ALL, limit: 1 });
+        if (first === undefined) return undefined;
+        const webhook = first.slice(0, BARE_ID_LENGTH);
+        return { webhook, to: webhook + (reader.has(webhooks, webhook) ? keptFrom : AFTER_ALL) };
+      });
+      if (next === undefined) break;
+      const { webhook, to } = next;
+      found.push(...(await this.#bad.keysOfOthers(deliveries, { from: webhook, to, limit: ROWS_PER_COMMIT - found.length })));
       from = webhook + AFTER_ALL;
     }
     return found;

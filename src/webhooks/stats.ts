@@ -16,7 +16,7 @@ import { findWebhook } from "./webhooks.ts";
 const HOURS = DAY_MS / HOUR_MS;
 
 /** Counts entries of the index of statuses, the newest first, without reading a row. @throws {ApiError} `resource_not_found` */
-export function webhookStats({ store }: Deps, id: string): JsonText {
+export function webhookStats({ store }: Deps, id: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const { key: webhook } = findWebhook(reader, id);
     const { byStatus } = deliveries.index;

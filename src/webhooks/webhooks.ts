@@ -96,16 +96,18 @@ export async function createWebhook(deps: WebhookDeps, caller: Caller, input: Ne
 }
 
 /** Newest first. */
-export function listWebhooks({ store }: Deps, page: Page<WebhookId>): JsonText {
+export async function listWebhooks({ store }: Deps, page: Page<WebhookId>): Promise<JsonText> {
   const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
-  const rows = store.read((reader) => reader.rows(webhooks, { from: "", to, limit: page.limit + 1, descending: true }));
+  const rows = await store.read((reader) => reader.rows(webhooks, { from: "", to, limit: page.limit + 1, descending: true }));
   const items = rows.map(({ key, row }) => ({ id: withPrefix("whk", key), json: webhookJson(key, row) }));
   return pageOf(items, page.limit);
 }
 
-export function getWebhook({ store }: Deps, id: string): JsonText {
-  const { key, row } = store.read((reader) => findWebhook(reader, id));
-  return webhookJson(key, row);
+export function getWebhook({ store }: Deps, id: string): JsonText | Promise<JsonText> {
+  return store.read((reader) => {
+    const { key, row } = findWebhook(reader, id);
+    return webhookJson(key, row);
+  });
 }
 
 /**
@@ -113,7 +115,7 @@ export function getWebhook({ store }: Deps, id: string): JsonText {
  * delivered, and earlier failures are forgotten.
  */
 export async function updateWebhook(deps: WebhookDeps, caller: Caller, id: string, changes: WebhookChanges): Promise<JsonText> {
-  deps.store.read((reader) => findWebhook(reader, id));
+  await deps.store.read((reader) => findWebhook(reader, id));
   const url = changes.url === undefined ? undefined : await allowedUrl(deps, changes.url);
   const answer = await commitFor(deps, caller, NO_HOME, (tx) => {
     const { key, row: before } = findWebhook(tx, id);

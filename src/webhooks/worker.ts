@@ -80,12 +80,12 @@ export class Worker {
     const { store, clock } = this.#deps;
     const now = clock.now();
     let nextAt = now + IDLE_MS;
-    const turns = this.#places.inTurn(store.read(enabledWebhooks));
+    const turns = this.#places.inTurn(await store.read(enabledWebhooks));
     for (const webhook of turns) {
       const { key, row } = webhook;
       const isFailing = row.failingSince !== null;
       if (!this.#places.isFree(key, isFailing)) continue;
-      const next = this.#nextOf(key, row, now);
+      const next = await this.#nextOf(key, row, now);
       if (next.kind === "later") nextAt = Math.min(nextAt, next.at);
       if (next.kind !== "now") continue;
       this.#places.take(key, next.queued.delivery, isFailing);
@@ -97,17 +97,12 @@ export class Worker {
     return Math.max(1, nextAt - now);
   }
 
-  #nextOf(webhook: BareId, { pausedUntil }: WebhookRow, now: number): Next {
+  async #nextOf(webhook: BareId, { pausedUntil }: WebhookRow, now: number): Promise<Next> {
     // No receiver can ask for a longer pause: the clock was ahead when it began.
     const isPaused = typeof pausedUntil === "number" && pausedUntil > now && pausedUntil <= now + RETRY_AFTER_MS_MAX;
     if (isPaused) return { kind: "later", at: pausedUntil };
-    return nextDue(
-      this.#deps.store.latest,
-      webhook,
-      now,
-      (delivery) => this.#places.has(webhook, delivery) || this.#bad.has(webhook + delivery),
-      (key, error) => this.#bad.note(key, error),
-    );
+    const isPassedOver = (delivery: BareId) => this.#places.has(webhook, delivery) || this.#bad.has(webhook + delivery);
+    return this.#deps.store.read((reader) => nextDue(reader, webhook, now, isPassedOver, (key, error) => this.#bad.note(key, error)));
   }
 
   /** Prepares, sends and records one attempt. Never rejects. */
@@ -146,7 +141,6 @@ export class Worker {
     log.debug("webhook attempt", { delivery: id, status: attempt.status, result: after.status, duration_ms: attempt.durationMs });
     if (disabled === undefined) return;
     this.outcomes.disabled++;
-    this.#deps.outbox?.wake();
     log.warn("webhook disabled", { webhook: withPrefix("whk", webhook), reason: disabled.disabledReason });
   }
 }

@@ -73,9 +73,8 @@ test("turn_count and memory_count equal the lists, for any mix of changes at onc
       }
       // Nothing is left of sessions that are gone but the memories of those that expired, and their index agrees.
       await cairn.runTask("session removal");
-      const { store } = cairn.service;
       const everywhere = (await pagesOf(cairn, "/v1/memory?limit=100")).flatMap(({ data }) => data);
-      expect([sessionRows, turnRows, memories, memories.index.bySession].map((table) => store.count(table))).toEqual([
+      expect(await cairn.counts([sessionRows, turnRows, memories, memories.index.bySession])).toEqual([
         listed.length,
         turnsAll,
         everywhere.length,

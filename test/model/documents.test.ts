@@ -242,6 +242,6 @@ for (const seed of SEEDS) {
     await world.look();
     for (const task of [...TASKS, ...TASKS]) await cairn.runTask(task);
     await world.look();
-    expect((await examineAll(cairn.service.store)).findings).toEqual([]);
+    expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
   });
 }

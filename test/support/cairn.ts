@@ -13,6 +13,8 @@ import { createFirstKey, createKey, type NewKey } from "../../src/keys/keys.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
 import { openService, type Service, type ServiceOptions } from "../../src/service.ts";
 import { changesIn, type GivenSettings } from "../../src/settings/schema.ts";
+import type { Reader } from "../../src/storage/access.ts";
+import type { AnyTable } from "../../src/storage/tables.ts";
 import { EVENT_TYPES } from "../../src/traces/events.ts";
 import { FakeClock } from "./clock.ts";
 import { expectDocumented } from "./documented.ts";
@@ -124,6 +126,26 @@ export class Cairn implements AsyncDisposable {
     const task = this.#service.tasks.find((candidate) => candidate.name === name);
     if (task === undefined) throw new Error(`no task ${name}`);
     return task.run();
+  }
+
+  /** What the store holds now. */
+  async read<Result>(work: (reader: Reader) => Result): Promise<Result> {
+    return this.#service.store.read(work);
+  }
+
+  /** How many rows a table has, or entries an index. */
+  async count(table: AnyTable): Promise<number> {
+    return this.#service.store.count(table);
+  }
+
+  counts(tables: readonly AnyTable[]): Promise<number[]> {
+    return Promise.all(tables.map((table) => this.count(table)));
+  }
+
+  /** The same by the names of the tables. */
+  async countsByName(tables: readonly AnyTable[]): Promise<Record<string, number>> {
+    const counts = await this.counts(tables);
+    return Object.fromEntries(tables.map(({ name }, i) => [name, counts[i]!]));
   }
 
   /** Another key; the answer is its secret. */

@@ -7,25 +7,8 @@
  * @module
  */
 import { invariant } from "../../lib/invariant.ts";
-import { FIRST, type Reader, type Span } from "../access.ts";
+import { FIRST, Unread, type Reader, type Span } from "../access.ts";
 import type { AnyTable, Readable, VectorTable } from "../tables.ts";
-
-/** Thrown into a work that reads what was not fetched. */
-class Unread extends Error {
-  override name = "Unread";
-}
-
-/** Has each of several reads note what it misses, instead of ending the run with the first of them. */
-export function eachFetched<Item, Result>(items: readonly Item[], read: (item: Item) => Result): (Result | undefined)[] {
-  return items.map((item) => {
-    try {
-      return read(item);
-    } catch (error) {
-      if (error instanceof Unread) return undefined;
-      throw error;
-    }
-  });
-}
 
 /** A row; the entry of an index has no text. */
 export interface StoredRow {
@@ -129,6 +112,11 @@ export class Fetched {
     throw new Unread(`${table} ${key}`);
   }
 
+  /** Has a row fetched with whatever else the present run misses. */
+  ahead(table: string, key: string): void {
+    if (this.peek(table, key) === undefined) this.#missing.addKey(table, key);
+  }
+
   /** The same without noting it; undefined when it is not known. */
   peek(table: string, key: string): StoredRow | null | undefined {
     const fetched = this.#rows.get(table)?.get(key);
@@ -192,6 +180,10 @@ export class FetchedReader implements Reader {
     if (typeof updatedAt === "number" && updatedAt > this.newestChangeAt && !this.#isOwnRevision(stored.rev))
       this.newestChangeAt = updatedAt;
     return row;
+  }
+
+  ahead({ name }: AnyTable, keys: Iterable<string>): void {
+    for (const key of keys) this.#fetched.ahead(name, key);
   }
 
   has(table: AnyTable, key: string): boolean {

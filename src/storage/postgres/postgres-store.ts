@@ -16,29 +16,33 @@ import { chance } from "../../lib/chance.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { HOUR_MS } from "../../lib/duration.ts";
 import { ApiError, messageOf } from "../../lib/errors.ts";
-import { bare, IdSource, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
+import { bare, IdSource, NO_HOME, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
 import type { JsonText } from "../../lib/json.ts";
 import type { Log } from "../../lib/log.ts";
-import type { Reader, Tx } from "../access.ts";
+import { eachFetched, type Reader, type Tx } from "../access.ts";
 import { foundAt, stretchesOf, type Listing } from "../list.ts";
 import { newestId } from "../newest-id.ts";
 import { pageOfPieces, type Found, type Page } from "../page.ts";
-import type { RecordStore } from "../record-store.ts";
+import type { RecordStore, WalkedIds } from "../record-store.ts";
 import { Store, StoreError } from "../store.ts";
-import { SCHEMA_VERSION } from "../tables.ts";
+import { outbox, SCHEMA_VERSION, traces, type AnyTable } from "../tables.ts";
+import type { Bounds, Filter } from "../walk.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
 import { WriteBuffer, type Write } from "../write-buffer.ts";
+import { CommitOrder } from "./commit-order.ts";
 import { changesOf, checksOf, lockStatements, writesOf, type Change } from "./commit-statements.ts";
 import { BEGIN, COMMIT, Database, DatabaseError, ROLLBACK, type Connection, type Statement } from "./database.ts";
+import { DatabaseHealth } from "./database-health.ts";
 import { FetchQueue } from "./fetch-queue.ts";
 import { Fetch } from "./fetch-statement.ts";
-import { Asks, eachFetched, Fetched, FetchedReader, firstOf, nameOfSpan } from "./fetched.ts";
+import { Asks, Fetched, FetchedReader, firstOf, nameOfSpan } from "./fetched.ts";
 import { LastRows } from "./last-rows.ts";
 import { listStatement } from "./list-statement.ts";
 import { PostgresLeases } from "./leases.ts";
 import { migrateSchema } from "./migrations.ts";
 import { LEASES, placeOf, READ_VERSION } from "./schema.ts";
 import { SharedBuckets } from "./shared-buckets.ts";
+import { Sizes } from "./sizes.ts";
 
 /** What the works of a transaction are run on. */
 interface Basis {
@@ -70,14 +74,18 @@ const REVISIONS_KNOWN = 1_000;
 const NAMES_KEPT_MS = HOUR_MS;
 const NAMES_REMOVED_MAX = 1_000;
 const TRANSACTIONS_PER_REMOVAL = 256;
-/** Records can be large, and all that are read together are held. */
-const RECORDS_READ_AT_ONCE = 25;
 /** How many records one statement of a list looks at, at first and once few of them have passed. */
 const RECORDS_WALKED_MIN = 100;
 const RECORDS_WALKED_MAX = 1_000;
 const SERVER_VERSION_MIN = 150_000;
 
 export class PostgresStore implements RecordStore {
+  readonly recordsAtOnce = 25;
+  onCommit: RecordStore["onCommit"] = () => undefined;
+  onCommitted: RecordStore["onCommitted"] = () => undefined;
+  readonly health = new DatabaseHealth();
+  readonly #sizes: Sizes;
+  readonly #order = new CommitOrder();
   readonly #database: Database;
   readonly #fetches: FetchQueue;
   readonly #clock: Clock;
@@ -92,6 +100,7 @@ export class PostgresStore implements RecordStore {
   #transactionsSinceRemoval = 0;
   /** The last ones that this server has given: ids that it gives in the same millisecond are later than those of the rows. */
   readonly #revisions = new Set<number>();
+  #bytesWritten = 0;
   /** How often a connection was opened or lost, and how often that was when the last barrier began. */
   #connectionChanges = 1;
   #changesPassed = 0;
@@ -101,6 +110,7 @@ export class PostgresStore implements RecordStore {
     this.#database = database;
     this.#fetches = new FetchQueue(database);
     this.#clock = clock;
+    this.#sizes = new Sizes(database, clock);
     this.#ids = new IdSource(clock);
     database.onConnectionChange = () => void this.#connectionChanges++;
   }
@@ -117,6 +127,7 @@ export class PostgresStore implements RecordStore {
     try {
       await store.#checkServer();
       await store.#openSchema();
+      await store.#sizes.measure();
       const startAfter = await store.read(newestId);
       store.#ids = new IdSource(clock, { startAfter });
       return store;
@@ -172,6 +183,36 @@ export class PostgresStore implements RecordStore {
     }
   }
 
+  /** Every read sees what others have committed. */
+  readNewest<Result>(work: (reader: Reader) => Result): Promise<Result> {
+    return this.read(work);
+  }
+
+  async walk(table: AnyTable, filter: Filter, { from, before }: Omit<Bounds, "few">, limit: number): Promise<WalkedIds> {
+    const walkMax = Math.max(limit, RECORDS_WALKED_MAX);
+    const { statement, walkedIn } = listStatement(table, { filter, from, before }, limit, walkMax);
+    const { ids, walked, last } = walkedIn(await this.#again(() => this.#database.query(statement)));
+    await this.#barrier();
+    if (ids.length === limit) return { ids, next: ids.at(-1) };
+    return { ids, next: walked < walkMax ? undefined : last };
+  }
+
+  count(table: AnyTable): Promise<number> {
+    return this.#again(() => this.#sizes.count(table));
+  }
+
+  get bytes(): number {
+    return this.#sizes.bytes;
+  }
+
+  get bytesUsed(): number {
+    return this.#sizes.bytes;
+  }
+
+  get bytesWritten(): number {
+    return this.#bytesWritten;
+  }
+
   /** One page of a list: its ids are found by one statement, and what is shown of them is read together. */
   list<Prefix extends IdPrefix>(
     listing: Listing<Prefix>,
@@ -194,8 +235,8 @@ export class PostgresStore implements RecordStore {
       for (let walkMax = Math.max(atOnce, RECORDS_WALKED_MIN); ; walkMax = RECORDS_WALKED_MAX) {
         const { statement, walkedIn } = listStatement(listing.table, { ...stretch, before }, atOnce, walkMax);
         const { ids, walked, last } = walkedIn(await this.#again(() => this.#database.query(statement)));
-        for (let i = 0; i < ids.length; i += RECORDS_READ_AT_ONCE) {
-          const some = ids.slice(i, i + RECORDS_READ_AT_ONCE);
+        for (let i = 0; i < ids.length; i += this.recordsAtOnce) {
+          const some = ids.slice(i, i + this.recordsAtOnce);
           const texts = await this.read((reader) => eachFetched(some, (id) => item(reader, id, withPrefix(listing.prefix, id))));
           yield some.flatMap((id, at): Found[] => {
             const json = texts[at];
@@ -224,6 +265,7 @@ export class PostgresStore implements RecordStore {
    *   went while it committed and did not come back in time: then nobody knows
    */
   async commit<Result>(home: Home, work: (tx: Tx) => Result): Promise<Result> {
+    this.onCommit();
     return new Promise<Result>((resolve, reject) => {
       this.#queue.push({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
       queueMicrotask(() => this.#startTransactions());
@@ -322,14 +364,16 @@ export class PostgresStore implements RecordStore {
   async #attempt(commits: readonly QueuedCommit[], { known, locks }: Basis): Promise<Asks | undefined> {
     const connection = locks === undefined ? undefined : await this.#database.reserve();
     let isOpen = false;
+    const fence = this.#ids.bare(NO_HOME);
+    this.#order.begin(fence);
+    let written: readonly Change[] = [];
     try {
       if (connection !== undefined && locks !== undefined) {
         isOpen = true;
         await connection.send([BEGIN, ...lockStatements(locks)]);
       }
       const fetched = new Fetched(known);
-      const written = await this.#runAll(commits, fetched, connection);
-      const changes = changesOf(written);
+      const changes = changesOf(await this.#runAll(commits, fetched, connection));
       if (changes.length === 0 && fetched.isOneMoment) {
         await this.#barrier();
         return undefined;
@@ -343,15 +387,27 @@ export class PostgresStore implements RecordStore {
         else await connection.send([...statements, COMMIT]);
       });
       this.#remember(committed, changes, fetched, rev);
+      if (committed) written = changes;
       return committed ? undefined : rowsToLock(changes, fetched);
     } catch (error) {
       // A deadlock is met by the locks, before anything else.
       if (error instanceof DatabaseError && error.kind === "conflict") return locks ?? new Asks();
       throw error;
     } finally {
+      this.#tell(fence, written);
       if (isOpen) await connection?.send([ROLLBACK]).catch(() => undefined);
       connection?.release();
     }
+  }
+
+  /** Tells others in this process of a transaction that has ended. */
+  #tell(fence: BareId, changes: readonly Change[]): void {
+    for (const { value } of changes) this.#bytesWritten += value?.length ?? 0;
+    const isPut = ({ value }: Change) => value !== undefined;
+    const traced = changes.filter((change) => change.table === traces.name && isPut(change)).map(({ key }) => key);
+    const hasEvents = changes.some((change) => change.table === outbox.name && isPut(change));
+    const due = this.#order.end(fence, traced);
+    if (due.length > 0 || hasEvents) this.onCommitted({ traces: due, hasEvents });
   }
 
   /** Runs works one on top of the other until nothing that they read is missing. @returns what they have written */
@@ -492,9 +548,12 @@ export class PostgresStore implements RecordStore {
     const startedAt = this.#clock.elapsed();
     for (;;) {
       try {
-        return await work();
+        const result = await work();
+        this.health.note(undefined);
+        return result;
       } catch (error) {
         if (!(error instanceof DatabaseError)) throw error;
+        this.health.note(error);
         if (error.isOutOfRoom) throw unavailable("The database has no room.", error);
         if (error.kind !== "lost" && error.kind !== "unsent") throw error;
         if (this.#clock.elapsed() - startedAt >= OUTAGE_MS_MAX) throw unavailable("The database does not answer.", error);

@@ -46,8 +46,10 @@ export interface Place {
   readonly rev: string;
 }
 
+export const SCHEMA = "cairn";
+
 const snakeCase = (name: string): string => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-export const relationOf = (name: string): string => `cairn.${snakeCase(name).replace(".", "_")}`;
+export const relationOf = (name: string): string => `${SCHEMA}.${snakeCase(name).replace(".", "_")}`;
 /** The column of an index that is one. */
 export const columnOf = ({ name }: Pick<Index, "name">): string => snakeCase(name.slice(name.indexOf(".") + 1));
 

@@ -168,7 +168,7 @@ export class Simulation implements AsyncDisposable {
       for (let i = 0; i < LARGE_SESSION_TURNS; i++) await send(this.#steps.of("addTurn", session_id));
       if (this.#chance.below(3) === 0) return;
       await send(this.#steps.of("deleteSession", session_id));
-      if (this.#cairn.service.store.count(removals) > 0) this.reached.add("large session deleted");
+      if ((await this.#cairn.count(removals)) > 0) this.reached.add("large session deleted");
       await send(this.#steps.of("getMemory", id));
     },
   };
@@ -278,19 +278,18 @@ export class Simulation implements AsyncDisposable {
   /** What cannot be seen from outside: the events that wait, that nothing is left over, and that the store is in order. */
   async #compareStore(): Promise<void> {
     const world = this.#world;
-    const { store } = this.#cairn.service;
-    expect((await examineAll(store)).findings).toEqual([]);
-    expect(store.count(outbox)).toBe(0);
+    expect((await examineAll(this.#cairn.service.embedded)).findings).toEqual([]);
+    expect(await this.#cairn.count(outbox)).toBe(0);
     await this.#cairn.runTask("session removal");
-    const tables = { sessions, versions, turns, memories, vectors, traces, apiKeys, idempotency };
-    expect(Object.fromEntries(Object.entries(tables).map(([name, table]) => [name, store.count(table)]))).toEqual({
+    const tables = [sessions, versions, turns, memories, vectors, traces, apiKeys, idempotency];
+    expect(await this.#cairn.countsByName(tables)).toEqual({
       sessions: world.sessions.length,
       versions: sum(world.sessions.map((session) => session.versions.length)),
       turns: sum(world.sessions.map((session) => session.turns.length)),
       memories: world.memories.length,
       vectors: world.memories.filter(({ embed }) => embed).length,
       traces: world.trail.traces.length,
-      apiKeys: world.access.keys.length,
+      api_keys: world.access.keys.length,
       idempotency: world.access.kept.size,
     });
   }

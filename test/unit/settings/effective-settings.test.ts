@@ -19,13 +19,13 @@ interface Opened extends AsyncDisposable {
 async function open(environment: Record<string, unknown> = {}): Promise<Opened> {
   const directory = mkdtempSync(join(tmpdir(), "cairn-settings-"));
   const store = await Store.open(directory, new FakeClock());
-  const settings = new Settings(store, changesIn(environment) as GivenSettings);
+  const settings = await Settings.open(store, changesIn(environment) as GivenSettings);
   return {
     settings,
     store,
     async change(body) {
       await store.commit(NO_HOME, (tx) => settings.put(tx, changesIn(body)));
-      settings.reload();
+      await settings.reload();
     },
     async [Symbol.asyncDispose]() {
       await store.close();

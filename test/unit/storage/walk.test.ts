@@ -16,6 +16,8 @@ const SIZES: AnyTable = { name: "by_size" };
 /** Keys of tables in order; `keysRead` counts what was handed out. */
 class ArrayReader implements Reader {
   keysRead = 0;
+
+  ahead(): void {}
   readonly #tables = new Map<string, string[]>();
 
   constructor(tables: Record<string, string[]>) {
