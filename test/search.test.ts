@@ -1,4 +1,5 @@
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, setDefaultTimeout, spyOn, test } from "bun:test";
+import { localEmbedder } from "../src/embeddings/local/local.ts";
 import { LIMITS } from "../src/lib/limits.ts";
 import { idsOf } from "./support/answers.ts";
 import { vectors } from "../src/storage/tables.ts";
@@ -395,4 +396,39 @@ test("of the searches and contexts that keys ask for at once, each key's few are
   await Promise.all(keys.flatMap((key) => Array.from({ length: 10 }, () => ask("/v1/memory/search", key))));
   expect([begun, ended]).toEqual([60, 60]);
   expect(most).toBeLessThan(2 * LIMITS.searchesAtOnceMax);
+});
+
+test("of long texts that come at once one is embedded in each turn of the thread, whatever they are for", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const text = "an appointment with the doctor ".repeat(100);
+  const seen = { embedded: 0 };
+  const slow =
+    <Made>(make: (text: string) => Made) =>
+    (given: string) => {
+      seen.embedded++;
+      const startedAt = performance.now();
+      while (performance.now() - startedAt < 6);
+      return make(given);
+    };
+  const real = { ...localEmbedder };
+  using _ = spyOn(localEmbedder, "embedQuery").mockImplementation(slow((given) => real.embedQuery(given)));
+  using __ = spyOn(localEmbedder, "embedMemory").mockImplementation(slow((given) => real.embedMemory(given)));
+  const each = [
+    () => cairn.search(text),
+    () => cairn.context(id, { query: text }),
+    () => cairn.addMemory(id, text),
+    () => cairn.post("/v1/documents/query", { operations: [{ op: "search", namespace: ["n"], query: text }] }),
+  ];
+  const asked = Promise.all(Array.from({ length: 40 }, (_, i) => each[i % each.length]!()));
+  let most = 0;
+  for (let before = 0; seen.embedded < 40;) {
+    await new Promise((resolve) => setImmediate(resolve));
+    most = Math.max(most, seen.embedded - before);
+    before = seen.embedded;
+  }
+  await asked;
+  expect(seen.embedded).toBe(40);
+  // This waits for its turn too: one may be embedded before it and one behind it.
+  expect(most).toBeLessThanOrEqual(2);
 });

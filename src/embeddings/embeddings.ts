@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { nextTurn } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import { timeLimit, within } from "../lib/time-limit.ts";
 import { NO_HOME } from "../lib/ids.ts";
@@ -27,6 +28,9 @@ const STORE_WAIT_MS = 2_500;
 
 /** A request that sets a provider waits this long: clients and proxies close a connection that is silent for a minute. */
 const TRIAL_MS = 50_000;
+
+/** A text that is longer takes a millisecond and more to cut into terms: many that come at once wait for their turns. */
+const LONG_TEXT_LENGTH = 2_000;
 
 export interface Active {
   /** Never changes for one object: another provider, or another setting of it, is another object. */
@@ -154,6 +158,7 @@ export class Embeddings {
 
   /** Returns the vector of a memory about to be stored, or undefined if it has to be owed. Never takes longer than 2.5 s. */
   async embedMemory({ embedder, remote }: Active, text: string): Promise<Embedding | undefined> {
+    if (text.length > LONG_TEXT_LENGTH) await nextTurn();
     if (remote === undefined) return embedder.embedMemory(text);
     try {
       return await within(this.#deps.clock, STORE_WAIT_MS, remote.embedMemory(text));
@@ -166,6 +171,7 @@ export class Embeddings {
   /** @throws {ApiError} `service_unavailable` with what is wrong with the provider */
   async embedQuery({ embedder, remote, calibration }: Active, text: string): Promise<EmbeddedQuery> {
     try {
+      if (text.length > LONG_TEXT_LENGTH) await nextTurn();
       const query = await embedder.embedQuery(text);
       if (remote === undefined || calibration !== undefined || query.lexical.size === 0) return query;
       throw new ApiError("service_unavailable", "What the embedding provider's vectors mean was not measured yet. Try again in a moment.");

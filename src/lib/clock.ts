@@ -59,5 +59,44 @@ export const systemClock: Clock = {
   },
 };
 
+/** Long works that yield to each other and to requests: all of them together have a few milliseconds of each turn of the event loop. */
+class Turns {
+  /** Beyond it goes the last step of one, whatever that takes. */
+  static readonly #TURN_MS = 5;
+  /** With short steps more would have time in a turn, and are only asked for it here. */
+  static readonly #RESUMED_MAX = 16;
+  /** What continues those that wait, in the order in which they came. */
+  readonly #waiting: (() => void)[] = [];
+  #endsAt: number | undefined;
+  /** Calls of `#resume` that are to come. */
+  #calls = 0;
+
+  next(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiting.push(resolve);
+      this.#callSoon();
+    });
+  }
+
+  #callSoon(): void {
+    if (this.#calls >= Math.min(this.#waiting.length, Turns.#RESUMED_MAX)) return;
+    this.#calls++;
+    setImmediate(() => this.#resume());
+  }
+
+  #resume(): void {
+    this.#calls--;
+    const now = performance.now();
+    if (this.#endsAt === undefined) {
+      this.#endsAt = now + Turns.#TURN_MS;
+      setImmediate(() => (this.#endsAt = undefined));
+    }
+    if (now < this.#endsAt) this.#waiting.shift()?.();
+    this.#callSoon();
+  }
+}
+
+const turns = new Turns();
+
 /** Resolves after the event loop has served what else waits: long work yields to requests by this. */
-export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+export const nextTurn = (): Promise<void> => turns.next();
