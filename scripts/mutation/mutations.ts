@@ -49,6 +49,7 @@ const SAVER = "test/adapters/langgraph-saver.test.ts";
 const LANGGRAPH_STORE = "test/adapters/langgraph-store.test.ts";
 const AGENTS = "test/adapters/openai-agents.test.ts";
 const AI_SDK = "test/adapters/ai-sdk.test.ts";
+const ADK = "test/adapters/google-adk.test.ts";
 const MASTRA = "test/adapters/mastra.test.ts";
 const OUTCOME = "test/unit/webhooks/outcome.test.ts";
 const BACKOFF = "test/unit/webhooks/backoff.test.ts";
@@ -1567,6 +1568,41 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "Math.max(this.#latest + 1, this.#read() * 1000)",
     replace: "this.#read()",
     tests: [MASTRA],
+  },
+  {
+    breaks: "a session of ADK that is deleted while an event is appended to it comes back",
+    file: "src/adapters/google-adk.ts",
+    find: "lastUpdateTime: timestamp }), if_version: stored.version }",
+    replace: "lastUpdateTime: timestamp }) }",
+    tests: [ADK],
+  },
+  {
+    breaks: "a session of ADK that was deleted and made again meanwhile is in a list twice",
+    file: "src/adapters/google-adk.ts",
+    find: "key: keyOf(from), if_version: 1 }",
+    replace: "key: keyOf(from) }",
+    tests: [ADK],
+  },
+  {
+    breaks: "a session of ADK that is changed while it is read is some of both",
+    file: "src/adapters/google-adk.ts",
+    find: "if (versionsOf(before.data) !== versionsOf(last.data)) continue;",
+    replace: "",
+    tests: [ADK],
+  },
+  {
+    breaks: "a session of ADK that somebody holds misses the events of others",
+    file: "src/adapters/google-adk.ts",
+    find: "before.lastUpdateTime > session.lastUpdateTime ?",
+    replace: "before.lastUpdateTime < 0 ?",
+    tests: [ADK],
+  },
+  {
+    breaks: "a session of ADK is made over one that is there",
+    file: "src/adapters/google-adk.ts",
+    find: "if ((before ?? null) !== null) throw",
+    replace: "if (before === undefined) throw",
+    tests: [ADK],
   },
   // Streams of events
   {

@@ -34,11 +34,11 @@ import {
   type StorageResourceType,
 } from "@mastra/core/storage";
 import type { Documents } from "../client/index.ts";
-import { asMastraHasThem, check, Messages, type MessageUpdate, type Order } from "./mastra/messages.ts";
+import { asMastraHasThem, Messages, type MessageUpdate, type Order } from "./mastra/messages.ts";
 import { Threads } from "./mastra/threads.ts";
-import { timeOf } from "./mastra/by-time.ts";
+import { timeOf } from "./mastra/times.ts";
 import { Clock } from "./shared/clock.ts";
-import { changeInParts, fitTogether, isConflict, rootOf, untilUnchanged } from "./shared/documents.ts";
+import { changeInParts, check, fitTogether, isConflict, rootOf, untilUnchanged } from "./shared/documents.ts";
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnMemoryOptions {

@@ -6,6 +6,7 @@
 import { expect, test } from "bun:test";
 import { Cairn } from "../../src/client/index.ts";
 import { CairnChats } from "../../src/adapters/ai-sdk.ts";
+import { CairnSessionService } from "../../src/adapters/google-adk.ts";
 import { CairnChatHistory } from "../../src/adapters/langchain.ts";
 import { CairnSaver, CairnStore } from "../../src/adapters/langgraph.ts";
 import { CairnMemory } from "../../src/adapters/mastra.ts";
@@ -20,6 +21,7 @@ for (const [name, make] of Object.entries({
   CairnSaver: () => new CairnSaver(documents, { namespace }),
   CairnStore: () => new CairnStore(documents, { namespace }),
   CairnMemory: () => new CairnMemory(documents, { namespace }),
+  CairnSessionService: () => new CairnSessionService(documents, { namespace }),
   CairnSession: () => new CairnSession(documents, "c", { namespace }),
 }))
   test(`${name} refuses a namespace without a part when it is made`, () => {

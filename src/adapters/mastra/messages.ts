@@ -17,9 +17,10 @@ import {
 } from "@mastra/core/storage";
 import type { Document, DocumentChange, Documents, JsonObject } from "../../client/index.ts";
 import type { Clock } from "../shared/clock.ts";
-import { changeInParts, getAll } from "../shared/documents.ts";
+import { changeInParts, check, getAll, type Place } from "../shared/documents.ts";
+import { byKey, countOf, sliceOf, type Slice, type Span } from "../shared/slices.ts";
 import { fromStored, toStored } from "../shared/stored-json.ts";
-import { bound, byKey, countOf, sliceOf, timeOf, type Slice, type Span } from "./by-time.ts";
+import { bound, timeOf } from "./times.ts";
 import type { Threads } from "./threads.ts";
 
 const PER_PAGE = 40;
@@ -299,12 +300,12 @@ export class Messages {
   }
 
   /** Returns where a message is, and where the entry is by which its resource finds it. */
-  #placesOf(entry: Entry): Pick<Document, "namespace" | "key">[] {
+  #placesOf(entry: Entry): Place[] {
     const { resourceId, key } = entry;
     return [this.#placeOf(entry), ...(resourceId === undefined ? [] : [{ namespace: this.#resource(resourceId), key }])];
   }
 
-  #placeOf({ threadId, resourceId, key }: Entry): Pick<Document, "namespace" | "key"> {
+  #placeOf({ threadId, resourceId, key }: Entry): Place {
     return { namespace: [...this.#thread(threadId), ...(resourceId === undefined ? [] : [resourceId])], key };
   }
 
@@ -335,12 +336,6 @@ export class Messages {
 }
 
 type Metadata = ReturnType<typeof validateStorageMetadataFilter>;
-
-/** @throws {TypeError} for an id by which nothing can be kept */
-export function check(id: unknown, name: string): void {
-  if (typeof id !== "string" || id.trim() === "")
-    throw new TypeError(`${name} must be a text that is not empty; got ${JSON.stringify(id)}.`);
-}
 
 /** Returns messages as Mastra's own stores give them. */
 export function asMastraHasThem(messages: MastraDBMessage[]): MastraDBMessage[] {

@@ -6,9 +6,10 @@
 import type { StorageThreadType } from "@mastra/core/memory";
 import type { Document, DocumentChange, Documents } from "../../client/index.ts";
 import type { Clock } from "../shared/clock.ts";
-import { getAll } from "../shared/documents.ts";
+import { getAll, type Place } from "../shared/documents.ts";
+import { countOf, sliceOf, type Slice } from "../shared/slices.ts";
 import { fromStored, toStored } from "../shared/stored-json.ts";
-import { countOf, sliceOf, timeOf, type Slice } from "./by-time.ts";
+import { timeOf } from "./times.ts";
 
 type TimeField = "createdAt" | "updatedAt";
 const TIME_FIELDS: readonly TimeField[] = ["createdAt", "updatedAt"];
@@ -18,8 +19,6 @@ export interface StoredThread {
   readonly thread: StorageThreadType;
   readonly version: number;
 }
-
-type Place = Pick<Document, "namespace" | "key">;
 
 export class Threads {
   readonly #documents: Documents;

@@ -102,7 +102,13 @@ export function rootOf(namespace: readonly string[]): readonly string[] {
   return namespace;
 }
 
-type Place = Pick<Document, "namespace" | "key">;
+/** @throws {TypeError} for an id by which nothing can be kept */
+export function check(id: unknown, name: string): void {
+  if (typeof id !== "string" || id.trim() === "")
+    throw new TypeError(`${name} must be a text that is not empty; got ${JSON.stringify(id)}.`);
+}
+
+export type Place = Pick<Document, "namespace" | "key">;
 
 /** Returns the documents at some places, in their order; null where there is none. */
 export async function getAll(documents: Documents, places: readonly Place[]): Promise<(Document | null)[]> {

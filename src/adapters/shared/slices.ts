@@ -1,18 +1,15 @@
 /**
- * Documents in the order of time: their keys begin with one.
+ * Parts of lists of documents, which are in the order of their keys.
  *
  * @module
  */
 import type { Document, Documents, JsonObject } from "../../client/index.ts";
-import { PAGE_MAX, taken } from "../shared/documents.ts";
+import { PAGE_MAX, taken } from "./documents.ts";
 
 /** As many as the server leaves out at once without looking at all that it may. */
 const OFFSET_MAX = 5_000;
 /** How many documents are read at once where not all of them are wanted. */
 const LOOKED_AT_MIN = 100;
-const ISO_LENGTH = 24;
-/** Sort before and behind all times, and before and behind all that keys have after a time. */
-const [FIRST, LAST] = ["!", "~"];
 
 /** Part of a list of documents. */
 export interface Span {
@@ -25,28 +22,6 @@ export interface Span {
 export interface Slice {
   readonly offset: number;
   readonly limit: number;
-}
-
-/**
- * Returns a time as keys begin with it.
- *
- * @param name - of the time, for errors
- * @throws {RangeError} for what is no time, or one whose text does not sort
- */
-export function timeOf(date: Date | string | number, name: string): string {
-  const time = new Date(date);
-  const iso = Number.isNaN(time.getTime()) ? "" : time.toISOString();
-  if (iso.length === ISO_LENGTH) return iso;
-  throw new RangeError(`${name} must be a date of the years 0 to 9999; got ${String(date)}.`);
-}
-
-/** Returns the key that is before those of a time, or behind them. */
-export function bound(date: Date | string, side: "before" | "behind"): string {
-  const time = new Date(date);
-  if (Number.isNaN(time.getTime())) throw new RangeError(`A dateRange must have dates; got ${String(date)}.`);
-  const iso = time.toISOString();
-  if (iso.length !== ISO_LENGTH) return iso.startsWith("+") ? LAST : FIRST;
-  return `${iso} ${side === "before" ? FIRST : LAST}`;
 }
 
 /** Returns the documents of several namespaces in one order, from an offset on. */
