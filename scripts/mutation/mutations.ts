@@ -935,6 +935,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [VECTOR_ROWS],
   },
   {
+    breaks: "rows of a user lie all over memory",
+    file: "src/vectors/vector-rows.ts",
+    find: "this.#takeIn(storedHome(stored), bytes);",
+    replace: "this.#take(bytes);",
+    tests: [VECTOR_ROWS],
+  },
+  {
     breaks: "doctor does not see that the words of the index on disk are not the store's",
     file: "src/operations/graph.ts",
     find: "    compareTerms(store, collection, verified, findings);",

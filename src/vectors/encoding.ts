@@ -20,7 +20,7 @@
  * @module
  */
 import { DIMENSION, type Embedding, LENGTH_PLACE, WORD_PLACES } from "../embeddings/embedder.ts";
-import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
+import { BARE_ID_LENGTH, HOME_WIDTH, type BareId } from "../lib/ids.ts";
 
 /** What 1 is in a number of a query. */
 const UNIT = 32_767;
@@ -185,6 +185,12 @@ export function storedGeneration(bytes: Uint8Array): number {
 export function storedMemory(bytes: Uint8Array): BareId {
   const end = bytes.byteLength - SCALE_BYTES - SHAPE_BYTES;
   return Buffer.from(bytes.buffer, bytes.byteOffset, end).toString("latin1", Math.max(0, end - BARE_ID_LENGTH));
+}
+
+/** A number for the home of that memory. */
+export function storedHome(bytes: Uint8Array): number {
+  const end = bytes.byteLength - SCALE_BYTES - SHAPE_BYTES;
+  return (bytes[end - HOME_WIDTH]! << 8) | bytes[end - 1]!;
 }
 
 /** Whether bytes from the store, which may be damaged, are an embedding. */

@@ -5,7 +5,7 @@ import { compareOn, scriptCompare } from "../../../src/vectors/resident-kernel.t
 import { VectorRows } from "../../../src/vectors/vector-rows.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
 import { QUESTIONS } from "../../retrieval/questions.ts";
-import { chance, dot, storedBytes, unitVector } from "./stored-vectors.ts";
+import { chance, dot, idAt, storedBytes, unitVector } from "./stored-vectors.ts";
 
 const random = chance(1);
 const VECTORS = [
@@ -64,4 +64,21 @@ test("vectors are dense when most have all their numbers", () => {
   expect(rows.areDense).toBe(false);
   rows.add(dense);
   expect(rows.areDense).toBe(true);
+});
+
+test("rows of one home lie together", () => {
+  const [users, each] = [20, 400];
+  const rows = new VectorRows();
+  const homeAt = (slot: number) => (slot * 7) % users;
+  let bytes = 0;
+  for (let slot = 0; slot < users * each; slot++) {
+    const stored = storedBytes({ vector: VECTORS[slot % 30]!, terms: Uint32Array.of(1, 2, 3) }, idAt(homeAt(slot)));
+    rows.add(stored);
+    bytes += stored.byteLength;
+  }
+  const places = Array.from({ length: rows.length }, (_, slot) => ({ home: homeAt(slot), at: rows.terms(slot).byteOffset }));
+  places.sort((a, b) => a.at - b.at);
+  const blocks = places.filter(({ home }, i) => i === 0 || home !== places[i - 1]!.home).length;
+  expect(blocks).toBeLessThan(rows.length / 15);
+  expect(places.at(-1)!.at - places[0]!.at).toBeLessThan(1.25 * bytes);
 });
