@@ -4,6 +4,7 @@
  * @module
  */
 import { readFileSync } from "node:fs";
+import { FEW_MAX } from "../src/vectors/search-plan.ts";
 import { Failure } from "./failure.ts";
 
 const TICKS_PER_SECOND = 100;
@@ -133,15 +134,31 @@ export class Executable {
     return { rss: megabytes("VmRSS"), rssAnon: megabytes("RssAnon") };
   }
 
-  /** Waits until it has nothing to do any more: vectors not yet in the index, say. @returns how long that took */
+  /**
+   * Waits until all vectors are in the index and it has nothing else to do either.
+   *
+   * @returns how long it took until they were
+   */
   async settled(maxSeconds = START_SECONDS): Promise<number> {
     const startedAt = performance.now();
-    for (let quiet = 0; quiet < 3 && performance.now() - startedAt < maxSeconds * 1000;) {
+    const mayGoOn = () => performance.now() - startedAt < maxSeconds * 1000;
+    while (mayGoOn() && !(await this.#isIndexed())) await Bun.sleep(LOOK_MS);
+    const indexedMs = performance.now() - startedAt;
+    for (let quiet = 0; quiet < 3 && mayGoOn();) {
       const before = cpuMs(this.pid);
       await Bun.sleep(LOOK_MS);
       quiet = cpuMs(this.pid) - before <= IDLE_CPU_MS ? quiet + 1 : 0;
     }
-    return performance.now() - startedAt;
+    return indexedMs;
+  }
+
+  async #isIndexed(): Promise<boolean> {
+    const response = await fetch(`${this.url}/metrics`, { headers: { "X-API-Key": ADMIN_KEY } });
+    const text = await response.text();
+    const figure = (name: string) => Number(new RegExp(`^cairn_${name} (\\d+)$`, "m").exec(text)?.[1]);
+    const stored = figure("vectors_stored");
+    const [indexed, pending] = [figure('vectors\\{state="indexed"\\}'), figure('vectors\\{state="pending"\\}')];
+    return figure("vectors_owed") === 0 && pending === 0 && (indexed >= stored || stored <= FEW_MAX);
   }
 
   async stop(): Promise<number> {

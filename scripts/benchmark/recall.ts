@@ -299,7 +299,7 @@ const COLUMNS = ["memories", "vectors", "texts", "filter", "pass", "recall@10", 
 function print(results: readonly Result[]): string {
   const lines = results.flatMap(({ size, vectors, texts, fillSeconds, startMs, settledMs, rss, rssAnon, beside }) => [
     `${size.toLocaleString("en")} ${vectors} ${texts}: filled in ${Math.round(fillSeconds)} s, start ${Math.round(startMs)} ms, ` +
-      `at rest ${Math.round(settledMs)} ms later, memory (RSS, of it own) ${rss} MB, ${rssAnon} MB`,
+      `all indexed ${Math.round(settledMs)} ms later, memory (RSS, of it own) ${rss} MB, ${rssAnon} MB`,
     ...(beside === undefined
       ? []
       : [

@@ -39,7 +39,7 @@ export function printReport(report: Report): string {
   return [
     `${machine.cpus} × ${machine.model}, Bun ${machine.bun}; ${whole(report.memories)} memories of ${whole(report.users)} users with ${whole(report.sessions)} sessions`,
     `sessions stored with ${whole(fill.writesPerSecond)} writes a second`,
-    `start ${whole(report.startMs)} ms, index at rest ${whole(report.indexMs)} ms later, stop ${whole(report.stopMs)} ms`,
+    `start ${whole(report.startMs)} ms, all indexed ${whole(report.indexMs)} ms later, stop ${whole(report.stopMs)} ms`,
     `memory (RSS, of it own): ${Object.entries(memory)
       .map(([when, { rss, rssAnon }]) => `${when} ${rss} MB, ${rssAnon} MB`)
       .join("; ")}`,

@@ -853,7 +853,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "what is deleted while a search is under way keeps its places in the answer",
     file: "src/memories/search.ts",
-    find: "return isAnyGone && candidates.length >= candidatesFrom(limit) ? undefined : matches;",
+    find: "return isAnyGone && candidates.length >= limit + EQUALS ? undefined : matches;",
     replace: "return matches;",
     tests: [SEARCH],
   },
@@ -930,7 +930,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "cosines of another chunk's rows are taken",
     file: "src/vectors/vector-rows.ts",
-    find: "order[--ends[this.#chunkOf(slots[i]!)]!] = i;",
+    find: "order[to] = i;",
     replace: "order[i] = i;",
     tests: [VECTOR_ROWS],
   },
@@ -940,6 +940,13 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "this.#takeIn(storedHome(stored), bytes);",
     replace: "this.#take(bytes);",
     tests: [VECTOR_ROWS],
+  },
+  {
+    breaks: "memories of a session that are near and have no word of the query are not found there",
+    file: "src/vectors/resident-set.ts",
+    find: "if (wordless[i]! >= bar) scores[i] = score(cosines[i]!, NO_WORDS);",
+    replace: "",
+    tests: [RESIDENT_SETS],
   },
   {
     breaks: "doctor does not see that the words of the index on disk are not the store's",

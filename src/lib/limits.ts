@@ -19,7 +19,7 @@ export const CACHE_BYTES_MAX = {
   provider: MIB / 16,
   documentRemovals: MIB / 16,
   recentTurns: 5 * MIB,
-  /** Which vectors are those of the sessions and users that were searched last: four bytes for each. */
+  /** Which vectors are those of the sessions and users that were searched last: twenty bytes for each. */
   residentVectors: 17 * MIB,
   /** And which those of the namespaces of documents that were searched last. */
   residentDocumentVectors: 5 * MIB,

@@ -29,6 +29,8 @@ import { closeness, explainer, LOCAL_CALIBRATION, relevance } from "./relevance.
 
 /** How many memories are looked at closely, at least. */
 const CANDIDATES_MIN = 48;
+/** More than are wanted, where all are scored before: scores that differ by less than a millionth are shown as equal. */
+const EQUALS = 6;
 
 export interface Match {
   key: BareId;
@@ -137,8 +139,8 @@ function best(
     matches.push({ key: memory, row, score: scores[i] as number, cosine, terms });
     if (matches.length === limit) return matches;
   }
-  // Fewer candidates than were asked for are all that pass.
-  return isAnyGone && candidates.length >= candidatesFrom(limit) ? undefined : matches;
+  // Fewer candidates than are enough are all that pass.
+  return isAnyGone && candidates.length >= limit + EQUALS ? undefined : matches;
 }
 
 /** Less than any score. */
@@ -173,8 +175,9 @@ async function candidatesFor(
   isAgain: boolean,
 ): Promise<Candidate[]> {
   for (let limit = candidatesFrom(wanted); ; limit *= 4) {
-    const found = await deps.vectors.nearest(scoredQuery(embedded, active, limit), filter);
-    if (!isAgain && !(await deps.store.read(isAnyBeingRemoved))) return found;
+    const mayBeGone = isAgain || (await deps.store.read(isAnyBeingRemoved));
+    const found = await deps.vectors.nearest(scoredQuery(embedded, active, limit, mayBeGone ? limit : wanted + EQUALS), filter);
+    if (!mayBeGone) return found;
     const visible = await deps.store.read((reader) => {
       const find = visibleMemories(reader);
       reader.ahead(
@@ -187,11 +190,16 @@ async function candidatesFor(
   }
 }
 
-/** What the index looks for. @param limit - how many candidates are wanted */
-export function scoredQuery(embedded: EmbeddedQuery, active: Active, limit: number): ScoredQuery {
+/**
+ * What the index looks for.
+ *
+ * @param limit - how many candidates are wanted
+ * @param enough - how many where all that pass are scored before
+ */
+export function scoredQuery(embedded: EmbeddedQuery, active: Active, limit: number, enough = limit): ScoredQuery {
   const calibration = active.calibration ?? LOCAL_CALIBRATION;
   const score = (cosine: number, terms: Uint32Array) => closeness(embedded, cosine, terms, calibration);
-  return { vector: quantize(embedded.vector), words: embedded.lexical, blend: calibration, score, limit };
+  return { vector: quantize(embedded.vector), words: embedded.lexical, blend: calibration, score, limit, enough };
 }
 
 /** Who searches: how much at once is limited for each key. */

@@ -11,18 +11,23 @@ import { kthLargest } from "../lib/kth-largest.ts";
 import type { Candidate, CandidateReader } from "./candidates.ts";
 import type { ScoredQuery } from "./query.ts";
 import type { SharedVectors } from "./shared-vectors.ts";
+import { PLACE_WORDS } from "./vector-rows.ts";
 
 const SLOTS_FIRST = 16;
 /** Terms that share their last bits share a place in a table of those that a query asks for. */
 const MASK = 16_383;
 /** The terms of a memory that has no word but a fingerprint. */
 const NO_WORDS = Uint32Array.of(0);
+/** Less than any score or cosine. */
+const UNSCORED = Number.NEGATIVE_INFINITY;
 /** What a vector without a row takes. */
 const PENDING_BYTES = 100;
 
 export class ResidentSet {
   /** In no order. */
   #slots = new Uint32Array(SLOTS_FIRST);
+  /** Where the row of each is: looked up in the table of all, that takes as long as half of the comparison. */
+  #places = new Uint32Array(SLOTS_FIRST * PLACE_WORDS);
   #count = 0;
   /** Vectors that have no row yet. */
   readonly #pending = new Set<BareId>();
@@ -44,7 +49,7 @@ export class ResidentSet {
   }
 
   get bytes(): number {
-    return this.#slots.byteLength + this.#pending.size * PENDING_BYTES;
+    return this.#slots.byteLength + this.#places.byteLength + this.#pending.size * PENDING_BYTES;
   }
 
   has(id: BareId, shared: SharedVectors | undefined): boolean {
@@ -77,7 +82,12 @@ export class ResidentSet {
       const slots = new Uint32Array(2 * this.#count);
       slots.set(this.#slots);
       this.#slots = slots;
+      const places = new Uint32Array(slots.length * PLACE_WORDS);
+      places.set(this.#places);
+      this.#places = places;
     }
+    const at = this.#count * PLACE_WORDS;
+    rows.placesOf(Uint32Array.of(slot), this.#places.subarray(at, at + PLACE_WORDS));
     this.#slots[this.#count++] = slot;
     this.#terms += rows.termCount(slot);
   }
@@ -88,12 +98,14 @@ export class ResidentSet {
     const slot = shared.slotOf(id);
     const at = slot === undefined ? -1 : this.#slots.subarray(0, this.#count).indexOf(slot);
     if (slot === undefined || at === -1) return;
-    this.#slots[at] = this.#slots[--this.#count]!;
+    const last = --this.#count;
+    this.#slots[at] = this.#slots[last]!;
+    this.#places.copyWithin(at * PLACE_WORDS, last * PLACE_WORDS, (last + 1) * PLACE_WORDS);
     this.#terms -= shared.rows.termCount(slot);
   }
 
   /**
-   * The `limit` that score best, of equal ones the newer; or all when they are no more. In no order.
+   * As many as are enough of those that score best, of equal ones the newer; or all when they are no more. In no order.
    *
    * @param reader - of this query, for vectors that have no row
    * @param termsMax - at most this many terms are looked at
@@ -110,37 +122,46 @@ export class ResidentSet {
     }
     if (shared === undefined) return best(pending, query);
     const slots = this.#slots.subarray(0, this.#count);
-    const cosines = shared.rows.cosines(query.vector, slots);
+    const places = this.#places.subarray(0, this.#count * PLACE_WORDS);
+    const cosines = shared.rows.cosinesAt(query.vector, places);
     const candidateAt = (i: number): Candidate => {
       const slot = slots[i]!;
       return { memory: shared.ids.memory(slot), id: shared.ids.id(slot), cosine: cosines[i]!, terms: shared.rows.terms(slot) };
     };
-    if (slots.length <= query.limit) return best([...pending, ...Array.from(slots, (_, i) => candidateAt(i))], query);
-    const scores = this.#scores(query, slots, cosines, shared);
-    const bar = kthLargest(scores, query.limit);
+    if (slots.length <= query.enough) return best([...pending, ...Array.from(slots, (_, i) => candidateAt(i))], query);
+    const scores = this.#scores(query, slots, places, cosines, shared);
+    const bar = kthLargest(scores, query.enough);
     const found = pending;
     for (let i = 0; i < scores.length; i++) if (scores[i]! >= bar) found.push(candidateAt(i));
     return best(found, query);
   }
 
-  /** Most memories have none of the query's words: then their terms do not matter. */
-  #scores({ words: { keys }, score }: ScoredQuery, slots: Uint32Array, cosines: Float64Array, { rows }: SharedVectors): Float64Array {
+  /**
+   * The scores of those that can be among the best; -Infinity of the others. Most memories have none of the query's words: then their
+   * terms do not matter, and the nearest of them are the best.
+   */
+  #scores(query: ScoredQuery, slots: Uint32Array, places: Uint32Array, cosines: Float64Array, { rows }: SharedVectors): Float64Array {
+    const { score, enough } = query;
+    const { keys } = query.words;
     const mayAnswer = new Uint8Array(MASK + 1);
     for (let entry = 1; entry < keys.length; entry++) mayAnswer[keys[entry]! & MASK] = 1;
-    const scores = new Float64Array(cosines.length);
+    const scores = new Float64Array(cosines.length).fill(UNSCORED);
+    const wordless = cosines.slice();
     for (let i = 0; i < slots.length; i++) {
-      const slot = slots[i]!;
-      const isToBeRead = rows.hasMarked(slot, mayAnswer) || rows.termCount(slot) === 0;
-      scores[i] = score(cosines[i]!, isToBeRead ? rows.terms(slot) : NO_WORDS);
+      if (!rows.mayAnswer(places, i, mayAnswer)) continue;
+      scores[i] = score(cosines[i]!, rows.terms(slots[i]!));
+      wordless[i] = UNSCORED;
     }
+    const bar = Math.max(kthLargest(wordless, enough), -Number.MAX_VALUE);
+    for (let i = 0; i < slots.length; i++) if (wordless[i]! >= bar) scores[i] = score(cosines[i]!, NO_WORDS);
     return scores;
   }
 }
 
-/** As many as are asked for, of equal ones the newer. */
-function best(candidates: Candidate[], { limit, score }: ScoredQuery): Candidate[] {
-  if (candidates.length <= limit) return candidates;
+/** As many as are enough, of equal ones the newer. */
+function best(candidates: Candidate[], { enough, score }: ScoredQuery): Candidate[] {
+  if (candidates.length <= enough) return candidates;
   const scored = candidates.map((candidate) => ({ candidate, score: score(candidate.cosine, candidate.terms) }));
   scored.sort((a, b) => b.score - a.score || b.candidate.cosine - a.candidate.cosine || (a.candidate.memory < b.candidate.memory ? 1 : -1));
-  return scored.slice(0, limit).map(({ candidate }) => candidate);
+  return scored.slice(0, enough).map(({ candidate }) => candidate);
 }

@@ -24,7 +24,7 @@ import { compareOn, type Compare } from "./resident-kernel.ts";
 const PIECE_BITS = 14;
 const PIECE_SLOTS = 2 ** PIECE_BITS;
 const SLOT_MASK = PIECE_SLOTS - 1;
-const PLACE_WORDS = 4;
+export const PLACE_WORDS = 4;
 const PAIR_BITS = 12;
 const PAIR_MASK = 2 ** PAIR_BITS - 1;
 const PAGE_BYTES = 65_536;
@@ -185,48 +185,69 @@ export class VectorRows {
     return this.#chunks[numbers >>> 16]!.words.subarray(from, from + (counts >>> PAIR_BITS));
   }
 
-  /** Whether any of a slot's terms is marked, by its last bits; quicker than to look at them one by one from outside. */
-  hasMarked(slot: number, marks: Uint8Array): boolean {
-    const places = this.#places[slot >>> PIECE_BITS]!;
-    const at = (slot & SLOT_MASK) * PLACE_WORDS;
-    const [start, numbers, counts] = [places[at]!, places[at + 1]!, places[at + 2]!];
-    const { words } = this.#chunks[numbers >>> 16]!;
-    const mask = marks.length - 1;
-    const from = (start + (numbers & 0xffff)) / 4 + (counts & PAIR_MASK);
-    let any = 0;
-    for (let i = from, end = from + (counts >>> PAIR_BITS); i < end; i++) any |= marks[words[i]! & mask]!;
-    return any !== 0;
-  }
-
   termCount(slot: number): number {
     return this.#places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 2]! >>> PAIR_BITS;
   }
 
+  /** Where the rows of some slots are: of each what is written above, one after the other. */
+  placesOf(slots: Uint32Array, places = new Uint32Array(slots.length * PLACE_WORDS)): Uint32Array {
+    for (let i = 0, to = 0; i < slots.length; i++, to += PLACE_WORDS) {
+      const slot = slots[i]!;
+      const piece = this.#places[slot >>> PIECE_BITS]!;
+      const at = (slot & SLOT_MASK) * PLACE_WORDS;
+      places[to] = piece[at]!;
+      places[to + 1] = piece[at + 1]!;
+      places[to + 2] = piece[at + 2]!;
+      places[to + 3] = piece[at + 3]!;
+    }
+    return places;
+  }
+
+  /** Whether the terms of the `i`th of these rows matter where only some are asked for: any is marked, by its last bits; or it has none. */
+  mayAnswer(places: Uint32Array, i: number, marks: Uint8Array): boolean {
+    const at = i * PLACE_WORDS;
+    const [start, numbers, counts] = [places[at]!, places[at + 1]!, places[at + 2]!];
+    const { words } = this.#chunks[numbers >>> 16]!;
+    const mask = marks.length - 1;
+    const from = (start + (numbers & 0xffff)) / 4 + (counts & PAIR_MASK);
+    const end = from + (counts >>> PAIR_BITS);
+    let any = from === end ? 1 : 0;
+    for (let word = from; word < end; word++) any |= marks[words[word]! & mask]!;
+    return any !== 0;
+  }
+
   /** The cosines of a query with the vectors of some slots; 0 with one that is gone. */
   cosines(query: Int16Array, slots: Uint32Array): Float64Array {
-    const cosines = new Float64Array(slots.length);
+    return this.cosinesAt(query, this.placesOf(slots));
+  }
+
+  /** The same for rows whose places are known, which is quicker than to look them up. */
+  cosinesAt(query: Int16Array, places: Uint32Array): Float64Array {
+    const count = places.length / PLACE_WORDS;
+    const cosines = new Float64Array(count);
     if (this.#chunks.length === 1) {
-      this.#chunks[0]!.compare(query, this.#places, slots, cosines);
+      this.#chunks[0]!.compare(query, places, cosines);
       return cosines;
     }
     // Those of a chunk one after the other: a counting sort.
+    const chunkOf = (i: number) => places[i * PLACE_WORDS + 1]! >>> 16;
     const ends = new Uint32Array(this.#chunks.length);
-    for (const slot of slots) ends[this.#chunkOf(slot)]!++;
+    for (let i = 0; i < count; i++) ends[chunkOf(i)]!++;
     for (let chunk = 1; chunk < ends.length; chunk++) ends[chunk]! += ends[chunk - 1]!;
-    const order = new Uint32Array(slots.length);
-    for (let i = slots.length - 1; i >= 0; i--) order[--ends[this.#chunkOf(slots[i]!)]!] = i;
-    const sorted = order.map((i) => slots[i]!);
-    const found = new Float64Array(slots.length);
+    const order = new Uint32Array(count);
+    const sorted = new Uint32Array(places.length);
+    for (let i = count - 1; i >= 0; i--) {
+      const to = --ends[chunkOf(i)]!;
+      order[to] = i;
+      for (let word = 0; word < PLACE_WORDS; word++) sorted[to * PLACE_WORDS + word] = places[i * PLACE_WORDS + word]!;
+    }
+    const found = new Float64Array(count);
     for (const [chunk, rows] of this.#chunks.entries()) {
-      const [from, to] = [ends[chunk]!, ends[chunk + 1] ?? slots.length];
-      if (from < to) rows.compare(query, this.#places, sorted.subarray(from, to), found.subarray(from, to));
+      const [from, to] = [ends[chunk]!, ends[chunk + 1] ?? count];
+      if (from < to) rows.compare(query, sorted.subarray(from * PLACE_WORDS, to * PLACE_WORDS), found.subarray(from, to));
     }
     for (let i = 0; i < order.length; i++) cosines[order[i]!] = found[i]!;
     return cosines;
-  }
-
-  #chunkOf(slot: number): number {
-    return this.#places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 1]! >>> 16;
   }
 }
 
@@ -264,29 +285,22 @@ class Chunk {
     this.#sums = new Int32Array(memory.buffer, this.#begin + SUMS_AT, BATCH);
   }
 
-  compare(query: Int16Array, places: readonly Uint32Array[], slots: Uint32Array, cosines: Float64Array): void {
+  compare(query: Int16Array, places: Uint32Array, cosines: Float64Array): void {
     const { words } = this;
     const begin = this.#begin;
     this.#query.set(query);
-    for (let from = 0; from < slots.length; from += BATCH) {
-      const count = Math.min(BATCH, slots.length - from);
-      for (let i = 0, to = (begin + ENTRIES_AT) / 4; i < count; i++, to += ENTRY_WORDS) {
-        const slot = slots[from + i]!;
-        const piece = places[slot >>> PIECE_BITS]!;
-        const at = (slot & SLOT_MASK) * PLACE_WORDS;
-        const start = piece[at]!;
-        const pairsAt = start + (piece[at + 1]! & 0xffff);
+    for (let from = 0; from < cosines.length; from += BATCH) {
+      const count = Math.min(BATCH, cosines.length - from);
+      for (let i = 0, at = from * PLACE_WORDS, to = (begin + ENTRIES_AT) / 4; i < count; i++, at += PLACE_WORDS, to += ENTRY_WORDS) {
+        const start = places[at]!;
+        const pairsAt = start + (places[at + 1]! & 0xffff);
         words[to] = start;
         words[to + 1] = pairsAt;
-        words[to + 2] = begin + (piece[at + 3]! >>> 16) * HEAD * 2;
-        words[to + 3] = pairsAt + (piece[at + 2]! & PAIR_MASK) * 4;
+        words[to + 2] = begin + (places[at + 3]! >>> 16) * HEAD * 2;
+        words[to + 3] = pairsAt + (places[at + 2]! & PAIR_MASK) * 4;
       }
       this.#compare(begin + ENTRIES_AT, begin + ENTRIES_AT + count * ENTRY_BYTES, begin, begin + SUMS_AT);
-      for (let i = 0; i < count; i++) {
-        const slot = slots[from + i]!;
-        const scale = places[slot >>> PIECE_BITS]![(slot & SLOT_MASK) * PLACE_WORDS + 3]! & 0xffff;
-        cosines[from + i] = cosineOf(this.#sums[i]!, scale);
-      }
+      for (let i = 0; i < count; i++) cosines[from + i] = cosineOf(this.#sums[i]!, places[(from + i) * PLACE_WORDS + 3]! & 0xffff);
     }
   }
 }

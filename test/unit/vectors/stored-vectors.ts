@@ -165,14 +165,14 @@ const NO_WORDS = { weights: new Float64Array(0), keys: new Uint32Array(1), answe
 const BY_COSINE: Blend = { lexicalShare: 0, cosineOfUnrelated: -1, cosineOfSame: 1 };
 
 export function queryFor(vector: Float32Array, limit: number): ScoredQuery {
-  return { vector: quantize(vector), limit, words: NO_WORDS, blend: BY_COSINE, score: (cosine) => cosine };
+  return { vector: quantize(vector), limit, enough: limit, words: NO_WORDS, blend: BY_COSINE, score: (cosine) => cosine };
 }
 
 /** A query of the built-in provider, as a search makes it. */
 export function queryOf(text: string, limit: number): ScoredQuery {
   const embedded = localEmbedder.embedQuery(text);
   const score = (cosine: number, terms: Uint32Array) => relevance(embedded, cosine, terms);
-  return { vector: quantize(embedded.vector), limit, words: embedded.lexical, blend: LOCAL_CALIBRATION, score };
+  return { vector: quantize(embedded.vector), limit, enough: limit, words: embedded.lexical, blend: LOCAL_CALIBRATION, score };
 }
 
 /** Best first, of equal ones the newer memory first. */
