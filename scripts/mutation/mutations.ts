@@ -7,6 +7,7 @@
  */
 import type { Mutation } from "./mutation.ts";
 
+const ADAPTER_SESSIONS = "test/adapters/sessions.test.ts";
 const STORE = "test/unit/storage/store.test.ts";
 const STORES = "test/unit/storage/stores.test.ts";
 const POSTGRES = "test/unit/storage/postgres.test.ts";
@@ -1498,6 +1499,27 @@ export const MUTATIONS: readonly Mutation[] = [
     find: '[name, "*"]',
     replace: '[name, ">=2"]',
     tests: ["test/packaging/client.test.ts"],
+  },
+  {
+    breaks: "a conversation of an adapter stays when its session is deleted",
+    file: "src/client/documents.ts",
+    find: "this.#sessionId === undefined ? {} : { session_id: this.#sessionId };",
+    replace: "{};",
+    tests: [ADAPTER_SESSIONS],
+  },
+  {
+    breaks: "a conversation that goes on ends with the first time of its session",
+    file: "src/adapters/shared/sessions.ts",
+    find: "await cairn.sessions.update(session.id, { ttl_seconds });",
+    replace: "",
+    tests: [ADAPTER_SESSIONS],
+  },
+  {
+    breaks: "conversations of two users share a session",
+    file: "src/adapters/shared/sessions.ts",
+    find: '.map(escaped).join(":") + owner;',
+    replace: '.map(escaped).join(":");',
+    tests: [ADAPTER_SESSIONS],
   },
   {
     breaks: "a fork of a LangGraph thread overwrites values of the other branch",

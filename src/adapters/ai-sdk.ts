@@ -19,13 +19,17 @@
 import type { LanguageModelMiddleware, UIMessage } from "ai";
 import type { Cairn, Document, DocumentChange, Documents, JsonObject, MemoryResult, MemorySearch } from "../client/index.ts";
 import { change, fitTogether, isConflict, PAGE_MAX, rootOf, untilUnchanged } from "./shared/documents.ts";
+import { Sessions, type SessionOptions, type Spoken } from "./shared/sessions.ts";
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnChatsOptions {
   /** Where chats are kept; `["ai-sdk"]` unless given. */
   namespace?: string[];
+  /** Keeps each chat in a session of Cairn, which is deleted with it. */
+  session?: SessionOptions;
 }
 
+const FRAMEWORK = "ai-sdk";
 const HEAD = "head";
 /** Positions of messages sort as texts. */
 const POSITION_DIGITS = 8;
@@ -49,11 +53,13 @@ interface StoredChat {
 export class CairnChats<Message extends UIMessage = UIMessage> {
   readonly #documents: Documents;
   readonly #root: readonly string[];
+  readonly #sessions: Sessions;
 
   /** @param documents - `cairn.documents`, or those of a user: `cairn.documents.of({ user_id })` */
-  constructor(documents: Documents, { namespace = ["ai-sdk"] }: CairnChatsOptions = {}) {
+  constructor(documents: Documents, { namespace = [FRAMEWORK], session }: CairnChatsOptions = {}) {
     this.#documents = documents;
     this.#root = rootOf(namespace);
+    this.#sessions = new Sessions(documents, namespace, FRAMEWORK, session);
   }
 
   /** Returns the messages of a chat; none of one that is not there. */
@@ -70,26 +76,41 @@ export class CairnChats<Message extends UIMessage = UIMessage> {
    */
   async saveChat({ chatId, messages }: { chatId: string; messages: readonly Message[] }): Promise<void> {
     const values = messages.map((message, position) => [String(position).padStart(POSITION_DIGITS, "0"), toStored(message)] as const);
-    await untilUnchanged(async () => {
+    const known = await untilUnchanged(async () => {
       const before = await this.#read(chatId);
-      const { counter, abandoned } = before;
       const changes = this.#difference(chatId, before, values);
-      if (changes.length === 0) return;
-      if (counter !== undefined) {
-        const { key, version } = counter;
-        const counted: DocumentChange = { op: "put", namespace: this.#of(chatId), key, value: {}, if_version: version };
-        const all = [...changes, counted, ...this.#deletions(chatId, abandoned)];
-        if (fitTogether(all)) {
-          await this.#documents.batch(all);
-          return;
-        }
-      }
-      await this.#replace(chatId, before, values);
+      if (changes.length > 0) await this.#sessions.change(chatId, (documents) => this.#save(documents, chatId, before, changes, values));
+      return new Set(Array.from(before.messages.values(), ({ id }) => id));
     });
+    const isNew = ({ id, role }: Message) => role === "user" || (role === "assistant" && !known.has(id));
+    await this.#sessions.log(chatId, messages.filter(isNew).map(spokenIn), async () => []);
   }
 
+  /** Deletes a chat, and the session that it is kept in with its turns and memories. */
   async deleteChat(chatId: string): Promise<void> {
     await this.#documents.deleteAll(this.#of(chatId));
+    await this.#sessions.delete(chatId);
+  }
+
+  /** Makes changes in one request, or writes the chat next to what is there. */
+  async #save(
+    documents: Documents,
+    chatId: string,
+    before: StoredChat,
+    changes: readonly DocumentChange[],
+    values: readonly (readonly [string, JsonObject])[],
+  ): Promise<void> {
+    const { counter, abandoned } = before;
+    if (counter !== undefined) {
+      const { key, version } = counter;
+      const counted: DocumentChange = { op: "put", namespace: this.#of(chatId), key, value: {}, if_version: version };
+      const all = [...changes, counted, ...this.#deletions(chatId, abandoned)];
+      if (fitTogether(all)) {
+        await documents.batch(all);
+        return;
+      }
+    }
+    await this.#replace(documents, chatId, before, values);
   }
 
   /** The changes that make the generation of a chat have these messages. */
@@ -106,6 +127,7 @@ export class CairnChats<Message extends UIMessage = UIMessage> {
 
   /** Writes a new generation, and makes it that of the chat. */
   async #replace(
+    documents: Documents,
     chatId: string,
     { head, counter, abandoned }: StoredChat,
     values: readonly (readonly [string, JsonObject])[],
@@ -121,17 +143,17 @@ export class CairnChats<Message extends UIMessage = UIMessage> {
       ...this.#deletions(chatId, [...old.map(({ key }) => key), ...abandoned]),
     ];
     if (fitTogether([...puts, ...switched])) {
-      await this.#documents.batch([...puts, ...switched]);
+      await documents.batch([...puts, ...switched]);
       return;
     }
     // A call that deletes a part deletes this too: what is switched to is whole.
     const guard = { namespace: this.#messages(chatId, generation), key: HEAD };
-    await change(this.#documents, [{ op: "put", ...guard, value: {} }, ...puts]);
+    await change(documents, [{ op: "put", ...guard, value: {} }, ...puts]);
     try {
-      await this.#documents.batch([{ op: "delete", ...guard, if_version: 1 }, ...switched]);
+      await documents.batch([{ op: "delete", ...guard, if_version: 1 }, ...switched]);
     } catch (error) {
       // After other errors it may have been made.
-      if (isConflict(error)) await this.#documents.batch(this.#deletions(chatId, [generation]));
+      if (isConflict(error)) await documents.batch(this.#deletions(chatId, [generation]));
       throw error;
     }
   }
@@ -167,6 +189,11 @@ export class CairnChats<Message extends UIMessage = UIMessage> {
   #messages(chatId: string, generation?: string): string[] {
     return [...this.#of(chatId), "messages", ...(generation === undefined ? [] : [generation])];
   }
+}
+
+function spokenIn({ id, role, parts }: UIMessage): Spoken {
+  const texts = parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
+  return { name: id === "" ? undefined : id, role: role === "system" ? "other" : role, text: texts.join("\n") };
 }
 
 function versionsOf(documents: readonly Document[]): string {

@@ -17,23 +17,35 @@ import {
 } from "@langchain/core/messages";
 import type { Documents, JsonObject } from "../client/index.ts";
 import { allDocuments, change, rootOf } from "./shared/documents.ts";
+import { spokenIn } from "./shared/langchain-messages.ts";
+import { Sessions, type SessionOptions, type Spoken } from "./shared/sessions.ts";
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnChatHistoryOptions {
   /** Where conversations are kept; `["langchain"]` unless given. */
   namespace?: string[];
+  /** Keeps the conversation in a session of Cairn. */
+  session?: SessionOptions;
 }
+
+const FRAMEWORK = "langchain";
+/** How many of the latest messages are searched for what an answer was to. */
+const SEARCHED_MAX = 100;
 
 export class CairnChatHistory extends BaseListChatMessageHistory {
   override lc_namespace = ["cairn"];
   readonly #documents: Documents;
+  readonly #id: string;
   readonly #namespace: string[];
+  readonly #sessions: Sessions;
 
   /** @param documents - `cairn.documents`, or those of a user: `cairn.documents.of({ user_id })`; @param id - of the conversation */
-  constructor(documents: Documents, id: string, { namespace = ["langchain"] }: CairnChatHistoryOptions = {}) {
+  constructor(documents: Documents, id: string, { namespace = [FRAMEWORK], session }: CairnChatHistoryOptions = {}) {
     super();
     this.#documents = documents;
+    this.#id = id;
     this.#namespace = [...rootOf(namespace), id];
+    this.#sessions = new Sessions(documents, namespace, FRAMEWORK, session);
   }
 
   async getMessages(): Promise<BaseMessage[]> {
@@ -65,10 +77,15 @@ export class CairnChatHistory extends BaseListChatMessageHistory {
         );
       }
     }
-    await change(
-      this.#documents,
-      stored.map((value) => ({ op: "put", namespace: this.#namespace, value })),
-    );
+    if (stored.length === 0) return;
+    const puts = stored.map((value) => ({ op: "put", namespace: this.#namespace, value }) as const);
+    await this.#sessions.change(this.#id, (documents) => change(documents, puts));
+    await this.#sessions.log(this.#id, messages.map(spokenIn), () => this.#latest());
+  }
+
+  async #latest(): Promise<Spoken[]> {
+    const { data } = await this.#documents.list(this.#namespace, { order: "desc", limit: SEARCHED_MAX });
+    return toMessages(data.map(({ value }) => value).reverse()).map(spokenIn);
   }
 
   override async clear(): Promise<void> {

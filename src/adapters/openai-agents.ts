@@ -21,27 +21,36 @@ import type {
 } from "@openai/agents-core";
 import type { Document, DocumentChange, Documents, JsonObject } from "../client/index.ts";
 import { allDocuments, change, PAGE_MAX, rootOf, untilUnchanged } from "./shared/documents.ts";
-import { fromStored, toBase64, toStored } from "./shared/stored-json.ts";
+import { hashOf } from "./shared/hash.ts";
+import { Sessions, type SessionOptions, type Spoken } from "./shared/sessions.ts";
+import { fromStored, toStored } from "./shared/stored-json.ts";
 
 export interface CairnSessionOptions {
   /** Where conversations are kept; `["openai-agents"]` unless given. */
   namespace?: string[];
+  /** Keeps the conversation in a session of Cairn. */
+  session?: SessionOptions;
 }
 
+const FRAMEWORK = "openai-agents";
 const HEAD = "head";
 /** Changes of one transaction; one more counts the changes. */
 const CHANGES_MAX = 99;
+/** How many of the latest items are searched for what an answer was to. */
+const SEARCHED_MAX = 100;
 
 export class CairnSession implements SessionHistoryRewriteAwareSession, SessionHistoryTransactionAwareSession {
   readonly #documents: Documents;
   readonly #id: string;
   readonly #root: string[];
+  readonly #sessions: Sessions;
 
   /** @param documents - `cairn.documents`, or those of a user: `cairn.documents.of({ user_id })`; @param id - of the conversation */
-  constructor(documents: Documents, id: string, { namespace = ["openai-agents"] }: CairnSessionOptions = {}) {
+  constructor(documents: Documents, id: string, { namespace = [FRAMEWORK], session }: CairnSessionOptions = {}) {
     this.#documents = documents;
     this.#id = id;
     this.#root = [...rootOf(namespace), id];
+    this.#sessions = new Sessions(documents, namespace, FRAMEWORK, session);
   }
 
   async getSessionId(): Promise<string> {
@@ -55,15 +64,15 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
 
   /** Items that fit into one request, up to 99, are there together or not at all. */
   async addItems(items: AgentInputItem[]): Promise<void> {
-    await change(
-      this.#documents,
-      items.map((item) => this.#append(item)),
-      [this.#changed()],
-    );
+    if (items.length === 0) return;
+    const appended = items.map((item) => this.#append(item));
+    await this.#sessions.change(this.#id, (documents) => change(documents, appended, [this.#changed()]));
+    await this.#log(items);
   }
 
   async popItem(): Promise<AgentInputItem | undefined> {
-    const [popped] = await this.#documents.batch([{ op: "pop", namespace: this.#items }, this.#changed()]);
+    const pop = { op: "pop", namespace: this.#items } as const;
+    const [popped] = await this.#sessions.change(this.#id, (documents) => documents.batch([pop, this.#changed()]));
     return popped === null ? undefined : (fromStored(popped.value) as AgentInputItem);
   }
 
@@ -95,8 +104,8 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
   async applyHistoryTransaction({ operationId, transaction }: SessionHistoryTransactionArgs): Promise<void> {
     if (typeof operationId !== "string" || operationId.trim() === "") throw new TypeError("operationId must be a text that is not empty.");
     const key = JSON.stringify(operationId);
-    const sha256 = await hashOf(toStored(transaction));
-    await this.#whileUnchanged(async () => {
+    const sha256 = await hashOf(JSON.stringify(sorted(toStored(transaction))));
+    const isNew = await this.#whileUnchanged(async () => {
       const before = await this.#documents.get(this.#operations, key);
       if (before !== null) {
         if (before.value["sha256"] === sha256) return [];
@@ -105,6 +114,7 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
       const changes = await this.#changesOf(transaction);
       return [{ op: "put", namespace: this.#operations, key, value: { sha256 }, if_version: 0 }, ...changes];
     });
+    if (isNew && transaction.type === "append_items") await this.#log(transaction.items);
   }
 
   async #changesOf(transaction: SessionHistoryTransaction): Promise<DocumentChange[]> {
@@ -118,19 +128,27 @@ export class CairnSession implements SessionHistoryRewriteAwareSession, SessionH
   }
 
   /**
-   * Makes changes that depend on what is there, in one transaction; when others were faster, after looking again.
+   * Makes changes that depend on what is there, in one transaction; when others were faster, after looking again. Returns whether there was
+   * something to change.
    *
    * The versions of a head begin again at 1 when a conversation is cleared, so changes name those of what they replace too.
    */
-  async #whileUnchanged(changes: () => Promise<DocumentChange[]>): Promise<void> {
-    await untilUnchanged(async () => {
+  async #whileUnchanged(changes: () => Promise<DocumentChange[]>): Promise<boolean> {
+    return untilUnchanged(async () => {
       const head = await this.#documents.get(this.#root, HEAD);
       const made = await changes();
-      if (made.length === 0) return;
+      if (made.length === 0) return false;
       if (made.length > CHANGES_MAX)
         throw new RangeError(`A change of the history may have at most ${CHANGES_MAX} items; this one has ${made.length}.`);
-      await this.#documents.batch([...made, { ...this.#changed(), if_version: head?.version ?? 0 }]);
+      const changed = { ...this.#changed(), if_version: head?.version ?? 0 };
+      await this.#sessions.change(this.#id, (documents) => documents.batch([...made, changed]));
+      return true;
     });
+  }
+
+  #log(items: readonly AgentInputItem[]): Promise<void> {
+    const before = async () => (await this.getItems(SEARCHED_MAX)).flatMap(spokenIn);
+    return this.#sessions.log(this.#id, items.flatMap(spokenIn), before);
   }
 
   /** The newest items, in the order in which they were added. */
@@ -170,9 +188,14 @@ function isSame(a: JsonObject, b: JsonObject): boolean {
   return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
 }
 
-async function hashOf(value: JsonObject): Promise<string> {
-  const bytes = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(JSON.stringify(sorted(value))));
-  return toBase64(new Uint8Array(bytes));
+/** What an item says; undefined for instructions. */
+function spokenIn(item: AgentInputItem): Spoken[] {
+  if (!("role" in item)) return [{ role: "other", text: "" }];
+  if (item.role !== "user" && item.role !== "assistant") return [];
+  const { role, content } = item;
+  if (typeof content === "string") return [{ role, text: content }];
+  const texts = content.flatMap((part) => ("text" in part && typeof part.text === "string" ? [part.text] : []));
+  return [{ role, text: texts.join("\n") }];
 }
 
 function sorted(value: unknown): unknown {

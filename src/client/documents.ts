@@ -44,12 +44,15 @@ type NamespacesMore = More<DocumentQueryOperation, "prefix" | "suffix" | "max_de
 const CONDITIONS = ["key", "if_version", "session_id", "ttl_seconds"];
 
 export class Documents {
+  /** Whose they are, as far as that was said. */
+  readonly owner: DocumentOwner;
   readonly #http: Http;
-  readonly #owner: DocumentOwner;
+  readonly #sessionId: string | undefined;
 
-  constructor(http: Http, owner: DocumentOwner = {}) {
+  constructor(http: Http, owner: DocumentOwner = {}, sessionId?: string) {
     this.#http = http;
-    this.#owner = owner;
+    this.owner = owner;
+    this.#sessionId = sessionId;
   }
 
   /**
@@ -59,7 +62,12 @@ export class Documents {
    */
   of<Given extends DocumentOwner>(owner: Filters<DocumentOwner, Given>): Documents {
     checkFilters(owner);
-    return new Documents(this.#http, owner);
+    return new Documents(this.#http, owner, this.#sessionId);
+  }
+
+  /** The same documents, where whatever is put belongs to a session and goes when that does. */
+  ofSession(sessionId: string): Documents {
+    return new Documents(this.#http, this.owner, sessionId);
   }
 
   /** Makes up to 100 changes in one transaction, in their order: all of them or none. Gives the result of each. */
@@ -68,7 +76,9 @@ export class Documents {
     options?: CallOptions,
   ): Promise<{ -readonly [I in keyof Operations]: ChangeResult<Operations[I]["op"]> }> {
     for (const operation of operations) checkGiven(operation, CONDITIONS);
-    return this.#results("batch", operations, options);
+    const session = this.#sessionId === undefined ? {} : { session_id: this.#sessionId };
+    const owned = operations.map((operation) => (operation.op === "put" ? { ...session, ...operation } : operation));
+    return this.#results("batch", owned, options);
   }
 
   /** Asks up to 100 questions in one request. Gives the result of each. */
@@ -81,7 +91,7 @@ export class Documents {
   }
 
   async #results<Results>(kind: "batch" | "query", operations: readonly object[], options: CallOptions | undefined): Promise<Results> {
-    const body = { ...this.#owner, operations };
+    const body = { ...this.owner, operations };
     return (await this.#http.call<{ data: Results }>({ method: "POST", path: `/v1/documents/${kind}`, body }, options)).data;
   }
 

@@ -8,7 +8,7 @@ import { generateText, simulateReadableStream, streamText, wrapLanguageModel, ty
 import { MockLanguageModelV4 } from "ai/test";
 import { CairnChats, memoryMiddleware } from "../../src/adapters/ai-sdk.ts";
 import { CairnError, type Cairn } from "../../src/client/index.ts";
-import { clientBefore, startClient, type ServedClient } from "../support/cairn-client.ts";
+import { clientBefore, sessionsBy, startClient, type ServedClient } from "../support/cairn-client.ts";
 import type { Chance } from "../support/process.ts";
 import { pick, withSeeds } from "../support/seeds.ts";
 
@@ -41,7 +41,7 @@ function message(chance: Chance): UIMessage {
 
 test("chats are what was saved last, whatever is saved, loaded and deleted", async () => {
   await withSeeds(async (chance, seed) => {
-    const chats = new CairnChats(client.cairn.documents, { namespace: ["chats", String(seed)] });
+    const chats = new CairnChats(client.cairn.documents, { namespace: ["chats", String(seed)], ...sessionsBy(seed, client) });
     const reference = new Map<string, UIMessage[]>();
     for (let i = 0; i < 30; i++) {
       const chatId = pick(chance, ["one", "t wo", "ü/3"]);

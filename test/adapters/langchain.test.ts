@@ -7,8 +7,8 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { InMemoryChatMessageHistory } from "@langchain/core/chat_history";
 import { AIMessage, HumanMessage, RemoveMessage, SystemMessage, ToolMessage, type BaseMessage } from "@langchain/core/messages";
 import { RunnableLambda } from "@langchain/core/runnables";
-import { CairnChatHistory } from "../../src/adapters/langchain.ts";
-import { startClient, type ServedClient } from "../support/cairn-client.ts";
+import { CairnChatHistory, type CairnChatHistoryOptions } from "../../src/adapters/langchain.ts";
+import { sessionsBy, startClient, type ServedClient } from "../support/cairn-client.ts";
 import type { Chance } from "../support/process.ts";
 import { pick, withSeeds } from "../support/seeds.ts";
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
 
 afterAll(() => client[Symbol.asyncDispose]());
 
-const historyOf = (id: string) => new CairnChatHistory(client.cairn.documents, id);
+const historyOf = (id: string, options: CairnChatHistoryOptions = {}) => new CairnChatHistory(client.cairn.documents, id, options);
 
 function message(chance: Chance): BaseMessage {
   return pick<() => BaseMessage>(chance, [
@@ -44,7 +44,7 @@ function message(chance: Chance): BaseMessage {
 
 test("it gives what InMemoryChatMessageHistory gives, whatever is asked of both", async () => {
   await withSeeds(async (chance, seed) => {
-    const histories = [historyOf(`seed ${seed}`), new InMemoryChatMessageHistory()] as const;
+    const histories = [historyOf(`seed ${seed}`, sessionsBy(seed, client)), new InMemoryChatMessageHistory()] as const;
     for (let i = 0; i < 30; i++) {
       const act = chance.below(10);
       const messages = Array.from({ length: chance.below(4) }, () => message(chance));

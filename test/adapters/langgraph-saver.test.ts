@@ -14,9 +14,9 @@ import {
   type PendingWrite,
 } from "@langchain/langgraph-checkpoint";
 import { Annotation, Command, END, interrupt, START, StateGraph } from "@langchain/langgraph";
-import { CairnSaver, CairnStore } from "../../src/adapters/langgraph.ts";
+import { CairnSaver, CairnStore, type CairnSaverOptions } from "../../src/adapters/langgraph.ts";
 import { Cairn } from "../../src/client/index.ts";
-import { startClient, type ServedClient } from "../support/cairn-client.ts";
+import { sessionsBy, startClient, type ServedClient } from "../support/cairn-client.ts";
 import type { Chance } from "../support/process.ts";
 import { pick, withSeeds } from "../support/seeds.ts";
 import { suitesForVitest } from "../support/vitest-suites.ts";
@@ -35,11 +35,16 @@ beforeAll(async () => {
 
 afterAll(() => client[Symbol.asyncDispose]());
 
-const newSaver = () => new CairnSaver(client.cairn.documents, { namespace: ["saver", String(savers++)] });
+const newSaver = (options: CairnSaverOptions = {}) =>
+  new CairnSaver(client.cairn.documents, { namespace: ["saver", String(savers++)], ...options });
 
-const initializer = { checkpointerName: "CairnSaver", createCheckpointer: newSaver };
-specTest(initializer);
-deltaChannelHistoryTests(initializer);
+for (const initializer of [
+  { checkpointerName: "CairnSaver", createCheckpointer: () => newSaver() },
+  { checkpointerName: "CairnSaver with sessions", createCheckpointer: () => newSaver(sessionsBy(1, client)) },
+]) {
+  specTest(initializer);
+  deltaChannelHistoryTests(initializer);
+}
 
 const THREADS = ["t1", "t 2", "ü/3"];
 const NAMESPACES = ["", "child", "child|a:1"];
@@ -110,7 +115,7 @@ async function steps(chance: Chance, savers: readonly [BaseCheckpointSaver, Base
 const byPlace = (a: CheckpointTuple, b: CheckpointTuple) => (JSON.stringify(a.config) < JSON.stringify(b.config) ? -1 : 1);
 
 test("it does what MemorySaver does, whatever is asked of both", async () => {
-  await withSeeds((chance) => steps(chance, [newSaver(), new MemorySaver()]));
+  await withSeeds((chance, seed) => steps(chance, [newSaver(sessionsBy(seed, client)), new MemorySaver()]));
 });
 
 test("forks of a thread keep their own values, though both go on from the same version", async () => {

@@ -6,8 +6,8 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { Agent, MemorySession, run, tool, type AgentInputItem, type SessionHistoryTransaction } from "@openai/agents-core";
 import { assistantMessage, functionCall, ScriptedModel } from "@openai/agents-core/testing";
-import { CairnSession } from "../../src/adapters/openai-agents.ts";
-import { clientBefore, startClient, type ServedClient } from "../support/cairn-client.ts";
+import { CairnSession, type CairnSessionOptions } from "../../src/adapters/openai-agents.ts";
+import { clientBefore, sessionsBy, startClient, type ServedClient } from "../support/cairn-client.ts";
 import type { Chance } from "../support/process.ts";
 import { pick, withSeeds } from "../support/seeds.ts";
 
@@ -21,7 +21,7 @@ beforeAll(async () => {
 
 afterAll(() => client[Symbol.asyncDispose]());
 
-const sessionOf = (id: string) => new CairnSession(client.cairn.documents, id);
+const sessionOf = (id: string, options: CairnSessionOptions = {}) => new CairnSession(client.cairn.documents, id, options);
 const user = (content: string): AgentInputItem => ({ type: "message", role: "user", content });
 
 function item(chance: Chance): AgentInputItem {
@@ -97,7 +97,7 @@ async function steps(chance: Chance, sessions: readonly [CairnSession, MemorySes
 }
 
 test("it does what MemorySession does, whatever is asked of both", async () => {
-  await withSeeds((chance, seed) => steps(chance, [sessionOf(`seed ${seed}`), new MemorySession()]));
+  await withSeeds((chance, seed) => steps(chance, [sessionOf(`seed ${seed}`, sessionsBy(seed, client)), new MemorySession()]));
 });
 
 test("an agent goes on with a conversation in another process, with what tools have answered", async () => {

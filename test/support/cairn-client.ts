@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { SessionOptions } from "../../src/adapters/shared/sessions.ts";
 import { Cairn } from "../../src/client/index.ts";
 import { startServer, type Server } from "./server.ts";
 
@@ -15,6 +16,11 @@ export async function startClient(): Promise<ServedClient> {
   const server = await startServer();
   const cairn = new Cairn({ apiKey: server.cairn.key, baseUrl: `http://127.0.0.1:${server.port}` });
   return { server, cairn, [Symbol.asyncDispose]: () => server[Symbol.asyncDispose]() };
+}
+
+/** Options of adapters, by chance with a session of Cairn for each conversation. */
+export function sessionsBy(seed: number, { cairn }: ServedClient): { session?: SessionOptions } {
+  return seed % 2 === 0 ? {} : { session: { cairn, agent_id: `agent-${seed % 3}`, logTurns: seed % 3 === 0 } };
 }
 
 /** A client of the same Cairn for which something happens before each batch or query of documents is sent; when that throws, it is not sent. */

@@ -9,6 +9,7 @@
  *
  * @module
  */
+import { BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
   BaseCheckpointSaver,
@@ -30,13 +31,22 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import type { Document, DocumentChange, Documents } from "../../client/index.ts";
 import { allDocuments, change, getAll, isConflict, readAll, rootOf } from "../shared/documents.ts";
+import { spokenIn } from "../shared/langchain-messages.ts";
+import { lastAsked, Sessions, type SessionOptions, type Spoken } from "../shared/sessions.ts";
 import { fromBase64, toBase64 } from "../shared/stored-json.ts";
 
 export interface CairnSaverOptions {
   /** Where checkpoints are kept; `["langgraph"]` unless given. */
   namespace?: string[];
   serde?: SerializerProtocol;
+  /**
+   * Keeps each thread in a session of Cairn, which is deleted with it. `logTurns` logs the answers in the channel `messages`, as that of
+   * `MessagesAnnotation`.
+   */
+  session?: SessionOptions;
 }
+
+const FRAMEWORK = "langgraph";
 
 /** A value as LangGraph serialises it: JSON as it is, bytes in base64. */
 type Packed = { type: string; text: string } | { type: string; base64: string };
@@ -66,6 +76,8 @@ interface Place {
 /** The documents of values, by the names of their places; null where there is none. */
 type Values = Map<string, Document | null>;
 
+/** The channel of what is said, in graphs that have it. */
+const MESSAGES = "messages";
 const NS = "ns:";
 /** Special writes have indexes below zero, and keys are sorted as texts. */
 const INDEX_OFFSET = 1_000;
@@ -75,12 +87,14 @@ const LIST_PAGE = 20;
 export class CairnSaver extends BaseCheckpointSaver {
   readonly #documents: Documents;
   readonly #root: readonly string[];
+  readonly #sessions: Sessions;
 
   /** @param documents - `cairn.documents`, or those of a user: `cairn.documents.of({ user_id })` */
-  constructor(documents: Documents, { namespace = ["langgraph"], serde }: CairnSaverOptions = {}) {
+  constructor(documents: Documents, { namespace = [FRAMEWORK], serde, session }: CairnSaverOptions = {}) {
     super(serde);
     this.#documents = documents;
     this.#root = rootOf(namespace);
+    this.#sessions = new Sessions(documents, namespace, FRAMEWORK, session);
   }
 
   async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
@@ -143,14 +157,15 @@ export class CairnSaver extends BaseCheckpointSaver {
     if (thread === undefined) throw missing("put", "thread_id");
     const { channel_values: values, ...rest } = copyCheckpoint(checkpoint);
     const namespace = this.#values({ thread, ns });
-    const changes = Object.entries(newVersions)
-      .filter(([channel]) => values[channel] !== undefined)
-      .map(async ([channel, version]): Promise<DocumentChange> => ({
-        op: "put",
-        namespace,
-        key: `${channel}/${version}`,
-        value: { value: await this.#pack(values[channel]) },
-      }));
+    const put = async ([channel, version]: [string, string | number]): Promise<DocumentChange> => {
+      return { op: "put", namespace, key: `${channel}/${version}`, value: { value: await this.#pack(values[channel]) } };
+    };
+    const putAll = (versions: ChannelVersions) =>
+      Promise.all(
+        Object.entries(versions)
+          .filter(([channel]) => values[channel] !== undefined)
+          .map(put),
+      );
     const stored: StoredCheckpoint = {
       checkpoint: await this.#pack({ ...rest, channel_values: {} }),
       metadata: await this.#pack(metadata),
@@ -159,7 +174,12 @@ export class CairnSaver extends BaseCheckpointSaver {
     };
     // The checkpoint comes last: it is not there before its values are.
     const last: DocumentChange = { op: "put", namespace: this.#checkpoints({ thread, ns }), key: checkpoint.id, value: stored };
-    await change(this.#documents, [...(await Promise.all(changes)), last]);
+    const changes = await putAll(newVersions);
+    await this.#sessions.change(thread, async (documents, isAgain) =>
+      change(documents, [...(isAgain ? await putAll(checkpoint.channel_versions) : changes), last]),
+    );
+    if (ns === "" && metadata.source === "loop" && newVersions[MESSAGES] !== undefined)
+      await this.#sessions.log(thread, answerIn(values[MESSAGES], checkpoint.id), async () => []);
     return configOf({ thread, ns, id: checkpoint.id });
   }
 
@@ -178,26 +198,32 @@ export class CairnSaver extends BaseCheckpointSaver {
       }),
     );
     try {
-      await change(this.#documents, changes);
+      await this.#sessions.change(thread, (documents) => change(documents, changes));
     } catch (error) {
       if (!isConflict(error)) throw error;
       const found = await getAll(this.#documents, changes);
-      await this.#putRest(changes.filter(({ if_version }, i) => if_version === undefined || found[i] === null));
+      await this.#putRest(
+        thread,
+        changes.filter(({ if_version }, i) => if_version === undefined || found[i] === null),
+      );
     }
   }
 
   /** Another run of the same task may write the same at the same time: what it has written meanwhile is left out one by one. */
-  async #putRest(changes: readonly DocumentChange[]): Promise<void> {
+  async #putRest(thread: string, changes: readonly DocumentChange[]): Promise<void> {
     for (const one of changes) {
-      await this.#documents.batch([one]).catch((error: unknown) => {
+      const put = this.#sessions.change(thread, (documents) => documents.batch([one]));
+      await put.catch((error: unknown) => {
         if (!isConflict(error)) throw error;
       });
     }
   }
 
+  /** Deletes a thread, and the session that it is kept in with its turns and memories. */
   async deleteThread(threadId: string): Promise<void> {
     const kinds = ["threads", "writes", "values"];
     await this.#documents.batch(kinds.map((kind) => ({ op: "delete_all" as const, namespace: [...this.#root, kind, threadId] })));
+    await this.#sessions.delete(threadId);
   }
 
   /** Forks of a thread count on from the same version: a fraction of chance keeps their values apart. */
@@ -293,6 +319,19 @@ export class CairnSaver extends BaseCheckpointSaver {
   #writes({ thread, ns }: Place, id: string): string[] {
     return [...this.#root, "writes", thread, NS + ns, id];
   }
+}
+
+/** The last of messages with the last of the user, where they are messages. */
+function answerIn(messages: unknown, checkpointId: string): Spoken[] {
+  if (!Array.isArray(messages) || !messages.every((message) => BaseMessage.isInstance(message))) return [];
+  const spoken = messages.map(spokenIn);
+  const last = spoken.at(-1);
+  return last === undefined
+    ? []
+    : [
+        { role: "user", text: lastAsked(spoken) },
+        { ...last, name: checkpointId },
+      ];
 }
 
 /** What tasks wrote, in the order in which LangGraph applies it. */
