@@ -66,94 +66,189 @@ function freePort(): number {
   return listener.port;
 }
 
+export interface PostgresOptions {
+  /** Whether what it acknowledges is on the disk: a server that is killed then is like one whose machine fails. */
+  fsync?: boolean;
+}
+
 export class Postgres {
+  readonly #bin: string;
   readonly #port: number;
   readonly #directory: string;
-  readonly #server: Bun.Subprocess;
+  readonly #settings: Readonly<Record<string, string | number>>;
+  #server: Bun.Subprocess<"ignore", "ignore", "pipe"> | undefined;
   #databases = 0;
 
-  private constructor(port: number, directory: string, server: Bun.Subprocess) {
-    this.#port = port;
+  private constructor(bin: string, directory: string, { fsync = false }: PostgresOptions) {
+    this.#bin = bin;
     this.#directory = directory;
-    this.#server = server;
-  }
-
-  static async start(): Promise<Postgres> {
-    const bin = programs();
-    if (bin === undefined) throw new Error("there is no PostgreSQL here");
-    // Its user may not enter what is private to root.
-    const directory = mkdtempSync(join(process.getuid?.() === 0 ? "/tmp" : tmpdir(), "cairn-postgres-"));
-    const data = join(directory, "data");
-    const passwordFile = join(directory, "password");
-    writeFileSync(passwordFile, PASSWORD);
-    if (process.getuid?.() === 0) {
-      const entry =
-        readFileSync("/etc/passwd", "utf8")
-          .split("\n")
-          .find((line) => line.startsWith("postgres:"))
-          ?.split(":") ?? [];
-      for (const path of [directory, passwordFile]) chownSync(path, Number(entry[2]), Number(entry[3]));
-    }
-    const init = [join(bin, "initdb"), "-D", data, "-U", USER, "-A", "scram-sha-256", "--pwfile", passwordFile, "-E", "UTF8", "--locale=C"];
-    const made = Bun.spawnSync([...asItsUser(), ...init, "--no-sync", "--no-instructions"], { cwd: directory, stderr: "pipe" });
-    if (made.exitCode !== 0) throw new Error(`initdb: ${made.stderr.toString()}`);
-    const port = freePort();
-    const settings = {
-      port,
+    this.#port = freePort();
+    this.#settings = {
+      port: this.#port,
       listen_addresses: "127.0.0.1",
       unix_socket_directories: "",
-      fsync: "off",
+      fsync: fsync ? "on" : "off",
       max_connections: 200,
       shared_buffers: "32MB",
     };
-    const options = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-    const server = Bun.spawn([...asItsUser(), join(bin, "postgres"), "-D", data, ...options], {
-      cwd: directory,
-      stdin: "ignore",
-      stdout: "ignore",
-      stderr: "pipe",
-    });
-    const postgres = new Postgres(port, directory, server);
-    await postgres.#untilReady(server.stderr);
+  }
+
+  static async start(options: PostgresOptions = {}): Promise<Postgres> {
+    const { bin, directory } = newDirectory();
+    const passwordFile = join(directory, "password");
+    writeFileSync(passwordFile, PASSWORD);
+    own(passwordFile);
+    const init = [
+      "-U",
+      USER,
+      "-A",
+      "scram-sha-256",
+      "--pwfile",
+      passwordFile,
+      "-E",
+      "UTF8",
+      "--locale=C",
+      "--no-sync",
+      "--no-instructions",
+    ];
+    run([join(bin, "initdb"), "-D", join(directory, "data"), ...init], directory);
+    const postgres = new Postgres(bin, directory, options);
+    await postgres.#launch();
     return postgres;
+  }
+
+  /**
+   * A standby of this server. From now on this one acknowledges nothing that the standby has not got; the standby itself, once it
+   * was promoted, needs nobody.
+   */
+  async standby(options: PostgresOptions = {}): Promise<Postgres> {
+    const { bin, directory } = newDirectory();
+    const { href } = new URL(this.#url("postgres"));
+    run([join(bin, "pg_basebackup"), "-D", join(directory, "data"), "-d", href, "-R", "-c", "fast", "--no-sync"], directory);
+    const standby = new Postgres(bin, directory, options);
+    await standby.#launch();
+    await this.#do("alter system set synchronous_standby_names = '*'");
+    await this.#do("select pg_reload_conf()");
+    while ((await this.#do("select from pg_stat_replication where sync_state = 'sync'")).length === 0) await new Promise(setImmediate);
+    return standby;
   }
 
   /** The URL of a new database. */
   async database(): Promise<string> {
     const name = `test_${++this.#databases}`;
-    await using sql = new SQL(this.#url("postgres"));
-    await sql.unsafe(`create database ${name}`);
+    await this.#do(`create database ${name}`);
     return this.#url(name);
+  }
+
+  /** The URL that a database of another server has on this one. */
+  same(url: string): string {
+    return this.#url(new URL(url).pathname.slice(1));
   }
 
   /** Ends every connection to a database, whatever is under way on it. */
   async disconnect(url: string): Promise<void> {
-    await using sql = new SQL(this.#url("postgres"));
-    await sql.unsafe("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", [new URL(url).pathname.slice(1)]);
+    await this.#do("select pg_terminate_backend(pid) from pg_stat_activity where datname = $1", new URL(url).pathname.slice(1));
+  }
+
+  /** How many commits wait for the standby. */
+  async waitingCommits(): Promise<number> {
+    return (await this.#do("select from pg_stat_activity where wait_event = 'SyncRep'")).length;
+  }
+
+  /** Kills all of its processes at once. */
+  async kill(): Promise<void> {
+    const pid = this.#server?.pid ?? 0;
+    // Each of them has a session of its own.
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean);
+    for (const one of [pid, ...children.map(Number)]) {
+      try {
+        process.kill(one, "SIGKILL");
+      } catch (error) {
+        // It has ended meanwhile.
+        if ((error as { code?: string }).code !== "ESRCH") throw error;
+      }
+    }
+    await this.#server?.exited;
+  }
+
+  /** Starts it again on what it has left on the disk. */
+  async restart(): Promise<void> {
+    await this.#launch();
+  }
+
+  /** Makes the standby a server that takes changes. */
+  async promote(): Promise<void> {
+    await this.#do("select pg_promote()");
   }
 
   stop(): void {
-    this.#server.kill("SIGQUIT");
+    this.#server?.kill("SIGQUIT");
     rmSync(this.#directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+  }
+
+  async #launch(): Promise<void> {
+    const options = Object.entries(this.#settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+    for (;;) {
+      this.#server = Bun.spawn([...asItsUser(), join(this.#bin, "postgres"), "-D", join(this.#directory, "data"), ...options], {
+        cwd: this.#directory,
+        stdin: "ignore",
+        stdout: "ignore",
+        stderr: "pipe",
+      });
+      const problem = await problemOf(this.#server.stderr);
+      if (problem === undefined) return;
+      // Processes of one that was killed end by themselves, a little later.
+      if (!problem.includes("shared memory block")) throw new Error(`PostgreSQL ended: ${problem}`);
+    }
+  }
+
+  async #do(text: string, ...values: string[]): Promise<unknown[]> {
+    await using sql = new SQL(this.#url("postgres"));
+    return (await sql.unsafe(text, values)) as unknown[];
   }
 
   #url(database: string): string {
     return `postgres://${USER}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${this.#port}/${database}?sslmode=disable`;
   }
+}
 
-  /** Its log says so. What it says later is read too: a full pipe would hold it up. */
-  async #untilReady(log: ReadableStream<Uint8Array>): Promise<void> {
-    const ready = Promise.withResolvers<void>();
-    const read = async () => {
-      let said = "";
-      const decoder = new TextDecoder();
-      for await (const piece of log) {
-        said = (said + decoder.decode(piece, { stream: true })).slice(-4_000);
-        if (said.includes("ready to accept connections")) ready.resolve();
-      }
-      ready.reject(new Error(`PostgreSQL ended: ${said}`));
-    };
-    void read();
-    await ready.promise;
-  }
+function newDirectory(): { bin: string; directory: string } {
+  const bin = programs();
+  if (bin === undefined) throw new Error("there is no PostgreSQL here");
+  // Its user may not enter what is private to root.
+  const directory = mkdtempSync(join(process.getuid?.() === 0 ? "/tmp" : tmpdir(), "cairn-postgres-"));
+  own(directory);
+  return { bin, directory };
+}
+
+/** Gives a path to the server's user. */
+function own(path: string): void {
+  if (process.getuid?.() !== 0) return;
+  const entry =
+    readFileSync("/etc/passwd", "utf8")
+      .split("\n")
+      .find((line) => line.startsWith("postgres:"))
+      ?.split(":") ?? [];
+  chownSync(path, Number(entry[2]), Number(entry[3]));
+}
+
+function run(command: readonly string[], directory: string): void {
+  const ended = Bun.spawnSync([...asItsUser(), ...command], { cwd: directory, stderr: "pipe" });
+  if (ended.exitCode !== 0) throw new Error(`${command[0]}: ${ended.stderr.toString()}`);
+}
+
+/** @returns once its log says that it is ready, or what it said when it ended. What it says later is read too: a full pipe would hold it up. */
+function problemOf(log: ReadableStream<Uint8Array>): Promise<string | undefined> {
+  const { promise, resolve } = Promise.withResolvers<string | undefined>();
+  const read = async () => {
+    let said = "";
+    const decoder = new TextDecoder();
+    for await (const piece of log) {
+      said = (said + decoder.decode(piece, { stream: true })).slice(-4_000);
+      if (/ready to accept (read-only )?connections/.test(said)) resolve(undefined);
+    }
+    resolve(said);
+  };
+  void read();
+  return promise;
 }

@@ -170,15 +170,16 @@ export class PostgresStore implements RecordStore {
     const fetched = new Fetched();
     const reader = new FetchedReader(fetched, this.#clock.now());
     const asked = new Asks();
-    for (;;) {
+    for (let changes = this.#connectionChanges; ;) {
       fetched.begin();
       const answer = attemptOf(() => work(reader));
       if (fetched.missing.isEmpty) {
-        if (!asked.isEmpty) await this.#barrier();
-        return answer();
+        if (asked.isEmpty || this.#isPassed(changes)) return answer();
+        await this.#barrier();
       }
-      // All of it once more, so that all of it is of the same moment.
+      // All of it once more, so that all of it is of the same moment, and of a server that has passed the barrier.
       asked.add(fetched.missing);
+      changes = this.#connectionChanges;
       await this.#again(() => this.#load(asked, fetched));
     }
   }
@@ -191,10 +192,13 @@ export class PostgresStore implements RecordStore {
   async walk(table: AnyTable, filter: Filter, { from, before }: Omit<Bounds, "few">, limit: number): Promise<WalkedIds> {
     const walkMax = Math.max(limit, RECORDS_WALKED_MAX);
     const { statement, walkedIn } = listStatement(table, { filter, from, before }, limit, walkMax);
-    const { ids, walked, last } = walkedIn(await this.#again(() => this.#database.query(statement)));
-    await this.#barrier();
-    if (ids.length === limit) return { ids, next: ids.at(-1) };
-    return { ids, next: walked < walkMax ? undefined : last };
+    for (;;) {
+      const changes = this.#connectionChanges;
+      const { ids, walked, last } = walkedIn(await this.#again(() => this.#database.query(statement)));
+      if (!this.#isPassed(changes)) await this.#barrier();
+      else if (ids.length === limit) return { ids, next: ids.at(-1) };
+      else return { ids, next: walked < walkMax ? undefined : last };
+    }
   }
 
   count(table: AnyTable): Promise<number> {
@@ -363,6 +367,7 @@ export class PostgresStore implements RecordStore {
    */
   async #attempt(commits: readonly QueuedCommit[], { known, locks }: Basis): Promise<Asks | undefined> {
     const connection = locks === undefined ? undefined : await this.#database.reserve();
+    const connectionChanges = this.#connectionChanges;
     let isOpen = false;
     const fence = this.#ids.bare(NO_HOME);
     this.#order.begin(fence);
@@ -374,10 +379,7 @@ export class PostgresStore implements RecordStore {
       }
       const fetched = new Fetched(known);
       const changes = changesOf(await this.#runAll(commits, fetched, connection));
-      if (changes.length === 0 && fetched.isOneMoment) {
-        await this.#barrier();
-        return undefined;
-      }
+      if (changes.length === 0 && fetched.isOneMoment && this.#isPassed(connectionChanges)) return undefined;
       const name = crypto.randomUUID();
       const rev = this.#newRevision();
       const statements = [...checksOf(fetched, changes), ...this.#naming(name), ...writesOf(changes, fetched, rev)];
@@ -501,17 +503,20 @@ export class PostgresStore implements RecordStore {
     }
   }
 
-  /** After this the transaction has been committed, or never will be. */
+  /**
+   * After this the transaction has been committed, or never will be. Another row is committed with the answer: the server that gives
+   * it has to have passed the barrier itself, and none that takes its place.
+   */
   async #wasCommitted(name: string): Promise<boolean> {
-    const given = await this.#database.query({
-      text: "insert into cairn.commits (id, given_up, at) values ($1::uuid, true, $2::int8) on conflict (id) do nothing returning id",
-      values: [name, this.#clock.now()],
-    });
-    if (given.length > 0) return false;
-    const [row] = await this.#database.query({ text: "select given_up from cairn.commits where id = $1::uuid", values: [name] });
-    if (row?.["given_up"] !== false) return false;
-    await this.#barrier();
-    return true;
+    const answers = await this.#database.transaction([
+      {
+        text: "insert into cairn.commits (id, given_up, at) values ($1::uuid, true, $2::int8) on conflict (id) do nothing",
+        values: [name, this.#clock.now()],
+      },
+      ...this.#naming(crypto.randomUUID()),
+      { text: "select given_up from cairn.commits where id = $1::uuid", values: [name] },
+    ]);
+    return answers.at(-1)?.[0]?.["given_up"] === false;
   }
 
   /** What the next commits build on. */
@@ -529,7 +534,12 @@ export class PostgresStore implements RecordStore {
     }
   }
 
-  /** To be passed before what was only read is answered. */
+  /** Whether no connection was opened or lost since there were that many changes of them, and the barrier was passed after the last. */
+  #isPassed(changes: number): boolean {
+    return this.#changesPassed === changes && this.#connectionChanges === changes;
+  }
+
+  /** To be passed before what was only read is answered, by the server that has read it. */
   async #barrier(): Promise<void> {
     while (this.#changesPassed !== this.#connectionChanges) {
       this.#barrierUnderWay ??= this.#passBarrier().finally(() => (this.#barrierUnderWay = undefined));

@@ -2,7 +2,7 @@
  * What only the store on PostgreSQL does: several servers share it, and the database can go while it makes a change.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { SQL, type Socket } from "bun";
+import { SQL } from "bun";
 import { systemClock, type Clock } from "../../../src/lib/clock.ts";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import type { Tx } from "../../../src/storage/access.ts";
@@ -15,6 +15,7 @@ import type { RecordStore } from "../../../src/storage/record-store.ts";
 import { StoreError } from "../../../src/storage/store.ts";
 import { meta, sessions, turns, vectors, type SessionRow } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
+import { PostgresProxy } from "../../support/postgres-proxy.ts";
 import { hasPostgres, Postgres } from "../../support/postgres.ts";
 
 const text = (body: string) => ({ shown: body, rest: "" });
@@ -25,12 +26,6 @@ const refusalOf = (url: string) =>
     () => undefined,
     (error: unknown) => error,
   );
-
-interface Pipe {
-  up: Socket | undefined;
-  /** What came before there was a connection. */
-  early: Buffer[];
-}
 
 /** One more than it was, and a row that only this one writes. */
 const count = (tx: Tx) => {
@@ -181,7 +176,7 @@ if (hasPostgres()) {
 
     test("a change whose answer was lost is made once, whether the database had made it or never got it", async () => {
       for (const fault of ["answer", "question"] as const) {
-        using proxy = new Proxy(url);
+        using proxy = new PostgresProxy(url);
         await using store = await open(systemClock, proxy.url);
         const before = (await keysOf(store)).length;
         proxy.fault = fault;
@@ -235,7 +230,7 @@ if (hasPostgres()) {
     });
 
     test("without its database every read and change is refused as one that was not made, and works again with it", async () => {
-      using proxy = new Proxy(url);
+      using proxy = new PostgresProxy(url);
       await using store = await open(new FakeClock(), proxy.url);
       await store.commit(NO_HOME, count);
       proxy.stop();
@@ -250,7 +245,7 @@ if (hasPostgres()) {
     });
 
     test("a change is not said to be unmade when the database went with it and does not come back", async () => {
-      using proxy = new Proxy(url);
+      using proxy = new PostgresProxy(url);
       await using store = await open(new FakeClock(), proxy.url);
       proxy.fault = "answer";
       proxy.isDownAfterFault = true;
@@ -287,80 +282,6 @@ if (hasPostgres()) {
       expect(String(await refusalOf(url))).toContain("schema version 2; this Cairn reads version 1");
       expect(await store.read((reader) => reader.get(meta, "schema"))).toBe("2");
     });
-
-    /** Stands between a store and its server, and can lose what one says to the other. */
-    class Proxy implements Disposable {
-      /** What is lost next, with all connections: the answer to a commit, or the question. */
-      fault: "answer" | "question" | undefined;
-      /** Whether nothing can be connected to after that. */
-      isDownAfterFault = false;
-      readonly url: string;
-      readonly #target: URL;
-      readonly #port: number;
-      #listener: Bun.TCPSocketListener<Pipe> | undefined;
-      readonly #sockets = new Set<{ terminate(): void }>();
-
-      constructor(target: string) {
-        this.#target = new URL(target);
-        this.#port = this.start();
-        const parts = new URL(target);
-        parts.port = String(this.#port);
-        this.url = parts.href;
-      }
-
-      start(): number {
-        const { hostname, port } = this.#target;
-        this.#listener = Bun.listen<Pipe>({
-          hostname,
-          port: this.#port ?? 0,
-          socket: {
-            open: (down) => {
-              down.data = { up: undefined, early: [] };
-              this.#sockets.add(down);
-              void Bun.connect({
-                hostname,
-                port: Number(port),
-                socket: {
-                  open: (up) => {
-                    this.#sockets.add(up);
-                    down.data.up = up;
-                    for (const data of down.data.early) up.write(data);
-                  },
-                  data: (_, data) => {
-                    if (this.fault === "answer" && data.includes("COMMIT\0")) this.#fail();
-                    else down.write(data);
-                  },
-                  close: () => down.terminate(),
-                },
-              });
-            },
-            data: (down, data) => {
-              if (this.fault === "question" && data.includes("cairn.commits")) this.#fail();
-              else if (down.data.up === undefined) down.data.early.push(data);
-              else down.data.up.write(data);
-            },
-            close: (down) => void down.data.up?.end(),
-          },
-        });
-        return this.#listener.port;
-      }
-
-      stop(): void {
-        this.#listener?.stop(true);
-        for (const socket of this.#sockets) socket.terminate();
-        this.#sockets.clear();
-      }
-
-      #fail(): void {
-        this.fault = undefined;
-        this.stop();
-        if (!this.isDownAfterFault) this.start();
-      }
-
-      [Symbol.dispose](): void {
-        this.stop();
-      }
-    }
   });
 }
 
