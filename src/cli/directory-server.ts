@@ -1,7 +1,7 @@
 /**
- * Asks the server of a data directory, or becomes it: who gets the lock of the directory opens the store, listens on a free port of
- * the loopback address and announces it. When that process has ended, however it did, the next call finds nobody there, takes
- * the directory over, and is sent again with the same `Idempotency-Key`.
+ * Asks the server of a data directory, or becomes it: who gets the lock of the directory opens the store, listens on a socket in the
+ * directory, or else on a free port of the loopback address, and announces it. When that process has ended, however it did, the next
+ * call finds nobody there, takes the directory over, and is sent again with the same `Idempotency-Key`.
  *
  * @module
  */
@@ -19,7 +19,7 @@ import { openService, type Service } from "../service.ts";
 import { DirectoryInUseError } from "../storage/directory-lock.ts";
 import { announce, announced, withdraw, type Place } from "./announcement.ts";
 import { send } from "./http-client.ts";
-import { listen, type Listeners } from "./listeners.ts";
+import { listen, listenInDirectory, type Listeners } from "./listeners.ts";
 import { finishRequests, loadTelemetry } from "./serve.ts";
 
 const HOST = "127.0.0.1";
@@ -120,7 +120,8 @@ export class DirectoryServer {
       const localKey = makeLocalKey(systemClock.now());
       const telemetry = await loadTelemetry(config, this.#log);
       const onAnswered = telemetry?.record;
-      listeners = listen(createApp({ ...service, host: HOST, allowedHosts: [], metrics: "key", localKey, onAnswered, version }), config);
+      const app = createApp({ ...service, host: HOST, allowedHosts: [], metrics: "key", localKey, onAnswered, version });
+      listeners = listenInDirectory(app, config.dataDirectory) ?? listen(app, config);
       const place = { url: listeners.address, key: localKey.secret };
       announce(service.embedded.directory, place);
       service.start();
@@ -152,7 +153,10 @@ async function ask({ url, key }: Place, { method, target, headers, body }: HttpC
     keepAlive: true,
   };
   try {
-    const answer = await send(new URL(target, url), sent);
+    const { protocol, pathname } = new URL(url);
+    const answer = await (protocol === "unix:"
+      ? send(new URL(target, "http://localhost"), { ...sent, socket: decodeURIComponent(pathname) })
+      : send(new URL(target, url), sent));
     return "x-ratelimit-limit" in answer.headers ? answer : undefined;
   } catch (error) {
     if (error instanceof DOMException && error.name === "TimeoutError") throw unavailable(error);

@@ -1,10 +1,13 @@
 /**
- * What `cairn serve` listens on: the API, and with HTTPS perhaps a port of plain HTTP that redirects there.
+ * What servers listen on: `cairn serve` on an address, with HTTPS perhaps also on a port of plain HTTP that redirects there, and
+ * `cairn mcp` on a socket in its data directory.
  *
  * @module
  */
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { chmodSync, readFileSync, rmSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
 import type { Server } from "bun";
 import type { createApp } from "../app.ts";
 import type { Config } from "../config.ts";
@@ -59,6 +62,36 @@ export function listen(app: ReturnType<typeof createApp>, config: Config): Liste
     },
     stop: () => server.stop(true),
   };
+}
+
+const SOCKET = "local.sock";
+
+/**
+ * Listens on a Unix socket in a data directory, where nobody but its owner can listen in this one's place. Called by who has the lock
+ * of the directory.
+ *
+ * @returns undefined where the system or the file system has no such sockets, or the path is longer than theirs may be
+ */
+export function listenInDirectory(app: ReturnType<typeof createApp>, directory: string): Listeners | undefined {
+  const path = join(resolve(directory), SOCKET);
+  if (process.platform === "win32") return undefined;
+  try {
+    // A process that was killed leaves its own.
+    rmSync(path, { force: true });
+    // Its types know no idleTimeout for sockets; it has one all the same (seen with Bun 1.4.5).
+    const options: object = { unix: path, development: false, fetch: app.fetch, ...SERVER_OPTIONS };
+    const server = Bun.serve(options as Bun.Serve.Options<undefined>);
+    chmodSync(path, 0o600);
+    return {
+      address: pathToFileURL(path).href.replace("file:", "unix:"),
+      port: 0,
+      pending: () => server.pendingRequests,
+      refuse: () => void server.stop(),
+      stop: () => server.stop(true),
+    };
+  } catch {
+    return undefined;
+  }
 }
 
 const REASONS: Readonly<Record<string, string>> = {

@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { existsSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, statSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
 import { buildBinary } from "../support/binary.ts";
@@ -120,6 +120,24 @@ test("a directory whose announcement leads to something else is served all the s
   const asked = second.use("update_state", { changes: { step: 1 } });
   writeFileSync(file, announced);
   expect(await asked).toMatchObject({ version: 1 });
+});
+
+test("it listens on a socket that only its owner can reach, and where there can be none on a port of this machine", async () => {
+  using data = scratchDirectory();
+  const directory = data.at("data");
+  const socket = join(directory, "local.sock");
+  const serve = async (address: RegExp) => {
+    await using first = await startMcp(["--data-dir", directory]);
+    const { version } = await first.use("update_state", { changes: { step: address.source } });
+    expect(JSON.parse(readFileSync(join(directory, "local.json"), "utf8")).url).toMatch(address);
+    if (statSync(socket).isSocket()) expect(statSync(socket).mode & 0o777).toBe(0o600);
+    await using second = await startMcp(["--data-dir", directory]);
+    expect(await second.use("get_state")).toMatchObject({ version });
+  };
+  await serve(/^unix:\/\/.*\/data\/local\.sock$/);
+  await until("the first one to have ended", () => !existsSync(socket));
+  mkdirSync(socket);
+  await serve(/^http:\/\/127\.0\.0\.1:\d+$/);
 });
 
 test("with --url it asks that server, with the key in CAIRN_API_KEY", async () => {
