@@ -7,6 +7,7 @@ import { expect, spyOn, test } from "bun:test";
 import { documentRemovals, documents, namespaces } from "../src/storage/tables.ts";
 import { errorOf, refusal, unknownId } from "./support/answers.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
+import { roundsDuring } from "./support/loop.ts";
 
 const send = (cairn: Cairn, kind: "batch" | "query", operations: object[], more: object = {}, options: RequestOptions = {}) =>
   cairn.post(`/v1/documents/${kind}`, { operations, ...more }, options);
@@ -657,4 +658,105 @@ test("of queries that hold much each key's few are under way at once, and all ar
   const pages = await Promise.all(Array.from({ length: 24 }, (_, i) => query(cairn, [large], {}, { key: keys[i % 2]! })));
   expect(pages.map(([page]) => page.data.length)).toEqual(pages.map(() => 1_000));
   expect(most).toEqual({ ofAll: 4, ofKey: 2 });
+});
+
+test("a filter counts by what it compares: a large one looks at fewer documents, and lets other requests through", async () => {
+  await using cairn = await startCairn();
+  const values = { numbers: Array.from({ length: 900 }, (_, n) => n) };
+  for (let i = 0; i < 13; i++)
+    await batch(
+      cairn,
+      Array.from({ length: 100 }, (_, n) =>
+        put(["log"], `${String(i).padStart(2, "0")}-${n}`, n === 0 && i === 12 ? { is: "last" } : values),
+      ),
+    );
+  const small = { op: "list", namespace: ["log"], filter: { is: "last" } };
+  const large = { ...small, filter: { ...small.filter, other: { $in: Array.from({ length: 80 }, () => values.numbers) } } };
+  const [page] = await query(cairn, [small]);
+  expect(page).toMatchObject({ data: [{ key: "12-0" }], has_more: false });
+  const ofSmall = await roundsDuring(query(cairn, [small]));
+  const asked = query(cairn, [large]);
+  expect(await roundsDuring(asked)).toBeGreaterThan(ofSmall + 100);
+  const [first] = await asked;
+  expect(first).toMatchObject({ data: [], has_more: true });
+  expect(await query(cairn, [{ ...large, cursor: first.next_cursor }])).toMatchObject([{ data: [], has_more: false }]);
+});
+
+test("a query that holds much waits for nobody without a permit, and none that takes longer than a turn goes on without", async () => {
+  await using cairn = await startCairn();
+  await batch(cairn, [put(["large"], "a", { text: "x".repeat(100_000) })]);
+  for (let i = 0; i < 4; i++)
+    await batch(
+      cairn,
+      Array.from({ length: 100 }, (_, n) => put(["small"], `${i}-${n}`, { n })),
+    );
+  const { documentQueries } = cairn.service;
+  const permitOf = documentQueries.permitOf.bind(documentQueries);
+  let taken = 0;
+  using _ = spyOn(documentQueries, "permitOf").mockImplementation((owner) => {
+    const permit = permitOf(owner);
+    return {
+      get isTaken() {
+        return permit.isTaken;
+      },
+      take() {
+        taken++;
+        return permit.take();
+      },
+      [Symbol.dispose]() {
+        permit[Symbol.dispose]();
+      },
+    };
+  });
+  const permitsOf = async (...operations: object[]) => {
+    taken = 0;
+    await query(cairn, operations);
+    return taken;
+  };
+  const search = { op: "search", namespace: ["small"], query: "anything" };
+  expect(await permitsOf({ op: "get", namespace: ["large"], key: "a" }, { op: "list", namespace: ["small"] })).toBe(0);
+  expect(await permitsOf(search, { op: "get", namespace: ["large"], key: "a" })).toBe(0);
+  expect(await permitsOf({ op: "get", namespace: ["large"], key: "a" }, search)).toBe(1);
+  expect(await permitsOf({ op: "list", namespace: ["small"], filter: { n: -1 } })).toBe(1);
+});
+
+test("paths that lead through much let other requests through between documents", async () => {
+  await using cairn = await startCairn();
+  const value = { lists: Array.from({ length: 2_000 }, () => []) };
+  const tooLong = put(["wide"], "last", { text: "x".repeat(10_001) }, { index: true });
+  /** Of a batch that is refused, so that none of them are those of a commit. */
+  const roundsOf = async (index: unknown) => {
+    const sent = send(cairn, "batch", [...Array.from({ length: 40 }, (_, n) => put(["wide"], `${n}`, value, { index })), tooLong]);
+    const rounds = await roundsDuring(sent);
+    expect(refusal(await sent)).toMatchObject({ code: "content_too_large", param: "operations.40.index" });
+    return rounds;
+  };
+  const plain = await roundsOf(undefined);
+  expect(await roundsOf(Array.from({ length: 16 }, () => "lists[*].*"))).toBeGreaterThan(plain + 10);
+});
+
+test("large documents that are gone are removed a few at a time", async () => {
+  await using cairn = await startCairn();
+  const value = { text: "x".repeat(600_000) };
+  const left = () => cairn.count(documents);
+  for (let i = 0; i < 9; i++) await batch(cairn, [put(["timed"], `${i}`, value, { ttl_seconds: 60 })]);
+  cairn.clock.advance({ seconds: 60 });
+  const counts: number[] = [];
+  while ((await left()) > 0) {
+    expect(await cairn.runTaskOnce("document expiry")).toBe(counts.length < 2 ? 0 : 1_000);
+    counts.push(await left());
+  }
+  // The fourth goes beyond 2 MiB.
+  expect(counts).toEqual([5, 1, 0]);
+  for (let i = 0; i < 9; i++) await batch(cairn, [put(["emptied"], `${i}`, value)]);
+  for (let i = 0; i < 2; i++)
+    await batch(
+      cairn,
+      Array.from({ length: 100 }, (_, n) => put(["emptied"], `s${i}-${n}`, {})),
+    );
+  expect(await batch(cairn, [{ op: "delete_all", namespace: ["emptied"] }])).toEqual([{ deleted: 209 }]);
+  await cairn.runTaskOnce("document removal");
+  expect(await left()).toBe(205);
+  await cairn.runTask("document removal");
+  expect(await left()).toBe(0);
 });

@@ -780,9 +780,30 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a query looks at all documents for a filter that rarely matches",
     file: "src/documents/budget.ts",
-    find: "if (++this.#rows >= LIMITS.documentRowsMax) this.#isSpent = true;",
-    replace: "this.#rows++;",
+    find: "if (++this.#rows >= LIMITS.documentRowsMax || ",
+    replace: "if (",
     tests: [DOCUMENTS],
+  },
+  {
+    breaks: "a query compares as many documents with a large filter as with a small one",
+    file: "src/documents/budget.ts",
+    find: "LOOKS_OF_A_FILTER * (characters + filter.length)",
+    replace: "LOOKS_OF_A_FILTER * characters",
+    tests: [DOCUMENTS],
+  },
+  {
+    breaks: "any number of queries hold much while they wait for a search",
+    file: "src/documents/search.ts",
+    find: "if (!budget.mayWait()) return",
+    replace: "if (budget.isSpent) return",
+    tests: [DOCUMENTS],
+  },
+  {
+    breaks: "all that yields takes a step in each turn of the event loop",
+    file: "src/lib/clock.ts",
+    find: "if (now < this.#endsAt) this.#waiting.shift()?.();",
+    replace: "this.#waiting.shift()?.();",
+    tests: ["test/unit/lib/clock.test.ts"],
   },
   {
     breaks: "a state grows for ever, a body at a time",

@@ -7,26 +7,30 @@ import { nextTurn } from "../lib/clock.ts";
 import type { JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { LOOKS_PER_TURN } from "../storage/walk.ts";
+import type { DocumentFilter } from "./filter.ts";
 
-/** What an answer holds in memory without a permit while other requests are let through. */
+/** What an answer holds in memory without a permit while a search waits for others. */
 const HELD_BYTES_MAX = 64 * 1024;
 /** A document that is read takes as long as this many looks at an index, … */
 const LOOKS_PER_DOCUMENT = 5;
-/** … and as one for this many of its characters, or a tenth of them where it is parsed. */
+/** … and as one for this many of its characters, … */
 const CHARACTERS_PER_LOOK = 5_000;
+/** … or a tenth of them where it is parsed, and of its filter where it is compared with that. */
+const LOOKS_OF_A_FILTER = 10;
 /** A count takes as long as this many characters where much has just ended. */
 export const COUNT_CHARACTERS = 100 * CHARACTERS_PER_LOOK;
 
 export class Budget {
   #rows = 0;
   #looks = 0;
+  #looksOfTurn = 0;
   #bytes = 0;
   #hasSome = false;
   #isSpent = false;
   #needsPermit = false;
   readonly #mayHoldMuch: boolean;
 
-  /** @param mayHoldMuch - while other requests are let through */
+  /** @param mayHoldMuch - while other requests are let through: more than one turn of the event loop takes a permit for that */
   constructor(mayHoldMuch: boolean) {
     this.#mayHoldMuch = mayHoldMuch;
   }
@@ -39,7 +43,7 @@ export class Budget {
     return this.#isSpent;
   }
 
-  /** Whether it ended only because more is held than without a permit. */
+  /** Whether it ended only for want of a permit. */
   get needsPermit(): boolean {
     return this.#needsPermit;
   }
@@ -53,14 +57,24 @@ export class Budget {
     return !isTooMuch;
   }
 
-  /** Counts a row that was read, and lets other requests through from time to time. */
-  async look(characters: number): Promise<void> {
-    this.#looks += LOOKS_PER_DOCUMENT + characters / CHARACTERS_PER_LOOK;
-    if (++this.#rows >= LIMITS.documentRowsMax) this.#isSpent = true;
-    if (this.#looks < LOOKS_PER_TURN) return;
-    this.#looks = 0;
-    if (this.#mayHoldMuch || this.#bytes <= HELD_BYTES_MAX) return nextTurn();
+  /** Counts a row that was read, and compared if there is a filter, and lets other requests through from time to time. */
+  async look(characters: number, filter?: DocumentFilter): Promise<void> {
+    const compared = filter === undefined ? characters : LOOKS_OF_A_FILTER * (characters + filter.length);
+    const looks = LOOKS_PER_DOCUMENT + compared / CHARACTERS_PER_LOOK;
+    this.#looks += looks;
+    this.#looksOfTurn += looks;
+    if (++this.#rows >= LIMITS.documentRowsMax || this.#looks >= LIMITS.documentLooksMax) this.#isSpent = true;
+    if (this.#looksOfTurn < LOOKS_PER_TURN) return;
+    this.#looksOfTurn = 0;
+    if (this.#mayHoldMuch) return nextTurn();
     this.requirePermit();
+  }
+
+  /** To be asked before a wait for others: false ends all operations, as they hold what takes a permit. */
+  mayWait(): boolean {
+    if (this.#mayHoldMuch || this.#bytes <= HELD_BYTES_MAX) return true;
+    this.requirePermit();
+    return false;
   }
 
   /** Ends all operations, to be begun again with a permit. */

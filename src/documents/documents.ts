@@ -48,6 +48,7 @@ import type { VectorIndex } from "../vectors/vector-index.ts";
 import { documentJson, pageJson, resultsJson, tooLarge } from "./answers.ts";
 import { Budget, COUNT_CHARACTERS } from "./budget.ts";
 import { textOf, type Index } from "./embedded-text.ts";
+import type { DocumentFilter } from "./filter.ts";
 import { searchDocuments, type Search } from "./search.ts";
 
 type Order = "asc" | "desc";
@@ -78,8 +79,7 @@ interface Listing {
   cursor?: string | undefined;
   limit: number;
   offset: number;
-  /** Tests the value of a document. */
-  filter?: ((value: JsonObject) => boolean) | undefined;
+  filter?: DocumentFilter | undefined;
 }
 
 interface NamespaceListing {
@@ -118,7 +118,7 @@ interface Prepared {
 export async function changeDocuments(deps: DocumentDeps, caller: Caller, named: Owner, changes: readonly Change[]): Promise<JsonText> {
   const owner = ownerOfNew(caller.owner, named);
   if (changes.some(({ op }) => op === "put")) deps.quotas?.refuseGrowth();
-  const prepared = changes.map((change, i) => (change.op === "put" ? prepare(change, `operations.${i}`) : undefined));
+  const prepared = await prepareAll(changes);
   const { active } = deps.embeddings;
   const embeddings = await embedAll(deps, active, prepared);
   const answer = await commitFor(deps, caller, owner.userId === undefined ? NO_HOME : homeOfUser(owner.userId), (tx) => {
@@ -129,6 +129,25 @@ export async function changeDocuments(deps: DocumentDeps, caller: Caller, named:
   deps.documentVectors.changed();
   if (prepared.some((one, i) => one !== undefined && one.text !== "" && embeddings[i] === undefined)) deps.backfill.wake();
   return answer;
+}
+
+/** Characters that paths of an index may lead through, one after another, before other requests are let through. */
+const FOLLOWED_CHARACTERS_PER_TURN = 50_000;
+
+/** What the puts are made of, in the order of changes; undefined for another change. */
+async function prepareAll(changes: readonly Change[]): Promise<(Prepared | undefined)[]> {
+  const made: (Prepared | undefined)[] = [];
+  let followed = 0;
+  for (const [i, change] of changes.entries()) {
+    const one = change.op === "put" ? prepare(change, `operations.${i}`) : undefined;
+    made.push(one);
+    if (change.op !== "put" || one === undefined || change.index === undefined) continue;
+    followed += one.value.length * (change.index === true ? 1 : change.index.length);
+    if (followed < FOLLOWED_CHARACTERS_PER_TURN) continue;
+    followed = 0;
+    await nextTurn();
+  }
+  return made;
 }
 
 function prepare({ value, index }: Change & { op: "put" }, param: string): Prepared {
@@ -314,7 +333,7 @@ export interface DocumentDeps extends Deps {
   readonly documentVectors: VectorIndex;
   /** Has pending vectors made soon. */
   readonly backfill: Activator;
-  /** Limits how many queries hold much in memory while others are let through, by API key. */
+  /** Limits how many queries take longer than a turn of the event loop at the same time, by API key. */
   readonly documentQueries: FairSemaphore;
 }
 
@@ -331,7 +350,10 @@ export async function queryDocuments(
   for (;;) {
     const budget = new Budget(permit.isTaken);
     const results: JsonText[] = [];
-    for (const [i, query] of queries.entries()) results.push(await answerTo(deps, space, query, budget, `operations.${i}`));
+    for (const [i, query] of queries.entries()) {
+      results.push(await answerTo(deps, space, query, budget, `operations.${i}`));
+      if (budget.needsPermit) break;
+    }
     if (!budget.needsPermit) return resultsJson(results);
     // What was found is not held while waiting: it is read again.
     results.length = 0;
@@ -374,6 +396,8 @@ function countOf(reader: Reader, namespace: string, deep: boolean): number {
 }
 
 const ROWS_AT_ONCE = 25;
+/** Rows that are read at once have about as many characters together, if each is as long as the longest one before. */
+const CHARACTERS_AT_ONCE = 512 * 1024;
 
 async function listDocuments(store: RecordStore, space: string, listing: Listing, budget: Budget): Promise<JsonText> {
   const { limit, offset, filter } = listing;
@@ -381,24 +405,28 @@ async function listDocuments(store: RecordStore, space: string, listing: Listing
   const data: JsonText[] = [];
   let span = spanOf(space, listing);
   let passed = 0;
+  // Begins with two: nothing is known of their lengths.
+  let longest = CHARACTERS_AT_ONCE / 2;
   const page = (hasMore: boolean) => pageJson(data, hasMore ? (descending ? span.to : span.from) : undefined);
   while (!budget.isSpent) {
     // As few as will do: each can be a megabyte.
-    const atOnce = filter === undefined ? Math.min(ROWS_AT_ONCE, offset + limit + 1 - passed) : ROWS_AT_ONCE;
+    const wanted = filter === undefined ? offset + limit + 1 - passed : ROWS_AT_ONCE;
+    const atOnce = Math.min(ROWS_AT_ONCE, wanted, Math.max(1, Math.floor(CHARACTERS_AT_ONCE / longest)));
     const found = await store.read((reader) =>
       reader
         .rows(documents, { ...span, limit: atOnce, descending })
         .map(({ key, row }) => ({ key, length: row.body.length, row: visibleDocument(reader, key, row) })),
     );
+    longest = found.reduce((most, { length }) => Math.max(most, length), 1);
     for (const { key, length, row } of found) {
-      if (row !== undefined && (filter === undefined || filter(JSON.parse(row.body) as JsonObject)) && passed++ >= offset) {
+      if (row !== undefined && filter?.passes(JSON.parse(row.body) as JsonObject) !== false && passed++ >= offset) {
         if (data.length === limit) return page(true);
         const json = documentJson(key, row);
         if (!budget.takes(json)) return page(true);
         data.push(json);
       }
       span = descending ? { ...span, to: key } : { ...span, from: behind(key) };
-      await budget.look(filter === undefined ? length : 10 * length);
+      await budget.look(length, filter);
       if (budget.isSpent) return page(true);
     }
     if (found.length < atOnce) return page(false);

@@ -71,7 +71,7 @@ class Texts {
     if (step === undefined) return this.#add(value);
     if (step === "all") {
       if (typeof value !== "object" || value === null) return;
-      for (const inner of Object.values<JsonValue>(value)) this.follow(inner, steps, at + 1);
+      for (const inner of Array.isArray(value) ? value : Object.values<JsonValue>(value)) this.follow(inner, steps, at + 1);
     } else if ("item" in step) {
       if (Array.isArray(value)) this.follow(value.at(step.item), steps, at + 1);
     } else if (typeof value === "object" && value !== null && !Array.isArray(value)) {

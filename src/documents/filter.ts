@@ -16,8 +16,14 @@ interface Condition {
   readonly tests: readonly Test[];
 }
 
+export interface DocumentFilter {
+  passes(value: JsonObject): boolean;
+  /** How many characters of JSON it has: all of them may be compared with each document. */
+  readonly length: number;
+}
+
 /** Returns what tests a document's value, or what is wrong with a filter. */
-export function compileFilter(filter: JsonObject): ((value: JsonObject) => boolean) | { problem: string } {
+export function compileFilter(filter: JsonObject): DocumentFilter | { problem: string } {
   const paths = Object.entries(filter);
   if (paths.length > LIMITS.documentFilterPathsMax)
     return { problem: `must have at most ${LIMITS.documentFilterPathsMax} paths; got ${paths.length}` };
@@ -27,7 +33,10 @@ export function compileFilter(filter: JsonObject): ((value: JsonObject) => boole
     if ("problem" in tests) return tests;
     conditions.push({ path: path.split("."), tests });
   }
-  return (value) => conditions.every(({ path, tests }) => tests.every((test) => test(memberAt(value, path))));
+  return {
+    passes: (value) => conditions.every(({ path, tests }) => tests.every((test) => test(memberAt(value, path)))),
+    length: JSON.stringify(filter).length,
+  };
 }
 
 function testsOf(wanted: JsonValue): readonly Test[] | { problem: string } {

@@ -16,6 +16,8 @@ import type { Task } from "../tasks/task.ts";
 import type { Deps } from "../traces/record.ts";
 
 const DOCUMENTS_PER_COMMIT = 200;
+/** A commit ends with the document that goes beyond this: each is read whole. */
+const CHARACTERS_PER_COMMIT = 2 * 1024 * 1024;
 const IDLE_MS = 1_000;
 
 export function documentExpiry({ store }: Deps, log: Log): Task {
@@ -28,17 +30,23 @@ export function documentExpiry({ store }: Deps, log: Log): Task {
       const now = await store.read((reader) => reader.now);
       const due = await bad.keysOfOthers(byExpiry, { from: "", to: numberKey(now + 1), limit: DOCUMENTS_PER_COMMIT });
       if (due.length === 0) return IDLE_MS;
-      await bad.commit((tx, isolate) => {
+      const isAll = await bad.commit((tx, isolate) => {
         const writer = new DocumentWriter(tx);
+        let characters = 0;
         for (const entry of due) {
+          if (characters > CHARACTERS_PER_COMMIT) break;
           isolate(entry, () => {
+            const row = rowOfEntry(tx, documents, byExpiry, entry);
             // It may have been put again since, or removed.
-            if (rowOfEntry(tx, documents, byExpiry, entry) !== undefined) writer.remove(byExpiry.recordOf(entry));
+            if (row === undefined) return;
+            characters += row.body.length;
+            writer.remove(byExpiry.recordOf(entry));
           });
         }
         writer.flush();
+        return characters <= CHARACTERS_PER_COMMIT;
       });
-      return due.length === DOCUMENTS_PER_COMMIT ? 0 : IDLE_MS;
+      return due.length === DOCUMENTS_PER_COMMIT || !isAll ? 0 : IDLE_MS;
     },
   };
 }
@@ -70,11 +78,14 @@ export function documentRemoval({ store }: Deps, log: Log): Task {
             limit: DOCUMENTS_PER_COMMIT,
           });
           const keys = tx.keys(documents, span(next.documents));
+          let characters = 0;
           for (const key of keys) {
+            if (characters > CHARACTERS_PER_COMMIT) break;
             const row = tx.get(documents, key);
+            characters += row?.body.length ?? 0;
             if (row !== undefined && isEmptied(tx, namespaceOfDocument(key), row.id)) writer.remove(key);
+            next.documents = key;
           }
-          next.documents = keys.at(-1) ?? next.documents;
           const left = keys.length > 0 ? [] : tx.keys(namespaces, span(next.namespaces));
           for (const key of left) {
             const row = tx.get(namespaces, key);

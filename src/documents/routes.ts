@@ -29,7 +29,8 @@ export function documentEndpoints(deps: DocumentDeps): Endpoint[] {
     documents.post("/v1/documents/query", {
       summary: "Query documents",
       description:
-        `Up to ${LIMITS.documentOperationsMax} operations, which together look at ${LIMITS.documentRowsMax.toLocaleString("en")} documents at most. A page that ` +
+        `Up to ${LIMITS.documentOperationsMax} operations, which together look at ${LIMITS.documentRowsMax.toLocaleString("en")} documents at most, or ` +
+        "at fewer large ones where a filter is compared with them. A page that " +
         "ends there, or would be too large, has `has_more`, and the next one begins at its `next_cursor`. Changes can come between operations.",
       scope: "read",
       body: DocumentQuery,

@@ -369,6 +369,6 @@ function refuseManySearches(sent: readonly { op: string }[]): void {
 
 function filterOf(filter: JsonObject | undefined, param: string) {
   const compiled = filter === undefined ? undefined : compileFilter(filter);
-  if (compiled === undefined || typeof compiled === "function") return compiled;
+  if (compiled === undefined || !("problem" in compiled)) return compiled;
   throw new ApiError("invalid_request", `${param}.filter ${compiled.problem}.`, { param: `${param}.filter` });
 }

@@ -29,14 +29,14 @@ import type { VectorIndex } from "../vectors/vector-index.ts";
 import { documentJson } from "./answers.ts";
 import { textOf } from "./embedded-text.ts";
 import type { Budget } from "./budget.ts";
+import type { DocumentFilter } from "./filter.ts";
 
 export interface Search {
   readonly op: "search";
   /** Its documents are found, and those below it. */
   readonly namespace: readonly string[];
   readonly query: string;
-  /** Tests the value of a document. */
-  readonly filter?: ((value: JsonObject) => boolean) | undefined;
+  readonly filter?: DocumentFilter | undefined;
   readonly threshold: number;
   readonly limit: number;
   readonly offset: number;
@@ -102,6 +102,7 @@ function pageOf(reader: Reader, page: readonly Match[], budget: Budget, hasMore:
 async function find(deps: SearchDeps, namespace: string, search: Search, budget: Budget): Promise<Found> {
   for (;;) {
     const { active } = deps.embeddings;
+    if (!budget.mayWait()) return { matches: [], hasMore: true };
     try {
       const query = await deps.embeddings.embedQuery(active, search.query);
       const isVain = (query.lexical.size === 0 && search.threshold > 0) || (await deps.store.read(generationOf)) !== active.generation;
@@ -195,8 +196,8 @@ class Finding {
     const { filter } = this.#search;
     const document = await this.#deps.store.read((reader) => documentOf(reader, id));
     const length = document?.row.body.length ?? 0;
-    const passes = document !== undefined && (filter === undefined || filter(JSON.parse(document.row.body) as JsonObject));
-    await this.#budget.look(filter === undefined ? length : 10 * length);
+    const passes = document !== undefined && filter?.passes(JSON.parse(document.row.body) as JsonObject) !== false;
+    await this.#budget.look(length, filter);
     return passes;
   }
 }

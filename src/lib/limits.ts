@@ -85,7 +85,9 @@ export const LIMITS = {
   documentListMax: 1_000,
   /** Documents that one request looks at, for all of its operations. */
   documentRowsMax: 10_000,
-  /** Queries that hold more than 64 KiB of documents while others are let through; others wait. Of one API key at most half. */
+  /** What one request looks at for all of its operations, as looks at an index: a document that is compared is one for 500 characters. */
+  documentLooksMax: 500_000,
+  /** Queries that take longer than a turn of the event loop at the same time; others wait. Of one API key at most half. */
   documentQueriesAtOnceMax: 4,
   documentQueriesOfKeyAtOnceMax: 2,
   /** The text that a document is found by, in code points, and the paths in its value that make it up. */

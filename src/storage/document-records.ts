@@ -80,9 +80,12 @@ export function hiddenIn(reader: Reader, namespace: string): Set<string> {
   return new Set(Array.from(found).filter((key) => key.startsWith(namespace) && isCounted(reader, key)));
 }
 
-/** Whether the namespaces of a document count it, gone or not. */
-function isCounted(reader: Reader, key: string, row = reader.get(documents, key)): boolean {
-  return row !== undefined && !isEmptied(reader, namespaceOfDocument(key), row.id);
+/** Whether the namespaces of a document count it, gone or not. Its row, which can be large, is read only if that says something. */
+function isCounted(reader: Reader, key: string, row?: DocumentRow): boolean {
+  const until = emptiedUntil(reader, namespaceOfDocument(key));
+  if (until === undefined) return row !== undefined || reader.has(documents, key);
+  const { id } = row ?? reader.get(documents, key) ?? {};
+  return id !== undefined && id > until;
 }
 
 /** Changes of documents with the counts of their namespaces, which are written once by `flush`. */
@@ -116,7 +119,7 @@ export class DocumentWriter {
   #takeOut(key: string): boolean {
     const row = this.#tx.get(documents, key);
     if (row?.index !== undefined) removeRecord(this.#tx, DOCUMENTS, row.id);
-    return isCounted(this.#tx, key, row);
+    return row !== undefined && isCounted(this.#tx, key, row);
   }
 
   /**

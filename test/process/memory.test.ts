@@ -63,3 +63,20 @@ test("answers that nobody reads take a part of the memory that they would all ta
   await until("memory to be free again", () => ownMemory(server) - before < 160 * MIB);
   expect(await server.stop()).toBe(0);
 });
+
+test("lists that compare many large documents with a filter hold a few of them, however many lists there are", async () => {
+  await using server = await startProcess();
+  const namespace = ["large"];
+  const value = { text: "x".repeat(1_000_000) };
+  for (let i = 0; i < 25; i++) await server.ok(server.post("/v1/documents/batch", { operations: [{ op: "put", namespace, value }] }));
+  const before = ownMemory(server);
+  let most = 0;
+  const sampling = setInterval(() => (most = Math.max(most, ownMemory(server) - before)), 5);
+  const list = { op: "list", namespace, filter: { text: "y" } };
+  const pages = await Promise.all(Array.from({ length: 40 }, () => server.post("/v1/documents/query", { operations: [list] })));
+  clearInterval(sampling);
+  expect(pages.map(({ body }) => body.data)).toEqual(pages.map(() => [{ object: "list", data: [], has_more: false, next_cursor: null }]));
+  // 40 lists of 25 megabytes; what was read and let go waits for the next collection of garbage.
+  expect(most).toBeLessThan(500 * MIB);
+  expect(await server.stop()).toBe(0);
+});
