@@ -103,7 +103,7 @@ test("every operation has a name of its own, which generated clients can rely on
     Traces: "listTraces getTrace watchTraces",
     "API keys": "signIn getCurrentApiKey signOut createApiKey listApiKeys getApiKey revokeApiKey rollApiKey",
     Webhooks:
-      "createWebhook listWebhooks getWebhook updateWebhook deleteWebhook rotateSecret testWebhook listDeliveries getWebhookStatistics listFailedDeliveries getDelivery recoverFailedDeliveries retryDelivery",
+      "createWebhook listWebhooks getWebhook updateWebhook deleteWebhook rotateSecret testWebhook listDeliveries getWebhookStatistics listWebhookStatistics listFailedDeliveries getDelivery recoverFailedDeliveries retryDelivery",
     Settings: "getSettings changeSettings",
     Trials: "tryEmbeddingProvider",
     Users: "listUsers getUser eraseUser getErasure listAgents",

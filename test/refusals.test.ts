@@ -349,6 +349,7 @@ const CURSORS: Record<string, string> = {
   deliveries: "dlv",
   backups: "bkp",
   failed_deliveries: "dlv",
+  webhook_stats: "whk",
   timeline: "entry",
   retrievals: "ret",
 };

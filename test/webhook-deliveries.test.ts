@@ -4,7 +4,7 @@
  * @module
  */
 import { expect, test } from "bun:test";
-import { bare, NO_HOME } from "../src/lib/ids.ts";
+import { bare, NO_HOME, type Id } from "../src/lib/ids.ts";
 import { LIMITS } from "../src/lib/limits.ts";
 import { deliveries } from "../src/storage/tables.ts";
 import { newDelivery } from "../src/webhooks/outbox.ts";
@@ -196,11 +196,24 @@ test("what became of the deliveries of the last 24 hours is counted by the hour 
   expect((await stats()).delivered).toBe(1);
   expect(await stats(other)).toMatchObject({ delivered: 0, failed: 0, pending: 0 });
 
-  await cairn.service.store.commit(NO_HOME, (tx) => {
-    for (let i = 0; i <= LIMITS.deliveriesCountedMax; i++) {
-      const row = newDelivery(tx.bareId(), "turn.added", null, tx.now);
-      tx.add(deliveries, bare(other) + tx.bareId(), { ...row, payload: tx.bareId(), status: "delivered", nextAttemptAt: null });
-    }
-  });
+  const addDeliveries = (count: number, to: Id) =>
+    cairn.service.store.commit(NO_HOME, (tx) => {
+      for (let i = 0; i < count; i++) {
+        const row = newDelivery(tx.bareId(), "turn.added", null, tx.now);
+        tx.add(deliveries, bare(to) + tx.bareId(), { ...row, payload: tx.bareId(), status: "delivered", nextAttemptAt: null });
+      }
+    });
+  await addDeliveries(LIMITS.deliveriesCountedMax + 1, other);
   expect(await stats(other)).toMatchObject({ delivered: LIMITS.deliveriesCountedMax, more: true });
+
+  // What is older than the newest of too many would be compared with the part of them that is counted.
+  const older = new Date(cairn.clock.now()).toISOString();
+  cairn.clock.advance({ seconds: 60 });
+  await make(200, 0);
+  await addDeliveries(LIMITS.deliveriesCountedMax, id);
+  const busy = await stats();
+  expect(busy).toMatchObject({ pending: 0, delivered: LIMITS.deliveriesCountedMax, failed: 0, more: true, hours: { length: 1 } });
+  expect(busy.since > older).toBe(true);
+  expect(await cairn.list("/v1/webhook_stats")).toEqual([await stats(other), busy]);
+  expect((await pagesOf(cairn, "/v1/webhook_stats?limit=1")).map(({ data }) => data)).toEqual([[await stats(other)], [busy]]);
 });

@@ -184,6 +184,11 @@ const webhooksOf = (rest: Rest) => ({
   test: (id: string, options?: CallOptions) => rest.post<Api.WebhookDelivery>(path`/v1/webhooks/${id}/test`, {}, options),
   /** What became of the deliveries of the last day. */
   stats: (id: string, options?: CallOptions) => rest.get<Api.WebhookStats>(path`/v1/webhooks/${id}/stats`, {}, options),
+  /** The same of all webhooks. */
+  statsOfAll: <Given extends Api.ListWebhookStatisticsQuery>(
+    query?: Filters<Api.ListWebhookStatisticsQuery, Given>,
+    options?: CallOptions,
+  ) => rest.list<Api.WebhookStatsList>("/v1/webhook_stats", query, options),
   deliveries: <Given extends Api.ListDeliveriesQuery>(id: string, query?: Filters<Api.ListDeliveriesQuery, Given>, options?: CallOptions) =>
     rest.list<Api.WebhookDeliveryList>(path`/v1/webhooks/${id}/deliveries`, query, options),
   delivery: (id: string, deliveryId: string, options?: CallOptions) =>

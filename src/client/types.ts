@@ -790,6 +790,13 @@ export interface ListVersionsQuery {
   starting_after?: number;
 }
 
+export interface ListWebhookStatisticsQuery {
+  /** How many at most; default 20. */
+  limit?: number;
+  /** The last id of the previous page (`whk_…`); its record may be gone. */
+  starting_after?: string;
+}
+
 export interface ListWebhooksQuery {
   /** How many at most; default 20. */
   limit?: number;
@@ -2009,7 +2016,7 @@ export interface WebhookStats {
   object: "webhook_stats";
   /** The webhook. */
   webhook_id: string;
-  /** A day ago: deliveries created since then are counted. */
+  /** Deliveries created since then are counted: a day ago, or later if there are `more`. */
   since: string;
   /** Deliveries that are tried, or tried again. */
   pending: number;
@@ -2017,9 +2024,9 @@ export interface WebhookStats {
   delivered: number;
   /** Deliveries that are not tried again. */
   failed: number;
-  /** Whether one of the counts stopped at 5000, the newest ones. */
+  /** Whether there were more than 5000 of one status in the last day: the newest are counted, and of the others those since then. */
   more: boolean;
-  /** The 24 hours, the oldest first. */
+  /** The hours since then, the oldest first. */
   hours: Array<{
     /** When the hour begins. */
     start: string;
@@ -2030,4 +2037,19 @@ export interface WebhookStats {
     /** Deliveries that are not tried again. */
     failed: number;
   }>;
+}
+
+/** A page of statistics, one for each webhook. */
+export interface WebhookStatsList {
+  object: "list";
+  data: WebhookStats[];
+  /** Whether there may be more after this page, which can be short or empty. */
+  has_more: boolean;
+  /** The id of the first record; null on a page without one. */
+  first_id: string | null;
+  /**
+   * The next page's `starting_after`: the id of the last record, or an older one if the search came further. Null at the end of an empty
+   * list.
+   */
+  last_id: string | null;
 }

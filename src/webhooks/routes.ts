@@ -21,7 +21,7 @@ import {
   WebhookChanges,
   WebhookStats,
 } from "./schema.ts";
-import { webhookStats } from "./stats.ts";
+import { listWebhookStats, webhookStats } from "./stats.ts";
 import { createWebhook, deleteWebhook, getWebhook, listWebhooks, rotateSecret, updateWebhook, type WebhookDeps } from "./webhooks.ts";
 
 const description = `Where events are posted. Events are delivered at least once, in the order of each session as far as retries allow; up to ${LIMITS.webhookSessionsAtOnceMax} sessions of a webhook are delivered at once, and events that belong to no session in any order.
@@ -98,6 +98,14 @@ export function webhookEndpoints(deps: WebhookDeps): Endpoint[] {
       description: "How many deliveries of the last 24 hours were delivered, have failed or are pending, hour by hour.",
       response: WebhookStats,
       run: ({ params }) => webhookStats(deps, params.webhook_id),
+    }),
+    webhooks.list("/v1/webhook_stats", {
+      summary: "List webhook statistics",
+      description: "Those of all webhooks, the newest webhook first. A page can be short where there is much to count.",
+      cursor: Cursor("whk"),
+      response: ListOf(WebhookStats, "A page of statistics, one for each webhook."),
+      example: { first_id: "whk_0VQk3aB4x1Zq", last_id: "whk_0VQk3aB4x1Zq" },
+      run: ({ page }) => listWebhookStats(deps, page),
     }),
     webhooks.list("/v1/failed_deliveries", {
       summary: "List failed deliveries",

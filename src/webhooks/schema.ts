@@ -167,14 +167,14 @@ export const WebhookStats = Type.Object(
   {
     object: Type.Literal("webhook_stats"),
     webhook_id: RecordId("whk", "The webhook."),
-    since: Timestamp("A day ago: deliveries created since then are counted."),
+    since: Timestamp("Deliveries created since then are counted: a day ago, or later if there are `more`."),
     ...COUNTS,
     more: Type.Boolean({
-      description: `Whether one of the counts stopped at ${LIMITS.deliveriesCountedMax}, the newest ones.`,
+      description: `Whether there were more than ${LIMITS.deliveriesCountedMax} of one status in the last day: the newest are counted, and of the others those since then.`,
       examples: [false],
     }),
     hours: Type.Array(Type.Object({ start: Timestamp("When the hour begins."), ...COUNTS }), {
-      description: "The 24 hours, the oldest first.",
+      description: "The hours since then, the oldest first.",
     }),
   },
   { title: "WebhookStats", description: "What became of the deliveries of the last day." },

@@ -1,41 +1,84 @@
 /**
- * What became of a webhook's deliveries in the last day, hour by hour.
+ * What became of the deliveries of webhooks in the last day, hour by hour.
+ *
+ * Entries of the index of statuses are counted, the newest first, without reading a row: of each status `deliveriesCountedMax`. Where
+ * there are more, everything is counted from the time on from which all are known, so that the statuses can be compared.
  *
  * @module
  */
 import { DAY_MS, HOUR_MS } from "../lib/duration.ts";
-import { bareIdTime, BARE_ID_LENGTH, firstBareIdAt } from "../lib/ids.ts";
+import { bare, bareIdTime, BARE_ID_LENGTH, firstBareIdAt, withPrefix, type BareId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
+import type { Reader } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
-import { deliveries, DELIVERY_STATUSES, deliveryCode } from "../storage/tables.ts";
+import { pageOfPieces, type Found, type Page } from "../storage/page.ts";
+import { deliveries, DELIVERY_STATUSES, deliveryCode, webhooks } from "../storage/tables.ts";
 import type { Deps } from "../traces/record.ts";
-import { findWebhook } from "./webhooks.ts";
+import { findWebhook, type WebhookId } from "./webhooks.ts";
 
 const HOURS = DAY_MS / HOUR_MS;
+/** Entries that follow each other are read ten times as fast as those that are looked up. */
+const ENTRIES_PER_LOOK = 10;
 
-/** Counts entries of the index of statuses, the newest first, without reading a row. @throws {ApiError} `resource_not_found` */
+/** @throws {ApiError} `resource_not_found` */
 export function webhookStats({ store }: Deps, id: string): JsonText | Promise<JsonText> {
-  return store.read((reader) => {
-    const { key: webhook } = findWebhook(reader, id);
-    const { byStatus } = deliveries.index;
-    const since = reader.now - DAY_MS;
-    const hours = Array.from({ length: HOURS }, (_, i) => ({ start: toIso(since + i * HOUR_MS), pending: 0, delivered: 0, failed: 0 }));
-    const counts = { pending: 0, delivered: 0, failed: 0 };
-    let more = false;
-    for (const status of DELIVERY_STATUSES) {
-      const of = webhook + deliveryCode(status);
-      const limit = LIMITS.deliveriesCountedMax + 1;
-      const entries = reader.keys(byStatus, { from: of + firstBareIdAt(since), to: of + AFTER_ALL, limit, descending: true });
-      more ||= entries.length === limit;
-      for (const entry of entries.slice(0, limit - 1)) {
-        const hour = Math.floor((bareIdTime(entry.slice(-BARE_ID_LENGTH)) - since) / HOUR_MS);
-        // The id of one that was made just now, or under a clock that was ahead, is later than the last hour.
-        hours[Math.min(hour, HOURS - 1)]![status]++;
-        counts[status]++;
-      }
+  return store.read((reader) => countedDay(reader, findWebhook(reader, id).key).json);
+}
+
+/** Those of all webhooks, newest webhook first. A page ends early where there is much to count. */
+export async function listWebhookStats({ store, listLooksMax }: Deps, { limit, startingAfter }: Page<WebhookId>): Promise<JsonText> {
+  async function* found(): AsyncGenerator<Found[], void, undefined> {
+    let to = startingAfter === undefined ? AFTER_ALL : bare(startingAfter);
+    for (;;) {
+      const before = to;
+      const next = await store.read((reader) => {
+        const [webhook] = reader.keys(webhooks, { from: "", to: before, limit: 1, descending: true });
+        return webhook === undefined ? undefined : { webhook, ...countedDay(reader, webhook) };
+      });
+      if (next === undefined) return;
+      to = next.webhook;
+      const id = withPrefix("whk", to);
+      const looks = DELIVERY_STATUSES.length + next.entries / ENTRIES_PER_LOOK;
+      yield [
+        { id, json: next.json },
+        { passed: id, looks },
+      ];
     }
-    return toJson({ object: "webhook_stats", webhook_id: id, since: toIso(since), ...counts, more, hours });
+  }
+  return pageOfPieces(found(), limit, listLooksMax);
+}
+
+/** @returns the answer, and how many entries were read for it */
+function countedDay(reader: Reader, webhook: BareId): { json: JsonText; entries: number } {
+  const dayAgo = reader.now - DAY_MS;
+  const ofStatuses = DELIVERY_STATUSES.map((status) => {
+    const of = webhook + deliveryCode(status);
+    const span = { from: of + firstBareIdAt(dayAgo), to: of + AFTER_ALL, limit: LIMITS.deliveriesCountedMax + 1, descending: true };
+    const ids = reader.keys(deliveries.index.byStatus, span).map((entry) => entry.slice(-BARE_ID_LENGTH));
+    return { status, ids, last: ids.length > LIMITS.deliveriesCountedMax ? ids[LIMITS.deliveriesCountedMax - 1] : undefined };
   });
+  const first = ofStatuses.reduce<BareId>((latest, { last = "" }) => (last > latest ? last : latest), "");
+  const since = first === "" ? dayAgo : Math.min(bareIdTime(first), reader.now);
+  // The id of one that was made just now, or under a clock that was ahead, is later than the last hour.
+  const hourOf = (at: number) => Math.min(Math.floor((at - dayAgo) / HOUR_MS), HOURS - 1);
+  const hours = Array.from({ length: HOURS }, (_, hour) => ({ start: dayAgo + hour * HOUR_MS, pending: 0, delivered: 0, failed: 0 }));
+  const counts = { pending: 0, delivered: 0, failed: 0 };
+  for (const { status, ids } of ofStatuses) {
+    for (const id of ids) {
+      if (id < first) break;
+      hours[hourOf(bareIdTime(id))]![status]++;
+      counts[status]++;
+    }
+  }
+  const json = toJson({
+    object: "webhook_stats",
+    webhook_id: withPrefix("whk", webhook),
+    since: toIso(since),
+    ...counts,
+    more: first !== "",
+    hours: hours.slice(hourOf(since)).map(({ start, ...counted }) => ({ start: toIso(start), ...counted })),
+  });
+  return { json, entries: ofStatuses.reduce((sum, { ids }) => sum + ids.length, 0) };
 }

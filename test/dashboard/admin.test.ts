@@ -190,6 +190,9 @@ test("a delivery that failed shows what was posted and what came back, and is ma
   await tab.choose("Before", "2020-01-02T00:00");
   await tab.sees("No delivery matches.");
   expect(await tab.run<string>("location.search")).toMatch(/^\?event_type=turn.added&created_after=20\S+Z&created_before=20\S+Z$/);
+  await tab.go(`${cairn.address}/dashboard/webhooks`);
+  await tab.seesFlat("Last 24 h: 0 % of 1 delivered, 1 failed");
+  expect(await tab.run<number>(`document.querySelectorAll(".day svg g").length`)).toBe(24);
   await tab.go(`${cairn.address}/dashboard/webhooks?show=failed`);
   await tab.sees("1 failed delivery, no more");
   await tab.go(`${cairn.address}/dashboard/webhooks/${id}?status=failed`);

@@ -204,6 +204,8 @@ export const api = {
   tryEmbedding: (body: object) => post<EmbeddingTrial>("settings/embedding/try", body),
   webhooks: (query: Query, signal?: AbortSignal) => get<List<Webhook>>("webhooks", { ...query, limit: PAGE }, signal),
   webhook: (id: string, signal?: AbortSignal) => get<Webhook>(`webhooks/${encodeURIComponent(id)}`, {}, signal),
+  /** Those of all webhooks. */
+  webhooksStats: (query: Query, signal?: AbortSignal) => get<List<WebhookStats>>("webhook_stats", { ...query, limit: PAGE }, signal),
   webhookStats: (id: string, signal?: AbortSignal) => get<WebhookStats>(`webhooks/${id}/stats`, {}, signal),
   createWebhook: (body: object) => post<Webhook>("webhooks", body),
   updateWebhook: (id: string, body: object) => patch<Webhook>(`webhooks/${id}`, body),

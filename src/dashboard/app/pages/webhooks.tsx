@@ -5,11 +5,13 @@
  */
 import { useSignal } from "@preact/signals";
 import { useLocation } from "preact-iso";
-import { api, type Webhook } from "../api.ts";
+import { useEffect, useMemo } from "preact/hooks";
+import { api, type Webhook, type WebhookStats } from "../api.ts";
 import { Choices } from "../parts/choices.tsx";
 import { DeliveryItem } from "../parts/delivery.tsx";
 import { Listed } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
+import { WebhookDayInLine } from "../parts/webhook-day.tsx";
 import { CreateWebhook } from "../parts/webhook-dialogs.tsx";
 import { WebhookState } from "../parts/webhook-state.tsx";
 import { usePages } from "../query.ts";
@@ -45,20 +47,34 @@ export default function Webhooks() {
 
 function WebhookList() {
   const pages = usePages(["webhooks"], (after, signal) => api.webhooks({ starting_after: after }, signal));
+  const stats = useStats(pages.data?.pages.at(-1)?.last_id ?? null);
   return (
     <Listed
       pages={pages}
       noun="webhooks"
+      dependsOn={[stats]}
       empty={<p>There is no webhook. A webhook posts what happens to an address of yours, signed.</p>}
       element="ul"
       class="cards"
     >
-      {(webhooks) => webhooks.map((webhook) => <WebhookItem key={webhook.id} webhook={webhook} />)}
+      {(webhooks) => webhooks.map((webhook) => <WebhookItem key={webhook.id} webhook={webhook} stats={stats?.get(webhook.id)} />)}
     </Listed>
   );
 }
 
-function WebhookItem({ webhook }: { webhook: Webhook }) {
+/** The last day of each webhook down to this one, as far as it is read; the list stands without it. */
+function useStats(last: string | null): ReadonlyMap<string, WebhookStats> | undefined {
+  const pages = usePages(["webhooks", "stats"], (after, signal) => api.webhooksStats({ starting_after: after }, signal));
+  const { data, hasNextPage, isFetching, isError } = pages;
+  const read = data?.pages.at(-1)?.last_id ?? "";
+  const isBehind = hasNextPage && !isFetching && !isError && last !== null && read > last;
+  useEffect(() => {
+    if (isBehind) void pages.fetchNextPage();
+  }, [isBehind, read]);
+  return useMemo(() => data && new Map(data.pages.flatMap((page) => page.data.map((stats) => [stats.webhook_id, stats]))), [data]);
+}
+
+function WebhookItem({ webhook, stats }: { webhook: Webhook; stats: WebhookStats | undefined }) {
   return (
     <li data-row tabIndex={-1}>
       <p>
@@ -70,6 +86,7 @@ function WebhookItem({ webhook }: { webhook: Webhook }) {
         <WebhookState webhook={webhook} />
         <span>{webhook.events.join(", ")}</span>
         {webhook.description !== null && <span class="quiet">{webhook.description}</span>}
+        {stats !== undefined && <WebhookDayInLine stats={stats} />}
       </div>
     </li>
   );

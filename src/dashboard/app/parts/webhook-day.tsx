@@ -6,6 +6,7 @@
 import { api, type WebhookStats } from "../api.ts";
 import { useQuery } from "../query.ts";
 import { Bars } from "./bars.tsx";
+import { Time } from "./time.tsx";
 
 export function WebhookDay({ id }: { id: string }) {
   const stats = useQuery({ queryKey: ["webhook", id, "stats"], queryFn: ({ signal }) => api.webhookStats(id, signal) });
@@ -16,8 +17,7 @@ export function WebhookDay({ id }: { id: string }) {
   return (
     <>
       <p>
-        Last 24 h: {shareOf(stats.data)}
-        {stats.data.more && <span class="quiet"> (the newest of them)</span>}
+        <Share stats={stats.data} />
       </p>
       <div class="charts">
         <Bars title="Delivered an hour" times={times} values={hours.map(({ delivered }) => delivered)} />
@@ -27,10 +27,46 @@ export function WebhookDay({ id }: { id: string }) {
   );
 }
 
-function shareOf({ delivered, failed, pending }: WebhookStats): string {
+/** The same in a line of a list. */
+export function WebhookDayInLine({ stats }: { stats: WebhookStats }) {
+  const { hours } = stats;
+  const most = Math.max(...hours.map(({ delivered, failed }) => delivered + failed), 1);
+  return (
+    <span class="row day">
+      <svg viewBox={`0 0 ${HOURS} 1`} preserveAspectRatio="none" aria-hidden="true">
+        {hours.map(({ start, delivered, failed }, index) => {
+          const x = HOURS - hours.length + index + 0.1;
+          return (
+            <g key={start}>
+              <rect x={x} y={1 - delivered / most} width={0.8} height={delivered / most} />
+              <rect class="bad" x={x} y={1 - (delivered + failed) / most} width={0.8} height={failed / most} />
+            </g>
+          );
+        })}
+      </svg>
+      <span>
+        <Share stats={stats} />
+      </span>
+    </span>
+  );
+}
+const HOURS = 24;
+
+function Share({ stats: { delivered, failed, pending, more, since } }: { stats: WebhookStats }) {
   const ended = delivered + failed;
   const waiting = pending === 0 ? "" : `, ${pending.toLocaleString("en")} pending`;
-  if (ended === 0) return `none delivered${waiting}`;
   const share = Math.floor((100 * delivered) / ended);
-  return `${share} % of ${ended.toLocaleString("en")} delivered, ${failed.toLocaleString("en")} failed${waiting}`;
+  return (
+    <>
+      {more ? (
+        <>
+          Since <Time at={since} />
+        </>
+      ) : (
+        "Last 24 h"
+      )}
+      : {ended === 0 ? "none delivered" : `${share} % of ${ended.toLocaleString("en")} delivered, ${failed.toLocaleString("en")} failed`}
+      {waiting}
+    </>
+  );
 }
