@@ -41,6 +41,7 @@ import { deadReaders } from "./storage/dead-readers.ts";
 import type { Durability } from "./storage/durability.ts";
 import type { Migration } from "./storage/migrate.ts";
 import { Store } from "./storage/store.ts";
+import { EVERY_LEASE } from "./storage/leases.ts";
 import { storeWatch } from "./storage/watch.ts";
 import { Driver } from "./tasks/driver.ts";
 import { Activator, type Task } from "./tasks/task.ts";
@@ -142,7 +143,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     onFailure: () => backfillActivator.wake(),
   });
   const policy = () => settings.effective.webhooks;
-  const hooks = openWebhooks({ ...records, log, random: chance, system }, policy, options.network ?? {});
+  const hooks = openWebhooks({ ...records, log, random: chance, system, leases: EVERY_LEASE }, policy, options.network ?? {});
   const quotas = new StoreQuotas(store, clock, () => settings.values);
   const isOn = () => settings.values.retrieval_log;
   const retrievals = opened.adopt(new RetrievalLog({ store, clock, quotas, log, isOn }), (open) => open.settled());

@@ -180,6 +180,20 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [POSTGRES_NODES],
   },
   {
+    breaks: "a server that has lost its lease delivers on, while another one does",
+    file: "src/webhooks/worker.ts",
+    find: "AbortSignal.any([this.#stop.signal, signal])",
+    replace: "this.#stop.signal",
+    tests: [POSTGRES_NODES],
+  },
+  {
+    breaks: "a server records what came of an attempt after it has lost its lease",
+    file: "src/storage/leases.ts",
+    find: "      lease.check(tx);\n",
+    replace: "",
+    tests: [POSTGRES_NODES],
+  },
+  {
     breaks: "servers whose clocks are apart fill a bucket that they share again and again",
     file: "src/storage/postgres/shared-buckets.ts",
     find: "at = greatest(b.at, $4::int8)",
@@ -1278,8 +1292,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a result that the store refused is forgotten",
     file: "src/webhooks/worker.ts",
-    find: "() => this.#unrecorded.push([queued, attempt])",
-    replace: "() => undefined",
+    find: "if (!(error instanceof LeaseLost)) this.#unrecorded.push([queued, attempt]);",
+    replace: "",
     tests: [RETRIES],
   },
   {

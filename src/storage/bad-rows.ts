@@ -12,6 +12,7 @@ import { describeError, type Log } from "../lib/log.ts";
 import { invariant } from "../lib/invariant.ts";
 import { Unread, type Reader, type Span, type Tx } from "./access.ts";
 import { isPanic } from "./disk-errors.ts";
+import { LeaseLost } from "./leases.ts";
 import type { RecordStore } from "./record-store.ts";
 import type { AnyTable, Index, Readable } from "./tables.ts";
 
@@ -73,7 +74,7 @@ export class BadRows {
    */
   note(key: string, error: unknown): void {
     if (this.#keys.has(key)) return;
-    if (error instanceof ApiError || isPanic(error) || this.#keys.size >= BAD_ROWS_MAX) throw error;
+    if (error instanceof ApiError || error instanceof LeaseLost || isPanic(error) || this.#keys.size >= BAD_ROWS_MAX) throw error;
     this.#keys.add(key);
     this.#log.error("a row cannot be processed and is left alone: cairn doctor says what is wrong with it", {
       task: this.#task,

@@ -21,6 +21,8 @@ export interface Lease {
 export interface Leases {
   /** The lease of this name, while this server holds it. */
   find(name: string): Lease | undefined;
+  /** How often a holder looks for what other servers have left to do; they cannot wake its tasks. */
+  readonly lookMs: number;
 }
 
 /** Thrown into the work of a commit whose server has lost its lease. */
@@ -32,46 +34,43 @@ export class LeaseLost extends Error {
   }
 }
 
+const ALWAYS_HELD: Lease = { check: () => undefined, signal: new AbortController().signal };
+/** Those of a store that one server has alone. */
+export const EVERY_LEASE: Leases = { find: () => ALWAYS_HELD, lookMs: Infinity };
+
 /** How soon a server runs a task whose lease it has got. */
 const LOOK_MS = 1_000;
 
-/**
- * A task that only runs while this server holds its lease, and whose changes fail once another one does.
- *
- * @param make - makes the task on a store that commits nothing without the lease
- */
-export function leasedTask(leases: Leases, store: RecordStore, name: string, make: (store: RecordStore) => Task): Task {
-  const held: { lease?: Lease } = {};
+/** The same store, which commits nothing while this server does not hold a lease. */
+export function underLease(store: RecordStore, leases: Leases, name: string): RecordStore {
   const commit: RecordStore["commit"] = (home, work) => {
-    const { lease } = held;
+    const lease = leases.find(name);
     return store.commit(home, (tx) => {
       if (lease === undefined) throw new LeaseLost(name);
       lease.check(tx);
       return work(tx);
     });
   };
-  const task = make(
-    new Proxy(store, {
-      get(target, property) {
-        if (property === "commit") return commit;
-        const value: unknown = Reflect.get(target, property, target);
-        return typeof value === "function" ? (value.bind(target) as unknown) : value;
-      },
-    }),
-  );
+  return new Proxy(store, {
+    get(target, property) {
+      if (property === "commit") return commit;
+      const value: unknown = Reflect.get(target, property, target);
+      return typeof value === "function" ? (value.bind(target) as unknown) : value;
+    },
+  });
+}
+
+/** A task that only runs while this server holds its lease. What it changes has to be changed under that too. */
+export function leasedTask(task: Task, leases: Leases, name: string): Task {
   return {
     ...task,
     run: async () => {
-      const lease = leases.find(name);
-      if (lease === undefined) return LOOK_MS;
-      held.lease = lease;
+      if (leases.find(name) === undefined) return LOOK_MS;
       try {
-        return await task.run();
+        return Math.min(await task.run(), leases.lookMs);
       } catch (error) {
         if (error instanceof LeaseLost) return LOOK_MS;
         throw error;
-      } finally {
-        delete held.lease;
       }
     },
   };

@@ -7,14 +7,18 @@ import type { Chance } from "../lib/chance.ts";
 import type { Log } from "../lib/log.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { Connections, systemResolve, type Network } from "../lib/outbound.ts";
+import type { Leases } from "../storage/leases.ts";
 import { Activator, type Task } from "../tasks/task.ts";
 import type { Caller, Deps } from "../traces/record.ts";
-import { outboxDrain } from "./outbox.ts";
+import { OUTBOX, outboxDrain } from "./outbox.ts";
 import type { WebhookPolicy } from "./policy.ts";
 import { deliveryRetention } from "./retention.ts";
 import type { WebhookDeps } from "./webhooks.ts";
 import { allowing } from "./target.ts";
-import { Worker } from "./worker.ts";
+import { DELIVERIES, Worker } from "./worker.ts";
+
+/** What of several servers one does at a time. */
+export const WEBHOOK_LEASES: readonly string[] = [OUTBOX, DELIVERIES];
 
 /** How long a connection stays open for the next delivery. */
 const IDLE_CONNECTION_MS = 4_000;
@@ -35,11 +39,11 @@ export interface Webhooks {
 
 /** @param policy - how deliveries are made now; asked at every attempt */
 export function openWebhooks(
-  deps: Deps & { log: Log; random: Chance; system: Caller },
+  deps: Deps & { log: Log; random: Chance; system: Caller; leases: Leases },
   policy: () => WebhookPolicy,
   { loopback = true, ...given }: WebhookOptions,
 ): Webhooks {
-  const { log } = deps;
+  const { log, leases } = deps;
   const connections = new Connections({ idleMs: IDLE_CONNECTION_MS, idleMax: LIMITS.webhookSessionsAtOnceMax });
   const network: Network = {
     resolve: systemResolve,
@@ -53,7 +57,7 @@ export function openWebhooks(
   const worker = new Worker({ ...deps, network, policy, activator: deliveries });
   return {
     webhooks: { network, deliveries, inFlight: worker.inFlight, outcomes: worker.outcomes },
-    tasks: [outboxDrain(deps, log, drain, deliveries), worker.task, deliveryRetention(deps, log)],
+    tasks: [outboxDrain(deps, leases, log, drain, deliveries), worker.task, deliveryRetention(deps, log)],
     wake() {
       if (!isStopped) drain.wake();
     },

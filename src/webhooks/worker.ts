@@ -18,6 +18,7 @@ import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import type { Network } from "../lib/outbound.ts";
 import { BadRows } from "../storage/bad-rows.ts";
+import { LeaseLost, leasedTask, underLease, type Leases } from "../storage/leases.ts";
 import { deliveries, webhooks, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import type { Activator, Task } from "../tasks/task.ts";
 import { enabledWebhooks, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
@@ -29,6 +30,7 @@ import type { WebhookPolicy } from "./policy.ts";
 import { nextDue, putDelivery, type Next, type Queued } from "./queue.ts";
 import { tracedDisabling } from "./webhooks.ts";
 
+export const DELIVERIES = "webhook deliveries";
 /** When nothing is due; new deliveries wake the task. */
 const IDLE_MS = 60_000;
 
@@ -40,6 +42,8 @@ export interface WorkerDeps extends Deps {
   /** Who disables a webhook. */
   readonly system: Caller;
   readonly activator: Activator;
+  /** Only the holder of one makes deliveries. */
+  readonly leases: Leases;
 }
 
 export class Worker {
@@ -55,9 +59,9 @@ export class Worker {
   readonly #unrecorded: [Queued, Attempt][] = [];
 
   constructor(deps: WorkerDeps) {
-    this.#deps = deps;
-    this.task = { name: "webhook deliveries", activator: deps.activator, run: () => this.#run() };
-    this.#bad = new BadRows(deps.store, deps.log, this.task.name);
+    this.#deps = { ...deps, store: underLease(deps.store, deps.leases, DELIVERIES) };
+    this.task = leasedTask({ name: DELIVERIES, activator: deps.activator, run: () => this.#run() }, deps.leases, DELIVERIES);
+    this.#bad = new BadRows(this.#deps.store, deps.log, DELIVERIES);
   }
 
   /** Ends the attempts in flight; their deliveries are made after the next start. */
@@ -107,8 +111,15 @@ export class Worker {
 
   /** Prepares, sends and records one attempt. Never rejects. */
   async #deliver(queued: Queued, row: WebhookRow): Promise<void> {
-    const attempt = await attemptDelivery(this.#deps, queued, row, this.#deps.policy().timeoutMs, this.#stop.signal);
-    if (attempt !== undefined) await this.#record(queued, attempt).catch(() => this.#unrecorded.push([queued, attempt]));
+    const { leases, policy } = this.#deps;
+    const { signal = AbortSignal.abort() } = leases.find(DELIVERIES) ?? {};
+    const attempt = await attemptDelivery(this.#deps, queued, row, policy().timeoutMs, AbortSignal.any([this.#stop.signal, signal]));
+    if (attempt !== undefined) {
+      await this.#record(queued, attempt).catch((error: unknown) => {
+        // Another server makes the attempt again, as after the end of this one.
+        if (!(error instanceof LeaseLost)) this.#unrecorded.push([queued, attempt]);
+      });
+    }
     this.#places.release(queued.webhook, queued.delivery);
     this.#deps.activator.wake();
   }

@@ -3,19 +3,30 @@
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
+import { Idempotency } from "../../../src/http/idempotency.ts";
 import { systemClock } from "../../../src/lib/clock.ts";
 import { bareIdTime, NO_HOME } from "../../../src/lib/ids.ts";
+import { statusAndJson } from "../../../src/lib/answer.ts";
+import { toJson } from "../../../src/lib/json.ts";
 import { createLog } from "../../../src/lib/log.ts";
-import { LeaseLost, leasedTask, type Lease } from "../../../src/storage/leases.ts";
+import { createSession } from "../../../src/sessions/sessions.ts";
+import { LeaseLost, leasedTask, underLease, type Lease } from "../../../src/storage/leases.ts";
 import { DatabaseClock } from "../../../src/storage/postgres/database-clock.ts";
 import { Database } from "../../../src/storage/postgres/database.ts";
 import { migrateSchema, type SchemaMigration } from "../../../src/storage/postgres/migrations.ts";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
 import { DEFINITIONS } from "../../../src/storage/postgres/schema.ts";
 import { StoreError } from "../../../src/storage/store.ts";
-import { meta, sessions, turns } from "../../../src/storage/tables.ts";
+import { deliveries, meta, sessions, turns } from "../../../src/storage/tables.ts";
+import type { Task } from "../../../src/tasks/task.ts";
+import { systemCaller } from "../../../src/traces/record.ts";
+import { addTurn } from "../../../src/turns/turns.ts";
+import { openWebhooks, WEBHOOK_LEASES } from "../../../src/webhooks/open.ts";
+import { webhookPolicy } from "../../../src/webhooks/policy.ts";
+import { createWebhook } from "../../../src/webhooks/webhooks.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { Chance } from "../../support/process.ts";
+import { startReceiver, type Receiver } from "../../support/receiver.ts";
 import { hasPostgres, Postgres } from "../../support/postgres.ts";
 
 const silent = createLog({ level: "silent", pretty: false, now: () => 0, write: () => undefined });
@@ -291,15 +302,19 @@ if (hasPostgres()) {
       const [a, b] = servers as [Server, Server];
       let runs = 0;
       const taskOf = ({ leases, store, name }: Server, beforeCommit: () => Promise<void>) =>
-        leasedTask(leases, store, "expiry", (fenced) => ({
-          name: "expiry",
-          run: async () => {
-            runs++;
-            await beforeCommit();
-            await fenced.commit(NO_HOME, (tx) => tx.put(meta, "ran", name));
-            return 7;
+        leasedTask(
+          {
+            name: "expiry",
+            run: async () => {
+              runs++;
+              await beforeCommit();
+              await underLease(store, leases, "expiry").commit(NO_HOME, (tx) => tx.put(meta, "ran", name));
+              return 7;
+            },
           },
-        }));
+          leases,
+          "expiry",
+        );
       const ran = () => a.store.read((reader) => reader.get(meta, "ran"));
       await a.leases.task.run();
       await b.leases.task.run();
@@ -386,6 +401,163 @@ if (hasPostgres()) {
       expect([(await buckets!.take("key", small)).allowed, (await buckets!.take("key", small)).allowed]).toEqual([true, false]);
       await query("truncate cairn.buckets");
       expect((await buckets!.take("key", small)).allowed).toBe(true);
+    });
+  });
+
+  describe("webhooks", () => {
+    const system = systemCaller(() => 1);
+    /** A server with the tasks that make deliveries, which a test runs by hand. */
+    const startServer = async (name: string) => {
+      const clock = new FakeClock();
+      const store = await PostgresStore.open(url, clock);
+      const leases = store.leases(WEBHOOK_LEASES, name, silent);
+      const policy = webhookPolicy(false, "30s", "5s,5m");
+      const hooks = openWebhooks({ store, clock, log: silent, random: () => 0.5, system, leases }, () => policy, {});
+      const [outbox, deliveries] = hooks.tasks as [Task, Task];
+      return {
+        store,
+        clock,
+        hooks,
+        leases,
+        deps: { store, clock, webhooks: hooks.webhooks },
+        /** What its timers do in a second. */
+        async step() {
+          await leases.task.run();
+          await outbox.run();
+          await deliveries.run();
+          clock.advance({ seconds: 1 });
+        },
+        async close() {
+          await hooks.stop();
+          await store.close();
+        },
+      };
+    };
+    type Server = Awaited<ReturnType<typeof startServer>>;
+    const addTurns = async (servers: readonly Server[], sessionIds: readonly string[], from: number, to: number) => {
+      for (let i = from; i < to; i++)
+        await Promise.all(
+          sessionIds.map((id, at) =>
+            addTurn(servers[(i + at) % servers.length]!.deps, system, id, {
+              input: { type: "text", content: String(i) },
+              output: { type: "text", content: "" },
+              metadata: {},
+              stateBefore: null,
+              stateAfter: null,
+            }),
+          ),
+        );
+    };
+    const begin = async (servers: readonly Server[], receiver: Receiver) => {
+      const { deps } = servers[0]!;
+      await createWebhook(deps, system, { url: receiver.url, events: ["turn.added"], description: null, enabled: true });
+      return inTurn(numbers(3), async () => {
+        const session = await createSession(deps, system, {
+          agentId: "a",
+          userId: null,
+          initialState: toJson({}),
+          metadata: {},
+          ttlSeconds: 86_400,
+          ifExists: "error",
+        });
+        return (JSON.parse(statusAndJson(session, 201).json) as { id: string }).id;
+      });
+    };
+    /** The numbers of the turns of a session, as the receiver was told of them. */
+    const told = (receiver: Receiver, session: string): number[] =>
+      receiver.events.filter(({ data }) => data.session_id === session).map(({ data }) => Number(data.input.content));
+
+    test("each event is delivered once and in the order of its session, whichever server has made the change", async () => {
+      await using receiver = startReceiver();
+      const servers = await inTurn(["a", "b"], startServer);
+      const sessionIds = await begin(servers, receiver);
+      await addTurns(servers, sessionIds, 0, 8);
+      while (receiver.received.length < 24) for (const server of servers) await server.step();
+      for (const id of sessionIds) expect(told(receiver, id)).toEqual(numbers(8));
+      for (let i = 0; i < 3; i++) for (const server of servers) await server.step();
+      expect(receiver.received.length).toBe(24);
+      expect(servers.map(({ leases }) => leases.held.length)).toEqual([2, 0]);
+      for (const server of servers) await server.close();
+    });
+
+    test("when the server is gone that makes deliveries another one makes what is left, in order, and nothing is lost", async () => {
+      await using receiver = startReceiver();
+      const servers = await inTurn(["a", "b"], startServer);
+      const [a, b] = servers as [Server, Server];
+      const sessionIds = await begin(servers, receiver);
+      await addTurns(servers, sessionIds, 0, 2);
+      // The receiver answers some, and holds the first of what comes then.
+      const held = Promise.withResolvers<Response>();
+      receiver.reply = (_, count) => (count > 3 ? held.promise : new Response("ok"));
+      while (receiver.received.length < 6) await a.step();
+      await addTurns([b], sessionIds, 2, 6);
+      // Nothing is heard of the first one any more. It ends its attempts before the other one can begin.
+      a.clock.advance({ seconds: 12 });
+      await Promise.all(a.hooks.webhooks.inFlight);
+      receiver.reply = () => new Response("ok");
+      const before = receiver.received.length;
+      for (let i = 0; i < 10; i++) await b.step();
+      expect(receiver.received.length).toBe(before);
+      while (!sessionIds.every((id) => told(receiver, id).includes(5))) await b.step();
+      // What the first one was about to deliver came again, and nothing earlier after anything later.
+      for (const id of sessionIds) expect(told(receiver, id)).toEqual([0, 1, 1, 2, 3, 4, 5]);
+      held.resolve(new Response("ok"));
+      for (const server of servers) await server.close();
+    });
+
+    test("a server whose attempt is answered after it has lost its lease records nothing, and the attempt is made again", async () => {
+      await using receiver = startReceiver();
+      const servers = await inTurn(["a", "b"], startServer);
+      const [a, b] = servers as [Server, Server];
+      const [session = ""] = await begin(servers, receiver);
+      await addTurns([a], [session], 0, 1);
+      const held = Promise.withResolvers<Response>();
+      receiver.reply = (_, count) => (count === 1 ? held.promise : new Response("ok"));
+      while (receiver.received.length < 1) await a.step();
+      // The clock of the first one stands still: it believes to hold the lease.
+      while (receiver.received.length < 2) await b.step();
+      await Promise.all(b.hooks.webhooks.inFlight);
+      held.resolve(new Response("ok"));
+      await Promise.all(a.hooks.webhooks.inFlight);
+      expect([a.hooks.webhooks.outcomes.delivered, b.hooks.webhooks.outcomes.delivered]).toEqual([0, 1]);
+      const rows = await b.store.read((reader) => reader.rows(deliveries, { from: "", to: "~" }));
+      expect(rows.map(({ row }) => [row.status, row.attempts])).toEqual([["delivered", 1]]);
+      for (const server of servers) await server.close();
+    });
+  });
+
+  describe("idempotency", () => {
+    test("of requests with one key that several servers get at the same time one makes the change, and all give its answer", async () => {
+      const clock = new FakeClock();
+      const stores = await inTurn(numbers(3), () => PostgresStore.open(url, clock));
+      let works = 0;
+      const send = (store: PostgresStore, idempotencyKey: string, body = "{}") =>
+        new Idempotency(store, clock).run(
+          { method: "POST", path: "/v1/x", body: Buffer.from(body), presentedKey: "crn_key", idempotencyKey },
+          201,
+          async (once) => {
+            works++;
+            return store.commit(NO_HOME, (tx) => {
+              once.claim(tx);
+              const id = tx.bareId();
+              tx.add(turns, id, { shown: "made", rest: "" });
+              const answer = toJson({ id });
+              once.save(tx, answer, { hasSecret: false });
+              return answer;
+            });
+          },
+        );
+      for (const key of ["one", "two", "three"]) {
+        const answers = await Promise.all(stores.flatMap((store) => numbers(5).map(() => send(store, key))));
+        expect(new Set(answers.map(({ answer }) => answer)).size).toBe(1);
+        expect(answers.filter(({ replayed }) => !replayed).length).toBe(1);
+        expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201]));
+      }
+      // More than one has worked, and dropped it.
+      expect(works).toBeGreaterThan(3);
+      expect((await stores[0]!.read((reader) => reader.keys(turns, { from: "", to: "~" }))).length).toBe(3);
+      expect(await failureOf(send(stores[1]!, "one", "other"))).toMatchObject({ code: "invalid_request" });
+      for (const store of stores) await store.close();
     });
   });
 
