@@ -1685,8 +1685,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a session of ADK is made over one that is there",
     file: "src/adapters/google-adk.ts",
-    find: "if ((before ?? null) !== null) throw",
-    replace: "if (before === undefined) throw",
+    find: "if ((found[0] ?? null) !== null) throw",
+    replace: "if (found.length === 0) throw",
     tests: [ADK],
   },
   // Streams of events

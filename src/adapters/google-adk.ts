@@ -6,10 +6,12 @@
  * […, "sessions", app, user, session, "events"]     number of the event → event
  * […, "sessions", app, user, session, "event ids"]  event id → { key } of the event
  * […, "sessions by time", app]                      time of the last event, user and session; of each user too
- * […, "app state"], […, "user state", app]          app, or user → { state } under the prefixes `app:` and `user:`
+ * […, "app state", app]                             name with its prefix → { value }
+ * […, "user state", app, user]                      name with its prefix → { value }
  * ```
  *
- * Each change of a session puts its head, and names the version that it has read of it.
+ * Each change of a session puts its head, and names the version that it has read of it. The values of an app and of a user are documents of
+ * their own, so that sessions that set them at the same time do not wait for each other.
  *
  * @example
  * const runner = new Runner({ appName: "support", agent, sessionService: new CairnSessionService(cairn.documents) });
@@ -20,7 +22,6 @@ import {
   BaseSessionService,
   createEvent,
   createSession,
-  mergeStates,
   State,
   trimTempDeltaState,
   type AppendEventRequest,
@@ -32,9 +33,9 @@ import {
   type ListSessionsResponse,
   type Session,
 } from "@google/adk";
-import type { Document, DocumentChange, Documents, JsonObject } from "../client/index.ts";
+import type { Document, DocumentChange, DocumentPage, Documents, JsonObject } from "../client/index.ts";
 import { Clock } from "./shared/clock.ts";
-import { check, getAll, PAGE_MAX, rootOf, untilUnchanged, type Place } from "./shared/documents.ts";
+import { check, getAll, PAGE_MAX, readAll, rootOf, untilUnchanged, type Place } from "./shared/documents.ts";
 import { countOf, sliceOf } from "./shared/slices.ts";
 import { fromStored, toStored } from "./shared/stored-json.ts";
 
@@ -47,6 +48,8 @@ export interface CairnSessionServiceOptions {
 const NUMBER_DIGITS = 12;
 /** How often a session is read that others change meanwhile. */
 const READS_MAX = 20;
+/** What else an event changes fits into the same request. */
+const SHARED_VALUES_MAX = 90;
 /** How many events are read at once to find those after a time. */
 const EVENTS_AT_ONCE = 100;
 
@@ -81,17 +84,18 @@ export class CairnSessionService extends BaseSessionService {
     const own = byScope(state);
     const lastUpdateTime = this.#clock.time().getTime();
     const head: Head = { generation: crypto.randomUUID(), events: 0, lastUpdateTime };
+    const shared = this.#shared(of, own);
     return untilUnchanged(async () => {
-      const [before, app, user] = await getAll(this.#documents, [this.#head(of), this.#appState(of), this.#userState(of)]);
-      if ((before ?? null) !== null) throw new Error(`Session with id ${id} already exists.`);
+      const { found, lists } = await readAll(this.#documents, [this.#head(of)], [this.#appState(of), this.#userState(of)]);
+      if ((found[0] ?? null) !== null) throw new Error(`Session with id ${id} already exists.`);
       await this.#documents.batch([
         { op: "put", ...this.#head(of), value: toStored(head), if_version: 0 },
         { op: "put", ...this.#state(of), value: toStored({ state: own.session }) },
         ...this.#listed(of, undefined, lastUpdateTime),
-        ...merging(this.#appState(of), app, own.app),
-        ...merging(this.#userState(of), user, own.user),
+        ...shared,
       ]);
-      const merged = mergeStates({ ...stateOf(app), ...own.app }, { ...stateOf(user), ...own.user }, own.session);
+      const [app = [], user = []] = lists;
+      const merged = { ...own.session, ...valuesOf(app), ...valuesOf(user), ...own.app, ...own.user };
       return createSession({ id, appName, userId, state: fromStored(toStored(merged)) as Values, events: [], lastUpdateTime });
     });
   }
@@ -115,7 +119,8 @@ export class CairnSessionService extends BaseSessionService {
   override async getSession({ config = {}, ...of }: GetSessionRequest): Promise<Session | undefined> {
     checked(of);
     const control = { op: "list", namespace: this.#session(of) } as const;
-    const [ofApp, ofUser] = [{ op: "get", ...this.#appState(of) } as const, { op: "get", ...this.#userState(of) } as const];
+    const ofApp = { op: "list", namespace: this.#appState(of), limit: PAGE_MAX } as const;
+    const ofUser = { op: "list", namespace: this.#userState(of), limit: PAGE_MAX } as const;
     for (let reads = 1; reads <= READS_MAX; reads++) {
       const events = new NewestEvents(config);
       const list = { op: "list", namespace: this.#events(of), order: "desc", limit: events.page } as const;
@@ -137,7 +142,7 @@ export class CairnSessionService extends BaseSessionService {
         id: of.sessionId,
         appName: of.appName,
         userId: of.userId,
-        state: mergeStates(stateOf(app), stateOf(user), stateOf(state)),
+        state: { ...stateOf(state), ...valuesOf(await this.#whole(ofApp, app)), ...valuesOf(await this.#whole(ofUser, user)) },
         events: events.inOrder(),
         lastUpdateTime: headOf(head).lastUpdateTime,
       });
@@ -214,13 +219,9 @@ export class CairnSessionService extends BaseSessionService {
   async #append(of: SessionKey, event: Event): Promise<Head> {
     const { id, timestamp } = event;
     const delta = byScope(event.actions?.stateDelta ?? {});
-    const states = [
-      { place: this.#state(of), values: delta.session },
-      { place: this.#appState(of), values: delta.app },
-      { place: this.#userState(of), values: delta.user },
-    ].filter(({ values }) => Object.keys(values).length > 0);
-    const places = [this.#head(of), this.#eventId(of, id), ...states.map(({ place }) => place)];
-    const [stored = null, known = null, ...before] = await getAll(this.#documents, places);
+    const changesState = Object.keys(delta.session).length > 0;
+    const places = [this.#head(of), this.#eventId(of, id), ...(changesState ? [this.#state(of)] : [])];
+    const [stored = null, known = null, state = null] = await getAll(this.#documents, places);
     if (stored === null) throw new Error(`Session ${of.sessionId} not found for appendEvent`);
     const head = headOf(stored);
     const events = known === null ? head.events + 1 : head.events;
@@ -230,7 +231,8 @@ export class CairnSessionService extends BaseSessionService {
       { op: "put", namespace: this.#events(of), key, value: toStored(event), ...(known === null ? { if_version: 0 } : {}) },
       ...(known === null ? [{ op: "put", ...this.#eventId(of, id), value: { key } } as const] : []),
       ...this.#listed(of, head.lastUpdateTime, timestamp),
-      ...states.flatMap(({ place, values }, i) => merging(place, before[i], values)),
+      ...(changesState ? [this.#stateWith(of, state, delta.session)] : []),
+      ...this.#shared(of, delta),
     ]);
     return head;
   }
@@ -269,12 +271,37 @@ export class CairnSessionService extends BaseSessionService {
     return { namespace: [...this.#session(of), "event ids"], key: id };
   }
 
-  #appState({ appName }: Pick<SessionKey, "appName">): Place {
-    return { namespace: [...this.#root, "app state"], key: appName };
+  #appState({ appName }: Pick<SessionKey, "appName">): string[] {
+    return [...this.#root, "app state", appName];
   }
 
-  #userState({ appName, userId }: Pick<SessionKey, "appName" | "userId">): Place {
-    return { namespace: [...this.#root, "user state", appName], key: userId };
+  #userState({ appName, userId }: Pick<SessionKey, "appName" | "userId">): string[] {
+    return [...this.#root, "user state", appName, userId];
+  }
+
+  /** Returns the change that gives the state of a session these values, too. */
+  #stateWith(of: SessionKey, before: Document | null, values: Values): DocumentChange {
+    return {
+      op: "put",
+      ...this.#state(of),
+      value: toStored({ state: { ...stateOf(before), ...values } }),
+      if_version: before?.version ?? 0,
+    };
+  }
+
+  /** Returns the changes that give the app and the user these values. @throws {RangeError} for more than are set in one piece */
+  #shared(of: SessionKey, { app, user }: Readonly<Record<"app" | "user", Values>>): DocumentChange[] {
+    const put = (namespace: string[], values: Values) =>
+      Object.entries(values).map(([key, value]) => ({ op: "put", namespace, key, value: toStored({ value }) }) as const);
+    const changes = [...put(this.#appState(of), app), ...put(this.#userState(of), user)];
+    if (changes.length <= SHARED_VALUES_MAX) return changes;
+    throw new RangeError(`At most ${SHARED_VALUES_MAX} values of app: and user: can be set at once; got ${changes.length}.`);
+  }
+
+  async #whole({ namespace }: { namespace: string[] }, { data, next_cursor: cursor }: DocumentPage): Promise<Document[]> {
+    const found = [...data];
+    if (cursor !== null) for await (const document of this.#documents.list(namespace, { limit: PAGE_MAX, cursor })) found.push(document);
+    return found;
   }
 
   #byTime(appName: string, userId: string | undefined): string[] {
@@ -318,28 +345,23 @@ function checked(of: SessionKey): SessionKey {
   return of;
 }
 
-/** Returns state by whose it is, without the prefixes of that, and without what is temporary. */
+/** Returns state by whose it is, without what is temporary. */
 function byScope(state: Values): Readonly<Record<"app" | "user" | "session", Values>> {
-  const of = (prefix: string) =>
-    Object.entries(state).flatMap(([name, value]) => (name.startsWith(prefix) ? [[name.slice(prefix.length), value] as const] : []));
+  const of = (isWanted: (name: string) => boolean) => Object.fromEntries(Object.entries(state).filter(([name]) => isWanted(name)));
   const prefixes = [State.APP_PREFIX, State.USER_PREFIX, State.TEMP_PREFIX];
-  const rest = Object.entries(state).filter(([name]) => !prefixes.some((prefix) => name.startsWith(prefix)));
   return {
-    app: Object.fromEntries(of(State.APP_PREFIX)),
-    user: Object.fromEntries(of(State.USER_PREFIX)),
-    session: Object.fromEntries(rest),
+    app: of((name) => name.startsWith(State.APP_PREFIX)),
+    user: of((name) => name.startsWith(State.USER_PREFIX)),
+    session: of((name) => !prefixes.some((prefix) => name.startsWith(prefix))),
   };
 }
 
-/** Returns the changes that give a state these values. */
-function merging(place: Place, before: Document | null | undefined, values: Values): DocumentChange[] {
-  if (Object.keys(values).length === 0) return [];
-  const state = { ...stateOf(before), ...values };
-  return [{ op: "put", ...place, value: toStored({ state }), if_version: before?.version ?? 0 }];
+function stateOf(document: Document | null | undefined): Values {
+  return fromStored(document?.value["state"] ?? {}) as Values;
 }
 
-function stateOf(document: Document | null | undefined): Values {
-  return (fromStored(document?.value["state"] ?? {}) ?? {}) as Values;
+function valuesOf(documents: readonly Document[]): Values {
+  return Object.fromEntries(documents.map(({ key, value }) => [key, fromStored(value["value"])]));
 }
 
 function headOf({ value }: Document): Head {

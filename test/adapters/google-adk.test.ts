@@ -213,6 +213,23 @@ test("events that several append at the same time are all there, and lists have 
     expect(await service.listSessions({ appName: "app", ...userId })).toMatchObject({ sessions: [{ id: "one" }], totalItems: 1 });
 });
 
+test("sessions that set the state of their app and their user at the same time do not wait for each other", async () => {
+  const service = serviceOf("apart");
+  const sessions = await Promise.all(Array.from({ length: 10 }, (_, i) => service.createSession({ ...ONE, sessionId: `s${i}` })));
+  let batches = 0;
+  const counting = clientBefore(client, "batch", () => batches++);
+  const counted = new CairnSessionService(counting.documents, { namespace: ["adk", "apart"] });
+  await Promise.all(
+    sessions.map((session, i) => counted.appendEvent({ session, event: withState("e", { "app:last": i, [`user:${i}`]: true }) })),
+  );
+  expect(batches).toBe(10);
+  const state = (await service.getSession({ ...ONE, sessionId: "s0" }))?.state ?? {};
+  expect(Object.keys(state)).toHaveLength(11);
+  const many = Object.fromEntries(Array.from({ length: 91 }, (_, i) => [`app:${i}`, i]));
+  const refused = service.appendEvent({ session: sessions[0]!, event: withState("many", many) });
+  await expect(refused).rejects.toThrow("At most 90 values of app: and user: can be set at once; got 91.");
+});
+
 test("a session that somebody holds while others append to it has their events after its own next one", async () => {
   const now = START;
   const service = new CairnSessionService(client.cairn.documents, { namespace: ["adk", "stale"] }, new Clock(() => now));

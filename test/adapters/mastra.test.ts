@@ -387,6 +387,10 @@ test("a thread that is deleted while messages are saved in it goes with them", a
     await new CairnMemory(late.documents, { namespace: ["mastra", "deleted"] }).deleteThread({ threadId: "one" });
     expect(await client.cairn.documents.count(["mastra", "deleted"], { deep: true })).toBe(0);
   }
+  await memory.saveMessages({ messages: [message("m", 0), message("n", 1, { resourceId: undefined as never })] });
+  await client.cairn.documents.deleteAll(["mastra", "deleted", "message ids"]);
+  await memory.deleteThread({ threadId: "one" });
+  expect(await client.cairn.documents.count(["mastra", "deleted"], { deep: true })).toBe(0);
 });
 
 test("a message that moves while it is changed is changed where it is then", async () => {
@@ -442,6 +446,8 @@ test("what nothing can be kept by is refused, with its name", async () => {
     ["Observational memory is not implemented", () => memory.getObservationalMemory("one", "ada")],
   ];
   for (const [said, ask] of refusals) await expect(ask()).rejects.toThrow(said);
+  const metadata = Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`m${i}`, i]));
+  expect((await memory.listMessages({ threadId: "one", filter: { metadata } })).total).toBe(0);
   expect(await memory.listMessages({ threadId: "one" })).toMatchObject({ messages: [] });
   expect(await memory.getThreadById({ threadId: "" })).toBeNull();
   expect(await memory.getResourceById({ resourceId: "" })).toBeNull();

@@ -24,6 +24,10 @@ import { bound, timeOf } from "./times.ts";
 import type { Threads } from "./threads.ts";
 
 const PER_PAGE = 40;
+/** How many messages of a thread that is deleted are held at once. */
+const CLEARED_AT_ONCE = 310;
+/** How many conditions the server looks at. */
+const CONDITIONS_MAX = 32;
 /** How often messages are looked for that others move meanwhile. */
 const READS_MAX = 20;
 
@@ -113,11 +117,21 @@ export class Messages {
 
   /** Deletes the messages of a thread, and leaves the thread as it is. */
   async clear(threadId: string): Promise<void> {
-    const found = await this.#slice(threadId, { order: "asc" }, Infinity);
-    await changeInParts(this.#documents, found, async (part) => {
-      const entries = await this.#entries(part.map(({ value }) => value["id"] as string));
-      return this.#deletions(new Map(Array.from(entries).filter(([, { entry }]) => entry.threadId === threadId)));
-    });
+    for (;;) {
+      const found = await this.#slice(threadId, { order: "asc" }, CLEARED_AT_ONCE);
+      if (found.length === 0) return;
+      await changeInParts(this.#documents, found, async (part) => {
+        const entries = await this.#entries(part.map(({ value }) => value["id"] as string));
+        return part.flatMap(({ key, value }) => {
+          const id = value["id"] as string;
+          const entry = { threadId, resourceId: value["resourceId"] as string | undefined, key };
+          const stored = entries.get(id);
+          const isThere = stored?.entry.threadId === threadId && stored.entry.key === key;
+          // One whose entry is elsewhere has been moved meanwhile; one without an entry goes too.
+          return isThere ? this.#deletions(new Map([[id, stored]])) : this.#placesOf(entry).map((place) => ({ op: "delete", ...place }));
+        });
+      });
+    }
   }
 
   /** Returns the newest messages of a thread that are wanted, oldest first. */
@@ -362,7 +376,9 @@ function between({ start, end, startExclusive, endExclusive }: NonNullable<NonNu
 
 /** Returns what the server can tell of a filter; the rest is looked at here. */
 function serverFilter(metadata: Metadata): { filter?: JsonObject } {
-  const entries = Object.entries(metadata ?? {}).filter(([, value]) => value !== null);
+  const entries = Object.entries(metadata ?? {})
+    .filter(([, value]) => value !== null)
+    .slice(0, CONDITIONS_MAX);
   return entries.length === 0 ? {} : { filter: Object.fromEntries(entries.map(([name, value]) => [`content.metadata.${name}`, value])) };
 }
 

@@ -1,5 +1,5 @@
 /**
- * The time, for what frameworks expect their stores to give one.
+ * The time, for what frameworks expect their stores to give one, and waits.
  *
  * @module
  */
@@ -23,7 +23,17 @@ export class Clock {
   /** Returns a text that sorts behind all that this clock gave before, and differs from those of every other. */
   next(): string {
     this.#latest = Math.max(this.#latest + 1, this.#read() * 1000);
-    const [random = 0] = crypto.getRandomValues(new Uint32Array(1));
-    return `${String(this.#latest).padStart(16, "0")}-${random.toString(36)}`;
+    return `${String(this.#latest).padStart(16, "0")}-${random().toString(36)}`;
   }
+}
+
+/** Waits for a time of chance: of several that had to wait for each other one is first then. */
+export function pauseUpTo(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, (random() / 2 ** 32) * ms));
+}
+
+/** 0 to 2³², that excluded. */
+function random(): number {
+  const [chance = 0] = crypto.getRandomValues(new Uint32Array(1));
+  return chance;
 }

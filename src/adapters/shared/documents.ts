@@ -11,6 +11,7 @@ import {
   type DocumentQueryOperation,
   type Documents,
 } from "../../client/index.ts";
+import { pauseUpTo } from "./clock.ts";
 
 const OPERATIONS_MAX = 100;
 /** Three changes for each item and some for what they have in common are not more than a request takes. */
@@ -80,14 +81,16 @@ export async function changeInParts<Item>(
 }
 
 const TRIES = 20;
+const PAUSE_MS_MAX = 500;
 
-/** Makes a change that depends on what is there; when others were faster, again with what is there then. */
-export async function untilUnchanged<Result>(attempt: () => Promise<Result>): Promise<Result> {
+/** Makes a change that depends on what is there; when others were faster, again with what is there then, after a wait as of a backoff. */
+export async function untilUnchanged<Result>(attempt: () => Promise<Result>, pause = pauseUpTo): Promise<Result> {
   for (let tries = 1; ; tries++) {
     try {
       return await attempt();
     } catch (error) {
       if (!isConflict(error) || tries === TRIES) throw error;
+      await pause(Math.min(PAUSE_MS_MAX, 2 ** tries));
     }
   }
 }
