@@ -924,8 +924,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a vector that is in no graph yet is not found",
     file: "src/vectors/indexer.ts",
-    find: "Uint32Array.from([...near, ...pending.found])",
-    replace: "Uint32Array.from(near)",
+    find: "    for (const slot of pending.found) near.push(slot);\n",
+    replace: "",
     tests: [INDEXER],
   },
   {
@@ -976,6 +976,13 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "order[to] = i;",
     replace: "order[i] = i;",
     tests: [VECTOR_ROWS],
+  },
+  {
+    breaks: "deleted vectors are candidates until they are swept",
+    file: "src/vectors/indexer.ts",
+    find: "known.size + behind === this.#store.count(this.#collection.vectors);",
+    replace: "true;",
+    tests: [INDEXER],
   },
   {
     breaks: "rows of a user lie all over memory",

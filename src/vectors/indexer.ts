@@ -273,7 +273,8 @@ export class Indexer {
     const pending = this.#nearestFrom(query, graphEnd, oversampleMax, passes);
     if (!pending.isEnough && !orFewer) return undefined;
     const slotFilter = filter.length === 0 ? undefined : { passes, cost: LOOKUP_COST };
-    return this.#best(query, breadth, Uint32Array.from([...near, ...pending.found]), slotFilter);
+    for (const slot of pending.found) near.push(slot);
+    return this.#best(query, breadth, near, slotFilter);
   }
 
   /** The nearest of the slots from one on, which are not in the graph. Not enough when too few of the first `max` pass. */
@@ -283,7 +284,8 @@ export class Indexer {
     max: number,
     passes: (slot: number) => boolean,
   ): { found: number[]; isEnough: boolean } {
-    const pending = Uint32Array.from({ length: this.#index.slots.length - from }, (_, i) => from + i);
+    const pending = new Uint32Array(this.#index.slots.length - from);
+    for (let i = 0; i < pending.length; i++) pending[i] = from + i;
     const cosines = this.#index.cosines(this.#store.latest, vector, pending);
     const order = firstOf(cosines, pending, max).sort((a, b) => cosines[b]! - cosines[a]! || b - a);
     const found: number[] = [];
@@ -300,7 +302,7 @@ export class Indexer {
    *
    * @returns undefined when some of it turned out to be deleted
    */
-  #best(query: Query, breadth: Breadth, near: Uint32Array, filter?: SlotFilter): Candidate[] | undefined {
+  #best(query: Query, breadth: Breadth, near: Uint32Array | number[], filter?: SlotFilter): Candidate[] | undefined {
     const { slots, terms } = this.#index;
     const hits = terms.search(query.words, breadth.words, filter);
     const same = terms.same(query.words.fingerprint, query.limit, filter);
@@ -309,7 +311,8 @@ export class Indexer {
     const all = new Uint32Array(hits.slots.length + same.length + near.length);
     let count = 0;
     const least = kthLargest(hits.coverages, Math.ceil(query.limit * COVERAGE_RANK)) - COVERAGE_GAP;
-    for (const [i, slot] of hits.slots.entries()) {
+    for (let i = 0; i < hits.slots.length; i++) {
+      const slot = hits.slots[i]!;
       const coverage = hits.coverages[i]!;
       coverages[slot] = coverage;
       if (coverage >= least) all[count++] = slot;
@@ -320,7 +323,10 @@ export class Indexer {
       coverages[slot] = SAME;
     }
     const nearFrom = count;
-    for (const slot of near) if (coverages[slot]! < least || coverages[slot] === 0) all[count++] = slot;
+    for (let i = 0; i < near.length; i++) {
+      const slot = near[i]!;
+      if (coverages[slot]! < least || coverages[slot] === 0) all[count++] = slot;
+    }
     const found = all.subarray(0, count);
     const cosines = this.#index.cosines(this.#store.latest, query.vector, found);
     const scores = new Float64Array(count);
@@ -328,7 +334,7 @@ export class Indexer {
       const slot = found[i]!;
       scores[i] = slots.has(slot) ? blended(query.blend, coverages[slot]!, cosines[i]!) : GONE;
     }
-    for (const slot of hits.slots) coverages[slot] = 0;
+    for (let i = 0; i < hits.slots.length; i++) coverages[hits.slots[i]!] = 0;
     for (const slot of same) coverages[slot] = 0;
     const chosen = firstOf(scores, found, Math.ceil(query.limit * (1 - NEAR_SHARE)));
     // What has few of the words has places of its own, by its vector alone.
@@ -346,16 +352,21 @@ export class Indexer {
 
   /** Reads the candidates. @returns undefined when one is deleted, and what was left out for it might take its place */
   #read(query: Query, slots: Uint32Array, cosines: Float64Array, isCut = false): Candidate[] | undefined {
-    const { slots: known, rows } = this.#index;
     const reader = this.#store.latest;
+    this.#index.note(reader);
+    const { slots: known, rows, behind } = this.#index;
     const unread = new CandidateReader(reader, this.#collection, query);
     const found: Candidate[] = [];
+    // Looking each up takes a tenth of the whole search, and who asked does it for those that are answered.
+    const isAllThere = known.size + behind === this.#store.count(this.#collection.vectors);
     let deleted = 0;
-    for (const [i, slot] of slots.entries()) {
+    for (let i = 0; i < slots.length; i++) {
+      const slot = slots[i]!;
       const [id, cosine] = [known.id(slot), cosines[i]!];
       let candidate: Candidate | undefined;
       if (slot >= rows.length) candidate = unread.candidate(id, cosine);
-      else if (reader.has(this.#collection.vectors, id)) candidate = { memory: known.memory(slot), id, cosine, terms: rows.terms(slot) };
+      else if (isAllThere ? known.has(slot) : reader.has(this.#collection.vectors, id))
+        candidate = { memory: known.memory(slot), id, cosine, terms: rows.terms(slot) };
       if (candidate !== undefined) found.push(candidate);
       else {
         deleted++;

@@ -49,8 +49,10 @@ export interface Breadth {
   enough: number;
 }
 
-/** Among more vectors the projections of more are near by chance: one in this number is looked at, between 128 and 512. */
-const NEAR_OF = 2_000;
+/** Among more vectors the projections of more are near by chance: one in this number is looked at, between 64 and 512. */
+const NEAR_OF = 1_000;
+/** And more have as much of the query's words: one in this number is looked at, between 600 and 2,000. */
+const WORDS_OF = 100;
 
 interface Asked {
   isDense: boolean;
@@ -62,8 +64,8 @@ interface Asked {
 /** The built-in provider's words carry most of its answers; another provider's vectors do. */
 export function breadthOf({ isDense, isFiltered, limit, vectors }: Asked): Breadth {
   return {
-    words: Math.max(isFiltered ? 300 : 1_000, 2 * limit),
-    graph: Math.max(isDense ? 1_000 : Math.min(512, Math.max(128, Math.round(vectors / NEAR_OF))), 2 * limit),
+    words: Math.max(isFiltered ? 300 : Math.min(2_000, Math.max(600, Math.round(vectors / WORDS_OF))), 2 * limit),
+    graph: Math.max(isDense ? 1_000 : Math.min(512, Math.max(64, Math.round(vectors / NEAR_OF))), 2 * limit),
     enough: Math.max(isDense ? 500 : 100, limit),
   };
 }
