@@ -10,6 +10,7 @@ import * as fc from "fast-check";
 import { createApp } from "../src/app.ts";
 import { createLink } from "../src/keys/sign-in.ts";
 import { LIMITS } from "../src/lib/limits.ts";
+import { errorOf } from "./support/answers.ts";
 import { startCairn, type Cairn, type RequestOptions } from "./support/cairn.ts";
 import { GENERATIONS, useEverything, type McpClient } from "./support/mcp.ts";
 import TOOLS from "./support/mcp-tools.json" with { type: "json" };
@@ -90,6 +91,29 @@ test("the tools are listed as they were agreed, in at most 16 kB", async () => {
   const tools = await mcp.tools();
   expect(JSON.stringify(tools).length).toBeLessThanOrEqual(16_000);
   expect(tools).toEqual(TOOLS);
+});
+
+test("a message with more members than any client sends is refused before it is looked at, and a state can be as wide as ever", async () => {
+  const members = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, {}]));
+  const call = (name: string, params: object) => ({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, ...params } });
+  const initialize = (experimental: object) => ({
+    jsonrpc: "2.0",
+    id: 1,
+    method: "initialize",
+    params: { protocolVersion: "2025-06-18", capabilities: { experimental }, clientInfo: { name: "wide", version: "1" } },
+  });
+  const most = LIMITS.mcpMembersMax;
+  const wide = [
+    call("get_context", { arguments: members(most) }),
+    call("get_context", { _meta: { deep: members(most) } }),
+    { ...call("get_context", {}), params: [members(most)] },
+    { ...call("get_context", {}), ...members(most) },
+    initialize(members(most)),
+  ];
+  const options = { headers: { Accept: "application/json, text/event-stream" } };
+  for (const body of wide) expect(errorOf(await cairn.post("/mcp", body, options))).toMatchObject({ status: 400, code: "invalid_request" });
+  for (const body of [initialize(members(most - 20)), call("update_state", { arguments: { changes: members(5 * most) } })])
+    expect(await cairn.post("/mcp", body, options)).toMatchObject({ status: 200, body: { result: {} } });
 });
 
 test("whom a connection speaks for stands in headers or in the query, and headers win", async () => {

@@ -79,6 +79,11 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
       "documentSearchDepthMax",
     ],
   },
+  "mcp.test.ts": {
+    "a message with more members than any client sends is refused before it is looked at, and a state can be as wide as ever": [
+      "mcpMembersMax",
+    ],
+  },
   "documents.test.ts": {
     "an operation without a field that it needs, or with one that it does not take, is refused by its name": ["documentNameBytesMax"],
     "a query looks at 10,000 documents and no more, says where to go on, and lets other requests through": ["documentRowsMax"],

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { Clock } from "../lib/clock.ts";
+import { nextTurn, type Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import { whenThere } from "../lib/when-there.ts";
 import { IdSource, isId } from "../lib/ids.ts";
@@ -226,7 +226,12 @@ export class Pipeline {
     this.#sending.refuseWithoutRoom(limitsIdOf(key));
     refuseDeclaredBody(exchange.request.headers, this.#deps.settings.values.max_body_bytes);
     const caller = this.#callerOf(exchange, key);
-    return this.#withBody(exchange.request, key, ({ value }) => work(caller, value));
+    return this.#withBody(exchange.request, key, async ({ value }) => {
+      // What is made of the answers of operations takes several times their memory: those that came together are answered one by one.
+      await nextTurn();
+      this.#sending.refuseWithoutRoom(limitsIdOf(key));
+      return work(caller, value);
+    });
   }
 
   /** Reads a body, and holds its memory until `use` has ended. */
@@ -237,6 +242,8 @@ export class Pipeline {
       const body = await readBody(request, bytesMax, arrival);
       // The key may have been revoked while the body arrived.
       if ((await this.#keyOf(request)) === undefined) throw notAuthenticated(KEY_NOT_VALID);
+      // And others may have been answered.
+      this.#sending.refuseWithoutRoom(limitsIdOf(key));
       return await use(body);
     } finally {
       arrival.end();

@@ -39,6 +39,8 @@ export const LIMITS = {
   bodyBytesPerSecondMin: 32 * 1024,
   /** Objects and arrays inside each other in a caller's own JSON: state, metadata, snapshots. */
   jsonDepthMax: 64,
+  /** Members of a message of MCP, besides those in the arguments of a tool. */
+  mcpMembersMax: 1_000,
   metadataBytesMax: 65_536,
 
   /** Lengths count Unicode code points. */

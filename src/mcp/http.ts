@@ -27,6 +27,30 @@ const checkConnection = validator(
   }),
 );
 
+/**
+ * The package looks at each member several times, some of them for microseconds: half a megabyte of them takes a second. What an argument
+ * of a tool holds is left to Cairn, and may be as wide as a body can be.
+ */
+function refuseWideMessage({ params, ...envelope }: Record<string, unknown>): void {
+  const { arguments: given, ...others } = objectOf(params);
+  const members = membersOf(envelope) + membersOf(others) + Object.keys(objectOf(given)).length;
+  if (members <= LIMITS.mcpMembersMax) return;
+  throw new ApiError(
+    "invalid_request",
+    `A message must have at most ${LIMITS.mcpMembersMax} members besides what the arguments of a tool hold; got ${members}.`,
+  );
+}
+
+function objectOf(value: unknown): Record<string, unknown> {
+  return typeof value === "object" && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+/** How many members and items it has, with those of its members. */
+function membersOf(value: unknown): number {
+  const members = Object.values(objectOf(value));
+  return members.reduce((sum: number, member) => sum + membersOf(member), members.length);
+}
+
 type Connection = Pick<McpOptions, "identity" | "tools">;
 
 /** A bound key speaks for its user and its agent without naming them. */
@@ -50,7 +74,7 @@ function connectionOf({ headers, url }: Request, owner: Owner): Connection {
 /** What is known of the request without reading it: what the key is bound to, and all that the server needs. */
 type RequestOptions = Omit<McpOptions, keyof Connection> & { owner: Owner };
 
-export type McpHandler = (request: Request, body: unknown, options: RequestOptions) => Promise<Response>;
+export type McpHandler = (request: Request, body: Record<string, unknown>, options: RequestOptions) => Promise<Response>;
 
 /** Returns what answers requests whose key and body are checked. */
 export function mcpHandler(): McpHandler {
@@ -63,6 +87,7 @@ export function mcpHandler(): McpHandler {
   // A subscription is acknowledged and ends at once: of what the server declares nothing changes, so that none is ever open.
   const modern = createMcpHandler(({ requestInfo }) => serverFor(requestInfo), { legacy: "reject", maxSubscriptions: 1 });
   return async (request, parsedBody, { owner, ...options }) => {
+    refuseWideMessage(parsedBody);
     servers.set(request, { ...options, ...connectionOf(request, owner) });
     if (!(await isLegacyRequest(request, parsedBody))) return modern.fetch(request, { parsedBody });
     // The package's own handler answers these with a stream.
