@@ -19,6 +19,8 @@ export interface Lease {
 }
 
 export interface Leases {
+  /** Takes part in the lease of this name from now on: this server holds it whenever no other does. */
+  join(name: string): void;
   /** The lease of this name, while this server holds it. */
   find(name: string): Lease | undefined;
   /** How often a holder looks for what other servers have left to do; they cannot wake its tasks. */
@@ -36,14 +38,15 @@ export class LeaseLost extends Error {
 
 const ALWAYS_HELD: Lease = { check: () => undefined, signal: new AbortController().signal };
 /** Those of a store that one server has alone. */
-export const EVERY_LEASE: Leases = { find: () => ALWAYS_HELD, lookMs: Infinity };
+export const EVERY_LEASE: Leases = { join: () => undefined, find: () => ALWAYS_HELD, lookMs: Infinity };
 
 /** How soon a server runs a task whose lease it has got. */
 const LOOK_MS = 1_000;
 
 /** The same store, which commits nothing while this server does not hold a lease. */
-export function underLease(store: RecordStore, leases: Leases, name: string): RecordStore {
+function underLease(store: RecordStore, leases: Leases, nameOf: () => string): RecordStore {
   const commit: RecordStore["commit"] = (home, work) => {
+    const name = nameOf();
     const lease = leases.find(name);
     return store.commit(home, (tx) => {
       if (lease === undefined) throw new LeaseLost(name);
@@ -60,12 +63,18 @@ export function underLease(store: RecordStore, leases: Leases, name: string): Re
   });
 }
 
-/** A task that only runs while this server holds its lease. What it changes has to be changed under that too. */
-export function leasedTask(task: Task, leases: Leases, name: string): Task {
+/**
+ * A task that only runs while this server holds the lease of its name.
+ *
+ * @param make - makes the task on a store that commits nothing without the lease, also what the task leaves under way when its run ends
+ */
+export function leasedTask(leases: Leases, store: RecordStore, make: (store: RecordStore) => Task): Task {
+  const task: Task = make(underLease(store, leases, () => task.name));
+  leases.join(task.name);
   return {
     ...task,
     run: async () => {
-      if (leases.find(name) === undefined) return LOOK_MS;
+      if (leases.find(task.name) === undefined) return LOOK_MS;
       try {
         return Math.min(await task.run(), leases.lookMs);
       } catch (error) {

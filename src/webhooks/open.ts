@@ -10,15 +10,12 @@ import { Connections, systemResolve, type Network } from "../lib/outbound.ts";
 import type { Leases } from "../storage/leases.ts";
 import { Activator, type Task } from "../tasks/task.ts";
 import type { Caller, Deps } from "../traces/record.ts";
-import { OUTBOX, outboxDrain } from "./outbox.ts";
+import { outboxDrain } from "./outbox.ts";
 import type { WebhookPolicy } from "./policy.ts";
 import { deliveryRetention } from "./retention.ts";
 import type { WebhookDeps } from "./webhooks.ts";
 import { allowing } from "./target.ts";
-import { DELIVERIES, Worker } from "./worker.ts";
-
-/** What of several servers one does at a time. */
-export const WEBHOOK_LEASES: readonly string[] = [OUTBOX, DELIVERIES];
+import { Worker } from "./worker.ts";
 
 /** How long a connection stays open for the next delivery. */
 const IDLE_CONNECTION_MS = 4_000;

@@ -14,14 +14,15 @@ import { toIso } from "../lib/time.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { BadRows, readable, type Isolate } from "../storage/bad-rows.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
-import { leasedTask, underLease, type Leases } from "../storage/leases.ts";
+import { leasedTask, type Leases } from "../storage/leases.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import { outbox, payloads, traces, webhooks, type DeliveryRow, type OutboxRow } from "../storage/tables.ts";
 import type { Activator, Task } from "../tasks/task.ts";
 import type { Deps } from "../traces/record.ts";
 import { traceJson } from "../traces/traces.ts";
 import { putDelivery } from "./queue.ts";
 
-export const OUTBOX = "webhook outbox";
+const NAME = "webhook outbox";
 
 const CHANGES_PER_COMMIT = 200;
 /** A commit ends early when it has copied this much: records can be large, and webhooks many. */
@@ -34,9 +35,13 @@ const IDLE_MS = 10_000;
  * @param deliveries - woken when there are new ones
  */
 export function outboxDrain({ store }: Deps, leases: Leases, log: Log, activator: Activator, deliveries: Activator): Task {
-  const bad = new BadRows(underLease(store, leases, OUTBOX), log, OUTBOX);
-  const task: Task = {
-    name: OUTBOX,
+  return leasedTask(leases, store, (leased) => drainTask(leased, log, activator, deliveries));
+}
+
+function drainTask(store: RecordStore, log: Log, activator: Activator, deliveries: Activator): Task {
+  const bad = new BadRows(store, log, NAME);
+  return {
+    name: NAME,
     activator,
     async run() {
       const keys = await bad.keysOfOthers(outbox, { from: "", to: AFTER_ALL, limit: CHANGES_PER_COMMIT });
@@ -46,7 +51,6 @@ export function outboxDrain({ store }: Deps, leases: Leases, log: Log, activator
       return done.changes === CHANGES_PER_COMMIT || done.changes < keys.length ? 0 : IDLE_MS;
     },
   };
-  return leasedTask(task, leases, OUTBOX);
 }
 
 function drain(tx: Tx, keys: readonly BareId[], isolate: Isolate): { changes: number; deliveries: number } {

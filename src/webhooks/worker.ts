@@ -18,7 +18,7 @@ import { withPrefix, type BareId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
 import type { Network } from "../lib/outbound.ts";
 import { BadRows } from "../storage/bad-rows.ts";
-import { LeaseLost, leasedTask, underLease, type Leases } from "../storage/leases.ts";
+import { LeaseLost, leasedTask, type Leases } from "../storage/leases.ts";
 import { deliveries, webhooks, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import type { Activator, Task } from "../tasks/task.ts";
 import { enabledWebhooks, recordAdmin, type Caller, type Deps } from "../traces/record.ts";
@@ -30,7 +30,7 @@ import type { WebhookPolicy } from "./policy.ts";
 import { nextDue, putDelivery, type Next, type Queued } from "./queue.ts";
 import { tracedDisabling } from "./webhooks.ts";
 
-export const DELIVERIES = "webhook deliveries";
+const NAME = "webhook deliveries";
 /** When nothing is due; new deliveries wake the task. */
 const IDLE_MS = 60_000;
 
@@ -59,9 +59,13 @@ export class Worker {
   readonly #unrecorded: [Queued, Attempt][] = [];
 
   constructor(deps: WorkerDeps) {
-    this.#deps = { ...deps, store: underLease(deps.store, deps.leases, DELIVERIES) };
-    this.task = leasedTask({ name: DELIVERIES, activator: deps.activator, run: () => this.#run() }, deps.leases, DELIVERIES);
-    this.#bad = new BadRows(this.#deps.store, deps.log, DELIVERIES);
+    let leased = deps.store;
+    this.task = leasedTask(deps.leases, deps.store, (store) => {
+      leased = store;
+      return { name: NAME, activator: deps.activator, run: () => this.#run() };
+    });
+    this.#deps = { ...deps, store: leased };
+    this.#bad = new BadRows(leased, deps.log, NAME);
   }
 
   /** Ends the attempts in flight; their deliveries are made after the next start. */
@@ -112,7 +116,7 @@ export class Worker {
   /** Prepares, sends and records one attempt. Never rejects. */
   async #deliver(queued: Queued, row: WebhookRow): Promise<void> {
     const { leases, policy } = this.#deps;
-    const { signal = AbortSignal.abort() } = leases.find(DELIVERIES) ?? {};
+    const { signal = AbortSignal.abort() } = leases.find(NAME) ?? {};
     const attempt = await attemptDelivery(this.#deps, queued, row, policy().timeoutMs, AbortSignal.any([this.#stop.signal, signal]));
     if (attempt !== undefined) {
       await this.#record(queued, attempt).catch((error: unknown) => {

@@ -51,19 +51,22 @@ export class PostgresLeases implements Leases {
   readonly task: Task;
   /** What stands in the rows that this server holds. */
   readonly #holder: string;
-  readonly #names: readonly string[];
+  readonly #names = new Set<string>();
   readonly #options: LeaseOptions;
   readonly #held = new Map<string, HeldLease>();
-  #areRowsThere = false;
+  /** How many of the names have rows. */
+  #rowsThere = 0;
   #hasFailed = false;
   #isReleased = false;
 
-  /** @param names - every lease that there is */
-  constructor(names: readonly string[], holder: string, options: LeaseOptions) {
-    this.#names = names;
+  constructor(holder: string, options: LeaseOptions) {
     this.#holder = holder;
     this.#options = options;
     this.task = { name: "leases", run: () => this.#run() };
+  }
+
+  join(name: string): void {
+    this.#names.add(name);
   }
 
   find(name: string): Lease | undefined {
@@ -73,7 +76,7 @@ export class PostgresLeases implements Leases {
 
   /** The names of the leases that this server holds. */
   get held(): string[] {
-    return this.#names.filter((name) => this.find(name) !== undefined);
+    return Array.from(this.#names).filter((name) => this.find(name) !== undefined);
   }
 
   /** Gives back every lease, so that others can have them at once, and takes none any more. */
@@ -104,13 +107,14 @@ export class PostgresLeases implements Leases {
   /** @returns milliseconds until it has to be done again */
   async #renewAndTake(): Promise<number> {
     const { database, clock, onTaken } = this.#options;
+    const names = Array.from(this.#names);
     const now = clock.now();
     const end = { elapsed: clock.elapsed() + LEASE_MS - MARGIN_MS, time: now + LEASE_MS };
     const held = Array.from(this.#held.values(), ({ term }) => term);
     const rev = 1 + Math.floor(chance() * 2 ** 52);
     const term = `${this.#holder} ${rev}`;
     const answers = await database.transaction([
-      ...(this.#areRowsThere ? [] : [this.#insertion()]),
+      ...(this.#rowsThere === names.length ? [] : [insertion(names)]),
       {
         text: "update cairn.leases set until = $1::int8 where row = any($2::text[]) returning key",
         values: [end.time, held],
@@ -119,10 +123,10 @@ export class PostgresLeases implements Leases {
         text:
           "with free as (select key from cairn.leases where key = any($1::text[]) and until <= $2::int8 order by key for update skip locked)" +
           " update cairn.leases as l set row = $3, rev = $4::int8, until = $5::int8 from free where l.key = free.key returning l.key",
-        values: [this.#names, now, term, rev, end.time],
+        values: [names, now, term, rev, end.time],
       },
     ]);
-    this.#areRowsThere = true;
+    this.#rowsThere = names.length;
     const [renewed = [], taken = []] = answers.slice(-2);
     const kept = new Set(renewed.map(({ key }) => key));
     for (const [name, lease] of this.#held) {
@@ -133,7 +137,7 @@ export class PostgresLeases implements Leases {
       onTaken(String(key), term, rev);
       this.#take(String(key), term, { ...end });
     }
-    return this.#held.size === this.#names.length ? RENEWAL_MS : LOOK_MS;
+    return this.#held.size === this.#names.size ? RENEWAL_MS : LOOK_MS;
   }
 
   #take(name: string, term: string, end: HeldLease["end"]): void {
@@ -165,10 +169,10 @@ export class PostgresLeases implements Leases {
     lease.lose();
     if (this.#held.get(name) === lease) this.#held.delete(name);
   }
+}
 
-  #insertion(): Statement {
-    const text =
-      "insert into cairn.leases (key, row, rev, until) select name, '', 1, 0 from unnest($1::text[]) as q(name) order by name on conflict do nothing";
-    return { text, values: [this.#names] };
-  }
+function insertion(names: readonly string[]): Statement {
+  const text =
+    "insert into cairn.leases (key, row, rev, until) select name, '', 1, 0 from unnest($1::text[]) as q(name) order by name on conflict do nothing";
+  return { text, values: [names] };
 }

@@ -279,11 +279,10 @@ export class PostgresStore implements RecordStore {
   /**
    * Leases of tasks that one server at a time runs.
    *
-   * @param names - all of them, the same on every server
    * @param holder - a name of this server that no other has, and that it had at no start before
    */
-  leases(names: readonly string[], holder: string, log: Log): PostgresLeases {
-    return new PostgresLeases(names, holder, {
+  leases(holder: string, log: Log): PostgresLeases {
+    return new PostgresLeases(holder, {
       database: this.#database,
       clock: this.#clock,
       log,

@@ -10,7 +10,7 @@ import { statusAndJson } from "../../../src/lib/answer.ts";
 import { toJson } from "../../../src/lib/json.ts";
 import { createLog } from "../../../src/lib/log.ts";
 import { createSession } from "../../../src/sessions/sessions.ts";
-import { LeaseLost, leasedTask, underLease, type Lease } from "../../../src/storage/leases.ts";
+import { LeaseLost, leasedTask, type Lease } from "../../../src/storage/leases.ts";
 import { DatabaseClock } from "../../../src/storage/postgres/database-clock.ts";
 import { Database } from "../../../src/storage/postgres/database.ts";
 import { migrateSchema, type SchemaMigration } from "../../../src/storage/postgres/migrations.ts";
@@ -21,7 +21,7 @@ import { deliveries, meta, sessions, turns } from "../../../src/storage/tables.t
 import type { Task } from "../../../src/tasks/task.ts";
 import { systemCaller } from "../../../src/traces/record.ts";
 import { addTurn } from "../../../src/turns/turns.ts";
-import { openWebhooks, WEBHOOK_LEASES } from "../../../src/webhooks/open.ts";
+import { openWebhooks } from "../../../src/webhooks/open.ts";
 import { webhookPolicy } from "../../../src/webhooks/policy.ts";
 import { createWebhook } from "../../../src/webhooks/webhooks.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -178,7 +178,8 @@ if (hasPostgres()) {
     const startServer = async (name: string) => {
       const clock = new FakeClock();
       const store = await PostgresStore.open(url, clock);
-      const leases = store.leases(NAMES, name, silent);
+      const leases = store.leases(name, silent);
+      for (const lease of NAMES) leases.join(lease);
       return { name, clock, store, leases };
     };
     type Server = Awaited<ReturnType<typeof startServer>>;
@@ -302,19 +303,15 @@ if (hasPostgres()) {
       const [a, b] = servers as [Server, Server];
       let runs = 0;
       const taskOf = ({ leases, store, name }: Server, beforeCommit: () => Promise<void>) =>
-        leasedTask(
-          {
-            name: "expiry",
-            run: async () => {
-              runs++;
-              await beforeCommit();
-              await underLease(store, leases, "expiry").commit(NO_HOME, (tx) => tx.put(meta, "ran", name));
-              return 7;
-            },
+        leasedTask(leases, store, (leased) => ({
+          name: "expiry",
+          run: async () => {
+            runs++;
+            await beforeCommit();
+            await leased.commit(NO_HOME, (tx) => tx.put(meta, "ran", name));
+            return 7;
           },
-          leases,
-          "expiry",
-        );
+        }));
       const ran = () => a.store.read((reader) => reader.get(meta, "ran"));
       await a.leases.task.run();
       await b.leases.task.run();
@@ -410,7 +407,7 @@ if (hasPostgres()) {
     const startServer = async (name: string) => {
       const clock = new FakeClock();
       const store = await PostgresStore.open(url, clock);
-      const leases = store.leases(WEBHOOK_LEASES, name, silent);
+      const leases = store.leases(name, silent);
       const policy = webhookPolicy(false, "30s", "5s,5m");
       const hooks = openWebhooks({ store, clock, log: silent, random: () => 0.5, system, leases }, () => policy, {});
       const [outbox, deliveries] = hooks.tasks as [Task, Task];
