@@ -43,8 +43,9 @@ test("a backup is made, listed, downloaded, restored and deleted, and each leave
   const session = await cairn.createSession({ initial_state: { step: 1 } });
   const begun = await begin(cairn);
   expect(begun).toMatchObject({ object: "backup", status: "running", created_at: "2026-05-07T08:00:00.000Z", bytes: null, error: null });
+  cairn.clock.advance({ seconds: 3 });
   const ready = await endOf(cairn, begun.id);
-  expect(ready).toMatchObject({ id: begun.id, status: "ready", bytes: expect.any(Number), error: null });
+  expect(ready).toMatchObject({ id: begun.id, status: "ready", created_at: begun.created_at, bytes: expect.any(Number), error: null });
   expect(await cairn.list("/v1/backups")).toEqual([ready]);
   const [name = "", ...others] = inDirectory(cairn);
   const file = join(cairn.directory, "backups", name);

@@ -4,8 +4,10 @@
  * @module
  */
 import { expect, test } from "bun:test";
+import { homeOf } from "../src/lib/ids.ts";
 import { examineAll } from "../src/operations/doctor.ts";
-import { erasures, RECORD_TABLES } from "../src/storage/tables.ts";
+import { AFTER_ALL } from "../src/storage/keys.ts";
+import { erasures, RECORD_TABLES, retrievals } from "../src/storage/tables.ts";
 import { refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { startReceiver } from "./support/receiver.ts";
@@ -141,6 +143,7 @@ test("erasing a user removes everything with content, of that user alone, and an
     sessions: 1,
     turns: 2,
     versions: 2,
+    retrievals: 0,
     memories: 2,
     documents: 0,
     traces: traces.length,
@@ -306,4 +309,31 @@ test("nobody is erased who is not there, and whoever was has nothing to erase ag
   await fill(cairn, "ada");
   await cairn.ok(cairn.delete(user("ada")));
   expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", sessions: 0, memories: 0, traces: 0, answers: 0 });
+});
+
+test("what was found for a user is erased with the session and counted, more of it than one commit takes too", async () => {
+  await using cairn = await startCairn();
+  const [session, other] = [await cairn.createSession({ user_id: "ada" }), await cairn.createSession({ user_id: "bob" })];
+  await cairn.createSession({ user_id: "ada" });
+  const { store } = cairn.service;
+  const found = {
+    expiresAt: cairn.clock.now() + 1e9,
+    actor: "crn_abcd",
+    operation: "search",
+    query: SECRET,
+    limit: 5,
+    threshold: 0.7,
+  } as const;
+  for (const [id, count] of [
+    [session.id, 450],
+    [other.id, 1],
+  ] as const) {
+    await store.commit(homeOf(id), (tx) => {
+      for (let i = 0; i < count; i++) tx.add(retrievals, tx.bareId(), { ...found, sessionId: id, memories: [] });
+    });
+  }
+  expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", sessions: 2, retrievals: 450 });
+  const left = await store.read((reader) => reader.rows(retrievals, { from: "", to: AFTER_ALL }));
+  expect(left.map(({ row }) => row.sessionId)).toEqual([other.id]);
+  expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
 });

@@ -1416,6 +1416,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [DELIVERIES],
   },
   {
+    breaks: "the erasure of a user counts no more than what was found that fits into a commit",
+    file: "src/users/erasure.ts",
+    find: "      if (budget === 0) return done;\n",
+    replace: "",
+    tests: [USERS],
+  },
+  {
     breaks: "what has failed all day is compared with the newest of what was delivered",
     file: "src/webhooks/stats.ts",
     find: "      if (id < first) break;\n",

@@ -11,7 +11,7 @@ import { lstat, open, readdir, rm, type FileHandle } from "node:fs/promises";
 import { join } from "node:path";
 import { ApiError, hasCode, messageOf } from "../lib/errors.ts";
 import { freeBytes } from "../lib/files.ts";
-import { isId, NO_HOME, withPrefix, type Id, type KeyId } from "../lib/ids.ts";
+import { bare, bareIdTime, isId, NO_HOME, withPrefix, type Id, type KeyId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { describeError, type Log } from "../lib/log.ts";
@@ -42,7 +42,6 @@ interface BackupsDeps extends Deps {
 /** The one that is being made, or the last one if that has failed. */
 interface Attempt {
   id: BackupId;
-  createdAt: number;
   status: "running" | "failed";
   error: string | null;
   isStopped: boolean;
@@ -85,7 +84,6 @@ export class Backups {
         this.#refuseAnother(attempt);
         this.#attempt = attempt;
         attempt.id = withPrefix("bkp", tx.bareId());
-        attempt.createdAt = tx.now;
         recordAdmin(tx, caller, "backup.started", { backup_id: attempt.id });
         return attemptJson(attempt);
       });
@@ -283,7 +281,6 @@ export class Backups {
 
 const NEW_ATTEMPT: Attempt = {
   id: "bkp_",
-  createdAt: 0,
   status: "running",
   error: null,
   isStopped: false,
@@ -315,8 +312,11 @@ function idIn(name: string, number: string): BackupId | undefined {
   return id !== undefined && of === number && isId("bkp", id) ? id : undefined;
 }
 
-function attemptJson({ id, status, createdAt, error }: Attempt): JsonText {
-  return toJson({ object: "backup", id, status, created_at: toIso(createdAt), bytes: null, version: null, error });
+/** Its id was given when it was asked for. */
+const createdAt = (id: BackupId): string => toIso(bareIdTime(bare(id)));
+
+function attemptJson({ id, status, error }: Attempt): JsonText {
+  return toJson({ object: "backup", id, status, created_at: createdAt(id), bytes: null, version: null, error });
 }
 
 /** Undefined for what is no whole backup. */
@@ -324,8 +324,8 @@ async function fileJson({ id, path }: BackupFile): Promise<JsonText | undefined>
   try {
     const found = await lstat(path);
     if (!found.isFile()) return undefined;
-    const { created_at, cairn } = await describeBackup(path);
-    return toJson({ object: "backup", id, status: "ready", created_at, bytes: found.size, version: cairn, error: null });
+    const { cairn } = await describeBackup(path);
+    return toJson({ object: "backup", id, status: "ready", created_at: createdAt(id), bytes: found.size, version: cairn, error: null });
   } catch (error) {
     // Deleted meanwhile, damaged, or of somebody else.
     if (error instanceof OperationError || isOfSystem(error)) return undefined;

@@ -15,7 +15,7 @@ export const Backup = Type.Object(
       description: "`running`: it is being made; `failed`: there is none, and the next one takes its place.",
       examples: ["ready"],
     }),
-    created_at: Timestamp("The moment of the store that it holds; until it is ready, when it was asked for."),
+    created_at: Timestamp("When it was asked for. It holds all that was there then, and what came until it was made."),
     bytes: OrNull(Type.Integer({ description: "Length of the file; null unless it is ready.", examples: [1_052_672] })),
     version: OrNull(Type.String({ description: "Version of the Cairn that made it; null unless it is ready.", examples: ["0.1.0"] })),
     error: OrNull(Type.String({ description: "Why it failed." })),

@@ -103,7 +103,7 @@ export interface Backup {
   id: string;
   /** `running`: it is being made; `failed`: there is none, and the next one takes its place. */
   status: "running" | "ready" | "failed";
-  /** The moment of the store that it holds; until it is ready, when it was asked for. */
+  /** When it was asked for. It holds all that was there then, and what came until it was made. */
   created_at: string;
   /** Length of the file; null unless it is ready. */
   bytes: number | null;
@@ -1622,7 +1622,7 @@ export interface Trace {
    * - `backup.failed`: backup_id, reason
    * - `backup.downloaded`: backup_id
    * - `backup.deleted`: backup_id, reason
-   * - `user.erased`: user_id, started_at, sessions, turns, versions, memories, documents, traces, deliveries, answers
+   * - `user.erased`: user_id, started_at, sessions, turns, versions, retrievals, memories, documents, traces, deliveries, answers
    * - `settings.updated`: changes
    * - `webhook.created`: webhook_id, url, events, description, enabled
    * - `webhook.updated`: webhook_id, changes
@@ -1744,6 +1744,8 @@ export interface UserErasure {
   turns: number;
   /** Versions of states removed with them. */
   versions: number;
+  /** Retrievals removed with them. */
+  retrievals: number;
   /** Memories removed, with their vectors. */
   memories: number;
   /** Documents removed, but those that a session brought with it. */

@@ -663,6 +663,7 @@ const ErasureRow = Type.Object({
     sessions: Whole,
     turns: Whole,
     versions: Whole,
+    retrievals: Whole,
     memories: Whole,
     documents: Whole,
     traces: Whole,

@@ -29,6 +29,7 @@ import {
   memories,
   outbox,
   payloads,
+  retrievals,
   sessions,
   traces,
   type AnyTable,
@@ -48,7 +49,7 @@ const ROWS_PER_COMMIT = 200;
 const COMMITS_PER_REQUEST = 32;
 const TRACES_SEARCHED = 100;
 const IDLE_MS = 1_000;
-const NO_COUNTS = { sessions: 0, turns: 0, versions: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 };
+const NO_COUNTS = { sessions: 0, turns: 0, versions: 0, retrievals: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 };
 
 /**
  * Begins to erase a user, and waits for a while for the end.
@@ -182,10 +183,20 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
   sessions(tx, hash, { until, after, counts }) {
     const { byUser } = sessions.index;
     const entries = tx.keys(byUser, { from: after === "" ? hash : behind(after), to: hash + until, limit: SESSIONS_PER_COMMIT });
+    let budget = ROWS_PER_COMMIT;
+    let done = after;
     for (const entry of entries) {
       const session = byUser.recordOf(entry);
       const row = readable(() => tx.get(sessions, session));
       if (row === undefined) continue;
+      const { bySession } = retrievals.index;
+      const found = tx.keys(bySession, { from: session, to: session + AFTER_ALL, limit: budget });
+      for (const one of found) tx.remove(retrievals, bySession.recordOf(one));
+      counts.retrievals += found.length;
+      budget -= found.length;
+      // There may be more of them, which the next commit begins with.
+      if (budget === 0) return done;
+      done = entry;
       counts.sessions++;
       counts.turns += row.turnCount;
       counts.versions += row.version + 1;

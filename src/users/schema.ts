@@ -45,6 +45,7 @@ export const Erasure = Type.Object(
     sessions: count("Sessions removed so far.", 3),
     turns: count("Turns removed with them.", 40),
     versions: count("Versions of states removed with them.", 21),
+    retrievals: count("Retrievals removed with them.", 8),
     memories: count("Memories removed, with their vectors.", 12),
     documents: count("Documents removed, but those that a session brought with it.", 5),
     traces: count("Traces that have lost their content.", 57),

@@ -7,6 +7,7 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { endOf } from "../support/backups.ts";
 import { NARROW, signedInTab, WIDE } from "../support/browser.ts";
 import { startProcess, type CairnProcess } from "../support/process.ts";
 import { HOSTILE, tellStory, type Story } from "../support/story.ts";
@@ -21,6 +22,7 @@ beforeAll(async () => {
   story = await tellStory(cairn);
   const webhook = { url: "http://127.0.0.1:9/hook", events: ["turn.added"], description: HOSTILE };
   webhookId = (await cairn.ok(cairn.post("/v1/webhooks", webhook))).id;
+  await endOf(cairn, (await cairn.ok(cairn.post("/v1/backups", {}))).id);
 });
 afterAll(() => cairn[Symbol.asyncDispose]());
 
@@ -39,6 +41,8 @@ const DIALOGS: Record<string, readonly [path: () => string, ...names: string[]]>
   "create-webhook": [() => "/webhooks", "Create a webhook"],
   "edit-webhook": [() => `/webhooks/${webhookId}`, "More actions", "Edit"],
   recover: [() => `/webhooks/${webhookId}`, "More actions", "Recover failed ones"],
+  "delete-webhook": [() => `/webhooks/${webhookId}`, "More actions", "Delete"],
+  "delete-backup": [() => "/backups", "Delete"],
   "erase-user": [() => `/users/${encodeURIComponent(HOSTILE)}`, "Erase"],
   keyboard: [() => "/", "Keyboard help"],
 };

@@ -81,9 +81,12 @@ test("an id leads to its record", async () => {
   const [key] = await cairn.all("/v1/api_keys");
   const webhook = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/hook", events: ["turn.added"] }));
   const delivery = await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`, {}));
+  const backup = await cairn.ok(cairn.post("/v1/backups", {}));
   const left = await cairn.createSession({ agent_id: "gone" });
   const kept = await cairn.addMemory(left.id, "This outlives its session.");
-  using tab = await signedInTab(cairn, `/go/${memory.id}`);
+  using tab = await signedInTab(cairn);
+  await tab.fill("Go to an id", memory.id);
+  await tab.press("Enter");
   await tab.has(`#${memory.id}.target`);
   const places: [id: string, has: string][] = [
     [main, "#version-0"],
@@ -93,10 +96,14 @@ test("an id leads to its record", async () => {
     [key.id, "tbody tr"],
     [webhook.id, ".facts"],
     [delivery.id, ".rows details[open] .attempts"],
+    [delivery.event_id, ".rows details[open] .attempts"],
+    [backup.id, "tr.target"],
     [kept.id, ".spine"],
     ["mem_000000000000", "[role=alert]"],
     ["turn_000000000000", "[role=alert]"],
     ["dlv_000000000000", "[role=alert]"],
+    ["evt_000000000000", "[role=alert]"],
+    ["bkp_000000000000", "[role=alert]"],
   ];
   for (const [id, has] of places) {
     await tab.go(`${cairn.address}/dashboard/go/${id}`);

@@ -117,7 +117,7 @@ async function putDocuments(cairn: Cairn, session_id: string): Promise<void> {
 
 /** As if the process had ended right after the first commit of an erasure. */
 async function beginErasure({ service: { store } }: Cairn): Promise<void> {
-  const counts = { sessions: 0, turns: 0, versions: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 };
+  const counts = { sessions: 0, turns: 0, versions: 0, retrievals: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 };
   await store.commit(NO_HOME, (tx) => {
     const begun = {
       userId: "nobody",

@@ -229,6 +229,7 @@ export const api = {
   rollKey: (id: string, body: object) => post<ApiKey>(`api_keys/${id}/roll`, body),
   revokeKey: (id: string, query: Query) => remove(`api_keys/${id}`, query),
   backups: (query: Query, signal?: AbortSignal) => get<List<Backup>>("backups", { ...query, limit: PAGE }, signal),
+  backup: (id: string, signal?: AbortSignal) => get<Backup>(`backups/${id}`, {}, signal),
   createBackup: () => post<Backup>("backups", {}),
   backupTicket: (id: string) => post<Static<typeof BackupTicket>>(`backups/${id}/ticket`, {}),
   deleteBackup: (id: string, reason: string) => remove(`backups/${id}`, { reason }),

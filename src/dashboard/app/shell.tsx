@@ -127,9 +127,33 @@ function Menu({ places, current, path, me }: MenuProps) {
             ))}
           </ul>
         </nav>
+        <GoToId />
         <Who me={me} />
       </div>
     </header>
+  );
+}
+
+/** Opens any record, for ids from logs and answers. */
+function GoToId() {
+  const { route } = useLocation();
+  const id = useSignal("");
+  const go = (event: Event) => {
+    event.preventDefault();
+    if (id.value.trim() !== "") route(`${BASE}go/${encodeURIComponent(id.value.trim())}`);
+    id.value = "";
+  };
+  return (
+    <form class="go-to-id" onSubmit={go}>
+      <input
+        class="mono"
+        aria-label="Go to an id"
+        placeholder="Go to an id"
+        autoComplete="off"
+        value={id}
+        onInput={({ currentTarget }) => (id.value = currentTarget.value)}
+      />
+    </form>
   );
 }
 

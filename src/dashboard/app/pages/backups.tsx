@@ -4,6 +4,7 @@
  * @module
  */
 import { useSignal } from "@preact/signals";
+import { useLocation } from "preact-iso";
 import { api, type Backup } from "../api.ts";
 import { CopyButton, Id } from "../parts/copy.tsx";
 import { Dialog } from "../parts/dialog.tsx";
@@ -19,6 +20,7 @@ const READ_AGAIN_MS = 2_000;
 const RESTORE = "cairn restore FILE --force --data-dir DIR";
 
 export default function Backups() {
+  const { query } = useLocation();
   const deleting = useSignal<Backup | null>(null);
   const pages = usePages(["backups"], (after, signal) => api.backups({ starting_after: after }, signal), {
     refetchInterval: READ_AGAIN_MS,
@@ -39,6 +41,7 @@ export default function Backups() {
       <Listed
         pages={pages}
         noun="backups"
+        dependsOn={[query["id"]]}
         empty={<p>There is none yet.</p>}
         element="tbody"
         frame={(rows) => (
@@ -46,7 +49,7 @@ export default function Backups() {
             <table>
               <thead>
                 <tr>
-                  <th scope="col">As of</th>
+                  <th scope="col">Created</th>
                   <th scope="col">Id</th>
                   <th scope="col">State</th>
                   <th scope="col">Size</th>
@@ -60,21 +63,25 @@ export default function Backups() {
           </div>
         )}
       >
-        {(backups) => backups.map((backup) => <Row key={backup.id} backup={backup} onDelete={() => (deleting.value = backup)} />)}
+        {(backups) =>
+          backups.map((backup) => (
+            <Row key={backup.id} backup={backup} isNamed={backup.id === query["id"]} onDelete={() => (deleting.value = backup)} />
+          ))
+        }
       </Listed>
       {deleting.value !== null && <DeleteBackup backup={deleting.value} onClose={() => (deleting.value = null)} />}
     </Page>
   );
 }
 
-function Row({ backup, onDelete }: { backup: Backup; onDelete: () => void }) {
+function Row({ backup, isNamed, onDelete }: { backup: Backup; isNamed: boolean; onDelete: () => void }) {
   const { id, status, created_at, bytes, error } = backup;
   return (
-    <tr data-row tabIndex={-1}>
+    <tr data-row tabIndex={-1} class={isNamed ? "target" : undefined}>
       <td class="nowrap">
         <Time at={created_at} />
       </td>
-      <td>
+      <td class="nowrap">
         <Id id={id} />
       </td>
       <td>

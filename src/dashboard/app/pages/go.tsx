@@ -22,13 +22,16 @@ async function placeOf(id: string, signal: AbortSignal): Promise<string | undefi
     case "turn":
       return ofTurn(id, signal);
     case "dlv":
-      return ofDelivery(id, signal);
+      return ofWebhooks(id, signal, async (webhook) => ((await isFound(api.delivery(webhook, id, signal))) ? id : undefined));
+    case "evt":
+      return ofWebhooks(id, signal, (webhook) => deliveryOf(webhook, id, signal));
     case "trace":
       return `traces?id=${id}`;
     case "whk":
       return `webhooks/${id}`;
     case "bkp":
-      return "backups";
+      await api.backup(id, signal);
+      return `backups?id=${id}`;
     case "key":
       return `keys?id=${id}`;
     default:
@@ -56,16 +59,27 @@ async function ofTurn(id: string, signal: AbortSignal): Promise<string> {
 const TRACES_MAX = 100;
 const WITHIN_MS = 10;
 
-/** A delivery belongs to one of the webhooks, which are few. */
-async function ofDelivery(id: string, signal: AbortSignal): Promise<string> {
+/**
+ * A delivery belongs to one of the webhooks, which are few, and an event to some of them, of which the first will do.
+ *
+ * @param find - gives the delivery of a webhook that is meant
+ */
+async function ofWebhooks(id: string, signal: AbortSignal, find: (webhook: string) => Promise<string | undefined>): Promise<string> {
   for (let after: string | null = null; ;) {
     const page: List<Webhook> = await api.webhooks({ starting_after: after }, signal);
     for (const { id: webhook } of page.data) {
-      if (await isFound(api.delivery(webhook, id, signal))) return `webhooks/${webhook}?delivery=${id}`;
+      const delivery = await find(webhook);
+      if (delivery !== undefined) return `webhooks/${webhook}?delivery=${delivery}`;
     }
     if (!page.has_more) throw notFound(`No webhook has ${id}.`);
     after = page.last_id;
   }
+}
+
+/** The deliveries of an event are made with it, right after it. */
+async function deliveryOf(webhook: string, event: string, signal: AbortSignal): Promise<string | undefined> {
+  const { data } = await api.deliveries(webhook, { starting_after: `dlv_${idAt(timeOf(event) + WITHIN_MS)}` }, signal);
+  return data.find(({ event_id }) => event_id === event)?.id;
 }
 
 const notFound = (message: string) => new Refused(404, "not_found", message);
@@ -100,7 +114,7 @@ export function Go() {
           place === undefined && (
             <p>
               Ids of what is shown here begin with <code>sess_</code>, <code>turn_</code>, <code>mem_</code>, <code>trace_</code>,{" "}
-              <code>whk_</code>, <code>dlv_</code> or <code>key_</code>; this one does not.
+              <code>whk_</code>, <code>dlv_</code>, <code>evt_</code>, <code>bkp_</code> or <code>key_</code>; this one does not.
             </p>
           )
         }

@@ -11,7 +11,7 @@ import type { InfiniteData } from "@tanstack/query-core";
 import { useLocation } from "preact-iso";
 import { useEffect, useRef } from "preact/hooks";
 import { api, type List, type Memory, type Session, type TimelineEntry, type Turn } from "../api.ts";
-import { useCan } from "../access.ts";
+import { useCan, useMe } from "../access.ts";
 import { changesOf } from "../changes.ts";
 import { bare, idAt, neighbourOf } from "../ids.ts";
 import { client, usePages, useQuery } from "../query.ts";
@@ -21,7 +21,7 @@ import { Json } from "./json.tsx";
 import { Listed } from "./list.tsx";
 import { LongText } from "./long-text.tsx";
 import { RetrievalEntry } from "./retrieval.tsx";
-import { forkAndOpen } from "./session-dialogs.tsx";
+import { deletedHere, forkAndOpen } from "./session-dialogs.tsx";
 import { duration, Time } from "./time.tsx";
 
 const PAGE = 50;
@@ -147,19 +147,16 @@ function useNewEntries(
   const now = [session.updated_at, session.turn_count, session.memory_count, session.state_version].join(" ");
   const seen = useRef(now);
   const isRead = read !== undefined;
-  useEffect(() => {
-    // What changes while the first page is being read may be missing in it.
-    if (!isRead || now === seen.current) return;
-    seen.current = now;
-    // A timeline that begins in the middle, or is not read to its end, has no end in view.
-    const newest = order === "desc" ? read?.pages[0]?.data[0] : read?.pages.at(-1)?.data.at(-1);
-    if (order === "desc" ? from !== null : read?.pages.at(-1)?.has_more === true) return;
+  const newest = order === "desc" ? read?.pages[0]?.data[0] : read?.pages.at(-1)?.data.at(-1);
+  // A timeline that begins in the middle, or is not read to its end, has no end in view.
+  const isEndRead = isRead && (order === "desc" ? from === null : read.pages.at(-1)?.has_more === false);
+  const look = () => {
     const again = () => void client.resetQueries({ queryKey, exact: true });
     if (newest === undefined) {
       again();
       return;
     }
-    const isAnyOpen = kind === "retrieval" && read.pages.some(({ data }) => data.some(isOpen));
+    const isAnyOpen = kind === "retrieval" && read?.pages.some(({ data }) => data.some(isOpen));
     const kinds = isAnyOpen ? "retrieval,turn" : kind;
     const query = { kinds, order: "asc", limit: NEW_AT_ONCE, starting_after: newest.id };
     void api.timeline(session.id, query).then(
@@ -174,8 +171,43 @@ function useNewEntries(
       // The next change tries again.
       () => undefined,
     );
+  };
+  useEffect(() => {
+    // What changes while the first page is being read may be missing in it.
+    if (!isRead || now === seen.current) return;
+    seen.current = now;
+    if (isEndRead) look();
   }, [now, isRead]);
+  useUnannounced(session.id, kind, isEndRead ? (newest?.id ?? null) : undefined, look);
 }
+
+/**
+ * Asks now and then for what leaves no trace of the session, so that no stream tells of it: what was found in it, and its forks.
+ *
+ * @param after - the newest entry that is shown; null where there is none, undefined while what is new has no place
+ */
+function useUnannounced(sessionId: string, kind: string, after: string | null | undefined, onNew: () => void): void {
+  const latest = useRef({ sessionId, kind, after, onNew });
+  latest.current = { sessionId, kind, after, onNew };
+  const perMinute = useMe()?.rate_limit.per_minute ?? 1;
+  const everyMs = Math.max(UNANNOUNCED_MS, 60_000 / (perMinute * UNANNOUNCED_SHARE));
+  useEffect(() => {
+    const ask = async () => {
+      const { sessionId, kind, after } = latest.current;
+      const kinds = UNANNOUNCED.filter((one) => kind === "" || kind === one).join();
+      if (kinds === "" || after === undefined || document.hidden || document.querySelector("dialog[open]") !== null) return;
+      if (deletedHere.has(sessionId)) return;
+      const found = await api.timeline(sessionId, { kinds, order: "asc", limit: 1, starting_after: after }).catch(() => undefined);
+      if (found !== undefined && found.data.length > 0 && latest.current.after === after) latest.current.onNew();
+    };
+    const timer = setInterval(() => void ask(), everyMs);
+    return () => clearInterval(timer);
+  }, [everyMs]);
+}
+const UNANNOUNCED = ["retrieval", "fork"];
+const UNANNOUNCED_MS = 3_000;
+/** The share of the requests a minute of the key that this may take. */
+const UNANNOUNCED_SHARE = 0.1;
 
 /** Whether no turn has come yet of what was found. */
 function isOpen({ retrieval }: TimelineEntry): boolean {
