@@ -156,6 +156,14 @@ test("of a batch with more than a hundred writes all are there", async () => {
   expect(await store.search(["docs"], { limit: 300 })).toHaveLength(250);
 });
 
+test("a store whose own namespace is a star lists no namespaces of other stores", async () => {
+  const [star, other] = [storeOf("*"), storeOf("other")];
+  await other.put(["users", "ada"], "k", { secret: true });
+  await star.put(["docs"], "k", { own: true });
+  expect(await star.listNamespaces()).toEqual([["docs"]]);
+  expect(await star.listNamespaces({ prefix: ["*"] })).toEqual([["docs"]]);
+});
+
 test("namespaces that LangGraph does not allow are refused", async () => {
   const store = storeOf("refused");
   for (const namespace of [[], ["a.b"], [""], ["a", 7 as never]])

@@ -131,7 +131,13 @@ export class CairnStore extends BaseStore {
       });
     const seen = new Set<string>();
     const isNew = (namespace: string[]) => seen.size < seen.add(JSON.stringify(namespace.slice(0, maxDepth))).size;
-    const page = await taken(found, { offset, limit }, (namespace) => isWanted(namespace.slice(root)) && isNew(namespace.slice(root)));
+    // To the server a part that is a star is any, in the root of this store too.
+    const isOwn = (namespace: string[]) => this.#root.every((part, i) => part === namespace[i]);
+    const page = await taken(
+      found,
+      { offset, limit },
+      (namespace) => isOwn(namespace) && isWanted(namespace.slice(root)) && isNew(namespace.slice(root)),
+    );
     return page.map((namespace) => namespace.slice(root).slice(0, maxDepth));
   }
 
