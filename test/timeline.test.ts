@@ -1,5 +1,6 @@
 import { expect, test } from "bun:test";
 import { pagesOf, refusal } from "./support/answers.ts";
+import { roundsDuring } from "./support/loop.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 
 const timeline = (cairn: Cairn, id: string, query = "") => cairn.list(`/v1/sessions/${id}/timeline?${query}`);
@@ -168,4 +169,11 @@ test("sessions are listed by the one they were forked from, whatever their metad
   expect([await ids("forked_from=nothing"), await ids("forked_from=sess_000000000000")]).toEqual([[], []]);
   await cairn.ok(cairn.delete(`/v1/sessions/${source.id}`));
   expect(await ids(`forked_from=${source.id}`)).toEqual([fork.id]);
+});
+
+test("timelines that are asked for at once wait for their turns", async () => {
+  await using cairn = await startCairn();
+  const { id } = await cairn.createSession();
+  const plain = await roundsDuring(cairn.get(`/v1/sessions/${id}/versions`));
+  expect(await roundsDuring(cairn.get(`/v1/sessions/${id}/timeline`))).toBeGreaterThan(plain);
 });

@@ -218,6 +218,101 @@ test("every text of every request takes about as long as plain words of its leng
   expect(sent).toBeGreaterThan(5_000);
 });
 
+/** Where texts stand in operations on documents, each with the length that is looked at. */
+const DOCUMENT_TEXTS: { kind: "batch" | "query"; name: string; length: number; operation: (text: string) => object }[] = [
+  ...(["put", "delete"] as const).map((op) => ({
+    kind: "batch" as const,
+    name: `${op}.key`,
+    length: LIMITS.documentNameBytesMax / 4,
+    operation: (text: string) => ({ op, namespace: ["n"], key: text, ...(op === "put" ? { value: {} } : {}) }),
+  })),
+  ...["namespace", "value", "index", "session_id"].map((field) => ({
+    kind: "batch" as const,
+    name: `put.${field}`,
+    length: { namespace: LIMITS.documentNameBytesMax / 4, value: LIMITS.documentTextLengthMax }[field] ?? LIMITS.documentIndexPathLengthMax,
+    operation: (text: string) => ({
+      op: "put",
+      key: "k",
+      namespace: ["n"],
+      value: { a: "x" },
+      index: ["a"],
+      [field]: {
+        value: { a: text },
+        session_id: text,
+      }[field] ?? [text],
+    }),
+  })),
+  ...["after", "before", "cursor"].map((field) => ({
+    kind: "query" as const,
+    name: `list.${field}`,
+    length: LIMITS.documentNameBytesMax / 4,
+    operation: (text: string) => ({ op: "list", namespace: ["n"], [field]: text }),
+  })),
+  ...["prefix", "suffix"].map((field) => ({
+    kind: "query" as const,
+    name: `namespaces.${field}`,
+    length: LIMITS.documentNameBytesMax / 4,
+    operation: (text: string) => ({ op: "namespaces", [field]: [text] }),
+  })),
+  ...Object.entries({
+    path: (text: string) => ({ [text]: 1 }),
+    operator: (text: string) => ({ a: { [`$${text}`]: 1 } }),
+    value: (text: string) => ({ a: { $in: [text], $gt: text } }),
+  }).map(([name, filter]) => ({
+    kind: "query" as const,
+    name: `list.filter ${name}`,
+    length: LIMITS.metadataBytesMax,
+    operation: (text: string) => ({ op: "list", namespace: ["n"], filter: filter(text) }),
+  })),
+  { kind: "query", name: "search.query", length: LIMITS.queryLengthMax, operation: (query) => ({ op: "search", namespace: ["n"], query }) },
+];
+
+test("every text of an operation on documents takes about as long as plain words of its length", async () => {
+  await using cairn = await startCairn({ durability: "relaxed" });
+  const tooDear: string[] = [];
+  let understood = 0;
+  for (const { kind, name, length, operation } of DOCUMENT_TEXTS) {
+    const send = async (text: string) => {
+      const { status } = await cairn.post(`/v1/documents/${kind}`, { operations: [operation(text)] });
+      if (status === 200) understood++;
+    };
+    for (const group of groupsOf(name, length)) {
+      const dear = await dearOf(group, (text) => Promise.resolve(() => send(text)));
+      tooDear.push(...dear.map((what) => `${name} (${length}) of ${what}`));
+    }
+  }
+  expect(tooDear).toEqual([]);
+  expect(understood).toBeGreaterThan(500);
+});
+
+test("every text of a message of MCP takes about as long as plain words of its length", async () => {
+  await using cairn = await startCairn({ durability: "relaxed" });
+  const headers = { Accept: "application/json, text/event-stream" };
+  const request = (method: string, params: object) => ({ jsonrpc: "2.0", id: 1, method, params });
+  const call = (name: string, given: object) => request("tools/call", { name, arguments: given });
+  const messages: Record<string, (text: string) => object> = {
+    method: (text) => request(text, {}),
+    id: (text) => ({ ...request("ping", {}), id: text }),
+    "name of a tool": (text) => call(text, {}),
+    "name of an argument": (text) => call("get_context", { [text]: 1 }),
+    query: (text) => call("get_context", { query: text }),
+    session_id: (text) => call("get_state", { session_id: text }),
+    changes: (text) => call("update_state", { changes: { [text]: text } }),
+    uri: (text) => request("resources/read", { uri: text }),
+    "uri of a session": (text) => request("resources/read", { uri: `cairn://sessions/${text}` }),
+    prompt: (text) => request("prompts/get", { name: "continue", arguments: { about: text } }),
+    revision: (text) => request("initialize", { protocolVersion: text, capabilities: {}, clientInfo: { name: text, version: text } }),
+  };
+  const tooDear: string[] = [];
+  for (const [name, message] of Object.entries(messages)) {
+    for (const group of groupsOf(name, LIMITS.queryLengthMax)) {
+      const dear = await dearOf(group, (text) => Promise.resolve(() => cairn.plain("POST", "/mcp", { body: message(text), headers })));
+      tooDear.push(...dear.map((what) => `${name} of ${what}`));
+    }
+  }
+  expect(tooDear).toEqual([]);
+});
+
 test("finding and explaining long texts takes about as long as with plain words", async () => {
   await using cairn = await startCairn({ durability: "relaxed" });
   const length = LIMITS.memoryContentLengthMax;

@@ -7,6 +7,7 @@
  *
  * @module
  */
+import { nextTurn } from "../lib/clock.ts";
 import { bare, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { jsonWith, toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
@@ -61,6 +62,8 @@ export async function getTimeline(
   const descending = order === "desc";
   if (kinds.includes("retrieval")) await log.caughtUp();
   async function* found(): AsyncGenerator<Found[], void, undefined> {
+    // Comparing two versions of a large state takes tens of milliseconds, and a page that is full with that never yields.
+    await nextTurn();
     let after = startingAfter === undefined ? undefined : bare(startingAfter);
     for (;;) {
       const from: Walk = { after, descending };
