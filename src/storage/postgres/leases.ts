@@ -79,7 +79,7 @@ export class PostgresLeases implements Leases {
     return Array.from(this.#names).filter((name) => this.find(name) !== undefined);
   }
 
-  /** Gives back every lease, so that others can have them at once, and takes none any more. */
+  /** Gives back every lease, so that others can have them at once, and takes none any more. Without the database they end by themselves. */
   async release(): Promise<void> {
     this.#isReleased = true;
     const terms = Array.from(this.#held.values(), ({ term }) => term);
@@ -87,7 +87,12 @@ export class PostgresLeases implements Leases {
     this.#held.clear();
     // The next holder begins after the last change of this one.
     const text = "update cairn.leases set until = least(until, $1::int8) where row = any($2::text[])";
-    await this.#options.database.query({ text, values: [this.#options.timeOfChanges() + 1, terms] });
+    try {
+      await this.#options.database.query({ text, values: [this.#options.timeOfChanges() + 1, terms] });
+    } catch (error) {
+      if (!(error instanceof DatabaseError)) throw error;
+      this.#options.log.warn("leases could not be given back", { error: messageOf(error) });
+    }
   }
 
   async #run(): Promise<number> {

@@ -258,13 +258,28 @@ if (hasPostgres()) {
       for (const { store } of servers) await store.close();
     });
 
-    test("a lease that cannot be renewed is kept until its end is near, and renewed when the database is back", async () => {
+    test("without the database a lease is kept until its end is near, and a server ends that cannot give it back", async () => {
+      const [a, b] = (await inTurn(["a", "b"], startServer)) as [Server, Server];
+      for (const { leases, store } of [a, b]) {
+        await leases.task.run();
+        await store.close();
+      }
+      expect([await a.leases.task.run(), a.leases.held]).toEqual([1_000, NAMES]);
+      a.clock.advance({ seconds: 12 });
+      expect(a.leases.held).toEqual([]);
+      await a.leases.release();
+    });
+
+    test("a lease that could not be renewed in time is taken again, as another term of it", async () => {
       const server = await startServer("a");
       await server.leases.task.run();
-      await server.store.close();
-      expect([await server.leases.task.run(), server.leases.held]).toEqual([1_000, NAMES]);
+      const first = server.leases.find("outbox")!;
       server.clock.advance({ seconds: 14 });
       expect(server.leases.held).toEqual([]);
+      await server.leases.task.run();
+      expect(await failureOf(write(server, first))).toBeInstanceOf(LeaseLost);
+      expect(await write(server, server.leases.find("outbox")!)).toBe("a");
+      await server.store.close();
     });
 
     test("however servers are held up, what they commit under a lease is in the order of its terms", async () => {
