@@ -25,6 +25,8 @@ import { hostInUrl } from "./local-server.ts";
 import { notify, type State } from "./notify.ts";
 import { print } from "./print.ts";
 
+/** A start waits this long for the search index; one of a million memories takes longer, and everything else need not wait for it. */
+const INDEX_OPEN_MAX_MS = 1_000;
 /** Requests under way when a stop is asked for have this long to finish. */
 export const STOP_SECONDS = 10;
 /** Those among them that wait for the embedding provider have this long. */
@@ -53,7 +55,7 @@ export async function serve(config: Config): Promise<number> {
     apiKey: config.apiKey,
     durability: config.durability,
     environment: config.environment,
-    index: { graphFrom: config.graphFrom },
+    index: { graphFrom: config.graphFrom, openMaxMs: INDEX_OPEN_MAX_MS },
     network: { loopback: isPrivateListener(config) },
     onStoreChange: (problem) => tellSystemd(problem === undefined ? "STATUS=Ready" : `STATUS=Not ready: ${problem}`),
   });

@@ -35,6 +35,8 @@ export interface IndexOptions {
   /** A graph is built from this number of vectors on; 0: always. */
   graphFrom?: number | undefined;
   newWorker?: () => Worker;
+  /** How long `open` waits for the graph to be loaded; without this, until it is. */
+  openMaxMs?: number;
 }
 
 const theWorker = () => new Worker(new URL("./worker.ts", import.meta.url).href);
@@ -47,6 +49,7 @@ export class VectorIndex {
   readonly #collection: Collection;
   readonly #graphFrom: number;
   readonly #newWorker: () => Worker;
+  readonly #openMaxMs: number | undefined;
   readonly #residentSets: ResidentSets;
   /** Filters that more than a few passed when that was looked at last. */
   readonly #wideFilters = new Set<string>();
@@ -62,18 +65,29 @@ export class VectorIndex {
   #problem: string | undefined;
   #isClosed = false;
 
-  constructor(store: Store, log: Log, { collection = MEMORIES, graphFrom = GRAPH_FROM, newWorker = theWorker }: IndexOptions = {}) {
+  constructor(store: Store, log: Log, options: IndexOptions = {}) {
+    const { collection = MEMORIES, graphFrom = GRAPH_FROM, newWorker = theWorker, openMaxMs } = options;
     this.#store = store;
     this.#log = log;
     this.#collection = collection;
     this.#graphFrom = graphFrom;
     this.#newWorker = newWorker;
+    this.#openMaxMs = openMaxMs;
     this.#residentSets = new ResidentSets(store, { collection });
   }
 
-  /** Loads the graph if there are vectors enough to need one. Without it everything but search works. */
+  /**
+   * Loads the graph if there are vectors enough to need one. Without it everything but search works; a search that needs it waits until
+   * it is there.
+   */
   async open(): Promise<void> {
-    if (this.#needsWorker()) await this.#connect().ready.catch(() => undefined);
+    if (!this.#needsWorker()) return;
+    const ready = this.#connect().ready.catch(() => undefined);
+    if (this.#openMaxMs === undefined) return ready;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = setTimeout(resolve, this.#openMaxMs);
+    await Promise.race([ready, promise]);
+    clearTimeout(timer);
   }
 
   /** Why searches beyond a session, a user or a narrow filter are answered 503 at present; undefined when they are not. */

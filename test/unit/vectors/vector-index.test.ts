@@ -6,7 +6,7 @@ import type { Filter } from "../../../src/storage/walk.ts";
 import { pack } from "../../../src/vectors/candidates.ts";
 import type { IndexStatus } from "../../../src/vectors/indexer.ts";
 import type { FromWorker, ToWorker } from "../../../src/vectors/protocol.ts";
-import { VectorIndex } from "../../../src/vectors/vector-index.ts";
+import { type IndexOptions, VectorIndex } from "../../../src/vectors/vector-index.ts";
 import type { Query } from "../../../src/vectors/query.ts";
 import {
   byNearness,
@@ -61,7 +61,7 @@ class FakeWorker {
 }
 
 /** An index over so many vectors, on workers of the test. */
-async function withFakes(count: number) {
+async function withFakes(count: number, options: Pick<IndexOptions, "openMaxMs"> = {}) {
   const vectors = await storedVectors();
   const random = chance(1);
   await vectors.add(Array.from({ length: count }, () => unitVector(random)));
@@ -73,7 +73,7 @@ async function withFakes(count: number) {
     workers.push(worker);
     return worker as unknown as Worker;
   };
-  const index = new VectorIndex(vectors.store, log, { newWorker, graphFrom: 0 });
+  const index = new VectorIndex(vectors.store, log, { newWorker, graphFrom: 0, ...options });
   const current = () => workers.at(-1) as FakeWorker;
   return { vectors, index, workers, current, logged, query: unitVector(random) };
 }
@@ -197,6 +197,21 @@ test("a question that the worker refuses is unavailable, and nothing else is", a
   expect(await refused(first)).toMatchObject(UNAVAILABLE);
   expect(await second).toEqual(["b"]);
   expect(workers.length).toBe(1);
+});
+
+test("a start waits no longer than it is told to for a large index, and searches wait until that is up", async () => {
+  const { vectors, index, current, query } = await withFakes(150, { openMaxMs: 1 });
+  await using _ = vectors;
+  await index.open();
+  expect(current().kinds).toEqual(["start"]);
+  const asked = nearest(index, query, NO_FILTER, 3);
+  await turn();
+  expect(current().kinds).toEqual(["start"]);
+  current().up();
+  await turn();
+  expect(current().kinds).toEqual(["start", "nearest"]);
+  current().say({ kind: "answer", call: 1, candidates: packed("a") });
+  expect(await asked).toEqual(["a"]);
 });
 
 const ENDS: { name: string; end: (worker: FakeWorker) => void }[] = [
@@ -380,7 +395,7 @@ test("a process that has nothing else to do ends, although it has not closed the
     import { Store } from ${JSON.stringify(join(source, "storage/store.ts"))};
     import { systemClock } from ${JSON.stringify(join(source, "lib/clock.ts"))};
     import { createLog } from ${JSON.stringify(join(source, "lib/log.ts"))};
-    import { VectorIndex } from ${JSON.stringify(join(source, "vectors/vector-index.ts"))};
+    import { type IndexOptions, VectorIndex } from ${JSON.stringify(join(source, "vectors/vector-index.ts"))};
     const log = createLog({ level: "silent", pretty: false, now: () => 0, write: () => undefined });
     const index = new VectorIndex(await Store.open(${JSON.stringify(vectors.directory)}, systemClock), log);
     await index.open();
