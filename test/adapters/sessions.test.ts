@@ -213,6 +213,14 @@ test("a session is prolonged by a change when less than half of its time is left
   expect(await documents.count(["a", "c"])).toBe(1);
 });
 
+test("an agent that the documents do not belong to is refused, and theirs is that of the session", async () => {
+  const { cairn } = client;
+  const documents = cairn.documents.of({ user_id: "agents", agent_id: "bot" });
+  expect(() => new CairnChats(documents, { session: { cairn, agent_id: "other" } })).toThrow('session.agent_id must be "bot"');
+  await new CairnChats(documents, { session: { cairn } }).saveChat({ chatId: "c", messages: [said("1", "user", "Hello?")] });
+  expect(await sessionsOf("agents")).toMatchObject([{ agent_id: "bot", external_id: "ai-sdk:c@agents~bot" }]);
+});
+
 test("the session of a long name has a name that fits, and two that are written alike have two sessions", async () => {
   const { cairn } = client;
   const long = "x".repeat(300);

@@ -178,7 +178,7 @@ export class CairnSaver extends BaseCheckpointSaver {
     await this.#sessions.change(thread, async (documents, isAgain) =>
       change(documents, [...(isAgain ? await putAll(checkpoint.channel_versions) : changes), last]),
     );
-    if (ns === "" && metadata.source === "loop" && newVersions[MESSAGES] !== undefined)
+    if (this.#sessions.logsTurns && ns === "" && metadata.source === "loop" && newVersions[MESSAGES] !== undefined)
       await this.#sessions.log(thread, answerIn(values[MESSAGES], checkpoint.id), async () => []);
     return configOf({ thread, ns, id: checkpoint.id });
   }

@@ -51,13 +51,25 @@ export class Sessions {
   readonly #clock: Clock;
   readonly #open = new Map<string, Promise<Open>>();
 
-  /** @param root - the namespace of the adapter, by which sessions are named */
+  /**
+   * @param root - the namespace of the adapter, by which sessions are named
+   * @throws {TypeError} for another agent than that of the documents, which could not belong to its sessions
+   */
   constructor(documents: Documents, root: readonly string[], framework: string, options: SessionOptions | undefined, clock = new Clock()) {
+    const agentId = documents.owner.agent_id;
+    if (options?.agent_id !== undefined && agentId !== undefined && options.agent_id !== agentId)
+      throw new TypeError(
+        `session.agent_id must be ${JSON.stringify(agentId)}, the agent of the documents; got ${JSON.stringify(options.agent_id)}.`,
+      );
     this.#documents = documents;
     this.#root = root;
     this.#framework = framework;
     this.#options = options;
     this.#clock = clock;
+  }
+
+  get logsTurns(): boolean {
+    return this.#options?.logTurns === true;
   }
 
   /**
@@ -77,7 +89,7 @@ export class Sessions {
    * @param before - gives the messages before these, when the user said nothing in these
    */
   async log(conversation: string, messages: readonly Spoken[], before: () => Promise<readonly Spoken[]>): Promise<void> {
-    if (this.#options?.logTurns !== true) return;
+    if (this.#options === undefined || !this.logsTurns) return;
     const { cairn } = this.#options;
     let question: string | undefined;
     for (const [i, { role, text, name }] of messages.entries()) {
