@@ -10,8 +10,11 @@ import { AFTER_ALL, numberKey } from "../src/storage/keys.ts";
 import {
   apiKeys,
   deliveries,
+  documentRemovals,
+  documents,
   idempotency,
   memories,
+  namespaces,
   outbox,
   pendingEmbeddings,
   removals,
@@ -198,4 +201,33 @@ test("vectors are made, and uses of keys written, beside a memory and a key that
   await cairn.runTask("last use of keys");
   expect((await cairn.read((reader) => reader.get(apiKeys, used)))?.lastUsedAt).toBe(cairn.clock.now());
   expect(leftAlone(cairn).map(({ task }) => task)).toEqual(["embeddings", "last use of keys"]);
+});
+
+test("documents whose time has passed, and those of an emptied namespace, are removed beside one that cannot be read", async () => {
+  await using cairn = await startCairn();
+  const put = (namespace: string, key: number, more: object = {}) => ({
+    op: "put",
+    namespace: [namespace, `n${key}`],
+    key: "k",
+    value: {},
+    ...more,
+  });
+  const batch = (operations: object[]) => cairn.ok(cairn.post("/v1/documents/batch", { operations }));
+  await batch(Array.from({ length: 5 }, (_, key) => put("timed", key, { ttl_seconds: 60 })));
+  const timed = await keysOf(cairn, documents);
+  for (let i = 0; i < 3; i++) await batch(Array.from({ length: 100 }, (_, key) => put("emptied", 100 * i + key)));
+  const emptied = (await keysOf(cairn, documents)).filter((key) => !timed.includes(key));
+  const below = Buffer.from("emptied").toString("hex");
+  const namesLeft = async () => (await keysOf(cairn, namespaces)).filter((key) => key.includes(below));
+  const names = await namesLeft();
+  await batch([{ op: "delete_all", namespace: ["emptied"] }]);
+  const bad = [timed[1]!, emptied[2]!, emptied[250]!];
+  for (const key of bad) await damage(cairn, documents, key);
+  await damage(cairn, namespaces, names[7]);
+  cairn.clock.advance({ seconds: 60 });
+  for (let round = 0; round < 2; round++) for (const task of ["document expiry", "document removal"]) await cairn.runTask(task);
+  expect(await keysOf(cairn, documents)).toEqual(bad.toSorted());
+  expect(await namesLeft()).toEqual([names[7]!]);
+  expect(await keysOf(cairn, documentRemovals)).toEqual([]);
+  expect(leftAlone(cairn).map(({ task }) => task)).toEqual(["document expiry", "document removal", "document removal", "document removal"]);
 });

@@ -66,34 +66,38 @@ export function documentRemoval({ store }: Deps, log: Log): Task {
         const next = { ...done };
         isolate(namespace, () => {
           const removal = tx.get(documentRemovals, namespace);
-          if (removal === undefined) return;
-          const { until } = removal;
           // Emptied again meanwhile, all of it is looked at again.
-          if (next.namespace !== namespace || next.until !== until)
-            Object.assign(next, { namespace, until, documents: "", namespaces: "" });
-          const writer = new DocumentWriter(tx);
-          const span = (from: string) => ({
-            from: from === "" ? namespace : `${from}\0`,
-            to: namespace + AFTER_ALL,
-            limit: DOCUMENTS_PER_COMMIT,
-          });
-          const keys = tx.keys(documents, span(next.documents));
-          let characters = 0;
-          for (const key of keys) {
-            if (characters > CHARACTERS_PER_COMMIT) break;
+          if (removal !== undefined && (next.namespace !== namespace || next.until !== removal.until))
+            Object.assign(next, { namespace, until: removal.until, documents: "", namespaces: "" });
+        });
+        if (next.namespace !== namespace) return next;
+        const writer = new DocumentWriter(tx);
+        const span = (from: string) => ({
+          from: from === "" ? namespace : `${from}\0`,
+          to: namespace + AFTER_ALL,
+          limit: DOCUMENTS_PER_COMMIT,
+        });
+        const keys = tx.keys(documents, span(next.documents));
+        let characters = 0;
+        for (const key of keys) {
+          if (characters > CHARACTERS_PER_COMMIT) break;
+          isolate(key, () => {
             const row = tx.get(documents, key);
             characters += row?.body.length ?? 0;
             if (row !== undefined && isEmptied(tx, namespaceOfDocument(key), row.id)) writer.remove(key);
-            next.documents = key;
-          }
-          const left = keys.length > 0 ? [] : tx.keys(namespaces, span(next.namespaces));
-          for (const key of left) {
+          });
+          next.documents = key;
+        }
+        const left = keys.length > 0 ? [] : tx.keys(namespaces, span(next.namespaces));
+        for (const key of left) {
+          // The removal of the same namespace has this key too.
+          isolate(`${namespaces.name} ${key}`, () => {
             const row = tx.get(namespaces, key);
             if (row !== undefined && isEmptied(tx, key, row.id)) tx.remove(namespaces, key);
-          }
-          next.namespaces = left.at(-1) ?? next.namespaces;
-          if (keys.length === 0 && left.length === 0) tx.remove(documentRemovals, namespace);
-        });
+          });
+          next.namespaces = key;
+        }
+        if (keys.length === 0 && left.length === 0) tx.remove(documentRemovals, namespace);
         return next;
       });
       return 0;
