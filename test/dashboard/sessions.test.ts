@@ -1,5 +1,5 @@
 /**
- * The list of sessions of the dashboard, in a browser, on the executable.
+ * The lists of sessions and traces of the dashboard, in a browser, on the executable.
  *
  * @module
  */
@@ -48,6 +48,24 @@ test("what is being written into a filter stays when the list comes", async () =
   await tab.run("(window.answer(), true)");
   await tab.has("tbody tr");
   expect(await tab.run<string>(`document.querySelector("[name=user_id]").value`)).toBe("user-4");
+});
+
+test("the traces that a filter leaves are saved as CSV, and no others", async () => {
+  using tab = await signedInTab(cairn, `/traces?session_id=${story.main}&action=turn.added`);
+  await tab.has(".rows li");
+  await tab.run(
+    `(URL.createObjectURL = ((make) => (file) => (file.text().then((text) => (window.saved = text)), make.call(URL, file)))(URL.createObjectURL), true)`,
+  );
+  await tab.click("Save as CSV");
+  await tab.sees("4 traces were saved");
+  await tab.holds("window.saved !== undefined");
+  const [head, ...rows] = (await tab.run<string>("window.saved")).trim().split(/\r?\n/);
+  expect(head).toBe("id,timestamp,action,actor,session_id,user_id,details");
+  expect(rows.map((row) => row.split(",").slice(2, 6))).toEqual(
+    rows.map(() => ["turn.added", cairn.key.slice(0, 8), story.main, "user-42"]),
+  );
+  expect(rows.length).toBe(4);
+  expect(tab.complaints).toEqual([]);
 });
 
 test("Enter looks into a session without leaving the list: state and what was last; once more opens it", async () => {

@@ -194,7 +194,7 @@ export class Tab implements Disposable {
   async accessibilityProblems(): Promise<string[]> {
     await this.#view.cdp("Runtime.evaluate", { expression: axe.source });
     return this.run<string[]>(
-      `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }).then(({ violations }) =>
+      `axe.run(document, { runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"], resultTypes: ["violations"] }).then(({ violations }) =>
         violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + " " + target + ": " + failureSummary)))`,
     );
   }
