@@ -4,8 +4,8 @@
  *     scripts/test          types, lint, format, unused code, the executable, then every test
  *     scripts/test --fix    puts the format right instead, and what the linter can mend; writes the types of the client
  *
- * Says one line for what passes and everything for what fails. The last line sums up the tests; where there is no PostgreSQL to test
- * with, the line before it says so.
+ * Says one line for what passes and everything for what fails. The last line sums up the tests, those of the front door on PostgreSQL
+ * included; where there is no PostgreSQL to test with, the line before it says so.
  *
  * @module
  */
@@ -38,10 +38,11 @@ const LINT = [
 ];
 
 /** On every processor, the slowest files of the last run first. The timeout only ends what hangs: machines can be slow. */
-const TESTS = [
-  ..."test --parallel --no-isolate --randomize --only-failures --timeout 120000".split(" "),
-  ..."--timings=.tools/test-timings.json --update-timings".split(" "),
-];
+const TESTS = "test --parallel --no-isolate --randomize --only-failures --timeout 120000".split(" ");
+const TIMINGS = "--timings=.tools/test-timings.json --update-timings".split(" ");
+
+/** The tests of the front door that run on PostgreSQL, too. */
+const ON_POSTGRES = ["sessions", "turns", "settings"].map((name) => `test/${name}.test.ts`);
 
 const CHECKS: readonly Check[] = [
   { name: "types", command: [...tool("tsc"), "--noEmit"] },
@@ -71,13 +72,17 @@ async function runCheck({ name, command }: Check): Promise<Outcome> {
 
 /** @param withoutPostgres - why there is none */
 async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
-  const { passed, output } = await run(TESTS);
+  const { passed, output } = await run([...TESTS, ...TIMINGS]);
   if (!passed) console.log(`tests: FAILED\n${output}`);
+  const again = withoutPostgres === undefined ? await run([...TESTS, ...ON_POSTGRES], { CAIRN_TEST_STORE: "postgres" }) : undefined;
+  if (again?.passed === false) console.log(`tests on PostgreSQL: FAILED\n${again.output}`);
   if (withoutPostgres !== undefined) console.log(`NOT TESTED: the store on PostgreSQL: ${withoutPostgres}`);
+  const runs = [{ passed, output }, ...(again === undefined ? [] : [again])];
+  const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
   // What fails outside of any test, like a file that cannot be read, ends the run without being counted.
-  const failed = Math.max(countIn(output, "fail"), passed ? 0 : 1);
-  console.log(`${countIn(output, "pass")} passed, ${failed} failed`);
-  return passed;
+  const failed = sum(runs.map((one) => Math.max(countIn(one.output, "fail"), one.passed ? 0 : 1)));
+  console.log(`${sum(runs.map((one) => countIn(one.output, "pass")))} passed, ${failed} failed`);
+  return runs.every((one) => one.passed);
 }
 
 /** From Bun's summary, which has a line for each: ` 12 pass`. */
@@ -92,8 +97,9 @@ async function fix(): Promise<boolean> {
   return types.passed && lint.passed && format.passed;
 }
 
-async function run(command: readonly string[]): Promise<Outcome> {
-  const child = Bun.spawn([process.execPath, ...command], { cwd: root, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
+async function run(command: readonly string[], environment: Record<string, string> = {}): Promise<Outcome> {
+  const env = { ...process.env, ...environment };
+  const child = Bun.spawn([process.execPath, ...command], { cwd: root, env, stdin: "ignore", stdout: "pipe", stderr: "pipe" });
   const [stdout, stderr, code] = await Promise.all([new Response(child.stdout).text(), new Response(child.stderr).text(), child.exited]);
   return { passed: code === 0, output: stdout + stderr };
 }

@@ -49,7 +49,6 @@ import { timelineEndpoints } from "./timeline/routes.ts";
 import { retrievalEndpoints } from "./retrievals/routes.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
 import type { Durability } from "./storage/durability.ts";
-import type { Store } from "./storage/store.ts";
 import type { ApiKeyRow } from "./storage/tables.ts";
 import { trialEndpoints } from "./trial/routes.ts";
 import { traceEndpoints, type TraceDeps } from "./traces/routes.ts";
@@ -75,7 +74,6 @@ interface AppDeps
   /** `open`: metrics need no key, except through a proxy that says that it is one. */
   readonly metrics: "open" | "key";
   readonly durability: Durability;
-  readonly embedded: Store;
   /** Set when programs on this machine may use it without a key of the store. */
   readonly localKey?: LocalKey;
   readonly version: string;

@@ -4,6 +4,7 @@
  * @module
  */
 import { Backups } from "./backups/backups.ts";
+import { NoBackups } from "./backups/no-backups.ts";
 import { OWN_PROGRAM } from "./backups/command.ts";
 import { commandEnvironment } from "./config.ts";
 import type { DocumentDeps } from "./documents/documents.ts";
@@ -28,18 +29,16 @@ import type { MemoryDeps } from "./memories/memories.ts";
 import { removeIncoming } from "./operations/new-store.ts";
 import { RetrievalLog } from "./retrievals/log.ts";
 import { retrievalRetention } from "./retrievals/retention.ts";
-import { openUpToDate } from "./operations/upgrade.ts";
 import { StoreQuotas } from "./settings/quotas.ts";
 import type { GivenSettings } from "./settings/schema.ts";
 import { Settings } from "./settings/settings.ts";
 import { sessionExpiry } from "./sessions/expiry.ts";
 import { sessionRemoval } from "./sessions/removal.ts";
-import { DOCUMENTS } from "./storage/collections.ts";
 import { lockDirectory } from "./storage/directory-lock.ts";
 import { makePrivate, prepareDirectory } from "./storage/data-directory.ts";
-import { deadReaders } from "./storage/dead-readers.ts";
 import type { Durability } from "./storage/durability.ts";
-import type { Migration } from "./storage/migrate.ts";
+import { newestId } from "./storage/newest-id.ts";
+import type { RecordStore } from "./storage/record-store.ts";
 import { Store } from "./storage/store.ts";
 import { EVERY_LEASE } from "./storage/leases.ts";
 import { storeWatch } from "./storage/watch.ts";
@@ -53,21 +52,16 @@ import { LastUses } from "./keys/last-use.ts";
 import { keyExpiry } from "./keys/sign-in.ts";
 import { Tickets } from "./keys/tickets.ts";
 import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
-import { indexWatch } from "./vectors/index-watch.ts";
-import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
+import { openStoreParts, type StoreOptions } from "./store-parts.ts";
 import { userErasure } from "./users/erasure.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
 
-export interface ServiceOptions {
+export interface ServiceOptions extends StoreOptions {
   /** What the environment says of the settings that the API can change. */
   environment?: GivenSettings;
   /** How receivers of webhooks are reached and names resolved. */
   network?: WebhookOptions;
-  index?: IndexOptions;
-  /** What brings the store of an older Cairn up to date; a test has its own. */
-  migrations?: readonly Migration[];
-  durability?: Durability;
   /** Called with why the store fails when it begins to, and with undefined when it works again. */
   onStoreChange?: (problem: string | undefined) => void;
   /** An admin key that the operator chose. */
@@ -89,9 +83,11 @@ export interface Service extends MemoryDeps, DocumentDeps, WebhookDeps {
   readonly startedAt: number;
   readonly lastUses: LastUses;
   readonly tickets: Tickets;
-  readonly backups: Backups;
-  /** The embedded store, for what only that has. */
-  readonly embedded: Store;
+  readonly backups: Backups | NoBackups;
+  /** The data directory. */
+  readonly directory: string;
+  /** The embedded store, where that is the one, for what only that has. */
+  readonly embedded: Store | undefined;
   readonly tasks: readonly Task[];
   readonly durability: Durability;
   /** Starts the timers. */
@@ -125,11 +121,9 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const directory = prepareDirectory(dataDirectory);
   opened.use(lockDirectory(directory));
   removeLeftovers(directory, log);
-  const store = opened.adopt(await openUpToDate(directory, clock, log, options), (open) => open.close());
-  makePrivate(directory);
-  warnOfClock(store, given, log);
-  const vectors = opened.adopt(new VectorIndex(store, log, options.index), (open) => open.close());
-  const documentVectors = opened.adopt(new VectorIndex(store, log, { ...options.index, collection: DOCUMENTS }), (open) => open.close());
+  const parts = await openStoreParts(opened, directory, clock, log, options);
+  const { store, embedded, vectors, documentVectors } = parts;
+  await warnOfClock(store, given, log);
   const lastUses = opened.adopt(new LastUses(store, log), (uses) => writeLastUses(uses, store, log));
 
   const records = { store, clock, listLooksMax: options.listLooksMax };
@@ -185,9 +179,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     idempotency.retention(log),
     lastUses.task(),
     keyExpiry(records, log),
-    deadReaders(store, log),
+    ...parts.tasks,
     storeWatch(store, log, options.onStoreChange ?? (() => undefined)),
-    indexWatch([vectors, documentVectors]),
     backfill(deps, [memoryTexts(deps), documentTexts(deps)]),
     ...(options.apiKey === undefined ? [] : [await keyRegistration(records, system, options.apiKey, log)]),
   ];
@@ -202,12 +195,16 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const tickets = new Tickets(clock);
   const command = { program: options.backupProgram ?? OWN_PROGRAM, environment: commandEnvironment() };
   const storeBytesMax = () => settings.values.max_store_bytes;
-  const backups = opened.adopt(new Backups({ ...deps, store, tickets, command, storeBytesMax }), (open) => open.close());
-  await Promise.all([vectors.open(), documentVectors.open()]);
+  const backups =
+    embedded === undefined
+      ? new NoBackups()
+      : opened.adopt(new Backups({ ...deps, store: embedded, tickets, command, storeBytesMax }), (open) => open.close());
+  await parts.openIndexes();
   const closing = opened.move();
   return {
     ...deps,
-    embedded: store,
+    directory,
+    embedded,
     system,
     arrivals,
     idempotency,
@@ -238,7 +235,7 @@ function removeLeftovers(directory: string, log: Log): void {
 }
 
 /** A disk that refuses this must not keep the rest from closing. */
-async function writeLastUses(lastUses: LastUses, store: Store, log: Log): Promise<void> {
+async function writeLastUses(lastUses: LastUses, store: RecordStore, log: Log): Promise<void> {
   try {
     await lastUses.writeAll();
   } catch (error) {
@@ -247,13 +244,13 @@ async function writeLastUses(lastUses: LastUses, store: Store, log: Log): Promis
 }
 
 /** Warns of a clock that is wrong, or was when records were made: their times stay. */
-function warnOfClock(store: Store, given: Clock, log: Log): void {
+async function warnOfClock(store: RecordStore, given: Clock, log: Log): Promise<void> {
   // One look: a second one can be a millisecond later.
   const shown = given.now();
   const now = boundedTime(shown);
   if (shown !== now)
     log.warn("the system's clock shows a time outside of 1970 to 2073: the nearest one is used", { clock: toIso(shown), used: toIso(now) });
-  const newest = store.newestId();
+  const newest = await store.read(newestId);
   if (newest === undefined || bareIdTime(newest) - now <= DAY_MS) return;
   log.warn(
     "the newest record is more than a day ahead of the clock: the clock was wrong then, or is now. Records made ahead of it keep their times, and expire by them",

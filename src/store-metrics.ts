@@ -11,7 +11,6 @@ import type { MemoryDeps } from "./memories/memories.ts";
 import type { Settings } from "./settings/settings.ts";
 import { FIRST } from "./storage/access.ts";
 import { NUMBER_KEY_LENGTH } from "./storage/keys.ts";
-import type { Store } from "./storage/store.ts";
 import {
   apiKeys,
   deliveries,
@@ -29,7 +28,7 @@ import {
 import { latestTurnsUses } from "./turns/latest-turns.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
-type MetricDeps = MemoryDeps & DocumentDeps & WebhookDeps & { settings: Pick<Settings, "values">; embedded: Pick<Store, "cacheUses"> };
+type MetricDeps = MemoryDeps & DocumentDeps & WebhookDeps & { settings: Pick<Settings, "values"> };
 
 export function storeMetrics(deps: MetricDeps): MetricSource[] {
   const { store, settings, clock } = deps;
@@ -119,11 +118,11 @@ function cacheMetrics(deps: MetricDeps): MetricSource[] {
   const uses = (of: keyof CacheUses) => () => {
     const queryVectors = deps.embeddings.active.remote?.queryVectorUses ?? { hits: 0, misses: 0 };
     const all = {
-      ...deps.embedded.cacheUses,
+      ...deps.store.cacheUses,
       latest_turns: latestTurnsUses(deps),
       query_vectors: queryVectors,
-      resident_vectors: deps.vectors.residentUses,
-      resident_document_vectors: deps.documentVectors.residentUses,
+      resident_vectors: deps.vectors.cacheUses,
+      resident_document_vectors: deps.documentVectors.cacheUses,
     };
     return Object.fromEntries(Object.entries(all).map(([cache, counts]) => [cache, counts[of]]));
   };

@@ -15,6 +15,7 @@ import { failingCommits, startCairn, type Cairn } from "./support/cairn.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
 import { leaveBackupTraces } from "./support/backups.ts";
 import { startReceiver } from "./support/receiver.ts";
+import { onEmbedded } from "./support/stores.ts";
 
 const URL_WITH_SECRET = "https://hooks.example/T0/B1/a-secret-path?token=a-secret-query";
 const SHOWN_URL = "https://hooks.example/…";
@@ -150,7 +151,7 @@ test("what is refused, changes nothing, or is asked for twice with one Idempoten
   expect(left.map(({ action, actor }) => [action, actor])).toEqual([["api_key.created", "system"]]);
 });
 
-test("no secret is in any trace: neither of keys, nor of webhooks, nor of the embedding provider", async () => {
+onEmbedded("it has backups")("no secret is in any trace: neither of keys, nor of webhooks, nor of the embedding provider", async () => {
   await using server = startEmbeddingServer();
   const program = [...OWN_PROGRAM];
   await using cairn = await startCairn({ backupProgram: program });
@@ -249,34 +250,37 @@ test("one that names a session all the same, as an import can, is hidden too", a
   expect((await cairn.list(`/v1/traces?session_id=${id}`, { key: reader })).map(({ action }: any) => action)).toEqual(["session.created"]);
 });
 
-test("a start leaves traces of the keys that it makes, and a command beside the server of those it makes, rolls and revokes", async () => {
-  const apiKey = `crn_${"a".repeat(24)}`;
-  await using cairn = await startCairn({ apiKey });
-  cairn.key = apiKey;
-  const list = async () => (await cairn.list("/v1/traces")).map(({ action, actor, details }: any) => [action, actor, details.name]);
-  expect(await list()).toEqual([["api_key.created", "system", "from the environment"]]);
-  await cairn.restart();
-  expect(await list()).toHaveLength(1);
+onEmbedded("commands open its directory")(
+  "a start leaves traces of the keys that it makes, and a command beside the server of those it makes, rolls and revokes",
+  async () => {
+    const apiKey = `crn_${"a".repeat(24)}`;
+    await using cairn = await startCairn({ apiKey });
+    cairn.key = apiKey;
+    const list = async () => (await cairn.list("/v1/traces")).map(({ action, actor, details }: any) => [action, actor, details.name]);
+    expect(await list()).toEqual([["api_key.created", "system", "from the environment"]]);
+    await cairn.restart();
+    expect(await list()).toHaveLength(1);
 
-  await cairn.ok(cairn.patch("/v1/settings", { trace_retention_days: 10 }));
-  const beside = await openRecords(cairn.directory, cairn.clock);
-  const { operator } = beside;
-  const made = JSON.parse(await createKey(beside, operator, { name: "one", scopes: ["read"], tier: "free" }));
-  const rolled = JSON.parse(await rollKey(beside, operator, made.id, { overlapMs: 0 }));
-  await deleteKey(beside, operator, rolled.id);
-  await beside.store.close();
-  const left = [
-    ["api_key.revoked", "system", "one"],
-    ["api_key.rolled", "system", "one"],
-    ["api_key.created", "system", "one"],
-  ];
-  expect((await list()).slice(0, 3)).toEqual(left);
-  // Kept as long as the settings say.
-  cairn.clock.advance({ days: 10, ms: -1 });
-  expect((await list()).slice(0, 3)).toEqual(left);
-  cairn.clock.advance({ ms: 1 });
-  expect(await list()).toHaveLength(2);
-});
+    await cairn.ok(cairn.patch("/v1/settings", { trace_retention_days: 10 }));
+    const beside = await openRecords(cairn.directory, cairn.clock);
+    const { operator } = beside;
+    const made = JSON.parse(await createKey(beside, operator, { name: "one", scopes: ["read"], tier: "free" }));
+    const rolled = JSON.parse(await rollKey(beside, operator, made.id, { overlapMs: 0 }));
+    await deleteKey(beside, operator, rolled.id);
+    await beside.store.close();
+    const left = [
+      ["api_key.revoked", "system", "one"],
+      ["api_key.rolled", "system", "one"],
+      ["api_key.created", "system", "one"],
+    ];
+    expect((await list()).slice(0, 3)).toEqual(left);
+    // Kept as long as the settings say.
+    cairn.clock.advance({ days: 10, ms: -1 });
+    expect((await list()).slice(0, 3)).toEqual(left);
+    cairn.clock.advance({ ms: 1 });
+    expect(await list()).toHaveLength(2);
+  },
+);
 
 test("a webhook that wants every trace gets these too, except that of its own creation", async () => {
   await using cairn = await startCairn();

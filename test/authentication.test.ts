@@ -3,6 +3,7 @@ import { Glob } from "bun";
 import { endpointsOf } from "../src/app.ts";
 import { errorOf, refusal } from "./support/answers.ts";
 import { startCairn, type RequestOptions } from "./support/cairn.ts";
+import { onEmbedded } from "./support/stores.ts";
 
 const UNKNOWN = "crn_000000000000000000000000";
 
@@ -150,7 +151,7 @@ test("a key may do what its scopes say, on every endpoint, and admin implies the
   }
 });
 
-test("a key is shown once: no list, no log and no file of the data directory has it", async () => {
+onEmbedded("it has files")("a key is shown once: no list, no log and no file of the data directory has it", async () => {
   await using cairn = await startCairn();
   const made = await cairn.ok(cairn.post("/v1/api_keys", { name: "secret" }, { headers: { "idempotency-key": "k" } }));
   const session = await cairn.ok(cairn.post("/v1/sessions", { agent_id: "a" }, { key: made.key }));

@@ -5,7 +5,6 @@
  */
 import { IdSource, NO_HOME } from "../src/lib/ids.ts";
 import { expect, test } from "bun:test";
-import { examineAll } from "../src/operations/doctor.ts";
 import { AFTER_ALL } from "../src/storage/keys.ts";
 import { newestId } from "../src/storage/newest-id.ts";
 import { apiKeys, deliveries, idempotency, memories, payloads, sessions, traces } from "../src/storage/tables.ts";
@@ -87,7 +86,7 @@ test("over a clock that goes back, and a restart behind it, ids rise and every l
   expect(traces.slice(0, written.length).map(({ timestamp }) => timestamp)).toEqual(written);
   for (const { memory } of made)
     expect((await cairn.search(memory.content, { limit: 1 })).data).toMatchObject([{ id: memory.id, score: 1 }]);
-  expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
+  expect(await cairn.findings()).toEqual([]);
 });
 
 test("a record has the time of its id, also where the clock moves on while it is written", async () => {
@@ -241,7 +240,7 @@ for (const restarts of [false, true]) {
     expect(await cairn.traces(session.id)).toEqual([]);
     // The record of the wrong time keeps it.
     expect(await cairn.counts([traces.index.bySession, idempotency])).toEqual([1, 0]);
-    expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
+    expect(await cairn.findings()).toEqual([]);
   });
 }
 
@@ -365,7 +364,7 @@ test("no time that a clock can show leads to an answer outside the error format"
       expect((await cairn.get("/v1/nothing")).body.error.code).toBe("resource_not_found");
       for (const { name } of cairn.service.tasks) if (name !== "webhook deliveries") await cairn.runTask(name);
     }
-    expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
+    expect(await cairn.findings()).toEqual([]);
     // What the right clock makes is right.
     cairn.clock.set("2026-05-07T08:00:00.000Z");
     expect(await cairn.createSession()).toMatchObject({ created_at: "2026-05-07T08:00:00.000Z" });

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { idsOf } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { roundsDuring } from "./support/loop.ts";
+import { onEmbedded } from "./support/stores.ts";
 
 test("the context of a new session is its state and nothing else, with or without a body", async () => {
   await using cairn = await startCairn();
@@ -153,14 +154,17 @@ test("explain adds why to each memory that a query found, and changes nothing el
   expect(await cairn.context(id, { explain: true })).toEqual(await cairn.context(id));
 });
 
-test("other requests are answered while the memories of a context are explained", async () => {
-  await using cairn = await startCairn();
-  const { id } = await cairn.createSession();
-  for (let i = 0; i < 20; i++) await cairn.addMemory(id, `The doctor was late ${i} times.`);
-  const asked = { query: "doctor", memory_limit: 20 };
-  const plain = await roundsDuring(cairn.context(id, asked));
-  expect(await roundsDuring(cairn.context(id, { ...asked, explain: true }))).toBeGreaterThanOrEqual(plain + 20);
-});
+onEmbedded("an answer of a database lets others through anyway")(
+  "other requests are answered while the memories of a context are explained",
+  async () => {
+    await using cairn = await startCairn();
+    const { id } = await cairn.createSession();
+    for (let i = 0; i < 20; i++) await cairn.addMemory(id, `The doctor was late ${i} times.`);
+    const asked = { query: "doctor", memory_limit: 20 };
+    const plain = await roundsDuring(cairn.context(id, asked));
+    expect(await roundsDuring(cairn.context(id, { ...asked, explain: true }))).toBeGreaterThanOrEqual(plain + 20);
+  },
+);
 
 test("other requests are answered while a context passes over the memories of a large session that was deleted", async () => {
   await using cairn = await startCairn({ durability: "relaxed" });

@@ -11,6 +11,7 @@ import { apiKeys } from "../src/storage/tables.ts";
 import { errorOf, idsOf, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { EVERYBODY } from "../src/storage/owner.ts";
+import { onEmbedded } from "./support/stores.ts";
 
 test("a key made without fields reads and writes, is of the tier free and never ends", async () => {
   await using cairn = await startCairn();
@@ -327,7 +328,7 @@ test("last_used_at is null until a request comes with the key, then when the las
   expect(await lastUse()).toBe("2026-05-07T07:00:00.000Z");
 });
 
-test("last_used_at survives a stop at once, and anything else once the task has come by", async () => {
+onEmbedded("commands open its directory")("last_used_at survives a stop at once, and anything else once the task has come by", async () => {
   await using cairn = await startCairn();
   const { id, key } = await newKey(cairn);
   const onDisk = async () => {
@@ -348,36 +349,39 @@ test("last_used_at survives a stop at once, and anything else once the task has 
   expect(await shownKey(cairn, id)).toMatchObject({ last_used_at: "2026-05-07T08:00:01.000Z" });
 });
 
-test("writing last uses changes nothing else: what was revoked stays so, and what another process changed stays changed", async () => {
-  await using cairn = await startCairn();
-  const [kept, revoked, revokedBeside, rolledBeside] = [
-    await newKey(cairn, { name: "kept" }),
-    await newKey(cairn),
-    await newKey(cairn),
-    await newKey(cairn),
-  ];
-  cairn.clock.advance({ seconds: 1 });
-  for (const { key } of [kept, revoked, revokedBeside, rolledBeside]) expect(await statusWith(cairn, key)).toBe(200);
-  await cairn.ok(cairn.delete(`/v1/api_keys/${revoked.id}`));
-  const beside = await openRecords(cairn.directory, cairn.clock);
-  await deleteKey(beside, beside.operator, revokedBeside.id);
-  const successor = JSON.parse(await rollKey(beside, beside.operator, rolledBeside.id, { overlapMs: 60_000 }));
-  await beside.store.close();
+onEmbedded("commands open its directory")(
+  "writing last uses changes nothing else: what was revoked stays so, and what another process changed stays changed",
+  async () => {
+    await using cairn = await startCairn();
+    const [kept, revoked, revokedBeside, rolledBeside] = [
+      await newKey(cairn, { name: "kept" }),
+      await newKey(cairn),
+      await newKey(cairn),
+      await newKey(cairn),
+    ];
+    cairn.clock.advance({ seconds: 1 });
+    for (const { key } of [kept, revoked, revokedBeside, rolledBeside]) expect(await statusWith(cairn, key)).toBe(200);
+    await cairn.ok(cairn.delete(`/v1/api_keys/${revoked.id}`));
+    const beside = await openRecords(cairn.directory, cairn.clock);
+    await deleteKey(beside, beside.operator, revokedBeside.id);
+    const successor = JSON.parse(await rollKey(beside, beside.operator, rolledBeside.id, { overlapMs: 60_000 }));
+    await beside.store.close();
 
-  await cairn.runTask(LAST_USE);
-  await cairn.restart();
-  const { key: _, ...asMade } = kept;
-  expect(await shownKey(cairn, kept.id)).toEqual({ ...asMade, last_used_at: "2026-05-07T08:00:01.000Z" });
-  expect(await shownKey(cairn, rolledBeside.id)).toMatchObject({
-    last_used_at: "2026-05-07T08:00:01.000Z",
-    expires_at: "2026-05-07T08:01:01.000Z",
-    rolled_to: successor.id,
-  });
-  for (const { id, key } of [revoked, revokedBeside]) {
-    expect([(await cairn.get(`/v1/api_keys/${id}`)).status, await statusWith(cairn, key)]).toEqual([404, 401]);
-  }
-  expect(await cairn.counts([apiKeys, apiKeys.index.byId])).toEqual([4, 4]);
-});
+    await cairn.runTask(LAST_USE);
+    await cairn.restart();
+    const { key: _, ...asMade } = kept;
+    expect(await shownKey(cairn, kept.id)).toEqual({ ...asMade, last_used_at: "2026-05-07T08:00:01.000Z" });
+    expect(await shownKey(cairn, rolledBeside.id)).toMatchObject({
+      last_used_at: "2026-05-07T08:00:01.000Z",
+      expires_at: "2026-05-07T08:01:01.000Z",
+      rolled_to: successor.id,
+    });
+    for (const { id, key } of [revoked, revokedBeside]) {
+      expect([(await cairn.get(`/v1/api_keys/${id}`)).status, await statusWith(cairn, key)]).toEqual([404, 401]);
+    }
+    expect(await cairn.counts([apiKeys, apiKeys.index.byId])).toEqual([4, 4]);
+  },
+);
 
 test("a last use that the disk does not take is shown all the same, written the next time, and keeps no stop from ending", async () => {
   await using cairn = await startCairn();
@@ -441,33 +445,36 @@ const refusedAtStart = (cairn: Cairn) =>
     .filter(({ message }) => message.startsWith("CAIRN_API_KEY is refused"))
     .map(({ level, reason, prefix }) => ({ level, reason, prefix }));
 
-test("a key of CAIRN_API_KEY that was deleted is not registered again, here, in a backup or in an export, and a start says so", async () => {
-  await using cairn = await startCairn({ apiKey: CHOSEN });
-  await using scratch = await startCairn();
-  cairn.key = await cairn.newKey({ scopes: ["admin"] });
-  const own = (await cairn.list("/v1/api_keys")).find(({ name }: { name: string }) => name === "from the environment");
-  expect(await statusWith(cairn, CHOSEN)).toBe(200);
-  await cairn.restart();
-  expect([await statusWith(cairn, CHOSEN), refusedAtStart(cairn)]).toEqual([200, []]);
-  await cairn.ok(cairn.delete(`/v1/api_keys/${own.id}`));
+onEmbedded("commands open its directory")(
+  "a key of CAIRN_API_KEY that was deleted is not registered again, here, in a backup or in an export, and a start says so",
+  async () => {
+    await using cairn = await startCairn({ apiKey: CHOSEN });
+    await using scratch = await startCairn();
+    cairn.key = await cairn.newKey({ scopes: ["admin"] });
+    const own = (await cairn.list("/v1/api_keys")).find(({ name }: { name: string }) => name === "from the environment");
+    expect(await statusWith(cairn, CHOSEN)).toBe(200);
+    await cairn.restart();
+    expect([await statusWith(cairn, CHOSEN), refusedAtStart(cairn)]).toEqual([200, []]);
+    await cairn.ok(cairn.delete(`/v1/api_keys/${own.id}`));
 
-  const refused = { level: "warn", reason: "it was deleted", prefix: "crn_Chos" };
-  await cairn.restart();
-  expect([await statusWith(cairn, CHOSEN), refusedAtStart(cairn)]).toEqual([401, [refused]]);
+    const refused = { level: "warn", reason: "it was deleted", prefix: "crn_Chos" };
+    await cairn.restart();
+    expect([await statusWith(cairn, CHOSEN), refusedAtStart(cairn)]).toEqual([401, [refused]]);
 
-  const file = join(scratch.directory, "copy");
-  await writeBackup(cairn.service.embedded, cairn.clock, file, { force: false });
-  await restoreBackup(file, join(scratch.directory, "restored"), cairn.clock, { force: false });
-  const lines = Buffer.from(Array.from(exportLines(cairn.service.embedded, { secrets: false }), (line) => `${line}\n`).join(""));
-  const source = (async function* () {
-    yield lines;
-  })();
-  await importLines(source, join(scratch.directory, "imported"), cairn.clock);
-  for (const name of ["restored", "imported"]) {
-    await using copy = await startCairn({ directory: join(scratch.directory, name), clock: cairn.clock, apiKey: CHOSEN });
-    expect([await statusWith(copy, CHOSEN), refusedAtStart(copy)]).toEqual([401, [refused]]);
-  }
-});
+    const file = join(scratch.directory, "copy");
+    await writeBackup(cairn.embedded, cairn.clock, file, { force: false });
+    await restoreBackup(file, join(scratch.directory, "restored"), cairn.clock, { force: false });
+    const lines = Buffer.from(Array.from(exportLines(cairn.embedded, { secrets: false }), (line) => `${line}\n`).join(""));
+    const source = (async function* () {
+      yield lines;
+    })();
+    await importLines(source, join(scratch.directory, "imported"), cairn.clock);
+    for (const name of ["restored", "imported"]) {
+      await using copy = await startCairn({ directory: join(scratch.directory, name), clock: cairn.clock, apiKey: CHOSEN });
+      expect([await statusWith(copy, CHOSEN), refusedAtStart(copy)]).toEqual([401, [refused]]);
+    }
+  },
+);
 
 test("a key of CAIRN_API_KEY that was rolled opens nothing once its overlap has ended, and a start says so", async () => {
   await using cairn = await startCairn({ apiKey: CHOSEN });

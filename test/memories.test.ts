@@ -3,6 +3,7 @@ import { memories, vectors } from "../src/storage/tables.ts";
 import { idsOf, unknownId, pagesOf, refusal } from "./support/answers.ts";
 import { roundsDuring } from "./support/loop.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
+import { onEmbedded } from "./support/stores.ts";
 
 const MEMORY_ID = expect.stringMatching(/^mem_[0-9A-Za-z]{12}$/);
 const EMBEDDING_ID = expect.stringMatching(/^emb_[0-9A-Za-z]{12}$/);
@@ -192,33 +193,39 @@ test("a changed type or tag is what the list goes by from then on", async () => 
   for (const query of ["type=event", "tags=new", "tags=both", "tags=old,new"]) expect([query, await found(query)]).toEqual([query, [id]]);
 });
 
-test("a list whose filters rarely meet ends its page early, and the pages together have what passes", async () => {
-  await using cairn = await startCairn({ listLooksMax: 20 });
-  const { id } = await cairn.createSession();
-  const passing = [];
-  for (let i = 0; i < 100; i++) {
-    const kind =
-      i % 40 === 0 ? { type: "left", tags: ["r"] } : i % 2 === 0 ? { type: "left", tags: ["l"] } : { type: "right", tags: ["r"] };
-    const memory = await cairn.addMemory(id, `note ${i}`, { ...kind, embed: false });
-    if (i % 40 === 0) passing.push(memory.id);
-  }
-  const pages = await pagesOf(cairn, "/v1/memory?type=left&tags=r");
-  expect(pages.length).toBeGreaterThan(5);
-  expect(pages.flatMap(({ data }) => idsOf(data))).toEqual(passing.toReversed());
-  expect(pages.filter(({ data, has_more, last_id }) => data.length === 0 && has_more && last_id !== null).length).toBeGreaterThan(2);
-});
+onEmbedded("it looks at ranges of indexes one by one")(
+  "a list whose filters rarely meet ends its page early, and the pages together have what passes",
+  async () => {
+    await using cairn = await startCairn({ listLooksMax: 20 });
+    const { id } = await cairn.createSession();
+    const passing = [];
+    for (let i = 0; i < 100; i++) {
+      const kind =
+        i % 40 === 0 ? { type: "left", tags: ["r"] } : i % 2 === 0 ? { type: "left", tags: ["l"] } : { type: "right", tags: ["r"] };
+      const memory = await cairn.addMemory(id, `note ${i}`, { ...kind, embed: false });
+      if (i % 40 === 0) passing.push(memory.id);
+    }
+    const pages = await pagesOf(cairn, "/v1/memory?type=left&tags=r");
+    expect(pages.length).toBeGreaterThan(5);
+    expect(pages.flatMap(({ data }) => idsOf(data))).toEqual(passing.toReversed());
+    expect(pages.filter(({ data, has_more, last_id }) => data.length === 0 && has_more && last_id !== null).length).toBeGreaterThan(2);
+  },
+);
 
-test("other requests are answered while a list looks for memories that pass two filters which rarely meet", async () => {
-  await using cairn = await startCairn();
-  const { id } = await cairn.createSession();
-  const kinds = [
-    { type: "left", tags: ["l"] },
-    { type: "right", tags: ["r"] },
-  ];
-  for (let i = 0; i < 2_000; i += 100)
-    await Promise.all(Array.from({ length: 100 }, (_, j) => cairn.addMemory(id, `note ${i + j}`, { ...kinds[j % 2], embed: false })));
-  const plain = await roundsDuring(cairn.get("/v1/memory?type=left&tags=l"));
-  const list = cairn.get("/v1/memory?type=left&tags=r");
-  expect(await roundsDuring(list)).toBeGreaterThanOrEqual(plain + 2);
-  expect((await list).body).toMatchObject({ data: [], has_more: false });
-});
+onEmbedded("it looks at ranges of indexes one by one")(
+  "other requests are answered while a list looks for memories that pass two filters which rarely meet",
+  async () => {
+    await using cairn = await startCairn();
+    const { id } = await cairn.createSession();
+    const kinds = [
+      { type: "left", tags: ["l"] },
+      { type: "right", tags: ["r"] },
+    ];
+    for (let i = 0; i < 2_000; i += 100)
+      await Promise.all(Array.from({ length: 100 }, (_, j) => cairn.addMemory(id, `note ${i + j}`, { ...kinds[j % 2], embed: false })));
+    const plain = await roundsDuring(cairn.get("/v1/memory?type=left&tags=l"));
+    const list = cairn.get("/v1/memory?type=left&tags=r");
+    expect(await roundsDuring(list)).toBeGreaterThanOrEqual(plain + 2);
+    expect((await list).body).toMatchObject({ data: [], has_more: false });
+  },
+);

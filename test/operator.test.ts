@@ -6,6 +6,7 @@ import { VectorIndex } from "../src/vectors/vector-index.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { scratchDirectory, until } from "./support/process.ts";
 import { startReceiver } from "./support/receiver.ts";
+import { onEmbedded } from "./support/stores.ts";
 
 /** The figures that `/metrics` gives, by name and labels. */
 async function figures(cairn: Cairn): Promise<Record<string, number>> {
@@ -94,7 +95,7 @@ test("metrics say what became of deliveries, and what is still to be done", asyn
   expect(await shown()).toEqual(counts);
 });
 
-test("metrics say how often caches were of use", async () => {
+onEmbedded("its rows and vectors are in memory")("metrics say how often caches were of use", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession();
   await cairn.addTurn(session.id);
@@ -142,22 +143,27 @@ test("metrics are typed: what only rises is a counter", async () => {
   });
 });
 
-test("metrics say how far the index is behind the memories, and how large the store is", async () => {
-  await using cairn = await startCairn();
-  const session = await cairn.createSession();
-  const add = (from: number, to: number) =>
-    Promise.all(Array.from({ length: to - from }, (_, i) => cairn.addMemory(session.id, `Box ${from + i} stands in aisle ${i % 7}.`)));
-  const found = async () => {
-    const all = await figures(cairn);
-    const of = (state: string) => all[`cairn_vectors{state="${state}"}`];
-    return { stored: all["cairn_vectors_stored"], indexed: of("indexed"), pending: of("pending") };
-  };
-  await add(0, 100);
-  expect(await found()).toEqual({ stored: 100, indexed: 0, pending: 0 });
-  await add(100, 120);
-  await until("the index to have taken all of them", async () => Bun.deepEquals(await found(), { stored: 120, indexed: 120, pending: 0 }));
-  expect((await figures(cairn))["cairn_store_bytes"]).toBe(statSync(join(cairn.directory, "store", "data.mdb")).size);
-});
+onEmbedded("its rows and vectors are in memory")(
+  "metrics say how far the index is behind the memories, and how large the store is",
+  async () => {
+    await using cairn = await startCairn();
+    const session = await cairn.createSession();
+    const add = (from: number, to: number) =>
+      Promise.all(Array.from({ length: to - from }, (_, i) => cairn.addMemory(session.id, `Box ${from + i} stands in aisle ${i % 7}.`)));
+    const found = async () => {
+      const all = await figures(cairn);
+      const of = (state: string) => all[`cairn_vectors{state="${state}"}`];
+      return { stored: all["cairn_vectors_stored"], indexed: of("indexed"), pending: of("pending") };
+    };
+    await add(0, 100);
+    expect(await found()).toEqual({ stored: 100, indexed: 0, pending: 0 });
+    await add(100, 120);
+    await until("the index to have taken all of them", async () =>
+      Bun.deepEquals(await found(), { stored: 120, indexed: 120, pending: 0 }),
+    );
+    expect((await figures(cairn))["cairn_store_bytes"]).toBe(statSync(join(cairn.directory, "store", "data.mdb")).size);
+  },
+);
 
 test("metrics are for admin keys, or open to everybody who comes through no proxy", async () => {
   for (const metrics of ["key", "open"] as const) {
@@ -248,13 +254,16 @@ test("without that setting the header of a proxy changes nothing", async () => {
   expect((await cairn.get("/v1/sessions", { headers: { "X-Forwarded-Proto": "http" } })).status).toBe(200);
 });
 
-test("a start that fails closes what it has opened, and the next one finds the directory free", async () => {
-  using directory = scratchDirectory();
-  using close = spyOn(Store.prototype, "close");
-  using open = spyOn(VectorIndex.prototype, "open").mockRejectedValue(new Error("no thread"));
-  expect(await startCairn({ directory: directory.path }).catch(String)).toBe("Error: no thread");
-  expect(close).toHaveBeenCalledTimes(1);
-  open.mockRestore();
-  await using cairn = await startCairn({ directory: directory.path });
-  expect((await cairn.get("/health")).status).toBe(200);
-});
+onEmbedded("its index has a thread")(
+  "a start that fails closes what it has opened, and the next one finds the directory free",
+  async () => {
+    using directory = scratchDirectory();
+    using close = spyOn(Store.prototype, "close");
+    using open = spyOn(VectorIndex.prototype, "open").mockRejectedValue(new Error("no thread"));
+    expect(await startCairn({ directory: directory.path }).catch(String)).toBe("Error: no thread");
+    expect(close).toHaveBeenCalledTimes(1);
+    open.mockRestore();
+    await using cairn = await startCairn({ directory: directory.path });
+    expect((await cairn.get("/health")).status).toBe(200);
+  },
+);

@@ -266,7 +266,7 @@ describe("another provider", () => {
     await using cairn = await startCairn();
     await addAll(cairn, contents);
     const before = await found(cairn);
-    await cairn.service.vectors.save();
+    await cairn.vectorIndex.save();
     await setProvider(cairn, server);
     await makeVectors(cairn);
     expect(await found(cairn)).toEqual(expected);

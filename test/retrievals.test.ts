@@ -3,6 +3,7 @@ import * as fs from "node:fs";
 import { retrievals as table } from "../src/storage/tables.ts";
 import { pagesOf } from "./support/answers.ts";
 import { failingCommits, startCairn, type Cairn, type Options } from "./support/cairn.ts";
+import { onEmbedded } from "./support/stores.ts";
 
 /** With the log on. */
 async function startLogging(options: Options = {}): Promise<Cairn> {
@@ -126,20 +127,23 @@ test("the list has pages, and retrievals between two times or of one operation a
   expect(await queries(`created_after=${times[0]}&created_before=${times[3]}&operation=context`)).toBe("1");
 });
 
-test("what is logged while the clock is behind has the time of the clock", async () => {
-  await using cairn = await startLogging();
-  const { id } = await cairn.createSession();
-  await search(cairn, id, "before");
-  await retrievals(cairn, id);
-  const now = cairn.clock.now();
-  cairn.clock.set(now - 60_000);
-  await search(cairn, id, "behind");
-  const [behind, before] = await retrievals(cairn, id);
-  expect([behind.query, before.query]).toEqual(["behind", "before"]);
-  expect(Date.parse(behind.created_at)).toBe(now - 60_000);
-  const until = `created_before=${new Date(now - 30_000).toISOString()}`;
-  expect((await retrievals(cairn, id, until)).map(({ query }) => query)).toEqual(["behind"]);
-});
+onEmbedded("a change can be before another one when the clock is set back")(
+  "what is logged while the clock is behind has the time of the clock",
+  async () => {
+    await using cairn = await startLogging();
+    const { id } = await cairn.createSession();
+    await search(cairn, id, "before");
+    await retrievals(cairn, id);
+    const now = cairn.clock.now();
+    cairn.clock.set(now - 60_000);
+    await search(cairn, id, "behind");
+    const [behind, before] = await retrievals(cairn, id);
+    expect([behind.query, before.query]).toEqual(["behind", "before"]);
+    expect(Date.parse(behind.created_at)).toBe(now - 60_000);
+    const until = `created_before=${new Date(now - 30_000).toISOString()}`;
+    expect((await retrievals(cairn, id, until)).map(({ query }) => query)).toEqual(["behind"]);
+  },
+);
 
 test("the log keeps no text of memories: one that was changed shows what it says now, and one that is deleted nothing", async () => {
   await using cairn = await startLogging();
@@ -304,27 +308,30 @@ test("what waits is written by the task within a tenth of a second, with however
   expect(await cairn.runTaskOnce("log of retrievals")).toBeGreaterThan(100);
 });
 
-test("reading never fills a store: the log leaves a tenth of it to changes, drops what it cannot write, and says so", async () => {
-  await using cairn = await startLogging();
-  const { id } = await cairn.createSession();
-  const dropped = async () => /cairn_retrievals_total\{outcome="dropped"\} (\d+)/.exec((await cairn.plain("GET", "/metrics")).text)?.[1];
-  // Of a small store a megabyte is left.
-  await cairn.ok(cairn.patch("/v1/settings", { max_store_bytes: 2 ** 20 }));
-  for (let i = 0; i < 3; i++) await search(cairn, id, "dropped");
-  expect([await retrievals(cairn, id), await dropped()]).toEqual([[], "3"]);
-  const large = { max_body_bytes: 2_000_000, max_store_bytes: 20 * 2 ** 20 };
-  await cairn.ok(cairn.patch("/v1/settings", large));
-  await search(cairn, id, "logged");
-  expect(await retrievals(cairn, id)).toHaveLength(1);
-  while (cairn.service.store.bytesUsed < 18.1 * 2 ** 20) await cairn.addTurn(id, "x".repeat(1_500_000));
-  await search(cairn, id, "dropped");
-  await cairn.addTurn(id);
-  expect([(await retrievals(cairn, id)).length, await dropped()]).toEqual([1, "4"]);
-  // Once a minute at most.
-  expect(cairn.logged.filter((line) => line.includes("retrievals are not logged"))).toHaveLength(1);
-});
+onEmbedded("it has a disk of its own")(
+  "reading never fills a store: the log leaves a tenth of it to changes, drops what it cannot write, and says so",
+  async () => {
+    await using cairn = await startLogging();
+    const { id } = await cairn.createSession();
+    const dropped = async () => /cairn_retrievals_total\{outcome="dropped"\} (\d+)/.exec((await cairn.plain("GET", "/metrics")).text)?.[1];
+    // Of a small store a megabyte is left.
+    await cairn.ok(cairn.patch("/v1/settings", { max_store_bytes: 2 ** 20 }));
+    for (let i = 0; i < 3; i++) await search(cairn, id, "dropped");
+    expect([await retrievals(cairn, id), await dropped()]).toEqual([[], "3"]);
+    const large = { max_body_bytes: 2_000_000, max_store_bytes: 20 * 2 ** 20 };
+    await cairn.ok(cairn.patch("/v1/settings", large));
+    await search(cairn, id, "logged");
+    expect(await retrievals(cairn, id)).toHaveLength(1);
+    while (cairn.service.store.bytesUsed < 18.1 * 2 ** 20) await cairn.addTurn(id, "x".repeat(1_500_000));
+    await search(cairn, id, "dropped");
+    await cairn.addTurn(id);
+    expect([(await retrievals(cairn, id)).length, await dropped()]).toEqual([1, "4"]);
+    // Once a minute at most.
+    expect(cairn.logged.filter((line) => line.includes("retrievals are not logged"))).toHaveLength(1);
+  },
+);
 
-test("of a disk that is getting full the last 128 MiB are left to changes", async () => {
+onEmbedded("it has a disk of its own")("of a disk that is getting full the last 128 MiB are left to changes", async () => {
   await using cairn = await startLogging();
   const { id } = await cairn.createSession();
   const real = fs.statfsSync;
@@ -342,49 +349,55 @@ test("of a disk that is getting full the last 128 MiB are left to changes", asyn
   }
 });
 
-test("a disk that takes nothing turns no read into an error, and reads are logged again once it does", async () => {
-  await using cairn = await startLogging();
-  const { id } = await cairn.createSession();
-  {
-    using _ = failingCommits(cairn);
-    await search(cairn, id, "lost");
-    await context(cairn, id, "lost too");
-    expect(await retrievals(cairn, id)).toEqual([]);
-    expect(await cairn.list(`/v1/sessions/${id}/timeline`)).toHaveLength(1);
-  }
-  await search(cairn, id, "kept");
-  expect((await retrievals(cairn, id)).map(({ query }) => query)).toEqual(["kept"]);
-  expect(cairn.service.retrievals.counts).toEqual({ logged: 1, dropped: 2 });
-});
+onEmbedded("it has a disk of its own")(
+  "a disk that takes nothing turns no read into an error, and reads are logged again once it does",
+  async () => {
+    await using cairn = await startLogging();
+    const { id } = await cairn.createSession();
+    {
+      using _ = failingCommits(cairn);
+      await search(cairn, id, "lost");
+      await context(cairn, id, "lost too");
+      expect(await retrievals(cairn, id)).toEqual([]);
+      expect(await cairn.list(`/v1/sessions/${id}/timeline`)).toHaveLength(1);
+    }
+    await search(cairn, id, "kept");
+    expect((await retrievals(cairn, id)).map(({ query }) => query)).toEqual(["kept"]);
+    expect(cairn.service.retrievals.counts).toEqual({ logged: 1, dropped: 2 });
+  },
+);
 
-test("while the disk does not answer, 1,000 retrievals wait at most, no more than 500 of one key, and no reader for longer than a second", async () => {
-  await using cairn = await startLogging();
-  const { id } = await cairn.createSession();
-  const { retrievals: log, store } = cairn.service;
-  const disk = Promise.withResolvers<void>();
-  const commit = store.commit.bind(store);
-  using held = spyOn(store, "commit").mockImplementation(async (home, work) => {
-    await disk.promise;
-    return commit(home, work);
-  });
-  // A test that fails must end, too.
-  using _ = { [Symbol.dispose]: () => disk.resolve() };
-  const query = { sessionId: id, operation: "search", query: "?", limit: 1, threshold: 0, isFiltered: false, matches: [] } as const;
-  const ask = (limitsId: string, times: number) => {
-    for (let i = 0; i < times; i++) log.note({ limitsId, actor: "crn_abcd", retentionDays: 1 }, query);
-    return log.counts.dropped;
-  };
-  expect([ask("a", 500), ask("a", 1), ask("b", 499), ask("c", 1), ask("c", 1), ask("b", 1)]).toEqual([0, 1, 1, 1, 2, 3]);
-  expect((await search(cairn, id, "still answered")).data).toEqual([]);
-  for (const path of ["retrievals", "timeline?kinds=retrieval"]) {
-    const read = cairn.list(`/v1/sessions/${id}/${path}`);
-    await cairn.clock.waiting(1_000);
-    cairn.clock.advance({ seconds: 1 });
-    expect(await read).toEqual([]);
-  }
-  disk.resolve();
-  await log.settled();
-  held.mockRestore();
-  expect(log.counts).toEqual({ logged: 1_000, dropped: 4 });
-  expect([ask("a", 500), await rows(cairn)]).toEqual([4, 1_000]);
-});
+onEmbedded("it has a disk of its own")(
+  "while the disk does not answer, 1,000 retrievals wait at most, no more than 500 of one key, and no reader for longer than a second",
+  async () => {
+    await using cairn = await startLogging();
+    const { id } = await cairn.createSession();
+    const { retrievals: log, store } = cairn.service;
+    const disk = Promise.withResolvers<void>();
+    const commit = store.commit.bind(store);
+    using held = spyOn(store, "commit").mockImplementation(async (home, work) => {
+      await disk.promise;
+      return commit(home, work);
+    });
+    // A test that fails must end, too.
+    using _ = { [Symbol.dispose]: () => disk.resolve() };
+    const query = { sessionId: id, operation: "search", query: "?", limit: 1, threshold: 0, isFiltered: false, matches: [] } as const;
+    const ask = (limitsId: string, times: number) => {
+      for (let i = 0; i < times; i++) log.note({ limitsId, actor: "crn_abcd", retentionDays: 1 }, query);
+      return log.counts.dropped;
+    };
+    expect([ask("a", 500), ask("a", 1), ask("b", 499), ask("c", 1), ask("c", 1), ask("b", 1)]).toEqual([0, 1, 1, 1, 2, 3]);
+    expect((await search(cairn, id, "still answered")).data).toEqual([]);
+    for (const path of ["retrievals", "timeline?kinds=retrieval"]) {
+      const read = cairn.list(`/v1/sessions/${id}/${path}`);
+      await cairn.clock.waiting(1_000);
+      cairn.clock.advance({ seconds: 1 });
+      expect(await read).toEqual([]);
+    }
+    disk.resolve();
+    await log.settled();
+    held.mockRestore();
+    expect(log.counts).toEqual({ logged: 1_000, dropped: 4 });
+    expect([ask("a", 500), await rows(cairn)]).toEqual([4, 1_000]);
+  },
+);

@@ -9,6 +9,7 @@ import { LIMITS } from "../src/lib/limits.ts";
 import { refusal } from "./support/answers.ts";
 import { until } from "./support/process.ts";
 import { startServer, type Server } from "./support/server.ts";
+import { onEmbedded } from "./support/stores.ts";
 
 const JSON_TYPE = "Content-Type: application/json";
 const MAX = 1_048_576;
@@ -147,7 +148,7 @@ test("bodies that nobody reads leave the connection fit for the next request", a
   }
 });
 
-test("requests sent without waiting are answered in their order", async () => {
+onEmbedded("its answers are there at once")("requests sent without waiting are answered in their order", async () => {
   await using server = await startServer();
   const { id } = await server.cairn.createSession();
   const connection = await server.connect();
@@ -180,7 +181,7 @@ test("requests sent behind a write that is under way may lose the connection, bu
   await expectHealthy(server);
 });
 
-test("a HEAD is a GET without the body, so that the next answer is in its place", async () => {
+onEmbedded("its answers are there at once")("a HEAD is a GET without the body, so that the next answer is in its place", async () => {
   await using server = await startServer();
   const connection = await server.connect();
   for (const { path, status } of [
@@ -362,36 +363,39 @@ test("a client that says nothing, sends a request drop by drop or never reads an
   await expectHealthy(server);
 }, 90_000);
 
-test("answers that are not read take no more memory than there is for them, nor one key all of it", async () => {
-  await using server = await startServer();
-  const { cairn } = server;
-  const id = await largeSession(server, 10);
-  const others = await cairn.newKey();
-  const list = server.head(`GET /v1/sessions/${id}/turns?limit=100`);
-  const get = (key: string) => server.ask(server.head(`GET /v1/sessions/${id}`).replace(cairn.key, key));
-  const deaf: Client[] = [];
-  while ((await get(cairn.key)).status === 200) {
-    const connection = await server.connect();
-    connection.pause();
-    connection.send(list);
-    deaf.push(connection);
-    await until("the answer to begin", () => server.pendingRequests === deaf.length);
-  }
-  expect(deaf.length).toBe(Math.floor(LIMITS.unsentBytesMax / 2 / (10 * 900_000)));
-  const refused = await get(cairn.key);
-  expect(refusal(refused)).toEqual({ status: 503, code: "service_unavailable", param: undefined });
-  expect([refused.headers.get("retry-after"), refused.body.error.retry_after]).toEqual(["1", 1]);
-  expect((await server.ask(list.replace(cairn.key, others))).body.data).toHaveLength(10);
+onEmbedded("its answers are there at once")(
+  "answers that are not read take no more memory than there is for them, nor one key all of it",
+  async () => {
+    await using server = await startServer();
+    const { cairn } = server;
+    const id = await largeSession(server, 10);
+    const others = await cairn.newKey();
+    const list = server.head(`GET /v1/sessions/${id}/turns?limit=100`);
+    const get = (key: string) => server.ask(server.head(`GET /v1/sessions/${id}`).replace(cairn.key, key));
+    const deaf: Client[] = [];
+    while ((await get(cairn.key)).status === 200) {
+      const connection = await server.connect();
+      connection.pause();
+      connection.send(list);
+      deaf.push(connection);
+      await until("the answer to begin", () => server.pendingRequests === deaf.length);
+    }
+    expect(deaf.length).toBe(Math.floor(LIMITS.unsentBytesMax / 2 / (10 * 900_000)));
+    const refused = await get(cairn.key);
+    expect(refusal(refused)).toEqual({ status: 503, code: "service_unavailable", param: undefined });
+    expect([refused.headers.get("retry-after"), refused.body.error.retry_after]).toEqual(["1", 1]);
+    expect((await server.ask(list.replace(cairn.key, others))).body.data).toHaveLength(10);
 
-  // One of them is read, the others leave.
-  const [read, ...left] = deaf;
-  read?.resume();
-  expect((await read?.answer())?.body.data).toHaveLength(10);
-  for (const connection of left) connection.close();
-  await until("them to be given up", () => server.pendingRequests === 0);
-  for (let i = 0; i < 2 * deaf.length; i++) expect((await server.ask(list)).body.data).toHaveLength(10);
-  await expectHealthy(server);
-});
+    // One of them is read, the others leave.
+    const [read, ...left] = deaf;
+    read?.resume();
+    expect((await read?.answer())?.body.data).toHaveLength(10);
+    for (const connection of left) connection.close();
+    await until("them to be given up", () => server.pendingRequests === 0);
+    for (let i = 0; i < 2 * deaf.length; i++) expect((await server.ask(list)).body.data).toHaveLength(10);
+    await expectHealthy(server);
+  },
+);
 
 test("clients that vanish while a large answer is sent to them do no harm", async () => {
   await using server = await startServer();

@@ -193,7 +193,9 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
 
 /** The names of a file's tests, as they are written: templates too. */
 function namesIn(text: string): Set<string> {
-  return new Set(Array.from(text.matchAll(/^\s*(?:test|it)\(\s*(["`])(.*?)\1,\s*(?:async )?\(/gms), ([, , name = ""]) => name));
+  return new Set(
+    Array.from(text.matchAll(/^\s*(?:test|it|onEmbedded\("[^"]*"\))\(\s*(["`])(.*?)\1,\s*(?:async )?\(/gms), ([, , name = ""]) => name),
+  );
 }
 
 /** The named tests that do not exist. */

@@ -5,7 +5,6 @@
  */
 import { expect, test } from "bun:test";
 import { homeOf } from "../src/lib/ids.ts";
-import { examineAll } from "../src/operations/doctor.ts";
 import { AFTER_ALL } from "../src/storage/keys.ts";
 import { erasures, RECORD_TABLES, retrievals } from "../src/storage/tables.ts";
 import { refusal } from "./support/answers.ts";
@@ -113,11 +112,16 @@ async function fill(cairn: Cairn, userId: string, sessions = 2) {
 }
 
 /** How often a text stands in the rows of each table. */
-function rowsWith({ service: { embedded: store } }: Cairn, text: string): Record<string, number> {
-  using snapshot = store.snapshot();
-  const counts = RECORD_TABLES.map(
-    (table) => [table.name, Array.from(snapshot.entries(table)).filter((row) => row.text.includes(text)).length] as const,
-  );
+function rowsWith(cairn: Cairn, text: string): Promise<Record<string, number>> {
+  return rowsThat(cairn, (row) => row.text.includes(text));
+}
+
+async function rowsThat(cairn: Cairn, isCounted: (row: { key: string; text: string }) => boolean): Promise<Record<string, number>> {
+  const counts: [string, number][] = [];
+  for (const table of RECORD_TABLES) {
+    const rows = await cairn.read((reader) => reader.rows(table, { from: "", to: AFTER_ALL }));
+    counts.push([table.name, rows.filter(({ key, row }) => isCounted({ key, text: table.encode(row) })).length]);
+  }
   return Object.fromEntries(counts.filter(([, count]) => count > 0));
 }
 
@@ -133,7 +137,7 @@ test("erasing a user removes everything with content, of that user alone, and an
   await cairn.runTask("webhook outbox");
   await cairn.addTurn(ada.sessions[1]!, SECRET, SECRET);
   const traces = await cairn.list("/v1/traces?limit=100&user_id=ada");
-  const before = rowsWith(cairn, SECRET);
+  const before = await rowsWith(cairn, SECRET);
   const report = await cairn.ok(cairn.delete(user("ada")));
   expect(report).toEqual({
     object: "user_erasure",
@@ -150,9 +154,9 @@ test("erasing a user removes everything with content, of that user alone, and an
     deliveries: expect.any(Number),
     answers: 4,
   });
-  const after = rowsWith(cairn, SECRET);
+  const after = await rowsWith(cairn, SECRET);
   // What is left is bob's, half of what there was but for what ada had more.
-  expect(after).toEqual(rowsOf(cairn, "bob", bob));
+  expect(after).toEqual(await rowsOf(cairn, "bob", bob));
   expect(Object.keys(before)).toEqual(
     expect.arrayContaining(["versions", "turns", "memories", "traces", "payloads", "outbox", "idempotency"]),
   );
@@ -169,16 +173,10 @@ test("erasing a user removes everything with content, of that user alone, and an
 });
 
 /** What a user's own share of the rows with the text is, by looking for the ids that they name. */
-function rowsOf(cairn: Cairn, userId: string, made: { sessions: string[] }): Record<string, number> {
-  const { embedded: store } = cairn.service;
-  using snapshot = store.snapshot();
+function rowsOf(cairn: Cairn, userId: string, made: { sessions: string[] }): Promise<Record<string, number>> {
   const isOf = (text: string) => text.includes(`"${userId}"`) || made.sessions.some((id) => text.includes(id));
   const keyed = new Set(made.sessions.map((id) => id.slice("sess_".length)));
-  const counts = RECORD_TABLES.map((table) => {
-    const rows = Array.from(snapshot.entries(table)).filter((row) => row.text.includes(SECRET));
-    return [table.name, rows.filter((row) => isOf(row.text) || keyed.has(row.key.slice(0, 12))).length] as const;
-  });
-  return Object.fromEntries(counts.filter(([, count]) => count > 0));
+  return rowsThat(cairn, ({ key, text }) => text.includes(SECRET) && (isOf(text) || keyed.has(key.slice(0, 12))));
 }
 
 test("a large erasure goes on in the background and after a restart; from the answer on nothing is shown, and what comes later stays", async () => {
@@ -220,8 +218,8 @@ test("a large erasure goes on in the background and after a restart; from the an
   const later = await cairn.createSession({ user_id: "ada", initial_state: { later: true } });
   await cairn.runTask("user erasure");
   await cairn.runTask("session removal");
-  expect(rowsWith(cairn, SECRET)).toEqual({});
-  expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
+  expect(await rowsWith(cairn, SECRET)).toEqual({});
+  expect(await cairn.findings()).toEqual([]);
   expect(await cairn.session(later.id)).toEqual(later);
   const [{ details }] = (await cairn.list("/v1/traces?action=user.erased")) as [any];
   expect(details).toMatchObject({ user_id: "ada", sessions: 141, turns: 440, memories: 140 });
@@ -233,7 +231,7 @@ test("a large erasure goes on in the background and after a restart; from the an
 test("an erasure that a full disk stops after it has begun is said to be running, and continues", async () => {
   await using cairn = await startCairn();
   await fill(cairn, "ada", 3);
-  const { embedded: store } = cairn.service;
+  const { store } = cairn.service;
   const commit = store.commit.bind(store);
   let commits = 0;
   store.commit = ((home: never, work: never) => (commits++ === 0 ? commit(home, work) : Promise.reject(new Error("full")))) as never;
@@ -241,7 +239,7 @@ test("an erasure that a full disk stops after it has begun is said to be running
   store.commit = commit;
   expect(await cairn.list("/v1/sessions")).toEqual([]);
   await cairn.runTask("user erasure");
-  expect(rowsWith(cairn, SECRET)).toEqual({});
+  expect(await rowsWith(cairn, SECRET)).toEqual({});
 });
 
 test("the documents of a user go too, those kept with an agent and those of a session, and nobody else's", async () => {
@@ -258,15 +256,15 @@ test("the documents of a user go too, those kept with an agent and those of a se
   const ofAda = [{ user_id: "ada" }, { user_id: "ada", agent_id: "bot" }, { user_id: "ada", agent_id: "unheard of" }];
   for (const owner of [...ofAda, { user_id: "bob" }, { agent_id: "bot" }, { agent_id: "ada" }]) await put(owner);
   await put({}, { session_id: id });
-  const before = rowsWith(cairn, SECRET)["documents"];
+  const before = (await rowsWith(cairn, SECRET))["documents"];
   expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", documents: 3 });
   for (const owner of ofAda) {
     const get = { op: "get", namespace: ["notes"], key: "k" };
     expect((await cairn.ok(cairn.post("/v1/documents/query", { ...owner, operations: [get] }))).data).toEqual([null]);
   }
   await cairn.runTask("document removal");
-  expect([before, rowsWith(cairn, SECRET)["documents"]]).toEqual([7, 3]);
-  expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
+  expect([before, (await rowsWith(cairn, SECRET))["documents"]]).toEqual([7, 3]);
+  expect(await cairn.findings()).toEqual([]);
 });
 
 test("a user of whom there are documents alone is erased too, and what is put later stays", async () => {
@@ -283,8 +281,8 @@ test("a user of whom there are documents alone is erased too, and what is put la
   expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", sessions: 0, documents: 1 });
   await put("later");
   await cairn.runTask("document removal");
-  expect([rowsWith(cairn, SECRET)["documents"], rowsWith(cairn, "later")["documents"]]).toEqual([undefined, 1]);
-  expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
+  expect([(await rowsWith(cairn, SECRET))["documents"], (await rowsWith(cairn, "later"))["documents"]]).toEqual([undefined, 1]);
+  expect(await cairn.findings()).toEqual([]);
 });
 
 for (const user_id of [".", ".."]) {
@@ -335,5 +333,5 @@ test("what was found for a user is erased with the session and counted, more of 
   expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", sessions: 2, retrievals: 450 });
   const left = await store.read((reader) => reader.rows(retrievals, { from: "", to: AFTER_ALL }));
   expect(left.map(({ row }) => row.sessionId)).toEqual([other.id]);
-  expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
+  expect(await cairn.findings()).toEqual([]);
 });

@@ -57,7 +57,7 @@ test("while a snapshot is written requests are answered as ever", async () => {
   await cairn.restart();
   await built(cairn);
   const state = { isSaving: true };
-  const saving = cairn.service.vectors.save().finally(() => (state.isSaving = false));
+  const saving = cairn.vectorIndex.save().finally(() => (state.isSaving = false));
   for (let i = 0; state.isSaving; i++) {
     const { id } = await cairn.addMemory(session.id, `Zoltan left samovar ${i} on the ferry.`);
     expect(
@@ -140,7 +140,7 @@ test("without its index the service answers 503 to what needs it, and serves eve
   await fillMemories(cairn, session, numberedTexts(150));
   const few = await cairn.createSession({ user_id: "bo" });
   const memory = await cairn.addMemory(few.id, "The customer prefers tea.");
-  await cairn.service.vectors.close();
+  await cairn.vectorIndex.close();
   const unavailable = { status: 503, code: "service_unavailable", param: undefined };
   const answer = await cairn.post("/v1/memory/search", { query: "parcel" });
   expect(refusal(answer)).toEqual(unavailable);

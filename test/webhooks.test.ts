@@ -9,6 +9,7 @@ import { refusal } from "./support/answers.ts";
 import { startCairn } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
 import { dialHere, publicUrl, startReceiver, type Received } from "./support/receiver.ts";
+import { onEmbedded } from "./support/stores.ts";
 
 const SECRET = "a secret of my own choice";
 
@@ -188,31 +189,34 @@ test("a rotation to a secret of one's own; one that cannot be used changes nothi
   });
 });
 
-test("a secret stands in no other answer, no log, no trace, no kept answer and no other file than the store", async () => {
-  await using cairn = await startCairn();
-  await using receiver = startReceiver(() => new Response(null, { status: 500 }));
-  const secret = "the-secret-that-nobody-may-see";
-  const { id } = await cairn.ok(
-    cairn.post("/v1/webhooks", { url: receiver.url, events: EVENT_TYPES, secret }, { headers: { "idempotency-key": "k" } }),
-  );
-  const session = await cairn.createSession();
-  await cairn.ok(cairn.post(`/v1/webhooks/${id}/test`));
-  await cairn.deliver();
-  const answers = await Promise.all(
-    [`/v1/webhooks/${id}`, "/v1/webhooks", `/v1/webhooks/${id}/deliveries`, `/v1/traces?session_id=${session.id}`, "/v1/settings"].map(
-      (path) => cairn.get(path),
-    ),
-  );
-  answers.push(
-    await cairn.patch(`/v1/webhooks/${id}`, { description: "d" }),
-    await cairn.post("/v1/webhooks", { url: receiver.url, events: [], secret }),
-  );
-  answers.push(await cairn.post("/v1/webhooks", { url: receiver.url, events: ["turn.added"], secret: `${secret}\n` }));
-  expect(answers.map(({ body }) => JSON.stringify(body)).filter((text) => text.includes(secret))).toEqual([]);
-  expect(cairn.logged.filter((line) => line.includes(secret))).toEqual([]);
-  expect(receiver.received.map((received) => JSON.stringify(received)).filter((text) => text.includes(secret))).toEqual([]);
-  const files = readdirSync(cairn.directory, { recursive: true, encoding: "utf8" }).filter((path) =>
-    statSync(join(cairn.directory, path)).isFile(),
-  );
-  expect(files.filter((path) => readFileSync(join(cairn.directory, path)).includes(secret))).toEqual(["store/data.mdb"]);
-});
+onEmbedded("it has files")(
+  "a secret stands in no other answer, no log, no trace, no kept answer and no other file than the store",
+  async () => {
+    await using cairn = await startCairn();
+    await using receiver = startReceiver(() => new Response(null, { status: 500 }));
+    const secret = "the-secret-that-nobody-may-see";
+    const { id } = await cairn.ok(
+      cairn.post("/v1/webhooks", { url: receiver.url, events: EVENT_TYPES, secret }, { headers: { "idempotency-key": "k" } }),
+    );
+    const session = await cairn.createSession();
+    await cairn.ok(cairn.post(`/v1/webhooks/${id}/test`));
+    await cairn.deliver();
+    const answers = await Promise.all(
+      [`/v1/webhooks/${id}`, "/v1/webhooks", `/v1/webhooks/${id}/deliveries`, `/v1/traces?session_id=${session.id}`, "/v1/settings"].map(
+        (path) => cairn.get(path),
+      ),
+    );
+    answers.push(
+      await cairn.patch(`/v1/webhooks/${id}`, { description: "d" }),
+      await cairn.post("/v1/webhooks", { url: receiver.url, events: [], secret }),
+    );
+    answers.push(await cairn.post("/v1/webhooks", { url: receiver.url, events: ["turn.added"], secret: `${secret}\n` }));
+    expect(answers.map(({ body }) => JSON.stringify(body)).filter((text) => text.includes(secret))).toEqual([]);
+    expect(cairn.logged.filter((line) => line.includes(secret))).toEqual([]);
+    expect(receiver.received.map((received) => JSON.stringify(received)).filter((text) => text.includes(secret))).toEqual([]);
+    const files = readdirSync(cairn.directory, { recursive: true, encoding: "utf8" }).filter((path) =>
+      statSync(join(cairn.directory, path)).isFile(),
+    );
+    expect(files.filter((path) => readFileSync(join(cairn.directory, path)).includes(secret))).toEqual(["store/data.mdb"]);
+  },
+);

@@ -1481,8 +1481,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a memory goes to the session of another user than it names",
     file: "src/compat/statebase.ts",
-    find: ".row.userId) === userId) return;",
-    replace: ".row.userId) !== undefined) return;",
+    find: ".row.userId)) === userId) return;",
+    replace: ".row.userId)) !== undefined) return;",
     tests: [STATEBASE],
   },
   // The client and its adapters

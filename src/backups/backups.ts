@@ -333,7 +333,7 @@ async function fileJson({ id, path }: BackupFile): Promise<JsonText | undefined>
   }
 }
 
-function noBackup(id: string): ApiError {
+export function noBackup(id: string): ApiError {
   return new ApiError("resource_not_found", `There is no backup ${id.slice(0, 64)}.`, { param: "backup_id" });
 }
 

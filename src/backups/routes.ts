@@ -15,7 +15,7 @@ const backups = endpointGroup({ name: "Backups", description }, "admin");
 const path = "/v1/backups/{backup_id}";
 
 export interface BackupDeps {
-  readonly backups: Backups;
+  readonly backups: Pick<Backups, "start" | "list" | "get" | "delete" | "issueTicket" | "open">;
 }
 
 export function backupEndpoints(deps: BackupDeps): Endpoint[] {

@@ -74,7 +74,7 @@ export class DirectoryServer {
     if (this.#serving === undefined) return;
     const { service, listeners, telemetry } = this.#serving;
     await finishRequests(service, listeners);
-    withdraw(service.embedded.directory);
+    withdraw(service.directory);
     await telemetry?.close();
     await service.close();
   }
@@ -123,10 +123,10 @@ export class DirectoryServer {
       const app = createApp({ ...service, host: HOST, allowedHosts: [], metrics: "key", localKey, onAnswered, version });
       listeners = listenInDirectory(app, config.dataDirectory) ?? listen(app, config);
       const place = { url: listeners.address, key: localKey.secret };
-      announce(service.embedded.directory, place);
+      announce(service.directory, place);
       service.start();
       this.#serving = { service, listeners, telemetry };
-      void service.embedded.health.panicked.then(this.#onFailure);
+      void service.embedded?.health.panicked.then(this.#onFailure);
       return place;
     } catch (error) {
       await listeners?.stop();

@@ -67,7 +67,7 @@ export async function serve(config: Config): Promise<number> {
   const listeners = await start(service, config, log, telemetry);
   tellSystemd("READY=1");
 
-  const ended = await Promise.race([signal, service.embedded.health.panicked]);
+  const ended = await Promise.race([signal, ...(service.embedded === undefined ? [] : [service.embedded.health.panicked])]);
   if (ended === undefined) {
     const message = "a write of the store's meta page failed: the store can be neither read nor written before a new start; stopping";
     log.error(message, { exit_code: STORE_FAILED_EXIT_CODE });
@@ -77,7 +77,7 @@ export async function serve(config: Config): Promise<number> {
   }
   tellSystemd("STOPPING=1");
   await finishRequests(service, listeners);
-  withdraw(service.embedded.directory);
+  withdraw(service.directory);
   await telemetry?.close();
   if (ended === undefined) return closeFailed(service, log);
   await service.close();
@@ -142,7 +142,7 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
   log.info("serving", {
     version,
     address,
-    data: service.embedded.directory,
+    data: service.directory,
     durability: service.durability,
     sessions: await service.store.count(sessions),
     memories: await service.store.count(memories),
@@ -166,9 +166,9 @@ function localAddress(address: string, host: string): string {
 }
 
 /** A full disk keeps no server from starting. */
-function announceLocally({ embedded }: Service, { host, tls }: Config, { port }: Listeners, { secret }: LocalKey, log: Log): void {
+function announceLocally({ directory }: Service, { host, tls }: Config, { port }: Listeners, { secret }: LocalKey, log: Log): void {
   try {
-    announce(embedded.directory, { url: `${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`, key: secret });
+    announce(directory, { url: `${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`, key: secret });
   } catch (error) {
     log.warn("cairn mcp will not find this server by its data directory", { reason: systemReason(error) });
   }

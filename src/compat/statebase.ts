@@ -119,7 +119,7 @@ export function statebaseEndpoints(deps: MemoryDeps): Endpoint[] {
       run: async ({ body: { userId, sessionId, ...input }, caller }) => {
         // Before a session is made: what is refused changes nothing.
         refuseLongContent(input.content);
-        if (sessionId !== undefined && userId !== undefined) refuseOtherUser(deps, caller.owner, sessionId, userId);
+        if (sessionId !== undefined && userId !== undefined) await refuseOtherUser(deps, caller.owner, sessionId, userId);
         return addMemory(deps, caller, {
           ...input,
           sessionId: sessionId ?? (await globalSession(deps, caller, userId ?? caller.owner.userId ?? null)),
@@ -177,9 +177,9 @@ function findMemories(
  *
  * @throws {ApiError} `permission_denied`, `session_not_found`, or `invalid_request` where the session is another user's, or nobody's
  */
-function refuseOtherUser({ store }: MemoryDeps, owner: Owner, sessionId: string, userId: string): void {
+async function refuseOtherUser({ store }: MemoryDeps, owner: Owner, sessionId: string, userId: string): Promise<void> {
   ownerOfNew(owner, { userId });
-  if (store.read((reader) => liveSession(reader, owner, sessionId).row.userId) === userId) return;
+  if ((await store.read((reader) => liveSession(reader, owner, sessionId).row.userId)) === userId) return;
   const message =
     "user_id must be the user of the session: leave it out, or leave session_id out to keep the memory for all sessions of the user.";
   throw new ApiError("invalid_request", message, { param: "user_id" });

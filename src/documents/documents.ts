@@ -44,7 +44,7 @@ import {
 import type { Activator } from "../tasks/task.ts";
 import { commitFor, type Caller, type Deps } from "../traces/record.ts";
 import { storeVector } from "../vectors/store-vector.ts";
-import type { VectorIndex } from "../vectors/vector-index.ts";
+import type { CandidateIndex } from "../vectors/candidate-index.ts";
 import { documentJson, pageJson, resultsJson, tooLarge } from "./answers.ts";
 import { Budget, COUNT_CHARACTERS } from "./budget.ts";
 import { textOf, type Index } from "./embedded-text.ts";
@@ -330,7 +330,7 @@ const NONE = { version: 0 };
 /** What operations on documents need besides the store. */
 export interface DocumentDeps extends Deps {
   readonly embeddings: Embeddings;
-  readonly documentVectors: VectorIndex;
+  readonly documentVectors: CandidateIndex;
   /** Has pending vectors made soon. */
   readonly backfill: Activator;
   /** Limits how many queries take longer than a turn of the event loop at the same time, by API key. */

@@ -25,7 +25,7 @@ import { documents, indexedDocuments, type DocumentRow } from "../storage/tables
 import { posting, type Filter } from "../storage/walk.ts";
 import { CandidateReader, type Candidate } from "../vectors/candidates.ts";
 import type { ScoredQuery } from "../vectors/query.ts";
-import type { VectorIndex } from "../vectors/vector-index.ts";
+import type { CandidateIndex } from "../vectors/candidate-index.ts";
 import { documentJson } from "./answers.ts";
 import { textOf } from "./embedded-text.ts";
 import type { Budget } from "./budget.ts";
@@ -45,7 +45,7 @@ export interface Search {
 export interface SearchDeps {
   readonly store: RecordStore;
   readonly embeddings: Embeddings;
-  readonly documentVectors: VectorIndex;
+  readonly documentVectors: CandidateIndex;
 }
 
 /** A filter leaves out most of what is found: then more candidates cost less than looking at all documents. */

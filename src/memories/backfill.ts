@@ -29,7 +29,7 @@ import { MEMORIES, type Collection } from "../storage/collections.ts";
 import type { Task } from "../tasks/task.ts";
 import { storedGeneration, storedMemory } from "../vectors/encoding.ts";
 import { storeVector } from "../vectors/store-vector.ts";
-import type { VectorIndex } from "../vectors/vector-index.ts";
+import type { CandidateIndex } from "../vectors/candidate-index.ts";
 import type { MemoryDeps } from "./memories.ts";
 
 const NAME = "embeddings";
@@ -50,7 +50,7 @@ const PROGRESS_MS = 5_000;
 /** The records of a collection, for what concerns their vectors. */
 export interface Embedded {
   readonly collection: Collection;
-  readonly index: VectorIndex;
+  readonly index: CandidateIndex;
   /** What the vector of a record is to be made of; undefined for one that is gone, has a vector or wants none. */
   textOf(reader: Reader, record: BareId): string | undefined;
   /** How the log names a record. */

@@ -34,13 +34,13 @@ import { posting, type Filter } from "../storage/walk.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { RetrievalLog } from "../retrievals/log.ts";
 import { commitFor, record, type Caller, type Deps } from "../traces/record.ts";
-import type { VectorIndex } from "../vectors/vector-index.ts";
+import type { CandidateIndex } from "../vectors/candidate-index.ts";
 import { storeVector } from "../vectors/store-vector.ts";
 
 /** What operations on memories need besides the store. */
 export interface MemoryDeps extends Deps {
   readonly embeddings: Embeddings;
-  readonly vectors: VectorIndex;
+  readonly vectors: CandidateIndex;
   /** Limits how many searches hold candidates and results, by API key. */
   readonly searches: FairSemaphore;
   /** Told what searches and contexts have found. */

@@ -49,16 +49,27 @@ export class BadRows {
   async commit<Result>(work: (tx: Tx, isolate: Isolate) => Result): Promise<Result> {
     for (;;) {
       const current: { key?: string } = {};
+      const unread: Unread[] = [];
       const isolate: Isolate = (key, step) => {
         if (this.#keys.has(key)) return;
         current.key = key;
-        step();
+        try {
+          step();
+        } catch (error) {
+          if (!(error instanceof Unread)) throw error;
+          // What the other rows need is fetched with what this one does.
+          unread.push(error);
+        }
         delete current.key;
       };
       try {
         return await this.#store.commit(NO_HOME, (tx) => {
           delete current.key;
-          return work(tx, isolate);
+          unread.length = 0;
+          const result = work(tx, isolate);
+          const [first] = unread;
+          if (first !== undefined) throw first;
+          return result;
         });
       } catch (error) {
         if (current.key === undefined) throw error;

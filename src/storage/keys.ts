@@ -124,3 +124,8 @@ export const KEY_ENCODER = {
   /** With this lmdb-js compares keys as it does those of its own encoder. */
   enableNullTermination: () => undefined,
 };
+
+/** Where what follows any key starts: keys have no control characters, and PostgreSQL takes no U+0000. */
+export function rightBehind(key: string): string {
+  return `${key}\u0001`;
+}

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { CacheUses } from "../lib/cache.ts";
 import type { ApiError } from "../lib/errors.ts";
 import type { BareId, Home, Id, IdPrefix } from "../lib/ids.ts";
 import type { JsonText } from "../lib/json.ts";
@@ -22,6 +23,8 @@ export interface RecordStore {
   readonly bytesUsed: number;
   /** Bytes, or characters of texts, of all rows written since the store was opened. */
   readonly bytesWritten: number;
+  /** How rows were found in caches, by table. */
+  readonly cacheUses: Record<string, CacheUses>;
   /** Called before a commit is queued: what is committed in this call comes before it, with lower ids. */
   onCommit: () => void;
   /** Called after commits of this process. */
@@ -47,6 +50,8 @@ export interface RecordStore {
   walk(table: AnyTable, filter: Filter, bounds: Omit<Bounds, "few">, limit: number): WalkedIds | Promise<WalkedIds>;
   /** How many rows a table, or entries an index, has; of a large one perhaps about how many. */
   count(table: AnyTable): number | Promise<number>;
+  /** Finds out whether it works again after it has failed. */
+  probe(): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -66,6 +71,8 @@ export interface CommittedChanges {
 }
 
 export interface StoreHealth {
+  /** Whether nothing can be done in this process any more: it has to end. */
+  readonly hasPanicked: boolean;
   /** Why reads or commits fail at present, as far as that is known. */
   problem(): string | undefined;
   /** The answer when the store threw this from a read; undefined when it did not. */

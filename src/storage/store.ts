@@ -226,7 +226,6 @@ export class Store implements RecordStore {
     await this.#env.backup(directory, true);
   }
 
-  /** How rows were found in their caches, by table. */
   get cacheUses(): Record<string, CacheUses> {
     return this.#rows.uses;
   }
@@ -380,6 +379,10 @@ export class Store implements RecordStore {
   /** Commits what is there already. @throws {ApiError} as `commit` does */
   async tryToWrite(): Promise<void> {
     await this.commit(NO_HOME, (tx) => tx.put(meta, "schema", tx.get(meta, "schema") ?? String(SCHEMA_VERSION)));
+  }
+
+  async probe(): Promise<void> {
+    await this.tryToWrite().catch(() => undefined);
   }
 
   #insideTransaction(caching: "committed" | "none" = "committed"): Reader {

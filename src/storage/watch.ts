@@ -8,12 +8,12 @@
  */
 import type { Log } from "../lib/log.ts";
 import type { Task } from "../tasks/task.ts";
-import type { Store } from "./store.ts";
+import type { RecordStore } from "./record-store.ts";
 
 const CHECK_MS = 2_000;
 
 /** @param onChange - called with why the store fails when it begins to, and with undefined when it works again */
-export function storeWatch(store: Store, log: Log, onChange: (problem: string | undefined) => void): Task {
+export function storeWatch(store: RecordStore, log: Log, onChange: (problem: string | undefined) => void): Task {
   let known: string | undefined;
   const check = () => {
     const problem = store.health.problem();
@@ -30,7 +30,7 @@ export function storeWatch(store: Store, log: Log, onChange: (problem: string | 
     async run() {
       // After a panic the server is stopping, and has said why.
       if (!store.health.hasPanicked && check() !== undefined) {
-        await store.tryToWrite().catch(() => undefined);
+        await store.probe();
         check();
       }
       return CHECK_MS;

@@ -13,10 +13,10 @@ import { toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { isBeingRemoved, removeSession } from "../sessions/removal.ts";
-import { FIRST, type Reader, type Span, type Tx } from "../storage/access.ts";
+import { eachFetched, FIRST, type Reader, type Span, type Tx } from "../storage/access.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
 import { userOfSession, usersOfAnswer } from "../storage/erasure.ts";
-import { AFTER_ALL, documentsOfUser, hashKey } from "../storage/keys.ts";
+import { AFTER_ALL, documentsOfUser, hashKey, rightBehind } from "../storage/keys.ts";
 import { DocumentWriter, namespaceRow } from "../storage/document-records.ts";
 import { removeMemoryRecords } from "../storage/memory-records.ts";
 import { EVERYBODY } from "../storage/owner.ts";
@@ -209,70 +209,70 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
   memories(tx, hash, { until, after, counts }) {
     const { byUser } = memories.index;
     const entries = tx.keys(byUser, { from: after === "" ? hash : behind(after), to: hash + until, limit: ROWS_PER_COMMIT });
-    for (const entry of entries) {
+    eachFetched(entries, (entry) => {
       const memory = byUser.recordOf(entry);
       const row = readable(() => tx.get(memories, memory));
-      if (row === undefined) continue;
+      if (row === undefined) return;
       // Those of a session that was just removed are counted with it.
       if (!isBeingRemoved(tx, row.sessionId)) counts.memories++;
       removeMemoryRecords(tx, memory);
-    }
+    });
     return entries.length < ROWS_PER_COMMIT ? undefined : entries.at(-1);
   },
 
   traces(tx, hash, { until, after, counts }) {
     const { byUser } = traces.index;
     const entries = tx.keys(byUser, { from: after === "" ? hash : behind(after), to: hash + until, limit: ROWS_PER_COMMIT });
-    for (const entry of entries) {
+    eachFetched(entries, (entry) => {
       const key = byUser.recordOf(entry);
       const row = readable(() => tx.get(traces, key));
       const action = actionOf(key);
       // What an administrator did, such as an earlier erasure, is no content of the user's.
-      if (row === undefined || row.body === ERASED_DETAILS || action === undefined || isAdminAction(action)) continue;
+      if (row === undefined || row.body === ERASED_DETAILS || action === undefined || isAdminAction(action)) return;
       tx.put(traces, key, { ...row, body: ERASED_DETAILS });
       counts.traces++;
-    }
+    });
     return entries.length < ROWS_PER_COMMIT ? undefined : entries.at(-1);
   },
 
   outbox(tx, _, erasure) {
     const { keys, last } = nextKeys(tx, outbox, erasure.after);
-    for (const key of keys) {
+    eachFetched(keys, (key) => {
       const row = readable(() => tx.get(outbox, key));
-      if (row === undefined || !isOfUser(tx, row.sessionId, erasure)) continue;
+      if (row === undefined || !isOfUser(tx, row.sessionId, erasure)) return;
       tx.remove(outbox, key);
       erasure.counts.deliveries++;
-    }
+    });
     return last;
   },
 
   deliveries(tx, _, erasure) {
     const { keys, last } = nextKeys(tx, deliveries, erasure.after);
-    for (const key of keys) {
+    eachFetched(keys, (key) => {
       const row = readable(() => tx.get(deliveries, key));
-      if (row === undefined || !isOfUser(tx, row.sessionId, erasure)) continue;
+      if (row === undefined || !isOfUser(tx, row.sessionId, erasure)) return;
       removeDeliveries(tx, [key]);
       tx.remove(payloads, row.payload);
       erasure.counts.deliveries++;
-    }
+    });
     return last;
   },
 
   answers(tx, _, erasure) {
     const { keys, last } = nextKeys(tx, idempotency, erasure.after);
-    for (const key of keys) {
+    eachFetched(keys, (key) => {
       const row = readable(() => tx.get(idempotency, key));
-      if (row === undefined || row.createdAt > erasure.startedAt || !usersOfAnswer(tx, row).includes(erasure.userId)) continue;
+      if (row === undefined || row.createdAt > erasure.startedAt || !usersOfAnswer(tx, row).includes(erasure.userId)) return;
       tx.remove(idempotency, key);
       erasure.counts.answers++;
-    }
+    });
     return last;
   },
 };
 
 /** The next keys of a table that is walked from end to end. */
 function nextKeys(reader: Reader, table: AnyTable, after: string): { keys: string[]; last: string | undefined } {
-  const span: Span = { from: after === "" ? "" : `${after}\0`, to: AFTER_ALL, limit: ROWS_PER_COMMIT };
+  const span: Span = { from: after === "" ? "" : rightBehind(after), to: AFTER_ALL, limit: ROWS_PER_COMMIT };
   const keys = reader.keys(table, span);
   return { keys, last: keys.length < ROWS_PER_COMMIT ? undefined : keys.at(-1) };
 }

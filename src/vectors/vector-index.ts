@@ -17,6 +17,7 @@ import { AFTER_ALL } from "../storage/keys.ts";
 import type { Store } from "../storage/store.ts";
 import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
 import { Connection, type Notice } from "./connection.ts";
+import type { CandidateIndex } from "./candidate-index.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
 import type { IndexStatus } from "./indexer.ts";
 import { ResidentSets } from "./resident-sets.ts";
@@ -43,7 +44,7 @@ const theWorker = () => new Worker(new URL("./worker.ts", import.meta.url).href)
 
 const NO_STATUS: IndexStatus = { indexed: 0, pending: 0, removed: 0, unsaved: 0 };
 
-export class VectorIndex {
+export class VectorIndex implements CandidateIndex {
   readonly #store: Store;
   readonly #log: Log;
   readonly #collection: Collection;
@@ -105,17 +106,11 @@ export class VectorIndex {
     return this.#status;
   }
 
-  /** How searches of a session or a user found its vectors in memory. */
-  get residentUses(): CacheUses {
+  get cacheUses(): CacheUses {
     return this.#residentSets.uses;
   }
 
-  /**
-   * Candidates for a query: about `limit` memories that pass the filter, those that are best by words and cosine together, or all that
-   * pass when they are no more; in no order. Every vector committed before the call is taken into account.
-   *
-   * @throws {ApiError} `service_unavailable` when the worker has failed; the next call starts a new one
-   */
+  /** @throws {ApiError} `service_unavailable` when the worker has failed; the next call starts a new one */
   async nearest(query: ScoredQuery, filter: Filter): Promise<Candidate[]> {
     // Nobody else can answer before the worker can.
     const pendingMax = this.#isReady ? RESIDENT_PENDING_MAX : Infinity;
@@ -128,7 +123,6 @@ export class VectorIndex {
     return this.#allThatPass(query, filter) ?? this.#ask(query, filter);
   }
 
-  /** To be called after a commit that stored or removed vectors. */
   changed(): void {
     this.#residentSets.collect();
     if (this.#connection === undefined) {

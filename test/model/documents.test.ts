@@ -5,7 +5,6 @@
  * @module
  */
 import { expect, setDefaultTimeout, test } from "bun:test";
-import { examineAll } from "../../src/operations/doctor.ts";
 import { startCairn, type Cairn } from "../support/cairn.ts";
 import { Chance } from "../support/process.ts";
 
@@ -242,6 +241,6 @@ for (const seed of SEEDS) {
     await world.look();
     for (const task of [...TASKS, ...TASKS]) await cairn.runTask(task);
     await world.look();
-    expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
+    expect(await cairn.findings()).toEqual([]);
   });
 }

@@ -31,8 +31,8 @@ const exported = (store: Store) => Array.from(exportLines(store, { secrets: true
 test("a restored backup answers as the store did that it was taken of, to the same key, and has nothing wrong with it", async () => {
   const filled = await startFilled();
   await using cairn = filled.cairn;
-  const [answers, lines] = [await answersOf(cairn, filled), exported(cairn.service.embedded)];
-  const description = await writeBackup(cairn.service.embedded, clock, file, { force: false });
+  const [answers, lines] = [await answersOf(cairn, filled), exported(cairn.embedded)];
+  const description = await writeBackup(cairn.embedded, clock, file, { force: false });
   expect({ mode: (statSync(file).mode & 0o777).toString(8), others: readdirSync(scratch) }).toEqual({ mode: "600", others: ["backup"] });
 
   const restored = await restoreBackup(file, target, clock, { force: false });
@@ -40,16 +40,16 @@ test("a restored backup answers as the store did that it was taken of, to the sa
   await using again = await startCairn({ directory: target, clock: cairn.clock });
   again.key = cairn.key;
   expect(await answersOf(again, filled)).toEqual(answers);
-  expect(exported(again.service.embedded)).toEqual(lines);
-  expect((await examineAll(again.service.embedded)).findings).toEqual([]);
+  expect(exported(again.embedded)).toEqual(lines);
+  expect((await examineAll(again.embedded)).findings).toEqual([]);
 });
 
 test("a backup does not replace a file unless told to, and then whole", async () => {
   await using cairn = await startCairn();
   writeFileSync(file, "something else");
-  expect(await refusalOf(writeBackup(cairn.service.embedded, clock, file, { force: false }))).toContain("is there already");
+  expect(await refusalOf(writeBackup(cairn.embedded, clock, file, { force: false }))).toContain("is there already");
   expect(readFileSync(file, "utf8")).toBe("something else");
-  await writeBackup(cairn.service.embedded, clock, file, { force: true });
+  await writeBackup(cairn.embedded, clock, file, { force: true });
   expect(readdirSync(scratch)).toEqual(["backup"]);
   await restoreBackup(file, target, clock, { force: false });
 });
@@ -90,7 +90,7 @@ for (const { name, damage, says } of DAMAGED) {
   test(`a backup that ${name} is not restored, and the store that is there stays`, async () => {
     const cairn = await startCairn({ directory: target });
     const session = await cairn.createSession();
-    await writeBackup(cairn.service.embedded, clock, file, { force: false });
+    await writeBackup(cairn.embedded, clock, file, { force: false });
     await cairn.close();
     writeFileSync(file, damage(readFileSync(file)));
     expect(await refusalOf(restoreBackup(file, target, clock, { force: true }))).toContain(says);
@@ -104,8 +104,8 @@ for (const { name, damage, says } of DAMAGED) {
 test("a restore replaces a store only when told to, never one that is served, and takes its vector index along", async () => {
   const filled = await startFilled();
   await using cairn = filled.cairn;
-  await writeBackup(cairn.service.embedded, clock, file, { force: false });
-  const lines = exported(cairn.service.embedded);
+  await writeBackup(cairn.embedded, clock, file, { force: false });
+  const lines = exported(cairn.embedded);
 
   const other = await startCairn({ directory: target });
   const session = await other.createSession();
@@ -127,7 +127,7 @@ test("a restore replaces a store only when told to, never one that is served, an
 
 test("a restore that was killed leaves nothing that the next one minds", async () => {
   const cairn = await startCairn();
-  await writeBackup(cairn.service.embedded, clock, file, { force: false });
+  await writeBackup(cairn.embedded, clock, file, { force: false });
   await cairn[Symbol.asyncDispose]();
   await restoreBackup(file, target, clock, { force: false });
   // As it is in the middle of one.

@@ -244,7 +244,7 @@ for (const [name, damage, ...finds] of VECTOR_LOST) {
     cairn.key = key;
     expect(pendingBefore).toBe(2);
     await cairn.runTask("embeddings");
-    expect({ pending: cairn.service.embedded.count(pendingEmbeddings), ...(await examineAll(cairn.service.embedded)) }).toMatchObject({
+    expect({ pending: cairn.embedded.count(pendingEmbeddings), ...(await examineAll(cairn.embedded)) }).toMatchObject({
       pending: 0,
       findings: [],
     });
@@ -281,12 +281,7 @@ test("versions, turns and retrievals of a session that is gone are noted, and th
   await using cairn = await startCairn({ directory });
   await cairn.runTask("session removal");
   const ofNone = { from: NO_ID, to: NO_ID + AFTER_ALL };
-  expect([versions, turns, retrievals, removals].map((table) => cairn.service.embedded.latest.keys(table, ofNone))).toEqual([
-    [],
-    [],
-    [],
-    [],
-  ]);
+  expect([versions, turns, retrievals, removals].map((table) => cairn.embedded.latest.keys(table, ofNone))).toEqual([[], [], [], []]);
 });
 
 /** What no record says how to mend. */

@@ -73,7 +73,7 @@ test("a start on an older store makes a backup, brings it up to date, and answer
   {
     await using cairn = await startWith(ROADS, before);
     expect(await answersOf(cairn, before)).toEqual(before.answers);
-    expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
+    expect((await examineAll(cairn.embedded)).findings).toEqual([]);
     expect(
       cairn.logged.map((line) => JSON.parse(line).message as string).filter((message) => /older|backup|migrated/.test(message)),
     ).toEqual([
@@ -246,6 +246,6 @@ for (const { name, where, leaves } of KILLED) {
 
     await using cairn = await startWith(ROADS, before);
     expect(await answersOf(cairn, before)).toEqual(before.answers);
-    expect((await examineAll(cairn.service.embedded)).findings).toEqual([]);
+    expect((await examineAll(cairn.embedded)).findings).toEqual([]);
   });
 }

@@ -11,13 +11,17 @@ import { join } from "node:path";
 import { createApp } from "../../src/app.ts";
 import { createFirstKey, createKey, type NewKey } from "../../src/keys/keys.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
+import { examineAll } from "../../src/operations/doctor.ts";
 import { openService, type Service, type ServiceOptions } from "../../src/service.ts";
 import { changesIn, type GivenSettings } from "../../src/settings/schema.ts";
 import type { Reader } from "../../src/storage/access.ts";
+import type { Store } from "../../src/storage/store.ts";
 import type { AnyTable } from "../../src/storage/tables.ts";
 import { EVENT_TYPES } from "../../src/traces/events.ts";
+import type { VectorIndex } from "../../src/vectors/vector-index.ts";
 import { FakeClock } from "./clock.ts";
 import { expectDocumented } from "./documented.ts";
+import { dropDatabase, newDatabase } from "./stores.ts";
 
 export interface Options extends Omit<ServiceOptions, "environment"> {
   /** The settings of the environment, written as for `PATCH /v1/settings`. */
@@ -63,6 +67,8 @@ export class Cairn implements AsyncDisposable {
   /** An enterprise key with all scopes. */
   key = "";
   readonly #options: Options;
+  /** The database of this Cairn, where tests run on PostgreSQL. */
+  #database: string | undefined;
 
   constructor(options: Options) {
     this.#options = options;
@@ -77,8 +83,10 @@ export class Cairn implements AsyncDisposable {
       now: () => this.clock.now(),
       write: (line) => void this.logged.push(line),
     });
+    this.#database ??= await newDatabase();
     this.#service = await openService(this.directory, this.clock, log, {
       ...this.#options,
+      database: this.#database,
       environment: changesIn(this.#options.environment ?? {}) as GivenSettings,
       network: { resolve, ...this.#options.network },
     });
@@ -126,6 +134,24 @@ export class Cairn implements AsyncDisposable {
     const task = this.#service.tasks.find((candidate) => candidate.name === name);
     if (task === undefined) throw new Error(`no task ${name}`);
     return task.run();
+  }
+
+  /** The embedded store, for tests of what only that does. */
+  get embedded(): Store {
+    const { embedded } = this.#service;
+    if (embedded === undefined) throw new Error("this test is of the embedded store");
+    return embedded;
+  }
+
+  /** The index of memories of the embedded store. */
+  get vectorIndex(): VectorIndex {
+    return this.#service.vectors as VectorIndex;
+  }
+
+  /** What `cairn doctor` finds, which examines the embedded store. */
+  async findings(): Promise<readonly object[]> {
+    const { embedded } = this.#service;
+    return embedded === undefined ? [] : (await examineAll(embedded)).findings;
   }
 
   /** What the store holds now. */
@@ -274,6 +300,7 @@ export class Cairn implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
+    if (this.#database !== undefined) await dropDatabase(this.#database);
     if (this.#options.directory === undefined) rmSync(this.directory, { recursive: true, force: true });
   }
 }

@@ -10,6 +10,8 @@ import { SQL } from "bun";
 import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { systemClock } from "../../src/lib/clock.ts";
+import { PostgresStore } from "../../src/storage/postgres/postgres-store.ts";
 
 const PACKAGES = "/usr/lib/postgresql";
 const VERSION_MIN = 15;
@@ -61,6 +63,8 @@ function asItsUser(): string[] {
   return process.getuid?.() === 0 ? [...died, "--reuid", "postgres", "--regid", "postgres", "--clear-groups"] : died;
 }
 
+const nameIn = (url: string): string => new URL(url).pathname.slice(1);
+
 function freePort(): number {
   using listener = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => undefined } });
   return listener.port;
@@ -78,6 +82,8 @@ export class Postgres {
   readonly #settings: Readonly<Record<string, string | number>>;
   #server: Bun.Subprocess<"ignore", "ignore", "pipe"> | undefined;
   #databases = 0;
+  /** The name of a database that others are copies of. */
+  #template: Promise<string> | undefined;
 
   private constructor(bin: string, directory: string, { fsync = false }: PostgresOptions) {
     this.#bin = bin;
@@ -134,15 +140,32 @@ export class Postgres {
   }
 
   /** The URL of a new database. */
-  async database(): Promise<string> {
+  async database(template = "template1"): Promise<string> {
     const name = `test_${++this.#databases}`;
-    await this.#do(`create database ${name}`);
+    await this.#do(`create database ${name} template ${template}`);
     return this.#url(name);
   }
 
   /** The URL that a database of another server has on this one. */
   same(url: string): string {
-    return this.#url(new URL(url).pathname.slice(1));
+    return this.#url(nameIn(url));
+  }
+
+  /** The URL of a new database with the schema of Cairn. */
+  async migrated(): Promise<string> {
+    this.#template ??= this.#makeTemplate();
+    return this.database(await this.#template);
+  }
+
+  async #makeTemplate(): Promise<string> {
+    const url = await this.database();
+    const store = await PostgresStore.open(url, systemClock);
+    await store.close();
+    return nameIn(url);
+  }
+
+  async drop(url: string): Promise<void> {
+    await this.#do(`drop database if exists ${nameIn(url)} with (force)`);
   }
 
   /** Ends every connection to a database, whatever is under way on it. */

@@ -30,7 +30,7 @@ export async function oneOfEach(cairn: Cairn): Promise<Ids> {
 }
 
 /** A backup that is there, always with the same id; made here, which is quicker than by another process. */
-async function oneBackup({ service: { embedded: store }, clock }: Cairn): Promise<string> {
+async function oneBackup({ embedded: store, clock }: Cairn): Promise<string> {
   const id = "bkp_0VQk3aB4x2Zq";
   const path = join(makeBackupsDirectory(store), `${id}-${await backupNumber(store)}.cairn`);
   if (!existsSync(path)) await writeBackup(store, clock, path, { force: false });

@@ -22,6 +22,9 @@ export class DatabaseHealth implements StoreHealth {
     else if (error.kind === "lost" || error.kind === "unsent") this.#problem = "outage";
   }
 
+  /** A database comes back, or another one takes its place. */
+  readonly hasPanicked = false;
+
   problem(): string | undefined {
     return this.#problem === undefined ? undefined : PROBLEMS[this.#problem];
   }

@@ -25,7 +25,7 @@ import { newestId } from "../newest-id.ts";
 import { pageOfPieces, type Found, type Page } from "../page.ts";
 import type { RecordStore, WalkedIds } from "../record-store.ts";
 import { Store, StoreError } from "../store.ts";
-import { outbox, SCHEMA_VERSION, traces, type AnyTable } from "../tables.ts";
+import { meta, outbox, SCHEMA_VERSION, traces, type AnyTable } from "../tables.ts";
 import type { Bounds, Filter } from "../walk.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
 import { WriteBuffer, type Write } from "../write-buffer.ts";
@@ -119,10 +119,11 @@ export class PostgresStore implements RecordStore {
    * Opens the store in a database, or makes one there.
    *
    * @param url - `postgres://user:password@host:port/database`
+   * @param timers - limit how long the network may take
    * @throws {StoreError} when that cannot be reached, would not keep what it acknowledges, or was written by another version
    */
-  static async open(url: string, clock: Clock): Promise<PostgresStore> {
-    const database = new Database(url, clock);
+  static async open(url: string, clock: Clock, timers: Clock = clock): Promise<PostgresStore> {
+    const database = new Database(url, timers);
     const store = new PostgresStore(database, clock);
     try {
       await store.#checkServer();
@@ -211,6 +212,13 @@ export class PostgresStore implements RecordStore {
 
   get bytesUsed(): number {
     return this.#sizes.bytes;
+  }
+
+  /** Its rows are in no cache that answers reads. */
+  readonly cacheUses = {};
+
+  async probe(): Promise<void> {
+    await this.read((reader) => reader.get(meta, "schema")).catch(() => undefined);
   }
 
   get bytesWritten(): number {

@@ -48,7 +48,7 @@ export class Sizes {
       text:
         `select case when n < $1::int8 then n else greatest(n, (select (c.reltuples * (1 - coalesce(s.null_frac, 0)))::int8 from pg_class as c` +
         ` left join pg_stats as s on s.schemaname = '${schema}' and s.tablename = '${table}' and s.attname = '${column}' where c.oid = '${relation}'::regclass)) end as n` +
-        ` from (select count(*) as n from (select from ${relation} where ${column} is not null limit $1::int8) as some) as counted`,
+        ` from (select count(*) as n from (select from ${relation} where ${column} is not null limit $1::int8) as r) as counted`,
       values: [COUNTED_MAX],
     });
     return Number(row?.["n"]);

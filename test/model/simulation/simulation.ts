@@ -6,7 +6,6 @@
  * @module
  */
 import { expect } from "bun:test";
-import { examineAll } from "../../../src/operations/doctor.ts";
 import {
   apiKeys,
   idempotency,
@@ -278,7 +277,7 @@ export class Simulation implements AsyncDisposable {
   /** What cannot be seen from outside: the events that wait, that nothing is left over, and that the store is in order. */
   async #compareStore(): Promise<void> {
     const world = this.#world;
-    expect((await examineAll(this.#cairn.service.embedded)).findings).toEqual([]);
+    expect(await this.#cairn.findings()).toEqual([]);
     expect(await this.#cairn.count(outbox)).toBe(0);
     await this.#cairn.runTask("session removal");
     const tables = [sessions, versions, turns, memories, vectors, traces, apiKeys, idempotency];

@@ -144,9 +144,9 @@ test("the first search of a user reads all vectors of that user and needs no wor
   expect(found.map(({ length }) => length)).toEqual([600, 600, 600]);
   expect(found[2]).toEqual(found[0]);
   // Of two that wait for one set, one has found it read by the other.
-  expect(index.residentUses).toEqual({ hits: 1, misses: 2 });
+  expect(index.cacheUses).toEqual({ hits: 1, misses: 2 });
   expect(await nearest(index, query, [ofUser("one")], 600)).toEqual(found[0]!);
-  expect(index.residentUses).toEqual({ hits: 2, misses: 2 });
+  expect(index.cacheUses).toEqual({ hits: 2, misses: 2 });
   expect(workers).toEqual([]);
 });
 

@@ -1,0 +1,77 @@
+/**
+ * Opens the store, and what depends on where its rows are: the embedded one in the data directory, or a database that several servers
+ * share.
+ *
+ * @module
+ */
+import { systemClock, type Clock } from "./lib/clock.ts";
+import type { Log } from "./lib/log.ts";
+import { openUpToDate } from "./operations/upgrade.ts";
+import { DOCUMENTS, MEMORIES } from "./storage/collections.ts";
+import { makePrivate } from "./storage/data-directory.ts";
+import { deadReaders } from "./storage/dead-readers.ts";
+import type { Durability } from "./storage/durability.ts";
+import type { Migration } from "./storage/migrate.ts";
+import { PostgresStore } from "./storage/postgres/postgres-store.ts";
+import type { RecordStore } from "./storage/record-store.ts";
+import type { Store } from "./storage/store.ts";
+import type { Task } from "./tasks/task.ts";
+import type { CandidateIndex } from "./vectors/candidate-index.ts";
+import { DatabaseIndex } from "./vectors/database-index.ts";
+import { indexWatch } from "./vectors/index-watch.ts";
+import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
+
+export interface StoreOptions {
+  /** The URL of a database; the embedded store without one. */
+  readonly database?: string | undefined;
+  readonly index?: IndexOptions;
+  /** What brings the store of an older Cairn up to date; a test has its own. */
+  readonly migrations?: readonly Migration[];
+  readonly durability?: Durability;
+}
+
+export interface StoreParts {
+  readonly store: RecordStore;
+  /** The same where it is the embedded one, for what only that has. */
+  readonly embedded: Store | undefined;
+  readonly vectors: CandidateIndex;
+  readonly documentVectors: CandidateIndex;
+  readonly tasks: readonly Task[];
+  /** Makes the indexes ready for searches. */
+  openIndexes(): Promise<void>;
+}
+
+/** @param opened - closes what is opened here */
+export async function openStoreParts(
+  opened: AsyncDisposableStack,
+  directory: string,
+  clock: Clock,
+  log: Log,
+  options: StoreOptions,
+): Promise<StoreParts> {
+  if (options.database !== undefined) return databaseParts(opened, options.database, clock);
+  const store = opened.adopt(await openUpToDate(directory, clock, log, options), (open) => open.close());
+  makePrivate(directory);
+  const vectors = opened.adopt(new VectorIndex(store, log, options.index), (open) => open.close());
+  const documentVectors = opened.adopt(new VectorIndex(store, log, { ...options.index, collection: DOCUMENTS }), (open) => open.close());
+  return {
+    store,
+    embedded: store,
+    vectors,
+    documentVectors,
+    tasks: [deadReaders(store, log), indexWatch([vectors, documentVectors])],
+    openIndexes: async () => void (await Promise.all([vectors.open(), documentVectors.open()])),
+  };
+}
+
+async function databaseParts(opened: AsyncDisposableStack, url: string, clock: Clock): Promise<StoreParts> {
+  const store = opened.adopt(await PostgresStore.open(url, clock, systemClock), (open) => open.close());
+  return {
+    store,
+    embedded: undefined,
+    vectors: new DatabaseIndex(store, MEMORIES),
+    documentVectors: new DatabaseIndex(store, DOCUMENTS),
+    tasks: [],
+    openIndexes: () => Promise.resolve(),
+  };
+}

@@ -1,0 +1,27 @@
+/**
+ * What finds the candidates of a search, wherever the vectors are.
+ *
+ * @module
+ */
+import type { CacheUses } from "../lib/cache.ts";
+import type { Filter } from "../storage/walk.ts";
+import type { Candidate } from "./candidates.ts";
+import type { IndexStatus } from "./indexer.ts";
+import type { ScoredQuery } from "./query.ts";
+
+export interface CandidateIndex {
+  readonly status: IndexStatus;
+  /** How searches found vectors in memory. */
+  readonly cacheUses: CacheUses;
+  /** Why some searches are answered 503 at present; undefined when none is. */
+  problem(): string | undefined;
+  /**
+   * Candidates for a query: about `limit` records that pass the filter, those that are best by words and cosine together, or all that
+   * pass when they are no more; in no order. Every vector committed before the call is taken into account.
+   *
+   * @throws {ApiError} `service_unavailable` when it cannot answer at present
+   */
+  nearest(query: ScoredQuery, filter: Filter): Promise<Candidate[]>;
+  /** To be called after a commit that stored or removed vectors. */
+  changed(): void;
+}

@@ -1,0 +1,33 @@
+/**
+ * Which store the tests of the front door run on: the embedded one, or PostgreSQL where CAIRN_TEST_STORE says so.
+ *
+ * @module
+ */
+import { test } from "bun:test";
+import { Postgres } from "./postgres.ts";
+
+const isOnPostgres = process.env["CAIRN_TEST_STORE"] === "postgres";
+
+let server: Promise<Postgres> | undefined;
+
+/** The URL of a new database, where there is to be one. */
+export async function newDatabase(): Promise<string | undefined> {
+  if (!isOnPostgres) return undefined;
+  // It ends with this process.
+  server ??= Postgres.start();
+  return (await server).migrated();
+}
+
+export async function dropDatabase(url: string): Promise<void> {
+  await (await server)?.drop(url);
+}
+
+/**
+ * Gives the function that registers a test of the embedded store. On PostgreSQL the test is skipped, and its name says why.
+ *
+ * @param reason - what only the embedded store has
+ */
+export function onEmbedded(reason: string): (name: string, run: () => void | Promise<unknown>, timeoutMs?: number) => void {
+  if (!isOnPostgres) return test;
+  return (name, run, timeoutMs) => test.skip(`${name} (on the embedded store only: ${reason})`, run, timeoutMs);
+}
