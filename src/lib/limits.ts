@@ -23,8 +23,6 @@ export const CACHE_BYTES_MAX = {
   residentVectors: 17 * MIB,
   /** And which those of the namespaces of documents that were searched last. */
   residentDocumentVectors: 5 * MIB,
-  /** Vectors that searches of a database have compared. */
-  databaseVectors: 128 * MIB,
   /** Vectors that an embedding provider gave for queries. */
   queryVectors: 3 * MIB,
 } as const;

@@ -10,7 +10,6 @@ import { Cache, type CacheUses } from "../lib/cache.ts";
 import { nextTurn } from "../lib/clock.ts";
 import { bare, type BareId } from "../lib/ids.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
-import { CACHE_BYTES_MAX } from "../lib/limits.ts";
 import type { Reader } from "../storage/access.ts";
 import type { Collection } from "../storage/collections.ts";
 import { generationOf } from "../storage/memory-records.ts";
@@ -22,6 +21,8 @@ import { dotStored, storedGeneration, storedTerms } from "./encoding.ts";
 import type { IndexStatus } from "./indexer.ts";
 import type { ScoredQuery } from "./query.ts";
 
+/** Vectors that searches have compared: there is no other copy of them in memory, as there is beside the embedded store. */
+const CACHE_BYTES = 128 * 1024 * 1024;
 /** Records that are compared with a query, and how many of them are looked up at once. */
 const COMPARED_MAX = 20_000;
 const COMPARED_AT_ONCE = 250;
@@ -37,7 +38,7 @@ export class DatabaseIndex implements CandidateIndex {
   readonly status: IndexStatus = { indexed: 0, pending: 0, removed: 0, unsaved: 0 };
   readonly #store: RecordStore;
   readonly #collection: Collection;
-  readonly #cache = new Cache<Uint8Array>(CACHE_BYTES_MAX.databaseVectors);
+  readonly #cache = new Cache<Uint8Array>(CACHE_BYTES);
 
   constructor(store: RecordStore, collection: Collection) {
     this.#store = store;

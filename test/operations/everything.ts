@@ -74,6 +74,9 @@ export async function startFilled(directory?: string): Promise<Filled> {
   // Nobody listens there.
   const failing = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/", events: ["trace.rollback"] }));
   await cairn.ok(cairn.post(`/v1/webhooks/${failing.id}/test`));
+  cairn.clock.set(cairn.clock.now() - 5_000);
+  await cairn.ok(cairn.post(`/v1/webhooks/${failing.id}/test`));
+  cairn.clock.set(cairn.clock.now() + 5_000);
   await cairn.runTask("webhook deliveries");
   await cairn.ok(cairn.post("/v1/webhooks", { url: "https://hooks.example.com/in", events: ["session.created", "turn.added"] }));
   sessions.push((await cairn.createSession({ agent_id: "after the webhook" })).id);
