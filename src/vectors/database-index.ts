@@ -21,7 +21,7 @@ import { dotStored, storedGeneration, storedTerms } from "./encoding.ts";
 import type { IndexStatus } from "./indexer.ts";
 import type { ScoredQuery } from "./query.ts";
 
-/** Vectors that searches have compared: there is no other copy of them in memory, as there is beside the embedded store. */
+/** Vectors that searches have compared: the server has no other copy of them in memory. */
 const CACHE_BYTES = 128 * 1024 * 1024;
 /** Records that are compared with a query, and how many of them are looked up at once. */
 const COMPARED_MAX = 20_000;
