@@ -6,6 +6,7 @@ import { mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NO_HOME } from "../../../src/lib/ids.ts";
+import type { Tx } from "../../../src/storage/access.ts";
 import { Store, StoreError } from "../../../src/storage/store.ts";
 import { meta, sessions, turns, type SessionRow } from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
@@ -40,6 +41,27 @@ const session = (turnCount: number): SessionRow => ({
   ttlSeconds: 60,
   expiresAt: 2,
   version: 0,
+});
+
+test("another process that opens and closes the store takes no commit from it", async () => {
+  await store.close();
+  // More commits end while it is being opened than when each waits for the disk.
+  store = await Store.open(directory, new FakeClock(), { durability: "relaxed" });
+  const modules = join(import.meta.dir, "../../../src");
+  const script = `
+    import { systemClock } from "${modules}/lib/clock.ts";
+    import { Store } from "${modules}/storage/store.ts";
+    for (let i = 0; i < 300; i++) await (await Store.open("${directory}", systemClock)).close();`;
+  const child = Bun.spawn([process.execPath, "--eval", script], { stderr: "pipe" });
+  let commits = 0;
+  // Rows of this table are in no cache.
+  const count = (tx: Tx) => tx.put(turns, "count", text(String(Number(tx.get(turns, "count")?.shown ?? 0) + 1)));
+  while (child.exitCode === null) {
+    await store.commit(NO_HOME, count);
+    commits++;
+    expect(store.latest.get(turns, "count")?.shown).toBe(String(commits));
+  }
+  expect([child.exitCode, await child.stderr.text()]).toEqual([0, ""]);
 });
 
 test("whoever reads after a commit has resolved sees it, however often the row was read while it was under way", async () => {
