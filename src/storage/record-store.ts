@@ -62,7 +62,7 @@ export interface WalkedIds {
   readonly next: BareId | undefined;
 }
 
-/** What commits have left for others in this process. */
+/** What commits of this process wrote that the event feed and the webhooks follow. */
 export interface CommittedChanges {
   /** The keys of the traces that they wrote, in the order of their ids. */
   readonly traces: readonly string[];

@@ -22,7 +22,7 @@ import { LEASES } from "./schema.ts";
 /** With the time until somebody looks it is 15 s at most from the end of a holder to the beginning of the next. */
 const LEASE_MS = 14_000;
 const RENEWAL_MS = 5_000;
-/** How often a server looks whether it can have one that another holds, and a holder for what others have left. */
+/** How often a server tries to acquire a lease that another holds, and how often a holder polls for work of other servers. */
 const LOOK_MS = 1_000;
 /** The holder stops that much before the end: the clocks of two servers are hardly further apart. */
 const MARGIN_MS = 2_000;
