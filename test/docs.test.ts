@@ -99,7 +99,7 @@ test("every operation has a name of its own, which generated clients can rely on
     Context: "getContext",
     Documents: "changeDocuments queryDocuments",
     Timeline: "listTimeline",
-    Retrievals: "listRetrievals",
+    Retrievals: "listRetrievals getRetrieval",
     Traces: "listTraces getTrace watchTraces",
     "API keys": "signIn getCurrentApiKey signOut createApiKey listApiKeys getApiKey revokeApiKey rollApiKey",
     Webhooks:

@@ -73,8 +73,9 @@ async function oneOfEachOfAda(cairn: Cairn): Promise<{ ids: Ids; names: Record<s
   const { id: memory_id } = await cairn.addMemory(session_id, "adas parcel is blue", { type, tags: [names.tags] });
   await cairn.context(session_id, { query: names.query });
   const [{ id: trace_id }] = (await cairn.traces(session_id)) as [{ id: string }];
+  const [{ id: retrieval_id }] = (await cairn.list(`/v1/sessions/${session_id}/retrievals`)) as [{ id: string }];
   const others = { key_id: unknownId("key"), webhook_id: unknownId("whk"), delivery_id: unknownId("dlv"), version: "1" };
-  return { ids: { session_id, turn_id, memory_id, trace_id, ...others }, names };
+  return { ids: { session_id, turn_id, memory_id, trace_id, retrieval_id, ...others }, names };
 }
 
 /** What was found for whom is logged too. */
@@ -87,6 +88,7 @@ const NOBODY: { ids: Ids; names: Record<string, string> } = {
     turn_id: unknownId("turn"),
     memory_id: unknownId("mem"),
     trace_id: unknownId("trace"),
+    retrieval_id: unknownId("ret"),
     key_id: unknownId("key"),
     webhook_id: unknownId("whk"),
     delivery_id: unknownId("dlv"),

@@ -1,7 +1,7 @@
 import { expect, spyOn, test } from "bun:test";
 import * as fs from "node:fs";
 import { retrievals as table } from "../src/storage/tables.ts";
-import { pagesOf } from "./support/answers.ts";
+import { pagesOf, refusal } from "./support/answers.ts";
 import { failingCommits, startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { onEmbedded } from "./support/stores.ts";
 
@@ -105,6 +105,23 @@ test("whatever is asked at once, a turn follows what was answered before it", as
   expect(logged.map(({ turn_id }) => turn_id)).toEqual(Array.from({ length: 60 }, (_, i) => turns[Math.floor(i / 12)].id));
 });
 
+test("a retrieval is read by its id alone, as the list has it, and ends with its session", async () => {
+  await using cairn = await startLogging();
+  const { id } = await cairn.createSession({ user_id: "ada" });
+  await cairn.addMemory(id, "She lives in Lyon.");
+  await context(cairn, id, "Where does she live?");
+  const [one] = await retrievals(cairn, id);
+  const path = `/v1/retrievals/${one.id}`;
+  expect(await cairn.ok(cairn.get(path))).toEqual(one);
+  const turn = await cairn.addTurn(id);
+  expect(await cairn.ok(cairn.get(path, { key: await cairn.newKey({ owner: { userId: "ada" } }) }))).toEqual({ ...one, turn_id: turn.id });
+  const missing = { status: 404, code: "resource_not_found", param: "retrieval_id" };
+  expect(refusal(await cairn.get(path, { key: await cairn.newKey({ owner: { userId: "bo" } }) }))).toEqual(missing);
+  expect(refusal(await cairn.get(`/v1/retrievals/${id}`))).toEqual(missing);
+  cairn.clock.advance({ hours: 24 });
+  expect(refusal(await cairn.get(path))).toEqual(missing);
+});
+
 test("the list has pages, and retrievals between two times or of one operation alone", async () => {
   await using cairn = await startLogging();
   const { id } = await cairn.createSession();
@@ -177,11 +194,13 @@ test("a retrieval is kept as long as the traces of its key, and no longer than i
   await search(cairn, id, "enterprise");
   const queries = async () => (await retrievals(cairn, id)).map(({ query }) => query);
   expect(await queries()).toEqual(["enterprise", "free"]);
+  const ids = (await retrievals(cairn, id)).map((one) => one.id);
   cairn.clock.advance({ hours: 7 * 24 - 1 });
   expect(await queries()).toEqual(["enterprise", "free"]);
   cairn.clock.advance({ hours: 1 });
   expect(await queries()).toEqual(["enterprise"]);
   expect(await cairn.list(`/v1/sessions/${id}/timeline?kinds=retrieval`)).toHaveLength(1);
+  expect(await Promise.all(ids.map(async (one) => (await cairn.get(`/v1/retrievals/${one}`)).status))).toEqual([200, 404]);
   expect(await rows(cairn)).toBe(2);
   await cairn.runTask("retrieval retention");
   expect(await rows(cairn)).toBe(1);

@@ -584,8 +584,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "an expired session is there until the task has come by",
     file: "src/sessions/live-session.ts",
-    find: "if (row !== undefined && isLive(reader, row)) return { id, key, row };",
-    replace: "if (row !== undefined) return { id, key, row };",
+    find: "return row !== undefined && isLive(reader, row) ? { id, key, row } : undefined;",
+    replace: "return row !== undefined ? { id, key, row } : undefined;",
     tests: [EXPIRY],
   },
   {
@@ -1181,6 +1181,13 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "    if (!isOwned(owner, { userId: userId ?? undefined, agentId })) return [];\n",
     replace: "",
     tests: [RETRIEVALS],
+  },
+  {
+    breaks: "a retrieval of somebody else is told from one that is not there by what is read",
+    file: "src/retrievals/retrievals.ts",
+    find: '  const session = findLiveSession(reader, owner, row?.sessionId ?? withPrefix("sess", id));',
+    replace: "  const session = row && findLiveSession(reader, owner, row.sessionId);",
+    tests: [OWNERS],
   },
   {
     breaks: "a retrieval is shown after its time",

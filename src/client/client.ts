@@ -106,6 +106,8 @@ const sessionsOf = (rest: Rest) => ({
   /** What searches and contexts have given, when the setting `retrieval_log` is on. */
   retrievals: <Given extends Api.ListRetrievalsQuery>(id: string, query?: Filters<Api.ListRetrievalsQuery, Given>, options?: CallOptions) =>
     rest.list<Api.RetrievalList>(path`/v1/sessions/${id}/retrievals`, query, options),
+  /** One of these, by its own id. */
+  retrieval: (id: string, options?: CallOptions) => rest.get<Api.Retrieval>(path`/v1/retrievals/${id}`, {}, options),
 });
 
 const turnsOf = (rest: Rest) => ({

@@ -21,6 +21,7 @@ const PATH_PARAMETERS: Record<string, PathParameter> = {
   turn_id: { schema: RecordId("turn", "The turn."), missing: "turn_not_found" },
   memory_id: { schema: RecordId("mem", "The memory."), missing: "memory_not_found" },
   trace_id: { schema: RecordId("trace", "The trace."), missing: "trace_not_found" },
+  retrieval_id: { schema: RecordId("ret", "The retrieval."), missing: "resource_not_found" },
   key_id: { schema: RecordId("key", "The API key."), missing: "resource_not_found" },
   webhook_id: { schema: RecordId("whk", "The webhook."), missing: "resource_not_found" },
   delivery_id: { schema: RecordId("dlv", "The delivery."), missing: "resource_not_found" },

@@ -5,11 +5,12 @@
  *
  * @module
  */
-import { bare, bareIdTime, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { ApiError } from "../lib/errors.ts";
+import { bare, bareIdTime, isId, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { toIso } from "../lib/time.ts";
 import { preview, visibleMemories } from "../memories/memories.ts";
-import { liveSession, type LiveSession } from "../sessions/live-session.ts";
+import { findLiveSession, liveSession, type LiveSession } from "../sessions/live-session.ts";
 import type { Reader } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
@@ -62,6 +63,22 @@ export async function listRetrievals(
     if (filter.operation !== undefined && row.operation !== filter.operation) return undefined;
     return retrievalJson(reader, owner, sessionNow(reader), id, row);
   });
+}
+
+/** @throws {ApiError} `resource_not_found`, also for one of a session that has ended or is somebody else's */
+export function getRetrieval({ store }: Deps, owner: Owner, id: string): JsonText | Promise<JsonText> {
+  return store.read((reader) => {
+    const json = isId("ret", id) ? visibleRetrieval(reader, owner, bare(id)) : undefined;
+    if (json !== undefined) return json;
+    throw new ApiError("resource_not_found", `There is no retrieval ${id.slice(0, 64)}.`, { param: "retrieval_id" });
+  });
+}
+
+function visibleRetrieval(reader: Reader, owner: Owner, id: BareId): JsonText | undefined {
+  const row = reader.get(retrievals, id);
+  // A session is looked for in any case: what is somebody else's takes the same reads as what is not there.
+  const session = findLiveSession(reader, owner, row?.sessionId ?? withPrefix("sess", id));
+  return row && session && retrievalJson(reader, owner, session, id, row);
 }
 
 /** Each memory in it was read, which takes as long as some ten looks. */

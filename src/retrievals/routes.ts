@@ -6,7 +6,7 @@
 import { endpointGroup, type Endpoint } from "../http/endpoint.ts";
 import { Cursor, ListOf } from "../http/types.ts";
 import { LIMITS } from "../lib/limits.ts";
-import { listRetrievals, type RetrievalDeps } from "./retrievals.ts";
+import { getRetrieval, listRetrievals, type RetrievalDeps } from "./retrievals.ts";
 import { Retrieval, RETRIEVAL_FILTER } from "./schema.ts";
 
 const retrievals = endpointGroup({ name: "Retrievals", description: "What searches and contexts found, by session." });
@@ -25,6 +25,13 @@ export function retrievalEndpoints(deps: RetrievalDeps): Endpoint[] {
       cursor: Cursor("ret"),
       response: ListOf(Retrieval, "A page of retrievals."),
       run: ({ params, filter, page, caller }) => listRetrievals(deps, caller.owner, params.session_id, filter, page),
+    }),
+    retrievals.get("/v1/retrievals/{retrieval_id}", {
+      summary: "Get a retrieval",
+      description:
+        "One of them by its id alone. It is gone with its session, and when the time of the traces of the key that asked is over.",
+      response: Retrieval,
+      run: ({ params, caller }) => getRetrieval(deps, caller.owner, params.retrieval_id),
     }),
   ];
 }

@@ -25,14 +25,18 @@ export interface LiveSession {
 
 /** @throws {ApiError} `session_not_found` for an id that was never given, is somebody else's, is deleted or has expired */
 export function liveSession(reader: Reader, owner: Owner, id: string): LiveSession {
-  if (isId("sess", id)) {
-    const key = bare(id);
-    const row = mayBeOwned(reader, owner, sessions.index, key) ? reader.get(sessions, key) : undefined;
-    if (row !== undefined && isLive(reader, row)) return { id, key, row };
-  }
+  const session = isId("sess", id) ? findLiveSession(reader, owner, id) : undefined;
+  if (session !== undefined) return session;
   throw new ApiError("session_not_found", `There is no session ${id.slice(0, 64)}; it may have expired or been deleted.`, {
     param: "session_id",
   });
+}
+
+/** The same, for what names its session itself; undefined where there is none. */
+export function findLiveSession(reader: Reader, owner: Owner, id: SessionId): LiveSession | undefined {
+  const key = bare(id);
+  const row = mayBeOwned(reader, owner, sessions.index, key) ? reader.get(sessions, key) : undefined;
+  return row !== undefined && isLive(reader, row) ? { id, key, row } : undefined;
 }
 
 /** Whether a session has not expired, and is not being erased with its user. */

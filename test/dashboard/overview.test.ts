@@ -82,6 +82,10 @@ test("an id leads to its record", async () => {
   const webhook = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/hook", events: ["turn.added"] }));
   const delivery = await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`, {}));
   const backup = await cairn.ok(cairn.post("/v1/backups", {}));
+  await cairn.ok(cairn.request("PATCH", "/v1/settings", { retrieval_log: true }));
+  await cairn.ok(cairn.post(`/v1/sessions/${main}/context`, { query: "What may she not eat?" }));
+  await cairn.ok(cairn.request("PATCH", "/v1/settings", { retrieval_log: null }));
+  const [retrieval] = await cairn.all(`/v1/sessions/${main}/retrievals`);
   const left = await cairn.createSession({ agent_id: "gone" });
   const kept = await cairn.addMemory(left.id, "This outlives its session.");
   using tab = await signedInTab(cairn);
@@ -92,6 +96,7 @@ test("an id leads to its record", async () => {
     [main, "#version-0"],
     [turn.id, `#${turn.id}.target`],
     [nextTurn.id, `#${nextTurn.id}.target`],
+    [retrieval.id, `#${retrieval.id}.target`],
     [trace.id, ".facts"],
     [key.id, "tbody tr"],
     [webhook.id, ".facts"],
@@ -101,6 +106,7 @@ test("an id leads to its record", async () => {
     [kept.id, ".spine"],
     ["mem_000000000000", "[role=alert]"],
     ["turn_000000000000", "[role=alert]"],
+    ["ret_000000000000", "[role=alert]"],
     ["dlv_000000000000", "[role=alert]"],
     ["evt_000000000000", "[role=alert]"],
     ["bkp_000000000000", "[role=alert]"],

@@ -26,7 +26,17 @@ export async function oneOfEach(cairn: Cairn): Promise<Ids> {
   const { id: webhook_id } = await cairn.ok(cairn.post("/v1/webhooks", hook));
   const { id: delivery_id } = await cairn.ok(cairn.post(`/v1/webhooks/${webhook_id}/test`));
   const backup_id = await oneBackup(cairn);
-  return { user_id: "user-42", session_id, turn_id, memory_id, trace_id, key_id, webhook_id, delivery_id, backup_id, version: "0" };
+  const retrieval_id = await oneRetrieval(cairn, session_id);
+  const ofSession = { session_id, turn_id, memory_id, retrieval_id, version: "0" };
+  return { user_id: "user-42", ...ofSession, trace_id, key_id, webhook_id, delivery_id, backup_id };
+}
+
+async function oneRetrieval(cairn: Cairn, sessionId: string): Promise<string> {
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: true }));
+  await cairn.context(sessionId, { query: "How does the customer prefer to be contacted?" });
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: null }));
+  const [{ id }] = (await cairn.list(`/v1/sessions/${sessionId}/retrievals`)) as [{ id: string }];
+  return id;
 }
 
 /** A backup that is there, always with the same id; made here, which is quicker than by another process. */

@@ -8,6 +8,7 @@ import type { Static } from "@sinclair/typebox";
 import type { Backup as BackupSchema, BackupTicket } from "../../backups/schema.ts";
 import type { ApiKey as ApiKeySchema } from "../../keys/schema.ts";
 import type { Memory as MemorySchema, SearchAnswer } from "../../memories/schema.ts";
+import type { Retrieval as RetrievalSchema } from "../../retrievals/schema.ts";
 import type { Session as SessionSchema, StateVersion as StateVersionSchema } from "../../sessions/schema.ts";
 import type { TimelineEntry as TimelineEntrySchema } from "../../timeline/schema.ts";
 import type { EmbeddingTrial as EmbeddingTrialSchema } from "../../trial/schema.ts";
@@ -27,6 +28,7 @@ export type ApiKey = Static<typeof ApiKeySchema>;
 export type Session = Static<typeof SessionSchema>;
 export type StateVersion = Static<typeof StateVersionSchema>;
 export type Turn = Static<typeof TurnSchema>;
+export type Retrieval = Static<typeof RetrievalSchema>;
 export type Memory = Static<typeof MemorySchema>;
 /** The schema of settings is made of their table, without types of its own. */
 export interface Settings {
@@ -179,6 +181,7 @@ export const api = {
   rollBack: (id: string, body: { version: number; expected_version: number; reason?: string }) =>
     post<Session>(`sessions/${id}/rollback`, body),
   fork: (id: string, version: number) => post<Session>(`sessions/${id}/fork`, { version }),
+  retrieval: (id: string, signal?: AbortSignal) => get<Retrieval>(`retrievals/${id}`, {}, signal),
   memories: (query: Query, signal?: AbortSignal) => get<List<Memory>>("memory", { ...query, limit: PAGE }, signal),
   /** All that can be found, whatever its score: the screen says where the threshold is. */
   search: (body: object, signal?: AbortSignal) =>

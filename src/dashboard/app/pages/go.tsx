@@ -21,6 +21,8 @@ async function placeOf(id: string, signal: AbortSignal): Promise<string | undefi
       return ofMemory(await api.memory(id, signal), signal);
     case "turn":
       return ofTurn(id, signal);
+    case "ret":
+      return `sessions/${(await api.retrieval(id, signal)).session_id}#${id}`;
     case "dlv":
       return ofWebhooks(id, signal, async (webhook) => ((await isFound(api.delivery(webhook, id, signal))) ? id : undefined));
     case "evt":
@@ -114,7 +116,8 @@ export function Go() {
           place === undefined && (
             <p>
               Ids of what is shown here begin with <code>sess_</code>, <code>turn_</code>, <code>mem_</code>, <code>trace_</code>,{" "}
-              <code>whk_</code>, <code>dlv_</code>, <code>evt_</code>, <code>bkp_</code> or <code>key_</code>; this one does not.
+              <code>ret_</code>, <code>whk_</code>, <code>dlv_</code>, <code>evt_</code>, <code>bkp_</code> or <code>key_</code>; this one
+              does not.
             </p>
           )
         }

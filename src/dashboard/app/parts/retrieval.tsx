@@ -3,11 +3,9 @@
  *
  * @module
  */
-import type { TimelineEntry } from "../api.ts";
+import type { Retrieval } from "../api.ts";
 import { LongText } from "./long-text.tsx";
 import { Time } from "./time.tsx";
-
-export type Retrieval = NonNullable<TimelineEntry["retrieval"]>;
 
 /** Memories that are shown before one asks for the rest. */
 const SHOWN = 5;
