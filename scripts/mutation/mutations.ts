@@ -118,9 +118,30 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     breaks: "of two servers that look for the same at the same time, none waits for the other",
-    file: "src/storage/postgres/commit-statements.ts",
-    find: "return [...locksOf(fetched), ",
-    replace: "return [",
+    file: "src/storage/postgres/commit-locks.ts",
+    find: "else if (!isWhole(ask)) locks.set(",
+    replace: "else if (isWhole(ask)) locks.set(",
+    tests: [POSTGRES],
+  },
+  {
+    breaks: "a session is changed between the look of a commit that only reads it and the end of that",
+    file: "src/storage/postgres/commit-locks.ts",
+    find: 'if (table === sessions.name) return " for share of x";',
+    replace: "",
+    tests: [POSTGRES],
+  },
+  {
+    breaks: "a webhook is added between the look of a commit whether there are some and the end of that",
+    file: "src/storage/postgres/commit-locks.ts",
+    find: "if (TABLES_FOR_ALL.has(tableOf(table))) locks.set(numberOf(tableOf(table)), 0);",
+    replace: "if (TABLES_FOR_ALL.has(tableOf(table))) continue;",
+    tests: [POSTGRES],
+  },
+  {
+    breaks: "a provider is replaced without waiting for those that make vectors of the last one",
+    file: "src/storage/postgres/commit-locks.ts",
+    find: "if (TABLES_FOR_ALL.has(table)) locks.set(numberOf(table), 1);",
+    replace: "if (TABLES_FOR_ALL.has(table)) locks.set(numberOf(table), 0);",
     tests: [POSTGRES],
   },
   {

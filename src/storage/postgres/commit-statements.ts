@@ -1,19 +1,17 @@
 /**
  * The statements of one commit: what was read is still so, and what is written.
  *
- * Rows that are also written are locked first, in the order of their keys, so that of two commits one waits for the other and then
- * finds out. A span that was read is read once more under a lock of its own name: of two commits that look for the same and add
- * what they miss, the second finds what the first has added. A statement that finds something else divides by zero.
+ * What was read is looked at once more under locks (`commit-locks.ts`). A statement that finds something else divides by zero.
  *
  * @module
  */
-import { FIRST } from "../access.ts";
 import { VECTOR_TABLES } from "../tables.ts";
 import type { Write } from "../write-buffer.ts";
+import { areLockedTogether, rowLockOf } from "./commit-locks.ts";
 import type { Statement } from "./database.ts";
 import { groupSpans, Parameters, spansSource } from "./fetch-statement.ts";
-import type { Asks, Fetched, StoredRow } from "./fetched.ts";
-import { columnOf, LEASES, placeOf, relationOf, TEXT_TABLES } from "./schema.ts";
+import type { Fetched, StoredRow } from "./fetched.ts";
+import { columnOf, placeOf, relationOf, TEXT_TABLES } from "./schema.ts";
 
 /** What a commit leaves of one key. */
 export interface Change {
@@ -38,27 +36,7 @@ export function changesOf(writes: readonly Write[]): Change[] {
 /** @returns statements that fail unless all that was read is still as it was */
 export function checksOf(fetched: Fetched, changes: readonly Change[]): Statement[] {
   const written = new Set(changes.map(({ table, key }) => `${table} ${key}`));
-  return [...locksOf(fetched), ...rowChecksOf(fetched, (table, key) => written.has(`${table} ${key}`)), ...spanChecksOf(fetched)];
-}
-
-/** The lock of each span, in one order for all. One whole table is none: everybody who writes looks whether some are empty. */
-function locksOf(fetched: Fetched): Statement[] {
-  const names = Array.from(fetched.read.spans)
-    .filter(([, { span }]) => span.from !== FIRST.from || span.to !== FIRST.to)
-    .map(([, { table, span }]) => Number(Bun.hash.wyhash(`${table} ${span.from} ${span.to}`) & 0xfffffffffffffn));
-  if (names.length === 0) return [];
-  const sorted = Array.from(new Set(names)).sort((a, b) => a - b);
-  return [{ text: "select pg_advisory_xact_lock(name) from unnest($1::int8[]) as q(name)", values: [sorted] }];
-}
-
-/** @returns statements that lock rows, all in the same order */
-export function lockStatements(rows: Asks): Statement[] {
-  return Array.from(rows.keys)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .map(([table, keys]) => ({
-      text: `select count(*) from (select key from ${placeOf(table).relation} where key = any($1::text[]) order by key for no key update) as locked`,
-      values: [Array.from(keys)],
-    }));
+  return [...rowChecksOf(fetched, (table, key) => written.has(`${table} ${key}`)), ...spanChecksOf(fetched)];
 }
 
 function rowChecksOf(fetched: Fetched, isWritten: (table: string, key: string) => boolean): Statement[] {
@@ -81,16 +59,16 @@ function rowChecksOf(fetched: Fetched, isWritten: (table: string, key: string) =
               },
             ];
       const present = found.flatMap(({ row }) => row ?? []);
+      const written = present.filter(({ key }) => isWritten(table, key));
+      const isOneOrder = areLockedTogether(table) && written.length > 0;
       return [
-        ...check(
-          present.filter(({ key }) => isWritten(table, key)),
-          " for no key update of x",
-        ),
-        ...check(
-          present.filter(({ key }) => !isWritten(table, key)),
-          // Nobody takes a lease over while a commit under it is under way; renewing it is no hindrance.
-          table === LEASES.name ? " for key share of x" : "",
-        ),
+        ...check(isOneOrder ? present : written, rowLockOf(table, true)),
+        ...(isOneOrder
+          ? []
+          : check(
+              present.filter(({ key }) => !isWritten(table, key)),
+              rowLockOf(table, false),
+            )),
         ...(absent.length === 0
           ? []
           : [{ text: `select 1 / (count(*) = 0)::int from ${relation} where ${column} = any($1::text[])`, values: [absent] }]),

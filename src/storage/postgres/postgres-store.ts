@@ -30,7 +30,17 @@ import type { Bounds, Filter } from "../walk.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
 import { WriteBuffer, type Write } from "../write-buffer.ts";
 import { CommitOrder } from "./commit-order.ts";
-import { changesOf, checksOf, lockStatements, writesOf, type Change } from "./commit-statements.ts";
+import {
+  bothLocks,
+  lockStatements,
+  locksOf,
+  nameLocksOf,
+  NAMES_LOCKED,
+  namesLockedValues,
+  type Locks,
+  type NameLocks,
+} from "./commit-locks.ts";
+import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.ts";
 import { BEGIN, COMMIT, Database, DatabaseError, ROLLBACK, type Connection, type Statement } from "./database.ts";
 import { DatabaseHealth } from "./database-health.ts";
 import { FetchQueue } from "./fetch-queue.ts";
@@ -48,8 +58,8 @@ import { Sizes } from "./sizes.ts";
 interface Basis {
   /** What is not fetched first. */
   readonly known: LastRows | undefined;
-  /** Rows that are locked before anything is fetched. */
-  readonly locks: Asks | undefined;
+  /** What is locked before anything is fetched. */
+  readonly locks: Locks | undefined;
 }
 
 const COMMITS_PER_TRANSACTION = 32;
@@ -96,7 +106,7 @@ export class PostgresStore implements RecordStore {
   /** Homes of the commits of transactions under way: others of them would only meet those in the database. */
   readonly #busyHomes = new Set<Home>();
   /** When records of a home were last found to be changed by others, and which were locked then. */
-  readonly #conflicts = new Map<Home, { readonly at: number; readonly locks: Asks | undefined }>();
+  readonly #conflicts = new Map<Home, { readonly at: number; readonly locks: Locks | undefined }>();
   #transactionsSinceRemoval = 0;
   /** The last ones that this server has given: ids that it gives in the same millisecond are later than those of the rows. */
   readonly #revisions = new Set<number>();
@@ -357,11 +367,12 @@ export class PostgresStore implements RecordStore {
   #basisOf(commits: readonly QueuedCommit[]): Basis {
     const now = this.#clock.elapsed();
     let known: LastRows | undefined = this.#last;
-    let locks: Asks | undefined;
+    let locks: Locks | undefined;
     for (const conflict of new Set(commits.map(({ home }) => this.#conflicts.get(home)))) {
       if (conflict === undefined || now - conflict.at >= SHARED_MS) continue;
       known = undefined;
-      if (conflict.locks !== undefined && now - conflict.at < CONTENDED_MS) (locks ??= new Asks()).add(conflict.locks);
+      if (conflict.locks !== undefined && now - conflict.at < CONTENDED_MS)
+        locks = locks === undefined ? conflict.locks : bothLocks(locks, conflict.locks);
     }
     return { known, locks };
   }
@@ -369,10 +380,10 @@ export class PostgresStore implements RecordStore {
   /**
    * Runs commits as one transaction.
    *
-   * @returns undefined when they are committed, or the rows that they would have changed when something was another by then
+   * @returns undefined when they are committed, or what they would have locked when something was another by then
    * @throws {DatabaseError} when nothing of it was written
    */
-  async #attempt(commits: readonly QueuedCommit[], { known, locks }: Basis): Promise<Asks | undefined> {
+  async #attempt(commits: readonly QueuedCommit[], { known, locks }: Basis): Promise<Locks | undefined> {
     const connection = locks === undefined ? undefined : await this.#database.reserve();
     const connectionChanges = this.#connectionChanges;
     let isOpen = false;
@@ -389,7 +400,11 @@ export class PostgresStore implements RecordStore {
       if (changes.length === 0 && fetched.isOneMoment && this.#isPassed(connectionChanges)) return undefined;
       const name = crypto.randomUUID();
       const rev = this.#newRevision();
-      const statements = [...checksOf(fetched, changes), ...this.#naming(name), ...writesOf(changes, fetched, rev)];
+      const statements = [
+        ...this.#naming(name, nameLocksOf(fetched, changes)),
+        ...checksOf(fetched, changes),
+        ...writesOf(changes, fetched, rev),
+      ];
       isOpen = false;
       const committed = await this.#settled(name, async () => {
         if (connection === undefined) await this.#database.transaction(statements);
@@ -397,10 +412,10 @@ export class PostgresStore implements RecordStore {
       });
       this.#remember(committed, changes, fetched, rev);
       if (committed) written = changes;
-      return committed ? undefined : rowsToLock(changes, fetched);
+      return committed ? undefined : locksOf(fetched, changes);
     } catch (error) {
       // A deadlock is met by the locks, before anything else.
-      if (error instanceof DatabaseError && error.kind === "conflict") return locks ?? new Asks();
+      if (error instanceof DatabaseError && error.kind === "conflict") return locks ?? { names: new Map(), rows: new Asks() };
       throw error;
     } finally {
       this.#tell(fence, written);
@@ -467,12 +482,12 @@ export class PostgresStore implements RecordStore {
     fetched.take(asks, fetch.foundIn((await connection.send(fetch.apart)).flat()));
   }
 
-  /** Leaves the name of a transaction, and now and then removes old ones. */
-  #naming(name: string): Statement[] {
+  /** Locks names, leaves that of the transaction, and now and then removes old ones. */
+  #naming(name: string, locks: NameLocks = new Map()): Statement[] {
     const now = this.#clock.now();
     const naming: Statement = {
-      text: "insert into cairn.commits (id, given_up, at) values ($1::uuid, false, $2::int8)",
-      values: [name, now],
+      text: `insert into cairn.commits (id, given_up, at) select $3::uuid, false, $4::int8 from ${NAMES_LOCKED}`,
+      values: [...namesLockedValues(locks), name, now],
     };
     if (++this.#transactionsSinceRemoval < TRANSACTIONS_PER_REMOVAL) return [naming];
     this.#transactionsSinceRemoval = 0;
@@ -594,14 +609,4 @@ function attemptOf<Result>(work: () => Result): () => Result {
 
 function unavailable(reason: string, cause: DatabaseError): ApiError {
   return new ApiError("service_unavailable", `${reason} Nothing was changed.`, { cause });
-}
-
-/** The rows that a commit changes, which it locks first when it is made again. */
-function rowsToLock(changes: readonly Change[], fetched: Fetched): Asks {
-  const rows = new Asks();
-  for (const { table, key } of changes) {
-    const isRow = placeOf(table).rev === "rev";
-    if (isRow && fetched.read.keys.get(table)?.has(key) === true && fetched.peek(table, key) !== null) rows.addKey(table, key);
-  }
-  return rows;
 }

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { SQL } from "bun";
 import { systemClock, type Clock } from "../../../src/lib/clock.ts";
 import { NO_HOME } from "../../../src/lib/ids.ts";
-import type { Tx } from "../../../src/storage/access.ts";
+import type { Reader, Tx } from "../../../src/storage/access.ts";
 import { externalIdKey } from "../../../src/storage/keys.ts";
 import { Database } from "../../../src/storage/postgres/database.ts";
 import { FetchQueue } from "../../../src/storage/postgres/fetch-queue.ts";
@@ -13,7 +13,20 @@ import { Asks, firstOf, nameOfSpan } from "../../../src/storage/postgres/fetched
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
 import type { RecordStore } from "../../../src/storage/record-store.ts";
 import { StoreError } from "../../../src/storage/store.ts";
-import { meta, sessions, turns, vectors, type SessionRow } from "../../../src/storage/tables.ts";
+import {
+  apiKeys,
+  erasures,
+  meta,
+  provider,
+  sessions,
+  turns,
+  vectors,
+  webhooks,
+  type ApiKeyRow,
+  type ErasureRow,
+  type SessionRow,
+  type WebhookRow,
+} from "../../../src/storage/tables.ts";
 import { FakeClock } from "../../support/clock.ts";
 import { PostgresProxy } from "../../support/postgres-proxy.ts";
 import { hasPostgres, Postgres } from "../../support/postgres.ts";
@@ -110,6 +123,130 @@ if (hasPostgres()) {
       expect(await isEmpty()).toBe(false);
       await other.commit(NO_HOME, (tx) => tx.remove(turns, "t"));
       expect(await isEmpty()).toBe(true);
+    });
+
+    describe("a commit that only reads what another one changes is before that one or after it:", () => {
+      /** Each is read by one commit and changed by another: what a read of it says before and afterwards. */
+      const cases: { name: string; reads: (reader: Reader) => boolean; prepares?: (tx: Tx) => void; changes: (tx: Tx) => void }[] = [
+        {
+          name: "a session that is removed",
+          prepares: (tx) => tx.add(sessions, "s", SESSION),
+          reads: (reader) => reader.has(sessions, "s"),
+          changes: (tx) => tx.remove(sessions, "s"),
+        },
+        {
+          name: "a session that ends",
+          prepares: (tx) => tx.add(sessions, "s", { ...SESSION, expiresAt: 2 ** 40 }),
+          reads: (reader) => reader.get(sessions, "s")!.expiresAt === 2 ** 40,
+          changes: (tx) => tx.put(sessions, "s", { ...tx.get(sessions, "s")!, expiresAt: 2 }),
+        },
+        {
+          name: "a provider that is replaced",
+          prepares: (tx) => tx.put(provider, "current", { identity: "one", generation: 1 }),
+          reads: (reader) => reader.get(provider, "current")!.generation === 1,
+          changes: (tx) => tx.put(provider, "current", { identity: "two", generation: 2 }),
+        },
+        {
+          name: "a webhook, where there was none",
+          reads: (reader) => reader.isEmpty(webhooks),
+          changes: (tx) => tx.add(webhooks, "w", WEBHOOK),
+        },
+        {
+          name: "a webhook that wants more events",
+          prepares: (tx) => tx.add(webhooks, "w", WEBHOOK),
+          reads: (reader) => reader.rows(webhooks, ALL)[0]!.row.events.length === 0,
+          changes: (tx) => tx.put(webhooks, "w", { ...tx.get(webhooks, "w")!, events: ["turn.added"] }),
+        },
+        {
+          name: "a second webhook",
+          prepares: (tx) => tx.add(webhooks, "w", WEBHOOK),
+          reads: (reader) => reader.keys(webhooks, ALL).length === 1,
+          changes: (tx) => tx.add(webhooks, "x", WEBHOOK),
+        },
+        {
+          name: "the erasure of a user",
+          reads: (reader) => !reader.has(erasures, "u"),
+          changes: (tx) => tx.add(erasures, "u", ERASURE),
+        },
+        {
+          name: "a key that is revoked",
+          prepares: (tx) => tx.add(apiKeys, "k", KEY),
+          reads: (reader) => reader.keys(apiKeys.index.byId, ALL).length === 1,
+          changes: (tx) => tx.remove(apiKeys, "k"),
+        },
+      ];
+
+      /** Another transaction that has the key of a row: who writes that waits for it. */
+      const holding = async (key: string) => {
+        const sql = new SQL(url);
+        const connection = await sql.reserve();
+        await connection.unsafe("begin");
+        await connection.unsafe("insert into cairn.turns (key, row, rev) values ($1, '', 1)", [key]);
+        return {
+          /** Resolves once as many transactions wait for locks. */
+          waiting: async (count: number, until: () => boolean) => {
+            const text = "select count(*)::int as n from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'";
+            while (!until() && ((await connection.unsafe(text)) as { n: number }[])[0]!.n < count) await new Promise(setImmediate);
+          },
+          release: async () => {
+            await connection.unsafe("rollback");
+            void connection.release();
+            await sql.close();
+          },
+        };
+      };
+
+      for (const { name, reads, prepares, changes } of cases) {
+        for (const first of ["reads", "changes"] as const) {
+          test(`${name}, when the one that ${first} it is first`, async () => {
+            await using one = await open(systemClock);
+            await using other = await open(systemClock);
+            if (prepares !== undefined) await one.commit("aa", prepares);
+            const held = await holding("held");
+            const order: string[] = [];
+            const reading = (mark?: string) =>
+              one.commit("aa", (tx) => {
+                const seen = reads(tx);
+                tx.add(turns, mark ?? "other", text(String(seen)));
+                return seen;
+              });
+            const changing = (mark?: string) =>
+              other.commit("bb", (tx) => {
+                changes(tx);
+                tx.add(turns, mark ?? "other", text("changed"));
+              });
+            // What the first one has read is looked at once more, and nothing of it is committed yet.
+            const begun = (first === "reads" ? reading("held") : changing("held")).then((seen) => (order.push("first"), seen));
+            await held.waiting(1, () => false);
+            const then = (first === "reads" ? changing() : reading()).then((seen) => (order.push("second"), seen));
+            await held.waiting(2, () => order.length > 0);
+            await held.release();
+            const seen = await Promise.all([begun, then]);
+            expect({ order, seen: seen.filter((one) => one !== undefined) }).toEqual({
+              order: ["first", "second"],
+              seen: [first === "reads"],
+            });
+          });
+        }
+      }
+
+      test("two commits that each write the session that the other one reads end, and one sees the other", async () => {
+        await using one = await open(systemClock);
+        await using other = await open(systemClock);
+        await one.commit("aa", (tx) => {
+          for (const key of ["s", "t"]) tx.add(sessions, key, SESSION);
+        });
+        const visit = (store: PostgresStore, written: string, read: string) =>
+          store.commit(written, (tx) => {
+            const { turnCount } = tx.get(sessions, read)!;
+            const row = tx.get(sessions, written)!;
+            tx.put(sessions, written, { ...row, turnCount: Math.max(turnCount, row.turnCount) + 1 });
+          });
+        for (let i = 0; i < 10; i++) await Promise.all([visit(one, "s", "t"), visit(other, "t", "s")]);
+        const counts = await one.read((reader) => ["s", "t"].map((key) => reader.get(sessions, key)!.turnCount));
+        // In whichever order, the second of each pair counts on from the first.
+        expect(Math.max(...counts)).toBe(20);
+      });
     });
 
     test("an id that another server gave at the same moment is not given twice", async () => {
@@ -296,4 +433,41 @@ const SESSION: SessionRow = {
   ttlSeconds: 60,
   expiresAt: 2,
   version: 0,
+};
+
+const WEBHOOK: WebhookRow = {
+  url: "https://example.com",
+  events: [],
+  description: null,
+  enabled: true,
+  disabledReason: null,
+  secret: "",
+  previousSecrets: [],
+  createdAt: 1,
+  updatedAt: 1,
+  failingSince: null,
+};
+
+const ERASURE: ErasureRow = {
+  userId: "u",
+  startedAt: 1,
+  until: "0".repeat(12),
+  phase: "sessions",
+  after: "",
+  actor: "system",
+  retentionDays: 1,
+  counts: { sessions: 0, turns: 0, versions: 0, retrievals: 0, memories: 0, documents: 0, traces: 0, deliveries: 0, answers: 0 },
+};
+
+const KEY: ApiKeyRow = {
+  id: "key_000000000000",
+  kind: "key",
+  name: null,
+  prefix: "crn_0000",
+  scopes: ["admin"],
+  tier: "free",
+  perMinute: 1,
+  burst: 1,
+  createdAt: 1,
+  expiresAt: null,
 };
