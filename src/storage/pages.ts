@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { closeSync, openSync, readSync, statSync } from "node:fs";
+import { closeSync, fstatSync, openSync, readSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { messageOf } from "../lib/errors.ts";
 import { DATA_FILE, readDataFile, type DataFile } from "./data-file.ts";
@@ -76,6 +76,8 @@ export function assertMappable(dataDirectory: string): void {
   // LMDB does not write free pages at the end: all pages that are missing have to be free.
   if (found.kind === "none" || statSync(path).size >= (found.meta.lastPage + 1) * PAGE_BYTES) return;
   const hasBeenCutShort = (state: State) => {
+    // To read all of a store takes seconds for each GB, and most often the list of free pages says enough.
+    if (missesOnlyFreePages(path, state)) return false;
     using pages = new Pages(path, state);
     for (const table of pages.tables()) for (const _ of pages.rows(table));
     pages.walkFreeList();
@@ -85,6 +87,11 @@ export function assertMappable(dataDirectory: string): void {
   throw new DamagedStoreError(
     `The store in ${dataDirectory} is damaged: ${DATA_FILE} has been cut short. Nothing was changed. cairn doctor says what is lost.`,
   );
+}
+
+function missesOnlyFreePages(path: string, state: State): boolean {
+  using pages = new Pages(path, state);
+  return pages.missesOnlyFreePages();
 }
 
 /** `flushed` is what LMDB returns to after a crash of the system, in a store with relaxed durability. */
@@ -153,24 +160,23 @@ export class Pages implements Disposable {
     }
   }
 
-  /** Entries are page numbers; one below 0 is the length of the block that the next one begins, 0 is none. */
   #freeListProblem(value: Buffer, inUse: Uint8Array): string | undefined {
-    const length = value.length < 8 ? -1 : Number(value.readBigUInt64LE(0));
-    if (length < 0 || length > value.length / 8 - 1) return FREE_LIST_WRONG;
-    for (let i = 1; i <= length; i++) {
-      let pages = 1;
-      let first = value.readBigInt64LE(i * 8);
-      if (first === 0n) continue;
-      if (first < 0n) {
-        pages = -Number(first);
-        if (++i > length) return FREE_LIST_WRONG;
-        first = value.readBigInt64LE(i * 8);
-      }
-      const end = Number(first) + pages;
+    const blocks = freeBlocks(value);
+    if (blocks === undefined) return FREE_LIST_WRONG;
+    for (const { first, end } of blocks) {
       if (first < META_PAGES || end > this.#meta.lastPage + 1) return "the list of free pages names pages that are not there";
-      for (let page = Number(first); page < end; page++) if (isSet(inUse, page)) return `page ${page} is listed as free and is in use`;
+      for (let page = first; page < end; page++) if (isSet(inUse, page)) return `page ${page} is listed as free and is in use`;
     }
     return undefined;
+  }
+
+  /** Whether the list of free pages can be read to its end, and has every page that lies behind the end of the file. */
+  missesOnlyFreePages(): boolean {
+    const blocks: Block[] = [];
+    for (const { value } of this.#walk(this.#meta.trees.free, undefined)) blocks.push(...(freeBlocks(value) ?? []));
+    let there = Math.floor(fstatSync(this.#file).size / PAGE_BYTES);
+    for (const { first, end } of blocks.sort((a, b) => a.first - b.first)) if (first <= there) there = Math.max(there, end);
+    return this.damage.length === 0 && there > this.#meta.lastPage;
   }
 
   *#walk(tree: Tree, table: string | undefined): Generator<Entry & { isTable: boolean }> {
@@ -241,6 +247,36 @@ export class Pages implements Disposable {
     this.#visited[page >> 3] = (this.#visited[page >> 3] ?? 0) | (1 << (page & 7));
     return true;
   }
+}
+
+/** Free pages from the first to before `end`. */
+interface Block {
+  first: number;
+  end: number;
+}
+
+/**
+ * What an entry of the list of free pages says. It has page numbers; one below 0 is the length of the block
+ * that the next one begins, 0 is none.
+ *
+ * @returns undefined when it is no such list
+ */
+function freeBlocks(value: Buffer): Block[] | undefined {
+  const length = value.length < 8 ? -1 : Number(value.readBigUInt64LE(0));
+  if (length < 0 || length > value.length / 8 - 1) return undefined;
+  const blocks: Block[] = [];
+  for (let i = 1; i <= length; i++) {
+    let pages = 1;
+    let first = Number(value.readBigInt64LE(i * 8));
+    if (first === 0) continue;
+    if (first < 0) {
+      pages = -first;
+      if (++i > length) return undefined;
+      first = Number(value.readBigInt64LE(i * 8));
+    }
+    blocks.push({ first, end: first + pages });
+  }
+  return blocks;
 }
 
 function isSet(bits: Uint8Array, page: number): boolean {

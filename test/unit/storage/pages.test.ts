@@ -112,3 +112,26 @@ test("a file that is shorter than its last page is whole as long as only free pa
   writeFileSync(file(), readFileSync(file()).subarray(0, 40 * 4096));
   expect(() => assertMappable(directory)).toThrow("has been cut short. Nothing was changed. cairn doctor says what is lost.");
 });
+
+test("that free pages are missing is told by their list, and that one in use is missing by all pages", async () => {
+  const store = await Store.open(directory, new FakeClock());
+  for (let i = 0; i < 10; i++) await store.commit(NO_HOME, (tx) => tx.put(payloads, "small", `${i}`));
+  // What was large leaves free pages at the end: later changes are written to those before it.
+  await store.commit(NO_HOME, (tx) => tx.put(payloads, "large", "x".repeat(400_000)));
+  await store.commit(NO_HOME, (tx) => tx.remove(payloads, "large"));
+  for (let i = 0; i < 10; i++) await store.commit(NO_HOME, (tx) => tx.put(payloads, "small", `${i}`));
+  await store.close();
+  const whole = readFileSync(file());
+  const cutTo = (pages: number) => writeFileSync(file(), whole.subarray(0, pages * 4096));
+  const missesOnlyFreePages = () => {
+    using pages = new Pages(file());
+    return pages.missesOnlyFreePages();
+  };
+  let pages = whole.length / 4096;
+  for (let fewer = pages - 1; cutTo(fewer), missesOnlyFreePages(); fewer--) pages = fewer;
+  expect(whole.length / 4096 - pages).toBeGreaterThan(50);
+  cutTo(pages);
+  expect(() => assertMappable(directory)).not.toThrow();
+  cutTo(pages - 1);
+  expect(() => assertMappable(directory)).toThrow("has been cut short");
+});
