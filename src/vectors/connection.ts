@@ -56,10 +56,9 @@ export class Connection {
     });
   }
 
-  /** Lets the worker finish: what is new in the graph is written to disk. */
+  /** Lets the worker finish: what is new in the graph is written to disk; what is being loaded is loaded no further. */
   async close(): Promise<void> {
     this.#worker.ref();
-    await this.ready.catch(() => undefined);
     this.send({ kind: "close" });
     await this.ended;
   }

@@ -10,7 +10,8 @@
  * - nothing but finite numbers in a vector (anything else ends the process, NaN poisons the graph);
  * - no filter callback, and never a label given twice;
  * - while `save` runs, no other call but `nearest`, and the object kept alive;
- * - `load` only from a file that was checked byte for byte before, into a fresh object.
+ * - `load` only from a file that was checked byte for byte before, into a fresh object, which is kept alive and not called meanwhile;
+ * - the thread that has called it must not end while it runs.
  *
  * @module
  */
@@ -78,13 +79,15 @@ export class HnswIndex {
   }
 
   /**
+   * Reads a graph in a thread of its own: a million points take most of a second.
+   *
    * @param points - how many there are
    * @throws {Error} when the file is of a length that cannot be, or of another number of points
    */
-  static load(file: string, { dimension, points }: { dimension: number; points: number }): HnswIndex {
+  static async load(file: string, { dimension, points }: { dimension: number; points: number }): Promise<HnswIndex> {
     if (pointBytesIn(file) !== pointBytes(dimension)) throw new Error("its points are of another length");
     const graph = new hnswlib.HierarchicalNSW("ip", dimension);
-    graph.readIndexSync(file);
+    await graph.readIndex(file);
     if (graph.getCurrentCount() !== points) throw new Error(`it has ${graph.getCurrentCount()} points, not ${points}`);
     return new HnswIndex(graph, dimension);
   }

@@ -23,7 +23,7 @@ import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
 import { SearchIndex, type SavedParts } from "./search-index.ts";
 import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
-import { loadSnapshot, removeSnapshot, saveSnapshot } from "./snapshot.ts";
+import { type LoadedSnapshot, loadSnapshot, removeSnapshot, saveSnapshot } from "./snapshot.ts";
 import { blended, type Query } from "./query.ts";
 import type { Shared } from "./shared-vectors.ts";
 import type { SlotFilter } from "./term-search.ts";
@@ -102,16 +102,22 @@ export class Indexer {
     this.#index = this.#newIndex(0);
   }
 
-  /** Loads the snapshot and finds what has changed since. @returns why the index has to be rebuilt, if so */
-  async start(options: { useSnapshot: boolean } = { useSnapshot: true }): Promise<string | undefined> {
+  /**
+   * Loads the snapshot and finds what has changed since.
+   *
+   * @param options - `signal`: that it will not be needed
+   * @returns why the index has to be rebuilt, if so
+   */
+  async start({ useSnapshot = true, signal }: { useSnapshot?: boolean; signal?: AbortSignal } = {}): Promise<string | undefined> {
     const reader = this.#store.latest;
     const generation = generationOf(reader);
     this.#index = this.#newIndex(generation);
     let problem: string | undefined = "the index failed with it";
-    if (options.useSnapshot) {
-      const loaded = await loadSnapshot(this.#directory, generation);
-      problem = "reason" in loaded ? loaded.reason : this.#takeOver(this.#newIndex(generation, loaded));
+    if (useSnapshot) {
+      const loaded = await loadSnapshot(this.#directory, generation, signal);
+      problem = "reason" in loaded ? loaded.reason : await this.#takeOver(loaded, generation);
     }
+    if (signal?.aborted === true) return undefined;
     this.catchUp();
     this.#compactIfSparse();
     return problem !== undefined && this.hasGraph ? problem : undefined;
@@ -122,15 +128,22 @@ export class Indexer {
   }
 
   /** @returns why it cannot be gone on from */
-  #takeOver(saved: SearchIndex): string | undefined {
-    const removed = saved.slots.removed;
-    if (!saved.slots.keepOnly(this.#storedIds(), (slot) => saved.remove(slot))) {
-      saved.release();
+  async #takeOver({ slots, terms, graphEnd, graph: loading }: LoadedSnapshot, generation: number): Promise<string | undefined> {
+    // While hnswlib reads its part.
+    const gone: number[] = [];
+    const isOfThisStore = slots.keepOnly(this.#storedIds(), (slot) => gone.push(slot));
+    const graph = await loading;
+    if ("reason" in graph) return graph.reason;
+    if (!isOfThisStore) {
+      graph.release();
       return "the snapshot is of another store";
     }
+    const saved = this.#newIndex(generation, { slots, terms, graph, graphEnd });
+    const { removed } = slots;
+    for (const slot of gone) saved.remove(slot);
     saved.unlink();
     this.#index = saved;
-    this.#unsaved = saved.slots.removed - removed;
+    this.#unsaved = slots.removed - removed;
     return undefined;
   }
 

@@ -18,7 +18,7 @@ import { join } from "node:path";
 import { digest, flush, freeBytes, type Digest } from "../lib/files.ts";
 import { describeError } from "../lib/log.ts";
 import { HnswIndex, pointBytes } from "./hnsw-index.ts";
-import type { SavedParts, SearchIndex } from "./search-index.ts";
+import type { SearchIndex } from "./search-index.ts";
 import { Slots } from "./slots.ts";
 import { TermIndex } from "./term-index.ts";
 
@@ -98,6 +98,43 @@ function writeParts(path: string, parts: readonly Uint8Array[]): void {
   }
 }
 
+/** What a snapshot has of an index. hnswlib takes the longest: its part comes later. */
+export interface LoadedSnapshot {
+  slots: Slots;
+  terms: TermIndex;
+  graphEnd: number;
+  graph: Promise<HnswIndex | { reason: string }>;
+}
+
+export const NO_SNAPSHOT = "there is no snapshot";
+const UNREADABLE = "the files of the snapshot cannot be read";
+const DAMAGED = "the snapshot is damaged";
+
+/** The last snapshot, or why there is none to go on from. @param signal - that it will not be needed */
+export async function loadSnapshot(
+  directory: string,
+  generation: number,
+  signal?: AbortSignal,
+): Promise<LoadedSnapshot | { reason: string }> {
+  const manifest = await readManifest(directory);
+  if ("reason" in manifest) return manifest;
+  if (manifest.generation !== generation) return { reason: "the snapshot is of another provider's vectors" };
+  const reason = await graphProblem(directory, manifest, signal);
+  if (reason !== undefined) return { reason };
+  const graph = HnswIndex.load(join(directory, graphFile(manifest.name)), manifest).catch(notLoaded);
+  const tables = await readTables(directory, manifest);
+  if ("reason" in tables) {
+    const loaded = await graph;
+    if (loaded instanceof HnswIndex) loaded.release();
+    return tables;
+  }
+  return { slots: tables.slots, terms: TermIndex.from(tables.terms), graphEnd: manifest.graphEnd, graph };
+}
+
+function notLoaded(error: unknown): { reason: string } {
+  return { reason: `the snapshot does not load: ${describeError(error)}` };
+}
+
 /** A snapshot whose files are whole. */
 export interface VerifiedSnapshot {
   graphPath: string;
@@ -110,39 +147,43 @@ export interface VerifiedSnapshot {
   terms: Uint8Array;
 }
 
-export const NO_SNAPSHOT = "there is no snapshot";
-
-/** The last snapshot, or why there is none to go on from. */
-export async function loadSnapshot(directory: string, generation: number): Promise<SavedParts | { reason: string }> {
-  const verified = await verifySnapshot(directory);
-  if ("reason" in verified) return verified;
-  if (verified.generation !== generation) return { reason: "the snapshot is of another provider's vectors" };
-  const { graphPath, slots, terms, graphEnd } = verified;
-  try {
-    return { slots, terms: TermIndex.from(terms), graph: HnswIndex.load(graphPath, verified), graphEnd };
-  } catch (error) {
-    return { reason: `the snapshot does not load: ${describeError(error)}` };
-  }
-}
-
 /** The last snapshot, found whole. */
 export async function verifySnapshot(directory: string): Promise<VerifiedSnapshot | { reason: string }> {
-  const manifestFile = Bun.file(join(directory, MANIFEST));
-  if (!(await manifestFile.exists())) return { reason: NO_SNAPSHOT };
-  const manifest: unknown = await manifestFile.json().catch(() => undefined);
+  const manifest = await readManifest(directory);
+  if ("reason" in manifest) return manifest;
+  const reason = await graphProblem(directory, manifest);
+  if (reason !== undefined) return { reason };
+  const tables = await readTables(directory, manifest);
+  if ("reason" in tables) return tables;
+  return { ...manifest, ...tables, graphPath: join(directory, graphFile(manifest.name)) };
+}
+
+async function readManifest(directory: string): Promise<Manifest | { reason: string }> {
+  const file = Bun.file(join(directory, MANIFEST));
+  if (!(await file.exists())) return { reason: NO_SNAPSHOT };
+  const manifest: unknown = await file.json().catch(() => undefined);
   if (!isManifest(manifest)) return { reason: "the manifest of the snapshot cannot be read" };
-  if (manifest.format !== FORMAT) return { reason: "the snapshot is of another format" };
-  const { name, slots, ...about } = manifest;
-  const graphPath = join(directory, graphFile(name));
-  const graph = await digest(graphPath).catch(() => undefined);
-  const tables = await Bun.file(join(directory, tablesFile(name)))
+  return manifest.format === FORMAT ? manifest : { reason: "the snapshot is of another format" };
+}
+
+async function graphProblem(directory: string, { name, graph }: Manifest, signal?: AbortSignal): Promise<string | undefined> {
+  const stopIfAborted = () => Promise.resolve(signal?.throwIfAborted());
+  const found = await digest(join(directory, graphFile(name)), Infinity, stopIfAborted).catch(() => undefined);
+  if (found === undefined) return UNREADABLE;
+  return isSame(found, graph) ? undefined : DAMAGED;
+}
+
+async function readTables(
+  directory: string,
+  { name, slots, tables }: Manifest,
+): Promise<{ slots: Slots; terms: Uint8Array } | { reason: string }> {
+  const bytes = await Bun.file(join(directory, tablesFile(name)))
     .bytes()
     .catch(() => undefined);
-  if (graph === undefined || tables === undefined) return { reason: "the files of the snapshot cannot be read" };
+  if (bytes === undefined) return { reason: UNREADABLE };
   const slotsEnd = Slots.bytesOf(slots);
-  const isWhole = isSame(graph, about.graph) && isSame(digestOf(tables), about.tables) && slotsEnd <= tables.byteLength;
-  if (!isWhole) return { reason: "the snapshot is damaged" };
-  return { ...about, graphPath, slots: Slots.from(tables.subarray(0, slotsEnd), slots), terms: tables.slice(slotsEnd) };
+  if (!isSame(digestOf(bytes), tables) || slotsEnd > bytes.byteLength) return { reason: DAMAGED };
+  return { slots: Slots.from(bytes.subarray(0, slotsEnd), slots), terms: bytes.slice(slotsEnd) };
 }
 
 /** Another format's is one too, whatever else it says. */

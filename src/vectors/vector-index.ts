@@ -207,6 +207,10 @@ export class VectorIndex implements CandidateIndex {
       this.#isReady = false;
       this.#status = NO_STATUS;
       if (reason === undefined) return;
+      if (this.#isClosed) {
+        this.#log.warn("the vector index was not closed: the next start builds what was new in it", { reason });
+        return;
+      }
       this.#hasFailed = true;
       this.#problem = "The vector index has failed and is being started again; searches over all memories are refused.";
       this.#log.error("vector index failed", { reason });

@@ -40,6 +40,9 @@ const PURGE_MS = DAY_MS;
 
 let store: Store | undefined;
 let indexer: Indexer | undefined;
+/** While the index is being loaded. */
+let starting: Promise<void> | undefined;
+const stopping = new AbortController();
 /** What the request thread was told last of where vectors are. */
 let told: Shared | undefined;
 let working = false;
@@ -64,7 +67,8 @@ async function start({ dataDirectory, collection: name, useSnapshot, graphFrom }
   store = await Store.open(dataDirectory, systemClock);
   const collection = COLLECTIONS[name];
   const opened = new Indexer(store, join(dataDirectory, collection.directory), { collection, graphFrom });
-  const rebuilding = await opened.start({ useSnapshot });
+  const rebuilding = await opened.start({ useSnapshot, signal: stopping.signal });
+  if (stopping.signal.aborted) return;
   indexer = opened;
   post({ kind: "ready", rebuilding, status: opened.status });
   timer = setInterval(tick, TICK_MS);
@@ -175,6 +179,9 @@ function save(): Promise<void> {
 }
 
 async function close(): Promise<void> {
+  // This thread must not end while hnswlib reads its file, or writes it.
+  stopping.abort();
+  await starting;
   clearInterval(timer);
   await saving;
   const { indexed, unsaved } = indexer?.status ?? { indexed: 0, unsaved: 0 };
@@ -207,7 +214,7 @@ self.addEventListener("message", (event: MessageEvent<ToWorker>) => {
   const message = event.data;
   switch (message.kind) {
     case "start":
-      void start(message).catch(fail);
+      starting = start(message).catch(fail);
       break;
     case "nearest":
       nearest(message);

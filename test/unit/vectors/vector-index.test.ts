@@ -295,23 +295,23 @@ test("the worker is told of changes once while it is busy, and of one that it ma
   expect(current().kinds).toEqual(["start", "changed", "changed"]);
 });
 
-test("closing lets the worker finish, and nothing starts another one", async () => {
-  const { vectors, index, workers, current, query } = await withFakes(150);
+test("closing tells the worker at once, also while it loads, lets it finish, and nothing starts another one", async () => {
+  const { vectors, index, workers, current, logged, query } = await withFakes(150);
   await using _ = vectors;
-  void index.open();
+  const opened = index.open();
+  const asked = refused(nearest(index, query, NO_FILTER, 3));
   const closed = index.close();
   index.changed();
   await turn();
-  expect(current().kinds).toEqual(["start"]);
-  current().up();
-  await turn();
-  expect(current().kinds.at(-1)).toBe("close");
+  expect(current().kinds).toEqual(["start", "close"]);
   current().say({ kind: "closed" });
-  await closed;
+  await Promise.all([opened, closed]);
+  expect(await asked).toMatchObject(UNAVAILABLE);
   index.changed();
   expect(await refused(nearest(index, query, NO_FILTER, 3))).toMatchObject(UNAVAILABLE);
   await index.close();
   expect(workers.length).toBe(1);
+  expect(logged).toEqual([]);
 });
 
 for (const { name, end } of ENDS) {
@@ -384,6 +384,28 @@ test("closing writes a snapshot, with which the next start has nothing to build"
   expect(ready).toMatchObject({ message: "vector index ready" });
   expect(ready).not.toHaveProperty("rebuilding");
   await second.index.close();
+});
+
+test("closing while the snapshot is loaded is no failure, and leaves it for the next start", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(23);
+  await vectors.add(Array.from({ length: 1_000 }, () => unitVector(random)));
+  const first = withWorkers(vectors);
+  await first.index.open();
+  while (first.index.status.pending > 0) await turn();
+  await first.index.close();
+  for (const turns of [0, 1, 4, 16]) {
+    const { index, logged } = withWorkers(vectors);
+    const opened = index.open();
+    for (let i = 0; i < turns; i++) await turn();
+    await index.close();
+    await opened;
+    expect(logged.filter(({ message }) => message !== "vector index ready")).toEqual([]);
+  }
+  const last = withWorkers(vectors);
+  await last.index.open();
+  expect(last.logged).toMatchObject([{ message: "vector index ready", indexed: 1_000, pending: 0 }]);
+  await last.index.close();
 });
 
 test("a process that has nothing else to do ends, although it has not closed the index", async () => {
