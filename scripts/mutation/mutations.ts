@@ -1085,9 +1085,23 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a snapshot of another provider's vectors is gone on from",
     file: "src/vectors/snapshot.ts",
-    find: "if (verified.generation !== generation)",
-    replace: "if (verified.generation > generation)",
+    find: "if (manifest.generation !== generation)",
+    replace: "if (manifest.generation > generation)",
     tests: [SNAPSHOT],
+  },
+  {
+    breaks: "a store whose file was cut short is mapped, where its list of free pages has the page before the end",
+    file: "src/storage/pages.ts",
+    find: "return this.damage.length === 0 && there > this.#meta.lastPage;",
+    replace: "return this.damage.length === 0 && there >= this.#meta.lastPage - 100;",
+    tests: ["test/unit/storage/pages.test.ts"],
+  },
+  {
+    breaks: "a stop waits until a large index is loaded",
+    file: "src/vectors/connection.ts",
+    find: "    this.#worker.ref();\n    this.send",
+    replace: "    this.#worker.ref();\n    await this.ready.catch(() => undefined);\n    this.send",
+    tests: ["test/unit/vectors/vector-index.test.ts"],
   },
   {
     breaks: "a damaged snapshot is loaded",
