@@ -13,7 +13,7 @@ import { documentExpiry, documentRemoval } from "./documents/removal.ts";
 import { Embeddings } from "./embeddings/embeddings.ts";
 import { Arrivals } from "./http/arrivals.ts";
 import { History } from "./http/history.ts";
-import { Idempotency } from "./http/idempotency.ts";
+import { Idempotency, idempotencyRetention } from "./http/idempotency.ts";
 import { chance } from "./lib/chance.ts";
 import { bounded, boundedTime, type Clock } from "./lib/clock.ts";
 import { DAY_MS } from "./lib/duration.ts";
@@ -40,7 +40,7 @@ import type { Durability } from "./storage/durability.ts";
 import { newestId } from "./storage/newest-id.ts";
 import type { RecordStore } from "./storage/record-store.ts";
 import { Store } from "./storage/store.ts";
-import { EVERY_LEASE } from "./storage/leases.ts";
+import { leasedTask } from "./storage/leases.ts";
 import { storeWatch } from "./storage/watch.ts";
 import { Driver } from "./tasks/driver.ts";
 import { Activator, type Task } from "./tasks/task.ts";
@@ -117,13 +117,13 @@ export async function openRecords(dataDirectory: string, clock: Clock): Promise<
 export async function openService(dataDirectory: string, given: Clock, log: Log, options: ServiceOptions = {}): Promise<Service> {
   // Closed in reverse order, also when a later part cannot be opened.
   await using opened = new AsyncDisposableStack();
-  const clock = bounded(given);
   const directory = prepareDirectory(dataDirectory);
   opened.use(lockDirectory(directory));
   removeLeftovers(directory, log);
-  const parts = await openStoreParts(opened, directory, clock, log, options);
-  const { store, embedded, vectors, documentVectors } = parts;
-  await warnOfClock(store, given, log);
+  const parts = await openStoreParts(opened, directory, given, log, options);
+  const { store, embedded, leases, vectors, documentVectors } = parts;
+  const clock = bounded(parts.clock);
+  await warnOfClock(store, parts.clock, log);
   const lastUses = opened.adopt(new LastUses(store, log), (uses) => writeLastUses(uses, store, log));
 
   const records = { store, clock, listLooksMax: options.listLooksMax };
@@ -137,7 +137,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     onFailure: () => backfillActivator.wake(),
   });
   const policy = () => settings.effective.webhooks;
-  const hooks = openWebhooks({ ...records, log, random: chance, system, leases: EVERY_LEASE }, policy, options.network ?? {});
+  const hooks = openWebhooks({ ...records, log, random: chance, system, leases }, policy, options.network ?? {});
   const quotas = new StoreQuotas(store, clock, () => settings.values);
   const isOn = () => settings.values.retrieval_log;
   const retrievals = opened.adopt(new RetrievalLog({ store, clock, quotas, log, isOn }), (open) => open.settled());
@@ -157,7 +157,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     webhooks: hooks.webhooks,
   };
   const arrivals = new Arrivals(clock);
-  const idempotency = new Idempotency(store, clock);
+  const idempotency = new Idempotency(store);
   const history = new History(clock);
   const feed = new TraceFeed(store, clock);
   store.onCommitted = ({ traces, hasEvents }) => {
@@ -165,23 +165,28 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     feed.published(traces);
     if (hasEvents) hooks.wake();
   };
+  const retentionDays = () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days];
+  // What works on the records of all, in one server at a time.
+  const shared: ((own: { store: RecordStore }) => Task)[] = [
+    (own) => sessionExpiry({ ...deps, ...own }, system),
+    (own) => sessionRemoval({ ...records, ...own }, log),
+    (own) => documentExpiry({ ...records, ...own }, log),
+    (own) => documentRemoval({ ...records, ...own }, log),
+    (own) => userErasure({ ...records, ...own }, log),
+    (own) => traceRetention({ ...records, ...own }, retentionDays, log),
+    (own) => retrievalRetention({ ...records, ...own }, log),
+    (own) => idempotencyRetention({ ...records, ...own }, log),
+    (own) => keyExpiry({ ...records, ...own }, log),
+    (own) => backfill({ ...deps, ...own }, [memoryTexts(deps), documentTexts(deps)]),
+  ];
   const tasks = [
-    sessionExpiry(deps, system),
-    sessionRemoval(records, log),
-    documentExpiry(records, log),
-    documentRemoval(records, log),
-    userErasure(records, log),
-    traceRetention(records, () => [...Object.values(TRACE_RETENTION_DAYS), settings.values.trace_retention_days], log),
-    retrievals.task(),
-    retrievalRetention(records, log),
-    ...hooks.tasks,
-    arrivals.deadlines(),
-    idempotency.retention(log),
-    lastUses.task(),
-    keyExpiry(records, log),
     ...parts.tasks,
+    ...shared.map((make) => leasedTask(leases, store, (own) => make({ store: own }))),
+    ...hooks.tasks,
+    retrievals.task(),
+    arrivals.deadlines(),
+    lastUses.task(),
     storeWatch(store, log, options.onStoreChange ?? (() => undefined)),
-    backfill(deps, [memoryTexts(deps), documentTexts(deps)]),
     ...(options.apiKey === undefined ? [] : [await keyRegistration(records, system, options.apiKey, log)]),
   ];
   const driver = new Driver(tasks, log);
@@ -191,6 +196,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     embeddings.close();
     await hooks.stop();
     await driver.stop();
+    await parts.release();
   });
   const tickets = new Tickets(clock);
   const command = { program: options.backupProgram ?? OWN_PROGRAM, environment: commandEnvironment() };

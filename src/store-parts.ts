@@ -4,15 +4,17 @@
  *
  * @module
  */
-import { systemClock, type Clock } from "./lib/clock.ts";
+import { bounded, type Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
+import { holdsStore } from "./operations/store-file.ts";
 import { openUpToDate } from "./operations/upgrade.ts";
 import { DOCUMENTS, MEMORIES } from "./storage/collections.ts";
 import { makePrivate } from "./storage/data-directory.ts";
 import { deadReaders } from "./storage/dead-readers.ts";
 import type { Durability } from "./storage/durability.ts";
+import { EVERY_LEASE, type Leases } from "./storage/leases.ts";
 import type { Migration } from "./storage/migrate.ts";
-import { PostgresStore } from "./storage/postgres/postgres-store.ts";
+import { openDatabase } from "./storage/postgres/open-database.ts";
 import type { RecordStore } from "./storage/record-store.ts";
 import type { Store } from "./storage/store.ts";
 import type { Task } from "./tasks/task.ts";
@@ -24,6 +26,8 @@ import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
 export interface StoreOptions {
   /** The URL of a database; the embedded store without one. */
   readonly database?: string | undefined;
+  /** Reads the time of the database; a test has its own. */
+  readonly databaseTime?: () => Promise<number>;
   readonly index?: IndexOptions;
   /** What brings the store of an older Cairn up to date; a test has its own. */
   readonly migrations?: readonly Migration[];
@@ -34,11 +38,16 @@ export interface StoreParts {
   readonly store: RecordStore;
   /** The same where it is the embedded one, for what only that has. */
   readonly embedded: Store | undefined;
+  /** The time of its records. */
+  readonly clock: Clock;
+  readonly leases: Leases;
   readonly vectors: CandidateIndex;
   readonly documentVectors: CandidateIndex;
   readonly tasks: readonly Task[];
   /** Makes the indexes ready for searches. */
   openIndexes(): Promise<void>;
+  /** To be called once all tasks have ended: other servers take over what this one did alone. */
+  release(): Promise<void>;
 }
 
 /** @param opened - closes what is opened here */
@@ -49,29 +58,47 @@ export async function openStoreParts(
   log: Log,
   options: StoreOptions,
 ): Promise<StoreParts> {
-  if (options.database !== undefined) return databaseParts(opened, options.database, clock);
-  const store = opened.adopt(await openUpToDate(directory, clock, log, options), (open) => open.close());
+  if (options.database !== undefined) return databaseParts(opened, options.database, directory, clock, log, options);
+  const store = opened.adopt(await openUpToDate(directory, bounded(clock), log, options), (open) => open.close());
   makePrivate(directory);
   const vectors = opened.adopt(new VectorIndex(store, log, options.index), (open) => open.close());
   const documentVectors = opened.adopt(new VectorIndex(store, log, { ...options.index, collection: DOCUMENTS }), (open) => open.close());
   return {
     store,
     embedded: store,
+    clock,
+    leases: EVERY_LEASE,
     vectors,
     documentVectors,
     tasks: [deadReaders(store, log), indexWatch([vectors, documentVectors])],
     openIndexes: async () => void (await Promise.all([vectors.open(), documentVectors.open()])),
+    release: () => Promise.resolve(),
   };
 }
 
-async function databaseParts(opened: AsyncDisposableStack, url: string, clock: Clock): Promise<StoreParts> {
-  const store = opened.adopt(await PostgresStore.open(url, clock, systemClock), (open) => open.close());
+async function databaseParts(
+  opened: AsyncDisposableStack,
+  url: string,
+  directory: string,
+  own: Clock,
+  log: Log,
+  { databaseTime: time, durability }: StoreOptions,
+): Promise<StoreParts> {
+  const { store, clock } = await openDatabase(url, own, { time, durability });
+  opened.adopt(store, (open) => open.close());
+  if (holdsStore(directory))
+    log.warn("the data directory has a store of its own, which is not the one that is served", { data: directory });
+  // No other server has had that name.
+  const leases = store.leases(crypto.randomUUID(), log);
   return {
     store,
     embedded: undefined,
+    clock,
+    leases,
     vectors: new DatabaseIndex(store, MEMORIES),
     documentVectors: new DatabaseIndex(store, DOCUMENTS),
-    tasks: [],
+    tasks: [leases.task, clock.task(log)],
     openIndexes: () => Promise.resolve(),
+    release: () => leases.release(),
   };
 }

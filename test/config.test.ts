@@ -30,6 +30,7 @@ const VALUES: Record<string, [text: string, value: unknown]> = {
   host: ["::1", "::1"],
   port: ["65535", 65_535],
   dataDirectory: ["/srv/cairn", "/srv/cairn"],
+  database: ["postgres://cairn:p%40ss@db:5432/cairn?sslmode=require", "postgres://cairn:p%40ss@db:5432/cairn?sslmode=require"],
   durability: ["relaxed", "relaxed"],
   metrics: ["key", "key"],
   logLevel: ["silent", "silent"],
@@ -177,6 +178,28 @@ for (const key of [KEY.slice(0, -1), `${KEY}x`, ` ${KEY}`, KEY.replace("crn_", "
     expect(() => readConfig([], { CAIRN_API_KEY: key })).toThrow(
       new UsageError("CAIRN_API_KEY cannot be used. A key is crn_ and 24 letters or digits."),
     );
+  });
+}
+
+for (const [url, problem] of [
+  ["db/secret", "It has to be a URL such as postgres://cairn:PASSWORD@db.example.com:5432/cairn?sslmode=verify-full."],
+  ["mysql://cairn:secret@db/cairn", "It has to be a URL such as postgres://cairn:PASSWORD@db.example.com:5432/cairn?sslmode=verify-full."],
+  ["postgres://cairn:secret@/cairn", "It has to be a URL such as postgres://cairn:PASSWORD@db.example.com:5432/cairn?sslmode=verify-full."],
+  ["postgres:///cairn", "It names no host: postgres://USER:PASSWORD@HOST:PORT/DATABASE."],
+  ["postgres://:secret@db/cairn", "It names no user: postgres://USER:PASSWORD@HOST:PORT/DATABASE."],
+  ["postgres://cairn:secret@db", "It names no database: postgres://USER:PASSWORD@HOST:PORT/DATABASE."],
+  ["postgres://cairn:secret@db/", "It names no database: postgres://USER:PASSWORD@HOST:PORT/DATABASE."],
+  ["postgres://cairn:secret@db/cairn#x", "What follows # is no part of such a URL: write # as %23."],
+  ["postgres://cairn:secret%@db/cairn", "It has a % that no two hex digits follow: write % as %25."],
+  ["postgres://cairn:secret@db/cairn?sslmode=secret", "Its sslmode has to be one of disable, prefer, require, verify-ca, verify-full."],
+  [
+    "postgres://cairn:secret@db/cairn?password=secret",
+    "It has a parameter that is not known; known are sslmode, sslrootcert, sslcert, sslkey, channel_binding, application_name, options.",
+  ],
+]) {
+  test(`a URL that names no database is refused by what is wrong with it, without repeating any of it: ${url}`, () => {
+    expect(() => readConfig([`--store=${url}`], {})).toThrow(new UsageError(`--store cannot be used. ${problem}`));
+    expect(() => readConfig([], { CAIRN_STORE: url })).toThrow(new UsageError(`CAIRN_STORE cannot be used. ${problem}`));
   });
 }
 

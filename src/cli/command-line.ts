@@ -50,6 +50,7 @@ export function storeCommand(
     const file = named === "-" ? undefined : named;
     if (needed === "needed" && file === undefined) throw new UsageError(`cairn ${name} needs the name of a file`);
     const config = configOf(flags);
+    refuseDatabase(config, name);
     const { dataDirectory } = config;
     if (store === "whole") assertStore(dataDirectory);
     if (store === "damaged") assertDataFile(dataDirectory);
@@ -65,6 +66,11 @@ export function storeCommand(
       throw error;
     }
   };
+}
+
+/** @throws {UsageError} where a database is named, for a command that only knows the store of a data directory */
+export function refuseDatabase({ database }: Config, name: string): void {
+  if (database !== undefined) throw new UsageError(`cairn ${name} works on a data directory alone: leave --store and CAIRN_STORE out`);
 }
 
 /** Makes the data directory, and lets native parts know where to unpack. */

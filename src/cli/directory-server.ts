@@ -108,8 +108,9 @@ export class DirectoryServer {
 
   async #serve(): Promise<Place> {
     const config = { ...this.#config, host: HOST, port: 0, tls: undefined, httpRedirectPort: undefined };
-    const { environment, durability, graphFrom } = config;
+    const { environment, database, durability, graphFrom } = config;
     const service = await openService(config.dataDirectory, systemClock, this.#log, {
+      database,
       durability,
       environment,
       index: { graphFrom },

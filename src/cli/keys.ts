@@ -20,7 +20,7 @@ import { assertStore, holdsStore } from "../operations/store-file.ts";
 import type { Owner } from "../storage/owner.ts";
 import type { CommandDeps } from "../service.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { prepareOnce } from "./command-line.ts";
+import { prepareOnce, refuseDatabase } from "./command-line.ts";
 import { escaped, print } from "./print.ts";
 
 /** The last time that the API can show, in the year 9999. */
@@ -53,6 +53,7 @@ export async function keys([name = "", ...args]: readonly string[]): Promise<num
 
 async function list(args: readonly string[]): Promise<void> {
   const config = readConfig(args);
+  refuseDatabase(config, "keys");
   assertStore(config.dataDirectory);
   prepareOnce(config);
   const { withStore } = await import("../operations/with-store.ts");
@@ -89,6 +90,7 @@ function create(args: readonly string[]): Promise<void> {
     rateLimit: rateLimitIn(flags["rate-limit"], tier),
   };
   const config = configOf(flags);
+  refuseDatabase(config, "keys");
   // A first key may come before the first start; in a wrong directory it is a key to nothing.
   const hasStore = holdsStore(config.dataDirectory);
   return withRecords(config, async (records) => {
@@ -196,6 +198,7 @@ type Work = (records: CommandDeps) => Promise<void>;
 
 /** @throws {OperationError} where there is no store */
 export function withExistingRecords(config: Config, work: Work): Promise<void> {
+  refuseDatabase(config, "keys");
   assertStore(config.dataDirectory);
   return withRecords(config, work);
 }

@@ -14,6 +14,7 @@ import { bufferedWriter, createLog, describeError, type Log } from "../lib/log.t
 import { systemReason } from "../lib/system-errors.ts";
 import { version } from "../lib/version.ts";
 import { openService, type Service } from "../service.ts";
+import { shownDatabase } from "../storage/postgres/database-url.ts";
 import { memories, sessions } from "../storage/tables.ts";
 import type { Telemetry } from "../telemetry/otlp.ts";
 import { announce, withdraw } from "./announcement.ts";
@@ -53,6 +54,7 @@ export async function serve(config: Config): Promise<number> {
   reportRejections(log);
   const service = await openService(config.dataDirectory, systemClock, log, {
     apiKey: config.apiKey,
+    database: config.database,
     durability: config.durability,
     environment: config.environment,
     index: { graphFrom: config.graphFrom, openMaxMs: INDEX_OPEN_MAX_MS },
@@ -143,6 +145,7 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
     version,
     address,
     data: service.directory,
+    store: config.database === undefined ? undefined : shownDatabase(config.database),
     durability: service.durability,
     sessions: await service.store.count(sessions),
     memories: await service.store.count(memories),

@@ -58,11 +58,9 @@ class AnsweredBefore extends Error {
 
 export class Idempotency {
   readonly #store: RecordStore;
-  readonly #clock: Clock;
 
-  constructor(store: RecordStore, clock: Clock) {
+  constructor(store: RecordStore) {
     this.#store = store;
-    this.#clock = clock;
   }
 
   /**
@@ -112,32 +110,32 @@ export class Idempotency {
       return { status: row.status, answer: row.sealed === true ? unseal(row.body, request, key) : row.body, replayed: true };
     }
   }
+}
 
-  /** Forgets answers older than 24 hours. */
-  retention(log: Log): Task {
-    const name = "idempotency retention";
-    const bad = new BadRows(this.#store, log, name);
-    return {
-      name,
-      run: async () => {
-        const now = this.#clock.now();
-        const keysIn = (from: string, to: string) => bad.keysOfOthers(byTime, { from, to, limit: ROWS_PER_COMMIT });
-        const old = await keysIn("", numberKey(Math.max(0, now - KEPT_MS)));
-        // From a clock that was ahead.
-        const entries = [...old, ...(await keysIn(numberKey(now + KEPT_MS), AFTER_ALL))];
-        if (entries.length > 0) {
-          await bad.commit((tx, isolate) => {
-            for (const entry of entries)
-              isolate(entry, () => {
-                // The key may have been used again since: then this answer is a new one.
-                if (rowOfEntry(tx, idempotency, byTime, entry) !== undefined) tx.remove(idempotency, byTime.recordOf(entry));
-              });
-          });
-        }
-        return entries.length >= ROWS_PER_COMMIT ? 0 : IDLE_MS;
-      },
-    };
-  }
+/** Forgets answers older than 24 hours. */
+export function idempotencyRetention({ store, clock }: { store: RecordStore; clock: Clock }, log: Log): Task {
+  const name = "idempotency retention";
+  const bad = new BadRows(store, log, name);
+  return {
+    name,
+    run: async () => {
+      const now = clock.now();
+      const keysIn = (from: string, to: string) => bad.keysOfOthers(byTime, { from, to, limit: ROWS_PER_COMMIT });
+      const old = await keysIn("", numberKey(Math.max(0, now - KEPT_MS)));
+      // From a clock that was ahead.
+      const entries = [...old, ...(await keysIn(numberKey(now + KEPT_MS), AFTER_ALL))];
+      if (entries.length > 0) {
+        await bad.commit((tx, isolate) => {
+          for (const entry of entries)
+            isolate(entry, () => {
+              // The key may have been used again since: then this answer is a new one.
+              if (rowOfEntry(tx, idempotency, byTime, entry) !== undefined) tx.remove(idempotency, byTime.recordOf(entry));
+            });
+        });
+      }
+      return entries.length >= ROWS_PER_COMMIT ? 0 : IDLE_MS;
+    },
+  };
 }
 
 function keptAnswer(reader: Reader, key: string): IdempotencyRow | undefined {

@@ -19,6 +19,7 @@ import { SIMD_LEVELS } from "../lib/native.ts";
 import { firstCodePoints } from "../lib/text.ts";
 import { withoutQuery } from "../lib/urls.ts";
 import { DURABILITIES } from "../storage/durability.ts";
+import { databaseUrlProblem } from "../storage/postgres/database-url.ts";
 import type { SettingsRow } from "../storage/tables.ts";
 import { parseSchedule, parseTimeout, SCHEDULE_FORM, TIMEOUT_FORM } from "../webhooks/policy.ts";
 
@@ -80,6 +81,13 @@ export const START_SETTINGS = {
   host: atStart("--host ADDRESS", text, "127.0.0.1", "Address to listen on."),
   port: atStart("--port N", port, 8700, "Port to listen on; 0 takes any free one."),
   dataDirectory: atStart("--data-dir DIR", text, "./data", "Where everything is kept, readable by its owner only."),
+  database: atStart(
+    "--store URL",
+    usable(Infinity, databaseUrlProblem),
+    undefined,
+    "PostgreSQL database that keeps the records: `postgres://user:password@host/database?sslmode=require`.",
+    "the data directory",
+  ),
   durability: atStart("--durability MODE", OneOf(DURABILITIES), "strict", "`strict` answers once a write is on disk, `relaxed` sooner."),
   metrics: atStart(
     "--metrics MODE",

@@ -23,7 +23,7 @@ export interface Leases {
   join(name: string): void;
   /** The lease of this name, while this server holds it. */
   find(name: string): Lease | undefined;
-  /** How often a holder looks for what other servers have left to do; they cannot wake its tasks. */
+  /** How often a holder looks for what other servers have left to do: they cannot wake its tasks. */
   readonly lookMs: number;
 }
 
@@ -69,14 +69,17 @@ function underLease(store: RecordStore, leases: Leases, nameOf: () => string): R
  * @param make - makes the task on a store that commits nothing without the lease, also what the task leaves under way when its run ends
  */
 export function leasedTask(leases: Leases, store: RecordStore, make: (store: RecordStore) => Task): Task {
+  if (leases === EVERY_LEASE) return make(store);
   const task: Task = make(underLease(store, leases, () => task.name));
   leases.join(task.name);
+  // What wakes it can happen in any server.
+  const pauseMsMax = task.activator === undefined ? Infinity : leases.lookMs;
   return {
     ...task,
     run: async () => {
       if (leases.find(task.name) === undefined) return LOOK_MS;
       try {
-        return Math.min(await task.run(), leases.lookMs);
+        return Math.min(await task.run(), pauseMsMax);
       } catch (error) {
         if (error instanceof LeaseLost) return LOOK_MS;
         throw error;

@@ -7,7 +7,7 @@ import type { Chance } from "../lib/chance.ts";
 import type { Log } from "../lib/log.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { Connections, systemResolve, type Network } from "../lib/outbound.ts";
-import type { Leases } from "../storage/leases.ts";
+import { leasedTask, type Leases } from "../storage/leases.ts";
 import { Activator, type Task } from "../tasks/task.ts";
 import type { Caller, Deps } from "../traces/record.ts";
 import { outboxDrain } from "./outbox.ts";
@@ -54,7 +54,11 @@ export function openWebhooks(
   const worker = new Worker({ ...deps, network, policy, activator: deliveries });
   return {
     webhooks: { network, deliveries, inFlight: worker.inFlight, outcomes: worker.outcomes },
-    tasks: [outboxDrain(deps, leases, log, drain, deliveries), worker.task, deliveryRetention(deps, log)],
+    tasks: [
+      outboxDrain(deps, leases, log, drain, deliveries),
+      worker.task,
+      leasedTask(leases, deps.store, (store) => deliveryRetention({ ...deps, store }, log)),
+    ],
     wake() {
       if (!isStopped) drain.wake();
     },

@@ -17,6 +17,7 @@ import { changesIn, type GivenSettings } from "../../src/settings/schema.ts";
 import type { Reader } from "../../src/storage/access.ts";
 import type { Store } from "../../src/storage/store.ts";
 import type { AnyTable } from "../../src/storage/tables.ts";
+import type { Task } from "../../src/tasks/task.ts";
 import { EVENT_TYPES } from "../../src/traces/events.ts";
 import type { VectorIndex } from "../../src/vectors/vector-index.ts";
 import { FakeClock } from "./clock.ts";
@@ -87,6 +88,7 @@ export class Cairn implements AsyncDisposable {
     this.#service = await openService(this.directory, this.clock, log, {
       ...this.#options,
       database: this.#database,
+      databaseTime: () => Promise.resolve(this.clock.now()),
       environment: changesIn(this.#options.environment ?? {}) as GivenSettings,
       network: { resolve, ...this.#options.network },
     });
@@ -115,6 +117,8 @@ export class Cairn implements AsyncDisposable {
 
   async restart(): Promise<void> {
     await this.close();
+    // Leases that were given back can be had from the next millisecond on.
+    if (this.#database !== undefined) this.clock.advance({ ms: 1 });
     await this.open();
   }
 
@@ -131,9 +135,14 @@ export class Cairn implements AsyncDisposable {
 
   /** Runs one piece of a timer's work. @returns the milliseconds until the next one */
   async runTaskOnce(name: string): Promise<number> {
-    const task = this.#service.tasks.find((candidate) => candidate.name === name);
+    await this.#task("leases")?.run();
+    const task = this.#task(name);
     if (task === undefined) throw new Error(`no task ${name}`);
     return task.run();
+  }
+
+  #task(name: string): Task | undefined {
+    return this.#service.tasks.find((candidate) => candidate.name === name);
   }
 
   /** The embedded store, for tests of what only that does. */

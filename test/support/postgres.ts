@@ -18,6 +18,7 @@ const VERSION_MIN = 15;
 /** What has to be escaped in a URL is in it. */
 const PASSWORD = "p@ss/word";
 const USER = "cairn";
+const TLS = join(import.meta.dir, "tls");
 
 /** The directory of the newest server's programs; undefined where there is none that will do. */
 function programs(): string | undefined {
@@ -73,6 +74,8 @@ function freePort(): number {
 export interface PostgresOptions {
   /** Whether what it acknowledges is on the disk: a server that is killed then is like one whose machine fails. */
   fsync?: boolean;
+  /** Whether it speaks TLS, with the certificate of `support/tls`. */
+  tls?: boolean;
 }
 
 export class Postgres {
@@ -85,7 +88,7 @@ export class Postgres {
   /** The name of a database that others are copies of. */
   #template: Promise<string> | undefined;
 
-  private constructor(bin: string, directory: string, { fsync = false }: PostgresOptions) {
+  private constructor(bin: string, directory: string, { fsync = false, tls = false }: PostgresOptions) {
     this.#bin = bin;
     this.#directory = directory;
     this.#port = freePort();
@@ -96,7 +99,9 @@ export class Postgres {
       fsync: fsync ? "on" : "off",
       max_connections: 200,
       shared_buffers: "32MB",
+      ...(tls ? { ssl: "on", ssl_cert_file: join(directory, "certificate.pem"), ssl_key_file: join(directory, "key.pem") } : {}),
     };
+    if (tls) for (const name of ["certificate.pem", "key.pem"]) copyForItsUser(join(TLS, name), join(directory, name));
   }
 
   static async start(options: PostgresOptions = {}): Promise<Postgres> {
@@ -253,6 +258,11 @@ function own(path: string): void {
       .find((line) => line.startsWith("postgres:"))
       ?.split(":") ?? [];
   chownSync(path, Number(entry[2]), Number(entry[3]));
+}
+
+function copyForItsUser(from: string, to: string): void {
+  writeFileSync(to, readFileSync(from), { mode: 0o600 });
+  own(to);
 }
 
 function run(command: readonly string[], directory: string): void {

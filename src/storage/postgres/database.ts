@@ -9,6 +9,7 @@
 import { SQL, type ReservedSQL } from "bun";
 import type { Clock } from "../../lib/clock.ts";
 import { messageOf } from "../../lib/errors.ts";
+import { connectionUrl } from "./database-url.ts";
 
 /** Arrays of texts, of whole numbers, or of bytes: one parameter for any number of values. */
 type Parameter = string | number | null | readonly string[] | readonly (number | null)[] | readonly Uint8Array[];
@@ -58,9 +59,9 @@ export class Database {
   /** Called before a new connection is used, and when one is lost. */
   onConnectionChange: () => void = () => undefined;
 
-  /** @param url - `postgres://user:password@host:port/database?sslmode=…` */
+  /** @param url - one in which `databaseUrlProblem` finds nothing wrong */
   constructor(url: string, clock: Clock) {
-    this.#url = url;
+    this.#url = connectionUrl(url);
     this.#clock = clock;
     this.#pool = this.#newPool();
   }

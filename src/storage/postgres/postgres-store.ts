@@ -15,12 +15,13 @@
 import { chance } from "../../lib/chance.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { HOUR_MS } from "../../lib/duration.ts";
-import { ApiError, messageOf } from "../../lib/errors.ts";
+import { ApiError } from "../../lib/errors.ts";
 import { bare, IdSource, NO_HOME, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
 import type { JsonText } from "../../lib/json.ts";
 import type { Log } from "../../lib/log.ts";
 import { eachFetched, type Reader, type Tx } from "../access.ts";
 import { foundAt, stretchesOf, type Listing } from "../list.ts";
+import type { Durability } from "../durability.ts";
 import { newestId } from "../newest-id.ts";
 import { pageOfPieces, type Found, type Page } from "../page.ts";
 import type { RecordStore, WalkedIds } from "../record-store.ts";
@@ -50,6 +51,7 @@ import { LastRows } from "./last-rows.ts";
 import { listStatement } from "./list-statement.ts";
 import { PostgresLeases } from "./leases.ts";
 import { migrateSchema } from "./migrations.ts";
+import { openingProblem } from "./opening-problem.ts";
 import { LEASES, placeOf, READ_VERSION } from "./schema.ts";
 import { SharedBuckets } from "./shared-buckets.ts";
 import { Sizes } from "./sizes.ts";
@@ -128,38 +130,42 @@ export class PostgresStore implements RecordStore {
   /**
    * Opens the store in a database, or makes one there.
    *
-   * @param url - `postgres://user:password@host:port/database`
+   * @param url - one in which `databaseUrlProblem` finds nothing wrong
    * @param timers - limit how long the network may take
+   * @param durability - `relaxed`: also where the database may lose what it acknowledges
    * @throws {StoreError} when that cannot be reached, would not keep what it acknowledges, or was written by another version
    */
-  static async open(url: string, clock: Clock, timers: Clock = clock): Promise<PostgresStore> {
-    const database = new Database(url, timers);
-    const store = new PostgresStore(database, clock);
+  static async open(url: string, clock: Clock, timers: Clock = clock, durability: Durability = "strict"): Promise<PostgresStore> {
+    let store: PostgresStore | undefined;
     try {
-      await store.#checkServer();
+      store = new PostgresStore(new Database(url, timers), clock);
+      await store.#checkServer(durability);
       await store.#openSchema();
       await store.#sizes.measure();
       const startAfter = await store.read(newestId);
       store.#ids = new IdSource(clock, { startAfter });
       return store;
     } catch (error) {
-      await store.close();
-      if (error instanceof StoreError) throw error;
-      // The URL, which has a password, is not in it.
-      throw new StoreError(`The database cannot be opened: ${messageOf(error)}.`, { cause: error });
+      await store?.close();
+      throw error instanceof StoreError ? error : new StoreError(openingProblem(error, url), { cause: error });
     }
   }
 
-  async #checkServer(): Promise<void> {
+  async #checkServer(durability: Durability): Promise<void> {
     const [server] = await this.#database.query({
-      text: "select current_setting('server_version_num')::int as version, current_setting('server_encoding') as encoding, current_setting('synchronous_commit') as synchronous",
+      text: "select current_setting('server_version_num')::int as number, current_setting('server_version') as version, pg_is_in_recovery() as standby, current_setting('transaction_read_only') as readonly, current_setting('server_encoding') as encoding, current_setting('synchronous_commit') as synchronous",
       values: [],
     });
-    const { version, encoding, synchronous } = server ?? {};
-    if (Number(version) < SERVER_VERSION_MIN) throw new StoreError("The database has to be PostgreSQL 15 or newer.");
+    const { number, version, standby, readonly, encoding, synchronous } = server ?? {};
+    if (Number(number) < SERVER_VERSION_MIN) throw new StoreError(`The database has to be PostgreSQL 15 or newer; it is ${version}.`);
+    if (standby === true) throw new StoreError("The database is a standby, which takes no changes. Name its primary.");
+    if (readonly === "on")
+      throw new StoreError("The database takes no changes: default_transaction_read_only is on, for it or for this user.");
     if (encoding !== "UTF8") throw new StoreError(`The database has the encoding ${encoding}; it has to be UTF8.`);
-    if (synchronous !== "on" && synchronous !== "remote_apply")
-      throw new StoreError(`The database acknowledges what a crash can lose: its synchronous_commit is ${synchronous} and has to be on.`);
+    if (durability === "strict" && synchronous !== "on" && synchronous !== "remote_apply")
+      throw new StoreError(
+        `The database acknowledges what a crash can lose: its synchronous_commit is ${synchronous} and has to be on, unless Cairn is started with --durability relaxed.`,
+      );
   }
 
   async #openSchema(): Promise<void> {
@@ -292,6 +298,11 @@ export class PostgresStore implements RecordStore {
       this.#queue.push({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
       queueMicrotask(() => this.#startTransactions());
     });
+  }
+
+  /** The database's time, in Unix milliseconds. @throws {DatabaseError} */
+  time(): Promise<number> {
+    return this.#database.time();
   }
 
   /**

@@ -544,7 +544,7 @@ if (hasPostgres()) {
       const stores = await inTurn(numbers(3), () => PostgresStore.open(url, clock));
       let works = 0;
       const send = (store: PostgresStore, idempotencyKey: string, body = "{}") =>
-        new Idempotency(store, clock).run(
+        new Idempotency(store).run(
           { method: "POST", path: "/v1/x", body: Buffer.from(body), presentedKey: "crn_key", idempotencyKey },
           201,
           async (once) => {
