@@ -1,11 +1,11 @@
 /**
- * A row that cannot be read, as a failing disk or a wrong program leaves one, stops no task for the others.
+ * A row that cannot be read, as a failing disk or a wrong program leaves one, stops no task and no list for the others.
  *
  * @module
  */
 import { firstBareIdAt, NO_HOME } from "../src/lib/ids.ts";
 import { expect, test } from "bun:test";
-import { stored } from "../src/operations/records.ts";
+import { RECORDS, stored } from "../src/operations/records.ts";
 import { AFTER_ALL, numberKey } from "../src/storage/keys.ts";
 import {
   apiKeys,
@@ -13,11 +13,14 @@ import {
   documentRemovals,
   documents,
   idempotency,
+  lastDocumentId,
   memories,
+  meta,
   namespaces,
   outbox,
   pendingEmbeddings,
   removals,
+  retrievals,
   sessions,
   traces,
   turns,
@@ -25,8 +28,10 @@ import {
   webhooks,
   type AnyTable,
 } from "../src/storage/tables.ts";
+import { pagesOf, refusal } from "./support/answers.ts";
 import { type Cairn, startCairn } from "./support/cairn.ts";
 import { startReceiver } from "./support/receiver.ts";
+import { oneOfEach, REQUESTS } from "./support/requests.ts";
 
 const ALL = { from: "", to: AFTER_ALL };
 
@@ -230,4 +235,168 @@ test("documents whose time has passed, and those of an emptied namespace, are re
   expect(await namesLeft()).toEqual([names[7]!]);
   expect(await keysOf(cairn, documentRemovals)).toEqual([]);
   expect(leftAlone(cairn).map(({ task }) => task)).toEqual(["document expiry", "document removal", "document removal", "document removal"]);
+});
+
+const QUERIES = [
+  { op: "get", namespace: ["orders"], key: "a" },
+  { op: "list", namespace: ["orders"], deep: true, filter: { n: 1 } },
+  { op: "count", namespace: ["orders"], deep: true },
+  { op: "namespaces" },
+  { op: "search", namespace: ["orders"], query: "parcel" },
+];
+
+/** Everything that reads alone, with a record of each kind, and what else a store has rows of. */
+async function filled() {
+  const cairn = await startCairn();
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: true }));
+  const ids = await oneOfEach(cairn);
+  await cairn.context(ids["session_id"]!, { query: "How does the customer prefer to be contacted?" });
+  await cairn.service.retrievals.settled();
+  await cairn.setState(ids["session_id"]!, { step: 1 });
+  const value = { n: 1, text: "The parcel is blue." };
+  const put = { op: "put", namespace: ["orders"], key: "a", value, index: true, session_id: ids["session_id"] };
+  await cairn.ok(cairn.post("/v1/documents/batch", { operations: [put] }, { headers: { "Idempotency-Key": "once" } }));
+  const requests = [
+    ...REQUESTS.filter(({ method, template }) => method === "GET" || /search|context$/.test(template)).map((request) => ({
+      method: request.method,
+      path: request.path(ids),
+      options: request.method === "GET" ? {} : { body: request.body(ids) },
+    })),
+    ...QUERIES.map((query) => ({ method: "POST", path: "/v1/documents/query", options: { body: { operations: [query] } } })),
+  ];
+  return { cairn, requests };
+}
+
+test("whichever table's rows cannot be read, and however, what needs one is answered 503, and nothing 500 or with what is no JSON", async () => {
+  const { cairn, requests } = await filled();
+  await using _ = cairn;
+  const own = Bun.CryptoHasher.hash("sha256", cairn.key, "hex");
+  const refused = new Set<string>();
+  const statuses = async () => {
+    const found: number[] = [];
+    for (const { method, path, options } of requests) found.push((await cairn.request(method, path, options)).status);
+    return found;
+  };
+  const before = await statuses();
+  for (const table of RECORDS) {
+    const rows = await cairn.read((reader) => reader.rows(stored(table), ALL));
+    const bad = rows.filter(({ key }) => key !== own);
+    const put = (text: (row: string) => string) =>
+      cairn.service.store.commit(NO_HOME, (tx) => {
+        for (const { key, row } of bad) tx.put(stored(table), key, text(row));
+      });
+    const cutOff = [(row: string) => row.slice(0, -3), (row: string) => row.slice(3)];
+    // Of a turn neither end is looked at.
+    for (const damaged of [() => "{", () => "", ...(table.name === turns.name ? [] : cutOff)]) {
+      // A text of any kind is a row of these.
+      if (table.name === meta.name || table.name === lastDocumentId.name || bad.length === 0) continue;
+      await put(damaged);
+      for (const { method, path, options } of requests) {
+        const { status, body } = await cairn.request(method, path, options);
+        expect({ table: table.name, path, body, isFault: status === 500 }).toEqual({ table: table.name, path, body, isFault: false });
+        if (status === 503) refused.add(`${table.name} ${path}`);
+      }
+    }
+    await put((row) => row);
+  }
+  expect(Array.from(refused).some((one) => one.startsWith("documents /v1/documents/query"))).toBe(true);
+  expect(await statuses()).toEqual(before);
+  expect(await cairn.findings()).toEqual([]);
+});
+
+test("a list leaves out the record that cannot be read, on whichever page it is, and has all others", async () => {
+  await using cairn = await startCairn();
+  await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: true }));
+  const made: Record<string, string>[] = [];
+  for (const name of ["one", "two", "three"]) {
+    const { id: session } = await cairn.createSession({ user_id: name });
+    const { id: memory } = await cairn.addMemory(session, `The parcel of ${name} is blue.`);
+    const { id: key } = await cairn.ok(cairn.post("/v1/api_keys", {}));
+    const { id: webhook } = await cairn.ok(cairn.post("/v1/webhooks", { url: "http://127.0.0.1:9/", events: ["turn.added"] }));
+    made.push({ session, memory, key, webhook });
+  }
+  const [first, middle, last] = made as [Record<string, string>, Record<string, string>, Record<string, string>];
+  const inOne = last["session"]!;
+  for (let i = 1; i <= 3; i++) {
+    await cairn.addTurn(inOne, `${i}`);
+    await cairn.setState(inOne, { i });
+    await cairn.context(inOne, { query: "parcel" });
+    await cairn.ok(cairn.post(`/v1/webhooks/${last["webhook"]}/test`));
+  }
+  await cairn.service.retrievals.settled();
+  const bareOf = (id = "") => id.slice(id.indexOf("_") + 1);
+  const idsOf = async (path: string) => {
+    const pages = await pagesOf(cairn, `${path}${path.includes("?") ? "&" : "?"}limit=1`);
+    return pages.flatMap(({ data }) => data.map(({ id, version }: any) => id ?? version));
+  };
+  const keyIn = async (table: AnyTable, has: string) => (await keysOf(cairn, table)).find((key) => key.includes(has));
+  const hashOf = async (id = "") => (await cairn.read((reader) => reader.rows(apiKeys, ALL))).find(({ row }) => row.id === id)?.key;
+  const lists: { path: string; table: AnyTable; bad: string; key?: string | undefined }[] = [
+    { path: "/v1/memory", table: memories, bad: middle["memory"]! },
+    { path: "/v1/api_keys", table: apiKeys, bad: middle["key"]!, key: await hashOf(middle["key"]) },
+    { path: "/v1/webhooks", table: webhooks, bad: middle["webhook"]! },
+    { path: `/v1/sessions/${inOne}/versions`, table: versions, bad: "2", key: `${bareOf(inOne)}0000002` },
+    ...(await Promise.all(
+      [
+        { path: `/v1/sessions/${inOne}/turns`, table: turns },
+        { path: `/v1/sessions/${inOne}/retrievals`, table: retrievals },
+        { path: `/v1/webhooks/${last["webhook"]}/deliveries`, table: deliveries },
+        { path: "/v1/traces?action=turn.added", table: traces },
+      ].map(async (list) => ({ ...list, bad: (await idsOf(list.path))[1]! })),
+    )),
+  ];
+  for (const { path, table, bad, key } of lists) {
+    const before = await idsOf(path);
+    expect(before).toContain(table === versions ? Number(bad) : bad);
+    await damage(cairn, table, key ?? (await keyIn(table, bareOf(bad))));
+    expect({ path, ids: await idsOf(path) }).toEqual({ path, ids: before.filter((id) => String(id) !== bad) });
+  }
+  expect((await cairn.search("parcel", { threshold: 0 })).data.map(({ id }: any) => id).toSorted()).toEqual(
+    [first["memory"], last["memory"]].toSorted(),
+  );
+  // Of the timeline the turn, the version and the retrieval are missing, and what changed in the version behind.
+  const timeline = await cairn.list(`/v1/sessions/${inOne}/timeline?limit=100`);
+  const ofKind = (kind: string) => timeline.filter((entry) => entry.kind === kind).map((entry) => entry[kind]);
+  expect([ofKind("turn").length, ofKind("retrieval").length]).toEqual([2, 2]);
+  const diffs = ofKind("version").map(({ version, state_diff }: any) => [version, state_diff !== null]);
+  expect(diffs).toEqual([
+    [3, false],
+    [1, true],
+    [0, true],
+  ]);
+
+  await damage(cairn, sessions, bareOf(middle["session"]));
+  expect(await idsOf("/v1/sessions")).toEqual([last["session"], first["session"]]);
+  expect((await idsOf("/v1/users")).toSorted()).toEqual(["one", "three"]);
+  expect(refusal(await cairn.get(`/v1/sessions/${middle["session"]}`))).toEqual({ status: 503, code: "service_unavailable" });
+});
+
+test("documents beside one that cannot be read are listed, counted, found, popped and emptied", async () => {
+  await using cairn = await startCairn();
+  const namespace = ["queue"];
+  const value = { text: "The parcel is blue." };
+  const batch = (...operations: object[]) => cairn.ok(cairn.post("/v1/documents/batch", { operations }));
+  const query = async (operation: object) => (await cairn.ok(cairn.post("/v1/documents/query", { operations: [operation] }))).data[0];
+  await batch(...["a", "b", "c", "d"].map((key) => ({ op: "put", namespace, key, value, index: true })));
+  await damage(cairn, documents, (await keysOf(cairn, documents))[1]);
+  const listed: string[] = [];
+  for (let cursor: string | undefined; ;) {
+    const page = await query({ op: "list", namespace, limit: 1, cursor });
+    listed.push(...page.data.map(({ key }: { key: string }) => key));
+    cursor = page.next_cursor ?? undefined;
+    if (cursor === undefined) break;
+  }
+  expect(listed).toEqual(["a", "c", "d"]);
+  const found = await query({ op: "search", namespace, query: "parcel", threshold: 0 });
+  expect(found.data.map(({ key }: { key: string }) => key).toSorted()).toEqual(["a", "c", "d"]);
+  expect(refusal(await cairn.post("/v1/documents/query", { operations: [{ op: "get", namespace, key: "b" }] }))).toEqual({
+    status: 503,
+    code: "service_unavailable",
+  });
+  expect((await batch({ op: "pop", namespace }, { op: "pop", namespace })).data.map(({ key }: { key: string }) => key)).toEqual(["d", "c"]);
+  await batch({ op: "delete_all", namespace });
+  await cairn.runTask("document removal");
+  expect((await query({ op: "list", namespace })).data).toEqual([]);
+  expect(await query({ op: "count", namespace })).toEqual({ count: 0 });
+  expect((await keysOf(cairn, documents)).length).toBe(1);
 });

@@ -31,7 +31,7 @@ import {
 } from "../storage/keys.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import { ownerOfNew, type Owner } from "../storage/owner.ts";
-import { behind } from "../storage/page.ts";
+import { behind, rowsOrGaps } from "../storage/page.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import {
   documents,
@@ -41,6 +41,7 @@ import {
   type DocumentRow,
   type IndexedDocumentRow,
 } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Activator } from "../tasks/task.ts";
 import { commitFor, type Caller, type Deps } from "../traces/record.ts";
 import { storeVector } from "../vectors/store-vector.ts";
@@ -287,10 +288,9 @@ class Batch {
     const descending = order === "desc";
     let span = { from: own, to: own + AFTER_ALL };
     for (;;) {
-      const [found] = this.#tx.rows(documents, { ...span, limit: 1, descending });
-      if (found === undefined) return toJson(null);
-      const { key } = found;
-      const row = visibleDocument(this.#tx, key, found.row);
+      const [key] = this.#tx.keys(documents, { ...span, limit: 1, descending });
+      if (key === undefined) return toJson(null);
+      const row = unlessUnreadable(() => visibleDocument(this.#tx, key));
       if (row !== undefined) {
         const json = documentJson(key, row);
         this.#bytes += Buffer.byteLength(json);
@@ -413,9 +413,11 @@ async function listDocuments(store: RecordStore, space: string, listing: Listing
     const wanted = filter === undefined ? offset + limit + 1 - passed : ROWS_AT_ONCE;
     const atOnce = Math.min(ROWS_AT_ONCE, wanted, Math.max(1, Math.floor(CHARACTERS_AT_ONCE / longest)));
     const found = await store.read((reader) =>
-      reader
-        .rows(documents, { ...span, limit: atOnce, descending })
-        .map(({ key, row }) => ({ key, length: row.body.length, row: visibleDocument(reader, key, row) })),
+      rowsOrGaps(reader, documents, { ...span, limit: atOnce, descending }).map(({ key, row }) => ({
+        key,
+        length: row?.body.length ?? 0,
+        row: row && unlessUnreadable(() => visibleDocument(reader, key, row)),
+      })),
     );
     longest = found.reduce((most, { length }) => Math.max(most, length), 1);
     for (const { key, length, row } of found) {
@@ -483,9 +485,9 @@ async function listNamespaces(store: RecordStore, space: string, listing: Namesp
 /** The next namespaces, and which of them have documents of their own that are there. */
 function namespacesIn(reader: Reader, from: string, to: string): { key: string; isThere: boolean }[] {
   const hidden = Map.groupBy(hiddenIn(reader, from.slice(0, DOCUMENT_SPACE_LENGTH)), namespaceOfDocument);
-  return reader.rows(namespaces, { from, to, limit: ROWS_AT_ONCE }).map(({ key }) => ({
+  return rowsOrGaps(reader, namespaces, { from, to, limit: ROWS_AT_ONCE }).map(({ key }) => ({
     key,
-    isThere: (namespaceRow(reader, key)?.own ?? 0) > (hidden.get(key)?.length ?? 0),
+    isThere: (unlessUnreadable(() => namespaceRow(reader, key))?.own ?? 0) > (hidden.get(key)?.length ?? 0),
   }));
 }
 

@@ -22,6 +22,7 @@ import { generationOf } from "../storage/memory-records.ts";
 import { behind } from "../storage/page.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { documents, indexedDocuments, type DocumentRow } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import { CandidateReader, type Candidate } from "../vectors/candidates.ts";
 import type { ScoredQuery } from "../vectors/query.ts";
@@ -219,9 +220,11 @@ export function documentTexts({ documentVectors: index }: Pick<SearchDeps, "docu
 /** Less than any score. */
 const LEFT_OUT = -1;
 
-/** The document that a vector is of, if it is there. */
+/** The document that a vector is of, if it is there and can be read. */
 function documentOf(reader: Reader, id: BareId): { key: string; row: DocumentRow } | undefined {
-  const key = reader.get(indexedDocuments, id)?.document;
-  const row = key === undefined ? undefined : visibleDocument(reader, key);
-  return key === undefined || row?.id !== id ? undefined : { key, row };
+  return unlessUnreadable(() => {
+    const key = reader.get(indexedDocuments, id)?.document;
+    const row = key === undefined ? undefined : visibleDocument(reader, key);
+    return key === undefined || row?.id !== id ? undefined : { key, row };
+  });
 }

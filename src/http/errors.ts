@@ -5,10 +5,20 @@
  */
 import { ApiError, ERRORS } from "../lib/errors.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
+import { UnreadableRow } from "../storage/unreadable.ts";
 
-/** Returns the error that the caller gets: a thrown value of LMDB's is a failure of the store, any other a bug. */
+/** Returns the error that the caller gets. What LMDB throws and a row that cannot be read are failures of the store, others bugs. */
 export function apiErrorOf(thrown: unknown, store: FailingStore): ApiError {
   if (thrown instanceof ApiError) return thrown;
+  if (thrown instanceof UnreadableRow) {
+    return new ApiError(
+      "service_unavailable",
+      "A stored record that this needs is damaged. Nothing was changed; cairn doctor says which one.",
+      {
+        cause: thrown,
+      },
+    );
+  }
   return (
     store.health.refusalOfRead(thrown) ??
     new ApiError("internal_error", "Something went wrong on our side; the operator's log has the request id.", { cause: thrown })

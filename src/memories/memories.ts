@@ -30,6 +30,7 @@ import { generationOf, removeMemoryRecords, removeVector } from "../storage/memo
 import { mayBeOwned, narrowed, ownedPostings, type Owner } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import { memories, pendingEmbeddings, sessions, type MemoryRow } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import { posting, type Filter } from "../storage/walk.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { RetrievalLog } from "../retrievals/log.ts";
@@ -168,19 +169,22 @@ function bytesOfMembers({ beforeScore, createdAt }: MemoryMembers): number {
 /** The object, and the slice. */
 const MEMBERS_BYTES = 120;
 
-/** Finds the rows of memories that are not gone, as one is whose session is being removed, or whose user erased. Good for one moment. */
+/** Finds the rows of memories that are there and can be read. Good for one moment. */
 export function visibleMemories(reader: Reader): (key: BareId) => MemoryRow | undefined {
   const isAnyGone = isAnyBeingRemoved(reader);
-  return (key) => {
-    const row = reader.get(memories, key);
-    if (row === undefined || !isAnyGone) return row;
-    return isBeingRemoved(reader, row.sessionId) || isErased(reader, row) ? undefined : row;
-  };
+  return (key) => unlessUnreadable(() => visibleMemory(reader, key, isAnyGone));
+}
+
+/** The row of a memory that is not gone, as one is whose session is being removed, or whose user erased. */
+function visibleMemory(reader: Reader, key: BareId, isAnyGone = isAnyBeingRemoved(reader)): MemoryRow | undefined {
+  const row = reader.get(memories, key);
+  if (row === undefined || !isAnyGone) return row;
+  return isBeingRemoved(reader, row.sessionId) || isErased(reader, row) ? undefined : row;
 }
 
 function findMemory(reader: Reader, owner: Owner, id: string): { id: MemoryId; key: BareId; row: MemoryRow } {
   if (isId("mem", id)) {
-    const row = mayBeOwned(reader, owner, memories.index, bare(id)) ? visibleMemories(reader)(bare(id)) : undefined;
+    const row = mayBeOwned(reader, owner, memories.index, bare(id)) ? visibleMemory(reader, bare(id)) : undefined;
     if (row !== undefined) return { id, key: bare(id), row };
   }
   throw new ApiError("memory_not_found", `There is no memory ${id.slice(0, 64)}.`, { param: "memory_id" });

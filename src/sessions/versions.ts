@@ -17,6 +17,7 @@ import type { Owner } from "../storage/owner.ts";
 import { pageOf, rowsOf } from "../storage/page.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { sessions, states, versionHeads, versions, type SessionRow, type VersionRow } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import { commitFor, record, type Caller, type Quotas, type Deps, type TraceEntry } from "../traces/record.ts";
 import { diffObjects, isEmptyDiff, type Diff } from "./diff.ts";
 import { laterOf, liveSession, sessionJson, type LiveSession } from "./live-session.ts";
@@ -257,11 +258,11 @@ function versionJson(version: number, row: Omit<VersionRow, "body">, state?: Jso
   return jsonWith({ object: "version", version, created_at: toIso(createdAt), reasoning, actor, source, ...diff }, { state });
 }
 
-/** A version with what changed in it, and the characters that were read for that. The version before may not be kept any more. */
+/** A version with what changed in it, and the characters that were read for that. That before may be gone, or unreadable. */
 export function changedVersion(reader: Reader, session: BareId, version: number): { json: JsonText; length: number } | undefined {
   const row = reader.get(versions, versionKey(session, version));
   if (row === undefined) return undefined;
-  const before = version === 0 ? toJson({}) : reader.get(states, versionKey(session, version - 1));
+  const before = version === 0 ? toJson({}) : unlessUnreadable(() => reader.get(states, versionKey(session, version - 1)));
   const diff = before === undefined ? null : diffObjects(JSON.parse(before) as JsonObject, JSON.parse(row.body) as JsonObject);
   return { json: versionJson(version, row, undefined, diff), length: row.body.length + (before?.length ?? 0) };
 }
@@ -279,7 +280,9 @@ export function* versionsInOrder(
   const { key, row } = session;
   const [oldest] = reader.keys(versions, { from: versionKey(key, 1), to: versionKey(key, row.version + 1), limit: 1 });
   const first = oldest === undefined ? row.version + 1 : fromBase62(oldest.slice(key.length));
-  const idOf = (version: number): BareId => reader.get(versionHeads, versionKey(key, version))?.id ?? key;
+  /** One that cannot be read, which is not shown, has the place of the version before. */
+  const idOf = (version: number): BareId =>
+    version === 0 ? key : (unlessUnreadable(() => reader.get(versionHeads, versionKey(key, version))?.id ?? key) ?? idOf(version - 1));
   // The first version that is behind the cursor, of those that are kept besides the initial one.
   let [low, high] = [first, row.version + 1];
   const cursor = after ?? key;

@@ -24,6 +24,7 @@ import {
   type DocumentRow,
   type NamespaceRow,
 } from "./tables.ts";
+import { unlessUnreadable } from "./unreadable.ts";
 
 /** Whether what has this id was there when its namespace, or one above it, was emptied. */
 export function isEmptied(reader: Reader, namespace: string, id: BareId): boolean {
@@ -77,7 +78,7 @@ export function hiddenIn(reader: Reader, namespace: string): Set<string> {
     for (const entry of limit === 0 ? [] : reader.keys(bySession, { from, to: from + AFTER_ALL, limit }))
       found.add(bySession.recordOf(entry));
   }
-  return new Set(Array.from(found).filter((key) => key.startsWith(namespace) && isCounted(reader, key)));
+  return new Set(Array.from(found).filter((key) => key.startsWith(namespace) && unlessUnreadable(() => isCounted(reader, key)) === true));
 }
 
 /** Whether the namespaces of a document count it, gone or not. Its row, which can be large, is read only if that says something. */
@@ -125,17 +126,15 @@ export class DocumentWriter {
   /**
    * Removes all documents of a namespace and below it.
    *
-   * @param atOnce - that many are removed here, and of more a note is left for the task
+   * @param atOnce - that many are removed here; of more, or where one cannot be read, a note is left for the task
    * @returns how many physical documents were removed here
    */
   empty(namespace: string, atOnce: number): number {
     this.flush();
     const keys = this.#tx.keys(documents, { from: namespace, to: namespace + AFTER_ALL, limit: atOnce + 1 });
-    if (keys.length <= atOnce) {
-      for (const key of keys) this.remove(key);
-      this.flush();
-      return keys.length;
-    }
+    const isAll = keys.length <= atOnce && unlessUnreadable(() => keys.every((key) => (this.remove(key), true))) === true;
+    this.flush();
+    if (isAll) return keys.length;
     const row = namespaceRow(this.#tx, namespace);
     if (row !== undefined) {
       for (const above of namespacesAbove(namespace)) this.#count(above, above === namespace ? -row.own : 0, -row.all);

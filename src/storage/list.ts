@@ -12,6 +12,7 @@ import type { Reader } from "./access.ts";
 import { isBound, type Owner } from "./owner.ts";
 import { pageOfSteps, type Found, type Page } from "./page.ts";
 import type { AnyTable } from "./tables.ts";
+import { unlessUnreadable } from "./unreadable.ts";
 import { posting, walkInSteps, type Filter, type Pause } from "./walk.ts";
 
 /** Unix milliseconds; both ends are excluded. */
@@ -48,8 +49,8 @@ const LOOKS_PER_HIDDEN_ROW = 10;
  * One page of the records that pass a filter and were made between two times.
  *
  * @param read - runs a function of the store as it is; each record is read in a scope of its own
- * @param item - the JSON of a record, or undefined for one that is not shown. It has to check `isCreatedWithin`: ids alone do
- *   not tell
+ * @param item - the JSON of a record, or undefined for one that is not shown; one that cannot be read is not, either. It has to check
+ *   `isCreatedWithin`: ids alone do not tell
  */
 export function listRecords<Prefix extends IdPrefix>(
   read: <Result>(work: (reader: Reader) => Result) => Result,
@@ -66,7 +67,7 @@ export function listRecords<Prefix extends IdPrefix>(
         continue;
       }
       const id = withPrefix(prefix, key);
-      const json = read((reader) => item(reader, key, id));
+      const json = read((reader) => unlessUnreadable(() => item(reader, key, id)));
       yield foundAt(listing, key, json);
       if (json !== undefined && looksOf !== undefined) yield { passed: id, looks: looksOf(json) };
     }

@@ -8,8 +8,9 @@ import type { Id } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { UTF8_BYTES_PER_UNIT_MAX } from "../lib/text.ts";
 import { jsonArray, jsonWith, type JsonText } from "../lib/json.ts";
-import type { Reader, Span } from "./access.ts";
+import { eachFetched, type Reader, type Span } from "./access.ts";
 import type { Readable } from "./tables.ts";
+import { unlessUnreadable } from "./unreadable.ts";
 import { LOOKS_PER_TURN } from "./walk.ts";
 
 interface Item {
@@ -146,7 +147,13 @@ class SteppedPage extends Gathered {
 /** How many rows are read at once: all that most pages need, and not much more than a page of large ones may hold. */
 const ROWS_AT_ONCE = 25;
 
-/** The rows of a span, from either end, read as they are asked for. */
+/** The rows of a span; undefined in the place of one that cannot be read. */
+export function rowsOrGaps<Row>(reader: Reader, table: Readable<Row>, span: Span): { key: string; row: Row | undefined }[] {
+  const rows = unlessUnreadable(() => reader.rows(table, span));
+  return rows ?? eachFetched(reader.keys(table, span), (key) => ({ key, row: unlessUnreadable(() => reader.get(table, key)) }));
+}
+
+/** The rows of a span that can be read, from either end, read as they are asked for. */
 export function* rowsOf<Row>(
   reader: Reader,
   table: Readable<Row>,
@@ -154,10 +161,14 @@ export function* rowsOf<Row>(
   atMost: number,
 ): Generator<{ key: string; row: Row }> {
   let { from, to } = span;
-  for (let left = atMost; left > 0; left -= ROWS_AT_ONCE) {
+  for (let left = atMost; left > 0;) {
     const limit = Math.min(left, ROWS_AT_ONCE);
-    const rows = reader.rows(table, { ...span, from, to, limit });
-    yield* rows;
+    const rows = rowsOrGaps(reader, table, { ...span, from, to, limit });
+    for (const { key, row } of rows) {
+      if (row === undefined) continue;
+      yield { key, row };
+      left--;
+    }
     const last = rows.at(-1);
     if (last === undefined || rows.length < limit) return;
     if (span.descending === true) to = last.key;

@@ -90,6 +90,7 @@ import {
   Uint32,
   Whole,
 } from "./row-types.ts";
+import { rowsOfTable } from "./unreadable.ts";
 
 /** The stored form of every row. A change of any is another version, and a migration. */
 export const SCHEMA_VERSION = 1;
@@ -156,7 +157,7 @@ function table<Row, Name extends string = never>(
       return [indexName, { name: `${name}.${indexName}`, entriesOf, recordOf: record, hasMany }];
     }),
   ) as Record<Name, Index<Row>>;
-  return { name, key, schema, ...codec, index, indexes: Object.values(index) };
+  return { name, key, schema, ...codec, decode: rowsOfTable(name, codec.decode), index, indexes: Object.values(index) };
 }
 
 const json = <Row>(): Codec<Row> => ({
@@ -185,8 +186,8 @@ const jsonText: Codec<string> = { ...text, toExport: (stored) => stored, fromExp
 const withBody = <Row extends { body: JsonText }>(): Codec<Row> => ({
   encode: ({ body, ...head }) => `${JSON.stringify(head)}\n${body}`,
   decode: (value) => {
-    const end = value.indexOf("\n");
-    return { ...JSON.parse(value.slice(0, end)), body: value.slice(end + 1) } as Row;
+    const body = bodyOf(value);
+    return { ...JSON.parse(value.slice(0, value.length - body.length)), body } as Row;
   },
   toExport: (stored) => {
     const end = stored.indexOf("\n");
@@ -197,11 +198,22 @@ const withBody = <Row extends { body: JsonText }>(): Codec<Row> => ({
     return `${JSON.stringify(head)}\n${JSON.stringify(body)}`;
   },
 });
+/** The part of such a row that is answered as it is. */
+function bodyOf(stored: string): JsonText {
+  const body = stored.slice(stored.indexOf("\n") + 1);
+  assertObject(body);
+  return body as JsonText;
+}
+/** Looks at both ends alone, where a text that is cut off or is another one shows it. */
+function assertObject(stored: string): void {
+  if ((!stored.startsWith("{") || !stored.endsWith("}")) && stored !== "null") throw new Error("the text is no object");
+}
 /** Two halves of one JSON object, each without its braces. */
 const halves: Codec<TurnRow> = {
   encode: (row) => `${row.shown}\n${row.rest}`,
   decode: (value) => {
     const end = value.indexOf("\n");
+    if (end === -1) throw new Error("the text is no turn");
     return { shown: value.slice(0, end), rest: value.slice(end + 1) };
   },
   toExport: (stored) => {
@@ -285,12 +297,12 @@ export const versions = table("versions", /^[0-9A-Za-z]{19}$/, VersionRow, withB
 /** The same table, for who wants the states alone, … */
 export const states: Readable<JsonText> = {
   name: versions.name,
-  decode: (value) => value.slice(value.indexOf("\n") + 1) as JsonText,
+  decode: rowsOfTable(versions.name, bodyOf),
 };
 /** … or all but them. */
 export const versionHeads: Readable<Omit<VersionRow, "body">> = {
   name: versions.name,
-  decode: (value) => JSON.parse(value.slice(0, value.indexOf("\n"))) as VersionRow,
+  decode: rowsOfTable(versions.name, (value) => JSON.parse(value.slice(0, value.indexOf("\n"))) as VersionRow),
 };
 
 /** A turn never changes: it is kept as the two halves of its JSON object, because the context shows only the first. */
@@ -430,6 +442,11 @@ export type WebhookRow = Static<typeof WebhookRow>;
 export const webhooks = table("webhooks", ID, Type.Object({ ...WebhookRow.properties, secret: Type.Optional(Text) }), json<WebhookRow>());
 
 export const payloads = table("payloads", ID, AnyObject, jsonText);
+/** The same table, for who shows what is posted. */
+export const shownPayloads: Readable<JsonText> = {
+  name: payloads.name,
+  decode: rowsOfTable(payloads.name, (value) => (assertObject(value), value as JsonText)),
+};
 
 const DeliveryRow = Type.Object({
   /** Key of what is posted. */

@@ -21,6 +21,7 @@ import { generationOf } from "../storage/memory-records.ts";
 import type { Owner } from "../storage/owner.ts";
 import { behind, pageOfPieces, type Found, type Page } from "../storage/page.ts";
 import { memories, retrievals, sessions, turns, type AnyTable } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import { turnJson } from "../turns/turns.ts";
 import { TIMELINE_KINDS } from "./kinds.ts";
 
@@ -71,7 +72,7 @@ export async function getTimeline(
       for (let i = 0; i < places.length; i += store.recordsAtOnce) {
         const some = places.slice(i, i + store.recordsAtOnce);
         const records = await inSession((reader, session) =>
-          eachFetched(some, (place) => RECORD_OF[place.kind](reader, session, place, owner)),
+          eachFetched(some, (place) => unlessUnreadable(() => RECORD_OF[place.kind](reader, session, place, owner)) ?? GONE),
         );
         yield some.flatMap((place, at) => entriesOf(place, records[at]!));
         after = some.at(-1)!.id;

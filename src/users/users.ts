@@ -14,6 +14,7 @@ import { isErased } from "../storage/erasure.ts";
 import { AFTER_ALL, hashKey, HASH_KEY_LENGTH } from "../storage/keys.ts";
 import { pageOf } from "../storage/page.ts";
 import { memories, sessions, traces, type Index, type MemoryRow, type SessionRow } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
 
 /** What names somebody: a user or an agent. */
@@ -60,7 +61,7 @@ function listNamed({ store }: Deps, naming: Naming, { limit, startingAfter }: Na
       const hash = nextHash(reader, naming, after);
       if (hash === undefined) break;
       after = hash + AFTER_ALL;
-      const found = foundBy(reader, naming, hash);
+      const found = unlessUnreadable(() => foundBy(reader, naming, hash));
       if (found === undefined) continue;
       const { name, newest } = found;
       const newestAt = newest === undefined ? null : bareIdTime(newest);

@@ -14,7 +14,7 @@ import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { EVERYBODY } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
 import type { Reader } from "../storage/access.ts";
-import { deliveries, deliveryCode, payloads, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
+import { deliveries, deliveryCode, shownPayloads, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import { posting } from "../storage/walk.ts";
 import { TEST_EVENT } from "../traces/events.ts";
 import { commitFor, type Caller, type Deps } from "../traces/record.ts";
@@ -81,7 +81,7 @@ export function getDelivery({ store }: Deps, webhookId: string, id: string): Jso
       return { at: toIso(at), duration_ms: durationMs, response_code: status, response_body: body, error };
     });
     return jsonWith(deliveryMembers(webhook, delivery, row), {
-      payload: isSessionErased(reader, row.sessionId) ? toJson({}) : ((reader.get(payloads, row.payload) ?? "{}") as JsonText),
+      payload: isSessionErased(reader, row.sessionId) ? toJson({}) : (reader.get(shownPayloads, row.payload) ?? toJson({})),
       recent_attempts: toJson(attempts),
     });
   });

@@ -16,7 +16,7 @@ import { isoOrNull, toIso } from "../lib/time.ts";
 import { originOnly } from "../lib/urls.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
-import { pageOf, type Page } from "../storage/page.ts";
+import { pageOf, rowsOf, type Page } from "../storage/page.ts";
 import { webhooks, type WebhookRow } from "../storage/tables.ts";
 import type { Activator } from "../tasks/task.ts";
 import type { EventType } from "../traces/events.ts";
@@ -96,11 +96,15 @@ export async function createWebhook(deps: WebhookDeps, caller: Caller, input: Ne
 }
 
 /** Newest first. */
-export async function listWebhooks({ store }: Deps, page: Page<WebhookId>): Promise<JsonText> {
+export function listWebhooks({ store }: Deps, page: Page<WebhookId>): JsonText | Promise<JsonText> {
   const to = page.startingAfter === undefined ? AFTER_ALL : bare(page.startingAfter);
-  const rows = await store.read((reader) => reader.rows(webhooks, { from: "", to, limit: page.limit + 1, descending: true }));
-  const items = rows.map(({ key, row }) => ({ id: withPrefix("whk", key), json: webhookJson(key, row) }));
-  return pageOf(items, page.limit);
+  return store.read((reader) => {
+    const rows = rowsOf(reader, webhooks, { from: "", to, descending: true }, page.limit + 1);
+    return pageOf(
+      rows.map(({ key, row }) => ({ id: withPrefix("whk", key), json: webhookJson(key, row) })),
+      page.limit,
+    );
+  });
 }
 
 export function getWebhook({ store }: Deps, id: string): JsonText | Promise<JsonText> {

@@ -28,6 +28,7 @@ import type { RecordStore, WalkedIds } from "../record-store.ts";
 import { Store, StoreError } from "../store.ts";
 import { meta, outbox, SCHEMA_VERSION, traces, type AnyTable } from "../tables.ts";
 import type { Bounds, Filter } from "../walk.ts";
+import { unlessUnreadable } from "../unreadable.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
 import { WriteBuffer, type Write } from "../write-buffer.ts";
 import { CommitOrder } from "./commit-order.ts";
@@ -265,7 +266,9 @@ export class PostgresStore implements RecordStore {
         const { ids, walked, last } = walkedIn(await this.#again(() => this.#database.query(statement)));
         for (let i = 0; i < ids.length; i += this.recordsAtOnce) {
           const some = ids.slice(i, i + this.recordsAtOnce);
-          const texts = await this.read((reader) => eachFetched(some, (id) => item(reader, id, withPrefix(listing.prefix, id))));
+          const texts = await this.read((reader) =>
+            eachFetched(some, (id) => unlessUnreadable(() => item(reader, id, withPrefix(listing.prefix, id)))),
+          );
           yield some.flatMap((id, at): Found[] => {
             const json = texts[at];
             const found = foundAt(listing, id, json);

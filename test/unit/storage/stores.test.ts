@@ -288,7 +288,7 @@ for (const [name, open] of Object.entries(STORES)) {
     test("rows come back as they were put, whatever is in them", async () => {
       const body = toJson({ __proto__: null, "\ud800": "\n\r\u2028\u0000", "🫖": ["\\n", '"', "{}", "NULL", "'"], n: -0.5 });
       const version = { id: "0VQk3aB4x1Zq", createdAt: 5, actor: "crn_1234", source: "update" as const, reasoning: "two\nlines", body };
-      const event = { types: ["turn.added"], webhooks: [], createdAt: 5, sessionId: null, trace: "t", body: toJson("a\nb") };
+      const event = { types: ["turn.added"], webhooks: [], createdAt: 5, sessionId: null, trace: "t", body: toJson({ text: "a\nb" }) };
       const turn = { shown: '"id":"t"', rest: '"line":"a\\nb"' };
       await store.commit(NO_HOME, (tx) => {
         tx.put(versions, "v", version);
