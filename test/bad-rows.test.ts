@@ -351,9 +351,8 @@ test("a list leaves out the record that cannot be read, on whichever page it is,
     await damage(cairn, table, key ?? (await keyIn(table, bareOf(bad))));
     expect({ path, ids: await idsOf(path) }).toEqual({ path, ids: before.filter((id) => String(id) !== bad) });
   }
-  expect((await cairn.search("parcel", { threshold: 0 })).data.map(({ id }: any) => id).toSorted()).toEqual(
-    [first["memory"], last["memory"]].toSorted(),
-  );
+  const found: string[] = (await cairn.search("parcel", { threshold: 0 })).data.map(({ id }: any) => id);
+  expect(new Set(found)).toEqual(new Set([first["memory"]!, last["memory"]!]));
   // Of the timeline the turn, the version and the retrieval are missing, and what changed in the version behind.
   const timeline = await cairn.list(`/v1/sessions/${inOne}/timeline?limit=100`);
   const ofKind = (kind: string) => timeline.filter((entry) => entry.kind === kind).map((entry) => entry[kind]);
@@ -367,7 +366,7 @@ test("a list leaves out the record that cannot be read, on whichever page it is,
 
   await damage(cairn, sessions, bareOf(middle["session"]));
   expect(await idsOf("/v1/sessions")).toEqual([last["session"], first["session"]]);
-  expect((await idsOf("/v1/users")).toSorted()).toEqual(["one", "three"]);
+  expect(new Set(await idsOf("/v1/users"))).toEqual(new Set(["one", "three"]));
   expect(refusal(await cairn.get(`/v1/sessions/${middle["session"]}`))).toEqual({ status: 503, code: "service_unavailable" });
 });
 
