@@ -464,7 +464,7 @@ onEmbedded("commands open its directory")(
     const file = join(scratch.directory, "copy");
     await writeBackup(cairn.embedded, cairn.clock, file, { force: false });
     await restoreBackup(file, join(scratch.directory, "restored"), cairn.clock, { force: false });
-    const lines = Buffer.from(Array.from(exportLines(cairn.embedded, { secrets: false }), (line) => `${line}\n`).join(""));
+    const lines = Buffer.from((await Array.fromAsync(exportLines(cairn.embedded, { secrets: false }), (line) => `${line}\n`)).join(""));
     const source = (async function* () {
       yield lines;
     })();

@@ -16,6 +16,8 @@ import type { CommandLine } from "./command-line.ts";
 import { hasReaderLeft, unwritten, writeOut } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
+type Lines = Iterable<string> | AsyncIterable<string>;
+
 /** Short lines are written together. */
 const CHUNK_LENGTH = 256 * 1024;
 
@@ -23,7 +25,7 @@ export async function exportAll({ config: { dataDirectory }, file, has }: Comman
   using progress = showProgress("Exporting", "records");
   const options = { secrets: has("with-secrets"), onProgress: progress.show };
   const leftOut: LeftOut[] = [];
-  const write = (lines: Iterable<string>) => (file === undefined ? writeLines(lines, writeOut) : writeFile(file, lines, has("force")));
+  const write = (lines: Lines) => (file === undefined ? writeLines(lines, writeOut) : writeFile(file, lines, has("force")));
   try {
     if (has("salvage"))
       await withDataFile(dataDirectory, (path) => write(salvageLines(path, { ...options, onEnd: (tables) => leftOut.push(...tables) })));
@@ -46,7 +48,7 @@ function lossOf(rows: number, of: number | undefined): string {
   return of === 0 ? "the table cannot be found" : `${rows} of ${of} rows are left out`;
 }
 
-async function writeFile(file: string, lines: Iterable<string>, force: boolean): Promise<void> {
+async function writeFile(file: string, lines: Lines, force: boolean): Promise<void> {
   await writeAtomically(file, { force }, async (directory) => {
     const path = join(directory, "export");
     await using handle = await open(path, "wx", 0o600);
@@ -55,9 +57,9 @@ async function writeFile(file: string, lines: Iterable<string>, force: boolean):
   });
 }
 
-async function writeLines(lines: Iterable<string>, write: (text: string) => Promise<void>): Promise<void> {
+async function writeLines(lines: Lines, write: (text: string) => Promise<void>): Promise<void> {
   let text = "";
-  for (const line of lines) {
+  for await (const line of lines) {
     text += `${line}\n`;
     if (text.length < CHUNK_LENGTH) continue;
     await write(text);

@@ -1,8 +1,8 @@
 /**
  * What must hold in a store, and how to put it right where the records say how.
  *
- * A check looks at one key at a time, in order, and remembers nothing of the others, so that a store of any size can be checked.
- * It reads one snapshot. A problem is mended in a commit, which looks at its key again first.
+ * A check looks at one key at a time, in order, and remembers nothing but the one before, so that a store of any size can be checked.
+ * It reads one snapshot, and can be run again. A problem is mended in a commit, which looks at its key again first.
  *
  * @module
  */
@@ -16,9 +16,10 @@ import { DocumentWriter, isEmptied, namespaceRow } from "../storage/document-rec
 import { AFTER_ALL, namespaceOfDocument, namespacesAbove, versionKey } from "../storage/keys.ts";
 import { generationOf, removeRecord, removeVector } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
-import type { Snapshot } from "../storage/store.ts";
+import type { WholeRow, WholeStore } from "../storage/record-store.ts";
 import {
   deliveries,
+  documentRemovals,
   documents,
   indexedDocuments,
   memories,
@@ -47,27 +48,34 @@ interface Fault {
   example: string;
   /** Puts it right, as it was just found; absent when the records do not say what would be right. */
   fix?: ((tx: Tx) => void) | undefined;
+  /** Whether that is right whatever is there by then. */
+  isAlwaysRight?: true;
 }
 
-export interface Problem extends Omit<Fault, "fix"> {
+export interface Problem extends Pick<Fault, "what" | "example"> {
   /** The record it was found at. */
   record?: { table: AnyTable; key: string } | undefined;
   mend?: ((tx: Tx) => void) | undefined;
 }
 
-/** Yields undefined for each row that was looked at. */
-export type Check = (reader: Snapshot) => Generator<Problem | undefined>;
+/** Yields what is wrong with some rows, and how many they are. */
+export type Check = (snapshot: WholeStore) => AsyncGenerator<{ problems: readonly Problem[]; rows: number }>;
 
-/** @param text - of the row; empty for indexes and others whose keys say all */
-type KeyCheck = (reader: Reader, key: string, text: string) => Iterable<Fault>;
+/** A key with its row, whose text is empty for indexes and others whose keys say all. */
+interface Looked extends WholeRow {
+  /** The row before it, where a snapshot is looked at. */
+  readonly before?: WholeRow | undefined;
+}
+type KeyCheck = (reader: Reader, row: Looked) => Iterable<Fault>;
 
 /** All checks in the order in which they mend: counters are counted from indexes. */
 export const CHECKS: readonly Check[] = [
   ...RECORDS.map((table) => everyKey(table, rowCheck(table))),
-  ...RECORDS.flatMap((table) => table.indexes.map((index) => everyKey(index, entryCheck(table, index)))),
+  ...RECORDS.flatMap((table) => table.indexes.map((index) => everyEntry(index, entryCheck(table, index)))),
   everyKey(sessions, checkSession),
   everyKey(versions, sessionCheck(versions)),
   everyKey(turns, sessionCheck(turns)),
+  everyKey(turns, checkTurn),
   everyKey(memories, checkMemory),
   everyKey(retrievals, checkRetrieval),
   everyKey(documents, checkDocument),
@@ -80,25 +88,37 @@ export const CHECKS: readonly Check[] = [
 
 function everyKey(table: AnyTable, check: KeyCheck): Check {
   const isRecord = RECORDS.some(({ name }) => name === table.name);
-  return function* (reader) {
-    const rows = isRecord ? reader.entries(table) : Iterator.from(reader.allKeys(table)).map((key) => ({ key, text: "" }));
-    for (const { key, text } of rows) {
-      yield undefined;
-      for (const { what, example, fix } of check(reader, key, text)) {
-        const mend = (tx: Tx) => {
-          const now = isRecord ? tx.get(stored(table), key) : "";
-          if (now === undefined) return;
-          for (const again of check(tx, key, now)) if (again.what === what) again.fix?.(tx);
-        };
-        yield { what, example, record: isRecord ? { table, key } : undefined, mend: fix && mend };
-      }
+  const problemOf = (key: string, { what, example, fix, isAlwaysRight }: Fault): Problem => {
+    const mend = (tx: Tx) => {
+      const now = isRecord ? tx.get(stored(table), key) : "";
+      if (now === undefined) return;
+      for (const again of check(tx, { key, text: now })) if (again.what === what) again.fix?.(tx);
+    };
+    return { what, example, record: isRecord ? { table, key } : undefined, mend: isAlwaysRight === true ? fix : fix && mend };
+  };
+  return async function* (snapshot) {
+    let last: WholeRow | undefined;
+    for await (const batch of isRecord ? snapshot.rowBatches(table) : snapshot.keyBatches(table)) {
+      const rows = batch.map((row) => (typeof row === "string" ? { key: row, text: "" } : row));
+      const looked = rows.map((row, i): Looked => ({ ...row, before: i === 0 ? last : rows[i - 1] }));
+      const faults = await snapshot.readEach(looked, (reader, row) => Array.from(check(reader, row)));
+      yield { problems: looked.flatMap(({ key }, i) => faults[i]!.map((fault) => problemOf(key, fault))), rows: rows.length };
+      last = rows.at(-1);
     }
+  };
+}
+
+/** Where entries are columns of their rows, these are checked with the rows. */
+function everyEntry(index: Index, check: KeyCheck): Check {
+  const every = everyKey(index, check);
+  return async function* (snapshot) {
+    if (index.hasMany || !snapshot.hasIndexColumns) yield* every(snapshot);
   };
 }
 
 /** Every row can be read, and every entry it should have is there. */
 function rowCheck(table: RecordTable): KeyCheck {
-  return function* (reader, key, text) {
+  return function* (reader, { key, text, columns }) {
     const { problem } = parseRow(table, key, text);
     if (problem !== undefined) {
       const mended = mendedText(table, key, text);
@@ -110,7 +130,14 @@ function rowCheck(table: RecordTable): KeyCheck {
     if (table.indexes.length === 0) return;
     const row = table.decode(text);
     for (const index of table.indexes) {
-      for (const entry of index.entriesOf(key, row)) {
+      const entries = index.entriesOf(key, row);
+      const column = columns?.[index.name];
+      if (column !== undefined) {
+        const what = `${index.name}: not what the row says`;
+        if (column !== (entries[0] ?? null)) yield { what, example: key, fix: writeAgain(table, key), isAlwaysRight: true };
+        continue;
+      }
+      for (const entry of entries) {
         if (!reader.has(index, entry))
           yield { what: `${index.name}: entries missing`, example: entry, fix: (tx) => tx.add(table, key, row) };
       }
@@ -118,9 +145,17 @@ function rowCheck(table: RecordTable): KeyCheck {
   };
 }
 
+/** Has a row's columns follow from it again. */
+function writeAgain(table: RecordTable, key: string): (tx: Tx) => void {
+  return (tx) => {
+    const text = tx.get(stored(table), key);
+    if (text !== undefined) tx.put(stored(table), key, text);
+  };
+}
+
 /** Every entry is one of a row's. Those of rows that cannot be read stay. */
 function entryCheck(table: RecordTable, index: Index): KeyCheck {
-  return function* (reader, entry) {
+  return function* (reader, { key: entry }) {
     const key = index.recordOf(entry);
     const text = reader.get(stored(table), key);
     const isOfARow =
@@ -133,7 +168,7 @@ function entryCheck(table: RecordTable, index: Index): KeyCheck {
  * Versions of a session end with the current one, and begin with 0, after which old ones may have been removed; turns count
  * from 1 without gaps. The session's row says which version is the current one, and how many turns and memories there are.
  */
-function* checkSession(reader: Reader, session: string): Generator<Fault> {
+function* checkSession(reader: Reader, { key: session }: Looked): Generator<Fault> {
   const row = readable(() => reader.get(sessions, session));
   if (row === undefined) return;
   const example = withPrefix("sess", session);
@@ -153,10 +188,12 @@ function* checkSession(reader: Reader, session: string): Generator<Fault> {
   if (lacksVersions) yield { what: "sessions: versions of the state are missing", example };
 
   let turnCount = 0;
-  let lacksTurns = false;
-  for (const key of keysOf(reader, turns, session)) if (turnNumber(reader, key) !== ++turnCount) lacksTurns = true;
-  if (lacksTurns) yield { what: "sessions: turns are missing or numbered wrong", example };
-  else if (turnCount !== row.turnCount) yield { what: "sessions: the count of turns is wrong", example, fix: correct({ turnCount }) };
+  let lastTurn: string | undefined;
+  for (lastTurn of keysOf(reader, turns, session)) turnCount++;
+  // Of a session that lacks turns nobody knows the count.
+  const lastNumber = lastTurn === undefined ? 0 : numberIn(reader.get(stored(turns), lastTurn) ?? "");
+  if (lastNumber === turnCount && turnCount !== row.turnCount)
+    yield { what: "sessions: the count of turns is wrong", example, fix: correct({ turnCount }) };
 
   let memoryCount = 0;
   for (const _ of keysOf(reader, memories.index.bySession, session)) memoryCount++;
@@ -165,22 +202,41 @@ function* checkSession(reader: Reader, session: string): Generator<Fault> {
     yield { what: "removals: notes of sessions that are there", example, fix: (tx) => tx.remove(removals, session) };
 }
 
-const KEYS_PER_READ = 1_000;
+/** Each is a trip to a database, after which a check begins again. */
+const KEYS_PER_READ = 10_000;
 
-/** The keys that a session has in a table, in order. */
-function* keysOf(reader: Reader, table: AnyTable, session: string): Generator<string, void, undefined> {
-  const to = session + AFTER_ALL;
-  for (let from = session; ;) {
+/** The keys of a table that begin with a prefix, in order. @param onKeys - called with some of them before they are given */
+function* keysOf(
+  reader: Reader,
+  table: AnyTable,
+  prefix: string,
+  onKeys: (keys: readonly string[]) => void = () => undefined,
+): Generator<string, void, undefined> {
+  const to = prefix + AFTER_ALL;
+  for (let from = prefix; ;) {
     const keys = reader.keys(table, { from, to, limit: KEYS_PER_READ });
+    onKeys(keys);
     yield* keys;
     if (keys.length < KEYS_PER_READ) return;
-    from = `${keys.at(-1)}\0`;
+    // No key has a character before it.
+    from = `${keys.at(-1)} `;
   }
 }
 
-/** Reads the number where `turns.ts` writes it. */
-function turnNumber(reader: Reader, key: string): number {
-  return Number(/^"session_id":"[^"]*","turn_number":(\d+)/.exec(reader.get(turns, key)?.rest ?? "")?.[1]);
+/** The turns of a session are numbered in their order. */
+function* checkTurn(_reader: Reader, { key, text, before }: Looked): Generator<Fault> {
+  const session = key.slice(0, BARE_ID_LENGTH);
+  const isFirst = before?.key.startsWith(session) !== true;
+  if (numberIn(text) !== (isFirst ? 0 : numberIn(before.text)) + 1)
+    yield {
+      what: "turns: missing, or numbered wrong",
+      example: `${withPrefix("turn", key.slice(BARE_ID_LENGTH))} of ${withPrefix("sess", session)}`,
+    };
+}
+
+/** Reads the number of a stored turn where `turns.ts` writes it. */
+function numberIn(text: string): number {
+  return Number(/\n"session_id":"[^"]*","turn_number":(\d+)/.exec(text)?.[1]);
 }
 
 /** Nobody knows the state that was lost, and without one the session can neither be read nor end. */
@@ -198,7 +254,7 @@ function putEmptyState(tx: Tx, session: BareId, row: SessionRow): void {
 
 /** Versions and turns have a session, or a note that they are left over from one. */
 function sessionCheck(table: AnyTable): KeyCheck {
-  return function* (reader, key) {
+  return function* (reader, { key }) {
     const session = key.slice(0, BARE_ID_LENGTH);
     if (reader.has(sessions, session) || reader.has(removals, session)) return;
     // The first row of a session stands for all of them.
@@ -209,7 +265,7 @@ function sessionCheck(table: AnyTable): KeyCheck {
 }
 
 /** A memory belongs to its session's user and agent, if the session is not gone; and has its vector. */
-function* checkMemory(reader: Reader, memory: string): Generator<Fault> {
+function* checkMemory(reader: Reader, { key: memory }: Looked): Generator<Fault> {
   const row = memoryAt(reader, memory);
   if (row === undefined) return;
   const example = withPrefix("mem", memory);
@@ -248,14 +304,15 @@ function makeVectorAgain(tx: Tx, collection: Collection, key: BareId, row: Embed
     const bytes = tx.vectorBytes(collection.vectors, bare(embedding.id));
     const holder = bytes === undefined ? key : storedMemory(bytes);
     // Another record may say that it has the same one, and be right.
-    if (holder === key || rowAt(tx, collection, holder)?.embedding?.id !== embedding.id) removeVector(tx, collection, row);
+    if (holder === key || !collection.records.key.test(holder) || rowAt(tx, collection, holder)?.embedding?.id !== embedding.id)
+      removeVector(tx, collection, row);
     tx.put(collection.records, key, rest);
   }
   if (wantsVector(row)) tx.put(pendingEmbeddings, key, "");
 }
 
 /** A retrieval's session is there, or a note that it is left over from one. */
-function* checkRetrieval(reader: Reader, key: string): Generator<Fault> {
+function* checkRetrieval(reader: Reader, { key }: Looked): Generator<Fault> {
   const row = readable(() => reader.get(retrievals, key));
   if (row !== undefined) yield* leftOver(reader, retrievals, key, bare(row.sessionId));
 }
@@ -266,7 +323,7 @@ function* leftOver(reader: Reader, { name }: AnyTable, example: string, session:
 }
 
 /** A document's session is there, or a note that it is left over from one; it is found by what it says; and its namespace counts it. */
-function* checkDocument(reader: Reader, key: string): Generator<Fault> {
+function* checkDocument(reader: Reader, { key }: Looked): Generator<Fault> {
   const row = readable(() => reader.get(documents, key));
   if (row === undefined) return;
   if (row.sessionId !== undefined) yield* leftOver(reader, documents, key, bare(row.sessionId));
@@ -294,7 +351,7 @@ function isFound({ index, body }: DocumentRow): boolean {
 }
 
 /** What is searched of a document is of what it says now; and has its vector. */
-function* checkIndexedDocument(reader: Reader, id: string): Generator<Fault> {
+function* checkIndexedDocument(reader: Reader, { key: id }: Looked): Generator<Fault> {
   const indexed = readable(() => reader.get(indexedDocuments, id));
   if (indexed === undefined) return;
   const { document } = indexed;
@@ -306,16 +363,24 @@ function* checkIndexedDocument(reader: Reader, id: string): Generator<Fault> {
 }
 
 /** A namespace has as many documents as it says, of its own and with those below it. */
-function* checkNamespace(reader: Reader, namespace: string): Generator<Fault> {
+function* checkNamespace(reader: Reader, { key: namespace }: Looked): Generator<Fault> {
   const row = readable(() => namespaceRow(reader, namespace));
   if (row === undefined) return;
   let own = 0;
   let all = 0;
-  for (const key of keysOf(reader, documents, namespace)) {
-    const document = readable(() => reader.get(documents, key));
-    const isGone = document === undefined ? false : readable(() => isEmptied(reader, namespaceOfDocument(key), document.id));
-    if (isGone === undefined) return;
-    if (isGone) continue;
+  const mayBeGone = !reader.isEmpty(documentRemovals);
+  const fetch = (keys: readonly string[]) => {
+    if (!mayBeGone) return;
+    reader.ahead(documents, keys);
+    reader.ahead(documentRemovals, new Set(keys.flatMap((key) => namespacesAbove(namespaceOfDocument(key)))));
+  };
+  for (const key of keysOf(reader, documents, namespace, fetch)) {
+    if (mayBeGone) {
+      const document = readable(() => reader.get(documents, key));
+      const isGone = document === undefined ? false : readable(() => isEmptied(reader, namespaceOfDocument(key), document.id));
+      if (isGone === undefined) return;
+      if (isGone) continue;
+    }
     all++;
     if (namespaceOfDocument(key) === namespace) own++;
   }
@@ -325,7 +390,7 @@ function* checkNamespace(reader: Reader, namespace: string): Generator<Fault> {
 }
 
 /** What a delivery posts is kept for as long as the delivery. Deliveries of a webhook that is gone are being removed. */
-function* checkDelivery(reader: Reader, key: string): Generator<Fault> {
+function* checkDelivery(reader: Reader, { key }: Looked): Generator<Fault> {
   const row = readable(() => reader.get(deliveries, key));
   if (row === undefined || reader.has(payloads, row.payload)) return;
   const example = withPrefix("dlv", key.slice(BARE_ID_LENGTH));
@@ -335,16 +400,17 @@ function* checkDelivery(reader: Reader, key: string): Generator<Fault> {
 /** Every vector is of a record that says so. */
 function vectorCheck(collection: Collection): KeyCheck {
   const { vectors } = collection;
-  return function* (reader, id) {
+  return function* (reader, { key: id }) {
     const record = storedMemory(reader.vectorBytes(vectors, id) ?? new Uint8Array(0));
     const example = withPrefix("emb", id);
-    if (rowAt(reader, collection, record)?.embedding?.id === example || isUnreadable(reader, collection, record)) return;
+    const canBe = collection.records.key.test(record);
+    if (canBe && (rowAt(reader, collection, record)?.embedding?.id === example || isUnreadable(reader, collection, record))) return;
     yield { what: `${vectors.name}: of no record`, example, fix: (tx) => tx.removeVector(vectors, id) };
   };
 }
 
 /** A record whose vector was made meanwhile may still be pending, which the server finds out. */
-function* checkPending(reader: Reader, record: string): Generator<Fault> {
+function* checkPending(reader: Reader, { key: record }: Looked): Generator<Fault> {
   for (const collection of Object.values(COLLECTIONS)) {
     const row = rowAt(reader, collection, record);
     if ((row !== undefined && wantsVector(row)) || isUnreadable(reader, collection, record)) return;

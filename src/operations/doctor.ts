@@ -1,74 +1,83 @@
 /**
  * Checks a store, and mends what its records say how to mend.
  *
- * A check reads one snapshot, so that it is right also while a server is running. Mending writes: its caller has locked the
- * directory.
+ * A check reads one snapshot, so that it is right also while a server is running. Mending writes: on the embedded store its caller has
+ * locked the directory; in a database servers may be running, too.
  *
  * @module
  */
 import { NO_HOME } from "../lib/ids.ts";
-import type { Store } from "../storage/store.ts";
+import { eachFetched } from "../storage/access.ts";
+import type { ChangedStore, RecordStore } from "../storage/record-store.ts";
+import { Store } from "../storage/store.ts";
 import { TABLES, VECTOR_TABLES } from "../storage/tables.ts";
 import { examineGraph, removeGraph } from "./graph.ts";
-import { Findings, type Finding, type OnProgress } from "./report.ts";
 import { CHECKS, type Problem } from "./checks.ts";
+import { Findings, type Finding, type OnProgress } from "./report.ts";
 
 const MENDED_PER_COMMIT = 200;
 
 export interface Examination {
   findings: Finding[];
   rows: number;
-  /** Points of the vector index on disk. */
-  points: number;
+  /** Points of the vector index on disk; undefined where that is none. */
+  points: number | undefined;
 }
 
-/** Finds what is wrong in a data directory. */
-export async function examineAll(store: Store, onProgress?: OnProgress): Promise<Examination> {
-  const findings = examine(store, onProgress);
-  const graph = await examineGraph(store);
-  return { findings: [...findings, ...graph.findings], rows: rowsOf(store), points: graph.points };
+/** Finds what is wrong in a store; of the embedded one also in its indexes on disk. */
+export async function examineAll(store: RecordStore, onProgress?: OnProgress): Promise<Examination> {
+  const findings = await examine(store, onProgress);
+  const graph = isEmbedded(store) ? await examineGraph(store) : undefined;
+  return { findings: [...findings, ...(graph?.findings ?? [])], rows: await rowsOf(store), points: graph?.points };
 }
 
 /** Mends what can be mended. Removes a wrong vector index, which the next start builds again. */
-export async function mendAll(store: Store, onProgress?: OnProgress): Promise<{ found: Finding[]; left: Finding[] }> {
+export async function mendAll(store: ChangedStore, onProgress?: OnProgress): Promise<{ found: Finding[]; left: Finding[] }> {
   const found = await mend(store, onProgress);
-  const graph = await examineGraph(store);
-  if (graph.findings.length > 0) removeGraph(store.directory);
-  return { found: [...found, ...graph.findings], left: examine(store, onProgress) };
+  if (isEmbedded(store)) {
+    const graph = await examineGraph(store);
+    if (graph.findings.length > 0) removeGraph(store.directory);
+    found.push(...graph.findings);
+  }
+  return { found, left: await examine(store, onProgress) };
 }
 
-function examine(store: Store, onProgress: OnProgress | undefined): Finding[] {
-  using reader = store.snapshot();
-  const report = new Report(store, onProgress);
-  for (const check of CHECKS) for (const problem of check(reader)) report.add(problem);
+function isEmbedded(store: ChangedStore): store is Store {
+  return store instanceof Store;
+}
+
+async function examine(store: ChangedStore, onProgress: OnProgress | undefined): Promise<Finding[]> {
+  await using snapshot = await store.snapshot();
+  const report = new Report(await rowsOf(store), onProgress);
+  for (const check of CHECKS) for await (const { problems, rows } of check(snapshot)) report.add(problems, rows);
   return report.findings;
 }
 
 /** Mends a bounded number of problems a commit. @returns what was wrong */
-async function mend(store: Store, onProgress: OnProgress | undefined): Promise<Finding[]> {
-  const report = new Report(store, onProgress);
+async function mend(store: ChangedStore, onProgress: OnProgress | undefined): Promise<Finding[]> {
+  const report = new Report(await rowsOf(store), onProgress);
   for (const check of CHECKS) {
     // A later check sees what an earlier one has put right.
-    using reader = store.snapshot();
+    await using snapshot = await store.snapshot();
     const mends: NonNullable<Problem["mend"]>[] = [];
-    for (const problem of check(reader)) {
-      report.add(problem);
-      if (problem?.mend !== undefined) mends.push(problem.mend);
-      if (mends.length === MENDED_PER_COMMIT) await commitAll(store, mends.splice(0));
+    for await (const { problems, rows } of check(snapshot)) {
+      report.add(problems, rows);
+      mends.push(...problems.flatMap((problem) => problem.mend ?? []));
+      while (mends.length >= MENDED_PER_COMMIT) await commitAll(store, mends.splice(0, MENDED_PER_COMMIT));
     }
     if (mends.length > 0) await commitAll(store, mends);
   }
   return report.findings;
 }
 
-async function commitAll(store: Store, mends: readonly NonNullable<Problem["mend"]>[]): Promise<void> {
-  await store.commit(NO_HOME, (tx) => {
-    for (const one of mends) one(tx);
-  });
+async function commitAll(store: ChangedStore, mends: readonly NonNullable<Problem["mend"]>[]): Promise<void> {
+  await store.commit(NO_HOME, (tx) => eachFetched(mends, (one) => one(tx)));
 }
 
-function rowsOf(store: Store): number {
-  return [...TABLES, ...VECTOR_TABLES].reduce((sum, table) => sum + store.count(table), 0);
+async function rowsOf(store: ChangedStore): Promise<number> {
+  let rows = 0;
+  for (const table of [...TABLES, ...VECTOR_TABLES]) rows += await store.count(table);
+  return rows;
 }
 
 /** Counts the rows that were checked, and collects problems. */
@@ -78,15 +87,15 @@ class Report {
   readonly #findings = new Findings();
   #done = 0;
 
-  constructor(store: Store, onProgress: OnProgress | undefined) {
-    this.#total = rowsOf(store);
+  constructor(total: number, onProgress: OnProgress | undefined) {
+    this.#total = total;
     this.#onProgress = onProgress;
   }
 
-  /** @param problem - undefined for one more row */
-  add(problem: Problem | undefined): void {
-    if (problem === undefined) this.#onProgress?.(++this.#done, Math.max(this.#done, this.#total));
-    else this.#findings.add(problem.what, [problem.example], { canBeMended: problem.mend !== undefined });
+  add(problems: readonly Problem[], rows: number): void {
+    this.#done += rows;
+    this.#onProgress?.(this.#done, Math.max(this.#done, this.#total));
+    for (const { what, example, mend: canMend } of problems) this.#findings.add(what, [example], { canBeMended: canMend !== undefined });
   }
 
   get findings(): Finding[] {

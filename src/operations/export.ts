@@ -22,7 +22,8 @@ import { isShortened, originOnly, withoutQuery } from "../lib/urls.ts";
 import { version } from "../lib/version.ts";
 import { withoutSecrets as settingsWithoutSecrets } from "../settings/settings.ts";
 import { collectionOf, type Collection, type EmbeddedRow } from "../storage/collections.ts";
-import type { Snapshot, Store } from "../storage/store.ts";
+import { Unread, type Reader } from "../storage/access.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import {
   idempotency,
   meta,
@@ -50,16 +51,21 @@ const WITHOUT_SECRET = "It was exported without its secret: rotate that, then en
 const WITHOUT_URL = "It was exported without its secret and the path of its URL: set the URL, rotate the secret, then enable it.";
 
 /** Yields each line, without its line feed. All of them show the store at one moment. */
-export function* exportLines(store: Store, options: ExportOptions, onProgress?: OnProgress): Generator<string, void, undefined> {
-  using reader = store.snapshot();
+export async function* exportLines(
+  store: RecordStore,
+  options: ExportOptions,
+  onProgress?: OnProgress,
+): AsyncGenerator<string, void, undefined> {
+  await using snapshot = await store.snapshot();
   yield headerLine();
-  const total = EXPORTED.reduce((sum, table) => sum + store.count(table), 0);
+  let total = 0;
+  for (const table of EXPORTED) total += await store.count(table);
   let done = 0;
   for (const table of EXPORTED) {
-    for (const { key, text } of reader.entries(table)) {
-      yield lineOf(reader, table, key, text, options);
-      done++;
-      onProgress?.(done, total);
+    for await (const rows of snapshot.rowBatches(table)) {
+      yield* await snapshot.readEach(rows, (reader, { key, text }) => lineOf(reader, table, key, text, options));
+      done += rows.length;
+      onProgress?.(done, Math.max(done, total));
     }
   }
   yield JSON.stringify({ end: done });
@@ -71,7 +77,7 @@ export function headerLine(marks: { salvaged?: true } = {}): string {
 }
 
 /** Reads what the line of a record with a vector needs. */
-export type VectorReader = Pick<Snapshot, "vectorBytes">;
+export type VectorReader = Pick<Reader, "vectorBytes">;
 
 /** @throws {OperationError} for a row that cannot be read */
 export function lineOf(reader: VectorReader, table: RecordTable, key: string, text: string, { secrets }: ExportOptions): string {
@@ -83,6 +89,7 @@ export function lineOf(reader: VectorReader, table: RecordTable, key: string, te
     const withoutSecrets = secrets ? undefined : WITHOUT_SECRETS.get(table.name);
     return line(table, key, withoutSecrets === undefined ? json : JSON.stringify(withoutSecrets(row as never)));
   } catch (error) {
+    if (error instanceof Unread) throw error;
     throw new OperationError(`The row ${key} of ${table.name} cannot be read. cairn doctor says what else is wrong.`, { cause: error });
   }
 }

@@ -1,12 +1,14 @@
 /**
- * Reads an export into a store of its own, which becomes the data directory's once the last line is found right.
+ * Reads an export into a store of its own, which becomes the data directory's once the last line is found right; or into a database
+ * without records, in one transaction that is committed then.
  *
  * Every line is checked before it is written, and all of them together as `cairn doctor` checks a store. Indexes are written
  * from the records.
  *
  * @module
  */
-import { appendFileSync } from "node:fs";
+import { appendFileSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DIMENSION } from "../embeddings/embedder.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -17,7 +19,9 @@ import { isShortened } from "../lib/urls.ts";
 import { hashOfId } from "../keys/hash-of-id.ts";
 import type { GivenSettings } from "../settings/schema.ts";
 import { collectionOf, wantsVector, type EmbeddedRow } from "../storage/collections.ts";
-import type { Tx } from "../storage/access.ts";
+import { eachFetched, type Tx } from "../storage/access.ts";
+import type { PostgresStore } from "../storage/postgres/postgres-store.ts";
+import type { ChangedStore } from "../storage/record-store.ts";
 import { Store } from "../storage/store.ts";
 import {
   apiKeys,
@@ -35,6 +39,7 @@ import { newSecret } from "../webhooks/signature.ts";
 import { CHECKS } from "./checks.ts";
 import { mendAll } from "./doctor.ts";
 import { EXPORTED, EXPORT_FORMAT } from "./export.ts";
+import { cleanUpAfter } from "./files.ts";
 import { putStore } from "./new-store.ts";
 import { OperationError, type Finding } from "./report.ts";
 import { rowProblem, type RecordTable } from "./records.ts";
@@ -67,32 +72,58 @@ export async function importLines(
   onRead?: OnRead,
 ): Promise<Imported> {
   const refusal = `There is a store in ${dataDirectory} already. An import needs a data directory without one.`;
-  const imported: Imported = { records: 0, setAgain: [], left: [] };
-  await putStore(dataDirectory, refusal, async (incoming) => {
+  return putStore(dataDirectory, refusal, async (incoming) => {
     const store = await Store.open(incoming, clock);
     try {
-      const list = join(incoming, "records");
-      const read = await readInto(store, source, list, imported.setAgain, onRead);
-      imported.records = read.count;
-      if (read.isSalvaged) imported.left = (await mendAll(store)).left;
-      else await checkTogether(store, list);
+      return await fill(store, source, join(incoming, "records"), onRead);
     } finally {
       await store.close();
     }
   });
+}
+
+/** @throws {OperationError} naming the line that is wrong, or where there are records; then nothing was changed */
+export async function importIntoDatabase(source: AsyncIterable<Uint8Array>, database: PostgresStore, onRead?: OnRead): Promise<Imported> {
+  const directory = mkdtempSync(join(tmpdir(), "cairn-import-"));
+  using _ = cleanUpAfter(() => rmSync(directory, { recursive: true, force: true }));
+  const imported = await database.alone(async (store) => {
+    await assertEmpty(store);
+    return fill(store, source, join(directory, "records"), onRead);
+  });
+  await database.analyze();
   return imported;
+}
+
+async function assertEmpty(store: ChangedStore): Promise<void> {
+  await using snapshot = await store.snapshot();
+  const areEmpty = await snapshot.readEach(EXPORTED, (reader, table) => reader.isEmpty(table));
+  const used = EXPORTED.filter((_, i) => areEmpty[i] !== true).map(({ name }) => name);
+  if (used.length > 0)
+    throw new OperationError(
+      `There are records in the database already (${used.join(", ")}). An import needs a database without any: one that no server was started on.`,
+    );
+}
+
+/** @param list - file for the record of each line */
+async function fill(store: ChangedStore, source: AsyncIterable<Uint8Array>, list: string, onRead: OnRead | undefined): Promise<Imported> {
+  const setAgain: string[] = [];
+  const { count: records, isSalvaged } = await readInto(store, source, list, setAgain, onRead);
+  if (isSalvaged) return { records, setAgain, left: (await mendAll(store)).left };
+  await checkTogether(store, list);
+  return { records, setAgain, left: [] };
 }
 
 /**
  * @param list - file with the record of each line: there may be more than the memory holds
  * @throws {OperationError} naming the line of the first record that does not agree with the others
  */
-async function checkTogether(store: Store, list: string): Promise<void> {
-  using reader = store.snapshot();
+async function checkTogether(store: ChangedStore, list: string): Promise<void> {
+  await using snapshot = await store.snapshot();
   for (const check of CHECKS) {
-    for (const problem of check(reader)) {
-      if (problem === undefined) continue;
-      const { what, example, record } = problem;
+    for await (const { problems } of check(snapshot)) {
+      const [first] = problems;
+      if (first === undefined) continue;
+      const { what, example, record } = first;
       if (record !== undefined) throw wrong(await lineOf(record, list), `${what} (${example})`);
       throw new OperationError(`The records do not agree: ${what} (${example}). Nothing was changed.`);
     }
@@ -111,7 +142,7 @@ async function lineOf({ table, key }: { table: AnyTable; key: string }, list: st
 }
 
 async function readInto(
-  store: Store,
+  store: ChangedStore,
   source: AsyncIterable<Uint8Array>,
   list: string,
   setAgain: string[],
@@ -148,10 +179,8 @@ async function readInto(
   return { count, isSalvaged };
 }
 
-async function commitLines(store: Store, list: string, lines: readonly Line[]): Promise<void> {
-  await store.commit(NO_HOME, (tx) => {
-    for (const line of lines) add(tx, line);
-  });
+async function commitLines(store: ChangedStore, list: string, lines: readonly Line[]): Promise<void> {
+  await store.commit(NO_HOME, (tx) => eachFetched(lines, (line) => add(tx, line)));
   appendFileSync(list, lines.map(({ table, key }) => `${table.name} ${key}\n`).join(""), { mode: 0o600 });
 }
 

@@ -17,14 +17,16 @@ import { OperationError } from "./report.ts";
 import { holdsStore } from "./store-file.ts";
 
 /**
+ * Returns what `make` gives.
+ *
  * @param make - makes a store in the data directory it is given, and closes it
  * @param refusal - what to say when there is a store already; undefined replaces it
  */
-export async function putStore(
+export async function putStore<Made>(
   dataDirectory: string,
   refusal: string | undefined,
-  make: (incoming: string) => Promise<void>,
-): Promise<void> {
+  make: (incoming: string) => Promise<Made>,
+): Promise<Made> {
   const directory = prepareDirectory(dataDirectory);
   using _ = lockDirectory(directory);
   if (refusal !== undefined && holdsStore(directory)) throw new OperationError(refusal);
@@ -33,8 +35,9 @@ export async function putStore(
   const incoming = incomingIn(directory);
   const newFile = join(incoming, DATA_FILE);
   mkdirSync(incoming, { mode: 0o700 });
+  let made: Made;
   try {
-    await make(incoming);
+    made = await make(incoming);
   } catch (error) {
     if (!isOfSystem(error)) throw error;
     throw new OperationError(`The store in ${dataDirectory} cannot be made: ${systemReason(error)}.`, { cause: error });
@@ -49,6 +52,7 @@ export async function putStore(
   renameSync(newFile, join(directory, DATA_FILE));
   await flush(join(directory, STORE_DIRECTORY));
   await flush(directory);
+  return made;
 }
 
 function incomingIn(directory: string): string {

@@ -6,6 +6,7 @@
 import type { Database, Transaction } from "lmdb";
 import type { Clock } from "../lib/clock.ts";
 import { FIRST, type Reader, type Span } from "./access.ts";
+import type { WholeRow, WholeStore } from "./record-store.ts";
 import type { RowCache } from "./row-cache.ts";
 import type { AnyTable, Readable, VectorTable } from "./tables.ts";
 
@@ -122,8 +123,13 @@ export class LmdbReader implements Reader {
   }
 }
 
+const KEYS_PER_BATCH = 1_000;
+const TEXT_PER_BATCH = 256 * 1024;
+
 /** The whole store as it is at one moment, whatever is committed meanwhile. As long as it is held the disk keeps what it shows. */
-export class Snapshot extends LmdbReader implements Disposable {
+export class Snapshot extends LmdbReader implements Disposable, WholeStore {
+  readonly hasIndexColumns = false;
+
   /** Every row as the text it is stored as, in the order of keys; across awaits too. */
   entries(table: AnyTable, from = ""): Iterable<{ key: string; text: string }> {
     return this.databases
@@ -137,7 +143,39 @@ export class Snapshot extends LmdbReader implements Disposable {
     return this.databases.ofAny(table).getKeys({ start: "", ...this.at });
   }
 
+  *rowBatches(table: AnyTable): Generator<readonly WholeRow[], void, undefined> {
+    let batch: WholeRow[] = [];
+    let length = 0;
+    for (const row of this.entries(table)) {
+      batch.push(row);
+      length += row.text.length;
+      if (batch.length < KEYS_PER_BATCH && length < TEXT_PER_BATCH) continue;
+      yield batch;
+      batch = [];
+      length = 0;
+    }
+    yield batch;
+  }
+
+  *keyBatches(table: AnyTable): Generator<readonly string[], void, undefined> {
+    let batch: string[] = [];
+    for (const key of this.allKeys(table)) {
+      if (batch.push(key) < KEYS_PER_BATCH) continue;
+      yield batch;
+      batch = [];
+    }
+    yield batch;
+  }
+
+  readEach<Item, Result>(items: readonly Item[], work: (reader: Reader, item: Item) => Result): Result[] {
+    return items.map((item) => work(this, item));
+  }
+
   [Symbol.dispose](): void {
     this.at?.transaction.done();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return Promise.resolve(this[Symbol.dispose]());
   }
 }

@@ -50,10 +50,35 @@ export interface RecordStore {
   walk(table: AnyTable, filter: Filter, bounds: Omit<Bounds, "few">, limit: number): WalkedIds | Promise<WalkedIds>;
   /** How many rows a table, or entries an index, has; of a large one perhaps about how many. */
   count(table: AnyTable): number | Promise<number>;
+  /** All of it as it is now, for commands. To be disposed of soon: what is deleted meanwhile frees no room on the disk. */
+  snapshot(): WholeStore | Promise<WholeStore>;
   /** Finds out whether it works again after it has failed. */
   probe(): Promise<void>;
   close(): Promise<void>;
 }
+
+/** The whole store as it is at one moment, whatever is committed meanwhile. */
+export interface WholeStore extends AsyncDisposable {
+  /** Whether indexes that have one entry of a row at most are columns of the row: then `rowBatches` gives them along with it. */
+  readonly hasIndexColumns: boolean;
+  /** Every row of a table of texts, in the order of keys. */
+  rowBatches(table: AnyTable): Iterable<readonly WholeRow[]> | AsyncIterable<readonly WholeRow[]>;
+  /** Every key of a table, or entry of an index, in order. */
+  keyBatches(table: AnyTable): Iterable<readonly string[]> | AsyncIterable<readonly string[]>;
+  /** Runs `work` on each item, perhaps several times, until nothing that it reads is missing. @returns what it gave, in order */
+  readEach<Item, Result>(items: readonly Item[], work: (reader: Reader, item: Item) => Result): Result[] | Promise<Result[]>;
+}
+
+/** A row as the text it is stored as. */
+export interface WholeRow {
+  readonly key: string;
+  readonly text: string;
+  /** What the columns of its indexes have, by the names of the indexes: null is no entry. */
+  readonly columns?: Readonly<Record<string, string | null>>;
+}
+
+/** What is changed as a whole, by commands. */
+export type ChangedStore = Pick<RecordStore, "commit" | "snapshot" | "count">;
 
 /** A step of a walk. */
 export interface WalkedIds {

@@ -26,12 +26,12 @@ beforeEach(() => {
 
 afterEach(() => rmSync(scratch, { recursive: true, force: true }));
 
-const exported = (store: Store) => Array.from(exportLines(store, { secrets: true }));
+const exported = (store: Store) => Array.fromAsync(exportLines(store, { secrets: true }));
 
 test("a restored backup answers as the store did that it was taken of, to the same key, and has nothing wrong with it", async () => {
   const filled = await startFilled();
   await using cairn = filled.cairn;
-  const [answers, lines] = [await answersOf(cairn, filled), exported(cairn.embedded)];
+  const [answers, lines] = [await answersOf(cairn, filled), await exported(cairn.embedded)];
   const description = await writeBackup(cairn.embedded, clock, file, { force: false });
   expect({ mode: (statSync(file).mode & 0o777).toString(8), others: readdirSync(scratch) }).toEqual({ mode: "600", others: ["backup"] });
 
@@ -40,7 +40,7 @@ test("a restored backup answers as the store did that it was taken of, to the sa
   await using again = await startCairn({ directory: target, clock: cairn.clock });
   again.key = cairn.key;
   expect(await answersOf(again, filled)).toEqual(answers);
-  expect(exported(again.embedded)).toEqual(lines);
+  expect(await exported(again.embedded)).toEqual(lines);
   expect((await examineAll(again.embedded)).findings).toEqual([]);
 });
 
@@ -105,7 +105,7 @@ test("a restore replaces a store only when told to, never one that is served, an
   const filled = await startFilled();
   await using cairn = filled.cairn;
   await writeBackup(cairn.embedded, clock, file, { force: false });
-  const lines = exported(cairn.embedded);
+  const lines = await exported(cairn.embedded);
 
   const other = await startCairn({ directory: target });
   const session = await other.createSession();
@@ -121,7 +121,7 @@ test("a restore replaces a store only when told to, never one that is served, an
   await restoreBackup(file, target, clock, { force: true });
   expect(existsSync(join(target, "vectors"))).toBe(false);
   const restored = await Store.open(target, clock);
-  expect(exported(restored)).toEqual(lines);
+  expect(await exported(restored)).toEqual(lines);
   await restored.close();
 });
 

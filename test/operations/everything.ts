@@ -8,7 +8,7 @@ import { hashKey } from "../../src/storage/keys.ts";
 import { MEMORIES } from "../../src/storage/collections.ts";
 import { removeVector } from "../../src/storage/memory-records.ts";
 import { erasures, memories as memoryTable, pendingEmbeddings } from "../../src/storage/tables.ts";
-import { type Cairn, startCairn } from "../support/cairn.ts";
+import { type Cairn, type Options, startCairn } from "../support/cairn.ts";
 
 /** Texts that have gone wrong somewhere: halves of surrogate pairs, NUL, line ends, names of the language's own. */
 const ODD_TEXTS = ["\ud800", "\udfff x", "a\u0000b", "line\nfeed\r\u2028", "__proto__", "constructor", '"\\', "😀", "~", "\u007f"];
@@ -22,8 +22,8 @@ export interface Filled {
   memories: string[];
 }
 
-export async function startFilled(directory?: string): Promise<Filled> {
-  const cairn = await startCairn(directory === undefined ? {} : { directory });
+export async function startFilled(options: Pick<Options, "directory" | "database"> = {}): Promise<Filled> {
+  const cairn = await startCairn(options);
   await cairn.ok(cairn.patch("/v1/settings", { retrieval_log: true }));
   const sessions: string[] = [];
   const memories: string[] = [];

@@ -6,7 +6,7 @@ import { NO_HOME } from "../../src/lib/ids.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
 import { exportLines } from "../../src/operations/export.ts";
 import { importLines } from "../../src/operations/import.ts";
-import type { Store } from "../../src/storage/store.ts";
+import type { RecordStore } from "../../src/storage/record-store.ts";
 import { generationOf } from "../../src/storage/memory-records.ts";
 import { TABLES, vectors } from "../../src/storage/tables.ts";
 import { startCairn } from "../support/cairn.ts";
@@ -22,7 +22,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-const exported = (store: Store, secrets = true) => Array.from(exportLines(store, { secrets }));
+const exported = (store: RecordStore, secrets = true) => Array.fromAsync(exportLines(store, { secrets }));
 
 /** In chunks of a few bytes, so that lines and characters are cut anywhere. */
 async function* asFile(lines: readonly string[], chunkBytes = 1_000): AsyncGenerator<Uint8Array> {
@@ -39,14 +39,14 @@ test("the store that these tests fill has rows in every table", async () => {
 test("what was exported and imported exports as the same lines, answers the same to the same key, and has nothing wrong with it", async () => {
   const filled = await startFilled();
   await using cairn = filled.cairn;
-  const lines = exported(cairn.embedded);
+  const lines = await exported(cairn.embedded);
   const answers = await answersOf(cairn, filled);
 
   expect(await importLines(asFile(lines, 333), directory, new FakeClock())).toEqual({ records: lines.length - 2, setAgain: [], left: [] });
   await using imported = await startCairn({ directory, clock: cairn.clock });
   expect(imported.key).toBe("");
   imported.key = cairn.key;
-  expect(exported(imported.embedded)).toEqual(lines);
+  expect(await exported(imported.embedded)).toEqual(lines);
   expect(await answersOf(imported, filled)).toEqual(answers);
   expect((await examineAll(imported.embedded)).findings).toEqual([]);
 });
@@ -56,21 +56,23 @@ test("without secrets webhooks are disabled and get a secret nobody knows, the p
   await using _ = cairn;
   await cairn.ok(cairn.patch("/v1/settings", { embedding: { api_key: "sk-of-the-provider" } }));
   const secret = (await cairn.ok(cairn.post("/v1/webhooks", { url: "https://hooks.example.com/2", events: ["trace.created"] }))).secret;
-  const lines = exported(cairn.embedded, false);
+  const lines = await exported(cairn.embedded, false);
   expect(lines.filter((line) => line.includes(secret) || line.includes("sk-of-the-provider"))).toEqual([]);
-  expect(exported(cairn.embedded, true).filter((line) => line.includes(secret) || line.includes("sk-of-the-provider"))).toHaveLength(2);
+  expect(
+    (await exported(cairn.embedded, true)).filter((line) => line.includes(secret) || line.includes("sk-of-the-provider")),
+  ).toHaveLength(2);
 
   await importLines(asFile(lines), directory, new FakeClock());
   await using imported = await startCairn({ directory, clock: cairn.clock });
   imported.key = cairn.key;
-  expect(exported(imported.embedded, false)).toEqual(lines);
+  expect(await exported(imported.embedded, false)).toEqual(lines);
   const { data } = await imported.ok(imported.get("/v1/webhooks"));
   expect(data).toMatchObject([
     { enabled: false, disabled_reason: expect.stringContaining("without its secret") },
     { enabled: false, disabled_reason: expect.stringContaining("without its secret") },
     { enabled: false, disabled_reason: expect.stringContaining("without its secret") },
   ]);
-  const secrets = exported(imported.embedded, true).flatMap((line) =>
+  const secrets = (await exported(imported.embedded, true)).flatMap((line) =>
     Array.from(line.matchAll(/"secret":"(whsec_[^"]+)"/g), (match) => match[1]),
   );
   expect({ made: secrets.length, different: new Set(secrets).size, isOld: secrets.includes(secret) }).toEqual({
@@ -88,9 +90,9 @@ test("without secrets no URL has its path or query, kept answers included, and a
   const { id } = await hook("https://hooks.example.com/services/T000/B000/TOP-SECRET?token=TOP-SECRET");
   const embedding = { provider: "openai", base_url: `${server.baseUrl}?key=TOP-SECRET`, model: "m", api_key: "TOP-SECRET" };
   await cairn.ok(cairn.patch("/v1/settings", { embedding }, { headers: { "Idempotency-Key": "twice" } }));
-  const lines = exported(cairn.embedded, false);
+  const lines = await exported(cairn.embedded, false);
   expect(lines.filter((line) => line.includes("TOP-SECRET"))).toEqual([]);
-  expect(exported(cairn.embedded, true).filter((line) => line.includes("TOP-SECRET")).length).toBeGreaterThanOrEqual(3);
+  expect((await exported(cairn.embedded, true)).filter((line) => line.includes("TOP-SECRET")).length).toBeGreaterThanOrEqual(3);
 
   expect(await importLines(asFile(lines), directory, new FakeClock())).toMatchObject({
     setAgain: [
@@ -101,7 +103,7 @@ test("without secrets no URL has its path or query, kept answers included, and a
   });
   await using imported = await startCairn({ directory, clock: cairn.clock });
   imported.key = cairn.key;
-  expect(exported(imported.embedded, false)).toEqual(lines);
+  expect(await exported(imported.embedded, false)).toEqual(lines);
   expect(await imported.ok(imported.get(`/v1/webhooks/${id}`))).toMatchObject({
     url: "https://hooks.example.com/…",
     enabled: false,
@@ -118,9 +120,9 @@ test("an export shows one moment, however much is written while it is read", asy
   const session = await cairn.createSession();
   for (let i = 0; i < 20; i++) await cairn.addMemory(session.id, `Memory ${i}`);
   const { embedded: store } = cairn;
-  const expected = exported(store);
+  const expected = await exported(store);
   const lines: string[] = [];
-  for (const line of exportLines(store, { secrets: true })) {
+  for await (const line of exportLines(store, { secrets: true })) {
     lines.push(line);
     if (lines.length % 10 === 0) {
       await cairn.addMemory(session.id, "Written meanwhile");
@@ -296,7 +298,7 @@ test("an import takes a session whose old versions were removed, and memories wh
 test("an import into a directory with a store, or one that is served, is refused and changes nothing", async () => {
   await using cairn = await startCairn({ directory });
   const session = await cairn.createSession();
-  const lines = exported(cairn.embedded);
+  const lines = await exported(cairn.embedded);
   expect(await refusalOf(importLines(asFile(lines), directory, new FakeClock()))).toContain("Another Cairn is using");
   await cairn.close();
   expect(await refusalOf(importLines(asFile(lines), directory, new FakeClock()))).toContain("There is a store in");
@@ -309,7 +311,7 @@ test("a memory whose vector is lost is exported without one, and owed it where i
   const session = await cairn.createSession();
   const { id } = await cairn.addMemory(session.id, "The parcel is blue.");
   await cairn.embedded.commit(NO_HOME, (tx) => tx.removeVector(vectors, id.slice("mem_".length)));
-  await importLines(asFile(exported(cairn.embedded)), directory, new FakeClock());
+  await importLines(asFile(await exported(cairn.embedded)), directory, new FakeClock());
   await using imported = await startCairn({ directory, clock: cairn.clock });
   imported.key = cairn.key;
   await imported.runTask("embeddings");

@@ -38,7 +38,7 @@ interface Older extends Filled {
 
 /** The store of an older Cairn in `directory`, and what the newest one has to answer of it. */
 async function older(): Promise<Older> {
-  const filled = await startFilled(directory);
+  const filled = await startFilled({ directory });
   const older = { ...filled, key: filled.cairn.key, answers: await answersOf(filled.cairn, filled) };
   await filled.cairn.close();
   await makeOlder(directory, filled.cairn.clock);

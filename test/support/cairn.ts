@@ -29,6 +29,8 @@ export interface Options extends Omit<ServiceOptions, "environment"> {
   environment?: Record<string, unknown>;
   /** Where to open; one that is given is not removed at the end. */
   directory?: string;
+  /** The URL of a database; one that is given is not removed at the end. */
+  database?: string;
   clock?: FakeClock;
   allowedHosts?: string[];
   metrics?: "open" | "key";
@@ -84,7 +86,7 @@ export class Cairn implements AsyncDisposable {
       now: () => this.clock.now(),
       write: (line) => void this.logged.push(line),
     });
-    this.#database ??= await newDatabase();
+    this.#database ??= this.#options.database ?? (await newDatabase());
     this.#service = await openService(this.directory, this.clock, log, {
       ...this.#options,
       database: this.#database,
@@ -157,10 +159,9 @@ export class Cairn implements AsyncDisposable {
     return this.#service.vectors as VectorIndex;
   }
 
-  /** What `cairn doctor` finds, which examines the embedded store. */
+  /** What `cairn doctor` finds. */
   async findings(): Promise<readonly object[]> {
-    const { embedded } = this.#service;
-    return embedded === undefined ? [] : (await examineAll(embedded)).findings;
+    return (await examineAll(this.#service.store)).findings;
   }
 
   /** What the store holds now. */
@@ -309,7 +310,7 @@ export class Cairn implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-    if (this.#database !== undefined) await dropDatabase(this.#database);
+    if (this.#database !== undefined && this.#options.database === undefined) await dropDatabase(this.#database);
     if (this.#options.directory === undefined) rmSync(this.directory, { recursive: true, force: true });
   }
 }

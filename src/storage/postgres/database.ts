@@ -143,7 +143,7 @@ export class Database {
 }
 
 export const BEGIN: Statement = { text: "begin", values: [] };
-const BEGIN_SNAPSHOT: Statement = { text: "begin isolation level repeatable read read only", values: [] };
+export const BEGIN_SNAPSHOT: Statement = { text: "begin isolation level repeatable read read only", values: [] };
 export const COMMIT: Statement = { text: "commit", values: [] };
 export const ROLLBACK: Statement = { text: "rollback", values: [] };
 

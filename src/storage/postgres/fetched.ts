@@ -149,6 +149,18 @@ export class Fetched {
   }
 }
 
+/** Runs a work now, and lets the caller have its result or its error later. */
+export function attemptOf<Result>(work: () => Result): () => Result {
+  try {
+    const result = work();
+    return () => result;
+  } catch (error) {
+    return () => {
+      throw error;
+    };
+  }
+}
+
 export function nameOfSpan({ table, span: { from, to, limit, descending }, withRows }: SpanAsk): string {
   return JSON.stringify([table, from, to, limit ?? null, descending ?? false, withRows]);
 }

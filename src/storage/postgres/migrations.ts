@@ -61,6 +61,24 @@ export async function migrateSchema(database: Database, clock: Clock, migrations
   while ((await dueIn((statement) => database.query(statement), migrations)).length > 0) {
     if (!(await migrate(database, clock, migrations))) await clock.sleep(LOCKED_PAUSE_MS);
   }
+  await checkColumns(database);
+}
+
+/**
+ * The same for a command that uses the store that is there: it changes no schema.
+ *
+ * @throws {StoreError} also where there is none, or that of an older Cairn
+ * @throws {DatabaseError}
+ */
+export async function checkSchema(database: Database, migrations = MIGRATIONS): Promise<void> {
+  const { length } = await dueIn((statement) => database.query(statement), migrations);
+  if (length === migrations.length) throw new StoreError("There is no store in the database. Say where it is with --store.");
+  if (length > 0)
+    throw new StoreError("The store in the database was written by an older Cairn: start `cairn serve`, which brings it up to date.");
+  await checkColumns(database);
+}
+
+async function checkColumns(database: Database): Promise<void> {
   const there = new Set((await database.query(COLUMNS)).map(({ name }) => name));
   const missing = DECLARED_COLUMNS.find((column) => !there.has(column));
   if (missing !== undefined) throw new StoreError(`The database is damaged: its schema "cairn" has lost the column ${missing}.`);

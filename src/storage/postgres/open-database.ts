@@ -28,7 +28,7 @@ export async function openDatabase(
   { time, durability }: { time?: (() => Promise<number>) | undefined; durability?: Durability | undefined } = {},
 ): Promise<OpenedDatabase> {
   const clock = new DatabaseClock(own, time ?? (() => store.time()));
-  const store = await PostgresStore.open(url, clock, systemClock, durability);
+  const store = await PostgresStore.open(url, clock, systemClock, { durability });
   try {
     await clock.measure();
     return { store, clock };

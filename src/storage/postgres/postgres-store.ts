@@ -15,7 +15,7 @@
 import { chance } from "../../lib/chance.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { HOUR_MS } from "../../lib/duration.ts";
-import { ApiError } from "../../lib/errors.ts";
+import { ApiError, messageOf } from "../../lib/errors.ts";
 import { bare, IdSource, NO_HOME, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
 import type { JsonText } from "../../lib/json.ts";
 import type { Log } from "../../lib/log.ts";
@@ -24,7 +24,7 @@ import { foundAt, stretchesOf, type Listing } from "../list.ts";
 import type { Durability } from "../durability.ts";
 import { newestId } from "../newest-id.ts";
 import { pageOfPieces, type Found, type Page } from "../page.ts";
-import type { RecordStore, WalkedIds } from "../record-store.ts";
+import type { ChangedStore, RecordStore, WalkedIds, WholeStore } from "../record-store.ts";
 import { Store, StoreError } from "../store.ts";
 import { meta, outbox, SCHEMA_VERSION, traces, type AnyTable } from "../tables.ts";
 import type { Bounds, Filter } from "../walk.ts";
@@ -43,19 +43,20 @@ import {
   type NameLocks,
 } from "./commit-locks.ts";
 import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.ts";
-import { BEGIN, COMMIT, Database, DatabaseError, ROLLBACK, type Connection, type Statement } from "./database.ts";
+import { BEGIN, BEGIN_SNAPSHOT, COMMIT, Database, DatabaseError, ROLLBACK, type Connection, type Statement } from "./database.ts";
 import { DatabaseHealth } from "./database-health.ts";
 import { FetchQueue } from "./fetch-queue.ts";
 import { Fetch } from "./fetch-statement.ts";
-import { Asks, Fetched, FetchedReader, firstOf, nameOfSpan } from "./fetched.ts";
+import { Asks, attemptOf, Fetched, FetchedReader, firstOf, nameOfSpan } from "./fetched.ts";
 import { LastRows } from "./last-rows.ts";
 import { listStatement } from "./list-statement.ts";
 import { PostgresLeases } from "./leases.ts";
-import { migrateSchema } from "./migrations.ts";
+import { checkSchema, migrateSchema } from "./migrations.ts";
 import { openingProblem } from "./opening-problem.ts";
-import { LEASES, placeOf, READ_VERSION } from "./schema.ts";
+import { LEASES, placeOf, READ_VERSION, RELATIONS } from "./schema.ts";
 import { SharedBuckets } from "./shared-buckets.ts";
 import { Sizes } from "./sizes.ts";
+import { WholeTransaction, type WholeParts } from "./whole-transaction.ts";
 
 /** What the works of a transaction are run on. */
 interface Basis {
@@ -91,6 +92,16 @@ const TRANSACTIONS_PER_REMOVAL = 256;
 const RECORDS_WALKED_MIN = 100;
 const RECORDS_WALKED_MAX = 1_000;
 const SERVER_VERSION_MIN = 150_000;
+/** What takes its time may not be ended for that by what the database says of others. */
+const WITHOUT_TIME_LIMITS: readonly Statement[] = ["statement_timeout", "idle_in_transaction_session_timeout"].map((name) => ({
+  text: `set local ${name} = 0`,
+  values: [],
+}));
+/** Others read on, and a change of theirs ends before, or waits. */
+const LOCK_RECORDS: readonly Statement[] = [
+  { text: "set local lock_timeout = '5s'", values: [] },
+  { text: `lock table ${RELATIONS.join(", ")} in share row exclusive mode`, values: [] },
+];
 
 export class PostgresStore implements RecordStore {
   readonly recordsAtOnce = 25;
@@ -133,15 +144,21 @@ export class PostgresStore implements RecordStore {
    *
    * @param url - one in which `databaseUrlProblem` finds nothing wrong
    * @param timers - limit how long the network may take
-   * @param durability - `relaxed`: also where the database may lose what it acknowledges
+   * @param options - `durability`: `relaxed` also opens one that may lose what it acknowledges; `asItIs`: refuses one without a store,
+   *   or with that of an older Cairn
    * @throws {StoreError} when that cannot be reached, would not keep what it acknowledges, or was written by another version
    */
-  static async open(url: string, clock: Clock, timers: Clock = clock, durability: Durability = "strict"): Promise<PostgresStore> {
+  static async open(
+    url: string,
+    clock: Clock,
+    timers: Clock = clock,
+    { durability = "strict", asItIs = false }: { durability?: Durability | undefined; asItIs?: boolean } = {},
+  ): Promise<PostgresStore> {
     let store: PostgresStore | undefined;
     try {
       store = new PostgresStore(new Database(url, timers), clock);
       await store.#checkServer(durability);
-      await store.#openSchema();
+      await store.#openSchema(asItIs);
       await store.#sizes.measure();
       const startAfter = await store.read(newestId);
       store.#ids = new IdSource(clock, { startAfter });
@@ -169,8 +186,8 @@ export class PostgresStore implements RecordStore {
       );
   }
 
-  async #openSchema(): Promise<void> {
-    await migrateSchema(this.#database, this.#clock);
+  async #openSchema(asItIs: boolean): Promise<void> {
+    await (asItIs ? checkSchema(this.#database) : migrateSchema(this.#database, this.#clock));
     const [row] = await this.#database.query(READ_VERSION);
     const schema = Number(row?.["row"]);
     if (schema !== SCHEMA_VERSION)
@@ -321,6 +338,67 @@ export class PostgresStore implements RecordStore {
       timeOfChanges: () => this.#timeOfChanges(),
       onTaken: (name, term, rev) => this.#last.note(LEASES.name, name, term, rev),
     });
+  }
+
+  /** Everything as it is now; what is deleted meanwhile frees no room in the database until it is disposed of. */
+  async snapshot(): Promise<WholeStore> {
+    const connection = await this.#database.reserve("takes its time");
+    try {
+      await this.#barrier();
+      await connection.send([BEGIN_SNAPSHOT, ...WITHOUT_TIME_LIMITS]);
+    } catch (error) {
+      connection.release();
+      throw error;
+    }
+    return new WholeTransaction(this.#wholeParts(connection), async () => {
+      await connection.send([ROLLBACK]).catch(() => undefined);
+      connection.release();
+    });
+  }
+
+  /**
+   * Runs `work` in one transaction: others see what it changes once all of it is committed, and change no record before.
+   *
+   * @throws {StoreError} while others go on changing records
+   * @throws {ApiError} as `commit` does
+   */
+  async alone<Result>(work: (store: ChangedStore) => Promise<Result>): Promise<Result> {
+    const connection = await this.#database.reserve("takes its time");
+    let isOpen = true;
+    try {
+      await connection.send([BEGIN, ...WITHOUT_TIME_LIMITS]);
+      await connection.send(LOCK_RECORDS).catch((error: unknown) => {
+        throw new StoreError(`Records of the database are being changed: ${messageOf(error)}.`, { cause: error });
+      });
+      const result = await work(new WholeTransaction(this.#wholeParts(connection)));
+      const name = crypto.randomUUID();
+      isOpen = false;
+      if (!(await this.#settled(name, () => connection.send([...this.#naming(name), COMMIT]))))
+        throw new StoreError("The connection to the database was lost. Nothing was changed.");
+      return result;
+    } catch (error) {
+      if (!(error instanceof DatabaseError)) throw error;
+      throw new StoreError(`The database failed: ${error.message}. Nothing was changed.`, { cause: error });
+    } finally {
+      if (isOpen) await connection.send([ROLLBACK]).catch(() => undefined);
+      connection.release();
+    }
+  }
+
+  /** Has the database look at its tables again, to plan queries by what is in them now. */
+  async analyze(): Promise<void> {
+    await this.#database.query({ text: `analyze ${RELATIONS.join(", ")}`, values: [] });
+  }
+
+  #wholeParts(connection: Connection): WholeParts {
+    const now = this.#timeOfChanges();
+    return {
+      connection,
+      now,
+      elapsed: this.#clock.elapsed(),
+      newId: (home) => this.#ids.bare(home, now),
+      newRevision: () => this.#newRevision(),
+    };
   }
 
   /** Buckets of tokens that all servers take from. */
@@ -606,18 +684,6 @@ export class PostgresStore implements RecordStore {
         await this.#clock.sleep(OUTAGE_PAUSE_MS);
       }
     }
-  }
-}
-
-/** Runs a read now, and lets the caller have its result or its error later. */
-function attemptOf<Result>(work: () => Result): () => Result {
-  try {
-    const result = work();
-    return () => result;
-  } catch (error) {
-    return () => {
-      throw error;
-    };
   }
 }
 

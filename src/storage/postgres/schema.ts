@@ -74,6 +74,16 @@ const PLACES: ReadonlyMap<string, Place> = new Map<string, Place>([
   ]),
 ]);
 
+/** Every table of records and of what follows from them. */
+export const RELATIONS: readonly string[] = Array.from(
+  new Set(
+    [
+      ...TEXT_TABLES.flatMap((table) => [table.name, ...table.indexes.map(({ name }) => name)]),
+      ...VECTOR_TABLES.map(({ name }) => name),
+    ].map((name) => placeOf(name).relation),
+  ),
+);
+
 /** @throws {InvariantError} for a name that is none */
 export function placeOf(name: string): Place {
   const place = PLACES.get(name);
