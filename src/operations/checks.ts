@@ -12,7 +12,7 @@ import { toJson, type JsonObject } from "../lib/json.ts";
 import { textOf } from "../documents/embedded-text.ts";
 import { readable } from "../storage/bad-rows.ts";
 import { COLLECTIONS, DOCUMENTS, MEMORIES, wantsVector, type Collection, type EmbeddedRow } from "../storage/collections.ts";
-import { DocumentWriter, isEmptied, namespaceRow } from "../storage/document-records.ts";
+import { DocumentWriter, emptiedUntil, isEmptied, namespaceRow } from "../storage/document-records.ts";
 import { AFTER_ALL, namespaceOfDocument, namespacesAbove, versionKey } from "../storage/keys.ts";
 import { generationOf, removeRecord, removeVector } from "../storage/memory-records.ts";
 import type { Reader, Tx } from "../storage/access.ts";
@@ -376,8 +376,11 @@ function* checkNamespace(reader: Reader, { key: namespace }: Looked): Generator<
   };
   for (const key of keysOf(reader, documents, namespace, fetch)) {
     if (mayBeGone) {
-      const document = readable(() => reader.get(documents, key));
-      const isGone = document === undefined ? false : readable(() => isEmptied(reader, namespaceOfDocument(key), document.id));
+      const isGone = readable(() => {
+        const until = emptiedUntil(reader, namespaceOfDocument(key));
+        return until !== undefined && (reader.get(documents, key)?.id ?? "") <= until;
+      });
+      // Of one that cannot be read nobody knows whether it is counted.
       if (isGone === undefined) return;
       if (isGone) continue;
     }
