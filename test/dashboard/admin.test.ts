@@ -4,8 +4,9 @@
  * @module
  */
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { join } from "node:path";
 import { signedInTab } from "../support/browser.ts";
-import { startProcess, until, type CairnProcess } from "../support/process.ts";
+import { scratchDirectory, startProcess, until, type CairnProcess } from "../support/process.ts";
 import { startReceiver } from "../support/receiver.ts";
 
 let cairn: CairnProcess;
@@ -146,7 +147,11 @@ test("a webhook is created with its secret shown once, tested, switched off and 
   await tab.sees("timingSafeEqual");
   await tab.click("Copy", ".secret");
   await tab.sees("Copied");
-  expect(await tab.clipboard()).toStartWith("whsec_");
+  const secret = await tab.clipboard();
+  expect(secret).toStartWith("whsec_");
+  await tab.click("Copy sample");
+  await tab.holds(`navigator.clipboard.readText().then((text) => text.includes("isFromCairn"))`);
+  const sample = await tab.clipboard();
   await tab.click("I have it");
   await tab.click(receiver.url);
   await tab.sees("● on");
@@ -167,6 +172,13 @@ test("a webhook is created with its secret shown once, tested, switched off and 
   await tab.click("Delete", "dialog");
   await tab.sees("There is no webhook");
   expect(receiver.received.map(({ event }) => event.type)).toEqual(["webhook.test"]);
+  using scratch = scratchDirectory();
+  const program = join(scratch.path, "sample.mjs");
+  await Bun.write(program, sample);
+  const { isFromCairn } = (await import(program)) as { isFromCairn: (secret: string, body: string, signature: string) => boolean };
+  const { body = "", headers = {} } = receiver.received[0] ?? {};
+  const signature = headers["x-webhook-signature"] ?? "";
+  expect([isFromCairn(secret, body, signature), isFromCairn(`${secret}x`, body, signature)]).toEqual([true, false]);
   expect(tab.complaints).toEqual([]);
 });
 

@@ -33,12 +33,12 @@ test("a search says which memories pass, what the best has, and why; moving the 
   using tab = await signedInTab(cairn, "/memories");
   await tab.fill("Search memories", QUESTION);
   await tab.press("Enter");
-  await tab.sees("1 of 4 pass; the best has 0.9");
+  await tab.sees("1 of 4 passes; the best has 0.9");
   await tab.sees("eat = eat 100 %");
   const asked = tab.requests.length;
   await moveTo(tab, 1);
   await tab.sees("0 of 4 pass; the best has 0.9");
-  await tab.sees("1 pass at 0.50");
+  await tab.sees("1 passes at 0.50");
   await moveTo(tab, 0);
   await tab.sees("4 of 4 pass");
   expect([await passing(tab), tab.requests.length]).toEqual([4, asked]);
@@ -56,6 +56,26 @@ test("the request that is copied gives the same answer", async () => {
   const { data } = (await new Response(shell.stdout).json()) as { data: { content: string }[] };
   expect(data.map(({ content }) => content)).toEqual(shown);
   expect(await summary(tab)).toStartWith(`${shown.length} of 3 pass`);
+});
+
+test("what a search finds is put right where it is found", async () => {
+  const { id } = await cairn.addMemory(story.fork, "The warehouse is closed on Monday.");
+  await cairn.ok(cairn.request("PATCH", `/v1/memory/${id}`, { metadata: { kept: true } }));
+  using tab = await signedInTab(cairn, `/memories?q=${encodeURIComponent("when is the warehouse closed")}&session_id=${story.fork}`);
+  await tab.sees("1 of 1 passes");
+  await tab.click("Edit");
+  await tab.fill("Content", "The warehouse is closed on Sunday.");
+  await tab.click("Save");
+  await tab.sees("closed on Sunday.");
+  expect((await cairn.get(`/v1/memory/${id}`)).body).toMatchObject({
+    content: "The warehouse is closed on Sunday.",
+    metadata: { kept: true },
+  });
+  await tab.click("Delete");
+  await tab.click("Delete", "dialog");
+  await tab.sees("No memory that search can find passes the filters.");
+  expect((await cairn.get(`/v1/memory/${id}`)).status).toBe(404);
+  expect(tab.complaints).toEqual([]);
 });
 
 test("a memory is added, changed and deleted with a reason", async () => {

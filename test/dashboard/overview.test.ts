@@ -20,7 +20,7 @@ test("without any record it shows a first conversation, which works as it stands
   expect([await shell.exited, await new Response(shell.stderr).text()]).toEqual([0, ""]);
   await tab.sees("memory.created");
   await tab.seesNo("Nothing is stored yet");
-  await tab.run(`(document.querySelector(".rows a").click(), true)`);
+  await tab.run(`(document.querySelector(".rows li > a").click(), true)`);
   await tab.sees("The customer prefers e-mail to phone calls.");
 });
 
@@ -41,10 +41,16 @@ test("it says how much there is and what needs somebody, and what happens appear
   await cairn.ok(cairn.post(`/v1/webhooks/${webhook.id}/test`, {}));
   await until("the delivery to fail", async () => (await cairn.get(`/v1/webhooks/${webhook.id}`)).body.failing_since !== null);
   using tab = await signedInTab(cairn);
-  await tab.seesFlat("1 delivery failed. See which http://127.0.0.1:9/hook ✗ failing since");
+  await tab.seesFlat("1 delivery failed. See which http://127.0.0.1:9/hook ✗ failing for");
   await tab.seesFlat("sessions 3 turns 5");
   await tab.seesFlat("memories 4");
   await tab.sees("live");
+  await tab.holds(`document.querySelector("[aria-label='Requests a minute']") !== null`);
+  await tab.run(`(document.querySelector("[aria-label='Requests a minute']").focus(), true)`);
+  await tab.press("Home");
+  await tab.holds(`/^0 at [0-9][0-9]:[0-9][0-9]$/.test(document.activeElement.getAttribute("aria-valuetext"))`);
+  await tab.press("End");
+  await tab.holds(`/^[0-9]+ now$/.test(document.activeElement.getAttribute("aria-valuetext"))`);
   await tab.click("Last day");
   expect(await tab.run<string>("location.search")).toBe("?span=24h");
   await cairn.ok(cairn.post(`/v1/sessions/${main}/state`, { state: { step: "done" } }));

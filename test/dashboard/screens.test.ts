@@ -56,7 +56,7 @@ const SCREENS: Record<string, Screen> = {
   user: { path: () => `/users/${encodeURIComponent(HOSTILE)}`, has: ".counts" },
   webhooks: { path: () => "/webhooks", has: ".cards li" },
   webhook: { path: () => `/webhooks/${webhookId}`, has: ".rows li" },
-  delivery: { path: () => `/webhooks/${webhookId}?delivery=${deliveryId}`, has: ".delivery .json" },
+  delivery: { path: () => `/webhooks/${webhookId}?delivery=${deliveryId}`, has: ".opened .json" },
   go: { path: () => "/go/nothing", has: "main p code" },
   backups: { path: () => "/backups", has: ".good" },
   "not-found": { path: () => "/nothing/here", has: "main p a" },

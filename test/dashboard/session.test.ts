@@ -296,6 +296,11 @@ test("two states are compared, equal ones are called so, and forks list each oth
   await tab.holds(
     `[...document.querySelectorAll("[aria-label='Session B'] option")].some((option) => option.text === "${main} (forked from)")`,
   );
+  const sibling = await cairn.ok(cairn.post(`/v1/sessions/${main}/fork`, { version: 1 }));
+  await tab.go(`${cairn.address}/dashboard/compare?a=${main}:1&b=${fork}:1`);
+  await tab.holds(
+    `[...document.querySelectorAll("[aria-label='Session B'] option")].some((option) => option.text === "${sibling.id} (other fork of its state 1)")`,
+  );
   await tab.click("Only changes");
   await tab.has("[aria-label='State B']");
   expect(tab.complaints).toEqual([]);

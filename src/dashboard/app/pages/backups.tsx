@@ -34,15 +34,16 @@ export default function Backups() {
         </button>
       }
     >
-      <p>
-        A backup holds everything at one moment, secrets too. With the server stopped, <code>{RESTORE}</code> makes it the store again:{" "}
-        <CopyButton label="Copy command" text={RESTORE} />
-      </p>
+      <HowToRestore />
       <Listed
         pages={pages}
         noun="backups"
         dependsOn={[query["id"]]}
-        empty={<p>There is none yet.</p>}
+        empty={
+          <p>
+            There is none yet. One is made by the button above, or with <code>POST /v1/backups</code>.
+          </p>
+        }
         element="tbody"
         frame={(rows) => (
           <div class="table">
@@ -74,6 +75,18 @@ export default function Backups() {
   );
 }
 
+function HowToRestore() {
+  return (
+    <div class="stack restore">
+      <p>A backup holds everything at one moment, secrets too. This makes it the store again, while the server is stopped:</p>
+      <p class="row">
+        <code>{RESTORE}</code>
+        <CopyButton label="Copy command" text={RESTORE} />
+      </p>
+    </div>
+  );
+}
+
 function Row({ backup, isNamed, onDelete }: { backup: Backup; isNamed: boolean; onDelete: () => void }) {
   const { id, status, created_at, bytes, error } = backup;
   return (
@@ -90,12 +103,12 @@ function Row({ backup, isNamed, onDelete }: { backup: Backup; isNamed: boolean; 
         {status === "failed" && <span class="bad">✗ failed: {error}</span>}
       </td>
       <td class="nowrap">{bytes === null ? "" : `${(bytes / 1e6).toFixed(1)} MB`}</td>
-      <td class="row">
+      <td class="actions-cell">
         {status === "ready" && (
           <button class="small" onClick={() => void download(id)}>
             Download
           </button>
-        )}
+        )}{" "}
         <button class="small" onClick={onDelete}>
           {status === "running" ? "Stop" : "Delete"}
         </button>
@@ -135,7 +148,7 @@ function DeleteBackup({ backup: { id, status }, onClose }: { backup: Backup; onC
   return (
     <Dialog title={isRunning ? "Stop this backup" : "Delete this backup"} onClose={onClose}>
       <Form submit={isRunning ? "Stop" : "Delete"} danger onSubmit={submit}>
-        <p>{isRunning ? "What is made of it so far goes." : "The file is gone then."}</p>
+        <p>{isRunning ? "What is made of it so far is removed." : "The file is removed from the server."}</p>
         <ReasonField value={reason} />
       </Form>
     </Dialog>

@@ -87,7 +87,15 @@ function Side({ name, place, other, onPlace }: SideProps) {
   );
 }
 
-/** The session itself, its forks, the one it was forked from, and the other side's. */
+function useForks(id: string | null) {
+  return useQuery({
+    queryKey: ["sessions", "forks", id],
+    enabled: id !== null,
+    queryFn: ({ signal }) => api.sessions({ forked_from: id }, signal),
+  }).data?.data;
+}
+
+/** The session itself, its forks, the one it was forked from with its other forks, and the other side's. */
 function SessionChoice({
   name,
   session,
@@ -99,16 +107,16 @@ function SessionChoice({
   other: Place;
   onPlace: (place: Place) => void;
 }) {
-  const forks = useQuery({
-    queryKey: ["sessions", "forks", session.id],
-    queryFn: ({ signal }) => api.sessions({ forked_from: session.id }, signal),
-  });
   const { forked_from: source, forked_version: version } = session.metadata;
+  const forks = useForks(session.id);
+  const siblings = useForks(typeof source === "string" ? source : null);
   const choices = new Map<string, Place & { says: string }>([[session.id, { id: session.id, version: session.state_version, says: "" }]]);
   if (!choices.has(other.id)) choices.set(other.id, { ...other, says: "the other side" });
   if (typeof source === "string") choices.set(source, { id: source, version: Number(version), says: "forked from" });
-  for (const fork of forks.data?.data ?? [])
-    choices.set(fork.id, { id: fork.id, version: fork.state_version, says: `fork of state ${Number(fork.metadata["forked_version"])}` });
+  const add = (fork: Session, says: string) =>
+    choices.set(fork.id, { id: fork.id, version: fork.state_version, says: `${says} ${Number(fork.metadata["forked_version"])}` });
+  for (const fork of forks ?? []) add(fork, "fork of state");
+  for (const fork of siblings ?? []) if (fork.id !== session.id) add(fork, "other fork of its state");
   return (
     <select
       class="mono"

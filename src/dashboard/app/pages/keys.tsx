@@ -118,7 +118,7 @@ function Row({ apiKey, onOpen }: { apiKey: ApiKey; onOpen: (opened: Opened) => v
   const { name, prefix, tier, rate_limit, created_at, last_used_at, expires_at, rolled_to, kind } = apiKey;
   return (
     <tr data-row tabIndex={-1}>
-      <td>
+      <td class="wraps">
         {name ?? <span class="quiet">no name</span>} {isMine && <span class="kind">this browser</span>}
         {rolled_to !== null && <span class="kind">rolled</span>}
       </td>

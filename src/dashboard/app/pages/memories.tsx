@@ -16,6 +16,7 @@ import { AddMemory, DeleteMemory, EditMemory } from "../parts/memory-dialogs.tsx
 import { Page } from "../parts/page.tsx";
 import { Matches } from "../parts/matches.tsx";
 import { Time } from "../parts/time.tsx";
+import { toast } from "../parts/toast.tsx";
 import { usePages, useQuery } from "../query.ts";
 
 const FILTERS = ["user_id", "session_id", "type", "tags"];
@@ -34,7 +35,7 @@ export function Memories() {
       {text === "" ? (
         <MemoryList filters={filters} mayWrite={mayWrite} opened={opened} />
       ) : (
-        <Found text={text} filters={filters} threshold={query["threshold"]} />
+        <Found text={text} filters={filters} threshold={query["threshold"]} mayWrite={mayWrite} opened={opened} />
       )}
       <Dialogs opened={opened} sessionId={filters.values["session_id"]} />
     </Page>
@@ -70,10 +71,22 @@ function SearchForm({ text, filters }: { text: string; filters: FiltersInUrl }) 
   );
 }
 
-function Found({ text, filters, threshold }: { text: string; filters: FiltersInUrl; threshold: string | undefined }) {
+interface FoundProps extends MemoryListProps {
+  text: string;
+  threshold: string | undefined;
+}
+
+function Found({ text, filters, threshold, mayWrite, opened }: FoundProps) {
   const { tags, ...others } = filters.values;
   const body = { query: text, ...others, ...(tags !== undefined && { tags: tags.split(",").map((tag) => tag.trim()) }) };
   const result = useQuery({ queryKey: ["memories", "search", body], queryFn: ({ signal }) => api.search(body, signal) });
+  /** A result does not hold all of its memory. */
+  const open = (kind: "edit" | "delete", id: string) => {
+    api.memory(id).then(
+      (memory) => (opened.value = { kind, memory }),
+      (error: Error) => toast(error.message),
+    );
+  };
   return (
     <Loaded result={result}>
       {({ data }) => (
@@ -81,6 +94,7 @@ function Found({ text, filters, threshold }: { text: string; filters: FiltersInU
           matches={data}
           body={body}
           threshold={Number(threshold ?? DEFAULT_THRESHOLD)}
+          onOpen={mayWrite ? open : undefined}
           onThreshold={(threshold) => filters.set({ threshold: threshold === DEFAULT_THRESHOLD ? "" : String(threshold) })}
         />
       )}

@@ -26,7 +26,11 @@ interface Described {
 const SETTINGS: Record<SettingName, Described> = {
   region: { label: "Region", kind: "text", hint: "A label for this deployment, which /health shows to everybody." },
   memories_on_expiry: { label: "Memories of a session that expires", kind: ["keep", "delete"] },
-  trace_retention_days: { label: "Days that traces are kept", kind: "number", hint: "Those of enterprise keys; free 7, pro 90." },
+  trace_retention_days: {
+    label: "Days that traces are kept",
+    kind: "number",
+    hint: "Those of enterprise keys. Those of free keys are kept for 7 days, of pro keys for 90.",
+  },
   retrieval_log: {
     label: "Log of what searches and contexts find",
     kind: "yes or no",
@@ -48,7 +52,11 @@ const SETTINGS: Record<SettingName, Described> = {
   "embedding.api_key": { label: "Key of the provider", kind: "secret", hint: "It is kept, and never shown." },
   "embedding.query_prefix": { label: "Prefix of queries", kind: "text", hint: "What the model wants to read before a query." },
   "embedding.document_prefix": { label: "Prefix of memories", kind: "text", hint: "What the model wants to read before a memory." },
-  "embedding.relevant_cosine": { label: "Cosine of a score of 0.7", kind: "number", hint: "Empty: as the probes measure it." },
+  "embedding.relevant_cosine": {
+    label: "Cosine that is a score of 0.7",
+    kind: "number",
+    hint: "How similar two vectors are that belong together. Empty: measured with pairs of known texts.",
+  },
 };
 const NAMES = Object.keys(SETTINGS) as SettingName[];
 
@@ -227,13 +235,13 @@ function Source({ name, label, effective }: { name: SettingName; label: string; 
   return (
     <p class="row source quiet">
       <span>{SOURCES[effective.source] ?? effective.source}</span>
+      {(effective.source === "setting" || effective.source === "environment") && effective.set === undefined && (
+        <span>default: {shown(effective.default)}</span>
+      )}
       {effective.source === "setting" && (
-        <>
-          {effective.set === undefined && <span>default: {shown(effective.default)}</span>}
-          <button type="button" class="link" aria-label={`Take back: ${label}`} onClick={takeBack}>
-            Take back
-          </button>
-        </>
+        <button type="button" class="link" aria-label={`Take back: ${label}`} onClick={takeBack}>
+          Take back
+        </button>
       )}
     </p>
   );
@@ -246,7 +254,9 @@ function Provider({ embedding: { state, vectors, separation, vector_length } }: 
       <p class="row">
         {state.available ? <span class="good">✓ available</span> : <span class="bad">✗ {state.reason ?? "not available"}</span>}
         {vector_length !== null && <span class="quiet">vectors of {vector_length} numbers</span>}
-        {separation !== null && <span class="quiet">puts {Math.round(separation * 100)} % of the probes on the right side</span>}
+        {separation !== null && (
+          <span class="quiet">tells {Math.round(separation * 100)} % of known texts apart, related from unrelated</span>
+        )}
       </p>
       {vectors.owed > 0 && (
         <p class="row" role="status">

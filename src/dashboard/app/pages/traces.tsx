@@ -13,7 +13,7 @@ import { ChoiceFilter, Filters, TextFilter, TimeFilter, useFilters, type Filters
 import { Json } from "../parts/json.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
-import { Time } from "../parts/time.tsx";
+import { exactTime } from "../parts/time.tsx";
 import { toast } from "../parts/toast.tsx";
 import { TraceItem } from "../parts/trace-item.tsx";
 import { usePages, useQuery } from "../query.ts";
@@ -66,7 +66,7 @@ function OneTrace({ id }: { id: string }) {
               facts={{
                 Action: action,
                 Actor: <code>{actor}</code>,
-                When: <Time at={timestamp} />,
+                When: exactTime(timestamp),
                 Session: session && (
                   <a href={`/dashboard/sessions/${session}`}>
                     <code>{session}</code>

@@ -31,7 +31,11 @@ export default function Users() {
         pages={pages}
         noun={shown}
         dependsOn={[shown]}
-        empty={<p>None yet. A session names its agent, and the user for whom that acts.</p>}
+        empty={
+          <p>
+            None yet. A session names its agent, and the user for whom that acts, when it is made with <code>POST /v1/sessions</code>.
+          </p>
+        }
         element="ul"
         class="rows"
       >
@@ -49,7 +53,15 @@ function Row({ one: { object, id, last_session_at } }: { one: Named }) {
       <a class="strong" href={href}>
         {id}
       </a>
-      <span class="quiet nowrap">{last_session_at === null ? "no session left" : <Time at={last_session_at} />}</span>
+      <span class="quiet nowrap">
+        {last_session_at === null ? (
+          "no session left"
+        ) : (
+          <>
+            last session <Time at={last_session_at} />
+          </>
+        )}
+      </span>
     </li>
   );
 }

@@ -110,7 +110,15 @@ function Deliveries({ webhook }: { webhook: WebhookRecord }) {
       <Listed
         pages={pages}
         noun="deliveries"
-        empty={<p>{filters.isSet ? "No delivery matches." : "No delivery yet. A test posts one."}</p>}
+        empty={
+          filters.isSet ? (
+            <p>No delivery matches.</p>
+          ) : (
+            <p>
+              No delivery yet. The button Test posts one, or <code>POST /v1/webhooks/{webhook.id}/test</code>.
+            </p>
+          )
+        }
         element="ul"
         class="rows"
       >

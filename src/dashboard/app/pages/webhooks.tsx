@@ -53,7 +53,12 @@ function WebhookList() {
       pages={pages}
       noun="webhooks"
       dependsOn={[stats]}
-      empty={<p>There is no webhook. A webhook posts what happens to an address of yours, signed.</p>}
+      empty={
+        <p>
+          There is no webhook. A webhook posts what happens to an address of yours, signed. The button above makes one, or{" "}
+          <code>POST /v1/webhooks</code>.
+        </p>
+      }
       element="ul"
       class="cards"
     >

@@ -74,12 +74,16 @@ function ReadDetails({ delivery: { id, webhook_id, attempts } }: { delivery: Del
   return <Loaded result={result}>{(details) => <Details details={details} />}</Loaded>;
 }
 
-function Details({ details: { id, event_id, session_id, recent_attempts, payload } }: { details: DeliveryDetails }) {
+function Details({ details: { id, webhook_id, event_id, session_id, recent_attempts, payload } }: { details: DeliveryDetails }) {
   return (
-    <div class="stack delivery">
+    <div class="stack opened">
       <Facts
         facts={{
-          Delivery: <Id id={id} />,
+          Delivery: (
+            <a href={`/dashboard/webhooks/${webhook_id}?delivery=${id}`}>
+              <code>{id}</code>
+            </a>
+          ),
           Event: <Id id={event_id} />,
           Session:
             session_id === undefined ? null : (

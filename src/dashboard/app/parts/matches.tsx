@@ -15,13 +15,24 @@ interface MatchesProps {
   body: object;
   threshold: number;
   onThreshold: (threshold: number) => void;
+  /** Changes or deletes what was found; left out for a key that may not. */
+  onOpen: ((kind: "edit" | "delete", id: string) => void) | undefined;
 }
 
 /** A threshold that is suggested when nothing passes. */
 const LOWER = 0.5;
 
-export function Matches({ matches, body, threshold, onThreshold }: MatchesProps) {
+export function Matches({ matches, body, threshold, onThreshold, onOpen }: MatchesProps) {
   const line = useDraft(threshold);
+  const [best] = matches;
+  if (best === undefined)
+    return (
+      <div class="empty">
+        <p>
+          No memory that search can find passes the filters. An agent adds one with <code>POST /v1/memory</code>.
+        </p>
+      </div>
+    );
   const passing = matches.filter(({ score }) => score >= line.value);
   const rest = matches.slice(passing.length);
   return (
@@ -44,35 +55,33 @@ export function Matches({ matches, body, threshold, onThreshold }: MatchesProps)
           </span>
         </label>
         <output class="mono">{line.value.toFixed(2)}</output>
-        <p role="status">{summary(matches, passing.length, line.value)}</p>
+        <p role="status">{summary(matches, best, passing.length, line.value)}</p>
         <CopyButton label="Copy as request" text={asRequest(body, line.value)} />
       </div>
       <ol class="cards matches">
         {passing.map((match) => (
-          <Result key={match.id} match={match} />
+          <Result key={match.id} match={match} onOpen={onOpen} />
         ))}
       </ol>
-      {matches.length > 0 && (
-        <p class="line quiet">
-          <span>{line.value.toFixed(2)}</span>
-        </p>
-      )}
+      <p class="line quiet">
+        <span>{line.value.toFixed(2)}</span>
+      </p>
       <ol class="cards matches below">
         {rest.map((match) => (
-          <Result key={match.id} match={match} />
+          <Result key={match.id} match={match} onOpen={onOpen} />
         ))}
       </ol>
     </>
   );
 }
 
-function summary(matches: readonly Match[], passing: number, threshold: number): string {
-  const [best] = matches;
-  if (best === undefined) return "No memory with a vector passes the filters.";
+function summary(matches: readonly Match[], best: Match, passing: number, threshold: number): string {
   const lower = matches.filter(({ score }) => score >= LOWER).length;
-  const also = threshold > LOWER ? `; ${lower} pass at ${LOWER.toFixed(2)}` : "";
-  return `${passing} of ${matches.length} pass; the best has ${best.score.toFixed(2)}${also}.`;
+  const also = threshold > LOWER ? `; ${lower} ${pass(lower)} at ${LOWER.toFixed(2)}` : "";
+  return `${passing} of ${matches.length} ${pass(passing)}; the best has ${best.score.toFixed(2)}${also}.`;
 }
+
+const pass = (count: number) => (count === 1 ? "passes" : "pass");
 
 /** A tick for each score, below the slider. */
 function Scores({ matches }: { matches: readonly Match[] }) {
@@ -92,7 +101,7 @@ function asRequest(body: object, threshold: number): string {
   return `curl -s -H "X-API-Key: $KEY" -H "Content-Type: application/json" ${location.origin}/v1/memory/search -d ${quoted}`;
 }
 
-function Result({ match }: { match: Match }) {
+function Result({ match, onOpen }: { match: Match } & Pick<MatchesProps, "onOpen">) {
   return (
     <li data-row tabIndex={-1}>
       <div class="score">
@@ -116,6 +125,16 @@ function Result({ match }: { match: Match }) {
             <code>{match.session_id}</code>
           </a>
           <Time at={match.created_at} />
+          {onOpen && (
+            <span class="row actions">
+              <button class="small" onClick={() => onOpen("edit", match.id)}>
+                Edit
+              </button>
+              <button class="small danger" onClick={() => onOpen("delete", match.id)}>
+                Delete
+              </button>
+            </span>
+          )}
         </div>
         {match.explanation !== undefined && <Why explanation={match.explanation} />}
       </div>

@@ -24,7 +24,7 @@ setInterval(() => {
   if (!document.hidden) now.value = Date.now();
 }, TICK_MS);
 
-function exactTime(at: string): string {
+export function exactTime(at: string): string {
   return exact.format(new Date(at));
 }
 
@@ -33,6 +33,15 @@ export function Time({ at }: { at: string }) {
   return (
     <time dateTime={at} title={exactTime(at)}>
       {distance((Date.parse(at) - Math.max(now.value, Date.now())) / 1000) ?? date.format(new Date(at))}
+    </time>
+  );
+}
+
+/** `4 min`, `22 h`: how long it has been so. */
+export function Elapsed({ since }: { since: string }) {
+  return (
+    <time dateTime={since} title={`since ${exactTime(since)}`}>
+      {duration(Math.max(0, Math.max(now.value, Date.now()) - Date.parse(since)) / 1000)}
     </time>
   );
 }

@@ -456,8 +456,7 @@ function MemoryEntry({ memory }: { memory: Memory }) {
           <a href={`#${memory.id}`}>Memory</a>
         </h2>
         <span class="quiet">
-          <span class="kind">{memory.type}</span> {memory.tags.map((tag) => `#${tag} `)}
-          <Time at={memory.created_at} />
+          <span class="kind">{memory.type}</span> {memory.tags.map((tag) => `#${tag} `)}· <Time at={memory.created_at} />
         </span>
       </div>
       <LongText text={memory.content} />

@@ -4,8 +4,9 @@
  * @module
  */
 import type { Trace } from "../api.ts";
+import { Facts } from "./facts.tsx";
 import { Json } from "./json.tsx";
-import { Time } from "./time.tsx";
+import { exactTime, Time } from "./time.tsx";
 
 export function TraceItem({ trace, isNew = false }: { trace: Trace; isNew?: boolean }) {
   return (
@@ -17,7 +18,19 @@ export function TraceItem({ trace, isNew = false }: { trace: Trace; isNew?: bool
           <code class="quiet">{trace.actor}</code>
           {trace.user_id !== undefined && <span class="quiet">{trace.user_id}</span>}
         </summary>
-        <Json value={{ id: trace.id, details: trace.details, metadata: trace.metadata }} label="Trace" />
+        <div class="stack opened">
+          <Facts
+            facts={{
+              Trace: (
+                <a href={`/dashboard/traces?id=${trace.id}`}>
+                  <code>{trace.id}</code>
+                </a>
+              ),
+              When: exactTime(trace.timestamp),
+            }}
+          />
+          <Json value={{ details: trace.details, metadata: trace.metadata }} label="Trace" />
+        </div>
       </details>
       {trace.session_id !== null && (
         <a href={`/dashboard/sessions/${trace.session_id}`}>

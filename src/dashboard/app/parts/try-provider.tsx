@@ -39,7 +39,7 @@ function Outcome({ trial: { works, reason, score, duration_ms, vector_length, se
       )}
       {duration_ms !== null && <span>{duration_ms.toFixed(1)} ms</span>}
       {vector_length !== null && <span>vectors of {vector_length} numbers</span>}
-      {separation !== null && <span>{Math.round(separation * 100)} % of the probes on the right side</span>}
+      {separation !== null && <span>tells {Math.round(separation * 100)} % of known texts apart</span>}
     </p>
   );
 }

@@ -16,12 +16,12 @@ export function WebhookDay({ id }: { id: string }) {
   const times = hours.map(({ start }) => start);
   return (
     <>
-      <p>
+      <h2>
         <Share stats={stats.data} />
-      </p>
+      </h2>
       <div class="charts">
         <Bars title="Delivered an hour" times={times} values={hours.map(({ delivered }) => delivered)} />
-        <Bars title="Failed an hour" times={times} values={hours.map(({ failed }) => failed)} />
+        <Bars title="Failed an hour" times={times} values={hours.map(({ failed }) => failed)} areFailures />
       </div>
     </>
   );
