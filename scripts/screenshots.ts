@@ -20,28 +20,26 @@ interface Picture {
 }
 
 const PICTURES: readonly Picture[] = [
-  { name: "session", path: ({ main }) => `/sessions/${main}`, has: "#version-0", height: 860 },
+  { name: "session", path: ({ main }) => `/sessions/${main}`, has: "#version-0", height: 900 },
   { name: "compare", path: ({ main, fork }) => `/compare?a=${main}:1&b=${fork}:1`, has: ".compared tr", height: 420 },
   { name: "search", path: () => "/memories?q=what%20may%20she%20not%20eat&threshold=0.6", has: ".matches li", height: 560 },
-  { name: "overview", path: () => "/", has: ".rows li", height: 640 },
 ];
 
-/** Agents at work, for the overview. */
-async function fillIn(cairn: CairnProcess): Promise<void> {
+/** What an agent was given for a question, and what it made of that. */
+async function askOnce(cairn: CairnProcess, session: string): Promise<void> {
   const text = (content: string) => ({ type: "text", content });
-  for (const [agent, user, question, answer] of [
-    ["travel-bot", "user-7", "Is there a night train to Vienna?", "Yes, at 21:40 from platform 5."],
-    ["support-bot", "user-11", "The lamp flickers.", "Please try another bulb first; I will send one."],
-    ["tutor", "user-3", "Why is the sky blue?", "Air scatters short waves more than long ones."],
-  ] as const) {
-    const { id } = (await cairn.createSession({ agent_id: agent, user_id: user })) as { id: string };
-    await cairn.ok(cairn.post(`/v1/sessions/${id}/turns`, { input: text(question), output: text(answer) }));
-  }
+  await cairn.ok(cairn.post(`/v1/sessions/${session}/context`, { query: "what may she not eat", memory_limit: 2 }));
+  const turn = {
+    input: text("Could you put one of your satay boxes into the parcel?"),
+    output: text("Better not: there are peanuts in it, and you are allergic to them."),
+  };
+  await cairn.ok(cairn.post(`/v1/sessions/${session}/turns`, turn));
 }
 
 await using cairn = await startProcess();
-await fillIn(cairn);
+await cairn.ok(cairn.request("PATCH", "/v1/settings", { retrieval_log: true }));
 const story = await tellMainStory(cairn);
+await askOnce(cairn, story.main);
 using tab = await signedInTab(cairn, "/sessions");
 await tab.scheme("light");
 for (const { name, path, has, height } of PICTURES) {
