@@ -5,6 +5,7 @@
  */
 import { IdSource, NO_HOME } from "../src/lib/ids.ts";
 import { expect, test } from "bun:test";
+import { createLink } from "../src/keys/sign-in.ts";
 import { AFTER_ALL } from "../src/storage/keys.ts";
 import { newestId } from "../src/storage/newest-id.ts";
 import { apiKeys, deliveries, idempotency, memories, payloads, sessions, traces } from "../src/storage/tables.ts";
@@ -243,6 +244,22 @@ for (const restarts of [false, true]) {
     expect(await cairn.findings()).toEqual([]);
   });
 }
+
+test("session keys and links that were made 30 years ahead open nothing once the clock is right, and are removed", async () => {
+  await using cairn = await startCairn();
+  const key = await cairn.newKey();
+  const signIn = async () => (await cairn.ok(cairn.post("/v1/sign_in", {}, { key }))).key as string;
+  const [session, link] = await ahead(cairn, async () => [await signIn(), await createLink(cairn.service, cairn.service.system)]);
+  const status = async (presented: string) => (await cairn.get("/v1/sessions", { key: presented })).status;
+  expect([await status(session), (await cairn.post("/v1/sign_in", {}, { key: link })).status]).toEqual([401, 401]);
+  const now = await signIn();
+  await cairn.runTask("key expiry");
+  expect(await cairn.counts([apiKeys, apiKeys.index.byEnd])).toEqual([3, 1]);
+  // Set back by an hour, the clock ends none.
+  cairn.clock.set(cairn.clock.now() - HOUR_MS);
+  await cairn.runTask("key expiry");
+  expect([await status(now), await status(key)]).toEqual([200, 200]);
+});
 
 test("created_after and created_before go by the times of traces, sessions and memories, also where their ids are ahead", async () => {
   await using cairn = await startCairn();

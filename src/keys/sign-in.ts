@@ -16,11 +16,11 @@ import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import type { Log } from "../lib/log.ts";
 import { BadRows, rowOfEntry } from "../storage/bad-rows.ts";
-import { numberKey } from "../storage/keys.ts";
+import { AFTER_ALL, numberKey } from "../storage/keys.ts";
 import { apiKeys } from "../storage/tables.ts";
 import type { Task } from "../tasks/task.ts";
 import { commitFor, commitSecret, type Caller, type Deps } from "../traces/record.ts";
-import { addTracedKey, findById, hasEnded, keyJson, newSecret, removeKey, sessionKeysOf } from "./keys.ts";
+import { addTracedKey, findById, hasEnded, keyJson, MADE_AHEAD_MS, newSecret, removeKey, sessionKeysOf } from "./keys.ts";
 import { RATE_LIMITS } from "./tiers.ts";
 
 const { byEnd } = apiKeys.index;
@@ -101,7 +101,7 @@ export function createLink(deps: Deps, caller: Caller): Promise<string> {
 const KEYS_PER_COMMIT = 200;
 const POLL_MS = 60_000;
 
-/** Removes session and link keys that have ended. They open nothing any more: this only frees their space. */
+/** Removes session and link keys that have ended, or were made while the clock was ahead. They open nothing any more: this only frees their space. */
 export function keyExpiry({ store }: Pick<Deps, "store">, log: Log): Task {
   const name = "key expiry";
   const bad = new BadRows(store, log, name);
@@ -109,7 +109,10 @@ export function keyExpiry({ store }: Pick<Deps, "store">, log: Log): Task {
     name,
     async run() {
       const now = await store.read((reader) => reader.now);
-      const due = await bad.keysOfOthers(byEnd, { from: "", to: numberKey(now + 1), limit: KEYS_PER_COMMIT });
+      const passed = { from: "", to: numberKey(now + 1) };
+      const madeAhead = { from: numberKey(now + MADE_AHEAD_MS + 1), to: AFTER_ALL };
+      const due = await bad.keysOfOthers(byEnd, { ...passed, limit: KEYS_PER_COMMIT });
+      if (due.length < KEYS_PER_COMMIT) due.push(...(await bad.keysOfOthers(byEnd, { ...madeAhead, limit: KEYS_PER_COMMIT - due.length })));
       if (due.length === 0) return POLL_MS;
       await bad.commit((tx, isolate) => {
         for (const entry of due) {
