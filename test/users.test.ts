@@ -3,6 +3,7 @@
  *
  * @module
  */
+import { DAY_MS } from "../src/lib/duration.ts";
 import { expect, test } from "bun:test";
 import { homeOf } from "../src/lib/ids.ts";
 import { AFTER_ALL } from "../src/storage/keys.ts";
@@ -179,54 +180,57 @@ function rowsOf(cairn: Cairn, userId: string, made: { sessions: string[] }): Pro
   return rowsThat(cairn, ({ key, text }) => text.includes(SECRET) && (isOf(text) || keyed.has(key.slice(0, 12))));
 }
 
-test("a large erasure goes on in the background and after a restart; from the answer on nothing is shown, and what comes later stays", async () => {
-  await using cairn = await startCairn();
-  await using receiver = startReceiver(() => new Response("ok"));
-  await cairn.subscribe(receiver.url, { events: ["turn.added"] });
-  const { id: large } = await cairn.createSession({ user_id: "ada" });
-  for (let i = 0; i < 5; i++) await Promise.all(Array.from({ length: 60 }, () => cairn.addTurn(large, SECRET, SECRET)));
-  const made = await fill(cairn, "ada", 140);
-  const traces = await cairn.list("/v1/traces?limit=100&user_id=ada");
-  const report = await cairn.ok(cairn.delete(user("ada")));
-  expect(report.status).toBe("running");
-  const expectHidden = async () => {
-    for (const id of [made.sessions[0], made.sessions[139], large]) {
-      for (const path of ["", "/turns", "/versions", "/timeline", "/state"])
-        expect((await cairn.get(`/v1/sessions/${id}${path}`)).status).toBe(404);
-    }
-    for (const path of ["/v1/sessions?user_id=ada", "/v1/sessions", "/v1/memory?user_id=ada", "/v1/memory", "/v1/users"]) {
-      expect([path, await cairn.list(path)]).toEqual([path, []]);
-    }
-    expect((await cairn.get(`/v1/memory/${made.memories[139]}`)).status).toBe(404);
-    expect((await cairn.search(`The word is ${SECRET}.`, { threshold: 0 })).data).toEqual([]);
-    expect((await cairn.get(user("ada"))).status).toBe(404);
-    expect(JSON.stringify(await cairn.list("/v1/traces?limit=100&user_id=ada"))).not.toContain(SECRET);
-    expect(JSON.stringify((await cairn.get(`/v1/traces/${traces[0].id}`)).body)).not.toContain(SECRET);
-    const once = { headers: { "Idempotency-Key": "ada turn 139" } };
-    const turn = { input: { type: "text", content: SECRET }, output: { type: "text", content: SECRET } };
-    expect((await cairn.post(`/v1/sessions/${made.sessions[139]}/turns`, turn, once)).status).toBe(404);
-    expect((await cairn.post(`/v1/sessions/${large}/state`, { state: {} })).status).toBe(404);
-  };
-  await expectHidden();
-  await cairn.deliver();
-  expect(receiver.received).toEqual([]);
-  await cairn.restart();
-  await expectHidden();
-  expect(await cairn.ok(cairn.get(user("ada", "/erasure")))).toEqual(report);
-  expect((await cairn.ok(cairn.delete(user("ada")))).started_at).toBe(report.started_at);
-  cairn.clock.advance({ seconds: 1 });
-  const later = await cairn.createSession({ user_id: "ada", initial_state: { later: true } });
-  await cairn.runTask("user erasure");
-  await cairn.runTask("session removal");
-  expect(await rowsWith(cairn, SECRET)).toEqual({});
-  expect(await cairn.findings()).toEqual([]);
-  expect(await cairn.session(later.id)).toEqual(later);
-  const [{ details }] = (await cairn.list("/v1/traces?action=user.erased")) as [any];
-  expect(details).toMatchObject({ user_id: "ada", sessions: 141, turns: 440, memories: 140 });
-  expect(await cairn.ok(cairn.get(user("ada", "/erasure")))).toEqual({ object: "user_erasure", status: "done", ...details });
-  expect(refusal(await cairn.get(user("bob", "/erasure")))).toMatchObject({ status: 404 });
-  expect(await cairn.count(erasures)).toBe(0);
-});
+for (const when of ["", ", when the clock was set back by 30 years"]) {
+  test(`a large erasure goes on in the background and after a restart; from the answer on nothing is shown, and what comes later stays${when}`, async () => {
+    await using cairn = await startCairn();
+    await using receiver = startReceiver(() => new Response("ok"));
+    await cairn.subscribe(receiver.url, { events: ["turn.added"] });
+    const { id: large } = await cairn.createSession({ user_id: "ada" });
+    for (let i = 0; i < 5; i++) await Promise.all(Array.from({ length: 60 }, () => cairn.addTurn(large, SECRET, SECRET)));
+    const made = await fill(cairn, "ada", 140);
+    const traces = await cairn.list("/v1/traces?limit=100&user_id=ada");
+    if (when !== "") cairn.clock.set(cairn.clock.now() - 30 * 365 * DAY_MS);
+    const report = await cairn.ok(cairn.delete(user("ada")));
+    expect(report.status).toBe("running");
+    const expectHidden = async () => {
+      for (const id of [made.sessions[0], made.sessions[139], large]) {
+        for (const path of ["", "/turns", "/versions", "/timeline", "/state"])
+          expect((await cairn.get(`/v1/sessions/${id}${path}`)).status).toBe(404);
+      }
+      for (const path of ["/v1/sessions?user_id=ada", "/v1/sessions", "/v1/memory?user_id=ada", "/v1/memory", "/v1/users"]) {
+        expect([path, await cairn.list(path)]).toEqual([path, []]);
+      }
+      expect((await cairn.get(`/v1/memory/${made.memories[139]}`)).status).toBe(404);
+      expect((await cairn.search(`The word is ${SECRET}.`, { threshold: 0 })).data).toEqual([]);
+      expect((await cairn.get(user("ada"))).status).toBe(404);
+      expect(JSON.stringify(await cairn.list("/v1/traces?limit=100&user_id=ada"))).not.toContain(SECRET);
+      expect(JSON.stringify((await cairn.get(`/v1/traces/${traces[0].id}`)).body)).not.toContain(SECRET);
+      const once = { headers: { "Idempotency-Key": "ada turn 139" } };
+      const turn = { input: { type: "text", content: SECRET }, output: { type: "text", content: SECRET } };
+      expect((await cairn.post(`/v1/sessions/${made.sessions[139]}/turns`, turn, once)).status).toBe(404);
+      expect((await cairn.post(`/v1/sessions/${large}/state`, { state: {} })).status).toBe(404);
+    };
+    await expectHidden();
+    await cairn.deliver();
+    expect(receiver.received).toEqual([]);
+    await cairn.restart();
+    await expectHidden();
+    expect(await cairn.ok(cairn.get(user("ada", "/erasure")))).toEqual(report);
+    expect((await cairn.ok(cairn.delete(user("ada")))).started_at).toBe(report.started_at);
+    const later = await cairn.createSession({ user_id: "ada", initial_state: { later: true } });
+    expect((await cairn.list("/v1/sessions")).map(({ id }) => id)).toEqual([later.id]);
+    await cairn.runTask("user erasure");
+    await cairn.runTask("session removal");
+    expect(await rowsWith(cairn, SECRET)).toEqual({});
+    expect(await cairn.findings()).toEqual([]);
+    expect(await cairn.session(later.id)).toEqual(later);
+    const [{ details }] = (await cairn.list("/v1/traces?action=user.erased")) as [any];
+    expect(details).toMatchObject({ user_id: "ada", sessions: 141, turns: 440, memories: 140 });
+    expect(await cairn.ok(cairn.get(user("ada", "/erasure")))).toEqual({ object: "user_erasure", status: "done", ...details });
+    expect(refusal(await cairn.get(user("bob", "/erasure")))).toMatchObject({ status: 404 });
+    expect(await cairn.count(erasures)).toBe(0);
+  });
+}
 
 test("an erasure that a full disk stops after it has begun is said to be running, and continues", async () => {
   await using cairn = await startCairn();

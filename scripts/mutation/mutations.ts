@@ -738,7 +738,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a document outlives its session until that is swept",
     file: "src/storage/document-records.ts",
-    find: "return session === undefined || session.expiresAt <= reader.now || isErased(reader, session);",
+    find: "return session === undefined || session.expiresAt <= reader.now || isErased(reader, session, key);",
     replace: "return session === undefined;",
     tests: [DOCUMENTS],
   },
@@ -1814,14 +1814,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "memories of a user who is being erased are found until they are removed",
     file: "src/memories/memories.ts",
-    find: "isBeingRemoved(reader, row.sessionId) || isErased(reader, row)",
+    find: "isBeingRemoved(reader, row.sessionId) || isErased(reader, row, key)",
     replace: "isBeingRemoved(reader, row.sessionId)",
     tests: [USERS],
   },
   {
     breaks: "sessions of a user who is being erased are found until they are removed",
     file: "src/sessions/live-session.ts",
-    find: "&& !isErased(reader, row)",
+    find: "&& !isErased(reader, row, key)",
     replace: "",
     tests: [USERS],
   },

@@ -43,6 +43,7 @@ interface BackupsDeps extends Deps {
 interface Attempt {
   id: BackupId;
   status: "running" | "failed";
+  createdAt: number;
   error: string | null;
   isStopped: boolean;
   running: RunningBackup | undefined;
@@ -84,6 +85,7 @@ export class Backups {
         this.#refuseAnother(attempt);
         this.#attempt = attempt;
         attempt.id = withPrefix("bkp", tx.bareId());
+        attempt.createdAt = tx.now;
         recordAdmin(tx, caller, "backup.started", { backup_id: attempt.id });
         return attemptJson(attempt);
       });
@@ -282,6 +284,7 @@ export class Backups {
 const NEW_ATTEMPT: Attempt = {
   id: "bkp_",
   status: "running",
+  createdAt: 0,
   error: null,
   isStopped: false,
   running: undefined,
@@ -312,11 +315,8 @@ function idIn(name: string, number: string): BackupId | undefined {
   return id !== undefined && of === number && isId("bkp", id) ? id : undefined;
 }
 
-/** Its id was given when it was asked for. */
-const createdAt = (id: BackupId): string => toIso(bareIdTime(bare(id)));
-
-function attemptJson({ id, status, error }: Attempt): JsonText {
-  return toJson({ object: "backup", id, status, created_at: createdAt(id), bytes: null, version: null, error });
+function attemptJson({ id, status, createdAt, error }: Attempt): JsonText {
+  return toJson({ object: "backup", id, status, created_at: toIso(createdAt), bytes: null, version: null, error });
 }
 
 /** Undefined for what is no whole backup. */
@@ -325,7 +325,9 @@ async function fileJson({ id, path }: BackupFile): Promise<JsonText | undefined>
     const found = await lstat(path);
     if (!found.isFile()) return undefined;
     const { cairn } = await describeBackup(path);
-    return toJson({ object: "backup", id, status: "ready", created_at: createdAt(id), bytes: found.size, version: cairn, error: null });
+    // Its id was given when it was asked for, or is ahead of the clock, and the file was written after that.
+    const createdAt = toIso(Math.min(bareIdTime(bare(id)), found.mtimeMs));
+    return toJson({ object: "backup", id, status: "ready", created_at: createdAt, bytes: found.size, version: cairn, error: null });
   } catch (error) {
     // Deleted meanwhile, damaged, or of somebody else.
     if (error instanceof OperationError || isOfSystem(error)) return undefined;

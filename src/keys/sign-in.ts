@@ -101,7 +101,7 @@ export function createLink(deps: Deps, caller: Caller): Promise<string> {
 const KEYS_PER_COMMIT = 200;
 const POLL_MS = 60_000;
 
-/** Removes session and link keys that have ended, or were made while the clock was ahead. They open nothing any more: this only frees their space. */
+/** Removes session and link keys that have ended. They open nothing any more: this only frees their space. */
 export function keyExpiry({ store }: Pick<Deps, "store">, log: Log): Task {
   const name = "key expiry";
   const bad = new BadRows(store, log, name);

@@ -179,7 +179,7 @@ export function visibleMemories(reader: Reader): (key: BareId) => MemoryRow | un
 function visibleMemory(reader: Reader, key: BareId, isAnyGone = isAnyBeingRemoved(reader)): MemoryRow | undefined {
   const row = reader.get(memories, key);
   if (row === undefined || !isAnyGone) return row;
-  return isBeingRemoved(reader, row.sessionId) || isErased(reader, row) ? undefined : row;
+  return isBeingRemoved(reader, row.sessionId) || isErased(reader, row, key) ? undefined : row;
 }
 
 function findMemory(reader: Reader, owner: Owner, id: string): { id: MemoryId; key: BareId; row: MemoryRow } {

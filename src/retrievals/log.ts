@@ -195,7 +195,7 @@ export class RetrievalLog {
 /** @returns whether it was written: not when the session has ended meanwhile */
 function put(tx: Tx, { session, retentionDays, row, agents }: Waiting): boolean {
   const found = tx.get(sessions, session);
-  if (found === undefined || !isLive(tx, found)) return false;
+  if (found === undefined || !isLive(tx, session, found)) return false;
   const id = tx.bareId(homeOf(row.sessionId));
   tx.add(retrievals, id, {
     expiresAt: tx.now + retentionDays * DAY_MS,

@@ -36,12 +36,12 @@ export function liveSession(reader: Reader, owner: Owner, id: string): LiveSessi
 export function findLiveSession(reader: Reader, owner: Owner, id: SessionId): LiveSession | undefined {
   const key = bare(id);
   const row = mayBeOwned(reader, owner, sessions.index, key) ? reader.get(sessions, key) : undefined;
-  return row !== undefined && isLive(reader, row) ? { id, key, row } : undefined;
+  return row !== undefined && isLive(reader, key, row) ? { id, key, row } : undefined;
 }
 
 /** Whether a session has not expired, and is not being erased with its user. */
-export function isLive(reader: Reader, row: SessionRow): boolean {
-  return row.expiresAt > reader.now && !isErased(reader, row);
+export function isLive(reader: Reader, key: BareId, row: SessionRow): boolean {
+  return row.expiresAt > reader.now && !isErased(reader, row, key);
 }
 
 /** The `updatedAt` of a change: now, and never before that of an earlier change, even when the clock was set back. */

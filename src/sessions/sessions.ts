@@ -88,7 +88,7 @@ function sessionOfExternalId(reader: Reader, owner: Owner, externalId: string): 
   for (const key of walkInSteps(reader, byExternalId, [posting(byExternalId, externalIdKey(externalId, owner.userId, owner.agentId))])) {
     if (typeof key !== "string") continue;
     const row = reader.get(sessions, key);
-    if (row !== undefined && isLive(reader, row)) return { id: withPrefix("sess", key), key, row };
+    if (row !== undefined && isLive(reader, key, row)) return { id: withPrefix("sess", key), key, row };
   }
   return undefined;
 }
@@ -158,7 +158,7 @@ export async function listSessions(
   } as const;
   return store.list(listing, page, (reader, key, id) => {
     const row = reader.get(sessions, key);
-    if (row === undefined || !isLive(reader, row) || !isCreatedWithin(row.createdAt, filter)) return undefined;
+    if (row === undefined || !isLive(reader, key, row) || !isCreatedWithin(row.createdAt, filter)) return undefined;
     return sessionJson(id, row, readState(reader, key, row.version));
   });
 }

@@ -47,8 +47,9 @@ export function visibleDocument(reader: Reader, key: string, row = reader.get(do
 function hasEnded(reader: Reader, { expiresAt, sessionId }: DocumentRow): boolean {
   if (expiresAt !== undefined && expiresAt <= reader.now) return true;
   if (sessionId === undefined) return false;
-  const session = reader.get(sessions, bare(sessionId));
-  return session === undefined || session.expiresAt <= reader.now || isErased(reader, session);
+  const key = bare(sessionId);
+  const session = reader.get(sessions, key);
+  return session === undefined || session.expiresAt <= reader.now || isErased(reader, session, key);
 }
 
 export function namespaceRow(reader: Reader, namespace: string): NamespaceRow | undefined {

@@ -6,16 +6,19 @@
  *
  * @module
  */
-import { bare, bareIdTime, isId, type SessionId } from "../lib/ids.ts";
+import { bare, isId, type BareId, type SessionId } from "../lib/ids.ts";
 import type { Reader } from "./access.ts";
 import { AFTER_ALL, hashKey } from "./keys.ts";
-import { erasures, sessions, traces, type IdempotencyRow } from "./tables.ts";
+import { erasures, sessions, traces, type ErasureRow, type IdempotencyRow } from "./tables.ts";
 
-/** Whether a record with this user and time is being erased. */
-export function isErased(reader: Reader, { userId, createdAt }: { userId?: string | null | undefined; createdAt: number }): boolean {
-  if (typeof userId !== "string" || reader.isEmpty(erasures)) return false;
-  const erasure = reader.get(erasures, hashKey(userId));
-  return erasure !== undefined && createdAt <= erasure.startedAt;
+/** Whether a record with this user is being erased. Its id says whether it was there by then, which its time need not. */
+export function isErased(reader: Reader, { userId }: { userId?: string | null | undefined }, id: BareId): boolean {
+  const erasure = erasureOf(reader, userId);
+  return erasure !== undefined && id <= erasure.until;
+}
+
+function erasureOf(reader: Reader, userId: string | null | undefined): ErasureRow | undefined {
+  return typeof userId !== "string" || reader.isEmpty(erasures) ? undefined : reader.get(erasures, hashKey(userId));
 }
 
 /** Whether anything is. */
@@ -40,7 +43,7 @@ export function userOfSession(reader: Reader, session: SessionId): string | unde
 /** Whether what concerns a session is being erased. */
 export function isSessionErased(reader: Reader, session: SessionId | null): boolean {
   if (session === null || !isAnyErased(reader)) return false;
-  return isErased(reader, { userId: userOfSession(reader, session), createdAt: bareIdTime(bare(session)) });
+  return isErased(reader, { userId: userOfSession(reader, session) }, bare(session));
 }
 
 type KeptAnswer = Pick<IdempotencyRow, "body" | "createdAt" | "sealed">;
@@ -59,6 +62,12 @@ export function usersOfAnswer(reader: Reader, { body, sealed }: KeptAnswer): str
 
 /** Whether a kept answer shows what is being erased. */
 export function isAnswerErased(reader: Reader, answer: KeptAnswer): boolean {
-  const { createdAt } = answer;
-  return isAnyErased(reader) && usersOfAnswer(reader, answer).some((userId) => isErased(reader, { userId, createdAt }));
+  if (!isAnyErased(reader)) return false;
+  const found = usersOfAnswer(reader, answer).map((userId) => erasureOf(reader, userId));
+  return found.some((erasure) => erasure !== undefined && !isKeptSince(reader, answer, erasure));
+}
+
+/** Whether an answer is of a change that came after the beginning of an erasure. One that is of a later time than now is not. */
+export function isKeptSince({ now }: Reader, { createdAt }: KeptAnswer, { startedAt }: ErasureRow): boolean {
+  return createdAt > startedAt && createdAt <= now;
 }

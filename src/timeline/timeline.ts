@@ -159,7 +159,7 @@ const RECORD_OF: Record<Kind, (reader: Reader, session: LiveSession, place: Plac
   },
   fork(reader, _, { id }) {
     const row = reader.get(sessions, id);
-    if (row?.forkedFrom === undefined || !isLive(reader, row)) return GONE;
+    if (row?.forkedFrom === undefined || !isLive(reader, id, row)) return GONE;
     return read(toJson({ session_id: withPrefix("sess", id), version: row.forkedFrom.version, created_at: toIso(row.createdAt) }));
   },
 };

@@ -118,9 +118,7 @@ export const ERASED_DETAILS = toJson({ erased: true });
 
 /** A trace as readers see it: without content while that is still being erased. */
 export function shownTrace(reader: Reader, { key, row }: FoundTrace): FoundTrace {
-  return isErased(reader, { userId: row.userId, createdAt: row.at ?? bareIdTime(key.slice(1)) })
-    ? { key, row: { ...row, body: ERASED_DETAILS } }
-    : { key, row };
+  return isErased(reader, row, key.slice(1)) ? { key, row: { ...row, body: ERASED_DETAILS } } : { key, row };
 }
 
 /** The action decides, whatever else the row says: rows can come from an import. */

@@ -8,14 +8,14 @@
  *
  * @module
  */
-import { bareIdTime, homeOfUser, type SessionId } from "../lib/ids.ts";
+import { bare, homeOfUser, type SessionId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
 import { isBeingRemoved, removeSession } from "../sessions/removal.ts";
 import { eachFetched, FIRST, type Reader, type Span, type Tx } from "../storage/access.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
-import { userOfSession, usersOfAnswer } from "../storage/erasure.ts";
+import { isKeptSince, userOfSession, usersOfAnswer } from "../storage/erasure.ts";
 import { AFTER_ALL, documentsOfUser, hashKey, rightBehind } from "../storage/keys.ts";
 import { DocumentWriter, namespaceRow } from "../storage/document-records.ts";
 import { removeMemoryRecords } from "../storage/memory-records.ts";
@@ -262,7 +262,7 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
     const { keys, last } = nextKeys(tx, idempotency, erasure.after);
     eachFetched(keys, (key) => {
       const row = readable(() => tx.get(idempotency, key));
-      if (row === undefined || row.createdAt > erasure.startedAt || !usersOfAnswer(tx, row).includes(erasure.userId)) return;
+      if (row === undefined || isKeptSince(tx, row, erasure) || !usersOfAnswer(tx, row).includes(erasure.userId)) return;
       tx.remove(idempotency, key);
       erasure.counts.answers++;
     });
@@ -277,6 +277,6 @@ function nextKeys(reader: Reader, table: AnyTable, after: string): { keys: strin
   return { keys, last: keys.length < ROWS_PER_COMMIT ? undefined : keys.at(-1) };
 }
 
-function isOfUser(reader: Reader, session: SessionId | null, { userId, startedAt }: ErasureRow): boolean {
-  return session !== null && userOfSession(reader, session) === userId && bareIdTime(session.slice("sess_".length)) <= startedAt;
+function isOfUser(reader: Reader, session: SessionId | null, { userId, until }: ErasureRow): boolean {
+  return session !== null && userOfSession(reader, session) === userId && bare(session) <= until;
 }

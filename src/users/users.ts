@@ -5,7 +5,7 @@
  * @module
  */
 import { ApiError } from "../lib/errors.ts";
-import { bareIdTime, withPrefix } from "../lib/ids.ts";
+import { withPrefix, type BareId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { isoOrNull } from "../lib/time.ts";
@@ -63,8 +63,7 @@ function listNamed({ store }: Deps, naming: Naming, { limit, startingAfter }: Na
       after = hash + AFTER_ALL;
       const found = unlessUnreadable(() => foundBy(reader, naming, hash));
       if (found === undefined) continue;
-      const { name, newest } = found;
-      const newestAt = newest === undefined ? null : bareIdTime(newest);
+      const { name, newestAt } = found;
       items.push({ id: name, json: toJson({ object: naming.object, id: name, last_session_at: isoOrNull(newestAt) }) });
     }
     return pageOf(items, limit);
@@ -80,20 +79,25 @@ function nextHash(reader: Reader, naming: Naming, after: string): string | undef
   return first === undefined || (second !== undefined && second < first) ? second : first;
 }
 
-/** Who has a hash, unless all that is found first of theirs is being erased; with the id of the newest session. */
-function foundBy(reader: Reader, naming: Naming, hash: string): { name: string; newest: string | undefined } | undefined {
+interface FoundName {
+  name: string;
+  /** The newest session, and when it was made. */
+  newest: BareId | undefined;
+  newestAt: number | null;
+}
+
+/** Who has a hash, unless all that is found first of theirs is being erased. */
+function foundBy(reader: Reader, naming: Naming, hash: string): FoundName | undefined {
   const last = (index: Index<SessionRow> | Index<MemoryRow>) =>
     reader.keys(index, { from: hash, to: hash + AFTER_ALL, limit: 1, descending: true })[0];
   const [session, memory] = [last(naming.sessions), last(naming.memories)];
-  const row =
-    session === undefined
-      ? memory === undefined
-        ? undefined
-        : reader.get(memories, naming.memories.recordOf(memory))
-      : reader.get(sessions, naming.sessions.recordOf(session));
+  const newest = session && naming.sessions.recordOf(session);
+  const id = newest ?? (memory && naming.memories.recordOf(memory));
+  if (id === undefined) return undefined;
+  const row = newest === undefined ? reader.get(memories, id) : reader.get(sessions, id);
   const name = row === undefined ? undefined : naming.nameOf(row);
-  if (row === undefined || typeof name !== "string" || (naming === USERS && isErased(reader, row))) return undefined;
-  return { name, newest: session && naming.sessions.recordOf(session) };
+  if (row === undefined || typeof name !== "string" || (naming === USERS && isErased(reader, row, id))) return undefined;
+  return { name, newest, newestAt: newest === undefined ? null : row.createdAt };
 }
 
 /** @throws {ApiError} `resource_not_found` for a user who has nothing */
@@ -106,11 +110,11 @@ export function getUser({ store }: Deps, userId: string): JsonText | Promise<Jso
       (index) => reader.keys(index, { from: hash, to: hash + AFTER_ALL, limit: LIMITS.userRecordsCountedMax + 1 }).length,
     );
     const [ofSessions, ofMemories, ofTraces] = counted.map((count) => Math.min(count, LIMITS.userRecordsCountedMax));
-    const { newest } = found;
+    const { newest, newestAt } = found;
     return toJson({
       object: "user",
       id: userId,
-      last_session_at: isoOrNull(newest === undefined ? null : bareIdTime(newest)),
+      last_session_at: isoOrNull(newestAt),
       last_session_id: newest === undefined ? null : withPrefix("sess", newest),
       sessions: ofSessions,
       memories: ofMemories,
