@@ -138,9 +138,9 @@ test("a key stands for one method, whatever methods a path may know one day", as
   await using cairn = await startCairn();
   const { idempotency: kept } = cairn.service;
   const request = { keyId: "key_0VQk3aB4x1Zq", presentedKey: cairn.key, idempotencyKey: "k", path: "/v1/things", body: new Uint8Array() };
-  const made = await kept.run({ ...request, method: "POST" }, 201, () => toJson("made"));
-  expect(await kept.run({ ...request, method: "POST" }, 201, () => toJson("made again"))).toEqual({ ...made, replayed: true });
-  const other = kept.run({ ...request, method: "PATCH" }, 200, () => toJson("changed"));
+  const made = await kept.run({ ...request, method: "POST" }, 201, () => toJson({ made: 1 }));
+  expect(await kept.run({ ...request, method: "POST" }, 201, () => toJson({ made: 2 }))).toEqual({ ...made, replayed: true });
+  const other = kept.run({ ...request, method: "PATCH" }, 200, () => toJson({ changed: true }));
   expect(await other.catch((error: unknown) => error)).toMatchObject({
     code: "invalid_request",
     message: 'Idempotency-Key "k" was used for another method, path or body.',

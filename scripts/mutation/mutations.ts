@@ -29,6 +29,7 @@ const VERSIONS = "test/versions.test.ts";
 const EXPIRY = "test/expiry.test.ts";
 const MEMORIES = "test/memories.test.ts";
 const USERS = "test/users.test.ts";
+const BAD_ROWS = "test/bad-rows.test.ts";
 const BACKUPS = "test/backups.test.ts";
 const STREAMS = "test/events.test.ts";
 const TRACES = "test/traces.test.ts";
@@ -442,15 +443,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a key that has ended still passes",
     file: "src/keys/keys.ts",
-    find: "return expiresAt !== null && expiresAt <= now;",
-    replace: "return false;",
+    find: "return expiresAt !== null && (expiresAt <= now ||",
+    replace: "return expiresAt !== null && (",
     tests: [KEYS],
   },
   {
     breaks: "a key passes at the moment of its end",
     file: "src/keys/keys.ts",
-    find: "return expiresAt !== null && expiresAt <= now;",
-    replace: "return expiresAt !== null && expiresAt < now;",
+    find: "return expiresAt !== null && (expiresAt <= now ||",
+    replace: "return expiresAt !== null && (expiresAt < now ||",
     tests: [KEYS],
   },
   {
@@ -605,7 +606,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "an expired session is there until the task has come by",
     file: "src/sessions/live-session.ts",
-    find: "return row !== undefined && isLive(reader, row) ? { id, key, row } : undefined;",
+    find: "return row !== undefined && isLive(reader, key, row) ? { id, key, row } : undefined;",
     replace: "return row !== undefined ? { id, key, row } : undefined;",
     tests: [EXPIRY],
   },
@@ -654,7 +655,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a session that has expired keeps its external id until it is swept",
     file: "src/sessions/sessions.ts",
-    find: "if (row !== undefined && isLive(reader, row)) return { id: withPrefix",
+    find: "if (row !== undefined && isLive(reader, key, row)) return { id: withPrefix",
     replace: "if (row !== undefined) return { id: withPrefix",
     tests: [SESSIONS],
   },
@@ -1206,7 +1207,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a retrieval is logged for a session that has ended",
     file: "src/retrievals/log.ts",
-    find: "if (found === undefined || !isLive(tx, found)) return false;",
+    find: "if (found === undefined || !isLive(tx, session, found)) return false;",
     replace: "if (found === undefined) return false;",
     tests: [RETRIEVALS],
   },
@@ -1817,6 +1818,20 @@ export const MUTATIONS: readonly Mutation[] = [
     find: "isBeingRemoved(reader, row.sessionId) || isErased(reader, row, key)",
     replace: "isBeingRemoved(reader, row.sessionId)",
     tests: [USERS],
+  },
+  {
+    breaks: "what webhooks were sent of a user stays when the clock was set back since",
+    file: "src/users/erasure.ts",
+    find: "bare(session) <= until;",
+    replace: "false;",
+    tests: [USERS],
+  },
+  {
+    breaks: "a row that cannot be read hides all others of a list",
+    file: "src/storage/list.ts",
+    find: "unlessUnreadable(() => item(reader, key, id))",
+    replace: "item(reader, key, id)",
+    tests: [BAD_ROWS],
   },
   {
     breaks: "sessions of a user who is being erased are found until they are removed",
