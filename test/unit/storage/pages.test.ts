@@ -132,6 +132,7 @@ test("that free pages are missing is told by their list, and that one in use is 
   expect(whole.length / 4096 - pages).toBeGreaterThan(50);
   cutTo(pages);
   expect(() => assertMappable(directory)).not.toThrow();
+  expect(read().damage).toBe(0);
   cutTo(pages - 1);
   expect(() => assertMappable(directory)).toThrow("has been cut short");
 });
