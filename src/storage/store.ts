@@ -74,6 +74,7 @@ export class Store implements RecordStore {
   readonly #flushesLater: boolean;
   #ids: IdSource | undefined;
   readonly #rows = new RowCache();
+  #caching: "all" | "none" = "all";
   #bytesWritten = 0;
   readonly #vectorListeners = new Map<string, VectorListener>();
   #queue: QueuedCommit[] = [];
@@ -110,14 +111,19 @@ export class Store implements RecordStore {
    *
    * @param options - `older`: whether one of an older version will do, whose rows are not those of `tables.ts`; `durability`
    *   is for the server to say: all others find what it said; `onlyReads`: the caller writes nothing, so that a disk
-   *   that takes nothing will do
+   *   that takes nothing will do; `cachesRows`: not of use to who looks again at the whole store each time
    * @throws {DamagedStoreError} when its file must not be mapped
    * @throws {StoreError} when it cannot be opened, or was written by another version
    */
   static async open(
     directory: string,
     clock: Clock,
-    { older = false, durability, onlyReads = false }: { older?: boolean; durability?: Durability | undefined; onlyReads?: boolean } = {},
+    {
+      older = false,
+      durability,
+      onlyReads = false,
+      cachesRows = true,
+    }: { older?: boolean; durability?: Durability | undefined; onlyReads?: boolean; cachesRows?: boolean } = {},
   ): Promise<Store> {
     const path = pathIn(directory);
     assertMappable(directory);
@@ -130,6 +136,7 @@ export class Store implements RecordStore {
       else if (durability === "strict" && hasUnsyncedMarker(path)) await Store.#flush(directory, clock);
     }
     const store = Store.#opened(directory, clock, durability, readOnly);
+    if (!cachesRows) store.#caching = "none";
     const isNew = !store.latest.has(meta, "schema");
     if (isNew && !readOnly) await store.commit(NO_HOME, (tx) => tx.put(meta, "schema", String(SCHEMA_VERSION)));
     if (isNew && readOnly) throw new StoreError(`The store in ${directory} is empty, and must not be written to.`);
@@ -190,7 +197,7 @@ export class Store implements RecordStore {
    * the store.
    */
   get latest(): Reader {
-    return new LmdbReader(this.#databases, this.#rows, "all", this.#clock);
+    return new LmdbReader(this.#databases, this.#rows, this.#caching, this.#clock);
   }
 
   readNewest<Result>(work: (reader: Reader) => Result): Result {

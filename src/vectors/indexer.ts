@@ -62,10 +62,10 @@ const SWEPT_PER_STEP = 500;
 const LOOKUP_COST = 20;
 /**
  * Memories that cover so much less of the query than those in the middle of as many as are wanted, by what they cover, are not compared:
- * of 20,000 texts the ten best for 150 questions, of 48 wanted, are the same without them, with 0.15 as with 0.1.
+ * of the ten best for 80 questions, of a million texts, 0.1 % are lost without them, and 0.5 % with a gap of 0.15.
  */
 const COVERAGE_RANK = 0.5;
-const COVERAGE_GAP = 0.15;
+const COVERAGE_GAP = 0.2;
 /** The last places of the candidates are for what is near and has few of the words. */
 const NEAR_SHARE = 0.25;
 

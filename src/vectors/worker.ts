@@ -64,7 +64,8 @@ const tell = ({ shared }: Indexer) => {
 const warn = (message: string) => post({ kind: "warning", message });
 
 async function start({ dataDirectory, collection: name, useSnapshot, graphFrom }: Extract<ToWorker, { kind: "start" }>): Promise<void> {
-  store = await Store.open(dataDirectory, systemClock);
+  // A search refreshes it, so nothing would stay in a cache.
+  store = await Store.open(dataDirectory, systemClock, { cachesRows: false });
   const collection = COLLECTIONS[name];
   const opened = new Indexer(store, join(dataDirectory, collection.directory), { collection, graphFrom });
   const rebuilding = await opened.start({ useSnapshot, signal: stopping.signal });

@@ -230,7 +230,7 @@ describe("what a search looks at", () => {
     for (let slot = 0; slot < 140_000; slot++) same.add(slot, slot === 7 ? more : terms);
     const asked: Word[] = Array.from({ length: 20 }, (_, i) => ({ weight: 1, answers: [[i, 40 + i]] }));
     expect(slotsFound(same, [...asked, ...words(99)], 10, (slot) => slot === 7)).toEqual([7]);
-    expect(same.looks).toBeLessThan(500_000);
+    expect(same.looks).toBeLessThan(900_000);
   });
 
   test("is bounded when the filter is dear and lets nothing through of what has the words, but for rare ones", () => {
