@@ -58,9 +58,11 @@ const MCP_FLAGS = ["url", "user", "agent", "session", "tools"] as const;
 export function readMcpConfig(args: readonly string[], environment: Texts = process.env): McpConfig {
   const { flags } = parseFlags(args, { flags: MCP_FLAGS });
   const { user, agent, session, tools } = flags;
-  const named = flags["data-dir"] === undefined ? environment["CAIRN_URL"] : undefined;
+  const isLocal = flags["data-dir"] !== undefined || flags["store"] !== undefined;
+  const named = isLocal ? undefined : environment["CAIRN_URL"];
   const [source, url] = flags["url"] === undefined ? ["CAIRN_URL", named] : ["--url", flags["url"]];
-  if (flags["url"] !== undefined && flags["data-dir"] !== undefined) throw new UsageError("--url and --data-dir exclude each other");
+  for (const flag of ["data-dir", "store"])
+    if (flags["url"] !== undefined && flags[flag] !== undefined) throw new UsageError(`--url and --${flag} exclude each other`);
   const key = environment["CAIRN_API_KEY"];
   if (url && !key) throw new UsageError(`${source} needs CAIRN_API_KEY: a key of that server`);
   const own: Texts = {

@@ -15,6 +15,14 @@ import { isDamage, isOfLmdb, lmdbReason } from "./storage/disk-errors.ts";
 
 type Command = (args: readonly string[]) => Promise<number>;
 
+const NO_BACKUP =
+  "A database is backed up with PostgreSQL's own tools. pg_dump --format=custom --file=FILE URL writes one moment of it to a file. " +
+  "pg_basebackup with an archive of the WAL (or your provider's point-in-time recovery) keeps every moment.";
+const NO_RESTORE =
+  "A database is restored with PostgreSQL's own tools, into a new one that servers are then started on. " +
+  "pg_restore --dbname=URL FILE reads what pg_dump wrote. A copy of pg_basebackup becomes a server that replays the WAL up to a recovery_target_time.";
+const NO_INDEX = "cairn rebuild-index works on a data directory: of a database each server keeps what it searches by itself.";
+
 const COMMANDS: ReadonlyMap<string, Command> = new Map(
   Object.entries<Command>({
     serve: async (args) => {
@@ -26,11 +34,15 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
     keys: async (args) => (await import("./cli/keys.ts")).keys(args),
     dashboard: async (args) => (await import("./cli/dashboard.ts")).dashboard(args),
     health: async (args) => (await import("./cli/health.ts")).health(args),
-    backup: storeCommand("backup", { file: "needed", switches: ["force"], store: "whole", checkFile: assertNotOwn }, async (line) =>
-      (await import("./cli/backup.ts")).backup(line),
+    backup: storeCommand(
+      "backup",
+      { file: "needed", switches: ["force"], store: "whole", checkFile: assertNotOwn, notOnDatabase: NO_BACKUP },
+      async (line) => (await import("./cli/backup.ts")).backup(line),
     ),
-    restore: storeCommand("restore", { file: "needed", switches: ["force"], store: "none", checkFile: assertReadable }, async (line) =>
-      (await import("./cli/restore.ts")).restore(line),
+    restore: storeCommand(
+      "restore",
+      { file: "needed", switches: ["force"], store: "none", checkFile: assertReadable, notOnDatabase: NO_RESTORE },
+      async (line) => (await import("./cli/restore.ts")).restore(line),
     ),
     export: storeCommand(
       "export",
@@ -43,7 +55,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map(
     doctor: storeCommand("doctor", { file: "none", switches: ["fix"], store: "damaged" }, async (line) =>
       (await import("./cli/doctor.ts")).doctor(line),
     ),
-    "rebuild-index": storeCommand("rebuild-index", { file: "none", store: "whole" }, async (line) =>
+    "rebuild-index": storeCommand("rebuild-index", { file: "none", store: "whole", notOnDatabase: NO_INDEX }, async (line) =>
       (await import("./cli/rebuild-index.ts")).rebuildIndex(line),
     ),
     version: async (args) => (await import("./cli/version.ts")).printVersion(args),

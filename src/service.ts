@@ -27,6 +27,8 @@ import { toIso } from "./lib/time.ts";
 import { backfill, memoryTexts } from "./memories/backfill.ts";
 import type { MemoryDeps } from "./memories/memories.ts";
 import { removeIncoming } from "./operations/new-store.ts";
+import { holdsStore } from "./operations/store-file.ts";
+import type { StorePlace } from "./operations/with-store.ts";
 import { RetrievalLog } from "./retrievals/log.ts";
 import { retrievalRetention } from "./retrievals/retention.ts";
 import { StoreQuotas } from "./settings/quotas.ts";
@@ -38,6 +40,8 @@ import { lockDirectory } from "./storage/directory-lock.ts";
 import { makePrivate, prepareDirectory } from "./storage/data-directory.ts";
 import type { Durability } from "./storage/durability.ts";
 import { newestId } from "./storage/newest-id.ts";
+import { NoStoreError } from "./storage/postgres/migrations.ts";
+import { openDatabase } from "./storage/postgres/open-database.ts";
 import type { RecordStore } from "./storage/record-store.ts";
 import { Store } from "./storage/store.ts";
 import { leasedTask } from "./storage/leases.ts";
@@ -100,13 +104,38 @@ export interface CommandDeps extends Deps {
   readonly operator: KeyMaker;
 }
 
-/** Opens the records of a data directory, also while a server serves from it. */
-export async function openRecords(dataDirectory: string, clock: Clock): Promise<CommandDeps> {
-  const directory = prepareDirectory(dataDirectory);
-  const store = await Store.open(directory, clock);
-  makePrivate(directory);
+interface RecordsOptions extends Pick<StoreOptions, "databaseTime"> {
+  /** Called where a store is made. In a database none is made without this. */
+  readonly onNew?: (() => void) | undefined;
+}
+
+/** Opens the records of a store, also while servers serve from it. */
+export async function openRecords(place: StorePlace, own: Clock, options: RecordsOptions = {}): Promise<CommandDeps> {
+  const { store, clock } = await openPlace(place, own, options);
   const { trace_retention_days } = (await Settings.open(store, {})).values;
   return { store, clock: bounded(clock), operator: { ...systemCaller(() => trace_retention_days), scopes: ["admin"] } };
+}
+
+async function openPlace(
+  { dataDirectory, database }: StorePlace,
+  clock: Clock,
+  { databaseTime: time, onNew }: RecordsOptions,
+): Promise<{ store: RecordStore; clock: Clock }> {
+  if (database === undefined) {
+    const directory = prepareDirectory(dataDirectory);
+    if (!holdsStore(directory)) onNew?.();
+    const store = await Store.open(directory, clock);
+    makePrivate(directory);
+    return { store, clock };
+  }
+  try {
+    return await openDatabase(database, clock, { time, asItIs: true });
+  } catch (error) {
+    if (!(error instanceof NoStoreError) || onNew === undefined) throw error;
+    const made = await openDatabase(database, clock, { time });
+    onNew();
+    return made;
+  }
 }
 
 /**

@@ -262,7 +262,7 @@ onEmbedded("commands open its directory")(
     expect(await list()).toHaveLength(1);
 
     await cairn.ok(cairn.patch("/v1/settings", { trace_retention_days: 10 }));
-    const beside = await openRecords(cairn.directory, cairn.clock);
+    const beside = await openRecords(cairn.place, cairn.clock, cairn.place);
     const { operator } = beside;
     const made = JSON.parse(await createKey(beside, operator, { name: "one", scopes: ["read"], tier: "free" }));
     const rolled = JSON.parse(await rollKey(beside, operator, made.id, { overlapMs: 0 }));

@@ -332,7 +332,7 @@ onEmbedded("commands open its directory")("last_used_at survives a stop at once,
   await using cairn = await startCairn();
   const { id, key } = await newKey(cairn);
   const onDisk = async () => {
-    const beside = await openRecords(cairn.directory, cairn.clock);
+    const beside = await openRecords(cairn.place, cairn.clock, cairn.place);
     try {
       return JSON.parse(await getKeyOf(beside, id)).last_used_at as string | null;
     } finally {
@@ -362,7 +362,7 @@ onEmbedded("commands open its directory")(
     cairn.clock.advance({ seconds: 1 });
     for (const { key } of [kept, revoked, revokedBeside, rolledBeside]) expect(await statusWith(cairn, key)).toBe(200);
     await cairn.ok(cairn.delete(`/v1/api_keys/${revoked.id}`));
-    const beside = await openRecords(cairn.directory, cairn.clock);
+    const beside = await openRecords(cairn.place, cairn.clock, cairn.place);
     await deleteKey(beside, beside.operator, revokedBeside.id);
     const successor = JSON.parse(await rollKey(beside, beside.operator, rolledBeside.id, { overlapMs: 60_000 }));
     await beside.store.close();

@@ -13,15 +13,17 @@ const FILE = "local.json";
 export interface Place {
   readonly url: string;
   readonly key: string;
+  /** Its database, as it may be shown, where its records are not in the directory. */
+  readonly store?: string | undefined;
 }
 
 /** @throws {Error} when it cannot be written */
-export function announce(directory: string, { url, key }: Place): void {
+export function announce(directory: string, { url, key, store }: Place): void {
   const path = join(directory, FILE);
   const fresh = `${path}.new`;
   // Its mode is given when it is made.
   rmSync(fresh, { force: true });
-  writeFileSync(fresh, JSON.stringify({ url, key }), { mode: 0o600, flag: "wx" });
+  writeFileSync(fresh, JSON.stringify({ url, key, store }), { mode: 0o600, flag: "wx" });
   renameSync(fresh, path);
 }
 
@@ -32,8 +34,8 @@ export function withdraw(directory: string): void {
 /** Returns what was announced last; undefined when it is not there or makes no sense. */
 export function announced(directory: string): Place | undefined {
   try {
-    const { url, key } = JSON.parse(readFileSync(join(directory, FILE), "utf8")) as Partial<Place>;
-    return typeof url === "string" && URL.canParse(url) && typeof key === "string" ? { url, key } : undefined;
+    const { url, key, store } = JSON.parse(readFileSync(join(directory, FILE), "utf8")) as Partial<Place>;
+    return typeof url === "string" && URL.canParse(url) && typeof key === "string" ? { url, key, store } : undefined;
   } catch {
     return undefined;
   }

@@ -5,15 +5,18 @@
  */
 import { accessSync, constants, existsSync, rmSync, statSync } from "node:fs";
 import { constants as osConstants } from "node:os";
-import { dirname, resolve } from "node:path";
+import { dirname, join, resolve } from "node:path";
 import { configOf, parseFlags, UsageError, type Config } from "../config.ts";
 import { describeError, type Log } from "../lib/log.ts";
 import { configureNative } from "../lib/native.ts";
 import { systemReason } from "../lib/system-errors.ts";
+import { cleanUpAfter } from "../operations/files.ts";
 import { OperationError } from "../operations/report.ts";
 import { assertDataFile, assertStore, holdsStore } from "../operations/store-file.ts";
-import { makeDirectory } from "../storage/data-directory.ts";
+import type { StorePlace } from "../operations/with-store.ts";
+import { makeDirectory, SERVE_LOCK } from "../storage/data-directory.ts";
 import { isOfLmdb } from "../storage/disk-errors.ts";
+import { shownDatabase } from "../storage/postgres/database-url.ts";
 
 export interface Usage {
   file: "needed" | "optional" | "none";
@@ -23,6 +26,8 @@ export interface Usage {
   store: "whole" | "damaged" | "none";
   /** Called with the name of the file before anything is made. */
   checkFile?: (file: string, dataDirectory: string) => void;
+  /** Why it does not work on a database, and what does; it works on one when there is no reason. */
+  notOnDatabase?: string;
 }
 
 export interface CommandLine {
@@ -39,7 +44,7 @@ export interface CommandLine {
  */
 export function storeCommand(
   name: string,
-  { file: needed, switches = [], store, checkFile }: Usage,
+  { file: needed, switches = [], store, checkFile, notOnDatabase }: Usage,
   run: (line: CommandLine) => Promise<number>,
 ): (args: readonly string[]) => Promise<number> {
   return async (args) => {
@@ -49,28 +54,39 @@ export function storeCommand(
       throw new UsageError(`cairn ${name} takes ${needed === "none" ? "no file" : "one file"}`);
     const file = named === "-" ? undefined : named;
     if (needed === "needed" && file === undefined) throw new UsageError(`cairn ${name} needs the name of a file`);
-    const config = configOf(flags);
-    refuseDatabase(config, name);
-    const { dataDirectory } = config;
-    if (store === "whole") assertStore(dataDirectory);
-    if (store === "damaged") assertDataFile(dataDirectory);
+    const config = storeConfigOf(flags);
+    const { dataDirectory, database } = config;
+    if (database !== undefined && notOnDatabase !== undefined) throw new OperationError(notOnDatabase);
+    if (database === undefined && store === "whole") assertStore(dataDirectory);
+    if (database === undefined && store === "damaged") assertDataFile(dataDirectory);
     if (file !== undefined) checkFile?.(file, dataDirectory);
     // Those without a file hold the thread, and would not hear the signal.
     if (needed !== "none") endWhenInterrupted();
-    const made = firstMissing(resolve(dataDirectory));
-    prepareOnce(config);
-    try {
-      return await run({ config, file, has });
-    } catch (error) {
-      if (made !== undefined && !holdsStore(dataDirectory)) rmSync(made, { recursive: true, force: true });
-      throw error;
-    }
+    using _ = prepareOnce(config);
+    return await run({ config, file, has });
   };
 }
 
-/** @throws {UsageError} where a database is named, for a command that only knows the store of a data directory */
-export function refuseDatabase({ database }: Config, name: string): void {
-  if (database !== undefined) throw new UsageError(`cairn ${name} works on a data directory alone: leave --store and CAIRN_STORE out`);
+/**
+ * Reads the settings of a command that works on a store, wherever that is.
+ *
+ * @throws {UsageError} as `configOf` does, and where a flag names a data directory and a variable a database: either could be meant
+ */
+export function storeConfigOf(flags: Parameters<typeof configOf>[0]): Config {
+  const config = configOf(flags);
+  if (config.database !== undefined && flags["store"] === undefined && flags["data-dir"] !== undefined)
+    throw new UsageError("--data-dir and CAIRN_STORE name two stores: name the database with --store, or leave one of the two out");
+  return config;
+}
+
+/** What may be said of where a store is. */
+export function shownPlace({ dataDirectory, database }: StorePlace): string {
+  return database === undefined ? dataDirectory : shownDatabase(database);
+}
+
+/** Refuses where there is no store in a data directory. That of a database says so when it is opened. @throws {OperationError} */
+export function assertPlace({ dataDirectory, database }: StorePlace): void {
+  if (database === undefined) assertStore(dataDirectory);
 }
 
 /** Makes the data directory, and lets native parts know where to unpack. */
@@ -79,12 +95,21 @@ export function prepare({ dataDirectory, nativeDirectory: directory, simd }: Con
   configureNative({ directory, dataDirectory, simd });
 }
 
-/** The same for a command that ends when it has its answer: a rejection that nobody handles ends it. */
-export function prepareOnce(config: Config): void {
+/**
+ * The same for a command that ends when it has its answer: a rejection that nobody handles ends it. A data directory that was made goes
+ * in the end, unless there is a store in it, or a server is using it.
+ */
+export function prepareOnce(config: Config): Disposable {
   onRejection((reason) => {
     throw reason;
   });
+  const { dataDirectory, database } = config;
+  const made = firstMissing(resolve(dataDirectory));
   prepare(config);
+  return cleanUpAfter(() => {
+    const isUsed = database === undefined ? holdsStore(dataDirectory) : existsSync(join(dataDirectory, SERVE_LOCK));
+    if (made !== undefined && !isUsed) rmSync(made, { recursive: true, force: true });
+  });
 }
 
 /** Logs rejections that nobody handles. Called before a store is opened, for a commit may fail meanwhile. */

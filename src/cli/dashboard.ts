@@ -1,14 +1,15 @@
 /**
  * `cairn dashboard`: prints a link that signs in to the dashboard of a running server, with all rights, once, within ten minutes.
  *
- * Who can read the data directory can make keys anyway. The link's key is made in that directory and shown to the server before it is
- * printed, so that a link that another server would refuse is not.
+ * Who can read the data directory, or knows the password of the database, can make keys anyway. The link's key is made there and shown
+ * to the server before it is printed, so that a link that another server would refuse is not.
  *
  * @module
  */
-import { configOf, parseFlags } from "../config.ts";
+import { parseFlags } from "../config.ts";
 import { createLink } from "../keys/sign-in.ts";
 import { systemReason } from "../lib/system-errors.ts";
+import { shownPlace, storeConfigOf } from "./command-line.ts";
 import { withExistingRecords } from "./keys.ts";
 import { ask, serverAt } from "./local-server.ts";
 import { print } from "./print.ts";
@@ -18,7 +19,7 @@ const KNOWN_STATUS = 403;
 
 export async function dashboard(args: readonly string[]): Promise<number> {
   const { flags } = parseFlags(args, { flags: ["url"] });
-  const config = configOf(flags);
+  const config = storeConfigOf(flags);
   const server = serverAt(flags["url"], () => config);
   const { origin } = server.address;
   const answerOf = (path: string, headers?: Record<string, string>) =>
@@ -32,7 +33,8 @@ export async function dashboard(args: readonly string[]): Promise<number> {
     const key = await createLink(records, records.operator);
     const { status } = await answerOf("/v1/api_keys/current", { "X-API-Key": key });
     if (status !== KNOWN_STATUS) {
-      throw new Error(`The server at ${origin} uses another data directory than ${config.dataDirectory}: say which with --data-dir.`);
+      const [what, flag] = config.database === undefined ? ["data directory", "--data-dir"] : ["database", "--store"];
+      throw new Error(`The server at ${origin} uses another ${what} than ${shownPlace(config)}: say which with ${flag}.`);
     }
     await print(dashboardLink(origin, key));
   });

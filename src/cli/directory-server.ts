@@ -20,7 +20,7 @@ import { DirectoryInUseError } from "../storage/directory-lock.ts";
 import { announce, announced, withdraw, type Place } from "./announcement.ts";
 import { send } from "./http-client.ts";
 import { listen, listenInDirectory, type Listeners } from "./listeners.ts";
-import { finishRequests, loadTelemetry } from "./serve.ts";
+import { databaseOf, finishRequests, loadTelemetry } from "./serve.ts";
 
 const HOST = "127.0.0.1";
 /** A provider of embeddings may take half of it. */
@@ -99,11 +99,22 @@ export class DirectoryServer {
       } catch (error) {
         if (!(error instanceof DirectoryInUseError)) throw unavailable(error);
         const place = announced(dataDirectory);
-        if (place !== undefined && (await ask(place, LIVENESS)) !== undefined) return place;
+        if (place !== undefined && (await ask(place, LIVENESS)) !== undefined) return this.#joined(place);
         if (systemClock.elapsed() > end) throw unavailable(error);
       }
       await systemClock.sleep(LOOK_MS);
     }
+  }
+
+  /** @throws {ApiError} where that server keeps its records in another store */
+  #joined(place: Place): Place {
+    const store = databaseOf(this.#config);
+    if (place.store === store) return place;
+    const of = (named: string | undefined) => named ?? "the directory itself";
+    throw new ApiError(
+      "service_unavailable",
+      `The server of ${this.#config.dataDirectory} keeps its records in ${of(place.store)}, not in ${of(store)}: use another --data-dir, or ask a server with --url.`,
+    );
   }
 
   async #serve(): Promise<Place> {
@@ -123,7 +134,7 @@ export class DirectoryServer {
       const onAnswered = telemetry?.record;
       const app = createApp({ ...service, host: HOST, allowedHosts: [], metrics: "key", localKey, onAnswered, version });
       listeners = listenInDirectory(app, config.dataDirectory) ?? listen(app, config);
-      const place = { url: listeners.address, key: localKey.secret };
+      const place = { url: listeners.address, key: localKey.secret, store: databaseOf(config) };
       announce(service.directory, place);
       service.start();
       this.#serving = { service, listeners, telemetry };

@@ -2,25 +2,27 @@
  * `cairn doctor`: says what is wrong with a store, and mends it when asked to.
  *
  * The file is checked page by page first. Only what holds there is read the way a server reads it, because a damaged page
- * could end this process too.
+ * could end this process too. Of a database its own checksums say that.
  *
  * @module
  */
 import { systemClock } from "../lib/clock.ts";
 import { checkFile, mendMetaPages, withDataFile } from "../operations/damage.ts";
 import { examineAll, mendAll } from "../operations/doctor.ts";
-import { withLockedStore, withStore } from "../operations/with-store.ts";
+import { withAnyStore, withDatabase, withLockedStore, type StorePlace } from "../operations/with-store.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import type { CommandLine } from "./command-line.ts";
 import { print, printFindings } from "./print.ts";
 import { showProgress } from "./progress.ts";
 
-export async function doctor({ config: { dataDirectory }, has }: CommandLine): Promise<number> {
-  if (has("fix")) {
-    const mended = mendMetaPages(dataDirectory);
+export async function doctor({ config: { dataDirectory, database }, has }: CommandLine): Promise<number> {
+  const place = { dataDirectory, database };
+  if (database === undefined) {
+    const mended = has("fix") ? mendMetaPages(dataDirectory) : undefined;
     if (mended !== undefined) await print(mended);
+    if (!(await isFileWhole(dataDirectory))) return 1;
   }
-  if (!(await isFileWhole(dataDirectory))) return 1;
-  return (await (has("fix") ? mend(dataDirectory) : examine(dataDirectory))) ? 0 : 1;
+  return (await (has("fix") ? mend(place) : examine(place))) ? 0 : 1;
 }
 
 async function isFileWhole(dataDirectory: string): Promise<boolean> {
@@ -38,21 +40,25 @@ async function isFileWhole(dataDirectory: string): Promise<boolean> {
 }
 
 /** @returns whether nothing is wrong */
-async function examine(dataDirectory: string): Promise<boolean> {
+async function examine(place: StorePlace): Promise<boolean> {
   using progress = showProgress("Looking", "rows");
-  const { findings, rows, points } = await withStore(dataDirectory, systemClock, (store) => examineAll(store, progress.show));
+  const { findings, rows, points } = await withAnyStore(place, systemClock, (store) => examineAll(store, progress.show));
   progress.clear();
   await printFindings(findings);
-  if (findings.length === 0) await print(`Nothing is wrong: ${rows} rows, ${points} vectors in the index on disk.`);
+  const onDisk = points === undefined ? "" : `, ${points} vectors in the index on disk`;
+  if (findings.length === 0) await print(`Nothing is wrong: ${rows} rows${onDisk}.`);
   else if (findings.some(({ canBeMended }) => canBeMended))
-    await print("Stop the server and run cairn doctor --fix to mend what can be mended.");
+    await print(`${place.database === undefined ? "Stop the server and run" : "Run"} cairn doctor --fix to mend what can be mended.`);
   return findings.length === 0;
 }
 
 /** @returns whether nothing is wrong any more */
-async function mend(dataDirectory: string): Promise<boolean> {
+async function mend({ dataDirectory, database }: StorePlace): Promise<boolean> {
   using progress = showProgress("Looking", "rows");
-  const { found, left } = await withLockedStore(dataDirectory, systemClock, (store) => mendAll(store, progress.show));
+  const work = (store: RecordStore) => mendAll(store, progress.show);
+  const { found, left } = await (database === undefined
+    ? withLockedStore(dataDirectory, systemClock, work)
+    : withDatabase(database, systemClock, work));
   progress.clear();
   await printFindings(found);
   if (left.length > 0) await print("\nStill wrong, because the records do not say what would be right:");

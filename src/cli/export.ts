@@ -1,5 +1,5 @@
 /**
- * `cairn export`: everything as lines of JSON, to a file or standard output, also while a server is running.
+ * `cairn export`: everything as lines of JSON, to a file or standard output, also while servers are running.
  *
  * @module
  */
@@ -10,8 +10,9 @@ import { isOfSystem } from "../lib/system-errors.ts";
 import { withDataFile } from "../operations/damage.ts";
 import { exportLines } from "../operations/export.ts";
 import { writeAtomically } from "../operations/files.ts";
+import { OperationError } from "../operations/report.ts";
 import { salvageLines, type LeftOut } from "../operations/salvage.ts";
-import { withStore } from "../operations/with-store.ts";
+import { withAnyStore } from "../operations/with-store.ts";
 import type { CommandLine } from "./command-line.ts";
 import { hasReaderLeft, unwritten, writeOut } from "./print.ts";
 import { showProgress } from "./progress.ts";
@@ -21,15 +22,21 @@ type Lines = Iterable<string> | AsyncIterable<string>;
 /** Short lines are written together. */
 const CHUNK_LENGTH = 256 * 1024;
 
-export async function exportAll({ config: { dataDirectory }, file, has }: CommandLine): Promise<number> {
+export async function exportAll({ config, file, has }: CommandLine): Promise<number> {
+  if (has("salvage") && config.database !== undefined)
+    throw new OperationError(
+      "cairn export --salvage reads the damaged file of a data directory. Of a database write an export without it.",
+    );
   using progress = showProgress("Exporting", "records");
   const options = { secrets: has("with-secrets"), onProgress: progress.show };
   const leftOut: LeftOut[] = [];
   const write = (lines: Lines) => (file === undefined ? writeLines(lines, writeOut) : writeFile(file, lines, has("force")));
   try {
     if (has("salvage"))
-      await withDataFile(dataDirectory, (path) => write(salvageLines(path, { ...options, onEnd: (tables) => leftOut.push(...tables) })));
-    else await withStore(dataDirectory, systemClock, (store) => write(exportLines(store, options, progress.show)));
+      await withDataFile(config.dataDirectory, (path) =>
+        write(salvageLines(path, { ...options, onEnd: (tables) => leftOut.push(...tables) })),
+      );
+    else await withAnyStore(config, systemClock, (store) => write(exportLines(store, options, progress.show)));
   } catch (error) {
     // The reader has closed the pipe.
     if (file === undefined && hasReaderLeft(error)) return 1;

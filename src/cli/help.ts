@@ -10,12 +10,13 @@ interface Command {
   says: string;
   /** Its own flags. */
   flags?: Readonly<Record<string, string>>;
-  /** The flags of every command that matter to it; unless given, where the data is. */
+  /** The flags of every command that matter to it; unless given, where the store is. */
   settings?: readonly Setting[];
   example: string;
 }
 
 const START: readonly Setting[] = Object.values(START_SETTINGS);
+const WHERE: readonly Setting[] = [START_SETTINGS.dataDirectory, START_SETTINGS.database];
 const WITH_FLAG = START.filter(({ flag }) => flag !== undefined);
 
 /** By how each is called. */
@@ -31,7 +32,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
       "--url URL": "the server to ask, with the key in CAIRN_API_KEY, instead of a data directory (CAIRN_URL)",
       "--data-dir DIR": "where the data is, served or joined (cairn in XDG_DATA_HOME, or in ~/.local/share)",
     },
-    settings: [START_SETTINGS.logLevel],
+    settings: [START_SETTINGS.database, START_SETTINGS.logLevel],
     example: "cairn mcp --user ada --agent my-agent",
   },
   "keys create [flags]": {
@@ -64,11 +65,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   "backup FILE [--force]": {
     says: "write the whole store to one file; a server can be running",
     flags: { "--force": "replace FILE if it is there" },
+    settings: [START_SETTINGS.dataDirectory],
     example: "cairn backup /backups/today --data-dir /var/lib/cairn",
   },
   "restore FILE [--force]": {
     says: "put a backup in the place of the store",
     flags: { "--force": "replace the store that is there" },
+    settings: [START_SETTINGS.dataDirectory],
     example: "cairn restore /backups/today --data-dir /var/lib/cairn --force",
   },
   "export [FILE] [flags]": {
@@ -81,13 +84,13 @@ const COMMANDS: Readonly<Record<string, Command>> = {
     example: "cairn export all.jsonl --data-dir /var/lib/cairn",
   },
   "import [FILE]": {
-    says: "read an export into a data directory without a store",
+    says: "read an export into a data directory without a store, or a database without records",
     example: "cairn import all.jsonl --data-dir ./copy",
   },
   "dashboard [--url URL]": {
     says: "print a link that signs in to the dashboard of a running server, once, within ten minutes",
     flags: { "--url URL": "where the server is (the server of --host and --port on this machine)" },
-    settings: [START_SETTINGS.dataDirectory, START_SETTINGS.host, START_SETTINGS.port],
+    settings: [...WHERE, START_SETTINGS.host, START_SETTINGS.port],
     example: "cairn dashboard --data-dir /var/lib/cairn",
   },
   "health [--url URL]": {
@@ -98,11 +101,12 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   },
   "doctor [--fix]": {
     says: "check every page, row, index and counter, and repair what follows from records",
-    flags: { "--fix": "repair it; no server may be running" },
+    flags: { "--fix": "repair it; no server of the data directory may be running" },
     example: "cairn doctor --fix --data-dir /var/lib/cairn",
   },
   "rebuild-index": {
     says: "build the vector index again, where there are vectors enough for one",
+    settings: [START_SETTINGS.dataDirectory],
     example: "cairn rebuild-index --data-dir /var/lib/cairn",
   },
   "version [--native] [--check]": {
@@ -127,7 +131,7 @@ export function helpOn([first = "", second = ""]: readonly string[]): string {
 }
 
 function describe(usage: string): string {
-  const { says, flags = {}, settings = [START_SETTINGS.dataDirectory], example } = COMMANDS[usage] as Command;
+  const { says, flags = {}, settings = WHERE, example } = COMMANDS[usage] as Command;
   const all = [...Object.entries(flags), ...settings.map((setting) => [setting.flag ?? "", sayOf(setting)] as const)];
   const width = Math.max(...all.map(([flag]) => flag.length)) + 2;
   const listed = all.length === 0 ? [] : ["", "Flags:", ...all.map(([flag, meaning]) => `  ${flag.padEnd(width)}${meaning}`)];

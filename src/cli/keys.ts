@@ -1,11 +1,11 @@
 /**
- * `cairn keys`: makes, lists, rolls and revokes API keys in a data directory, also while a server is running.
+ * `cairn keys`: makes, lists, rolls and revokes API keys in a store, also while servers are running.
  *
  * Of a new key, standard output gets the key alone, for scripts.
  *
  * @module
  */
-import { configOf, parseFlags, readConfig, UsageError, type Config } from "../config.ts";
+import { parseFlags, UsageError, type Config } from "../config.ts";
 import { createKey, deleteKey, getKey, listKeys, rollKey } from "../keys/keys.ts";
 import { SCOPES } from "../lib/scopes.ts";
 import { RATE_LIMIT_MAX, TIERS, type RateLimit, type Tier } from "../keys/tiers.ts";
@@ -16,11 +16,10 @@ import type { KeyId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { codePointLength, userIdProblem } from "../lib/text.ts";
 import { parseInstant } from "../lib/time.ts";
-import { assertStore, holdsStore } from "../operations/store-file.ts";
 import type { Owner } from "../storage/owner.ts";
 import type { CommandDeps } from "../service.ts";
 import type { RecordStore } from "../storage/record-store.ts";
-import { prepareOnce, refuseDatabase } from "./command-line.ts";
+import { assertPlace, prepareOnce, shownPlace, storeConfigOf } from "./command-line.ts";
 import { escaped, print } from "./print.ts";
 
 /** The last time that the API can show, in the year 9999. */
@@ -52,12 +51,11 @@ export async function keys([name = "", ...args]: readonly string[]): Promise<num
 }
 
 async function list(args: readonly string[]): Promise<void> {
-  const config = readConfig(args);
-  refuseDatabase(config, "keys");
-  assertStore(config.dataDirectory);
-  prepareOnce(config);
-  const { withStore } = await import("../operations/with-store.ts");
-  await withStore(config.dataDirectory, systemClock, async (store) => {
+  const config = storeConfigOf(parseFlags(args).flags);
+  assertPlace(config);
+  using _ = prepareOnce(config);
+  const { withAnyStore } = await import("../operations/with-store.ts");
+  await withAnyStore(config, systemClock, async (store) => {
     for await (const key of allKeys(store)) await print(lineOf(key));
   });
 }
@@ -89,21 +87,18 @@ function create(args: readonly string[]): Promise<void> {
     expiresAt: expiryIn(flags["expires"]),
     rateLimit: rateLimitIn(flags["rate-limit"], tier),
   };
-  const config = configOf(flags);
-  refuseDatabase(config, "keys");
-  // A first key may come before the first start; in a wrong directory it is a key to nothing.
-  const hasStore = holdsStore(config.dataDirectory);
-  return withRecords(config, async (records) => {
-    if (!hasStore) console.error(`There was no store in ${config.dataDirectory}: a new one is made.`);
-    await printKey(JSON.parse(await createKey(records, records.operator, input)) as ListedKey);
-  });
+  const config = storeConfigOf(flags);
+  // A first key may come before the first start; in a wrong place it is a key to nothing.
+  const sayNew = () => console.error(`There was no store in ${shownPlace(config)}: a new one is made.`);
+  const work: Work = async (records) => printKey(JSON.parse(await createKey(records, records.operator, input)) as ListedKey);
+  return withRecords(config, work, sayNew);
 }
 
 function roll(args: readonly string[]): Promise<void> {
   const [id, ...rest] = idFirst("roll", args);
   const { flags } = parseFlags(rest, { flags: ["overlap"] });
   const overlapMs = overlapIn(flags["overlap"]);
-  return withExistingRecords(configOf(flags), async (records) => {
+  return withExistingRecords(storeConfigOf(flags), async (records) => {
     const answer = JSON.parse(await rollKey(records, records.operator, id, { overlapMs })) as ListedKey;
     await printKey(answer);
     const { expires_at: end } = JSON.parse(await getKey(records, id)) as ListedKey;
@@ -114,7 +109,7 @@ function roll(args: readonly string[]): Promise<void> {
 function revoke(args: readonly string[]): Promise<void> {
   const [id, ...rest] = idFirst("revoke", args);
   const { flags, has } = parseFlags(rest, { switches: ["force"] });
-  return withExistingRecords(configOf(flags), async (records) => {
+  return withExistingRecords(storeConfigOf(flags), async (records) => {
     await deleteKey(records, records.operator, id, { force: has("force") }).catch((error: unknown) => {
       // The command has a flag for what a request says in its query.
       throw new Error(messageOf(error).replace("send force=true", "add --force"), { cause: error });
@@ -197,17 +192,17 @@ async function* allKeys(store: RecordStore): AsyncGenerator<ListedKey> {
 type Work = (records: CommandDeps) => Promise<void>;
 
 /** @throws {OperationError} where there is no store */
-export function withExistingRecords(config: Config, work: Work): Promise<void> {
-  refuseDatabase(config, "keys");
-  assertStore(config.dataDirectory);
+export async function withExistingRecords(config: Config, work: Work): Promise<void> {
+  assertPlace(config);
   return withRecords(config, work);
 }
 
-async function withRecords(config: Config, work: Work): Promise<void> {
-  prepareOnce(config);
+/** @param onNew - called where a store is made */
+async function withRecords(config: Config, work: Work, onNew?: () => void): Promise<void> {
+  using _ = prepareOnce(config);
   // Native parts now know where to unpack.
   const { openRecords } = await import("../service.ts");
-  const records = await openRecords(config.dataDirectory, systemClock);
+  const records = await openRecords(config, systemClock, { onNew });
   try {
     await work(records);
   } finally {

@@ -145,7 +145,7 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
     version,
     address,
     data: service.directory,
-    store: config.database === undefined ? undefined : shownDatabase(config.database),
+    store: databaseOf(config),
     durability: service.durability,
     sessions: await service.store.count(sessions),
     memories: await service.store.count(memories),
@@ -161,6 +161,11 @@ async function start(service: Service, config: Config, log: Log, telemetry: Tele
   return listeners;
 }
 
+/** Where the records are when they are not in the data directory. */
+export function databaseOf({ database }: Config): string | undefined {
+  return database === undefined ? undefined : shownDatabase(database);
+}
+
 /** The address of a listener as a browser on this machine finds it. */
 function localAddress(address: string, host: string): string {
   const url = new URL(address);
@@ -169,9 +174,14 @@ function localAddress(address: string, host: string): string {
 }
 
 /** A full disk keeps no server from starting. */
-function announceLocally({ directory }: Service, { host, tls }: Config, { port }: Listeners, { secret }: LocalKey, log: Log): void {
+function announceLocally({ directory }: Service, config: Config, { port }: Listeners, { secret }: LocalKey, log: Log): void {
+  const { host, tls } = config;
   try {
-    announce(directory, { url: `${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`, key: secret });
+    announce(directory, {
+      url: `${tls === undefined ? "http" : "https"}://${hostInUrl(host)}:${port}`,
+      key: secret,
+      store: databaseOf(config),
+    });
   } catch (error) {
     log.warn("cairn mcp will not find this server by its data directory", { reason: systemReason(error) });
   }

@@ -3,8 +3,11 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { buildBinary } from "../support/binary.ts";
+import { GENERATIONS } from "../support/mcp.ts";
 import { hasPostgres, Postgres } from "../support/postgres.ts";
-import { KEY, runCairn, scratchDirectory, startProcess, until } from "../support/process.ts";
+import { failed, KEY, runCairn, scratchDirectory, startProcess, succeeded, until } from "../support/process.ts";
 
 const SHOWN = /^postgres:\/\/cairn@127\.0\.0\.1:\d+\/test_\d+$/;
 const SECRETS = ["p%40ss", "p@ss"];
@@ -58,6 +61,118 @@ if (hasPostgres()) {
       }
       expect(first.logged("serving")).toMatchObject([{ store: expect.stringMatching(SHOWN) }]);
     }, 60_000);
+
+    /** Runs a command in an empty directory, in which it has to leave nothing. */
+    const command = async (at: string, args: readonly string[]) => {
+      using scratch = scratchDirectory();
+      const ended = await runCairn([...args, "--store", at], { directory: scratch.path });
+      expect({ args, left: readdirSync(scratch.path), secrets: secretsIn(ended.stdout + ended.stderr) }).toEqual({
+        args,
+        left: [],
+        secrets: [],
+      });
+      return ended;
+    };
+
+    test("a first key may come before the first start; keys are listed, rolled and revoked beside a server", async () => {
+      const fresh = await postgres.database();
+      const place = `postgres://cairn@${new URL(fresh).host}${new URL(fresh).pathname}`;
+      expect(await command(fresh, ["keys", "list"])).toEqual(
+        failed("cairn: There is no store in the database. Say where it is with --store.\n"),
+      );
+      const made = await command(fresh, ["keys", "create", "--scopes", "admin,read,write", "--name", "first"]);
+      expect(made).toEqual({
+        code: 0,
+        stdout: expect.stringMatching(/^crn_\w{24}\n$/),
+        stderr: `There was no store in ${place}: a new one is made.\n`,
+      });
+      await using server = await startProcess({ environment: { CAIRN_STORE: fresh }, hasKey: false });
+      server.key = made.stdout.trim();
+      const { id } = await server.createSession();
+      expect(await server.ok(server.get(`/v1/sessions/${id}`))).toMatchObject({ id });
+      const second = await command(fresh, ["keys", "create", "--name", "second"]);
+      expect(second).toMatchObject({ code: 0, stderr: "" });
+      const listed = (await command(fresh, ["keys", "list"])).stdout.trim().split("\n");
+      expect(listed.map((line) => line.split("  ").at(-1))).toEqual(["second", "first"]);
+      const [secondId = ""] = listed[0]!.split("  ");
+      const rolled = await command(fresh, ["keys", "roll", secondId, "--overlap", "0"]);
+      server.key = rolled.stdout.trim();
+      expect((await server.get("/v1/sessions")).status).toBe(200);
+      const [successor = ""] = rolled.stderr.split(" ");
+      expect(await command(fresh, ["keys", "revoke", successor])).toEqual(succeeded(`Revoked ${successor}\n`));
+      expect((await server.get("/v1/sessions")).status).toBe(401);
+    });
+
+    test("what was exported from a directory is imported into a database, examined there, served, and exported as the same lines", async () => {
+      using scratch = scratchDirectory();
+      const { at } = scratch;
+      await using server = await startProcess({ dataDirectory: at("data") });
+      const session = await server.createSession({ user_id: "ada" });
+      await server.addMemory(session.id, "The parcel is blue.");
+      expect(await server.stop()).toBe(0);
+      expect(await runCairn(["export", at("lines"), "--with-secrets", "--data-dir", at("data")])).toMatchObject({ code: 0 });
+
+      const target = await postgres.database();
+      const place = `postgres://cairn@${new URL(target).host}${new URL(target).pathname}`;
+      expect(await command(target, ["import", at("lines")])).toEqual(succeeded(new RegExp(`^Imported \\d+ records to ${place}\n$`)));
+      expect(await command(target, ["import", at("lines")])).toEqual(failed(/^cairn: There are records in the database already \(/));
+      expect(await command(target, ["doctor"])).toEqual(succeeded(/^Nothing is wrong: \d+ rows\.\n$/));
+      expect(await command(target, ["export", at("again"), "--with-secrets"])).toMatchObject({ code: 0, stderr: `Wrote ${at("again")}\n` });
+      expect(readFileSync(at("again"), "utf8")).toBe(readFileSync(at("lines"), "utf8"));
+      await using node = await startProcess({ environment: { CAIRN_STORE: target }, hasKey: false });
+      node.key = KEY;
+      expect(await node.ok(node.post("/v1/memory/search", { query: "What colour is the parcel?", threshold: 0 }))).toMatchObject({
+        data: [{ content: "The parcel is blue." }],
+      });
+
+      await using sql = new SQL(target);
+      await sql`update cairn.sessions set by_user = null`;
+      expect(await command(target, ["doctor"])).toMatchObject({
+        code: 1,
+        stdout: expect.stringMatching(
+          /sessions\.byUser: not what the row says[^]*\nRun cairn doctor --fix to mend what can be mended\.\n$/,
+        ),
+      });
+      expect(await command(target, ["doctor", "--fix"])).toMatchObject({
+        code: 0,
+        stdout: expect.stringContaining("All of it is mended."),
+      });
+      expect(await node.all("/v1/sessions?user_id=ada")).toMatchObject([{ id: session.id }]);
+      // A key of the dashboard is made in the database, and shown to the server.
+      expect(await command(target, ["dashboard", "--url", node.address])).toEqual(
+        succeeded(new RegExp(`^${node.address}/dashboard/#key=crn_`)),
+      );
+      const other = await postgres.migrated();
+      expect(await command(other, ["dashboard", "--url", node.address])).toEqual(
+        failed(/^cairn: The server at .* uses another database than postgres:\/\/cairn@\S+: say which with --store\.\n$/),
+      );
+    });
+
+    test("commands of files say what does the same for a database", async () => {
+      const says = async (...args: string[]) => (await command(url, args)).stderr;
+      expect(await says("backup", "file")).toMatch(
+        /^cairn: A database is backed up with PostgreSQL's own tools\. pg_dump .*pg_basebackup /,
+      );
+      expect(await says("restore", import.meta.path)).toMatch(/^cairn: A database is restored with PostgreSQL's own tools, .*pg_restore /);
+      expect(await says("rebuild-index")).toContain("of a database each server keeps what it searches by itself");
+      expect(await says("export", "--salvage")).toContain("Of a database write an export without it.");
+      expect(await says("keys", "list", "--data-dir", "elsewhere")).toBe("");
+      const ambiguous = await runCairn(["export", "--data-dir", "elsewhere"], { environment: { CAIRN_STORE: url } });
+      expect(ambiguous).toMatchObject({ code: 2, stderr: expect.stringContaining("--data-dir and CAIRN_STORE name two stores") });
+    });
+
+    test("cairn mcp works on the database, and joins no server whose records are elsewhere", async () => {
+      using scratch = scratchDirectory();
+      const start = async (...args: string[]) =>
+        GENERATIONS["2026-07-28"]!({ command: await buildBinary(), args: ["mcp", "--data-dir", scratch.path, ...args], env: {} });
+      await using mcp = await start("--store", url, "--user", "ada");
+      expect(await mcp.use("update_state", { changes: { step: 1 } })).toMatchObject({ version: 1 });
+      await using sql = new SQL(url);
+      expect(await sql`select key from cairn.sessions where row like '%"ada"%'`).toHaveLength(1);
+      await using elsewhere = await start("--user", "ada");
+      expect(await elsewhere.refusal("update_state", { changes: { step: 2 } })).toContain(" keeps its records in postgres://cairn@");
+      expect(existsSync(scratch.at("store"))).toBe(false);
+    });
 
     test("one that cannot be reached ends the start with 1 and says where it is, never the password", async () => {
       using scratch = scratchDirectory();

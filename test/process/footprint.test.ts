@@ -60,7 +60,7 @@ const userOf = (number: number) => `user-${number % USERS}`;
 /** Sessions with a large state each, turns and metadata of their own; memories of a few users with a vector each. */
 beforeAll(async () => {
   directory = scratchDirectory();
-  const { store } = await openRecords(directory.path, systemClock);
+  const { store } = await openRecords({ dataDirectory: directory.path }, systemClock);
   const now = systemClock.now();
   const expiresAt = now + 86_400_000;
   sessionIds = [];

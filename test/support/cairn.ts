@@ -107,6 +107,11 @@ export class Cairn implements AsyncDisposable {
     return this;
   }
 
+  /** Where its store is, and the time of that, for commands beside it. */
+  get place() {
+    return { dataDirectory: this.directory, database: this.#database, databaseTime: () => Promise.resolve(this.clock.now()) };
+  }
+
   /** The parts themselves, for what cannot be seen from outside. */
   get service(): Service {
     return this.#service;

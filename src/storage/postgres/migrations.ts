@@ -22,6 +22,11 @@ export interface SchemaMigration {
   run(connection: Connection): Promise<unknown>;
 }
 
+/** A database has no store, which may be in another one. */
+export class NoStoreError extends StoreError {
+  override name = "NoStoreError";
+}
+
 /** In order. While nothing is released the first makes what the tables declare now. */
 const MIGRATIONS: readonly SchemaMigration[] = [
   { number: 1, says: "the tables are made", run: (connection) => connection.send(DEFINITIONS.map(plain)) },
@@ -72,7 +77,7 @@ export async function migrateSchema(database: Database, clock: Clock, migrations
  */
 export async function checkSchema(database: Database, migrations = MIGRATIONS): Promise<void> {
   const { length } = await dueIn((statement) => database.query(statement), migrations);
-  if (length === migrations.length) throw new StoreError("There is no store in the database. Say where it is with --store.");
+  if (length === migrations.length) throw new NoStoreError("There is no store in the database. Say where it is with --store.");
   if (length > 0)
     throw new StoreError("The store in the database was written by an older Cairn: start `cairn serve`, which brings it up to date.");
   await checkColumns(database);

@@ -19,16 +19,17 @@ export interface OpenedDatabase {
 /**
  * @param url - one in which `databaseUrlProblem` finds nothing wrong
  * @param own - the clock of this machine
- * @param options - `time`: reads the database's time; a test has its own
+ * @param options - `time`: reads the database's time; a test has its own. `asItIs`: refuses one without a store, or with that of an
+ *   older Cairn
  * @throws {StoreError} that says why it cannot be opened
  */
 export async function openDatabase(
   url: string,
   own: Clock,
-  { time, durability }: { time?: (() => Promise<number>) | undefined; durability?: Durability | undefined } = {},
+  { time, durability, asItIs }: { time?: (() => Promise<number>) | undefined; durability?: Durability | undefined; asItIs?: boolean } = {},
 ): Promise<OpenedDatabase> {
   const clock = new DatabaseClock(own, time ?? (() => store.time()));
-  const store = await PostgresStore.open(url, clock, systemClock, { durability });
+  const store = await PostgresStore.open(url, clock, systemClock, { durability, asItIs: asItIs === true });
   try {
     await clock.measure();
     return { store, clock };
