@@ -487,6 +487,21 @@ test("a query looks at 10,000 documents and no more, says where to go on, and le
     { data: [{ value: { i: 10_400 } }], has_more: false },
   ]);
   expect(await query(cairn, [{ ...rare, cursor: second.next_cursor, limit: 1 }])).toMatchObject([{ data: [], has_more: true }]);
+
+  // Two of the five that are to be left out are among the first 10,000; the rest are on the next page.
+  for (const order of ["asc", "desc"]) {
+    const filter = order === "asc" ? { i: { $gte: 9_998 } } : { i: { $lte: 501 } };
+    const listing = { op: "list", namespace: ["a"], filter, order, limit: 2 };
+    const [page] = await query(cairn, [{ ...listing, offset: 5 }]);
+    expect(page).toMatchObject({ data: [], has_more: true });
+    const [next] = await query(cairn, [{ ...listing, cursor: page.next_cursor }]);
+    expect(next.data.map(({ value }: any) => value.i)).toEqual(order === "asc" ? [10_003, 10_004] : [496, 495]);
+    expect(next.next_cursor).not.toContain("+");
+  }
+  for (const cursor of ["61!.+0", "61!.+", "61!.+1+1", "61!.+100000", "+5"]) {
+    const answer = await cairn.post("/v1/documents/query", { operations: [{ op: "list", namespace: ["a"], cursor }] });
+    expect({ cursor, ...refusal(answer) }).toMatchObject({ cursor, status: 400 });
+  }
 });
 
 test("an answer that would be too large ends a list early, and is refused where it cannot end", async () => {

@@ -164,7 +164,7 @@ export class Documents {
   }
 }
 
-/** An offset counts from where a list begins, and is behind its second page. */
+/** What a page has not left out yet of its offset is in its cursor. */
 function nextPage<Page extends { next_cursor: string | null }>(
   { next_cursor: cursor }: Page,
   read: (at: object) => Promise<Page>,

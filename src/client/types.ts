@@ -408,7 +408,7 @@ export interface DocumentQueryOperation {
   max_depth?: number;
   /** How many at most; default 100, for `search` 10. Of a search limit and offset together are at most 200. */
   limit?: number;
-  /** How many to leave out first; default 0. */
+  /** How many to leave out first; default 0. None on further pages: what is left of it is in the `cursor`. */
   offset?: number;
   /** The `next_cursor` of the page before. */
   cursor?: string;

@@ -23,9 +23,9 @@ export function documentJson(
   );
 }
 
-/** @param next - where the next page begins, if there may be more */
-export function pageJson(data: readonly JsonText[], next: string | undefined): JsonText {
-  const cursor = next === undefined ? null : next.slice(DOCUMENT_SPACE_LENGTH);
+/** @param next - where the next page begins, if there may be more; @param offset - how many of it are still to be left out */
+export function pageJson(data: readonly JsonText[], next: string | undefined, offset: number): JsonText {
+  const cursor = next === undefined ? null : next.slice(DOCUMENT_SPACE_LENGTH) + (offset > 0 ? `+${offset}` : "");
   return jsonWith({ object: "list" }, { data: jsonArray(data) }, { has_more: next !== undefined, next_cursor: cursor });
 }
 

@@ -407,7 +407,7 @@ async function listDocuments(store: RecordStore, space: string, listing: Listing
   let passed = 0;
   // Begins with two: nothing is known of their lengths.
   let longest = CHARACTERS_AT_ONCE / 2;
-  const page = (hasMore: boolean) => pageJson(data, hasMore ? (descending ? span.to : span.from) : undefined);
+  const page = (hasMore: boolean) => pageJson(data, hasMore ? (descending ? span.to : span.from) : undefined, offset - passed);
   while (!budget.isSpent) {
     // As few as will do: each can be a megabyte.
     const wanted = filter === undefined ? offset + limit + 1 - passed : ROWS_AT_ONCE;
@@ -454,7 +454,7 @@ async function listNamespaces(store: RecordStore, space: string, listing: Namesp
   const to = first + AFTER_ALL;
   let from = cursor === undefined || space + cursor < first ? first : space + cursor;
   let passed = 0;
-  const page = (hasMore: boolean) => pageJson(data, hasMore ? from : undefined);
+  const page = (hasMore: boolean) => pageJson(data, hasMore ? from : undefined, offset - passed);
   while (!budget.isSpent) {
     const found = from > to ? [] : await store.read((reader) => namespacesIn(reader, from, to));
     for (const { key, isThere } of found) {

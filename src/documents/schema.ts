@@ -223,7 +223,11 @@ const QueryOperation = Type.Object(
       }),
     ),
     offset: Default(
-      Type.Integer({ minimum: 0, maximum: LIMITS.documentRowsMax, description: "How many to leave out first; default 0." }),
+      Type.Integer({
+        minimum: 0,
+        maximum: LIMITS.documentRowsMax,
+        description: `How many to leave out first; default 0. None on further pages: what is left of it is in the \`cursor\`.`,
+      }),
       0,
     ),
     cursor: Type.Optional(Text(1, undefined, { description: "The `next_cursor` of the page before." })),
@@ -281,8 +285,8 @@ function checkOperation(sent: Sent, known: TObject, param: string): void {
   }
 }
 
-/** Not longer than the longest name, whose bytes are hex there. */
-const CURSOR = /^[0-9a-f!.~]{1,1850}$/;
+/** Not longer than the longest name, whose bytes are hex there; then how many are still to be left out. */
+const CURSOR = /^([0-9a-f!.~]{1,1850})(?:\+([1-9]\d{0,4}))?$/;
 
 /** Changes as operations get them. */
 export function changesOf(sent: readonly Static<typeof ChangeOperation>[]): Change[] {
@@ -320,7 +324,7 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
       suffix = [],
       after,
       before,
-      cursor,
+      cursor: sentCursor,
       ...rest
     } = operation;
     if (deep && (after ?? before) !== undefined) {
@@ -329,9 +333,7 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
         param: `${param}.${field}`,
       });
     }
-    if (cursor !== undefined && !CURSOR.test(cursor)) {
-      throw new ApiError("invalid_request", `${param}.cursor must be the next_cursor of a page.`, { param: `${param}.cursor` });
-    }
+    const { cursor, left } = sentCursor === undefined ? { left: 0 } : cursorOf(sentCursor, param);
     const { op, threshold = 0, limit = op === "search" ? LIMITS.searchDefault : LIMITS.documentListDefault, offset = 0 } = rest;
     if (op === "search" && limit + offset > LIMITS.documentSearchDepthMax) {
       throw new ApiError(
@@ -343,7 +345,7 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
     return {
       ...rest,
       limit,
-      offset,
+      offset: offset + left,
       threshold,
       deep,
       order,
@@ -356,6 +358,13 @@ export function queriesOf(sent: readonly Static<typeof QueryOperation>[]): Query
       filter: filterOf(filter, param),
     } as Query;
   });
+}
+
+/** Where a page begins, and how many of it are still to be left out. */
+function cursorOf(text: string, param: string): { cursor: string; left: number } {
+  const [, cursor, left = "0"] = CURSOR.exec(text) ?? [];
+  if (cursor !== undefined) return { cursor, left: Number(left) };
+  throw new ApiError("invalid_request", `${param}.cursor must be the next_cursor of a page.`, { param: `${param}.cursor` });
 }
 
 function refuseManySearches(sent: readonly { op: string }[]): void {

@@ -35,8 +35,7 @@ export async function sliceOf(
   const [namespace] = namespaces;
   if (namespace === undefined || limit <= 0) return [];
   if (namespaces.length === 1) {
-    // The server counts an offset from where it begins to look, which with a filter may be several times.
-    const skipped = isWanted === undefined && span.filter === undefined ? Math.min(offset, OFFSET_MAX) : 0;
+    const skipped = isWanted === undefined ? Math.min(offset, OFFSET_MAX) : 0;
     const rest = { offset: offset - skipped, limit };
     const least = isWanted === undefined || span.filter !== undefined ? 1 : LOOKED_AT_MIN;
     const page = Math.min(PAGE_MAX, Math.max(least, rest.offset + limit));
