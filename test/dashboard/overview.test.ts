@@ -51,6 +51,16 @@ test("it says how much there is and what needs somebody, and what happens appear
   await tab.holds(`/^0 at [0-9][0-9]:[0-9][0-9]$/.test(document.activeElement.getAttribute("aria-valuetext"))`);
   await tab.press("End");
   await tab.holds(`/^[0-9]+ now$/.test(document.activeElement.getAttribute("aria-valuetext"))`);
+  const moveTo = (type: string, place: number) =>
+    tab.run(`(() => {
+      const { left, width } = document.activeElement.getBoundingClientRect();
+      document.activeElement.dispatchEvent(new PointerEvent("${type}", { bubbles: true, clientX: left + ${place} * width }));
+      return true;
+    })()`);
+  await moveTo("pointermove", 0.01);
+  await tab.holds(`/^Requests a minute0 at /.test(document.activeElement.closest("figure").querySelector("figcaption").textContent)`);
+  await moveTo("pointerleave", 0.01);
+  await tab.holds(`/ now$/.test(document.activeElement.closest("figure").querySelector("figcaption").textContent)`);
   await tab.click("Last day");
   expect(await tab.run<string>("location.search")).toBe("?span=24h");
   await cairn.ok(cairn.post(`/v1/sessions/${main}/state`, { state: { step: "done" } }));

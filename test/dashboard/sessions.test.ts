@@ -57,7 +57,7 @@ test("the traces that a filter leaves are saved as CSV, and no others", async ()
     `(URL.createObjectURL = ((make) => (file) => (file.text().then((text) => (window.saved = text)), make.call(URL, file)))(URL.createObjectURL), true)`,
   );
   await tab.click("Save as CSV");
-  await tab.sees("4 traces were saved");
+  await tab.sees("Saved 4 traces");
   await tab.holds("window.saved !== undefined");
   const [head, ...rows] = (await tab.run<string>("window.saved")).trim().split(/\r?\n/);
   expect(head).toBe("id,timestamp,action,actor,session_id,user_id,details");

@@ -49,6 +49,16 @@ test("what is kept is a session key, not the one that was typed, and no cookie",
   expect(await statusFor(kept ?? "")).toBe(401);
 });
 
+test("where others on the way could read the key, the page says so before it is typed", async () => {
+  using tab = await openTab();
+  await tab.go(`${cairn.address}/dashboard`);
+  await tab.has("[name=key]");
+  await tab.seesNo("This connection is not encrypted");
+  await tab.pretendInsecure();
+  await tab.go(`${cairn.address}/dashboard`);
+  await tab.sees("This connection is not encrypted");
+});
+
 test("a link signs in once, and is gone from the address and the history", async () => {
   const link = await linkPrinted();
   using tab = await openTab();

@@ -190,6 +190,13 @@ export class Tab implements Disposable {
     await this.#view.cdp("Emulation.setEmulatedMedia", { features: [{ name: "prefers-color-scheme", value: scheme }] });
   }
 
+  /** Has the pages to come believe that they came over plain HTTP from elsewhere; loopback is as safe as HTTPS. */
+  async pretendInsecure(): Promise<void> {
+    await this.#view.cdp("Page.enable");
+    const source = `Object.defineProperty(window, "isSecureContext", { value: false })`;
+    await this.#view.cdp("Page.addScriptToEvaluateOnNewDocument", { source });
+  }
+
   /** What axe finds wrong with the page as it is: rule, element, and what to do. */
   async accessibilityProblems(): Promise<string[]> {
     await this.#view.cdp("Runtime.evaluate", { expression: axe.source });

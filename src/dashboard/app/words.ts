@@ -1,5 +1,5 @@
 /**
- * How many of something, in words.
+ * How many of something, and where a state comes from, in words.
  *
  * @module
  */
@@ -9,3 +9,5 @@ export function counted(count: number, plural: string): string {
   const noun = count === 1 ? plural.replace(/ies$/, "y").replace(/s$/, "") : plural;
   return `${count.toLocaleString("en")} ${noun}`;
 }
+
+export const SOURCES = { initial: "as it began", update: "update", rollback: "rollback" } as const;

@@ -15,7 +15,7 @@ import { useVersion } from "../parts/session-dialogs.tsx";
 import { Time } from "../parts/time.tsx";
 import { ChangeSign, Value } from "../parts/changes.tsx";
 import { useQuery } from "../query.ts";
-import { counted } from "../words.ts";
+import { counted, SOURCES } from "../words.ts";
 
 /** A version of a session, in the URL `sess_…:2`. */
 interface Place {
@@ -172,7 +172,7 @@ function VersionFacts({ place }: { place: Place }) {
   return (
     data !== undefined && (
       <span class="quiet">
-        {data.source} · {data.actor} · <Time at={data.created_at} />
+        {SOURCES[data.source]} · {data.actor} · <Time at={data.created_at} />
       </span>
     )
   );

@@ -79,7 +79,15 @@ function KeyTable({ kind, onOpen }: { kind: string; onOpen: (opened: Opened) => 
     <Listed
       pages={pages}
       noun={kind === "key" ? "keys" : "browsers"}
-      empty={<p>None.</p>}
+      empty={
+        kind === "key" ? (
+          <p>
+            None. One is made by the button above, or with <code>POST /v1/api_keys</code>.
+          </p>
+        ) : (
+          <p>No browser is signed in.</p>
+        )
+      }
       element="tbody"
       frame={(pages) => <Table>{pages}</Table>}
     >

@@ -119,6 +119,8 @@ function Actions({ session, opened }: { session: SessionRecord; opened: Signal<O
   );
 }
 
+const number = (count: number) => count.toLocaleString("en");
+
 function SessionFacts({ session }: { session: SessionRecord }) {
   const { forked_from: source, forked_version: version } = session.metadata;
   const me = useMe();
@@ -131,9 +133,9 @@ function SessionFacts({ session }: { session: SessionRecord }) {
       facts={{
         Agent: <a href={`/dashboard/sessions?${new URLSearchParams({ agent_id: session.agent_id })}`}>{session.agent_id}</a>,
         User: session.user_id === null ? "none" : <a href={`/dashboard/${ofUser}`}>{user}</a>,
-        State: session.state_version,
-        Turns: session.turn_count,
-        Memories: session.memory_count,
+        State: number(session.state_version),
+        Turns: number(session.turn_count),
+        Memories: number(session.memory_count),
         Created: <Time at={session.created_at} />,
         Expires: <Time at={session.ttl_expires_at} />,
         "Forked from": typeof source === "string" ? <Source id={source} version={Number(version)} /> : null,

@@ -17,6 +17,7 @@ import { exactTime } from "../parts/time.tsx";
 import { toast } from "../parts/toast.tsx";
 import { TraceItem } from "../parts/trace-item.tsx";
 import { usePages, useQuery } from "../query.ts";
+import { counted } from "../words.ts";
 
 const FILTERS = ["session_id", "user_id", "action", "created_after", "created_before"];
 
@@ -128,7 +129,7 @@ function CsvButton({ filters }: { filters: FiltersInUrl }) {
         details: JSON.stringify(details),
       }));
       download("traces.csv", csvOf(rows));
-      toast(traces.length >= CSV_ROWS_MAX ? `The newest ${CSV_ROWS_MAX} traces were saved` : `${traces.length} traces were saved`);
+      toast(`Saved ${traces.length >= CSV_ROWS_MAX ? "the newest " : ""}${counted(traces.length, "traces")}`);
     } catch (error) {
       toast((error as Error).message);
     } finally {

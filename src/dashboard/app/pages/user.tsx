@@ -81,6 +81,9 @@ function EraseUser({ id, onErased, onClose }: { id: string; onErased: (erasure: 
   );
 }
 
+/** What other screens call it, and what nobody sees. */
+const WORDS: Readonly<Record<string, string>> = { versions: "states", answers: "idempotent answers" };
+
 /** What is removed, while it is and after. */
 function Report({ id, begun }: { id: string; begun: Erasure }) {
   const result = useQuery<Erasure>({
@@ -99,7 +102,7 @@ function Report({ id, begun }: { id: string; begun: Erasure }) {
           <dl class="counts">
             {Object.entries(counts).map(([name, count]) => (
               <div key={name}>
-                <dt>{name}</dt>
+                <dt>{WORDS[name] ?? name}</dt>
                 <dd>{count.toLocaleString("en")}</dd>
               </div>
             ))}

@@ -8,6 +8,7 @@ import { CopyButton } from "./copy.tsx";
 import { useDraft } from "./draft.ts";
 import { LongText } from "./long-text.tsx";
 import { Time } from "./time.tsx";
+import { counted } from "../words.ts";
 
 interface MatchesProps {
   matches: readonly Match[];
@@ -156,7 +157,7 @@ function Why({ explanation: { semantic, lexical, matches, omitted } }: { explana
           <b>{word}</b> {matched_by === "word" ? "=" : "≈"} {matched_word ?? word} {Math.round(share * 100)} %
         </span>
       ))}
-      {omitted !== undefined && <span>and {omitted} more words</span>}
+      {omitted !== undefined && <span>and {counted(omitted, "more words")}</span>}
     </p>
   );
 }

@@ -8,6 +8,7 @@ import { useLocation } from "preact-iso";
 import { api, Refused, type Session } from "../api.ts";
 import { changesBetween } from "../changes.ts";
 import { changed, client, useQuery } from "../query.ts";
+import { counted } from "../words.ts";
 import { Changes } from "./changes.tsx";
 import { Dialog } from "./dialog.tsx";
 import { Form, ReasonField, TextField } from "./form.tsx";
@@ -172,8 +173,8 @@ export function DeleteSession({ session, onClose }: DialogProps) {
     <Dialog title="Delete this session" onClose={onClose}>
       <Form submit="Delete" danger onSubmit={submit}>
         <p>
-          Its {session.turn_count} turns, {session.state_version + 1} states and {session.memory_count} memories are deleted with it. This
-          cannot be undone; the traces stay.
+          What is in it is deleted too: {counted(session.turn_count, "turns")}, {counted(session.state_version + 1, "states")},{" "}
+          {counted(session.memory_count, "memories")}. This cannot be undone; the traces stay.
         </p>
         <ReasonField value={reason} />
       </Form>

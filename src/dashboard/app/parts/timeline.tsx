@@ -15,6 +15,7 @@ import { useCan, useMe } from "../access.ts";
 import { changesOf } from "../changes.ts";
 import { bare, idAt, neighbourOf } from "../ids.ts";
 import { client, usePages, useQuery } from "../query.ts";
+import { SOURCES } from "../words.ts";
 import { Changes } from "./changes.tsx";
 import { useDraft } from "./draft.ts";
 import { Json } from "./json.tsx";
@@ -334,8 +335,6 @@ function ForkSign() {
     </svg>
   );
 }
-
-const SOURCES = { initial: "as it began", update: "update", rollback: "rollback" } as const;
 
 function VersionEntry({
   version: { version, source, actor, created_at, reasoning, state_diff },
