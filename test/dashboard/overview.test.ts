@@ -120,6 +120,7 @@ test("an id leads to its record", async () => {
     [delivery.event_id, ".rows details[open] .attempts"],
     [backup.id, "tr.target"],
     [kept.id, ".spine"],
+    ["user-42", ".counts"],
     ["mem_000000000000", "[role=alert]"],
     ["turn_000000000000", "[role=alert]"],
     ["ret_000000000000", "[role=alert]"],

@@ -1,5 +1,5 @@
 /**
- * Opens any record by its id, wherever it is shown: for ids from logs and traces.
+ * Opens any record by its id, wherever it is shown, and a user by name: for ids from logs and traces.
  *
  * @module
  */
@@ -11,7 +11,7 @@ import { Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { useQuery } from "../query.ts";
 
-/** Where records of a kind are shown; undefined for an id of no kind that is shown anywhere. */
+/** Where records of a kind are shown; undefined for an id of nothing that is shown anywhere. */
 async function placeOf(id: string, signal: AbortSignal): Promise<string | undefined> {
   const [, prefix] = /^([a-z]+)_[0-9A-Za-z]{12}$/.exec(id) ?? [];
   switch (prefix) {
@@ -37,8 +37,17 @@ async function placeOf(id: string, signal: AbortSignal): Promise<string | undefi
     case "key":
       return `keys?id=${id}`;
     default:
-      return undefined;
+      return ofUser(id, signal);
   }
+}
+
+/** Names of users have no form of their own. A key that is bound to one sees the screens of none. */
+async function ofUser(id: string, signal: AbortSignal): Promise<string | undefined> {
+  const isThere = await api.user(id, signal).then(
+    () => true,
+    () => false,
+  );
+  return isThere ? `users/${encodeURIComponent(id)}` : undefined;
 }
 
 /** A memory can outlive its session. */
@@ -117,7 +126,7 @@ export function Go() {
             <p>
               Ids of what is shown here begin with <code>sess_</code>, <code>turn_</code>, <code>mem_</code>, <code>trace_</code>,{" "}
               <code>ret_</code>, <code>whk_</code>, <code>dlv_</code>, <code>evt_</code>, <code>bkp_</code> or <code>key_</code>; this one
-              does not.
+              does not, and no user has this name.
             </p>
           )
         }

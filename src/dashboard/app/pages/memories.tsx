@@ -9,10 +9,10 @@ import { useLocation } from "preact-iso";
 import { api, type Memory } from "../api.ts";
 import { useCan } from "../access.ts";
 import { useDraft } from "../parts/draft.ts";
-import { Filters, TextFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
+import { Filters, NameFilter, TextFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { LongText } from "../parts/long-text.tsx";
-import { AddMemory, DeleteMemory, EditMemory } from "../parts/memory-dialogs.tsx";
+import { AddMemory, DeleteMemory, EditMemory, MEMORY_TYPES } from "../parts/memory-dialogs.tsx";
 import { Page } from "../parts/page.tsx";
 import { Matches } from "../parts/matches.tsx";
 import { Time } from "../parts/time.tsx";
@@ -62,9 +62,9 @@ function SearchForm({ text, filters }: { text: string; filters: FiltersInUrl }) 
         <button class="primary">Search</button>
       </form>
       <Filters filters={filters}>
-        <TextFilter label="User" name="user_id" filters={filters} />
+        <NameFilter label="User" name="user_id" kind="users" filters={filters} />
         <TextFilter label="Session" name="session_id" filters={filters} />
-        <TextFilter label="Type" name="type" filters={filters} />
+        <TextFilter label="Type" name="type" filters={filters} suggestions={MEMORY_TYPES} />
         <TextFilter label="Any of these tags" name="tags" filters={filters} />
       </Filters>
     </>

@@ -5,7 +5,7 @@
  */
 import { useLocation } from "preact-iso";
 import { api, type Session } from "../api.ts";
-import { Filters, TextFilter, TimeFilter, useFilters } from "../parts/filters.tsx";
+import { Filters, NameFilter, TextFilter, TimeFilter, useFilters } from "../parts/filters.tsx";
 import { Listed } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
 import { Peek } from "../parts/peek.tsx";
@@ -24,8 +24,8 @@ export function Sessions() {
   return (
     <Page title="Sessions">
       <Filters filters={filters}>
-        <TextFilter label="Agent" name="agent_id" filters={filters} />
-        <TextFilter label="User" name="user_id" filters={filters} />
+        <NameFilter label="Agent" name="agent_id" kind="agents" filters={filters} />
+        <NameFilter label="User" name="user_id" kind="users" filters={filters} />
         <TextFilter label="Forks of" name="forked_from" placeholder="sess_…" filters={filters} />
         <TimeFilter label="Created after" name="created_after" filters={filters} />
         <TimeFilter label="Created before" name="created_before" filters={filters} />

@@ -9,7 +9,7 @@ import { api, type Trace } from "../api.ts";
 import { csvOf } from "../csv.ts";
 import { Id } from "../parts/copy.tsx";
 import { Facts } from "../parts/facts.tsx";
-import { ChoiceFilter, Filters, TextFilter, TimeFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
+import { ChoiceFilter, Filters, NameFilter, TextFilter, TimeFilter, useFilters, type FiltersInUrl } from "../parts/filters.tsx";
 import { Json } from "../parts/json.tsx";
 import { Listed, Loaded } from "../parts/list.tsx";
 import { Page } from "../parts/page.tsx";
@@ -91,7 +91,7 @@ function AllTraces() {
     <Page title="Traces" actions={<CsvButton filters={filters} />}>
       <Filters filters={filters}>
         <TextFilter label="Session" name="session_id" filters={filters} />
-        <TextFilter label="User" name="user_id" filters={filters} />
+        <NameFilter label="User" name="user_id" kind="users" filters={filters} />
         <ChoiceFilter label="Action" name="action" filters={filters} choices={ACTIONS} />
         <TimeFilter label="After" name="created_after" filters={filters} />
         <TimeFilter label="Before" name="created_before" filters={filters} />

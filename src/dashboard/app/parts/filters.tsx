@@ -3,8 +3,13 @@
  *
  * @module
  */
+import { useSignal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useLocation } from "preact-iso";
+import { useId } from "preact/hooks";
+import { boundTo, useMe } from "../access.ts";
+import { api } from "../api.ts";
+import { useQuery } from "../query.ts";
 import { useDraft } from "./draft.ts";
 import { localTime } from "./time.tsx";
 
@@ -51,21 +56,49 @@ interface FilterProps {
   filters: FiltersInUrl;
 }
 
+interface TextFilterProps extends FilterProps {
+  placeholder?: string;
+  /** What is usual; anything else can be written too. */
+  suggestions?: readonly string[];
+  onFocus?: () => void;
+}
+
 /** Takes effect when one leaves the field or presses Enter: every letter of an id would be a request. */
-export function TextFilter({ label, name, filters, placeholder }: FilterProps & { placeholder?: string }) {
+export function TextFilter({ label, name, filters, placeholder, suggestions = [], onFocus }: TextFilterProps) {
   const text = useDraft(filters.values[name] ?? "");
+  const listId = useId();
   return (
     <label>
       {label}
       <input
         name={name}
         placeholder={placeholder}
+        autoComplete="off"
+        list={listId}
         value={text}
+        onFocus={onFocus}
         onInput={({ currentTarget }) => (text.value = currentTarget.value)}
         onChange={() => filters.set({ [name]: text.value.trim() })}
       />
+      <datalist id={listId}>
+        {suggestions.map((suggestion) => (
+          <option key={suggestion} value={suggestion} />
+        ))}
+      </datalist>
     </label>
   );
+}
+
+/** A user or an agent, of which the first fifty are suggested, once the field is used. A bound key sees none. */
+export function NameFilter({ kind, ...filter }: FilterProps & { kind: "users" | "agents" }) {
+  const me = useMe();
+  const isUsed = useSignal(false);
+  const { data } = useQuery({
+    queryKey: [kind, "names"],
+    enabled: isUsed.value && me !== undefined && boundTo(me) === null,
+    queryFn: ({ signal }) => api.named(kind, {}, signal),
+  });
+  return <TextFilter {...filter} suggestions={data?.data.map(({ id }) => id) ?? []} onFocus={() => (isUsed.value = true)} />;
 }
 
 export function ChoiceFilter({ label, name, filters, choices, any = "any" }: FilterProps & { choices: readonly string[]; any?: string }) {

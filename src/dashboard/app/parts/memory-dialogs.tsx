@@ -11,7 +11,7 @@ import { Form, ReasonField, TextField } from "./form.tsx";
 import { JsonField, parsedObject } from "./json.tsx";
 import { toast } from "./toast.tsx";
 
-const TYPES = ["fact", "preference", "event", "policy", "observation", "general"];
+export const MEMORY_TYPES = ["fact", "preference", "event", "policy", "observation", "general"];
 
 interface Written {
   content: Signal<string>;
@@ -35,7 +35,7 @@ function MemoryFields({ written: { content, type, tags, metadata } }: { written:
   return (
     <>
       <TextField label="Content" name="content" value={content} rows={4} required />
-      <TextField label="Type" name="type" value={type} suggestions={TYPES} required />
+      <TextField label="Type" name="type" value={type} suggestions={MEMORY_TYPES} required />
       <TextField label="Tags" name="tags" value={tags} hint="With commas between them." />
       <JsonField label="Metadata" name="metadata" text={metadata} rows={4} />
     </>
