@@ -41,12 +41,13 @@ async function placeOf(id: string, signal: AbortSignal): Promise<string | undefi
   }
 }
 
-/** Names of users have no form of their own. A key that is bound to one sees the screens of none. */
+/**
+ * Names of users have no form of their own: one is a user whom sessions or memories name. Lists are asked, since a browser complains of
+ * every answer that is 404.
+ */
 async function ofUser(id: string, signal: AbortSignal): Promise<string | undefined> {
-  const isThere = await api.user(id, signal).then(
-    () => true,
-    () => false,
-  );
+  const [ofSessions, ofMemories] = await Promise.all([api.sessions({ user_id: id }, signal), api.memories({ user_id: id }, signal)]);
+  const isThere = ofSessions.data.length + ofMemories.data.length > 0;
   return isThere ? `users/${encodeURIComponent(id)}` : undefined;
 }
 
