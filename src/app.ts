@@ -64,7 +64,7 @@ interface AppDeps
     SettingsDeps,
     WebhookDeps,
     BackupDeps,
-    Pick<PipelineDeps, "arrivals" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps" | "onAnswered"> {
+    Pick<PipelineDeps, "arrivals" | "buckets" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps" | "onAnswered"> {
   readonly idempotency: Idempotency;
   readonly history: History;
   readonly feed: TraceDeps["feed"];
@@ -244,17 +244,19 @@ function nothingAt(path: string): ApiError {
   return new ApiError("resource_not_found", `There is nothing at ${path.slice(0, 200)}.`);
 }
 
-function keyLookup({ store, clock, lastUses, settings, localKey, tickets }: AppDeps): KeyLookup {
+function keyLookup({ store, clock, lastUses, settings, localKey, tickets, buckets }: AppDeps): KeyLookup {
   const isLocal = (row: ApiKeyRow) => row === localKey?.row;
+  const find = (presented: string) =>
+    // A command makes keys too, in a process of its own.
+    whenThere(
+      store.read((reader) => findKey(reader, presented)),
+      (row) => row ?? store.readNewest((reader) => findKey(reader, presented)),
+    );
+  // What another server has set holds for every request that comes after it.
+  const findAmongServers = (presented: string) => settings.readAlong((reader) => findKey(reader, presented));
+  const findStored = buckets === undefined ? find : findAmongServers;
   return {
-    find: (presented) =>
-      isLocalSecret(presented)
-        ? findLocalKey(localKey, presented)
-        : // A command makes keys too, in a process of its own.
-          whenThere(
-            store.read((reader) => findKey(reader, presented)),
-            (row) => row ?? store.readNewest((reader) => findKey(reader, presented)),
-          ),
+    find: (presented) => (isLocalSecret(presented) ? findLocalKey(localKey, presented) : findStored(presented)),
     redeem: (ticket, path) => store.read((reader) => tickets.redeem(reader, ticket, path)),
     ownerOf: (row, presented) => (isLocal(row) ? row.id : presented),
     noteUse(row) {

@@ -15,6 +15,7 @@ import { Arrivals } from "./http/arrivals.ts";
 import { History } from "./http/history.ts";
 import { Idempotency, idempotencyRetention } from "./http/idempotency.ts";
 import { chance } from "./lib/chance.ts";
+import type { KeyBuckets } from "./lib/bucket.ts";
 import { bounded, boundedTime, type Clock } from "./lib/clock.ts";
 import { DAY_MS } from "./lib/duration.ts";
 import { bareIdTime } from "./lib/ids.ts";
@@ -34,6 +35,7 @@ import { retrievalRetention } from "./retrievals/retention.ts";
 import { StoreQuotas } from "./settings/quotas.ts";
 import type { GivenSettings } from "./settings/schema.ts";
 import { Settings } from "./settings/settings.ts";
+import { settingsWatch } from "./settings/watch.ts";
 import { sessionExpiry } from "./sessions/expiry.ts";
 import { sessionRemoval } from "./sessions/removal.ts";
 import { lockDirectory } from "./storage/directory-lock.ts";
@@ -44,7 +46,7 @@ import { NoStoreError } from "./storage/postgres/migrations.ts";
 import { openDatabase } from "./storage/postgres/open-database.ts";
 import type { RecordStore } from "./storage/record-store.ts";
 import { Store } from "./storage/store.ts";
-import { leasedTask } from "./storage/leases.ts";
+import { leasedTask, type Leases } from "./storage/leases.ts";
 import { storeWatch } from "./storage/watch.ts";
 import { Driver } from "./tasks/driver.ts";
 import { Activator, type Task } from "./tasks/task.ts";
@@ -92,6 +94,9 @@ export interface Service extends MemoryDeps, DocumentDeps, WebhookDeps {
   readonly directory: string;
   /** The embedded store, where that is the one, for what only that has. */
   readonly embedded: Store | undefined;
+  /** Buckets of keys that several servers share. */
+  readonly buckets: KeyBuckets | undefined;
+  readonly leases: Leases;
   readonly tasks: readonly Task[];
   readonly durability: Durability;
   /** Starts the timers. */
@@ -212,6 +217,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     ...parts.tasks,
     ...shared.map((make) => leasedTask(leases, store, (own) => make({ store: own }))),
     ...hooks.tasks,
+    ...(embedded === undefined ? [settingsWatch(settings, embeddings, log)] : []),
     retrievals.task(),
     arrivals.deadlines(),
     lastUses.task(),
@@ -240,6 +246,8 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     ...deps,
     directory,
     embedded,
+    buckets: parts.buckets,
+    leases,
     system,
     arrivals,
     idempotency,

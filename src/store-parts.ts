@@ -4,6 +4,7 @@
  *
  * @module
  */
+import type { KeyBuckets } from "./lib/bucket.ts";
 import { bounded, type Clock } from "./lib/clock.ts";
 import type { Log } from "./lib/log.ts";
 import { holdsStore } from "./operations/store-file.ts";
@@ -41,6 +42,8 @@ export interface StoreParts {
   /** The time of its records. */
   readonly clock: Clock;
   readonly leases: Leases;
+  /** Where several servers share it. */
+  readonly buckets: KeyBuckets | undefined;
   readonly vectors: CandidateIndex;
   readonly documentVectors: CandidateIndex;
   readonly tasks: readonly Task[];
@@ -68,6 +71,7 @@ export async function openStoreParts(
     embedded: store,
     clock,
     leases: EVERY_LEASE,
+    buckets: undefined,
     vectors,
     documentVectors,
     tasks: [deadReaders(store, log), indexWatch([vectors, documentVectors])],
@@ -95,6 +99,7 @@ async function databaseParts(
     embedded: undefined,
     clock,
     leases,
+    buckets: store.buckets(),
     vectors: new DatabaseIndex(store, MEMORIES),
     documentVectors: new DatabaseIndex(store, DOCUMENTS),
     tasks: [leases.task, clock.task(log)],

@@ -247,6 +247,24 @@ export class Embeddings {
     if (this.isClosed) candidate.remote?.close();
   }
 
+  /**
+   * Takes over what another server has set, or has found out of the provider.
+   *
+   * @param stored - of the same moment as the settings
+   * @returns whether this server is set to the provider that the store says
+   */
+  follow(settings: EmbeddingSettings, stored: ProviderRow | undefined): boolean {
+    if (stored?.identity !== identityOf(settings)) return false;
+    const { remote: before, ...known } = this.#provider;
+    const isReachedAlike = Bun.deepEquals({ ...settings, relevant_cosine: null }, { ...known.settings, relevant_cosine: null });
+    const isKnown = isReachedAlike && this.#notStarted === undefined && Bun.deepEquals({ settings, row: stored }, known);
+    if (isKnown || this.isClosed) return true;
+    const remote = isReachedAlike ? before : this.#remoteOf(settings, stored);
+    this.#activate({ settings, remote, row: stored }, stored);
+    if (before !== remote) before?.close();
+    return true;
+  }
+
   /** Returns what a candidate's cosines mean; undefined for the built-in provider. */
   calibrationOf({ settings, remote, row: { measured } }: Provider): ProviderCalibration | undefined {
     if (remote === undefined || measured === undefined) return undefined;
@@ -285,7 +303,7 @@ export class Embeddings {
   }
 }
 
-function storedProvider(reader: Reader): ProviderRow | undefined {
+export function storedProvider(reader: Reader): ProviderRow | undefined {
   return reader.get(provider, PROVIDER_KEY);
 }
 

@@ -15,7 +15,7 @@ import { EVERYBODY, type Owner } from "../storage/owner.ts";
 import type { ApiKeyRow } from "../storage/tables.ts";
 import type { Arrivals } from "./arrivals.ts";
 import { readBody, refuseDeclaredBody, type Body } from "./body.ts";
-import type { Level, Rate } from "../lib/bucket.ts";
+import type { KeyBuckets, Level, Rate } from "../lib/bucket.ts";
 import { corsHeaders } from "./cors.ts";
 import type { ApiCaller, Endpoint, Sent } from "./endpoint.ts";
 import { apiErrorOf, errorJson, statusOf, type FailingStore } from "./errors.ts";
@@ -54,6 +54,8 @@ export interface PipelineDeps {
   readonly metrics: Metrics;
   readonly settings: BodySettings;
   readonly store: FailingStore;
+  /** Buckets that several servers share; each has its own otherwise. */
+  readonly buckets?: KeyBuckets | undefined;
   /** Address the server listens on. */
   readonly host: string;
   /** Other names it answers to. */
@@ -261,11 +263,16 @@ export class Pipeline {
     return whenThere(found, (key) => this.#admit(exchange, key));
   }
 
-  #admit(exchange: Exchange, key: ApiKeyRow | undefined): ApiKeyRow {
+  #admit(exchange: Exchange, key: ApiKeyRow | undefined): ApiKeyRow | Promise<ApiKeyRow> {
+    exchange.key = key;
+    const level =
+      key === undefined ? this.#levelOfAddress(exchange, 1) : (this.#deps.buckets ?? this.#limiter).takeOfKey(limitsIdOf(key), key);
+    return whenThere(level, (taken) => this.#admitAt(exchange, key, taken));
+  }
+
+  #admitAt(exchange: Exchange, key: ApiKeyRow | undefined, level: Level): ApiKeyRow {
     const { keys } = this.#deps;
     const { request } = exchange;
-    exchange.key = key;
-    const level = key === undefined ? this.#levelOfAddress(exchange, 1) : this.#limiter.takeOfKey(limitsIdOf(key), key);
     exchange.level = level;
     if (!level.allowed) throw rateLimited(key ?? keys.anonymousRate, level);
     if (key === undefined) {

@@ -1,10 +1,11 @@
 /**
- * Who may call how often: a bucket for each key, and one for each address that presents none.
+ * Who may call how often: a bucket for each key, and one for each address that presents none. Servers that share a database share the
+ * buckets of keys.
  *
  * @module
  */
 import type { Clock } from "../lib/clock.ts";
-import { fullBucket, take, type Bucket, type Level, type Rate } from "../lib/bucket.ts";
+import { fullBucket, take, type Bucket, type KeyBuckets, type Level, type Rate } from "../lib/bucket.ts";
 
 /** From this many on, full buckets are evicted: their owners get the same from a new one. */
 const BUCKETS_MAX = 10_000;
@@ -47,7 +48,7 @@ class Buckets {
   }
 }
 
-export class RateLimiter {
+export class RateLimiter implements KeyBuckets {
   readonly #clock: Clock;
   readonly #keys = new Buckets(false);
   readonly #addresses = new Buckets(true);

@@ -30,6 +30,11 @@ export interface Level {
   nextInMs: number;
 }
 
+export interface KeyBuckets {
+  /** Takes a token from the bucket of an API key. */
+  takeOfKey(keyId: string, rate: Rate): Level | Promise<Level>;
+}
+
 export function fullBucket({ burst }: Rate, now: number): Bucket {
   return { parts: burst * PARTS_PER_TOKEN, at: now, fullAt: now };
 }

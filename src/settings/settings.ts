@@ -2,11 +2,13 @@
  * The settings that hold now. One made through the API wins over the environment, that over the default; every change takes
  * effect at once.
  *
- * All that was set is one row, written in one commit; the effective settings are kept in memory.
+ * All that was set is one row, written in one commit; the effective settings are kept in memory. Where several servers share a store,
+ * every request has them read along with its key, so that it sees what any server has set before it came.
  *
  * @module
  */
 import type { EmbeddingSettings } from "../embeddings/provider-settings.ts";
+import { toJson } from "../lib/json.ts";
 import type { Reader, Tx } from "../storage/access.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { settings, type SettingsRow } from "../storage/tables.ts";
@@ -92,15 +94,21 @@ export class Settings {
   readonly #environment: GivenSettings;
   #lastSerialized: Promise<unknown> = Promise.resolve();
   #effective: EffectiveSettings;
+  /** Reads so far, and which of them the effective settings are of: an earlier one, which ends later, may know less. */
+  #reads = 0;
+  #readOfEffective = 0;
+  /** The row of the effective settings as it is stored. */
+  #stored: string;
 
   private constructor(store: RecordStore, environment: GivenSettings, row: SettingsRow) {
     this.#store = store;
     this.#environment = environment;
-    this.#effective = new EffectiveSettings(environment, row);
+    this.#stored = toJson(row);
+    this.#effective = new EffectiveSettings(environment, withoutWrongSettings(row));
   }
 
   static async open(store: RecordStore, environment: GivenSettings): Promise<Settings> {
-    return new Settings(store, environment, await store.read(storedSettings));
+    return new Settings(store, environment, await store.read(rowIn));
   }
 
   get effective(): EffectiveSettings {
@@ -124,7 +132,23 @@ export class Settings {
   }
 
   async reload(): Promise<void> {
-    this.#effective = this.with({}, await this.#store.read(storedSettings));
+    await this.readAlong(() => undefined);
+  }
+
+  /** Runs a read of the store, and makes effective what is set at that moment, whichever server has set it. */
+  async readAlong<Result>(work: (reader: Reader) => Result): Promise<Result> {
+    const read = ++this.#reads;
+    const { result, row } = await this.#store.read((reader) => {
+      reader.ahead(settings, [ROW]);
+      return { result: work(reader), row: rowIn(reader) };
+    });
+    if (read > this.#readOfEffective) {
+      this.#readOfEffective = read;
+      const stored = toJson(row);
+      if (stored !== this.#stored) this.#effective = this.with({}, withoutWrongSettings(row));
+      this.#stored = stored;
+    }
+    return result;
   }
 
   /** A mutex: runs changes of the provider one after the other, so that each is tried on top of what the previous one has set. */
@@ -144,9 +168,13 @@ export class Settings {
   }
 }
 
-/** What was set through the API, as it is stored. */
+/** What was set through the API, as far as this version knows it. */
 export function storedSettings(reader: Reader): SettingsRow {
-  return withoutWrongSettings(reader.get(settings, ROW) ?? {});
+  return withoutWrongSettings(rowIn(reader));
+}
+
+function rowIn(reader: Reader): SettingsRow {
+  return reader.get(settings, ROW) ?? {};
 }
 
 function originOf({ "embedding.base_url": url = DEFAULTS["embedding.base_url"] }: GivenSettings): string | undefined {

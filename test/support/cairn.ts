@@ -2,6 +2,8 @@
  * A whole Cairn in this process, on a directory of its own, with a clock that the test moves. Requests go through the
  * front door: the HTTP application, without a socket.
  *
+ * On PostgreSQL it can be several servers: each request goes to the next of them, and each has a clock that is wrong in its own way.
+ *
  * @module
  */
 import { spyOn } from "bun:test";
@@ -10,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createApp } from "../../src/app.ts";
 import { createFirstKey, createKey, type NewKey } from "../../src/keys/keys.ts";
+import type { Clock } from "../../src/lib/clock.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
 import { openService, type Service, type ServiceOptions } from "../../src/service.ts";
@@ -17,12 +20,11 @@ import { changesIn, type GivenSettings } from "../../src/settings/schema.ts";
 import type { Reader } from "../../src/storage/access.ts";
 import type { Store } from "../../src/storage/store.ts";
 import type { AnyTable } from "../../src/storage/tables.ts";
-import type { Task } from "../../src/tasks/task.ts";
 import { EVENT_TYPES } from "../../src/traces/events.ts";
 import type { VectorIndex } from "../../src/vectors/vector-index.ts";
 import { FakeClock } from "./clock.ts";
 import { expectDocumented } from "./documented.ts";
-import { dropDatabase, newDatabase } from "./stores.ts";
+import { dropDatabase, newDatabase, SERVERS } from "./stores.ts";
 
 export interface Options extends Omit<ServiceOptions, "environment"> {
   /** The settings of the environment, written as for `PATCH /v1/settings`. */
@@ -37,6 +39,8 @@ export interface Options extends Omit<ServiceOptions, "environment"> {
   host?: string;
   corsOrigins?: string[];
   requireHttps?: boolean;
+  /** How many servers share its database; as many as the run of the tests says unless given. */
+  servers?: number;
 }
 
 /** A graph is built of however few vectors, as it is of 200,000 otherwise. */
@@ -58,15 +62,27 @@ export interface RequestOptions {
   headers?: Record<string, string>;
   /** null presents none. */
   key?: string | null;
+  /** Which server is asked; the next one unless given. */
+  server?: number;
 }
+
+interface Server {
+  readonly service: Service;
+  readonly app: ReturnType<typeof createApp>;
+}
+
+/** The clocks of two servers are that far apart. */
+const SKEW_MS = 2_000;
 
 export class Cairn implements AsyncDisposable {
   /** The lines of the operator's log. */
   readonly logged: string[] = [];
   readonly clock: FakeClock;
   readonly directory: string;
-  #service!: Service;
-  #app!: ReturnType<typeof createApp>;
+  #servers: Server[] = [];
+  #requests = 0;
+  /** Directories of servers but the first. */
+  readonly #others: string[] = [];
   /** An enterprise key with all scopes. */
   key = "";
   readonly #options: Options;
@@ -87,16 +103,24 @@ export class Cairn implements AsyncDisposable {
       write: (line) => void this.logged.push(line),
     });
     this.#database ??= this.#options.database ?? (await newDatabase());
-    this.#service = await openService(this.directory, this.clock, log, {
+    const servers = this.#database === undefined ? 1 : (this.#options.servers ?? SERVERS);
+    while (this.#others.length < servers - 1) this.#others.push(mkdtempSync(join(tmpdir(), "cairn-test-")));
+    for (const [i, directory] of [this.directory, ...this.#others].entries())
+      this.#servers.push(await this.#openServer(directory, i === 0 ? this.clock : this.clock.ahead(i * SKEW_MS), log));
+    this.key = (await createFirstKey(this.service, this.service.system)) ?? this.key;
+    return this;
+  }
+
+  async #openServer(directory: string, clock: Clock, log: Log): Promise<Server> {
+    const service = await openService(directory, clock, log, {
       ...this.#options,
       database: this.#database,
       databaseTime: () => Promise.resolve(this.clock.now()),
       environment: changesIn(this.#options.environment ?? {}) as GivenSettings,
       network: { resolve, ...this.#options.network },
     });
-    this.key = (await createFirstKey(this.#service, this.#service.system)) ?? this.key;
-    this.#app = createApp({
-      ...this.#service,
+    const app = createApp({
+      ...service,
       host: this.#options.host ?? "127.0.0.1",
       allowedHosts: this.#options.allowedHosts ?? [],
       metrics: this.#options.metrics ?? "key",
@@ -104,7 +128,7 @@ export class Cairn implements AsyncDisposable {
       requireHttps: this.#options.requireHttps ?? false,
       version: "test",
     });
-    return this;
+    return { service, app };
   }
 
   /** Where its store is, and the time of that, for commands beside it. */
@@ -112,14 +136,21 @@ export class Cairn implements AsyncDisposable {
     return { dataDirectory: this.directory, database: this.#database, databaseTime: () => Promise.resolve(this.clock.now()) };
   }
 
-  /** The parts themselves, for what cannot be seen from outside. */
+  /** The parts themselves, of the first server, for what cannot be seen from outside. */
   get service(): Service {
-    return this.#service;
+    const [first] = this.#servers;
+    if (first === undefined) throw new Error("the Cairn is not open");
+    return first.service;
+  }
+
+  /** Those of each server. */
+  get services(): readonly Service[] {
+    return this.#servers.map(({ service }) => service);
   }
 
   /** Ends the process's hold on the directory, as a stop does. */
   async close(): Promise<void> {
-    await this.#service.close();
+    for (const { service } of this.#servers.splice(0)) await service.close();
   }
 
   async restart(): Promise<void> {
@@ -131,52 +162,57 @@ export class Cairn implements AsyncDisposable {
 
   /** Runs a timer's work until there is no more of it now. */
   async runTask(name: string): Promise<void> {
-    const { inFlight } = this.#service.webhooks;
     for (;;) {
       if ((await this.runTaskOnce(name)) === 0) continue;
       // Every attempt to deliver wakes this task when it ends.
-      if (name !== "webhook deliveries" || inFlight.size === 0) return;
+      const inFlight = this.services.flatMap(({ webhooks }) => Array.from(webhooks.inFlight));
+      if (name !== "webhook deliveries" || inFlight.length === 0) return;
       await Promise.race(inFlight);
     }
   }
 
-  /** Runs one piece of a timer's work. @returns the milliseconds until the next one */
+  /** Runs one piece of a timer's work, in the server that has the lease of it, or in each. @returns the milliseconds until the next one */
   async runTaskOnce(name: string): Promise<number> {
-    await this.#task("leases")?.run();
-    const task = this.#task(name);
-    if (task === undefined) throw new Error(`no task ${name}`);
-    return task.run();
-  }
-
-  #task(name: string): Task | undefined {
-    return this.#service.tasks.find((candidate) => candidate.name === name);
+    const named =
+      (task: string) =>
+      ({ tasks }: Service) =>
+        tasks.find((candidate) => candidate.name === task)?.run();
+    for (const service of this.services) await named("leases")(service);
+    const holders = this.services.filter(({ leases }) => leases.find(name) !== undefined);
+    const pauses: number[] = [];
+    for (const service of holders.length > 0 ? holders : this.services) {
+      const pause = await named(name)(service);
+      if (pause === undefined) throw new Error(`no task ${name}`);
+      pauses.push(pause);
+    }
+    return Math.min(...pauses);
   }
 
   /** The embedded store, for tests of what only that does. */
   get embedded(): Store {
-    const { embedded } = this.#service;
+    const { embedded } = this.service;
     if (embedded === undefined) throw new Error("this test is of the embedded store");
     return embedded;
   }
 
   /** The index of memories of the embedded store. */
   get vectorIndex(): VectorIndex {
-    return this.#service.vectors as VectorIndex;
+    return this.service.vectors as VectorIndex;
   }
 
   /** What `cairn doctor` finds. */
   async findings(): Promise<readonly object[]> {
-    return (await examineAll(this.#service.store)).findings;
+    return (await examineAll(this.service.store)).findings;
   }
 
   /** What the store holds now. */
   async read<Result>(work: (reader: Reader) => Result): Promise<Result> {
-    return this.#service.store.read(work);
+    return this.service.store.read(work);
   }
 
   /** How many rows a table has, or entries an index. */
   async count(table: AnyTable): Promise<number> {
-    return this.#service.store.count(table);
+    return this.service.store.count(table);
   }
 
   counts(tables: readonly AnyTable[]): Promise<number[]> {
@@ -191,8 +227,8 @@ export class Cairn implements AsyncDisposable {
 
   /** Another key; the answer is its secret. */
   async newKey(input: Partial<NewKey> = {}): Promise<string> {
-    const caller = { ...this.#service.system, scopes: ["admin"] };
-    const made = await createKey(this.#service, caller, { name: null, scopes: ["read", "write"], tier: "enterprise", ...input });
+    const caller = { ...this.service.system, scopes: ["admin"] };
+    const made = await createKey(this.service, caller, { name: null, scopes: ["read", "write"], tier: "enterprise", ...input });
     return JSON.parse(made).key as string;
   }
 
@@ -207,6 +243,12 @@ export class Cairn implements AsyncDisposable {
     return answer;
   }
 
+  #asked(server = this.#requests++ % this.#servers.length): Server {
+    const asked = this.#servers[server];
+    if (asked === undefined) throw new Error(`there is no server ${server}`);
+    return asked;
+  }
+
   /** Every answer must be as the OpenAPI document says. */
   async #answerOf(method: string, path: string, options: RequestOptions): Promise<Answer & { text: string }> {
     const headers = new Headers(options.headers);
@@ -215,7 +257,7 @@ export class Cairn implements AsyncDisposable {
     if (!headers.has("host")) headers.set("host", "localhost");
     if (options.body !== undefined && !headers.has("content-type")) headers.set("content-type", "application/json");
     const body = options.raw ?? (options.body === undefined ? null : JSON.stringify(options.body));
-    const response = await this.#app.handle(new Request(`http://localhost${path}`, { method, headers, body }));
+    const response = await this.#asked(options.server).app.handle(new Request(`http://localhost${path}`, { method, headers, body }));
     const text = await textOf(response);
     const isJson = text !== "" && response.headers.get("content-type") === "application/json";
     const answer = { status: response.status, headers: response.headers, body: isJson ? JSON.parse(text) : undefined };
@@ -225,7 +267,7 @@ export class Cairn implements AsyncDisposable {
 
   /** A stream of events, which is not read yet. */
   async events(query = "", { key = this.key, headers = {} }: { key?: string; headers?: Record<string, string> } = {}): Promise<Response> {
-    return this.#app.handle(
+    return this.#asked().app.handle(
       new Request(`http://localhost/v1/events${query}`, { headers: { host: "localhost", "x-api-key": key, ...headers } }),
     );
   }
@@ -316,6 +358,7 @@ export class Cairn implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
     if (this.#database !== undefined && this.#options.database === undefined) await dropDatabase(this.#database);
+    for (const directory of this.#others) rmSync(directory, { recursive: true, force: true });
     if (this.#options.directory === undefined) rmSync(this.directory, { recursive: true, force: true });
   }
 }

@@ -63,6 +63,16 @@ export class FakeClock implements Clock {
     for (const { onTime } of due.toSorted((a, b) => a.due - b.due)) onTime();
   }
 
+  /** The clock of another machine, which shows another time. */
+  ahead(ms: number): Clock {
+    return {
+      now: () => this.now() + ms,
+      elapsed: () => this.elapsed() + ms,
+      sleep: (pause, signal) => this.sleep(pause, signal),
+      timer: (wait, onTime) => this.timer(wait, onTime),
+    };
+  }
+
   /** Sets the system's clock; elapsed time does not change. */
   set(instant: string | number): void {
     this.#now = typeof instant === "number" ? instant : Date.parse(instant);

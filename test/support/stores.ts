@@ -7,6 +7,8 @@ import { test } from "bun:test";
 import { Postgres } from "./postgres.ts";
 
 const isOnPostgres = process.env["CAIRN_TEST_STORE"] === "postgres";
+/** How many servers share a database. */
+export const SERVERS = Number(process.env["CAIRN_TEST_SERVERS"] ?? 1);
 
 let server: Promise<Postgres> | undefined;
 

@@ -24,6 +24,7 @@ export class DatabaseClock implements Clock {
   /** What is to be added to `elapsed()`. */
   #base: number;
   #shown = 0;
+  #isMeasured = false;
 
   /** @param readTime - the database's time, in Unix milliseconds */
   constructor(own: Clock, readTime: () => Promise<number>) {
@@ -62,6 +63,9 @@ export class DatabaseClock implements Clock {
     const answeredAt = this.#own.elapsed();
     const latest = earliest + answeredAt - sentAt;
     this.#base = Math.min(Math.max(this.#base, earliest - answeredAt), latest - answeredAt);
+    // What it has shown before is the time of this machine alone: nothing was made at it.
+    if (!this.#isMeasured) this.#shown = 0;
+    this.#isMeasured = true;
   }
 
   /** Measures again and again, and warns once of a system whose clock is wrong. */

@@ -47,8 +47,8 @@ export class SharedBuckets {
     this.#clock = clock;
   }
 
-  /** Takes a token from the bucket of an owner. */
-  take(owner: string, rate: Rate): Promise<Level> {
+  /** Takes a token from the bucket of a key, which is the owner's. */
+  takeOfKey(owner: string, rate: Rate): Promise<Level> {
     const bucket = this.#bucketOf(owner);
     this.#count(bucket);
     if (bucket.stock > 0 && bucket.waiting.length === 0 && this.#isFresh(bucket)) {

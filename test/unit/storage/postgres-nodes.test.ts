@@ -356,7 +356,7 @@ if (hasPostgres()) {
       const clocks = [new FakeClock(), new FakeClock(), new FakeClock()];
       await using servers = await openAll(clocks);
       const { buckets } = servers;
-      const burst = async () => Promise.all(buckets.flatMap((one) => numbers(40).map(() => one.take("key", RATE))));
+      const burst = async () => Promise.all(buckets.flatMap((one) => numbers(40).map(() => one.takeOfKey("key", RATE))));
       const levels = await burst();
       const given = levels.filter(({ allowed }) => allowed);
       // Each token once: 49 left, 48, … 0.
@@ -365,16 +365,16 @@ if (hasPostgres()) {
       // Two more after two seconds, whichever server they are asked of; another key has its own.
       for (const clock of clocks) clock.advance({ ms: 2_000 });
       expect((await burst()).filter(({ allowed }) => allowed).length).toBe(2);
-      expect(await buckets[1]!.take("other", RATE)).toMatchObject({ allowed: true, remaining: 49 });
+      expect(await buckets[1]!.takeOfKey("other", RATE)).toMatchObject({ allowed: true, remaining: 49 });
     });
 
     test("a server whose clock is behind gives nobody more", async () => {
       const [behind, ahead] = [new FakeClock("2026-05-07T08:00:00.000Z"), new FakeClock("2026-05-07T08:00:02.000Z")];
       await using servers = await openAll([behind, ahead]);
       const { buckets } = servers;
-      for (const i of numbers(50)) expect((await buckets[i % 2]!.take("key", RATE)).allowed).toBe(true);
+      for (const i of numbers(50)) expect((await buckets[i % 2]!.takeOfKey("key", RATE)).allowed).toBe(true);
       // The first ones were given at the earlier time: since then two have come.
-      const more = await Promise.all(numbers(10).map((i) => buckets[i % 2]!.take("key", RATE)));
+      const more = await Promise.all(numbers(10).map((i) => buckets[i % 2]!.takeOfKey("key", RATE)));
       expect(more.filter(({ allowed }) => allowed).length).toBeLessThanOrEqual(2);
     });
 
@@ -385,20 +385,20 @@ if (hasPostgres()) {
       const { buckets } = servers;
       const statements = async () => Number((await query("select sum(parts) as parts from cairn.buckets"))[0]?.["parts"]) / 60_000;
       // Nobody has asked often yet: it is exact.
-      expect((await buckets[0]!.take("key", rate)).remaining).toBe(19_999);
+      expect((await buckets[0]!.takeOfKey("key", rate)).remaining).toBe(19_999);
       expect(await statements()).toBe(19_999);
-      await Promise.all(buckets.flatMap((one) => numbers(300).map(() => one.take("key", rate))));
+      await Promise.all(buckets.flatMap((one) => numbers(300).map(() => one.takeOfKey("key", rate))));
       for (const clock of clocks) clock.advance({ ms: 1_000 });
       // The second is over in which that was, and the bucket full again.
-      expect(await buckets[0]!.take("key", rate)).toMatchObject({ allowed: true, remaining: 19_999 });
+      expect(await buckets[0]!.takeOfKey("key", rate)).toMatchObject({ allowed: true, remaining: 19_999 });
       expect(await statements()).toBe(20_000 - 1 - 200);
-      for (const i of numbers(200)) expect((await buckets[0]!.take("key", rate)).remaining).toBe(19_998 - i);
+      for (const i of numbers(200)) expect((await buckets[0]!.takeOfKey("key", rate)).remaining).toBe(19_998 - i);
       expect(await statements()).toBe(20_000 - 201);
       let given = 201;
       for (let refused = 0; refused < 2;) {
         refused = 0;
         for (const one of buckets) {
-          const levels = await Promise.all(numbers(2_000).map(() => one.take("key", rate)));
+          const levels = await Promise.all(numbers(2_000).map(() => one.takeOfKey("key", rate)));
           given += levels.filter(({ allowed }) => allowed).length;
           if (levels.some(({ allowed }) => !allowed)) refused++;
         }
@@ -410,9 +410,9 @@ if (hasPostgres()) {
       await using servers = await openAll([new FakeClock()]);
       const [buckets] = servers.buckets;
       const small = { perMinute: 1, burst: 1 };
-      expect([(await buckets!.take("key", small)).allowed, (await buckets!.take("key", small)).allowed]).toEqual([true, false]);
+      expect([(await buckets!.takeOfKey("key", small)).allowed, (await buckets!.takeOfKey("key", small)).allowed]).toEqual([true, false]);
       await query("truncate cairn.buckets");
-      expect((await buckets!.take("key", small)).allowed).toBe(true);
+      expect((await buckets!.takeOfKey("key", small)).allowed).toBe(true);
     });
   });
 

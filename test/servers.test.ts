@@ -1,0 +1,103 @@
+/**
+ * Several servers on one database: whichever is asked, it knows what any other has answered.
+ */
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
+import { startEmbeddingServer } from "./support/embedding-server.ts";
+import { hasPostgres, Postgres } from "./support/postgres.ts";
+import { EMBEDDINGS, makeVectors, openai, setProvider, TEA } from "./support/providers.ts";
+
+const FOLLOW = "settings of other servers";
+
+if (hasPostgres()) {
+  describe("several servers on one database", () => {
+    let postgres: Postgres;
+    beforeAll(async () => void (postgres = await Postgres.start()));
+    afterAll(() => postgres.stop());
+    const start = async (options: Options = {}): Promise<Cairn> =>
+      startCairn({ servers: 3, database: await postgres.migrated(), ...options });
+
+    test("a key is refused by all from the answer of its revocation on, and one that was made is taken by all", async () => {
+      await using cairn = await start();
+      for (let i = 0; i < 3; i++) {
+        const { id, key } = await cairn.ok(cairn.post("/v1/api_keys", { name: "n", scopes: ["read"] }, { server: i }));
+        const statuses = () => Promise.all([0, 1, 2].map(async (server) => (await cairn.get("/v1/sessions", { key, server })).status));
+        expect(await statuses()).toEqual([200, 200, 200]);
+        await cairn.ok(cairn.delete(`/v1/api_keys/${id}`, { server: (i + 1) % 3 }));
+        expect(await statuses()).toEqual([401, 401, 401]);
+      }
+    });
+
+    test("a setting holds for every request that comes after the answer of its change, to whichever server", async () => {
+      await using cairn = await start();
+      const { id } = await cairn.createSession();
+      const sizes = [2_000, 9_000, 1_500];
+      for (const [i, max_body_bytes] of sizes.entries()) {
+        await cairn.ok(cairn.patch("/v1/settings", { max_body_bytes }, { server: i }));
+        for (const server of [0, 1, 2]) {
+          const shown = await cairn.ok(cairn.get("/v1/settings", { server }));
+          expect(shown.max_body_bytes).toMatchObject({ value: max_body_bytes, source: "setting" });
+          const send = async (bytes: number) =>
+            (await cairn.post(`/v1/sessions/${id}/state`, { state: { text: "x".repeat(bytes) } }, { server })).status;
+          expect([await send(max_body_bytes - 200), await send(max_body_bytes)]).toEqual([200, 413]);
+        }
+      }
+    });
+
+    test("a setting is followed by who answers no request", async () => {
+      await using cairn = await start();
+      await cairn.ok(cairn.patch("/v1/settings", { region: "eu" }, { server: 0 }));
+      await cairn.runTask(FOLLOW);
+      for (const server of [0, 1, 2]) expect((await cairn.get("/health", { server, key: null })).body.region).toBe("eu");
+    });
+
+    test("another embedding provider is followed by all, and each searches what the others have stored", async () => {
+      await using provider = startEmbeddingServer({ length: 384, unrelated: 0.5 });
+      await using cairn = await start();
+      const { id } = await cairn.createSession({ user_id: "user" });
+      await cairn.addMemory(id, TEA);
+      await setProvider(cairn, provider);
+      await cairn.runTask(FOLLOW);
+      await makeVectors(cairn);
+      for (const server of [0, 1, 2]) {
+        const { embedding } = await cairn.ok(cairn.get("/v1/settings", { server }));
+        expect(embedding).toMatchObject({ provider: { value: "openai" }, state: { available: true }, vectors: { ready: 1, owed: 0 } });
+        const { data } = await cairn.ok(cairn.post("/v1/memory/search", { query: TEA, session_id: id }, { server }));
+        expect(data).toMatchObject([{ content: TEA, score: 1 }]);
+      }
+      await cairn.ok(cairn.patch("/v1/settings", { embedding: { provider: null } }, { server: 2 }));
+      await cairn.runTask(FOLLOW);
+      await cairn.runTask(EMBEDDINGS);
+      const asked = provider.requests.length;
+      for (const server of [0, 1, 2]) {
+        const { data } = await cairn.ok(cairn.post("/v1/memory/search", { query: TEA, session_id: id }, { server }));
+        expect(data).toMatchObject([{ content: TEA, score: 1 }]);
+      }
+      expect(provider.requests.length).toBe(asked);
+    });
+
+    test("one whose environment names another provider says so once", async () => {
+      await using provider = startEmbeddingServer({ length: 384 });
+      const database = await postgres.migrated();
+      await using cairn = await startCairn({ database });
+      await using other = await startCairn({
+        database,
+        clock: cairn.clock,
+        environment: { embedding: openai(provider) },
+      });
+      for (const one of [cairn, other, cairn]) await one.runTask(FOLLOW);
+      const said = ({ logged }: Cairn) => logged.filter((line) => line.includes("another server embeds with another provider")).length;
+      expect([said(cairn), said(other)]).toEqual([1, 0]);
+    });
+
+    test("a key has one bucket for all", async () => {
+      await using cairn = await start();
+      const key = await cairn.newKey({ tier: "free" });
+      const answers = await Promise.all(Array.from({ length: 210 }, () => cairn.get("/v1/sessions?limit=1", { key })));
+      const counts = Object.groupBy(answers, ({ status }) => status);
+      expect([counts[200]?.length, counts[429]?.length]).toEqual([200, 10]);
+      const left = answers.flatMap(({ status, headers }) => (status === 200 ? [Number(headers.get("x-ratelimit-remaining"))] : []));
+      expect(left.toSorted((a, b) => a - b)).toEqual(Array.from({ length: 200 }, (_, i) => i));
+    });
+  });
+}
