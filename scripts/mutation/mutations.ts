@@ -125,6 +125,20 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [POSTGRES],
   },
   {
+    breaks: "a request does not see what it has changed itself",
+    file: "src/storage/postgres/postgres-store.ts",
+    find: "    this.#requests.forget(changes);\n",
+    replace: "",
+    tests: [POSTGRES],
+  },
+  {
+    breaks: "what is read of a span that was fetched in part is taken for all of it",
+    file: "src/storage/postgres/fetched.ts",
+    find: "return isWhole || part.length === limit ? part : undefined;",
+    replace: "return part;",
+    tests: [POSTGRES],
+  },
+  {
     breaks: "a session is changed between the look of a commit that only reads it and the end of that",
     file: "src/storage/postgres/commit-locks.ts",
     find: 'if (table === sessions.name) return " for share of x";',
@@ -134,15 +148,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a webhook is added between the look of a commit whether there are some and the end of that",
     file: "src/storage/postgres/commit-locks.ts",
-    find: "if (TABLES_FOR_ALL.has(tableOf(table))) locks.set(numberOf(tableOf(table)), 0);",
-    replace: "if (TABLES_FOR_ALL.has(tableOf(table))) continue;",
+    find: "if (isForAll(table)) locks.set(numberOf(tableOf(table)), 0);\n    else",
+    replace: "if (isForAll(table)) continue;\n    else",
     tests: [POSTGRES],
   },
   {
     breaks: "a provider is replaced without waiting for those that make vectors of the last one",
     file: "src/storage/postgres/commit-locks.ts",
-    find: "if (TABLES_FOR_ALL.has(table)) locks.set(numberOf(table), 1);",
-    replace: "if (TABLES_FOR_ALL.has(table)) locks.set(numberOf(table), 0);",
+    find: "if (isForAll(table)) locks.set(numberOf(tableOf(table)), 1);",
+    replace: "if (isForAll(table)) locks.set(numberOf(tableOf(table)), 0);",
     tests: [POSTGRES],
   },
   {
@@ -176,8 +190,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a database that came back is believed what it alone may have",
     file: "src/storage/postgres/postgres-store.ts",
-    find: "if (asked.isEmpty || this.#isPassed(changes)) return answer();",
-    replace: "return answer();",
+    find: "if (!fetched.hasFetched || this.#isPassed(changes)) return { answer, fetched };",
+    replace: "return { answer, fetched };",
     tests: [POSTGRES],
   },
   {

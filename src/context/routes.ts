@@ -17,6 +17,7 @@ export function contextEndpoints(deps: MemoryDeps): Endpoint[] {
       description:
         "State, memories and latest turns in one read. Memories are the session's own and, when it has a user, all of that user's.",
       scope: "read",
+      ahead: ["state", "turns", "search"],
       latencyHeader: "X-StateBase-Latency",
       body: ContextRequest,
       response: Context,

@@ -135,10 +135,9 @@ export class Embeddings {
 
   /** How many vectors there are, and how many records wait for one. */
   async counts(): Promise<VectorCounts> {
-    const pending = await this.#store.count(pendingEmbeddings);
-    let stored = 0;
-    for (const table of VECTOR_TABLES) stored += await this.#store.count(table);
-    return { pending, stored };
+    const counted = await Promise.all([pendingEmbeddings, ...VECTOR_TABLES].map((table) => this.#store.count(table)));
+    const [pending = 0, ...stored] = counted;
+    return { pending, stored: stored.reduce((sum, count) => sum + count, 0) };
   }
 
   /** Vectors of a previous provider count as owed, whether or not they were removed yet. */

@@ -12,6 +12,7 @@ import { ApiError, type WireCode } from "../lib/errors.ts";
 import type { JsonText } from "../lib/json.ts";
 import type { Access, Scope } from "../lib/scopes.ts";
 import type { Once } from "./idempotency.ts";
+import type { Ahead } from "../storage/ahead.ts";
 import type { Owner } from "../storage/owner.ts";
 import { missingCodes, type PathParameters } from "./path-parameters.ts";
 import type { Pieces } from "./sending.ts";
@@ -70,6 +71,8 @@ export interface Endpoint {
   latencyHeader: string | undefined;
   /** What it does to memories, as OpenTelemetry calls it. */
   memoryOperation: MemoryOperation | undefined;
+  /** What it reads of the session that the path names, and else, for a store that fetches it with the key. */
+  ahead: readonly Ahead[];
   query: TObject;
   /** null: takes none. */
   body: TObject | null;
@@ -106,6 +109,8 @@ interface Line<Response extends TSchema> {
   latencyHeader?: string;
   /** What it does to memories, as OpenTelemetry calls it. */
   memoryOperation?: MemoryOperation;
+  /** What it reads besides the session that the path names, for a store that fetches it with the key. */
+  ahead?: readonly Ahead[];
   /** Default: that of the group; without one `read` for GET and `write` for other methods. */
   scope?: Access;
   /** Default 200. */
@@ -171,6 +176,7 @@ export function endpointGroup(tag: Tag, groupScope?: Scope) {
         description: undefined,
         latencyHeader: undefined,
         memoryOperation: undefined,
+        ahead: [],
         query: NOTHING,
         body: null,
         media: "application/json",

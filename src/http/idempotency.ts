@@ -144,6 +144,12 @@ function keptAnswer(reader: Reader, key: string): IdempotencyRow | undefined {
   return isAnswerErased(reader, row) ? undefined : row;
 }
 
+/** Looks for the kept answer to a request. */
+export function readKept(presentedKey: string, idempotencyKey: string): (reader: Reader) => unknown {
+  const key = rowKeyOf({ presentedKey, idempotencyKey });
+  return (reader) => reader.get(idempotency, key);
+}
+
 /** The same text under another API key is another key. */
 function rowKeyOf({ presentedKey, idempotencyKey }: SealingKeys): string {
   return hashKey(`${Bun.CryptoHasher.hash("sha256", presentedKey, "hex")} ${idempotencyKey}`);

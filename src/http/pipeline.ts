@@ -10,8 +10,11 @@ import { nextTurn, type Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
 import { whenThere } from "../lib/when-there.ts";
 import { IdSource, isId } from "../lib/ids.ts";
+import { LIMITS } from "../lib/limits.ts";
 import { describeError, type Log } from "../lib/log.ts";
+import { readsAhead } from "../storage/ahead.ts";
 import { EVERYBODY, type Owner } from "../storage/owner.ts";
+import type { RecordStore } from "../storage/record-store.ts";
 import type { ApiKeyRow } from "../storage/tables.ts";
 import type { Arrivals } from "./arrivals.ts";
 import { readBody, refuseDeclaredBody, type Body } from "./body.ts";
@@ -21,7 +24,7 @@ import type { ApiCaller, Endpoint, Sent } from "./endpoint.ts";
 import { apiErrorOf, errorJson, statusOf, type FailingStore } from "./errors.ts";
 import { foreignHost, hostCheck } from "./host.ts";
 import { httpsLocation } from "./https.ts";
-import { checkIdempotencyKey } from "./idempotency.ts";
+import { checkIdempotencyKey, readKept } from "./idempotency.ts";
 import type { Metrics } from "./metrics.ts";
 import type { BodySettings, CheckedCall, Operation } from "./operation.ts";
 import { asArrived, pathOf, pathWithoutQuery } from "./path.ts";
@@ -53,7 +56,7 @@ export interface PipelineDeps {
   readonly arrivals: Arrivals;
   readonly metrics: Metrics;
   readonly settings: BodySettings;
-  readonly store: FailingStore;
+  readonly store: FailingStore & Pick<RecordStore, "request">;
   /** Buckets that several servers share; each has its own otherwise. */
   readonly buckets?: KeyBuckets | undefined;
   /** Address the server listens on. */
@@ -180,6 +183,12 @@ export class Pipeline {
 
   /** Checks a request for an operation and runs that. @param params - Elysia gives none for a path without parameters */
   answer(operation: Operation, exchange: Exchange, params: Record<string, string | null> = {}): Answer | Promise<Answer> {
+    const { store } = this.#deps;
+    if (store.request === undefined) return this.#answer(operation, exchange, params);
+    return store.request(readsOf(operation, exchange, params), () => this.#answer(operation, exchange, params));
+  }
+
+  #answer(operation: Operation, exchange: Exchange, params: Record<string, string | null>): Answer | Promise<Answer> {
     return whenThere(this.authenticate(exchange, operation.endpoint), (key) => this.#answerTo(operation, exchange, params, key));
   }
 
@@ -404,6 +413,13 @@ export class Pipeline {
       return new Response(body, { status, headers: { ...headers, "Content-Type": "application/json" } });
     }
   }
+}
+
+/** What a request is going to read, as far as its address and its headers say. */
+function readsOf({ endpoint, isIdempotent }: Operation, { request: { headers } }: Exchange, params: Record<string, string | null>) {
+  const reads = readsAhead(params["session_id"], endpoint.ahead, LIMITS.contextTurnsDefault);
+  const [presented, idempotencyKey] = isIdempotent ? [presentedKey(headers), headers.get("idempotency-key")] : [null, null];
+  return presented === null || idempotencyKey === null ? reads : [...reads, readKept(presented, idempotencyKey)];
 }
 
 /** A session key shares the limits of the key it came from: signing in again gives nobody more. */

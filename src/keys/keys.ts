@@ -287,12 +287,16 @@ export function removeKey(tx: Tx, caller: Caller, { hash, row }: StoredKey, reas
 /** The session keys that came from a key, oldest first; no key has more than `LIMITS.sessionKeysMax`. */
 export function sessionKeysOf(reader: Reader, source: KeyId): StoredKey[] {
   const from = bare(source);
-  return reader.keys(bySource, { from, to: from + AFTER_ALL }).flatMap((entry) => {
+  const entries = reader.keys(bySource, { from, to: from + AFTER_ALL });
+  reader.ahead(apiKeys, entries.map(bySource.recordOf));
+  return entries.flatMap((entry) => {
     const hash = bySource.recordOf(entry);
     const row = reader.get(apiKeys, hash);
     return row === undefined ? [] : [{ hash, row }];
   });
 }
+
+const ADMIN_KEYS_AHEAD = 100;
 
 /**
  * A key that is made with an end counts until then; one that was rolled is on its way out and does not.
@@ -306,7 +310,10 @@ function refuseEndOfLastAdmin(reader: Reader, row: ApiKeyRow): void {
   // Both ends of the list: most often the first key ever made, or one of the latest, is an admin key too.
   for (const descending of [false, true]) {
     const span = { from: kindCode("key"), to: kindCode("key") + AFTER_ALL, limit: LIMITS.adminKeysSearchedMax / 2, descending };
-    for (const entry of reader.keys(byKind, span)) {
+    const entries = reader.keys(byKind, span);
+    // The first is most often one.
+    reader.ahead(apiKeys, entries.slice(0, ADMIN_KEYS_AHEAD).map(byKind.recordOf));
+    for (const entry of entries) {
       const key = reader.get(apiKeys, byKind.recordOf(entry));
       if (key !== undefined && key.id !== row.id && isUsableAdmin(key)) return;
     }

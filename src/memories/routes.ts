@@ -27,6 +27,7 @@ export function memoryEndpoints(deps: MemoryDeps): Endpoint[] {
     memories.post("/v1/memory/search", {
       summary: "Search memories",
       memoryOperation: "search_memory",
+      ahead: ["search"],
       description: "Finds memories by meaning and by words. Filters combine with AND, tags and types with OR among themselves.",
       scope: "read",
       body: Search,

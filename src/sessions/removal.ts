@@ -9,7 +9,7 @@
  */
 import { bare, type BareId, type SessionId } from "../lib/ids.ts";
 import type { Log } from "../lib/log.ts";
-import { FIRST, type Reader, type Tx } from "../storage/access.ts";
+import { eachFetched, FIRST, type Reader, type Tx } from "../storage/access.ts";
 import { BadRows, readable } from "../storage/bad-rows.ts";
 import { DocumentWriter } from "../storage/document-records.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
@@ -61,9 +61,14 @@ export function sessionRemoval({ store }: Deps, log: Log): Task {
   };
 }
 
+/** Where the keys of all that is a session's begin with its own. */
+const OWNED = [versions, turns, retrievals.index.bySession, memories.index.bySession, documents.index.bySession];
+const OWNED_BUT_MEMORIES = OWNED.filter((table) => table !== memories.index.bySession);
+
 /** @returns whether nothing is left */
 function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolean {
   let budget = RECORDS_PER_COMMIT;
+  tx.aheadOf(removal.memories ? OWNED : OWNED_BUT_MEMORIES, { from: session, to: session + AFTER_ALL, limit: budget });
   const owned = (table: AnyTable) => {
     const keys = budget === 0 ? [] : tx.keys(table, { from: session, to: session + AFTER_ALL, limit: budget });
     budget -= keys.length;
@@ -73,11 +78,15 @@ function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolea
   for (const key of owned(turns)) tx.remove(turns, key);
   for (const key of owned(retrievals.index.bySession)) tx.remove(retrievals, key.slice(session.length));
   if (removal.memories) {
-    for (const key of owned(memories.index.bySession)) removeMemoryRecords(tx, key.slice(session.length));
+    const keys = owned(memories.index.bySession).map((entry) => entry.slice(session.length));
+    tx.ahead(memories, keys);
+    eachFetched(keys, (key) => removeMemoryRecords(tx, key));
   }
   const writer = new DocumentWriter(tx);
   const { bySession } = documents.index;
-  for (const entry of owned(bySession)) writer.remove(bySession.recordOf(entry));
+  const keys = owned(bySession).map(bySession.recordOf);
+  tx.ahead(documents, keys);
+  for (const key of keys) writer.remove(key);
   writer.flush();
   return budget > 0;
 }

@@ -52,11 +52,13 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
     }),
     sessions.get(session, {
       summary: "Get a session",
+      ahead: ["state"],
       response: Session,
       run: ({ params, caller }) => getSession(deps, caller.owner, params.session_id),
     }),
     sessions.patch(session, {
       summary: "Update a session",
+      ahead: ["state"],
       description: "Its metadata, its time to live, or both.",
       body: SessionChanges,
       response: Session,
@@ -70,6 +72,7 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
     }),
     sessions.post(`${session}/state`, {
       summary: "Update the state",
+      ahead: ["state"],
       description: "Replaces the state entirely and makes a new version.",
       body: StateUpdate,
       response: Session,
@@ -79,11 +82,13 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
     }),
     sessions.get(`${session}/state`, {
       summary: "Get the state",
+      ahead: ["state"],
       response: SessionState,
       run: ({ params, caller }) => getState(deps, caller.owner, params.session_id),
     }),
     sessions.patch(`${session}/state`, {
       summary: "Patch the state",
+      ahead: ["state"],
       description:
         "Changes some keys of the state and makes a new version, in one step: of several callers at the same time none undoes what another " +
         "did to another key. What changes nothing makes no version. A state that would become larger than a body can be is 413 " +
@@ -95,6 +100,7 @@ export function sessionEndpoints(deps: Deps): Endpoint[] {
     }),
     sessions.post(`${session}/rollback`, {
       summary: "Roll back a session",
+      ahead: ["state"],
       description: "Brings back the state of a version, as a new version.",
       body: Rollback,
       response: Session,

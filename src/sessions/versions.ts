@@ -267,6 +267,12 @@ export function changedVersion(reader: Reader, session: BareId, version: number)
   return { json: versionJson(version, row, undefined, diff), length: row.body.length + (before?.length ?? 0) };
 }
 
+const VERSIONS_AHEAD = 25;
+
+function* keysOf(session: BareId, from: number, to: number): Generator<string, void, undefined> {
+  for (let version = from; version < to; version++) yield versionKey(session, version);
+}
+
 /**
  * The versions of a session in the order of their ids, which is that of their numbers, after or before an id; without their states.
  *
@@ -285,6 +291,12 @@ export function* versionsInOrder(
     version === 0 ? key : (unlessUnreadable(() => reader.get(versionHeads, versionKey(key, version))?.id ?? key) ?? idOf(version - 1));
   // The first version that is behind the cursor, of those that are kept besides the initial one.
   let [low, high] = [first, row.version + 1];
+  // Those that come first, or among which the first is looked for when they are few.
+  if (after !== undefined && high - low <= VERSIONS_AHEAD) reader.ahead(versions, keysOf(key, low, high));
+  else if (after === undefined) {
+    const from = descending ? Math.max(first, high - VERSIONS_AHEAD) : low;
+    reader.ahead(versions, keysOf(key, from, Math.min(high, from + VERSIONS_AHEAD)));
+  }
   const cursor = after ?? key;
   while (low < high) {
     const middle = Math.floor((low + high) / 2);

@@ -26,20 +26,26 @@ export interface StatsDeps extends Pick<Deps, "store" | "clock"> {
   readonly startedAt: number;
 }
 
+const { inLine, failed } = deliveries.index;
+
 export async function getStats(
   { store, clock, settings, history, startedAt }: StatsDeps,
   span?: (typeof HISTORY_SPANS)[number],
 ): Promise<JsonText> {
   const seen = span === undefined ? undefined : history.of(span);
+  const counted = [sessions, turns, versions, memories, traces, vectors, documentVectors, pendingEmbeddings, inLine, failed];
+  const [ofSessions, ofTurns, ofVersions, ofMemories, ofTraces, stored, storedOfDocuments, owed, ofPending, ofFailed] = await Promise.all(
+    counted.map((table) => store.count(table)),
+  );
   return toJson({
     object: "stats",
-    sessions: await store.count(sessions),
-    turns: await store.count(turns),
-    versions: await store.count(versions),
-    memories: await store.count(memories),
-    traces: await store.count(traces),
-    vectors: { stored: (await store.count(vectors)) + (await store.count(documentVectors)), owed: await store.count(pendingEmbeddings) },
-    deliveries: { pending: await store.count(deliveries.index.inLine), failed: await store.count(deliveries.index.failed) },
+    sessions: ofSessions,
+    turns: ofTurns,
+    versions: ofVersions,
+    memories: ofMemories,
+    traces: ofTraces,
+    vectors: { stored: stored! + storedOfDocuments!, owed },
+    deliveries: { pending: ofPending, failed: ofFailed },
     store: {
       bytes: store.bytes,
       used_bytes: store.bytesUsed,

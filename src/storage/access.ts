@@ -47,6 +47,8 @@ export interface Reader {
   get<Row>(table: Readable<Row>, key: string): Row | undefined;
   /** Says that these rows are read next, so that they are fetched together. */
   ahead(table: AnyTable, keys: Iterable<string>): void;
+  /** The same of the keys of spans: each is read, or a part of it from the same end. */
+  aheadOf(tables: readonly AnyTable[], span: Span): void;
   has(table: AnyTable, key: string): boolean;
   keys(table: AnyTable, span: Span): string[];
   rows<Row>(table: Readable<Row>, span: Span): { key: string; row: Row }[];

@@ -78,6 +78,8 @@ export class LmdbReader implements Reader {
   /** Nothing is fetched from here: the file is mapped. */
   ahead(): void {}
 
+  aheadOf(): void {}
+
   has(table: AnyTable, key: string): boolean {
     const database = this.databases.ofAny(table);
     return this.at === undefined ? database.doesExist(key) : database.get(key, this.at) !== undefined;

@@ -113,6 +113,10 @@ export class WriteBuffer implements Tx {
     this.#stored.ahead(table, keys);
   }
 
+  aheadOf(tables: readonly AnyTable[], span: Span): void {
+    this.#stored.aheadOf(tables, span);
+  }
+
   has(table: AnyTable, key: string): boolean {
     const write = this.#of(table)?.get(key);
     return write === undefined ? this.#stored.has(table, key) : write.value !== undefined;

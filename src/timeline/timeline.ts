@@ -92,7 +92,7 @@ function entriesOf({ kind, id: place }: Place, { json, length }: RecordRead): Fo
 /** The next places of all kinds, merged by their ids. */
 function nextPlaces(reader: Reader, session: LiveSession, kinds: readonly Kind[], walk: Walk): Place[] {
   const streams = kinds.map((kind) => placesOf(reader, session, kind, walk));
-  const heads = streams.map((stream) => stream.next().value as Place | undefined);
+  const heads = eachFetched(streams, (stream) => stream.next().value as Place | undefined);
   const places: Place[] = [];
   while (places.length < PLACES_AT_ONCE) {
     let next: number | undefined;

@@ -105,6 +105,10 @@ function actionsOf(reader: Reader, owner: Owner, id: BareId): readonly TraceActi
 
 /** A trace is stored under its action; there are few of these. */
 function findTrace(reader: Reader, id: BareId, actions: readonly TraceAction[]): FoundTrace | undefined {
+  reader.ahead(
+    traces,
+    actions.values().map((action) => actionCode(action) + id),
+  );
   for (const action of actions) {
     const key = actionCode(action) + id;
     const row = reader.get(traces, key);

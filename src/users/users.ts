@@ -9,7 +9,7 @@ import { withPrefix, type BareId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { isoOrNull } from "../lib/time.ts";
-import type { Reader } from "../storage/access.ts";
+import { eachFetched, type Reader } from "../storage/access.ts";
 import { isErased } from "../storage/erasure.ts";
 import { AFTER_ALL, hashKey, HASH_KEY_LENGTH } from "../storage/keys.ts";
 import { pageOf } from "../storage/page.ts";
@@ -58,25 +58,33 @@ function listNamed({ store }: Deps, naming: Naming, { limit, startingAfter }: Na
     const items: { id: string; json: JsonText }[] = [];
     let after = startingAfter === undefined ? "" : hashKey(startingAfter) + AFTER_ALL;
     while (items.length <= limit) {
-      const hash = nextHash(reader, naming, after);
-      if (hash === undefined) break;
-      after = hash + AFTER_ALL;
-      const found = unlessUnreadable(() => foundBy(reader, naming, hash));
-      if (found === undefined) continue;
-      const { name, newestAt } = found;
-      items.push({ id: name, json: toJson({ object: naming.object, id: name, last_session_at: isoOrNull(newestAt) }) });
+      const hashes = nextHashes(reader, naming, after, store.recordsAtOnce).slice(0, limit + 1 - items.length);
+      if (hashes.length === 0) break;
+      after = hashes.at(-1)! + AFTER_ALL;
+      eachFetched(hashes, (hash) => {
+        const found = unlessUnreadable(() => foundBy(reader, naming, hash));
+        if (found === undefined) return;
+        const { name, newestAt } = found;
+        items.push({ id: name, json: toJson({ object: naming.object, id: name, last_session_at: isoOrNull(newestAt) }) });
+      });
     }
     return pageOf(items, limit);
   });
 }
 
-/** The hash of the next name that any session or memory has. */
-function nextHash(reader: Reader, naming: Naming, after: string): string | undefined {
-  const [first, second] = [naming.sessions, naming.memories].map((index) => {
-    const [entry] = reader.keys(index, { from: after, to: AFTER_ALL, limit: 1 });
-    return entry?.slice(0, HASH_KEY_LENGTH);
-  });
-  return first === undefined || (second !== undefined && second < first) ? second : first;
+/**
+ * The hashes of the next names that any session or memory has, in order: at least one, if there is one.
+ *
+ * @param atOnce - how many entries of each index are read
+ */
+function nextHashes(reader: Reader, naming: Naming, after: string, atOnce: number): string[] {
+  const ofEach = eachFetched([naming.sessions, naming.memories], (index) =>
+    reader.keys(index, { from: after, to: AFTER_ALL, limit: atOnce }).map((entry) => entry.slice(0, HASH_KEY_LENGTH)),
+  );
+  // Behind the last of an index that has more, the other one can have names that come later.
+  const ends = ofEach.flatMap((hashes) => (hashes.length === atOnce ? hashes.slice(-1) : []));
+  const hashes = Array.from(new Set(ofEach.flat())).sort();
+  return hashes.filter((hash) => ends.every((end) => hash <= end));
 }
 
 interface FoundName {
@@ -90,7 +98,7 @@ interface FoundName {
 function foundBy(reader: Reader, naming: Naming, hash: string): FoundName | undefined {
   const last = (index: Index<SessionRow> | Index<MemoryRow>) =>
     reader.keys(index, { from: hash, to: hash + AFTER_ALL, limit: 1, descending: true })[0];
-  const [session, memory] = [last(naming.sessions), last(naming.memories)];
+  const [session, memory] = eachFetched([naming.sessions, naming.memories], last);
   const newest = session && naming.sessions.recordOf(session);
   const id = newest ?? (memory && naming.memories.recordOf(memory));
   if (id === undefined) return undefined;
@@ -104,11 +112,12 @@ function foundBy(reader: Reader, naming: Naming, hash: string): FoundName | unde
 export function getUser({ store }: Deps, userId: string): JsonText | Promise<JsonText> {
   return store.read((reader) => {
     const hash = hashKey(userId);
+    const records = [sessions.index.byUser, memories.index.byUser, traces.index.byUser];
+    const span = { from: hash, to: hash + AFTER_ALL, limit: LIMITS.userRecordsCountedMax + 1 };
+    reader.aheadOf(records, span);
     const found = foundBy(reader, USERS, hash);
     if (found === undefined) throw noUser(userId);
-    const counted = [sessions.index.byUser, memories.index.byUser, traces.index.byUser].map(
-      (index) => reader.keys(index, { from: hash, to: hash + AFTER_ALL, limit: LIMITS.userRecordsCountedMax + 1 }).length,
-    );
+    const counted = records.map((index) => reader.keys(index, span).length);
     const [ofSessions, ofMemories, ofTraces] = counted.map((count) => Math.min(count, LIMITS.userRecordsCountedMax));
     const { newest, newestAt } = found;
     return toJson({

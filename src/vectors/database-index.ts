@@ -76,9 +76,9 @@ export class DatabaseIndex implements CandidateIndex {
     return this.#store.read((reader) => {
       const generation = generationOf(reader);
       const places = this.#placesOf(reader, records);
-      reader.ahead(
-        this.#collection.vectors,
-        places.flatMap(({ id }) => (this.#cache.peek(id) === undefined ? [id] : [])),
+      this.#fetchAhead(
+        reader,
+        places.map(({ id }) => id),
       );
       return places.flatMap(({ record, id }) => {
         const bytes = this.#bytesOf(reader, id);
@@ -87,13 +87,21 @@ export class DatabaseIndex implements CandidateIndex {
     });
   }
 
-  /** Which vectors they have: most were made with their records, and have their ids. */
+  /** Which vectors they have: most were made with their records, and have their ids, so these are fetched with the records. */
   #placesOf(reader: Reader, records: readonly BareId[]): { record: BareId; id: BareId }[] {
     reader.ahead(this.#collection.records, records);
+    this.#fetchAhead(reader, records);
     return records.flatMap((record) => {
       const embedding = reader.get(this.#collection.records, record)?.embedding;
       return embedding === undefined ? [] : [{ record, id: bare(embedding.id) }];
     });
+  }
+
+  #fetchAhead(reader: Reader, ids: readonly BareId[]): void {
+    reader.ahead(
+      this.#collection.vectors,
+      ids.filter((id) => this.#cache.peek(id) === undefined),
+    );
   }
 
   #bytesOf(reader: Reader, id: BareId): Uint8Array | undefined {

@@ -11,7 +11,7 @@ import { bare, bareIdTime, BARE_ID_LENGTH, firstBareIdAt, withPrefix, type BareI
 import { toJson, type JsonText } from "../lib/json.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { toIso } from "../lib/time.ts";
-import type { Reader } from "../storage/access.ts";
+import { eachFetched, type Reader } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { pageOfPieces, type Found, type Page } from "../storage/page.ts";
 import { deliveries, DELIVERY_STATUSES, deliveryCode, webhooks } from "../storage/tables.ts";
@@ -53,7 +53,7 @@ export async function listWebhookStats({ store, listLooksMax }: Deps, { limit, s
 /** @returns the answer, and how many entries were read for it */
 function countedDay(reader: Reader, webhook: BareId): { json: JsonText; entries: number } {
   const dayAgo = reader.now - DAY_MS;
-  const ofStatuses = DELIVERY_STATUSES.map((status) => {
+  const ofStatuses = eachFetched(DELIVERY_STATUSES, (status) => {
     const of = webhook + deliveryCode(status);
     const span = { from: of + firstBareIdAt(dayAgo), to: of + AFTER_ALL, limit: LIMITS.deliveriesCountedMax + 1, descending: true };
     const ids = reader.keys(deliveries.index.byStatus, span).map((entry) => entry.slice(-BARE_ID_LENGTH));

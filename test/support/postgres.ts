@@ -7,7 +7,7 @@
  * @module
  */
 import { SQL } from "bun";
-import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chownSync, existsSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../../src/lib/clock.ts";
@@ -84,6 +84,7 @@ export class Postgres {
   readonly #directory: string;
   readonly #settings: Readonly<Record<string, string | number>>;
   #server: Bun.Subprocess<"ignore", "ignore", "pipe"> | undefined;
+  readonly #remover: Bun.Subprocess<"pipe", "ignore", "ignore">;
   #databases = 0;
   /** The name of a database that others are copies of. */
   #template: Promise<string> | undefined;
@@ -92,6 +93,7 @@ export class Postgres {
     this.#bin = bin;
     this.#directory = directory;
     this.#port = freePort();
+    this.#remover = Bun.spawn(["sh", "-c", REMOVE, "sh", directory], { stdin: "pipe", stdout: "ignore", stderr: "ignore" });
     this.#settings = {
       port: this.#port,
       listen_addresses: "127.0.0.1",
@@ -209,9 +211,10 @@ export class Postgres {
     await this.#do("select pg_promote()");
   }
 
+  /** Also what becomes of it when the process of the tests ends. */
   stop(): void {
     this.#server?.kill("SIGQUIT");
-    rmSync(this.#directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    void this.#remover.stdin.end();
   }
 
   async #launch(): Promise<void> {
@@ -239,6 +242,10 @@ export class Postgres {
     return `postgres://${USER}:${encodeURIComponent(PASSWORD)}@127.0.0.1:${this.#port}/${database}?sslmode=disable`;
   }
 }
+
+/** Removes a directory once nobody holds its input any more, and for as long as processes of the server still write there. */
+const REMOVE =
+  'cat; for i in $(seq 100); do rm -rf "$1" && test ! -e "$1/data/postmaster.pid" && sleep 0.2 && test ! -e "$1" && exit; sleep 0.1; done';
 
 function newDirectory(): { bin: string; directory: string } {
   const bin = programs();

@@ -33,6 +33,9 @@ export interface Locks {
   readonly rows: Asks;
 }
 
+/** Whether a table is one for all, or an index of one. */
+export const isForAll = (name: string): boolean => TABLES_FOR_ALL.has(tableOf(name));
+
 /** The table of which a table or an index is. */
 const tableOf = (name: string): string => name.split(".", 1)[0]!;
 const numberOf = (name: string): number => Number(Bun.hash.wyhash(name) & 0xfffffffffffffn);
@@ -43,11 +46,11 @@ export function nameLocksOf({ read: { keys, spans } }: Fetched, changes: readonl
   const locks = new Map<number, 0 | 1>();
   for (const ask of spans.values()) {
     const { table, span } = ask;
-    if (TABLES_FOR_ALL.has(tableOf(table))) locks.set(numberOf(tableOf(table)), 0);
+    if (isForAll(table)) locks.set(numberOf(tableOf(table)), 0);
     else if (!isWhole(ask)) locks.set(numberOf(`${table} ${span.from} ${span.to}`), 1);
   }
-  for (const table of keys.keys()) if (TABLES_FOR_ALL.has(table)) locks.set(numberOf(table), 0);
-  for (const { table } of changes) if (TABLES_FOR_ALL.has(table)) locks.set(numberOf(table), 1);
+  for (const table of keys.keys()) if (isForAll(table)) locks.set(numberOf(tableOf(table)), 0);
+  for (const { table } of changes) if (isForAll(table)) locks.set(numberOf(tableOf(table)), 1);
   return locks;
 }
 
@@ -66,7 +69,7 @@ export function namesLockedValues(locks: NameLocks): [names: number[], alone: nu
 export function locksOf(fetched: Fetched, changes: readonly Pick<Write, "table" | "key">[]): Locks {
   const rows = new Asks();
   const note = (table: string, key: string) => {
-    if (placeOf(table).rev === "rev" && fetched.peek(table, key) !== null) rows.addKey(table, key);
+    if (placeOf(table).rev === "rev" && fetched.row(table, key) !== null) rows.addKey(table, key);
   };
   for (const { table, key } of changes) if (fetched.read.keys.get(table)?.has(key) === true) note(table, key);
   for (const table of Array.from(rows.keys.keys()).filter(areLockedTogether))

@@ -45,7 +45,7 @@ function rowChecksOf(fetched: Fetched, isWritten: (table: string, key: string) =
     .flatMap(([table, keys]) => {
       const { relation, column, rev } = placeOf(table);
       const hasRevision = rev === "rev";
-      const found = Array.from(keys).map((key) => ({ key, row: fetched.peek(table, key) ?? null }));
+      const found = Array.from(keys).map((key) => ({ key, row: fetched.row(table, key) ?? null }));
       const absent = found.filter(({ row }) => row === null).map(({ key }) => key);
       const check = (rows: StoredRow[], lock: string): Statement[] =>
         rows.length === 0
@@ -84,7 +84,7 @@ function spanChecksOf(fetched: Fetched): Statement[] {
     const parameters = new Parameters();
     const { asked, found } = spansSource({ ...group, withRows: false }, parameters);
     const digest = group.withRows ? "key || ' ' || rev" : "key";
-    const expected = parameters.add(group.asks.map(([name]) => digestOf(fetched.peekSpan(name) ?? [], group.withRows)));
+    const expected = parameters.add(group.asks.map(([name, ask]) => digestOf(fetched.span(name, ask) ?? [], group.withRows)));
     return {
       text:
         `select 1 / (count(*) = 0)::int from ${asked} cross join lateral (select coalesce(string_agg(${digest}, ',' order by key ${group.order}), '')` +
@@ -138,7 +138,7 @@ export function writesOf(changes: readonly Change[], fetched: Fetched, rev: numb
       ];
       // What was read is there, or is not: the checks say so. Of what was not read nothing is known.
       const known = (change: Change) => fetched.read.keys.get(name)?.has(change.key) === true;
-      const isThere = (change: Change) => known(change) && fetched.peek(name, change.key) !== null;
+      const isThere = (change: Change) => known(change) && fetched.row(name, change.key) !== null;
       const groups = Map.groupBy(put, (change) => (isThere(change) ? "update" : change.isNew || known(change) ? "insert" : "put"));
       return [
         ...removal,

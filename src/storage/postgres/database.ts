@@ -56,6 +56,8 @@ export class Database {
   readonly #clock: Clock;
   readonly #url: string;
   #pool: SQL;
+  /** How often an answer was waited for, the opening of connections left out. */
+  roundTrips = 0;
   /** Called before a new connection is used, and when one is lost. */
   onConnectionChange: () => void = () => undefined;
 
@@ -74,6 +76,7 @@ export class Database {
 
   /** Runs one statement, which has to be one that can be run twice. @throws {DatabaseError} */
   async query({ text, values }: Statement): Promise<readonly AnswerRow[]> {
+    this.roundTrips++;
     try {
       return await this.#limited(this.#pool.unsafe(text, parametersOf(this.#pool, values)));
     } catch (error) {
@@ -105,7 +108,10 @@ export class Database {
   async reserve(pace: "answers soon" | "takes its time" = "answers soon"): Promise<Connection> {
     try {
       const reserved = await this.#limited(this.#pool.reserve());
-      return new Connection(reserved, (answer) => (pace === "answers soon" ? this.#limited(answer) : answer));
+      return new Connection(reserved, (answer) => {
+        this.roundTrips++;
+        return pace === "answers soon" ? this.#limited(answer) : answer;
+      });
     } catch (error) {
       throw new DatabaseError(kindOf(error) === "refused" ? "refused" : "unsent", error);
     }

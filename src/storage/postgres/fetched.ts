@@ -58,16 +58,22 @@ export interface Found {
 export interface KnownRows {
   /** null: there is none; undefined: it is not known. */
   row(table: string, key: string): StoredRow | null | undefined;
-  span(name: string): readonly StoredRow[] | undefined;
+  span(name: string, ask: SpanAsk): readonly StoredRow[] | undefined;
 }
 
 /** A work that still misses something after this many runs asks for something else each time. */
 const RUNS_MAX = 1_000;
 
-export class Fetched {
+/** The rows of one span that were found. */
+interface FoundSpan {
+  readonly ask: SpanAsk;
+  readonly rows: readonly StoredRow[];
+}
+
+export class Fetched implements KnownRows {
   readonly #known: KnownRows | undefined;
   readonly #rows = new Map<string, Map<string, StoredRow | null>>();
-  readonly #spans = new Map<string, readonly StoredRow[]>();
+  readonly #spans = new Map<string, FoundSpan>();
   /** What the present run has asked for and was not there. */
   #missing = new Asks();
   /** What the present run has read. */
@@ -75,6 +81,7 @@ export class Fetched {
   #runs = 0;
   #fetches = 0;
   #hasUsedKnown = false;
+  #length = 0;
 
   constructor(known?: KnownRows) {
     this.#known = known;
@@ -92,6 +99,15 @@ export class Fetched {
     return this.#fetches <= 1 && !this.#hasUsedKnown;
   }
 
+  get hasFetched(): boolean {
+    return this.#fetches > 0;
+  }
+
+  /** Characters of the texts that were fetched. */
+  get length(): number {
+    return this.#length;
+  }
+
   get missing(): Asks {
     return this.#missing;
   }
@@ -101,8 +117,8 @@ export class Fetched {
   }
 
   /** A row of the tables as the work sees it; null where there is none. */
-  row(table: string, key: string): StoredRow | null {
-    const found = this.peek(table, key);
+  readRow(table: string, key: string): StoredRow | null {
+    const found = this.row(table, key);
     this.#read.addKey(table, key);
     if (found !== undefined) {
       this.#hasUsedKnown ||= this.#rows.get(table)?.has(key) !== true;
@@ -114,39 +130,93 @@ export class Fetched {
 
   /** Has a row fetched with whatever else the present run misses. */
   ahead(table: string, key: string): void {
-    if (this.peek(table, key) === undefined) this.#missing.addKey(table, key);
+    if (this.row(table, key) === undefined) this.#missing.addKey(table, key);
+  }
+
+  aheadOf(ask: SpanAsk): void {
+    const name = nameOfSpan(ask);
+    if (this.span(name, ask) === undefined) this.#missing.spans.set(name, ask);
   }
 
   /** The same without noting it; undefined when it is not known. */
-  peek(table: string, key: string): StoredRow | null | undefined {
+  row(table: string, key: string): StoredRow | null | undefined {
     const fetched = this.#rows.get(table)?.get(key);
     return fetched === undefined ? this.#known?.row(table, key) : fetched;
   }
 
   /** The rows of a span, ascending or descending as asked; undefined when they were not fetched yet, which is noted. */
-  span(ask: SpanAsk): readonly StoredRow[] | undefined {
+  readSpan(ask: SpanAsk): readonly StoredRow[] | undefined {
     const name = nameOfSpan(ask);
     this.#read.spans.set(name, ask);
-    const found = this.peekSpan(name);
+    const fetched = this.#fetchedSpan(name, ask);
+    if (fetched !== undefined) return fetched;
+    const found = this.#known?.span(name, ask);
     if (found === undefined) this.#missing.spans.set(name, ask);
-    else this.#hasUsedKnown ||= !this.#spans.has(name);
+    else this.#hasUsedKnown = true;
     return found;
   }
 
-  peekSpan(name: string): readonly StoredRow[] | undefined {
-    return this.#spans.get(name) ?? this.#known?.span(name);
+  /** The same without noting it. */
+  span(name: string, ask: SpanAsk): readonly StoredRow[] | undefined {
+    return this.#fetchedSpan(name, ask) ?? this.#known?.span(name, ask);
+  }
+
+  #fetchedSpan(name: string, ask: SpanAsk): readonly StoredRow[] | undefined {
+    const own = this.#spans.get(name);
+    if (own !== undefined) return own.rows;
+    for (const found of this.#spans.values()) {
+      const rows = partOf(found, ask);
+      if (rows !== undefined) return rows;
+    }
+    return undefined;
   }
 
   /** Takes what an answer says of all that was asked for. */
   take(asks: Asks, found: Found): void {
     this.#fetches++;
     for (const [table, keys] of asks.keys) {
-      let rows = this.#rows.get(table);
-      if (rows === undefined) this.#rows.set(table, (rows = new Map<string, StoredRow | null>()));
-      for (const key of keys) rows.set(key, found.rows.get(table)?.get(key) ?? null);
+      for (const key of keys) this.#note(table, key, found.rows.get(table)?.get(key) ?? null);
     }
-    for (const name of asks.spans.keys()) this.#spans.set(name, found.spans.get(name) ?? []);
+    for (const rows of found.rows.values()) for (const { text } of rows.values()) this.#length += text?.length ?? 0;
+    for (const [name, ask] of asks.spans) {
+      const rows = found.spans.get(name) ?? [];
+      this.#spans.set(name, { ask, rows });
+      if (!ask.withRows) continue;
+      for (const row of rows) {
+        this.#note(ask.table, row.key, row);
+        this.#length += row.text?.length ?? 0;
+      }
+    }
   }
+
+  #note(table: string, key: string, row: StoredRow | null): void {
+    let rows = this.#rows.get(table);
+    if (rows === undefined) this.#rows.set(table, (rows = new Map<string, StoredRow | null>()));
+    rows.set(key, row);
+  }
+
+  /** Drops what others have changed since. @param changed - keys by table */
+  forget(changed: ReadonlyMap<string, ReadonlySet<string>>): void {
+    for (const [table, rows] of this.#rows) {
+      const keys = changed.get(table);
+      if (keys !== undefined) for (const key of rows.keys()) if (keys.has(key)) rows.delete(key);
+    }
+    for (const [name, { ask }] of this.#spans) {
+      const { from, to } = ask.span;
+      for (const key of changed.get(ask.table) ?? []) if (key >= from && key < to) this.#spans.delete(name);
+    }
+  }
+}
+
+/** The rows that are asked for, if they are all among those of another span. */
+function partOf({ ask: { table, span, withRows }, rows }: FoundSpan, asked: SpanAsk): readonly StoredRow[] | undefined {
+  const { from, to, limit = Infinity } = asked.span;
+  const isDescending = span.descending === true;
+  if (table !== asked.table || (asked.withRows && !withRows) || isDescending !== (asked.span.descending === true)) return undefined;
+  if (isDescending ? to !== span.to || from < span.from : from !== span.from || to > span.to) return undefined;
+  const part = rows.filter(({ key }) => key >= from && key < to).slice(0, limit);
+  const isWhole = span.limit === undefined || rows.length < span.limit || part.length < rows.length;
+  return isWhole || part.length === limit ? part : undefined;
 }
 
 /** Runs a work now, and lets the caller have its result or its error later. */
@@ -185,7 +255,7 @@ export class FetchedReader implements Reader {
   }
 
   get<Row>(table: Readable<Row>, key: string): Row | undefined {
-    const stored = this.#fetched.row(table.name, key);
+    const stored = this.#fetched.readRow(table.name, key);
     if (stored === null) return undefined;
     const row = table.decode(stored.text ?? "");
     const { updatedAt } = row as { updatedAt?: unknown };
@@ -198,8 +268,12 @@ export class FetchedReader implements Reader {
     for (const key of keys) this.#fetched.ahead(name, key);
   }
 
+  aheadOf(tables: readonly AnyTable[], span: Span): void {
+    for (const { name } of tables) this.#fetched.aheadOf({ table: name, span, withRows: false });
+  }
+
   has(table: AnyTable, key: string): boolean {
-    return this.#fetched.row(table.name, key) !== null;
+    return this.#fetched.readRow(table.name, key) !== null;
   }
 
   keys(table: AnyTable, span: Span): string[] {
@@ -212,7 +286,7 @@ export class FetchedReader implements Reader {
 
   /** Most tables of which this is asked are empty: the run goes to its end on that, and what it misses besides is found out with it. */
   isEmpty(table: AnyTable): boolean {
-    return (this.#fetched.span(firstOf(table.name)) ?? []).length === 0;
+    return (this.#fetched.readSpan(firstOf(table.name)) ?? []).length === 0;
   }
 
   derived<Row extends object, Result>(_table: Readable<Row>, _key: string, _row: Row, make: () => Result): Result {
@@ -220,12 +294,12 @@ export class FetchedReader implements Reader {
   }
 
   vectorBytes(table: VectorTable, id: string): Uint8Array | undefined {
-    const text = this.#fetched.row(table.name, id)?.text;
+    const text = this.#fetched.readRow(table.name, id)?.text;
     return text === undefined || text === null ? undefined : Buffer.from(text, "base64");
   }
 
   #span(ask: SpanAsk): readonly StoredRow[] {
-    const found = this.#fetched.span(ask);
+    const found = this.#fetched.readSpan(ask);
     if (found === undefined) throw new Unread(ask.table);
     return found;
   }

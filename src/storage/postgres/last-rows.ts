@@ -1,5 +1,5 @@
 /**
- * Rows as this server wrote them last, and what it found out last about which tables are empty.
+ * Rows as this server wrote them last, and what its last commits read of the tables that nearly every commit reads.
  *
  * Others may have changed them since. So no read is answered from here: a commit builds on them instead of fetching them first, and
  * finds out in its transaction whether they are still so.
@@ -13,23 +13,29 @@ import type { KnownRows, StoredRow } from "./fetched.ts";
 const BYTES_MAX = 16 * 1024 * 1024;
 /** Larger ones are hardly ever what the next commit builds on. */
 const ROW_LENGTH_MAX = 16_384;
+const SPANS_MAX = 100;
 
 export class LastRows implements KnownRows {
   readonly #rows = new Cache<{ readonly row: StoredRow | null }>(BYTES_MAX);
-  /** By what asks for them; there are few tables of which that is asked. */
-  readonly #firstKeys = new Map<string, readonly StoredRow[]>();
+  /** By what asks for them, of few tables. */
+  readonly #spans = new Map<string, { readonly table: string; readonly rows: readonly StoredRow[] }>();
 
   row(table: string, key: string): StoredRow | null | undefined {
     return this.#rows.get(`${table} ${key}`)?.row;
   }
 
   span(name: string): readonly StoredRow[] | undefined {
-    return this.#firstKeys.get(name);
+    return this.#spans.get(name)?.rows;
   }
 
-  /** To be called with what the tables were found to begin with. */
-  noteSpan(name: string, rows: readonly StoredRow[]): void {
-    this.#firstKeys.set(name, rows);
+  noteSpan(name: string, table: string, rows: readonly StoredRow[]): void {
+    if (this.#spans.size === SPANS_MAX) for (const oldest of this.#spans.keys().take(1)) this.#spans.delete(oldest);
+    this.#spans.set(name, { table, rows });
+  }
+
+  noteRow(table: string, key: string, row: StoredRow | null): void {
+    const length = row?.text?.length ?? 0;
+    if (length <= ROW_LENGTH_MAX) this.#rows.set(`${table} ${key}`, { row }, 2 * length);
   }
 
   note(table: string, key: string, value: Write["value"], rev: number): void {
@@ -44,7 +50,8 @@ export class LastRows implements KnownRows {
     this.#rows.delete(`${table} ${key}`);
   }
 
-  deleteSpan(name: string): void {
-    this.#firstKeys.delete(name);
+  /** To be called when any key of a table is another. */
+  deleteSpansOf(table: string): void {
+    for (const [name, span] of this.#spans) if (span.table === table) this.#spans.delete(name);
   }
 }

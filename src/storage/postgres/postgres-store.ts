@@ -34,6 +34,7 @@ import { WriteBuffer, type Write } from "../write-buffer.ts";
 import { CommitOrder } from "./commit-order.ts";
 import {
   bothLocks,
+  isForAll,
   lockStatements,
   locksOf,
   nameLocksOf,
@@ -47,21 +48,27 @@ import { BEGIN, BEGIN_SNAPSHOT, COMMIT, Database, DatabaseError, ROLLBACK, type 
 import { DatabaseHealth } from "./database-health.ts";
 import { FetchQueue } from "./fetch-queue.ts";
 import { Fetch } from "./fetch-statement.ts";
-import { Asks, attemptOf, Fetched, FetchedReader, firstOf, nameOfSpan } from "./fetched.ts";
+import { Asks, attemptOf, Fetched, FetchedReader, firstOf, nameOfSpan, type KnownRows } from "./fetched.ts";
 import { LastRows } from "./last-rows.ts";
 import { listStatement } from "./list-statement.ts";
 import { PostgresLeases } from "./leases.ts";
 import { checkSchema, migrateSchema } from "./migrations.ts";
 import { openingProblem } from "./opening-problem.ts";
+import { knownToAny, RequestsUnderWay, type RequestReads } from "./request-reads.ts";
 import { LEASES, placeOf, READ_VERSION, RELATIONS } from "./schema.ts";
 import { SharedBuckets } from "./shared-buckets.ts";
 import { Sizes } from "./sizes.ts";
 import { WholeTransaction, type WholeParts } from "./whole-transaction.ts";
 
+interface CommitOfRequest extends QueuedCommit {
+  /** What was fetched for the request that asked for it. */
+  readonly request: RequestReads | undefined;
+}
+
 /** What the works of a transaction are run on. */
 interface Basis {
   /** What is not fetched first. */
-  readonly known: LastRows | undefined;
+  readonly known: KnownRows | undefined;
   /** What is locked before anything is fetched. */
   readonly locks: Locks | undefined;
 }
@@ -115,7 +122,10 @@ export class PostgresStore implements RecordStore {
   readonly #clock: Clock;
   #ids: IdSource;
   readonly #last = new LastRows();
-  #queue: QueuedCommit[] = [];
+  readonly #requests = new RequestsUnderWay();
+  /** Measures how long something takes here, whatever the time is that records have. */
+  readonly #timers: Clock;
+  #queue: CommitOfRequest[] = [];
   #transactions = 0;
   /** Homes of the commits of transactions under way: others of them would only meet those in the database. */
   readonly #busyHomes = new Set<Home>();
@@ -130,8 +140,9 @@ export class PostgresStore implements RecordStore {
   #changesPassed = 0;
   #barrierUnderWay: Promise<void> | undefined;
 
-  private constructor(database: Database, clock: Clock) {
+  private constructor(database: Database, clock: Clock, timers: Clock) {
     this.#database = database;
+    this.#timers = timers;
     this.#fetches = new FetchQueue(database);
     this.#clock = clock;
     this.#sizes = new Sizes(database, clock);
@@ -156,7 +167,7 @@ export class PostgresStore implements RecordStore {
   ): Promise<PostgresStore> {
     let store: PostgresStore | undefined;
     try {
-      store = new PostgresStore(new Database(url, timers), clock);
+      store = new PostgresStore(new Database(url, timers), clock, timers);
       await store.#checkServer(durability);
       await store.#openSchema(asItIs);
       await store.#sizes.measure();
@@ -196,20 +207,49 @@ export class PostgresStore implements RecordStore {
       );
   }
 
+  /** Runs what answers a request: what it reads is kept for the rest of it. @param reads - what is going to be read */
+  request<Result>(reads: readonly ((reader: Reader) => unknown)[], work: () => Result): Result {
+    return this.#requests.run(reads, work);
+  }
+
   /**
-   * Runs `work` on one moment of the store, which sees every commit that has resolved. It is run several times.
+   * Runs `work` on one moment of the store, which sees every commit that has resolved, or in a request all that had when that came. It
+   * is run several times.
    *
    * @throws {ApiError} `service_unavailable` while the database does not answer
    */
   async read<Result>(work: (reader: Reader) => Result): Promise<Result> {
+    const request = this.#requests.current;
+    if (request === undefined) return this.readNewest(work);
+    const asked = new Asks();
+    for (const kept of request.momentsAt(this.#timers.elapsed())) {
+      kept.begin();
+      const answer = attemptOf(() => work(new FetchedReader(kept, this.#clock.now())));
+      if (kept.missing.isEmpty) return answer();
+      if (!asked.isEmpty) continue;
+      asked.add(kept.read);
+      asked.add(kept.missing);
+    }
+    asked.add(request.takeAhead());
+    const { answer, fetched } = await this.#fetchFor(work, asked);
+    request.keep(fetched, this.#timers.elapsed());
+    return answer();
+  }
+
+  /** The same on a moment that is not before the call. */
+  async readNewest<Result>(work: (reader: Reader) => Result): Promise<Result> {
+    return (await this.#fetchFor(work, new Asks())).answer();
+  }
+
+  /** @param asked - what the work is going to read, as far as that is known; more is added */
+  async #fetchFor<Result>(work: (reader: Reader) => Result, asked: Asks): Promise<{ answer: () => Result; fetched: Fetched }> {
     const fetched = new Fetched();
     const reader = new FetchedReader(fetched, this.#clock.now());
-    const asked = new Asks();
     for (let changes = this.#connectionChanges; ;) {
       fetched.begin();
       const answer = attemptOf(() => work(reader));
       if (fetched.missing.isEmpty) {
-        if (asked.isEmpty || this.#isPassed(changes)) return answer();
+        if (!fetched.hasFetched || this.#isPassed(changes)) return { answer, fetched };
         await this.#barrier();
       }
       // All of it once more, so that all of it is of the same moment, and of a server that has passed the barrier.
@@ -217,11 +257,6 @@ export class PostgresStore implements RecordStore {
       changes = this.#connectionChanges;
       await this.#again(() => this.#load(asked, fetched));
     }
-  }
-
-  /** Every read sees what others have committed. */
-  readNewest<Result>(work: (reader: Reader) => Result): Promise<Result> {
-    return this.read(work);
   }
 
   async walk(table: AnyTable, filter: Filter, { from, before }: Omit<Bounds, "few">, limit: number): Promise<WalkedIds> {
@@ -253,6 +288,11 @@ export class PostgresStore implements RecordStore {
 
   async probe(): Promise<void> {
     await this.read((reader) => reader.get(meta, "schema")).catch(() => undefined);
+  }
+
+  /** How often the database was asked something and its answer waited for. */
+  get roundTrips(): number {
+    return this.#database.roundTrips;
   }
 
   get bytesWritten(): number {
@@ -315,7 +355,8 @@ export class PostgresStore implements RecordStore {
   async commit<Result>(home: Home, work: (tx: Tx) => Result): Promise<Result> {
     this.onCommit();
     return new Promise<Result>((resolve, reject) => {
-      this.#queue.push({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined });
+      const request = this.#requests.current;
+      this.#queue.push({ home, run: work, resolve: resolve as (result: unknown) => void, reject, outcome: undefined, request });
       queueMicrotask(() => this.#startTransactions());
     });
   }
@@ -412,8 +453,8 @@ export class PostgresStore implements RecordStore {
 
   #startTransactions(): void {
     while (this.#transactions < TRANSACTIONS_MAX && this.#queue.length > 0) {
-      const commits: QueuedCommit[] = [];
-      const left: QueuedCommit[] = [];
+      const commits: CommitOfRequest[] = [];
+      const left: CommitOfRequest[] = [];
       for (const commit of this.#queue) {
         const isNext = commits.length < COMMITS_PER_TRANSACTION && !this.#busyHomes.has(commit.home);
         (isNext ? commits : left).push(commit);
@@ -431,7 +472,7 @@ export class PostgresStore implements RecordStore {
   }
 
   /** Settles all of them; never rejects. */
-  async #commitTogether(commits: readonly QueuedCommit[]): Promise<void> {
+  async #commitTogether(commits: readonly CommitOfRequest[]): Promise<void> {
     try {
       let basis = this.#basisOf(commits);
       for (let conflicts = 0; ; conflicts++) {
@@ -456,9 +497,9 @@ export class PostgresStore implements RecordStore {
   }
 
   /** As much is taken for granted as the last conflicts leave likely. */
-  #basisOf(commits: readonly QueuedCommit[]): Basis {
+  #basisOf(commits: readonly CommitOfRequest[]): Basis {
     const now = this.#clock.elapsed();
-    let known: LastRows | undefined = this.#last;
+    let known: KnownRows | undefined = knownToAny([this.#last, ...new Set(commits.flatMap(({ request }) => request ?? []))]);
     let locks: Locks | undefined;
     for (const conflict of new Set(commits.map(({ home }) => this.#conflicts.get(home)))) {
       if (conflict === undefined || now - conflict.at >= SHARED_MS) continue;
@@ -475,7 +516,7 @@ export class PostgresStore implements RecordStore {
    * @returns undefined when they are committed, or what they would have locked when something was another by then
    * @throws {DatabaseError} when nothing of it was written
    */
-  async #attempt(commits: readonly QueuedCommit[], { known, locks }: Basis): Promise<Locks | undefined> {
+  async #attempt(commits: readonly CommitOfRequest[], { known, locks }: Basis): Promise<Locks | undefined> {
     const connection = locks === undefined ? undefined : await this.#database.reserve();
     const connectionChanges = this.#connectionChanges;
     let isOpen = false;
@@ -527,7 +568,7 @@ export class PostgresStore implements RecordStore {
   }
 
   /** Runs works one on top of the other until nothing that they read is missing. @returns what they have written */
-  async #runAll(commits: readonly QueuedCommit[], fetched: Fetched, connection: Connection | undefined): Promise<readonly Write[]> {
+  async #runAll(commits: readonly CommitOfRequest[], fetched: Fetched, connection: Connection | undefined): Promise<readonly Write[]> {
     const elapsed = this.#clock.elapsed();
     for (let now = this.#timeOfChanges(); ;) {
       const moments = commits.map(({ home }) => repeatable({ now, elapsed, home }, (idHome) => this.#ids.bare(idHome, now)));
@@ -638,14 +679,19 @@ export class PostgresStore implements RecordStore {
     const { keys, spans } = fetched.read;
     if (!committed) {
       for (const [table, some] of keys) for (const key of some) this.#last.delete(table, key);
-      for (const name of spans.keys()) this.#last.deleteSpan(name);
+      for (const { table } of spans.values()) this.#last.deleteSpansOf(table);
       return;
     }
-    for (const [name, ask] of spans) if (name === nameOfSpan(firstOf(ask.table))) this.#last.noteSpan(name, fetched.peekSpan(name) ?? []);
-    for (const { table, key, value } of changes) {
-      if (placeOf(table).rev === "rev") this.#last.note(table, key, value, rev);
-      this.#last.deleteSpan(nameOfSpan(firstOf(table)));
+    for (const [table, some] of keys) {
+      if (isForAll(table)) for (const key of some) this.#last.noteRow(table, key, fetched.row(table, key) ?? null);
     }
+    for (const [name, ask] of spans) {
+      if (isForAll(ask.table) || name === nameOfSpan(firstOf(ask.table)))
+        this.#last.noteSpan(name, ask.table, fetched.span(name, ask) ?? []);
+    }
+    for (const { table, key, value } of changes) if (placeOf(table).rev === "rev") this.#last.note(table, key, value, rev);
+    for (const table of new Set(changes.map((change) => change.table))) this.#last.deleteSpansOf(table);
+    this.#requests.forget(changes);
   }
 
   /** Whether no connection was opened or lost since there were that many changes of them, and the barrier was passed after the last. */

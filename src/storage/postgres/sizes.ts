@@ -17,6 +17,9 @@ export class Sizes {
   readonly #clock: Clock;
   #bytes = 0;
   #measuredAt = Number.NEGATIVE_INFINITY;
+  /** The names of those that are counted next. */
+  readonly #toCount = new Set<string>();
+  #counts: Promise<ReadonlyMap<string, number>> | undefined;
 
   constructor(database: Database, clock: Clock) {
     this.#database = database;
@@ -40,17 +43,29 @@ export class Sizes {
     this.#bytes = Number(row?.["bytes"]);
   }
 
-  /** @throws {DatabaseError} */
+  /** Those that are asked for in the same turn are counted by one statement. @throws {DatabaseError} */
   async count({ name }: AnyTable): Promise<number> {
-    const { relation, column } = placeOf(name);
-    const [schema, table] = relation.split(".") as [string, string];
-    const [row] = await this.#database.query({
-      text:
-        `select case when n < $1::int8 then n else greatest(n, (select (c.reltuples * (1 - coalesce(s.null_frac, 0)))::int8 from pg_class as c` +
-        ` left join pg_stats as s on s.schemaname = '${schema}' and s.tablename = '${table}' and s.attname = '${column}' where c.oid = '${relation}'::regclass)) end as n` +
-        ` from (select count(*) as n from (select from ${relation} where ${column} is not null limit $1::int8) as r) as counted`,
-      values: [COUNTED_MAX],
-    });
-    return Number(row?.["n"]);
+    this.#counts ??= Promise.resolve().then(() => this.#countAll());
+    this.#toCount.add(name);
+    return (await this.#counts).get(name) ?? 0;
   }
+
+  async #countAll(): Promise<ReadonlyMap<string, number>> {
+    const names = Array.from(this.#toCount).sort();
+    this.#toCount.clear();
+    this.#counts = undefined;
+    const rows = await this.#database.query({ text: names.map(countOf).join(" union all "), values: [COUNTED_MAX] });
+    return new Map(rows.map(({ name, n }) => [String(name), Number(n)]));
+  }
+}
+
+/** Counts the rows of one table. */
+function countOf(name: string): string {
+  const { relation, column } = placeOf(name);
+  const [schema, table] = relation.split(".") as [string, string];
+  return (
+    `select '${name}' as name, case when n < $1::int8 then n else greatest(n, (select (c.reltuples * (1 - coalesce(s.null_frac, 0)))::int8 from pg_class as c` +
+    ` left join pg_stats as s on s.schemaname = '${schema}' and s.tablename = '${table}' and s.attname = '${column}' where c.oid = '${relation}'::regclass)) end as n` +
+    ` from (select count(*) as n from (select from ${relation} where ${column} is not null limit $1::int8) as r) as counted`
+  );
 }

@@ -15,7 +15,7 @@ import { WriteBuffer } from "../write-buffer.ts";
 import { changesOf, writesOf } from "./commit-statements.ts";
 import type { AnswerRow, Connection, Statement } from "./database.ts";
 import { Fetch } from "./fetch-statement.ts";
-import { Asks, attemptOf, Fetched, FetchedReader, type KnownRows } from "./fetched.ts";
+import { Asks, attemptOf, Fetched, FetchedReader } from "./fetched.ts";
 import { columnOf, placeOf, TEXT_TABLES } from "./schema.ts";
 
 const ROWS_FIRST = 100;
@@ -78,13 +78,12 @@ export class WholeTransaction implements WholeStore, ChangedStore {
   /** What the items miss is fetched together, and only those that missed something are worked on again. */
   async readEach<Item, Result>(items: readonly Item[], work: (reader: Reader, item: Item) => Result): Promise<Result[]> {
     const fetched = new Fetched();
-    const known: KnownRows = { row: (table, key) => fetched.peek(table, key), span: (name) => fetched.peekSpan(name) };
     const results: Result[] = [];
     let open = items.map((_, i) => i);
     while (open.length > 0) {
       const missing = new Asks();
       open = open.filter((i) => {
-        const own = new Fetched(known);
+        const own = new Fetched(fetched);
         const answer = attemptOf(() => work(new FetchedReader(own, this.#parts.now), items[i]!));
         missing.add(own.missing);
         if (own.missing.isEmpty) results[i] = answer();

@@ -249,6 +249,69 @@ if (hasPostgres()) {
       });
     });
 
+    test("a request reads what it is going to read with its first read, each time of one moment, and its own changes at once", async () => {
+      await using one = await open();
+      await using other = await open();
+      const both = (store: RecordStore, value: string) =>
+        store.commit(NO_HOME, (tx) => {
+          for (const key of ["x", "y"]) tx.put(turns, key, text(value));
+        });
+      const tripsOf = async <Result>(read: Result | Promise<Result>): Promise<[Result, number]> => {
+        const before = one.roundTrips;
+        return [await read, one.roundTrips - before];
+      };
+      const x = (reader: Reader) => reader.get(turns, "x")?.shown;
+      const xAndY = (reader: Reader) => ["x", "y"].map((key) => reader.get(turns, key)?.shown);
+      await both(one, "1");
+      await one.read(x);
+      await one.request([x, (reader) => reader.rows(turns, { ...ALL, limit: 1, descending: true })], async () => {
+        const schema = one.read((reader) => reader.get(meta, "schema"));
+        expect(await tripsOf(schema)).toEqual(["1", 1]);
+        // A row of a span that was fetched is known by its key, too.
+        expect(await tripsOf(one.read(xAndY))).toEqual([["1", "1"], 0]);
+        await both(other, "2");
+        expect(await one.read(xAndY)).toEqual(["1", "1"]);
+        expect(await one.read((reader) => [...xAndY(reader), reader.has(turns, "z")])).toEqual(["2", "2", false]);
+        expect(await one.readNewest(x)).toBe("2");
+        await both(one, "3");
+        expect(await one.read(xAndY)).toEqual(["3", "3"]);
+        expect(await one.read((reader) => reader.keys(turns, ALL))).toEqual(["x", "y"]);
+        await one.commit(NO_HOME, (tx) => tx.remove(turns, "x"));
+        expect(await one.read((reader) => [reader.has(turns, "x"), reader.keys(turns, ALL)])).toEqual([false, ["y"]]);
+      });
+      // What is read afterwards is of another request.
+      await both(other, "4");
+      expect(await one.read(xAndY)).toEqual(["4", "4"]);
+    });
+
+    test("part of a span that was fetched is known, as far as that reached", async () => {
+      await using store = await open();
+      await store.commit(NO_HOME, (tx) => {
+        for (const key of ["a", "b", "c", "d"]) tx.put(turns, key, text(key));
+      });
+      const spans = [
+        { from: "", to: "~", limit: 3 },
+        { from: "b", to: "~", limit: 3, descending: true },
+        { from: "b", to: "d" },
+      ];
+      const bounds = ["", "a", "b", "c", "d", "~"];
+      for (const span of spans) {
+        for (const from of bounds) {
+          for (const to of bounds.filter((bound) => bound > from)) {
+            for (const limit of [1, 2, 3, 4, undefined]) {
+              const part = { from, to, ...(limit === undefined ? {} : { limit }), descending: span.descending === true };
+              const keysIn = (reader: Reader) => reader.keys(turns, part);
+              const found = await store.request([], async () => {
+                await store.read((reader) => reader.rows(turns, span));
+                return store.read(keysIn);
+              });
+              expect({ span, part, found }).toEqual({ span, part, found: await store.read(keysIn) });
+            }
+          }
+        }
+      }
+    });
+
     test("an id that another server gave at the same moment is not given twice", async () => {
       await using store = await open();
       let runs = 0;

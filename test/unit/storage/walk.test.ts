@@ -18,6 +18,7 @@ class ArrayReader implements Reader {
   keysRead = 0;
 
   ahead(): void {}
+  aheadOf(): void {}
   readonly #tables = new Map<string, string[]>();
 
   constructor(tables: Record<string, string[]>) {

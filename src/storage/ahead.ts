@@ -1,0 +1,32 @@
+/**
+ * What a request is going to read, for a store that fetches it with the first of its reads.
+ *
+ * @module
+ */
+import { bare, isId } from "../lib/ids.ts";
+import type { Reader } from "./access.ts";
+import { AFTER_ALL } from "./keys.ts";
+import { erasures, provider, PROVIDER_KEY, removals, sessions, turns, versions } from "./tables.ts";
+
+type Read = (reader: Reader) => unknown;
+
+/** Parts of what there is of a session, and of what every search reads. */
+export type Ahead = "state" | "turns" | "search";
+
+/** Whether anything is being erased or removed. */
+const flags: readonly Read[] = [(reader) => reader.isEmpty(erasures), (reader) => reader.isEmpty(removals)];
+
+/** @param turnsMax - how many turns a context shows unless it is asked for more */
+export function readsAhead(sessionId: unknown, parts: readonly Ahead[], turnsMax: number): Read[] {
+  const reads: Read[] = parts.includes("search") ? [...flags, (reader) => reader.get(provider, PROVIDER_KEY)] : [];
+  if (typeof sessionId !== "string" || !isId("sess", sessionId)) return reads;
+  const key = bare(sessionId);
+  reads.push(
+    (reader) => reader.get(sessions, key),
+    (reader) => reader.isEmpty(erasures),
+  );
+  const newest = (limit: number) => ({ from: key, to: key + AFTER_ALL, limit, descending: true });
+  if (parts.includes("state")) reads.push((reader) => reader.rows(versions, newest(1)));
+  if (parts.includes("turns")) reads.push((reader) => reader.rows(turns, newest(turnsMax)));
+  return reads;
+}

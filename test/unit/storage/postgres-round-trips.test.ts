@@ -1,0 +1,81 @@
+/**
+ * How often a request waits for the database: on PostgreSQL that decides how quick it is.
+ */
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
+import { startCairn, type Cairn } from "../../support/cairn.ts";
+import { hasPostgres, Postgres } from "../../support/postgres.ts";
+import { REQUESTS, type Ids } from "../../support/requests.ts";
+
+/** What is asked for most: not once more than this. */
+const OFTEN: Readonly<Record<string, number>> = {
+  "GET /v1/sessions/{session_id}": 1,
+  "GET /v1/sessions/{session_id}/state": 1,
+  "POST /v1/sessions": 2,
+  "POST /v1/sessions/{session_id}/turns": 2,
+  "POST /v1/sessions/{session_id}/state": 2,
+  "PATCH /v1/sessions/{session_id}/state": 2,
+  "GET /v1/sessions/{session_id}/turns": 2,
+  "POST /v1/sessions/{session_id}/context": 3,
+  "POST /v1/memory/search": 3,
+};
+
+/** What reads one thing after the other, and is asked for seldom. */
+const SELDOM: Readonly<Record<string, number>> = {
+  "GET /v1/users": 5,
+  "GET /v1/agents": 5,
+  "PATCH /v1/settings": 5,
+  "GET /v1/sessions/{session_id}/timeline": 5,
+  "POST /v1/documents/batch": 7,
+  // It ends once all that the user had is gone, a piece at a time.
+  "DELETE /v1/users/{user_id}": Number.POSITIVE_INFINITY,
+};
+
+const ALL_OTHERS = 4;
+
+/** On a busy machine a request reads again what it has read, and connections are opened meanwhile: the best of a few counts. */
+const ATTEMPTS = 6;
+
+if (hasPostgres()) {
+  let postgres: Postgres;
+  let cairn: Cairn;
+  beforeAll(async () => {
+    postgres = await Postgres.start();
+    cairn = await startCairn({ database: await postgres.database() });
+    // The pool opens its connections, each of which has a row committed.
+    const { id } = await cairn.createSession();
+    await Promise.all(Array.from({ length: 40 }, () => cairn.get(`/v1/sessions/${id}`)));
+  });
+  afterAll(async () => {
+    await cairn[Symbol.asyncDispose]();
+    postgres.stop();
+  });
+
+  const records = async (): Promise<Ids> => {
+    const { id: session_id } = await cairn.createSession({ user_id: "user-42" });
+    await cairn.setState(session_id, { step: 1 });
+    const { id: turn_id } = await cairn.addTurn(session_id);
+    const { id: memory_id } = await cairn.addMemory(session_id, "The customer prefers e-mail to phone calls.");
+    const [{ id: trace_id }] = (await cairn.traces(session_id)) as [{ id: string }];
+    const { id: key_id } = await cairn.ok(cairn.post("/v1/api_keys", { name: "another" }));
+    return { user_id: "user-42", session_id, turn_id, memory_id, version: "0", trace_id, key_id };
+  };
+
+  for (const { method, template, path, body } of REQUESTS) {
+    const name = `${method} ${template}`;
+    const most = OFTEN[name] ?? SELDOM[name] ?? ALL_OTHERS;
+    test(`${name} waits for the database at most ${most} times`, async () => {
+      const { store } = cairn.service;
+      if (!(store instanceof PostgresStore)) throw new Error("this test is of PostgreSQL");
+      let best = Number.POSITIVE_INFINITY;
+      for (let attempt = 0; attempt < ATTEMPTS && (best > most || attempt === 0); attempt++) {
+        const ids = await records();
+        const before = store.roundTrips;
+        const headers = { "Idempotency-Key": crypto.randomUUID() };
+        await cairn.request(method, path(ids), { body: body(ids), headers });
+        best = Math.min(best, store.roundTrips - before);
+      }
+      expect(best).toBeLessThanOrEqual(most);
+    });
+  }
+}
