@@ -20,6 +20,7 @@ import type { Arrivals } from "./arrivals.ts";
 import { readBody, refuseDeclaredBody, type Body } from "./body.ts";
 import type { KeyBuckets, Level, Rate } from "../lib/bucket.ts";
 import { corsHeaders } from "./cors.ts";
+import { EarlyTokens, type EarlyToken } from "./early-tokens.ts";
 import type { ApiCaller, Endpoint, Sent } from "./endpoint.ts";
 import { apiErrorOf, errorJson, statusOf, type FailingStore } from "./errors.ts";
 import { foreignHost, hostCheck } from "./host.ts";
@@ -123,6 +124,8 @@ export class Pipeline {
   readonly #corsOrigins: readonly string[];
   readonly #isOwnHost: (host: string | null) => boolean;
   readonly #limiter: RateLimiter;
+  /** Set where several servers share the buckets of keys. */
+  readonly #earlyTokens: EarlyTokens | undefined;
   readonly #sending = new Sending();
   /** Not the source of records' ids, which can run out: a request always has an id. */
   readonly #requestIds: IdSource;
@@ -134,6 +137,7 @@ export class Pipeline {
     this.#corsOrigins = deps.corsOrigins ?? [];
     this.#isOwnHost = hostCheck(deps.host, deps.allowedHosts);
     this.#limiter = new RateLimiter(deps.clock);
+    this.#earlyTokens = deps.buckets && new EarlyTokens(deps.buckets);
     this.#requestIds = new IdSource(deps.clock);
     this.#headers = new Headers({
       "Content-Type": "application/json",
@@ -268,15 +272,33 @@ export class Pipeline {
    */
   authenticate(exchange: Exchange, { takesTicket }: Partial<Pick<Endpoint, "takesTicket">> = {}): ApiKeyRow | Promise<ApiKeyRow> {
     const { request } = exchange;
+    const presented = this.#earlyTokens === undefined ? null : presentedKey(request.headers);
+    const early = presented === null ? undefined : this.#earlyTokens?.take(presented);
     const found = whenThere(this.#keyOf(request), (key) => key ?? (takesTicket === true ? this.#keyOfTicket(request) : undefined));
-    return whenThere(found, (key) => this.#admit(exchange, key));
+    return whenThere(found, (key) => this.#admit(exchange, key, presented, early));
   }
 
-  #admit(exchange: Exchange, key: ApiKeyRow | undefined): ApiKeyRow | Promise<ApiKeyRow> {
+  #admit(
+    exchange: Exchange,
+    key: ApiKeyRow | undefined,
+    presented: string | null,
+    early: EarlyToken | undefined,
+  ): ApiKeyRow | Promise<ApiKeyRow> {
     exchange.key = key;
-    const level =
-      key === undefined ? this.#levelOfAddress(exchange, 1) : (this.#deps.buckets ?? this.#limiter).takeOfKey(limitsIdOf(key), key);
-    return whenThere(level, (taken) => this.#admitAt(exchange, key, taken));
+    if (key === undefined && presented !== null) this.#earlyTokens?.forget(presented);
+    return whenThere(this.#levelOf(exchange, key, presented, early), (taken) => this.#admitAt(exchange, key, taken));
+  }
+
+  #levelOf(
+    exchange: Exchange,
+    key: ApiKeyRow | undefined,
+    presented: string | null,
+    early: EarlyToken | undefined,
+  ): Level | Promise<Level> {
+    if (key === undefined) return this.#levelOfAddress(exchange, 1);
+    const owner = limitsIdOf(key);
+    if (this.#earlyTokens !== undefined && presented !== null) return this.#earlyTokens.levelOf(presented, owner, key, early);
+    return (this.#deps.buckets ?? this.#limiter).takeOfKey(owner, key);
   }
 
   #admitAt(exchange: Exchange, key: ApiKeyRow | undefined, level: Level): ApiKeyRow {

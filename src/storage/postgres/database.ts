@@ -52,12 +52,15 @@ const CONNECTIONS_MAX = 12;
 const ANSWER_SECONDS_MAX = 20;
 const CONNECT_SECONDS_MAX = 5;
 
+type Pace = "answers soon" | "takes its time";
+
 export class Database {
   readonly #clock: Clock;
   readonly #url: string;
   #pool: SQL;
-  /** How often an answer was waited for, the opening of connections left out. */
+  /** How often an answer was waited for, the opening of connections left out; answers that were waited for together are one. */
   roundTrips = 0;
+  #awaited = 0;
   /** Called before a new connection is used, and when one is lost. */
   onConnectionChange: () => void = () => undefined;
 
@@ -76,9 +79,8 @@ export class Database {
 
   /** Runs one statement, which has to be one that can be run twice. @throws {DatabaseError} */
   async query({ text, values }: Statement): Promise<readonly AnswerRow[]> {
-    this.roundTrips++;
     try {
-      return await this.#limited(this.#pool.unsafe(text, parametersOf(this.#pool, values)));
+      return await this.#answered(this.#pool.unsafe(text, parametersOf(this.#pool, values)));
     } catch (error) {
       throw new DatabaseError(kindOf(error), error);
     }
@@ -105,13 +107,10 @@ export class Database {
    * @param pace - `takes its time`: what is sent on it may be answered as late as it likes
    * @throws {DatabaseError}
    */
-  async reserve(pace: "answers soon" | "takes its time" = "answers soon"): Promise<Connection> {
+  async reserve(pace: Pace = "answers soon"): Promise<Connection> {
     try {
       const reserved = await this.#limited(this.#pool.reserve());
-      return new Connection(reserved, (answer) => {
-        this.roundTrips++;
-        return pace === "answers soon" ? this.#limited(answer) : answer;
-      });
+      return new Connection(reserved, (answer) => this.#answered(answer, pace));
     } catch (error) {
       throw new DatabaseError(kindOf(error) === "refused" ? "refused" : "unsent", error);
     }
@@ -129,6 +128,15 @@ export class Database {
       onconnect: () => this.onConnectionChange(),
       onclose: () => this.onConnectionChange(),
     });
+  }
+
+  async #answered<Result>(answer: Promise<Result>, pace: Pace = "answers soon"): Promise<Result> {
+    if (this.#awaited++ === 0) this.roundTrips++;
+    try {
+      return await (pace === "answers soon" ? this.#limited(answer) : answer);
+    } finally {
+      this.#awaited--;
+    }
   }
 
   /** Rejects when there is no answer for too long; then all connections are given up. */
