@@ -135,7 +135,7 @@ export class Embeddings {
 
   /** How many vectors there are, and how many records wait for one. */
   async counts(): Promise<VectorCounts> {
-    const counted = await Promise.all([pendingEmbeddings, ...VECTOR_TABLES].map((table) => this.#store.count(table)));
+    const counted = await Promise.all([pendingEmbeddings, ...VECTOR_TABLES].map(async (table) => this.#store.count(table)));
     const [pending = 0, ...stored] = counted;
     return { pending, stored: stored.reduce((sum, count) => sum + count, 0) };
   }

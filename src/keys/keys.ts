@@ -288,7 +288,10 @@ export function removeKey(tx: Tx, caller: Caller, { hash, row }: StoredKey, reas
 export function sessionKeysOf(reader: Reader, source: KeyId): StoredKey[] {
   const from = bare(source);
   const entries = reader.keys(bySource, { from, to: from + AFTER_ALL });
-  reader.ahead(apiKeys, entries.map(bySource.recordOf));
+  reader.ahead(
+    apiKeys,
+    entries.map((entry) => bySource.recordOf(entry)),
+  );
   return entries.flatMap((entry) => {
     const hash = bySource.recordOf(entry);
     const row = reader.get(apiKeys, hash);
@@ -312,7 +315,10 @@ function refuseEndOfLastAdmin(reader: Reader, row: ApiKeyRow): void {
     const span = { from: kindCode("key"), to: kindCode("key") + AFTER_ALL, limit: LIMITS.adminKeysSearchedMax / 2, descending };
     const entries = reader.keys(byKind, span);
     // The first is most often one.
-    reader.ahead(apiKeys, entries.slice(0, ADMIN_KEYS_AHEAD).map(byKind.recordOf));
+    reader.ahead(
+      apiKeys,
+      entries.slice(0, ADMIN_KEYS_AHEAD).map((entry) => byKind.recordOf(entry)),
+    );
     for (const entry of entries) {
       const key = reader.get(apiKeys, byKind.recordOf(entry));
       if (key !== undefined && key.id !== row.id && isUsableAdmin(key)) return;

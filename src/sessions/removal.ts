@@ -84,7 +84,7 @@ function removeSomeRecords(tx: Tx, session: BareId, removal: RemovalRow): boolea
   }
   const writer = new DocumentWriter(tx);
   const { bySession } = documents.index;
-  const keys = owned(bySession).map(bySession.recordOf);
+  const keys = owned(bySession).map((entry) => bySession.recordOf(entry));
   tx.ahead(documents, keys);
   for (const key of keys) writer.remove(key);
   writer.flush();

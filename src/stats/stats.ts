@@ -35,7 +35,7 @@ export async function getStats(
   const seen = span === undefined ? undefined : history.of(span);
   const counted = [sessions, turns, versions, memories, traces, vectors, documentVectors, pendingEmbeddings, inLine, failed];
   const [ofSessions, ofTurns, ofVersions, ofMemories, ofTraces, stored, storedOfDocuments, owed, ofPending, ofFailed] = await Promise.all(
-    counted.map((table) => store.count(table)),
+    counted.map(async (table) => store.count(table)),
   );
   return toJson({
     object: "stats",

@@ -183,7 +183,10 @@ const PHASES: Record<ErasureRow["phase"], Phase> = {
   sessions(tx, hash, { until, after, counts }) {
     const { byUser } = sessions.index;
     const entries = tx.keys(byUser, { from: after === "" ? hash : behind(after), to: hash + until, limit: SESSIONS_PER_COMMIT });
-    tx.ahead(sessions, entries.map(byUser.recordOf));
+    tx.ahead(
+      sessions,
+      entries.map((entry) => byUser.recordOf(entry)),
+    );
     let budget = ROWS_PER_COMMIT;
     let done = after;
     for (const entry of entries) {
