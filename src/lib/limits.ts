@@ -23,6 +23,8 @@ export const CACHE_BYTES_MAX = {
   residentVectors: 17 * MIB,
   /** And which those of the namespaces of documents that were searched last. */
   residentDocumentVectors: 5 * MIB,
+  /** Which vectors pass the filters that were searched with last: a bit each. For each collection. */
+  passingSlots: 4 * MIB,
   /** Vectors that an embedding provider gave for queries. */
   queryVectors: 3 * MIB,
 } as const;

@@ -77,6 +77,7 @@ export class Store implements RecordStore {
   #caching: "all" | "none" = "all";
   #bytesWritten = 0;
   readonly #vectorListeners = new Map<string, VectorListener>();
+  readonly #putListeners = new Map<string, (key: string) => void>();
   #queue: QueuedCommit[] = [];
   /** Whether a transaction is under way, or about to begin. */
   #isScheduled = false;
@@ -330,10 +331,13 @@ export class Store implements RecordStore {
         }
       });
       this.#rows.release(written);
+      this.#tellOfPuts(written);
       // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
       for (const commit of commits ?? []) settle(commit);
     } catch (refusal) {
       this.#rows.release(written);
+      // Whether it is there is not always known.
+      this.#tellOfPuts(written);
       for (const { reject } of commits ?? this.#queue.splice(0)) reject(refusal);
       traced.length = 0;
       hasEvents = false;
@@ -421,6 +425,18 @@ export class Store implements RecordStore {
   /** Has a listener told of every vector of a table that is put or removed: one for each table. */
   onVectors({ name }: VectorTable, listener: VectorListener): void {
     this.#vectorListeners.set(name, listener);
+  }
+
+  /**
+   * Has a listener told of every row of a table that was put and is not new, once readers see it; of a table whose rows are cached. One
+   * for each table.
+   */
+  onPut({ name }: AnyTable, listener: (key: string) => void): void {
+    this.#putListeners.set(name, listener);
+  }
+
+  #tellOfPuts(written: readonly Write[]): void {
+    for (const { table, key, value, isNew } of written) if (!isNew && value !== undefined) this.#putListeners.get(table)?.(key);
   }
 
   /** Takes out readers whose process is gone: the disk keeps what they saw. @returns how many there were */

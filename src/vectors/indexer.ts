@@ -21,6 +21,7 @@ import type { Store } from "../storage/store.ts";
 import { provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
 import { CandidateReader, type Candidate } from "./candidates.ts";
+import { type Passing, PassingSlots, type PassingSlotsOptions } from "./passing-slots.ts";
 import { SearchIndex, type SavedParts } from "./search-index.ts";
 import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
 import { type LoadedSnapshot, loadSnapshot, removeSnapshot, saveSnapshot } from "./snapshot.ts";
@@ -41,6 +42,7 @@ export interface IndexerOptions {
   /** The index is rebuilt when at least this number of its slots, and this share of them, are of deleted vectors. */
   removedMin: number;
   removedShareMax: number;
+  passingSlots: Partial<PassingSlotsOptions>;
 }
 
 const DEFAULTS: IndexerOptions = {
@@ -51,6 +53,7 @@ const DEFAULTS: IndexerOptions = {
   looksMax: LIMITS.searchLooksMax,
   removedMin: 100,
   removedShareMax: 0.3,
+  passingSlots: {},
 };
 
 const IDS_PER_LOOK = 10_000;
@@ -91,6 +94,7 @@ export class Indexer {
   /** Slots that are left to look at, from the newest to the oldest. */
   #sweepFrom = 0;
   #rebuilding: SearchIndex | undefined;
+  readonly #passingSlots: PassingSlots;
   /** By slot: what a memory covers of the query that is being answered; all zero between two. */
   #coverages = new Float32Array(0);
 
@@ -100,6 +104,7 @@ export class Indexer {
     this.#options = { ...DEFAULTS, ...options };
     this.#collection = this.#options.collection;
     this.#index = this.#newIndex(0);
+    this.#passingSlots = new PassingSlots(this.#collection.records, this.#options.passingSlots);
   }
 
   /**
@@ -172,6 +177,20 @@ export class Indexer {
     return this.#index.shared;
   }
 
+  /** Whether a step has anything to do for searches to come. */
+  get isBehind(): boolean {
+    return this.status.pending > 0 || this.#passingSlots.isBehind;
+  }
+
+  /** Rows of these memories were put again, and readers see it: which filters they pass is to be looked up. */
+  updated(memories: Iterable<BareId>): void {
+    const { slots } = this.#index;
+    for (const memory of memories) {
+      const slot = slots.slotOfMemory(memory) ?? this.#readSlot(memory);
+      if (slot !== undefined) this.#passingSlots.updated(slot);
+    }
+  }
+
   /** Notes the vectors that were stored since the last look. */
   catchUp(): void {
     this.#store.refresh();
@@ -192,8 +211,16 @@ export class Indexer {
       if (this.#index.behind > 0) yield;
     }
     const walk = { looks: 0 };
-    let passing = filter.length === 0 ? undefined : yield* this.#passing(filter, walk, this.#options.flatMax(this.#index.slots.size));
+    let passing: Uint32Array | undefined;
     let isThorough = false;
+    if (filter.length > 0) {
+      const { slots } = this.#index;
+      const flatMax = this.#options.flatMax(slots.size);
+      this.#passingSlots.use(filter, slots);
+      const known = this.#passingSlots.of(filter);
+      // Otherwise all that it would find out is that more pass.
+      if (known === undefined || known.share * slots.size <= flatMax) passing = yield* this.#passing(filter, walk, flatMax);
+    }
     for (;;) {
       const { slots, graphEnd } = this.#index;
       const isFlat: boolean = isThorough || passing !== undefined || workerPlan({ vectors: slots.size, inGraph: graphEnd }) === "flat";
@@ -266,16 +293,17 @@ export class Indexer {
     const breadth = this.#breadth(query, filter.length > 0);
     const { oversampleMax } = this.#options;
     const reader = this.#store.latest;
-    const known = new Map<number, boolean>();
+    const known = filter.length === 0 ? undefined : this.#passingSlots.of(filter);
+    const lookedUp = new Map<number, boolean>();
     const passes = (slot: number): boolean => {
       if (!slots.has(slot)) return false;
       if (filter.length === 0) return true;
-      let isPassing = known.get(slot);
-      if (isPassing === undefined) known.set(slot, (isPassing = matches(reader, filter, slots.memory(slot))));
+      let isPassing = known?.has(slot) ?? lookedUp.get(slot);
+      if (isPassing === undefined) lookedUp.set(slot, (isPassing = matches(reader, filter, slots.memory(slot))));
       return isPassing;
     };
     let near: number[];
-    for (let asked = breadth.graph; ; asked = Math.min(oversampleMax, 4 * asked)) {
+    for (let asked = firstAsked(breadth, known, oversampleMax); ; asked = Math.min(oversampleMax, 4 * asked)) {
       const led = graph?.nearest(query.vector, asked) ?? [];
       near = led.filter(passes);
       if (near.length >= (filter.length === 0 ? query.limit : breadth.enough)) break;
@@ -285,7 +313,7 @@ export class Indexer {
     }
     const pending = this.#nearestFrom(query, graphEnd, oversampleMax, passes);
     if (!pending.isEnough && !orFewer) return undefined;
-    const slotFilter = filter.length === 0 ? undefined : { passes, cost: LOOKUP_COST };
+    const slotFilter = filter.length === 0 ? undefined : { passes, cost: known === undefined ? LOOKUP_COST : 1 };
     for (const slot of pending.found) near.push(slot);
     return this.#best(query, breadth, near, slotFilter);
   }
@@ -394,7 +422,12 @@ export class Indexer {
     if (this.#takeIn()) return true;
     if (this.#saving !== undefined) return false;
     this.#index.unlink();
-    return this.#insert() || this.#stepSweep() || this.#stepRebuild();
+    return this.#insert() || this.#stepPassing() || this.#stepSweep() || this.#stepRebuild();
+  }
+
+  #stepPassing(): boolean {
+    const { slots } = this.#index;
+    return this.#passingSlots.step(this.#store.latest, slots, (memory) => slots.slotOfMemory(memory) ?? this.#readSlot(memory));
   }
 
   /** Has later steps take out what has been deleted, if there is any. */
@@ -463,6 +496,7 @@ export class Indexer {
     // Whatever was deleted since it was taken in is found by the next search or sweep, like any other.
     this.#index.release();
     this.#index = rebuilding;
+    this.#passingSlots.clear();
     this.#sweepFrom = 0;
     this.#unsaved = rebuilding.slots.length + 1;
     this.#rebuilding = undefined;
@@ -486,11 +520,20 @@ export class Indexer {
     // While it is being written to disk the graph is needed; then it is freed when that is done.
     if (this.#saving === undefined) this.#index.release();
     this.#index = this.#newIndex(generation);
+    this.#passingSlots.clear();
     this.#unsaved = 1;
     this.#sweepFrom = 0;
     this.#rebuilding = undefined;
   }
 }
+
+/** How many of the nearest are looked at first, so that enough of them pass: a few more, for what passes is not spread evenly. */
+function firstAsked({ graph, enough }: Breadth, known: Passing | undefined, most: number): number {
+  if (known === undefined) return graph;
+  return Math.min(most, Math.max(graph, Math.ceil((EVENNESS * enough) / Math.max(known.share, 1 / most))));
+}
+
+const EVENNESS = 1.25;
 
 /** More than any coverage. */
 const SAME = 2;

@@ -3,6 +3,7 @@
  *
  * @module
  */
+import type { BareId } from "../lib/ids.ts";
 import type { CollectionName } from "../storage/collections.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { PackedCandidates } from "./candidates.ts";
@@ -14,6 +15,8 @@ export type ToWorker =
   /** Without the snapshot when the worker before failed: the snapshot may be why. */
   | { kind: "start"; dataDirectory: string; collection: CollectionName; useSnapshot: boolean; graphFrom: number }
   | { kind: "nearest"; call: number; query: Query; filter: Filter }
+  /** Rows of these memories were put again: before the next search. */
+  | { kind: "updated"; memories: readonly BareId[] }
   /** Something was stored or deleted. */
   | { kind: "changed" }
   /** Write a snapshot if there is anything new, now. */

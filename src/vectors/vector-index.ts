@@ -26,6 +26,8 @@ import type { ScoredQuery } from "./query.ts";
 
 /** At most this many filters are known to be wide. The worker falls back to brute force when few pass by now. */
 const WIDE_FILTERS_MAX = 1_000;
+/** The worker is told of so many memories whose rows were put again, or when it is to search. */
+const UPDATED_MAX = 1_000;
 /** To look up the largest resident set takes two turns, if it is not evicted meanwhile. The worker would take longer to answer. */
 const READING_TURNS_MAX = 3;
 /** A worker that has not finished by then is left alone; at worst the next start builds what is new in the graph. */
@@ -54,6 +56,8 @@ export class VectorIndex implements CandidateIndex {
   readonly #residentSets: ResidentSets;
   /** Filters that more than a few passed when that was looked at last. */
   readonly #wideFilters = new Set<string>();
+  /** Memories whose rows were put again since the worker was told of any. */
+  readonly #updated = new Set<BareId>();
   #connection: Connection | undefined;
   #status = NO_STATUS;
   #isReady = false;
@@ -75,6 +79,9 @@ export class VectorIndex implements CandidateIndex {
     this.#newWorker = newWorker;
     this.#openMaxMs = openMaxMs;
     this.#residentSets = new ResidentSets(store, { collection });
+    store.onPut(collection.records, (memory) => {
+      if (this.#updated.add(memory).size === UPDATED_MAX) this.#tellOfUpdated();
+    });
   }
 
   /**
@@ -183,13 +190,21 @@ export class VectorIndex implements CandidateIndex {
     return few;
   }
 
+  #tellOfUpdated(): void {
+    if (this.#updated.size > 0) this.#connection?.send({ kind: "updated", memories: [...this.#updated] });
+    this.#updated.clear();
+  }
+
   async #ask(query: ScoredQuery, filter: Filter): Promise<Candidate[]> {
     if (this.#isClosed) throw unavailable("the index is closed");
     try {
       const { vector, blend, limit } = query;
       const { weights, keys, answers, fingerprint } = query.words;
       const plain = { vector, blend, limit, words: { weights, keys, answers, fingerprint } };
-      return await this.#connect().call((call) => ({ kind: "nearest", call, query: plain, filter }));
+      return await this.#connect().call((call) => {
+        this.#tellOfUpdated();
+        return { kind: "nearest", call, query: plain, filter };
+      });
     } catch (error) {
       throw unavailable(error);
     }

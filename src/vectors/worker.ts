@@ -219,8 +219,11 @@ self.addEventListener("message", (event: MessageEvent<ToWorker>) => {
       break;
     case "nearest":
       nearest(message);
-      // What was stored or deleted is announced; a search finds work only where it has taken something in.
-      if ((indexer?.status.pending ?? 0) > 0) work();
+      // What was stored or deleted is announced; a search finds work where it has taken something in, or has a filter of its own.
+      if (indexer?.isBehind === true) work();
+      break;
+    case "updated":
+      indexer?.updated(message.memories);
       break;
     case "changed":
       work(GATHER_MS);

@@ -1,9 +1,10 @@
-import { expect, setDefaultTimeout, test } from "bun:test";
+import { expect, setDefaultTimeout, spyOn, test } from "bun:test";
 import * as fc from "fast-check";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { localEmbedder } from "../../../src/embeddings/local/local.ts";
 import type { BareId } from "../../../src/lib/ids.ts";
+import { LmdbReader } from "../../../src/storage/lmdb-reader.ts";
 import { memories, vectors as vectorTable } from "../../../src/storage/tables.ts";
 import { matches, type Filter } from "../../../src/storage/walk.ts";
 import { quantize, storedVector } from "../../../src/vectors/encoding.ts";
@@ -24,6 +25,7 @@ import {
   storedVectors,
   unitVector,
   withAnyTag,
+  type Stored,
   type StoredVectors,
 } from "./stored-vectors.ts";
 import { vectors as table } from "../../../src/storage/tables.ts";
@@ -190,12 +192,19 @@ test("a memory with a rare word of the query is found however far its vector is,
 type Change =
   | { kind: "add"; count: number; user: number }
   | { kind: "remove" | "replace"; which: number; count: number }
+  | { kind: "other user"; which: number; count: number; user: number }
   | { kind: "step"; count: number }
   | { kind: "sweep" | "rebuild" | "save" | "restart" };
 
 const anyChange: fc.Arbitrary<Change> = fc.oneof(
   fc.record({ kind: fc.constant("add" as const), count: fc.integer({ min: 1, max: 5 }), user: fc.integer({ min: 0, max: 1 }) }),
   fc.record({ kind: fc.constantFrom("remove" as const, "replace" as const), which: fc.nat(), count: fc.integer({ min: 1, max: 8 }) }),
+  fc.record({
+    kind: fc.constant("other user" as const),
+    which: fc.nat(),
+    count: fc.integer({ min: 1, max: 3 }),
+    user: fc.integer({ min: 0, max: 1 }),
+  }),
   fc.record({ kind: fc.constant("step" as const), count: fc.integer({ min: 1, max: 40 }) }),
   fc.record({ kind: fc.constantFrom("sweep" as const, "rebuild" as const, "save" as const, "restart" as const) }),
 );
@@ -205,7 +214,8 @@ test("whatever is added, deleted, changed, built, saved and restarted in any ord
     fc.asyncProperty(fc.array(anyChange, { minLength: 5, maxLength: 25 }), fc.integer(), fc.boolean(), async (changes, seed, byGraph) => {
       await using vectors = await storedVectors();
       const random = chance(seed);
-      const options = { flatMax: () => 5, removedMin: 4, graphFrom: byGraph ? 0 : 1_000 };
+      const passingSlots = { updatedMax: 4, newMax: 3 };
+      const options = { flatMax: () => 5, removedMin: 4, graphFrom: byGraph ? 0 : 1_000, passingSlots };
       let indexer = new Indexer(vectors.store, snapshots(vectors), options);
       await indexer.start();
       for (const change of changes) {
@@ -222,6 +232,14 @@ test("whatever is added, deleted, changed, built, saved and restarted in any ord
             const chosen = vectors.stored.slice(at, at + change.count);
             if (change.kind === "remove") await vectors.remove(chosen);
             else for (const one of chosen) await vectors.replace(one, unitVector(random));
+            break;
+          }
+          case "other user": {
+            const at = change.which % Math.max(1, vectors.stored.length);
+            for (const one of vectors.stored.slice(at, at + change.count)) {
+              await vectors.change(one, { user: `user-${change.user}` });
+              indexer.updated([one.memory]);
+            }
             break;
           }
           case "step":
@@ -252,6 +270,72 @@ test("whatever is added, deleted, changed, built, saved and restarted in any ord
     }),
     { numRuns: 60 },
   );
+});
+
+test("what passes a filter that is searched with again is looked up once", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(31);
+  await vectors.add(
+    Array.from({ length: 2_000 }, () => unitVector(random)),
+    (i) => ({ type: i % 2 === 0 ? "even" : "odd", user: i % 3 === 0 ? "third" : "other" }),
+  );
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { flatMax: () => 50 });
+  await indexer.start();
+  finish(indexer);
+  using looks = spyOn(LmdbReader.prototype, "has");
+  const query = unitVector(random);
+  for (const filter of [[ofType("even")], [ofUser("other"), ofType("even")]]) {
+    const expected = new Set(vectors.exact(query, filter, 10));
+    const search = () => {
+      looks.mockClear();
+      expect(new Set(ask(indexer, query, filter, 10))).toEqual(expected);
+      return looks.mock.calls.length;
+    };
+    expect(search()).toBeGreaterThan(50);
+    expect(indexer.isBehind).toBe(false);
+    expect(search()).toBeGreaterThan(50);
+    expect(indexer.isBehind).toBe(true);
+    finish(indexer);
+    expect(indexer.isBehind).toBe(false);
+    expect(search()).toBe(0);
+  }
+});
+
+test("a filter that is known is right for memories that are new, deleted or put again, however many are", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(32);
+  const query = unitVector(random);
+  const others = () => Array.from({ length: 1_300 }, () => unitVector(random));
+  const filter = [ofType("in")];
+  await vectors.add(others(), (i) => ({ type: i % 2 === 0 ? "in" : "out" }));
+  const [near, alsoNear] = await vectors.add([query, query], () => ({ type: "out" }));
+  const indexer = new Indexer(vectors.store, snapshots(vectors), { flatMax: () => 50, passingSlots: { updatedMax: 3, newMax: 5 } });
+  await indexer.start();
+  const check = () => expect(new Set(ask(indexer, query, filter, 10))).toEqual(new Set(vectors.exact(query, filter, 10)));
+  const put = async (one: Stored, type: string) => {
+    await vectors.change(one, { type });
+    indexer.updated([one.memory]);
+    check();
+  };
+  for (let search = 0; search < 3; search++, finish(indexer)) check();
+  await put(near!, "in");
+  expect(ask(indexer, query, filter, 10)).toContain(near!.memory);
+  await put(alsoNear!, "in");
+  await put(near!, "out");
+  // More were put than are kept. than are kept.
+  for (const one of vectors.stored.slice(0, 6)) await put(one, "out");
+  for (let search = 0; search < 3; search++, finish(indexer)) check();
+  for (let added = 0; added < 8; added++) {
+    const [one] = await vectors.add([query], () => ({ type: added % 2 === 0 ? "in" : "out" }));
+    expect(ask(indexer, query, filter, 10).includes(one!.memory)).toBe(added % 2 === 0);
+    check();
+    finish(indexer);
+  }
+  await vectors.remove(vectors.stored.slice(-4));
+  check();
+  indexer.rebuild();
+  finish(indexer);
+  check();
 });
 
 test("a vector that was deleted while the graph was rebuilt is swept, also when a search has noticed it before", async () => {

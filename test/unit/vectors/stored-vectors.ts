@@ -111,6 +111,15 @@ export class StoredVectors implements AsyncDisposable {
     one.vector = vector;
   }
 
+  /** Other traits for the same memory and vector. */
+  async change({ memory }: Stored, traits: Traits): Promise<void> {
+    await this.store.commit(NO_HOME, (tx) => {
+      const row = tx.get(memories, memory)!;
+      const { userId, type, tags } = rowOf(traits);
+      tx.put(memories, memory, { ...row, userId, type, tags });
+    });
+  }
+
   /** The id of a memory's vector. */
   idOf({ memory }: Stored): BareId {
     return bare(this.store.latest.get(memories, memory)!.embedding!.id);

@@ -295,6 +295,30 @@ test("the worker is told of changes once while it is busy, and of one that it ma
   expect(current().kinds).toEqual(["start", "changed", "changed"]);
 });
 
+test("the worker is told of memories whose rows were put again before it searches, and when they are many", async () => {
+  const { vectors, index, current, query } = await withFakes(1_200);
+  await using _ = vectors;
+  void index.open();
+  current().up();
+  await turn();
+  const [first, second] = vectors.stored;
+  await vectors.change(first!, { type: "other" });
+  await vectors.change(second!, { type: "other" });
+  await vectors.add([query]);
+  expect(current().kinds).toEqual(["start"]);
+  void refused(nearest(index, query, NO_FILTER, 3));
+  void refused(nearest(index, query, NO_FILTER, 3));
+  await turn();
+  expect(current().kinds).toEqual(["start", "updated", "nearest", "nearest"]);
+  expect(current().told[1]).toEqual({ kind: "updated", memories: [first!.memory, second!.memory] });
+  for (const one of vectors.stored.slice(0, 1_000)) await vectors.change(one, { type: "another" });
+  expect(current().kinds.slice(4)).toEqual(["updated"]);
+  expect(current().told[4]).toMatchObject({ memories: { length: 1_000 } });
+  const closed = index.close();
+  current().say({ kind: "closed" });
+  await closed;
+});
+
 test("closing tells the worker at once, also while it loads, lets it finish, and nothing starts another one", async () => {
   const { vectors, index, workers, current, logged, query } = await withFakes(150);
   await using _ = vectors;

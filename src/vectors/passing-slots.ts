@@ -1,0 +1,214 @@
+/**
+ * Which slots pass the filters that are searched with again and again, a bit each: asking that takes nanoseconds, where looking a memory
+ * up in the indexes takes two microseconds, and a search asks about thousands.
+ *
+ * What passes is read once, from the second search on, in steps between searches. It stays right without being read again: ids rise, so
+ * what is new has a later slot than all that were read, and is looked up; and so is a memory whose row was put since.
+ *
+ * @module
+ */
+import { CACHE_BYTES_MAX } from "../lib/limits.ts";
+import type { BareId } from "../lib/ids.ts";
+import type { Reader } from "../storage/access.ts";
+import type { AnyTable } from "../storage/tables.ts";
+import { matches, walkInSteps, type Filter, type Pause } from "../storage/walk.ts";
+import type { Slots } from "./slots.ts";
+
+export interface PassingSlotsOptions {
+  /** Bounds the bits of all filters together. */
+  bytesMax: number;
+  /** Filters that are known by name, whether their slots were read or not. */
+  filtersMax: number;
+  /** A filter whose slots take more looks at indexes than this is not kept. */
+  looksMax: number;
+  /** When more rows than this were put, all is read again. */
+  updatedMax: number;
+  /** When there are more new slots than this, they are read too. */
+  newMax: number;
+}
+
+const DEFAULTS: PassingSlotsOptions = {
+  bytesMax: CACHE_BYTES_MAX.passingSlots,
+  filtersMax: 1_000,
+  looksMax: 2_000_000,
+  updatedMax: 10_000,
+  newMax: 1_000,
+};
+
+const USES_MIN = 2;
+const LOOKS_PER_STEP = 1_000;
+const NEW_PER_STEP = 200;
+
+/** What of a filter is known. */
+export interface Passing {
+  /** The share of the slots that pass, about. */
+  readonly share: number;
+  /** Whether a slot passes; undefined when that has to be looked up. */
+  has(slot: number): boolean | undefined;
+}
+
+interface Entry {
+  readonly filter: Filter;
+  uses: number;
+  bits: Uint8Array;
+  /** Slots before this were read, once `walk` is undefined. */
+  end: number;
+  count: number;
+  looks: number;
+  /** How far reading has come; undefined when it has come to the end, or has not begun. */
+  walk: Generator<BareId | Pause, void, undefined> | undefined;
+  state: "unread" | "reading" | "read" | "refused";
+}
+
+export class PassingSlots {
+  readonly #records: AnyTable;
+  readonly #options: PassingSlotsOptions;
+  /** The least recently used one comes first. */
+  readonly #entries = new Map<string, Entry>();
+  #bytes = 0;
+  /** Slots of memories whose rows were put since anything was read. */
+  readonly #updated = new Set<number>();
+  /** What is to be read, one after the other. */
+  #queue: Entry[] = [];
+
+  constructor(records: AnyTable, options: Partial<PassingSlotsOptions> = {}) {
+    this.#records = records;
+    this.#options = { ...DEFAULTS, ...options };
+  }
+
+  /** Whether there is anything to read. */
+  get isBehind(): boolean {
+    return this.#queue.length > 0;
+  }
+
+  /** Notes that a filter is searched with. */
+  use(filter: Filter, slots: Slots): void {
+    const name = nameOf(filter);
+    const entry = this.#entries.get(name) ?? { ...NEW, filter, bits: NO_BITS };
+    // Deleted and set again to be the last.
+    this.#entries.delete(name);
+    this.#entries.set(name, entry);
+    entry.uses++;
+    if (entry.state === "unread" && entry.uses >= USES_MIN) this.#begin(entry, slots);
+    if (entry.state === "read" && slots.length - entry.end > this.#options.newMax && !this.#queue.includes(entry)) this.#queue.push(entry);
+    this.#evict();
+  }
+
+  /** What is known of a filter, until something is read or cleared. */
+  of(filter: Filter): Passing | undefined {
+    const entry = this.#entries.get(nameOf(filter));
+    if (entry?.state !== "read") return undefined;
+    const { bits, count, end } = entry;
+    const updated = this.#updated;
+    return {
+      share: count / Math.max(1, end),
+      has: (slot) => (slot >= end || (updated.size > 0 && updated.has(slot)) ? undefined : (bits[slot >> 3]! & (1 << (slot & 7))) !== 0),
+    };
+  }
+
+  #begin(entry: Entry, slots: Slots): void {
+    entry.state = "reading";
+    entry.end = slots.length;
+    this.#resize(entry, slots.length);
+    this.#queue.push(entry);
+  }
+
+  /**
+   * Reads some of what there is to read.
+   *
+   * @param slotOf - the slot of a memory's vector
+   * @returns whether there was anything
+   */
+  step(reader: Reader, slots: Slots, slotOf: (memory: BareId) => number | undefined): boolean {
+    const [entry] = this.#queue;
+    if (entry === undefined) return false;
+    const isDone = entry.state === "reading" ? this.#walk(entry, reader, slotOf) : this.#readNew(entry, reader, slots);
+    if (isDone) this.#queue.shift();
+    return true;
+  }
+
+  #walk(entry: Entry, reader: Reader, slotOf: (memory: BareId) => number | undefined): boolean {
+    entry.walk ??= walkInSteps(reader, this.#records, entry.filter, {}, LOOKS_PER_STEP);
+    for (let given = 0; given < LOOKS_PER_STEP; given++) {
+      const { done, value } = entry.walk.next();
+      if (done === true) {
+        entry.walk = undefined;
+        entry.state = "read";
+        return true;
+      }
+      const looks = typeof value === "string" ? 1 : value.looks;
+      entry.looks += looks;
+      if (entry.looks > this.#options.looksMax) {
+        this.#forget(entry, "refused");
+        return true;
+      }
+      if (typeof value !== "string") return false;
+      const slot = slotOf(value);
+      if (slot !== undefined && slot < entry.end) this.#put(entry, slot);
+    }
+    return false;
+  }
+
+  /** Reads the slots that came since. */
+  #readNew(entry: Entry, reader: Reader, slots: Slots): boolean {
+    const end = Math.min(slots.length, entry.end + NEW_PER_STEP);
+    this.#resize(entry, slots.length);
+    for (; entry.end < end; entry.end++) {
+      if (slots.has(entry.end) && matches(reader, entry.filter, slots.memory(entry.end))) this.#put(entry, entry.end);
+    }
+    return entry.end === slots.length;
+  }
+
+  #put(entry: Entry, slot: number): void {
+    const bit = 1 << (slot & 7);
+    if ((entry.bits[slot >> 3]! & bit) === 0) entry.count++;
+    entry.bits[slot >> 3]! |= bit;
+  }
+
+  #resize(entry: Entry, slots: number): void {
+    const bytes = Math.ceil(slots / 8);
+    if (bytes <= entry.bits.length) return;
+    const bits = new Uint8Array(bytes);
+    bits.set(entry.bits);
+    this.#bytes += bytes - entry.bits.length;
+    entry.bits = bits;
+  }
+
+  /**
+   * The row of a memory was put again: what passed or not may be otherwise now. To be told once readers see it.
+   *
+   * @param slot - of its vector
+   */
+  updated(slot: number): void {
+    this.#updated.add(slot);
+    if (this.#updated.size > this.#options.updatedMax) this.clear();
+  }
+
+  /** Has all be read again. */
+  clear(): void {
+    for (const entry of this.#entries.values()) this.#forget(entry, "unread");
+    this.#updated.clear();
+    this.#queue = [];
+  }
+
+  #forget(entry: Entry, state: Entry["state"]): void {
+    this.#bytes -= entry.bits.length;
+    Object.assign(entry, { ...NEW, bits: NO_BITS, state, uses: entry.uses });
+  }
+
+  #evict(): void {
+    for (const [name, entry] of this.#entries) {
+      if (this.#entries.size <= this.#options.filtersMax && (this.#bytes <= this.#options.bytesMax || this.#entries.size === 1)) return;
+      this.#entries.delete(name);
+      this.#forget(entry, "refused");
+      this.#queue = this.#queue.filter((one) => one !== entry);
+    }
+  }
+}
+
+function nameOf(filter: Filter): string {
+  return JSON.stringify(filter);
+}
+
+const NO_BITS = new Uint8Array(0);
+const NEW = { uses: 0, end: 0, count: 0, looks: 0, walk: undefined, state: "unread" } as const;
