@@ -26,7 +26,7 @@ import type { ScoredQuery } from "./query.ts";
 
 /** At most this many filters are known to be wide. The worker falls back to brute force when few pass by now. */
 const WIDE_FILTERS_MAX = 1_000;
-/** The worker is told of so many memories whose rows were put again, or when it is to search. */
+/** Memories whose rows were put again are posted to the worker before the next search, and whenever there are this many. */
 const UPDATED_MAX = 1_000;
 /** To look up the largest resident set takes two turns, if it is not evicted meanwhile. The worker would take longer to answer. */
 const READING_TURNS_MAX = 3;
@@ -56,7 +56,7 @@ export class VectorIndex implements CandidateIndex {
   readonly #residentSets: ResidentSets;
   /** Filters that more than a few passed when that was looked at last. */
   readonly #wideFilters = new Set<string>();
-  /** Memories whose rows were put again since the worker was told of any. */
+  /** Memories whose rows were put again since some were posted to the worker. */
   readonly #updated = new Set<BareId>();
   #connection: Connection | undefined;
   #status = NO_STATUS;
