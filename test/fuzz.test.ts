@@ -15,12 +15,12 @@ import { OBJECT_KIND, ONE_OF, TEXT_KIND } from "../src/http/types.ts";
 import { retrievals, TABLES, traces, vectors } from "../src/storage/tables.ts";
 import { startCairn, type Answer, type Cairn } from "./support/cairn.ts";
 import { until } from "./support/process.ts";
-import { oneOfEach } from "./support/requests.ts";
+import { oneOfEach, REQUESTS } from "./support/requests.ts";
 
 const SECONDS = 10;
 
 /** Stand for ids of records that exist when the request is sent. */
-const NAMES = ["SESSION", "EXPIRED", "TURN", "MEMORY", "TRACE", "KEY", "WEBHOOK", "DELIVERY"] as const;
+const NAMES = ["SESSION", "EXPIRED", "TURN", "MEMORY", "TRACE", "KEY", "WEBHOOK", "DELIVERY", "USER", "BACKUP"] as const;
 type Name = (typeof NAMES)[number];
 
 /** These would call another server, or change how the rest is answered: only nonsense is sent for them. */
@@ -90,7 +90,7 @@ function fitting(schema: TSchema, name: string): fc.Arbitrary<string> {
     return plainText.map((text) => json(text.slice(0, (schema["maxLength"] as number | undefined) ?? 30) || "x"));
   switch (schema["type"]) {
     case "object":
-      return objectOf(schema as TObject).map((members) => `{${members.map(([key, value]) => `${json(key)}:${value}`).join(",")}}`);
+      return "op" in (schema as TObject).properties ? operationOf(schema as TObject) : objectOf(schema as TObject).map(objectText);
     case "array":
       return fc.array(fitting(schema["items"] as TSchema, name), { maxLength: 4 }).map((items) => `[${items.join(",")}]`);
     case "integer": {
@@ -104,6 +104,35 @@ function fitting(schema: TSchema, name: string): fc.Arbitrary<string> {
     default:
       return plainText.map(json);
   }
+}
+
+/** Operations on documents with members that they take: any others are hardly ever accepted. */
+const OPERATIONS: Record<string, readonly string[]> = {
+  put: ["namespace value", "namespace key value", "namespace key value index session_id ttl_seconds if_version"],
+  delete: ["namespace key"],
+  delete_all: ["namespace"],
+  pop: ["namespace order"],
+  get: ["namespace key"],
+  list: ["namespace deep", "namespace after before order", "namespace filter offset limit"],
+  count: ["namespace deep"],
+  search: ["namespace query filter threshold"],
+  namespaces: ["prefix suffix max_depth limit"],
+};
+
+/** An operation of one that the schema has, or whatever its members are. */
+function operationOf(schema: TObject): fc.Arbitrary<string> {
+  const ops = (schema.properties["op"]?.[ONE_OF] ?? []) as readonly string[];
+  const known = ops.flatMap((op) =>
+    (OPERATIONS[op] ?? []).map((names) => {
+      const properties = Object.fromEntries(names.split(" ").map((name) => [name, schema.properties[name]!]));
+      return objectOf({ ...schema, properties } as TObject).map((members): Members => [["op", json(op)], ...members]);
+    }),
+  );
+  return fc.oneof(...known, objectOf(schema)).map(objectText);
+}
+
+function objectText(members: Members): string {
+  return `{${members.map(([key, value]) => `${json(key)}:${value}`).join(",")}}`;
 }
 
 type Members = [name: string, json: string][];
@@ -148,6 +177,9 @@ const oddHeader = fc.oneof(
   fc.tuple(fc.constant("host"), fc.constantFrom("evil.example", "localhost:1", "", "[::1]")),
 );
 
+/** The names of all parameters of queries, whichever endpoint has them. */
+const QUERY_NAMES = [...new Set(REQUESTS.flatMap(({ query }) => query.map(({ name }) => name)))];
+
 type Spoil =
   | { kind: "replace"; at: number; with: string }
   | { kind: "drop"; at: number }
@@ -175,7 +207,7 @@ const spoil: fc.Arbitrary<Spoil> = fc.oneof(
     weight: 2,
     arbitrary: fc.record({
       kind: fc.constant("query" as const),
-      name: fc.constantFrom(..."limit starting_after order tags type user_id session_id action created_after reason __proto__".split(" ")),
+      name: fc.constantFrom(...QUERY_NAMES, "__proto__"),
       text: oddSegment,
     }),
   },
@@ -270,7 +302,7 @@ class World {
     return text
       .replace(/\{(\w+)_id\}/g, (_, name: string) => this.#ids[name.toUpperCase() as Name] ?? "none")
       .replace("{version}", "0")
-      .replace(/\b(SESSION|EXPIRED|TURN|MEMORY|TRACE|KEY|WEBHOOK|DELIVERY)\b/g, (name) => this.#ids[name as Name]);
+      .replace(new RegExp(String.raw`\b(${NAMES.join("|")})\b`, "g"), (name) => this.#ids[name as Name]);
   }
 
   send({ method, path, headers, body }: Sent): Promise<Answer> {
@@ -303,7 +335,7 @@ test(
       pattern: new RegExp(`^${endpoint.path.replaceAll(/\{\w+\}/g, "[^/]+")}/?$`),
     }));
     const outcomes = { accepted: 0, refused: 0 };
-    const property = fc.asyncProperty(fc.oneof(...endpoints.map(requestTo)), async (sent) => {
+    const check = async (sent: Sent): Promise<void> => {
       const before = await world.counts();
       const answer = await world.send(sent);
       const after = await world.counts();
@@ -337,8 +369,12 @@ test(
       if (sent.method === "PATCH" && pathname.startsWith("/v1/settings"))
         await cairn.ok(cairn.patch("/v1/settings", { max_store_bytes: null }));
       if (sent.method === "DELETE") await world.fill();
-    });
+    };
+    let last: Promise<void> | undefined;
+    const property = fc.asyncProperty(fc.oneof(...endpoints.map(requestTo)), (sent) => (last = check(sent)));
     await fc.assert(property, { numRuns: 5_000, plugins: [fc.interruptAfterTimeLimit(SECONDS * 1_000)] });
+    // The limit of time leaves one under way, which needs the store.
+    await last;
     expect(outcomes.accepted).toBeGreaterThan(0);
     expect(outcomes.refused).toBeGreaterThan(0);
     expect(cairn.logged.filter((line) => /"level":"(warn|error)"/.test(line) && !line.includes(ALLOWED_PRIVATE))).toEqual([]);

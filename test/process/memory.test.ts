@@ -46,23 +46,52 @@ test("a body in chunks of one byte takes memory for its bytes, not for its chunk
   for (const connection of connections) expect(await connection.answer()).toMatchObject({ status: 201, body: { agent_id: "chunks" } });
 });
 
-test("answers that nobody reads take a part of the memory that they would all take", async () => {
-  await using server = await startProcess();
-  const { id } = await server.createSession();
-  const turn = { input: { type: "text", content: "x".repeat(900_000) }, output: { type: "text", content: "" } };
-  for (let i = 0; i < 10; i++) await server.ok(server.post(`/v1/sessions/${id}/turns`, turn));
-  const before = ownMemory(server);
-  const connections = await connectionsTo(server, 60);
-  for (const connection of connections) {
-    connection.pause();
-    connection.send(head(`GET /v1/sessions/${id}/turns?limit=100`));
-  }
-  // Answered, or refused with a few bytes: 540 MB of answers were asked for.
-  const asked = () => server.logged("request").filter(({ method, route }) => method === "GET" && route.endsWith("/turns")).length;
-  await until("all of them to be asked", () => asked() === connections.length);
-  await until("memory to be free again", () => ownMemory(server) - before < 160 * MIB);
-  expect(await server.stop()).toBe(0);
-});
+const contextOverMcp = (session_id: string) =>
+  JSON.stringify({
+    jsonrpc: "2.0",
+    id: 1,
+    method: "tools/call",
+    params: { name: "get_context", arguments: { session_id, turn_limit: 50 } },
+  });
+
+for (const { answers, method, route, requestFor, count } of [
+  {
+    answers: "pages of turns",
+    method: "GET",
+    route: "/turns",
+    requestFor: (id: string) => head(`GET /v1/sessions/${id}/turns?limit=100`),
+    count: 60,
+  },
+  {
+    // With the text of the context beside its fields each is twice as long.
+    answers: "contexts over MCP",
+    method: "POST",
+    route: "/mcp",
+    requestFor(id: string) {
+      const body = contextOverMcp(id);
+      return `${head("POST /mcp", "Content-Type: application/json", "Accept: application/json, text/event-stream", `Content-Length: ${body.length}`)}${body}`;
+    },
+    count: 30,
+  },
+]) {
+  test(`answers that nobody reads take a part of the memory that they would all take: ${answers}`, async () => {
+    await using server = await startProcess();
+    const { id } = await server.createSession();
+    const turn = { input: { type: "text", content: "x".repeat(900_000) }, output: { type: "text", content: "" } };
+    for (let i = 0; i < 10; i++) await server.ok(server.post(`/v1/sessions/${id}/turns`, turn));
+    const before = ownMemory(server);
+    const connections = await connectionsTo(server, count);
+    for (const connection of connections) {
+      connection.pause();
+      connection.send(requestFor(id));
+    }
+    // Answered, or refused with a few bytes: 540 MB of answers were asked for.
+    const asked = () => server.logged("request").filter((one) => one.method === method && one.route.endsWith(route)).length;
+    await until("all of them to be asked", () => asked() === connections.length);
+    await until("memory to be free again", () => ownMemory(server) - before < 160 * MIB);
+    expect(await server.stop()).toBe(0);
+  });
+}
 
 test("lists that compare many large documents with a filter hold a few of them, however many lists there are", async () => {
   await using server = await startProcess();
