@@ -48,6 +48,20 @@ test("a provider that does not work is no error of the request: the answer says 
   expect(await attempt(cairn, { embedding: openai(server, { api_key: "sk-right" }) })).toMatchObject(unknown);
 });
 
+test("of a server that is no embedding server, on this machine or in a private network, a trial repeats nothing", async () => {
+  await using cairn = await startCairn();
+  let reply = () => new Response("root:x:0:0", { status: 500 });
+  using server = Bun.serve({ hostname: "127.0.0.1", port: 0, fetch: () => reply() });
+  const embedding = { provider: "openai", base_url: `http://127.0.0.1:${server.port}/v1`, api_key: "sk-x" };
+  expect((await attempt(cairn, { embedding })).reason).toBe("The embedding provider answered 500");
+  reply = () => new Response("root:x:0:0");
+  expect((await attempt(cairn, { embedding })).reason).not.toContain("root");
+  // What embedding servers say helps to set one up.
+  reply = () => Response.json({ error: "There is no such model." }, { status: 404 });
+  expect((await attempt(cairn, { embedding })).reason).toBe("The embedding provider answered 404: There is no such model.");
+  expect(cairn.logged.join("\n")).not.toContain("root:x");
+});
+
 test("one provider is tried at a time, and unknown settings are refused by their names", async () => {
   await using server = startEmbeddingServer();
   await using cairn = await startCairn();

@@ -31,6 +31,8 @@ export interface ErrorAnswer {
   readonly status: number;
   readonly body: string;
   readonly retryAfterMs: number | undefined;
+  /** Whether it came from a public address. */
+  readonly isPublic: boolean;
 }
 
 /** The form to try instead of one that was refused, if it was refused for its form. */
@@ -47,14 +49,15 @@ const TOO_LONG =
 
 /**
  * The error that an answer other than 2xx is. What a server says may quote what it was sent, so its words are shown only if
- * that was the probe text; otherwise its code has to do.
+ * that was the probe text; otherwise its code has to do. Of a server that is not public they are shown only in the form in which
+ * embedding servers write them: whoever names a base URL could read any other service of the machine's network.
  */
 export function refusal(
-  { status, body, retryAfterMs }: ErrorAnswer,
+  { status, body, retryAfterMs, isPublic }: ErrorAnswer,
   { apiKey, isProbe }: { apiKey: string | undefined; isProbe: boolean },
 ): ProviderError {
-  const { message, code } = parseErrorBody(body);
-  const words = isProbe ? shortened(withoutKey(message, apiKey)) : "";
+  const { message, code, isPlain } = parseErrorBody(body);
+  const words = isProbe && (isPublic || !isPlain) ? shortened(withoutKey(message, apiKey)) : "";
   const said = words !== "" ? `: ${words}` : code !== "" ? ` (${withoutKey(code, apiKey)})` : "";
   const inputRejected = [400, 413, 422, 500].includes(status);
   const isTooLong = inputRejected && TOO_LONG.test(message);
@@ -83,14 +86,15 @@ const CODE = /^[A-Za-z][A-Za-z0-9_.-]{0,47}$/;
  * What the server says, and the name that it gives to the problem: `{error: {message, code, type}}` (OpenAI, Ollama,
  * llama.cpp), `{message}` (vLLM), `{error}` (Text Embeddings Inference), `{detail}` (FastAPI) or plain text, but not HTML.
  */
-function parseErrorBody(body: string): { message: string; code: string } {
+function parseErrorBody(body: string): { message: string; code: string; isPlain: boolean } {
   const json = parse(body);
-  if (!isObject(json)) return { message: body.trimStart().startsWith("<") ? "" : body, code: "" };
+  if (!isObject(json)) return { message: body.trimStart().startsWith("<") ? "" : body, code: "", isPlain: true };
   const error = isObject(json["error"]) ? json["error"] : json;
   const message = error["message"] ?? json["error"] ?? json["detail"] ?? "";
   return {
     message: typeof message === "string" ? message : JSON.stringify(message),
     code: [error["code"], error["type"]].find((name): name is string => typeof name === "string" && CODE.test(name)) ?? "",
+    isPlain: false,
   };
 }
 

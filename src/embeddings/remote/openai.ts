@@ -125,9 +125,9 @@ export class OpenAiEmbedder implements Embedder {
     const isProbe = texts.every((text) => text === PROBE_TEXT);
     let isShortened = this.#form.dimensions;
     for (let form = this.#form; ; isShortened ||= form.dimensions) {
-      const { status, retryAfter, body } = await this.#post(requestBody(this.#model, texts, form), signal);
+      const { status, retryAfter, body, isPublic } = await this.#post(requestBody(this.#model, texts, form), signal);
       if (status < 200 || status > 299) {
-        const answer = { status, body, retryAfterMs: retryAfterMs(retryAfter, this.#deps.clock.now(), RETRY_AFTER_MS_MAX) };
+        const answer = { status, body, isPublic, retryAfterMs: retryAfterMs(retryAfter, this.#deps.clock.now(), RETRY_AFTER_MS_MAX) };
         const fallback = fallbackForm(form, answer);
         if (fallback === undefined) throw refusal(answer, { apiKey: this.#apiKey, isProbe });
         form = fallback;

@@ -5,6 +5,7 @@
  *
  * @module
  */
+import { addressKind } from "../../lib/addresses.ts";
 import { post, type Network, type Post } from "../../lib/outbound.ts";
 import { badAnswer, ProviderError } from "./provider-error.ts";
 
@@ -17,6 +18,8 @@ export interface ProviderAnswer {
   readonly retryAfter: string | undefined;
   /** As text; of an error no more than its beginning. */
   readonly body: string;
+  /** Whether it came from a public address. */
+  readonly isPublic: boolean;
 }
 
 /**
@@ -40,7 +43,8 @@ export async function postToProvider(
     throw badAnswer(`is a redirection (${status}), which is not followed: the key would go elsewhere. Set the final base URL`, { status });
   if (end === "limit" && isOk(status)) throw badAnswer(`is longer than ${ANSWER_BYTES_MAX / 1024 / 1024} MiB`);
   if (end === "cut" || end === "aborted") throw unreachable("ECONNRESET");
-  return { status, retryAfter: reply.headers["retry-after"], body: new TextDecoder().decode(reply.body) };
+  const isPublic = addressKind(reply.address) === "public";
+  return { status, retryAfter: reply.headers["retry-after"], body: new TextDecoder().decode(reply.body), isPublic };
 }
 
 function isOk(status: number): boolean {

@@ -9,6 +9,7 @@ const answer = (status: number, body: unknown) => ({
   status,
   body: typeof body === "string" ? body : JSON.stringify(body),
   retryAfterMs: undefined,
+  isPublic: true,
 });
 /** The error's message about the probe text. */
 const said = (body: unknown) => refusal(answer(404, body), { apiKey: KEY, isProbe: true }).message;
