@@ -125,7 +125,7 @@ function operationOf(schema: TObject): fc.Arbitrary<string> {
   const known = ops.flatMap((op) =>
     (OPERATIONS[op] ?? []).map((names) => {
       const properties = Object.fromEntries(names.split(" ").map((name) => [name, schema.properties[name]!]));
-      return objectOf({ ...schema, properties } as TObject).map((members): Members => [["op", json(op)], ...members]);
+      return objectOf({ ...schema, properties }).map((members): Members => [["op", json(op)], ...members]);
     }),
   );
   return fc.oneof(...known, objectOf(schema)).map(objectText);

@@ -1,5 +1,5 @@
 /**
- * The erasure of a user, cut off by kill -9.
+ * What is removed in pieces, cut off by kill -9: a user, and the documents of a namespace.
  *
  * @module
  */
@@ -69,6 +69,48 @@ test("an erasure that is cut off by kill -9, again and again, shows nothing of t
     const lines = stdout.split("\n").filter((line) => line.includes(SECRET));
     return lines.length >= bobs.length && lines.every(isOfBob);
   });
+  expect(await last.stop()).toBe(0);
+  expect(await runCairn(["doctor", "--data-dir", dataDirectory])).toMatchObject({ code: 0 });
+});
+
+test("the removal of a namespace's documents that is cut off by kill -9, again and again, shows none of them, and keeps those put since", async () => {
+  using directory = scratchDirectory();
+  const dataDirectory = directory.path;
+  const namespace = ["log"];
+  const batch = (server: CairnProcess, operations: object[]) => server.ok(server.post("/v1/documents/batch", { operations }));
+  const query = async (server: CairnProcess, operation: object) =>
+    (await server.ok(server.post("/v1/documents/query", { operations: [operation] }))).data[0];
+  const kept: string[] = [];
+  const expectKept = async (server: CairnProcess) => {
+    const { data } = await query(server, { op: "list", namespace, deep: true, limit: 1_000 });
+    expect(data.map(({ key }: { key: string }) => key)).toEqual(kept);
+    expect(await query(server, { op: "count", namespace, deep: true })).toEqual({ count: kept.length });
+    expect((await query(server, { op: "search", namespace, query: SECRET })).data).toEqual([]);
+    expect((await query(server, { op: "namespaces", prefix: namespace })).data).toHaveLength(Math.min(kept.length, 1));
+  };
+  {
+    await using server = await startProcess({ dataDirectory });
+    await inTurns(Array.from({ length: 60 }, (_, i) => i), 8, async (at) => {
+      const document = (i: number) => ({ op: "put", namespace: [...namespace, `n${i % 7}`], key: `${at} ${i}`, value: { text: SECRET } });
+      await batch(server, Array.from({ length: 100 }, (_, i) => ({ ...document(i), ...(i === 0 ? { index: true } : {}) })));
+    });
+    expect(await batch(server, [{ op: "delete_all", namespace }])).toMatchObject({ data: [{ deleted: 6_000 }] });
+    await server.kill();
+  }
+  for (let round = 0; round < 3; round++) {
+    await using server = await startProcess({ dataDirectory });
+    await expectKept(server);
+    kept.push(`new ${round}`);
+    await batch(server, [{ op: "put", namespace: [...namespace, "n0"], key: `new ${round}`, value: { text: "later" } }]);
+    await server.kill();
+  }
+  await using last = await startProcess({ dataDirectory });
+  await expectKept(last);
+  await until("the documents to be removed", async () => {
+    const { stdout } = await runCairn(["export", "--data-dir", dataDirectory]);
+    return !stdout.includes(SECRET);
+  });
+  await expectKept(last);
   expect(await last.stop()).toBe(0);
   expect(await runCairn(["doctor", "--data-dir", dataDirectory])).toMatchObject({ code: 0 });
 });
