@@ -90,10 +90,17 @@ test("the removal of a namespace's documents that is cut off by kill -9, again a
   };
   {
     await using server = await startProcess({ dataDirectory });
-    await inTurns(Array.from({ length: 60 }, (_, i) => i), 8, async (at) => {
-      const document = (i: number) => ({ op: "put", namespace: [...namespace, `n${i % 7}`], key: `${at} ${i}`, value: { text: SECRET } });
-      await batch(server, Array.from({ length: 100 }, (_, i) => ({ ...document(i), ...(i === 0 ? { index: true } : {}) })));
-    });
+    await inTurns(
+      Array.from({ length: 60 }, (_, i) => i),
+      8,
+      async (at) => {
+        const document = (i: number) => ({ op: "put", namespace: [...namespace, `n${i % 7}`], key: `${at} ${i}`, value: { text: SECRET } });
+        await batch(
+          server,
+          Array.from({ length: 100 }, (_, i) => ({ ...document(i), ...(i === 0 ? { index: true } : {}) })),
+        );
+      },
+    );
     expect(await batch(server, [{ op: "delete_all", namespace }])).toMatchObject({ data: [{ deleted: 6_000 }] });
     await server.kill();
   }
