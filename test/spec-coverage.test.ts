@@ -178,7 +178,7 @@ const HELD_BY: Record<string, Record<string, readonly (keyof typeof LIMITS)[]>> 
   "webhook-retries.test.ts": { "deliveries are kept for 7 days, made or not, and what they posted goes with them": ["deliveryDays"] },
   "process/memory.test.ts": {
     "a body in chunks of one byte takes memory for its bytes, not for its chunks": ["arrivingBytesMax"],
-    "answers that nobody reads take a part of the memory that they would all take": ["unsentBytesMax"],
+    "answers that nobody reads take a part of the memory that they would all take: ${answers}": ["unsentBytesMax"],
   },
   "unit/http/body.test.ts": {
     "a body without a declared length takes its share of the memory for bodies as it comes, and gives it back": ["arrivingBytesMax"],

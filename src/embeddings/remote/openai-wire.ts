@@ -50,7 +50,7 @@ const TOO_LONG =
 /**
  * The error that an answer other than 2xx is. What a server says may quote what it was sent, so its words are shown only if
  * that was the probe text; otherwise its code has to do. Of a server that is not public they are shown only in the form in which
- * embedding servers write them: whoever names a base URL could read any other service of the machine's network.
+ * embedding servers write them: a base URL can lead to any service of the network.
  */
 export function refusal(
   { status, body, retryAfterMs, isPublic }: ErrorAnswer,
