@@ -44,7 +44,8 @@ import type { SettingsDeps } from "./settings/operations.ts";
 import { statsEndpoints } from "./stats/routes.ts";
 import type { StatsDeps } from "./stats/stats.ts";
 import type { History } from "./http/history.ts";
-import { storeMetrics } from "./store-metrics.ts";
+import { sharedMetrics, storeMetrics } from "./store-metrics.ts";
+import type { SharedState } from "./store-parts.ts";
 import { timelineEndpoints } from "./timeline/routes.ts";
 import { retrievalEndpoints } from "./retrievals/routes.ts";
 import { sessionEndpoints } from "./sessions/routes.ts";
@@ -74,6 +75,7 @@ interface AppDeps
   /** `open`: metrics need no key, except through a proxy that says that it is one. */
   readonly metrics: "open" | "key";
   readonly durability: Durability;
+  readonly servers?: SharedState | undefined;
   /** Set when programs on this machine may use it without a key of the store. */
   readonly localKey?: LocalKey;
   readonly version: string;
@@ -103,7 +105,7 @@ export function endpointsOf(
 }
 
 export function createApp(deps: AppDeps) {
-  const metrics = new Metrics(storeMetrics(deps), deps.history);
+  const metrics = new Metrics([...storeMetrics(deps), ...sharedMetrics(deps.servers)], deps.history);
   const pipeline = new Pipeline({ ...deps, keys: keyLookup(deps), metrics });
   const endpoints = endpointsOf(deps);
   // Elysia's own router, also when listening: Bun's takes GET /v1/memory/search for a memory called search, where only POST is known.

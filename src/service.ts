@@ -58,7 +58,7 @@ import { LastUses } from "./keys/last-use.ts";
 import { keyExpiry } from "./keys/sign-in.ts";
 import { Tickets } from "./keys/tickets.ts";
 import { TRACE_RETENTION_DAYS } from "./keys/tiers.ts";
-import { openStoreParts, type StoreOptions } from "./store-parts.ts";
+import { openStoreParts, type SharedState, type StoreOptions } from "./store-parts.ts";
 import { userErasure } from "./users/erasure.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 import { openWebhooks, type WebhookOptions } from "./webhooks/open.ts";
@@ -97,6 +97,8 @@ export interface Service extends MemoryDeps, DocumentDeps, WebhookDeps {
   /** Buckets of keys that several servers share. */
   readonly buckets: KeyBuckets | undefined;
   readonly leases: Leases;
+  /** How this server stands among those that share a database. */
+  readonly servers: SharedState | undefined;
   readonly tasks: readonly Task[];
   readonly durability: Durability;
   /** Starts the timers. */
@@ -193,7 +195,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
   const arrivals = new Arrivals(clock);
   const idempotency = new Idempotency(store);
   const history = new History(clock);
-  const feed = new TraceFeed(store, clock);
+  const feed = new TraceFeed(store, clock, parts.follower);
   store.onCommitted = ({ traces, hasEvents }) => {
     history.addChanges(traces.length);
     feed.published(traces);
@@ -217,7 +219,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     ...parts.tasks,
     ...shared.map((make) => leasedTask(leases, store, (own) => make({ store: own }))),
     ...hooks.tasks,
-    ...(embedded === undefined ? [settingsWatch(settings, embeddings, log)] : []),
+    ...(embedded === undefined ? [settingsWatch(settings, embeddings, log), feed.followTask()] : []),
     retrievals.task(),
     arrivals.deadlines(),
     lastUses.task(),
@@ -247,6 +249,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     directory,
     embedded,
     buckets: parts.buckets,
+    servers: parts.servers,
     leases,
     system,
     arrivals,

@@ -25,6 +25,7 @@ import {
   vectors as vectorTable,
   versions,
 } from "./storage/tables.ts";
+import type { SharedState } from "./store-parts.ts";
 import { latestTurnsUses } from "./turns/latest-turns.ts";
 import type { WebhookDeps } from "./webhooks/webhooks.ts";
 
@@ -65,6 +66,24 @@ export function storeMetrics(deps: MetricDeps): MetricSource[] {
       const { user, system } = process.cpuUsage();
       return (user + system) / 1e6;
     }),
+  ];
+}
+
+/** How a server stands among those that share a database; none where it is alone. */
+export function sharedMetrics(servers: SharedState | undefined): MetricSource[] {
+  if (servers === undefined) return [];
+  return [
+    gauge(
+      "cairn_lease_held",
+      "Whether this server holds a lease, by the task that runs under it: of all servers together one does.",
+      () => servers.leases(),
+      "lease",
+    ),
+    gauge(
+      "cairn_clock_offset_seconds",
+      "How far the clock of this server's system is ahead of that of the database, by which it works.",
+      () => servers.clockOffsetMs() / 1000,
+    ),
   ];
 }
 

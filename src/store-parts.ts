@@ -16,6 +16,7 @@ import type { Durability } from "./storage/durability.ts";
 import { EVERY_LEASE, type Leases } from "./storage/leases.ts";
 import type { Migration } from "./storage/migrate.ts";
 import { openDatabase } from "./storage/postgres/open-database.ts";
+import type { TraceFollower } from "./storage/postgres/trace-follower.ts";
 import type { RecordStore } from "./storage/record-store.ts";
 import type { Store } from "./storage/store.ts";
 import type { Task } from "./tasks/task.ts";
@@ -35,6 +36,14 @@ export interface StoreOptions {
   readonly durability?: Durability;
 }
 
+/** How this server stands among those that share a database, for metrics. */
+export interface SharedState {
+  /** Which leases it holds: 1 or 0, by name. */
+  leases(): Record<string, number>;
+  /** How far its system's clock is ahead of the database's. */
+  clockOffsetMs(): number;
+}
+
 export interface StoreParts {
   readonly store: RecordStore;
   /** The same where it is the embedded one, for what only that has. */
@@ -44,6 +53,8 @@ export interface StoreParts {
   readonly leases: Leases;
   /** Where several servers share it. */
   readonly buckets: KeyBuckets | undefined;
+  readonly follower: TraceFollower | undefined;
+  readonly servers: SharedState | undefined;
   readonly vectors: CandidateIndex;
   readonly documentVectors: CandidateIndex;
   readonly tasks: readonly Task[];
@@ -72,6 +83,8 @@ export async function openStoreParts(
     clock,
     leases: EVERY_LEASE,
     buckets: undefined,
+    follower: undefined,
+    servers: undefined,
     vectors,
     documentVectors,
     tasks: [deadReaders(store, log), indexWatch([vectors, documentVectors])],
@@ -100,6 +113,8 @@ async function databaseParts(
     clock,
     leases,
     buckets: store.buckets(),
+    follower: store.traceFollower(),
+    servers: { leases: () => leases.states, clockOffsetMs: () => clock.offsetMs },
     vectors: new DatabaseIndex(store, MEMORIES),
     documentVectors: new DatabaseIndex(store, DOCUMENTS),
     tasks: [leases.task, clock.task(log)],

@@ -6,63 +6,8 @@
 import { expect, test } from "bun:test";
 import { LIMITS } from "../src/lib/limits.ts";
 import { refusal } from "./support/answers.ts";
-import { startCairn, type Cairn } from "./support/cairn.ts";
-
-/** A reader of a stream, an event at a time. */
-class Watch {
-  readonly response: Response;
-  readonly #reader: ReadableStreamDefaultReader<Uint8Array>;
-  #text = "";
-
-  constructor(response: Response) {
-    this.response = response;
-    this.#reader = response.body!.getReader() as ReadableStreamDefaultReader<Uint8Array>;
-  }
-
-  /** The next part: an event, or a comment; undefined at the end. */
-  async part(): Promise<string | undefined> {
-    for (;;) {
-      const end = this.#text.indexOf("\n\n");
-      if (end >= 0) {
-        const part = this.#text.slice(0, end);
-        this.#text = this.#text.slice(end + 2);
-        return part;
-      }
-      const { value, done } = await this.#reader.read();
-      if (done) return undefined;
-      this.#text += new TextDecoder().decode(value);
-    }
-  }
-
-  /** The trace of the next event. */
-  async trace(): Promise<any> {
-    for (;;) {
-      const part = await this.part();
-      if (part === undefined) return undefined;
-      const [, id, data] = /^id: (.*)\nevent: trace\ndata: (.*)$/.exec(part) ?? [];
-      if (data === undefined) continue;
-      const trace = JSON.parse(data);
-      expect(trace.id).toBe(id);
-      return trace;
-    }
-  }
-
-  async traces(count: number): Promise<any[]> {
-    const given: any[] = [];
-    while (given.length < count) given.push(await this.trace());
-    return given;
-  }
-
-  cancel(): Promise<void> {
-    return this.#reader.cancel();
-  }
-}
-
-async function watch(cairn: Cairn, query = "", options: { key?: string; after?: string } = {}): Promise<Watch> {
-  const { key, after } = options;
-  const headers = after === undefined ? {} : { "Last-Event-ID": after };
-  return new Watch(await cairn.events(query, { headers, ...(key === undefined ? {} : { key }) }));
-}
+import { startCairn } from "./support/cairn.ts";
+import { watch } from "./support/watch.ts";
 
 const actions = (traces: any[]) => traces.map(({ action }) => action);
 

@@ -3,10 +3,12 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
+import { watch } from "./support/watch.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
 import { hasPostgres, Postgres } from "./support/postgres.ts";
 import { EMBEDDINGS, makeVectors, openai, setProvider, TEA } from "./support/providers.ts";
 
+const EVENTS = "traces of other servers";
 const FOLLOW = "settings of other servers";
 
 if (hasPostgres()) {
@@ -88,6 +90,46 @@ if (hasPostgres()) {
       for (const one of [cairn, other, cairn]) await one.runTask(FOLLOW);
       const said = ({ logged }: Cairn) => logged.filter((line) => line.includes("another server embeds with another provider")).length;
       expect([said(cairn), said(other)]).toEqual([1, 0]);
+    });
+
+    test("a stream of events has those of all servers, each once, also of who continues", async () => {
+      await using cairn = await start();
+      const { id } = await cairn.createSession();
+      // What is of the same millisecond comes, too.
+      cairn.clock.advance({ ms: 1 });
+      const stream = await watch(cairn, "", { server: 0 });
+      const other = await watch(cairn, `?session_id=${id}`, { server: 1 });
+      for (let i = 0; i < 9; i++) {
+        await cairn.addTurn(id);
+        if (i % 4 === 0) await cairn.runTask(EVENTS);
+      }
+      await cairn.runTask(EVENTS);
+      for (const one of [stream, other]) {
+        const traces = await one.traces(9);
+        expect(traces.map(({ details }) => details.turn_number).toSorted((a, b) => a - b)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+      }
+      // What is a few seconds older than the last event may come again, and nothing is missing.
+      const [newest, before] = await cairn.traces(id);
+      const continued = await watch(cairn, "", { server: 2, after: before.id });
+      await cairn.addTurn(id, "another");
+      await cairn.runTask(EVENTS);
+      const [another] = await cairn.traces(id);
+      expect((await continued.traces(2)).map((trace) => trace.id)).toEqual([newest.id, another.id]);
+      cairn.clock.advance({ seconds: 11 });
+      const later = await watch(cairn, "", { server: 0, after: another.id });
+      await cairn.addTurn(id, "the last one");
+      await cairn.runTask(EVENTS);
+      const { details } = await later.trace();
+      expect(details.turn_number).toBe(11);
+    });
+
+    test("metrics say which server runs which task, and how far its clock is ahead of the database's", async () => {
+      await using cairn = await start();
+      await cairn.runTask("session expiry");
+      const metrics = await Promise.all([0, 1, 2].map(async (server) => (await cairn.plain("GET", "/metrics", { server })).text));
+      const held = metrics.map((text) => Number(/^cairn_lease_held\{lease="session expiry"\} (\d)$/m.exec(text)?.[1]));
+      expect(held.toSorted((a, b) => a - b)).toEqual([0, 0, 1]);
+      expect(metrics.map((text) => Number(/^cairn_clock_offset_seconds (\d)$/m.exec(text)?.[1]))).toEqual([0, 2, 4]);
     });
 
     test("a key has one bucket for all", async () => {

@@ -10,11 +10,14 @@
  * Nothing waits in memory for a reader: while catching up the store holds what is still to come, and live a reader that has not
  * taken what it was sent is dropped. It asks again with the id of the last trace that it got, and misses none.
  *
+ * Where several servers share a store, what the others commit is looked for twice a second while anybody watches. It can come after a
+ * trace with a higher id: so who continues is given again what is only a few seconds older than the last trace that it got.
+ *
  * @module
  */
 import { nextTurn, type Clock } from "../lib/clock.ts";
 import { ApiError } from "../lib/errors.ts";
-import { bare, isId, withPrefix, type BareId } from "../lib/ids.ts";
+import { bare, bareIdTime, firstBareIdAt, isId, withPrefix, type BareId } from "../lib/ids.ts";
 import { LIMITS } from "../lib/limits.ts";
 import { eachFetched, type Reader } from "../storage/access.ts";
 import { readable } from "../storage/bad-rows.ts";
@@ -22,6 +25,7 @@ import { AFTER_ALL, hashKey } from "../storage/keys.ts";
 import { behind } from "../storage/page.ts";
 import { isOwned, narrowed, type Owner } from "../storage/owner.ts";
 import type { RecordStore } from "../storage/record-store.ts";
+import type { Task } from "../tasks/task.ts";
 import { traces, type Index, type TraceRow } from "../storage/tables.ts";
 import { actionCode, actionOf, isAdminAction, TRACE_ACTIONS, type TraceAction } from "./events.ts";
 import { shownTrace, traceJson, type FoundTrace, type TraceFilter, type TraceReader } from "./traces.ts";
@@ -35,6 +39,10 @@ const KEY_CHECK_MS = 1_000;
 /** Traces that are read at once while catching up. */
 const TRACES_AT_ONCE = 100;
 const RETRY_MS = 2_000;
+/** What is kept of traces that are committed at the end of catching up. */
+const KEPT_MAX = 1_000;
+/** How often traces of other servers are looked for. */
+const FOLLOW_MS = 500;
 
 type EventFilter = Pick<TraceFilter, "sessionId" | "userId" | "action">;
 
@@ -49,9 +57,24 @@ export interface Watcher {
   isAllowed(): boolean | Promise<boolean>;
 }
 
+/** Finds what other servers commit. */
+export interface Follower {
+  /** Those among the traces of a commit of this server that it has not found, and will not find. */
+  unseen(keys: readonly string[]): string[];
+  /** What was committed since the last look, in the order of ids. @param since - Unix milliseconds; nothing earlier is looked for */
+  look(since: number): Promise<string[]>;
+  /** Nobody watches any more. */
+  forget(): void;
+  /** How much later than with lower ids a trace may be committed. */
+  readonly lateMs: number;
+}
+
 export class TraceFeed {
   readonly #store: RecordStore;
   readonly #clock: Clock;
+  readonly #follower: Follower | undefined;
+  /** `clock.now()` when the first of the streams that are open began. */
+  #watchedSince = 0;
   readonly #streams = new Set<EventStream>();
   readonly #ofOwner = new Map<string, number>();
   /** Keys of traces that are committed and not sent yet. */
@@ -59,14 +82,32 @@ export class TraceFeed {
   #cancelComments: (() => void) | undefined;
   #isClosed = false;
 
-  constructor(store: RecordStore, clock: Clock) {
+  /** @param follower - where other servers commit, too */
+  constructor(store: RecordStore, clock: Clock, follower?: Follower) {
     this.#store = store;
     this.#clock = clock;
+    this.#follower = follower;
+  }
+
+  /** Follows other servers while there are streams. */
+  followTask(): Task {
+    return {
+      name: "traces of other servers",
+      run: async () => {
+        if (this.#streams.size === 0) this.#follower?.forget();
+        else this.#publish((await this.#follower?.look(this.#watchedSince)) ?? []);
+        return FOLLOW_MS;
+      },
+    };
   }
 
   /** To be called after a commit, with the keys of its traces in the order of their ids. */
   published(keys: readonly string[]): void {
-    if (this.#streams.size === 0) return;
+    if (this.#streams.size > 0) this.#publish(this.#follower?.unseen(keys) ?? keys);
+  }
+
+  #publish(keys: readonly string[]): void {
+    if (keys.length === 0) return;
     // What is committed until then is sent together.
     if (this.#committed.length === 0) void nextTurn().then(async () => this.#send());
     this.#committed.push(...keys);
@@ -94,7 +135,9 @@ export class TraceFeed {
     if (this.#isClosed || this.#streams.size >= LIMITS.eventStreamsMax) {
       throw new ApiError("service_unavailable", "There are too many streams of events. Try again later.", { retryAfterSeconds: 1 });
     }
-    const stream = new EventStream(this.#store, this.#clock, watcher, () => this.#removed(stream, limitsId));
+    const { lateMs = 0 } = this.#follower ?? {};
+    const stream = new EventStream(this.#store, this.#clock, watcher, lateMs, () => this.#removed(stream, limitsId));
+    if (this.#streams.size === 0) this.#watchedSince = this.#clock.now();
     this.#streams.add(stream);
     this.#ofOwner.set(limitsId, ofOwner + 1);
     if (this.#streams.size === 1) this.#commentLater();
@@ -178,12 +221,18 @@ class EventStream {
   /** Everything up to this was sent, or is not for this reader; undefined for who wants only what is new. */
   #cursor: BareId | undefined;
   #isLive: boolean;
+  /** How much later than with lower ids a trace may be committed: 0 where this server alone commits. */
+  readonly #lateMs: number;
+  /** What was sent lately, of which the store or another server's commit may tell once more. */
+  readonly #sentLately = new Set<BareId>();
+  /** What was committed since the last seconds are read for the second time, which is the end of catching up. */
+  #meanwhile: TraceEvent[] | undefined;
   /** How often `send` was called. */
   #batches = 0;
   #hasEnded = false;
   #checkedAt: number;
 
-  constructor(store: RecordStore, clock: Clock, watcher: Watcher, onEnd: () => void) {
+  constructor(store: RecordStore, clock: Clock, watcher: Watcher, lateMs: number, onEnd: () => void) {
     this.#store = store;
     this.#clock = clock;
     this.#watcher = watcher;
@@ -192,7 +241,12 @@ class EventStream {
     const isWanted = (action: TraceAction) => (filter.action ?? action) === action && (reader.isAdmin || !isAdminAction(action));
     this.#actions = TRACE_ACTIONS.filter(isWanted);
     this.#owner = narrowed(reader.owner, { userId: filter.userId });
+    this.#lateMs = lateMs;
     this.#cursor = lastEventId === null ? undefined : bare(lastEventId as `trace_${string}`);
+    if (this.#cursor !== undefined && lateMs > 0) {
+      this.#sentLately.add(this.#cursor);
+      this.#cursor = firstBareIdAt(Math.max(0, bareIdTime(this.#cursor) - lateMs));
+    }
     this.#isLive = lastEventId === null;
     this.#checkedAt = clock.elapsed();
     this.readable = new ReadableStream<Uint8Array>(
@@ -212,7 +266,12 @@ class EventStream {
   /** Sends what was committed, in the order of ids. @param changesKeys - whether a key may have been revoked by it */
   async send(events: readonly TraceEvent[], changesKeys: boolean): Promise<void> {
     this.#batches++;
-    if (!(await this.#isStillAllowed(changesKeys)) || !this.#isLive) return;
+    if (!(await this.#isStillAllowed(changesKeys))) return;
+    if (this.#isLive) this.#sendNow(events);
+    else this.#keep(events);
+  }
+
+  #sendNow(events: readonly TraceEvent[]): void {
     let text = "";
     for (const event of events) {
       if (!this.#isWanted(event.found)) continue;
@@ -223,7 +282,10 @@ class EventStream {
       }
       text += event.text;
       this.#cursor = event.id;
+      this.#noteSent(event.id);
     }
+    // From there on it reads again what others may have committed late.
+    if (!this.#isLive && this.#lateMs > 0) this.#goBack();
     if (text === "") return;
     if (this.#isUnread()) this.drop();
     else this.#enqueue(text);
@@ -247,10 +309,44 @@ class EventStream {
       const batches = this.#batches;
       const { events, last } = await this.#store.read((reader) => this.#next(reader));
       if (last !== undefined) this.#cursor = last;
+      else if (this.#lateMs > 0) this.#goBackOrLive();
       // What was committed while that was read is neither read nor sent: then it is read again.
       else if (this.#batches === batches) this.#isLive = true;
+      for (const { id } of events) this.#noteSent(id);
       if (events.length > 0) return this.#enqueue(events.map(({ text }) => text).join(""));
       await nextTurn();
+    }
+  }
+
+  /** At the end of what was committed the last seconds are read again, for what others have committed late; then it is live. */
+  #goBackOrLive(): void {
+    const meanwhile = this.#meanwhile;
+    if (meanwhile === undefined) return this.#goBack();
+    this.#meanwhile = undefined;
+    this.#isLive = true;
+    this.#sendNow(meanwhile);
+  }
+
+  #goBack(): void {
+    const late = firstBareIdAt(this.#clock.now() - this.#lateMs);
+    if (this.#cursor !== undefined && late < this.#cursor) this.#cursor = late;
+    this.#meanwhile = [];
+  }
+
+  /** Keeps what is committed while the last seconds are read for the second time; when it is much they are read once more. */
+  #keep(events: readonly TraceEvent[]): void {
+    if (this.#meanwhile === undefined) return;
+    if (this.#meanwhile.length + events.length <= KEPT_MAX) this.#meanwhile.push(...events);
+    else this.#meanwhile = undefined;
+  }
+
+  #noteSent(id: BareId): void {
+    if (this.#lateMs === 0) return;
+    this.#sentLately.add(id);
+    const late = firstBareIdAt(this.#clock.now() - 2 * this.#lateMs);
+    for (const oldest of this.#sentLately) {
+      if (oldest >= late) break;
+      this.#sentLately.delete(oldest);
     }
   }
 
@@ -297,11 +393,16 @@ class EventStream {
     return (
       action !== undefined &&
       this.#actions.includes(action) &&
-      (this.#cursor === undefined || key.slice(1) > this.#cursor) &&
+      this.#isUnsent(key.slice(1)) &&
       (filter.sessionId === undefined || row.sessionId === filter.sessionId) &&
       this.#owner !== undefined &&
       isOwned(this.#owner, row)
     );
+  }
+
+  #isUnsent(id: BareId): boolean {
+    if (this.#sentLately.has(id)) return false;
+    return this.#lateMs > 0 || this.#cursor === undefined || id > this.#cursor;
   }
 
   /** Ends the stream of a key that is not valid any more. */

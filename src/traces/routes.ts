@@ -41,7 +41,8 @@ export function traceEndpoints(deps: TraceDeps): Endpoint[] {
         "Traces as they happen, as server-sent events; filters combine with AND. With the header `Last-Event-ID` those come first that " +
         "followed the trace of that id. A reader that does not keep up is dropped: it asks again with the last id it got, and misses " +
         `nothing. A comment comes every ${LIMITS.eventCommentSeconds} s. The stream ends with its key. A key has at most ` +
-        `${LIMITS.eventStreamsOfKeyMax} streams at a time, all together have ${LIMITS.eventStreamsMax}. What a command changes while the server runs comes with the next \`Last-Event-ID\`.`,
+        `${LIMITS.eventStreamsOfKeyMax} streams at a time, all together have ${LIMITS.eventStreamsMax}. What a command changes while the server runs comes with the next \`Last-Event-ID\`. ` +
+        "Where several servers share a database, what another one changes comes within a second, and with `Last-Event-ID` what is less than ten seconds older than that trace comes again.",
       media: "text/event-stream",
       query: Type.Object(EVENT_FILTER),
       response: EventStream,

@@ -79,6 +79,11 @@ export class PostgresLeases implements Leases {
     return Array.from(this.#names).filter((name) => this.find(name) !== undefined);
   }
 
+  /** Which of the leases this server holds: 1 or 0, by name. */
+  get states(): Record<string, number> {
+    return Object.fromEntries(Array.from(this.#names, (name) => [name, this.find(name) === undefined ? 0 : 1]));
+  }
+
   /** Gives back every lease, so that others can have them at once, and takes none any more. Without the database they end by themselves. */
   async release(): Promise<void> {
     this.#isReleased = true;

@@ -58,6 +58,7 @@ import { knownToAny, RequestsUnderWay, type RequestReads } from "./request-reads
 import { LEASES, placeOf, READ_VERSION, RELATIONS } from "./schema.ts";
 import { SharedBuckets } from "./shared-buckets.ts";
 import { Sizes } from "./sizes.ts";
+import { TraceFollower } from "./trace-follower.ts";
 import { WholeTransaction, type WholeParts } from "./whole-transaction.ts";
 
 interface CommitOfRequest extends QueuedCommit {
@@ -445,6 +446,11 @@ export class PostgresStore implements RecordStore {
   /** Buckets of tokens that all servers take from. */
   buckets(): SharedBuckets {
     return new SharedBuckets((statement) => this.#again(() => this.#database.query(statement)), this.#clock);
+  }
+
+  /** Finds traces that other servers commit. */
+  traceFollower(): TraceFollower {
+    return new TraceFollower((statement) => this.#again(() => this.#database.query(statement)), this.#clock);
   }
 
   async close(): Promise<void> {
