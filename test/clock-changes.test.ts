@@ -245,6 +245,25 @@ for (const restarts of [false, true]) {
   });
 }
 
+test("deliveries are counted in the hour of their own time, also after a clock that was 30 years ahead", async () => {
+  await using cairn = await startCairn();
+  await using receiver = startReceiver(() => new Response(null));
+  const { id } = await cairn.ok(cairn.post("/v1/webhooks", { url: receiver.url, events: ["session.created"] }));
+  const deliver = async () => (await cairn.createSession(), await cairn.deliver());
+  await ahead(cairn, deliver);
+  const counted = async () => {
+    const { delivered, hours } = await cairn.ok(cairn.get(`/v1/webhooks/${id}/stats`));
+    return [delivered, ...hours.flatMap((hour: { delivered: number }, i: number) => (hour.delivered > 0 ? [i] : []))];
+  };
+  expect(await counted()).toEqual([0]);
+  await deliver();
+  expect(await counted()).toEqual([1, 23]);
+  cairn.clock.advance({ hours: 10 });
+  expect(await counted()).toEqual([1, 14]);
+  cairn.clock.advance({ hours: 15 });
+  expect(await counted()).toEqual([0]);
+});
+
 test("session keys and links that were made 30 years ahead open nothing once the clock is right, and are removed", async () => {
   await using cairn = await startCairn();
   const key = await cairn.newKey();

@@ -1,8 +1,9 @@
 /**
  * What became of the deliveries of webhooks in the last day, hour by hour.
  *
- * Entries of the index of statuses are counted, the newest first, without reading a row: of each status `deliveriesCountedMax`. Where
- * there are more, everything is counted from the time on from which all are known, so that the statuses can be compared.
+ * Entries of the index of statuses are counted, the newest first: of each status `deliveriesCountedMax`, and without reading a row
+ * unless its id is ahead of the clock. Where there are more, everything is counted from the time on from which all are known, so that
+ * the statuses can be compared.
  *
  * @module
  */
@@ -15,6 +16,7 @@ import { eachFetched, type Reader } from "../storage/access.ts";
 import { AFTER_ALL } from "../storage/keys.ts";
 import { pageOfPieces, type Found, type Page } from "../storage/page.ts";
 import { deliveries, DELIVERY_STATUSES, deliveryCode, webhooks } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Deps } from "../traces/record.ts";
 import { findWebhook, type WebhookId } from "./webhooks.ts";
 
@@ -60,15 +62,21 @@ function countedDay(reader: Reader, webhook: BareId): { json: JsonText; entries:
     return { status, ids, last: ids.length > LIMITS.deliveriesCountedMax ? ids[LIMITS.deliveriesCountedMax - 1] : undefined };
   });
   const first = ofStatuses.reduce<BareId>((latest, { last = "" }) => (last > latest ? last : latest), "");
-  const since = first === "" ? dayAgo : Math.min(bareIdTime(first), reader.now);
-  // The id of one that was made just now, or under a clock that was ahead, is later than the last hour.
+  const timeOf = timesOf(
+    reader,
+    webhook,
+    ofStatuses.values().flatMap(({ ids }) => ids),
+  );
+  const since = first === "" ? dayAgo : Math.min(timeOf(first), reader.now);
   const hourOf = (at: number) => Math.min(Math.floor((at - dayAgo) / HOUR_MS), HOURS - 1);
   const hours = Array.from({ length: HOURS }, (_, hour) => ({ start: dayAgo + hour * HOUR_MS, pending: 0, delivered: 0, failed: 0 }));
   const counts = { pending: 0, delivered: 0, failed: 0 };
   for (const { status, ids } of ofStatuses) {
     for (const id of ids) {
       if (id < first) break;
-      hours[hourOf(bareIdTime(id))]![status]++;
+      const at = timeOf(id);
+      if (at < since || at > reader.now) continue;
+      hours[hourOf(at)]![status]++;
       counts[status]++;
     }
   }
@@ -81,4 +89,14 @@ function countedDay(reader: Reader, webhook: BareId): { json: JsonText; entries:
     hours: hours.slice(hourOf(since)).map(({ start, ...counted }) => ({ start: toIso(start), ...counted })),
   });
   return { json, entries: ofStatuses.reduce((sum, { ids }) => sum + ids.length, 0) };
+}
+
+/** When each of these deliveries was made. The ids of those made after the clock was set back are later, and only their rows say it. */
+function timesOf(reader: Reader, webhook: BareId, ids: Iterable<BareId>): (id: BareId) => number {
+  const { now } = reader;
+  const later = firstBareIdAt(now + 1);
+  const ahead = Array.from(ids).filter((id) => id >= later);
+  const rows = eachFetched(ahead, (id) => unlessUnreadable(() => reader.get(deliveries, webhook + id)));
+  const times = new Map(ahead.map((id, i) => [id, rows[i]?.createdAt ?? now]));
+  return (id) => times.get(id) ?? bareIdTime(id);
 }
