@@ -123,11 +123,7 @@ function best(
   const matches: Match[] = [];
   const find = visibleMemories(reader);
   let isAnyGone = false;
-  const best = inOrder(candidates, scores, limit).take(limit);
-  reader.ahead(
-    memories,
-    best.map((i) => candidates[i]!.memory),
-  );
+  reader.ahead(memories, amongFirst(candidates, scores, limit));
   for (const i of inOrder(candidates, scores, limit)) {
     const { memory, id, cosine, terms } = candidates[i]!;
     const row = find(memory);
@@ -151,7 +147,7 @@ const LEFT_OUT = -1;
  * first `few` are sorted alone.
  */
 export function* inOrder(candidates: readonly Candidate[], scores: Float64Array, few: number): Generator<number> {
-  const bar = Math.max(kthLargest(scores, few), 0);
+  const bar = barOf(scores, few);
   const between = (from: number, to: number) => {
     const found: number[] = [];
     for (let i = 0; i < scores.length; i++) if ((scores[i] as number) >= from && (scores[i] as number) < to) found.push(i);
@@ -159,6 +155,16 @@ export function* inOrder(candidates: readonly Candidate[], scores: Float64Array,
   };
   yield* between(bar, Number.POSITIVE_INFINITY);
   yield* between(0, bar);
+}
+
+/** The memories that can be among the first `few`, in no order. */
+function* amongFirst(candidates: readonly Candidate[], scores: Float64Array, few: number): Generator<BareId> {
+  const bar = barOf(scores, few);
+  for (let i = 0; i < scores.length; i++) if ((scores[i] as number) >= bar) yield candidates[i]!.memory;
+}
+
+function barOf(scores: Float64Array, few: number): number {
+  return Math.max(kthLargest(scores, few), 0);
 }
 
 /**
