@@ -28,6 +28,7 @@ import { refusal } from "./support/answers.ts";
 import { endOf, madeBackup } from "./support/backups.ts";
 import { failingCommits, startCairn, type Cairn } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
+import { isOnPostgres, onEmbedded } from "./support/stores.ts";
 
 const PAGE_BYTES = 4096;
 /** Programs that stand in for `cairn backup`. */
@@ -38,7 +39,19 @@ const path = (id: string, more = "") => `/v1/backups/${id}${more}`;
 const begin = (cairn: Cairn) => cairn.ok(cairn.post("/v1/backups"));
 const inDirectory = (cairn: Cairn) => readdirSync(join(cairn.directory, "backups"));
 
-test("a backup is made, listed, downloaded, restored and deleted, and each leaves a trace of who did it", async () => {
+const REASON = "a database has backups of its own";
+
+if (isOnPostgres)
+  test("a server on a database makes no backups, says what does, and lists none", async () => {
+    await using cairn = await startCairn();
+    const answer = await cairn.post("/v1/backups");
+    expect(refusal(answer)).toMatchObject({ status: 400, code: "invalid_request" });
+    expect(answer.body.error.message).toContain("pg_dump");
+    expect(await cairn.list("/v1/backups")).toEqual([]);
+    expect((await cairn.get("/v1/backups/bkp_0VQk3aB4x2Zq")).status).toBe(404);
+  });
+
+onEmbedded(REASON)("a backup is made, listed, downloaded, restored and deleted, and each leaves a trace of who did it", async () => {
   await using cairn = await startCairn();
   const session = await cairn.createSession({ initial_state: { step: 1 } });
   const begun = await begin(cairn);
@@ -81,7 +94,7 @@ test("a backup is made, listed, downloaded, restored and deleted, and each leave
   expect(new Set(traces.map(({ actor }) => actor))).toEqual(new Set([cairn.key.slice(0, 8)]));
 });
 
-test("one backup is made at a time, a request that is repeated gives the same one, and deleting it stops it", async () => {
+onEmbedded(REASON)("one backup is made at a time, a request that is repeated gives the same one, and deleting it stops it", async () => {
   await using cairn = await startCairn({ backupProgram: NEVER_ENDS });
   const once = { headers: { "Idempotency-Key": "nightly" } };
   const ask = () => cairn.post("/v1/backups", {}, once);
@@ -95,7 +108,7 @@ test("one backup is made at a time, a request that is repeated gives the same on
   expect((await begin(cairn)).status).toBe("running");
 });
 
-test("a backup that fails says why, without where files are, and the next one takes its place", async () => {
+onEmbedded(REASON)("a backup that fails says why, without where files are, and the next one takes its place", async () => {
   await using cairn = await startCairn({ backupProgram: failing("$1 cannot be written: the disk is full.") });
   const failed = await madeBackup(cairn);
   expect(failed).toMatchObject({ status: "failed", error: "The backup cannot be written: the disk is full.", bytes: null });
@@ -111,14 +124,14 @@ for (const { name, program, says } of [
   { name: "that is not there", program: ["/nothing/here"], says: "The command cannot be started" },
   { name: "that a signal ends", program: ["sh", "-c", "kill -SEGV $$"], says: "was ended by SIGSEGV" },
 ]) {
-  test(`a program ${name} makes no backup, and the server goes on`, async () => {
+  onEmbedded(REASON)(`a program ${name} makes no backup, and the server goes on`, async () => {
     await using cairn = await startCairn({ backupProgram: program });
     expect((await madeBackup(cairn)).error).toContain(says);
     expect((await cairn.createSession()).object).toBe("session");
   });
 }
 
-test("a backup of a damaged store is none, and says so", async () => {
+onEmbedded(REASON)("a backup of a damaged store is none, and says so", async () => {
   await using cairn = await startCairn();
   await cairn.createSession({ initial_state: { large: "x".repeat(100_000) } });
   const file = join(cairn.directory, "store/data.mdb");
@@ -131,7 +144,7 @@ test("a backup of a damaged store is none, and says so", async () => {
   expect(inDirectory(cairn)).toEqual([]);
 });
 
-test("a ticket downloads once, what it is for, within a minute and while its key is valid", async () => {
+onEmbedded(REASON)("a ticket downloads once, what it is for, within a minute and while its key is valid", async () => {
   await using cairn = await startCairn();
   const [one, other] = [await madeBackup(cairn), await madeBackup(cairn)];
   const ticket = async (id = one.id, key = cairn.key) =>
@@ -163,7 +176,7 @@ test("a ticket downloads once, what it is for, within a minute and while its key
   expect(refusal(await cairn.post(path("bkp_000000000000", "/ticket")))).toMatchObject({ status: 404 });
 });
 
-test("of many tickets the newest thousand are good", async () => {
+onEmbedded(REASON)("of many tickets the newest thousand are good", async () => {
   await using cairn = await startCairn();
   const { id } = await madeBackup(cairn);
   const urls: string[] = [];
@@ -174,7 +187,7 @@ test("of many tickets the newest thousand are good", async () => {
   expect(statuses).toEqual([401, 200, 200]);
 });
 
-test("at most twenty backups are kept, in pages, the newest first", async () => {
+onEmbedded(REASON)("at most twenty backups are kept, in pages, the newest first", async () => {
   await using cairn = await startCairn();
   const first = await madeBackup(cairn);
   const [name = ""] = inDirectory(cairn);
@@ -190,7 +203,7 @@ test("at most twenty backups are kept, in pages, the newest first", async () => 
   expect((await cairn.post("/v1/backups")).status).toBe(201);
 });
 
-test("only whole files of this store are its backups: no others, no links, nothing outside of the directory", async () => {
+onEmbedded(REASON)("only whole files of this store are its backups: no others, no links, nothing outside of the directory", async () => {
   await using cairn = await startCairn();
   const { id } = await madeBackup(cairn);
   const [name = ""] = inDirectory(cairn);
@@ -216,20 +229,23 @@ test("only whole files of this store are its backups: no others, no links, nothi
   expect(inDirectory(cairn)).toHaveLength(7);
 });
 
-test("without room on the disk, or a directory to write to, no backup begins, and nothing is left of the request", async () => {
-  await using cairn = await startCairn();
-  writeFileSync(join(cairn.directory, "backups"), "a file");
-  expect(refusal(await cairn.post("/v1/backups"))).toEqual({ status: 503, code: "service_unavailable" });
-  rmSync(join(cairn.directory, "backups"));
-  {
-    using _ = failingCommits(cairn);
-    expect((await cairn.post("/v1/backups")).status).toBeGreaterThanOrEqual(500);
-  }
-  expect(await cairn.list("/v1/backups")).toEqual([]);
-  expect((await madeBackup(cairn)).status).toBe("ready");
-});
+onEmbedded(REASON)(
+  "without room on the disk, or a directory to write to, no backup begins, and nothing is left of the request",
+  async () => {
+    await using cairn = await startCairn();
+    writeFileSync(join(cairn.directory, "backups"), "a file");
+    expect(refusal(await cairn.post("/v1/backups"))).toEqual({ status: 503, code: "service_unavailable" });
+    rmSync(join(cairn.directory, "backups"));
+    {
+      using _ = failingCommits(cairn);
+      expect((await cairn.post("/v1/backups")).status).toBeGreaterThanOrEqual(500);
+    }
+    expect(await cairn.list("/v1/backups")).toEqual([]);
+    expect((await madeBackup(cairn)).status).toBe("ready");
+  },
+);
 
-test("a stop ends the backup that is being made, and a start removes drafts that nobody writes, its own alone", async () => {
+onEmbedded(REASON)("a stop ends the backup that is being made, and a start removes drafts that nobody writes, its own alone", async () => {
   await using cairn = await startCairn({ backupProgram: NEVER_ENDS });
   const { id } = await begin(cairn);
   const number = await cairn.read((reader) => reader.get(meta, BACKUP_NUMBER));
@@ -241,7 +257,7 @@ test("a stop ends the backup that is being made, and a start removes drafts that
   expect((await begin(cairn)).status).toBe("running");
 });
 
-test("what the server is asked for is for admin keys alone", async () => {
+onEmbedded(REASON)("what the server is asked for is for admin keys alone", async () => {
   await using cairn = await startCairn({ backupProgram: NEVER_ENDS });
   const { id } = await begin(cairn);
   const writer = await cairn.newKey();

@@ -19,6 +19,7 @@ import { leaveBackupTraces } from "./support/backups.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { checker, contentOf, resolved, type OpenApi, type Operation } from "./support/documented.ts";
 import { oneOfEach, REQUESTS } from "./support/requests.ts";
+import { isOnPostgres } from "./support/stores.ts";
 import { scratchDirectory, startProcess } from "./support/process.ts";
 
 const COMMON: ErrorCode[] = [
@@ -313,10 +314,11 @@ test("the details of every action's trace have the fields that the document name
   await using cairn = await startCairn({ backupProgram: program });
   const document = await documentOf(cairn);
   const text = String(document.components.schemas["Trace"]?.properties["details"]?.["description"]);
+  // A database has backups of its own, which leave no traces here.
   const documented = Array.from(text.matchAll(/^- `([\w.]+)`: (.+)$/gm), ([, action = "", fields = ""]) => [
     action,
     fields.split(", ").sort(),
-  ]);
+  ]).filter(([action = ""]) => !isOnPostgres || !action.includes("backup"));
 
   const { id } = await cairn.createSession({ ttl_seconds: 60, external_id: "thread-7" });
   await cairn.ok(cairn.patch(`/v1/sessions/${id}`, { metadata: { channel: "chat" }, ttl_seconds: 120 }));
@@ -340,7 +342,7 @@ test("the details of every action's trace have the fields that the document name
   await cairn.ok(cairn.delete(`/v1/webhooks/${webhook.id}`));
   await cairn.createSession({ user_id: "ada" });
   await cairn.ok(cairn.delete("/v1/users/ada"));
-  await leaveBackupTraces(cairn, program);
+  if (!isOnPostgres) await leaveBackupTraces(cairn, program);
   const traces = (await cairn.list("/v1/traces?limit=100")) as { action: string; details: object }[];
   // Some are left out where they say nothing.
   const fields = Array.from(

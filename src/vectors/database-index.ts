@@ -14,6 +14,7 @@ import type { Reader } from "../storage/access.ts";
 import type { Collection } from "../storage/collections.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { RecordStore } from "../storage/record-store.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { CandidateIndex } from "./candidate-index.ts";
 import type { Candidate } from "./candidates.ts";
@@ -92,7 +93,7 @@ export class DatabaseIndex implements CandidateIndex {
     reader.ahead(this.#collection.records, records);
     this.#fetchAhead(reader, records);
     return records.flatMap((record) => {
-      const embedding = reader.get(this.#collection.records, record)?.embedding;
+      const embedding = unlessUnreadable(() => reader.get(this.#collection.records, record)?.embedding);
       return embedding === undefined ? [] : [{ record, id: bare(embedding.id) }];
     });
   }

@@ -1,5 +1,5 @@
 /**
- * What an operator installs: the systemd unit and the Dockerfile. Neither systemd nor an engine for containers is needed here:
+ * What an operator installs: the systemd unit, the Dockerfile and the compose file. Neither systemd nor an engine for containers is needed here:
  * the files are read, held against the product, and what they say of it is done with the executable.
  *
  * @module
@@ -9,6 +9,7 @@ import { chmodSync, chownSync, copyFileSync, existsSync, mkdirSync, readdirSync,
 import { join } from "node:path";
 import { STOP_SECONDS } from "../../src/cli/serve.ts";
 import { readConfig } from "../../src/config.ts";
+import { SERVER_OPTIONS } from "../../src/http/server-options.ts";
 import { CACHE_BYTES_MAX, LIMITS } from "../../src/lib/limits.ts";
 import { SETTINGS, START_SETTINGS, type Setting } from "../../src/settings/schema.ts";
 import { buildBinary } from "../support/binary.ts";
@@ -21,6 +22,7 @@ const it = onLinux("systemd, and mounts of a process's own");
 const ROOT = join(import.meta.dir, "../..");
 const UNIT = join(ROOT, "scripts/deploy/cairn.service");
 const DOCKERFILE = join(ROOT, "scripts/deploy/Dockerfile");
+const COMPOSE = join(ROOT, "scripts/deploy/compose.yaml");
 
 const VARIABLE_NAMES = Object.values<Setting>({ ...START_SETTINGS, ...SETTINGS }).map(({ variable }) => variable ?? "");
 const linesOf = (path: string) =>
@@ -253,8 +255,70 @@ test("the container's health check is a command that says of the container's own
   expect(rebound.status).toBe(403);
 });
 
-test("neither file names a registry or one machine", () => {
-  const text = [UNIT, DOCKERFILE, `${DOCKERFILE}.dockerignore`].map((path) => readFileSync(path, "utf8")).join("\n");
+interface ComposeService {
+  image: string;
+  environment?: Record<string, string>;
+  volumes?: string[];
+  depends_on?: Record<string, { condition: string }> | string[];
+  stop_grace_period?: string;
+  healthcheck?: { test: string[] };
+  configs?: { source: string; target: string }[];
+}
+
+interface Compose {
+  services: Record<string, ComposeService>;
+  configs: Record<string, { content: string }>;
+  volumes: Record<string, unknown>;
+}
+
+/** With its one variable filled in. */
+const compose = Bun.YAML.parse(readFileSync(COMPOSE, "utf8").replaceAll(/\$\{CAIRN_DATABASE_PASSWORD:\?[^}]+\}/g, "secret")) as Compose;
+const nodes = Object.entries(compose.services).filter(([, { image }]) => image === "cairn");
+const PROXY_LINES = (compose.configs["proxy"]?.content ?? "").split("\n").map((line) => line.trim());
+const secondsOf = (timeout: string) =>
+  Number(PROXY_LINES.map((line) => /^timeout (\w+) (\d+)s$/.exec(line)).find((match) => match?.[1] === timeout)?.[2]);
+
+test("the Cairns of the compose file share its database, by variables that there are, and write to no disk but their own /data", () => {
+  const { database } = compose.services;
+  expect(nodes).toHaveLength(2);
+  for (const [, { environment = {}, volumes, depends_on, stop_grace_period }] of nodes) {
+    expect(Object.keys(environment).filter((name) => !VARIABLE_NAMES.includes(name))).toEqual([]);
+    const store = new URL(readConfig([], environment).database ?? "");
+    expect({
+      POSTGRES_USER: store.username,
+      POSTGRES_PASSWORD: store.password,
+      POSTGRES_DB: store.pathname.slice(1),
+      POSTGRES_INITDB_ARGS: expect.stringContaining("--encoding=UTF8"),
+    }).toEqual(database?.environment as never);
+    expect(compose.services[store.hostname]).toBe(database);
+    expect({ volumes, depends_on }).toEqual({
+      volumes: inFinal("VOLUME"),
+      depends_on: { [store.hostname]: { condition: "service_healthy" } },
+    });
+    expect(parseInt(stop_grace_period ?? "", 10)).toBeGreaterThanOrEqual(2 * STOP_SECONDS);
+  }
+  expect(database?.healthcheck?.test.slice(0, 2)).toEqual(["CMD", "pg_isready"]);
+  const kept = (database?.volumes ?? []).map((volume) => volume.split(":")[0]);
+  expect(kept).toEqual(Object.keys(compose.volumes));
+});
+
+test("the proxy of the compose file sends to every Cairn that says it is ready, and outwaits what a Cairn says nothing for", async () => {
+  const [port] = inFinal("EXPOSE");
+  const servers = PROXY_LINES.filter((line) => line.startsWith("server "));
+  expect(servers).toEqual(nodes.map(([name]) => `server ${name} ${name}:${port}`));
+  expect(compose.services["proxy"]).toMatchObject({ configs: [{ source: "proxy" }], depends_on: nodes.map(([name]) => name) });
+  for (const timeout of ["client", "server"])
+    expect(secondsOf(timeout)).toBeGreaterThan(Math.max(SERVER_OPTIONS.idleTimeout, LIMITS.eventCommentSeconds));
+  const [, path = "", host = ""] = /^http-check send meth GET uri (\S+) ver HTTP\/1\.1 hdr Host (\S+)$/m.exec(PROXY_LINES.join("\n")) ?? [];
+  const { CAIRN_ALLOWED_HOSTS = "" } = nodes[0]![1].environment ?? {};
+  await using server = await startProcess({ environment: { CAIRN_ALLOWED_HOSTS } });
+  expect((await fetch(`${server.address}${path}`, { headers: { Host: host } })).status).toBe(200);
+  expect(path).toBe("/health/ready");
+});
+
+test("no file names a registry or one machine", () => {
+  const text = [UNIT, DOCKERFILE, COMPOSE, `${DOCKERFILE}.dockerignore`].map((path) => readFileSync(path, "utf8")).join("\n");
   expect(text.match(/registry|https?:\/\/(?!127\.0\.0\.1)|\w+\.(com|org|io|dev|net)\b/gi)).toBeNull();
-  expect(stages().filter(({ image }) => !/^[a-z]+:[a-z0-9-]+$/.test(image))).toEqual([]);
+  const images = [...stages(), ...Object.values(compose.services)].map(({ image }) => image);
+  expect(images.filter((image) => image !== "cairn" && !/^[a-z]+:[a-z0-9.-]+$/.test(image))).toEqual([]);
 });

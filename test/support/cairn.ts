@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { SQL } from "bun";
 import { spyOn } from "bun:test";
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -14,10 +15,13 @@ import { createApp } from "../../src/app.ts";
 import { createFirstKey, createKey, type NewKey } from "../../src/keys/keys.ts";
 import type { Clock } from "../../src/lib/clock.ts";
 import { createLog, type Log } from "../../src/lib/log.ts";
+import { NO_HOME } from "../../src/lib/ids.ts";
 import { examineAll } from "../../src/operations/doctor.ts";
+import { stored } from "../../src/operations/records.ts";
 import { openService, type Service, type ServiceOptions } from "../../src/service.ts";
 import { changesIn, type GivenSettings } from "../../src/settings/schema.ts";
 import type { Reader } from "../../src/storage/access.ts";
+import { relationOf } from "../../src/storage/postgres/schema.ts";
 import type { Store } from "../../src/storage/store.ts";
 import type { AnyTable } from "../../src/storage/tables.ts";
 import { EVENT_TYPES } from "../../src/traces/events.ts";
@@ -88,6 +92,8 @@ export class Cairn implements AsyncDisposable {
   readonly #options: Options;
   /** The database of this Cairn, where tests run on PostgreSQL. */
   #database: string | undefined;
+  /** How far the clock was set ahead when it was measured last. */
+  #offset = Number.NaN;
 
   constructor(options: Options) {
     this.#options = options;
@@ -171,8 +177,20 @@ export class Cairn implements AsyncDisposable {
     }
   }
 
+  /** The time of a database is measured now and then; here whenever a test has set the clock. Waits for nothing otherwise. */
+  #measuredClock(): Promise<unknown> | undefined {
+    if (this.#database === undefined) return undefined;
+    const offset = this.clock.now() - this.clock.elapsed();
+    if (offset === this.#offset) return undefined;
+    this.#offset = offset;
+    const measure = ({ tasks }: Service) => tasks.find(({ name }) => name === "clock of the database")?.run();
+    return Promise.all(this.services.map(measure));
+  }
+
   /** Runs one piece of a timer's work, in the server that has the lease of it, or in each. @returns the milliseconds until the next one */
   async runTaskOnce(name: string): Promise<number> {
+    const measured = this.#measuredClock();
+    if (measured !== undefined) await measured;
     const named =
       (task: string) =>
       ({ tasks }: Service) =>
@@ -210,6 +228,20 @@ export class Cairn implements AsyncDisposable {
     return this.service.store.read(work);
   }
 
+  /** Replaces the texts of rows that are there, whatever they are then, as a failing disk or a wrong program does. */
+  async overwrite(table: AnyTable, rows: readonly { key: string; text: string }[]): Promise<void> {
+    if (this.#database === undefined) {
+      await this.embedded.commit(NO_HOME, (tx) => {
+        for (const { key, text } of rows) tx.put(stored(table), key, text);
+      });
+      return;
+    }
+    await using sql = new SQL(this.#database);
+    const [keys, texts] = [rows.map(({ key }) => key), rows.map(({ text }) => text)].map((all) => sql.array(all, "TEXT"));
+    await sql`update ${sql.unsafe(relationOf(table.name))} as x set row = w.text, rev = (random() * 2 ^ 52)::int8
+      from unnest(${keys}::text[], ${texts}::text[]) as w(key, text) where x.key = w.key`;
+  }
+
   /** How many rows a table has, or entries an index. */
   async count(table: AnyTable): Promise<number> {
     return this.service.store.count(table);
@@ -227,6 +259,8 @@ export class Cairn implements AsyncDisposable {
 
   /** Another key; the answer is its secret. */
   async newKey(input: Partial<NewKey> = {}): Promise<string> {
+    const measured = this.#measuredClock();
+    if (measured !== undefined) await measured;
     const caller = { ...this.service.system, scopes: ["admin"] };
     const made = await createKey(this.service, caller, { name: null, scopes: ["read", "write"], tier: "enterprise", ...input });
     return JSON.parse(made).key as string;
@@ -251,6 +285,8 @@ export class Cairn implements AsyncDisposable {
 
   /** Every answer must be as the OpenAPI document says. */
   async #answerOf(method: string, path: string, options: RequestOptions): Promise<Answer & { text: string }> {
+    const measured = this.#measuredClock();
+    if (measured !== undefined) await measured;
     const headers = new Headers(options.headers);
     const key = options.key === undefined ? this.key : options.key;
     if (key !== null && !headers.has("x-api-key")) headers.set("x-api-key", key);

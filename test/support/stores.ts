@@ -6,22 +6,20 @@
 import { test } from "bun:test";
 import { Postgres } from "./postgres.ts";
 
-const isOnPostgres = process.env["CAIRN_TEST_STORE"] === "postgres";
+export const isOnPostgres = process.env["CAIRN_TEST_STORE"] === "postgres";
 /** How many servers share a database. */
 export const SERVERS = Number(process.env["CAIRN_TEST_SERVERS"] ?? 1);
 
-let server: Promise<Postgres> | undefined;
+/** It ends with this process, and not with the first test that needs it: that one may take too long. */
+const server = isOnPostgres ? await Postgres.start() : undefined;
 
 /** The URL of a new database, where there is to be one. */
 export async function newDatabase(): Promise<string | undefined> {
-  if (!isOnPostgres) return undefined;
-  // It ends with this process.
-  server ??= Postgres.start();
-  return (await server).migrated();
+  return server?.migrated();
 }
 
 export async function dropDatabase(url: string): Promise<void> {
-  await (await server)?.drop(url);
+  await server?.drop(url);
 }
 
 /**
