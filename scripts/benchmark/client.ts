@@ -14,7 +14,9 @@ export type ClientOrder =
   | { kind: "fill"; port: number; key: string; sessions: number; connections: number }
   /** Answers with the bodies that the requests of one operation get. */
   | { kind: "sample"; port: number; operation: OperationName }
-  | { kind: "load"; port: number; operation: OperationName; concurrency: number; seconds: number; adds: boolean };
+  | { kind: "load"; ports: readonly number[]; operation: OperationName; concurrency: number; seconds: number; adds: boolean }
+  /** Stores memories through the API. */
+  | { kind: "memories"; port: number; count: number; connections: number };
 
 export type ClientResult = Run | string[];
 
@@ -45,7 +47,9 @@ function requestsOf(operation: OperationName): Uint8Array[][] {
   let requests = prepared.get(operation);
   if (requests === undefined) {
     requests = [0, 1].flatMap((variant) =>
-      sessions.map((id, session) => OPERATIONS[operation].requests(id, session, variant).map((request) => encodeRequest(request, key))),
+      sessions
+        .slice(0, OPERATIONS[operation].sessionsMax)
+        .map((id, session) => OPERATIONS[operation].requests(id, session, variant).map((request) => encodeRequest(request, key))),
     );
     prepared.clear();
     prepared.set(operation, requests);
@@ -62,14 +66,29 @@ async function sample({ port, operation }: Extract<ClientOrder, { kind: "sample"
 }
 
 /** Sessions are drawn at random, always the same ones; meanwhile memories are added if `adds`. */
-async function loadOf({ port, operation, concurrency, seconds, adds }: Extract<ClientOrder, { kind: "load" }>): Promise<Run> {
+async function loadOf({ ports, operation, concurrency, seconds, adds }: Extract<ClientOrder, { kind: "load" }>): Promise<Run> {
   const requests = requestsOf(operation);
-  await using _ = adds ? await addMemories(port) : undefined;
-  return load(port, concurrency, seconds, (connection) => {
+  await using _ = adds ? await addMemories(ports[0]!) : undefined;
+  return load(ports, concurrency, seconds, (connection) => {
     const random = randomOf(connection);
     return () => pick(requests, random);
   });
 }
+
+async function storeMemories({ port, count, connections }: Extract<ClientOrder, { kind: "memories" }>): Promise<string[]> {
+  let next = 0;
+  await Promise.all(
+    Array.from({ length: connections }, async () => {
+      const connection = await Connection.open(port);
+      for (let i = next++; i < count; i = next++)
+        await connection.askFor(encodeRequest(addMemory(sessions[i % sessions.length]!, STORED_FROM + i), key));
+      connection.close();
+    }),
+  );
+  return sessions;
+}
+/** Their texts are no other memories', either. */
+const STORED_FROM = 1 << 22;
 
 const ADDS_PER_SECOND = 20;
 let added = 0;
@@ -92,4 +111,8 @@ async function addMemories(port: number): Promise<AsyncDisposable> {
 /** Their texts are no other memories'. */
 const ADDED_FROM = 1 << 20;
 
-obey((order: ClientOrder) => (order.kind === "fill" ? fill(order) : order.kind === "sample" ? sample(order) : loadOf(order)));
+obey((order: ClientOrder): Promise<ClientResult> => {
+  if (order.kind === "fill") return fill(order);
+  if (order.kind === "memories") return storeMemories(order);
+  return order.kind === "sample" ? sample(order) : loadOf(order);
+});

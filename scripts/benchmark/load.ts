@@ -9,9 +9,17 @@ import { Stopwatch, type Run } from "./timing.ts";
 /** Which request comes next; each is a list of steps that are asked one after the other. */
 type Next = () => readonly Uint8Array[];
 
-/** @param next - for each connection, which request comes next */
-export async function load(port: number, concurrency: number, seconds: number, next: (connection: number) => Next): Promise<Run> {
-  const connections = await Promise.all(Array.from({ length: concurrency }, () => Connection.open(port)));
+/**
+ * @param ports - of the servers, each of which gets as many connections as the others
+ * @param next - for each connection, which request comes next
+ */
+export async function load(
+  ports: readonly number[],
+  concurrency: number,
+  seconds: number,
+  next: (connection: number) => Next,
+): Promise<Run> {
+  const connections = await Promise.all(Array.from({ length: concurrency }, (_, lane) => Connection.open(ports[lane % ports.length]!)));
   const watch = new Stopwatch(seconds);
   await Promise.all(connections.map((connection, lane) => drive(connection, next(lane), watch)));
   for (const connection of connections) connection.close();

@@ -9,6 +9,7 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { cpus } from "node:os";
 import { dirname, join } from "node:path";
+import { Postgres } from "../../test/support/postgres.ts";
 import { Executable } from "../executable.ts";
 import { Failure, readArguments, runScript } from "../failure.ts";
 import { Child } from "./child.ts";
@@ -32,6 +33,9 @@ const HELP = `scripts/bench: measures Cairn against the limits of this machine
   --seconds N              measuring time of each, in turns (1.5)
   --turns N                how many turns (3)
   --no-limits              only Cairn
+  --store postgres[://…]   in that database, or one of a PostgreSQL started here from Debian's
+                           packages, whose processor time counts, too; without limits
+  --servers N              how many share the database (1)
   --binary FILE            another executable (dist/cairn)
   --log-level LEVEL        of the server: info writes a line for each request (error)
   --json                   everything as JSON on standard output
@@ -41,6 +45,8 @@ scripts/bench recall measures what searches find, and what they cost as the stor
 
 const root = dirname(dirname(import.meta.dir));
 const MEMORIES_PER_USER = 200;
+/** Stored through the API, which takes longer. */
+const MEMORIES_PER_USER_IN_DATABASE = 20;
 const FILL_CONNECTIONS = 64;
 const WARM_UP_SECONDS = 0.1;
 /** An index of many vectors is built for long. */
@@ -55,6 +61,9 @@ interface Options {
   seconds: number;
   turns: number;
   limits: boolean;
+  /** `postgres`, or the URL of a database; undefined for the embedded store. */
+  store: string | undefined;
+  servers: number;
   binary: string;
   logLevel: string;
   json: boolean;
@@ -71,6 +80,8 @@ function readOptions(): Options | undefined {
       seconds: { type: "string" },
       turns: { type: "string" },
       "no-limits": { type: "boolean", default: false },
+      store: { type: "string" },
+      servers: { type: "string", default: "1" },
       binary: { type: "string" },
       "log-level": { type: "string", default: "error" },
       json: { type: "boolean", default: false },
@@ -83,7 +94,13 @@ function readOptions(): Options | undefined {
     return Number(text);
   };
   const users = number("users", values.users ?? (values.quick ? "50" : "1000"));
-  const memories = number("memories", values.memories ?? String(MEMORIES_PER_USER * users));
+  const { store } = values;
+  if (store !== undefined && store !== "postgres" && !/^postgres(ql)?:/.test(store))
+    throw new Failure("--store must be postgres, or the URL of a database.");
+  const servers = number("servers", values.servers);
+  if (servers > 1 && store === undefined) throw new Failure("--servers needs --store: an embedded store is one server's.");
+  const memoriesPerUser = store === undefined ? MEMORIES_PER_USER : MEMORIES_PER_USER_IN_DATABASE;
+  const memories = number("memories", values.memories ?? String(memoriesPerUser * users));
   const names = values.only?.split(",") ?? [...OPERATION_NAMES, "embedding"];
   const unknown = names.find((name) => name !== "embedding" && !isOperation(name));
   if (unknown !== undefined) throw new Failure(`There is no ${unknown}; there are ${OPERATION_NAMES.join(", ")} and embedding.`);
@@ -95,7 +112,9 @@ function readOptions(): Options | undefined {
     concurrency: (values.concurrency ?? (values.quick ? "1,64" : "1,16,64")).split(",").map((text) => number("concurrency", text)),
     seconds: number("seconds", values.seconds ?? (values.quick ? "0.25" : "1.5")),
     turns: number("turns", values.turns ?? (values.quick ? "2" : "3")),
-    limits: !values["no-limits"],
+    limits: !values["no-limits"] && store === undefined,
+    store,
+    servers,
     binary: values.binary ?? join(root, "dist/cairn"),
     logLevel: values["log-level"],
     json: values.json,
@@ -114,7 +133,10 @@ class Bench implements AsyncDisposable {
   readonly #echo = new Child<EchoOrder, number>("echo.ts");
   readonly #commits = new Child<CommitsOrder, CommitsResult>("commits.ts");
   readonly #filling = new Child<FillingOrder, FillingResult>("filling.ts");
-  #subject: Executable | undefined;
+  /** One server, or those that share a database. */
+  #subjects: Executable[] = [];
+  #postgres: Postgres | undefined;
+  #database: string | undefined;
 
   constructor(options: Options) {
     this.#options = options;
@@ -127,48 +149,50 @@ class Bench implements AsyncDisposable {
     const { users, memories, operations, concurrency, limits, embedding } = this.#options;
     const sessions = users * SESSIONS_PER_USER;
     const data = join(this.#directory, "data");
-    this.#subject = await this.#start(data);
-    const started = this.#subject.memory();
-    const key = await this.#subject.createKey();
+    let subject = await this.#start(data);
+    const started = subject.memory();
+    const key = await subject.createKey();
     say(`storing ${sessions} sessions, each with ${TURNS_PER_SESSION} turns …`);
     const fillStartedAt = performance.now();
-    const fill = { kind: "fill", port: this.#subject.port, key, sessions, connections: FILL_CONNECTIONS } as const;
+    const fill = { kind: "fill", port: subject.port, key, sessions, connections: FILL_CONNECTIONS } as const;
     const ids = (await this.#client.tell(fill)) as string[];
     const fillSeconds = (performance.now() - fillStartedAt) / 1000;
-    await this.#subject.stop();
     say(`storing ${memories} memories …`);
+    if (this.#database === undefined) await subject.stop();
+    else await this.#client.tell({ kind: "memories", port: subject.port, count: memories, connections: FILL_CONNECTIONS });
     const byUser = Array.from({ length: users }, (_, user) => ids.slice(user * SESSIONS_PER_USER, (user + 1) * SESSIONS_PER_USER));
-    await this.#filling.tell({
-      directory: data,
-      users: byUser,
-      count: memories,
-      texts: "varied",
-      vectors: "built-in",
-      asked: [],
-      filters: [],
-    });
+    if (this.#database === undefined)
+      await this.#filling.tell({
+        directory: data,
+        users: byUser,
+        count: memories,
+        texts: "varied",
+        vectors: "built-in",
+        asked: [],
+        filters: [],
+      });
 
     const copy = join(this.#directory, "copy");
     if (limits) cpSync(data, copy, { recursive: true });
-    this.#subject = await this.#start(data);
-    const { startMs } = this.#subject;
+    if (this.#database === undefined) subject = await this.#start(data);
+    const { startMs } = subject;
     if (limits) {
       say("recording what each operation writes …");
       await this.#commits.tell({ kind: "open", store: join(copy, "store"), scratch: this.#directory, sessions: ids });
     }
-    const indexMs = await this.#subject.settled(SETTLE_SECONDS);
-    const filled = this.#subject.memory();
+    const indexMs = this.#database === undefined ? await subject.settled(SETTLE_SECONDS) : 0;
+    const filled = subject.memory();
 
     const measured: Measured[] = [];
     for (const operation of operations) {
       for (const at of concurrency) {
         say(`${OPERATIONS[operation].title}, ${at} at once …`);
-        measured.push(await this.#measure(this.#subject, operation, at));
+        measured.push(await this.#measure(subject, operation, at));
       }
     }
-    const memory = { started, filled, measured: this.#subject.memory() };
+    const memory = { started, filled, measured: subject.memory() };
     const stopStartedAt = performance.now();
-    if ((await this.#subject.stop()) !== 0) throw new Failure("The server did not stop as it should.");
+    for (const one of this.#subjects) if ((await one.stop()) !== 0) throw new Failure("The server did not stop as it should.");
     const stopMs = performance.now() - stopStartedAt;
     const costs = embedding ? await this.#embeddingCosts() : [];
     return {
@@ -186,37 +210,54 @@ class Bench implements AsyncDisposable {
     };
   }
 
-  #start(data: string): Promise<Executable> {
-    const { binary, logLevel } = this.#options;
-    return Executable.start({ binary, dataDirectory: data, logLevel, log: join(this.#directory, "log") });
+  /** @returns the first of the servers */
+  async #start(data: string): Promise<Executable> {
+    const { binary, logLevel, store, servers } = this.#options;
+    if (store === "postgres") {
+      this.#postgres = await Postgres.start({ fsync: true });
+      this.#database = await this.#postgres.database();
+    } else this.#database = store;
+    this.#subjects = [];
+    for (let i = 0; i < servers; i++) {
+      const dataDirectory = i === 0 ? data : `${data}-${i}`;
+      const environment: Record<string, string> = this.#database === undefined ? {} : { CAIRN_STORE: this.#database };
+      this.#subjects.push(await Executable.start({ binary, dataDirectory, logLevel, log: join(this.#directory, `log-${i}`), environment }));
+    }
+    return this.#subjects[0]!;
+  }
+
+  /** The processes whose time is what an operation costs; those of a database that was there before are not known. */
+  get #pids(): number[] {
+    return [...this.#subjects.map(({ pid }) => pid), ...(this.#postgres?.pids ?? [])];
   }
 
   async #measure(subject: Executable, operation: OperationName, concurrency: number): Promise<Measured> {
     const { turns, limits } = this.#options;
     const seconds = this.#options.seconds / turns;
     const { writes, searches, indexes, title } = OPERATIONS[operation];
-    const load = (port: number, length: number) => {
-      const adds = port === subject.port && searches === true;
-      return this.#client.tell({ kind: "load", port, operation, concurrency, seconds: length, adds }) as Promise<Run>;
+    const ports = this.#subjects.map(({ port }) => port);
+    const load = (to: readonly number[], length: number) => {
+      const adds = to === ports && searches === true;
+      return this.#client.tell({ kind: "load", ports: to, operation, concurrency, seconds: length, adds }) as Promise<Run>;
     };
     const bodies = (await this.#client.tell({ kind: "sample", port: subject.port, operation })) as string[];
     const paths = operation === "agent-loop" ? ["/context", "/turns", "/state", "/memory"] : [""];
     const echoPort = await this.#echo.tell({ answers: bodies.map((body, index) => ({ path: paths[index] as string, body })) });
-    await load(subject.port, WARM_UP_SECONDS);
+    await load(ports, WARM_UP_SECONDS);
 
     const runs = { cairn: [] as Costed[], echo: [] as Costed[], commits: [] as (CommitsResult & Costed)[] };
     for (let turn = 0; turn < turns; turn++) {
       const withIndex = async () => {
-        const run = await load(subject.port, seconds);
-        if (indexes) await subject.settled();
+        const run = await load(ports, seconds);
+        if (indexes && this.#database === undefined) await subject.settled();
         return run;
       };
-      runs.cairn.push(await costed(subject.pid, withIndex));
+      runs.cairn.push(await costed(this.#pids, withIndex));
       if (!limits) continue;
-      runs.echo.push(await costed(this.#echo.pid, () => load(echoPort, seconds)));
+      runs.echo.push(await costed([this.#echo.pid], () => load([echoPort], seconds)));
       if (writes) {
         const commit = () => this.#commits.tell({ kind: "load", operation, concurrency, seconds });
-        runs.commits.push(await costed(this.#commits.pid, commit));
+        runs.commits.push(await costed([this.#commits.pid], commit));
       }
     }
     const commits = middle(runs.commits);
@@ -243,7 +284,8 @@ class Bench implements AsyncDisposable {
 
   [Symbol.asyncDispose](): Promise<void> {
     for (const child of [this.#client, this.#echo, this.#commits, this.#filling]) child.end();
-    this.#subject?.kill();
+    for (const one of this.#subjects) one.kill();
+    this.#postgres?.stop();
     rmSync(this.#directory, { recursive: true, force: true });
     return Promise.resolve();
   }

@@ -186,7 +186,7 @@ class Trial implements AsyncDisposable {
     const found = (await child.tell({ kind: "open", ...order })) as Neighbours;
     const { seconds } = this.#options;
     const cost = async (kind: "graph" | "all") => {
-      const run = await costed(child.pid, async () => (await child.tell({ kind, seconds })) as Run);
+      const run = await costed([child.pid], async () => (await child.tell({ kind, seconds })) as Run);
       return run.cpuMsEach;
     };
     return { ...found, graphMs: await cost("graph"), allMs: await cost("all") };
@@ -249,8 +249,8 @@ class Trial implements AsyncDisposable {
     }
     connection.close();
     const { concurrency, seconds } = this.#options;
-    const { cpuMsEach, p50, p99, errors } = await costed(server.pid, () =>
-      load(server.port, concurrency, seconds, (lane) => {
+    const { cpuMsEach, p50, p99, errors } = await costed([server.pid], () =>
+      load([server.port], concurrency, seconds, (lane) => {
         let at = Math.floor((lane * requests.length) / concurrency);
         return () => [requests[at++ % requests.length]!];
       }),

@@ -59,10 +59,11 @@ export interface Costed extends Run {
 }
 
 /** Runs a measurement with the processor time that a process uses meanwhile. */
-export async function costed<AnyRun extends Run>(pid: number, run: () => Promise<AnyRun>): Promise<AnyRun & Costed> {
-  const before = cpuMs(pid);
+export async function costed<AnyRun extends Run>(pids: readonly number[], run: () => Promise<AnyRun>): Promise<AnyRun & Costed> {
+  const used = () => pids.reduce((sum, pid) => sum + cpuMs(pid), 0);
+  const before = used();
   const result = await run();
-  return { ...result, cpuMsEach: (cpuMs(pid) - before) / result.count };
+  return { ...result, cpuMsEach: (used() - before) / result.count };
 }
 
 /** Does `work` so many times at once, each again as soon as it is done. */

@@ -104,6 +104,8 @@ export interface Operation {
   searches?: true;
   /** Leaves work for the index behind it. */
   indexes?: true;
+  /** Of how many sessions at most. */
+  sessionsMax?: number;
   /** The requests of one, in order, for the session at this index; `variant` is 0 or 1. */
   requests(id: string, session: number, variant: number): Request[];
 }
@@ -121,6 +123,7 @@ export const OPERATION_NAMES = [
   "fork",
   "create-session",
   "add-turn",
+  "one-session",
   "add-memory",
   "agent-loop",
 ] as const;
@@ -146,6 +149,12 @@ export const OPERATIONS: Record<OperationName, Operation> = {
   fork: { title: "fork", writes: true, requests: (id) => [{ method: "POST", path: `/v1/sessions/${id}/fork`, body: {} }] },
   "create-session": { title: "create session", writes: true, requests: (_, session) => [createSession(session)] },
   "add-turn": { title: "add turn", writes: true, requests: (id, session) => [addTurn(id, session)] },
+  "one-session": {
+    title: "add turn to one session",
+    writes: true,
+    sessionsMax: 1,
+    requests: (id, session, variant) => [addTurn(id, session + variant)],
+  },
   "add-memory": {
     title: "add memory",
     writes: true,

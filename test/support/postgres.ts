@@ -185,12 +185,16 @@ export class Postgres {
     return (await this.#do("select from pg_stat_activity where wait_event = 'SyncRep'")).length;
   }
 
+  /** Its processes, each of which has a session of its own. */
+  get pids(): number[] {
+    const pid = this.#server?.pid ?? 0;
+    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean);
+    return [pid, ...children.map(Number)];
+  }
+
   /** Kills all of its processes at once. */
   async kill(): Promise<void> {
-    const pid = this.#server?.pid ?? 0;
-    // Each of them has a session of its own.
-    const children = readFileSync(`/proc/${pid}/task/${pid}/children`, "utf8").trim().split(" ").filter(Boolean);
-    for (const one of [pid, ...children.map(Number)]) {
+    for (const one of this.pids) {
       try {
         process.kill(one, "SIGKILL");
       } catch (error) {
