@@ -65,7 +65,7 @@ export function namesLockedValues(locks: NameLocks): [names: number[], alone: nu
   return [sorted.map(([name]) => name), sorted.map(([, alone]) => alone)];
 }
 
-/** What a commit has locked that met another one: it locks all of it first when it is made again. */
+/** What a commit locks, for one that locks all of it before it reads. */
 export function locksOf(fetched: Fetched, changes: readonly Pick<Write, "table" | "key">[]): Locks {
   const rows = new Asks();
   const note = (table: string, key: string) => {
@@ -75,16 +75,6 @@ export function locksOf(fetched: Fetched, changes: readonly Pick<Write, "table" 
   for (const table of Array.from(rows.keys.keys()).filter(areLockedTogether))
     for (const key of fetched.read.keys.get(table) ?? []) note(table, key);
   return { names: nameLocksOf(fetched, changes), rows };
-}
-
-/** All that either of them locks. */
-export function bothLocks(one: Locks, other: Locks): Locks {
-  const names = new Map(one.names);
-  for (const [name, alone] of other.names) names.set(name, alone === 1 ? 1 : (names.get(name) ?? 0));
-  const rows = new Asks();
-  rows.add(one.rows);
-  rows.add(other.rows);
-  return { names, rows };
 }
 
 export function lockStatements({ names, rows }: Locks): Statement[] {

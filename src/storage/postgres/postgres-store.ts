@@ -33,7 +33,6 @@ import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
 import { WriteBuffer, type Write } from "../write-buffer.ts";
 import { CommitOrder } from "./commit-order.ts";
 import {
-  bothLocks,
   isForAll,
   lockStatements,
   locksOf,
@@ -70,8 +69,8 @@ interface CommitOfRequest extends QueuedCommit {
 interface Basis {
   /** What is not fetched first. */
   readonly known: KnownRows | undefined;
-  /** What is locked before anything is fetched. */
-  readonly locks: Locks | undefined;
+  /** Whether what they are going to change is locked before anything is fetched. */
+  readonly locksFirst: boolean;
 }
 
 const COMMITS_PER_TRANSACTION = 32;
@@ -130,8 +129,8 @@ export class PostgresStore implements RecordStore {
   #transactions = 0;
   /** Homes of the commits of transactions under way: others of them would only meet those in the database. */
   readonly #busyHomes = new Set<Home>();
-  /** When records of a home were last found to be changed by others, and which were locked then. */
-  readonly #conflicts = new Map<Home, { readonly at: number; readonly locks: Locks | undefined }>();
+  /** When records of a home were last found to be changed by others, and whether although they had just been fetched. */
+  readonly #conflicts = new Map<Home, { readonly at: number; readonly isContended: boolean }>();
   #transactionsSinceRemoval = 0;
   /** The last ones that this server has given: ids that it gives in the same millisecond are later than those of the rows. */
   readonly #revisions = new Set<number>();
@@ -489,10 +488,9 @@ export class PostgresStore implements RecordStore {
         if (conflicts >= CONFLICTS_MAX)
           throw new ApiError("service_unavailable", "Too many changes of the same records at once. Nothing was changed.");
         if (conflicts > 1) await this.#clock.sleep(chance() * CONFLICT_PAUSE_MS_MAX);
-        const changed = await this.#again(() => this.#attempt(commits, basis));
-        if (changed === undefined) break;
-        basis = { known: undefined, locks: basis.known === undefined ? changed : undefined };
-        const conflict = { at: this.#clock.elapsed(), locks: basis.locks };
+        if (await this.#again(() => this.#attempt(commits, basis))) break;
+        basis = { known: undefined, locksFirst: basis.known === undefined };
+        const conflict = { at: this.#clock.elapsed(), isContended: basis.locksFirst };
         for (const { home } of commits) this.#conflicts.set(home, conflict);
       }
       // Errors are thrown only now, too: their reason may be what another commit of the same transaction has written.
@@ -505,38 +503,46 @@ export class PostgresStore implements RecordStore {
   /** As much is taken for granted as the last conflicts leave likely. */
   #basisOf(commits: readonly CommitOfRequest[]): Basis {
     const now = this.#clock.elapsed();
-    let known: KnownRows | undefined = knownToAny([this.#last, ...new Set(commits.flatMap(({ request }) => request ?? []))]);
-    let locks: Locks | undefined;
+    let known: KnownRows | undefined = this.#knownTo(commits);
+    let locksFirst = false;
     for (const conflict of new Set(commits.map(({ home }) => this.#conflicts.get(home)))) {
       if (conflict === undefined || now - conflict.at >= SHARED_MS) continue;
       known = undefined;
-      if (conflict.locks !== undefined && now - conflict.at < CONTENDED_MS)
-        locks = locks === undefined ? conflict.locks : bothLocks(locks, conflict.locks);
+      locksFirst ||= conflict.isContended && now - conflict.at < CONTENDED_MS;
     }
-    return { known, locks };
+    return { known, locksFirst };
+  }
+
+  /** What this server has written last and what the requests have read; others may have changed it. */
+  #knownTo(commits: readonly CommitOfRequest[]): KnownRows {
+    return knownToAny([this.#last, ...new Set(commits.flatMap(({ request }) => request ?? []))]);
   }
 
   /**
    * Runs commits as one transaction.
    *
-   * @returns undefined when they are committed, or what they would have locked when something was another by then
+   * @returns whether they are committed; false when something was another by then
    * @throws {DatabaseError} when nothing of it was written
    */
-  async #attempt(commits: readonly CommitOfRequest[], { known, locks }: Basis): Promise<Locks | undefined> {
-    const connection = locks === undefined ? undefined : await this.#database.reserve();
+  async #attempt(commits: readonly CommitOfRequest[], { known, locksFirst }: Basis): Promise<boolean> {
+    const expected = locksFirst ? await this.#expectedOf(commits) : undefined;
+    const connection = expected === undefined ? undefined : await this.#database.reserve();
     const connectionChanges = this.#connectionChanges;
     let isOpen = false;
     const fence = this.#ids.bare(NO_HOME);
     this.#order.begin(fence);
     let written: readonly Change[] = [];
     try {
-      if (connection !== undefined && locks !== undefined) {
-        isOpen = true;
-        await connection.send([BEGIN, ...lockStatements(locks)]);
-      }
       const fetched = new Fetched(known);
+      if (connection !== undefined && expected !== undefined) {
+        isOpen = true;
+        const fetch = new Fetch(expected.read);
+        const locking = [BEGIN, ...lockStatements(expected.locks)];
+        const answers = await connection.send([...locking, ...fetch.apart]);
+        fetched.take(expected.read, fetch.foundIn(answers.slice(locking.length).flat()));
+      }
       const changes = changesOf(await this.#runAll(commits, fetched, connection));
-      if (changes.length === 0 && fetched.isOneMoment && this.#isPassed(connectionChanges)) return undefined;
+      if (changes.length === 0 && fetched.isOneMoment && this.#isPassed(connectionChanges)) return true;
       const name = crypto.randomUUID();
       const rev = this.#newRevision();
       const statements = [
@@ -551,16 +557,23 @@ export class PostgresStore implements RecordStore {
       });
       this.#remember(committed, changes, fetched, rev);
       if (committed) written = changes;
-      return committed ? undefined : locksOf(fetched, changes);
+      return committed;
     } catch (error) {
       // A deadlock is met by the locks, before anything else.
-      if (error instanceof DatabaseError && error.kind === "conflict") return locks ?? { names: new Map(), rows: new Asks() };
+      if (error instanceof DatabaseError && error.kind === "conflict") return false;
       throw error;
     } finally {
       this.#tell(fence, written);
       if (isOpen) await connection?.send([ROLLBACK]).catch(() => undefined);
       connection?.release();
     }
+  }
+
+  /** What commits will read and lock, most likely: as if nothing had changed since this server has seen it. */
+  async #expectedOf(commits: readonly CommitOfRequest[]): Promise<{ read: Asks; locks: Locks }> {
+    const fetched = new Fetched(this.#knownTo(commits));
+    const changes = changesOf(await this.#runAll(commits, fetched, undefined));
+    return { read: fetched.read, locks: locksOf(fetched, changes) };
   }
 
   /** Tells others in this process of a transaction that has ended. */
