@@ -157,20 +157,7 @@ class Bench implements AsyncDisposable {
     const fill = { kind: "fill", port: subject.port, key, sessions, connections: FILL_CONNECTIONS } as const;
     const ids = (await this.#client.tell(fill)) as string[];
     const fillSeconds = (performance.now() - fillStartedAt) / 1000;
-    say(`storing ${memories} memories …`);
-    if (this.#database === undefined) await subject.stop();
-    else await this.#client.tell({ kind: "memories", port: subject.port, count: memories, connections: FILL_CONNECTIONS });
-    const byUser = Array.from({ length: users }, (_, user) => ids.slice(user * SESSIONS_PER_USER, (user + 1) * SESSIONS_PER_USER));
-    if (this.#database === undefined)
-      await this.#filling.tell({
-        directory: data,
-        users: byUser,
-        count: memories,
-        texts: "varied",
-        vectors: "built-in",
-        asked: [],
-        filters: [],
-      });
+    await this.#storeMemories(subject, data, ids);
 
     const copy = join(this.#directory, "copy");
     if (limits) cpSync(data, copy, { recursive: true });
@@ -208,6 +195,19 @@ class Bench implements AsyncDisposable {
       measured,
       embedding: costs,
     };
+  }
+
+  /** On a database through the API, by a server that keeps running. */
+  async #storeMemories(subject: Executable, directory: string, ids: readonly string[]): Promise<void> {
+    const { users, memories: count } = this.#options;
+    say(`storing ${count} memories …`);
+    if (this.#database !== undefined) {
+      await this.#client.tell({ kind: "memories", port: subject.port, count, connections: FILL_CONNECTIONS });
+      return;
+    }
+    await subject.stop();
+    const byUser = Array.from({ length: users }, (_, user) => ids.slice(user * SESSIONS_PER_USER, (user + 1) * SESSIONS_PER_USER));
+    await this.#filling.tell({ directory, users: byUser, count, texts: "varied", vectors: "built-in", asked: [], filters: [] });
   }
 
   /** @returns the first of the servers */
