@@ -171,17 +171,18 @@ export class SearchIndex {
 
   /** The cosines of a query with the vectors of some slots; of one that is gone it is 0. */
   cosines(reader: Reader, query: Int16Array, slots: Uint32Array): Float64Array {
+    if (this.hasAllRows) return this.rows.cosines(query, slots);
     const rows = this.rows.length;
-    if (this.hasAllRows || (slots.at(-1) ?? 0) < rows) return this.rows.cosines(query, slots);
-    const [inRows, others] = [slots.filter((slot) => slot < rows), slots.filter((slot) => slot >= rows)];
-    const read = Float64Array.from(others, (slot) => {
+    const inRows = this.rows.cosines(
+      query,
+      slots.filter((slot) => slot < rows),
+    );
+    let next = 0;
+    return Float64Array.from(slots, (slot) => {
+      if (slot < rows) return inRows[next++]!;
       const stored = this.#stored(reader, this.slots.id(slot));
       return stored === undefined ? 0 : dotStored(query, stored);
     });
-    const cosines = new Float64Array(slots.length);
-    cosines.set(this.rows.cosines(query, inRows));
-    cosines.set(read, inRows.length);
-    return cosines;
   }
 
   release(): void {

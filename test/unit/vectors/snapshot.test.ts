@@ -15,7 +15,7 @@ import { join } from "node:path";
 import { NO_HOME } from "../../../src/lib/ids.ts";
 import { provider, PROVIDER_KEY } from "../../../src/storage/tables.ts";
 import { Indexer } from "../../../src/vectors/indexer.ts";
-import { type StoredVectors, chance, finished, queryFor, storedVectors, unitVector } from "./stored-vectors.ts";
+import { type StoredVectors, chance, dot, finished, queryFor, storedVectors, unitVector } from "./stored-vectors.ts";
 
 // What is compared is much, and the machine may be busy with other tests.
 setDefaultTimeout(60_000);
@@ -139,6 +139,29 @@ test("a whole snapshot is all that a start needs", async () => {
   const { vectors, random } = await saved(2);
   await using _ = vectors;
   expect(await restartFrom(vectors, random)).toEqual({ reason: undefined, pending: 0 });
+});
+
+test("a start finds what is nearest before it has read the numbers of all vectors, and when it has read some", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(12);
+  await vectors.add(Array.from({ length: 900 }, () => unitVector(random)));
+  const before = new Indexer(vectors.store, directoryOf(vectors));
+  await before.start();
+  while (before.step());
+  await before.save();
+  const indexer = new Indexer(vectors.store, directoryOf(vectors));
+  await indexer.start();
+  do {
+    for (let i = 0; i < 3; i++) {
+      const query = unitVector(random);
+      const found = finished(indexer.nearest(queryFor(query, 20), []));
+      expect(new Set(found.map(({ memory }) => memory))).toEqual(new Set(vectors.exact(query, [], 20)));
+      for (const { memory, cosine } of found) {
+        const { vector } = vectors.stored.find((one) => one.memory === memory)!;
+        expect(cosine).toBeCloseTo(dot(query, vector), 2);
+      }
+    }
+  } while (indexer.step());
 });
 
 test("a start builds only the difference to what was added, deleted and changed since the snapshot", async () => {
