@@ -14,7 +14,6 @@ import { Elysia } from "elysia";
 import { ApiError } from "./lib/errors.ts";
 import { toJson } from "./lib/json.ts";
 import { hasScope } from "./lib/scopes.ts";
-import { whenThere } from "./lib/when-there.ts";
 import { backupEndpoints, type BackupDeps } from "./backups/routes.ts";
 import { statebaseEndpoints } from "./compat/statebase.ts";
 import { contextEndpoints } from "./context/routes.ts";
@@ -248,12 +247,11 @@ function nothingAt(path: string): ApiError {
 
 function keyLookup({ store, clock, lastUses, settings, localKey, tickets, buckets }: AppDeps): KeyLookup {
   const isLocal = (row: ApiKeyRow) => row === localKey?.row;
-  const find = (presented: string) =>
+  const find = (presented: string) => {
+    const row = store.read((reader) => findKey(reader, presented));
     // A command makes keys too, in a process of its own.
-    whenThere(
-      store.read((reader) => findKey(reader, presented)),
-      (row) => row ?? store.readNewest((reader) => findKey(reader, presented)),
-    );
+    return row ?? store.readNewest((reader) => findKey(reader, presented));
+  };
   // What another server has set holds for every request that comes after it.
   const findAmongServers = (presented: string) => settings.readAlong((reader) => findKey(reader, presented));
   const findStored = buckets === undefined ? find : findAmongServers;

@@ -193,7 +193,10 @@ export class Pipeline {
   }
 
   #answer(operation: Operation, exchange: Exchange, params: Record<string, string | null>): Answer | Promise<Answer> {
-    return whenThere(this.authenticate(exchange, operation.endpoint), (key) => this.#answerTo(operation, exchange, params, key));
+    const key = this.authenticate(exchange, operation.endpoint);
+    return key instanceof Promise
+      ? key.then((found) => this.#answerTo(operation, exchange, params, found))
+      : this.#answerTo(operation, exchange, params, key);
   }
 
   #answerTo(operation: Operation, exchange: Exchange, params: Record<string, string | null>, key: ApiKeyRow): Answer | Promise<Answer> {
@@ -272,6 +275,14 @@ export class Pipeline {
    */
   authenticate(exchange: Exchange, { takesTicket }: Partial<Pick<Endpoint, "takesTicket">> = {}): ApiKeyRow | Promise<ApiKeyRow> {
     const { request } = exchange;
+    if (this.#earlyTokens === undefined) {
+      // The embedded store gives a key at once: without a closure or a promise that is a twentieth of a GET less.
+      const key = this.#keyOf(request);
+      if (key !== undefined && !(key instanceof Promise)) {
+        exchange.key = key;
+        return this.#admitAt(exchange, key, this.#limiter.takeOfKey(limitsIdOf(key), key));
+      }
+    }
     const presented = this.#earlyTokens === undefined ? null : presentedKey(request.headers);
     const early = presented === null ? undefined : this.#earlyTokens?.take(presented);
     const found = whenThere(this.#keyOf(request), (key) => key ?? (takesTicket === true ? this.#keyOfTicket(request) : undefined));
