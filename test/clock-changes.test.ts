@@ -12,6 +12,7 @@ import { apiKeys, deliveries, idempotency, memories, payloads, sessions, traces 
 import { idsOf, pagesOf, refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { FakeClock } from "./support/clock.ts";
+import { endOf } from "./support/backups.ts";
 import { startReceiver } from "./support/receiver.ts";
 import { onEmbedded } from "./support/stores.ts";
 
@@ -264,6 +265,15 @@ test("deliveries are counted in the hour of their own time, also after a clock t
   expect(await counted()).toEqual([1, 14]);
   cairn.clock.advance({ hours: 15 });
   expect(await counted()).toEqual([0]);
+});
+
+test("a backup is shown with its own time, also after a clock that was 30 years ahead", async () => {
+  await using cairn = await startCairn();
+  await ahead(cairn, () => cairn.createSession());
+  const { id, created_at } = await cairn.ok(cairn.post("/v1/backups"));
+  expect(created_at).toBe(new Date(cairn.clock.now()).toISOString());
+  // Its file has the time of the machine.
+  expect(Date.parse((await endOf(cairn, id)).created_at)).toBeLessThan(cairn.clock.now() + YEARS_AHEAD_MS - HOUR_MS);
 });
 
 test("session keys and links that were made 30 years ahead open nothing once the clock is right, and are removed", async () => {

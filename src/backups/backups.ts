@@ -265,7 +265,7 @@ export class Backups {
   async #json(id: string, files: ReadonlyMap<string, BackupFile>): Promise<JsonText | undefined> {
     if (this.#attempt?.id === id) return attemptJson(this.#attempt);
     const file = files.get(id);
-    return file === undefined ? undefined : fileJson(file);
+    return file === undefined ? undefined : fileJson(file, this.#deps.clock.now());
   }
 
   /** @throws {ApiError} `resource_not_found`, or `invalid_request` for one that is not ready */
@@ -276,7 +276,7 @@ export class Backups {
       throw new ApiError("invalid_request", `The backup ${id} is ${attempt.status}, so that there is nothing to download.`, {
         param: "backup_id",
       });
-    if (file === undefined || (await fileJson(file)) === undefined) throw noBackup(id);
+    if (file === undefined || (await fileJson(file, this.#deps.clock.now())) === undefined) throw noBackup(id);
     return file;
   }
 }
@@ -320,14 +320,15 @@ function attemptJson({ id, status, createdAt, error }: Attempt): JsonText {
 }
 
 /** Undefined for what is no whole backup. */
-async function fileJson({ id, path }: BackupFile): Promise<JsonText | undefined> {
+async function fileJson({ id, path }: BackupFile, now: number): Promise<JsonText | undefined> {
   try {
     const found = await lstat(path);
     if (!found.isFile()) return undefined;
     const { cairn } = await describeBackup(path);
-    // Its id was given when it was asked for, or is ahead of the clock, and the file was written after that.
-    const createdAt = toIso(Math.min(bareIdTime(bare(id)), found.mtimeMs));
-    return toJson({ object: "backup", id, status: "ready", created_at: createdAt, bytes: found.size, version: cairn, error: null });
+    const askedAt = bareIdTime(bare(id));
+    // An id that is ahead of the clock does not say when it was asked for; the file says about when it was written.
+    const createdAt = askedAt <= now ? askedAt : found.mtimeMs;
+    return toJson({ object: "backup", id, status: "ready", created_at: toIso(createdAt), bytes: found.size, version: cairn, error: null });
   } catch (error) {
     // Deleted meanwhile, damaged, or of somebody else.
     if (error instanceof OperationError || isOfSystem(error)) return undefined;
