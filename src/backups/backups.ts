@@ -265,7 +265,14 @@ export class Backups {
   async #json(id: string, files: ReadonlyMap<string, BackupFile>): Promise<JsonText | undefined> {
     if (this.#attempt?.id === id) return attemptJson(this.#attempt);
     const file = files.get(id);
-    return file === undefined ? undefined : fileJson(file, this.#deps.clock.now());
+    return file === undefined ? undefined : this.#fileJson(file);
+  }
+
+  #fileJson(file: BackupFile): Promise<JsonText | undefined> {
+    return fileJson(
+      file,
+      this.#deps.store.read((reader) => reader.now),
+    );
   }
 
   /** @throws {ApiError} `resource_not_found`, or `invalid_request` for one that is not ready */
@@ -276,7 +283,7 @@ export class Backups {
       throw new ApiError("invalid_request", `The backup ${id} is ${attempt.status}, so that there is nothing to download.`, {
         param: "backup_id",
       });
-    if (file === undefined || (await fileJson(file, this.#deps.clock.now())) === undefined) throw noBackup(id);
+    if (file === undefined || (await this.#fileJson(file)) === undefined) throw noBackup(id);
     return file;
   }
 }
