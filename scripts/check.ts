@@ -5,7 +5,7 @@
  *     scripts/test --fix    puts the format right instead, and what the linter can mend; writes the types of the client
  *
  * Says one line for what passes and everything for what fails. The last line sums up the tests, those of the front door on PostgreSQL
- * included; where there is no PostgreSQL to test with, the line before it says so.
+ * included; where there is no PostgreSQL to test with, the line before it says so. CAIRN_TEST_STORES=all runs all of them there.
  *
  * @module
  */
@@ -41,8 +41,14 @@ const LINT = [
 const TESTS = "test --parallel --no-isolate --randomize --only-failures --timeout 120000".split(" ");
 const TIMINGS = "--timings=.tools/test-timings.json --update-timings".split(" ");
 
-/** The tests of the front door that run on PostgreSQL, too. */
-const ON_POSTGRES = ["sessions", "turns", "settings"].map((name) => `test/${name}.test.ts`);
+const FRONT_DOOR = Array.from(new Bun.Glob("test/*.test.ts").scanSync(root)).sort();
+/** The tests of the front door that run on PostgreSQL, too: those of what the stores do in ways of their own, or all. */
+const ON_POSTGRES =
+  process.env["CAIRN_TEST_STORES"] === "all"
+    ? FRONT_DOOR
+    : ["backups", "bad-rows", "clock-changes", "idempotency", "quotas", "sessions", "settings", "turns", "unchanged"].map(
+        (name) => `test/${name}.test.ts`,
+      );
 
 const CHECKS: readonly Check[] = [
   { name: "types", command: [...tool("tsc"), "--noEmit"] },
@@ -76,6 +82,10 @@ async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
   if (!passed) console.log(`tests: FAILED\n${output}`);
   const again = withoutPostgres === undefined ? await run([...TESTS, ...ON_POSTGRES], { CAIRN_TEST_STORE: "postgres" }) : undefined;
   if (again?.passed === false) console.log(`tests on PostgreSQL: FAILED\n${again.output}`);
+  if (ON_POSTGRES.length < FRONT_DOOR.length)
+    console.log(
+      `on PostgreSQL too: ${ON_POSTGRES.length} of ${FRONT_DOOR.length} files of the front door (all with CAIRN_TEST_STORES=all)`,
+    );
   if (withoutPostgres !== undefined) console.log(`NOT TESTED: the store on PostgreSQL: ${withoutPostgres}`);
   const runs = [{ passed, output }, ...(again === undefined ? [] : [again])];
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);

@@ -232,7 +232,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "servers whose clocks are apart fill a bucket that they share again and again",
     file: "src/storage/postgres/shared-buckets.ts",
-    find: "at = greatest(b.at, $4::int8)",
+    find: "at = greatest(${SINCE}, $4::int8)",
     replace: "at = $4::int8",
     tests: [POSTGRES_NODES],
   },
