@@ -1147,6 +1147,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ["test/unit/vectors/vector-index.test.ts"],
   },
   {
+    breaks: "cosines are those of other vectors while a start still reads rows",
+    file: "src/vectors/search-index.ts",
+    find: "if (slot < rows) return inRows[next++]!;",
+    replace: "if (slot < rows) return inRows[inRows.length - ++next]!;",
+    tests: [SNAPSHOT],
+  },
+  {
     breaks: "a damaged snapshot is loaded",
     file: "src/vectors/snapshot.ts",
     find: "return a.bytes === b.bytes && a.sha256 === b.sha256;",
