@@ -42,13 +42,14 @@ const TESTS = "test --parallel --no-isolate --randomize --only-failures --timeou
 const TIMINGS = "--timings=.tools/test-timings.json --update-timings".split(" ");
 
 const FRONT_DOOR = Array.from(new Bun.Glob("test/*.test.ts").scanSync(root)).sort();
+const filesOf = (names: string) => names.split(" ").map((name) => `test/${name}.test.ts`);
 /** The tests of the front door that run on PostgreSQL, too: those of what the stores do in ways of their own, or all. */
 const ON_POSTGRES =
   process.env["CAIRN_TEST_STORES"] === "all"
     ? FRONT_DOOR
-    : ["backups", "bad-rows", "clock-changes", "idempotency", "quotas", "sessions", "settings", "turns", "unchanged"].map(
-        (name) => `test/${name}.test.ts`,
-      );
+    : filesOf("backups bad-rows clock-changes events idempotency quotas sessions settings turns unchanged");
+/** Those that run once more on three servers that share a database. */
+const ON_SERVERS = filesOf("idempotency races rate-limit");
 
 const CHECKS: readonly Check[] = [
   { name: "types", command: [...tool("tsc"), "--noEmit"] },
@@ -80,14 +81,22 @@ async function runCheck({ name, command }: Check): Promise<Outcome> {
 async function runTests(withoutPostgres: string | undefined): Promise<boolean> {
   const { passed, output } = await run([...TESTS, ...TIMINGS]);
   if (!passed) console.log(`tests: FAILED\n${output}`);
-  const again = withoutPostgres === undefined ? await run([...TESTS, ...ON_POSTGRES], { CAIRN_TEST_STORE: "postgres" }) : undefined;
-  if (again?.passed === false) console.log(`tests on PostgreSQL: FAILED\n${again.output}`);
+  const runs = [{ passed, output }];
+  for (const [files, servers] of withoutPostgres === undefined
+    ? ([
+        [ON_POSTGRES, "1"],
+        [ON_SERVERS, "3"],
+      ] as const)
+    : []) {
+    const again = await run([...TESTS, ...files], { CAIRN_TEST_STORE: "postgres", CAIRN_TEST_SERVERS: servers });
+    if (!again.passed) console.log(`tests on PostgreSQL, servers that share it: ${servers}: FAILED\n${again.output}`);
+    runs.push(again);
+  }
   if (ON_POSTGRES.length < FRONT_DOOR.length)
     console.log(
       `on PostgreSQL too: ${ON_POSTGRES.length} of ${FRONT_DOOR.length} files of the front door (all with CAIRN_TEST_STORES=all)`,
     );
   if (withoutPostgres !== undefined) console.log(`NOT TESTED: the store on PostgreSQL: ${withoutPostgres}`);
-  const runs = [{ passed, output }, ...(again === undefined ? [] : [again])];
   const sum = (numbers: readonly number[]) => numbers.reduce((total, number) => total + number, 0);
   // What fails outside of any test, like a file that cannot be read, ends the run without being counted.
   const failed = sum(runs.map((one) => Math.max(countIn(one.output, "fail"), one.passed ? 0 : 1)));

@@ -252,11 +252,13 @@ function keyLookup({ store, clock, lastUses, settings, localKey, tickets, bucket
     // A command makes keys too, in a process of its own.
     return row ?? store.readNewest((reader) => findKey(reader, presented));
   };
-  // What another server has set holds for every request that comes after it.
+  // What another server has set holds for every request that comes after it. What a request reads later can be of when it came.
   const findAmongServers = (presented: string) => settings.readAlong((reader) => findKey(reader, presented));
-  const findStored = buckets === undefined ? find : findAmongServers;
+  const unlessLocal = (findStored: typeof find) => (presented: string) =>
+    isLocalSecret(presented) ? findLocalKey(localKey, presented) : findStored(presented);
   return {
-    find: (presented) => (isLocalSecret(presented) ? findLocalKey(localKey, presented) : findStored(presented)),
+    find: unlessLocal(buckets === undefined ? find : findAmongServers),
+    findAgain: unlessLocal(find),
     redeem: (ticket, path) => store.read((reader) => tickets.redeem(reader, ticket, path)),
     ownerOf: (row, presented) => (isLocal(row) ? row.id : presented),
     noteUse(row) {

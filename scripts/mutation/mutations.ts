@@ -12,6 +12,8 @@ const STORE = "test/unit/storage/store.test.ts";
 const STORES = "test/unit/storage/stores.test.ts";
 const POSTGRES = "test/unit/storage/postgres.test.ts";
 const POSTGRES_NODES = "test/unit/storage/postgres-nodes.test.ts";
+const SERVERS = "test/servers.test.ts";
+const POSTGRES_OPENING = "test/unit/storage/postgres-opening.test.ts";
 const WALK = "test/unit/storage/walk.test.ts";
 const DISK_ERRORS = "test/unit/storage/disk-errors.test.ts";
 const DIRECTORY_LOCK = "test/unit/storage/directory-lock.test.ts";
@@ -576,7 +578,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "a key that is revoked while its body arrives still passes",
     file: "src/http/pipeline.ts",
-    find: "if ((await this.#keyOf(request)) === undefined) throw notAuthenticated(KEY_NOT_VALID);",
+    find: 'if ((await this.#keyOf(request, "again")) === undefined) throw notAuthenticated(KEY_NOT_VALID);',
     replace: "",
     tests: [AUTHENTICATION, KEYS, "test/sockets.test.ts"],
   },
@@ -1986,5 +1988,33 @@ export const MUTATIONS: readonly Mutation[] = [
     find: 'if (found.has_more && order === "desc") again();',
     replace: "if (found.data.length > 1_000) again();",
     tests: ["test/dashboard/session.test.ts"],
+  },
+  {
+    breaks: "a setting that another server has changed does not hold for the next request",
+    file: "src/settings/settings.ts",
+    find: "if (read > this.#readOfEffective) {",
+    replace: "if (read < this.#readOfEffective) {",
+    tests: [SERVERS],
+  },
+  {
+    breaks: "each of several servers gives a key a rate limit of its own",
+    file: "src/http/pipeline.ts",
+    find: "(this.#deps.buckets ?? this.#limiter).takeOfKey",
+    replace: "this.#limiter.takeOfKey",
+    tests: [SERVERS],
+  },
+  {
+    breaks: "a stream of events shows a trace of this server twice, once as another server's",
+    file: "src/storage/postgres/trace-follower.ts",
+    find: "if (this.#seen.has(key)) return false;",
+    replace: "",
+    tests: [SERVERS],
+  },
+  {
+    breaks: "a database that acknowledges what a crash can lose is served as durable",
+    file: "src/storage/postgres/postgres-store.ts",
+    find: 'if (durability === "strict" && synchronous',
+    replace: "if (durability === undefined && synchronous",
+    tests: [POSTGRES_OPENING],
   },
 ];

@@ -38,6 +38,8 @@ import { Sending } from "./sending.ts";
 export interface KeyLookup {
   /** Returns the presented key while it is valid. */
   find(presented: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
+  /** The same while the request is answered. */
+  findAgain(presented: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
   /** Returns the key that a ticket for this path stands for, and uses the ticket up. */
   redeem(ticket: string, path: string): ApiKeyRow | undefined | Promise<ApiKeyRow | undefined>;
   /** Returns what distinguishes the idempotency keys of this API key from those of others, and encrypts secrets in kept answers. */
@@ -259,7 +261,7 @@ export class Pipeline {
     try {
       const body = await readBody(request, bytesMax, arrival);
       // The key may have been revoked while the body arrived.
-      if ((await this.#keyOf(request)) === undefined) throw notAuthenticated(KEY_NOT_VALID);
+      if ((await this.#keyOf(request, "again")) === undefined) throw notAuthenticated(KEY_NOT_VALID);
       // And others may have been answered.
       this.#sending.refuseWithoutRoom(limitsIdOf(key));
       return await use(body);
@@ -325,9 +327,10 @@ export class Pipeline {
     return key;
   }
 
-  #keyOf({ headers }: Request): ReturnType<KeyLookup["find"]> {
+  #keyOf({ headers }: Request, when: "first" | "again" = "first"): ReturnType<KeyLookup["find"]> {
     const presented = presentedKey(headers);
-    return presented === null ? undefined : this.#deps.keys.find(presented);
+    const { keys } = this.#deps;
+    return presented === null ? undefined : when === "first" ? keys.find(presented) : keys.findAgain(presented);
   }
 
   #keyOfTicket({ url, headers, method }: Request): ReturnType<KeyLookup["redeem"]> {
@@ -337,7 +340,7 @@ export class Pipeline {
   }
 
   #isAllowed({ request }: Exchange): boolean | Promise<boolean> {
-    return whenThere(this.#keyOf(request), (key) => key !== undefined);
+    return whenThere(this.#keyOf(request, "again"), (key) => key !== undefined);
   }
 
   #levelOfAddress({ request, remote }: Exchange, tokens: 0 | 1): Level {

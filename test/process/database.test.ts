@@ -7,7 +7,9 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { buildBinary } from "../support/binary.ts";
 import { GENERATIONS } from "../support/mcp.ts";
 import { hasPostgres, Postgres } from "../support/postgres.ts";
-import { failed, KEY, runCairn, scratchDirectory, startProcess, succeeded, until } from "../support/process.ts";
+import { failed, KEY, runCairn, scratchDirectory, startProcess, succeeded, until, type CairnProcess } from "../support/process.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { RoundRobin } from "../support/round-robin.ts";
 
 const SHOWN = /^postgres:\/\/cairn@127\.0\.0\.1:\d+\/test_\d+$/;
 const SECRETS = ["p%40ss", "p@ss"];
@@ -173,6 +175,52 @@ if (hasPostgres()) {
       expect(await elsewhere.refusal("update_state", { changes: { step: 2 } })).toContain(" keeps its records in postgres://cairn@");
       expect(existsSync(scratch.at("store"))).toBe(false);
     });
+
+    test("of three servers behind a balancer one is killed with every lease: each change is made once, and its events come in order", async () => {
+      const environment = { CAIRN_STORE: await postgres.migrated() };
+      await using holder = await startProcess({ environment });
+      const heldBy = async ({ address }: CairnProcess) => {
+        const metrics = await (await fetch(`${address}/metrics`)).text();
+        const states = Array.from(metrics.matchAll(/^cairn_lease_held\{.*\} (\d)$/gm), ([, state]) => Number(state));
+        return states.length > 0 && states.every((state) => state === 1);
+      };
+      await until("the first to hold every lease", () => heldBy(holder));
+      await using second = await startProcess({ environment });
+      await using third = await startProcess({ environment });
+      await using balancer = new RoundRobin([holder, second, third].map(({ address }) => address));
+      await using receiver = startReceiver();
+
+      const request = async (method: string, path: string, body?: unknown) => {
+        const headers = { "X-API-Key": KEY, "Content-Type": "application/json", "Idempotency-Key": crypto.randomUUID() };
+        return until(`an answer to ${method} ${path}`, async () => {
+          const init = { method, headers, ...(body === undefined ? {} : { body: JSON.stringify(body) }) };
+          const answer = await fetch(`${balancer.address}${path}`, init);
+          if (answer.status === 502) return undefined;
+          const text = await answer.text();
+          if (answer.status > 299) throw new Error(`answered ${answer.status} ${text}`);
+          return JSON.parse(text);
+        });
+      };
+      await request("POST", "/v1/webhooks", { url: receiver.url, events: ["turn.added"] });
+      const { id } = await request("POST", "/v1/sessions", { agent_id: "agent" });
+      const turn = (i: number) => ({ input: { type: "text", content: `turn ${i}` }, output: { type: "text", content: "" } });
+      const numbers = Array.from({ length: 40 }, (_, i) => i);
+      const added = numbers.map(async (i) => {
+        if (i === 20) await holder.kill();
+        return request("POST", `/v1/sessions/${id}/turns`, turn(i));
+      });
+      await Promise.all(added);
+      const { data } = await request("GET", `/v1/sessions/${id}/turns?limit=100`);
+      const contents = data.map(({ input }: any) => input.content).toSorted();
+      expect(contents).toEqual(numbers.map((i) => `turn ${i}`).toSorted());
+
+      // The lease of a server that was killed ends after 14 s, and another one looks each second.
+      await until("all events at the receiver", () => new Set(receiver.events.map((event) => event.id)).size >= 40, 60);
+      const given = receiver.events.map((event) => event.data.turn_number as number);
+      const firsts = given.filter((number, i) => given.indexOf(number) === i);
+      expect(firsts).toEqual(firsts.toSorted((a, b) => a - b));
+      expect(firsts.length).toBe(40);
+    }, 120_000);
 
     test("one that cannot be reached ends the start with 1 and says where it is, never the password", async () => {
       using scratch = scratchDirectory();
