@@ -488,7 +488,7 @@ if (hasPostgres()) {
       for (const id of sessionIds) expect(told(receiver, id)).toEqual(numbers(8));
       for (let i = 0; i < 3; i++) for (const server of servers) await server.step();
       expect(receiver.received.length).toBe(24);
-      expect(servers.map(({ leases }) => leases.held.length)).toEqual([2, 0]);
+      expect(servers.map(({ leases }) => leases.held.length)).toEqual([3, 0]);
       for (const server of servers) await server.close();
     });
 
