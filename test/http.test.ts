@@ -335,7 +335,7 @@ test("the Host has to be a name of the server's, or one that its operator added"
 test("a server beyond loopback answers to any Host, unless its operator names some", async () => {
   const ask = async (allowedHosts: string[], host: string) => {
     await using cairn = await startCairn({ host: "0.0.0.0", allowedHosts });
-    return cairn.get("/v1/sessions", { headers: { host } });
+    return await cairn.get("/v1/sessions", { headers: { host } });
   };
   expect((await ask([], "other.example")).status).toBe(200);
   expect((await ask(["cairn.example"], "cairn.example")).status).toBe(200);
