@@ -12,6 +12,7 @@ import { UsageError, readConfig } from "./config.ts";
 import { systemSentence } from "./lib/system-errors.ts";
 import { assertNotOwn } from "./operations/store-file.ts";
 import { isDamage, isOfLmdb, lmdbReason } from "./storage/disk-errors.ts";
+import { UnreadableRow } from "./storage/unreadable.ts";
 
 type Command = (args: readonly string[]) => Promise<number>;
 
@@ -88,7 +89,7 @@ try {
   process.exitCode = await main(process.argv.slice(2));
 } catch (error) {
   const said =
-    isOfLmdb(error) || isDamage(error) || error instanceof SyntaxError
+    isOfLmdb(error) || isDamage(error) || error instanceof UnreadableRow
       ? `The store cannot be read or changed: ${lmdbReason(error)}. cairn doctor says what is damaged.`
       : systemSentence(error);
   // It may say back what a file or a store holds. Some messages have lines of their own.

@@ -22,9 +22,9 @@ export const CACHE_BYTES_MAX = {
   /** Which vectors are those of the sessions and users that were searched last: twenty bytes for each. */
   residentVectors: 17 * MIB,
   /** And which those of the namespaces of documents that were searched last. */
-  residentDocumentVectors: 5 * MIB,
+  residentDocumentVectors: 4 * MIB,
   /** Which vectors pass the filters that were searched with last: a bit each. For each collection. */
-  passingSlots: 4 * MIB,
+  passingSlots: MIB / 2,
   /** Vectors that an embedding provider gave for queries. */
   queryVectors: 3 * MIB,
 } as const;

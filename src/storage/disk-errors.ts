@@ -85,7 +85,6 @@ export function isDamage(error: unknown): boolean {
 
 /** Says why a read of the store failed. */
 export function lmdbReason(error: unknown): string {
-  if (error instanceof SyntaxError) return "a row of it is no JSON";
   return isDamage(error) ? "a page of its file is damaged" : messageOf(error);
 }
 

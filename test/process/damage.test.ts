@@ -322,17 +322,20 @@ test("a server under which pages of memories are damaged answers 503 for those a
   expect(await server.stop()).toBe(0);
 });
 
-test("a command that meets a row that is no JSON says so, and that doctor says which", async () => {
+test("a command that needs a row that cannot be read says so, and that doctor says which", async () => {
   using directory = scratchDirectory();
   cpSync(whole, directory.path, { recursive: true });
+  const keys = (...args: string[]) => runCairn(["keys", ...args, "--data-dir", directory.path]);
+  const id = (await keys("list")).stdout.split(" ")[0]!;
   const { page } = rowOf(directory.path, "api_keys");
   change(join(directory.path, DATA_FILE), (bytes) => {
     bytes[bytes.indexOf('"scopes"', page * PAGE_BYTES)] = 0;
   });
-  expect(await runCairn(["keys", "list", "--data-dir", directory.path])).toEqual({
+  expect(await keys("list")).toEqual({ code: 0, stdout: "", stderr: "" });
+  expect(await keys("roll", id)).toEqual({
     code: 1,
     stdout: "",
-    stderr: "cairn: The store cannot be read or changed: a row of it is no JSON. cairn doctor says what is damaged.\n",
+    stderr: "cairn: The store cannot be read or changed: a row of api_keys cannot be read. cairn doctor says what is damaged.\n",
   });
   expect((await runCairn(["doctor", "--data-dir", directory.path])).stdout).toContain("api_keys: rows that cannot be read: 1");
 });

@@ -4,13 +4,20 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { join } from "node:path";
+import { systemClock, type Clock } from "../../../src/lib/clock.ts";
 import type { Durability } from "../../../src/storage/durability.ts";
 import { shownDatabase } from "../../../src/storage/postgres/database-url.ts";
 import { openDatabase } from "../../../src/storage/postgres/open-database.ts";
 import { StoreError } from "../../../src/storage/store.ts";
-import { FakeClock } from "../../support/clock.ts";
 import { hasPostgres, Postgres } from "../../support/postgres.ts";
 
+/** It goes on as any other does, so that what waits for a moment is not waiting for ever. */
+const YEARS_BEHIND: Clock = {
+  now: () => systemClock.now() - 26 * 365 * 86_400_000,
+  elapsed: () => systemClock.elapsed(),
+  sleep: (ms, signal) => systemClock.sleep(ms, signal),
+  timer: (ms, onTime) => systemClock.timer(ms, onTime),
+};
 const CERTIFICATE = join(import.meta.dir, "../../support/tls/certificate.pem");
 
 test("what is shown of a URL has no password and no parameters", () => {
@@ -40,7 +47,7 @@ if (hasPostgres()) {
         for (const [name, value] of Object.entries(more)) searchParams.set(name, value);
       });
     const open = async (at: string, durability?: Durability) => {
-      const { store, clock } = await openDatabase(at, new FakeClock("2000-01-01T00:00:00.000Z"), { durability });
+      const { store, clock } = await openDatabase(at, YEARS_BEHIND, { durability });
       await store.close();
       return clock;
     };
@@ -117,10 +124,10 @@ if (hasPostgres()) {
     try {
       const url = new URL(await postgres.database());
       url.searchParams.set("sslmode", "require");
-      const refused = openDatabase(url.href, new FakeClock());
+      const refused = openDatabase(url.href, YEARS_BEHIND);
       await expect(refused).rejects.toThrow(new StoreError(`The database at ${url.host} speaks no TLS, which sslmode=require asks for.`));
       url.searchParams.delete("sslmode");
-      const { store } = await openDatabase(url.href, new FakeClock());
+      const { store } = await openDatabase(url.href, YEARS_BEHIND);
       await store.close();
     } finally {
       postgres.stop();
