@@ -134,10 +134,16 @@ export class Indexer {
 
   /** @returns why it cannot be gone on from */
   async #takeOver({ slots, terms, graphEnd, graph: loading }: LoadedSnapshot, generation: number): Promise<string | undefined> {
-    // While hnswlib reads its part.
     const gone: number[] = [];
-    const isOfThisStore = slots.keepOnly(this.#storedIds(), (slot) => gone.push(slot));
-    const graph = await loading;
+    let isOfThisStore;
+    let graph;
+    try {
+      // While hnswlib reads its part.
+      isOfThisStore = slots.keepOnly(this.#storedIds(), (slot) => gone.push(slot));
+    } finally {
+      // Also after a failure: the thread must not end before hnswlib has read its part.
+      graph = await loading;
+    }
     if ("reason" in graph) return graph.reason;
     if (!isOfThisStore) {
       graph.release();

@@ -204,6 +204,8 @@ function guarded(action: () => void): void {
 
 async function fail(error: unknown): Promise<void> {
   clearInterval(timer);
+  // As in `close`: hnswlib may be writing its file.
+  await saving;
   indexer = undefined;
   // Without this its view of the store would be kept open for good, and with it the pages that the view can see.
   await store?.close().catch(() => undefined);

@@ -143,7 +143,9 @@ export class CairnProcess implements AsyncDisposable {
 
   async listening(): Promise<this> {
     this.address = await until("the server to listen", () => {
-      if (this.#child.exitCode !== null) throw new Error(`ended with code ${this.#child.exitCode}: ${this.stderr}${this.stdout}`);
+      const { exitCode, signalCode } = this.#child;
+      if (exitCode !== null) throw new Error(`ended with code ${exitCode}: ${this.stderr}${this.stdout}`);
+      if (signalCode !== null) throw new Error(`ended by ${signalCode}: ${this.stderr}${this.stdout}`);
       return /is serving on (https?:\S+)/.exec(this.stdout)?.[1];
     });
     return this;

@@ -8,6 +8,7 @@ import { LmdbReader } from "../../../src/storage/lmdb-reader.ts";
 import { memories, vectors as vectorTable } from "../../../src/storage/tables.ts";
 import { matches, type Filter } from "../../../src/storage/walk.ts";
 import { quantize, storedVector } from "../../../src/vectors/encoding.ts";
+import { HnswIndex } from "../../../src/vectors/hnsw-index.ts";
 import { Indexer } from "../../../src/vectors/indexer.ts";
 import { DENSE_DIMENSION, project } from "../../../src/vectors/projection.ts";
 import { MEMORIES } from "../../retrieval/memories.ts";
@@ -457,6 +458,35 @@ test("as many come as are asked for, or all that pass, where all of them have th
       expect(counts).toEqual(asked.map((limit) => Math.min(limit, passing)));
     }
   }
+});
+
+test("a start that fails ends only when hnswlib has read its file, since the thread may end with it", async () => {
+  await using vectors = await storedVectors();
+  const random = chance(1);
+  await vectors.add(Array.from({ length: 100 }, () => unitVector(random)));
+  const options = { graphFrom: 1 };
+  const first = new Indexer(vectors.store, snapshots(vectors), options);
+  await first.start();
+  finish(first);
+  await first.save();
+
+  const ends: string[] = [];
+  const failure = Promise.withResolvers<void>();
+  const load = HnswIndex.load.bind(HnswIndex);
+  using loading = spyOn(HnswIndex, "load").mockImplementation(async (file, expected) => {
+    const graph = await load(file, expected);
+    await failure.promise;
+    await new Promise(setImmediate);
+    ends.push("read");
+    return graph;
+  });
+  using _keys = spyOn(LmdbReader.prototype, "keys").mockImplementation(() => {
+    failure.resolve();
+    throw new Error("a page is damaged");
+  });
+  const start = new Indexer(vectors.store, snapshots(vectors), options).start().finally(() => ends.push("start"));
+  expect(await start.catch(String)).toBe("Error: a page is damaged");
+  expect([loading.mock.calls.length, ends]).toEqual([1, ["read", "start"]]);
 });
 
 test("while a snapshot is written searches see what is added and deleted meanwhile, and the snapshot is none the worse", async () => {
