@@ -110,11 +110,6 @@ const LOCK_RECORDS: readonly Statement[] = [
   { text: `lock table ${RELATIONS.join(", ")} in share row exclusive mode`, values: [] },
 ];
 
-interface OpenOptions {
-  readonly durability?: Durability | undefined;
-  readonly asItIs?: boolean;
-}
-
 export class PostgresStore implements RecordStore {
   readonly recordsAtOnce = 25;
   onCommit: RecordStore["onCommit"] = () => undefined;
@@ -164,17 +159,12 @@ export class PostgresStore implements RecordStore {
    *   or with that of an older Cairn
    * @throws {StoreError} when that cannot be reached, would not keep what it acknowledges, or was written by another version
    */
-  static async open(url: string, clock: Clock, timers: Clock = clock, options: OpenOptions = {}): Promise<PostgresStore> {
-    try {
-      return await PostgresStore.#opened(url, clock, timers, options);
-    } catch (error) {
-      // A connection that stops answering in the middle is no reason not to start.
-      if (!(error instanceof StoreError && error.cause instanceof ApiError)) throw error;
-      return PostgresStore.#opened(url, clock, timers, options);
-    }
-  }
-
-  static async #opened(url: string, clock: Clock, timers: Clock, { durability = "strict", asItIs = false }: OpenOptions) {
+  static async open(
+    url: string,
+    clock: Clock,
+    timers: Clock = clock,
+    { durability = "strict", asItIs = false }: { durability?: Durability | undefined; asItIs?: boolean } = {},
+  ): Promise<PostgresStore> {
     let store: PostgresStore | undefined;
     try {
       store = new PostgresStore(new Database(url, timers), clock, timers);
