@@ -2,7 +2,7 @@
  * The connections to a PostgreSQL database, and the only file that knows the driver.
  *
  * Statements are text with parameters and prepared by the driver, so that there must be few different texts. Those of one call are
- * sent at once and their answers awaited together: a transaction is one round trip.
+ * sent at once and their answers awaited together: once a connection has prepared its statements, a transaction is one round trip.
  *
  * @module
  */
@@ -78,9 +78,9 @@ export class Database {
   }
 
   /** Runs one statement, which has to be one that can be run twice. @throws {DatabaseError} */
-  async query({ text, values }: Statement): Promise<readonly AnswerRow[]> {
+  async query(statement: Statement): Promise<readonly AnswerRow[]> {
     try {
-      return await this.#answered(this.#pool.unsafe(text, parametersOf(this.#pool, values)));
+      return await this.#answered(ask(this.#pool, statement));
     } catch (error) {
       throw new DatabaseError(kindOf(error), error);
     }
@@ -172,12 +172,12 @@ export class Connection {
 
   /** @returns the rows of each statement @throws {DatabaseError} for the first of them that fails */
   async send(statements: readonly Statement[]): Promise<(readonly AnswerRow[])[]> {
-    const answers = statements.map(({ text, values }) => this.#reserved.unsafe(text, parametersOf(this.#reserved, values)));
+    const answers = statements.map((statement) => ask(this.#reserved, statement));
     try {
       const settled = await this.#limited(Promise.allSettled(answers));
       return settled.map((answer) => {
         if (answer.status === "rejected") throw answer.reason;
-        return answer.value as readonly AnswerRow[];
+        return answer.value;
       });
     } catch (error) {
       throw new DatabaseError(kindOf(error), error);
@@ -187,6 +187,12 @@ export class Connection {
   release(): void {
     void this.#reserved.release();
   }
+}
+
+/** A text alone would be a simple query, written only once all before it was answered; a template is prepared like the others. */
+function ask(sql: SQL, { text, values }: Statement): SQL.Query<AnswerRow[]> {
+  if (values.length > 0) return sql.unsafe<AnswerRow[]>(text, parametersOf(sql, values));
+  return sql<AnswerRow[]>(Object.defineProperty([text], "raw", { value: [text] }) as unknown as TemplateStringsArray);
 }
 
 function parametersOf(sql: SQL, values: readonly Parameter[]): unknown[] {

@@ -128,15 +128,21 @@ if (hasPostgres()) {
     const stores = [await PostgresStore.open(url, systemClock), await PostgresStore.open(url, systemClock)];
     await makeSessions(stores[0]!);
     const load = new Load(stores);
+    const nextWriteMs: number[] = [];
     for (let kill = 0; kill < KILLS; kill++) {
       await load.more(CHANGES_BETWEEN_KILLS);
       await postgres.kill();
       await postgres.restart();
+      const readyAt = performance.now();
+      await load.more(1);
+      nextWriteMs.push(Math.round(performance.now() - readyAt));
     }
     await load.more(CHANGES_BETWEEN_KILLS);
     await load.end();
     await expectAll(stores[1]!, load.acknowledged);
-    tell({ kills: KILLS, acknowledged: load.acknowledged.length, ...load.refusals });
+    nextWriteMs.sort((a, b) => a - b);
+    const [medianMs, longestMs] = [nextWriteMs[KILLS >> 1], nextWriteMs.at(-1)];
+    tell({ kills: KILLS, acknowledged: load.acknowledged.length, ...load.refusals, firstAfterStartMs: { medianMs, longestMs } });
     for (const store of stores) await store.close();
     postgres.stop();
   }, 1_200_000);
