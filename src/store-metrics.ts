@@ -84,6 +84,22 @@ export function sharedMetrics(servers: SharedState | undefined): MetricSource[] 
       "How far the clock of this server's system is ahead of that of the database, by which it works.",
       () => servers.clockOffsetMs() / 1000,
     ),
+    gauge(
+      "cairn_search_replica_ready",
+      "Whether this server has its copy of what is searched. Without it searches of everything compare the newest 20,000.",
+      () => (servers.replica().isReady ? 1 : 0),
+    ),
+    gauge("cairn_search_replica_vectors", "Vectors in the copy, of memories and documents.", () => servers.replica().vectors),
+    gauge(
+      "cairn_search_replica_lag_transactions",
+      "Transactions of any server that are known of and not in the copy yet.",
+      () => servers.replica().transactionsBehind,
+    ),
+    gauge(
+      "cairn_search_replica_lag_seconds",
+      "How long ago the copy was as the database was. A search brings it up to date first.",
+      () => servers.replica().msBehind / 1000,
+    ),
   ];
 }
 

@@ -23,6 +23,7 @@ import type { Task } from "./tasks/task.ts";
 import type { CandidateIndex } from "./vectors/candidate-index.ts";
 import { DatabaseIndex } from "./vectors/database-index.ts";
 import { indexWatch } from "./vectors/index-watch.ts";
+import { Replica, type ReplicaState } from "./vectors/replica.ts";
 import { VectorIndex, type IndexOptions } from "./vectors/vector-index.ts";
 
 export interface StoreOptions {
@@ -42,6 +43,8 @@ export interface SharedState {
   leases(): Record<string, number>;
   /** How far its system's clock is ahead of the database's. */
   clockOffsetMs(): number;
+  /** The copy of what is searched. */
+  replica(): ReplicaState;
 }
 
 export interface StoreParts {
@@ -99,7 +102,7 @@ async function databaseParts(
   directory: string,
   own: Clock,
   log: Log,
-  { databaseTime: time, durability }: StoreOptions,
+  { databaseTime: time, durability, index }: StoreOptions,
 ): Promise<StoreParts> {
   const { store, clock } = await openDatabase(url, own, { time, durability });
   opened.adopt(store, (open) => open.close());
@@ -107,6 +110,7 @@ async function databaseParts(
     log.warn("the data directory has a store of its own, which is not the one that is served", { data: directory });
   // No other server has had that name.
   const leases = store.leases(crypto.randomUUID(), log);
+  const replica = opened.adopt(new Replica({ source: store, directory, clock, log, index }), (open) => open.close());
   return {
     store,
     embedded: undefined,
@@ -114,11 +118,11 @@ async function databaseParts(
     leases,
     buckets: store.buckets(),
     follower: store.traceFollower(),
-    servers: { leases: () => leases.states, clockOffsetMs: () => clock.offsetMs },
-    vectors: new DatabaseIndex(store, MEMORIES),
-    documentVectors: new DatabaseIndex(store, DOCUMENTS),
-    tasks: [leases.task, clock.task(log)],
-    openIndexes: () => Promise.resolve(),
+    servers: { leases: () => leases.states, clockOffsetMs: () => clock.offsetMs, replica: () => replica.state },
+    vectors: new DatabaseIndex({ store, replica, collection: MEMORIES, compared: MEMORIES.scopes }),
+    documentVectors: new DatabaseIndex({ store, replica, collection: DOCUMENTS, compared: [] }),
+    tasks: [leases.task, clock.task(log), replica.task],
+    openIndexes: () => replica.open(),
     release: () => leases.release(),
   };
 }

@@ -11,6 +11,8 @@ const ADAPTER_SESSIONS = "test/adapters/sessions.test.ts";
 const STORE = "test/unit/storage/store.test.ts";
 const STORES = "test/unit/storage/stores.test.ts";
 const POSTGRES = "test/unit/storage/postgres.test.ts";
+const POSTGRES_FEED = "test/unit/storage/postgres-feed.test.ts";
+const SHARED_SEARCH = "test/shared-search.test.ts";
 const POSTGRES_NODES = "test/unit/storage/postgres-nodes.test.ts";
 const SERVERS = "test/servers.test.ts";
 const POSTGRES_OPENING = "test/unit/storage/postgres-opening.test.ts";
@@ -2016,5 +2018,54 @@ export const MUTATIONS: readonly Mutation[] = [
     find: 'if (durability === "strict" && synchronous',
     replace: "if (durability === undefined && synchronous",
     tests: [POSTGRES_OPENING],
+  },
+  {
+    breaks: "what a transaction changes that began before others and ends after them is never found by other servers",
+    file: "src/storage/postgres/change-feed.ts",
+    find: "where xid >= pg_snapshot_xmin($3::text::pg_snapshot) and not pg_visible_in_snapshot(xid, $3::text::pg_snapshot)",
+    replace: "where xid >= pg_snapshot_xmax($3::text::pg_snapshot)",
+    tests: [POSTGRES_FEED],
+  },
+  {
+    breaks: "a server that was away for longer than changes are kept does not find what it has missed",
+    file: "src/storage/postgres/change-feed.ts",
+    find: 'row["reaches"] !== true || ',
+    replace: "",
+    tests: [POSTGRES_FEED],
+  },
+  {
+    breaks: "after a crash of the database changes are missed whose numbers it had given before",
+    file: "src/storage/postgres/change-feed.ts",
+    find: "connections === present ? snapshot : `${first}:${first}:`",
+    replace: "snapshot",
+    tests: [POSTGRES_FEED],
+  },
+  {
+    breaks: "the feed of changes loses its newest row, so that every server reads all vectors again",
+    file: "src/storage/postgres/change-feed.ts",
+    find: "`where xid < ${newest} and ",
+    replace: "`where ",
+    tests: [POSTGRES_FEED],
+  },
+  {
+    breaks: "a server finds what another has answered only once its task has looked",
+    file: "src/vectors/replica.ts",
+    find: "(await within(FOLLOWED_MAX_MS, this.#follow())) === true",
+    replace: "true",
+    tests: [SHARED_SEARCH],
+  },
+  {
+    breaks: "a memory whose transaction ends late is in no index of another server",
+    file: "src/vectors/replica-copy.ts",
+    find: "bare(original) > newest ? bare(original) : idAfter(newest)",
+    replace: "bare(original)",
+    tests: [SHARED_SEARCH],
+  },
+  {
+    breaks: "a search of a database finds what has another id in the copy never",
+    file: "src/vectors/replica.ts",
+    find: "return row.original === undefined ? id : bare(row.original);",
+    replace: "return id;",
+    tests: [SHARED_SEARCH],
   },
 ];

@@ -1,19 +1,24 @@
 /**
- * Searches a database: which records pass is asked of it, and their vectors are compared here, all of them.
+ * Searches a database.
  *
- * A vector never changes, so those that were compared before are in a cache by their ids. Of more records than can be compared the
- * newest are.
+ * Memories of a session or a user, when they are no more than some thousands, are compared here: which they are is asked of the
+ * database, and their vectors, which never change, are in a cache by their ids. Everything else is found by the indexes of the replica,
+ * and read from the database before it is given: so nothing is found that is gone or that the filter leaves out. While there is no
+ * replica, the newest of all that pass are compared here.
  *
  * @module
  */
 import { Cache, type CacheUses } from "../lib/cache.ts";
 import { nextTurn } from "../lib/clock.ts";
+import { ApiError } from "../lib/errors.ts";
 import { bare, type BareId } from "../lib/ids.ts";
+import { invariant } from "../lib/invariant.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import type { Reader } from "../storage/access.ts";
-import type { Collection } from "../storage/collections.ts";
+import type { Collection, EmbeddedRow } from "../storage/collections.ts";
 import { generationOf } from "../storage/memory-records.ts";
 import type { RecordStore } from "../storage/record-store.ts";
+import type { Index } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import type { Filter } from "../storage/walk.ts";
 import type { CandidateIndex } from "./candidate-index.ts";
@@ -21,12 +26,20 @@ import type { Candidate } from "./candidates.ts";
 import { dotStored, storedGeneration, storedTerms } from "./encoding.ts";
 import type { IndexStatus } from "./indexer.ts";
 import type { ScoredQuery } from "./query.ts";
+import type { Replica } from "./replica.ts";
+import { RESIDENT_MAX } from "./search-plan.ts";
 
 /** Vectors that searches have compared: the server has no other copy of them in memory. */
 const CACHE_BYTES = 128 * 1024 * 1024;
-/** Records that are compared with a query, and how many of them are looked up at once. */
+/** Records that are compared with a query where there is no replica, and how many of them are looked up at once. */
 const COMPARED_MAX = 20_000;
 const COMPARED_AT_ONCE = 250;
+/** What the replica finds is looked for again, this often, when some of it was changed meanwhile. */
+const ATTEMPTS_MAX = 3;
+/** At most this many filters are known to be wide. */
+const WIDE_FILTERS_MAX = 1_000;
+
+const NO_STATUS: IndexStatus = { indexed: 0, pending: 0, removed: 0, unsaved: 0 };
 
 interface Vector {
   readonly record: BareId;
@@ -34,41 +47,118 @@ interface Vector {
   readonly bytes: Uint8Array;
 }
 
+export interface DatabaseIndexOptions {
+  readonly store: RecordStore;
+  readonly replica: Replica;
+  readonly collection: Collection;
+  /** Indexes whose entries under one key are compared here, when they are few. */
+  readonly compared: readonly Index<EmbeddedRow>[];
+}
+
 export class DatabaseIndex implements CandidateIndex {
-  /** Nothing is taken in that could be behind. */
-  readonly status: IndexStatus = { indexed: 0, pending: 0, removed: 0, unsaved: 0 };
   readonly #store: RecordStore;
+  readonly #replica: Replica;
   readonly #collection: Collection;
+  readonly #compared: ReadonlySet<string>;
+  /** Filters that more passed than are compared, when that was looked at. */
+  readonly #wideFilters = new Set<string>();
   readonly #cache = new Cache<Uint8Array>(CACHE_BYTES);
 
-  constructor(store: RecordStore, collection: Collection) {
+  constructor({ store, replica, collection, compared }: DatabaseIndexOptions) {
     this.#store = store;
+    this.#replica = replica;
     this.#collection = collection;
+    this.#compared = new Set(compared.map(({ name }) => name));
+  }
+
+  get status(): IndexStatus {
+    return this.#replica.indexOf(this.#collection)?.status ?? NO_STATUS;
   }
 
   get cacheUses(): CacheUses {
     return this.#cache.uses;
   }
 
+  /** Without the replica, and while its index has failed, records are compared here. */
   problem(): string | undefined {
     return undefined;
   }
 
+  /** The replica follows the database. */
   changed(): void {}
 
   async nearest(query: ScoredQuery, filter: Filter): Promise<Candidate[]> {
+    const name = JSON.stringify(filter);
+    if (filter.some(({ table }) => this.#compared.has(table)) && !this.#wideFilters.has(name)) {
+      const hasReplica = this.#replica.indexOf(this.#collection) !== undefined;
+      const { found, isAll } = await this.#compareNewest(query, filter, hasReplica ? RESIDENT_MAX : COMPARED_MAX);
+      if (isAll || !hasReplica) return found;
+      if (this.#wideFilters.size === WIDE_FILTERS_MAX) this.#wideFilters.clear();
+      this.#wideFilters.add(name);
+    }
+    return (await this.#fromReplica(query, filter)) ?? (await this.#compareNewest(query, filter, COMPARED_MAX)).found;
+  }
+
+  /** @returns undefined when it cannot say at present */
+  async #fromReplica(query: ScoredQuery, filter: Filter): Promise<Candidate[] | undefined> {
+    for (let attempt = 1; ; attempt++) {
+      const index = await this.#replica.followed(this.#collection);
+      if (index === undefined) return undefined;
+      let found: Candidate[];
+      try {
+        found = await index.nearest(query, filter);
+      } catch (error) {
+        if (error instanceof ApiError) return undefined;
+        throw error;
+      }
+      const present = await this.#present(found, filter);
+      if (present.length === found.length) return present;
+      if (attempt === ATTEMPTS_MAX) return this.#replica.indexOf(this.#collection) === index ? present : undefined;
+    }
+  }
+
+  /** Those that are still so in the database: they pass the filter and have the vector that was compared. */
+  async #present(found: readonly Candidate[], filter: Filter): Promise<Candidate[]> {
+    const { records } = this.#collection;
+    const originals = found.map(({ memory, id }) => this.#replica.originalId(this.#collection, memory, id));
+    return this.#store.read((reader) => {
+      const generation = generationOf(reader);
+      reader.ahead(
+        records,
+        found.map(({ memory }) => memory),
+      );
+      return found.flatMap((candidate, i) => {
+        const id = originals[i];
+        const row = unlessUnreadable(() => reader.get(records, candidate.memory));
+        if (id === undefined || row?.embedding === undefined || bare(row.embedding.id) !== id) return [];
+        return row.embedding.generation === generation && this.#passes(filter, candidate.memory, row) ? [{ ...candidate, id }] : [];
+      });
+    });
+  }
+
+  #passes(filter: Filter, record: BareId, row: EmbeddedRow): boolean {
+    return filter.every(({ table, prefixes }) => {
+      const index = this.#collection.records.indexes.find(({ name }) => name === table);
+      invariant(index !== undefined, `${table} is no index of what is searched`);
+      const entries = index.entriesOf(record, row);
+      return prefixes.some((prefix) => entries.includes(prefix + record));
+    });
+  }
+
+  /** Compares the newest that pass. */
+  async #compareNewest(query: ScoredQuery, filter: Filter, max: number): Promise<{ found: Candidate[]; isAll: boolean }> {
     const found: Candidate[] = [];
     let before: BareId | undefined;
-    for (let compared = 0; compared < COMPARED_MAX;) {
+    for (let compared = 0; compared < max;) {
       const { ids, next } = await this.#store.walk(this.#collection.records, filter, { before }, COMPARED_AT_ONCE);
       compared += ids.length;
       for (const { record, id, bytes } of await this.#vectorsOf(ids))
         found.push({ memory: record, id, cosine: dotStored(query.vector, bytes), terms: storedTerms(bytes).slice() });
-      if (next === undefined) break;
+      if (next === undefined) return { found: best(query, found), isAll: true };
       before = next;
       await nextTurn();
     }
-    return best(query, found);
+    return { found: best(query, found), isAll: false };
   }
 
   /** The vectors of the present generation that these records have. */

@@ -31,6 +31,7 @@ import type { Bounds, Filter } from "../walk.ts";
 import { unlessUnreadable } from "../unreadable.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
 import { WriteBuffer, type Write } from "../write-buffer.ts";
+import { ChangeFeed, feedRemoval, feedRestart, feedStatements } from "./change-feed.ts";
 import { CommitOrder } from "./commit-order.ts";
 import {
   isForAll,
@@ -43,7 +44,17 @@ import {
   type NameLocks,
 } from "./commit-locks.ts";
 import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.ts";
-import { BEGIN, BEGIN_SNAPSHOT, COMMIT, Database, DatabaseError, ROLLBACK, type Connection, type Statement } from "./database.ts";
+import {
+  BEGIN,
+  BEGIN_SNAPSHOT,
+  COMMIT,
+  Database,
+  DatabaseError,
+  ROLLBACK,
+  type AnswerRow,
+  type Connection,
+  type Statement,
+} from "./database.ts";
 import { DatabaseHealth } from "./database-health.ts";
 import { FetchQueue } from "./fetch-queue.ts";
 import { Fetch } from "./fetch-statement.ts";
@@ -262,12 +273,18 @@ export class PostgresStore implements RecordStore {
   async walk(table: AnyTable, filter: Filter, { from, before }: Omit<Bounds, "few">, limit: number): Promise<WalkedIds> {
     const walkMax = Math.max(limit, RECORDS_WALKED_MAX);
     const { statement, walkedIn } = listStatement(table, { filter, from, before }, limit, walkMax);
+    const { ids, walked, last } = walkedIn(await this.#readPassed(statement));
+    if (ids.length === limit) return { ids, next: ids.at(-1) };
+    return { ids, next: walked < walkMax ? undefined : last };
+  }
+
+  /** Reads by a statement of its own what no other primary can lack. */
+  async #readPassed(statement: Statement): Promise<readonly AnswerRow[]> {
     for (;;) {
       const changes = this.#connectionChanges;
-      const { ids, walked, last } = walkedIn(await this.#again(() => this.#database.query(statement)));
-      if (!this.#isPassed(changes)) await this.#barrier();
-      else if (ids.length === limit) return { ids, next: ids.at(-1) };
-      else return { ids, next: walked < walkMax ? undefined : last };
+      const answer = await this.#again(() => this.#database.query(statement));
+      if (this.#isPassed(changes)) return answer;
+      await this.#barrier();
     }
   }
 
@@ -413,6 +430,7 @@ export class PostgresStore implements RecordStore {
       });
       const result = await work(new WholeTransaction(this.#wholeParts(connection)));
       const name = crypto.randomUUID();
+      await connection.send(feedRestart(this.#clock.now()));
       isOpen = false;
       if (!(await this.#settled(name, () => connection.send([...this.#naming(name), COMMIT]))))
         throw new StoreError("The connection to the database was lost. Nothing was changed.");
@@ -450,6 +468,16 @@ export class PostgresStore implements RecordStore {
   /** Finds traces that other servers commit. */
   traceFollower(): TraceFollower {
     return new TraceFollower((statement) => this.#again(() => this.#database.query(statement)), this.#clock);
+  }
+
+  /** What all servers commit of the records that are searched. */
+  changeFeed(): ChangeFeed {
+    return new ChangeFeed({
+      read: (statement) => this.#readPassed(statement),
+      change: (statements) => this.#again(() => this.#database.transaction(statements)),
+      connections: () => this.#connectionChanges,
+      now: () => this.#clock.now(),
+    });
   }
 
   async close(): Promise<void> {
@@ -549,6 +577,7 @@ export class PostgresStore implements RecordStore {
         ...this.#naming(name, nameLocksOf(fetched, changes)),
         ...checksOf(fetched, changes),
         ...writesOf(changes, fetched, rev),
+        ...feedStatements(changes, rev, this.#clock.now()),
       ];
       isOpen = false;
       const committed = await this.#settled(name, async () => {
@@ -649,6 +678,7 @@ export class PostgresStore implements RecordStore {
         text: "delete from cairn.commits where id in (select id from cairn.commits where at < $1::int8 order by at limit $2::int8 for update skip locked)",
         values: [now - NAMES_KEPT_MS, NAMES_REMOVED_MAX],
       },
+      feedRemoval(now),
     ];
   }
 

@@ -8,8 +8,8 @@
  * ```
  * cairn.sessions (key, row, rev, by_agent, by_user, by_expiry, …)     cairn.sessions_by_external_id (key)
  * cairn.vectors  (key, bytes, rev)                                    cairn.commits (id, given_up, at)
-cairn.leases   (key, row, rev, until)                               cairn.migrations (number, says, at)
-cairn.buckets  (key, parts, at, given)
+ * cairn.leases   (key, row, rev, until)                               cairn.migrations (number, says, at)
+ * cairn.buckets  (key, parts, at, given)                              cairn.changes (xid, rev, at, keys)
  * ```
  *
  * @module
@@ -133,6 +133,10 @@ export const DEFINITIONS: readonly string[] = [
   'create unlogged table cairn.buckets (key text collate "C" primary key, parts float8 not null, at bigint not null, given float8 not null) with (fillfactor = 50)',
   "create table cairn.commits (id uuid primary key, given_up boolean not null, at bigint not null)",
   "create index on cairn.commits (at)",
+  // Not unique: after a dump was restored, numbers of its cluster can come once more.
+  "create table cairn.changes (xid xid8 not null, rev bigint not null, at bigint not null, keys text not null) with (autovacuum_vacuum_scale_factor = 0.02)",
+  "create index on cairn.changes (xid)",
+  "insert into cairn.changes (xid, rev, at, keys) values (pg_current_xact_id(), (random() * 2 ^ 52)::int8, 0, '')",
   `insert into ${relationOf(meta.name)} (key, row, rev) values ('schema', '${SCHEMA_VERSION}', 1)`,
 ];
 

@@ -1,0 +1,258 @@
+/**
+ * The store of a replica, with the indexes on it, and what of a database is in it.
+ *
+ * Only what leads to records is: vectors, and rows without their texts. Indexes take a vector for new when its id is greater than all
+ * they have seen. A transaction that commits late brings lower ones: in the copy such a vector gets the next free id, and its record
+ * remembers the one that it has in the database.
+ *
+ * @module
+ */
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { fromBase62, toBase62 } from "../lib/base62.ts";
+import { nextTurn, type Clock } from "../lib/clock.ts";
+import { bare, BARE_ID_LENGTH, NO_HOME, withPrefix, type BareId, type Id } from "../lib/ids.ts";
+import { describeError, type Log } from "../lib/log.ts";
+import type { Tx } from "../storage/access.ts";
+import { COLLECTIONS, DOCUMENTS, MEMORIES, type Collection, type CollectionName, type EmbeddedRow } from "../storage/collections.ts";
+import { removeVector } from "../storage/memory-records.ts";
+import type { ChangeFeed, FeedPosition } from "../storage/postgres/change-feed.ts";
+import type { RecordStore } from "../storage/record-store.ts";
+import { Store } from "../storage/store.ts";
+import { provider, PROVIDER_KEY } from "../storage/tables.ts";
+import { unlessUnreadable } from "../storage/unreadable.ts";
+import { storedMemory } from "./encoding.ts";
+import { VectorIndex, type IndexOptions } from "./vector-index.ts";
+
+/** Where a copy that was closed in order ends. It is removed before anything is changed in the copy. */
+const POSITION_FILE = "position.json";
+/** A copy of another form is made again. */
+const FORM = 1;
+/** Records that are read at once. */
+export const RECORDS_AT_ONCE = 250;
+
+/** The database that is copied. */
+export interface Source extends Pick<RecordStore, "readNewest"> {
+  changeFeed(): ChangeFeed;
+}
+
+export interface ReplicaOptions {
+  readonly source: Source;
+  readonly directory: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly index?: IndexOptions | undefined;
+}
+
+/** A record in the copy. */
+export interface CopiedRow extends EmbeddedRow {
+  /** The id of its vector in the database, where that is another one here. */
+  original?: Id<"emb">;
+}
+
+interface ReadRecord {
+  readonly record: BareId;
+  /** Undefined for one that is gone, or has no vector. */
+  readonly row: EmbeddedRow | undefined;
+}
+
+/** What is on disk besides the store. */
+interface SavedPosition {
+  form: number;
+  position: FeedPosition;
+  newest: Record<CollectionName, string>;
+}
+
+/** The copy cannot be written to, or the feed does not reach back to it. */
+export class CopyLost extends Error {
+  override name = "CopyLost";
+}
+
+/** The store of a copy, and the indexes on it. */
+export class ReplicaCopy {
+  readonly store: Store;
+  readonly indexes: Readonly<Record<CollectionName, VectorIndex>>;
+  position: FeedPosition;
+  readonly #source: Source;
+  readonly #directory: string;
+  /** No vector has had a greater id. */
+  readonly #newest: Record<CollectionName, string>;
+
+  private constructor(store: Store, { position, newest }: Omit<SavedPosition, "form">, directory: string, options: ReplicaOptions) {
+    const indexOf = (collection: Collection) => new VectorIndex(store, options.log, { ...options.index, collection });
+    this.store = store;
+    this.indexes = { memories: indexOf(MEMORIES), documents: indexOf(DOCUMENTS) };
+    this.position = position;
+    this.#newest = newest;
+    this.#directory = directory;
+    this.#source = options.source;
+  }
+
+  static async empty(directory: string, position: FeedPosition, options: ReplicaOptions): Promise<ReplicaCopy> {
+    rmSync(directory, { recursive: true, force: true });
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    const store = await Store.open(directory, options.clock, { durability: "relaxed" });
+    return new ReplicaCopy(store, { position, newest: { memories: "", documents: "" } }, directory, options);
+  }
+
+  /** The one that was closed last; undefined when that was not in order. */
+  static async saved(directory: string, options: ReplicaOptions): Promise<ReplicaCopy | undefined> {
+    const path = join(directory, POSITION_FILE);
+    let saved: SavedPosition;
+    try {
+      saved = JSON.parse(readFileSync(path, "utf8")) as SavedPosition;
+      rmSync(path);
+    } catch {
+      return undefined;
+    }
+    if (saved.form !== FORM) return undefined;
+    const store = await Store.open(directory, options.clock, { durability: "relaxed" });
+    return new ReplicaCopy(store, saved, directory, options);
+  }
+
+  get vectors(): number {
+    return Object.values(COLLECTIONS).reduce((sum, { vectors }) => sum + this.store.count(vectors), 0);
+  }
+
+  /** Takes the provider, which decides which vectors are compared. */
+  async takeProvider(): Promise<void> {
+    const row = await this.#source.readNewest((reader) => reader.get(provider, PROVIDER_KEY));
+    await this.#commit((tx) => {
+      if (row === undefined) return tx.remove(provider, PROVIDER_KEY);
+      // Up to which id vectors are to be replaced says nothing here, where some have other ids.
+      const { identity, generation } = row;
+      tx.put(provider, PROVIDER_KEY, { identity, generation });
+    });
+  }
+
+  /** Takes vectors as they are in the database now, with their records. */
+  async load(collection: Collection, ids: readonly BareId[]): Promise<void> {
+    const bytes = await this.#bytesOf(collection, ids);
+    const records = Array.from(bytes.values(), storedMemory);
+    await this.#put(collection, await this.#rowsOf(collection, records), bytes);
+  }
+
+  /** Takes records as they are in the database now. */
+  async take(collection: Collection, records: readonly BareId[]): Promise<void> {
+    for (let i = 0; i < records.length; i += RECORDS_AT_ONCE) {
+      const rows = await this.#rowsOf(collection, records.slice(i, i + RECORDS_AT_ONCE));
+      const latest = this.store.latest;
+      const missing = rows.flatMap(({ record, row }) => {
+        const known = latest.get(collection.records, record);
+        return row?.embedding === undefined || originalOf(known) === row.embedding.id ? [] : [bare(row.embedding.id)];
+      });
+      await this.#put(collection, rows, await this.#bytesOf(collection, missing));
+      await nextTurn();
+    }
+    this.indexes[collection.name].changed();
+  }
+
+  async #rowsOf({ records: table }: Collection, records: readonly BareId[]): Promise<ReadRecord[]> {
+    return this.#source.readNewest((reader) => {
+      reader.ahead(table, records);
+      return records.map((record) => ({ record, row: unlessUnreadable(() => reader.get(table, record)) }));
+    });
+  }
+
+  async #bytesOf({ vectors }: Collection, ids: readonly BareId[]): Promise<Map<BareId, Uint8Array>> {
+    if (ids.length === 0) return new Map();
+    return this.#source.readNewest((reader) => {
+      reader.ahead(vectors, ids);
+      return new Map(
+        ids.flatMap((id) => {
+          const bytes = reader.vectorBytes(vectors, id);
+          return bytes === undefined ? [] : [[id, bytes.slice()]];
+        }),
+      );
+    });
+  }
+
+  async #put(collection: Collection, read: readonly ReadRecord[], bytes: ReadonlyMap<BareId, Uint8Array>): Promise<void> {
+    const inOrder = read.toSorted((a, b) => ((a.row?.embedding?.id ?? "") < (b.row?.embedding?.id ?? "") ? -1 : 1));
+    const { name } = collection;
+    const before = this.#newest[name];
+    this.#newest[name] = await this.#commit((tx) => {
+      let newest = before;
+      for (const { record, row } of inOrder) newest = putRecord(tx, collection, record, row, bytes, newest);
+      return newest;
+    });
+  }
+
+  async #commit<Result>(work: (tx: Tx) => Result): Promise<Result> {
+    try {
+      return await this.store.commit(NO_HOME, work);
+    } catch (error) {
+      throw new CopyLost(describeError(error));
+    }
+  }
+
+  /** Closes it, to be opened again. */
+  async close(): Promise<void> {
+    await this.#closeParts();
+    const saved: SavedPosition = { form: FORM, position: { ...this.position, connections: -1 }, newest: this.#newest };
+    writeFileSync(join(this.#directory, POSITION_FILE), JSON.stringify(saved), { mode: 0o600 });
+  }
+
+  /** Closes it for good. */
+  async abandon(): Promise<void> {
+    await this.#closeParts();
+    rmSync(this.#directory, { recursive: true, force: true });
+  }
+
+  async #closeParts(): Promise<void> {
+    for (const index of Object.values(this.indexes)) await index.close();
+    await this.store.close();
+  }
+}
+
+/** @param newest - the greatest id that a vector has had @returns the same with this one */
+function putRecord(
+  tx: Tx,
+  collection: Collection,
+  record: BareId,
+  row: EmbeddedRow | undefined,
+  bytes: ReadonlyMap<BareId, Uint8Array>,
+  newest: string,
+): string {
+  const { records, vectors } = collection;
+  const known: CopiedRow | undefined = tx.get(records, record);
+  const original = row?.embedding?.id;
+  if (row !== undefined && original !== undefined && known?.embedding !== undefined && originalOf(known) === original) {
+    tx.put(records, record, copied(row, known.embedding.id));
+    return newest;
+  }
+  const vector = original === undefined ? undefined : bytes.get(bare(original));
+  if (known !== undefined) removeVector(tx, collection, known);
+  if (row === undefined || original === undefined || vector === undefined) {
+    if (known !== undefined) tx.remove(records, record);
+    return newest;
+  }
+  const id = bare(original) > newest ? bare(original) : idAfter(newest);
+  tx.putVector(vectors, id, vector);
+  if (known === undefined) tx.add(records, record, copied(row, withPrefix("emb", id)));
+  else tx.put(records, record, copied(row, withPrefix("emb", id)));
+  return id;
+}
+
+/** What of a record is in the copy. @param id - of its vector there */
+function copied(row: EmbeddedRow, id: Id<"emb">): CopiedRow {
+  const { embedding } = row;
+  if (embedding === undefined) return row;
+  const texts = "content" in row ? { content: "", metadata: {} } : {};
+  const original = embedding.id === id ? {} : { original: embedding.id };
+  return { ...row, ...texts, ...original, embedding: { ...embedding, id } };
+}
+
+function originalOf(row: CopiedRow | undefined): Id<"emb"> | undefined {
+  return row?.original ?? row?.embedding?.id;
+}
+
+/** Digits of an id that one number of this language holds. */
+const TAIL_LENGTH = 5;
+
+/** The next id there can be. */
+function idAfter(id: BareId): BareId {
+  const [head, tail] = [id.slice(0, -TAIL_LENGTH), fromBase62(id.slice(-TAIL_LENGTH)) + 1];
+  if (tail < 62 ** TAIL_LENGTH) return head + toBase62(tail, TAIL_LENGTH);
+  return toBase62(fromBase62(head) + 1, BARE_ID_LENGTH - TAIL_LENGTH) + "0".repeat(TAIL_LENGTH);
+}

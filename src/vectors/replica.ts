@@ -1,0 +1,254 @@
+/**
+ * A copy of what is searched, where the records are in a database: a store of LMDB in the data directory, with the same indexes on it as
+ * the embedded store has. It follows the feed of the database, and knows every change that was committed before a search came.
+ *
+ * ```
+ * cairn.vectors, their records ──load, by id──▶ replica/data.mdb ──▶ replica/vectors, replica/document-vectors
+ * cairn.changes ──keys──▶ the rows as they are now ───▲
+ * ```
+ * Only what leads to records is in it: vectors, and rows without their texts. Whatever it finds is looked up in the database before it
+ * is answered. It can be lost: without one that was closed in order, and to which the feed still reaches back, all is read again, and
+ * until then searches read the database (`database-index.ts`).
+ *
+ * @module
+ */
+import { join } from "node:path";
+import { nextTurn, systemClock } from "../lib/clock.ts";
+import { ApiError } from "../lib/errors.ts";
+import { bare, type BareId } from "../lib/ids.ts";
+import { describeError } from "../lib/log.ts";
+import { COLLECTIONS, type Collection } from "../storage/collections.ts";
+import { AFTER_ALL } from "../storage/keys.ts";
+import { behind } from "../storage/page.ts";
+import type { ChangeFeed, FeedPosition } from "../storage/postgres/change-feed.ts";
+import { provider } from "../storage/tables.ts";
+import type { Task } from "../tasks/task.ts";
+import { type CopiedRow, CopyLost, RECORDS_AT_ONCE, ReplicaCopy, type ReplicaOptions } from "./replica-copy.ts";
+import type { VectorIndex } from "./vector-index.ts";
+
+const DIRECTORY = "replica";
+/** How often the feed is looked at when no search does: so that a search finds little left to do. */
+const FOLLOW_MS = 1_000;
+const RETRY_MS = 10_000;
+/** A search that would wait longer for the copy to follow reads the database instead. */
+const FOLLOWED_MAX_MS = 2_000;
+
+/** How far the copy is behind the database while no search has it follow. */
+export interface ReplicaState {
+  /** False while it is being made: then searches of everything read the database. */
+  readonly isReady: boolean;
+  readonly vectors: number;
+  /** Transactions that are known of and not in the copy yet. */
+  readonly transactionsBehind: number;
+  /** How long ago the copy was as the database was. */
+  readonly msBehind: number;
+}
+
+export class Replica {
+  /** Follows the feed, and makes the copy again where it is lost. */
+  readonly task: Task;
+  readonly #options: ReplicaOptions;
+  readonly #feed: ChangeFeed;
+  readonly #directory: string;
+  #copy: ReplicaCopy | undefined;
+  /** While the copy is made or opened. */
+  #opening: Promise<void> | undefined;
+  #following: Promise<boolean> | undefined;
+  #followingNext: Promise<boolean> | undefined;
+  #isClosed = false;
+  #transactionsBehind = 0;
+  /** `clock.elapsed()` when the copy was last as the database was then. */
+  #asOf: number;
+
+  constructor(options: ReplicaOptions) {
+    this.#options = options;
+    this.#feed = options.source.changeFeed();
+    this.#directory = join(options.directory, DIRECTORY);
+    this.#asOf = systemClock.elapsed();
+    this.task = { name: "search replica", run: () => this.#run() };
+  }
+
+  /** Makes the copy, or opens the one of the last run. @returns after a while also before that is done */
+  async open(): Promise<void> {
+    const opening = this.#open();
+    const { openMaxMs } = this.#options.index ?? {};
+    await (openMaxMs === undefined ? opening : within(openMaxMs, opening));
+  }
+
+  get state(): ReplicaState {
+    return {
+      isReady: this.#copy !== undefined,
+      vectors: this.#copy?.vectors ?? 0,
+      transactionsBehind: this.#transactionsBehind,
+      msBehind: systemClock.elapsed() - this.#asOf,
+    };
+  }
+
+  /** The index of a collection, when there is a copy; it knows nothing newer than that. */
+  indexOf({ name }: Collection): VectorIndex | undefined {
+    return this.#copy?.indexes[name];
+  }
+
+  /**
+   * The index of a collection, which knows every change that was committed before the call; undefined while there is none, and when it
+   * would take too long.
+   *
+   * @throws {ApiError} `service_unavailable` while the database does not answer
+   */
+  async followed(collection: Collection): Promise<VectorIndex | undefined> {
+    if (this.#copy === undefined) return undefined;
+    return (await within(FOLLOWED_MAX_MS, this.#follow())) === true ? this.indexOf(collection) : undefined;
+  }
+
+  /** The id in the database of a vector that an index has found. */
+  originalId(collection: Collection, record: BareId, id: BareId): BareId | undefined {
+    const row: CopiedRow | undefined = this.#copy?.store.latest.get(collection.records, record);
+    if (row?.embedding === undefined || bare(row.embedding.id) !== id) return undefined;
+    return row.original === undefined ? id : bare(row.original);
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#opening;
+    await Promise.allSettled([this.#following, this.#followingNext]);
+    await this.#copy?.close();
+    this.#copy = undefined;
+  }
+
+  async #run(): Promise<number> {
+    if (this.#copy === undefined) {
+      await this.#open();
+      return this.#copy === undefined ? RETRY_MS : FOLLOW_MS;
+    }
+    for (const index of Object.values(this.#copy.indexes)) index.startAgain();
+    try {
+      await this.#follow();
+    } catch (error) {
+      // That the database does not answer is known by then.
+      if (!(error instanceof ApiError)) throw error;
+    }
+    return FOLLOW_MS;
+  }
+
+  /** Never rejects. */
+  #open(): Promise<void> {
+    this.#opening ??= this.#openCopy()
+      .catch((error: unknown) => this.#options.log.warn("the search replica could not be made", { error: describeError(error) }))
+      .finally(() => (this.#opening = undefined));
+    return this.#opening;
+  }
+
+  async #openCopy(): Promise<void> {
+    if (this.#isClosed || this.#copy !== undefined) return;
+    const copy = (await this.#savedCopy()) ?? (await this.#newCopy());
+    if (copy === undefined) return;
+    if (this.#isClosed) return copy.close();
+    this.#copy = copy;
+    await Promise.all(Object.values(copy.indexes).map((index) => index.open()));
+  }
+
+  /** The copy of the last run, with all that was changed since. */
+  async #savedCopy(): Promise<ReplicaCopy | undefined> {
+    let copy: ReplicaCopy | undefined;
+    try {
+      copy = await ReplicaCopy.saved(this.#directory, this.#options);
+      if (copy !== undefined) await this.#catchUp(copy);
+      return copy;
+    } catch (error) {
+      await copy?.abandon();
+      if (error instanceof ApiError) throw error;
+      this.#options.log.info("the search replica of the last run is of no use", { reason: describeError(error) });
+      return undefined;
+    }
+  }
+
+  async #newCopy(): Promise<ReplicaCopy | undefined> {
+    const { log } = this.#options;
+    const began = systemClock.elapsed();
+    const position = await this.#feed.begin();
+    if (position === undefined) throw new Error("a transaction is under way in the database that is older than its feed of changes");
+    const copy = await ReplicaCopy.empty(this.#directory, position, this.#options);
+    try {
+      await copy.takeProvider();
+      for (const collection of Object.values(COLLECTIONS)) await this.#load(copy, collection);
+      if (!this.#isClosed) await this.#catchUp(copy);
+    } catch (error) {
+      await copy.abandon();
+      throw error;
+    }
+    log.info("search replica made", { vectors: copy.vectors, seconds: Math.round((systemClock.elapsed() - began) / 100) / 10 });
+    return copy;
+  }
+
+  /** In the order of vectors' ids, so that hardly any gets another one. */
+  async #load(copy: ReplicaCopy, collection: Collection): Promise<void> {
+    const { source } = this.#options;
+    for (let from = ""; !this.#isClosed;) {
+      const ids = await source.readNewest((reader) => reader.keys(collection.vectors, { from, to: AFTER_ALL, limit: RECORDS_AT_ONCE }));
+      const last = ids.at(-1);
+      if (last === undefined) return;
+      await copy.load(collection, ids);
+      from = behind(last);
+      await nextTurn();
+    }
+  }
+
+  /** Resolves once all is in the copy that was committed before the call; with false when the copy is lost. */
+  #follow(): Promise<boolean> {
+    // A look that is under way may have begun before the last commit.
+    this.#followingNext ??= (async () => {
+      await this.#following?.catch(() => undefined);
+      this.#followingNext = undefined;
+      this.#following = this.#followOnce();
+      return this.#following;
+    })();
+    return this.#followingNext;
+  }
+
+  async #followOnce(): Promise<boolean> {
+    const copy = this.#copy;
+    if (copy === undefined || this.#isClosed) return false;
+    try {
+      await this.#catchUp(copy);
+      return true;
+    } catch (error) {
+      if (!(error instanceof CopyLost)) throw error;
+      this.#options.log.warn("the search replica is made again", { reason: error.message });
+      this.#copy = undefined;
+      await copy.abandon();
+      return false;
+    }
+  }
+
+  async #catchUp(copy: ReplicaCopy): Promise<void> {
+    const began = systemClock.elapsed();
+    let position: FeedPosition | undefined;
+    for (let after: number | undefined; ;) {
+      const page = await this.#feed.since(copy.position, after);
+      if (page === undefined) throw new CopyLost("the feed of changes does not reach back to it");
+      position ??= page.position;
+      this.#transactionsBehind = page.transactions;
+      if (page.keys.has(provider.name)) await copy.takeProvider();
+      for (const collection of Object.values(COLLECTIONS)) {
+        const records = page.keys.get(collection.records.name);
+        if (records !== undefined) await copy.take(collection, Array.from(records));
+      }
+      after = page.last;
+      if (after === undefined || this.#isClosed) break;
+    }
+    this.#transactionsBehind = 0;
+    this.#asOf = began;
+    copy.position = position;
+  }
+}
+
+/** The result of a promise, or undefined when there is none after a while. */
+async function within<Result>(ms: number, promise: Promise<Result>): Promise<Result | undefined> {
+  const late = Promise.withResolvers<undefined>();
+  const cancel = systemClock.timer(ms, () => late.resolve(undefined));
+  try {
+    return await Promise.race([promise, late.promise]);
+  } finally {
+    cancel();
+  }
+}
