@@ -1393,6 +1393,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [RETRIES],
   },
   {
+    breaks: "a run makes an attempt again whose end it has not read yet",
+    file: "src/webhooks/worker.ts",
+    find: "      attempted.add(next.queued.delivery);\n",
+    replace: "",
+    tests: [RETRIES],
+  },
+  {
     breaks: "a result that the store refused is forgotten",
     file: "src/webhooks/worker.ts",
     find: "if (!(error instanceof LeaseLost)) this.#unrecorded.push([queued, attempt]);",

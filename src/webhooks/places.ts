@@ -23,8 +23,9 @@ export class Places {
   readonly #webhooks = new Map<BareId, InFlight>();
   #tick = 0;
 
-  has(webhook: BareId, delivery: BareId): boolean {
-    return this.#webhooks.get(webhook)?.deliveries.has(delivery) === true;
+  /** The deliveries that are in flight now. */
+  inFlight(): Set<BareId> {
+    return new Set(Array.from(this.#webhooks.values(), ({ deliveries }) => [...deliveries]).flat());
   }
 
   /** Whether another delivery of the webhook may be attempted now. */

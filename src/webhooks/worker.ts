@@ -88,14 +88,18 @@ export class Worker {
     const { store, clock } = this.#deps;
     const now = clock.now();
     let nextAt = now + IDLE_MS;
+    // A run makes no attempt twice: what is read meanwhile can be older than the end of one, or than a stop.
+    const attempted = this.#places.inFlight();
     const turns = this.#places.inTurn(await store.read(enabledWebhooks));
     for (const webhook of turns) {
       const { key, row } = webhook;
       const isFailing = row.failingSince !== null;
       if (!this.#places.isFree(key, isFailing)) continue;
-      const next = await this.#nextOf(key, row, now);
+      const next = await this.#nextOf(key, row, now, attempted);
       if (next.kind === "later") nextAt = Math.min(nextAt, next.at);
       if (next.kind !== "now") continue;
+      if (this.#unrecorded.length > 0) break;
+      attempted.add(next.queued.delivery);
       this.#places.take(key, next.queued.delivery, isFailing);
       const delivering = this.#deliver(next.queued, row).finally(() => this.inFlight.delete(delivering));
       this.inFlight.add(delivering);
@@ -105,11 +109,11 @@ export class Worker {
     return Math.max(1, nextAt - now);
   }
 
-  async #nextOf(webhook: BareId, { pausedUntil }: WebhookRow, now: number): Promise<Next> {
+  async #nextOf(webhook: BareId, { pausedUntil }: WebhookRow, now: number, attempted: ReadonlySet<BareId>): Promise<Next> {
     // No receiver can ask for a longer pause: the clock was ahead when it began.
     const isPaused = typeof pausedUntil === "number" && pausedUntil > now && pausedUntil <= now + RETRY_AFTER_MS_MAX;
     if (isPaused) return { kind: "later", at: pausedUntil };
-    const isPassedOver = (delivery: BareId) => this.#places.has(webhook, delivery) || this.#bad.has(webhook + delivery);
+    const isPassedOver = (delivery: BareId) => attempted.has(delivery) || this.#bad.has(webhook + delivery);
     return this.#deps.store.read((reader) => nextDue(reader, webhook, now, isPassedOver, (key, error) => this.#bad.note(key, error)));
   }
 
