@@ -31,6 +31,8 @@ export interface StoreOptions {
   readonly database?: string | undefined;
   /** Reads the time of the database; a test has its own. */
   readonly databaseTime?: () => Promise<number>;
+  /** How long a lease lasts in the database; those of a test outlive the jumps of its clock. */
+  readonly leaseMs?: number;
   readonly index?: IndexOptions;
   /** What brings the store of an older Cairn up to date; a test has its own. */
   readonly migrations?: readonly Migration[];
@@ -102,14 +104,14 @@ async function databaseParts(
   directory: string,
   own: Clock,
   log: Log,
-  { databaseTime: time, durability, index }: StoreOptions,
+  { databaseTime: time, leaseMs, durability, index }: StoreOptions,
 ): Promise<StoreParts> {
   const { store, clock } = await openDatabase(url, own, { time, durability });
   opened.adopt(store, (open) => open.close());
   if (holdsStore(directory))
     log.warn("the data directory has a store of its own, which is not the one that is served", { data: directory });
   // No other server has had that name.
-  const leases = store.leases(crypto.randomUUID(), log);
+  const leases = store.leases(crypto.randomUUID(), log, leaseMs);
   const replica = opened.adopt(new Replica({ source: store, directory, clock, log, index }), (open) => open.close());
   return {
     store,

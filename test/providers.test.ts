@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { idempotency } from "../src/storage/tables.ts";
-import { refusal } from "./support/answers.ts";
+import { newestFirst, refusal } from "./support/answers.ts";
 import { startCairn, WITH_GRAPH } from "./support/cairn.ts";
 import {
   changes,
@@ -222,7 +222,7 @@ describe("setting a provider", () => {
     await makeVectors(cairn);
     expect(server.batches.slice(asked)).toEqual([[expect.any(String)]]);
     expect(server.requests.at(-1)?.headers.get("authorization")).toBe(`Bearer ${OTHER_KEY}`);
-    expect(await cairn.list("/v1/memory")).toEqual(memories.toReversed());
+    expect(await cairn.list("/v1/memory")).toEqual(newestFirst(memories));
   });
 
   test("a key goes to the server it was given for and to no other", async () => {

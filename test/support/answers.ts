@@ -25,6 +25,11 @@ export function idsOf(records: readonly { id: string }[]): string[] {
   return records.map(({ id }) => id);
 }
 
+/** In the order of lists. What is made at once is not made in the order in which it was asked for. */
+export function newestFirst<Item extends { id: string }>(records: readonly Item[]): Item[] {
+  return records.toSorted((a, b) => (a.id < b.id ? 1 : -1));
+}
+
 /** Every page of a list, fetched as a client would: each after the last id of the one before. */
 export async function pagesOf(cairn: Cairn, path: string, options?: RequestOptions): Promise<any[]> {
   const pages: any[] = [];

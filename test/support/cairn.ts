@@ -75,8 +75,14 @@ interface Server {
   readonly app: ReturnType<typeof createApp>;
 }
 
+const DELIVERIES = "webhook deliveries";
+
 /** The clocks of two servers are that far apart. */
 const SKEW_MS = 2_000;
+/** Leases do not end by the clock, which a test moves on by months at once, while nobody can renew them. */
+const LEASE_MS = 1_000 * 365 * 86_400_000;
+/** Changes of a database are at most that much later than its time, unless that was set back. */
+const LATER_MS_MAX = 60_000;
 
 export class Cairn implements AsyncDisposable {
   /** The lines of the operator's log. */
@@ -94,6 +100,9 @@ export class Cairn implements AsyncDisposable {
   #database: string | undefined;
   /** How far the clock was set ahead when it was measured last. */
   #offset = Number.NaN;
+  /** The time of the last change of a database, and the server that made it. */
+  #lastChange: { at: number; by: Service } | undefined;
+  readonly #deliveryRuns = new Set<Promise<number>>();
 
   constructor(options: Options) {
     this.#options = options;
@@ -113,6 +122,7 @@ export class Cairn implements AsyncDisposable {
     while (this.#others.length < servers - 1) this.#others.push(mkdtempSync(join(tmpdir(), "cairn-test-")));
     for (const [i, directory] of [this.directory, ...this.#others].entries())
       this.#servers.push(await this.#openServer(directory, i === 0 ? this.clock : this.clock.ahead(i * SKEW_MS), log));
+    if (this.#database !== undefined) for (const service of this.services) this.#followChanges(service);
     this.key = (await createFirstKey(this.service, this.service.system)) ?? this.key;
     return this;
   }
@@ -122,6 +132,7 @@ export class Cairn implements AsyncDisposable {
       ...this.#options,
       database: this.#database,
       databaseTime: () => Promise.resolve(this.clock.now()),
+      leaseMs: LEASE_MS,
       environment: changesIn(this.#options.environment ?? {}) as GivenSettings,
       network: { resolve, ...this.#options.network },
     });
@@ -156,24 +167,57 @@ export class Cairn implements AsyncDisposable {
 
   /** Ends the process's hold on the directory, as a stop does. */
   async close(): Promise<void> {
-    for (const { service } of this.#servers.splice(0)) await service.close();
+    const servers = this.#servers.splice(0);
+    // Runs that the driver has started are waited for as well.
+    await Promise.allSettled(this.#deliveryRuns);
+    for (const { service } of servers) await service.close();
   }
 
   async restart(): Promise<void> {
     await this.close();
-    // Leases that were given back can be had from the next millisecond on.
-    if (this.#database !== undefined) this.clock.advance({ ms: 1 });
     await this.open();
+  }
+
+  /**
+   * What two servers commit in the same millisecond is in no order, but for changes of one record, of which the second is a millisecond
+   * later. So the clock is moved on between their commits, and up to the time of each.
+   */
+  #followChanges(service: Service): void {
+    const { store } = service;
+    const commit = store.commit.bind(store);
+    store.commit = async (home, work) => {
+      if (this.#lastChange !== undefined && this.#lastChange.by !== service) this.#reach(this.#lastChange.at + 1);
+      let at = 0;
+      const result = await commit(home, (tx) => {
+        at = tx.now;
+        return work(tx);
+      });
+      this.#reach(at);
+      this.#lastChange = { at, by: service };
+      return result;
+    };
+  }
+
+  /** Has every server show the present time, so that none of those of a database shows an earlier one when the clock is set back a little. */
+  async showTime(): Promise<void> {
+    await this.#measuredClock();
+    for (const { clock } of this.services) clock.now();
+  }
+
+  #reach(time: number): void {
+    const ms = time - this.clock.now();
+    if (ms > 0 && ms <= LATER_MS_MAX) this.clock.advance({ ms });
   }
 
   /** Runs a timer's work until there is no more of it now. */
   async runTask(name: string): Promise<void> {
-    for (;;) {
+    // Every attempt to deliver wakes this task when it ends; where a run waits for a database, that can be before the run does.
+    const canEndMeanwhile = name === DELIVERIES && this.#database !== undefined;
+    for (let isIdle = !canEndMeanwhile; ; isIdle = true) {
       if ((await this.runTaskOnce(name)) === 0) continue;
-      // Every attempt to deliver wakes this task when it ends.
       const inFlight = this.services.flatMap(({ webhooks }) => Array.from(webhooks.inFlight));
-      if (name !== "webhook deliveries" || inFlight.length === 0) return;
-      await Promise.race(inFlight);
+      if (name === DELIVERIES && inFlight.length > 0) await Promise.race(inFlight);
+      else if (isIdle) return;
     }
   }
 
@@ -183,27 +227,40 @@ export class Cairn implements AsyncDisposable {
     const offset = this.clock.now() - this.clock.elapsed();
     if (offset === this.#offset) return undefined;
     this.#offset = offset;
-    const measure = ({ tasks }: Service) => tasks.find(({ name }) => name === "clock of the database")?.run();
-    return Promise.all(this.services.map(measure));
+    return Promise.all(this.services.map((service) => runOf(service, "clock of the database")));
   }
 
   /** Runs one piece of a timer's work, in the server that has the lease of it, or in each. @returns the milliseconds until the next one */
-  async runTaskOnce(name: string): Promise<number> {
+  runTaskOnce(name: string): Promise<number> {
+    const run = this.#runTaskOnce(name);
+    if (name !== DELIVERIES) return run;
+    this.#deliveryRuns.add(run);
+    return run.finally(() => this.#deliveryRuns.delete(run));
+  }
+
+  async #runTaskOnce(name: string): Promise<number> {
     const measured = this.#measuredClock();
     if (measured !== undefined) await measured;
-    const named =
-      (task: string) =>
-      ({ tasks }: Service) =>
-        tasks.find((candidate) => candidate.name === task)?.run();
-    for (const service of this.services) await named("leases")(service);
-    const holders = this.services.filter(({ leases }) => leases.find(name) !== undefined);
     const pauses: number[] = [];
-    for (const service of holders.length > 0 ? holders : this.services) {
-      const pause = await named(name)(service);
+    for (const service of await this.#runningOnes(name)) {
+      const pause = await runOf(service, name);
       if (pause === undefined) throw new Error(`no task ${name}`);
       pauses.push(pause);
     }
     return Math.min(...pauses);
+  }
+
+  /** The server that has the lease of a task, or all where each runs it. */
+  async #runningOnes(name: string): Promise<readonly Service[]> {
+    const isLeased = this.services[0]?.servers?.leases()[name] !== undefined;
+    if (!isLeased) return this.services;
+    const holders = () => this.services.filter(({ leases }) => leases.find(name) !== undefined);
+    if (holders().length > 0) return holders();
+    // Those of servers that were stopped can be had from the next millisecond on, and of killed ones some time later.
+    await using sql = new SQL(this.#database ?? "");
+    await sql`update cairn.leases set until = 0`;
+    for (const service of this.services) await runOf(service, "leases");
+    return holders();
   }
 
   /** The embedded store, for tests of what only that does. */
@@ -383,10 +440,9 @@ export class Cairn implements AsyncDisposable {
   }
   /** What the tasks do when they are woken: events become deliveries, and those that are due are made. */
   async deliver(): Promise<void> {
-    // A change that follows another server's at the same moment is a millisecond later than that.
-    if (this.#servers.length > 1) this.clock.advance({ ms: 100 });
+    if (this.#servers.length > 1) await this.runTask("settings of other servers");
     await this.runTask("webhook outbox");
-    await this.runTask("webhook deliveries");
+    await this.runTask(DELIVERIES);
   }
   settings() {
     return this.ok(this.get("/v1/settings"));
@@ -402,6 +458,11 @@ export class Cairn implements AsyncDisposable {
     for (const directory of this.#others) rmSync(directory, { recursive: true, force: true });
     if (this.#options.directory === undefined) rmSync(this.directory, { recursive: true, force: true });
   }
+}
+
+/** Runs one piece of a task's work. @returns the milliseconds until the next one; undefined where there is no such task */
+async function runOf({ tasks }: Service, name: string): Promise<number | undefined> {
+  return tasks.find((task) => task.name === name)?.run();
 }
 
 /** A stream of events does not end by itself: of one the first piece. */

@@ -9,6 +9,8 @@ import { Postgres } from "./postgres.ts";
 export const isOnPostgres = process.env["CAIRN_TEST_STORE"] === "postgres";
 /** How many servers share a database. */
 export const SERVERS = Number(process.env["CAIRN_TEST_SERVERS"] ?? 1);
+/** How much passes from shortly before an end to it. What several servers change one after another takes a millisecond each. */
+export const MOMENT_MS = SERVERS === 1 ? 1 : 50;
 
 /** It ends with this process, and not with the first test that needs it: that one may take too long. */
 const server = isOnPostgres ? await Postgres.start() : undefined;

@@ -19,7 +19,7 @@ import { LeaseLost, type Lease, type Leases } from "../leases.ts";
 import { DatabaseError, type Database, type Statement } from "./database.ts";
 import { LEASES } from "./schema.ts";
 
-/** With the time until somebody looks it is 15 s at most from the end of a holder to the beginning of the next. */
+/** How long a lease lasts: with the time until somebody looks it is 15 s at most from the end of a holder to the beginning of the next. */
 const LEASE_MS = 14_000;
 const RENEWAL_MS = 5_000;
 /** How often a server tries to acquire a lease that another holds, and how often a holder polls for work of other servers. */
@@ -39,6 +39,8 @@ export interface LeaseOptions {
   readonly database: Database;
   readonly clock: Clock;
   readonly log: Log;
+  /** 14 seconds unless given. */
+  readonly leaseMs?: number | undefined;
   /** The time of the next change, which can be a little later than that of the clock. */
   readonly timeOfChanges: () => number;
   /** Called with a lease that was got, so that commits need not fetch its row. */
@@ -116,10 +118,10 @@ export class PostgresLeases implements Leases {
 
   /** @returns milliseconds until it has to be done again */
   async #renewAndTake(): Promise<number> {
-    const { database, clock, onTaken } = this.#options;
+    const { database, clock, leaseMs = LEASE_MS, onTaken } = this.#options;
     const names = Array.from(this.#names);
     const now = clock.now();
-    const end = { elapsed: clock.elapsed() + LEASE_MS - MARGIN_MS, time: now + LEASE_MS };
+    const end = { elapsed: clock.elapsed() + leaseMs - MARGIN_MS, time: now + leaseMs };
     const held = Array.from(this.#held.values(), ({ term }) => term);
     const rev = 1 + Math.floor(chance() * 2 ** 52);
     const term = `${this.#holder} ${rev}`;

@@ -387,12 +387,14 @@ export class PostgresStore implements RecordStore {
    * Leases of tasks that one server at a time runs.
    *
    * @param holder - a name of this server that no other has, and that it had at no start before
+   * @param leaseMs - how long one lasts
    */
-  leases(holder: string, log: Log): PostgresLeases {
+  leases(holder: string, log: Log, leaseMs?: number): PostgresLeases {
     return new PostgresLeases(holder, {
       database: this.#database,
       clock: this.#clock,
       log,
+      leaseMs,
       timeOfChanges: () => this.#timeOfChanges(),
       onTaken: (name, term, rev) => this.#last.note(LEASES.name, name, term, rev),
     });

@@ -4,17 +4,17 @@
  * @module
  */
 import { expect } from "bun:test";
-import type { FakeClock } from "../../support/clock.ts";
+import type { Clock } from "../../../src/lib/clock.ts";
 
 export type Prefix = "sess" | "mem" | "turn" | "emb" | "trace" | "key";
 
 export class Ids {
   /** All there ever were. */
   readonly given: Record<Prefix, string[]> = { sess: [], mem: [], turn: [], emb: [], trace: [], key: [] };
-  readonly #clock: FakeClock;
+  readonly #clock: Pick<Clock, "now">;
   #last = "";
 
-  constructor(clock: FakeClock) {
+  constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
   }
 

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import type { FakeClock } from "../../support/clock.ts";
+import type { Clock } from "../../../src/lib/clock.ts";
 import { Access } from "./access.ts";
 import { Ids } from "./ids.ts";
 import { Trail } from "./trail.ts";
@@ -46,7 +46,7 @@ export class World {
   sessions: Session[] = [];
   memories: Memory[] = [];
 
-  constructor(clock: FakeClock, scores: Scores) {
+  constructor(clock: Pick<Clock, "now">, scores: Scores) {
     this.ids = new Ids(clock);
     this.access = new Access(this.ids);
     this.trail = new Trail(this.ids, this.access);
