@@ -81,9 +81,10 @@ if (hasPostgres()) {
     test("one whose environment names another provider says so once", async () => {
       await using provider = startEmbeddingServer({ length: 384 });
       const database = await postgres.migrated();
-      await using cairn = await startCairn({ database });
+      await using cairn = await startCairn({ database, servers: 1 });
       await using other = await startCairn({
         database,
+        servers: 1,
         clock: cairn.clock,
         environment: { embedding: openai(provider) },
       });
