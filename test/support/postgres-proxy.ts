@@ -16,6 +16,9 @@ export class PostgresProxy implements Disposable {
   fault: "answer" | "question" | undefined;
   /** Whether nothing can be connected to after that. */
   isDownAfterFault = false;
+  /** How often something was sent after an answer: what is sent before that is part of the same question. */
+  questions = 0;
+  #isAnswered = true;
   readonly url: string;
   #target: URL;
   readonly #port: number;
@@ -56,6 +59,7 @@ export class PostgresProxy implements Disposable {
                 for (const data of down.data.early) up.write(data);
               },
               data: (_, data) => {
+                this.#isAnswered = true;
                 if (this.fault === "answer" && data.includes("COMMIT\0")) this.#fail();
                 else down.write(data);
               },
@@ -64,6 +68,8 @@ export class PostgresProxy implements Disposable {
           }).catch(() => down.terminate());
         },
         data: (down, data) => {
+          if (this.#isAnswered) this.questions++;
+          this.#isAnswered = false;
           if (this.fault === "question" && data.includes("cairn.commits")) this.#fail();
           else if (down.data.up === undefined) down.data.early.push(data);
           else down.data.up.write(data);

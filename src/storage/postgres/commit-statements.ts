@@ -9,7 +9,7 @@ import { VECTOR_TABLES } from "../tables.ts";
 import type { Write } from "../write-buffer.ts";
 import { areLockedTogether, rowLockOf } from "./commit-locks.ts";
 import type { Statement } from "./database.ts";
-import { groupSpans, Parameters, spansSource } from "./fetch-statement.ts";
+import { groupSpans, Parameters, spansSource, unnested } from "./fetch-statement.ts";
 import type { Fetched, StoredRow } from "./fetched.ts";
 import { columnOf, placeOf, relationOf, TEXT_TABLES } from "./schema.ts";
 
@@ -39,6 +39,11 @@ export function checksOf(fetched: Fetched, changes: readonly Change[]): Statemen
   return [...rowChecksOf(fetched, (table, key) => written.has(`${table} ${key}`)), ...spanChecksOf(fetched)];
 }
 
+const READ = unnested("q", [
+  { name: "key", array: "$1::text[]" },
+  { name: "rev", array: "$2::int8[]" },
+]);
+
 function rowChecksOf(fetched: Fetched, isWritten: (table: string, key: string) => boolean): Statement[] {
   return Array.from(fetched.read.keys)
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -53,7 +58,7 @@ function rowChecksOf(fetched: Fetched, isWritten: (table: string, key: string) =
           : [
               {
                 text:
-                  `select 1 / (count(*) = $3)::int from (select x.${column} from ${relation} x join unnest($1::text[], $2::int8[]) as q(key, rev)` +
+                  `select 1 / (count(*) = $3)::int from (select x.${column} from ${READ} join ${relation} as x` +
                   ` on x.${column} = q.key${hasRevision ? " and x.rev = q.rev" : ""} order by x.${column}${lock}) as same`,
                 values: [rows.map(({ key }) => key), rows.map((row) => row.rev), rows.length],
               },

@@ -40,12 +40,28 @@ export function groupSpans(spans: ReadonlyMap<string, SpanAsk>): SpanGroup[] {
   });
 }
 
+/**
+ * Arrays as the columns of a relation, of whose length the planner knows nothing: otherwise it would plan each statement again for the
+ * arrays that it is given, which takes longer than the statement.
+ */
+export function unnested(relation: string, columns: readonly { readonly name: string; readonly array: string }[]): string {
+  const names = columns.map(({ name }) => name).join(", ");
+  const arrays = columns.map(({ name, array }) => `${array} as ${name}`).join(", ");
+  return `(select ${arrays} offset 0) as ${relation}_arrays cross join lateral unnest(${names}) as ${relation}(${names})`;
+}
+
 /** `from` clause and lateral read of the spans of a group; `found` has key, row and rev, and `ask` the number of the span. */
 export function spansSource({ table, order, withRows, asks }: SpanGroup, parameters: Parameters): { asked: string; found: string } {
   const { relation, column, row, rev } = placeOf(table);
   const of = (value: (ask: SpanAsk) => string) => parameters.add(asks.map(([, ask]) => value(ask)));
   const numbers = (value: (ask: SpanAsk, i: number) => number | null) => parameters.add(asks.map(([, ask], i) => value(ask, i)));
-  const asked = `unnest(${numbers((_, i) => i)}::int8[], ${of(({ span }) => span.from)}::text[], ${of(({ span }) => span.to)}::text[], ${numbers(({ span }) => span.limit ?? null)}::int8[]) as q(ask, low, high, most)`;
+  const columns = [
+    { name: "ask", array: `${numbers((_, i) => i)}::int8[]` },
+    { name: "low", array: `${of(({ span }) => span.from)}::text[]` },
+    { name: "high", array: `${of(({ span }) => span.to)}::text[]` },
+    { name: "most", array: `${numbers(({ span }) => span.limit ?? null)}::int8[]` },
+  ];
+  const asked = unnested("q", columns);
   const found =
     `select ${column} as key, ${withRows ? row : "null::text"} as row, ${rev} as rev from ${relation}` +
     ` where ${column} >= q.low collate "C" and ${column} < q.high collate "C" order by ${column} ${order} limit q.most`;
@@ -67,8 +83,9 @@ export class Fetch {
     this.#parts = [
       ...this.#tables.map((table) => (parameters: Parameters) => {
         const { relation, column, row, rev } = placeOf(table);
-        const wanted = parameters.add(Array.from(asks.keys.get(table) ?? []));
-        return `0::int8 as ask, ${column} as key, ${row} as row, ${rev} as rev from ${relation} where ${column} = any(${wanted}::text[])`;
+        const asked = unnested("q", [{ name: "wanted", array: `${parameters.add(Array.from(asks.keys.get(table) ?? []))}::text[]` }]);
+        const found = `select ${column} as key, ${row} as row, ${rev} as rev from ${relation} where ${column} = q.wanted limit 1`;
+        return `0::int8 as ask, f.* from ${asked} cross join lateral (${found}) as f`;
       }),
       ...this.#groups.map((group) => (parameters: Parameters) => {
         const { asked, found } = spansSource(group, parameters);

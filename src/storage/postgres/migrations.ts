@@ -11,7 +11,7 @@
 import type { Clock } from "../../lib/clock.ts";
 import { StoreError } from "../store.ts";
 import { BEGIN, COMMIT, ROLLBACK, type Connection, type Database, type Statement } from "./database.ts";
-import { DECLARED_COLUMNS, DEFINITIONS } from "./schema.ts";
+import { DECLARED_COLUMNS, definitions } from "./schema.ts";
 
 export interface SchemaMigration {
   /** One more than that of the migration before; the first is 1. */
@@ -27,9 +27,18 @@ export class NoStoreError extends StoreError {
   override name = "NoStoreError";
 }
 
+const HAS_LZ4 = plain("select 'lz4' = any(enumvals) as lz4 from pg_settings where name = 'default_toast_compression'");
+
 /** In order. While nothing is released the first makes what the tables declare now. */
 const MIGRATIONS: readonly SchemaMigration[] = [
-  { number: 1, says: "the tables are made", run: (connection) => connection.send(DEFINITIONS.map(plain)) },
+  {
+    number: 1,
+    says: "the tables are made",
+    run: async (connection) => {
+      const [rows] = await connection.send([HAS_LZ4]);
+      return connection.send(definitions(rows?.[0]?.["lz4"] === true ? "lz4" : "pglz").map(plain));
+    },
+  },
 ];
 
 /** Another server takes the time of its migrations. */

@@ -15,7 +15,7 @@ import { DatabaseClock } from "../../../src/storage/postgres/database-clock.ts";
 import { Database } from "../../../src/storage/postgres/database.ts";
 import { migrateSchema, type SchemaMigration } from "../../../src/storage/postgres/migrations.ts";
 import { PostgresStore } from "../../../src/storage/postgres/postgres-store.ts";
-import { DEFINITIONS } from "../../../src/storage/postgres/schema.ts";
+import { definitions } from "../../../src/storage/postgres/schema.ts";
 import { StoreError } from "../../../src/storage/store.ts";
 import { deliveries, meta, sessions, turns } from "../../../src/storage/tables.ts";
 import type { Task } from "../../../src/tasks/task.ts";
@@ -583,7 +583,7 @@ if (hasPostgres()) {
     const first: SchemaMigration = {
       number: 1,
       says: "the tables are made",
-      run: (connection) => connection.send(DEFINITIONS.map(statement)),
+      run: (connection) => connection.send(definitions("pglz").map(statement)),
     };
     const migrated = async (...migrations: SchemaMigration[]) => {
       const database = new Database(url, systemClock);
