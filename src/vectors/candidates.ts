@@ -4,27 +4,59 @@
  *
  * @module
  */
-import { BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
+import type { BareId } from "../lib/ids.ts";
 import type { Collection } from "../storage/collections.ts";
 import { generationOf, vectorOf } from "../storage/memory-records.ts";
 import type { Reader } from "../storage/access.ts";
 import { dotStored } from "./encoding.ts";
 import { storedGeneration, storedMemory, storedTerms } from "./encoding.ts";
+import type { IdTable } from "./id-table.ts";
 import type { Neighbour, Query } from "./query.ts";
+import type { VectorRows } from "./vector-rows.ts";
 
 /** When its memory has another vector by now, the candidate is out of date. The cosine is exact. */
 export interface Candidate extends Neighbour {
   readonly terms: Uint32Array;
 }
 
-/** Many candidates, as they are posted from one thread to the other: of few values, since each takes its time. */
+/** Where ids and rows are by slot: the same memory on both threads. */
+export interface SlotTables {
+  readonly ids: IdTable;
+  readonly rows: VectorRows;
+}
+
+/** A candidate that has a row: its ids and terms are read when they are asked for, and most candidates' ids never are. */
+export class RowCandidate implements Candidate {
+  readonly slot: number;
+  readonly cosine: number;
+  readonly #tables: SlotTables;
+  #terms: Uint32Array | undefined;
+
+  constructor(tables: SlotTables, slot: number, cosine: number) {
+    this.#tables = tables;
+    this.slot = slot;
+    this.cosine = cosine;
+  }
+
+  get memory(): BareId {
+    return this.#tables.ids.memory(this.slot);
+  }
+
+  get id(): BareId {
+    return this.#tables.ids.id(this.slot);
+  }
+
+  get terms(): Uint32Array {
+    return (this.#terms ??= this.#tables.rows.terms(this.slot));
+  }
+}
+
+/** Candidates as the worker posts them: those that have a row by their slots, in the order in which they were found. */
 export interface PackedCandidates {
-  /** The ids of memories, and then of their vectors, end to end. */
-  ids: string;
-  cosines: Float64Array;
-  /** The terms of one memory after the other; `termEnds` says where those of each end. */
-  terms: Uint32Array;
-  termEnds: Uint32Array;
+  readonly slots: Uint32Array;
+  readonly cosines: Float64Array;
+  /** Those without a row, all of them. */
+  readonly whole: readonly Candidate[];
 }
 
 /** Reads the candidates of one query from the store. */
@@ -64,25 +96,25 @@ export class CandidateReader {
 }
 
 export function pack(candidates: readonly Candidate[]): PackedCandidates {
-  const termEnds = new Uint32Array(candidates.length);
-  let end = 0;
-  for (const [i, { terms }] of candidates.entries()) termEnds[i] = end += terms.length;
-  const terms = new Uint32Array(end);
-  for (const [i, candidate] of candidates.entries()) terms.set(candidate.terms, termEnds[i]! - candidate.terms.length);
-  return {
-    ids: [...candidates.map(({ memory }) => memory), ...candidates.map(({ id }) => id)].join(""),
-    cosines: Float64Array.from(candidates, ({ cosine }) => cosine),
-    terms,
-    termEnds,
-  };
+  const slots = new Uint32Array(candidates.length);
+  const cosines = new Float64Array(candidates.length);
+  const whole: Candidate[] = [];
+  let count = 0;
+  for (const candidate of candidates) {
+    if (candidate instanceof RowCandidate) {
+      slots[count] = candidate.slot;
+      cosines[count++] = candidate.cosine;
+    } else {
+      whole.push(candidate);
+    }
+  }
+  return { slots: slots.slice(0, count), cosines: cosines.slice(0, count), whole };
 }
 
-export function unpack({ ids, cosines, terms, termEnds }: PackedCandidates): Candidate[] {
-  const idAt = (i: number): BareId => ids.slice(i * BARE_ID_LENGTH, (i + 1) * BARE_ID_LENGTH);
-  return Array.from(cosines, (cosine, i) => ({
-    memory: idAt(i),
-    id: idAt(cosines.length + i),
-    cosine,
-    terms: terms.subarray(i === 0 ? 0 : termEnds[i - 1], termEnds[i]),
-  }));
+/** @param tables - of the index that found them, as they were told of last; undefined when there is no row yet */
+export function unpack({ slots, cosines, whole }: PackedCandidates, tables: SlotTables | undefined): Candidate[] {
+  const found = [...whole];
+  if (tables === undefined) return found;
+  for (let i = 0; i < slots.length; i++) found.push(new RowCandidate(tables, slots[i]!, cosines[i]!));
+  return found;
 }

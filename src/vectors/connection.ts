@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { unpack, type Candidate } from "./candidates.ts";
+import { unpack, type Candidate, type SlotTables } from "./candidates.ts";
 import type { FromWorker, ToWorker } from "./protocol.ts";
 
 /** Messages that answer no call. */
@@ -23,14 +23,22 @@ export class Connection {
   /** Resolves when the worker is gone: with what went wrong, or undefined after `close`. */
   readonly ended: Promise<string | undefined>;
   readonly #worker: Worker;
+  readonly #tables: () => SlotTables | undefined;
   readonly #calls = new Map<number, Call>();
   readonly #ready = Promise.withResolvers<void>();
   readonly #ended = Promise.withResolvers<string | undefined>();
   #lastCall = 0;
   #isOver = false;
 
-  constructor(worker: Worker, start: Extract<ToWorker, { kind: "start" }>, onNotice: (notice: Notice) => void) {
+  /** @param tables - those of the last notice of them, in which answers name slots */
+  constructor(
+    worker: Worker,
+    start: Extract<ToWorker, { kind: "start" }>,
+    onNotice: (notice: Notice) => void,
+    tables: () => SlotTables | undefined,
+  ) {
     this.#worker = worker;
+    this.#tables = tables;
     this.ready = this.#ready.promise;
     this.ended = this.#ended.promise;
     // Callers that wait get the error; there need not be any.
@@ -80,7 +88,7 @@ export class Connection {
         onNotice(message);
         break;
       case "answer":
-        this.#take(message.call)?.resolve(unpack(message.candidates));
+        this.#take(message.call)?.resolve(unpack(message.candidates, this.#tables()));
         break;
       case "saved":
         this.#take(message.call)?.resolve([]);

@@ -20,7 +20,7 @@ import { behind } from "../storage/page.ts";
 import type { Store } from "../storage/store.ts";
 import { provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { matches, walkInSteps, type Filter } from "../storage/walk.ts";
-import { CandidateReader, type Candidate } from "./candidates.ts";
+import { CandidateReader, RowCandidate, type Candidate } from "./candidates.ts";
 import { type Passing, PassingSlots, type PassingSlotsOptions } from "./passing-slots.ts";
 import { SearchIndex, type SavedParts } from "./search-index.ts";
 import { type Breadth, breadthOf, flatMax, workerPlan } from "./search-plan.ts";
@@ -393,7 +393,12 @@ export class Indexer {
       for (const i of chosen) scores[i] = GONE;
       chosen.push(...firstOf(scores, found, query.limit - chosen.length));
     }
-    const [chosenSlots, chosenCosines] = [Uint32Array.from(chosen, (i) => found[i]!), Float64Array.from(chosen, (i) => cosines[i]!)];
+    const chosenSlots = new Uint32Array(chosen.length);
+    const chosenCosines = new Float64Array(chosen.length);
+    for (let i = 0; i < chosen.length; i++) {
+      chosenSlots[i] = found[chosen[i]!]!;
+      chosenCosines[i] = cosines[chosen[i]!]!;
+    }
     return this.#read(query, chosenSlots, chosenCosines, chosen.length < count);
   }
 
@@ -402,6 +407,7 @@ export class Indexer {
     const reader = this.#store.latest;
     this.#index.note(reader);
     const { slots: known, rows, behind } = this.#index;
+    const tables = { ids: known.ids, rows };
     const unread = new CandidateReader(reader, this.#collection, query);
     const found: Candidate[] = [];
     // Looking each up takes a tenth of the whole search, and who asked does it for those that are answered.
@@ -409,11 +415,10 @@ export class Indexer {
     let deleted = 0;
     for (let i = 0; i < slots.length; i++) {
       const slot = slots[i]!;
-      const [id, cosine] = [known.id(slot), cosines[i]!];
       let candidate: Candidate | undefined;
-      if (slot >= rows.length) candidate = unread.candidate(id, cosine);
-      else if (isAllThere ? known.has(slot) : reader.has(this.#collection.vectors, id))
-        candidate = { memory: known.memory(slot), id, cosine, terms: rows.terms(slot) };
+      if (slot >= rows.length) candidate = unread.candidate(known.id(slot), cosines[i]);
+      else if (isAllThere ? known.has(slot) : reader.has(this.#collection.vectors, known.id(slot)))
+        candidate = new RowCandidate(tables, slot, cosines[i]!);
       if (candidate !== undefined) found.push(candidate);
       else {
         deleted++;

@@ -25,7 +25,7 @@ export type ToWorker =
 
 export type FromWorker =
   | { kind: "ready"; rebuilding: string | undefined; status: IndexStatus }
-  /** Where the request thread sees vectors: before the first answer, and whenever there is more of it. */
+  /** Where the request thread sees vectors: before an answer that names slots of it, and whenever there is more of it. */
   | { kind: "shared"; shared: Shared }
   | { kind: "answer"; call: number; candidates: PackedCandidates }
   | { kind: "saved"; call: number }

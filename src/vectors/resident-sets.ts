@@ -89,6 +89,11 @@ export class ResidentSets {
     store.onVectors(this.#options.collection.vectors, (id, isPut) => void this.#written.set(id, isPut));
   }
 
+  /** What the worker has told of last. */
+  get shared(): SharedVectors | undefined {
+    return this.#shared;
+  }
+
   /** What the worker has of vectors now. */
   use(shared: Shared): void {
     if (shared.index !== this.#shared?.index) this.#clear();

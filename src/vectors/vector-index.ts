@@ -214,7 +214,12 @@ export class VectorIndex implements CandidateIndex {
     if (this.#connection !== undefined) return this.#connection;
     const [dataDirectory, useSnapshot, graphFrom] = [this.#store.directory, !this.#hasFailed, this.#graphFrom];
     const start = { kind: "start", dataDirectory, collection: this.#collection.name, useSnapshot, graphFrom } as const;
-    const connection = new Connection(this.#newWorker(), start, (notice) => this.#note(notice));
+    const connection = new Connection(
+      this.#newWorker(),
+      start,
+      (notice) => this.#note(notice),
+      () => this.#residentSets.shared,
+    );
     this.#connection = connection;
     this.#isIdle = false;
     void connection.ended.then((reason) => {

@@ -117,7 +117,10 @@ function isDone({ call, steps }: Search): boolean {
   try {
     if (indexer === undefined) throw new Error("the index was closed");
     const { done, value } = steps.next();
-    if (done === true) post({ kind: "answer", call, candidates: pack(value) });
+    if (done === true) {
+      tell(indexer);
+      post({ kind: "answer", call, candidates: pack(value) });
+    }
     return done === true;
   } catch (error) {
     post({ kind: "error", call, reason: describeError(error) });
