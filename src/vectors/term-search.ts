@@ -62,13 +62,22 @@ const LOOKS_MAX = 1_000_000;
 const RARE_MAX = 8;
 const RARE_LIST_MAX = 64;
 
+/** How many more than are wanted are held, as a share: fewer where a filter has to be asked about each. */
+const SLACK = 2;
+const FILTERED_SLACK = 0.25;
+
 /** Asking a list about a slot takes as long as going through this many postings. */
 const ASKING_COST = 3;
 
 /** The words of a query to which any memory answers, the heaviest first. */
 export function wordsOf({ weights, keys, answers }: QueryWords, postings: PostingLists, window: Window): Word[] {
-  const words = Array.from(weights, (weight): Word => ({ weight, lists: [] }));
-  const scale = WHOLE_SCORE / WHOLE_WORTH / weights.reduce((sum, weight) => sum + weight, 0);
+  const words: Word[] = [];
+  let total = 0;
+  for (let i = 0; i < weights.length; i++) {
+    words.push({ weight: weights[i]!, lists: [] });
+    total += weights[i]!;
+  }
+  const scale = WHOLE_SCORE / WHOLE_WORTH / total;
   for (let entry = 1; entry < keys.length; entry++) {
     const worth = answers[entry]! & 255;
     const head = worth === 0 ? undefined : postings.find(keys[entry]!);
@@ -115,7 +124,7 @@ export class TermSearch {
     this.#window = window;
     this.#words = words;
     this.#filter = filter;
-    this.#best = new BestSlots(limit);
+    this.#best = new BestSlots(limit, Math.ceil(limit * (filter === undefined ? SLACK : FILTERED_SLACK)));
     this.#segments = words.flatMap(segmentsOf).sort((a, b) => b.reduction * a.postings - a.reduction * b.postings || a.word - b.word);
     this.#essential = this.#segments.length;
     this.#postings = this.#segments.reduce((sum, { postings }) => sum + postings, 0);
@@ -131,7 +140,8 @@ export class TermSearch {
       this.#offerTouched(from);
     }
     const { slots, scores } = this.#best.found;
-    const coverages = scores.map((score, i) => this.#coverage(slots[i]!, score / KEPT[this.#lengths[slots[i]!]!]!));
+    const coverages = new Float64Array(slots.length);
+    for (let i = 0; i < slots.length; i++) coverages[i] = this.#coverage(slots[i]!, scores[i]! / KEPT[this.#lengths[slots[i]!]!]!);
     const rare = this.#rare();
     for (const slot of rare.size === 0 ? [] : slots) rare.delete(slot);
     this.#window.freeBlocks();
@@ -210,10 +220,12 @@ export class TermSearch {
       const kept = KEPT[lengths[slot]!]!;
       if ((sum + rest) * kept < bar) continue;
       if (rest > 0) sum = this.#completed(slot, sum, mask, rest, kept, bar);
-      if (this.looks > LOOKS_MAX || !best.accepts(slot, sum * kept) || !this.#passes(slot)) continue;
-      best.offer(slot, sum * kept);
+      const score = sum * kept;
+      if (this.looks > LOOKS_MAX || score === 0 || score < bar || !this.#passes(slot)) continue;
+      best.offer(slot, score);
       bar = best.bar;
     }
+    best.settle();
     this.#window.touchedCount = 0;
   }
 
