@@ -13,7 +13,7 @@ import { fromBase62, toBase62 } from "../lib/base62.ts";
 import { nextTurn, type Clock } from "../lib/clock.ts";
 import { bare, BARE_ID_LENGTH, NO_HOME, withPrefix, type BareId, type Id } from "../lib/ids.ts";
 import { describeError, type Log } from "../lib/log.ts";
-import type { Tx } from "../storage/access.ts";
+import type { Reader, Tx } from "../storage/access.ts";
 import { COLLECTIONS, DOCUMENTS, MEMORIES, type Collection, type CollectionName, type EmbeddedRow } from "../storage/collections.ts";
 import { removeVector } from "../storage/memory-records.ts";
 import type { ChangeFeed, FeedPosition } from "../storage/postgres/change-feed.ts";
@@ -127,43 +127,47 @@ export class ReplicaCopy {
 
   /** Takes vectors as they are in the database now, with their records. */
   async load(collection: Collection, ids: readonly BareId[]): Promise<void> {
-    const bytes = await this.#bytesOf(collection, ids);
-    const records = Array.from(bytes.values(), storedMemory);
-    await this.#put(collection, await this.#rowsOf(collection, records), bytes);
+    const { records, vectors } = collection;
+    const found = await this.#source.readNewest((reader) => {
+      reader.ahead(vectors, ids);
+      // Most have the ids of their records.
+      reader.ahead(records, ids);
+      const bytes = new Map(ids.flatMap((id) => bytesOf(reader, collection, id)));
+      const owners = Array.from(bytes.values(), storedMemory);
+      reader.ahead(records, owners);
+      return { bytes, rows: owners.map((record) => ({ record, row: unlessUnreadable(() => reader.get(records, record)) })) };
+    });
+    await this.#put(collection, found.rows, found.bytes);
   }
 
   /** Takes records as they are in the database now. */
   async take(collection: Collection, records: readonly BareId[]): Promise<void> {
     for (let i = 0; i < records.length; i += RECORDS_AT_ONCE) {
-      const rows = await this.#rowsOf(collection, records.slice(i, i + RECORDS_AT_ONCE));
-      const latest = this.store.latest;
-      const missing = rows.flatMap(({ record, row }) => {
-        const known = latest.get(collection.records, record);
-        return row?.embedding === undefined || originalOf(known) === row.embedding.id ? [] : [bare(row.embedding.id)];
-      });
-      await this.#put(collection, rows, await this.#bytesOf(collection, missing));
+      const { rows, bytes } = await this.#read(collection, records.slice(i, i + RECORDS_AT_ONCE));
+      await this.#put(collection, rows, bytes);
       await nextTurn();
     }
     this.indexes[collection.name].changed();
   }
 
-  async #rowsOf({ records: table }: Collection, records: readonly BareId[]): Promise<ReadRecord[]> {
+  /** Reads records, and those vectors of them that are not in the copy. */
+  async #read(collection: Collection, some: readonly BareId[]): Promise<{ rows: ReadRecord[]; bytes: Map<BareId, Uint8Array> }> {
+    const { records, vectors } = collection;
+    const known = new Map(some.map((record) => [record, originalOf(this.store.latest.get(records, record))]));
     return this.#source.readNewest((reader) => {
-      reader.ahead(table, records);
-      return records.map((record) => ({ record, row: unlessUnreadable(() => reader.get(table, record)) }));
-    });
-  }
-
-  async #bytesOf({ vectors }: Collection, ids: readonly BareId[]): Promise<Map<BareId, Uint8Array>> {
-    if (ids.length === 0) return new Map();
-    return this.#source.readNewest((reader) => {
-      reader.ahead(vectors, ids);
-      return new Map(
-        ids.flatMap((id) => {
-          const bytes = reader.vectorBytes(vectors, id);
-          return bytes === undefined ? [] : [[id, bytes.slice()]];
-        }),
+      reader.ahead(records, some);
+      // New ones have, most of them, vectors with their own ids.
+      reader.ahead(
+        vectors,
+        some.filter((record) => known.get(record) === undefined),
       );
+      const rows = some.map((record) => ({ record, row: unlessUnreadable(() => reader.get(records, record)) }));
+      const missing = rows.flatMap(({ record, row }) => {
+        const id = row?.embedding?.id;
+        return id === undefined || id === known.get(record) ? [] : [bare(id)];
+      });
+      reader.ahead(vectors, missing);
+      return { rows, bytes: new Map(missing.flatMap((id) => bytesOf(reader, collection, id))) };
     });
   }
 
@@ -203,6 +207,11 @@ export class ReplicaCopy {
     for (const index of Object.values(this.indexes)) await index.close();
     await this.store.close();
   }
+}
+
+function bytesOf(reader: Reader, { vectors }: Collection, id: BareId): [BareId, Uint8Array][] {
+  const bytes = reader.vectorBytes(vectors, id);
+  return bytes === undefined ? [] : [[id, bytes.slice()]];
 }
 
 /** @param newest - the greatest id that a vector has had @returns the same with this one */
