@@ -1035,7 +1035,14 @@ export const MUTATIONS: readonly Mutation[] = [
     breaks: "memories of a session that are near and have no word of the query are not found there",
     file: "src/vectors/resident-set.ts",
     find: "if (wordless[i]! >= bar) scores[i] = score(cosines[i]!, NO_WORDS);",
-    replace: "",
+    replace: ";",
+    tests: [RESIDENT_SETS],
+  },
+  {
+    breaks: "memories of a session that may cover less of the query than others, and have more of it, are not found there",
+    file: "src/vectors/resident-set.ts",
+    find: "if (bounds[i]! >= least && scores[i] === UNSCORED)",
+    replace: "if (bounds[i]! < least && scores[i] === 0)",
     tests: [RESIDENT_SETS],
   },
   {

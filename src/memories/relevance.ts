@@ -84,12 +84,16 @@ const SAME_TEXT = 2;
 /** What `relevance` shows as a score, which rises with it: enough to tell which of many memories score best. */
 export function closeness({ lexical }: EmbeddedQuery, cosine: number, terms: Uint32Array, calibration: Calibration): number {
   if (lexical.size === 0 || terms.length === 0) return 0;
-  const { lexicalShare } = calibration;
-  const semantic = (1 - lexicalShare) * nearness(cosine, calibration);
   // A fingerprint alone answers to nothing.
-  if (terms.length === 1) return semantic;
+  if (terms.length === 1) return closenessAt(0, cosine, calibration);
   if (answer(lexical, terms) && terms[terms.length - 1] === lexical.fingerprint) return SAME_TEXT;
-  return lexicalShare * coverage(lexical, terms) + semantic;
+  return closenessAt(coverage(lexical, terms), cosine, calibration);
+}
+
+/** The same of a memory that is not the query itself, by the share of the query's weight that it covers. */
+export function closenessAt(covered: number, cosine: number, calibration: Calibration): number {
+  const { lexicalShare } = calibration;
+  return lexicalShare * covered + (1 - lexicalShare) * nearness(cosine, calibration);
 }
 
 /** @param content - the memory's text, for the spelling of its words */

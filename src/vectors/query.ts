@@ -37,6 +37,8 @@ export interface Query {
 export interface ScoredQuery extends Query {
   /** A number that rises with the score of a memory of these terms. */
   readonly score: (cosine: number, terms: Uint32Array) => number;
+  /** That number of a memory of another text, by the share of the query's words that it covers. */
+  readonly scoreAt: (coverage: number, cosine: number) => number;
   /** How many candidates are enough where all that pass are scored by it: at most `limit`. */
   readonly enough: number;
 }

@@ -6,6 +6,7 @@
  *
  * @module
  */
+import { WHOLE_WORTH } from "../embeddings/embedder.ts";
 import type { BareId } from "../lib/ids.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
 import type { Candidate, CandidateReader } from "./candidates.ts";
@@ -138,24 +139,56 @@ export class ResidentSet {
 
   /**
    * The scores of those that can be among the best; -Infinity of the others. Most memories have none of the query's words: then their
-   * terms do not matter, and the nearest of them are the best.
+   * terms do not matter, and the nearest of them are the best. Of those that have some it is known what they cover at most: where that is
+   * not enough, it is not looked at closely.
    */
   #scores(query: ScoredQuery, slots: Uint32Array, places: Uint32Array, cosines: Float64Array, { rows }: SharedVectors): Float64Array {
-    const { score, enough } = query;
-    const { keys } = query.words;
-    const mayAnswer = new Uint8Array(MASK + 1);
-    for (let entry = 1; entry < keys.length; entry++) mayAnswer[keys[entry]! & MASK] = 1;
+    const { score, scoreAt, enough } = query;
     const scores = new Float64Array(cosines.length).fill(UNSCORED);
+    const bounds = scores.slice();
     const wordless = cosines.slice();
+    mark(query);
     for (let i = 0; i < slots.length; i++) {
-      if (!rows.mayAnswer(places, i, mayAnswer)) continue;
-      scores[i] = score(cosines[i]!, rows.terms(slots[i]!));
+      const sum = rows.sumOfMarks(places, i, MARKS, query.words.fingerprint);
+      if (sum === 0) continue;
+      // The same text has more than what it covers.
+      bounds[i] = sum === Number.POSITIVE_INFINITY ? sum : scoreAt(Math.min(sum, WHOLE_MARK + 1) / WHOLE_MARK, cosines[i]!);
       wordless[i] = UNSCORED;
     }
+    unmark(query);
     const bar = Math.max(kthLargest(wordless, enough), -Number.MAX_VALUE);
     for (let i = 0; i < slots.length; i++) if (wordless[i]! >= bar) scores[i] = score(cosines[i]!, NO_WORDS);
+    // Those first that can have most: what they do have most of the others cannot.
+    const first = Math.max(kthLargest(bounds, enough), -Number.MAX_VALUE);
+    for (let i = 0; i < slots.length; i++) if (bounds[i]! >= first) scores[i] = score(cosines[i]!, rows.terms(slots[i]!));
+    const least = Math.max(kthLargest(scores, enough), -Number.MAX_VALUE);
+    for (let i = 0; i < slots.length; i++) {
+      if (bounds[i]! >= least && scores[i] === UNSCORED) scores[i] = score(cosines[i]!, rows.terms(slots[i]!));
+    }
     return scores;
   }
+}
+
+/** By the last bits of a term: what it covers of the query at most, in parts of `WHOLE_MARK`. Scratch, all zero between two searches. */
+const MARKS = new Uint16Array(MASK + 1);
+const WHOLE_MARK = 4_096;
+const MARK_MAX = 65_535;
+
+function mark({ words: { weights, keys, answers } }: ScoredQuery): void {
+  let total = 0;
+  for (let i = 0; i < weights.length; i++) total += weights[i]!;
+  const unit = WHOLE_MARK / WHOLE_WORTH / total;
+  for (let entry = 1; entry < keys.length; entry++) {
+    const answer = answers[entry]!;
+    // Rounded up, and one more for what is lost in adding up shares.
+    const covers = Math.ceil(weights[answer >>> 8]! * (answer & 255) * unit) + 1;
+    const at = keys[entry]! & MASK;
+    MARKS[at] = Math.min(MARK_MAX, MARKS[at]! + covers);
+  }
+}
+
+function unmark({ words: { keys } }: ScoredQuery): void {
+  for (let entry = 1; entry < keys.length; entry++) MARKS[keys[entry]! & MASK] = 0;
 }
 
 /** As many as are enough, of equal ones the newer. */

@@ -203,17 +203,22 @@ export class VectorRows {
     return places;
   }
 
-  /** Whether the terms of the `i`th of these rows matter where only some are asked for: any is marked, by its last bits; or it has none. */
-  mayAnswer(places: Uint32Array, i: number, marks: Uint8Array): boolean {
+  /**
+   * What the terms of the `i`th of these rows come to, each counted as it is marked by its last bits; more than all marks where the last
+   * is the one asked for, and 1 where it has none.
+   */
+  sumOfMarks(places: Uint32Array, i: number, marks: Uint16Array, last: number): number {
     const at = i * PLACE_WORDS;
     const [start, numbers, counts] = [places[at]!, places[at + 1]!, places[at + 2]!];
     const { words } = this.#chunks[numbers >>> 16]!;
     const mask = marks.length - 1;
     const from = (start + (numbers & 0xffff)) / 4 + (counts & PAIR_MASK);
     const end = from + (counts >>> PAIR_BITS);
-    let any = from === end ? 1 : 0;
-    for (let word = from; word < end; word++) any |= marks[words[word]! & mask]!;
-    return any !== 0;
+    if (from === end) return 1;
+    if (words[end - 1] === last) return Number.POSITIVE_INFINITY;
+    let sum = 0;
+    for (let word = from; word < end; word++) sum += marks[words[word]! & mask]!;
+    return sum;
   }
 
   /** The cosines of a query with the vectors of some slots; 0 with one that is gone. */

@@ -13,7 +13,7 @@ import { bare, NO_HOME, withPrefix, type BareId } from "../../../src/lib/ids.ts"
 import { AFTER_ALL, hashKey } from "../../../src/storage/keys.ts";
 import { MEMORIES } from "../../../src/storage/collections.ts";
 import { storeVector } from "../../../src/vectors/store-vector.ts";
-import { LOCAL_CALIBRATION, relevance } from "../../../src/memories/relevance.ts";
+import { closeness, closenessAt, LOCAL_CALIBRATION } from "../../../src/memories/relevance.ts";
 import { generationOf, removeMemoryRecords, removeVector } from "../../../src/storage/memory-records.ts";
 import { Store } from "../../../src/storage/store.ts";
 import { memories, vectors, type MemoryRow } from "../../../src/storage/tables.ts";
@@ -174,14 +174,29 @@ const NO_WORDS = { weights: new Float64Array(0), keys: new Uint32Array(1), answe
 const BY_COSINE: Blend = { lexicalShare: 0, cosineOfUnrelated: -1, cosineOfSame: 1 };
 
 export function queryFor(vector: Float32Array, limit: number): ScoredQuery {
-  return { vector: quantize(vector), limit, enough: limit, words: NO_WORDS, blend: BY_COSINE, score: (cosine) => cosine };
+  return {
+    vector: quantize(vector),
+    limit,
+    enough: limit,
+    words: NO_WORDS,
+    blend: BY_COSINE,
+    score: (cosine) => cosine,
+    scoreAt: (_, cosine) => cosine,
+  };
 }
 
 /** A query of the built-in provider, as a search makes it. */
 export function queryOf(text: string, limit: number): ScoredQuery {
   const embedded = localEmbedder.embedQuery(text);
-  const score = (cosine: number, terms: Uint32Array) => relevance(embedded, cosine, terms);
-  return { vector: quantize(embedded.vector), limit, enough: limit, words: embedded.lexical, blend: LOCAL_CALIBRATION, score };
+  return {
+    vector: quantize(embedded.vector),
+    limit,
+    enough: limit,
+    words: embedded.lexical,
+    blend: LOCAL_CALIBRATION,
+    score: (cosine, terms) => closeness(embedded, cosine, terms, LOCAL_CALIBRATION),
+    scoreAt: (coverage, cosine) => closenessAt(coverage, cosine, LOCAL_CALIBRATION),
+  };
 }
 
 /** Best first, of equal ones the newer memory first. */
