@@ -64,7 +64,7 @@ interface AppDeps
     SettingsDeps,
     WebhookDeps,
     BackupDeps,
-    Pick<PipelineDeps, "arrivals" | "buckets" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps" | "onAnswered"> {
+    Pick<PipelineDeps, "arrivals" | "buckets" | "stopping" | "host" | "allowedHosts" | "corsOrigins" | "requireHttps" | "onAnswered"> {
   readonly idempotency: Idempotency;
   readonly history: History;
   readonly feed: TraceDeps["feed"];
@@ -269,8 +269,10 @@ function keyLookup({ store, clock, lastUses, settings, localKey, tickets, bucket
   };
 }
 
-function health({ store, vectors, documentVectors, version, durability, settings }: AppDeps, problemStatus: 200 | 503): Answer {
-  const problem = store.health.problem() ?? vectors.problem() ?? documentVectors.problem();
+function health(deps: AppDeps, problemStatus: 200 | 503): Answer {
+  const { store, vectors, documentVectors, version, durability, settings, stopping } = deps;
+  const end = stopping.aborted ? "The server is stopping." : undefined;
+  const problem = end ?? store.health.problem() ?? vectors.problem() ?? documentVectors.problem();
   const [status, reason] = problem === undefined ? ["ready"] : ["degraded", problem];
   const body = toJson({ status, reason, version, durability, region: settings.values.region ?? undefined });
   return { status: problem === undefined ? 200 : problemStatus, body };

@@ -101,8 +101,12 @@ export interface Service extends MemoryDeps, DocumentDeps, WebhookDeps {
   readonly servers: SharedState | undefined;
   readonly tasks: readonly Task[];
   readonly durability: Durability;
+  /** Aborted once the server is going to stop: proxies are to ask another one. */
+  readonly stopping: AbortSignal;
   /** Starts the timers. */
   start(): void;
+  /** Tells proxies that it is going to stop, and keeps working. */
+  drain(): void;
   close(): Promise<void>;
 }
 
@@ -244,6 +248,7 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
       : opened.adopt(new Backups({ ...deps, store: embedded, tickets, command, storeBytesMax }), (open) => open.close());
   await parts.openIndexes();
   const closing = opened.move();
+  const stop = new AbortController();
   return {
     ...deps,
     directory,
@@ -262,7 +267,9 @@ export async function openService(dataDirectory: string, given: Clock, log: Log,
     backups,
     tasks,
     durability: options.durability ?? "strict",
+    stopping: stop.signal,
     start: () => driver.start(),
+    drain: () => stop.abort(),
     close: () => closing.disposeAsync(),
   };
 }

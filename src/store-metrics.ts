@@ -84,6 +84,9 @@ export function sharedMetrics(servers: SharedState | undefined): MetricSource[] 
       "How far the clock of this server's system is ahead of that of the database, by which it works.",
       () => servers.clockOffsetMs() / 1000,
     ),
+    counter("cairn_conflicts_total", "Transactions that this server ran again, because another one had changed what they build on.", () =>
+      servers.conflicts(),
+    ),
     gauge(
       "cairn_search_replica_ready",
       "Whether this server has its copy of what is searched. Without it searches of everything compare the newest 20,000.",

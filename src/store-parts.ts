@@ -13,7 +13,7 @@ import { DOCUMENTS, MEMORIES } from "./storage/collections.ts";
 import { makePrivate } from "./storage/data-directory.ts";
 import { deadReaders } from "./storage/dead-readers.ts";
 import type { Durability } from "./storage/durability.ts";
-import { EVERY_LEASE, type Leases } from "./storage/leases.ts";
+import { EVERY_LEASE, leasedTask, type Leases } from "./storage/leases.ts";
 import type { Migration } from "./storage/migrate.ts";
 import { openDatabase } from "./storage/postgres/open-database.ts";
 import type { TraceFollower } from "./storage/postgres/trace-follower.ts";
@@ -45,6 +45,8 @@ export interface SharedState {
   leases(): Record<string, number>;
   /** How far its system's clock is ahead of the database's. */
   clockOffsetMs(): number;
+  /** How many transactions of it were run again, since another server had changed what they build on. */
+  conflicts(): number;
   /** The copy of what is searched. */
   replica(): ReplicaState;
 }
@@ -110,6 +112,11 @@ async function databaseParts(
   opened.adopt(store, (open) => open.close());
   if (holdsStore(directory))
     log.warn("the data directory has a store of its own, which is not the one that is served", { data: directory });
+  if (durability !== "relaxed" && !store.hasStandby)
+    log.warn(
+      "the database names no synchronous standby: a server that takes its place can lack the last changes. One whose disk is replicated needs none",
+    );
+  const buckets = store.buckets();
   // No other server has had that name.
   const leases = store.leases(crypto.randomUUID(), log, leaseMs);
   const replica = opened.adopt(new Replica({ source: store, directory, clock, log, index }), (open) => open.close());
@@ -118,12 +125,17 @@ async function databaseParts(
     embedded: undefined,
     clock,
     leases,
-    buckets: store.buckets(),
+    buckets,
     follower: store.traceFollower(),
-    servers: { leases: () => leases.states, clockOffsetMs: () => clock.offsetMs, replica: () => replica.state },
+    servers: {
+      leases: () => leases.states,
+      clockOffsetMs: () => clock.offsetMs,
+      conflicts: () => store.conflicts,
+      replica: () => replica.state,
+    },
     vectors: new DatabaseIndex({ store, replica, collection: MEMORIES, compared: MEMORIES.scopes }),
     documentVectors: new DatabaseIndex({ store, replica, collection: DOCUMENTS, compared: [] }),
-    tasks: [leases.task, clock.task(log), replica.task],
+    tasks: [leases.task, clock.task(log), replica.task, leasedTask(leases, store, () => buckets.removal())],
     openIndexes: () => replica.open(),
     release: () => leases.release(),
   };

@@ -162,6 +162,19 @@ test("while the vector index has failed the server is not ready, but alive", asy
   }
 });
 
+test("a server that stops says so where proxies ask, answers on, and closes the connections of those who ask", async () => {
+  await using cairn = await startCairn();
+  expect((await cairn.get("/health/ready", { key: null })).headers.get("connection")).toBeNull();
+  cairn.service.drain();
+  for (const path of ["/health", "/health/ready", "/health/live"]) {
+    const { status, body } = await cairn.get(path, { key: null });
+    expect({ path, status }).toEqual({ path, status: path === "/health/live" ? 200 : 503 });
+    expect(body).toMatchObject({ status: "degraded", reason: "The server is stopping." });
+  }
+  const { status, headers } = await cairn.post("/v1/sessions", { agent_id: "a" });
+  expect([status, headers.get("connection")]).toEqual([201, "close"]);
+});
+
 test("every answer has a request id: the client's own, or a new one", async () => {
   await using cairn = await startCairn();
   const own = { headers: { "x-request-id": "trace-7:1" } };

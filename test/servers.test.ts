@@ -130,6 +130,7 @@ if (hasPostgres()) {
       const metrics = await Promise.all([0, 1, 2].map(async (server) => (await cairn.plain("GET", "/metrics", { server })).text));
       const held = metrics.map((text) => Number(/^cairn_lease_held\{lease="session expiry"\} (\d)$/m.exec(text)?.[1]));
       expect(held.toSorted((a, b) => a - b)).toEqual([0, 0, 1]);
+      for (const text of metrics) expect(text).toMatch(/^cairn_conflicts_total \d+$/m);
       expect(metrics.map((text) => Number(/^cairn_clock_offset_seconds (\d)$/m.exec(text)?.[1]))).toEqual([0, 2, 4]);
     });
 

@@ -236,9 +236,30 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "servers whose clocks are apart fill a bucket that they share again and again",
     file: "src/storage/postgres/shared-buckets.ts",
-    find: "at = greatest(${SINCE}, $4::int8)",
-    replace: "at = $4::int8",
+    find: "const AT = `greatest(${SINCE}, $4::int8)`;",
+    replace: "const AT = `$4::int8`;",
     tests: [POSTGRES_NODES],
+  },
+  {
+    breaks: "rows of buckets that are full again stay for ever",
+    file: "src/storage/postgres/shared-buckets.ts",
+    find: "where b.full_at <= $3::int8",
+    replace: "where b.full_at <= 0 * $3::int8",
+    tests: [POSTGRES_NODES],
+  },
+  {
+    breaks: "a transaction waits for the database after begin and before commit",
+    file: "src/storage/postgres/database.ts",
+    find: "if (values.length > 0) return sql.unsafe",
+    replace: "if (values.length >= 0) return sql.unsafe",
+    tests: [POSTGRES],
+  },
+  {
+    breaks: "a proxy is told that a server is ready which is going to stop",
+    file: "src/app.ts",
+    find: "stopping.aborted ?",
+    replace: "false ?",
+    tests: ["test/http.test.ts"],
   },
   {
     breaks: "two servers run the migrations of a schema at the same time",

@@ -33,6 +33,8 @@ export const STOP_SECONDS = 10;
 /** Those among them that wait for the embedding provider have this long. */
 const STOP_PROVIDER_SECONDS = 2;
 const STOP_POLL_MS = 5;
+/** Where other servers do the same work, a proxy that asks every second has found out by then that this one stops. */
+const DRAIN_MS = 3_000;
 /** After such a failure requests and probes are answered 503 for this long, instead of a connection that breaks. */
 const FAILED_ANSWER_MS = 1_000;
 /** Closing after such a failure may wait for a commit that never ends. */
@@ -78,6 +80,8 @@ export async function serve(config: Config): Promise<number> {
     log.info("stopping", { signal: ended });
   }
   tellSystemd("STOPPING=1");
+  service.drain();
+  if (service.servers !== undefined) await systemClock.sleep(DRAIN_MS);
   await finishRequests(service, listeners);
   withdraw(service.directory);
   await telemetry?.close();

@@ -568,7 +568,7 @@ export interface GetStatisticsQuery {
 
 /** What the server can do now. */
 export interface Health {
-  /** `degraded` while the store cannot be read or takes no changes, or the vector index has failed. */
+  /** `degraded` while the store cannot be read or takes no changes, the vector index has failed, or the server is stopping. */
   status: "ready" | "degraded";
   /** Why it is degraded. */
   reason?: string;

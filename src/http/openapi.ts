@@ -89,7 +89,7 @@ const IDEMPOTENCY_KEY: JsonObject = {
 const Health = Type.Object(
   {
     status: OneOf(["ready", "degraded"], {
-      description: "`degraded` while the store cannot be read or takes no changes, or the vector index has failed.",
+      description: "`degraded` while the store cannot be read or takes no changes, the vector index has failed, or the server is stopping.",
     }),
     reason: Type.Optional(Type.String({ description: "Why it is degraded." })),
     version: Type.String({ description: "Version of Cairn." }),

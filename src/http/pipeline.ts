@@ -62,6 +62,8 @@ export interface PipelineDeps {
   readonly store: FailingStore & Pick<RecordStore, "request">;
   /** Buckets that several servers share; each has its own otherwise. */
   readonly buckets?: KeyBuckets | undefined;
+  /** Aborted once the server is going to stop: then it answers, and closes the connection. */
+  readonly stopping: AbortSignal;
   /** Address the server listens on. */
   readonly host: string;
   /** Other names it answers to. */
@@ -387,7 +389,7 @@ export class Pipeline {
 
   /** Returns the headers of every response, valid until the next one. */
   #commonHeaders(exchange: Exchange): Headers {
-    const { clock, keys } = this.#deps;
+    const { clock, keys, stopping } = this.#deps;
     exchange.level ??= this.#levelOfAddress(exchange, 0);
     const [limit, remaining, reset] = rateLimitHeaders(exchange.key ?? keys.anonymousRate, exchange.level, clock.now());
     const headers = this.#headers;
@@ -395,6 +397,7 @@ export class Pipeline {
     headers.set("X-RateLimit-Limit", limit);
     headers.set("X-RateLimit-Remaining", remaining);
     headers.set("X-RateLimit-Reset", reset);
+    if (stopping.aborted) headers.set("Connection", "close");
     return headers;
   }
 

@@ -49,7 +49,11 @@ if (hasPostgres()) {
       await second.ok(second.delete(`/v1/api_keys/${keyId}`));
       expect(await statusAtFirst()).toBe(401);
 
-      expect(await first.stop()).toBe(0);
+      const stopped = first.stop();
+      // A proxy finds out, and whoever asks it meanwhile is answered.
+      await until("the first to say that it stops", async () => (await fetch(`${first.address}/health/ready`)).status === 503);
+      expect((await fetch(`${first.address}/v1/none`)).status).toBe(401);
+      expect(await stopped).toBe(0);
       await until("the second to hold every lease", async () => {
         const { held, all } = await leases();
         return held === all;

@@ -146,6 +146,10 @@ export class PostgresStore implements RecordStore {
   /** The last ones that this server has given: ids that it gives in the same millisecond are later than those of the rows. */
   readonly #revisions = new Set<number>();
   #bytesWritten = 0;
+  /** How many transactions were run again, since others had changed what they build on. */
+  conflicts = 0;
+  /** Whether the database waits for a standby before it acknowledges a change. */
+  hasStandby = false;
   /** How often a connection was opened or lost, and how often that was when the last barrier began. */
   #connectionChanges = 1;
   #changesPassed = 0;
@@ -193,10 +197,10 @@ export class PostgresStore implements RecordStore {
 
   async #checkServer(durability: Durability): Promise<void> {
     const [server] = await this.#database.query({
-      text: "select current_setting('server_version_num')::int as number, current_setting('server_version') as version, pg_is_in_recovery() as standby, current_setting('transaction_read_only') as readonly, current_setting('server_encoding') as encoding, current_setting('synchronous_commit') as synchronous",
+      text: "select current_setting('server_version_num')::int as number, current_setting('server_version') as version, pg_is_in_recovery() as standby, current_setting('transaction_read_only') as readonly, current_setting('server_encoding') as encoding, current_setting('synchronous_commit') as synchronous, current_setting('synchronous_standby_names') <> '' as standbys",
       values: [],
     });
-    const { number, version, standby, readonly, encoding, synchronous } = server ?? {};
+    const { number, version, standby, readonly, encoding, synchronous, standbys } = server ?? {};
     if (Number(number) < SERVER_VERSION_MIN) throw new StoreError(`The database has to be PostgreSQL 15 or newer; it is ${version}.`);
     if (standby === true) throw new StoreError("The database is a standby, which takes no changes. Name its primary.");
     if (readonly === "on")
@@ -206,6 +210,7 @@ export class PostgresStore implements RecordStore {
       throw new StoreError(
         `The database acknowledges what a crash can lose: its synchronous_commit is ${synchronous} and has to be on, unless Cairn is started with --durability relaxed.`,
       );
+    this.hasStandby = standbys === true;
   }
 
   async #openSchema(asItIs: boolean): Promise<void> {
@@ -519,6 +524,7 @@ export class PostgresStore implements RecordStore {
           throw new ApiError("service_unavailable", "Too many changes of the same records at once. Nothing was changed.");
         if (conflicts > 1) await this.#clock.sleep(chance() * CONFLICT_PAUSE_MS_MAX);
         if (await this.#again(() => this.#attempt(commits, basis))) break;
+        this.conflicts++;
         basis = { known: undefined, locksFirst: basis.known === undefined };
         const conflict = { at: this.#clock.elapsed(), isContended: basis.locksFirst };
         for (const { home } of commits) this.#conflicts.set(home, conflict);

@@ -9,7 +9,7 @@
  * cairn.sessions (key, row, rev, by_agent, by_user, by_expiry, …)     cairn.sessions_by_external_id (key)
  * cairn.vectors  (key, bytes, rev)                                    cairn.commits (id, given_up, at)
  * cairn.leases   (key, row, rev, until)                               cairn.migrations (number, says, at)
- * cairn.buckets  (key, parts, at, given)                              cairn.changes (xid, rev, at, keys)
+ * cairn.buckets  (key, parts, at, given, full_at)                              cairn.changes (xid, rev, at, keys)
  * ```
  *
  * @module
@@ -133,7 +133,7 @@ export const definitions = (compression: Compression): readonly string[] => [
   ]),
   `create table ${relationOf(LEASES.name)} (key text collate "C" primary key, row text not null, rev bigint not null, until bigint not null)`,
   // A crash of the database empties it: then the buckets are full.
-  'create unlogged table cairn.buckets (key text collate "C" primary key, parts float8 not null, at bigint not null, given float8 not null) with (fillfactor = 50)',
+  'create unlogged table cairn.buckets (key text collate "C" primary key, parts float8 not null, at bigint not null, given float8 not null, full_at bigint not null) with (fillfactor = 50)',
   "create table cairn.commits (id uuid primary key, given_up boolean not null, at bigint not null)",
   "create index on cairn.commits (at)",
   // Not unique: after a dump was restored, numbers of its cluster can come once more.

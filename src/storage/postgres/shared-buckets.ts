@@ -3,13 +3,15 @@
  *
  * Requests that come while a statement of their bucket is under way share the next one. A small bucket gives exactly as many tokens as
  * are asked for. From a large one a server that is asked often takes some on stock, at most a hundredth of the bucket, so that a
- * statement serves many requests; what is on stock for longer than a minute is dropped.
+ * statement serves many requests; what is on stock for longer than a minute is dropped. A bucket without a row is full, so a task removes
+ * the rows of those that are full again.
  *
  * @module
  */
 import { levelOf, PARTS_PER_TOKEN, type Level, type Rate } from "../../lib/bucket.ts";
 import type { Clock } from "../../lib/clock.ts";
 import { MINUTE_MS, SECOND_MS } from "../../lib/duration.ts";
+import type { Task } from "../../tasks/task.ts";
 import type { AnswerRow, Statement } from "./database.ts";
 
 /** The largest burst that is counted exactly. */
@@ -17,6 +19,8 @@ const EXACT_BURST_MAX = 5_000;
 const STOCK_SHARE = 0.01;
 /** From this many buckets on, those that are not in use are forgotten: they are in the database. */
 const BUCKETS_MAX = 10_000;
+const ROWS_LOOKED_AT = 1_000;
+const REMOVAL_PAUSE_MS = 60_000;
 
 interface Taking {
   readonly rate: Rate;
@@ -59,6 +63,19 @@ export class SharedBuckets {
       bucket.waiting.push({ rate, resolve, reject });
       if (!bucket.isUnderWay) void this.#serve(owner, bucket);
     });
+  }
+
+  /** Removes the rows of buckets that have been full for a while, some of them a run. */
+  removal(): Task {
+    let after = "";
+    return {
+      name: "shared buckets",
+      run: async () => {
+        const [looked] = await this.#query({ text: REMOVAL, values: [after, ROWS_LOOKED_AT, this.#clock.now() - AHEAD_MS_MAX] });
+        after = Number(looked?.["count"]) < ROWS_LOOKED_AT ? "" : String(looked?.["last"]);
+        return after === "" ? REMOVAL_PAUSE_MS : 0;
+      },
+    };
   }
 
   #bucketOf(owner: string): Bucket {
@@ -122,7 +139,8 @@ export class SharedBuckets {
     for (;;) {
       const [row] = await this.#query({ text: TAKING, values });
       if (row !== undefined) return { given: Number(row["given"]), parts: Number(row["parts"]) };
-      const text = "insert into cairn.buckets (key, parts, at, given) values ($1, $2::float8, $3::int8, 0) on conflict do nothing";
+      const text =
+        "insert into cairn.buckets (key, parts, at, given, full_at) values ($1, $2::float8, $3::int8, 0, $3::int8) on conflict do nothing";
       await this.#query({ text, values: [owner, full, this.#clock.now()] });
     }
   }
@@ -132,8 +150,16 @@ export class SharedBuckets {
 const AHEAD_MS_MAX = 60_000;
 const SINCE = `case when b.at > $4::int8 + ${AHEAD_MS_MAX} then $4::int8 else b.at end`;
 /** What the bucket holds by now; of several statements at the same time each sees what the one before has left. */
+const AT = `greatest(${SINCE}, $4::int8)`;
 const HELD = `least($2::float8, b.parts + greatest(0, $4::int8 - (${SINCE})) * $3::float8)`;
 const GIVEN = `least($5::float8, floor(${HELD} / ${PARTS_PER_TOKEN}))`;
 const TAKING =
-  `update cairn.buckets as b set parts = ${HELD} - ${GIVEN} * ${PARTS_PER_TOKEN}, at = greatest(${SINCE}, $4::int8), given = ${GIVEN}` +
+  `update cairn.buckets as b set parts = ${HELD} - ${GIVEN} * ${PARTS_PER_TOKEN}, at = ${AT}, given = ${GIVEN},` +
+  ` full_at = ${AT} + ceil(($2::float8 - (${HELD} - ${GIVEN} * ${PARTS_PER_TOKEN})) / $3::float8)::int8` +
   " where b.key = $1 returning parts, given";
+/** One that is being taken from is left for the next time. */
+const REMOVAL =
+  "with looked as materialized (select key from cairn.buckets where key > $1 order by key limit $2::int8)," +
+  " spare as (select b.key from cairn.buckets as b join looked on looked.key = b.key where b.full_at <= $3::int8 order by b.key for update of b skip locked)," +
+  " removed as (delete from cairn.buckets where key in (select key from spare))" +
+  " select count(*)::int4 as count, max(key) as last from looked";

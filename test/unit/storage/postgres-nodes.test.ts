@@ -406,6 +406,27 @@ if (hasPostgres()) {
       expect(given).toBe(20_000);
     });
 
+    test("the row of a bucket that has been full for a minute is removed, and none that is not", async () => {
+      const clock = new FakeClock();
+      await using servers = await openAll([clock]);
+      const [buckets] = servers.buckets;
+      const removal = buckets!.removal();
+      const rows = async () => (await query("select key from cairn.buckets order by key")).map(({ key }) => key);
+      await buckets!.takeOfKey("soon full", { perMinute: 60, burst: 5 });
+      await buckets!.takeOfKey("late full", { perMinute: 1, burst: 5 });
+      for (const [seconds, left] of [
+        [60, ["late full", "soon full"]],
+        [1, ["late full"]],
+        [58, ["late full"]],
+        [1, []],
+      ] as const) {
+        clock.advance({ seconds });
+        expect(await removal.run()).toBe(60_000);
+        expect(await rows()).toEqual(left as unknown as string[]);
+      }
+      expect((await buckets!.takeOfKey("soon full", { perMinute: 60, burst: 5 })).remaining).toBe(4);
+    });
+
     test("a bucket is full again when the database has lost it", async () => {
       await using servers = await openAll([new FakeClock()]);
       const [buckets] = servers.buckets;
