@@ -127,11 +127,11 @@ export class DatabaseIndex implements CandidateIndex {
         records,
         found.map(({ memory }) => memory),
       );
-      return found.flatMap((candidate, i) => {
+      return found.flatMap(({ memory, cosine, terms }, i) => {
         const id = originals[i];
-        const row = unlessUnreadable(() => reader.get(records, candidate.memory));
+        const row = unlessUnreadable(() => reader.get(records, memory));
         if (id === undefined || row?.embedding === undefined || bare(row.embedding.id) !== id) return [];
-        return row.embedding.generation === generation && this.#passes(filter, candidate.memory, row) ? [{ ...candidate, id }] : [];
+        return row.embedding.generation === generation && this.#passes(filter, memory, row) ? [{ memory, id, cosine, terms }] : [];
       });
     });
   }
