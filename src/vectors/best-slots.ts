@@ -36,7 +36,7 @@ export class BestSlots {
   /** Leaves out all but the best. */
   settle(): void {
     const [count, limit] = [this.#count, this.#limit];
-    if (count < limit) return;
+    if (count < limit || (count === limit && this.#bar > 0)) return;
     const [scores, slots] = [this.#scores, this.#slots];
     const bar = kthLargest(scores.subarray(0, count), limit);
     const tied: number[] = [];
