@@ -215,6 +215,22 @@ if (hasPostgres()) {
       expect([await found(RENT), timesLogged(cairn, MADE)]).toEqual([[RENT], 3]);
     });
 
+    test("a copy that was closed while it was made is made again, whole", async () => {
+      const { cairn: opened, database } = await start();
+      await using other = opened;
+      const session = await other.createSession();
+      await fillMemories(other, session, NOTES(600));
+      await using cairn = await startCairn({ database, servers: 1, clock: other.clock, index: { openMaxMs: 1 } });
+      cairn.key = other.key;
+      await cairn.close();
+      await cairn.open();
+      const [last] = NOTES(600).slice(-1);
+      expect(await foundBy(cairn, last!, { limit: 1 })).toEqual([[last!]]);
+      await cairn.runTask(REPLICA);
+      expect(await replicas(cairn, "vectors")).toEqual([600]);
+      expect(await foundBy(cairn, last!, { limit: 1 })).toEqual([[last!]]);
+    });
+
     test("metrics say how far a copy is behind", async () => {
       const { cairn: opened } = await start();
       await using cairn = opened;

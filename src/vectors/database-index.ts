@@ -108,7 +108,8 @@ export class DatabaseIndex implements CandidateIndex {
       try {
         found = await index.nearest(query, filter);
       } catch (error) {
-        if (error instanceof ApiError) return undefined;
+        // It has failed, or was closed to be made again.
+        if (error instanceof ApiError || this.#replica.indexOf(this.#collection) !== index) return undefined;
         throw error;
       }
       const present = await this.#present(found, filter);

@@ -19,13 +19,14 @@ import { removeVector } from "../storage/memory-records.ts";
 import type { ChangeFeed, FeedPosition } from "../storage/postgres/change-feed.ts";
 import type { RecordStore } from "../storage/record-store.ts";
 import { Store } from "../storage/store.ts";
-import { provider, PROVIDER_KEY } from "../storage/tables.ts";
+import { meta, provider, PROVIDER_KEY } from "../storage/tables.ts";
 import { unlessUnreadable } from "../storage/unreadable.ts";
 import { storedMemory } from "./encoding.ts";
 import { VectorIndex, type IndexOptions } from "./vector-index.ts";
 
 /** Where a copy that was closed in order ends. It is removed before anything is changed in the copy. */
 const POSITION_FILE = "position.json";
+const MARK = "replica";
 /** A copy of another form is made again. */
 const FORM = 1;
 /** Records that are read at once. */
@@ -59,6 +60,8 @@ interface ReadRecord {
 /** What is on disk besides the store. */
 interface SavedPosition {
   form: number;
+  /** The store has it too, unless a crash of the machine took back what was written last. */
+  mark: string;
   position: FeedPosition;
   newest: Record<CollectionName, string>;
 }
@@ -78,7 +81,12 @@ export class ReplicaCopy {
   /** No vector has had a greater id. */
   readonly #newest: Record<CollectionName, string>;
 
-  private constructor(store: Store, { position, newest }: Omit<SavedPosition, "form">, directory: string, options: ReplicaOptions) {
+  private constructor(
+    store: Store,
+    { position, newest }: Pick<SavedPosition, "position" | "newest">,
+    directory: string,
+    options: ReplicaOptions,
+  ) {
     const indexOf = (collection: Collection) => new VectorIndex(store, options.log, { ...options.index, collection });
     this.store = store;
     this.indexes = { memories: indexOf(MEMORIES), documents: indexOf(DOCUMENTS) };
@@ -107,7 +115,9 @@ export class ReplicaCopy {
     }
     if (saved.form !== FORM) return undefined;
     const store = await Store.open(directory, options.clock, { durability: "relaxed" });
-    return new ReplicaCopy(store, saved, directory, options);
+    if (store.latest.get(meta, MARK) === saved.mark) return new ReplicaCopy(store, saved, directory, options);
+    await store.close();
+    return undefined;
   }
 
   get vectors(): number {
@@ -192,8 +202,10 @@ export class ReplicaCopy {
 
   /** Closes it, to be opened again. */
   async close(): Promise<void> {
+    const mark = crypto.randomUUID();
+    await this.#commit((tx) => tx.put(meta, MARK, mark));
     await this.#closeParts();
-    const saved: SavedPosition = { form: FORM, position: { ...this.position, connections: -1 }, newest: this.#newest };
+    const saved: SavedPosition = { form: FORM, mark, position: { ...this.position, connections: -1 }, newest: this.#newest };
     writeFileSync(join(this.#directory, POSITION_FILE), JSON.stringify(saved), { mode: 0o600 });
   }
 

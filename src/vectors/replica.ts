@@ -111,8 +111,13 @@ export class Replica {
     this.#isClosed = true;
     await this.#opening;
     await Promise.allSettled([this.#following, this.#followingNext]);
-    await this.#copy?.close();
+    const copy = this.#copy;
     this.#copy = undefined;
+    try {
+      await copy?.close();
+    } catch (error) {
+      this.#options.log.warn("the search replica could not be kept: the next start makes it again", { error: describeError(error) });
+    }
   }
 
   async #run(): Promise<number> {
@@ -142,7 +147,6 @@ export class Replica {
     if (this.#isClosed || this.#copy !== undefined) return;
     const copy = (await this.#savedCopy()) ?? (await this.#newCopy());
     if (copy === undefined) return;
-    if (this.#isClosed) return copy.close();
     this.#copy = copy;
     await Promise.all(Object.values(copy.indexes).map((index) => index.open()));
   }
@@ -175,6 +179,11 @@ export class Replica {
     } catch (error) {
       await copy.abandon();
       throw error;
+    }
+    if (this.#isClosed) {
+      // Part of it may be missing.
+      await copy.abandon();
+      return undefined;
     }
     log.info("search replica made", { vectors: copy.vectors, seconds: Math.round((systemClock.elapsed() - began) / 100) / 10 });
     return copy;
@@ -234,7 +243,9 @@ export class Replica {
         if (records !== undefined) await copy.take(collection, Array.from(records));
       }
       after = page.last;
-      if (after === undefined || this.#isClosed) break;
+      if (after === undefined) break;
+      // What is left is given again from the position before.
+      if (this.#isClosed) return;
     }
     this.#transactionsBehind = 0;
     this.#asOf = began;
