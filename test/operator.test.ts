@@ -6,7 +6,7 @@ import { VectorIndex } from "../src/vectors/vector-index.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { scratchDirectory, until } from "./support/process.ts";
 import { startReceiver } from "./support/receiver.ts";
-import { onEmbedded } from "./support/stores.ts";
+import { isOnPostgres, onEmbedded } from "./support/stores.ts";
 
 /** The figures that `/metrics` gives, by name and labels. */
 async function figures(cairn: Cairn): Promise<Record<string, number>> {
@@ -120,8 +120,14 @@ onEmbedded("its rows and vectors are in memory")("metrics say how often caches w
 test("metrics are typed: what only rises is a counter", async () => {
   await using cairn = await startCairn();
   const { text } = await cairn.plain("GET", "/metrics");
-  const types = Object.fromEntries(Array.from(text.matchAll(/^# TYPE (\S+) (\S+)$/gm), (match) => [match[1], match[2]]));
-  expect(types).toEqual({
+  const types = Array.from(text.matchAll(/^# TYPE (\S+) (\S+)$/gm), ([, name = "", type]) => [name, type] as const);
+  // Those of a database that servers share.
+  const [shared, others] = [true, false].map((isWanted) =>
+    types.filter(([name]) => /^cairn_(lease|clock|search_replica|database)_/.test(name) === isWanted),
+  );
+  expect(shared?.length === 0).toBe(!isOnPostgres);
+  for (const [name, type] of shared ?? []) expect([name, type]).toEqual([name, name.endsWith("_total") ? "counter" : "gauge"]);
+  expect(Object.fromEntries(others ?? [])).toEqual({
     cairn_http_request_seconds: "histogram",
     cairn_records: "gauge",
     cairn_retrievals_total: "counter",

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { hangs, refuses, startEmbeddingServer } from "./support/embedding-server.ts";
+import { onEmbedded } from "./support/stores.ts";
 import { TEA, CHESS, setEmbedding, setProvider, EMBEDDINGS, makeVectors, log, vectorsOf, NOTES, addAll } from "./support/providers.ts";
 
 /** All memories of a Cairn, by id. */
@@ -227,65 +228,73 @@ describe("another provider", () => {
     expect(await found(cairn)).toEqual(expected);
   });
 
-  test("continues where it was after a stop or a crash at any point", async () => {
-    await using server = startEmbeddingServer({ length: 384, unrelated: 0.3 });
-    await using cairn = await startCairn();
-    const memories = await addAll(cairn, NOTES(300));
-    await setProvider(cairn, server);
-    const crashes: string[] = [copyOf(cairn)];
-    while ((await cairn.runTaskOnce(EMBEDDINGS)) === 0) {
-      crashes.push(copyOf(cairn));
+  onEmbedded("a crash leaves files, which are copied")(
+    "continues where it was after a stop or a crash at any point",
+    async () => {
+      await using server = startEmbeddingServer({ length: 384, unrelated: 0.3 });
+      await using cairn = await startCairn();
+      const memories = await addAll(cairn, NOTES(300));
+      await setProvider(cairn, server);
+      const crashes: string[] = [copyOf(cairn)];
+      while ((await cairn.runTaskOnce(EMBEDDINGS)) === 0) {
+        crashes.push(copyOf(cairn));
+        await cairn.restart();
+      }
+      const expected = await found(cairn);
+      expect(crashes.length).toBe(8);
+      expect(await vectorsOf(cairn)).toEqual({ ready: 300, owed: 0 });
+      for (const directory of crashes) {
+        await using after = await startCairn({ directory });
+        after.key = cairn.key;
+        const before = await vectorsOf(after);
+        expect(before.ready + before.owed).toBe(300);
+        const asked = server.batches.length;
+        await makeVectors(after);
+        expect(await vectorsOf(after)).toEqual({ ready: 300, owed: 0 });
+        // None is paid for twice.
+        expect(server.batches.slice(asked).flat().length).toBe(before.owed);
+        expect((await memoriesOf(after)).size).toBe(memories.length);
+        expect(await found(after)).toEqual(expected);
+      }
+    },
+    60_000,
+  );
+
+  onEmbedded("a crash leaves files, which are copied")(
+    "is in the index as if it had been there from the start, also with an index on disk from before, and back again",
+    async () => {
+      await using server = startEmbeddingServer({ length: 384, unrelated: 0.3 });
+      const contents = NOTES(400);
+      await using fresh = await startCairn();
+      await setProvider(fresh, server);
+      await addAll(fresh, contents);
+      const expected = await found(fresh);
+
+      await using cairn = await startCairn();
+      await addAll(cairn, contents);
+      const before = await found(cairn);
+      await cairn.vectorIndex.save();
+      await setProvider(cairn, server);
+      await makeVectors(cairn);
+      expect(await found(cairn)).toEqual(expected);
+      expect(await areFound(cairn, 400)).toBe(true);
+
+      await using crashed = await startCairn({ directory: copyOf(cairn) });
+      crashed.key = cairn.key;
+      expect(await found(crashed)).toEqual(expected);
+      expect(await areFound(crashed, 400)).toBe(true);
+
+      await cairn.ok(setEmbedding(cairn, { provider: "local" }));
+      await makeVectors(cairn);
+      expect(await found(cairn)).toEqual(before);
+      expect(await areFound(cairn, 400)).toBe(true);
+      expect(await vectorsOf(cairn)).toEqual({ ready: 400, owed: 0 });
       await cairn.restart();
-    }
-    const expected = await found(cairn);
-    expect(crashes.length).toBe(8);
-    expect(await vectorsOf(cairn)).toEqual({ ready: 300, owed: 0 });
-    for (const directory of crashes) {
-      await using after = await startCairn({ directory });
-      after.key = cairn.key;
-      const before = await vectorsOf(after);
-      expect(before.ready + before.owed).toBe(300);
-      const asked = server.batches.length;
-      await makeVectors(after);
-      expect(await vectorsOf(after)).toEqual({ ready: 300, owed: 0 });
-      // None is paid for twice.
-      expect(server.batches.slice(asked).flat().length).toBe(before.owed);
-      expect((await memoriesOf(after)).size).toBe(memories.length);
-      expect(await found(after)).toEqual(expected);
-    }
-  }, 60_000);
-
-  test("is in the index as if it had been there from the start, also with an index on disk from before, and back again", async () => {
-    await using server = startEmbeddingServer({ length: 384, unrelated: 0.3 });
-    const contents = NOTES(400);
-    await using fresh = await startCairn();
-    await setProvider(fresh, server);
-    await addAll(fresh, contents);
-    const expected = await found(fresh);
-
-    await using cairn = await startCairn();
-    await addAll(cairn, contents);
-    const before = await found(cairn);
-    await cairn.vectorIndex.save();
-    await setProvider(cairn, server);
-    await makeVectors(cairn);
-    expect(await found(cairn)).toEqual(expected);
-    expect(await areFound(cairn, 400)).toBe(true);
-
-    await using crashed = await startCairn({ directory: copyOf(cairn) });
-    crashed.key = cairn.key;
-    expect(await found(crashed)).toEqual(expected);
-    expect(await areFound(crashed, 400)).toBe(true);
-
-    await cairn.ok(setEmbedding(cairn, { provider: "local" }));
-    await makeVectors(cairn);
-    expect(await found(cairn)).toEqual(before);
-    expect(await areFound(cairn, 400)).toBe(true);
-    expect(await vectorsOf(cairn)).toEqual({ ready: 400, owed: 0 });
-    await cairn.restart();
-    expect(await found(cairn)).toEqual(before);
-    expect(await areFound(cairn, 400)).toBe(true);
-  }, 60_000);
+      expect(await found(cairn)).toEqual(before);
+      expect(await areFound(cairn, 400)).toBe(true);
+    },
+    60_000,
+  );
 
   test("answers a search that was in flight to the previous one", async () => {
     await using server = startEmbeddingServer({ length: 384 });
@@ -306,8 +315,10 @@ describe("another provider", () => {
     await using server = startEmbeddingServer({ length: 384 });
     await using cairn = await startCairn();
     await addAll(cairn, NOTES(20));
+    await cairn.close();
     await using next = await startCairn({
-      directory: copyOf(cairn),
+      directory: cairn.directory,
+      database: cairn.place.database,
       environment: { embedding: { provider: "openai", base_url: server.baseUrl } },
     });
     next.key = cairn.key;

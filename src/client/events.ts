@@ -16,13 +16,19 @@ export interface EventOptions extends Pick<CallOptions, "signal"> {
 /** The server sends at least a comment every 20 s: a connection that is silent for longer is dead. */
 const SILENCE_MS = 60_000;
 
+/** More than there are in the few seconds whose traces a server repeats. */
+const REMEMBERED_MAX = 10_000;
+
 /**
- * Gives traces as they happen, until the loop is left or the signal is aborted. A connection that ends is made again and misses nothing.
+ * Gives traces as they happen, until the loop is left or the signal is aborted. A connection that ends is made again, and misses and
+ * repeats nothing.
  *
  * @throws {CairnError} when it cannot begin, and when the server refuses to continue, as after the key was revoked
  */
 export async function* events(http: Http, query: WatchTracesQuery, { signal, lastEventId }: EventOptions): AsyncGenerator<Trace, void> {
   let last = lastEventId;
+  /** Servers that share a database continue a little before the last event: what another of them had not committed yet is there then. */
+  const given = new Set(lastEventId === undefined ? [] : [lastEventId]);
   let failures = 0;
   for (let hasBegun = false; ;) {
     const exchange = http.exchange(signal);
@@ -34,7 +40,9 @@ export async function* events(http: Http, query: WatchTracesQuery, { signal, las
         [hasBegun, failures] = [true, 0];
         if (data === undefined) continue;
         const trace = JSON.parse(data) as Trace;
+        if (given.has(trace.id)) continue;
         last = trace.id;
+        remember(given, trace.id);
         yield trace;
       }
       await http.backoff(failures++, {}, signal);
@@ -44,6 +52,15 @@ export async function* events(http: Http, query: WatchTracesQuery, { signal, las
     } finally {
       exchange.close();
     }
+  }
+}
+
+function remember(given: Set<string>, id: string): void {
+  given.add(id);
+  if (given.size <= REMEMBERED_MAX) return;
+  for (const oldest of given) {
+    given.delete(oldest);
+    return;
   }
 }
 

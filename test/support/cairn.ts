@@ -36,7 +36,7 @@ export interface Options extends Omit<ServiceOptions, "environment"> {
   /** Where to open; one that is given is not removed at the end. */
   directory?: string;
   /** The URL of a database; one that is given is not removed at the end. */
-  database?: string;
+  database?: string | undefined;
   clock?: FakeClock;
   allowedHosts?: string[];
   metrics?: "open" | "key";
