@@ -13,7 +13,7 @@ import { AFTER_ALL, hashKey } from "../storage/keys.ts";
 import { isCreatedWithin, type CreatedFilter } from "../storage/list.ts";
 import { EVERYBODY } from "../storage/owner.ts";
 import { pageOf, type Page } from "../storage/page.ts";
-import type { Reader } from "../storage/access.ts";
+import { eachFetched, type Reader } from "../storage/access.ts";
 import { deliveries, deliveryCode, shownPayloads, type DeliveryRow, type WebhookRow } from "../storage/tables.ts";
 import { posting } from "../storage/walk.ts";
 import { TEST_EVENT } from "../traces/events.ts";
@@ -115,11 +115,11 @@ export async function recoverDeliveries(deps: WebhookDeps, caller: Caller, webho
     const from = webhook + deliveryCode("failed");
     const span = { from: from + firstBareIdAt(since), to: from + AFTER_ALL, limit: LIMITS.recoveredAtOnceMax + 1 };
     const entries = tx.keys(byStatus, span);
-    for (const entry of entries.slice(0, LIMITS.recoveredAtOnceMax)) {
+    eachFetched(entries.slice(0, LIMITS.recoveredAtOnceMax), (entry) => {
       const key = byStatus.recordOf(entry);
       const row = tx.get(deliveries, key);
       if (row !== undefined) putDelivery(tx, { webhook, delivery: key.slice(BARE_ID_LENGTH), row: madeAgain(row, tx.now) });
-    }
+    });
     const recovered = Math.min(entries.length, LIMITS.recoveredAtOnceMax);
     return toJson({
       object: "webhook_recovery",
