@@ -193,7 +193,9 @@ export class Cairn implements AsyncDisposable {
         return work(tx);
       });
       this.#reach(at);
-      this.#lastChange = { at, by: service };
+      const last = this.#lastChange?.at ?? 0;
+      // Commits that wait at the same time do not end in the order of their times.
+      if (at >= last || last - this.clock.now() > LATER_MS_MAX) this.#lastChange = { at, by: service };
       return result;
     };
   }
