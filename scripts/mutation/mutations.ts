@@ -799,7 +799,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "ids of documents go back with the clock at a restart",
     file: "src/storage/newest-id.ts",
-    find: 'ids.push(reader.get(lastDocumentId, LAST_DOCUMENT_ID) ?? "");',
+    find: 'ids.push(...reader.rows(lastDocumentId, { from: "", to: AFTER_ALL }).map(({ row }) => row));',
     replace: "",
     tests: [DOCUMENTS],
   },

@@ -7,7 +7,7 @@
  *
  * @module
  */
-import { bare, BARE_ID_LENGTH, type BareId } from "../lib/ids.ts";
+import { bare, BARE_ID_LENGTH, homeOf, type BareId } from "../lib/ids.ts";
 import type { Reader, Tx } from "./access.ts";
 import { DOCUMENTS } from "./collections.ts";
 import { isErased } from "./erasure.ts";
@@ -16,7 +16,6 @@ import { removeRecord } from "./memory-records.ts";
 import {
   documentRemovals,
   documents,
-  LAST_DOCUMENT_ID,
   lastDocumentId,
   namespaces,
   removals,
@@ -101,7 +100,10 @@ export class DocumentWriter {
     this.#tx = tx;
   }
 
-  /** Ids rise, also after a restart with a clock that was set back: so the last one is stored. */
+  /**
+   * Ids rise, also after a restart with a clock that was set back: so the last one is stored. Each home has its own row of it, so that
+   * changes of several users do not wait for each other.
+   */
   id(): BareId {
     return (this.#lastId = this.#tx.bareId());
   }
@@ -153,7 +155,7 @@ export class DocumentWriter {
     }
     for (const [namespace, added] of below) this.#count(namespace, this.#added.get(namespace) ?? 0, added);
     this.#added.clear();
-    if (this.#lastId !== undefined) this.#tx.put(lastDocumentId, LAST_DOCUMENT_ID, this.#lastId);
+    if (this.#lastId !== undefined) this.#tx.put(lastDocumentId, homeOf(this.#lastId), this.#lastId);
     this.#lastId = undefined;
   }
 

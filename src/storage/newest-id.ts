@@ -8,7 +8,6 @@ import type { Reader } from "./access.ts";
 import { AFTER_ALL } from "./keys.ts";
 import {
   apiKeys,
-  LAST_DOCUMENT_ID,
   lastDocumentId,
   memories,
   outbox,
@@ -29,7 +28,7 @@ export function newestId(reader: Reader): BareId | undefined {
   );
   // A trace's key begins with its action.
   for (let [key] = newest(traces); key !== undefined; [key] = newest(traces, "", key.slice(0, 1))) ids.push(key.slice(1));
-  ids.push(reader.get(lastDocumentId, LAST_DOCUMENT_ID) ?? "");
+  ids.push(...reader.rows(lastDocumentId, { from: "", to: AFTER_ALL }).map(({ row }) => row));
   return ids
     .filter((id) => id !== "")
     .map((id) => id.slice(0, BARE_ID_LENGTH))

@@ -59,7 +59,7 @@
  * document_vectors     embedding                    bytes, as of vectors
  * namespaces           #user #agent namespace       NamespaceRow: how many documents are in it and below it, or a user has
  * document_removals    #user #agent namespace       DocumentRemovalRow: what is left of a namespace that was emptied
- * last_document_id     current                      text: the last id that was given in these three, whose keys do not tell
+ * last_document_id     home                         text: the last id of that home in these three, whose keys do not tell
  * erasures             #user                        ErasureRow: a user whose records are being erased
  * settings             current                      SettingsRow
  * ```
@@ -660,8 +660,7 @@ const DocumentRemovalRow = Type.Object({
 export type DocumentRemovalRow = Static<typeof DocumentRemovalRow>;
 export const documentRemovals = table("document_removals", namespaces.key, DocumentRemovalRow, json<DocumentRemovalRow>());
 
-export const lastDocumentId = table("last_document_id", CURRENT, BareIdText, text);
-export const LAST_DOCUMENT_ID = "current";
+export const lastDocumentId = table("last_document_id", /^[0-9A-Za-z]{2}$/, BareIdText, text);
 
 export const ERASURE_PHASES = ["sessions", "memories", "traces", "outbox", "deliveries", "answers"] as const;
 const ErasureRow = Type.Object({

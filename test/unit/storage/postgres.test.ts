@@ -4,8 +4,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { systemClock, type Clock } from "../../../src/lib/clock.ts";
-import { NO_HOME } from "../../../src/lib/ids.ts";
+import { homeOfUser, NO_HOME } from "../../../src/lib/ids.ts";
 import type { Reader, Tx } from "../../../src/storage/access.ts";
+import { DocumentWriter } from "../../../src/storage/document-records.ts";
 import { externalIdKey } from "../../../src/storage/keys.ts";
 import { Database } from "../../../src/storage/postgres/database.ts";
 import { FetchQueue } from "../../../src/storage/postgres/fetch-queue.ts";
@@ -372,6 +373,27 @@ if (hasPostgres()) {
       const commit = store.commit(NO_HOME, (tx) => tx.get(turns, String(Math.random())));
       expect(String(await commit.catch((error: unknown) => error))).toContain("asks for something else each time");
       expect(await store.commit(NO_HOME, () => 7)).toBe(7);
+    });
+
+    test("documents of one user are written while those of another one are", async () => {
+      await using store = await open(systemClock);
+      const write = (user: string) =>
+        store.commit(homeOfUser(user), (tx) => {
+          const writer = new DocumentWriter(tx);
+          const id = writer.id();
+          writer.flush();
+          return id;
+        });
+      await write("ada");
+      await using sql = new SQL(url);
+      const other = await sql.reserve();
+      // As a commit does that has not ended yet.
+      await other`begin`;
+      await other`update cairn.last_document_id set rev = rev`;
+      const written = await write("grace");
+      await other`rollback`;
+      void other.release();
+      expect(written.slice(-2)).toBe(homeOfUser("grace"));
     });
 
     test("a transaction waits for the database once, whatever it has to lock, check and write, on a connection that knows its statements", async () => {
