@@ -304,6 +304,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [STORES, WALK],
   },
   {
+    breaks: "a commit does not see the few rows that it has put itself",
+    file: "src/storage/write-buffer.ts",
+    find: "&& !this.#writes.some(({ table }) => table === name))",
+    replace: ")",
+    tests: [STORES],
+  },
+  {
     breaks: "a commit does not see what it removed itself",
     file: "src/storage/write-buffer.ts",
     find: "...stored.filter((key) => !own.has(key)), ...put]",

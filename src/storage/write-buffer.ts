@@ -28,6 +28,9 @@ export interface Moment {
   id(home: Home): BareId;
 }
 
+/** At most this many writes are searched without `#latest`: every change asks whether there are webhooks, after its own rows. */
+const WRITES_SEARCHED = 16;
+
 export class WriteBuffer implements Tx {
   readonly now: number;
   readonly elapsed: number;
@@ -35,7 +38,7 @@ export class WriteBuffer implements Tx {
   readonly #moment: Moment;
   readonly #sink: ((write: Write) => void) | undefined;
   #writes: Write[] = [];
-  /** The last write of each key, by table; made when something is read after a write, which most commits never do. */
+  /** The last write of each key, by table; made when a table is read that was written before, which most commits never do. */
   readonly #latest = new Map<string, Map<string, Write>>();
   #indexed = 0;
   /** Rows of indexed tables as they were read last, by table and key: their entries are removed when others are put. */
@@ -176,7 +179,10 @@ export class WriteBuffer implements Tx {
     if (this.#sink === undefined) this.#read.set(name + key, row);
   }
 
+  /** The last writes of a table, if there are any. */
   #of({ name }: AnyTable): Map<string, Write> | undefined {
+    if (this.#indexed === 0 && this.#writes.length <= WRITES_SEARCHED && !this.#writes.some(({ table }) => table === name))
+      return undefined;
     for (; this.#indexed < this.#writes.length; this.#indexed++) {
       const write = this.#writes[this.#indexed]!;
       let table = this.#latest.get(write.table);
