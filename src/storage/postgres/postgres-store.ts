@@ -6,15 +6,13 @@
  * they are run again. Where that is unlikely a commit builds on the rows as this server wrote them last; after a conflict it fetches
  * them first, and after another one it locks them before.
  *
- * Each transaction leaves its name in a table. When the connection goes before its answer has come, the name is put there as given
- * up: that succeeds only if the transaction has not committed, and never will. After a connection was lost or opened, a row is
- * committed before anything is answered that was only read: a primary that came back shows what no standby has, until it has that row.
+ * Each transaction leaves its name in a table (`transaction-names.ts`). After a connection was lost or opened, a row is committed before
+ * anything is answered that was only read: a primary that came back shows what no standby has, until it has that row.
  *
  * @module
  */
 import { chance } from "../../lib/chance.ts";
 import type { Clock } from "../../lib/clock.ts";
-import { HOUR_MS } from "../../lib/duration.ts";
 import { ApiError, messageOf } from "../../lib/errors.ts";
 import { bare, IdSource, NO_HOME, withPrefix, type BareId, type Home, type Id, type IdPrefix } from "../../lib/ids.ts";
 import type { JsonText } from "../../lib/json.ts";
@@ -26,23 +24,14 @@ import { newestId } from "../newest-id.ts";
 import { pageOfPieces, type Found, type Page } from "../page.ts";
 import type { ChangedStore, RecordStore, WalkedIds, WholeStore } from "../record-store.ts";
 import { Store, StoreError } from "../store.ts";
-import { meta, outbox, SCHEMA_VERSION, traces, type AnyTable } from "../tables.ts";
+import { meta, outbox, traces, type AnyTable } from "../tables.ts";
 import type { Bounds, Filter } from "../walk.ts";
 import { unlessUnreadable } from "../unreadable.ts";
 import { repeatable, runWork, settle, type QueuedCommit } from "../work.ts";
 import { WriteBuffer, type Write } from "../write-buffer.ts";
-import { ChangeFeed, feedRemoval, feedRestart, feedStatements } from "./change-feed.ts";
+import { ChangeFeed, feedRestart, feedStatements } from "./change-feed.ts";
 import { CommitOrder } from "./commit-order.ts";
-import {
-  isForAll,
-  lockStatements,
-  locksOf,
-  nameLocksOf,
-  NAMES_LOCKED,
-  namesLockedValues,
-  type Locks,
-  type NameLocks,
-} from "./commit-locks.ts";
+import { isForAll, lockStatements, locksOf, nameLocksOf, type Locks } from "./commit-locks.ts";
 import { changesOf, checksOf, writesOf, type Change } from "./commit-statements.ts";
 import {
   BEGIN,
@@ -62,13 +51,14 @@ import { Asks, attemptOf, Fetched, FetchedReader, firstOf, nameOfSpan, type Know
 import { LastRows } from "./last-rows.ts";
 import { listStatement } from "./list-statement.ts";
 import { PostgresLeases } from "./leases.ts";
-import { checkSchema, migrateSchema } from "./migrations.ts";
 import { openingProblem } from "./opening-problem.ts";
 import { knownToAny, RequestsUnderWay, type RequestReads } from "./request-reads.ts";
-import { LEASES, placeOf, READ_VERSION, RELATIONS } from "./schema.ts";
+import { LEASES, placeOf, RELATIONS } from "./schema.ts";
 import { SharedBuckets } from "./shared-buckets.ts";
+import { checkServer, openSchema } from "./server-check.ts";
 import { Sizes } from "./sizes.ts";
 import { TraceFollower } from "./trace-follower.ts";
+import { TransactionNames } from "./transaction-names.ts";
 import { WholeTransaction, type WholeParts } from "./whole-transaction.ts";
 
 interface CommitOfRequest extends QueuedCommit {
@@ -102,14 +92,9 @@ const OUTAGE_PAUSE_MS = 100;
 const SKEW_MS_MAX = 60_000;
 /** More than a server gives in a millisecond. */
 const REVISIONS_KNOWN = 1_000;
-/** Names of transactions are needed until those that wait for an answer know it. */
-const NAMES_KEPT_MS = HOUR_MS;
-const NAMES_REMOVED_MAX = 1_000;
-const TRANSACTIONS_PER_REMOVAL = 256;
 /** How many records one statement of a list looks at, at first and once few of them have passed. */
 const RECORDS_WALKED_MIN = 100;
 const RECORDS_WALKED_MAX = 1_000;
-const SERVER_VERSION_MIN = 150_000;
 /** What takes its time may not be ended for that by what the database says of others. */
 const WITHOUT_TIME_LIMITS: readonly Statement[] = ["statement_timeout", "idle_in_transaction_session_timeout"].map((name) => ({
   text: `set local ${name} = 0`,
@@ -129,6 +114,7 @@ export class PostgresStore implements RecordStore {
   readonly #sizes: Sizes;
   readonly #order = new CommitOrder();
   readonly #database: Database;
+  readonly #names: TransactionNames;
   readonly #fetches: FetchQueue;
   readonly #clock: Clock;
   #ids: IdSource;
@@ -142,7 +128,6 @@ export class PostgresStore implements RecordStore {
   readonly #busyHomes = new Set<Home>();
   /** When records of a home were last found to be changed by others, and whether although they had just been fetched. */
   readonly #conflicts = new Map<Home, { readonly at: number; readonly isContended: boolean }>();
-  #transactionsSinceRemoval = 0;
   /** The last ones that this server has given: ids that it gives in the same millisecond are later than those of the rows. */
   readonly #revisions = new Set<number>();
   #bytesWritten = 0;
@@ -158,6 +143,11 @@ export class PostgresStore implements RecordStore {
   private constructor(database: Database, clock: Clock, timers: Clock) {
     this.#database = database;
     this.#timers = timers;
+    this.#names = new TransactionNames(
+      database,
+      () => clock.now(),
+      (work) => this.#again(work),
+    );
     this.#fetches = new FetchQueue(database);
     this.#clock = clock;
     this.#sizes = new Sizes(database, clock);
@@ -183,8 +173,8 @@ export class PostgresStore implements RecordStore {
     let store: PostgresStore | undefined;
     try {
       store = new PostgresStore(new Database(url, timers), clock, timers);
-      await store.#checkServer(durability);
-      await store.#openSchema(asItIs);
+      store.hasStandby = (await checkServer(store.#database, durability)).hasStandby;
+      await openSchema(store.#database, clock, asItIs);
       await store.#sizes.measure();
       const startAfter = await store.read(newestId);
       store.#ids = new IdSource(clock, { startAfter });
@@ -193,34 +183,6 @@ export class PostgresStore implements RecordStore {
       await store?.close();
       throw error instanceof StoreError ? error : new StoreError(openingProblem(error, url), { cause: error });
     }
-  }
-
-  async #checkServer(durability: Durability): Promise<void> {
-    const [server] = await this.#database.query({
-      text: "select current_setting('server_version_num')::int as number, current_setting('server_version') as version, pg_is_in_recovery() as standby, current_setting('transaction_read_only') as readonly, current_setting('server_encoding') as encoding, current_setting('synchronous_commit') as synchronous, current_setting('synchronous_standby_names') <> '' as standbys",
-      values: [],
-    });
-    const { number, version, standby, readonly, encoding, synchronous, standbys } = server ?? {};
-    if (Number(number) < SERVER_VERSION_MIN) throw new StoreError(`The database has to be PostgreSQL 15 or newer; it is ${version}.`);
-    if (standby === true) throw new StoreError("The database is a standby, which takes no changes. Name its primary.");
-    if (readonly === "on")
-      throw new StoreError("The database takes no changes: default_transaction_read_only is on, for it or for this user.");
-    if (encoding !== "UTF8") throw new StoreError(`The database has the encoding ${encoding}; it has to be UTF8.`);
-    if (durability === "strict" && synchronous !== "on" && synchronous !== "remote_apply")
-      throw new StoreError(
-        `The database acknowledges what a crash can lose: its synchronous_commit is ${synchronous} and has to be on, unless Cairn is started with --durability relaxed.`,
-      );
-    this.hasStandby = standbys === true;
-  }
-
-  async #openSchema(asItIs: boolean): Promise<void> {
-    await (asItIs ? checkSchema(this.#database) : migrateSchema(this.#database, this.#clock));
-    const [row] = await this.#database.query(READ_VERSION);
-    const schema = Number(row?.["row"]);
-    if (schema !== SCHEMA_VERSION)
-      throw new StoreError(
-        `The database has schema version ${schema}; this Cairn reads version ${SCHEMA_VERSION}. Start the Cairn that wrote it.`,
-      );
   }
 
   /** Runs what answers a request: what it reads is kept for the rest of it. @param reads - what is going to be read */
@@ -439,7 +401,7 @@ export class PostgresStore implements RecordStore {
       const name = crypto.randomUUID();
       await connection.send(feedRestart(this.#clock.now()));
       isOpen = false;
-      if (!(await this.#settled(name, () => connection.send([...this.#naming(name), COMMIT]))))
+      if (!(await this.#names.settled(name, () => connection.send([...this.#names.naming(name), COMMIT]))))
         throw new StoreError("The connection to the database was lost. Nothing was changed.");
       return result;
     } catch (error) {
@@ -582,13 +544,13 @@ export class PostgresStore implements RecordStore {
       const name = crypto.randomUUID();
       const rev = this.#newRevision();
       const statements = [
-        ...this.#naming(name, nameLocksOf(fetched, changes)),
+        ...this.#names.naming(name, nameLocksOf(fetched, changes)),
         ...checksOf(fetched, changes),
         ...writesOf(changes, fetched, rev),
         ...feedStatements(changes, rev, this.#clock.now()),
       ];
       isOpen = false;
-      const committed = await this.#settled(name, async () => {
+      const committed = await this.#names.settled(name, async () => {
         if (connection === undefined) await this.#database.transaction(statements);
         else await connection.send([...statements, COMMIT]);
       });
@@ -671,66 +633,6 @@ export class PostgresStore implements RecordStore {
     fetched.take(asks, fetch.foundIn((await connection.send(fetch.apart)).flat()));
   }
 
-  /** Locks names, leaves that of the transaction, and now and then removes old ones. */
-  #naming(name: string, locks: NameLocks = new Map()): Statement[] {
-    const now = this.#clock.now();
-    const naming: Statement = {
-      text: `insert into cairn.commits (id, given_up, at) select $3::uuid, false, $4::int8 from ${NAMES_LOCKED}`,
-      values: [...namesLockedValues(locks), name, now],
-    };
-    if (++this.#transactionsSinceRemoval < TRANSACTIONS_PER_REMOVAL) return [naming];
-    this.#transactionsSinceRemoval = 0;
-    return [
-      naming,
-      {
-        text: "delete from cairn.commits where id in (select id from cairn.commits where at < $1::int8 order by at limit $2::int8 for update skip locked)",
-        values: [now - NAMES_KEPT_MS, NAMES_REMOVED_MAX],
-      },
-      feedRemoval(now),
-    ];
-  }
-
-  /**
-   * Whether a transaction was committed, also when its answer was lost; false when something was another by then.
-   *
-   * @throws {DatabaseError} when nothing of it was written
-   */
-  async #settled(name: string, send: () => Promise<unknown>): Promise<boolean> {
-    try {
-      await send();
-      return true;
-    } catch (error) {
-      if (!(error instanceof DatabaseError)) throw error;
-      if (error.kind === "conflict") return false;
-      if (error.kind !== "lost") throw error;
-      try {
-        return await this.#again(() => this.#wasCommitted(name));
-      } catch (cause) {
-        throw new ApiError(
-          "internal_error",
-          "The database went while it made the change, and did not come back in time. It is not known whether the change was kept: send it again with the same Idempotency-Key.",
-          { cause },
-        );
-      }
-    }
-  }
-
-  /**
-   * After this the transaction has been committed, or never will be. Another row is committed with the answer: the server that gives
-   * it has to have passed the barrier itself, and none that takes its place.
-   */
-  async #wasCommitted(name: string): Promise<boolean> {
-    const answers = await this.#database.transaction([
-      {
-        text: "insert into cairn.commits (id, given_up, at) values ($1::uuid, true, $2::int8) on conflict (id) do nothing",
-        values: [name, this.#clock.now()],
-      },
-      ...this.#naming(crypto.randomUUID()),
-      { text: "select given_up from cairn.commits where id = $1::uuid", values: [name] },
-    ]);
-    return answers.at(-1)?.[0]?.["given_up"] === false;
-  }
-
   /** What the next commits build on. */
   #remember(committed: boolean, changes: readonly Change[], fetched: Fetched, rev: number): void {
     const { keys, spans } = fetched.read;
@@ -766,7 +668,7 @@ export class PostgresStore implements RecordStore {
 
   async #passBarrier(): Promise<void> {
     const changes = this.#connectionChanges;
-    await this.#again(() => this.#database.transaction(this.#naming(crypto.randomUUID())));
+    await this.#again(() => this.#database.transaction(this.#names.naming(crypto.randomUUID())));
     this.#changesPassed = changes;
   }
 
