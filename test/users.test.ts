@@ -5,9 +5,9 @@
  */
 import { DAY_MS } from "../src/lib/duration.ts";
 import { expect, test } from "bun:test";
-import { homeOf } from "../src/lib/ids.ts";
+import { bare, firstBareIdAt, homeOf } from "../src/lib/ids.ts";
 import { AFTER_ALL } from "../src/storage/keys.ts";
-import { erasures, RECORD_TABLES, retrievals } from "../src/storage/tables.ts";
+import { erasures, memories, RECORD_TABLES, retrievals } from "../src/storage/tables.ts";
 import { refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { onEmbedded } from "./support/stores.ts";
@@ -245,6 +245,20 @@ test("an erasure that a full disk stops after it has begun is said to be running
   store.commit = commit;
   expect(await cairn.list("/v1/sessions")).toEqual([]);
   await cairn.runTask("user erasure");
+  expect(await rowsWith(cairn, SECRET)).toEqual({});
+});
+
+test("what a server has made whose clock is ahead is erased too", async () => {
+  await using cairn = await startCairn();
+  const { id: session } = await cairn.createSession({ user_id: "ada", ttl_seconds: 1 });
+  const { id } = await cairn.addMemory(session, SECRET);
+  cairn.clock.advance({ seconds: 1 });
+  await cairn.runTask("session expiry");
+  const { store } = cairn.service;
+  const row = await store.read((reader) => reader.get(memories, bare(id)));
+  const ahead = firstBareIdAt(cairn.clock.now() + 5_000).slice(0, -2) + homeOf(id);
+  await store.commit(homeOf(id), (tx) => tx.add(memories, ahead, row!));
+  expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", memories: 2 });
   expect(await rowsWith(cairn, SECRET)).toEqual({});
 });
 

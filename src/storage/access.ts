@@ -80,8 +80,11 @@ export type Writable<Row> = AnyTable & Pick<Table<Row>, "encode" | "decode"> & {
 export interface Tx extends Reader {
   /** The moment on the clock that only counts on, in milliseconds. */
   readonly elapsed: number;
-  /** @param home - of the id; that of the commit when none is given */
-  bareId(home?: Home): BareId;
+  /**
+   * @param home - of the id; that of the commit when none is given
+   * @param after - the id is greater than this one, which a server whose clock is ahead may have given
+   */
+  bareId(home?: Home, after?: BareId): BareId;
   id<Prefix extends IdPrefix>(prefix: Prefix, home?: Home): Id<Prefix>;
   /** Writes a row that is not there yet. */
   add<Row>(table: Writable<Row>, key: string, row: Row): void;

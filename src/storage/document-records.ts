@@ -101,11 +101,13 @@ export class DocumentWriter {
   }
 
   /**
-   * Ids rise, also after a restart with a clock that was set back: so the last one is stored. Each home has its own row of it, so that
-   * changes of several users do not wait for each other.
+   * Ids rise, also after a restart with a clock that was set back, and on a server whose clock is behind: so the last one is stored.
+   * Each home has its own row of it, so that changes of several users do not wait for each other.
    */
   id(): BareId {
-    return (this.#lastId = this.#tx.bareId());
+    const id = this.#tx.bareId();
+    const last = this.#lastId ?? this.#tx.get(lastDocumentId, homeOf(id));
+    return (this.#lastId = last === undefined || id > last ? id : this.#tx.bareId(homeOf(id), last));
   }
 
   /** Without a vector: that is the caller's to make. */

@@ -401,7 +401,7 @@ export class Store implements RecordStore {
   }
 
   #momentOf(home: Home, { now }: Reader): Moment & { rewind(): void } {
-    return repeatable({ now, elapsed: this.#clock.elapsed(), home }, (idHome) => this.#idSource().bare(idHome, now));
+    return repeatable({ now, elapsed: this.#clock.elapsed(), home }, () => this.#idSource());
   }
 
   /** @returns its writes, in order */

@@ -3,7 +3,7 @@
  *
  * @module
  */
-import type { BareId, Home } from "../lib/ids.ts";
+import type { BareId, Home, IdSource } from "../lib/ids.ts";
 import { invariant } from "../lib/invariant.ts";
 import type { Reader, Tx } from "./access.ts";
 import { areSameWrites, WriteBuffer, type Moment, type Write } from "./write-buffer.ts";
@@ -18,17 +18,22 @@ export interface QueuedCommit {
   outcome: { result: unknown } | { thrown: unknown } | undefined;
 }
 
-/** A moment that gives the same ids once more after each `rewind`. */
-export function repeatable(given: Pick<Moment, "now" | "elapsed" | "home">, newId: (home: Home) => BareId): Moment & { rewind(): void } {
+/** A moment that gives the same ids once more after each `rewind`, unless they are asked for after a greater one by then. */
+export function repeatable(
+  { now, elapsed, home }: Pick<Moment, "now" | "elapsed" | "home">,
+  source: () => IdSource,
+): Moment & { rewind(): void } {
   const ids: BareId[] = [];
   let next = 0;
   return {
-    now: given.now,
-    elapsed: given.elapsed,
-    home: given.home,
-    id: (home) => {
-      if (next === ids.length) ids.push(newId(home));
-      return ids[next++]!;
+    now,
+    elapsed,
+    home,
+    id: (idHome, after) => {
+      const known = ids[next];
+      if (known !== undefined && (after === undefined || known > after)) return ids[next++]!;
+      if (after !== undefined) source().continueAfter(after);
+      return (ids[next++] = source().bare(idHome, now));
     },
     rewind: () => (next = 0),
   };

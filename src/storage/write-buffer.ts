@@ -25,7 +25,7 @@ export interface Moment {
   readonly now: number;
   readonly elapsed: number;
   readonly home: Home;
-  id(home: Home): BareId;
+  id(home: Home, after?: BareId): BareId;
 }
 
 /** At most this many writes are searched without `#latest`: every change asks whether there are webhooks, after its own rows. */
@@ -63,8 +63,8 @@ export class WriteBuffer implements Tx {
     for (const write of writes) this.#writes.push(write);
   }
 
-  bareId(home: Home = this.#moment.home): BareId {
-    return this.#moment.id(home);
+  bareId(home: Home = this.#moment.home, after?: BareId): BareId {
+    return this.#moment.id(home, after);
   }
 
   id<Prefix extends IdPrefix>(prefix: Prefix, home?: Home): Id<Prefix> {

@@ -8,7 +8,7 @@
  *
  * @module
  */
-import { bare, homeOfUser, type SessionId } from "../lib/ids.ts";
+import { bare, BARE_ID_LENGTH, homeOfUser, type BareId, type SessionId } from "../lib/ids.ts";
 import { toJson, type JsonText } from "../lib/json.ts";
 import type { Log } from "../lib/log.ts";
 import { toIso } from "../lib/time.ts";
@@ -65,7 +65,7 @@ export async function eraseUser({ store }: Deps, caller: Caller & { actor: strin
     const row: ErasureRow = {
       userId,
       startedAt: tx.now,
-      until: tx.bareId(),
+      until: untilNow(tx, hash),
       phase: "sessions",
       after: "",
       actor: caller.actor,
@@ -83,6 +83,16 @@ export async function eraseUser({ store }: Deps, caller: Caller & { actor: strin
     ({ erasure, isDone } = next);
   }
   return reportJson(erasure, isDone);
+}
+
+/** An id that none of a user's records is after: a server whose clock is ahead may have made the newest. */
+function untilNow(tx: Tx, hash: string): BareId {
+  const newest = [sessions.index.byUser, memories.index.byUser, traces.index.byUser].flatMap((byUser) =>
+    tx
+      .keys(byUser, { from: hash, to: hash + AFTER_ALL, limit: 1, descending: true })
+      .map((entry) => entry.slice(hash.length, hash.length + BARE_ID_LENGTH)),
+  );
+  return tx.bareId(undefined, newest.toSorted().at(-1));
 }
 
 /** How far the erasure of a user has come, or what the last one removed. @throws {ApiError} `resource_not_found` when there is none */

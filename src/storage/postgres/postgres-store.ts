@@ -424,7 +424,7 @@ export class PostgresStore implements RecordStore {
       connection,
       now,
       elapsed: this.#clock.elapsed(),
-      newId: (home) => this.#ids.bare(home, now),
+      ids: this.#ids,
       newRevision: () => this.#newRevision(),
     };
   }
@@ -589,7 +589,7 @@ export class PostgresStore implements RecordStore {
   async #runAll(commits: readonly CommitOfRequest[], fetched: Fetched, connection: Connection | undefined): Promise<readonly Write[]> {
     const elapsed = this.#clock.elapsed();
     for (let now = this.#timeOfChanges(); ;) {
-      const moments = commits.map(({ home }) => repeatable({ now, elapsed, home }, (idHome) => this.#ids.bare(idHome, now)));
+      const moments = commits.map(({ home }) => repeatable({ now, elapsed, home }, () => this.#ids));
       const reader = new FetchedReader(fetched, now, (rev) => this.#revisions.has(rev));
       for (;;) {
         fetched.begin();

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import type { BareId, Home } from "../../lib/ids.ts";
+import type { Home, IdSource } from "../../lib/ids.ts";
 import type { Reader, Tx } from "../access.ts";
 import type { ChangedStore, WholeRow, WholeStore } from "../record-store.ts";
 import type { AnyTable } from "../tables.ts";
@@ -29,7 +29,7 @@ export interface WholeParts {
   readonly connection: Connection;
   readonly now: number;
   readonly elapsed: number;
-  readonly newId: (home: Home) => BareId;
+  readonly ids: IdSource;
   readonly newRevision: () => number;
 }
 
@@ -96,9 +96,9 @@ export class WholeTransaction implements WholeStore, ChangedStore {
 
   /** What `work` has written is committed, or dropped, with the transaction. Nobody else changes anything meanwhile. */
   async commit<Result>(home: Home, work: (tx: Tx) => Result): Promise<Result> {
-    const { connection, now, elapsed, newId, newRevision } = this.#parts;
+    const { connection, now, elapsed, ids, newRevision } = this.#parts;
     const fetched = new Fetched();
-    const moment = repeatable({ now, elapsed, home }, newId);
+    const moment = repeatable({ now, elapsed, home }, () => ids);
     for (;;) {
       fetched.begin();
       moment.rewind();

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:tes
 import { SQL } from "bun";
 import { systemClock, type Clock } from "../../../src/lib/clock.ts";
 import { homeOfUser, NO_HOME } from "../../../src/lib/ids.ts";
+import { toIso } from "../../../src/lib/time.ts";
 import type { Reader, Tx } from "../../../src/storage/access.ts";
 import { DocumentWriter } from "../../../src/storage/document-records.ts";
 import { externalIdKey } from "../../../src/storage/keys.ts";
@@ -373,6 +374,24 @@ if (hasPostgres()) {
       const commit = store.commit(NO_HOME, (tx) => tx.get(turns, String(Math.random())));
       expect(String(await commit.catch((error: unknown) => error))).toContain("asks for something else each time");
       expect(await store.commit(NO_HOME, () => 7)).toBe(7);
+    });
+
+    test("ids of a user's documents rise from server to server, whose clocks are apart", async () => {
+      const clock = new FakeClock();
+      await using behind = await open(clock);
+      await using ahead = await open(new FakeClock(toIso(clock.now() + 5_000)));
+      const ids: string[] = [];
+      for (const store of [ahead, behind, ahead, behind]) {
+        const given = await store.commit(homeOfUser("ada"), (tx) => {
+          const writer = new DocumentWriter(tx);
+          const two = numbers(2).map(() => writer.id());
+          writer.flush();
+          return two;
+        });
+        ids.push(...given);
+      }
+      expect(ids).toEqual(ids.toSorted());
+      expect(new Set(ids).size).toBe(ids.length);
     });
 
     test("documents of one user are written while those of another one are", async () => {
