@@ -5,9 +5,9 @@
  */
 import { DAY_MS } from "../src/lib/duration.ts";
 import { expect, test } from "bun:test";
-import { bare, firstBareIdAt, homeOf } from "../src/lib/ids.ts";
+import { bare, firstBareIdAt, homeOf, NO_HOME } from "../src/lib/ids.ts";
 import { AFTER_ALL } from "../src/storage/keys.ts";
-import { erasures, memories, RECORD_TABLES, retrievals } from "../src/storage/tables.ts";
+import { erasures, idempotency, memories, RECORD_TABLES, retrievals } from "../src/storage/tables.ts";
 import { refusal } from "./support/answers.ts";
 import { startCairn, type Cairn } from "./support/cairn.ts";
 import { onEmbedded } from "./support/stores.ts";
@@ -260,6 +260,28 @@ test("what a server has made whose clock is ahead is erased too", async () => {
   await store.commit(homeOf(id), (tx) => tx.add(memories, ahead, row!));
   expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "done", memories: 2 });
   expect(await rowsWith(cairn, SECRET)).toEqual({});
+});
+
+test("an answer that a server has kept whose clock is ahead goes with what it shows, and that of a later change stays", async () => {
+  await using cairn = await startCairn();
+  const { id: session } = await cairn.createSession({ user_id: "ada" });
+  const add = (key: string, session_id: string, content: string) =>
+    cairn.ok(cairn.post("/v1/memory", { session_id, content }, { headers: { "Idempotency-Key": key } }));
+  await add("before", session, SECRET);
+  const { store } = cairn.service;
+  const [before] = await store.read((reader) => reader.rows(idempotency, { from: "", to: AFTER_ALL }));
+  await store.commit(NO_HOME, (tx) => tx.put(idempotency, before!.key, { ...before!.row, createdAt: cairn.clock.now() + 5_000 }));
+  const commit = store.commit.bind(store);
+  let commits = 0;
+  store.commit = ((home: never, work: never) => (commits++ === 0 ? commit(home, work) : Promise.reject(new Error("full")))) as never;
+  expect(await cairn.ok(cairn.delete(user("ada")))).toMatchObject({ status: "running" });
+  store.commit = commit;
+  cairn.clock.advance({ seconds: 10 });
+  const later = await cairn.createSession({ user_id: "ada" });
+  const memory = await add("later", later.id, "Tea is green.");
+  while ((await cairn.count(erasures)) > 0) await cairn.runTask("user erasure");
+  expect(await rowsWith(cairn, SECRET)).toEqual({});
+  expect(await add("later", later.id, "Tea is green.")).toEqual(memory);
 });
 
 test("the documents of a user go too, those kept with an agent and those of a session, and nobody else's", async () => {

@@ -6,7 +6,7 @@
  *
  * @module
  */
-import { bare, isId, type BareId, type SessionId } from "../lib/ids.ts";
+import { bare, ID_PREFIXES, isId, type BareId, type Id, type SessionId } from "../lib/ids.ts";
 import type { Reader } from "./access.ts";
 import { AFTER_ALL, hashKey } from "./keys.ts";
 import { erasures, sessions, traces, type ErasureRow, type IdempotencyRow } from "./tables.ts";
@@ -49,15 +49,25 @@ export function isSessionErased(reader: Reader, session: SessionId | null): bool
 type KeptAnswer = Pick<IdempotencyRow, "body" | "createdAt" | "sealed">;
 
 /** The users whom a kept answer shows: that of the record, or of its session. An answer with a secret is of no user. */
-export function usersOfAnswer(reader: Reader, { body, sealed }: KeptAnswer): string[] {
-  if (sealed === true) return [];
-  const answer = JSON.parse(body) as { id?: unknown; session_id?: unknown; user_id?: unknown } | null;
-  const users = typeof answer?.user_id === "string" ? [answer.user_id] : [];
-  for (const id of [answer?.session_id, answer?.id]) {
-    const user = typeof id === "string" && isId("sess", id) ? userOfSession(reader, id) : undefined;
+export function usersOfAnswer(reader: Reader, answer: KeptAnswer): string[] {
+  if (answer.sealed === true) return [];
+  const { user_id: userId } = fieldsOf(answer);
+  const users = typeof userId === "string" ? [userId] : [];
+  for (const id of idsIn(answer)) {
+    const user = isId("sess", id) ? userOfSession(reader, id) : undefined;
     if (user !== undefined) users.push(user);
   }
   return users;
+}
+
+/** The ids of the record that a kept answer is of, and of its session. */
+function idsIn(answer: KeptAnswer): Id[] {
+  const { session_id: session, id } = fieldsOf(answer);
+  return [session, id].filter((one): one is Id => typeof one === "string" && ID_PREFIXES.some((prefix) => isId(prefix, one)));
+}
+
+function fieldsOf({ body }: KeptAnswer): { id?: unknown; session_id?: unknown; user_id?: unknown } {
+  return (JSON.parse(body) as object | null) ?? {};
 }
 
 /** Whether a kept answer shows what is being erased. */
@@ -67,7 +77,12 @@ export function isAnswerErased(reader: Reader, answer: KeptAnswer): boolean {
   return found.some((erasure) => erasure !== undefined && !isKeptSince(reader, answer, erasure));
 }
 
-/** Whether an answer is of a change that came after the beginning of an erasure. One that is of a later time than now is not. */
-export function isKeptSince({ now }: Reader, { createdAt }: KeptAnswer, { startedAt }: ErasureRow): boolean {
-  return createdAt > startedAt && createdAt <= now;
+/**
+ * Whether an answer is of a change that came after the beginning of an erasure. The ids in it say so, which its time need not; where
+ * there are none it does, unless it is later than now.
+ */
+export function isKeptSince({ now }: Reader, answer: KeptAnswer, { startedAt, until }: ErasureRow): boolean {
+  const ids = answer.sealed === true ? [] : idsIn(answer);
+  if (ids.length > 0) return ids.every((id) => bare(id) > until);
+  return answer.createdAt > startedAt && answer.createdAt <= now;
 }
