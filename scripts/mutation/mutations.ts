@@ -2085,8 +2085,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     breaks: "of the feed of changes some are removed that are newer than others, and servers that were away miss them",
     file: "src/storage/postgres/change-feed.ts",
-    find: "`where xid < ${newest} and xid < coalesce(${fresh}, ${newest})",
-    replace: "`where xid < ${newest} and at < $1::int8",
+    find: "xid < ${newest} and xid < coalesce(${fresh}, ${newest})",
+    replace: "xid < ${newest} and at < $1::int8",
+    tests: [POSTGRES_FEED],
+  },
+  {
+    breaks: "where two servers shorten the feed of changes at once and one of them fails, it has a gap that nobody knows of",
+    file: "src/storage/postgres/change-feed.ts",
+    find: "`where ${REMOVAL_LOCK} and",
+    replace: "`where",
     tests: [POSTGRES_FEED],
   },
   {

@@ -175,6 +175,9 @@ export function feedRestart(now: number): Statement[] {
   ];
 }
 
+/** Held to the end of the transaction: of two removals the second would go on behind rows that the first may have to leave after all. */
+const REMOVAL_LOCK = "(select pg_try_advisory_xact_lock(hashtext('cairn removal of changes')))";
+
 /** Removes the oldest rows, the oldest first: where a row is there, all that are newer are. The newest stays, as an anchor. */
 export function feedRemoval(now: number): Statement {
   const newest = "(select max(xid) from cairn.changes where xid < pg_snapshot_xmin(pg_current_snapshot()))";
@@ -182,7 +185,7 @@ export function feedRemoval(now: number): Statement {
   return {
     text:
       "delete from cairn.changes where xid in (select xid from cairn.changes " +
-      `where xid < ${newest} and xid < coalesce(${fresh}, ${newest}) order by xid limit $2::int8 for update skip locked)`,
+      `where ${REMOVAL_LOCK} and xid < ${newest} and xid < coalesce(${fresh}, ${newest}) order by xid limit $2::int8 for update skip locked)`,
     values: [now - CHANGES_KEPT_MS, REMOVED_MAX],
   };
 }

@@ -157,6 +157,23 @@ if (hasPostgres()) {
       expect((await next(feed, newest)).keys).toEqual([]);
     });
 
+    test("one removal at a time: while one may still be undone, none goes on behind what it removes", async () => {
+      await using opened = open();
+      const { database } = opened;
+      await using sql = new SQL(url, { max: 1 });
+      await sql.unsafe(`do $$ begin for i in 1..6000 loop
+        insert into cairn.changes values (pg_current_xact_id(), i, 0, 'm'); commit; end loop; end $$`);
+      const before = await numbers();
+      const { text, values } = feedRemoval(9 * HOUR_MS);
+      await sql.unsafe("begin");
+      await sql.unsafe(text, [...values]);
+      await database.query(feedRemoval(9 * HOUR_MS));
+      await sql.unsafe("rollback");
+      expect(await numbers()).toEqual(before);
+      await database.query(feedRemoval(9 * HOUR_MS));
+      expect(await numbers()).toEqual(before.slice(5_000));
+    });
+
     test("after all was replaced, and in another database, nobody continues", async () => {
       await using opened = open();
       const { database, feed } = opened;
