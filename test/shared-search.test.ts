@@ -3,8 +3,14 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
-import { writeFileSync } from "node:fs";
+import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { nextTurn, systemClock } from "../src/lib/clock.ts";
+import { bare, NO_HOME } from "../src/lib/ids.ts";
+import { DATA_FILE } from "../src/storage/data-file.ts";
+import { Store } from "../src/storage/store.ts";
+import { memories, type MemoryRow } from "../src/storage/tables.ts";
+import type { ToWorker } from "../src/vectors/protocol.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
 import { fillMemories } from "./support/fill.ts";
@@ -213,6 +219,64 @@ if (hasPostgres()) {
       writeFileSync(join(cairn.directory, "replica", "position.json"), "{");
       await cairn.open();
       expect([await found(RENT), timesLogged(cairn, MADE)]).toEqual([[RENT], 3]);
+    });
+
+    test("one with a row that cannot be read is made again, and searches are answered meanwhile", async () => {
+      const { cairn: opened } = await start({ servers: 1 });
+      await using cairn = opened;
+      const found = async (query: string) => (await foundBy(cairn, query))[0];
+      const { id } = await cairn.createSession();
+      const [tea, chess] = [await cairn.addMemory(id, TEA), await cairn.addMemory(id, CHESS)];
+      expect(await found(TEA)).toEqual([TEA]);
+      await cairn.close();
+      const copy = await Store.open(join(cairn.directory, "replica"), systemClock, { durability: "relaxed" });
+      const damage = { ...memories, indexes: [], encode: () => "{" };
+      for (const memory of [tea, chess]) await copy.commit(NO_HOME, (tx) => tx.put(damage, bare(memory.id), {} as MemoryRow));
+      await copy.close();
+      await cairn.open();
+      expect([await found(TEA), await found(CHESS)]).toEqual([[TEA], [CHESS]]);
+      await cairn.runTask(REPLICA);
+      await cairn.ok(cairn.patch(`/v1/memory/${tea.id}`, { tags: ["green"] }));
+      expect([await found(TEA), await found(CHESS)]).toEqual([[TEA], [CHESS]]);
+      await cairn.runTask(REPLICA);
+      expect([await replicas(cairn, "ready"), await replicas(cairn, "vectors")]).toEqual([[1], [2]]);
+      expect(timesLogged(cairn, MADE)).toBe(2);
+    });
+
+    test("one is made again once the last one is closed, which had the same directory, and is kept", async () => {
+      const held: (() => void)[] = [];
+      let isHeld = false;
+      /** One that is not told yet that it is to end. */
+      const newWorker = (): Worker => {
+        const worker = new Worker(new URL("../src/vectors/worker.ts", import.meta.url).href);
+        const post = worker.postMessage.bind(worker);
+        worker.postMessage = (message: ToWorker) => {
+          if (isHeld && message.kind === "close") held.push(() => post(message));
+          else post(message);
+        };
+        return worker;
+      };
+      const { cairn: opened, database } = await start({ servers: 1, index: { newWorker } });
+      await using cairn = opened;
+      const session = await cairn.createSession();
+      await fillMemories(cairn, session, NOTES(150));
+      await cairn.addMemory(session.id, TEA);
+      const found = async (query: string) => (await foundBy(cairn, query, { limit: 1 }))[0];
+      expect(await found(TEA)).toEqual([TEA]);
+      for (const content of [CHESS, RENT]) await cairn.addMemory(session.id, content);
+      await run(database, "delete from cairn.changes where xid < (select max(xid) from cairn.changes)");
+      isHeld = true;
+      const runs = [cairn.runTaskOnce(REPLICA)];
+      while (held.length === 0) await nextTurn();
+      isHeld = false;
+      runs.push(cairn.runTaskOnce(REPLICA));
+      for (const content of [TEA, CHESS, RENT, TEA, CHESS, RENT]) expect(await found(content)).toEqual([content]);
+      for (const release of held) release();
+      await Promise.all(runs);
+      await cairn.runTask(REPLICA);
+      expect(existsSync(join(cairn.directory, "replica", DATA_FILE))).toBe(true);
+      for (const content of [TEA, CHESS, RENT]) expect(await found(content)).toEqual([content]);
+      expect([await replicas(cairn, "ready"), await replicas(cairn, "vectors")]).toEqual([[1], [153]]);
     });
 
     test("a copy that was closed while it was made is made again, whole", async () => {

@@ -2104,6 +2104,20 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [SHARED_SEARCH],
   },
   {
+    breaks: "a copy that is made while the last one is being closed has no directory any more, and its indexes find nothing",
+    file: "src/vectors/replica.ts",
+    find: "await this.#abandoning;\n    if (this.#isClosed || this.#copy !== undefined) return;",
+    replace: "if (this.#isClosed || this.#copy !== undefined) return;",
+    tests: [SHARED_SEARCH],
+  },
+  {
+    breaks: "while a row of the copy cannot be read searches are refused, for good",
+    file: "src/vectors/replica.ts",
+    find: "if (copy !== undefined) void this.#lose(copy, describeError(error));",
+    replace: "throw error;",
+    tests: [SHARED_SEARCH],
+  },
+  {
     breaks: "a memory whose transaction ends late is in no index of another server",
     file: "src/vectors/replica-copy.ts",
     find: "bare(original) > newest ? bare(original) : idAfter(newest)",

@@ -14,6 +14,7 @@ import { ApiError } from "../lib/errors.ts";
 import { bare, type BareId } from "../lib/ids.ts";
 import { invariant } from "../lib/invariant.ts";
 import { kthLargest } from "../lib/kth-largest.ts";
+import { describeError } from "../lib/log.ts";
 import type { Reader } from "../storage/access.ts";
 import type { Collection, EmbeddedRow } from "../storage/collections.ts";
 import { generationOf } from "../storage/memory-records.ts";
@@ -108,9 +109,9 @@ export class DatabaseIndex implements CandidateIndex {
       try {
         found = await index.nearest(query, filter);
       } catch (error) {
-        // It has failed, or was closed to be made again.
-        if (error instanceof ApiError || this.#replica.indexOf(this.#collection) !== index) return undefined;
-        throw error;
+        // It has failed; or the copy is closed to be made again, or has to be.
+        if (!(error instanceof ApiError)) this.#replica.lose(index, describeError(error));
+        return undefined;
       }
       const present = await this.#present(found, filter);
       if (present.length === found.length) return present;

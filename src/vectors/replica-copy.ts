@@ -66,7 +66,7 @@ interface SavedPosition {
   newest: Record<CollectionName, string>;
 }
 
-/** The copy cannot be written to, or the feed does not reach back to it. */
+/** The copy cannot be read or written to, or the feed does not reach back to it. */
 export class CopyLost extends Error {
   override name = "CopyLost";
 }
@@ -163,7 +163,7 @@ export class ReplicaCopy {
   /** Reads records, and those vectors of them that are not in the copy. */
   async #read(collection: Collection, some: readonly BareId[]): Promise<{ rows: ReadRecord[]; bytes: Map<BareId, Uint8Array> }> {
     const { records, vectors } = collection;
-    const known = new Map(some.map((record) => [record, originalOf(this.store.latest.get(records, record))]));
+    const known = new Map(some.map((record) => [record, this.#original(collection, record)]));
     return this.#source.readNewest((reader) => {
       reader.ahead(records, some);
       // New ones have, most of them, vectors with their own ids.
@@ -179,6 +179,14 @@ export class ReplicaCopy {
       reader.ahead(vectors, missing);
       return { rows, bytes: new Map(missing.flatMap((id) => bytesOf(reader, collection, id))) };
     });
+  }
+
+  #original({ records }: Collection, record: BareId): Id<"emb"> | undefined {
+    try {
+      return originalOf(this.store.latest.get(records, record));
+    } catch (error) {
+      throw new CopyLost(describeError(error));
+    }
   }
 
   async #put(collection: Collection, read: readonly ReadRecord[], bytes: ReadonlyMap<BareId, Uint8Array>): Promise<void> {

@@ -55,6 +55,8 @@ export class Replica {
   #opening: Promise<void> | undefined;
   #following: Promise<boolean> | undefined;
   #followingNext: Promise<boolean> | undefined;
+  /** While a lost copy is closed and removed: another one has the same directory. */
+  #abandoning: Promise<void> | undefined;
   #isClosed = false;
   #transactionsBehind = 0;
   /** `clock.elapsed()` when the copy was last as the database was then. */
@@ -102,15 +104,28 @@ export class Replica {
 
   /** The id in the database of a vector that an index has found. */
   originalId(collection: Collection, record: BareId, id: BareId): BareId | undefined {
-    const row: CopiedRow | undefined = this.#copy?.store.latest.get(collection.records, record);
+    const copy = this.#copy;
+    let row: CopiedRow | undefined;
+    try {
+      row = copy?.store.latest.get(collection.records, record);
+    } catch (error) {
+      if (copy !== undefined) void this.#lose(copy, describeError(error));
+    }
     if (row?.embedding === undefined || bare(row.embedding.id) !== id) return undefined;
     return row.original === undefined ? id : bare(row.original);
+  }
+
+  /** Has the copy made again that an index is of. */
+  lose(index: VectorIndex, reason: string): void {
+    const copy = this.#copy;
+    if (copy !== undefined && Object.values(copy.indexes).includes(index)) void this.#lose(copy, reason);
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#opening;
     await Promise.allSettled([this.#following, this.#followingNext]);
+    await this.#abandoning;
     const copy = this.#copy;
     this.#copy = undefined;
     try {
@@ -144,6 +159,7 @@ export class Replica {
   }
 
   async #openCopy(): Promise<void> {
+    await this.#abandoning;
     if (this.#isClosed || this.#copy !== undefined) return;
     const copy = (await this.#savedCopy()) ?? (await this.#newCopy());
     if (copy === undefined) return;
@@ -222,11 +238,22 @@ export class Replica {
       return true;
     } catch (error) {
       if (!(error instanceof CopyLost)) throw error;
-      this.#options.log.warn("the search replica is made again", { reason: error.message });
-      this.#copy = undefined;
-      await copy.abandon();
+      await this.#lose(copy, error.message);
       return false;
     }
+  }
+
+  /** Never rejects. */
+  async #lose(copy: ReplicaCopy, reason: string): Promise<void> {
+    if (this.#copy !== copy) return this.#abandoning;
+    const { log } = this.#options;
+    log.warn("the search replica is made again", { reason });
+    this.#copy = undefined;
+    this.#abandoning = copy
+      .abandon()
+      .catch((error: unknown) => log.warn("the search replica could not be removed", { error: describeError(error) }))
+      .finally(() => (this.#abandoning = undefined));
+    return this.#abandoning;
   }
 
   async #catchUp(copy: ReplicaCopy): Promise<void> {
