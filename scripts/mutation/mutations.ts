@@ -2118,6 +2118,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: [SHARED_SEARCH],
   },
   {
+    breaks: "each search without a replica holds thousands of candidates, and many at once all memory",
+    file: "src/vectors/database-index.ts",
+    find: "if (found.length > query.limit + HELD_MORE) found = best(query, found);",
+    replace: "",
+    tests: ["test/unit/vectors/database-index.test.ts"],
+  },
+  {
     breaks: "a memory whose transaction ends late is in no index of another server",
     file: "src/vectors/replica-copy.ts",
     find: "bare(original) > newest ? bare(original) : idAfter(newest)",

@@ -35,6 +35,8 @@ const CACHE_BYTES = 128 * 1024 * 1024;
 /** Records that are compared with a query where there is no replica, and how many of them are looked up at once. */
 const COMPARED_MAX = 20_000;
 const COMPARED_AT_ONCE = 250;
+/** As many more than are wanted are held: then all but the best are left out. The terms of a long text take some kilobytes. */
+const HELD_MORE = 1_000;
 /** What the replica finds is looked for again, this often, when some of it was changed meanwhile. */
 const ATTEMPTS_MAX = 3;
 /** At most this many filters are known to be wide. */
@@ -149,13 +151,14 @@ export class DatabaseIndex implements CandidateIndex {
 
   /** Compares the newest that pass. */
   async #compareNewest(query: ScoredQuery, filter: Filter, max: number): Promise<{ found: Candidate[]; isAll: boolean }> {
-    const found: Candidate[] = [];
+    let found: Candidate[] = [];
     let before: BareId | undefined;
     for (let compared = 0; compared < max;) {
       const { ids, next } = await this.#store.walk(this.#collection.records, filter, { before }, COMPARED_AT_ONCE);
       compared += ids.length;
       for (const { record, id, bytes } of await this.#vectorsOf(ids))
         found.push({ memory: record, id, cosine: dotStored(query.vector, bytes), terms: storedTerms(bytes).slice() });
+      if (found.length > query.limit + HELD_MORE) found = best(query, found);
       if (next === undefined) return { found: best(query, found), isAll: true };
       before = next;
       await nextTurn();
@@ -206,10 +209,15 @@ export class DatabaseIndex implements CandidateIndex {
   }
 }
 
-/** Those of the best scores; all of them when they are few. */
+/**
+ * Those of the best scores, of equal ones the first; all of them when they are few.
+ *
+ * @param found - the newest first
+ */
 function best({ limit, score }: ScoredQuery, found: readonly Candidate[]): Candidate[] {
   if (found.length <= limit) return [...found];
   const scores = Float64Array.from(found, ({ cosine, terms }) => score(cosine, terms));
   const bar = kthLargest(scores, limit);
-  return found.filter((_, i) => scores[i]! >= bar);
+  let tied = limit - scores.reduce((sum, one) => sum + (one > bar ? 1 : 0), 0);
+  return found.filter((_, i) => scores[i]! > bar || (scores[i] === bar && tied-- > 0));
 }
