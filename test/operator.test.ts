@@ -123,7 +123,7 @@ test("metrics are typed: what only rises is a counter", async () => {
   const types = Array.from(text.matchAll(/^# TYPE (\S+) (\S+)$/gm), ([, name = "", type]) => [name, type] as const);
   // Those of a database that servers share.
   const [shared, others] = [true, false].map((isWanted) =>
-    types.filter(([name]) => /^cairn_(lease|clock|search_replica|database)_/.test(name) === isWanted),
+    types.filter(([name]) => /^cairn_(lease|clock|conflicts|search_replica|database)_/.test(name) === isWanted),
   );
   expect(shared?.length === 0).toBe(!isOnPostgres);
   for (const [name, type] of shared ?? []) expect([name, type]).toEqual([name, name.endsWith("_total") ? "counter" : "gauge"]);

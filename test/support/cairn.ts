@@ -28,7 +28,7 @@ import { EVENT_TYPES } from "../../src/traces/events.ts";
 import type { VectorIndex } from "../../src/vectors/vector-index.ts";
 import { FakeClock } from "./clock.ts";
 import { expectDocumented } from "./documented.ts";
-import { dropDatabase, newDatabase, SERVERS } from "./stores.ts";
+import { giveBackDatabase, newDatabase, SERVERS } from "./stores.ts";
 
 export interface Options extends Omit<ServiceOptions, "environment"> {
   /** The settings of the environment, written as for `PATCH /v1/settings`. */
@@ -456,7 +456,7 @@ export class Cairn implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.close();
-    if (this.#database !== undefined && this.#options.database === undefined) await dropDatabase(this.#database);
+    if (this.#database !== undefined && this.#options.database === undefined) await giveBackDatabase(this.#database);
     for (const directory of this.#others) rmSync(directory, { recursive: true, force: true });
     if (this.#options.directory === undefined) rmSync(this.directory, { recursive: true, force: true });
   }

@@ -15,13 +15,14 @@ export const MOMENT_MS = SERVERS === 1 ? 1 : 50;
 /** It ends with this process, and not with the first test that needs it: that one may take too long. */
 const server = isOnPostgres ? await Postgres.start() : undefined;
 
-/** The URL of a new database, where there is to be one. */
+/** The URL of an empty database that nobody else has, where there is to be one. */
 export async function newDatabase(): Promise<string | undefined> {
-  return server?.migrated();
+  return server?.borrow();
 }
 
-export async function dropDatabase(url: string): Promise<void> {
-  await server?.drop(url);
+/** Has others use it. */
+export async function giveBackDatabase(url: string): Promise<void> {
+  await server?.giveBack(url);
 }
 
 /**
