@@ -3,7 +3,7 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { nextTurn, systemClock } from "../src/lib/clock.ts";
 import { bare, NO_HOME } from "../src/lib/ids.ts";
@@ -11,6 +11,9 @@ import { DATA_FILE } from "../src/storage/data-file.ts";
 import { Store } from "../src/storage/store.ts";
 import { memories, type MemoryRow } from "../src/storage/tables.ts";
 import type { ToWorker } from "../src/vectors/protocol.ts";
+import { createLog } from "../src/lib/log.ts";
+import { PostgresStore } from "../src/storage/postgres/postgres-store.ts";
+import { ReplicaCopy } from "../src/vectors/replica-copy.ts";
 import { startCairn, type Cairn, type Options } from "./support/cairn.ts";
 import { startEmbeddingServer } from "./support/embedding-server.ts";
 import { fillMemories } from "./support/fill.ts";
@@ -277,6 +280,30 @@ if (hasPostgres()) {
       expect(existsSync(join(cairn.directory, "replica", DATA_FILE))).toBe(true);
       for (const content of [TEA, CHESS, RENT]) expect(await found(content)).toEqual([content]);
       expect([await replicas(cairn, "ready"), await replicas(cairn, "vectors")]).toEqual([[1], [153]]);
+    });
+
+    test("a copy is opened once: not again from where it was, when a power cut brought back the file that says so", async () => {
+      const { cairn: opened, database } = await start({ servers: 1 });
+      await using cairn = opened;
+      const { id } = await cairn.createSession();
+      await cairn.addMemory(id, TEA);
+      expect(await foundBy(cairn, TEA)).toEqual([[TEA]]);
+      await cairn.close();
+      const directory = join(cairn.directory, "replica");
+      const position = readFileSync(join(directory, "position.json"));
+      const source = await PostgresStore.open(database, systemClock);
+      await using _ = { [Symbol.asyncDispose]: () => source.close() };
+      const options = {
+        source,
+        directory,
+        clock: systemClock,
+        log: createLog({ level: "error", pretty: false, write: () => undefined, now: () => 0 }),
+      };
+      const copy = await ReplicaCopy.saved(directory, options);
+      expect(copy?.vectors).toBe(1);
+      await copy?.store.close();
+      writeFileSync(join(directory, "position.json"), position);
+      expect(await ReplicaCopy.saved(directory, options)).toBeUndefined();
     });
 
     test("a copy that was closed while it was made is made again, whole", async () => {

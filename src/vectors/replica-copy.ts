@@ -115,7 +115,16 @@ export class ReplicaCopy {
     }
     if (saved.form !== FORM) return undefined;
     const store = await Store.open(directory, options.clock, { durability: "relaxed" });
-    if (store.latest.get(meta, MARK) === saved.mark) return new ReplicaCopy(store, saved, directory, options);
+    try {
+      if (store.latest.get(meta, MARK) === saved.mark) {
+        // Should a crash of the machine bring back the file, the store that was changed since is known by that.
+        await store.commit(NO_HOME, (tx) => tx.remove(meta, MARK));
+        return new ReplicaCopy(store, saved, directory, options);
+      }
+    } catch (error) {
+      await store.close();
+      throw error;
+    }
     await store.close();
     return undefined;
   }
