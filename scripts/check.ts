@@ -47,11 +47,13 @@ const ON_ANY_STORE = filesOf("config mutations servers shared-search spec-covera
 const FRONT_DOOR = Array.from(new Bun.Glob("test/*.test.ts").scanSync(root))
   .sort()
   .filter((file) => !ON_ANY_STORE.includes(file));
-/** The tests of the front door that run on PostgreSQL, too: those of what the stores do in ways of their own, or all. */
+/** The tests of the front door that run on PostgreSQL, too: those of what the stores do in ways of their own and of what every client keeps, or all. */
 const ON_POSTGRES =
   process.env["CAIRN_TEST_STORES"] === "all"
     ? FRONT_DOOR
-    : filesOf("backups bad-rows clock-changes events idempotency quotas sessions settings turns unchanged");
+    : filesOf(
+        "backups bad-rows calls clock-changes events idempotency lists memories operator quotas sessions settings stats timeline traces trial turns unchanged users versions writes",
+      );
 /** Those that run once more on three servers that share a database. */
 const ON_SERVERS = filesOf("idempotency races rate-limit");
 
