@@ -40,7 +40,7 @@ export class Databases {
 
 /**
  * What a reader takes from the cache. `all`: rows that are read are cached; `committed`: inside a transaction, where only rows that
- * no commit in flight has written are in the cache; `none`: another moment than now.
+ * no commit in flight has written are in the cache, and nothing is added but which tables are empty; `none`: another moment than now.
  */
 type Caching = "all" | "committed" | "none";
 
@@ -97,7 +97,8 @@ export class LmdbReader implements Reader {
     const known = this.#caching === "none" ? undefined : this.#rows.isEmpty(table.name);
     if (known !== undefined) return known;
     const isEmpty = this.keys(table, FIRST).length === 0;
-    if (this.#caching === "all") this.#rows.setEmpty(table.name, isEmpty);
+    // A change asks this of two tables that nearly always are, and looking costs as much as reading its session.
+    if (this.#caching !== "none") this.#rows.setEmpty(table.name, isEmpty);
     return isEmpty;
   }
 

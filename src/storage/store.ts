@@ -396,7 +396,7 @@ export class Store implements RecordStore {
     await this.tryToWrite().catch(() => undefined);
   }
 
-  #insideTransaction(caching: "committed" | "none" = "committed"): Reader {
+  #insideTransaction(caching: "committed" | "none" = this.#caching === "all" ? "committed" : "none"): Reader {
     return new LmdbReader(this.#databases, this.#rows, caching, this.#clock);
   }
 

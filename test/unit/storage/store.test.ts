@@ -82,6 +82,26 @@ test("whoever reads after a commit has resolved sees it, however often the row w
   expect(store.latest.get(sessions, "s")).toBeUndefined();
 });
 
+test("a commit sees whether a table is empty by then, whatever commits before it have seen, written or failed to write", async () => {
+  const seen: boolean[] = [];
+  const look = (tx: Tx) => void seen.push(tx.isEmpty(sessions));
+  const put = (tx: Tx) => tx.put(sessions, "s", session(1));
+  const fail = () => {
+    throw new Error("no");
+  };
+  for (const works of [
+    // Each of them is a transaction.
+    [look],
+    [look, put, look],
+    [look, (tx: Tx) => tx.remove(sessions, "s"), look],
+    [(tx: Tx) => (put(tx), look(tx), fail()), look],
+    [look],
+  ])
+    await Promise.allSettled(works.map((work) => store.commit(NO_HOME, work)));
+  expect(seen).toEqual([true, true, false, false, true, false, true, true]);
+  expect(store.latest.isEmpty(sessions)).toBe(true);
+});
+
 test("what is made of a row is given again for that row alone, not for one that was there before or came after", async () => {
   let made = 0;
   const turnsOf = (row: SessionRow | undefined) =>
