@@ -144,6 +144,8 @@ describe("while the provider is down", () => {
     await using cairn = await startCairn();
     await setProvider(cairn, server);
     const [memory] = await addAll(cairn, [TEA]);
+    // Where a server takes the lease of the task only after the start, that wakes the task, too.
+    await makeVectors(cairn);
     const task = cairn.service.tasks.find(({ name }) => name === EMBEDDINGS)!;
     const run = task.run.bind(task);
     let ran = Promise.withResolvers<void>();

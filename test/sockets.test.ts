@@ -32,6 +32,9 @@ async function largeSession({ cairn }: Server, turns: number): Promise<string> {
 
 type Client = Awaited<ReturnType<Server["connect"]>>;
 
+/** How many bodies are waited for. A request is pending before: on a database its key is looked up first. */
+const arriving = ({ cairn }: Server): number => cairn.service.arrivals.open.size;
+
 /** One chunk of a chunked body. */
 const chunk = (length: number) => `${length.toString(16)}\r\n${"x".repeat(length)}\r\n`;
 
@@ -89,11 +92,11 @@ test("a body that is not complete when its time is up is refused, and its connec
     connection.send(`${server.head("POST /v1/sessions", JSON_TYPE).slice(0, -2)}${sent}`);
     late.push(connection);
   }
-  await until("both requests", () => server.pendingRequests === 2);
+  await until("both bodies", () => arriving(server) === 2);
   // A body of no declared length has as long as the longest one.
   cairn.clock.advance({ seconds: LIMITS.bodySecondsMax, ms: -1 });
   await cairn.runTaskOnce("deadlines of request bodies");
-  expect(server.pendingRequests).toBe(2);
+  expect(arriving(server)).toBe(2);
   cairn.clock.advance({ seconds: MAX / LIMITS.bodyBytesPerSecondMin - LIMITS.bodySecondsMax, ms: 1 });
   await cairn.runTaskOnce("deadlines of request bodies");
   for (const connection of late) {
@@ -119,7 +122,7 @@ test("bodies that are not complete take no more memory than there is for them, n
     connection.send(server.head("POST /v1/sessions", JSON_TYPE, `Content-Length: ${MAX}`));
     open.push(connection);
   }
-  await until("all requests", () => server.pendingRequests === open.length);
+  await until("all bodies", () => arriving(server) === open.length);
   const refused = await ask(cairn.key);
   expect(refusal(refused)).toEqual({ status: 503, code: "service_unavailable", param: undefined });
   expect([refused.headers.get("retry-after"), refused.body.error.retry_after]).toEqual(["1", 1]);
@@ -229,7 +232,7 @@ test("a request whose body comes after its key was revoked changes nothing", asy
   late.send(
     `POST /v1/sessions HTTP/1.1\r\nHost: localhost\r\nX-API-Key: ${key.key}\r\n${JSON_TYPE}\r\nContent-Length: ${body.length}\r\n\r\n`,
   );
-  while (server.pendingRequests === 0) await Bun.sleep(1);
+  await until("the body", () => arriving(server) === 1);
   await cairn.ok(cairn.delete(`/v1/api_keys/${key.id}`));
   late.send(body);
   expect(refusal(await late.answer())).toMatchObject({ status: 401, code: "authentication_failed" });
