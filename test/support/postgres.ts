@@ -72,14 +72,19 @@ function freePort(): number {
   return listener.port;
 }
 
-/** Leaves a database as the migrations do. What was written to is cut off, so that it takes as much room as in a new one. */
-const EMPTY = `select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid();
-do $$ begin
-  execute (select 'truncate ' || string_agg(oid::regclass::text, ', ') from pg_class
-    where relnamespace = 'cairn'::regnamespace and relkind = 'r' and relname <> 'migrations' and pg_relation_size(oid) > 0);
-end $$; ${definitions("pglz")
-  .filter((statement) => statement.startsWith("insert"))
-  .join("; ")}`;
+/** Up to this size the rows of a table are deleted: to cut it off makes new files of it, of its indexes and of what is too long for its rows. */
+const DELETED_BYTES_MAX = 256 * 1024;
+
+/** Ends what is under way in a database. */
+const END_OTHERS =
+  "select pg_terminate_backend(pid, 10000) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()";
+
+/** Names the tables that may hold anything. */
+const USED_TABLES = `select oid::regclass::text as name, pg_total_relation_size(oid) > ${DELETED_BYTES_MAX} as is_large from pg_class
+  where relnamespace = 'cairn'::regnamespace and relkind = 'r' and relname <> 'migrations' and pg_relation_size(oid) > 0`;
+
+/** The rows that the migrations put. */
+const FIRST_ROWS = definitions("pglz").filter((statement) => statement.startsWith("insert"));
 
 export interface PostgresOptions {
   /** Whether what it acknowledges is on the disk: a server that is killed then is like one whose machine fails. */
@@ -188,10 +193,13 @@ export class Postgres {
     return this.#free.pop() ?? this.migrated();
   }
 
-  /** Nobody is to use it any more: what is still under way on it is ended. */
+  /** Leaves it as the migrations do, but for some room that was taken. Nobody is to use it any more: what is still under way on it is ended. */
   async giveBack(url: string): Promise<void> {
     await using sql = new SQL(url, { max: 1 });
-    await sql.unsafe(EMPTY).simple();
+    await sql.unsafe(END_OTHERS).simple();
+    const tables = await sql.unsafe<{ name: string; is_large: boolean }[]>(USED_TABLES).simple();
+    const statements = tables.map(({ name, is_large }) => (is_large ? `truncate ${name}` : `delete from ${name}`));
+    await sql.unsafe([...statements, ...FIRST_ROWS].join("; ")).simple();
     this.#free.push(url);
   }
 
