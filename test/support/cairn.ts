@@ -204,8 +204,14 @@ export class Cairn implements AsyncDisposable {
     };
   }
 
-  /** Has every server show the present time, so that none of those of a database shows an earlier one when the clock is set back a little. */
-  async showTime(): Promise<void> {
+  /** Sets the clock to an earlier time. All servers of a database stand still then: they show the time that is to come again. */
+  async setBack(time: number): Promise<void> {
+    await this.#showTime();
+    this.clock.set(time);
+    await this.#showTime();
+  }
+
+  async #showTime(): Promise<void> {
     await this.#measuredClock();
     for (const { clock } of this.services) clock.now();
   }
